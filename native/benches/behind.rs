@@ -1,10 +1,10 @@
-//! How soon a small transaction is on the wire that comes right behind one of each size.
+//! Latency of a small transaction sent directly after one of each size.
 //!
-//! `cargo bench --bench behind -- [ROUNDS] [RTT_MS] [FROM] [TO]`. Through the engine, over loopback,
-//! to a leader that many connections reach in so many milliseconds there and back. Each pair has a
-//! connection on which nothing else is under way. Sizes take turns in every round, so that what else
-//! the machine does meets all of them alike. Figures are microseconds, for bands of sizes that share a
-//! line where there are many; `late` counts those that waited for half a round trip.
+//! `cargo bench --bench behind -- [ROUNDS] [RTT_MS] [FROM] [TO]`. Through the engine, over
+//! loopback, to one leader with many connections and a round trip of RTT_MS. Each pair has a
+//! connection on which nothing else is in flight. Sizes alternate in every round, so that other
+//! load on the machine affects all of them alike. Numbers are microseconds, with bands of sizes
+//! that share a line if there are many; `late` counts those that waited for half a round trip.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
@@ -54,7 +54,7 @@ fn late(waits: &[u64], rtt_ms: u64) -> usize {
     waits.iter().filter(|wait| **wait > rtt_ms * 500_000).count()
 }
 
-/// Nanoseconds until the small transaction was on the wire, behind each size.
+/// Nanoseconds until the small transaction was on the wire, per size.
 fn measure(mtu: u64, sizes: &[usize], rounds: usize, rtt_ms: u64) -> Vec<Vec<u64>> {
     // RFC 9000 section 18.2: max_udp_payload_size.
     let terms: support::terms::Terms = if mtu == 1200 { &[(3, 1200)] } else { &[] };
@@ -71,7 +71,7 @@ fn measure(mtu: u64, sizes: &[usize], rounds: usize, rtt_ms: u64) -> Vec<Vec<u64
     let mut waits = vec![Vec::new(); sizes.len()];
     let turns = (0..=rounds).flat_map(|round| (0..sizes.len()).map(move |turn| (round, turn)));
     for (count, (round, turn)) in turns.enumerate() {
-        // Neighbours are not measured one after the other.
+        // Neighbouring sizes are not measured one after the other.
         let place = turn * 1009 % sizes.len();
         let tag = count % PEERS;
         while pairs[tag].acked < 2 {
@@ -90,10 +90,10 @@ fn measure(mtu: u64, sizes: &[usize], rounds: usize, rtt_ms: u64) -> Vec<Vec<u64
     waits
 }
 
-/// What is under way on one connection.
+/// What is in flight on one connection.
 struct Pair {
     began_ns: u64,
-    /// None for a round to warm up.
+    /// None for a warm-up round.
     place: Option<usize>,
     acked: usize,
 }
@@ -118,5 +118,5 @@ fn take_in(engine: &Engine, pairs: &mut [Pair], waits: &mut [Vec<u64>]) {
     }
 }
 
-/// Connections that take turns.
+/// Connections used in rotation.
 const PEERS: usize = 64;

@@ -1,9 +1,9 @@
-//! What it costs to send several datagrams one by one, in one call, and as one segmented train.
+//! The cost of sending several datagrams one by one, in one call, and as one segmented GSO batch.
 //!
 //! `cargo bench --bench bursts -- [DATAGRAMS] [ROUNDS]`. Over loopback, where sending runs the
-//! receiver's side of the stack too; so the processor time is that of the sending thread and of
-//! the receivers', which read as a leader does, joined trains included. The ways take turns, and
-//! what is told are medians over the rounds.
+//! receiver's side of the stack too; so the processor time is that of the sending thread and of the
+//! receivers', which read as a leader does, GRO included. The methods alternate, and the results
+//! are medians over the rounds.
 //!
 //! Decision: docs/decisions/0014-no-batching-on-the-way-out.md
 
@@ -75,7 +75,7 @@ impl Way {
     }
 }
 
-/// A sender, and leaders that read all there is.
+/// A sender, and leaders that read everything.
 struct Fixture {
     socket: UdpSocket,
     state: UdpSocketState,
@@ -102,7 +102,7 @@ impl Fixture {
         Self { socket, state, leaders, received, receivers_ns, over }
     }
 
-    /// Microseconds of processor time for each datagram: of the sending thread, and of all.
+    /// Microseconds of processor time per datagram: of the sending thread, and of all threads.
     fn measure(&self, way: Way, bytes: usize, burst: usize, bursts: usize) -> (f64, f64) {
         let contents = vec![7; bytes * burst];
         let count = (burst * bursts) as u64;
@@ -126,7 +126,7 @@ impl Fixture {
         (each(mine), each(mine + theirs))
     }
 
-    /// Nothing is lost as long as little is under way.
+    /// Nothing is lost as long as few are in flight.
     fn wait_for(&self, count: u64) {
         while self.received.load(Ordering::Acquire) < count {
             std::thread::yield_now();
@@ -154,7 +154,7 @@ impl Fixture {
             .iter_mut()
             .zip(addresses.iter().cycle())
             .map(|(slice, address)| {
-                // SAFETY: all of it may be zeros: null pointers and empty parts.
+                // SAFETY: all fields may be zeros: null pointers and empty parts.
                 let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
                 message.msg_hdr.msg_name = address.as_ptr().cast_mut().cast();
                 message.msg_hdr.msg_namelen = address.len();
@@ -197,7 +197,7 @@ fn receive(
     }
 }
 
-/// Datagrams that may be under way.
+/// Maximum datagrams in flight.
 const AHEAD_MAX: u64 = 32;
 
 fn thread_ns() -> u64 {

@@ -1,5 +1,5 @@
-//! What polling before sleeping wins: the time from a send to its acknowledgement over loopback,
-//! 200 sends a second, with the I/O thread sleeping at once and polling for a millisecond.
+//! The benefit of polling before sleeping: the time from a send to its acknowledgement over
+//! loopback, 200 sends per second, with the I/O thread sleeping immediately and polling for 1 ms.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::indexing_slicing)]
 

@@ -1,7 +1,7 @@
-//! What idle connections cost: memory of the process and CPU of the I/O thread.
+//! The cost of idle connections: memory of the process and CPU of the I/O thread.
 //!
-//! `cargo bench --bench idle -- [CONNECTIONS] [SECONDS]`. The leader is a process of its own, so
-//! that its memory does not count.
+//! `cargo bench --bench idle -- [CONNECTIONS] [SECONDS]`. The leader is a separate process, so that
+//! its memory does not count.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 

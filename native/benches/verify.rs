@@ -1,9 +1,9 @@
-//! Which way of verifying a signature is quickest, and which shape of table.
+//! Compares methods of verifying a signature, and shapes of tables.
 //!
-//! Every way's answer is asserted on a good and a bad signature, then timed: the median, least and
-//! most of 15 rounds, in microseconds a signature, on one thread. Excluded: parsing, and making
-//! tables (a row of its own). `cargo bench --bench verify`; with `--features aws-lc` that library
-//! is measured too, which takes a C compiler a minute to build.
+//! Every method's result is asserted on a good and a bad signature, then timed: the median, minimum
+//! and maximum of 15 rounds, in microseconds per signature, on one thread. Excluded: parsing, and
+//! building tables (a row of its own). `cargo bench --bench verify`; with `--features aws-lc` that
+//! library is measured too, which takes a C compiler one minute to build.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::hint::black_box;
@@ -23,7 +23,7 @@ use touchdown_native::ed25519::multi_add::Backend;
 use touchdown_native::ed25519::picks::Picks;
 use touchdown_native::ed25519::verify::Verifier;
 
-/// A transaction's usual message.
+/// A typical transaction message size.
 const MESSAGE_BYTES: usize = 300;
 const ROUNDS: usize = 15;
 
@@ -35,7 +35,7 @@ struct Case {
 fn main() {
     let message = [5; MESSAGE_BYTES];
     let cases: Vec<Case> = (0..512_u32).map(|seed| case(seed, &message)).collect();
-    println!("{:44} {:>8} {:>8} {:>8}", "us a signature", "median", "least", "most");
+    println!("{:44} {:>8} {:>8} {:>8}", "us per signature", "median", "min", "max");
     libraries(&cases, &message);
     public_tables(&cases[..1], &message);
     for keys in [1, 64, 512] {
@@ -59,7 +59,7 @@ fn main() {
     ever_new_keys(&cases, &message);
 }
 
-/// The ways of adding that this machine has, the one it uses first.
+/// The backends of this machine, the default first.
 fn backends() -> Vec<Backend> {
     match Backend::best() {
         Backend::Scalar => vec![Backend::Scalar],
@@ -82,7 +82,7 @@ fn case(seed: u32, message: &[u8]) -> Case {
     Case { key: secret.verifying_key().to_bytes(), signature: secret.sign(message).to_bytes() }
 }
 
-/// Times `run`, which works off `count` signatures a call.
+/// Times `run`, which processes `count` signatures per call.
 fn time(name: &str, count: usize, mut run: impl FnMut()) {
     let calls = (1000 / count).max(1);
     (0..calls).for_each(|_| run());
@@ -98,7 +98,7 @@ fn time(name: &str, count: usize, mut run: impl FnMut()) {
     println!("{name:44} {:8.2} {least:8.2} {most:8.2}", rounds[ROUNDS / 2]);
 }
 
-/// Asserts what a way answers, and times it over all cases in turn.
+/// Asserts a method's results, and times it over all cases in turn.
 fn way(name: &str, cases: &[Case], is_good: impl Fn(usize, &Case) -> bool) {
     let mut bad = Case { key: cases[0].key, signature: cases[0].signature };
     bad.signature[40] ^= 1;
@@ -126,7 +126,7 @@ fn libraries(cases: &[Case], message: &[u8]) {
     });
 }
 
-/// What dalek's public pieces offer for a known key.
+/// What dalek's public API offers for a known key.
 fn public_tables(cases: &[Case], message: &[u8]) {
     let negated = -CompressedEdwardsY(cases[0].key).decompress().unwrap();
     let table = EdwardsBasepointTable::create(&negated);
@@ -135,7 +135,7 @@ fn public_tables(cases: &[Case], message: &[u8]) {
         let point: EdwardsPoint = table.mul_base(&k) + ED25519_BASEPOINT_TABLE * &s;
         point.compress().as_bytes() == &case.signature[..32]
     });
-    time("  making that table", 1, || {
+    time("  building that table", 1, || {
         black_box(EdwardsBasepointTable::create(black_box(&negated)));
     });
     let base = ED25519_BASEPOINT_TABLE.basepoint();
@@ -167,7 +167,7 @@ fn comb<const WIDTH: usize, const BASE_WIDTH: usize>(
     });
     if cases.len() == 1 {
         let negated = point(&cases[0].key).negated();
-        time("  making the key's table", 1, || {
+        time("  building the key's table", 1, || {
             black_box(Comb::<WIDTH>::new(black_box(&negated)));
         });
     }
@@ -186,7 +186,7 @@ fn verifier(backend: Backend, cases: &[Case], message: &[u8], tabled: bool) {
     });
 }
 
-/// What a flood of keys costs that are seen once each, or twice each, beside no cache at all.
+/// The cost of a flood of keys used once or twice each, compared with no cache.
 fn ever_new_keys(cases: &[Case], message: &[u8]) {
     let laid: Vec<_> = cases.iter().map(|case| lay(std::slice::from_ref(case), message)).collect();
     for (name, keys, sights) in [

@@ -1,7 +1,6 @@
-//! Hot path: base58, as clients and nodes write it: a signature as text, and the bytes of a
-//! transaction's text.
+//! Hot path: base58 as clients and nodes write it: encodes signatures, and decodes transactions.
 //!
-//! A text of any length is read ten digits at a time.
+//! Decodes ten digits at a time.
 
 use crate::limits::TRANSACTION_BYTES_MAX;
 
@@ -9,13 +8,13 @@ use crate::limits::TRANSACTION_BYTES_MAX;
 pub const SIGNATURE_TEXT_MAX: usize = 88;
 const LETTERS: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
-/// Writes the text to the start of `out`; how many characters it has.
+/// Writes the text to the start of `out`; returns its length.
 #[must_use]
 pub fn signature_text(signature: &[u8; 64], out: &mut [u8; SIGNATURE_TEXT_MAX]) -> usize {
     usize::from(five8::encode_64(signature, out))
 }
 
-/// The same of the 64 bytes at `offset`; `None` where either slice is too short.
+/// The same for the 64 bytes at `offset`; `None` if either slice is too short.
 #[must_use]
 pub fn signature_text_at(bytes: &[u8], offset: usize, out: &mut [u8]) -> Option<usize> {
     let signature = bytes.get(offset..)?.first_chunk()?;
@@ -28,7 +27,7 @@ const CHUNK_DIGITS: usize = 10;
 const CHUNK_BASE: u128 = 58u128.pow(CHUNK_DIGITS as u32);
 const TRANSACTION_WORDS: usize = TRANSACTION_BYTES_MAX / 8 + 1;
 
-/// The digit of each letter; 255 for what is none.
+/// The digit of each letter; 255 for other bytes.
 #[allow(clippy::indexing_slicing)] // Evaluated by the compiler.
 const DIGITS: [u8; 256] = {
     let mut digits = [255; 256];
@@ -40,17 +39,17 @@ const DIGITS: [u8; 256] = {
     digits
 };
 
-/// Writes the bytes of a text to the start of `out`; how many there are. None: not base58, more
-/// than a transaction or than `out` takes, or nothing.
+/// Decodes a text to the start of `out`; returns the number of bytes. None: not base58, larger than
+/// a transaction or `out`, or empty.
 #[must_use]
 pub fn decode(text: &[u8], out: &mut [u8]) -> Option<usize> {
     if text.is_empty() || text.len() > TRANSACTION_TEXT_MAX {
         return None;
     }
-    // The number that the digits write, its lowest word first.
+    // The number as words, the lowest first.
     let mut words = [0u64; TRANSACTION_WORDS];
     let mut used = 0;
-    // The first chunk may be short, so the others all weigh the same.
+    // Only the first chunk may be short, so the others have the same weight.
     let (first, others) = text.split_at_checked(text.len() % CHUNK_DIGITS)?;
     for chunk in std::iter::once(first).chain(others.chunks_exact(CHUNK_DIGITS)) {
         let mut carry = 0u128;
@@ -115,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_is_found_where_it_is_whole_and_has_room() {
+    fn signature_at_an_offset_is_encoded_if_in_bounds() {
         let bytes: Vec<u8> = (1..=66).collect();
         let mut out = [0u8; SIGNATURE_TEXT_MAX];
         let size = signature_text_at(&bytes, 2, &mut out);
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_that_of_long_division() {
+    fn encoding_equals_long_division() {
         let mut state = 7u64;
         for round in 0..2_000 {
             let mut signature = [0u8; 64];
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_read_as_it_was_written() {
+    fn encoded_bytes_are_decoded() {
         let mut state = 11u64;
         let sizes = (1..80).chain([215, 1231, 1232, 4095, 4096]);
         for size in sizes {
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_transactions_text_is_not_read() {
+    fn invalid_or_oversized_text_is_rejected() {
         let long = plain(&[1; 4097]);
         let longer = "2".repeat(TRANSACTION_TEXT_MAX + 1);
         let ones = "1".repeat(4097);

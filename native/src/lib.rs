@@ -1,15 +1,14 @@
 //! Touchdown's native engine.
 //!
-//! `node` is the door for JavaScript: every exported item and what these share; all else is
-//! sans-Node. `http` and `submit` are the path of a client's transaction, `decode` and `ed25519` say
-//! whether it is sound, `quic` sends it, and `rpc` asks nodes. `base58` is everybody's, and `limits`
-//! and `sync` are for all.
+//! `node` has the exports for JavaScript; everything else is independent of Node. `http` and
+//! `submit` are the path of a client's transaction, `decode` and `ed25519` validate it, `quic`
+//! sends it, and `rpc` queries nodes. `base58`, `limits` and `sync` are shared by all.
 //!
-//! A transaction is sent on the thread that asks for it, under its connection's baton
-//! (`quic::peer`); one I/O thread receives, acknowledges and runs timers (`quic::endpoint`); what
-//! became of each copy comes back through one bounded ring (`quic::event_ring`). What a node is asked
-//! (`rpc::client`) and what it tells of slots (`rpc::slot_subscriber`) has threads of its own, which give
-//! way. Fronts (`submit`) are threads that take clients' requests by themselves.
+//! A transaction is sent on the calling thread, under its connection's lock (`quic::peer`); one I/O
+//! thread receives, acknowledges and runs timers (`quic::endpoint`); the outcome of each delivery
+//! is returned through one bounded ring (`quic::event_ring`). Requests to nodes (`rpc::client`) and
+//! slot notifications (`rpc::slot_subscriber`) have their own threads with lower priority. Ingress
+//! threads (`submit`) serve client requests without JavaScript.
 
 #![deny(
     unsafe_code,

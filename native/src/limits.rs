@@ -1,116 +1,117 @@
-//! Every fixed bound of the engine. What an operator may change is in `engine::Options`; what
-//! the network dictates carries its source and the date it was checked.
+//! Every fixed limit of the engine. What an operator may change is in `engine::Options`; limits
+//! given by the network have their source and the date it was checked.
 
 use std::time::Duration;
 
 /// Largest transaction that is sent, in bytes: a v1 transaction. SIMD-0296, 2026-11.
 pub const TRANSACTION_BYTES_MAX: usize = 4096;
-/// Most copies that one call sends; a bit of the answer stands for each.
+/// Most deliveries of one send call; each has a bit in the result.
 pub const DELIVERIES_MAX: usize = 16;
-/// Most connections open at once, those that still say goodbye included.
+/// Most open connections, including those that are closing.
 pub const PEERS_MAX: usize = 4096;
 /// Most engines of a process at once.
 pub const ENGINES_MAX: usize = 16;
 /// Most local addresses to send from.
 pub const SOCKETS_MAX: usize = 16;
-/// Most datagrams that wait for one connection's baton; more are dropped like lost packets.
+/// Most datagrams queued for one connection's lock; more are dropped like lost packets.
 pub const INBOX_DATAGRAMS_MAX: usize = 1024;
-/// Largest datagram that leaders are told to send and that is looked at: what an Ethernet link
-/// carries. Larger ones are dropped, so that what waits for a connection is bounded in bytes too.
+/// Largest datagram that leaders may send and that is processed: what an Ethernet link carries.
+/// Larger ones are dropped, so that the queue of a connection is bounded in bytes too.
 pub const DATAGRAM_BYTES_MAX: u16 = 1472;
 /// Most datagrams of one connection that are handled in one turn.
 pub const DATAGRAMS_PER_TURN: usize = 32;
-/// Most streams that are opened ahead to learn how many a leader grants. Agave grants 128 to an
-/// unstaked address (`swqos.rs`, 2026-11); of more than this it is known that they are more.
+/// Most streams that are opened ahead to measure a leader's stream credit. Agave grants 128 to an
+/// unstaked address (`swqos.rs`, 2026-11); larger credit is only known to be larger.
 pub const STREAMS_AHEAD_MAX: usize = 1024;
-/// Most copies that a thread holds: 16 transactions for 16 leaders each.
+/// Most deliveries that a thread corks: 16 transactions for 16 leaders each.
 pub const CORKED_MAX: usize = 256;
-/// Most waiting copies of a leader among which those are looked for that share datagrams.
+/// Most queued deliveries of a leader that are searched for ones that fit into one datagram.
 pub const BATCH_CANDIDATES_MAX: usize = 16;
-/// Copies that come upon a connection at work and leave with its next turn, at most, of which nobody
-/// is told at once; fewer where fewer may wait. The sender keeps back what comes while as many wait
-/// as may, and has to hear of it when they are gone: of two turns' worth it never comes to that.
+/// Most deliveries that find their connection busy and leave with its next turn without an
+/// immediate wake; fewer if the queue limit is low. The sender holds back deliveries while the
+/// queue is full, and must be woken when it is empty: with only two turns' worth of deliveries it
+/// never gets there.
 pub const PROMPT_MAX: usize = 4;
-/// The part of the copies that may wait which counts as few.
+/// Divisor of the queue limit for the same purpose.
 pub const PROMPT_PART: usize = 4;
-/// Turns that a sending thread takes before it hands the baton to the I/O thread.
+/// Turns of a sending thread before it hands the connection to the I/O thread.
 pub const CALLER_TURNS: usize = 2;
-/// Turns that the I/O thread takes before it looks after other connections.
+/// Turns of the I/O thread before it serves other connections.
 pub const IO_TURNS: usize = 4;
 /// Most receive calls on one socket before timers and other sockets get their turn.
 pub const RECEIVES_PER_TURN: usize = 8;
 /// Buffers of one receive call.
 pub const RECEIVE_BUFFERS: usize = 8;
-/// Size of a receive buffer: the largest datagram train that the kernel joins.
+/// Size of a receive buffer: the largest datagram train that the kernel coalesces.
 pub const RECEIVE_BUFFER_BYTES: usize = 65_535;
 /// Most segments of one segmented send; the kernel takes 64.
 pub const SEGMENTS_MAX: usize = 16;
-/// Wait before a datagram is offered again to a socket whose buffer was full, in nanoseconds.
+/// Delay before a datagram is offered again to a socket whose buffer was full, in nanoseconds.
 pub const STALL_RETRY_NS: u64 = 500_000;
-/// Timers further off than this are in no hurry, in nanoseconds.
+/// Timers further off than this are coalesced, in nanoseconds.
 pub const IDLE_AFTER_NS: u64 = 150_000_000;
-/// Timers in no hurry fall on multiples of this, in nanoseconds.
+/// Coalesced timers fall on multiples of this, in nanoseconds.
 pub const IDLE_GRID_NS: u64 = 40_000_000;
-/// Outcomes that wake JavaScript however young they are.
+/// Number of outcomes that wakes JavaScript regardless of their age.
 pub const OUTCOMES_PER_WAKE: usize = 256;
-/// Longest that an outcome which is only noted waits for others, in nanoseconds, and a record of a
-/// front as well, because one wake is for both: a little longer than a round of the main thread
-/// (`COALESCE_MS` of `core/rounds.ts`), which takes them in without a wake. Who looks at what became of
-/// copies has all of it taken in first, and what is acted on waits for nobody.
+/// Longest that an outcome without urgency waits for others, in nanoseconds, and likewise a record
+/// of an ingress thread, because one wake serves both: slightly longer than an interval of the main
+/// thread's coalesced timers (`COALESCE_MS` of `src/runtime/coalesced-timers.ts`), which drain them
+/// without a wake. Code that reads outcomes drains all of them first, and urgent ones do not wait.
 pub const OUTCOMES_DELAY_NS_MAX: u64 = 210_000_000;
-/// Events about connections that wait to be drained; each connection makes at most three.
+/// Most connection events that wait to be drained; each connection creates at most three.
 pub const PEER_EVENTS_MAX: usize = 16_384;
-/// Most that a timer may be late so that others share its waking, in nanoseconds.
+/// Most that a timer may be late to share a wake-up with others, in nanoseconds.
 pub const TIMER_SLACK_NS_MAX: u64 = 4_000_000;
 /// Longest that the I/O thread sleeps, in nanoseconds.
 pub const SLEEP_NS_MAX: u64 = 1_000_000_000;
-/// Longest that a stopping engine waits for acknowledgements, whatever it was asked for: the
-/// thread that stops it waits for as long.
+/// Longest that a stopping engine waits for acknowledgements, whatever was requested: the thread
+/// that stops it blocks for as long.
 pub const STOP_CLOSE_TIMEOUT_MAX: Duration = Duration::from_secs(1);
-/// Most a stopping engine waits for its connections' goodbyes, in nanoseconds.
+/// Longest that a stopping engine waits for its connections to close, in nanoseconds.
 pub const CLOSE_NS_MAX: u64 = 250_000_000;
-/// Receive and send buffer asked of the kernel for each socket, in bytes.
+/// Receive and send buffer requested from the kernel for each socket, in bytes.
 pub const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;
-/// Most that an operator may ask for as a leader's queue or copies in flight.
+/// Largest queue and in-flight limit of a leader that an operator may set.
 pub const QUEUE_MAX: usize = 65_536;
-/// Most outcomes that an operator may ask to be kept.
+/// Largest outcome capacity that an operator may set.
 pub const OUTCOMES_MAX: usize = 1 << 20;
-/// Shortest timeout that makes sense.
+/// Shortest allowed timeout.
 pub const TIMEOUT_MIN: Duration = Duration::from_millis(10);
-/// Longest that the I/O thread may look for datagrams before it sleeps.
+/// Longest that the I/O thread may poll for datagrams before it sleeps.
 pub const BUSY_POLL_MAX: Duration = Duration::from_millis(10);
-/// Most fronts at once: `INGRESS_THREADS_MAX` of `front-limits.ts` for each of a few edges.
+/// Most ingress threads: `INGRESS_THREADS_MAX` of `src/config/limits.ts` for each of a few edges.
 pub const INGRESS_THREADS_MAX: usize = 64;
-/// Most nodes that are asked at once.
+/// Most RPC clients at once.
 pub const RPC_CLIENTS_MAX: usize = 64;
-/// Most questions to one node in hand.
+/// Most pending requests to one node.
 pub const RPC_REQUESTS_MAX: usize = 64;
-/// Most connections to one node, and threads that wait for its answers.
+/// Most connections to one node, and threads that wait for its responses.
 pub const CONNECTIONS_TO_NODE_MAX: usize = 16;
 /// Stack of such a thread: a TLS handshake needs less than half of it.
 pub const RPC_THREAD_STACK_BYTES: usize = 512 * 1024;
-/// Times that a question is asked where the connection is closed before the answer.
+/// Attempts of a request whose connection closes before the response.
 pub const HTTP_ATTEMPTS_MAX: u32 = 2;
-/// Most feeds of slots at once, their threads until they end included.
+/// Most slot subscribers at once, including closed ones whose thread still runs.
 pub const SLOT_SUBSCRIBERS_MAX: usize = 64;
-/// Most news of a feed that wait for JavaScript; beyond it events of slots are dropped.
+/// Most unread notifications of a slot subscriber; beyond it slot notifications are dropped.
 pub const SLOT_NOTIFICATIONS_MAX: usize = 256;
-/// Largest message of a feed; a larger one ends it. `WEBSOCKET_MESSAGE_BYTES_MAX` of `limits.ts`.
+/// Largest WebSocket message; a larger one closes the connection. `WEBSOCKET_MESSAGE_BYTES_MAX` of
+/// `src/cluster/limits.ts`.
 pub const WEBSOCKET_MESSAGE_BYTES_MAX: usize = 64 * 1024;
-/// Buffer for each direction of a feed's connection, and most that a node answers to open it.
+/// Buffer for each direction of a WebSocket connection, and largest handshake response.
 pub const WEBSOCKET_BUFFER_BYTES: usize = 16 * 1024;
-/// For how long it is not asked again which addresses a node's name stands for.
+/// How long a resolved name is cached.
 pub const DNS_CACHE_TTL: Duration = Duration::from_secs(30);
-/// How long a lookup may take where older addresses are known, and when the next one follows where
-/// it brought nothing.
+/// Longest lookup while older addresses are known.
 pub const DNS_REFRESH_TIMEOUT: Duration = Duration::from_millis(500);
-/// See above.
+/// Delay before the next lookup after a failed one.
 pub const DNS_RETRY_DELAY: Duration = Duration::from_secs(5);
 /// Buffer for each direction of a connection to a node.
 pub const HTTP_BUFFER_BYTES: usize = 32 * 1024;
-/// Largest question.
+/// Largest request body.
 pub const RPC_REQUEST_BYTES_MAX: usize = 64 * 1024;
-/// Largest answer that an operator may ask for.
+/// Largest response limit that an operator may set.
 pub const RPC_RESPONSE_BYTES_MAX: usize = 1 << 30;
-/// Most signatures asked for at a time. Agave `MAX_GET_SIGNATURE_STATUSES_QUERY_ITEMS`, 2026-11.
+/// Most signatures per request. Agave `MAX_GET_SIGNATURE_STATUSES_QUERY_ITEMS`, 2026-11.
 pub const STATUS_SIGNATURES_MAX: usize = 256;

@@ -1,8 +1,8 @@
-//! The reader of JSON-RPC calls over its corpus: what it reads is what a whole parser reads.
+//! The JSON-RPC request parser over its corpus: what it reads equals what a complete parser reads.
 //!
-//! Each file of `fuzz/corpus/call` is a body; its name starts with `read` or with `left`, for what
-//! is left to the caller's parser. That the two parsers of the project agree is in
-//! `test/ingress/`, on the other side of the edge.
+//! Each file of `fuzz/corpus/call` is a body; its name starts with `read`, or with `left` if
+//! the body is left to the caller's parser. `test/ingress/` checks that the project's two parsers
+//! agree.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::expect_used)]
 
 #[path = "support/calls.rs"]
@@ -18,23 +18,23 @@ use rng::rng;
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/call");
 
 #[test]
-fn the_corpus_is_read_as_its_names_say() {
+fn corpus_files_are_parsed_as_named() {
     let (read, left) = read_as_named(CORPUS, calls::feed);
     assert!(read >= 10 && left >= 30, "the corpus has {read} and {left}");
 }
 
-/// Every prefix of every short file, and each byte of it set to what JSON is made of.
+/// Every prefix of every short file, and each byte set to JSON's special characters.
 #[test]
-fn whatever_is_read_of_a_damaged_call_is_what_it_says() {
+fn damaged_requests_are_parsed_correctly_or_left() {
     let marks = [br#""\{}[]:, =+/A0n9e.-_"#.as_slice(), &[0, 0x1f, 0x7f, 0x80, 0xff]].concat();
     let damaged = corpus(CORPUS).into_iter().filter(|(_, body)| body.len() < 512);
     let read: usize = damaged.map(|(_, bytes)| read_of_damaged(&bytes, &marks, calls::feed)).sum();
     assert!(read > 1000, "{read}");
 }
 
-/// Pieces of calls put together at random, whole members twice or in any order.
+/// Parts of requests combined at random, members repeated or in any order.
 #[test]
-fn whatever_is_read_of_mixed_calls_is_what_it_says() {
+fn recombined_requests_are_parsed_correctly_or_left() {
     let mut throw = rng();
     let bodies = corpus(CORPUS);
     let mut read = 0;

@@ -1,4 +1,4 @@
-//! The way of a datagram into a connection, over the corpus of the fuzz target `datagram`.
+//! Received datagrams, over the corpus of the fuzz target `datagram`.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::expect_used)]
 
@@ -6,13 +6,13 @@
 mod datagrams;
 
 #[test]
-fn the_corpus_of_datagrams_ends_no_process_and_begets_no_flood() {
+fn corpus_datagrams_neither_panic_nor_amplify() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/datagram");
     let mut count = 0;
     for file in std::fs::read_dir(folder).unwrap() {
         let bytes = std::fs::read(file.unwrap().path()).unwrap();
         datagrams::feed(&bytes);
-        // Each of them cut at every place as well.
+        // Each of them also truncated at every position.
         for size in 0..bytes.len().min(64) {
             datagrams::feed(&bytes[..size]);
         }

@@ -1,8 +1,8 @@
-//! The decoder over its corpus and over bytes that nobody meant as a transaction.
+//! The decoder over its corpus and over bytes that are not transactions.
 //!
-//! Each file of `fuzz/corpus/decode` is a transaction; its name starts with the fault that it must
-//! be refused for, or with `accepted`. The comparison with the portable decoder is in
-//! `test/native/differential.test.ts`, on the other side of the edge.
+//! Each file of `fuzz/corpus/decode` is a transaction; its name starts with the error that it must
+//! be rejected for, or with `accepted`. `test/native/differential.test.ts` compares with the
+//! portable decoder.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ fn decoder() -> Decoder {
     Decoder::new(&TIP_ACCOUNT, 1_000_000.0, true, 16).unwrap()
 }
 
-/// The corpus with the names of its files.
+/// The corpus with its file names.
 fn corpus() -> Vec<(String, Vec<u8>)> {
     let files = fs::read_dir(format!("{HERE}/fuzz/corpus/decode")).unwrap();
     let files = files.map(|file| file.unwrap());
@@ -32,7 +32,7 @@ fn corpus() -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn the_errors_are_those_of_the_table_in_its_order() {
+fn errors_match_the_typescript_table_in_order() {
     let table = fs::read_to_string(format!("{HERE}/../src/core/decode-errors.ts")).unwrap();
     let rows = table.split_once("const ROWS = [").unwrap().1.split_once("] as const").unwrap().0;
     let mut names = Vec::new();
@@ -43,7 +43,7 @@ fn the_errors_are_those_of_the_table_in_its_order() {
         let place = if call.starts_with("row(") { 3 } else { 1 };
         names.push(call.split('"').nth(place).unwrap_or_default());
     }
-    // A call that is broken over lines names its fault on the next one.
+    // A call that is broken over lines names its error on the next one.
     let quoted: Vec<_> = rows.split('"').skip(1).step_by(2).collect();
     let known: Vec<_> = quoted.iter().copied().filter(|word| NAMES.contains(word)).collect();
     assert_eq!(known, NAMES);
@@ -51,11 +51,11 @@ fn the_errors_are_those_of_the_table_in_its_order() {
 }
 
 #[test]
-fn the_corpus_is_validated_as_its_names_say() {
+fn corpus_files_are_validated_as_named() {
     let decoder = decoder();
     let mut seen = BTreeSet::new();
     for (name, bytes) in corpus() {
-        // What a fuzzer has added is named by its hash.
+        // Files added by a fuzzer are named by their hash.
         let Some((expected, _)) = name.split_once('.') else {
             continue;
         };
@@ -65,12 +65,12 @@ fn the_corpus_is_validated_as_its_names_say() {
         assert_eq!(found, expected, "{name}");
         seen.insert(found);
     }
-    assert!(seen.len() > 35, "the corpus shows only {seen:?}");
+    assert!(seen.len() > 35, "the corpus covers only {seen:?}");
 }
 
-/// Every prefix of every file, every byte of it set to a few values, and two bytes at once.
+/// Every prefix of every file, every byte set to a few values, and pairs of bytes.
 #[test]
-fn no_bytes_make_it_panic_or_point_outside() {
+fn no_input_panics_or_yields_offsets_outside() {
     let decoder = Decoder::new(&TIP_ACCOUNT, 0.0, false, 0).unwrap();
     let mut accepted = 0;
     let mut validate = |bytes: &[u8]| {
@@ -103,7 +103,7 @@ fn no_bytes_make_it_panic_or_point_outside() {
 }
 
 #[test]
-fn options_that_make_no_sense_make_no_decoder() {
+fn invalid_options_make_no_decoder() {
     let make = |accounts: &[u8], lamports| Decoder::new(accounts, lamports, false, 0).is_some();
     assert!(make(&[0; 64], 1.0) && make(&[], 0.0) && make(&[], 9_007_199_254_740_991.0));
     assert!(!make(&[0; 63], 1.0) && !make(&[0; 32 * 1025], 1.0));
@@ -113,7 +113,7 @@ fn options_that_make_no_sense_make_no_decoder() {
 }
 
 #[test]
-fn a_rejection_is_written_as_its_code_and_numbers() {
+fn a_rejection_is_serialized_as_its_code_and_numbers() {
     let told = numbers(&decoder().decode(&[]));
     let mut expected = [0.0; VALIDATION_NUMBERS];
     expected[1] = f64::from(DecodeError::empty as u8);

@@ -1,4 +1,4 @@
-//! The engine's own life: what it is started with, whom it serves meanwhile, how it ends.
+//! The engine's lifecycle: options, concurrent use, shutdown.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -39,7 +39,7 @@ fn connections_are_spread_over_the_local_addresses_of_their_family() {
 }
 
 #[test]
-fn an_engine_that_polls_sends_as_one_that_sleeps() {
+fn a_busy_polling_engine_sends_like_a_sleeping_one() {
     let leader = Leader::start(Manners::default());
     let busy_poll = Duration::from_millis(1);
     let mut sender = Sender::start(Options { busy_poll, ..options() });
@@ -52,9 +52,9 @@ fn an_engine_that_polls_sends_as_one_that_sleeps() {
 }
 
 #[test]
-fn the_io_thread_outlives_a_bug_in_what_it_calls() {
+fn the_io_thread_survives_a_panicking_waker() {
     let leader = Leader::start(Manners::default());
-    // What a sending thread calls comes to the edge, which catches it there.
+    // A panic in a sending thread's call is caught at the N-API boundary.
     let waker = || {
         let is_io = std::thread::current().name() == Some("touchdown-io");
         assert!(!is_io, "as a bug would");
@@ -80,7 +80,7 @@ fn the_io_thread_outlives_a_bug_in_what_it_calls() {
 }
 
 #[test]
-fn engines_in_one_process_know_nothing_of_each_other() {
+fn engines_in_one_process_are_independent() {
     let leader = Leader::start(Manners::default());
     let mut senders = [Sender::start(options()), Sender::start(options())];
     let peers = senders.each_mut().map(|sender| sender.open_admitted(leader.address));
@@ -99,7 +99,7 @@ fn engines_in_one_process_know_nothing_of_each_other() {
 }
 
 #[test]
-fn stopping_waits_no_longer_than_its_bound() {
+fn stop_returns_within_its_bound() {
     let leader = Leader::start(Manners { grant: 0, ..Manners::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open(leader.address);
@@ -138,7 +138,7 @@ fn a_new_identity_serves_new_connections_while_old_ones_finish() {
 }
 
 #[test]
-fn threads_share_a_connection_and_nothing_is_lost_or_told_twice() {
+fn threads_share_a_connection_without_lost_or_repeated_outcomes() {
     let leader = Leader::start(Manners { grant: 64, ..Manners::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
@@ -168,7 +168,7 @@ fn threads_share_a_connection_and_nothing_is_lost_or_told_twice() {
 }
 
 #[test]
-fn every_call_answers_after_stop() {
+fn every_call_returns_after_stop() {
     let leader = Leader::start(Manners::default());
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
@@ -186,7 +186,7 @@ fn every_call_answers_after_stop() {
 }
 
 #[test]
-fn a_stopped_engine_leaves_its_port_to_the_next() {
+fn a_stopped_engine_frees_its_port() {
     let leader = Leader::start(Manners::default());
     let is_left = || {
         let mut sender = Sender::start(options());
@@ -200,12 +200,12 @@ fn a_stopped_engine_leaves_its_port_to_the_next() {
         sender.assert_conserved([1]);
         next.is_ok()
     };
-    // Another program may be quicker to take it.
+    // Another program may bind it first.
     assert!((0..10).any(|_| is_left()));
 }
 
 #[test]
-fn addresses_that_no_leader_has_are_refused() {
+fn invalid_leader_addresses_are_rejected() {
     let sender = Sender::start(options());
     let open = |text: &str| sender.engine.peer_open(text.parse().unwrap());
     assert_eq!(open("127.0.0.1:0"), Err(OpenError::Address));

@@ -1,5 +1,5 @@
-//! Floods of frames by a leader that means harm: they cost bounded memory, no more answers than
-//! they are packets, and their own connection at most.
+//! Frame floods by a malicious leader: they cost bounded memory, no more responses than packets,
+//! and at most their own connection.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -23,21 +23,21 @@ use touchdown_native::quic::event_ring::{CloseCause, Reason};
 #[global_allocator]
 static HEAP: heap::Counted = heap::Counted;
 
-/// One test at a time, as they count the memory of the process.
+/// One test at a time, because each measures the memory of the process.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Packets of one flood; the memory that the first few take is not counted.
+/// Packets of one flood; the memory that the first few allocate is not counted.
 const PACKETS: usize = 1_200;
 const PACKETS_BEFORE: usize = 300;
-/// A good half of the flood's own bytes; what the test notes itself is in it.
+/// Over half of the flood's own bytes, including what the test itself records.
 const GROWTH_BYTES_MAX: usize = 1 << 20;
-/// Transactions with each tenth of a flood.
+/// Transactions sent with each tenth of a flood.
 const TXS_A_WAVE: u64 = 10;
 
-/// How a connection ends, and the code that the leader is told; None where it lives on.
+/// The code that the leader receives when the connection ends; None if it survives.
 type End = Option<u64>;
 
-/// Sends through a flood to the leader that makes it and to one beside it.
+/// Sends during a flood to the flooding leader and to a second leader.
 fn survive(name: &str, end: End, mut frames: impl FnMut(usize) -> Vec<u8>) {
     let _alone = ALONE.lock();
     let rogue = Rogue::start(Nature { grant: 400, ..Nature::default() });
@@ -64,16 +64,16 @@ fn survive(name: &str, end: End, mut frames: impl FnMut(usize) -> Vec<u8>) {
     let answers = rogue.say(|session| session.heard.datagrams) - told;
     let grown = heap::held().saturating_sub(held);
     assert!(grown <= GROWTH_BYTES_MAX, "{name}: grew by {grown} bytes");
-    // Pings and transactions have answers of their own.
-    assert!(answers <= PACKETS as u64 + 800, "{name}: {answers} answers");
+    // Pings and transactions cause responses of their own.
+    assert!(answers <= PACKETS as u64 + 800, "{name}: {answers} responses");
     let beside = sender.seen.iter().filter(|one| one.kind == ACKED && one.tag == 1);
-    assert_eq!(beside.count(), 110, "{name}: the leader beside it");
+    assert_eq!(beside.count(), 110, "{name}: the other leader");
     for tx in 0..txs {
         let count = |tag, kinds: &[u8]| {
             let of = sender.seen.iter().filter(|one| one.tx == tx && one.tag == tag);
             of.filter(|one| kinds.contains(&one.kind)).count()
         };
-        assert_eq!([count(0, &ENDS), count(1, &ENDS)], [1, 1], "{name}: an end for each copy");
+        assert_eq!([count(0, &ENDS), count(1, &ENDS)], [1, 1], "{name}: one outcome per delivery");
         assert_eq!(count(0, &[SENT]), count(0, &[ACKED, FAILED]), "{name}: sent before");
     }
     assert_eq!(sender.engine.counters()[5], 0, "{name}: panics");
@@ -85,7 +85,7 @@ fn survive(name: &str, end: End, mut frames: impl FnMut(usize) -> Vec<u8>) {
 
 const ENDS: [u8; 3] = [ACKED, FAILED, DROPPED];
 
-/// As many frames as fit a packet; `one` is told which of the flood it is.
+/// As many frames as fit a packet; `one` receives the frame's number within the flood.
 fn many(packet: usize, one: impl Fn(u64) -> Vec<u8>) -> Vec<u8> {
     let mut frames = Vec::new();
     for index in 0.. {
@@ -105,28 +105,28 @@ fn new_id(sequence: u64, retire_before: u64) -> Vec<u8> {
     frame(NEW_CONNECTION_ID, &[sequence, retire_before], &id)
 }
 
-/// The id of the n-th stream of a client that carries data one way.
+/// The id of the n-th unidirectional client stream.
 fn stream(n: u64) -> u64 {
     4 * n + 2
 }
 
 #[test]
 fn floods_of_connection_ids() {
-    // Few enough at a time that each can be retired before the next ones come.
+    // Few enough at a time that each can be retired before the next ones arrive.
     let now_and_then = |k: usize| match (k / 4, k % 4) {
         (n, 0) => new_id(n as u64 + 1, n as u64 + 1),
         _ => vec![PING as u8],
     };
-    survive("one after the other", None, now_and_then);
-    survive("one again and again", None, |k| many(k, |_| new_id(1, 0)));
-    survive("without retiring any", Some(ID_LIMIT), |k| new_id(k as u64 + 1, 0));
-    // Ids of one byte, so that one packet has more of them that are of no more use than may wait.
+    survive("ids one after the other", None, now_and_then);
+    survive("one id repeated", None, |k| many(k, |_| new_id(1, 0)));
+    survive("ids without retirement", Some(ID_LIMIT), |k| new_id(k as u64 + 1, 0));
+    // One-byte ids, so that one packet has more obsolete ones than may wait.
     let late = |n: u64| frame(NEW_CONNECTION_ID, &[n, 0], &[&[1, n as u8], &[9; 16][..]].concat());
     let at_once = |_| new_id(63, 63).into_iter().chain((1..=52).flat_map(late)).collect();
-    survive("more than can be retired", Some(ID_LIMIT), at_once);
+    survive("more ids than can be retired", Some(ID_LIMIT), at_once);
     let retire = |n| frame(RETIRE_CONNECTION_ID, &[n], &[]);
-    survive("retired again and again", None, |k| many(k, |_| retire(1)));
-    survive("retired before they come", Some(VIOLATION), |k| retire(k as u64 + 100));
+    survive("one id retired repeatedly", None, |k| many(k, |_| retire(1)));
+    survive("ids retired before they are issued", Some(VIOLATION), |k| retire(k as u64 + 100));
 }
 
 #[test]
@@ -145,14 +145,14 @@ fn floods_of_challenges_and_credit() {
 }
 
 #[test]
-fn floods_of_data_that_nobody_asked_for() {
+fn floods_of_unsolicited_data() {
     survive("tokens", None, |k| frame(NEW_TOKEN, &[1_000], &[k as u8; 1_000]));
     survive("datagrams", Some(VIOLATION), |_| frame(DATAGRAM, &[], &[1; 1_000]));
     survive("a stream", Some(STREAM_LIMIT), |_| frame(STREAM, &[3], &[1; 1_000]));
     survive("on our stream", Some(STREAM_STATE), |_| frame(STREAM, &[2], &[1; 1_000]));
     survive("refusals", None, |k| many(k, |n| frame(STOP_SENDING, &[stream(n % 400), 9], &[])));
     let unopened = |k: usize| frame(STOP_SENDING, &[stream(500 + k as u64), 9], &[]);
-    survive("refusals of what is not", Some(STREAM_STATE), unopened);
+    survive("stops of unopened streams", Some(STREAM_STATE), unopened);
     survive("an unknown frame", Some(ENCODING), |_| frame(0x21, &[1], &[]));
 }
 
@@ -162,7 +162,7 @@ fn floods_of_handshake_bytes() {
         frame(CRYPTO, &[at, size as u64], &vec![0x55; size])
     }
     survive("with a gap", None, |k| piece(1 + (k as u64 * 97) % 15_000, 1_000));
-    // quinn-proto gives up where pieces cost more than they carry.
+    // quinn-proto closes the connection when pieces cost more than they carry.
     let crumbs = |k: u64| (0..150).flat_map(move |n| piece(1 + (k * 150 + n) * 2 % 16_000, 1));
     survive("in crumbs", Some(INTERNAL), |k| crumbs(k as u64).collect());
     survive("too far ahead", Some(CRYPTO_BUFFER), |_| piece(1 << 20, 1_000));
@@ -170,15 +170,15 @@ fn floods_of_handshake_bytes() {
 }
 
 #[test]
-fn acknowledgements_of_what_was_never_sent() {
-    survive("a number to come", Some(VIOLATION), |_| frame(ACK, &[1 << 30, 0, 0, 0], &[]));
-    survive("ranges without end", Some(ENCODING), |_| frame(ACK, &[1, 0, 1 << 20, 0], &[]));
+fn acknowledgements_of_unsent_packets() {
+    survive("a future packet number", Some(VIOLATION), |_| frame(ACK, &[1 << 30, 0, 0, 0], &[]));
+    survive("endless ranges", Some(ENCODING), |_| frame(ACK, &[1, 0, 1 << 20, 0], &[]));
     survive("below zero", Some(ENCODING), |_| frame(ACK, &[1, 0, 1, 0, 5, 0], &[]));
 }
 
-/// Packets of the leader's own that say anything at all, each to a connection as far as it lives.
+/// Valid packets of the leader with random frames, each sent while its connection lives.
 #[test]
-fn frames_at_random_end_their_own_connection_at_most() {
+fn random_frames_end_at_most_their_own_connection() {
     let _alone = ALONE.lock();
     let good = Leader::start(Manners::default());
     let mut sender = Sender::start(options());
@@ -207,10 +207,10 @@ fn frames_at_random_end_their_own_connection_at_most() {
 
 const ODD_LEADERS: u64 = 100;
 
-/// Optimistic acknowledgements: the engine leaves a number out now and then, which nobody can have
-/// received.
+/// Optimistic acknowledgements: the engine skips a packet number now and then, which no leader can
+/// have received.
 #[test]
-fn acknowledging_without_looking_ends_the_connection() {
+fn optimistic_acknowledgements_end_the_connection() {
     let _alone = ALONE.lock();
     let rogue = Rogue::start(Nature { grant: 2_000, ..Nature::default() });
     let mut sender = Sender::start(options());
@@ -237,9 +237,9 @@ fn acknowledging_without_looking_ends_the_connection() {
     sender.assert_conserved(0..txs);
 }
 
-/// Refuses all that it grants, and acknowledges the end of none.
+/// The leader stops every stream that it grants, and acknowledges no reset.
 #[test]
-fn refused_streams_count_until_their_end_is_acknowledged() {
+fn stopped_streams_count_until_their_reset_is_acknowledged() {
     let _alone = ALONE.lock();
     let rogue = Rogue::start(Nature { grant: 1 << 40, ..Nature::default() });
     let mut sender = Sender::start(Options { in_flight_max: 64, ..options() });
@@ -249,7 +249,7 @@ fn refused_streams_count_until_their_end_is_acknowledged() {
     let mut refused = 0;
     while streams_left(&sender) > 0 {
         let last = refused + streams_left(&sender);
-        assert!(last <= 64 + STREAMS_AHEAD_MAX as u64, "{last} streams are held");
+        assert!(last <= 64 + STREAMS_AHEAD_MAX as u64, "{last} streams are open");
         rogue.flood(1, |_| {
             let end = last.min(refused + 200);
             let frames = (refused..end).flat_map(|n| frame(STOP_SENDING, &[stream(n), 9], &[]));

@@ -1,4 +1,4 @@
-//! Leaders whose handshake is odd, or never ends, and datagrams that say that a connection is over.
+//! Leaders with unusual or endless handshakes, and datagrams that claim that a connection is over.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -14,7 +14,7 @@ use support::{Leader, Manners, Seen, Sender, ended, options};
 use touchdown_native::quic::engine::Options;
 use touchdown_native::quic::event_ring::{CloseCause, Reason};
 
-/// Connects to a rogue and to a leader beside it and sends to both. How the rogue's connection
+/// Connects to a rogue and to a second leader and sends to both. Returns how the rogue's connection
 /// ends, if it does before all is acknowledged.
 fn meet(name: &str, nature: Nature, during: impl Fn(&mut Session)) -> Option<(CloseCause, u64)> {
     let (rogue, good) = (Rogue::start(nature), Leader::start(Manners::default()));
@@ -32,7 +32,7 @@ fn meet(name: &str, nature: Nature, during: impl Fn(&mut Session)) -> Option<(Cl
         of.count()
     };
     let (odd, beside) = (acked(0), acked(1));
-    assert_eq!(beside, 20, "{name}: the leader beside it");
+    assert_eq!(beside, 20, "{name}: the other leader");
     assert_eq!(sender.engine.counters()[5], 0, "{name}: panics");
     if odd == 20 {
         return None;
@@ -60,24 +60,24 @@ fn without(terms: &mut Terms, id: u64) {
 }
 
 #[test]
-fn terms_that_break_the_protocol_end_the_connection_and_are_told_so() {
+fn invalid_transport_parameters_end_the_connection_with_an_error_code() {
     let cases: [(&str, Change); 16] = [
         ("no original id", |terms| without(terms, ORIGINAL_ID)),
         ("no source id", |terms| without(terms, SOURCE_ID)),
         ("another original id", |terms| terms[0].1 = vec![1; 8]),
         ("another source id", |terms| terms[1].1 = vec![1; 8]),
-        ("a retry that never was", |terms| terms.push((RETRY_ID, vec![1; 8]))),
-        ("the same twice", |terms| terms.push((MAX_DATA_TERM, value(1)))),
+        ("a retry that was not sent", |terms| terms.push((RETRY_ID, vec![1; 8]))),
+        ("a repeated parameter", |terms| terms.push((MAX_DATA_TERM, value(1)))),
         ("a short reset token", |terms| terms[2].1 = vec![1; 15]),
         ("a long id", |terms| terms[1].1 = vec![1; 21]),
-        ("an empty number", |terms| terms.push((0x06, vec![]))),
-        ("a number cut short", |terms| terms.push((0x06, vec![0xc0, 1]))),
-        ("a number and more", |terms| terms.push((0x06, vec![1, 1]))),
-        ("more streams than there are", |terms| terms[5].1 = value((1 << 60) + 1)),
-        ("datagrams too small", |terms| terms.push((0x03, value(1_199)))),
-        ("delays beyond all", |terms| terms.push((0x0a, value(21)))),
-        ("acknowledgements too late", |terms| terms.push((0x0b, value(1 << 14)))),
-        ("one connection id", |terms| terms.push((0x0e, value(1)))),
+        ("an empty varint", |terms| terms.push((0x06, vec![]))),
+        ("a truncated varint", |terms| terms.push((0x06, vec![0xc0, 1]))),
+        ("a varint with trailing bytes", |terms| terms.push((0x06, vec![1, 1]))),
+        ("more streams than allowed", |terms| terms[5].1 = value((1 << 60) + 1)),
+        ("too small a datagram limit", |terms| terms.push((0x03, value(1_199)))),
+        ("too large an ack delay exponent", |terms| terms.push((0x0a, value(21)))),
+        ("too large an ack delay", |terms| terms.push((0x0b, value(1 << 14)))),
+        ("too small a connection id limit", |terms| terms.push((0x0e, value(1)))),
     ];
     for (name, terms) in cases {
         assert_eq!(with_terms(name, terms), Some((CloseCause::Protocol, TERMS)), "{name}");
@@ -85,14 +85,14 @@ fn terms_that_break_the_protocol_end_the_connection_and_are_told_so() {
 }
 
 #[test]
-fn terms_that_are_only_odd_are_taken() {
+fn unusual_but_valid_transport_parameters_are_accepted() {
     let cases: [(&str, Change); 5] = [
         ("no reset token", |terms| without(terms, RESET_TOKEN)),
-        ("much that nobody knows", |terms| {
+        ("many unknown parameters", |terms| {
             terms.extend((0..60).map(|n| (27 + 31 * (n + 5), vec![n as u8; 40])));
         }),
-        ("a long one that nobody knows", |terms| terms.push((27 + 31 * 9, vec![0; 3_000]))),
-        ("an acknowledgement that is promised sooner", |terms| {
+        ("a long unknown parameter", |terms| terms.push((27 + 31 * 9, vec![0; 3_000]))),
+        ("a shorter ack delay", |terms| {
             terms.push((0xff04_de1b, value(1)));
         }),
         ("in another order", |terms| terms.reverse()),
@@ -116,7 +116,7 @@ fn a_second_retry_is_ignored() {
 }
 
 #[test]
-fn versions_are_given_up_for_only_where_ours_is_not_among_them() {
+fn version_negotiation_ends_the_connection_only_without_a_common_version() {
     let lists: [&[&[u32]]; 3] = [&[&[1]], &[&[2, 1, 3]], &[&[0x1a2a_3a4a, 1], &[1]]];
     for versions in lists {
         assert_eq!(meet("ours", Nature { versions, ..Nature::default() }, |_| {}), None);
@@ -126,8 +126,8 @@ fn versions_are_given_up_for_only_where_ours_is_not_among_them() {
     assert_eq!(ended, Some((CloseCause::Version, 0)));
 }
 
-/// Opens it again where a machine that stood still has made its handshake last too long.
-fn open_at_last(sender: &mut Sender, address: SocketAddr) -> u32 {
+/// Reopens the connection if a stalled machine made its handshake time out.
+fn open_with_retries(sender: &mut Sender, address: SocketAddr) -> u32 {
     loop {
         let peer = sender.open(address);
         let of = |seen: &[Seen], kind| seen.iter().any(|one| one.kind == kind && one.peer == peer);
@@ -139,17 +139,17 @@ fn open_at_last(sender: &mut Sender, address: SocketAddr) -> u32 {
 }
 
 #[test]
-fn a_handshake_that_never_ends_is_given_up_in_time() {
+fn an_endless_handshake_times_out() {
     let admission_timeout = Duration::from_secs(3);
     let mut sender = Sender::start(Options { admission_timeout, ..options() });
     let good = Leader::start(Manners::default());
-    let beside = open_at_last(&mut sender, good.address);
+    let beside = open_with_retries(&mut sender, good.address);
     let natures = [1, 2].map(|spaces| Nature { spaces, ..Nature::default() });
     let rogues = natures.map(Rogue::start);
     let peers = rogues.each_ref().map(|rogue| sender.open(rogue.address));
     sender.engine.send(&[peers[0], 0, peers[1], 1, beside, 2], b"to all", 1, LONG_MS);
     sender.until("ended", |seen| {
-        // Each says something new all the time.
+        // Each flight contains something new.
         for (space, rogue) in [INITIAL, HANDSHAKE].into_iter().zip(&rogues) {
             rogue.say_if_any(|session| {
                 let packet = session.packet(space, &[PING as u8]);
@@ -168,7 +168,7 @@ fn a_handshake_that_never_ends_is_given_up_in_time() {
 }
 
 #[test]
-fn handshake_bytes_that_make_no_sense_end_the_connection() {
+fn invalid_handshake_bytes_end_the_connection() {
     for (at, size, code) in [(1 << 20, 500, CRYPTO_BUFFER), (0, 500, VIOLATION)] {
         let nature = Nature { spaces: 1, ..Nature::default() };
         let ended = meet("garbage", nature, |session| {
@@ -183,8 +183,8 @@ fn handshake_bytes_that_make_no_sense_end_the_connection() {
 }
 
 #[test]
-fn a_refusal_before_the_handshake_is_told_with_its_code() {
-    // Once a client is further it looks at no Initial any more.
+fn a_close_before_the_handshake_is_reported_with_its_code() {
+    // A client further along ignores Initial packets.
     let nature = Nature { spaces: 0, ..Nature::default() };
     let ended = meet("refused", nature, |session| {
         let packet = session.packet(INITIAL, &frame(CONNECTION_CLOSE, &[2, 0, 0], &[]));
@@ -194,11 +194,11 @@ fn a_refusal_before_the_handshake_is_told_with_its_code() {
 }
 
 #[test]
-fn garbage_behind_a_packet_is_passed_over() {
+fn garbage_after_a_packet_is_ignored() {
     let garbage: [fn(&Session) -> Vec<u8>; 5] = [
         |_| vec![0; 200],
         |_| vec![0xff; 200],
-        // A long header for the client that is longer than the datagram, and many that are empty.
+        // A long header for the client that is longer than the datagram, and many empty ones.
         |session| [&[0xc3, 0, 0, 0, 1, 8], session.theirs.as_slice(), &[8; 9], &[0, 0x7f]].concat(),
         |session| {
             let one = [&[0xe3, 0, 0, 0, 1, 8], session.theirs.as_slice(), &[8; 9], &[0]].concat();
@@ -212,7 +212,7 @@ fn garbage_behind_a_packet_is_passed_over() {
     }
 }
 
-/// A datagram that looks like a packet of a connection and ends in a stateless reset's token.
+/// A datagram that looks like a packet of a connection and ends in a stateless reset token.
 fn reset(token: &[u8; 16]) -> Vec<u8> {
     let mut datagram = vec![0x5f; 60];
     datagram.extend(token);
@@ -227,7 +227,7 @@ fn only_the_leaders_own_reset_ends_a_connection() {
     let engine = sender.engine.local_addresses()[0];
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
     for n in 0..200u8 {
-        // From elsewhere the token is right, and from the leader's address one bit is not.
+        // From elsewhere with the right token, and from the leader's address with one bit changed.
         stranger.send_to(&reset(&STATELESS_TOKEN), engine).unwrap();
         let mut other = STATELESS_TOKEN;
         other[usize::from(n) % 16] ^= 1 << (n % 8);
@@ -244,13 +244,13 @@ fn only_the_leaders_own_reset_ends_a_connection() {
     assert_eq!(sender.closed(peers[0]).reason, CloseCause::Reset as u8);
     sender.until("ended", |seen| ended(seen) == 4);
     assert_eq!(sender.count(ACKED), 3);
-    sender.engine.send(&[peers[1], 1], b"alive beside it", 3, LONG_MS);
+    sender.engine.send(&[peers[1], 1], b"still connected", 3, LONG_MS);
     sender.until("acked", |seen| ended(seen) == 5);
     assert_eq!((sender.count(ACKED), sender.engine.counters()[5]), (4, 0));
 }
 
 #[test]
-fn sound_packets_from_elsewhere_are_no_move_of_the_leader() {
+fn valid_packets_from_another_address_do_not_migrate_the_connection() {
     let rogue = Rogue::start(Nature::default());
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(rogue.address);
@@ -276,7 +276,7 @@ fn datagrams_larger_than_announced_are_dropped_and_counted() {
         for _ in 0..3 {
             session.send(&[PING as u8; 2_000]);
         }
-        // The largest that is not: a header of 13 bytes before, a seal of 16 behind.
+        // The largest accepted: a header of 13 bytes before, a tag of 16 after.
         session.send(&[PING as u8; 1472 - 29])
     });
     rogue.until("acknowledged", |session| session.heard.acked[DATA] >= Some(told));
@@ -286,7 +286,7 @@ fn datagrams_larger_than_announced_are_dropped_and_counted() {
 }
 
 #[test]
-fn keys_may_change_as_often_as_the_leader_likes() {
+fn the_leader_may_update_keys_at_any_rate() {
     let rogue = Rogue::start(Nature::default());
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(rogue.address);
@@ -297,7 +297,7 @@ fn keys_may_change_as_often_as_the_leader_likes() {
         sender.until("acked", |seen| ended(seen) as u64 == tx + 1);
     }
     assert_eq!(sender.count(ACKED), 40);
-    // Faster than anybody can follow.
+    // Faster than any client can follow.
     rogue.say(|session| {
         for _ in 0..500 {
             session.spaces[DATA].change_keys();

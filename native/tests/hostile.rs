@@ -1,4 +1,4 @@
-//! A path and leaders that mean harm: they may cost their own connection, nothing else.
+//! A hostile path and malicious leaders: they may cost their own connection and nothing else.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -9,7 +9,8 @@ use std::time::Duration;
 use support::between::Between;
 use support::{ACKED, LONG_MS, Leader, Manners, Sender, ended, options};
 
-/// Sends through a path that harms datagrams of both sides; `harm` is told how many came before.
+/// Sends through a path that alters datagrams of both sides; `harm` receives the number of
+/// datagrams before.
 fn delivers_all_through(harm: fn(Vec<u8>, usize) -> Vec<Vec<u8>>) {
     let leader = Leader::start(Manners::default());
     let mut count = 0;
@@ -35,7 +36,7 @@ fn replayed_datagrams_change_nothing() {
 }
 
 #[test]
-fn lost_datagrams_are_sent_again() {
+fn lost_datagrams_are_retransmitted() {
     delivers_all_through(|datagram, count| match count % 7 {
         3 => vec![],
         _ => vec![datagram],
@@ -43,11 +44,12 @@ fn lost_datagrams_are_sent_again() {
 }
 
 #[test]
-fn truncated_and_mangled_datagrams_are_survived() {
+fn truncated_and_corrupted_datagrams_are_ignored() {
     delivers_all_through(|mut datagram, count| {
         let whole = datagram.clone();
         if datagram[0] & 0x80 != 0 {
-            // Until keys are agreed on, who sits on the path can end a connection (RFC 9000, 21.1).
+            // Until the handshake keys exist, an attacker on the path can end a connection (RFC
+            // 9000, 21.1).
             return vec![whole];
         }
         let place = (count * 31) % datagram.len();
@@ -85,7 +87,7 @@ fn a_flood_of_grants_and_closes_costs_only_its_own_connection() {
 }
 
 #[test]
-fn connections_come_and_go_by_the_hundred_and_leave_nothing() {
+fn hundreds_of_opened_and_closed_connections_leave_nothing() {
     let leader = Leader::start(Manners { grant: 8, ..Manners::default() });
     let mut sender = Sender::start(options());
     let mut tx = 0;
@@ -94,7 +96,7 @@ fn connections_come_and_go_by_the_hundred_and_leave_nothing() {
         for (index, peer) in peers.iter().enumerate() {
             tx += 1;
             sender.engine.send(&[*peer, 0], &[1; 600], tx, LONG_MS);
-            // Some are closed before they are up, some later, and each at once or in peace.
+            // Some are closed before they are up, some later, and each immediately or gracefully.
             if index % 2 == 0 {
                 let linger = Duration::from_millis(if index % 4 == 0 { 0 } else { 5_000 });
                 sender.engine.peer_close(*peer, linger);

@@ -1,4 +1,4 @@
-//! Which keys get a table, and which stand their ground.
+//! Which keys get a table, and which tables stay.
 #![allow(clippy::unwrap_used)]
 
 use std::time::{Duration, Instant};
@@ -12,17 +12,17 @@ fn key(seed: u32) -> [u8; 32] {
     SigningKey::from_bytes(&secret).verifying_key().to_bytes()
 }
 
-/// Waits until it holds.
+/// Waits until `holds` returns true.
 fn eventually(mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while !holds() {
-        assert!(Instant::now() < deadline, "not in time");
+        assert!(Instant::now() < deadline, "timed out");
         std::thread::yield_now();
     }
 }
 
 #[test]
-fn a_table_is_made_at_the_second_sight() {
+fn a_table_is_built_after_the_second_verification() {
     let key_cache = KeyCache::new(8);
     key_cache.record_verified(&key(1));
     assert!(key_cache.find(&key(1)).is_none());
@@ -32,8 +32,8 @@ fn a_table_is_made_at_the_second_sight() {
 }
 
 #[test]
-fn the_builder_wakes_again_after_it_slept() {
-    // Room for so many that no set is ever full of warm ones, whatever the secret seed is.
+fn the_builder_wakes_after_sleeping() {
+    // Large enough that no set ever fills with recently used tables, whatever the secret seed.
     let key_cache = KeyCache::new(KEYS_MAX);
     for seed in 0..20 {
         key_cache.record_verified(&key(seed));
@@ -43,7 +43,7 @@ fn the_builder_wakes_again_after_it_slept() {
 }
 
 #[test]
-fn ever_new_keys_make_no_table() {
+fn keys_seen_once_get_no_table() {
     let key_cache = KeyCache::new(8);
     for seed in 0..2000 {
         key_cache.record_verified(&key(seed));
@@ -64,7 +64,7 @@ fn a_key_in_use_outlasts_a_flood_of_others() {
 }
 
 #[test]
-fn keys_out_of_use_make_room() {
+fn unused_keys_are_replaced() {
     let key_cache = KeyCache::new(4);
     for seed in 0..4 {
         assert!(key_cache.make(&key(seed)));
@@ -78,7 +78,7 @@ fn keys_out_of_use_make_room() {
 }
 
 #[test]
-fn no_room_means_no_table() {
+fn a_cache_without_capacity_builds_no_table() {
     let key_cache = KeyCache::new(0);
     key_cache.record_verified(&key(1));
     key_cache.record_verified(&key(1));
@@ -87,7 +87,7 @@ fn no_room_means_no_table() {
 }
 
 #[test]
-fn bytes_that_are_no_point_make_no_table() {
+fn invalid_points_get_no_table() {
     let key_cache = KeyCache::new(4);
     let mut made = 0;
     for first in 0..64 {

@@ -1,4 +1,4 @@
-//! Whether the ways of adding table entries give the same point, and the point that dalek gives.
+//! Every backend for adding table entries gives the same point, equal to dalek's.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 #[path = "support/rng.rs"]
@@ -14,11 +14,11 @@ use touchdown_native::ed25519::curve::{Niels, Point, invert_all};
 use touchdown_native::ed25519::multi_add::Backend;
 use touchdown_native::ed25519::picks::{PICKS_MAX, Pick, Picks};
 
-/// Sums that both ways are compared on.
+/// Sums compared between both backends.
 const ROUNDS: usize = 100_000;
 
-/// Below 2^253: random, few bits, or the same byte throughout, which puts all digits at one value,
-/// their bounds among them.
+/// Below 2^253: random, few bits, or one repeated byte, which sets all digits to one value,
+/// including their bounds.
 fn scalar(rng: &mut impl FnMut(usize) -> usize) -> [u8; 32] {
     let mut out: [u8; 32] = array::from_fn(|_| rng(256) as u8);
     match rng(4) {
@@ -36,7 +36,7 @@ fn scalar(rng: &mut impl FnMut(usize) -> usize) -> [u8; 32] {
     out
 }
 
-/// Sound points, points of small order, the neutral element, and sums of the first two.
+/// Valid points, points of small order, the neutral element, and sums of the first two.
 fn points() -> Vec<EdwardsPoint> {
     let mut rng = rng();
     let mut out = vec![ED25519_BASEPOINT_POINT];
@@ -55,12 +55,12 @@ fn encoded(points: &[Point]) -> Vec<[u8; 32]> {
     points.iter().zip(invert_all(points)).map(|(point, z)| point.compress(&z)).collect()
 }
 
-/// The sums of some entries, by both ways; one where the processor has no other.
+/// The sums of some entries, by both backends; one if the processor has no other.
 fn both(picks: &Picks) -> [Point; 2] {
     [Backend::Scalar.sum(picks), Backend::best().sum(picks)]
 }
 
-/// A scalar times a point of any order, so that nothing may be reduced by the group's.
+/// A scalar times a point of any order, so the scalar may not be reduced by the group's order.
 fn times(point: &EdwardsPoint, scalar: &[u8; 32]) -> EdwardsPoint {
     let mut sum = EdwardsPoint::default();
     for byte in scalar.iter().rev() {
@@ -70,7 +70,7 @@ fn times(point: &EdwardsPoint, scalar: &[u8; 32]) -> EdwardsPoint {
 }
 
 #[test]
-fn two_points_times_scalars_are_the_same_by_every_way() {
+fn products_of_two_points_are_equal_on_every_backend() {
     let points = points();
     let narrow: Vec<_> = points.iter().map(|point| Comb::<4>::new(&ours(point))).collect();
     let wide: Vec<_> = points.iter().map(|point| Comb::<8>::new(&ours(point))).collect();
@@ -93,10 +93,10 @@ fn two_points_times_scalars_are_the_same_by_every_way() {
     }
 }
 
-/// Lists that no scalar gives: repeated entries, which are doublings, entries beside their own
+/// Lists that no scalar produces: repeated entries, which are doublings, entries next to their own
 /// negatives, gaps anywhere, and any length.
 #[test]
-fn any_entries_add_up_to_the_same_by_every_way() {
+fn sums_of_any_entries_are_equal_on_every_backend() {
     let points = points();
     let mapped: Vec<Point> = points.iter().map(ours).collect();
     let inverses = invert_all(&mapped);
@@ -128,20 +128,20 @@ fn any_entries_add_up_to_the_same_by_every_way() {
 }
 
 #[test]
-fn the_best_way_is_the_vectors_where_the_processor_has_them() {
+fn the_best_backend_is_the_vector_one_if_supported() {
     #[cfg(target_arch = "x86_64")]
     {
         let has =
             std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512ifma");
         assert_eq!(matches!(Backend::best(), Backend::Vector(_)), has);
         if !has {
-            eprintln!("this processor has no AVX-512 IFMA: only the scalar way was tried");
+            eprintln!("this processor has no AVX-512 IFMA: only the scalar backend was tested");
         }
     }
 }
 
 #[test]
-fn entries_beyond_the_bound_are_left_out() {
+fn entries_beyond_the_limit_are_ignored() {
     let base = ours(&ED25519_BASEPOINT_POINT);
     let entry = base.niels(&invert_all(&[base])[0]);
     let mut picks = Picks::new();
@@ -155,7 +155,7 @@ fn entries_beyond_the_bound_are_left_out() {
 }
 
 #[test]
-fn nothing_adds_up_to_the_neutral_element() {
+fn an_empty_sum_is_the_neutral_element() {
     for sum in encoded(&both(&Picks::new())) {
         assert_eq!(sum, EdwardsPoint::default().compress().to_bytes());
     }

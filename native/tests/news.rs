@@ -1,7 +1,8 @@
-//! The reader of a node's messages over its corpus: what it reads is what a whole parser finds.
+//! The parser of a node's slot messages over its corpus: what it reads equals what a complete
+//! parser finds.
 //!
-//! Each file of `fuzz/corpus/news` is a message; its name starts with `read` or with `left`, for
-//! what says nothing that is needed.
+//! Each file of `fuzz/corpus/news` is a message; its name starts with `read`, or with
+//! `left` if it carries nothing needed.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::expect_used)]
 
 #[path = "support/corpus.rs"]
@@ -17,14 +18,14 @@ use rng::rng;
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/news");
 
 #[test]
-fn the_corpus_is_read_as_its_names_say() {
+fn corpus_files_are_parsed_as_named() {
     let (read, left) = read_as_named(CORPUS, messages::feed);
     assert!(read >= 10 && left >= 10, "the corpus has {read} and {left}");
 }
 
-/// Every prefix of every file, and each byte of it set to what JSON is made of.
+/// Every prefix of every file, and each byte set to JSON's special characters.
 #[test]
-fn whatever_is_read_of_a_damaged_message_is_what_it_says() {
+fn damaged_messages_are_parsed_correctly_or_skipped() {
     let marks = [br#""\{}[]:, 0129e.-"#.as_slice(), &[0, 0x1f, 0x80, 0xff]].concat();
     let damaged = corpus(CORPUS).into_iter();
     let read: usize =
@@ -32,9 +33,9 @@ fn whatever_is_read_of_a_damaged_message_is_what_it_says() {
     assert!(read > 1000, "{read}");
 }
 
-/// Pieces of messages put together at random, whole members twice or in any order.
+/// Parts of messages combined at random, members repeated or in any order.
 #[test]
-fn whatever_is_read_of_mixed_messages_is_what_it_says() {
+fn recombined_messages_are_parsed_correctly_or_skipped() {
     let mut throw = rng();
     let all = corpus(CORPUS);
     let mut read = 0;

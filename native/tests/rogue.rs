@@ -1,4 +1,4 @@
-//! Leaders that mean harm, frame by frame: each costs its own connection at most.
+//! Malicious leaders, frame by frame: each costs at most its own connection.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -13,7 +13,7 @@ use support::{ACKED, DROPPED, LONG_MS, PATIENCE, Seen, Sender, ended, options};
 use touchdown_native::quic::event_ring::Reason;
 
 #[test]
-fn a_leader_by_hand_takes_transactions_like_any_other() {
+fn the_handwritten_leader_receives_transactions() {
     let rogue = Rogue::start(Nature::default());
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(rogue.address);
@@ -26,12 +26,12 @@ fn a_leader_by_hand_takes_transactions_like_any_other() {
 }
 
 #[test]
-fn streams_that_are_refused_before_their_turn_are_passed_over() {
+fn streams_stopped_before_use_are_skipped() {
     let rogue = Rogue::start(Nature::default());
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(rogue.address);
-    // The first, some in the middle, and the last of those that are granted; 4 n + 2 is the id of
-    // the n-th.
+    // The first, some in the middle, and the last of the granted streams; 4 n + 2 is the id of the
+    // n-th.
     let refused = [0, 1, 5, 6, 7, 63];
     let frames: Vec<u8> =
         refused.iter().flat_map(|n| frame(STOP_SENDING, &[4 * n + 2, 9], &[])).collect();
@@ -55,7 +55,7 @@ fn streams_that_are_refused_before_their_turn_are_passed_over() {
 }
 
 #[test]
-fn what_waits_in_vain_for_window_or_acknowledgements_is_the_leaders_doing() {
+fn expiry_for_lack_of_window_or_acknowledgements_names_the_leader() {
     let few = |terms: &mut Terms| terms[3].1 = value(1_000);
     for (window, acks) in [(few as fn(&mut Terms), true), (|_| {}, false)] {
         let rogue = Rogue::start(Nature { grant: 512, terms: window, ..Nature::default() });
@@ -74,7 +74,7 @@ fn what_waits_in_vain_for_window_or_acknowledgements_is_the_leaders_doing() {
     }
 }
 
-/// What came before anything was sent a second time, which a busy machine may bring about.
+/// The pieces before the first retransmission, which a busy machine may cause.
 fn first_time(pieces: &[Piece]) -> &[Piece] {
     let again = |(place, piece): (usize, &Piece)| {
         pieces[..place].iter().any(|one| (one.stream, one.at) == (piece.stream, piece.at))
@@ -83,10 +83,10 @@ fn first_time(pieces: &[Piece]) -> &[Piece] {
     &pieces[..end.unwrap_or(pieces.len())]
 }
 
-/// Sends transactions of all sizes, half of them put down before the leader grants a stream, so
-/// that they leave in one go, and half of them by four threads; what the leader heard, None where the
-/// network lost some of it.
-fn sent_in_a_crowd(sizes: &[usize]) -> Option<Vec<Piece>> {
+/// Sends transactions of all sizes, half of them queued before the leader grants a stream, so that
+/// they leave together, and half by four threads. Returns the pieces that the leader received; None
+/// if the network lost some.
+fn sent_concurrently(sizes: &[usize]) -> Option<Vec<Piece>> {
     let rogue = Rogue::start(Nature { grant: 256, ..Nature::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open(rogue.address);
@@ -110,17 +110,18 @@ fn sent_in_a_crowd(sizes: &[usize]) -> Option<Vec<Piece>> {
 }
 
 #[test]
-fn a_transaction_that_fits_is_whole_in_a_datagram_and_none_comes_between_another() {
+fn a_fitting_transaction_is_complete_in_one_datagram_and_none_interleaves() {
     // Two in eight are larger than a datagram.
     let sizes: Vec<usize> =
         (0..200).map(|tx| [250, 1100, 4000, 250, 1, 1100, 1300, 251][tx % 8]).collect();
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let pieces = sent_in_a_crowd(&sizes);
+        let pieces = sent_concurrently(&sizes);
         let pieces = first_time(pieces.as_deref().unwrap_or_default());
         for pair in pieces.windows(2) {
             let [one, next] = pair else { unreachable!() };
-            // Only whole ones share a datagram, and the next one begins when the last one is whole.
+            // Only complete ones share a datagram, and the next one begins when the last one is
+            // complete.
             let are_whole = pair.iter().all(|piece| piece.at == 0 && piece.is_last);
             assert!(are_whole || one.datagram != next.datagram, "{pair:?}");
             match one.is_last {
@@ -131,11 +132,11 @@ fn a_transaction_that_fits_is_whole_in_a_datagram_and_none_comes_between_another
             }
         }
         for piece in pieces.iter().filter(|piece| piece.at == 0 && piece.size <= 1100) {
-            assert!(piece.is_last, "{piece:?} would have fitted");
+            assert!(piece.is_last, "{piece:?} would have fit");
         }
         if pieces.iter().filter(|piece| piece.is_last).count() >= sizes.len() / 2 {
             return;
         }
-        assert!(Instant::now() < deadline, "only {} pieces before a repetition", pieces.len());
+        assert!(Instant::now() < deadline, "only {} pieces before a retransmission", pieces.len());
     }
 }

@@ -1,4 +1,4 @@
-//! The sender against leaders of every kind, over loopback.
+//! The sender against leaders of different behaviour, over loopback.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -18,7 +18,7 @@ use touchdown_native::quic::event_ring::{CloseCause, Reason};
 use touchdown_native::quic::tls::public_key;
 
 #[test]
-fn delivers_each_transaction_whole_and_acknowledged() {
+fn delivers_each_transaction_complete_and_acknowledged() {
     let leader = Leader::start(Manners::default());
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
@@ -40,7 +40,7 @@ fn delivers_each_transaction_whole_and_acknowledged() {
 }
 
 #[test]
-fn refuses_what_no_leader_takes_without_an_outcome() {
+fn rejects_invalid_transactions_without_an_outcome() {
     let leader = Leader::start(Manners::default());
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
@@ -53,7 +53,7 @@ fn refuses_what_no_leader_takes_without_an_outcome() {
 }
 
 #[test]
-fn sends_to_many_leaders_at_once_and_names_each() {
+fn sends_to_several_leaders_and_reports_each() {
     let leaders: Vec<Leader> = (0..4).map(|_| Leader::start(Manners::default())).collect();
     let mut sender = Sender::start(options());
     let mut deliveries = Vec::new();
@@ -75,7 +75,7 @@ fn waits_for_the_handshake_and_then_sends() {
     let mut sender = Sender::start(options());
     let peer = sender.open(leader.address);
     let status = sender.engine.send(&[peer, 0], b"early", 1, LONG_MS);
-    // The handshake may be through by now, where this thread got no time.
+    // The handshake may be complete by now if this thread was preempted.
     assert_eq!(status.live | status.queued, 1);
     sender.until("acked", |seen| ended(seen) == 1);
     sender.assert_conserved([1]);
@@ -94,7 +94,7 @@ fn connects_through_address_validation() {
 }
 
 #[test]
-fn tells_how_many_streams_are_granted_and_left() {
+fn reports_granted_and_remaining_streams() {
     for (grant, told) in [(3, 3), (128, 128), (100_000, STREAMS_AHEAD_MAX as u64)] {
         let leader = Leader::start(Manners { grant, ..Manners::default() });
         let mut sender = Sender::start(options());
@@ -112,12 +112,12 @@ fn tells_how_many_streams_are_granted_and_left() {
 }
 
 #[test]
-fn a_ping_is_heard_back_on_an_idle_connection() {
+fn a_ping_on_an_idle_connection_is_acknowledged() {
     let leader = Leader::start(Manners::default());
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
     let peer = sender.engine.peer(peer).unwrap();
-    // What belongs to the handshake may come late; then an idle connection is silent.
+    // Handshake packets may arrive late; afterwards an idle connection is silent.
     let mut heard = 0;
     sender.until("silent", |_| {
         let before = heard;
@@ -130,7 +130,7 @@ fn a_ping_is_heard_back_on_an_idle_connection() {
 }
 
 #[test]
-fn a_leader_that_grants_nothing_saturates_and_is_given_up() {
+fn a_leader_that_grants_no_stream_saturates_and_times_out() {
     let leader = Leader::start(Manners { grant: 0, ..Manners::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open(leader.address);
@@ -144,7 +144,7 @@ fn a_leader_that_grants_nothing_saturates_and_is_given_up() {
     let patience = Duration::from_millis(700);
     let mut hasty = Sender::start(Options { admission_timeout: patience, ..options() });
     let peer = hasty.open(leader.address);
-    hasty.engine.send(&[peer, 0], b"outlives the patience", 2, LONG_MS);
+    hasty.engine.send(&[peer, 0], b"outlives the timeout", 2, LONG_MS);
     assert_eq!(hasty.closed(peer).reason, CloseCause::HandshakeTimeout as u8);
     hasty.until("ended", |seen| ended(seen) == 1);
     hasty.assert_conserved([2]);
@@ -152,7 +152,7 @@ fn a_leader_that_grants_nothing_saturates_and_is_given_up() {
 }
 
 #[test]
-fn credit_that_dribbles_is_used_as_it_comes_in_order() {
+fn slowly_granted_credit_is_used_in_order() {
     let leader = Leader::start(Manners { grant: 2, ..Manners::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
@@ -169,7 +169,7 @@ fn credit_that_dribbles_is_used_as_it_comes_in_order() {
 }
 
 #[test]
-fn a_full_queue_drops_that_copy_at_once() {
+fn a_full_queue_drops_the_delivery_immediately() {
     let leader = Leader::start(Manners { grant: 0, ..Manners::default() });
     let mut sender = Sender::start(Options { queue_max: 3, ..options() });
     let peer = sender.open(leader.address);
@@ -186,7 +186,7 @@ fn a_full_queue_drops_that_copy_at_once() {
 }
 
 #[test]
-fn close_codes_of_the_leader_come_back() {
+fn the_leaders_close_codes_are_reported() {
     for code in [0, 1, 2, 4, 5] {
         let leader = Leader::start(Manners { close_code: Some(code), ..Manners::default() });
         let mut sender = Sender::start(options());
@@ -200,7 +200,7 @@ fn close_codes_of_the_leader_come_back() {
 }
 
 #[test]
-fn a_refused_stream_fails_its_copy_alone() {
+fn a_stopped_stream_fails_only_its_delivery() {
     let leader = Leader::start(Manners { stop_streams: true, window: 600, ..Manners::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
@@ -209,7 +209,7 @@ fn a_refused_stream_fails_its_copy_alone() {
     }
     sender.until("ended", |seen| ended(seen) == 20);
     sender.assert_conserved(0..20);
-    // A leader that acknowledged all before it refused has the bytes.
+    // A leader that acknowledged all before it stopped the stream has the bytes.
     assert!(sender.count(FAILED) > 0);
     assert_eq!(sender.count(DROPPED), 0);
 }
@@ -228,7 +228,7 @@ fn a_silent_address_times_out() {
 }
 
 #[test]
-fn a_leader_that_crashed_loses_what_was_in_flight_and_can_be_reached_again() {
+fn a_crashed_leader_loses_in_flight_deliveries_and_can_be_reconnected() {
     let leader = Leader::start(Manners::default());
     let mut quick = options();
     quick.transport.idle_timeout = Duration::from_secs(3);
@@ -250,7 +250,7 @@ fn a_leader_that_crashed_loses_what_was_in_flight_and_can_be_reached_again() {
 }
 
 #[test]
-fn a_small_window_takes_a_large_transaction_piece_by_piece() {
+fn a_small_window_receives_a_large_transaction_in_pieces() {
     let leader = Leader::start(Manners { window: 600, ..Manners::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
@@ -263,11 +263,11 @@ fn a_small_window_takes_a_large_transaction_piece_by_piece() {
 }
 
 #[test]
-fn a_copy_larger_than_the_leader_takes_is_dropped_and_holds_up_no_other() {
+fn a_delivery_above_the_stream_limit_is_dropped_without_blocking_others() {
     let leader = Leader::start(Manners { stream_window: 1232, ..Manners::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open(leader.address);
-    // One waits for the handshake, as nobody knows the leader's limit before.
+    // One waits for the handshake, because the leader's limit is unknown before.
     sender.engine.send(&[peer, 0], &[1; 1233], 1, LONG_MS);
     sender.until("ended", |seen| ended(seen) == 1);
     let connected = sender.seen.iter().find(|one| one.kind == CONNECTED).unwrap();
@@ -287,11 +287,11 @@ fn a_copy_larger_than_the_leader_takes_is_dropped_and_holds_up_no_other() {
 }
 
 #[test]
-fn transactions_that_end_where_a_datagram_ends_are_sent_like_others() {
+fn transactions_that_just_fill_a_datagram_are_sent() {
     let leader = Leader::start(Manners::default());
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
-    // Every size around a datagram of 1200 bytes, which connections begin with, and of 1452.
+    // Every size around a datagram of 1200 bytes, the initial size, and of 1452.
     let sizes: Vec<usize> = (1130..1200).chain(1380..1450).collect();
     for (tx, size) in sizes.iter().enumerate() {
         sender.engine.send(&[peer, 0], &vec![tx as u8; *size], tx as u64, LONG_MS);
@@ -303,17 +303,17 @@ fn transactions_that_end_where_a_datagram_ends_are_sent_like_others() {
 }
 
 #[test]
-fn what_a_sending_thread_drops_is_told_before_it_goes_on() {
+fn a_drop_on_a_sending_thread_wakes_the_reader_before_send_returns() {
     let leader = Leader::start(Manners { stream_window: 1232, ..Manners::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
     for tx in 0..20 {
-        // The I/O thread has slept in by then, and would tell of it when it wakes for another reason.
+        // The I/O thread is asleep by then, and would report only when it wakes for another reason.
         std::thread::sleep(Duration::from_millis(5));
         sender.drain_now();
         let before = sender.wakes.load(Ordering::SeqCst);
         sender.engine.send(&[peer, 0], &[1; 1233], tx, LONG_MS);
-        assert!(sender.wakes.load(Ordering::SeqCst) > before, "{tx}: nobody was told");
+        assert!(sender.wakes.load(Ordering::SeqCst) > before, "{tx}: the waker was not called");
         sender.drain();
     }
     assert_eq!(sender.count(DROPPED), 20);

@@ -1,5 +1,5 @@
-//! Transactions that a thread holds and sends together, and those that wait together for a leader:
-//! whole ones share datagrams, and each copy has its outcome.
+//! Corked transactions, and those that wait for the same leader: complete ones share datagrams, and
+//! each delivery has its outcome.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -19,7 +19,7 @@ use touchdown_native::quic::engine::Options;
 use touchdown_native::quic::event_ring::Reason;
 use touchdown_native::quic::peer::{Backlog, uncork};
 
-/// What the leader got, each transaction as its first byte and its size.
+/// The transactions that the leader received, each as its first byte and its size.
 fn received(leader: &Leader) -> Vec<(u8, usize)> {
     let mut all: Vec<_> = leader.received.lock().iter().map(|one| (one[0], one.len())).collect();
     all.sort_unstable();
@@ -27,7 +27,7 @@ fn received(leader: &Leader) -> Vec<(u8, usize)> {
 }
 
 #[test]
-fn what_is_held_leaves_at_the_release_in_fewer_packets_than_transactions() {
+fn corked_deliveries_are_sent_on_uncork_in_fewer_packets_than_transactions() {
     let leader = Leader::start(Manners::default());
     let mut sender = Sender::start(options());
     let id = sender.open_admitted(leader.address);
@@ -49,17 +49,17 @@ fn what_is_held_leaves_at_the_release_in_fewer_packets_than_transactions() {
     assert_eq!(received(&leader), expected);
     let taken = peer.stats()[7] - packets;
     assert!(taken < 12, "{taken} packets for 12 transactions");
-    assert_eq!(uncork(), Backlog::None, "nothing is left");
+    assert_eq!(uncork(), Backlog::None, "no backlog remains");
 }
 
-/// The transactions that arrive of two datagrams with two each where one of them is lost, with all
-/// that follows.
+/// The transactions that arrive when one of two datagrams with two each is lost, with everything
+/// after it.
 fn arrives_of(through: usize) -> Vec<u64> {
     let leader = Leader::start(Manners::default());
     let (is_cut, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let cut = is_cut.clone();
     let between = Between::start(leader.address, move |from, datagram| {
-        // Larger ones look for the size of the path, smaller ones acknowledge.
+        // Larger ones probe the MTU, smaller ones acknowledge.
         let is_ours = from == From::Engine && (900..1190).contains(&datagram.len());
         if !cut.load(Ordering::SeqCst) || !is_ours {
             return vec![datagram.to_vec()];
@@ -79,19 +79,19 @@ fn arrives_of(through: usize) -> Vec<u64> {
 }
 
 #[test]
-fn a_transaction_is_whole_in_its_datagram() {
+fn a_transaction_is_complete_in_its_datagram() {
     assert_eq!(arrives_of(0), [0, 1]);
     assert_eq!(arrives_of(1), [2, 3]);
 }
 
 /// Only the last datagram of a system call may be smaller than the others.
 #[test]
-fn of_two_datagrams_that_leave_together_the_larger_goes_first() {
+fn the_larger_of_two_batched_datagrams_goes_first() {
     let leader = Leader::start(Manners::default());
     let (sizes, was_held) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
     let (seen, is_held) = (sizes.clone(), was_held.clone());
     let between = Between::start(leader.address, move |from, datagram| {
-        // Larger ones look for the size of the path, smaller ones acknowledge.
+        // Larger ones probe the MTU, smaller ones acknowledge.
         let is_ours = from == From::Engine && (550..1190).contains(&datagram.len());
         if is_ours && is_held.load(Ordering::SeqCst) {
             seen.lock().push(datagram.len());
@@ -111,7 +111,7 @@ fn of_two_datagrams_that_leave_together_the_larger_goes_first() {
 }
 
 #[test]
-fn what_waited_for_credit_shares_datagrams_too_and_nothing_is_lost() {
+fn deliveries_that_waited_for_credit_share_datagrams_without_loss() {
     let leader = Leader::start(Manners { grant: 3, window: 6_000, ..Manners::default() });
     let mut sender = Sender::start(options());
     let id = sender.open_admitted(leader.address);
@@ -132,7 +132,7 @@ fn what_waited_for_credit_shares_datagrams_too_and_nothing_is_lost() {
 }
 
 #[test]
-fn one_that_the_leaders_window_cuts_goes_on_before_others_join_it() {
+fn a_delivery_split_by_the_window_continues_before_others_join_it() {
     let leader = Leader::start(Manners { window: 1_000, ..Manners::default() });
     let mut sender = Sender::start(options());
     let id = sender.open_admitted(leader.address);
@@ -147,7 +147,7 @@ fn one_that_the_leaders_window_cuts_goes_on_before_others_join_it() {
 }
 
 #[test]
-fn on_a_path_that_loses_datagrams_everything_arrives_whole_and_is_told_of_once() {
+fn on_a_lossy_path_each_delivery_arrives_complete_and_is_reported_once() {
     let leaders = [0, 1].map(|_| Leader::start(Manners { window: 20_000, ..Manners::default() }));
     let between = leaders.each_ref().map(|leader| {
         let mut below = rng();
@@ -183,8 +183,8 @@ fn on_a_path_that_loses_datagrams_everything_arrives_whole_and_is_told_of_once()
 }
 
 #[test]
-fn one_that_is_too_old_leaves_its_datagram_to_the_others() {
-    // Nothing comes back, so nothing more goes out once the path is full.
+fn an_expired_delivery_leaves_its_datagram_to_the_others() {
+    // No packet returns, so nothing more is sent once the congestion window is full.
     let leader = Leader::start(Manners { grant: 2_000, ..Manners::default() });
     let is_cut = Arc::new(AtomicBool::new(false));
     let cut = is_cut.clone();
@@ -194,14 +194,14 @@ fn one_that_is_too_old_leaves_its_datagram_to_the_others() {
     let mut sender = Sender::start(options());
     let id = sender.open_admitted(between.address);
     is_cut.store(true, Ordering::SeqCst);
-    // More than may be on its way: 128 datagrams of 1232 bytes.
+    // More than may be in flight: 128 datagrams of 1232 bytes.
     let count = 700;
     for tx in 0..count {
         let ttl_ms = if tx % 2 == 0 { 300 } else { LONG_MS };
         sender.engine.cork(&[id, 0], &[tx as u8; 300], tx, ttl_ms);
     }
     uncork();
-    assert!(sender.engine.peer(id).unwrap().queued() > 0, "all of it is on its way");
+    assert!(sender.engine.peer(id).unwrap().queued() > 0, "no delivery is queued");
     let late = |seen: &[support::Seen]| {
         seen.iter().filter(|one| one.kind == DROPPED && one.tx.is_multiple_of(2)).count()
     };
@@ -217,7 +217,7 @@ fn one_that_is_too_old_leaves_its_datagram_to_the_others() {
 }
 
 #[test]
-fn copies_for_a_leader_that_went_meanwhile_are_told_of() {
+fn corked_deliveries_to_a_closed_connection_are_reported() {
     let leader = Leader::start(Manners::default());
     let mut sender = Sender::start(options());
     let (gone, there) =
@@ -237,7 +237,7 @@ fn copies_for_a_leader_that_went_meanwhile_are_told_of() {
 }
 
 #[test]
-fn the_queue_of_a_leader_bounds_what_is_released_to_it() {
+fn the_leaders_queue_bounds_uncorked_deliveries() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut sender = Sender::start(Options { queue_max: 4, ..options() });
     let id = sender.open(silent.local_addr().unwrap());
@@ -253,7 +253,7 @@ fn the_queue_of_a_leader_bounds_what_is_released_to_it() {
 }
 
 #[test]
-fn a_thread_that_holds_much_releases_it_and_one_that_ends_loses_nothing_untold() {
+fn the_cork_limit_uncorks_and_an_ending_thread_reports_its_deliveries() {
     let leader = Leader::start(Manners { grant: 1_000, ..Manners::default() });
     let mut sender = Sender::start(options());
     let id = sender.open_admitted(leader.address);
@@ -271,7 +271,7 @@ fn a_thread_that_holds_much_releases_it_and_one_that_ends_loses_nothing_untold()
 }
 
 #[test]
-fn what_is_held_when_the_engine_stops_is_told_of() {
+fn corked_deliveries_are_reported_when_the_engine_stops() {
     let leader = Leader::start(Manners::default());
     let mut sender = Sender::start(options());
     let id = sender.open_admitted(leader.address);

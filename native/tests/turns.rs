@@ -1,4 +1,5 @@
-//! In which order waiting transactions go, and when one counts as sent, at leaders that give little.
+//! The order of waiting transactions, and when one counts as sent, with leaders that grant little
+//! credit.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -19,7 +20,7 @@ fn sent(seen: &[Seen]) -> Vec<u64> {
 }
 
 #[test]
-fn who_waits_is_not_overtaken_by_whom_comes_later_however_well_they_fill_a_datagram() {
+fn later_deliveries_do_not_overtake_waiting_ones_to_fill_a_datagram() {
     let rogue = Rogue::start(Nature { grant: 1, ..Nature::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(rogue.address);
@@ -28,7 +29,7 @@ fn who_waits_is_not_overtaken_by_whom_comes_later_however_well_they_fill_a_datag
     let send = |tx: usize| {
         engine.send(&[peer, 0], &vec![tx as u8; sizes[tx]], tx as u64, LONG_MS);
     };
-    // Two wait beside the next that comes, and the leader grants one stream after the other.
+    // Two wait besides the next one, and the leader grants one stream at a time.
     (0..3).for_each(send);
     for tx in 3..sizes.len() {
         send(tx);
@@ -41,8 +42,8 @@ fn who_waits_is_not_overtaken_by_whom_comes_later_however_well_they_fill_a_datag
 }
 
 #[test]
-fn scarce_streams_go_to_those_who_came_first_whatever_fills_a_datagram() {
-    // The first and the third would share a datagram, and the largest begin a call.
+fn scarce_streams_go_to_the_earliest_deliveries() {
+    // The first and the third would share a datagram, and the largest would begin a call.
     let sizes = [900, 1000, 200, 700, 800, 400];
     for grant in 1..=3 {
         for granted in [0, grant] {
@@ -72,8 +73,8 @@ fn scarce_streams_go_to_those_who_came_first_whatever_fills_a_datagram() {
 }
 
 #[test]
-fn scarce_places_in_flight_go_to_those_who_came_first_whatever_fills_a_datagram() {
-    // The leader grants plenty, but so few may be on their way without an acknowledgement.
+fn scarce_in_flight_capacity_goes_to_the_earliest_deliveries() {
+    // The leader grants plenty of credit, but only a few may await acknowledgement.
     for (in_flight_max, sizes) in [(1, vec![900, 1000]), (2, vec![900, 1000, 200])] {
         let rogue = Rogue::start(Nature::default());
         let options = Options { in_flight_max, ..options() };
@@ -87,7 +88,7 @@ fn scarce_places_in_flight_go_to_those_who_came_first_whatever_fills_a_datagram(
         let all = |seen: &[Seen]| {
             sent(seen).len() + seen.iter().filter(|one| one.kind == DROPPED).count() == sizes.len()
         };
-        sender.until("sent or too old", all);
+        sender.until("sent or expired", all);
         let mut went = sent(&sender.seen);
         went.sort_unstable();
         assert_eq!(went, (0..in_flight_max as u64).collect::<Vec<_>>(), "{sizes:?}");
@@ -95,8 +96,8 @@ fn scarce_places_in_flight_go_to_those_who_came_first_whatever_fills_a_datagram(
 }
 
 #[test]
-fn scarce_streams_go_to_those_who_came_first_of_many() {
-    // So many at a time are put in order; of those that follow one has a stream.
+fn scarce_streams_go_to_the_earliest_of_a_large_batch() {
+    // The number sorted together; of those after them one has a stream.
     let count = BATCH_CANDIDATES_MAX as u64 + 2;
     let rogue = Rogue::start(Nature { grant: count - 1, ..Nature::default() });
     let mut sender = Sender::start(options());
@@ -113,9 +114,9 @@ fn scarce_streams_go_to_those_who_came_first_of_many() {
 }
 
 #[test]
-fn streams_of_those_who_wait_are_not_counted_for_those_who_come() {
-    // The second stops at the window. Of the two streams that are left then one is the third's, who
-    // waits, and the other the fourth's, which the fifth would pass.
+fn streams_of_waiting_deliveries_are_not_given_to_new_ones() {
+    // The second stops at the window. Of the two streams left then, one belongs to the waiting
+    // third and the other to the fourth, which the fifth would overtake.
     let terms = |terms: &mut Terms| terms[3].1 = value(1_000);
     let rogue = Rogue::start(Nature { grant: 4, terms, ..Nature::default() });
     let mut sender = Sender::start(options());
@@ -136,9 +137,9 @@ fn streams_of_those_who_wait_are_not_counted_for_those_who_come() {
 }
 
 #[test]
-fn a_copy_tells_whether_it_had_to_wait() {
-    // Where as many come at once as the sender might be held up by, they count as waiting. Another
-    // thread that is at work may take them in parts, but not in so many.
+fn a_delivery_reports_whether_it_had_to_wait() {
+    // When as many arrive together as could delay the sender, they count as waiting. Another thread
+    // may process them in parts, but not in that many.
     for (queue_max, few, many) in [(128, 4, 64), (4, 1, 4)] {
         let rogue = Rogue::start(Nature { grant: few + many, ..Nature::default() });
         let mut sender = Sender::start(Options { queue_max, ..options() });
@@ -151,7 +152,7 @@ fn a_copy_tells_whether_it_had_to_wait() {
             uncork();
             let told = |seen: &[Seen]| sent(seen).len() == before + count as usize;
             if before > 0 && count == 1 {
-                // It is out of credit now.
+                // No credit is left now.
                 rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[few + many + 1], &[]));
             }
             sender.until("sent", told);
@@ -165,13 +166,14 @@ fn a_copy_tells_whether_it_had_to_wait() {
 }
 
 #[test]
-fn what_a_probe_of_a_silent_path_carries_in_part_does_not_count_as_sent() {
+fn a_delivery_partly_carried_by_a_loss_probe_does_not_count_as_sent() {
     for size in [4096, 660] {
         let rogue = Rogue::start(Nature { grant: 512, ..Nature::default() });
         let mut sender = Sender::start(options());
         let peer = sender.open_admitted(rogue.address);
         rogue.say(|session| session.acks = false);
-        // More than may be on its way. Then only probes go out, which are smaller than the path.
+        // More than the congestion window. Then only probes are sent, which are smaller than the
+        // path MTU.
         for tx in 0..250 {
             sender.engine.cork(&[peer, 0], &vec![tx as u8; size], tx, 1_000);
             if tx % 8 == 7 {
@@ -188,8 +190,8 @@ fn what_a_probe_of_a_silent_path_carries_in_part_does_not_count_as_sent() {
         assert!(dropped(&sender.seen) > 0);
         sender.engine.peer_close(peer, Duration::ZERO);
         sender.closed(peer);
-        // Nothing leaves from here on.
-        rogue.until("there as told", |session| {
+        // Nothing is sent from here on.
+        rogue.until("received as reported", |session| {
             let whole: HashSet<u8> = session.heard.streams.values().map(|one| one[0]).collect();
             sent(&sender.seen).iter().all(|tx| whole.contains(&(*tx as u8)))
         });

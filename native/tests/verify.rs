@@ -1,5 +1,5 @@
-//! Whether the verifier answers what dalek's `verify_strict` answers: with a table and without, one
-//! signature at a time and several together, and with every way of adding that this machine has.
+//! The verifier gives the results of dalek's `verify_strict`: with a table and without, one
+//! signature at a time and several together, and with every backend of this machine.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use curve25519_dalek::constants::{ED25519_BASEPOINT_TABLE, EIGHT_TORSION};
@@ -15,7 +15,7 @@ use touchdown_native::ed25519::verify::Verifier;
 /// One key and its signature.
 type Signed = ([u8; 32], [u8; 64]);
 
-/// The least that a verifier looks at: signatures, then keys, then the message.
+/// The minimum that a verifier reads: signatures, then keys, then the message.
 fn lay(signed: &[Signed], message: &[u8]) -> (Vec<u8>, Accepted) {
     let mut bytes: Vec<u8> = signed.iter().flat_map(|(_, signature)| *signature).collect();
     bytes.extend(signed.iter().flat_map(|(key, _)| *key));
@@ -46,24 +46,24 @@ fn strict((key, signature): &Signed, message: &[u8]) -> bool {
     VerifyingKey::from_bytes(key).is_ok_and(|key| key.verify_strict(message, &signature).is_ok())
 }
 
-/// The ways of adding to be tried. The scalar one runs everywhere.
+/// The backends to test. The scalar one runs everywhere.
 fn backends() -> Vec<Backend> {
     match Backend::best() {
         Backend::Scalar => {
-            eprintln!("this processor has no AVX-512 IFMA: the vector backend is not tried");
+            eprintln!("this processor has no AVX-512 IFMA: the vector backend is not tested");
             vec![Backend::Scalar]
         }
         best => vec![Backend::Scalar, best],
     }
 }
 
-/// A verifier with room for tables for each way of adding, and one that has none.
-fn judges(keys: usize) -> (Vec<Verifier>, Verifier) {
+/// A verifier with capacity for tables for each backend, and one without.
+fn verifiers(keys: usize) -> (Vec<Verifier>, Verifier) {
     let tabled = backends().into_iter().map(|backend| Verifier::with_backend(keys, backend));
     (tabled.collect(), Verifier::new(0))
 }
 
-/// Asks verifiers that have the key's table, whatever the key, and one that has none.
+/// Compares verifiers that have the key's table, whatever the key, and one that has none.
 fn agree(tabled: &[Verifier], plain: &Verifier, signed: &Signed, message: &[u8]) -> bool {
     let expected = strict(signed, message);
     for verifier in tabled {
@@ -93,7 +93,7 @@ fn unhex(text: &str) -> Vec<u8> {
     (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap()).collect()
 }
 
-/// Numbers that look random and are the same in each run (xorshift64*).
+/// Pseudo-random numbers, the same in each run (xorshift64*).
 struct Rng(u64);
 
 impl Rng {
@@ -115,7 +115,7 @@ impl Rng {
 
 #[test]
 fn every_vector_is_verified_as_by_verify_strict() {
-    let (tabled, plain) = judges(1024);
+    let (tabled, plain) = verifiers(1024);
     let wycheproof = vectors("ed25519-wycheproof.json", unhex);
     let speccheck = vectors("ed25519-speccheck.json", unhex);
     let cctv = vectors("ed25519-cctv.json", |text| text.as_bytes().to_vec());
@@ -132,7 +132,7 @@ fn every_vector_is_verified_as_by_verify_strict() {
 
 #[test]
 fn the_corpus_is_verified_as_by_verify_strict() {
-    let (tabled, plain) = judges(1024);
+    let (tabled, plain) = verifiers(1024);
     let folder = format!("{}/fuzz/corpus/verify", env!("CARGO_MANIFEST_DIR"));
     let mut count = 0;
     for file in std::fs::read_dir(folder).unwrap() {
@@ -150,7 +150,7 @@ fn the_corpus_is_verified_as_by_verify_strict() {
 
 #[test]
 fn signatures_with_one_thing_changed_are_verified_as_by_verify_strict() {
-    let (tabled, plain) = judges(1024);
+    let (tabled, plain) = verifiers(1024);
     let mut rng = Rng(1);
     let keys: Vec<_> = (0..16).map(|_| SigningKey::from_bytes(&rng.bytes())).collect();
     let mut accepted = 0;
@@ -174,11 +174,11 @@ fn signatures_with_one_thing_changed_are_verified_as_by_verify_strict() {
     assert!((2000..2600).contains(&accepted), "{accepted} accepted");
 }
 
-/// A key or an R that is a sound point plus one of small order passes where the equation holds
-/// without the cofactor, and only there.
+/// A key or an R that is a valid point plus one of small order verifies if the equation holds
+/// without the cofactor, and only then.
 #[test]
-fn points_with_a_part_of_small_order_are_verified_as_by_verify_strict() {
-    let (tabled, plain) = judges(1024);
+fn points_with_a_small_order_component_are_verified_as_by_verify_strict() {
+    let (tabled, plain) = verifiers(1024);
     let mut rng = Rng(2);
     let mut accepted = 0;
     let mut rejected = 0;
@@ -205,8 +205,8 @@ fn points_with_a_part_of_small_order_are_verified_as_by_verify_strict() {
 }
 
 #[test]
-fn every_point_of_small_order_is_refused_as_key_and_as_r() {
-    let (tabled, plain) = judges(64);
+fn every_point_of_small_order_is_rejected_as_key_and_as_r() {
+    let (tabled, plain) = verifiers(64);
     for key in EIGHT_TORSION {
         for r in EIGHT_TORSION {
             let mut signature = [0; 64];
@@ -218,7 +218,7 @@ fn every_point_of_small_order_is_refused_as_key_and_as_r() {
 }
 
 #[test]
-fn the_first_bad_signature_of_several_is_named() {
+fn the_first_bad_signature_is_reported() {
     for backend in backends() {
         name_the_first_bad_one(backend);
     }
@@ -242,7 +242,7 @@ fn name_the_first_bad_one(backend: Backend) {
         let mut first = count;
         for _ in 0..rng.below(4) {
             let at = rng.below(count);
-            // The key as R is a sound point, and this S is below the order.
+            // The key as R is a valid point, and this S is below the order.
             let wrong = [signed[at].0, [1; 32]].concat().try_into().unwrap();
             signed[at].1 = if is_missing { [0; 64] } else { wrong };
             first = first.min(at);
@@ -260,7 +260,7 @@ fn name_the_first_bad_one(backend: Backend) {
 }
 
 #[test]
-fn errors_are_named_in_their_order() {
+fn errors_are_reported_in_order() {
     let verifier = Verifier::new(4);
     let sound = SigningKey::from_bytes(&[7; 32]);
     let key = sound.verifying_key().to_bytes();

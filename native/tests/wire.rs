@@ -1,5 +1,6 @@
-//! What a leader, or whoever sits between it and us, can put on the wire: datagrams that are
-//! replayed, cut, bent and made up, in the leader's own name, and terms that no leader means.
+//! What a leader, or an attacker between it and this engine, can put on the wire: replayed,
+//! truncated, altered and forged datagrams in the leader's name, and implausible transport
+//! parameters.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -14,8 +15,8 @@ use support::terms::Terms;
 use support::{ACKED, LONG_MS, Leader, Manners, Sender, ended, options};
 use touchdown_native::quic::event_ring::CloseCause;
 
-/// Sends through `bend`, with a leader beside it that nobody stands before; every copy to both is
-/// to be acknowledged.
+/// Sends through `bend`, and to a second leader directly; every delivery to both must be
+/// acknowledged.
 fn all_arrives(bend: impl FnMut(&[u8]) -> Vec<Vec<u8>> + Send + 'static) {
     let (bent, straight) = (Leader::start(Manners::default()), Leader::start(Manners::default()));
     let between = Between::bending_the_leader(bent.address, bend);
@@ -44,7 +45,7 @@ fn replayed_datagrams_change_nothing() {
 }
 
 #[test]
-fn cut_and_bent_datagrams_in_the_leaders_name_change_nothing() {
+fn truncated_and_altered_leader_datagrams_change_nothing() {
     let mut below = rng();
     all_arrives(move |datagram| {
         let cut = datagram[..below(datagram.len())].to_vec();
@@ -53,30 +54,30 @@ fn cut_and_bent_datagrams_in_the_leaders_name_change_nothing() {
         bent[place] ^= 1 << below(8);
         let mut long = datagram.to_vec();
         long.extend((0..below(200)).map(|_| below(256) as u8));
-        // A short header does not say where it ends, so a lengthened one is a bent one; a long
-        // header does, and what follows is another packet.
+        // A short header does not contain its length, so a lengthened packet is an altered one; a
+        // long header does, and the bytes after it are another packet.
         vec![cut, bent, long, datagram.to_vec()]
     });
 }
 
 #[test]
-fn made_up_packets_of_every_type_change_nothing() {
+fn forged_packets_of_every_type_change_nothing() {
     let mut below = rng();
     all_arrives(move |datagram| {
         let mut made: Vec<Vec<u8>> = (0..8)
             .map(|kind| {
-                // The connection's own ids, as far as they are told in the clear, and noise.
+                // The connection's own ids, as far as they are sent unencrypted, and noise.
                 let mut packet = datagram[..datagram.len().min(30)].to_vec();
                 packet.extend((0..below(1200)).map(|_| below(256) as u8));
                 packet[0] = [0x80, 0xc0, 0xd0, 0xe0, 0xf0, 0x40, 0x7f, 0xff][kind];
                 packet
             })
             .collect();
-        // Version negotiation that names none of ours: the version field is zero.
+        // Version negotiation without a common version: the version field is zero.
         let mut versions = datagram.to_vec();
         versions[0] |= 0x80;
         versions[1..5].fill(0);
-        // After a packet of the leader is through, nobody may change the version any more.
+        // After one packet of the leader has arrived, the version can no longer change.
         made.insert(0, datagram.to_vec());
         made.push(versions);
         made
@@ -84,7 +85,7 @@ fn made_up_packets_of_every_type_change_nothing() {
 }
 
 #[test]
-fn a_flood_of_made_up_retries_ends_one_attempt_at_most() {
+fn a_flood_of_forged_retries_ends_at_most_one_attempt() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     silent.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     let good = Leader::start(Manners::default());
@@ -99,7 +100,7 @@ fn a_flood_of_made_up_retries_ends_one_attempt_at_most() {
     for tx in 0..40 {
         let Ok((size, from)) = silent.recv_from(&mut buffer) else { continue };
         let initial = &buffer[..size];
-        // Long header: version, then destination and source id. The answer swaps them.
+        // Long header: version, then destination and source id. The response swaps them.
         let (to, rest) = initial[6..].split_at(usize::from(initial[5]));
         let own = &rest[1..1 + usize::from(rest[0])];
         for first in [0xf0, 0xff, 0x80, 0xc0] {
@@ -124,23 +125,23 @@ fn a_flood_of_made_up_retries_ends_one_attempt_at_most() {
     assert_eq!(sender.engine.counters()[5], 0);
 }
 
-/// The largest number that QUIC can write, and the largest count of streams.
+/// The largest QUIC varint, and the largest number of streams.
 const VARINT_MAX: u64 = (1 << 62) - 1;
 const STREAMS_MAX: u64 = 1 << 60;
 
 #[test]
-fn terms_that_no_leader_means_cost_its_own_connection_at_most() {
+fn implausible_transport_parameters_cost_at_most_their_own_connection() {
     let cases: [(&str, Terms, bool); 9] = [
-        ("windows without end", &[(4, VARINT_MAX), (6, VARINT_MAX), (7, VARINT_MAX)], true),
-        ("streams without end", &[(8, STREAMS_MAX), (9, STREAMS_MAX)], true),
+        ("unlimited windows", &[(4, VARINT_MAX), (6, VARINT_MAX), (7, VARINT_MAX)], true),
+        ("unlimited streams", &[(8, STREAMS_MAX), (9, STREAMS_MAX)], true),
         ("the smallest datagram", &[(3, 1200)], true),
         ("the largest datagram", &[(3, VARINT_MAX)], true),
-        ("acknowledgements as late as can be said", &[(10, 20), (11, (1 << 14) - 1)], true),
-        // A leader that takes fewer ids than it says closes its connection over them.
-        ("connection ids without end", &[(14, VARINT_MAX)], false),
-        ("idle for a millisecond", &[(1, 1)], false),
+        ("maximum ack delays", &[(10, 20), (11, (1 << 14) - 1)], true),
+        // A leader that accepts fewer ids than it announces closes its connection over them.
+        ("unlimited connection ids", &[(14, VARINT_MAX)], false),
+        ("idle timeout of 1 ms", &[(1, 1)], false),
         ("never idle", &[(1, VARINT_MAX)], true),
-        ("no byte on any stream", &[(4, 0), (7, 0)], false),
+        ("no stream data", &[(4, 0), (7, 0)], false),
     ];
     for (name, terms, arrives) in cases {
         let odd = Leader::start(Manners { terms, ..Manners::default() });
@@ -148,11 +149,12 @@ fn terms_that_no_leader_means_cost_its_own_connection_at_most() {
         let mut sender = Sender::start(options());
         let peers = [sender.open(odd.address), sender.open_admitted(good.address)];
         if arrives {
-            // One that says what it does not yet grant ends a connection over who believes it.
+            // A leader that announces more than it grants ends the connection of a client that uses
+            // it.
             sender.until("granted", |_| !odd.connections.lock().is_empty());
         }
         for tx in 0..50 {
-            // What has no end by itself has one in time.
+            // A connection that does not end otherwise ends by timeout.
             let odd_ms = if arrives { LONG_MS } else { 1_500 };
             sender.engine.send(&[peers[0], 0], &[3; 1000], tx, odd_ms);
             sender.engine.send(&[peers[1], 1], &[3; 1000], tx, LONG_MS);
@@ -162,7 +164,7 @@ fn terms_that_no_leader_means_cost_its_own_connection_at_most() {
             let of = sender.seen.iter().filter(|one| one.kind == ACKED && one.tag == tag);
             of.count()
         };
-        assert_eq!(acked(1), 50, "{name}: the leader beside it");
+        assert_eq!(acked(1), 50, "{name}: the other leader");
         if arrives {
             assert_eq!(acked(0), 50, "{name}");
         }

@@ -1,8 +1,8 @@
 /**
- * What the API answers instead of what it was asked for: a reason of the one table, a sentence, and
- * the figures in it. A handler throws it, because every handler awaits the store somewhere and the
- * server answers all of them in one place; anything else that is thrown is a bug, told to the
- * client as `internal` and to the log in full.
+ * The error response of the API: a reason from the reason table, a message, and the numbers in it.
+ * Handlers throw it because each of them awaits the store at some point, and the server turns all
+ * of them into responses in one place. Any other thrown value is a bug: the client receives
+ * `internal`, the log receives the full error.
  */
 
 import { CONTROL_REJECTIONS, type ControlReason } from "../core/errors.ts";
@@ -16,7 +16,7 @@ export class ApiError extends Error {
   readonly reason: ControlReason;
   readonly fields: ApiErrorFields;
 
-  /** `sentence` is for a user's eyes: no secret, no full stop. */
+  /** `message` is shown to users: no secret, no full stop. */
   constructor(reason: ControlReason, message: string, fields: ApiErrorFields = {}) {
     super(message);
     this.reason = reason;
@@ -28,7 +28,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The body of every answer that is not what was asked for. */
+/** The body of every error response. */
 export function errorBody({ reason, message, fields }: ApiError): object {
   return { error: { reason, message, ...fields } };
 }

@@ -1,4 +1,7 @@
-/** The control process's metrics: what each row of the table reads when it is scraped. */
+/**
+ * The metrics of the control process: the value that each row of the metric table reads on a
+ * scrape.
+ */
 
 import type { CONTROL_METRICS } from "../telemetry/control-metric-table.ts";
 import { type SourcesOf, samplesBy } from "../telemetry/metrics.ts";

@@ -1,14 +1,14 @@
 /**
- * The topology of the control process: builds the parts, joins them, starts them bottom-up and
- * stops them top-down.
+ * The topology of the control process: builds the components, connects them, starts them bottom-up
+ * and stops them top-down.
  *
  *   browser ─▶ web ─▶ routes ─▶ store ─▶ Postgres
- *               │       ├─────▶ edges (receipts, refusals)
+ *               │       ├─────▶ edges (receipts, rejections)
  *               │       └─────▶ login ─▶ identity provider
- *               └─ live ─▶ store
+ *               └─ event stream ─▶ store
  *
- * It holds no state of its own that matters: several may run on one database, and a restart costs
- * a browser nothing but its live stream. Edges do not need it to serve.
+ * The process has no state that must survive: several may run on one database, and a restart only
+ * interrupts the event streams of browsers. Edges serve without it.
  */
 
 import { join } from "node:path";
@@ -40,12 +40,12 @@ import { createAuthenticator } from "./web/authenticate.ts";
 import { CALLBACK_PATH, createWebServer } from "./web/server.ts";
 
 export interface ControlDeps {
-  /** Of the package. */
+  /** Version of the package. */
   readonly version: string;
   readonly store: Store;
   readonly clock?: Clock;
   readonly log?: Log;
-  /** Where the pages are; not given: beside this file. */
+  /** Folder of the pages; default: next to this file. */
   readonly pagesFolder?: string;
 }
 
@@ -53,15 +53,18 @@ export interface Control {
   /** "host:port" as bound. */
   readonly address: string;
   readonly adminAddress: string;
-  /** What `/readyz` answers. */
+  /** The result of `/readyz`. */
   readiness(): Readiness;
-  /** Turns `/readyz` to 503; requests are still answered. */
+  /** Makes `/readyz` respond 503; requests are still served. */
   drain(): void;
-  /** Ends live streams, answers what is open, closes everything but the store; once. */
+  /**
+   * Ends event streams, responds to open requests, and closes everything except the store; runs
+   * once.
+   */
   stop(): Promise<void>;
 }
 
-/** @throws SetupError when a port is taken; nothing is left running then */
+/** @throws SetupError when a port is in use; then nothing is left running */
 export async function startControl(config: ControlConfig, deps: ControlDeps): Promise<Control> {
   const parts = buildControl(config, deps);
   const { oidc, web, admin, eventStreams, upkeep, log } = parts;
@@ -164,7 +167,7 @@ function buildControl(config: ControlConfig, deps: ControlDeps) {
   return { oidc, web, admin, eventStreams, upkeep, log, readiness, drain };
 }
 
-/** The provider's absence stops new logins and nothing else, so it does not turn readiness. */
+/** An unreachable provider blocks new logins only, so it does not affect readiness. */
 function readinessOf(draining: boolean, databaseOk: boolean, known: boolean): Readiness {
   const checks = [
     { name: "draining", ok: !draining, detail: draining ? "stopping" : "no" },
@@ -174,7 +177,7 @@ function readinessOf(draining: boolean, databaseOk: boolean, known: boolean): Re
   return { ok: checks.every(({ ok }) => ok), checks };
 }
 
-/** What happens without anybody asking: the database is looked at, and what is old let go. */
+/** Background work: checks the database and deletes expired records. */
 function createUpkeep(store: Pick<Store, "check" | "prune">, clock: Clock, log: Log) {
   const timers: Timer[] = [];
   let ok = false;

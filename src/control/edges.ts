@@ -1,8 +1,8 @@
 /**
- * Asks the edges' admin listeners, all of them at once within a bound, each for a bounded time and
- * a bounded answer. An edge that does not answer, or not what was asked for, is named, and keeps
- * nobody else from answering. So an edge of an older version, which does not know the path, is not
- * taken for one that has nothing.
+ * Queries the admin listeners of all edges in parallel, with a limit on concurrency, and a timeout
+ * and a size limit per edge. An edge that does not respond, or responds with something unexpected,
+ * is listed by name and does not block the others. An older edge that does not know the path is
+ * therefore not mistaken for one that has no data.
  */
 
 import type { Named } from "../config/site-types.ts";
@@ -10,27 +10,31 @@ import type { Clock } from "../core/clock.ts";
 import { EDGE_RESPONSE_BYTES_MAX, EDGE_RESPONSE_MS_MAX, EDGES_QUERIED_MAX } from "./limits.ts";
 
 export interface EdgeResponses<T> {
-  /** What the edges that know something have answered. */
+  /** Responses of the edges that have data. */
   readonly responses: readonly { readonly edge: string; readonly body: T }[];
-  /** Names of edges that did not answer, or not in a way that can be read. */
+  /** Names of the edges that did not respond, or whose response could not be read. */
   readonly unreachable: readonly string[];
 }
 
 export interface EdgeQuery {
   readonly path: string;
-  /** In whose name. */
+  /** The account that the query is made for. */
   readonly accountId: string;
   readonly query?: Readonly<Record<string, string>>;
 }
 
-/** Makes what is wanted of an edge's JSON. @throws where it is something else */
+/** Converts the edge's JSON. @throws when it has another form */
 export type Read<T> = (body: unknown) => T;
 
 export interface Edges {
   readonly counters: { asked: number; failed: number };
-  /** GETs what every edge has, such as a list: one without it did not answer. */
+  /**
+   * GETs a resource that every edge has, such as a list: an edge without it counts as unreachable.
+   */
   ask<T>(asked: EdgeQuery, read: Read<T>): Promise<EdgeResponses<T>>;
-  /** GETs what an edge may not have, such as a receipt: "not found" is an answer, of nothing. */
+  /**
+   * GETs a resource that an edge may not have, such as a receipt: "not found" is a valid response.
+   */
   find<T>(asked: EdgeQuery, read: Read<T>): Promise<EdgeResponses<T>>;
 }
 
@@ -50,7 +54,7 @@ export function createEdges(clock: Clock, edges: readonly Named[]): Edges {
         const body = read(await fetchJson(clock, `${at}${path}?${asked}`));
         if (body !== null) responses.push({ edge: name, body });
       } catch {
-        // Which edge it was is told; why is in that edge's own log and metrics.
+        // Only the name of the edge is returned; the cause is in that edge's own log and metrics.
         counters.failed += 1;
         unreachable.push(name);
       }
@@ -71,23 +75,23 @@ export function createEdges(clock: Clock, edges: readonly Named[]): Edges {
 
 interface EdgeResponse {
   readonly status: number;
-  /** Parsed. */
+  /** Parsed JSON. */
   readonly body: unknown;
 }
 
-/** @throws where it is no success */
+/** @throws when the status is not a success */
 function found({ status, body }: EdgeResponse): unknown {
   if (status !== 200) throw new Error(`HTTP ${status}`);
   return body;
 }
 
-/** An edge says so itself; what else stands at its address may answer 404 to everything. */
+/** An edge states this itself; another server at its address may respond 404 to every path. */
 function isNothing({ status, body }: EdgeResponse): boolean {
   const named = typeof body === "object" && body !== null && "reason" in body;
   return status === 404 && named && body.reason === "not_found";
 }
 
-/** @throws where nothing comes, or no JSON */
+/** @throws when there is no response, or no JSON */
 async function fetchJson(clock: Clock, url: string): Promise<EdgeResponse> {
   const abort = new AbortController();
   const timer = clock.after(EDGE_RESPONSE_MS_MAX, () => abort.abort());

@@ -1,12 +1,13 @@
 /**
- * Live numbers while a page is open, as server-sent events.
+ * Live usage while a page is open, as server-sent events.
  *
- * All streams of an account share one look at the store, every two seconds; who listens gets the
- * overview at once and whenever it changed. While looks fail, or one takes longer than two periods,
- * an event `stale` says since when there are no newer figures; the next overview ends that.
+ * All streams of an account share one query of the store, every two seconds. A stream receives the
+ * overview immediately and after each change. While queries fail, or one takes longer than two
+ * periods, a `stale` event gives the time since which there are no newer numbers; the next overview
+ * ends that state.
  *
- * A stream ends with its session or token, which it does not keep alive: a page that is left open
- * must not put off the idle end. A reader that does not read is cut off rather than waited for.
+ * A stream ends with its session or token and does not keep it alive: a page that is left open must
+ * not delay the idle timeout. The server disconnects a client that does not read.
  */
 
 import { Readable } from "node:stream";
@@ -26,11 +27,10 @@ import { iso } from "./web/schema.ts";
 
 export interface EventStreams {
   readonly counters: { opened: number; refused: number; cutOff: number };
-  /** Streams that are open now. */
+  /** Open streams. */
   count(): number;
-  /** @throws ApiError when there are too many */
+  /** @throws ApiError when there are too many streams */
   open(caller: Caller): Readable;
-  /** Ends every stream. */
   stop(): void;
 }
 
@@ -40,19 +40,19 @@ interface Deps {
   readonly log: Log;
 }
 
-/** One account's streams and what they were sent last. */
+/** The streams of one account and the last event that they were sent. */
 interface Subscribers {
   readonly listeners: Map<Readable, Caller>;
   readonly timer: Timer;
   /** The last overview, as an event. */
   usage: string | null;
-  /** When that was known to be current. */
+  /** When the overview was last known to be current. */
   currentAtMs: number | null;
-  /** The event that says so, while the overview is not current. */
+  /** The `stale` event, while the overview is not current. */
   stale: string | null;
   silentMs: number;
   looking: boolean;
-  /** Periods that began while one look went on. */
+  /** Periods that started while one query was running. */
   late: number;
 }
 
@@ -135,7 +135,7 @@ class EventStreamHub implements EventStreams {
     this.#audiences.delete(accountId);
   }
 
-  /** Never rejects; a look that takes longer than the period is not joined by another. */
+  /** Never rejects. While a query is running, no second one starts. */
   async #look(accountId: string, subscribers: Subscribers): Promise<void> {
     if (subscribers.looking) {
       subscribers.late += 1;
@@ -149,8 +149,8 @@ class EventStreamHub implements EventStreams {
       const overview = overviewOf(await this.#store.usage.overview(accountId, query));
       this.#tellUsage(subscribers, `event: usage\ndata: ${JSON.stringify(overview)}\n\n`);
     } catch (error) {
-      // The page keeps what it has; the next look may succeed.
-      this.#log.warn({ err: error }, "a live stream has no newer figures");
+      // The page keeps its numbers; the next query may succeed.
+      this.#log.warn({ err: error }, "an event stream has no newer numbers");
       this.#tellStale(subscribers);
     } finally {
       subscribers.looking = false;
@@ -175,7 +175,7 @@ class EventStreamHub implements EventStreams {
     this.#tell(subscribers, changed ? stale : null);
   }
 
-  /** Null: nothing changed; a comment ends a long silence. */
+  /** Null: nothing changed; sends a comment after a long silence. */
   #tell(subscribers: Subscribers, change: string | null): void {
     subscribers.silentMs = change === null ? subscribers.silentMs + EVENT_STREAM_PERIOD_MS : 0;
     const due = subscribers.silentMs >= EVENT_STREAM_SILENCE_MS_MAX;
@@ -207,7 +207,7 @@ class EventStreamHub implements EventStreams {
     }
   }
 
-  /** Its reader may take long to read the end: nothing is told to the stream from here on. */
+  /** The client may take long to read the end; nothing is sent to the stream from here on. */
   #end(
     accountId: string,
     subscribers: Subscribers,
@@ -220,7 +220,7 @@ class EventStreamHub implements EventStreams {
   }
 }
 
-/** A look that goes on when this many further periods have begun leaves the figures stale. */
+/** When this many further periods have started during one query, the numbers are stale. */
 const LATE_MAX = 2;
-/** Above this many bytes unread, a reader is taken for gone. */
+/** A client with more unread bytes than this is disconnected. */
 const UNREAD_BYTES_MAX = 256 * 1024;

@@ -1,16 +1,16 @@
 /**
- * The vault of a running process: it follows its file. Before a text is sealed or opened the file
- * is looked at, and read again if it is another one by now. So a process that runs while the keys
- * are rotated seals with the new one from the moment it stands there, and opens what was sealed
- * anew by another process. A file that cannot be read changes nothing: the keys that were read last
- * stay, and the log says so once for each state of the file.
+ * The vault of a running process, which follows its file. Before sealing or opening a text it
+ * checks the file and reads it again if it has changed. A process that runs during a key rotation
+ * therefore seals with the new key as soon as the file has it, and opens what another process
+ * resealed. An unreadable file changes nothing: the last keys stay in use, and the log reports it
+ * once per state of the file.
  */
 
 import { statSync } from "node:fs";
 import type { Log } from "../core/log.ts";
 import { type KeyEncryption, openVault } from "./vault.ts";
 
-/** A `SetupError` says what is wrong with the file now; later on the log does. */
+/** Throws `SetupError` if the file is invalid now; later errors are logged. */
 export function followVaultFile(path: string, log: Log): KeyEncryption {
   let seen = stateOf(path);
   let vault = openVault({ kind: "file", path });
@@ -23,7 +23,7 @@ export function followVaultFile(path: string, log: Log): KeyEncryption {
       vault = openVault({ kind: "file", path });
       log.info({ ids: vault.ids }, "the vault file was read again");
     } catch (error) {
-      log.error({ err: error }, "the vault file cannot be read, the keys read before stay");
+      log.error({ err: error }, "the vault file cannot be read; the previous keys stay in use");
     }
     return vault;
   }
@@ -40,7 +40,7 @@ export function followVaultFile(path: string, log: Log): KeyEncryption {
   };
 }
 
-/** What tells one state of the file from the next; where there is none to be seen, why. */
+/** Identifies a state of the file; without a file, the error code. */
 function stateOf(path: string): string {
   try {
     const stat = statSync(path, { bigint: true });

@@ -1,10 +1,10 @@
 /**
- * Keeps the text of API keys such that the database alone cannot show them: AES-256-GCM with a
- * key-encryption key that only the control host has, bound to the account and the key it is for.
+ * Stores the text of API keys such that the database alone cannot reveal them: AES-256-GCM with a
+ * key-encryption key that only the control host has, bound to the account and the key record.
  *
- * Key-encryption keys have ids. The first one of the list seals; the others only open what was
- * sealed before, until it is sealed anew. A key that is not there or not the right one makes that
- * one text unreadable, and nothing else: the look-up of keys goes by their hash.
+ * Key-encryption keys have ids. The first one in the list seals; the others only open older texts
+ * until these are resealed. A missing or wrong key makes only the texts that it sealed unreadable:
+ * keys are looked up by their hash.
  *
  *     [[keys]]                  # the first one seals
  *     id = "2026-11"
@@ -19,16 +19,16 @@ import { SetupError } from "../core/errors.ts";
 import { formatToml, parseToml } from "../runtime/toml.ts";
 import { VAULT_KEYS_MAX } from "./limits.ts";
 
-/** What the database keeps of one text. */
+/** The stored form of one text. */
 export interface Sealed {
-  /** With the tag of 16 bytes at its end. */
+  /** Includes the 16-byte tag at its end. */
   readonly ciphertext: Buffer;
   readonly nonce: Buffer;
-  /** The id of the key-encryption key. */
+  /** Id of the key-encryption key. */
   readonly kekId: string;
 }
 
-/** Whom a text belongs to; sealed for one, it does not open for another. */
+/** The owner of a text; a text sealed for one owner does not open for another. */
 export interface SealedFor {
   readonly accountId: string;
   readonly keyId: string;
@@ -36,30 +36,30 @@ export interface SealedFor {
 
 export type Opened =
   | { readonly kind: "ok"; readonly text: string }
-  /** There is no key-encryption key of this id. */
+  /** No key-encryption key has this id. */
   | { readonly kind: "missing"; readonly kekId: string }
-  /** Its key is another one, or the record was changed or moved. */
+  /** The key is a different one, or the record was changed or moved. */
   | { readonly kind: "wrong"; readonly kekId: string };
 
 export interface KeyEncryption {
-  /** The id that seals. */
+  /** Id of the key that seals. */
   readonly activeId: string;
   readonly ids: readonly string[];
   seal(text: string, owner: SealedFor): Sealed;
   open(sealed: Sealed, owner: SealedFor): Opened;
 }
 
-/** Where the key-encryption keys are: a file, or a text `id:base64,id:base64`. */
+/** Source of the key-encryption keys: a file, or a text `id:base64,id:base64`. */
 export type VaultSource =
   | { readonly kind: "file"; readonly path: string }
   | { readonly kind: "text"; readonly text: string };
 
-/** Reads the key-encryption keys; a `SetupError` says what is wrong and repeats no key. */
+/** Reads the key-encryption keys; throws `SetupError` with a message that contains no key. */
 export function openVault(source: VaultSource): KeyEncryption {
   return createVault(source.kind === "file" ? keysOfFile(source.path) : keysOfText(source.text));
 }
 
-/** Makes a file with one fresh key, for its owner's eyes alone; refuses one that is there. */
+/** Creates a file with one fresh key, readable by its owner only; fails if the file exists. */
 export function createVaultFile(path: string, id: string): void {
   const table = formatToml({ keys: [{ id, key: randomBytes(KEY_BYTES).toString("base64") }] });
   let handle: number;
@@ -106,14 +106,14 @@ function createVault(keys: readonly EncryptionKey[]): KeyEncryption {
         const head = decipher.update(ciphertext.subarray(0, split));
         return { kind: "ok", text: Buffer.concat([head, decipher.final()]).toString("utf8") };
       } catch {
-        // The tag does not fit: another key, another owner, or changed bytes.
+        // The tag does not match: another key, another owner, or changed bytes.
         return { kind: "wrong", kekId };
       }
     },
   };
 }
 
-/** The version stands first, so that a later form cannot be taken for this one. */
+/** The version comes first, so that a later format cannot be mistaken for this one. */
 function boundTo({ accountId, keyId }: SealedFor): Buffer {
   return Buffer.from(`touchdown key 1\n${accountId}\n${keyId}`, "utf8");
 }

@@ -1,12 +1,12 @@
 // Hot path: called for each instruction.
 /**
- * Compute budget: which settings a transaction makes, and what it offers above the base fee.
+ * Compute budget: the settings of a transaction, and its fee above the base fee.
  *
  * Leaders drop a legacy or v0 transaction with a malformed or repeated ComputeBudget instruction;
- * in v1 the settings are in the message's configuration and such instructions are ignored. The
- * fee is exact where the bytes tell the compute unit limit; without one it rests on the network's
- * default for each instruction, which counts the Vote program as built in although a feature gate
- * may change that.
+ * in v1 the settings are in the message's configuration and such instructions are ignored. The fee
+ * is exact where the bytes contain the compute unit limit; otherwise it uses the network's default
+ * per instruction, which counts the Vote program as built-in although a feature gate may change
+ * that.
  */
 
 import { DECODE_ERROR } from "../core/decode-errors.ts";
@@ -14,7 +14,7 @@ import { decodeBase58 } from "../core/encoding.ts";
 import { COMPUTE_UNITS_MAX, HEAP_BYTES_MAX, HEAP_BYTES_MIN } from "./limits.ts";
 import { byteAt, fail, type ParseState, sameKey, u32At } from "./parse-state.ts";
 
-/** What a program is to the decoder. */
+/** How the decoder treats a program. */
 export const PROGRAM_OTHER = 0;
 export const PROGRAM_BUILTIN = 1;
 export const PROGRAM_SYSTEM = 2;
@@ -38,13 +38,13 @@ const words = new Uint32Array(BUILTINS.length);
 const kinds = new Uint8Array(BUILTINS.length);
 for (const [i, [address, kind]] of BUILTINS.entries()) {
   const key = decodeBase58(address, 32);
-  if (key === null) throw new RangeError(`${address} is no address`);
+  if (key === null) throw new RangeError(`${address} is not an address`);
   keys.set(key, i * 32);
   words[i] = u32At(key, 0);
   kinds[i] = kind;
 }
 
-/** What the program whose key stands at `at` is. */
+/** The kind of the program whose key is at `at`. */
 export function programKind(bytes: Uint8Array, at: number): number {
   const word = u32At(bytes, at);
   for (let i = 0; i < words.length; i += 1) {
@@ -59,7 +59,7 @@ const SET_UNIT_LIMIT = 2;
 const SET_UNIT_PRICE = 3;
 const SET_LOADED_BYTES = 4;
 
-/** Notes one ComputeBudget instruction; bytes behind its value are ignored, as leaders do. */
+/** Records one ComputeBudget instruction; bytes after its value are ignored, as leaders do. */
 export function noteComputeBudget(
   state: ParseState,
   index: number,
@@ -91,11 +91,11 @@ function isSet(state: ParseState, kind: number): boolean {
 }
 
 const MICRO = 1_000_000;
-/** 2^32 micro-lamports are so many lamports, and so many micro-lamports above. */
+/** 2^32 micro-lamports in whole lamports, and the remaining micro-lamports. */
 const WORD_LAMPORTS = 4_294;
 const WORD_MICRO_LAMPORTS = 967_296;
 
-/** Splits the 64-bit price by words, so that no step leaves the range where doubles are exact. */
+/** Splits the 64-bit price into 32-bit halves, so that every step stays exact in doubles. */
 function notePrice(state: ParseState, at: number): void {
   const high = u32At(state.bytes, at + 4);
   const micro = high * WORD_MICRO_LAMPORTS + u32At(state.bytes, at);
@@ -104,7 +104,7 @@ function notePrice(state: ParseState, at: number): void {
   state.unitMicroLamports = micro - carried * MICRO;
 }
 
-/** Whether the heap asked for is one that leaders grant. */
+/** Whether the requested heap size is one that leaders grant. */
 export function validateHeap(state: ParseState): boolean {
   const heap = state.heapBytes;
   if (heap === -1) return true;
@@ -112,21 +112,18 @@ export function validateHeap(state: ParseState): boolean {
   return fail(state, DECODE_ERROR.heap_size, heap, HEAP_BYTES_MIN);
 }
 
-/** The settings of ComputeBudget instructions together, once all have been read. */
+/** Validates the ComputeBudget settings after all instructions have been read. */
 export function validateComputeBudget(state: ParseState): boolean {
   if (!validateHeap(state)) return false;
   if (state.loadedBytes === 0) return fail(state, DECODE_ERROR.loaded_accounts_size, 0, 1);
   return true;
 }
 
-/** Compute units for each instruction where no limit is set. `execution_budget.rs`, 2026-11. */
+/** Compute units per instruction when no limit is set. `execution_budget.rs`, 2026-11. */
 const UNITS_BUILTIN = 3_000;
 const UNITS_OTHER = 200_000;
 
-/**
- * ceil(price * limit / 10^6) of a legacy or v0 transaction, in lamports; a fee above 2^53 - 1
- * counts as that.
- */
+/** ceil(price * limit / 10^6) of a legacy or v0 transaction, in lamports, capped at 2^53 - 1. */
 export function computeBudgetFee(state: ParseState): number {
   if (state.unitLamports === -1) return 0;
   const asked =

@@ -1,10 +1,10 @@
-// Hot path: adds nothing to what the parser and the verifier allocate.
+// Hot path: allocates nothing besides the parser and the verifier.
 /**
- * From bytes to a verdict: the parser, the tip rule and the signatures, in this order, because the
- * first fault found is the one that is named, and because the signatures are the dearest.
+ * From bytes to a validation result: the parser, the tip rule and the signatures, in this order,
+ * because the first error found is reported, and because the signatures are the most expensive.
  *
- * Each thread has a decoder of its own. Nothing is shared, no input throws, and the same bytes get
- * the same verdict on every thread.
+ * Each thread has its own decoder. Nothing is shared, no input throws, and the same bytes have the
+ * same result on every thread.
  */
 
 import type { ValidationResult } from "../core/flow.ts";
@@ -13,21 +13,21 @@ import { createTransactionDecoder } from "./transaction.ts";
 import { createVerifier, type VerifierCounters } from "./verify.ts";
 
 export interface DecoderOptions {
-  /** The accounts of which one is tipped, 32 bytes each. */
+  /** The accounts that a tip may go to, 32 bytes each. */
   readonly tipAccounts: readonly Uint8Array[];
-  /** The smallest tip that is taken. */
+  /** The smallest tip that is accepted. */
   readonly lamportsMin: number;
-  /** Whether signatures are verified; without, a bad one is found by the leaders only. */
+  /** Whether signatures are verified; otherwise only leaders detect a bad one. */
   readonly verify: boolean;
-  /** How many public keys a thread keeps ready; 0 for none. */
+  /** How many public keys a thread caches; 0 for none. */
   readonly keyCacheSize: number;
 }
 
-/** What a worker decodes with: a decoder of its own, or one of the native engine by its handle. */
+/** A worker's decoder: its own with these options, or one of the native engine by its handle. */
 export type WorkerDecoder = DecoderOptions | { readonly nativeHandle: number };
 
 export interface Decoder {
-  /** What is to be said of these bytes. They are read during the call only. */
+  /** The validation result of these bytes. They are read during the call only. */
   decode(bytes: Uint8Array): ValidationResult;
   readonly counters: VerifierCounters;
 }

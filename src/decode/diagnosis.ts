@@ -1,7 +1,7 @@
 /**
- * What somebody sent in place of a transaction: text that encodes one, or a message that nobody
- * has signed. These are the mistakes that developers make first, and "signature count 65" would
- * not tell them. Only what is refused anyway is looked at, and only its first bytes are.
+ * Detects what a client sent instead of a transaction: text that encodes one, or an unsigned
+ * message. These are the most common first mistakes of developers, and "signature count 65" would
+ * not explain them. Only rejected bodies are examined, and only their first bytes.
  */
 
 import { DECODE_ERROR, reasonOf } from "../core/decode-errors.ts";
@@ -11,16 +11,16 @@ import { DIAGNOSIS_SAMPLE_BYTES_MAX } from "./limits.ts";
 import { byteAt, createParseState, finish, startParse } from "./parse-state.ts";
 import { createTipAccounts } from "./tip.ts";
 
-/** The same refusal, or a more telling one where the bytes are a known mistake. */
-export function diagnose(bytes: Uint8Array, refused: Rejected): Rejected {
-  if (bytes.length === 0 || reasonOf(refused.errorCode) !== "undecodable") return refused;
+/** The same rejection, or a more specific one where the bytes are a known mistake. */
+export function diagnose(bytes: Uint8Array, rejected: Rejected): Rejected {
+  if (bytes.length === 0 || reasonOf(rejected.errorCode) !== "undecodable") return rejected;
   const text = textErrorCode(bytes);
   if (text !== null) return { kind: "refused", errorCode: text, found: bytes.length, needed: 0 };
-  if (!isMessage(bytes)) return refused;
+  if (!isMessage(bytes)) return rejected;
   return { kind: "refused", errorCode: DECODE_ERROR.message_only, found: bytes.length, needed: 0 };
 }
 
-/** Shorter text than this is not an encoded transaction, whatever its letters. */
+/** Shorter text is not an encoded transaction. */
 const ENCODED_LENGTH_MIN = 64;
 
 const JSON_START = /^[[{"]/;
@@ -48,7 +48,7 @@ function isTextByte(byte: number): boolean {
 const state = createParseState();
 const noTips = createTipAccounts([]);
 
-/** Whether the bytes are one whole legacy or v0 message; the v1 parse sees its own kind. */
+/** Whether the bytes are one complete legacy or v0 message; the v1 parser detects its own. */
 function isMessage(bytes: Uint8Array): boolean {
   const first = byteAt(bytes, 0);
   startParse(state, bytes);

@@ -1,9 +1,9 @@
 /**
- * What the bytes of an Ed25519 key or signature tell without any arithmetic on the curve: points
- * of small order, encodings that are not canonical, and which fault a bad signature has.
+ * Properties of the bytes of an Ed25519 key or signature that need no curve arithmetic: points of
+ * small order, non-canonical encodings, and which error a bad signature has.
  *
- * Whether a point lies on the curve is not looked at: a key that does not is a key for which
- * nothing verifies. So every engine can name the same fault from the same bytes.
+ * Whether a point lies on the curve is not checked: for a key off the curve nothing verifies. So
+ * every engine reports the same error for the same bytes.
  */
 
 import { DECODE_ERROR } from "../core/decode-errors.ts";
@@ -20,8 +20,8 @@ const GROUP_ORDER = Uint8Array.from(
 );
 
 /**
- * Why the signature with this index was found bad. A signature of zeros is a missing one; then the
- * key is blamed, then the signature's form, then its value.
+ * Why the signature with this index is bad. A signature of zeros counts as missing; otherwise the
+ * key is checked first, then the signature's encoding, then its value.
  */
 export function signatureErrorCode(
   bytes: Uint8Array,
@@ -61,9 +61,9 @@ const ORDER_8_Y = [
 ] as const;
 
 /**
- * Whether the encoded point has small order or is not canonical. The sign bit is left out: both
- * points of a small-order y have small order. The y of order 4 is 0, of order 1 is 1, of order 2
- * is p - 1, and every y from p = 2^255 - 19 on is not canonical.
+ * Whether the encoded point has small order or is not canonical. The sign bit is ignored: both
+ * points of a small-order y have small order. The y of order 4 is 0, of order 1 is 1, of order 2 is
+ * p - 1, and every y from p = 2^255 - 19 on is not canonical.
  */
 export function isUnsafePoint(bytes: Uint8Array, offset: number): boolean {
   const first = bytes[offset] ?? 0;

@@ -1,37 +1,37 @@
-// Hot path: a key that is kept is found without allocation.
+// Hot path: a cached key is found without allocation.
 /**
- * Keeps Ed25519 public keys ready for node:crypto, because making one costs about 5 us.
+ * Caches Ed25519 public key objects for node:crypto, because creating one costs about 5 us.
  *
- * Sets of four ways: a key's set is told by a hash with a secret seed, and inside the set the one
- * that was used longest ago goes. A key is kept from the second time it is seen within a short
- * memory of hashes, so that a flood of ever new keys costs what it would without a cache and
- * does not drive out the keys of steady senders. The keys' bytes lie in one array and are compared
- * there: no string and no BigInt is made to look one up.
+ * Four-way set-associative: a hash with a secret seed selects a key's set, and within the set the
+ * least recently used entry is evicted. A key is cached when it occurs a second time within a short
+ * history of hashes, so that a flood of distinct keys costs no more than without a cache and does
+ * not evict the keys of regular senders. The key bytes are compared in one array: a lookup creates
+ * no string and no BigInt.
  */
 
 import { createPublicKey, type KeyObject, randomInt } from "node:crypto";
 
 const KEY_BYTES = 32;
 const WAYS = 4;
-/** Hashes remembered for each way. */
+/** Hashes remembered per way. */
 const SEEN_PER_WAY = 4;
 
 export interface KeyCacheCounters {
-  /** Look-ups answered from the cache. */
+  /** Lookups served from the cache. */
   readonly keysFound: number;
-  /** Key objects made. */
+  /** Key objects created. */
   readonly keysMade: number;
-  /** Kept keys that gave way to another. */
+  /** Cached keys evicted by another. */
   readonly keysEvicted: number;
 }
 
 export interface KeyCache {
-  /** The key whose 32 bytes start at `offset`; throws when OpenSSL does not take it. */
+  /** The key whose 32 bytes start at `offset`; throws when OpenSSL rejects it. */
   keyAt(bytes: Uint8Array, offset: number): KeyObject;
   readonly counters: KeyCacheCounters;
 }
 
-/** A cache for `size` keys, rounded up to a power of two; 0 keeps none. */
+/** A cache for `size` keys, rounded up to a power of two; 0 caches none. */
 export function createKeyCache(size: number): KeyCache {
   const sets = size <= 0 ? 0 : 2 ** Math.ceil(Math.log2(Math.max(1, size / WAYS)));
   const ways = sets * WAYS;
@@ -43,7 +43,7 @@ export function createKeyCache(size: number): KeyCache {
   const counters = { keysFound: 0, keysMade: 0, keysEvicted: 0 };
   let uses = 0;
 
-  /** The way in the set from `first` on that holds the key, or -1. */
+  /** The way in the set starting at `first` that holds the key, or -1. */
   function find(bytes: Uint8Array, offset: number, first: number): number {
     for (let way = first; way < first + WAYS; way += 1) {
       if (keys[way] !== null && isSame(kept, way * KEY_BYTES, bytes, offset)) return way;
@@ -51,7 +51,7 @@ export function createKeyCache(size: number): KeyCache {
     return -1;
   }
 
-  /** The way used longest ago; an empty one was never used. */
+  /** The least recently used way; an empty one was never used. */
   function oldest(first: number): number {
     let best = first;
     for (let way = first + 1; way < first + WAYS; way += 1) {
@@ -95,13 +95,13 @@ export function createKeyCache(size: number): KeyCache {
   };
 }
 
-/** As a JWK (RFC 8037): OpenSSL's DER reader takes thirteen times as long. */
+/** As a JWK (RFC 8037): OpenSSL's DER reader is 13 times slower. */
 function makeKey(bytes: Uint8Array, offset: number): KeyObject {
   const x = Buffer.from(bytes.subarray(offset, offset + KEY_BYTES)).toString("base64url");
   return createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });
 }
 
-/** 32 bits of all the key's bytes. The seed keeps a sender from choosing keys that share a set. */
+/** A 32-bit hash of the key. The seed prevents a sender from choosing keys that share a set. */
 function hashAt(bytes: Uint8Array, offset: number, seed: number): number {
   let hash = seed | 0;
   for (let i = offset; i < offset + KEY_BYTES; i += 4) {

@@ -34,7 +34,7 @@ import type { TipAccounts } from "./tip.ts";
 
 const VERSION_BIT = 0x80;
 
-/** Reads a whole legacy or v0 transaction, whose first byte is below 0x80. */
+/** Parses a complete legacy or v0 transaction, whose first byte is below 0x80. */
 export function parseLegacyOrV0(state: ParseState, tips: TipAccounts): boolean {
   if (state.size > LEGACY_TRANSACTION_BYTES_MAX) {
     return fail(state, DECODE_ERROR.too_long, state.size, LEGACY_TRANSACTION_BYTES_MAX);
@@ -45,9 +45,9 @@ export function parseLegacyOrV0(state: ParseState, tips: TipAccounts): boolean {
   return parseMessage(state, tips, 1 + 64 * count);
 }
 
-/** Reads the message from `start` to the end of the bytes; `scan.signatureCount` is set. */
+/** Parses the message from `start` to the end of the bytes; `state.signatureCount` is set. */
 export function parseMessage(state: ParseState, tips: TipAccounts, start: number): boolean {
-  // The shortest start: version, header and the key count.
+  // The minimum: version, header and the key count.
   if (!reaches(state, start + 4)) return false;
   const bytes = state.bytes;
   state.messageOffset = start;
@@ -67,7 +67,7 @@ export function parseMessage(state: ParseState, tips: TipAccounts, start: number
     return fail(state, DECODE_ERROR.signature_count, state.signatureCount, required);
   }
   if (!noteHeader(state, at + 1)) return false;
-  // A count of two bytes is above the most there can be, so its first byte tells enough.
+  // A two-byte count exceeds the maximum, so its first byte suffices.
   if (!validateKeyCount(state, byteAt(bytes, at + 3), LEGACY_KEYS_MAX)) return false;
   state.keysOffset = at + 4;
   state.blockhashOffset = state.keysOffset + 32 * state.keyCount;
@@ -90,7 +90,7 @@ export function parseMessage(state: ParseState, tips: TipAccounts, start: number
   );
 }
 
-/** Answers where the instructions end; -1 with a fault. */
+/** Returns where the instructions end; -1 with an error. */
 function parseInstructions(state: ParseState, tips: TipAccounts, start: number): number {
   const count = lengthAt(state, start);
   if (count === -1 || !validateInstructionCount(state, count)) return -1;
@@ -110,7 +110,7 @@ function parseInstructions(state: ParseState, tips: TipAccounts, start: number):
     const dataOffset = accountsOffset + accountCount + lengthSize(dataSize);
     at = dataOffset + dataSize;
     if (!reaches(state, at)) return -1;
-    const sound = noteInstruction(
+    const isValid = noteInstruction(
       state,
       tips,
       i,
@@ -120,15 +120,15 @@ function parseInstructions(state: ParseState, tips: TipAccounts, start: number):
       dataOffset,
       dataSize,
     );
-    if (!sound) return -1;
+    if (!isValid) return -1;
   }
   return at;
 }
 
-/** Answers where the lookup tables end, and adds what they look up; -1 with a fault. */
+/** Returns where the lookup tables end, and adds the accounts they load; -1 with an error. */
 function parseTables(state: ParseState, start: number): number {
   if (!reaches(state, start + 1)) return -1;
-  // A count of two bytes is above the most there can be, so its first byte tells enough.
+  // A two-byte count exceeds the maximum, so its first byte suffices.
   const count = byteAt(state.bytes, start);
   if (count > LOOKUP_TABLES_MAX) {
     fail(state, DECODE_ERROR.tables_too_many, count, LOOKUP_TABLES_MAX);
@@ -156,7 +156,7 @@ function parseTables(state: ParseState, start: number): number {
   return at;
 }
 
-/** The compact-u16 at `at`, in at most two bytes; -1 with a fault. */
+/** The compact-u16 at `at`, in at most two bytes; -1 with an error. */
 function lengthAt(state: ParseState, at: number): number {
   if (!reaches(state, at + 1)) return -1;
   const low = byteAt(state.bytes, at);
@@ -168,7 +168,7 @@ function lengthAt(state: ParseState, at: number): number {
   return -1;
 }
 
-/** How many bytes wrote this length: the shortest form is the only one. */
+/** The encoded size of this length: only the shortest form is valid. */
 function lengthSize(length: number): number {
   return length < 0x80 ? 1 : 2;
 }

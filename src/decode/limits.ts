@@ -1,40 +1,40 @@
 /** Fixed bounds of `decode`; `core/limits.ts` holds those that several parts share. */
 
-/** Most static account keys of a legacy or v0 transaction (38 fill a packet), 2026-11. */
+/** Maximum static account keys of a legacy or v0 transaction (38 fill a packet), 2026-11. */
 export const LEGACY_KEYS_MAX = 38;
-/** Most account keys of a v1 transaction; also the most accounts one may lock, 2026-11. */
+/** Maximum account keys of a v1 transaction; also the maximum accounts it may lock, 2026-11. */
 export const V1_KEYS_MAX = 64;
-/** Most top-level instructions. SIMD-0160, 2026-11. */
+/** Maximum top-level instructions. SIMD-0160, 2026-11. */
 export const INSTRUCTIONS_MAX = 64;
-/** Most accounts of one instruction. SIMD-0406, 2026-11. */
+/** Maximum accounts of one instruction. SIMD-0406, 2026-11. */
 export const INSTRUCTION_ACCOUNTS_MAX = 255;
-/** Most address lookup tables that fit into a packet, 2026-11. */
+/** Maximum address lookup tables that fit into a packet, 2026-11. */
 export const LOOKUP_TABLES_MAX = 31;
-/** Most accounts, static and looked up: an index is one byte, 2026-11. */
+/** Maximum accounts, static and looked up: an index is one byte, 2026-11. */
 export const ACCOUNTS_MAX = 256;
-/** Least and most heap that may be requested, in steps of 1024. `execution_budget.rs`, 2026-11. */
+/** Heap size that may be requested, in steps of 1024. `execution_budget.rs`, 2026-11. */
 export const HEAP_BYTES_MIN = 32 * 1024;
 export const HEAP_BYTES_MAX = 256 * 1024;
-/** Most compute units of a transaction. `execution_budget.rs`, 2026-11. */
+/** Maximum compute units of a transaction. `execution_budget.rs`, 2026-11. */
 export const COMPUTE_UNITS_MAX = 1_400_000;
-/** How much of a refused body is read to tell text from a damaged transaction. */
+/** Bytes of a rejected body that are read to distinguish text from a damaged transaction. */
 export const DIAGNOSIS_SAMPLE_BYTES_MAX = 256;
-/** Transactions that wait for one worker thread; a power of two. About 25 ms of its work. */
+/** Transactions queued for one worker thread; a power of two. About 25 ms of its work. */
 export const DECODE_RING_SLOTS = 256;
-/** Transactions in a worker's hand from which on it counts as behind. */
+/** Pending transactions of a worker from which on it counts as behind. */
 export const DECODE_BEHIND = 8;
-/** Transactions of a turn that the calling thread decodes itself, and while workers are behind. */
+/** Transactions per turn that the calling thread decodes itself, and while workers are behind. */
 export const DECODE_INLINE_PER_TURN_MIN = 3;
 export const DECODE_INLINE_PER_TURN_MAX = 6;
-/** The wait before a worker thread that died is replaced; doubled each time up to the longest. */
+/** The delay before a worker thread that died is replaced; doubled each time up to the maximum. */
 export const WORKER_RESTART_MS_MIN = 100;
 export const WORKER_RESTART_MS_MAX = 30_000;
-/** How long a worker thread lives before its earlier deaths are forgotten. */
+/** Lifetime of a worker thread after which its earlier deaths are forgotten. */
 export const WORKER_SETTLED_MS = 60_000;
-/** The longest wait for worker threads to come up, and to finish when they are stopped. */
+/** Maximum wait for worker threads to start, and to finish when they are stopped. */
 export const WORKERS_START_MS_MAX = 15_000;
 export const WORKERS_STOP_MS_MAX = 5_000;
-/** The most memory that one worker thread's heap may take, in megabytes. */
+/** Maximum heap of one worker thread, in megabytes. */
 export const WORKER_HEAP_MB_MAX = 128;
-/** Of that for what is young: verdicts, which live for a moment. */
+/** The part of it for the young generation: validation results, which are short-lived. */
 export const WORKER_YOUNG_MB_MAX = 6;

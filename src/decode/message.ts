@@ -2,9 +2,9 @@
 /**
  * Header, account keys and instructions: the rules that are the same in every version.
  *
- * What is refused here is what Agave's `agave-transaction-view` 4.2.2 and its lock validation
- * refuse (2026-11), judged in the order of the bytes. Account indexes are the exception: how many
- * accounts there are is known only behind the instructions, so the highest is kept until then.
+ * Rejects what Agave's `agave-transaction-view` 4.2.2 and its lock validation reject (2026-11),
+ * checked in byte order. Account indexes are the exception: the account count is known only after
+ * the instructions, so the highest index is recorded until then.
  */
 
 import { DECODE_ERROR } from "../core/decode-errors.ts";
@@ -28,7 +28,7 @@ export function validateSignatureCount(state: ParseState, count: number): boolea
   return true;
 }
 
-/** The header's second and third byte, which stand at `at`; the first is the signature count. */
+/** Records the header's second and third byte, at `at`; the first is the signature count. */
 export function noteHeader(state: ParseState, at: number): boolean {
   state.readonlySigners = byteAt(state.bytes, at);
   state.readonlyOthers = byteAt(state.bytes, at + 1);
@@ -47,7 +47,7 @@ export function validateKeyCount(state: ParseState, count: number, countMax: num
 
 const firstWords = new Uint32Array(V1_KEYS_MAX);
 
-/** No key may stand twice; all keys must lie inside the bytes. */
+/** No key may occur twice; all keys must lie inside the bytes. */
 export function validateDuplicates(state: ParseState): boolean {
   const bytes = state.bytes;
   const start = state.keysOffset;
@@ -68,7 +68,7 @@ export function validateInstructionCount(state: ParseState, count: number): bool
   return fail(state, DECODE_ERROR.instructions_too_many, count, INSTRUCTIONS_MAX);
 }
 
-/** Notes instruction `index`, all of which lies inside the bytes. */
+/** Records instruction `index`, all of which lies inside the bytes. */
 export function noteInstruction(
   state: ParseState,
   tips: TipAccounts,
@@ -107,7 +107,7 @@ export function noteInstruction(
 const ADVANCE_NONCE = 4;
 
 /**
- * A transaction whose first instruction advances a nonce holds that nonce for its blockhash. The
+ * A transaction whose first instruction advances a nonce uses that nonce as its blockhash. The
  * nonce account must be a writable static key. Agave `svm-transaction/src/svm_message.rs`, 2026-11.
  */
 function noteNonce(
@@ -128,14 +128,14 @@ export function validateAccountIndexes(state: ParseState, accountCount: number):
   return fail(state, DECODE_ERROR.account_index, state.accountIndexMax, accountCount);
 }
 
-/** Whether the transaction ends at `end`, where its last part does. */
+/** Whether the transaction ends at `end`, the end of its last part. */
 export function validateEnd(state: ParseState, end: number): boolean {
   if (end === state.size) return true;
   const errorCode = end < state.size ? DECODE_ERROR.trailing_bytes : DECODE_ERROR.truncated;
   return fail(state, errorCode, state.size, end);
 }
 
-/** Whether the bytes reach to `end`. */
+/** Whether the bytes extend to `end`. */
 export function reaches(state: ParseState, end: number): boolean {
   return end <= state.size || fail(state, DECODE_ERROR.truncated, state.size, end);
 }

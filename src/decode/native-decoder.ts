@@ -1,9 +1,9 @@
-// Hot path: one call into the engine, and the verdict is the one thing that is allocated.
+// Hot path: one call into the engine; only the validation result is allocated.
 /**
- * The decoder of the native engine, behind the same interface as the portable one.
+ * The decoder of the native engine, with the same interface as the portable one.
  *
- * All threads may share one: the handle and the tables of keys are the process's. What a refused
- * text might have been meant as is guessed here, as it is for the portable decoder.
+ * All threads may share one: the handle and the key tables are per process. Rejected bodies are
+ * diagnosed here, as for the portable decoder.
  */
 
 import { SetupError } from "../core/errors.ts";
@@ -14,20 +14,19 @@ import { diagnose } from "./diagnosis.ts";
 import { readValidation } from "./workers/worker-channel.ts";
 
 /**
- * How long the calling thread decodes in a turn itself, and while workers are behind: a quarter of
- * a millisecond and four times that, in units of what a known signer's transaction takes. To hand
- * one over takes longer than that.
+ * How long the calling thread decodes itself per turn, and while workers are behind: 0.25 ms and 1
+ * ms, in units of a transaction of a known signer. Handing one over takes longer than that.
  */
 export const NATIVE_HERE = { hereAtLeast: 64, hereATurn: 256, hereUnitUs: 4 } as const;
 
-/** What `createNativeDecoder` needs to speak to a decoder that exists already. */
+/** A decoder with its handle. */
 export interface NativeDecoder extends Decoder {
-  /** Good on every thread of the process, for `nativeDecoder`. */
+  /** Valid on every thread of the process, for `nativeDecoder`. */
   readonly handle: number;
   close(): void;
 }
 
-/** Makes a decoder in the engine. Throws a SetupError when the engine refuses the options. */
+/** Creates a decoder in the engine. Throws a SetupError when the engine rejects the options. */
 export function createNativeDecoder(
   native: NativeDecoding,
   options: DecoderOptions,
@@ -35,11 +34,12 @@ export function createNativeDecoder(
   const { tipAccounts, lamportsMin, verify, keyCacheSize } = options;
   const accounts = new Uint8Array(Buffer.concat(tipAccounts));
   const handle = native.decoderCreate(accounts, lamportsMin, verify, keyCacheSize);
-  if (handle <= 0) throw new SetupError(`the native decoder was refused with code ${handle}`);
+  if (handle <= 0)
+    throw new SetupError(`the native engine rejected the decoder options: status ${handle}`);
   return nativeDecoder(native, handle);
 }
 
-/** The view of a decoder that any thread has made. */
+/** A decoder for the handle of one that any thread has created. */
 export function nativeDecoder(native: NativeDecoding, handle: number): NativeDecoder {
   const out = new Float64Array(VALIDATION_NUMBERS);
   const counters = new Float64Array(DECODER_COUNTERS);
@@ -53,7 +53,7 @@ export function nativeDecoder(native: NativeDecoding, handle: number): NativeDec
     handle,
     decode(bytes): ValidationResult {
       const code = native.decode(handle, bytes, out, 0);
-      if (code < 0) throw new Error(`the native decoder answered ${code}`);
+      if (code < 0) throw new Error(`the native decoder returned status ${code}`);
       const validation = readValidation(out, 0);
       return validation.kind === "refused" ? diagnose(bytes, validation) : validation;
     },

@@ -1,10 +1,11 @@
-// Hot path: one `Scan` a decoder, used again for each transaction.
+// Hot path: one `ParseState` per decoder, reused for each transaction.
 /**
- * The notes that the decoder takes while it reads a transaction once from front to back.
+ * The state of the decoder while it parses a transaction once from front to back.
  *
- * The steps of the parse share this record instead of returning records of their own: numbers in
- * fixed fields cost nothing to write and nothing to collect. A step answers whether to go on; one
- * that answers false has left its fault here. `reset` is the only place that builds the shape.
+ * The parse steps share this record instead of returning records: numbers in fixed fields cost
+ * nothing to write and create no garbage. A step returns whether to continue; when it returns
+ * false, it has stored its error here. Only `createParseState` builds the object, so its shape is
+ * stable.
  */
 
 import type { DecodeErrorCode } from "../core/flow.ts";
@@ -29,20 +30,24 @@ export interface ParseState {
   accountIndexMax: number;
   durableNonce: boolean;
 
-  /** The largest transfer that counts as a tip whatever its size, in lamports; -1 for none. */
+  /** The largest transfer that counts as a tip, in lamports, whatever the minimum; -1 for none. */
   tipLamports: number;
-  /** A transfer that misses being a tip: the fault that says why, -1 for none, and its lamports. */
+  /**
+   * A transfer that is almost a tip: the error code with the reason, -1 for none, and its lamports.
+   */
   tipMiss: DecodeErrorCode;
   tipMissLamports: number;
 
-  /** What ComputeBudget instructions or the v1 configuration set; -1 where nothing did. */
+  /** Set by ComputeBudget instructions or the v1 configuration; -1 when unset. */
   unitLimit: number;
-  /** The price of a compute unit: whole lamports, -1 for none, and the micro-lamports above. */
+  /**
+   * The price of a compute unit: whole lamports, -1 when unset, and the remaining micro-lamports.
+   */
   unitLamports: number;
   unitMicroLamports: number;
   heapBytes: number;
   loadedBytes: number;
-  /** Instructions by the compute units that each is given when nothing sets a limit. */
+  /** Instruction counts by the default compute units that apply without a limit. */
   builtinCalls: number;
   otherCalls: number;
   /** The v1 configuration's priority fee, in lamports. */
@@ -89,7 +94,7 @@ export function createParseState(): ParseState {
   };
 }
 
-/** Makes the scan ready for these bytes. Offsets are left: each is written before it is read. */
+/** Resets the state for these bytes. Offsets stay: each is written before it is read. */
 export function startParse(state: ParseState, bytes: Uint8Array): void {
   state.bytes = bytes;
   state.size = bytes.length;
@@ -109,12 +114,12 @@ export function startParse(state: ParseState, bytes: Uint8Array): void {
   state.errorCode = -1;
 }
 
-/** Lets go of the bytes, which are only lent. */
+/** Releases the bytes, which are only borrowed. */
 export function finish(state: ParseState): void {
   state.bytes = NOTHING;
 }
 
-/** Leaves the fault and answers false, so that a step can `return fail(…)`. */
+/** Stores the error and returns false, so that a step can `return fail(…)`. */
 export function fail(
   state: ParseState,
   errorCode: DecodeErrorCode,
@@ -127,7 +132,7 @@ export function fail(
   return false;
 }
 
-/** The byte at `at`, which the caller has checked to be inside. */
+/** The byte at `at`, which the caller has checked to be in range. */
 export function byteAt(bytes: Uint8Array, at: number): number {
   return bytes[at] ?? 0;
 }
@@ -143,19 +148,19 @@ export function u32At(bytes: Uint8Array, at: number): number {
   );
 }
 
-/** The unsigned 64-bit number at `at`; above 2^53 - 1 it is that. */
+/** The unsigned 64-bit number at `at`, capped at 2^53 - 1. */
 export function u64At(bytes: Uint8Array, at: number): number {
   const high = u32At(bytes, at + 4);
   return high < 0x200000 ? high * 0x100000000 + u32At(bytes, at) : Number.MAX_SAFE_INTEGER;
 }
 
-/** Whether the 32 bytes at `a` of one array are those at `b` of the other. */
+/** Whether the 32 bytes at `a` of one array equal those at `b` of the other. */
 export function sameKey(left: Uint8Array, a: number, right: Uint8Array, b: number): boolean {
   for (let i = 0; i < 32; i += 1) if (left[a + i] !== right[b + i]) return false;
   return true;
 }
 
-/** A static account that the message marks writable. */
+/** Whether the message marks a static account writable. */
 export function isWritable(state: ParseState, index: number): boolean {
   if (index < state.signatureCount) return index < state.signatureCount - state.readonlySigners;
   return index < state.keyCount - state.readonlyOthers;

@@ -1,24 +1,24 @@
 // Hot path: called for each System Program instruction.
 /**
  * The tip: one System Program Transfer from a writable signer to a writable static account that is
- * a tip account. Its lamports count by themselves; sums of several do not.
+ * a tip account. Each transfer counts alone; transfers are not summed.
  *
- * A transfer that comes close is remembered with what it lacks, because "no tip" alone leaves a
- * developer who did tip with nothing to look for.
+ * A transfer that almost qualifies is recorded with the missing condition, because "no tip" alone
+ * does not help a developer who did tip.
  */
 
 import { DECODE_ERROR } from "../core/decode-errors.ts";
 import { byteAt, fail, isWritable, type ParseState, sameKey, u32At, u64At } from "./parse-state.ts";
 
-/** A few 32-byte keys, to be asked whether one of them stands at an offset. */
+/** A small set of 32-byte keys, with a membership test at an offset. */
 export interface TipAccounts {
-  /** The keys one after the other. */
+  /** The concatenated keys. */
   readonly keys: Uint8Array;
-  /** The first four bytes of each, which tell almost all other keys apart. */
+  /** The first four bytes of each, which exclude almost all other keys. */
   readonly words: Uint32Array;
 }
 
-/** Throws for a key that is not 32 bytes long: that is the operator's configuration. */
+/** Throws for a key that is not 32 bytes long: that is a configuration error. */
 export function createTipAccounts(accounts: readonly Uint8Array[]): TipAccounts {
   const keys = new Uint8Array(accounts.length * 32);
   for (const [i, account] of accounts.entries()) {
@@ -41,7 +41,7 @@ const TRANSFER = 2;
 /** u32 index, u64 lamports; the program ignores what follows. */
 const TRANSFER_BYTES = 12;
 
-/** Notes the tip, if the System Program instruction is one or comes close. */
+/** Records the tip, if the System Program instruction is one or almost qualifies. */
 export function noteTip(
   state: ParseState,
   tips: TipAccounts,
@@ -72,7 +72,7 @@ function noteMiss(state: ParseState, errorCode: number, lamports: number): void 
   state.tipMissLamports = lamports;
 }
 
-/** Whether the largest tip reaches the minimum; otherwise the fault that helps most. */
+/** Whether the largest tip reaches the minimum; otherwise stores the most specific error. */
 export function validateTip(state: ParseState, lamportsMin: number): boolean {
   if (state.tipLamports >= lamportsMin) return true;
   if (state.tipLamports >= 0)

@@ -1,11 +1,11 @@
-// Hot path: one pass over the bytes, and no allocation but the verdict.
+// Hot path: one pass over the bytes; only the validation result is allocated.
 /**
- * The transaction decoder: whether leaders would take these bytes on, and whether they tip.
+ * The transaction decoder: whether leaders would accept these bytes, and whether they tip.
  *
  * What it accepts, Agave's ingress parser and sanitize rules accept (`agave-transaction-view`
- * 4.2.2, checked 2026-11), as far as bytes alone can tell: tables, balances and the age of the
- * blockhash are not judged, and signatures are not verified. It throws for no input. Bytes that
- * cannot be decoded are named as such before a missing tip is.
+ * 4.2.2, checked 2026-11), as far as the bytes alone determine it: tables, balances and the age of
+ * the blockhash are not validated, and signatures are not verified. No input throws. A decode error
+ * takes precedence over a missing tip.
  */
 
 import { DECODE_ERROR } from "../core/decode-errors.ts";
@@ -32,7 +32,7 @@ export interface TipRule {
 }
 
 export interface TransactionDecoder {
-  /** The verdict on everything but the signatures. The bytes are read and not kept. */
+  /** Validates everything but the signatures. The bytes are read and not kept. */
   decode(bytes: Uint8Array): ValidationResult;
 }
 
@@ -45,9 +45,9 @@ export function createTransactionDecoder(rule: TipRule): TransactionDecoder {
     decode(bytes) {
       startParse(state, bytes);
       if (!parseTransaction(state, tips)) {
-        const refused = rejectedBy(state);
+        const rejected = rejectedBy(state);
         finish(state);
-        return diagnose(bytes, refused);
+        return diagnose(bytes, rejected);
       }
       const validation = validateTip(state, lamportsMin) ? acceptedBy(state) : rejectedBy(state);
       finish(state);
@@ -85,8 +85,8 @@ function rejectedBy(state: ParseState): Rejected {
 }
 
 /**
- * Where the first signature of a transaction would be, read from its first two bytes; -1 where
- * there can be none. Nothing else is checked.
+ * The offset of the first signature of a transaction, from its first two bytes; -1 where there can
+ * be none. Nothing else is checked.
  */
 export function peekSignatureOffset(bytes: Uint8Array): number {
   if (bytes.length < 2) return -1;

@@ -44,7 +44,7 @@ const MASK_LOADED_BYTES = 1 << 3;
 const MASK_HEAP = 1 << 4;
 const MASK_KNOWN = MASK_FEE | MASK_UNIT_LIMIT | MASK_LOADED_BYTES | MASK_HEAP;
 
-/** Reads a whole v1 transaction, whose first byte is 0x81. */
+/** Parses a complete v1 transaction, whose first byte is 0x81. */
 export function parseV1(state: ParseState, tips: TipAccounts): boolean {
   if (state.size > V1_TRANSACTION_BYTES_MAX) {
     return fail(state, DECODE_ERROR.too_long, state.size, V1_TRANSACTION_BYTES_MAX);
@@ -72,7 +72,7 @@ export function parseV1(state: ParseState, tips: TipAccounts): boolean {
   state.accountCount = state.keyCount;
   state.messageEnd = end;
   state.signatureOffset = end;
-  // All there but the signatures: what a message is before anybody signs it.
+  // Only the signatures are missing: an unsigned message.
   if (end === state.size) return fail(state, DECODE_ERROR.message_only, state.size, 0);
   return (
     validateEnd(state, end + 64 * state.signatureCount) &&
@@ -87,7 +87,7 @@ function validateMask(state: ParseState, mask: number): boolean {
   return true;
 }
 
-/** Notes the configuration and answers where it ends; -1 with a fault. */
+/** Records the configuration and returns where it ends; -1 with an error. */
 function parseConfig(state: ParseState, mask: number, start: number): number {
   const bytes = state.bytes;
   let end = start;
@@ -99,14 +99,14 @@ function parseConfig(state: ParseState, mask: number, start: number): number {
     state.feeLamports = u64At(bytes, at);
     at += 8;
   }
-  // The unit limit and the loaded size bind execution alone: no value of theirs is refused.
+  // The unit limit and the loaded size only bound execution: no value of theirs is rejected.
   if ((mask & MASK_UNIT_LIMIT) !== 0) at += 4;
   if ((mask & MASK_LOADED_BYTES) !== 0) at += 4;
   if ((mask & MASK_HEAP) !== 0) state.heapBytes = u32At(bytes, at);
   return validateHeap(state) ? end : -1;
 }
 
-/** Answers where the payloads end; -1 with a fault. */
+/** Returns where the payloads end; -1 with an error. */
 function parseInstructions(
   state: ParseState,
   tips: TipAccounts,
@@ -122,7 +122,7 @@ function parseInstructions(
     const dataSize = byteAt(bytes, header + 2) | (byteAt(bytes, header + 3) << 8);
     const dataOffset = at + accountCount;
     if (!reaches(state, dataOffset + dataSize)) return -1;
-    const sound = noteInstruction(
+    const isValid = noteInstruction(
       state,
       tips,
       i,
@@ -132,7 +132,7 @@ function parseInstructions(
       dataOffset,
       dataSize,
     );
-    if (!sound) return -1;
+    if (!isValid) return -1;
     at = dataOffset + dataSize;
   }
   return at;

@@ -1,15 +1,15 @@
-// Hot path: two views and, for a key that is not kept, one key object for each signature.
+// Hot path: two views and, for an uncached key, one key object for each signature.
 /**
- * Checks every signature of a transaction as the leaders do: Ed25519 in the sense of dalek's
- * `verify_strict`, which is what Agave runs.
+ * Verifies every signature of a transaction as leaders do: Ed25519 with the rules of dalek's
+ * `verify_strict`, which Agave runs.
  *
- * node:crypto refuses S >= L and compares the recomputed R byte by byte, so a non-canonical R
- * never passes. What it lets through is looked for here, before it is asked: points of small order
- * as A or R, and a non-canonical A. dalek refuses only the former; a non-canonical A of large order
- * needs a discrete logarithm that nobody knows, so no signature tells the two apart.
+ * node:crypto rejects S >= L and compares the recomputed R byte by byte, so a non-canonical R never
+ * passes. What it accepts wrongly is checked here first: points of small order as A or R, and a
+ * non-canonical A. dalek rejects only the former; a signature with a non-canonical A of large order
+ * would require an unknown discrete logarithm, so no signature distinguishes the two.
  *
- * The surprise: OpenSSL takes as long to read a key in DER (67 us) as to verify (62 us), but 5 us
- * to take it from a JWK. Senders sign with few keys, so made keys are kept (key-cache.ts).
+ * Note: OpenSSL takes as long to read a key in DER (67 us) as to verify (62 us), but 5 us to read
+ * it from a JWK. Senders sign with few keys, so key objects are cached (key-cache.ts).
  */
 
 import { verify as verifyEd25519 } from "node:crypto";
@@ -18,19 +18,19 @@ import { isUnsafePoint, KEY_BYTES, SIGNATURE_BYTES } from "./ed25519.ts";
 import { createKeyCache, type KeyCacheCounters } from "./key-cache.ts";
 
 export interface VerifierOptions {
-  /** How many public keys are kept ready; 0 for none. */
+  /** How many public keys are cached; 0 for none. */
   readonly keyCacheSize: number;
 }
 
 export interface VerifierCounters extends KeyCacheCounters {
-  /** Signatures found good. */
+  /** Valid signatures. */
   readonly verified: number;
-  /** Signatures found bad. */
+  /** Invalid signatures. */
   readonly invalid: number;
 }
 
 export interface Verifier {
-  /** -1 when every signature is good, otherwise the index of the first bad one. */
+  /** -1 when every signature is valid, otherwise the index of the first invalid one. */
   verify(bytes: Uint8Array, accepted: Accepted): number;
   readonly counters: VerifierCounters;
 }
@@ -52,7 +52,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
     try {
       return verifyEd25519(null, message, cache.keyAt(bytes, keyOffset), signature);
     } catch {
-      // A key that OpenSSL does not take, whatever its reason, verifies nothing.
+      // A key that OpenSSL rejects, for any reason, verifies nothing.
       return false;
     }
   }

@@ -1,20 +1,19 @@
 /**
- * Which transactions were accepted a moment ago, so that a repetition is answered as the first one
- * was and costs neither a verification nor a stream.
+ * The dedup cache: recently accepted transactions, so that a duplicate gets the same response as
+ * the original and costs neither a signature verification nor a stream.
  *
- * Asked before a transaction is decoded, told only after it was accepted: so nobody can put an
- * entry in with somebody else's signature, and an entry answers only for exactly the same bytes.
- * The bytes lie in one ring, oldest overwritten first, and an index of numbers leads to them;
- * nothing is allocated after the start, so that nothing of a transaction outlives it in the
- * garbage collector's memory. The ring begins small and grows with what has to be remembered: what
- * of its memory was never written to is not resident.
+ * It is queried before a transaction is decoded and written only after acceptance, so no client can
+ * insert an entry with another signer's signature, and an entry matches only identical bytes. The
+ * bytes are in one ring buffer, oldest overwritten first, with an index of numbers; nothing is
+ * allocated after the start, so no transaction outlives its request in the garbage collector's
+ * memory. The ring starts small and grows on demand: memory never written to is not resident.
  *
- *     arena  ├──── older ────┤ next ▶ ├──── older still ────┤
+ *     buffer ├──── older ────┤ head ▶ ├──── older still ────┤
  *     index  hash of the signature ─▶ newest entry of its bucket ─▶ older ─▶ NONE
  *
- * Threads may share one: all of it lies in memory that they share, and who is at it holds a lock,
- * for a microsecond. Who does not get it in 50 milliseconds goes without: then a repetition is
- * taken for new, which the leaders do not mind.
+ * Threads may share one cache: all of it is in shared memory, and each operation holds a lock for a
+ * microsecond. A thread that does not get the lock in 50 ms proceeds without: a duplicate then
+ * counts as new, which leaders tolerate.
  *
  * Hot path: one hash of twelve bytes, one comparison of memory.
  */
@@ -28,73 +27,73 @@ export interface DedupOptions {
   readonly entriesMax?: number;
   readonly bytesMax?: number;
   readonly keepMs?: number;
-  /** How long a thread waits for one that is at it. */
+  /** How long a thread waits for the lock. */
   readonly lockMs?: number;
 }
 
 export interface DedupCounters {
-  /** Repetitions that were answered from here. */
+  /** Duplicates found. */
   hits: number;
-  /** Transactions remembered now. */
+  /** Transactions in the cache. */
   entries: number;
-  /** Transactions forgotten before their time, for want of room. */
+  /** Transactions evicted early because the cache was full. */
   evicted: number;
-  /** Bytes that the ring has grown to. */
+  /** Current capacity of the ring in bytes. */
   bytes: number;
 }
 
 /**
- * New: nobody else has it until it is retracted. Known: it was accepted a moment ago. Undecided:
- * another thread has claimed it and has to say yet whether it is accepted.
+ * new: reserved for the caller until commit or rollback. duplicate: accepted recently. pending:
+ * another thread has reserved it and has not committed or rolled back yet.
  */
 export type Reservation = "new" | "duplicate" | "pending";
 
 export interface DedupCache {
   /**
-   * Whether exactly these bytes were accepted a moment ago. `signatureOffset` is where the first
-   * signature would start; it may lie outside of the bytes.
+   * Whether exactly these bytes were accepted recently. `signatureOffset` is where the first
+   * signature would start; it may be out of range.
    */
   query(bytes: Uint8Array, signatureOffset: number, nowNs: number): boolean;
-  /** Remembers an accepted transaction; copies its bytes. */
+  /** Inserts an accepted transaction; copies its bytes. */
   insert(bytes: Uint8Array, signatureOffset: number, nowNs: number): void;
   /**
-   * Remembers one that is about to be accepted, if it is new. Who has claimed it confirms it, and
-   * only then is a repetition answered by it, or retracts it.
+   * Reserves an entry for a transaction that is about to be accepted, if it is new. The caller must
+   * commit it, and only then does it match duplicates, or roll it back.
    */
   reserve(bytes: Uint8Array, signatureOffset: number, nowNs: number): Reservation;
-  /** What was claimed is accepted. */
+  /** The reserved transaction is accepted. */
   commit(bytes: Uint8Array, signatureOffset: number): void;
-  /** Forgets what was claimed, because it is not accepted after all. */
+  /** Removes a reservation, because the transaction is not accepted. */
   rollback(bytes: Uint8Array, signatureOffset: number): void;
   readonly counters: Readonly<DedupCounters>;
 }
 
-/** Words before the entries: the lock, and what is known of the ring. */
+/** Header int32s before the entries: the lock, and the state of the ring. */
 const LOCK = 0;
-/** The oldest entry, how many there are, where the next bytes go, how far the ring has grown. */
+/** The oldest entry, the count, where the next bytes go, and the current capacity. */
 const OLDEST = 1;
 const COUNT = 2;
 const HEAD = 3;
 const CAPACITY = 4;
-/** Senders choose their signatures, so what spreads them is not theirs to know. */
+/** Clients choose their signatures, so the hash seed must be unknown to them. */
 const SEED = 5;
 const EVICTED = 6;
 const WORDS = 16;
 
 /**
- * Numbers of an entry: its hash, where its bytes are and how many (below 0, as no transaction has:
- * it was retracted; with PENDING added: it was claimed), the older one of its bucket.
+ * Fields of an entry: hash, start and size of its bytes (size below 0: rolled back; plus PENDING:
+ * reserved), and the next older entry of its bucket.
  */
 const START = 1;
 const SIZE = 2;
 const OLDER = 3;
 const ENTRY_NUMBERS = 4;
 const NONE = -1;
-/** More than any transaction has bytes. */
+/** Greater than the size of any transaction. */
 const PENDING = 2 ** 30;
-/** Of fewer bytes nothing is known. */
+/** Shorter inputs are never cached. */
 const SIGNATURE_BYTES_MIN = 6;
-/** Where the second half of a signature begins: a signer makes the first as he likes, not this. */
+/** Offset of the second half of a signature: a signer can choose the first half, not this. */
 const SCALAR_AT = 32;
 
 export function createDedupCache(options: DedupOptions = {}): DedupCache {
@@ -103,7 +102,7 @@ export function createDedupCache(options: DedupOptions = {}): DedupCache {
   return new DedupRing(prepared(memory, sizes), sizes, false);
 }
 
-/** Fresh memory for one that threads share, each by its own `openDedupCache`. */
+/** Fresh memory for a shared cache; each thread opens it with `openDedupCache`. */
 export function dedupMemory(options: DedupOptions = {}): SharedArrayBuffer {
   const sizes = sizesOf(options);
   return prepared(new SharedArrayBuffer(sizes.bytes), sizes);
@@ -120,7 +119,7 @@ interface Sizes {
   readonly keepNs: number;
   readonly lockMs: number;
   readonly buckets: number;
-  /** Where each part begins, and how many bytes all of them take. */
+  /** Where each part starts, and the total size in bytes. */
   readonly entriesAt: number;
   readonly insertedAt: number;
   readonly bucketsAt: number;
@@ -142,7 +141,7 @@ function sizesOf(options: DedupOptions): Sizes {
   return { entriesMax, bytesMax, keepNs, lockMs, buckets, ...parts, bytes: bufferAt + bytesMax };
 }
 
-/** The same memory, as an empty ring. */
+/** Initializes the memory as an empty ring. */
 function prepared<Memory extends ArrayBufferLike>(memory: Memory, sizes: Sizes): Memory {
   const int32 = new Int32Array(memory, 0, WORDS);
   int32[CAPACITY] = Math.min(sizes.bytesMax, BYTES_MIN);
@@ -156,7 +155,7 @@ class DedupRing implements DedupCache {
   readonly #entriesMax: number;
   readonly #bytesMax: number;
   readonly #keepNs: number;
-  /** null for a ring that is this thread's alone. */
+  /** null for a cache of one thread. */
   readonly #shared: SharedLock | null;
   readonly #int32: Int32Array;
   readonly #buffer: Buffer;
@@ -228,7 +227,7 @@ class DedupRing implements DedupCache {
     return entry !== NONE && (this.#entries[entry * ENTRY_NUMBERS + SIZE] ?? 0) < PENDING;
   }
 
-  /** The entry of exactly these bytes, decided or not; NONE where none still counts. */
+  /** The entry of exactly these bytes, in any state; NONE if absent or expired. */
   #find(bytes: Uint8Array, hash: number, nowNs: number): number {
     const entries = this.#entries;
     let entry = this.#buckets[hash & (this.#buckets.length - 1)] ?? NONE;
@@ -264,7 +263,7 @@ class DedupRing implements DedupCache {
     int32[COUNT] = count + 1;
   }
 
-  /** Forgets the oldest entry: always the last one of its bucket. */
+  /** Removes the oldest entry: always the last one of its bucket. */
   #drop(): void {
     const entries = this.#entries;
     const int32 = this.#int32;
@@ -290,7 +289,7 @@ class DedupRing implements DedupCache {
     return this.#insertedNs[this.#int32[OLDEST] ?? 0] ?? 0;
   }
 
-  /** Makes room for `size` bytes at the head; the oldest entries lie right behind it. */
+  /** Makes room for `size` bytes at the head; the oldest entries follow directly after it. */
   #makeRoom(size: number): void {
     const int32 = this.#int32;
     const count = (): number => int32[COUNT] ?? 0;
@@ -301,7 +300,7 @@ class DedupRing implements DedupCache {
       int32[CAPACITY] = Math.min(this.#bytesMax, Math.ceil(capacity() * GROWTH));
     }
     if (head() + size > capacity()) {
-      // What lies between here and the end is older than what lies at the start.
+      // Entries between here and the end are older than those at the start.
       while (count() > 0 && this.#oldestStart() >= head()) this.#evict();
       int32[HEAD] = 0;
     }
@@ -309,13 +308,13 @@ class DedupRing implements DedupCache {
     while (count() >= this.#entriesMax) this.#evict();
   }
 
-  /** Whether the ring had better grow than go back to its start, where little is free. */
+  /** Whether to grow the ring instead of wrapping, because little is free at its start. */
   #mayGrow(): boolean {
     const int32 = this.#int32;
     const capacity = int32[CAPACITY] ?? 0;
     if (capacity === this.#bytesMax) return false;
     if (int32[COUNT] === 0) return true;
-    // Behind the head lie only those that have to go anyway, and at the start what came later.
+    // After the head lie only entries that expire first; newer ones are at the start.
     const start = this.#oldestStart();
     return start < (int32[HEAD] ?? 0) && start < capacity * FREE_SHARE;
   }
@@ -336,7 +335,7 @@ class DedupRing implements DedupCache {
     return start < head + size && head < start + Math.abs(bytesOf(this.#entries[at + SIZE] ?? 0));
   }
 
-  /** Whether this thread may go on, and has to `#unlock` afterwards. */
+  /** Whether this thread may proceed; it must call `#unlock` afterwards. */
   #lock(): boolean {
     return this.#shared === null || this.#shared.acquire();
   }
@@ -371,10 +370,10 @@ function countersOf(int32: Int32Array, hits: () => number): Readonly<DedupCounte
   };
 }
 
-/** How long it may take to get at a ring that is shared. */
+/** Lock timeout of a shared cache. */
 const LOCK_MS = 50;
 
-/** Bytes at first, by how much more each time, and what must be free at the start to go back. */
+/** Initial bytes, growth factor, and the share that must be free at the start to wrap. */
 const BYTES_MIN = 1024 * 1024;
 const GROWTH = 1.5;
 const FREE_SHARE = 1 / 4;
@@ -384,12 +383,12 @@ function wordAt(bytes: Uint8Array, at: number): number {
   return low | ((bytes[at + 2] ?? 0) << 16) | ((bytes[at + 3] ?? 0) << 24);
 }
 
-/** V8 copies into shared memory by words where both are at multiples of eight, else by bytes. */
+/** V8 copies to shared memory by words if both addresses are multiples of eight, else by bytes. */
 function spaceOf(size: number): number {
   return (size + 7) & ~7;
 }
 
-/** The size of an entry, below 0 of one that was retracted. */
+/** The size of an entry; negative for a rolled-back one. */
 function bytesOf(size: number): number {
   return size < PENDING ? size : size - PENDING;
 }

@@ -1,7 +1,7 @@
 /**
- * What the dashboard asks of an edge in the name of an account: its receipts, one or the latest of
- * them, and its latest refusals. A list is asked for in the words of the public API and read by the
- * same reader, so that the two cannot come to differ.
+ * The dashboard's queries to an edge on behalf of an account: one receipt, the latest receipts, and
+ * the latest rejections. A list has the parameters of the public API and is parsed by the same
+ * code, so that the two cannot diverge.
  */
 
 import { readListQuery } from "../http/receipts/query.ts";
@@ -12,7 +12,7 @@ import type { AdminDeps } from "../telemetry/admin.ts";
 export function adminQueries(
   receipts: Pick<Receipts, "find" | "list">,
   refusals: Pick<RejectionLog, "latest">,
-  /** Has all that was done so far taken into the books. */
+  /** Reconciles accounting with all sends so far. */
   flushEvents: () => void = () => {},
 ): NonNullable<AdminDeps["ofAccount"]> {
   return {

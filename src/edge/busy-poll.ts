@@ -1,9 +1,9 @@
 /**
- * Keeps the event loop of this thread from sleeping, so that a request is seen as soon as it is
- * there: waking up a thread costs more than most of the work on a transaction.
+ * Keeps this thread's event loop from sleeping, so that a request is read as soon as it arrives:
+ * waking a thread costs more than most of the work on a transaction.
  *
- * libuv has no way to be told to spin. It does not wait while an immediate is due, though, so one
- * that makes the next keeps it looking: a turn of nothing takes about a microsecond, and its
+ * libuv has no option to spin. It does not block while an immediate is due, though, so an immediate
+ * that schedules the next keeps it polling: an empty turn takes about a microsecond, and its
  * garbage a scavenge of some tenths of a millisecond now and then. The price is one processor.
  *
  * Decision: docs/decisions/0018-busy-polling-is-opt-in.md
@@ -13,7 +13,7 @@ export interface Polling {
   start(): void;
   /** From the next turn on the loop sleeps again. */
   stop(): void;
-  /** Turns of the loop that it kept from sleeping. */
+  /** Event loop turns kept from sleeping. */
   readonly counters: { readonly iterations: number };
 }
 

@@ -1,14 +1,15 @@
 /**
- * Repetitions of transactions of which nothing is noted yet. Threads answer a repetition by what
- * they remember together, and tell the main thread of it each in a line of its own, so it may come
- * before the transaction that it repeats, by one round of what they tell. It is kept until then.
+ * Duplicates whose original is not recorded yet. Threads share one dedup cache but have separate
+ * record rings, so the record of a duplicate can arrive before that of the original, by one read of
+ * the rings. It is kept until then.
  *
- * What never comes, because the first one was refused after all, goes when there are too many.
+ * A duplicate whose original never arrives, because it was rejected, is evicted when the table is
+ * full.
  */
 
 import { EARLY_DUPLICATES_MAX } from "./limits.ts";
 
-/** One repetition. */
+/** One duplicate. */
 export interface EarlyDuplicate {
   readonly account: string;
   readonly maxRetries: number | null;
@@ -17,9 +18,9 @@ export interface EarlyDuplicate {
 const SIGNATURE_BYTES = 64;
 
 export class EarlyDuplicates {
-  /** Repetitions that are kept. */
+  /** Duplicates kept. */
   size = 0;
-  /** By signature; the one that came first comes first. */
+  /** By signature, oldest first. */
   readonly #duplicates = new Map<string, EarlyDuplicate[]>();
 
   add(bytes: Uint8Array, offset: number, duplicate: EarlyDuplicate): void {
@@ -31,7 +32,7 @@ export class EarlyDuplicates {
     while (this.size > EARLY_DUPLICATES_MAX) this.#forgetOldest();
   }
 
-  /** Those of the transaction with the signature at `offset`, which are forgotten here. */
+  /** Removes and returns the duplicates of the transaction with the signature at `offset`. */
   take(bytes: Uint8Array, offset: number): readonly EarlyDuplicate[] {
     if (this.size === 0) return NONE;
     const key = keyOf(bytes, offset);
@@ -51,7 +52,7 @@ export class EarlyDuplicates {
 
 const NONE: readonly EarlyDuplicate[] = [];
 
-/** A copy: the bytes are lent. */
+/** A string, because the bytes are valid only during the call. */
 function keyOf({ buffer, byteOffset }: Uint8Array, offset: number): string {
   return Buffer.from(buffer, byteOffset + offset, SIGNATURE_BYTES).toString("latin1");
 }

@@ -1,10 +1,10 @@
 /**
- * The topology of an edge: builds the stages, joins them, starts them bottom-up and stops them
- * top-down. Nothing here runs for a single transaction; that order is in pipeline.ts.
+ * The topology of an edge: builds the stages, connects them, starts them bottom-up and stops them
+ * top-down. Nothing here runs per transaction; that order is in pipeline.ts.
  *
- *   keys ─▶ gate ─▶ http ─▶ pipeline ─▶ dispatch ─▶ sender ─▶ leaders
- *                                   │ seen      ▲ plan      │ outcomes
- *   cluster RPC ─▶ chain ─▶ router ─┴───────────┘           ▼
+ *   keys ─▶ access ─▶ http ─▶ pipeline ─▶ dispatch ─▶ sender ─▶ leaders
+ *                                   │ dedup     ▲ plan      │ outcomes
+ *   cluster RPC ─▶ client ─▶ router ┴───────────┘           ▼
  *                                                        receipts ─▶ metrics, admin
  */
 
@@ -56,17 +56,17 @@ export interface Edge {
   readonly adminAddress: string;
   /** The identity that leaders see, 32 bytes. */
   readonly identity: Identity;
-  /** What `/readyz` answers. */
+  /** The response of `/readyz`. */
   readiness(): Readiness;
-  /** Turns `/readyz` to 503; work is still taken. */
+  /** Turns `/readyz` to 503; work is still accepted. */
   drain(): void;
-  /** Refuses new work, finishes what is in hand, ends every copy, closes everything; once. */
+  /** Rejects new work, finishes pending work, ends every delivery, closes everything; once. */
   stop(): Promise<void>;
-  /** Reads the keys file again; a SetupError says what is wrong with it, and the old keys stay. */
+  /** Reads the keys file again; a SetupError describes its error, and the old keys stay. */
   reloadKeys(): void;
   /**
-   * Reads the identity's file again and shows leaders that identity from now on, while what is in
-   * hand ends as it would have; a SetupError says what is wrong, and the old identity stays.
+   * Reads the identity's file again and presents that identity to leaders from now on, while
+   * pending work completes unchanged; a SetupError describes the error, and the old identity stays.
    */
   reloadIdentity(): void;
 }
@@ -118,7 +118,7 @@ async function startStages(config: Config, base: Base): Promise<Stages> {
     for (const lifecycle of startOrder) await lifecycle.start();
     return stages;
   } catch (error) {
-    // Not only what was started: some hold something from the first, as the journal's lock.
+    // Not only started ones: some hold a resource from construction on, as the journal's lock.
     for (const failure of await stopAll(startOrder)) {
       base.log.error({ err: failure }, "a stage failed");
     }
@@ -126,7 +126,7 @@ async function startStages(config: Config, base: Base): Promise<Stages> {
   }
 }
 
-/** Stops them all, the last one first; one that fails keeps no other from being stopped. */
+/** Stops all in reverse order; a failure does not prevent the others from being stopped. */
 async function stopAll(lifecycles: readonly Lifecycle[]): Promise<readonly unknown[]> {
   const failures: unknown[] = [];
   for (const lifecycle of lifecycles.toReversed()) {
@@ -226,7 +226,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   };
 }
 
-/** What the admin listener shows of leaders. */
+/** The admin listener's views of leaders. */
 function viewsOf({ router, sender, leaderStats }: ReturnType<typeof buildLeaderSide>) {
   return {
     leaders: () => ({ plan: router.plan, peers: sender.leaders() }),
@@ -234,7 +234,7 @@ function viewsOf({ router, sender, leaderStats }: ReturnType<typeof buildLeaderS
   };
 }
 
-/** The same, after all that was done so far was taken into the books. */
+/** The same metrics, read after accounting was reconciled with all sends so far. */
 function flushedMetrics({ contentType, text }: Metrics, flushEvents: () => void): Metrics {
   return {
     contentType,
@@ -265,19 +265,19 @@ function buildDecode(
     { clock, decoder, log, workers: createWorkerPool() },
     { inline: config.decode.inline, workers, decoder: forWorkers, pollUs, ...here },
   );
-  // Workers use the native decoder to their end, so it is closed after them.
+  // Workers use the native decoder until they end, so it is closed after them.
   const decoderLifecycle: Lifecycle = { start() {}, stop: close };
   return { decoder, decoderHandle: handle, decoderLifecycle, dispatch };
 }
 
-/** Threads that check transactions; fronts check theirs themselves, and are as many threads. */
+/** Decode workers; ingress threads validate their transactions themselves and are subtracted. */
 function workersOf({ decode }: Config, context: NativeIngressContext | null): number {
   const ingressThreads = context?.count ?? 0;
   const spare = availableParallelism() - 1 - ingressThreads;
   return decode.workers ?? Math.max(ingressThreads === 0 ? 1 : 0, spare);
 }
 
-/** The decoder of this thread, and what the workers make theirs of. */
+/** The decoder of this thread, and the parameters of the workers' decoders. */
 function decodersOf(options: DecoderOptions, { native }: EngineChoice) {
   if (native === null) {
     const decoder = createDecoder(options);
@@ -291,7 +291,7 @@ function decodersOf(options: DecoderOptions, { native }: EngineChoice) {
 
 type Ports = { http: number; admin: number; upstream: number };
 
-/** What has the public port: the server, or the fronts before it, which relay to it. */
+/** The public listener: the server, or the ingress threads in front of it. */
 function publicListeners(
   http: HttpServer,
   ingressThreads: IngressThreads | null,
@@ -311,7 +311,7 @@ interface Listening {
   stop(): Promise<void>;
 }
 
-/** A step that notes which port was bound, and then tells that it is. */
+/** A lifecycle step that records the bound port and then calls `onBound`. */
 function listener(
   server: Listening,
   ports: Ports,

@@ -1,10 +1,10 @@
 /**
- * The certificate authorities that an operator trusts beside those of browsers. Node reads the file
- * that `NODE_EXTRA_CA_CERTS` names by itself; the native engine has a TLS of its own and is given
- * what the file holds.
+ * Certificate authorities that an operator trusts besides those of browsers. Node reads the file
+ * named by `NODE_EXTRA_CA_CERTS` itself; the native engine has its own TLS and receives the file's
+ * content.
  *
- * A file that is of no use ends nothing here, as in Node: it is told, because what is seen of it
- * later is a node that cannot be asked.
+ * As in Node, an unusable file is not fatal: it is logged, because its only later symptom is a node
+ * that cannot be reached.
  */
 
 import { readFileSync, statSync } from "node:fs";
@@ -13,7 +13,7 @@ import type { Log } from "../core/log.ts";
 import type { NativeRpc } from "../native/contract.ts";
 import { AUTHORITIES_BYTES_MAX } from "./limits.ts";
 
-/** Reads the file once; null: there is none. Nothing is thrown. */
+/** Reads the file once; null: there is none. Never throws. */
 export function trustAuthorities(
   native: Pick<NativeRpc, "rootCertificatesSet">,
   file: string | null,
@@ -24,7 +24,7 @@ export function trustAuthorities(
   try {
     const stat = statSync(file);
     const { size } = stat;
-    // Of a pipe, say, Node has taken what there was, and a second reader would wait for ever.
+    // Node has consumed the content of, say, a pipe, and a second reader would block forever.
     if (!stat.isFile()) {
       log.warn({ file }, `${NAME}: is no file and is not read`);
       return;
@@ -47,5 +47,5 @@ export function trustAuthorities(
 }
 
 const NAME = "NODE_EXTRA_CA_CERTS";
-/** Where one begins in a PEM file, also in a form that is not read. */
+/** The start of a certificate in a PEM file, also of one that cannot be parsed. */
 const CERTIFICATE = /^-----BEGIN (?:\w+ )?CERTIFICATE-----/gm;

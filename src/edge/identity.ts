@@ -1,6 +1,6 @@
 /**
- * The identity that leaders see: read when an edge starts, and again on demand. A file that is
- * broken or gone changes nothing. No byte of a key is in any message or line of the log.
+ * The identity that leaders see: read when an edge starts, and again on demand. A broken or missing
+ * file changes nothing. No byte of a key appears in any message or log line.
  */
 
 import { readFileSync } from "node:fs";
@@ -12,23 +12,23 @@ import type { Sender } from "../send/sender.ts";
 
 export interface IdentityHolder {
   readonly identity: Identity;
-  /** Reads the file again; without one there is nothing to read. @throws SetupError */
+  /** Reads the file again; does nothing without one. @throws SetupError */
   reload(): void;
 }
 
-/** The identity in a file; a fresh one, unstaked, without. @throws SetupError */
+/** The identity in a file; without a file a fresh, unstaked one. @throws SetupError */
 export function readIdentity(path: string | null): Identity {
   if (path === null) return freshIdentity();
   try {
     return identityOfJson(readFileSync(path, "utf8"));
   } catch (cause) {
-    // What the file holds is in no message of either kind.
+    // Neither kind of message contains the file's content.
     const why = cause instanceof SetupError ? cause.message : unreadable(cause);
     throw new SetupError(`identity.keypair: ${path}: ${why}`, { cause });
   }
 }
 
-/** The file system's word for it, and the way on where there is no file yet. */
+/** The file system's error code, and a hint if there is no file yet. */
 function unreadable(cause: unknown): string {
   const code = codeOf(cause) ?? "unknown";
   const way =

@@ -1,6 +1,6 @@
 /**
- * The clients' side of an edge: the HTTP server of the main thread, the fronts before it where
- * there are any, and what all of them count together.
+ * The client side of an edge: the HTTP server of the main thread, the ingress threads in front of
+ * it if there are any, and their combined counters.
  */
 
 import { looksMistyped } from "../accounts/keys/format.ts";
@@ -36,25 +36,25 @@ export interface EdgeIngressDeps {
   readonly log: Log;
   readonly engine: EngineChoice;
   readonly keys: EdgeKeys;
-  /** What fronts stand on; null without any. */
+  /** Shared resources of the ingress threads; null without any. */
   readonly context: NativeIngressContext | null;
   readonly pipeline: Pipeline;
   readonly receipts: Receipts;
   readonly latencies: Histogram;
   readonly rejections: RejectionLog;
-  /** Has all that was done so far taken into the books. */
+  /** Reconciles accounting with all sends so far. */
   readonly flushEvents: () => void;
   /** Of the native decoder; null without one. */
   readonly decoderHandle: number | null;
 }
 
-/** What is counted of clients, over all threads. */
+/** Client counters over all threads. */
 export type Clients = Pick<HttpServer, "counters" | "rejections" | "receipts" | "unread">;
 
 /**
- * `workers` are the threads that open files beside the fronts.
+ * `workers` is the number of threads that open files besides the ingress threads.
  *
- * @throws SetupError where fronts are asked for that cannot be
+ * @throws SetupError where ingress threads are requested but not possible
  */
 export function buildIngress(config: Config, deps: EdgeIngressDeps, workers: number) {
   const { clock, log, engine, keys, context, pipeline, receipts, flushEvents } = deps;
@@ -96,7 +96,7 @@ export function buildIngress(config: Config, deps: EdgeIngressDeps, workers: num
     {
       ...listen,
       requestDeadlineMs,
-      // A relay that ended may be counted here for a moment while the next one comes.
+      // A proxy connection that ended may still be counted here when the next one opens.
       connectionsMax: hasIngressThreads ? 2 * upstreamConnectionsMax + SPARE_CONNECTIONS : clients,
       version: VERSION,
       region,
@@ -124,12 +124,12 @@ export function buildIngress(config: Config, deps: EdgeIngressDeps, workers: num
   };
 }
 
-/** One address has one part in so many of all connections, where the configuration does not say. */
+/** By default, one address may hold this fraction of all connections. */
 const ADDRESS_PART = 4;
-/** Connections from this host beside those of fronts. */
+/** Connections from this host besides those of ingress threads. */
 const SPARE_CONNECTIONS = 64;
 
-/** Where the server listens that has fronts before it. */
+/** Where the upstream server of ingress threads listens. */
 const UPSTREAM_LISTEN = { host: "127.0.0.1", port: 0 };
 
 function accessControlOf(
@@ -150,15 +150,15 @@ function accessControlOf(
   });
 }
 
-/** The server's connections are those of fronts' relays, and theirs are the clients'. */
+/** The server's connections are those of the proxies; the ingress threads' are the clients'. */
 function clientsOf(http: HttpServer, ingressThreads: IngressThreads): Clients {
-  const { figures } = ingressThreads;
-  const own = figures.map(({ counters }) => counters);
+  const { stats } = ingressThreads;
+  const own = stats.map(({ counters }) => counters);
   const counters = sumOf(HTTP_COUNTER_NAMES, [http.counters, ...own]);
   const connections = sumOf(["connections", "connectionsRejected"], own);
   const rejections = sumOf(REJECTION_NAMES, [
     http.rejections,
-    ...figures.map(({ rejections }) => rejections),
+    ...stats.map(({ rejections }) => rejections),
   ]);
   const descriptors = Object.getOwnPropertyDescriptors(connections);
   return {

@@ -1,6 +1,6 @@
 /**
- * An edge's keys and what hangs on them: from a file, or from the accounts database with usage
- * written back and, where a store for it is named, limits shared with the other edges.
+ * An edge's keys: from a file, or from the accounts database with usage written back and, if a
+ * store for it is configured, limits shared with the other edges.
  */
 
 import { randomUUID } from "node:crypto";
@@ -20,9 +20,9 @@ import { type OptionalModules, requireModule } from "./optional-modules.ts";
 
 export interface EdgeKeys {
   readonly table: KeyTable;
-  /** How often the keys file was read; reads of the database are counted by its feed. */
+  /** Reads of the keys file; reads of the database are counted by its feed. */
   readonly loads: { ok: number; failed: number };
-  /** null for keys from a file, as all of the below. */
+  /** null for keys from a file, as are all fields below. */
   readonly feed: KeyFeed | null;
   readonly usage: Usage | null;
   readonly sharedLimits: SharedLimits | null;
@@ -39,8 +39,8 @@ export interface EdgeKeysDeps {
 }
 
 /**
- * @throws SetupError when the keys file is wrong, or another edge has the journal; a database that
- *   is away is none
+ * @throws SetupError when the keys file is wrong, or another edge has the journal; an unreachable
+ *   database is no error
  */
 export function openKeys(config: Config, deps: EdgeKeysDeps): EdgeKeys {
   const { keysFile, databaseUrl } = config.accounts;
@@ -74,8 +74,8 @@ function keysOfFile(path: string, log: Log): EdgeKeys {
 }
 
 /**
- * The keys of a file. An empty one is most likely one that is being written, not the wish to lock
- * everyone out. @throws SetupError
+ * The keys of a file. An empty one is most likely being written, not a request to lock out all
+ * clients. @throws SetupError
  */
 export function loadKeys(path: string): KeysFile["keys"] {
   const { plans, keys } = loadKeysFile(path);
@@ -108,7 +108,7 @@ function keysOfDatabase(config: Config, url: string, deps: EdgeKeysDeps): EdgeKe
             log,
             store: requireModule(modules.createLimitStore)({ clock, log }, limits.redisUrl),
           },
-          // Two edges of one name would count as one, and each take the share of both.
+          // Two edges of one name would count as one, and each use the share of both.
           { edge: `${region} ${edge} ${randomUUID()}`, initialEdgeCount: limits.edges },
         );
   return {

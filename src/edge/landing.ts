@@ -1,6 +1,6 @@
 /**
- * Landing, joined to the rest of an edge: what it knows of the chain, whom it sends again through,
- * and who is told of a transaction's end.
+ * Landing, connected to the rest of an edge: its view of the chain, its resends, and the consumers
+ * of a transaction's final state.
  */
 
 import type { Usage } from "../accounts/usage/usage.ts";
@@ -26,13 +26,13 @@ export interface EdgeLandingDeps {
   readonly leaderStats: Pick<LeaderStatsTable, "landed">;
   readonly sender: Pick<Sender, "resend">;
   readonly receipts: Pick<Receipts, "end" | "processed" | "rolledBack">;
-  /** Has what fronts sent tracked. */
+  /** Reconciles accounting, so that transactions sent by ingress threads are tracked. */
   readonly reconcile: () => void;
-  /** Counts ends by key; null when nobody does. */
+  /** Counts final states by key; null: usage is not counted. */
   readonly usage: Pick<Usage, "ended"> | null;
 }
 
-/** The stage that follows each transaction to its end. */
+/** The stage that tracks each transaction to its final state. */
 export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
   const { clock, log, cluster, router, sender, leaderStats, receipts, reconcile, usage } = deps;
   const view: ClusterView = {

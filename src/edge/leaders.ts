@@ -1,6 +1,6 @@
 /**
- * The part of an edge between the cluster and the wire: what the chain says makes the plan, the
- * plan makes connections, and what becomes of each copy goes to the receipts.
+ * The part of an edge between the cluster and the network: chain data makes the plan, the plan
+ * makes connections, and the outcome of each delivery goes to the receipts.
  */
 
 import { availableParallelism } from "node:os";
@@ -29,7 +29,7 @@ import { BUSY_POLL_PROCESSORS_MIN, BUSY_POLL_US } from "./limits.ts";
 import { type OptionalModules, requireModule } from "./optional-modules.ts";
 import { createOutcomeBuffer } from "./outcome-buffer.ts";
 
-/** One step of starting and its reverse. */
+/** One start step and its reverse. */
 export interface Lifecycle {
   start(): unknown;
   stop(): unknown;
@@ -40,16 +40,16 @@ export interface LeaderSideDeps {
   readonly log: Log;
   readonly engine: EngineChoice;
   readonly modules: OptionalModules;
-  /** Counts for each key what becomes of its transactions; null when nobody does. */
+  /** Counts the outcomes of transactions per key; null: usage is not counted. */
   readonly usage: Pick<Usage, "outcome" | "ended"> | null;
-  /** Where fronts send by themselves; null where there are none. */
+  /** Targets that ingress threads send to; null without ingress threads. */
   readonly targetTable: SharedTargetTable | null;
 }
 
 export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   const { clock, log, usage } = deps;
   const { send } = config;
-  // Whoever is woken takes in what has happened, for which the engine then wakes nobody.
+  // Any timer that fires also reads the engine's events, which then need no wake-up of their own.
   const coalescedClock = createCoalescedClock(clock, () => sender.flushEvents());
   const identity = readIdentity(config.identity.keypair);
   const receipts = createReceipts(
@@ -61,7 +61,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
     receipts.record(outcome);
     landing.outcome(outcome);
     usage?.outcome(outcome);
-    // What a leader has is what can land with it.
+    // Only a leader that has the transaction can land it.
     if (outcome.kind === "acked") leaderStats.targeted(outcome.identity);
   });
   const sender: Sender = createSender(
@@ -87,7 +87,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       clock,
       times: leaderStats,
       onPlan(plan) {
-        // What fronts sent by the plan before has to be known, to be sent by this one too.
+        // Sends under the previous plan must be recorded first, to be sent under this one too.
         deps.targetTable?.beforeDrain();
         sender.usePlan(plan ?? NO_PLAN);
         landing.usePlan(plan ?? NO_PLAN);
@@ -124,7 +124,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   return { receipts, sender, outcomes, leaderStats, router, cluster, holder, landing, startOrder };
 }
 
-/** Which node each source of slots speaks for: sources of one host have one vote together. */
+/** The node behind each slot source: sources of one host have one vote together. */
 export function slotOriginsOf({ rpcUrl, wsUrl, grpcUrl }: SlotUrls) {
   const socket = new URL(wsUrl).hostname;
   return {
@@ -137,7 +137,7 @@ export function slotOriginsOf({ rpcUrl, wsUrl, grpcUrl }: SlotUrls) {
 
 type SlotUrls = Pick<Config["cluster"], "rpcUrl" | "wsUrl" | "grpcUrl">;
 
-/** The sender, whose start fails where its address is not one of this machine. */
+/** The sender, whose start fails if its address does not belong to this machine. */
 function sendingLifecycle(sender: Lifecycle, binds: readonly ListenAddress[]): Lifecycle {
   return {
     async start() {
@@ -153,7 +153,7 @@ function sendingLifecycle(sender: Lifecycle, binds: readonly ListenAddress[]): L
   };
 }
 
-/** Without a current slot nobody is sent to. */
+/** Without a current slot there are no targets. */
 const NO_PLAN = { slot: 0, send: [], warm: [] } as const;
 
 function transportOf({ host, send }: Config, identity: Identity, deps: LeaderSideDeps): Transport {
@@ -180,7 +180,7 @@ function transportOf({ host, send }: Config, identity: Identity, deps: LeaderSid
 }
 
 /**
- * The portable engine has one socket for each family; an address of one leaves the other to its
+ * The portable engine has one socket per address family; an address of one leaves the other at its
  * default. @throws SetupError for two of a family
  */
 export function portableBindOf(binds: readonly ListenAddress[]) {
@@ -201,9 +201,9 @@ export function portableBindOf(binds: readonly ListenAddress[]) {
 }
 
 /**
- * How long a thread looks for work before it sleeps; 0: not at all.
+ * How long a thread polls for work before it sleeps; 0: not at all.
  *
- * @throws SetupError where that would take the time of others
+ * @throws SetupError where polling would starve other threads
  */
 export function busyPollOf(
   { busyPoll }: Pick<Config["host"], "busyPoll">,

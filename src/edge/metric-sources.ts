@@ -1,6 +1,6 @@
 /**
- * Where each metric of the table is read from: the stages' own plain counters, at each scrape.
- * A row of the table that is missing here does not compile.
+ * The source of each metric in the table: the stages' own plain counters, read at each scrape. A
+ * row of the table without a source here does not compile.
  */
 
 import type { ClusterClient } from "../cluster/cluster-client.ts";
@@ -32,13 +32,13 @@ const NOTHING_PROXIED: ProxiedCounts = { key: 0, limit: 0, leaders: 0, recordRin
 
 type IngressThreadsSource = Pick<
   IngressThreads,
-  "counters" | "figures" | "proxied" | "keyCache" | "waiting"
+  "counters" | "stats" | "proxied" | "keyCache" | "waiting"
 >;
 
 export interface MetricDeps {
   readonly build: { readonly version: string; readonly engine: string; readonly region: string };
   readonly http: Clients;
-  /** null without any. */
+  /** null without ingress threads. */
   readonly ingressThreads: IngressThreadsSource | null;
   readonly latencies: Histogram;
   readonly dedup: DedupCache;
@@ -81,7 +81,7 @@ function ingressSources(deps: MetricDeps) {
     touchdown_response_seconds: () => latencies,
     ...clientSources(http),
     touchdown_duplicate_submissions_total: () =>
-      dedup.counters.hits + (ingressThreads?.counters.repeated ?? 0),
+      dedup.counters.hits + (ingressThreads?.counters.duplicates ?? 0),
     ...ingressThreadSources(ingressThreads, sender),
     touchdown_keys: () => keys.table.counters.keys,
     ...keySources(keys),
@@ -90,7 +90,7 @@ function ingressSources(deps: MetricDeps) {
 
 function ingressThreadSources(ingressThreads: IngressThreadsSource | null, sender: Sender) {
   return {
-    touchdown_ingress_threads: () => ingressThreads?.figures.length ?? 0,
+    touchdown_ingress_threads: () => ingressThreads?.stats.length ?? 0,
     touchdown_ingress_requests_proxied_total: () => {
       const { key, limit, leaders, recordRing, other } = ingressThreads?.proxied ?? NOTHING_PROXIED;
       return samplesBy("reason", {
@@ -355,7 +355,7 @@ function leaderStatsSources({ leaderStats }: MetricDeps) {
   } satisfies Partial<MetricSources>;
 }
 
-/** Leaders that have labels of their own. */
+/** Leaders with labels of their own. */
 const LEADERS_NAMED_MAX = 10;
 
 function receiptSources({ receipts, http }: MetricDeps) {
@@ -397,7 +397,7 @@ function receiptSources({ receipts, http }: MetricDeps) {
   } satisfies Partial<MetricSources>;
 }
 
-/** One sample for each source of slots that has said something: four at most. */
+/** One sample per slot source that has reported: four at most. */
 function bySource(router: Router, read: (status: SlotSourceStatus) => number) {
   return router.slotSources().map((status) => ({
     labels: { source: status.source },
@@ -405,7 +405,7 @@ function bySource(router: Router, read: (status: SlotSourceStatus) => number) {
   }));
 }
 
-/** NaN where nothing is known, as Prometheus has it. */
+/** NaN where unknown, as Prometheus expects. */
 function seconds(ms: number | null): number {
   return ms === null ? Number.NaN : ms / 1000;
 }

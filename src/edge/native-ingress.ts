@@ -1,6 +1,6 @@
 /**
- * The fronts of an edge, joined to the rest of it: what they are given, and where what they did is
- * taken in. Without any, everything happens on the main thread.
+ * The ingress threads of an edge, connected to the rest of it: their resources, and the consumers
+ * of their records. Without any, everything runs on the main thread.
  */
 
 import type { Config } from "../config/config.ts";
@@ -24,26 +24,26 @@ import {
 import type { EdgeKeys } from "./keys.ts";
 import type { Pipeline } from "./pipeline.ts";
 
-/** What the main thread and the fronts have in common. */
+/** Resources shared by the main thread and the ingress threads. */
 export interface NativeIngressContext {
   readonly count: number;
-  /** Whether their threads go before others. */
+  /** Whether the threads get real-time priority. */
   readonly realtime: boolean;
   readonly routes: SharedTargetTable;
   readonly routesMemory: SharedArrayBuffer;
   readonly keyCacheMemory: SharedArrayBuffer;
   readonly dedupMemory: SharedArrayBuffer;
-  /** Lets threads that wait for this processor have their turn first. */
+  /** Yields the processor to waiting threads. */
   readonly yieldThread: () => void;
-  /** The limits that both charge; for the main thread's gate. */
+  /** The limits that both charge; for the main thread's access control. */
   readonly delegated: DelegatedLimits;
   readonly native: NativeIngress;
 }
 
 /**
- * How many fronts an edge has. Where nobody says so it is one or a few, because beside a thread
- * that keeps the books they have the better latency; none where something else could not be as it
- * was asked for: a main thread that polls for requests, or workers that check transactions.
+ * The number of ingress threads. By default one or a few, because next to a thread that does the
+ * accounting they have the better latency; none if they would conflict with other settings: a main
+ * thread that polls for requests, or decode workers.
  */
 function ingressThreadCount({ http, host, decode }: Config, isNative: boolean, processors: number) {
   if (http.threads !== null) return http.threads;
@@ -55,13 +55,13 @@ function ingressThreadCount({ http, host, decode }: Config, isNative: boolean, p
   );
 }
 
-/** By themselves there are so many at most, one for so many processors. */
+/** The default is at most this many, one per this many processors. */
 const INGRESS_THREADS_AUTO_MAX = 4;
 const PROCESSORS_PER_THREAD = 4;
-/** A front that goes before others leaves them a processor, whatever there is to do for it. */
+/** A real-time ingress thread leaves other threads one processor, whatever its load. */
 const PROCESSORS_PER_REALTIME_THREAD = 2;
 
-/** null without fronts. @throws SetupError where the engine cannot have any */
+/** null without ingress threads. @throws SetupError where the engine cannot have any */
 export function createNativeIngressContext(
   config: Config,
   engine: EngineChoice,
@@ -71,20 +71,20 @@ export function createNativeIngressContext(
   if (count === 0) {
     if (!config.host.realtime) return null;
     throw new SetupError(
-      "host.realtime: it is for the threads of http.threads, and here are none; they take the " +
-        "native engine, and a number where there are none by themselves",
+      "host.realtime: it applies to the threads of http.threads, and there are none; they need " +
+        "the native engine, and an explicit number where the default is none",
     );
   }
   if (config.host.realtime && count * PROCESSORS_PER_REALTIME_THREAD > processors) {
     throw new SetupError(
       `host.realtime: ${count} of ${processors} processors could be taken from all other ` +
-        "threads, also from those that hear of leaders; http.threads may be at most half as many",
+        "threads, also from those that track leaders; http.threads may be at most half as many",
     );
   }
   const { native } = engine;
   if (native === null) {
     throw new SetupError(
-      "http.threads: the portable engine sends from the main thread alone, the native one from " +
+      "http.threads: the portable engine sends from the main thread only, the native one from " +
         "any; 0 is needed here",
     );
   }
@@ -98,7 +98,7 @@ export function createNativeIngressContext(
     routesMemory,
     keyCacheMemory,
     dedupMemory: dedupMemory(),
-    // Fronts that go first have it already, and other programs are all who would gain.
+    // Real-time threads already have priority; only other programs would gain from a yield.
     yieldThread: realtime ? () => {} : () => native.threadYield(),
     delegated: createDelegatedLimits(keyCacheMemory),
     native,
@@ -111,28 +111,28 @@ export interface NativeIngressDeps {
   readonly keys: Pick<EdgeKeys, "table" | "sharedLimits" | "usage">;
   readonly pipeline: Pick<Pipeline, "recordSend" | "recordDuplicate">;
   readonly latencies: Histogram;
-  /** Has all that was done so far taken into the books. */
+  /** Reconciles accounting with all sends so far. */
   readonly flushEvents: () => void;
   /** The native decoder's handle. */
   readonly decoder: number;
 }
 
 export interface NativeIngressOptions {
-  /** The public address; port 0 takes any free one. */
+  /** The public address; port 0 picks a free one. */
   readonly host: string;
   readonly port: number;
-  /** Clients of all fronts together, and connections of theirs to the server behind them. */
+  /** Client connections of all ingress threads together, and their upstream connections. */
   readonly connectionsMax: number;
-  /** What one address may hold of the clients' connections; it has the same share of the others. */
+  /** Bound per address on clients' connections; it has the same share of upstream connections. */
   readonly connectionsPerAddress: number;
   readonly upstreamConnectionsMax: number;
-  /** How long a client may take for a request's head, and for its body. */
+  /** Timeout for a request's head, and for its body. */
   readonly readTimeoutMs: number;
-  /** The line by which fronts say what they know of a request that they relay. */
+  /** Name of the header by which ingress threads describe a proxied request. */
   readonly forwardedHeader: string;
 }
 
-/** The fronts on that ground; started once the HTTP server behind them listens. */
+/** The ingress threads for that context; started once their upstream server listens. */
 export function buildNativeIngress(
   context: NativeIngressContext,
   deps: NativeIngressDeps,
@@ -158,10 +158,13 @@ export function buildNativeIngress(
       latency: latencies,
       usage: keys.usage,
       onDeath(cause) {
-        log.error({ err: cause }, "a front died, and its clients with it: the edge ends");
-        // Out of every promise: the process ends by it, and whoever watches it starts it anew.
+        log.error(
+          { err: cause },
+          "an ingress thread died and its clients' connections with it: exiting",
+        );
+        // Thrown outside of every promise: it ends the process, which its supervisor restarts.
         setImmediate(() => {
-          throw new Error("a front died", { cause });
+          throw new Error("an ingress thread died", { cause });
         });
       },
     },

@@ -1,32 +1,31 @@
 /**
- * How many connections of clients this process has files for. Each is an open file, and so is all
- * that the edge needs besides: the database, the node, `/metrics`. At the system's limit none of
- * those can be opened any more, and the HTTP thread turns for ever over a connection that it cannot
- * take. Node raises the soft limit to the hard one when it starts.
+ * How many client connections this process has file descriptors for. Each is an open file, and so
+ * is everything else that the edge needs: the database, the node, `/metrics`. At the system's limit
+ * none of those can be opened, and the HTTP thread spins on a connection that it cannot accept.
+ * Node raises the soft limit to the hard one when it starts.
  */
-
 import { readFileSync } from "node:fs";
 import type { Log } from "../core/log.ts";
 import { EDGE_FILES_MAX, UPSTREAM_CONNECTIONS_MAX, WORKER_FILES } from "./limits.ts";
 
 export interface FilesUse {
   readonly workers: number;
-  /** Whether there are fronts, which relay requests. */
+  /** Whether there are ingress threads, which proxy requests. */
   readonly hasIngressThreads: boolean;
   readonly log: Log;
 }
 
-/** What there are files for. */
+/** Connections that fit the limit. */
 export interface Connections {
-  /** Clients'. */
+  /** Of clients. */
   readonly clients: number;
-  /** Fronts', to the server behind them; 0 without fronts. */
+  /** Of ingress threads to their upstream server; 0 without ingress threads. */
   readonly upstreamConnections: number;
 }
 
 /**
- * `http.connections`, or less where the system's limit does not allow so many beside the worker
- * threads and the relays; then logged.
+ * `http.connections`, or less if the system's limit does not allow that number besides the worker
+ * threads and the proxy connections; then logged.
  */
 export function connectionsWithin(
   wanted: number,
@@ -46,12 +45,12 @@ export function connectionsWithin(
   return { clients: max, upstreamConnections };
 }
 
-/** Both ends of a relay are this process's. */
+/** Both ends of a proxy connection belong to this process. */
 const FILES_PER_UPSTREAM_CONNECTION = 2;
-/** One relay for so many files, at most. */
+/** At most one proxy connection per this many files. */
 const UPSTREAM_DIVISOR = 4;
 
-/** The soft limit of a text like `/proc/self/limits`; infinite where it tells of none. */
+/** The soft limit in a text like `/proc/self/limits`; infinite if it states none. */
 export function filesMaxOf(limits: string): number {
   const found = /^Max open files\s+(\d+)/m.exec(limits)?.[1];
   return found === undefined ? Number.POSITIVE_INFINITY : Number(found);
@@ -61,7 +60,7 @@ function systemLimits(): string {
   try {
     return readFileSync("/proc/self/limits", "utf8");
   } catch {
-    // Another system than Linux, which tells nothing here.
+    // Not Linux: the limit is unknown.
     return "";
   }
 }

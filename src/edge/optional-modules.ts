@@ -1,7 +1,7 @@
 /**
- * The parts that only some configurations need, each loaded with its package when this one does:
- * an edge that has a keys file and the native engine need not carry clients of databases, of gRPC
- * and a second QUIC stack in memory, nor wait for them at its start.
+ * Modules that only some configurations need, each loaded with its package when the configuration
+ * does: an edge with a keys file and the native engine need not keep database and gRPC clients and
+ * a second QUIC stack in memory, nor wait for them at its start.
  */
 
 import type { createDatabase } from "../accounts/database/database.ts";
@@ -11,7 +11,7 @@ import type { Config } from "../config/config.ts";
 import type { EngineChoice } from "../native/choose.ts";
 import type { createQuicTransport } from "../send/portable/transport-quic.ts";
 
-/** Each is null where the configuration does not ask for it. */
+/** Each is null if the configuration does not need it. */
 export interface OptionalModules {
   readonly createDatabase: typeof createDatabase | null;
   readonly createLimitStore: typeof createLimitStore | null;
@@ -38,8 +38,8 @@ export async function loadOptionalModules(
   };
 }
 
-/** A part that this configuration cannot do without. @throws Error when it was not loaded */
+/** A module that this configuration requires. @throws Error when it was not loaded */
 export function requireModule<T>(module: T | null): T {
-  if (module === null) throw new Error("a part that the configuration needs was not loaded");
+  if (module === null) throw new Error("a module that the configuration needs was not loaded");
   return module;
 }

@@ -1,27 +1,27 @@
 /**
- * What becomes of copies, on its way from the sender to those who keep it.
+ * Buffers delivery outcomes on their way from the sender to their consumers.
  *
- * A transaction is sent before anybody notes it, because a leader that has it sooner may land it
- * sooner. So what the sender tells while it takes a packet on is held here until the packet is
- * known to all who hear of it; nothing is lost, and nothing overtakes.
+ * A transaction is sent before it is recorded, because a leader that has it sooner may land it
+ * sooner. Outcomes that the sender reports while it accepts a packet are buffered until all
+ * consumers know the packet; none is lost or reordered.
  *
- * Hot path: `tell` runs once or twice for each copy, and nothing is allocated.
+ * Hot path: `push` runs once or twice per delivery, and nothing is allocated.
  */
 
 import type { Outcome } from "../core/flow.ts";
 
 export interface OutcomeBuffer {
-  /** Takes the sender's news; at once to `hear`, or once it is released. */
+  /** Passes an outcome to `deliver`, immediately or at the next flush. */
   push(outcome: Outcome): void;
-  /** From now on news is held. */
+  /** From now on outcomes are buffered. */
   suspend(): void;
-  /** Gives what is held to `hear`, in the order of its coming. */
+  /** Delivers what is buffered, in order, and stops buffering. */
   flush(): void;
 }
 
-/** What is held is what one packet's offer to its leaders brings about: a few a leader. */
+/** The buffer holds the outcomes of one packet's first sends: a few per leader. */
 export function createOutcomeBuffer(deliver: (outcome: Outcome) => void): OutcomeBuffer {
-  /** Written over: a list that is emptied would give its memory away, and take some anew. */
+  /** Overwritten, not emptied: emptying would free the array's memory and allocate it again. */
   const buffered: Outcome[] = [];
   let count = 0;
   let isSuspended = false;

@@ -1,11 +1,10 @@
 /**
- * The path of one transaction through an edge, joined: submission, seen, decode, send, receipt,
- * landing, answer. It is on the wire before anything is noted of it, and of one that no leader took
- * nothing is.
- * The stages know nothing of each other; this file is the only one that knows their order.
+ * The path of one transaction through an edge: submission, dedup, decode, send, receipt, landing,
+ * response. It is sent before it is recorded, and a transaction that no leader accepted is not
+ * recorded. The stages do not know each other; only this file defines their order.
  *
- * Hot path: one closure for each transaction, because its answer may come from a worker later; a
- * lone transaction runs through all of this before `submit` returns.
+ * Hot path: one closure per transaction, because its result may come from a worker later; with no
+ * worker involved a transaction runs through all of this before `submit` returns.
  */
 
 import type { Clock } from "../core/clock.ts";
@@ -29,41 +28,41 @@ import type { OutcomeBuffer } from "./outcome-buffer.ts";
 export interface PipelineDeps {
   readonly clock: Clock;
   readonly dedup: Pick<DedupCache, "query" | "insert" | "reserve" | "commit" | "rollback">;
-  /** Whether other threads put into `seen`, too; not when not given. */
+  /** Whether other threads write to `dedup` too; default false. */
   readonly sharesDedup?: boolean;
   readonly dispatch: Pick<Dispatch, "accept">;
   readonly sender: Pick<Sender, "accept" | "recordSend">;
-  /** Holds what the sender tells of a packet until it is noted. */
+  /** Buffers the sender's outcomes of a packet until it is recorded. */
   readonly outcomes: Pick<OutcomeBuffer, "suspend" | "flush">;
   readonly landing: Pick<Landing, "track" | "mergeDuplicate">;
   readonly receipts: Pick<Receipts, "open" | "addSubmitter">;
-  /** Counts for each key what becomes of its transactions; null when nobody does. */
+  /** Counts the outcomes of transactions per key; null: usage is not counted. */
   readonly usage: PacketUsage | null;
-  /** Writes the signature at `offset` in base58; `encodeSignature` when not given. */
+  /** Encodes the signature at `offset` in base58; default `encodeSignature`. */
   readonly signatureText?: (bytes: Uint8Array, offset: number) => string;
 }
 
 export interface PacketUsage {
-  /** From now on what becomes of this packet is counted for this key. */
+  /** From now on the packet's outcomes count for this key. */
   taken(packetId: number, keyId: string, receivedNs: number): void;
 }
 
 export interface Pipeline {
   readonly submit: Submit;
   /**
-   * Takes into the books what a front has sent by itself. `decodedNs` and `sentNs` are when it had
-   * the verdict, and when the engine had it.
+   * Records a transaction that an ingress thread has sent. `decodedNs` and `sentNs` are when
+   * validation finished, and when the engine had it.
    */
-  adopt(packet: Packet, keyId: string, accepted: Accepted, sent: SentSubmission): void;
-  /** A front was given again what it had passed on a moment ago. */
-  repeated(submitted: Submitted, offset: number): void;
-  /** Transactions with an accepting verdict. */
+  recordSend(packet: Packet, keyId: string, accepted: Accepted, sent: SentSubmission): void;
+  /** Records a duplicate that an ingress thread detected. */
+  recordDuplicate(submitted: Submitted, offset: number): void;
+  /** Validation results. */
   readonly validations: PipelineValidations;
 }
 
 export interface PipelineValidations {
   accepted: number;
-  /** By fault code. */
+  /** By error code. */
   readonly errorCounts: number[];
 }
 
@@ -79,12 +78,12 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     accepted: 0,
     errorCounts: new Array<number>(DECODE_ERROR_COUNT).fill(0),
   };
-  /** Of the last packet that a leader took. */
+  /** Of the last packet that a leader accepted. */
   let lastId = 0;
   /** The packet that is being submitted now; null once `submit` has returned. */
   let submitted: Packet | null = null;
 
-  /** Whether these very bytes were passed on a moment ago; notes that they came once more. */
+  /** Whether exactly these bytes were accepted recently; if so, records the duplicate. */
   function inFlight(submitted: Submitted, offset: number, nowNs: number): boolean {
     if (!dedup.query(submitted.bytes, offset, nowNs)) return false;
     recordDuplicate(submitted, offset);
@@ -97,24 +96,24 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     if (!hasReceipt && !isWatched) early?.add(bytes, offset, { account, maxRetries });
   }
 
-  /** What came before its transaction was noted. */
+  /** Records duplicates that arrived before their original was recorded. */
   function recordEarlyDuplicates({ bytes }: Packet, offset: number): void {
     if (early === null || early.size === 0) return;
     for (const again of early.take(bytes, offset)) recordDuplicate({ bytes, ...again }, offset);
   }
 
-  /** Whether it joined one that is in flight; one signature that verifies is one transaction. */
+  /** Whether it was merged with one in flight; one verified signature is one transaction. */
   function mergedIntoInFlight({ bytes, account, maxRetries }: Packet, offset: number): boolean {
     if (!landing.mergeDuplicate(bytes, offset, maxRetries)) return false;
     receipts.addSubmitter(bytes, offset, account);
     return true;
   }
 
-  /** A front that has it at this moment says within microseconds whether it sent it. */
+  /** An ingress thread resolves a pending reservation within microseconds. */
   function reserve(bytes: Uint8Array, offset: number, nowNs: number): Reservation {
     let reservation = dedup.reserve(bytes, offset, nowNs);
-    for (let looks = 0; reservation === "pending" && looks < RESERVE_ATTEMPTS_MAX; looks += 1) {
-      if (looks >= RESERVE_SPINS) sleepSync(RESERVE_PAUSE_MS);
+    for (let tries = 0; reservation === "pending" && tries < RESERVE_ATTEMPTS_MAX; tries += 1) {
+      if (tries >= RESERVE_SPINS) sleepSync(RESERVE_PAUSE_MS);
       reservation = dedup.reserve(bytes, offset, nowNs);
     }
     return reservation;
@@ -124,7 +123,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     const { bytes } = packet;
     const offset = accepted.signatureOffset;
     const nowNs = clock.nowNs();
-    // The same transaction may have come in twice: while a worker had the first, or to a front.
+    // The same transaction may have arrived twice: while a worker had the first, or elsewhere.
     const isLate = sharesDedup || packet !== submitted;
     const reservation = isLate ? reserve(bytes, offset, nowNs) : null;
     if (reservation === "duplicate") {
@@ -134,7 +133,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     }
     if (!mergedIntoInFlight(packet, offset)) {
       outcomes.suspend();
-      // What is refused takes none: places by id are for so many that were accepted.
+      // A rejected packet uses up no id: tables indexed by id are sized for accepted ones.
       packet.id = lastId + 1;
       const taken = sender.accept(packet);
       if (taken > 0) {
@@ -179,14 +178,19 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     submitted = null;
   }
 
-  function adopt(packet: Packet, keyId: string, accepted: Accepted, sent: SentSubmission): void {
+  function recordSend(
+    packet: Packet,
+    keyId: string,
+    accepted: Accepted,
+    sent: SentSubmission,
+  ): void {
     const { send, decodedNs, sentNs } = sent;
     validations.accepted += 1;
     lastId += 1;
     packet.id = lastId;
     outcomes.suspend();
     sender.recordSend(packet, send, sentNs);
-    // Fronts do not know of each other's: the same transaction may have come in through two.
+    // Ingress threads run independently: the same transaction may have arrived at two of them.
     const { bytes, maxRetries, receivedNs } = packet;
     const offset = accepted.signatureOffset;
     const isMerged = landing.mergeDuplicate(bytes, offset, maxRetries);
@@ -202,12 +206,12 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   return {
     submit,
     validations,
-    adopt,
-    repeated: recordDuplicate,
+    recordSend,
+    recordDuplicate,
   };
 }
 
-/** Looks at once, a tenth of a millisecond, and with pauses: a front may be interrupted. */
+/** Retries without pause for 0.1 ms, then with pauses: an ingress thread may be preempted. */
 const RESERVE_SPINS = 250;
 const RESERVE_ATTEMPTS_MAX = 275;
 const RESERVE_PAUSE_MS = 0.2;
@@ -216,15 +220,15 @@ const NO_LEADER_REJECTION: Rejection = {
   reason: "no_leader",
   message:
     "no leader can be reached now: no connection to the current or next leaders is live and " +
-    "takes a transaction of this size",
+    "accepts a transaction of this size",
   data: {},
 };
 const NO_LEADER: SubmitResult = { kind: "refused", rejection: NO_LEADER_REJECTION };
 const LEADERS_FULL_REJECTION: Rejection = {
   reason: "overloaded",
   message:
-    "every leader that is connected now has as many transactions waiting as may wait for it, " +
-    "and each of them pays as much or more",
+    "the queue of every connected leader is full, " +
+    "and each transaction in it pays as much or more",
   data: {},
 };
 const LEADERS_FULL: SubmitResult = { kind: "refused", rejection: LEADERS_FULL_REJECTION };

@@ -1,6 +1,6 @@
 /**
- * Whether this edge can take transactions: clients can connect, it knows the slot and its leader,
- * has an address for somebody, holds a live connection, and is not draining.
+ * Whether this edge can accept transactions: clients can connect, it knows the slot and its leader,
+ * has the address of a leader, holds a live connection, and is not draining.
  */
 
 import type { KeyFeed } from "../accounts/keys/feed.ts";
@@ -13,25 +13,25 @@ export interface ReadinessDeps {
   readonly router: Pick<Router, "status">;
   readonly sender: Pick<Sender, "warmCount">;
   readonly cluster: Pick<ClusterClient, "statusReporting">;
-  /** null where keys come from a file, and are there from the start. */
+  /** null for keys from a file, which are known from the start. */
   readonly feed: Pick<KeyFeed, "hasKeys"> | null;
 }
 
-/** A slot feed that has been silent for longer counts as stale, in milliseconds. */
+/** The age of the last slot event above which slots count as stale, in milliseconds. */
 const SLOT_AGE_MS_MAX = 5_000;
 
 function keysCheck(ok: boolean): Check {
   return { name: "keys", ok, detail: ok ? "keys are known" : "no keys were read yet" };
 }
 
-/** Of what landed. An edge that cannot know it sends all the same, so this fails nothing. */
+/** Status reporting. Without it the edge sends all the same, so this check never fails. */
 const STATUSES = {
   yes: "the node tells statuses",
   no: "the node tells no statuses: what landed cannot be known of it",
   unknown: "whether the node tells statuses is not known yet",
 } as const satisfies Record<ReturnType<ClusterClient["statusReporting"]>, string>;
 
-/** How far an edge is with taking work. */
+/** The lifecycle phase of an edge. */
 const SERVING = {
   starting: "no client can connect yet",
   serving: "taking work",
@@ -45,7 +45,7 @@ export function createReadiness({ router, sender, cluster, feed }: ReadinessDeps
     const { slot, slotAgeMs, scheduleCovers, contacts } = router.status();
     const fresh = slotAgeMs !== null && slotAgeMs <= SLOT_AGE_MS_MAX;
     const age = slotAgeMs === null ? "no event yet" : `last event ${Math.round(slotAgeMs)} ms ago`;
-    // A node that hangs answers the same slot for ever, which is as good as none.
+    // A node that hangs reports the same slot forever, which is no better than none.
     const stuck = slot === null && fresh ? " because the node tells of no new one" : "";
     const checks: Check[] = [
       { name: "serving", ok: phase === "serving", detail: SERVING[phase] },
@@ -69,7 +69,7 @@ export function createReadiness({ router, sender, cluster, feed }: ReadinessDeps
 
   return {
     check,
-    /** Clients can connect, which they cannot while the threads that serve them start. */
+    /** Clients can connect; they cannot while the ingress threads start. */
     serve(): void {
       if (phase === "starting") phase = "serving";
     },

@@ -1,12 +1,12 @@
 /**
- * Reads what matters of a request's headers, in one pass, and judges its framing.
+ * Reads the relevant headers of a request in one pass and validates its framing.
  *
- * uWebSockets.js takes the first of several Content-Length headers, an empty one for 0, and an
- * empty Transfer-Encoding for none; a proxy in front may read each of them differently, and then
- * the two disagree on where a request ends. So every header is looked at: only one plain
- * Content-Length and no Transfer-Encoding whatever gets past.
+ * uWebSockets.js uses the first of several Content-Length headers, treats an empty one as 0 and an
+ * empty Transfer-Encoding as absent. A proxy in front may read each of them differently, and then
+ * the two disagree on where a request ends (request smuggling). So every header is checked: only
+ * one plain Content-Length and no Transfer-Encoding at all is accepted.
  *
- * Hot path: one record for the whole process, filled anew for each request.
+ * Hot path: one record for the process, filled again for each request.
  */
 
 import type { Rejection } from "../core/errors.ts";
@@ -17,26 +17,26 @@ export interface HeaderSource {
 }
 
 export interface Framing {
-  /** The key that was sent, "" for none. */
+  /** The key as sent; "" for none. */
   token: string;
-  /** The body's size in bytes; without Content-Length there is none (RFC 9112, 6.3). */
+  /** The body's size in bytes; 0 without Content-Length (RFC 9112, 6.3). */
   bodySize: number;
-  /** What is wrong with the framing, null for nothing. The connection cannot be used again. */
+  /** The framing error; null for none. After an error the connection cannot be reused. */
   rejection: Rejection | null;
-  /** What a front that relays it says of it (relayed.ts), "" for nothing. */
+  /** Value of the forwarded header (proxied-request.ts); "" for none. */
   forwarded: string;
-  /** Whether the client sends nothing behind it that is to be carried out. */
+  /** Whether the client announces that no request follows (`connection: close`). */
   isLast: boolean;
 }
 
-/** Filled by `readFraming`; holds until the next request. */
+/** Filled by `readFraming`; valid until the next request. */
 const framing: Framing = { token: "", bodySize: 0, rejection: null, forwarded: "", isLast: false };
 let lengthText: string | null = null;
 let forwardedHeaderName = "";
 
 /**
- * Reads the headers. The answer is one shared record, to be used up before the next call.
- * `forwardedHeader` is the name of the line that fronts write, "" where nobody does.
+ * Reads the headers. Returns one shared record, valid until the next call. `forwardedHeader` is the
+ * name of the header that ingress threads add; "" without them.
  */
 export function readFraming(source: HeaderSource, forwardedHeader = ""): Readonly<Framing> {
   framing.token = "";
@@ -50,7 +50,7 @@ export function readFraming(source: HeaderSource, forwardedHeader = ""): Readonl
   return framing;
 }
 
-/** Names arrive in lower case, values without blanks around them. */
+/** Names arrive in lower case, values without surrounding blanks. */
 function visit(key: string, value: string): void {
   switch (key) {
     case "api-x-token":
@@ -79,7 +79,7 @@ function readLength(value: string): void {
   else framing.rejection ??= LENGTH_MALFORMED;
 }
 
-/** The number that 1 to 9 digits make, -1 for any other text; an expression takes thrice this. */
+/** The number that 1 to 9 digits make, -1 for any other text; a regular expression takes 3x. */
 function plainNumber(text: string): number {
   if (text.length === 0 || text.length > LENGTH_DIGITS_MAX) return -1;
   let number = 0;
@@ -93,7 +93,7 @@ function plainNumber(text: string): number {
 
 /** Whether `close` is among the options of a Connection header. */
 const CLOSE = /(^|,)[ \t]*close[ \t]*(,|$)/i;
-/** The same bound as the parser underneath has. */
+/** The same bound as in uWebSockets.js's parser. */
 const LENGTH_DIGITS_MAX = 9;
 const ZERO = 0x30;
 
@@ -109,6 +109,6 @@ const LENGTHS_DIFFER: Rejection = {
 };
 const LENGTH_MALFORMED: Rejection = {
   reason: "invalid_request",
-  message: "the request's Content-Length is no number of bytes, plain decimal digits are needed",
+  message: "the request's Content-Length is not a number of bytes, plain decimal digits are needed",
   data: {},
 };

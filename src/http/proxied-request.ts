@@ -1,35 +1,36 @@
 /**
- * What a front says of a request that it relays to the server of the main thread: a header line of
- * its own in front of the client's. The line's name is drawn at each start and told to nobody else,
- * and a front relays no head that has it already, so no client can speak for a front.
+ * Metadata of a request that an ingress thread proxies to the main thread's server: a header placed
+ * before the client's own. Its name is random per start and secret, and an ingress thread does not
+ * proxy a head that already contains it, so a client cannot forge it.
  */
 
 import { randomBytes } from "node:crypto";
 
 export interface ProxiedRequest {
-  /** The address of the client's end of its connection in text form; "" where it is not known. */
+  /** The client's address in text form; "" when unknown. */
   readonly remoteAddress: string;
-  /** The front's number; -1 where it is not known. */
+  /** Index of the ingress thread; -1 when unknown. */
   readonly ingressThread: number;
-  /** Whether the limit was charged for it. */
+  /** Whether the ingress thread charged the limit. */
   readonly isPaid: boolean;
   /**
-   * `Clock.nowNs` when the front had all of it; 0 where the rest of it follows, and of what began
-   * once the front was told to drain.
+   * `Clock.nowNs` when the ingress thread had the complete request; 0 when the rest of the body
+   * follows, and for requests that started after the ingress thread began to drain.
    */
   readonly receivedNs: number;
 }
 
 const NAME_BYTES = 16;
 
-/** A name for the line, in lower case. */
+/** A random header name, in lower case. */
 export function createForwardedHeaderName(): string {
   return `x-${randomBytes(NAME_BYTES).toString("hex")}`;
 }
 
 /**
- * Of a request without the line, which a front could not put in: its head is too long for one more,
- * or not understood. Nobody knows from where it came, least of all by the connection.
+ * For a request without the header: the ingress thread could not add it, because the head is at
+ * its size limit or was not parsed. The client's address is then unknown; the connection's remote
+ * address is loopback.
  */
 const NO_FORWARDED_HEADER: ProxiedRequest = {
   remoteAddress: "",
@@ -38,7 +39,7 @@ const NO_FORWARDED_HEADER: ProxiedRequest = {
   receivedNs: 0,
 };
 
-/** Reads the line's value: address, front, 1 or 0 for paid, and time, with blanks in between. */
+/** Parses the header value: address, thread, 1 or 0 for paid, and time, separated by blanks. */
 export function readForwardedHeader(value: string): ProxiedRequest {
   if (value === "") return NO_FORWARDED_HEADER;
   const [remoteAddress = "", ingressThread, isPaid, receivedNs] = value.split(" ");

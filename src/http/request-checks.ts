@@ -1,11 +1,11 @@
 /**
- * What is decided by the headers alone, in this order: framing, draining, key, limit, size. Only
- * then is the body read, so nobody makes this process hold or parse bytes that it refuses anyway.
+ * Checks that need only the headers, in this order: framing, draining, key, limit, size. The body
+ * is read afterwards, so no client makes this process buffer or parse bytes that it rejects anyway.
  *
- * The one exception: getHealth needs no key and shares its path with sendTransaction. A body too
- * small for any transaction is therefore read before a missing key is held against it.
+ * Exception: getHealth needs no key and shares its path with sendTransaction. A body too small for
+ * any transaction is therefore read before a missing key leads to a rejection.
  *
- * Hot path: no allocation of its own for a request that is let in.
+ * Hot path: no allocation of its own for an accepted request.
  */
 
 import type { Clock } from "../core/clock.ts";
@@ -40,12 +40,12 @@ export interface RequestCheckDeps {
   readonly access: AccessControl;
   readonly submit: Submit;
   readonly tracker: RequestTracker;
-  /** Reads JSON-RPC calls of the usual form; null: all are parsed. */
+  /** Reads JSON-RPC calls in the common form; null: all calls are parsed. */
   readonly calls: CallReader | null;
   readonly proxySource?: ProxySource;
 }
 
-/** One entrance for each route that takes a body. */
+/** One entry point per route that has a body. */
 export interface RequestChecks {
   raw(context: RequestContext, headers: HeaderSource): void;
   rpc(context: RequestContext, headers: HeaderSource): void;
@@ -53,11 +53,11 @@ export interface RequestChecks {
   open(context: RequestContext, headers: HeaderSource): void;
 }
 
-/** What there is of fronts that relay requests here. */
+/** How this server recognizes requests that ingress threads proxy to it. */
 export interface ProxySource {
-  /** The name of the line that they write; "" where there are none. */
+  /** Name of the forwarded header; "" without ingress threads. */
   readonly headerName: string;
-  /** Told whose key a submission carries that a front relayed, before it is charged. */
+  /** Called with the key of a proxied submission before its limit is charged. */
   known(ingressThread: number, token: string, principal: Principal): void;
 }
 
@@ -70,7 +70,7 @@ export function createRequestChecks(deps: RequestCheckDeps): RequestChecks {
   const rpcHandler = createRpcHandler(deps, true);
   const openHandler = createRpcHandler(deps, false);
 
-  /** `keylessMax` is the largest body that is read without a key; -1 for none at all. */
+  /** `keylessMax` is the largest body that is read without a key; -1 for none. */
   function checkRequest(
     context: RequestContext,
     headers: HeaderSource,
@@ -88,7 +88,7 @@ export function createRequestChecks(deps: RequestCheckDeps): RequestChecks {
       return;
     }
     if (proxySource.headerName !== "") context.proxied = readForwardedHeader(forwarded);
-    // What a front had begun to take before is not new work.
+    // A request that an ingress thread started to handle before is not new work.
     const isStarted = (context.proxied?.receivedNs ?? 0) > 0;
     if (tracker.draining && !isStarted) context.reject(DRAINING);
     else {
@@ -155,7 +155,7 @@ export function createRequestChecks(deps: RequestCheckDeps): RequestChecks {
   };
 }
 
-/** Admits on `/`, where nothing needs a key. */
+/** Checks a request on `/`, where no key is needed. */
 function checkOpen(context: RequestContext, headers: HeaderSource, handler: BodyHandler): void {
   const { bodySize, rejection, isLast } = readFraming(headers);
   context.isLast = isLast;
@@ -190,13 +190,13 @@ function rejectLimited(
 export function tooLarge(found: number, needed: number): Rejection {
   return {
     reason: "too_large",
-    message: `the body has ${found} bytes, at most ${needed} are taken here`,
+    message: `the body has ${found} bytes, at most ${needed} are accepted here`,
     data: { found, needed },
   };
 }
 
 const DRAINING: Rejection = {
   reason: "overloaded",
-  message: "this edge is draining and takes no new work; connect anew to reach another one",
+  message: "this edge is draining and accepts no new work; reconnect to reach another edge",
   data: {},
 };

@@ -1,20 +1,20 @@
 /**
- * One request and its one answer. An exchange is open until it is answered or the client is gone;
- * whatever comes after that is ignored, so stages may answer late without a thought.
+ * One HTTP request and its response. A request is open until it has a response or its client
+ * disconnects; every later call is ignored, so stages may respond late.
  *
- *   open ─▶ (body) ─▶ (waiting for a stage) ─▶ (in pieces) ─▶ answered
+ *   open ─▶ (body) ─▶ (waiting for a stage) ─▶ (streaming) ─▶ responded
  *     └────────┴───────────────┴───────────────────┴─▶ aborted by the client
  *
- * uWebSockets.js goes on to the next request in the same TCP segment even after it was told to
- * close, and its response object cannot be told to flush. `cut` gets around that: an answer larger
- * than the library's 16 KiB cork buffer is written to the socket at once, and then the socket is
- * closed before the parser can go on. The surplus is blanks, which JSON ignores.
+ * uWebSockets.js continues with the next request in the same TCP segment even after it was asked to
+ * close the connection, and its response object has no flush. `rejectAndClose` works around that:
+ * a response larger than the library's 16 KiB cork buffer is written to the socket immediately, and
+ * then the socket is closed before the parser continues. The padding is blanks, which JSON ignores.
  *
- * The library also serves all requests of one connection before it looks at another one. So after
- * some answers in one turn a further one waits for the next, unless it is to an accepted
- * transaction: it comes a moment later, and a client that sends on meanwhile is closed.
+ * The library also serves all requests of one connection before it turns to another one. So after
+ * `RESPONSES_PER_SLICE_MAX` responses in one event loop turn, further ones are deferred to the next
+ * turn, except those for accepted transactions; a client that pipelines meanwhile is disconnected.
  *
- * Hot path: `receive`, `settle` and `send` run once a request.
+ * Hot path: `receive`, `respond` and `send` run once per request.
  */
 
 import { REJECTIONS, type Rejection } from "../core/errors.ts";
@@ -38,18 +38,18 @@ import {
 } from "./response.ts";
 import { type EndableResponse, endResponse } from "./response-end.ts";
 
-/** What is used of uWebSockets.js's response. Any call after the end or an abort throws. */
+/** The used part of uWebSockets.js's response. Any call after the end or an abort throws. */
 export interface UwsResponse extends EndableResponse {
   onAborted(handler: () => void): unknown;
   onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): unknown;
   cork(act: () => void): unknown;
   writeStatus(status: string): unknown;
   writeHeader(key: string, value: string): unknown;
-  /** Writes a piece of the answer; false when it lies in memory until the client takes it in. */
+  /** Writes a part of the response; false when it stays buffered until the client reads. */
   write(chunk: string): boolean;
   end(body: string, closeConnection: boolean): unknown;
   endWithoutBody(): unknown;
-  /** Reads nothing more of the connection. */
+  /** Stops reading from the connection. */
   pause(): unknown;
   getRemoteAddressAsText(): ArrayBuffer;
   close(): unknown;
@@ -57,37 +57,37 @@ export interface UwsResponse extends EndableResponse {
 
 export type ResponseFormat = "raw" | "rpc";
 
-/** Takes a whole body; it lends the bytes until it returns. */
+/** Handles a complete body; `bytes` is valid until `handle` returns. */
 export interface BodyHandler {
   handle(context: RequestContext, bytes: Uint8Array): void;
 }
 
-/** Several answers in one. */
+/** The responses to the calls of a JSON-RPC batch. */
 export interface BatchResponse {
-  /** Answers what has no answer yet with this refusal. */
+  /** Rejects every call that has no response yet. */
   timeOut(rejection: Rejection): void;
 }
 
 export class RequestContext implements PendingRequest {
-  /** Whether an answer is still wanted. */
+  /** Whether a response is still expected. */
   open = true;
-  /** Whose key it is; null where that is not known. */
+  /** The authenticated caller; null when unknown. */
   principal: Principal | null = null;
-  /** What the front says that relayed it; null where none did. */
+  /** What the proxying ingress thread reports; null for a request that was not proxied. */
   proxied: ProxiedRequest | null = null;
-  /** Answered in the next turn: with this one open the library closes at a further request. */
+  /** Defer the response: meanwhile the library closes the connection at a further request. */
   isLast = false;
-  /** The key as it was sent, kept only where the body decides whether one was needed. */
+  /** The key as sent, kept only where the body decides whether one is needed. */
   token = "";
   /** The JSON-RPC id as JSON text. */
   id = "null";
   /** `Clock.nowNs` when the body was complete, 0 before. */
   receivedNs = 0;
-  /** Told once, when the client leaves before the end of its answer. */
+  /** Called once when the client disconnects before the end of the response. */
   onDisconnect: (() => void) | null = null;
-  /** Bytes of the body, as far as it was asked for. */
+  /** Size of the body in bytes; 0 when it is not read. */
   bodyBytes = 0;
-  /** A batch's answers, null for a single call. */
+  /** The batch's responses; null for a single call. */
   batch: BatchResponse | null = null;
   previous: PendingRequest | null = null;
   next: PendingRequest | null = null;
@@ -96,16 +96,16 @@ export class RequestContext implements PendingRequest {
   readonly #tracker: RequestTracker;
   readonly #format: ResponseFormat;
   #headOnly = false;
-  /** Whether all of the body was handed on. */
+  /** Whether the complete body was passed to the handler. */
   #isBodyDelivered = false;
-  /** Whether its answer is given in the next turn. */
+  /** Whether the response is deferred to the next event loop turn. */
   #isDeferred = false;
-  /** Whether one of the library's callbacks runs, which gathers what is written by itself. */
+  /** Whether a callback of the library is running, which corks all writes automatically. */
   #isCorked = true;
   #assembled: Uint8Array | null = null;
   #filled = 0;
 
-  /** The response's abort handler is attached before anything else can fail. */
+  /** Attaches the abort handler before anything else can fail. */
   constructor(response: UwsResponse, tracker: RequestTracker, format: ResponseFormat) {
     response.onAborted(() => this.#onClientAborted());
     this.#response = response;
@@ -114,21 +114,21 @@ export class RequestContext implements PendingRequest {
     tracker.opened();
   }
 
-  /** The address of the connection's other end in text form. */
+  /** The client's address in text form. */
   remoteAddress(): string {
     if (this.proxied !== null) return this.proxied.remoteAddress;
     return Buffer.from(this.#response.getRemoteAddressAsText()).toString("latin1");
   }
 
-  /** Answers a HEAD request: the same headers, no body. */
+  /** Responds to a HEAD request: the same headers, no body. */
   withoutBody(): void {
     this.#headOnly = true;
   }
 
   /**
-   * Collects the body of `size` bytes for `taker`. A body that comes in one piece is handed on as
-   * a view of the network buffer; one in several pieces is copied together first, because each
-   * piece is gone when its callback returns.
+   * Collects the body of `size` bytes for `handler`. A body that arrives in one chunk is passed on
+   * as a view of the network buffer; chunks of a longer one are copied together, because a chunk is
+   * invalid after its callback returns.
    */
   receive(size: number, handler: BodyHandler): void {
     this.bodyBytes = size;
@@ -145,7 +145,7 @@ export class RequestContext implements PendingRequest {
     if (size === 0) this.#handleEmptyBody(handler);
   }
 
-  /** The library tells nothing of an empty body whose headers came in several pieces. */
+  /** The library does not report an empty body whose headers arrived in several chunks. */
   #handleEmptyBody(handler: BodyHandler): void {
     setImmediate(() => {
       if (!this.open || this.#isBodyDelivered) return;
@@ -157,7 +157,7 @@ export class RequestContext implements PendingRequest {
     });
   }
 
-  /** The library's callback that began this exchange is about to return. */
+  /** The library's callback that created this context is about to return. */
   handlerReturned(): void {
     this.#isCorked = false;
   }
@@ -174,7 +174,7 @@ export class RequestContext implements PendingRequest {
     if (isLast) handler.handle(this, this.#assembled.subarray(0, this.#filled));
   }
 
-  /** Answers a submission. */
+  /** Responds to a submission. */
   respond(result: SubmitResult): void {
     if (!this.open || this.#isDeferred) return;
     this.#tracker.recordLatency(this.receivedNs);
@@ -185,7 +185,7 @@ export class RequestContext implements PendingRequest {
     this.#tracker.accepted(this.principal, this.bodyBytes);
     const name = result.signature;
     const body = this.#format === "raw" ? rawAccepted(name) : rpcResult(this.id, name);
-    // It is what counts in microseconds, and the limit of its account bounds how many there are.
+    // Not deferred: its latency matters, and the account's limit bounds the number of these.
     if (this.isLast) this.send(STATUS_OK, HEADERS_JSON, body);
     else this.#send(STATUS_OK, HEADERS_JSON, body);
   }
@@ -196,7 +196,7 @@ export class RequestContext implements PendingRequest {
     else this.reject(rejection);
   }
 
-  /** Answers with a refusal and keeps the connection. */
+  /** Rejects the request and keeps the connection. */
   reject(rejection: Rejection, extras: RejectionHeaders = NO_EXTRAS): void {
     if (!this.open || this.#isDeferred) return;
     this.#tracker.rejected(this.principal, rejection, this.bodyBytes);
@@ -210,7 +210,7 @@ export class RequestContext implements PendingRequest {
     return this.#format === "raw" ? rawRejected(rejection) : rpcRejected(this.id, rejection);
   }
 
-  /** Answers with a refusal and closes the connection; nothing behind it is read any more. */
+  /** Rejects the request and closes the connection; nothing after it is read. */
   rejectAndClose(rejection: Rejection, extras: RejectionHeaders = NO_EXTRAS): void {
     if (!this.open) return;
     this.#finish();
@@ -232,28 +232,28 @@ export class RequestContext implements PendingRequest {
     response.close();
   }
 
-  /** Answers with `body`. `headers` begins with the value of content-type, see reply.ts. */
+  /** Responds with `body`. `headers` starts with the value of content-type, see response.ts. */
   send(status: string, headers: string, body: string): void {
     if (!this.open || this.#isDeferred) return;
     if (this.#mayRespond()) this.#send(status, headers, body);
     else this.#defer(() => this.#send(status, headers, body));
   }
 
-  /** The same with a body that may be large: it is made when it is its turn, however late. */
+  /** As `send`, for a large body: `make` runs only when the response is written. */
   sendLazy(status: string, headers: string, make: () => string, isDeferred = false): void {
     if (!this.open || this.#isDeferred) return;
     if (this.#mayRespond(isDeferred)) this.#send(status, headers, make());
     else this.#defer(() => this.sendLazy(status, headers, make, true));
   }
 
-  /** Whether there is time in this turn, and nothing that may follow the last request in it. */
+  /** Whether the response may be sent in this turn and no request can follow it. */
   #mayRespond(isDeferred = false): boolean {
     const { isLast } = this;
     this.isLast = false;
     return !isLast && this.#tracker.allowResponse(isDeferred);
   }
 
-  /** Answers in the next turn; what else comes until then is too late. */
+  /** Defers the response to the next turn; other responses until then are ignored. */
   #defer(act: () => void): void {
     this.#isDeferred = true;
     setImmediate(() => {
@@ -275,7 +275,7 @@ export class RequestContext implements PendingRequest {
 
   #write(status: string, headers: string, body: string): void {
     const response = this.#response;
-    // It is what the library writes by itself.
+    // The library writes "200 OK" by default.
     if (status !== STATUS_OK) response.writeStatus(status);
     response.writeHeader("content-type", headers);
     if (this.#headOnly) {
@@ -288,8 +288,8 @@ export class RequestContext implements PendingRequest {
   }
 
   /**
-   * Without a body there is nothing that could wait: one too many is its connection's last. Pausing
-   * would not do, because a write that fails begins to read again.
+   * A response without a body cannot wait for the client to read, so one above the limit closes the
+   * connection. Pausing does not work, because a failed write resumes reading.
    */
   #endWithoutBody(): void {
     const response = this.#response;
@@ -301,7 +301,7 @@ export class RequestContext implements PendingRequest {
     response.close();
   }
 
-  /** Answers a preflight. */
+  /** Responds to a CORS preflight. */
   respondPreflight(): void {
     if (!this.open) return;
     if (this.#mayRespond()) this.#respondPreflight();
@@ -320,13 +320,13 @@ export class RequestContext implements PendingRequest {
   }
 
   /**
-   * Begins an answer in pieces: `push` and at last `endPieces`. `onDrained` is told when the client
-   * has taken in what `push` said was too much.
+   * Starts a streamed response: then `push`, and finally `endStream`. `onDrained` is called when
+   * the client has read what `push` reported as backlogged.
    */
   startStream(headers: string, onDrained: () => void): void {
     if (!this.open) return;
     const response = this.#response;
-    // Whether the library has drained its buffer by then depends on its version; a comment asks.
+    // Whether the library's buffer is empty by then depends on its version; a comment line tells.
     response.onWritable(() => {
       if (this.push(NOTHING)) onDrained();
       return true;
@@ -337,7 +337,7 @@ export class RequestContext implements PendingRequest {
     });
   }
 
-  /** Writes one piece; false when the client takes in more slowly than it is given. */
+  /** Writes one part; false when the client reads more slowly than parts are pushed. */
   push(text: string): boolean {
     if (!this.open) return true;
     let isWritten = true;
@@ -348,8 +348,8 @@ export class RequestContext implements PendingRequest {
   }
 
   /**
-   * Ends an answer in pieces. The library must not be told to close the connection here: it would
-   * write that header into the middle of the body, so the answer's own headers say it.
+   * Ends a streamed response. The library must not be asked to close the connection here: it would
+   * write that header into the middle of the body. The response's own headers announce the close.
    */
   endStream(): void {
     if (!this.open) return;
@@ -358,20 +358,20 @@ export class RequestContext implements PendingRequest {
     response.cork(() => void response.end("", false));
   }
 
-  /** Ends the connection at once, whatever of the answer is still to be taken in. */
+  /** Closes the connection immediately, even if part of the response is unsent. */
   abort(): void {
     if (!this.open) return;
     this.#finish();
     this.#response.close();
   }
 
-  /** Something of ours threw: the client learns that, the log learns what. */
+  /** A handler threw: the client gets a generic 500, the log gets the error. */
   respond500(error: unknown): void {
     this.#tracker.handlerFailed(error);
     try {
       this.reject(INTERNAL);
     } catch (second) {
-      // The answer itself cannot be written; the client sees the connection end.
+      // The response cannot be written; the client sees the connection end.
       this.#tracker.handlerFailed(second);
     }
   }
@@ -399,9 +399,9 @@ export const INTERNAL: Rejection = {
   data: {},
 };
 
-/** A comment in a stream of events. */
+/** A comment in an event stream. */
 export const NOTHING = ":\n\n";
 /** The size of the cork buffer. uWebSockets `LoopData::CORK_BUFFER_SIZE`, 2026-11. */
 const CORK_OVERFLOW = " ".repeat(16 * 1024);
-/** As much in empty lines, which clients pass over behind the last answer of a connection. */
+/** The same size in empty lines, which clients skip after the last response of a connection. */
 const LINES_OVERFLOW = "\r\n".repeat(8 * 1024);

@@ -1,10 +1,10 @@
 /**
- * What all exchanges share: counters, the log, and one deadline for those that wait.
+ * State that all requests share: counters, the log, and one deadline for pending requests.
  *
- * uWebSockets.js has no timeout once a body is complete, so a stage that never answers would hold
- * its client for ever. Everyone waits equally long, so those that wait form a queue by time, and
- * one timer looks at its head: no timer for each request. A stage that hangs makes all of them
- * late at once, and they are answered a few in a turn of the event loop.
+ * uWebSockets.js has no timeout once a body is complete, so a stage that never responds would block
+ * its client forever. All requests have the same deadline, so pending ones form a queue in order of
+ * time and one timer checks its head: no timer per request. When a stage hangs, many expire at the
+ * same time; they are answered in slices over several event loop turns.
  */
 
 import type { Clock, Timer } from "../core/clock.ts";
@@ -21,20 +21,20 @@ import {
 } from "./limits.ts";
 import { Unread } from "./response-end.ts";
 
-/** Takes nanoseconds from receipt to answer. */
+/** Receives the nanoseconds from receipt to response. */
 export interface LatencySink {
   record(ns: number): void;
 }
 
-/** One that waits for a stage: an exchange, as far as the desk knows it. */
+/** A request that waits for a stage: the part of a request context that the tracker uses. */
 export interface PendingRequest {
-  /** `Clock.nowNs` when the waiting began. */
+  /** `Clock.nowNs` when the body was complete. */
   readonly receivedNs: number;
-  /** Whether it stands in the queue, and between whom. The desk's own. */
+  /** Whether it is in the queue, and its neighbours. Only the tracker writes these. */
   isQueued: boolean;
   previous: PendingRequest | null;
   next: PendingRequest | null;
-  /** Answers with this refusal what has no answer yet. */
+  /** Rejects what has no response yet. */
   timeOut(rejection: Rejection): void;
   respond500(error: unknown): void;
 }
@@ -42,53 +42,53 @@ export interface PendingRequest {
 export interface RequestTrackerDeps {
   readonly clock: Clock;
   readonly log: Log;
-  /** Null when nobody measures. */
+  /** null: latency is not measured. */
   readonly latency: LatencySink | null;
-  /** Told of what a known account was refused; not given when nobody listens. */
+  /** Called for each rejection of a known account. */
   readonly rejected?:
     | ((principal: Principal, rejection: Rejection, bytes: number) => void)
     | undefined;
-  /** Counts what each key did; not given when nobody counts. */
+  /** Counts requests per key. */
   readonly usage?: UsageSink | undefined;
 }
 
 export interface UsageSink {
-  /** A request with a good key was answered; `reason` is null when it was accepted. */
+  /** A request with a valid key was answered; `reason` is null when it was accepted. */
   request(keyId: string, reason: RejectionReason | null, bytes: number): void;
 }
 
 export interface RequestTrackerOptions {
-  /** How long a complete request may wait for its answer. */
+  /** How long a complete request may wait for its response. */
   readonly requestDeadlineMs: number;
 }
 
 export interface HttpCounters {
-  /** Connections that are open now. */
+  /** Open connections. */
   connections: number;
-  /** Connections closed at once, because there were too many. */
+  /** Connections closed immediately, because too many are open. */
   connectionsRejected: number;
-  /** Connections that fronts closed at once, because their address held its share. */
+  /** Connections that ingress threads closed immediately, because their address has its share. */
   connectionsCrowded: number;
-  /** Connections that fronts closed, because a head or a body was not whole in its time. */
+  /** Connections that ingress threads closed, because a head or body was incomplete at timeout. */
   connectionsSlow: number;
-  /** Requests that came in. */
+  /** Requests received. */
   requests: number;
-  /** Requests that have no answer yet. */
+  /** Requests without a response yet. */
   requestsOpen: number;
   /** Transactions accepted. */
   accepted: number;
-  /** Requests whose connection ended before the answer did; also a stream that a client ends. */
+  /** Requests whose connection ended before the response did; also a stream that a client ends. */
   aborted: number;
-  /** Requests answered by the deadline instead of a stage. */
+  /** Requests that ended by the deadline. */
   expired: number;
-  /** Connections closed for their framing, or for a body that is too large to be read. */
+  /** Connections closed for their framing, or for a body that is too large to read. */
   closed: number;
-  /** Connections closed with one too many of the answers without a body. */
+  /** Connections closed because they exceeded the limit of responses without a body. */
   emptyBodyClosed: number;
-  /** Answers that waited for the next turn, and for a client to take in the ones before. */
+  /** Responses deferred to the next turn, and responses that wait for the client to read. */
   responsesDeferred: number;
   responsesUnread: number;
-  /** Errors thrown while a request was handled. */
+  /** Requests whose handler threw. */
   handlerErrors: number;
 }
 
@@ -98,29 +98,29 @@ export interface HttpStats {
 }
 
 export class RequestTracker {
-  /** Whether new work is refused. */
+  /** Whether new work is rejected. */
   draining = false;
   readonly counters: HttpCounters;
-  /** Refusals by reason; of a batch, those of its calls. */
+  /** Rejections by reason; of a batch, one per call. */
   readonly rejections: Record<RejectionReason, number>;
-  /** Answers that wait for their clients to read. */
+  /** Responses that wait for their clients to read. */
   readonly unread = new Unread();
   readonly #deps: RequestTrackerDeps;
   readonly #deadlineNs: number;
   readonly #tickMs: number;
-  /** Gives up those whose deadline has passed. */
+  /** Times out requests whose deadline has passed. */
   readonly #slicer: TimeSlicer;
   #running = false;
   #timer: Timer | null = null;
   #first: PendingRequest | null = null;
   #last: PendingRequest | null = null;
   #onIdle: (() => void) | null = null;
-  /** Answers given since a turn ended, at least. */
+  /** Responses since a turn ended, at least. */
   #responses = 0;
   readonly #nextTurn = (): void => {
     this.#responses = 0;
   };
-  /** The state of the limit of answers without a body. */
+  /** GCRA state of the limit of responses without a body. */
   #emptyBodyFullNs = 0;
 
   constructor(deps: RequestTrackerDeps, options: RequestTrackerOptions) {
@@ -128,9 +128,9 @@ export class RequestTracker {
     this.#deadlineNs = options.requestDeadlineMs * NS_PER_MS;
     this.#tickMs = Math.max(TICK_MS_MIN, Math.min(TICK_MS_MAX, options.requestDeadlineMs / 10));
     this.#slicer = createTimeSlicer(deps.clock, () => this.#expire());
-    const figures = newStats();
-    this.counters = figures.counters;
-    this.rejections = figures.rejections;
+    const stats = newStats();
+    this.counters = stats.counters;
+    this.rejections = stats.rejections;
   }
 
   start(): void {
@@ -145,7 +145,7 @@ export class RequestTracker {
     this.#slicer.stop();
   }
 
-  /** Calls `act` once nobody waits for an answer any more. */
+  /** Calls `act` once no request is pending. */
   whenIdle(act: () => void): void {
     this.#onIdle = act;
     this.#tellIdle();
@@ -156,7 +156,7 @@ export class RequestTracker {
     this.counters.requestsOpen += 1;
   }
 
-  /** Puts one whose body is complete at the end of the queue. */
+  /** Appends a request whose body is complete to the queue. */
   enqueue(pending: PendingRequest): void {
     pending.isQueued = true;
     pending.previous = this.#last;
@@ -173,9 +173,9 @@ export class RequestTracker {
   }
 
   /**
-   * Counts an answer; whether it may be given now or has to wait for the next turn. That there is a
-   * next turn is asked for only now and then: few answers a turn cost nothing. One that was held
-   * before, `isHeld`, is not counted as deferred again.
+   * Counts a response; returns whether it may be sent now or must wait for the next turn. The end
+   * of the turn is scheduled only every few responses, so light load costs nothing. A response
+   * that was deferred before, `isDeferred`, is not counted as deferred again.
    */
   allowResponse(isDeferred = false): boolean {
     this.#responses += 1;
@@ -185,7 +185,7 @@ export class RequestTracker {
     return false;
   }
 
-  /** Counts an answer without a body; whether its connection may go on. */
+  /** Counts a response without a body; returns whether its connection may continue. */
   allowEmptyBody(): boolean {
     const nowNs = this.#deps.clock.nowNs();
     const full = this.#emptyBodyFullNs;
@@ -197,7 +197,7 @@ export class RequestTracker {
     return true;
   }
 
-  /** Something was refused; `owner` is null while it is not known whose it was. */
+  /** A request was rejected; `principal` is null when the caller is unknown. */
   rejected(principal: Principal | null, rejection: Rejection, bytes: number): void {
     this.rejections[rejection.reason] += 1;
     if (principal === null) return;
@@ -205,7 +205,7 @@ export class RequestTracker {
     this.#deps.usage?.request(principal.keyId, rejection.reason, bytes);
   }
 
-  /** A submission was accepted; `owner` is null where none is asked for. */
+  /** A submission was accepted; `principal` is null where no key is needed. */
   accepted(principal: Principal | null, bytes: number): void {
     this.counters.accepted += 1;
     if (principal !== null) this.#deps.usage?.request(principal.keyId, null, bytes);
@@ -231,13 +231,13 @@ export class RequestTracker {
     pending.next = null;
   }
 
-  /** Looks at deadlines until a look finds that nobody waits. */
+  /** Checks deadlines periodically while requests are pending. */
   #watch(): void {
     if (!this.#running) return;
     this.#timer = this.#deps.clock.every(this.#tickMs, () => this.#slicer.start());
   }
 
-  /** Gives up as many as one turn has. Answers whether there may be more. */
+  /** Times out one slice of requests. Returns whether there may be more. */
   #expire(): boolean {
     if (this.#first === null) {
       this.#timer?.cancel();
@@ -259,8 +259,8 @@ export class RequestTracker {
     const rejection: Rejection = {
       reason: "overloaded",
       message:
-        `no answer within ${deadlineMs} ms; the transaction may have been sent, ` +
-        "and sending the same one again does no harm",
+        `no response within ${deadlineMs} ms; the transaction may have been sent, ` +
+        "and it is safe to send the same one again",
       data: { deadlineMs },
     };
     try {
@@ -279,7 +279,7 @@ export class RequestTracker {
 }
 
 const RESPONSES_UNTIL_ASKED = RESPONSES_PER_SLICE_MAX / 4;
-/** Some 15 us each; below what `allowResponse` lets through in a turn. */
+/** About 15 us each; below what `allowResponse` permits per turn. */
 const EXPIRED_PER_SLICE = RESPONSES_UNTIL_ASKED;
 const EMPTY_RESPONSE_INTERVAL_NS = intervalNs(EMPTY_RESPONSES_PER_SECOND);
 const TICK_MS_MIN = 5;
@@ -303,6 +303,6 @@ function newStats(): HttpStats {
     handlerErrors: 0,
   };
   const zeros = Object.keys(REJECTIONS).map((reason) => [reason, 0]);
-  // The keys are those of the table, which `Object.keys` answers as plain strings.
+  // The keys are those of REJECTIONS, which `Object.fromEntries` types as plain strings.
   return { counters, rejections: Object.fromEntries(zeros) as Record<RejectionReason, number> };
 }

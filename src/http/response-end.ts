@@ -1,31 +1,31 @@
-// Hot path: once an answer; nothing is allocated for one that is taken at once.
+// Hot path: once per response; nothing is allocated for a response that is written immediately.
 /**
- * The end of an answer whose body is known. The library keeps in memory whatever a client does not
- * take in, so one that sends requests and reads no answers could fill it. This answer waits for the
- * earlier ones instead, and while it waits, a further request closes the connection. The bytes of
- * all answers that wait have one bound: at the bound the connection closes that took in nothing for
- * the longest, so clients that read keep theirs.
+ * Ends a response whose body is known. The library buffers whatever a client does not read, so a
+ * client that sends requests and reads no responses could fill memory. Here a response waits until
+ * the client has read the earlier ones, and while it waits, a further request closes the
+ * connection. The bytes of all waiting responses have one bound: at the bound, the connection that
+ * has read nothing for the longest time is closed, so clients that read keep theirs.
  */
 
-// By name, because the global one is got through a getter at each use.
+// Imported by name, because the global `Buffer` goes through a getter at each use.
 import { Buffer } from "node:buffer";
 import { UNREAD_BYTES_MAX } from "./limits.ts";
 
 /** The part of a response that ends a known body. */
 export interface EndableResponse {
-  /** Ends, unless earlier answers lie in memory; else goes on in `onWritable`. [taken, ended]. */
+  /** Ends, unless earlier responses are buffered; else continues in `onWritable`. [ok, ended]. */
   tryEnd(body: string | Uint8Array, size: number): readonly [boolean, boolean];
-  /** `offset` is how much of the body was written. */
+  /** `offset` is the number of bytes of the body written so far. */
   onWritable(handler: (offset: number) => boolean): unknown;
-  /** Calls `handler`, and none from before, when the connection closes before the end. */
+  /** Replaces the handler that is called when the connection closes before the end. */
   onAborted(handler: () => void): unknown;
   close(): unknown;
 }
 
 export interface UnreadCounters {
-  /** Bytes of the answers that wait now. */
+  /** Bytes of the responses that wait now. */
   bytes: number;
-  /** Connections closed because all that waited was more than the bound. */
+  /** Connections closed because the waiting responses together exceeded the bound. */
   closed: number;
 }
 
@@ -34,18 +34,18 @@ interface Waiting {
   readonly size: number;
 }
 
-/** The answers that wait for their clients to read. */
+/** The responses that wait for their clients to read. */
 export class Unread {
   readonly counters: UnreadCounters = { bytes: 0, closed: 0 };
   readonly #bytesMax: number;
-  /** Who took in nothing for the longest comes first. */
+  /** Ordered by time since the client last read, longest first. */
   readonly #waiting = new Set<Waiting>();
 
   constructor(bytesMax = UNREAD_BYTES_MAX) {
     this.#bytesMax = bytesMax;
   }
 
-  /** Keeps an answer of which `tryEnd` could not write everything. */
+  /** Keeps a response that `tryEnd` could not write completely. */
   keep(response: EndableResponse, body: string, size: number): void {
     for (const { response: longest } of this.#waiting) {
       if (this.counters.bytes + size <= this.#bytesMax) break;

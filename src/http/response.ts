@@ -1,11 +1,11 @@
 /**
- * How answers are written: status lines, headers and JSON bodies, by concatenation of constant
- * pieces. Every answer that a browser may see allows any origin, errors too, because a browser
- * hides the reason otherwise. A refusal's sentence also stands in the status line: `@solana/kit`
- * shows its user nothing else of an answer that is not 200.
+ * The response format: status lines, headers and JSON bodies, by concatenation of constant parts.
+ * Every response that a browser may see allows any origin, errors too, because a browser hides the
+ * reason otherwise. A rejection's message is also in the status line: `@solana/kit` shows its user
+ * nothing else of a response that is not 200.
  *
- * Header blocks here begin in the middle: they are the value of `content-type` and, behind it,
- * further header lines. One call across the native edge then writes them all.
+ * Header blocks here start with the value of `content-type`, followed by further header lines, so
+ * that a single call into the native library writes them all.
  */
 
 import { REJECTIONS, type Rejection } from "../core/errors.ts";
@@ -16,8 +16,8 @@ export const STATUS_OK = "200 OK";
 export const STATUS_NO_CONTENT = "204 No Content";
 
 /**
- * Any origin; and how long an idle connection lives at least, minus one second for the way. The
- * library means 10 s and looks every 4 s, so one is closed after 8 to 12 (uSockets
+ * Any origin; and the least time that an idle connection lives, minus one second for latency. The
+ * library's timeout is 10 s, checked every 4 s, so a connection closes after 8 to 12 s (uSockets
  * `LIBUS_TIMEOUT_GRANULARITY`, 2026-11).
  */
 const COMMON_LINES = "access-control-allow-origin: *\r\nkeep-alive: timeout=7";
@@ -26,20 +26,20 @@ const COMMON_LINES = "access-control-allow-origin: *\r\nkeep-alive: timeout=7";
 export const HEADERS_JSON = `application/json\r\n${COMMON_LINES}`;
 export const HEADERS_TEXT = `text/plain\r\n${COMMON_LINES}\r\ncache-control: no-store`;
 
-/** Headers of everything else that is JSON. */
+/** Headers of all other JSON responses. */
 const HEADERS_REJECTION =
   `${HEADERS_JSON}\r\ncache-control: no-store` +
   "\r\naccess-control-expose-headers: retry-after, ratelimit, ratelimit-policy";
 /**
- * Headers of a stream of events: the connection is of no use behind it, and the last line keeps
- * nginx from holding it back.
+ * Headers of an event stream: the connection is not reused after it, and the last line keeps nginx
+ * from buffering it.
  */
 export const HEADERS_EVENTS =
   "text/event-stream\r\naccess-control-allow-origin: *" +
   "\r\ncache-control: no-store\r\nconnection: close\r\nx-accel-buffering: no";
 export const HEADERS_DOCUMENT = `${HEADERS_JSON}\r\ncache-control: no-store`;
 
-/** What a preflight is told, as lines of their own; browsers may keep it for a day. */
+/** Headers of a preflight response; browsers may cache it for a day. */
 export const PREFLIGHT_HEADERS: readonly (readonly [string, string])[] = [
   ["access-control-allow-origin", "*"],
   ["access-control-allow-methods", "GET, HEAD, POST, OPTIONS"],
@@ -47,7 +47,7 @@ export const PREFLIGHT_HEADERS: readonly (readonly [string, string])[] = [
   ["access-control-max-age", "86400"],
 ];
 
-/** What the headers of one refusal say beyond its reason. */
+/** Headers of a rejection that its reason does not determine. */
 export interface RejectionHeaders {
   /** Whole seconds for `Retry-After`; null for the reason's own default. */
   readonly retryAfterSeconds: number | null;
@@ -73,7 +73,7 @@ export function rejectionHeaders(rejection: Rejection, extras: RejectionHeaders)
 
 /** The fields of draft-ietf-httpapi-ratelimit-headers-11, 2026-05. */
 function rateLimitLines(plan: RatePlan, seconds: number): string {
-  // Quotas are whole numbers there, so a rate below one a second is told over a longer window.
+  // Quotas are integers there, so a rate below one per second is stated over a longer window.
   const slow = plan.ratePerSecond < 1;
   const quota = slow ? 1 : Math.floor(plan.ratePerSecond);
   const window = slow ? Math.ceil(1 / plan.ratePerSecond) : 1;
@@ -84,18 +84,18 @@ function rateLimitLines(plan: RatePlan, seconds: number): string {
   );
 }
 
-/** The status line's rest: code, title and the refusal's sentence. */
+/** The rest of the status line: code, title and the rejection's message. */
 export function rejectionStatus(status: number, rejection: Rejection): string {
   const message = rejection.message.slice(0, STATUS_MESSAGE_CHARS_MAX);
   return `${status} ${TITLES[status] ?? "Refused"}: ${message.replace(/[^\x20-\x7e]/g, "?")}`;
 }
 
-/** The binary endpoint's answer to an accepted transaction. */
+/** The binary endpoint's response to an accepted transaction. */
 export function rawAccepted(signature: string): string {
   return `{"success":true,"signature":"${signature}"}`;
 }
 
-/** The binary endpoint's refusal; also that of every path which is not JSON-RPC. */
+/** The binary endpoint's rejection; also that of every path other than JSON-RPC. */
 export function rawRejected(rejection: Rejection): string {
   const message = JSON.stringify(rejection.message);
   return `{"success":false,"error":${message},"reason":"${rejection.reason}"}`;
@@ -114,7 +114,7 @@ export function rpcRejected(id: string, rejection: Rejection): string {
     ...rejection.data,
     reason: rejection.reason,
     retryable: row.retryable,
-    // `@solana/kit` puts words of its own for -32003 in place of the message.
+    // `@solana/kit` replaces the message of -32003 by its own text.
     message: rejection.message,
   });
   return (

@@ -1,6 +1,6 @@
 /**
- * Everything but submission: what this is, the tip accounts, receipts, health, preflights, and the
- * JSON answers for unknown paths and methods.
+ * Routes other than submission: service description, tip accounts, receipts, health, preflights,
+ * and the JSON responses for unknown paths and methods.
  */
 
 import type { Rejection } from "../core/errors.ts";
@@ -32,9 +32,9 @@ export interface RoutesOptions {
 }
 
 export interface Routes {
-  /** Answers a request that is not a submission. */
+  /** Responds to a request that is not a submission. */
   serve(context: RequestContext, request: RouteRequest): void;
-  /** Ends what would stay open: held answers and streams. */
+  /** Ends what would stay open: long polls and streams. */
   drain(): void;
   readonly counters: ReceiptEndpointCounters;
 }
@@ -105,7 +105,7 @@ export function createRoutes(deps: RoutesDeps, options: RoutesOptions): Routes {
   };
 }
 
-/** The value of `Allow` for a path, null where there is nothing. */
+/** The value of `Allow` for a path; null for an unknown path. */
 function allowedMethods(path: string): string | null {
   switch (path) {
     case RPC_PATH:
@@ -134,10 +134,10 @@ function noSuchPath(path: string): Rejection {
 
 function notAllowed(method: string, path: string, allowed: string): Rejection {
   const shown = path.slice(0, PATH_CHARS_MAX);
-  const found = `${shown} does not take ${method.slice(0, METHOD_CHARS_MAX)}, it takes ${allowed}`;
+  const found = `${shown} does not accept ${method.slice(0, METHOD_CHARS_MAX)}, it accepts ${allowed}`;
   return {
     reason: "method_not_allowed",
-    // Elsewhere transactions are posted to a path that is a list here.
+    // Other services accept transactions at a path that is a list here.
     message: method === "POST" ? `${found}; ${SENT_TO}` : found,
     data: {},
   };

@@ -1,19 +1,20 @@
 /**
- * The HTTP server: routes, admission and the life of the listening socket. With fronts it is behind
- * them, on loopback: they have the public port, and relay here what they are not certain of
- * (relayed.ts). The only user of uWebSockets.js (uws.ts), whose traps shape it:
+ * The HTTP server: routes, request checks and the lifecycle of the listening socket. With ingress
+ * threads it is their upstream server on loopback: they own the public port and proxy requests here
+ * that they cannot handle (proxied-request.ts). It is the only user of uWebSockets.js (uws.ts),
+ * whose pitfalls shape it:
  *
- * - A throw out of a handler ends the process, so each runs inside one wrapper that answers 500.
- * - Framing is judged on every route before anything else (framing.ts), and a connection whose
- *   framing cannot be trusted is cut together with all that was sent behind (exchange.ts).
- * - A second request while the first still waits makes the library close the connection without
- *   an answer to either; pipelining works only as far as answers are immediate.
- * - Answers that a client does not take in are kept in memory without a bound, unless they are
- *   written in a way that can fail (whole-answer.ts).
- * - An idle connection, or a body that stops arriving, is closed by the library after 8 to 12 s.
- * - Addresses from a PROXY preamble are never asked for: anyone can send one.
+ * - A throw out of a handler ends the process, so each runs inside one wrapper that responds 500.
+ * - Framing is validated on every route before anything else (framing.ts), and a connection with
+ *   invalid framing is closed together with everything sent after it (request-context.ts).
+ * - A second request while the first is pending makes the library close the connection without a
+ *   response to either; pipelining works only while responses are immediate.
+ * - Responses that a client does not read are buffered without a bound, unless they are written in
+ *   a way that can fail (response-end.ts).
+ * - The library closes an idle connection, or one whose body stops arriving, after 8 to 12 s.
+ * - Addresses from a PROXY protocol preamble are never used: anyone can send one.
  *
- * Hot path: one exchange a request, nothing else is made here.
+ * Hot path: one request context per request, no other allocation.
  */
 
 import { type RejectionReason, SetupError } from "../core/errors.ts";
@@ -40,32 +41,32 @@ import * as uws from "./uws.ts";
 export interface IngressDeps extends RoutesDeps, RequestTrackerDeps {
   readonly access: AccessControl;
   readonly submit: Submit;
-  /** Reads JSON-RPC calls of the usual form; all are parsed when not given. */
+  /** Reads JSON-RPC calls in the common form; without it all calls are parsed. */
   readonly calls?: CallReader;
-  /** Not given where no front relays requests here. */
+  /** Absent where no ingress thread proxies requests here. */
   readonly proxySource?: ProxySource;
 }
 
 export interface HttpOptions extends RoutesOptions, RequestTrackerOptions {
   readonly host: string;
-  /** 0 takes any free port. */
+  /** 0 picks a free port. */
   readonly port: number;
-  /** Connections open at once. */
+  /** Largest number of open connections. */
   readonly connectionsMax?: number;
 }
 
 export interface HttpServer {
-  /** Listens; a port that is taken, by another edge too, is a `SetupError`. */
+  /** Listens; a port in use, also by another edge, is a `SetupError`. */
   start(): Promise<{ readonly port: number }>;
-  /** Stops listening, waits for the requests in hand, then closes every connection. */
+  /** Stops listening, waits for pending requests, then closes every connection. */
   stop(): Promise<void>;
-  /** From now on new work is refused with 503 and its connection closed. */
+  /** From now on new work is rejected with 503 and its connection closed. */
   drain(): void;
   readonly counters: Readonly<HttpCounters>;
   readonly rejections: Readonly<Record<RejectionReason, number>>;
-  /** What is read of receipts. */
+  /** Counters of the receipt endpoints. */
   readonly receipts: ReceiptEndpointCounters;
-  /** Answers that wait for their clients to read. */
+  /** Responses that wait for their clients to read. */
   readonly unread: Readonly<UnreadCounters>;
 }
 
@@ -83,7 +84,7 @@ export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpS
   });
   let listening: uws.ListenSocket | null = null;
 
-  /** Judges what is no submission, and serves it. */
+  /** Checks and serves every request that is not a submission. */
   function serveRest(context: RequestContext, request: uws.HttpRequest): void {
     const { token, bodySize, rejection, forwarded, isLast } = readFraming(
       request,
@@ -135,7 +136,7 @@ export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpS
 
 type Act = (context: RequestContext, request: uws.HttpRequest) => void;
 
-/** What each route does. */
+/** The handler of each route. */
 interface RouteHandlers {
   readonly raw: Act;
   readonly rpc: Act;
@@ -166,7 +167,7 @@ function createApp(
     tracker.counters.connections += change;
     if (change < 0 || tracker.counters.connections <= connectionsMax) return;
     tracker.counters.connectionsRejected += 1;
-    // Closing calls back in here and counts the connection out again.
+    // Closing calls back into this function and decrements the count again.
     response.close();
   }
 
@@ -181,7 +182,7 @@ function createApp(
 
 async function closeWhenIdle(app: uws.App, tracker: RequestTracker): Promise<void> {
   await new Promise<void>((resolve) => tracker.whenIdle(resolve));
-  // The last answer may still lie in the cork buffer of the callback that wrote it.
+  // The last response may still be in the cork buffer of the callback that wrote it.
   await new Promise<void>((resolve) => setImmediate(resolve));
   app.close();
   tracker.stop();
@@ -195,14 +196,14 @@ function listen(app: uws.App, options: HttpOptions): uws.ListenSocket {
   });
   if (socket === false) {
     throw new SetupError(
-      `http.listen: cannot listen on ${host}:${port}; either the port is taken, ` +
-        "perhaps by another edge, or the address is not one of this machine",
+      `http.listen: cannot listen on ${host}:${port}; either the port is in use, ` +
+        "perhaps by another edge, or the address does not belong to this machine",
     );
   }
   return socket;
 }
 
-/** What an app can do that its declaration lacks or tells wrongly. */
+/** Methods of an app that its declaration lacks or declares wrongly. */
 interface PublishedApp {
   listen(
     host: string,
@@ -215,6 +216,6 @@ interface PublishedApp {
 }
 
 function asPublished(app: uws.App): PublishedApp {
-  // The declaration is behind the library here; the tests go through each of the two.
+  // The declaration is older than the library here; the tests use both methods.
   return app as unknown as PublishedApp;
 }

@@ -1,11 +1,11 @@
 /**
- * Loads uWebSockets.js, the HTTP library. Each of its binaries fits the ABI of one Node line, and
- * no release has them for all lines in service, so two releases are installed under two names, and
- * this module loads the one for the Node and the system that run it (docs/uwebsockets.md).
+ * Loads uWebSockets.js, the HTTP library. Each of its binaries fits the ABI of one Node version,
+ * and no release has binaries for all supported versions, so two releases are installed under two
+ * names, and this module loads the one for the running Node and system (docs/uwebsockets.md).
  *
- * A package of the name `uWebSockets.js` goes first: the operator who installs the upstream release
- * gets that one, on any Node. Where nothing fits, the import of this module rejects with a
- * `SetupError` that says which Node or which system to use.
+ * A package named `uWebSockets.js` has precedence: an operator who installs the upstream release
+ * gets that one, on any Node. Where no binary fits, the import of this module rejects with a
+ * `SetupError` that names the Node version or system to use.
  */
 
 import { createRequire } from "node:module";
@@ -19,7 +19,7 @@ export type ListenSocket = Published.us_listen_socket;
 
 /** The library as its module exports it; its declarations lack the last two. */
 export interface Uws extends Library {
-  /** "silent" leaves the library's name out of answers. */
+  /** "silent" leaves the library's name out of responses. */
   _cfg(setting: string): void;
   /** Without it, a second edge on the same port silently gets half of the connections. */
   readonly LIBUS_LISTEN_EXCLUSIVE_PORT: number;
@@ -27,7 +27,7 @@ export interface Uws extends Library {
 
 type Library = Pick<typeof Published, "App" | "us_listen_socket_close" | "us_socket_local_port">;
 
-/** What runs this process. */
+/** The Node and the system that run this process. */
 export interface Host {
   /** The version of Node, as `24.21.0`. */
   readonly node: string;
@@ -35,7 +35,7 @@ export interface Host {
   readonly abi: string;
   readonly platform: string;
   readonly arch: string;
-  /** The version of glibc, as `2.41`; null on a system without it. */
+  /** The version of glibc, as `2.41`; null on a system without glibc. */
   readonly glibc: string | null;
 }
 
@@ -49,7 +49,7 @@ export type BuildName = "uws-node20" | "uws-node24";
 
 const UPSTREAM = "uWebSockets.js";
 
-/** Which build has the binary for an ABI: Node 20, 22, 23, 24 and 26, in this order. */
+/** The build that has the binary for an ABI: Node 20, 22, 23, 24 and 26, in this order. */
 const BUILD_OF_ABI: ReadonlyMap<string, BuildName> = new Map([
   ["115", "uws-node20"],
   ["127", "uws-node20"],
@@ -58,13 +58,13 @@ const BUILD_OF_ABI: ReadonlyMap<string, BuildName> = new Map([
   ["147", "uws-node24"],
 ]);
 
-/** What the binaries of `uws-node24` ask for; those of `uws-node20` need less than Node does. */
+/** The glibc that `uws-node24` needs; the binaries of `uws-node20` need less than Node does. */
 const GLIBC_OF_NODE24 = "2.38";
 const NEW_SYSTEM = `glibc ${GLIBC_OF_NODE24} or newer (Debian 13, Ubuntu 24.04)`;
 
 /**
- * The build for a Node and a system.
- * @throws SetupError where there is none
+ * Returns the build for a Node and a system.
+ * @throws SetupError where none exists
  */
 export function buildFor(host: Host): BuildName {
   const { node, abi, platform, glibc } = host;
@@ -92,30 +92,30 @@ export function buildFor(host: Host): BuildName {
 
 /**
  * Loads the operator's package, or else the build that fits.
- * @throws SetupError where nothing fits, or what fits is not installed or does not load
+ * @throws SetupError where none fits, or the one that fits is not installed or does not load
  */
 export async function loadUws(host: Host, sources: Sources): Promise<Uws> {
   const name = sources.hasUpstream ? UPSTREAM : buildFor(host);
   try {
-    // The tests of `http.ts` use every export that is named.
+    // The tests of `server.ts` use every named export.
     return (await sources.import(name)) as Uws;
   } catch (cause) {
-    // The library's first error lists what it supports; the one that stopped it follows.
+    // The library's first error lists the supported versions; the cause of the failure follows.
     const why = /^Error: .*$/m.exec(String(cause instanceof Error ? cause.message : cause));
     const where = `Node ${host.node} on ${host.platform}-${host.arch}`;
     throw new SetupError(
       `${name} does not load on ${where}${why === null ? "" : ` (${why[0]})`}: ` +
         (name === UPSTREAM
           ? "install a release of it that has a binary for this Node, or remove it"
-          : "run `npm ci` with the Node that runs the service, it installs the binary of that one"),
+          : "run `npm ci` with the Node that runs the service, it installs the matching binary"),
       { cause },
     );
   }
 }
 
 /** Compares versions of two numbers. */
-function isAtLeast(version: string, least: string): boolean {
-  return version.localeCompare(least, "en", { numeric: true }) >= 0;
+function isAtLeast(version: string, minimum: string): boolean {
+  return version.localeCompare(minimum, "en", { numeric: true }) >= 0;
 }
 
 function thisHost(): Host {
@@ -134,7 +134,7 @@ function hasUpstream(): boolean {
     createRequire(import.meta.url).resolve(UPSTREAM);
     return true;
   } catch (error) {
-    // What is there and cannot be used is said when it is loaded.
+    // A package that exists but cannot be used is reported when it is loaded.
     return codeOf(error) !== "MODULE_NOT_FOUND";
   }
 }

@@ -1,11 +1,11 @@
 /**
- * Who may come in, and how often: keys and limits, before a byte of the body is read.
+ * Access control: keys and rate limits, checked before a byte of the body is read.
  *
  * A key is looked up by its SHA-256; the table compares in constant time. Each account has one
- * limit, shared by its keys and by every endpoint. The state of a limit is one number, outlives a
- * reload of the keys, and is forgotten once it says nothing, so idle accounts cost no memory.
+ * limit, shared by its keys and by every endpoint. The state of a limit is one number, survives a
+ * reload of the keys, and is removed once its bucket is full, so idle accounts use no memory.
  *
- * Hot path: two look-ups for each request, and a hash for a key not seen lately; no closures.
+ * Hot path: two look-ups per request, and a hash for a key not used lately; no closures.
  *
  * Decision: docs/decisions/0046-keys-are-hashed-by-node.md
  */
@@ -19,31 +19,31 @@ import type { DelegatedLimits } from "./delegated-limits.ts";
 import { intervalNs, waitNs } from "./gcra.ts";
 import { type LimitState, LocalLimitStates } from "./local-state.ts";
 
-/** What an account may do. */
+/** The rate limit of an account. */
 export interface RatePlan {
   readonly name: string;
-  /** Requests a second in the long run; above 0, may be below 1. */
+  /** Requests per second in the long run; above 0, may be below 1. */
   readonly ratePerSecond: number;
-  /** Requests that are let through at once; at least 1. */
+  /** Requests allowed at the same time; at least 1. */
   readonly burst: number;
-  /** Whether one limit holds over all edges; else it holds for each edge by itself. */
+  /** Whether the limit applies to all edges together; otherwise to each edge separately. */
   readonly shared: boolean;
 }
 
-/** Whose key it is. */
+/** The authenticated caller. */
 export interface Principal {
-  /** The key's name in limits and in usage; never the key itself. */
+  /** The key's id in limits and usage; never the key itself. */
   readonly keyId: string;
   readonly account: string;
   readonly plan: RatePlan;
-  /** What narrows this one key; null for nothing. */
+  /** Constraints of this key; null for none. */
   readonly policy: KeyPolicy | null;
 }
 
 export interface KeyPolicy {
-  /** From when on the key is no longer good, in milliseconds since the Unix epoch. */
+  /** When the key expires, in milliseconds since the Unix epoch; null for never. */
   readonly expiresUnixMs: number | null;
-  /** From where it may be used; null for everywhere. */
+  /** Networks that it may be used from; null for any. */
   readonly networks: {
     readonly ranges: readonly string[];
     includes(address: string): boolean;
@@ -57,84 +57,84 @@ export interface KeyLimit {
   readonly burst: number;
 }
 
-/** From where a request came; asked for only where a key says from where it may come. */
+/** The source of a request; read only if a key has network constraints. */
 export interface Origin {
   /** The address in text form. */
   remoteAddress(): string;
 }
 
-/** Where the keys are, by the SHA-256 of the key. */
+/** Looks up keys by their SHA-256. */
 export interface KeyLookup {
   lookup(sha256: Buffer): Principal | null;
-  /** Rises with each change of any key or plan; an owner holds until then. */
+  /** Increases with each change of a key or plan; a principal is valid until then. */
   readonly changes: number;
 }
 
-/** Limits that hold over all edges, for the plans that say so. */
+/** Limits that apply to all edges together, for the plans that request it. */
 export interface SharedLimits {
-  /** How long the account has to wait now, in nanoseconds; 0: it may pass. Changes nothing. */
+  /** How long the account must wait now, in nanoseconds; 0: not at all. Changes nothing. */
   waitNs(account: string, plan: RatePlan, nowNs: number): number;
-  /** Lets one request through: 0, or the nanoseconds to wait, and then nothing is charged. */
+  /** Charges one request: 0, or the nanoseconds to wait, in which case nothing is charged. */
   tryCharge(account: string, plan: RatePlan, nowNs: number): number;
 }
 
 export interface AccessControlDeps {
   readonly clock: Clock;
   readonly keys: KeyLookup;
-  /** Whether an unknown key looks like one of ours with a typing error. */
+  /** Whether an unknown key looks like a mistyped key of this service. */
   readonly looksMistyped: (token: string) => boolean;
-  /** null: every limit holds for this edge by itself. */
+  /** null: every limit applies to this edge alone. */
   readonly sharedLimits: SharedLimits | null;
-  /** Where other threads charge limits as well; not given: they are this thread's own. */
+  /** Limits that other threads charge too; absent: this thread charges all limits alone. */
   readonly delegated?: DelegatedLimits | null;
   /**
-   * Called for each refusal of a key that has expired or came from outside of its networks, with
-   * what its account may know of it; not given: nothing keeps those.
+   * Called for each rejection of a key that has expired or was used from outside its networks, with
+   * the rejection that its account may see; absent: these are not recorded.
    */
   readonly onPolicyViolation?: (principal: Principal, rejection: Rejection) => void;
 }
 
 export interface AccessControlOptions {
-  /** Accounts whose limit is remembered; where limits are held, that is said there. */
+  /** Accounts whose limit state is kept; ignored with `delegated`, which has its own bound. */
   readonly accountsMax?: number;
 }
 
 export interface AccessControl {
   /**
-   * The owner of the key, null when it is missing, unknown, expired or revoked, or may not be used
-   * from there. Costs nothing.
+   * The principal of the key; null when the key is missing, unknown, expired or revoked, or may not
+   * be used from this origin. Charges nothing.
    */
   authenticate(token: string, origin: Origin): Principal | null;
-  /** Charges one request: 0 when it is let through, else the nanoseconds to wait. */
+  /** Charges one request: 0 when it is allowed, else the nanoseconds to wait. */
   charge(principal: Principal, nowNs: number): number;
-  /** Whose limit the last request was refused by that `charge` refused. */
+  /** The limit that caused the last rejection by `charge`. */
   readonly limitedBy: LimitedBy;
-  /** Why `find` answered null, for the client. The key itself is never repeated. */
+  /** Why `authenticate` returned null, for the client. Never repeats the key itself. */
   rejectionOf(token: string, origin: Origin): Rejection;
   readonly counters: AccessCounters;
 }
 
-/** All keys of an account have one limit together; a key may have one of its own as well. */
+/** All keys of an account share one limit; a key may have a limit of its own as well. */
 export type LimitedBy = "account" | "key";
 
 export interface AccessCounters {
   /** Requests without a key. */
   keysMissing: number;
-  /** Requests with a key that nobody has. */
+  /** Requests with an unknown key. */
   keysUnknown: number;
-  /** Requests with a key that has expired, or from where it may not be used. */
+  /** Requests with a key that has expired or may not be used from the request's address. */
   keysOutOfPolicy: number;
-  /** Requests let through. */
+  /** Requests allowed. */
   allowed: number;
-  /** Requests refused by a limit. */
+  /** Requests rejected by a limit. */
   limited: number;
-  /** Accounts whose limit is remembered now. */
+  /** Accounts whose limit state is kept now. */
   readonly accountsTracked: number;
-  /** Limits forgotten before their time, for want of room. */
+  /** Limit states evicted early because the table was full. */
   readonly accountsEvicted: number;
 }
 
-/** A key that was good once, and whose it is; the owner holds while `changes` is the keys' own. */
+/** A key that was valid once, and its principal, valid while `changes` equals the lookup's. */
 interface KnownKey {
   readonly digest: Buffer;
   principal: Principal | null;
@@ -163,19 +163,19 @@ export function createAccessControl(
     },
   });
   let limitedBy: LimitedBy = "account";
-  /** Keys that were good; whether they still are is asked anew after each change of any key. */
+  /** Keys that were valid; each is looked up again after any change of a key. */
   const known = new Map<string, KnownKey>();
   /** Of the key that is looked up now. */
   const digest = Buffer.alloc(DIGEST_BYTES);
 
-  /** By whichever limit has to be waited for longer. */
+  /** Rejected by the limit with the longer wait. */
   function rejected(ownWait: number, accountWait: number): number {
     counters.limited += 1;
     limitedBy = ownWait > accountWait ? "key" : "account";
     return Math.max(ownWait, accountWait);
   }
 
-  /** The same as `charge`, while others charge too: what was free a moment ago may be gone. */
+  /** As `charge`, with other threads charging at the same time: check and charge are one step. */
   function chargeDelegated(
     delegated: DelegatedLimits,
     principal: Principal,
@@ -206,11 +206,11 @@ export function createAccessControl(
       key.changes = changes;
       return key.principal;
     }
-    // As a text, because one more buffer of its own costs three times what the hash does.
+    // As a string, because allocating a buffer costs three times as much as the hash.
     digest.write(hash("sha256", token, "binary"), "latin1");
     const principal = deps.keys.lookup(digest);
     if (principal === null) return null;
-    // Keys in use are few; when they are many, all are forgotten and the busy ones come back.
+    // Keys in use are few; if there are too many, all are dropped and the busy ones come back.
     if (known.size >= TOKENS_KNOWN_MAX) known.clear();
     known.set(token, { digest: Buffer.from(digest), principal, changes });
     return principal;
@@ -245,7 +245,7 @@ export function createAccessControl(
         states.charge(account, state, intervalNs(plan.ratePerSecond), nowNs);
       }
       if (own !== null) {
-        // Asked anew: the account's charge may have let it go.
+        // Looked up again: charging the account may have evicted it.
         states.charge(ownName, states.of(ownName), intervalNs(own.ratePerSecond), nowNs);
       }
       counters.allowed += 1;
@@ -272,7 +272,7 @@ export function createAccessControl(
   });
 }
 
-/** What the limit of a key is called where limits of accounts are, too. */
+/** The name of a key's limit; accounts' limits are in the same table. */
 export function ownLimitName(keyId: string): string {
   return `key ${keyId}`;
 }
@@ -281,15 +281,15 @@ function waitOf(state: LimitState | undefined, limit: KeyLimit, nowNs: number): 
   return waitNs(state?.fullNs ?? 0, nowNs, intervalNs(limit.ratePerSecond), limit.burst);
 }
 
-/** Why a key is not good here and now, in two sentences. */
+/** Why a key is not valid here and now, in two messages. */
 export interface PolicyViolation {
-  /** For whoever sent the key, who may have found it somewhere. */
+  /** For the sender of the key, who may have stolen it. */
   readonly forClient: string;
   /** For the key's account. */
   readonly forAccount: string;
 }
 
-/** Why a key is not good here and now, null when it is. */
+/** Why a key is not valid here and now; null when it is. */
 export function policyViolation(
   policy: KeyPolicy,
   origin: Origin,
@@ -304,20 +304,20 @@ export function policyViolation(
   const address = origin.remoteAddress();
   if (networks.includes(address)) return null;
   const ranges = networks.ranges.join(", ");
-  const from = address === "" ? "an address that is not known" : address;
+  const from = address === "" ? "an unknown address" : address;
   return {
     forClient: "the key in api-x-token may not be used from this address",
     forAccount: `the key may be used from ${ranges} only, a request with it came from ${from}`,
   };
 }
 
-/** The limit that a request was refused by, as a plan; a key's own is called "key". */
+/** The limit that rejected a request, as a plan; a key's own is named "key". */
 export function limitOf({ plan, policy }: Principal, by: LimitedBy): RatePlan {
   const own = by === "key" ? (policy?.limit ?? null) : null;
   return own === null ? plan : { ...own, name: "key", shared: false };
 }
 
-/** What a client is told whose limit, the account's or the key's, is used up for `wait` ns. */
+/** The rejection when the account's or key's limit is used up for `wait` ns. */
 export function limitRejection(principal: Principal, wait: number, by: LimitedBy): Rejection {
   const { plan } = principal;
   const retryAfterMs = Math.ceil(wait / NS_PER_MS);
@@ -332,7 +332,7 @@ export function limitRejection(principal: Principal, wait: number, by: LimitedBy
   };
 }
 
-/** Whole seconds to wait, at least one: what `Retry-After` can say. */
+/** Whole seconds to wait, at least one, as `Retry-After` requires. */
 export function retryAfterSeconds(wait: number): number {
   return Math.max(1, Math.ceil(wait / NS_PER_S));
 }
@@ -341,12 +341,12 @@ function unauthorized(message: string): Rejection {
   return { reason: "unauthorized", message, data: {} };
 }
 
-/** Which of them it is the edge does not know: it holds no key that is not good. */
+/** The edge cannot distinguish these cases: it holds valid keys only. */
 export const UNKNOWN_KEY = unauthorized(
   "the key in api-x-token is unknown or revoked, or its account is disabled; " +
     "whoever issued it can tell which",
 );
 const DIGEST_BYTES = 32;
 
-/** Keys whose digest and owner are remembered, so that they are not looked up for each request. */
+/** Keys whose digest and principal are cached, so that they are not looked up per request. */
 const TOKENS_KNOWN_MAX = 4096;

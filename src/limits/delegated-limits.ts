@@ -1,6 +1,6 @@
 /**
- * The limits of this thread, of which some lie where other threads charge them as well: those that
- * are held. What was known of one goes with it into its cell, and back when it is let go.
+ * This thread's limits, some of them delegated to shared memory where other threads charge them
+ * too. `delegate` moves a limit's state into its shared slot, `release` moves it back.
  */
 
 import { intervalNs, type Rate, waitNs } from "./gcra.ts";
@@ -9,35 +9,35 @@ import { NO_LIMIT_SLOT, type SharedLimitStates } from "./shared-state.ts";
 
 interface Delegated {
   readonly limitSlot: number;
-  /** How often it is held. */
+  /** Number of `delegate` calls not yet released. */
   count: number;
 }
 
 export class DelegatedLimits {
-  /** Those that are not held. */
+  /** The limits that are not delegated. */
   readonly states: LocalLimitStates;
   readonly #limitStates: SharedLimitStates;
   readonly #free: number[] = [];
   readonly #delegated = new Map<string, Delegated>();
 
-  /** Remembers `statesMax` beside those that are held, of which there are `cellCount` at most. */
+  /** Keeps `statesMax` states besides at most `slotCount` delegated ones. */
   constructor(limitStates: SharedLimitStates, slotCount: number, statesMax: number) {
     this.#limitStates = limitStates;
     this.states = new LocalLimitStates(statesMax);
     for (let limitSlot = slotCount - 1; limitSlot >= 0; limitSlot -= 1) this.#free.push(limitSlot);
   }
 
-  /** Limits that are known, held or not. */
+  /** Limits with a state, delegated or not. */
   get size(): number {
     return this.#delegated.size + this.states.size;
   }
 
-  /** Those that are held. */
+  /** Delegated limits. */
   get delegatedCount(): number {
     return this.#delegated.size;
   }
 
-  /** The cell of the limit, which stays its own until `release` was called as often; or NO_LIMIT_SLOT. */
+  /** The limit's slot, reserved until `release` was called as often; or NO_LIMIT_SLOT. */
   delegate(name: string): number {
     const delegated = this.#delegated.get(name);
     if (delegated !== undefined) {
@@ -51,7 +51,7 @@ export class DelegatedLimits {
     return limitSlot;
   }
 
-  /** With the last holder, the cell is free; no other thread may charge it any more. */
+  /** The last release frees the slot; no other thread may charge it any more. */
   release(name: string, nowNs: number): void {
     const delegated = this.#delegated.get(name);
     if (delegated === undefined) return;
@@ -62,7 +62,7 @@ export class DelegatedLimits {
     this.states.put(name, this.#limitStates.fullNsOf(delegated.limitSlot), nowNs);
   }
 
-  /** How long the next request has to wait. Changes nothing. */
+  /** How long the next request must wait. Changes nothing. */
   waitNs(name: string, { ratePerSecond, burst }: Rate, nowNs: number): number {
     const limitSlot = this.#delegated.get(name)?.limitSlot ?? NO_LIMIT_SLOT;
     const interval = intervalNs(ratePerSecond);
@@ -71,7 +71,7 @@ export class DelegatedLimits {
     return waitNs(this.states.of(name)?.fullNs ?? 0, nowNs, interval, burst);
   }
 
-  /** Lets one request through: 0, or the nanoseconds to wait, and then nothing is charged. */
+  /** Charges one request: 0, or the nanoseconds to wait, in which case nothing is charged. */
   tryCharge(name: string, { ratePerSecond, burst }: Rate, nowNs: number): number {
     const limitSlot = this.#delegated.get(name)?.limitSlot ?? NO_LIMIT_SLOT;
     const interval = intervalNs(ratePerSecond);

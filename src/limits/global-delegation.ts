@@ -1,15 +1,16 @@
 /**
- * Which limits that hold over all edges lie in cells that other threads charge: those of accounts
- * with a pass. A cell is one account's until it was let go as often as it was held.
+ * Delegates limits that apply to all edges to shared slots that ingress threads charge: those of
+ * accounts with a cached key. A slot belongs to one account until it was released as often as it
+ * was delegated.
  */
 
 import type { RatePlan } from "./access-control.ts";
 import { GLOBAL_LIMITS_MAX } from "./global-state.ts";
 import { NO_LIMIT_SLOT } from "./shared-state.ts";
 
-/** Where the limits are; the state of each goes into its cell, and back. */
+/** The global limits; their state moves into the slot and back. */
 export interface DelegatableLimits {
-  /** Said again for each new plan. */
+  /** Called again for each new plan. */
   delegate(account: string, plan: RatePlan, limitSlot: number): void;
   /** No other thread charges it any more. */
   release(account: string): void;
@@ -17,7 +18,7 @@ export interface DelegatableLimits {
 
 interface Delegated {
   readonly limitSlot: number;
-  /** How often it is held. */
+  /** Number of `delegate` calls not yet released. */
   count: number;
 }
 
@@ -32,12 +33,12 @@ export class GlobalDelegation {
     this.#limits = limits;
   }
 
-  /** Accounts whose limit is held. */
+  /** Accounts whose limit is delegated. */
   get size(): number {
     return this.#delegated.size;
   }
 
-  /** The account's cell, which stays its own until `release` was called as often; or NO_LIMIT_SLOT. */
+  /** The account's slot, reserved until `release` was called as often; or NO_LIMIT_SLOT. */
   delegate(account: string, plan: RatePlan): number {
     const known = this.#delegated.get(account);
     const limitSlot = known?.limitSlot ?? this.#free.pop() ?? NO_LIMIT_SLOT;
@@ -48,7 +49,7 @@ export class GlobalDelegation {
     return limitSlot;
   }
 
-  /** With the last holder, the cell is free; no other thread may charge it any more. */
+  /** The last release frees the slot; no other thread may charge it any more. */
   release(account: string): void {
     const delegated = this.#delegated.get(account);
     if (delegated === undefined) return;

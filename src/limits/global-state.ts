@@ -1,12 +1,12 @@
 /**
- * Limits that hold over all edges, in memory that threads share. Each is a limit's cell, which
- * every thread charges by itself, and a count of what was let through, which the main thread tells
- * the other edges. One number more is the same for all: by how many edges rate and burst are
- * divided now, which is 1 while edges tell each other.
+ * Limits that apply to all edges, in memory that threads share. Each has a state, which every
+ * thread charges directly, and a count of allowed requests, which the main thread reports to the
+ * other edges. One more number is common to all: the edge count by which rate and burst are
+ * divided, 1 while edges can exchange counts.
  *
- * The surprise: a request is counted before it is charged, and no more where it is refused then. So
- * who reads a cell and then its count misses nothing that is in the cell, and can set it anew
- * without a lock.
+ * Note: a request is counted before it is charged, and the count is reverted if it is rejected. So
+ * a reader that reads a state and then its count misses nothing that is in the state, and can
+ * replace the state without a lock.
  *
  * Hot path: numbers and a plan in, one number out.
  */
@@ -15,13 +15,13 @@ import { CACHED_KEYS_MAX } from "./bounds.ts";
 import { intervalNs, type Rate } from "./gcra.ts";
 import { DELEGATED_LIMITS_MAX, globalInt32, SharedLimitStates } from "./shared-state.ts";
 
-/** One for the account of each pass. */
+/** One for the account of each cached key. */
 export const GLOBAL_LIMITS_MAX = CACHED_KEYS_MAX;
 
-/** Where the number of edges stands; before it, the counts by the number of their cell. */
+/** Index of the edge count; before it, the request counts by limit slot. */
 const EDGE_COUNT = GLOBAL_LIMITS_MAX;
 
-/** One thread's view of them. */
+/** One thread's view of the global limits. */
 export class GlobalLimitStates {
   readonly #limitStates: SharedLimitStates;
   readonly #int32: Int32Array<SharedArrayBuffer>;
@@ -32,7 +32,7 @@ export class GlobalLimitStates {
     this.#int32 = globalInt32(memory);
   }
 
-  /** Lets one request through and counts it: 0, or the nanoseconds to wait, and nothing is done. */
+  /** Charges and counts one request: 0, or the nanoseconds to wait without either. */
   tryCharge(limitSlot: number, nowNs: number, { ratePerSecond, burst }: Rate): number {
     const share = this.#edgeCount();
     const interval = intervalNs(ratePerSecond) * share;
@@ -46,7 +46,7 @@ export class GlobalLimitStates {
     return lateWait;
   }
 
-  /** How long the next request would have to wait. Changes nothing. */
+  /** How long the next request must wait. Changes nothing. */
   waitNs(limitSlot: number, nowNs: number, { ratePerSecond, burst }: Rate): number {
     const share = this.#edgeCount();
     const interval = intervalNs(ratePerSecond) * share;
@@ -63,22 +63,22 @@ export class GlobalLimitStates {
     return this.#limitStates.fullNsOf(DELEGATED_LIMITS_MAX + limitSlot);
   }
 
-  /** Requests let through so far, by whomever; after 2^31 - 1 comes -2^31. */
+  /** Requests allowed so far by all threads; after 2^31 - 1 follows -2^31. */
   countOf(limitSlot: number): number {
     return Atomics.load(this.#int32, limitSlot);
   }
 
-  /** For a cell that no other thread knows as yet. Its count goes on from where it is. */
+  /** For a slot that no other thread uses yet. Its count continues from the current value. */
   set(limitSlot: number, fullNs: number): void {
     this.#limitStates.set(DELEGATED_LIMITS_MAX + limitSlot, fullNs);
   }
 
-  /** Sets it where it is still what it was; whether that was so. */
+  /** Replaces the state if it is still `wasNs`; returns whether it was. */
   replace(limitSlot: number, wasNs: number, fullNs: number): boolean {
     return this.#limitStates.replace(DELEGATED_LIMITS_MAX + limitSlot, wasNs, fullNs);
   }
 
-  /** By how many edges rate and burst are divided from now on; said before the first charge. */
+  /** The divisor of rate and burst from now on; set before the first charge. */
   setEdgeCount(count: number): void {
     Atomics.store(this.#int32, EDGE_COUNT, count);
   }

@@ -1,44 +1,44 @@
 /**
- * What a thread that takes requests is told of a key, so that it lets them in by itself; and what
- * it answers. Plain records, which a port between threads copies.
+ * Messages between the main thread and a thread with a key cache: what the cache needs to accept
+ * requests of a key, and the release of a slot. Plain records, which a message port copies.
  */
 
 import type { KeyLimit, RatePlan } from "./access-control.ts";
 
-/** A key that is good, whose it is, what narrows it, and where its limits are. */
+/** A valid key with its principal, policy and limit slots. */
 export interface KeyGrant {
   /** The key itself. */
   readonly token: string;
   readonly keyId: string;
   readonly account: string;
   readonly plan: RatePlan;
-  /** From when on the key is no longer good, in milliseconds since the Unix epoch. */
+  /** When the key expires, in milliseconds since the Unix epoch; null for never. */
   readonly expiresUnixMs: number | null;
-  /** Networks that it may be used from; null for everywhere. */
+  /** Networks that it may be used from; null for any. */
   readonly ranges: readonly string[] | null;
   /** A limit below the account's; null for none. */
   readonly limit: KeyLimit | null;
-  /** Whether the account's limit holds over all edges, and so lies among the shared cells. */
+  /** Whether the account's limit applies to all edges; its slot is then a global one. */
   readonly isShared: boolean;
   readonly accountLimitSlot: number;
   /** Of the limit below the account's; NO_LIMIT_SLOT for none. */
   readonly keyLimitSlot: number;
-  /** Its place among all passes, and its mark's: another's only after it was given back. */
+  /** Index of the cached key and of its used mark; reused only after it was released. */
   readonly keySlot: number;
 }
 
-/** To the thread. */
+/** From the main thread. */
 export type KeyUpdate =
   | { readonly kind: "grant"; readonly grant: KeyGrant }
   | { readonly kind: "revoke"; readonly token: string; readonly keySlot: number };
 
-/** From the thread: it does not use that pass any more. */
+/** From the thread: it no longer uses that slot. */
 export interface KeySlotReleased {
   readonly kind: "slotReleased";
   readonly keySlot: number;
 }
 
-/** One direction of what joins two threads; messages arrive in their order. */
+/** One direction of the channel between two threads; messages arrive in order. */
 export interface KeyUpdatePort<T> {
   post(message: T): void;
 }

@@ -1,19 +1,18 @@
 /**
- * Which threads may let in which keys by themselves. A thread that takes requests hands those of an
- * unknown key to the main thread; that knows it to be good and gives the thread a pass, which holds
- * the account's limit, and the key's own, in memory that both charge.
+ * Keeps the key caches of ingress threads in sync with the key table. A thread proxies requests of
+ * an unknown key to the main thread, which authenticates the key and grants it to the thread. The
+ * grant delegates the account's limit, and the key's own, to memory that both threads charge.
  *
- * After each change of any key or plan all passes are held against the keys, a share in each turn
- * of the event loop, and those that say something else are taken back; who still has a good key is
- * given a new one with its next request. A limit's cell becomes another's only after every thread
- * has said that it uses the pass no more, so no charge ever goes to a stranger's account. When all
- * places are taken, one that was not used since it was last looked at makes room, found by a hand
- * that goes round; a newcomer for whom none is found at once goes on being handed over. The hand
- * goes so slowly that with more keys than places most passes stay where they are: giving them in
- * turns would cost more than handing over what has none.
+ * After each change of a key or plan, all cached keys are checked against the table, in slices over
+ * several event loop turns, and changed ones are revoked; a key that is still valid is granted
+ * again at its next request. A limit's slot is reused only after every thread has released the
+ * cached key, so no charge ever goes to another account. When the cache is full, a CLOCK scan
+ * evicts an entry not used since it was last scanned; if the scan finds none, requests with the new
+ * key continue to be proxied. The scan is slow enough that with more keys than slots most cached
+ * keys stay: rotating them would cost more than proxying the others.
  *
- * A limit that all edges share lies in a cell of another kind, whose charges are counted, so that
- * the main thread can tell the other edges of them.
+ * A limit that all edges share has a slot of another kind, whose charges are counted, so that the
+ * main thread can report them to the other edges.
  */
 
 import { hash } from "node:crypto";
@@ -46,7 +45,7 @@ import {
   SharedLimitStates,
 } from "./shared-state.ts";
 
-/** The keys, which tell of every change, once for many. */
+/** A key table that notifies of changes, once for several. */
 export interface ChangingKeys extends KeyLookup {
   onChange(act: () => void): void;
 }
@@ -54,18 +53,18 @@ export interface ChangingKeys extends KeyLookup {
 export interface KeyCacheSyncDeps {
   readonly clock: Clock;
   readonly keys: ChangingKeys;
-  /** The limits that the main thread's gate charges. */
+  /** The limits that the main thread's access control charges. */
   readonly delegated: DelegatedLimits;
-  /** The limits that all edges share; null: every limit holds for this edge by itself. */
+  /** The limits that all edges share; null: every limit applies to this edge alone. */
   readonly shared: GlobalDelegation | null;
-  /** From `createKeyCacheMemory`, the same that all limits have their cells in. */
+  /** From `createKeyCacheMemory`, the memory that holds all limit slots. */
   readonly memory: SharedArrayBuffer;
 }
 
 export interface KeyCacheSync {
-  /** A thread that takes requests and has no pass as yet. */
+  /** Adds a thread whose cache is empty. */
   join(port: KeyUpdatePort<KeyUpdate>): ThreadKeyCache;
-  /** Leaves undone what is left. */
+  /** Stops; pending checks are dropped. */
   stop(): void;
   readonly counters: KeyCacheCounters;
 }
@@ -73,26 +72,26 @@ export interface KeyCacheSync {
 /** One thread. */
 export interface ThreadKeyCache {
   /**
-   * Lets the thread take the key by itself from now on, where that can be. `owner` is what the gate
-   * said of it just now. Cheap where it has the pass already.
+   * Grants the key to the thread if possible. `principal` is the current result of
+   * authentication. Cheap if the thread has the key already.
    */
   grant(token: string, principal: Principal): void;
-  /** What the thread answered. */
+  /** Handles a message from the thread. */
   onReturned(message: KeySlotReleased): void;
-  /** The thread is no more; it uses no pass. */
+  /** The thread has ended; it uses no cached key. */
   leave(): void;
 }
 
 export interface KeyCacheCounters {
-  /** Keys with a pass now. */
+  /** Keys cached now. */
   readonly cachedKeys: number;
-  /** Passes given to a thread. */
+  /** Keys granted to a thread. */
   granted: number;
-  /** Keys whose pass was taken back, because what it said is no longer so. */
+  /** Keys revoked because the key or its plan changed. */
   revoked: number;
-  /** The same, for want of room. */
+  /** Keys evicted because the cache was full. */
   evicted: number;
-  /** Requests after which no pass was given, for want of room. */
+  /** Requests whose key was not granted because the cache was full. */
   declined: number;
 }
 
@@ -105,18 +104,18 @@ interface Entry {
   readonly token: string;
   readonly digest: Buffer;
   readonly principal: Principal;
-  /** Where the account's limit is held; null for a limit of this edge alone. */
+  /** Where the account's limit is delegated; null for a limit of this edge alone. */
   readonly shared: GlobalDelegation | null;
   readonly accountLimitSlot: number;
   readonly keyLimitSlot: number;
   readonly keySlot: number;
-  /** Threads that have it, or were asked to give it back and have not yet. */
+  /** Threads that have the key and have not released it. */
   readonly holders: Set<Holder>;
-  /** Whether it is taken back. */
+  /** Whether it is revoked. */
   isOver: boolean;
 }
 
-/** The limits of a gate of which passes are given. `memory` is from `createKeyCacheMemory`. */
+/** The delegated limits for a key cache. `memory` is from `createKeyCacheMemory`. */
 export function createDelegatedLimits(memory: SharedArrayBuffer): DelegatedLimits {
   return new DelegatedLimits(
     new SharedLimitStates(memory),
@@ -129,15 +128,15 @@ export function createKeyCacheSync(deps: KeyCacheSyncDeps): KeyCacheSync {
   const { clock, keys, delegated } = deps;
   const usedMarks = keyUsedMarks(deps.memory);
   const counters = newCounters(() => entries.size);
-  /** Those that are not taken back, by their key. */
+  /** Entries that are not revoked, by key. */
   const entries = new Map<string, Entry>();
   const keySlots: (Entry | null)[] = Array.from({ length: CACHED_KEYS_MAX }, () => null);
   const free = Array.from({ length: CACHED_KEYS_MAX }, (_, index) => CACHED_KEYS_MAX - 1 - index);
-  /** Places looked at next: for one to make room, and for one to hold against the keys. */
+  /** The next slots to scan: for an eviction, and for the check against the table. */
   let [hand, reviewed] = [0, 0];
-  /** When one was looked for last that could make room. */
+  /** Time of the last eviction scan. */
   let lookedNs = Number.NEGATIVE_INFINITY;
-  /** Places that are still to be held against the keys. */
+  /** Slots still to check against the table. */
   let reviewsLeft = 0;
   let isStopped = false;
   const slicer = createTimeSlicer(clock, review);
@@ -166,7 +165,7 @@ export function createKeyCacheSync(deps: KeyCacheSyncDeps): KeyCacheSync {
     for (const holder of entry.holders) holder.port.post({ kind: "revoke", token, keySlot });
   }
 
-  /** A thread uses it no more. */
+  /** A thread has released the entry. */
   function drop(entry: Entry, holder: Holder): void {
     if (!entry.holders.delete(holder) || entry.holders.size > 0) return;
     if (!entry.isOver) entries.delete(entry.token);
@@ -182,7 +181,7 @@ export function createKeyCacheSync(deps: KeyCacheSyncDeps): KeyCacheSync {
     if (keyLimitSlot !== NO_LIMIT_SLOT) delegated.release(ownLimitName(principal.keyId), nowNs);
   }
 
-  /** Asks for one that is of no use, unless one is on its way back, or was asked for just now. */
+  /** Evicts an unused entry, unless a release is pending or the last scan was just now. */
   function makeRoom(): void {
     if (entries.size < CACHED_KEYS_MAX) return;
     const nowNs = clock.nowNs();
@@ -205,7 +204,7 @@ export function createKeyCacheSync(deps: KeyCacheSyncDeps): KeyCacheSync {
     const keySlot = free.pop();
     if (keySlot === undefined) return null;
     const { account, plan, policy } = principal;
-    // Cells of both kinds for each place, so there are as many as can be held.
+    // Each slot has limit slots of both kinds, so delegation always succeeds.
     const shared = plan.shared ? deps.shared : null;
     const accountLimitSlot = shared?.delegate(account, plan) ?? delegated.delegate(account);
     const isNarrower = (policy?.limit ?? null) !== null;
@@ -245,7 +244,7 @@ export function createKeyCacheSync(deps: KeyCacheSyncDeps): KeyCacheSync {
 
   keys.onChange(() => {
     if (isStopped || entries.size === 0) return;
-    // All of them anew, from where it is: one that changed is looked at soon, whatever follows.
+    // Checks all slots again, from the current one: repeated changes cannot starve a slot.
     reviewsLeft = CACHED_KEYS_MAX;
     slicer.start();
   });
@@ -311,7 +310,7 @@ function grantOf({
   };
 }
 
-/** Whether a pass for one says what one for the other would. */
+/** Whether cached grants for both principals would be equal. */
 function isSame(a: Principal, b: Principal): boolean {
   if (a.keyId !== b.keyId || a.account !== b.account) return false;
   if (a.plan !== b.plan && !isSamePlan(a.plan, b.plan)) return false;

@@ -1,28 +1,28 @@
 /**
- * The states of rate limits by whom they limit, at most so many. Each newcomer lets the next two in
- * turn be looked at, and those that say nothing any more go. So what is of no use goes as fast as
- * what is new comes, and no request pays for looking at all of them: 5 ms for 262,144, which at the
- * bound each newcomer paid.
+ * Rate limit states by name, with a bound on their number. Each insertion checks the next two
+ * entries in order and removes those whose bucket is full again. So unused states are removed as
+ * fast as new ones arrive, and no request pays for a scan of all of them, which takes 5 ms for
+ * 262,144 and would run at each insertion once the table is full.
  *
- * Hot path: one look-up for whom is known.
+ * Hot path: one look-up for a known name.
  */
 
 import { charged } from "./gcra.ts";
 
-/** One limit. */
+/** The state of one limit. */
 export interface LimitState {
   /** When the bucket is full again, by `Clock.nowNs`. */
   fullNs: number;
 }
 
 export class LocalLimitStates {
-  /** States forgotten before their time, for want of room. */
+  /** States evicted early because the table was full. */
   evicted = 0;
   readonly #max: number;
   readonly #states = new Map<string, LimitState>();
   #hand = this.#states.entries();
 
-  /** Remembers `max` at most. */
+  /** Keeps at most `max` states. */
   constructor(max: number) {
     this.#max = max;
   }
@@ -31,25 +31,25 @@ export class LocalLimitStates {
     return this.#states.size;
   }
 
-  /** What is known of one; undefined for a full bucket. */
+  /** The state of a name; undefined for a full bucket. */
   of(name: string): LimitState | undefined {
     return this.#states.get(name);
   }
 
-  /** Counts one request that was let through; `state` is what `of` said of the name just now. */
+  /** Charges one allowed request; `state` is the current result of `of` for the name. */
   charge(name: string, state: LimitState | undefined, interval: number, nowNs: number): void {
     if (state === undefined) this.#add(name, charged(0, nowNs, interval), nowNs);
     else state.fullNs = charged(state.fullNs, nowNs, interval);
   }
 
-  /** When the bucket is full again; 0 where that is not known. Forgets it: who asked has it now. */
+  /** Removes the state and returns when its bucket is full again; 0 if there is none. */
   take(name: string): number {
     const fullNs = this.#states.get(name)?.fullNs ?? 0;
     this.#states.delete(name);
     return fullNs;
   }
 
-  /** Remembers what somebody else had, for as long as it says something. */
+  /** Inserts a state from elsewhere, unless its bucket is full. */
   put(name: string, fullNs: number, nowNs: number): void {
     this.#states.delete(name);
     if (fullNs > nowNs) this.#add(name, fullNs, nowNs);
@@ -68,7 +68,7 @@ export class LocalLimitStates {
     this.#states.set(name, { fullNs });
   }
 
-  /** The next in turn, after the last one the first again; null where there is none. */
+  /** The next entry in order, wrapping around; null if there is none. */
   #next(): [string, LimitState] | null {
     const next = this.#hand.next();
     if (next.done !== true) return next.value;
@@ -78,5 +78,5 @@ export class LocalLimitStates {
   }
 }
 
-/** More than one, or those that are of no use would never become fewer. */
+/** More than one, or unused states would never become fewer. */
 const LOOKS = 2;

@@ -1,4 +1,4 @@
-/** One front as the main thread has it: its thread, its memory and its passes. */
+/** The main thread's handle of one ingress thread: its thread, its memory and its key cache. */
 
 import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
@@ -24,28 +24,28 @@ export interface IngressThreadDeps {
   readonly clock: Clock;
   readonly native: NativeIngress;
   readonly keyCache: Pick<KeyCacheSync, "join" | "stop" | "counters">;
-  /** A front is dead. */
+  /** The thread has died. */
   readonly onDeath: (cause: unknown) => void;
 }
 
-/** What all fronts are started with. */
+/** Start parameters common to all ingress threads. */
 export interface IngressThreadConfig {
   /** The handles of the native engine, and of its decoder. */
   readonly engine: number;
   readonly decoder: number;
-  /** Whether its thread goes before others. */
+  /** Whether the thread gets real-time priority. */
   readonly realtime: boolean;
-  /** Connections of one front, to clients and to the server behind it. */
+  /** Connections of one thread, to clients and to the upstream server. */
   readonly connectionsMax: number;
   readonly upstreamConnectionsMax: number;
-  /** Of those, for clients of one address. */
+  /** Upstream connections for clients of one address. */
   readonly upstreamConnectionsPerAddress: number;
-  /** How long a client may take for a request's head, and for its body. */
+  /** Timeout for a request's head, and for its body. */
   readonly readTimeoutMs: number;
-  /** Where the server of the main thread listens, on loopback, and the line it reads. */
+  /** The loopback port of the main thread's server, and the name of the forwarded header. */
   readonly upstreamPort: number;
   readonly forwardedHeader: string;
-  /** Where leaders are reached, what was accepted a moment ago, and the states of limits. */
+  /** The shared target table, dedup cache, and limit states. */
   readonly routes: SharedArrayBuffer;
   readonly dedup: SharedArrayBuffer;
   readonly keyCache: SharedArrayBuffer;
@@ -53,35 +53,35 @@ export interface IngressThreadConfig {
 
 export class IngressThread {
   readonly records: RecordReader;
-  readonly figures: IngressThreadCounters;
+  readonly stats: IngressThreadCounters;
   readonly #deps: IngressThreadDeps;
   readonly #principals: CachedKeyPrincipal[];
   readonly #reconcile: () => void;
   readonly #memory = { records: recordsMemory(), figures: ingressThreadCountersMemory() };
   readonly #releasedSlots = new Float64Array(RELEASED_SLOTS_PER_READ);
-  /** The native engine's; 0: it does not run. */
+  /** The engine's handle of the thread; 0: not running. */
   #handle = 0;
   #holder: ThreadKeyCache | null = null;
-  /** That it failed. */
+  /** The thread's error. */
   #failure: Error | null = null;
   #onIdle: (() => void) | null = null;
   #onEnd: ((failure: Error | null) => void) | null = null;
 
-  /** `owners` are by the place of their pass; `reconcile` takes in what all fronts did so far. */
+  /** `principals` are by key slot; `reconcile` reads the records of all threads. */
   constructor(deps: IngressThreadDeps, principals: CachedKeyPrincipal[], reconcile: () => void) {
     this.#deps = deps;
     this.#principals = principals;
     this.#reconcile = reconcile;
     this.records = new RecordReader(this.#memory.records);
-    this.figures = ingressThreadCounters(this.#memory.figures);
+    this.stats = ingressThreadCounters(this.#memory.figures);
   }
 
-  /** The native engine's; 0 while it does not run. */
+  /** The engine's handle of the thread; 0 while it does not run. */
   get handle(): number {
     return this.#handle;
   }
 
-  /** Its thread runs from now on. `wake` says that it has something. @throws SetupError */
+  /** Starts the thread, which calls `wake` when it has something to read. @throws SetupError */
   start(task: IngressThreadConfig, number: number, wake: () => void): void {
     const { native, keyCache } = this.#deps;
     const { engine, decoder, realtime, upstreamPort, forwardedHeader } = task;
@@ -106,13 +106,13 @@ export class IngressThread {
     );
     if (handle <= 0) throw new SetupError(startError(handle));
     this.#handle = handle;
-    this.#holder = keyCache.join({ post: (news) => this.#sendKeyUpdate(news) });
+    this.#holder = keyCache.join({ post: (update) => this.#sendKeyUpdate(update) });
   }
 
-  /** Gives it a pass for the key with its next request, where that can be. */
+  /** Grants the key to the thread if possible. */
   grant: ThreadKeyCache["grant"] = (token, principal) => this.#holder?.grant(token, principal);
 
-  /** Takes in what it has given back, and whether it has ended. */
+  /** Reads released slots and the thread's state. */
   onWake(): void {
     if (this.#handle === 0) return;
     const { native } = this.#deps;
@@ -121,15 +121,15 @@ export class IngressThread {
     if (state === INGRESS_THREAD_STATES.idle) this.#idle();
     else if (state === INGRESS_THREAD_STATES.exited) this.#exited(null);
     else if (state === INGRESS_THREAD_STATES.panicked)
-      this.#exited(new Error("a front's thread failed"));
+      this.#exited(new Error("an ingress thread panicked"));
   }
 
-  /** New work is left to the main thread from now on. */
+  /** From now on the thread proxies new work to the main thread. */
   drain(): void {
     this.#command(INGRESS_THREAD_COMMANDS.drain);
   }
 
-  /** It takes no connection any more. Resolves when nothing is in hand, or it has ended. */
+  /** Accepts no more connections. Resolves when nothing is pending, or the thread has ended. */
   stop(): Promise<void> {
     if (this.#handle === 0) return Promise.resolve();
     return new Promise((resolve) => {
@@ -139,7 +139,7 @@ export class IngressThread {
     });
   }
 
-  /** Closes every connection. Resolves when its thread has ended. @throws where it has failed */
+  /** Closes every connection. Resolves when the thread has ended. @throws if it failed */
   end(): Promise<void> {
     if (this.#failure !== null) return Promise.reject(this.#failure);
     if (this.#handle === 0) return Promise.resolve();
@@ -149,7 +149,7 @@ export class IngressThread {
     });
   }
 
-  /** Closes every connection at once, whatever is in hand. */
+  /** Closes every connection immediately, with requests pending. */
   kill(): void {
     if (this.#handle === 0) return;
     this.#onEnd ??= () => {};
@@ -168,7 +168,7 @@ export class IngressThread {
     for (;;) {
       const count = native.ingressThreadReleasedSlots(this.#handle, this.#releasedSlots);
       if (count <= 0) return;
-      // A place may be another's from now on, and what its pass let in is in the ring.
+      // The slots may be reused from now on, and the ring may hold records of their keys.
       this.#reconcile();
       for (const keySlot of this.#releasedSlots.subarray(0, count)) {
         this.#holder?.onReturned({ kind: "slotReleased", keySlot });
@@ -176,20 +176,20 @@ export class IngressThread {
     }
   }
 
-  /** A record names its owner by the place, so whose it is has to be known first. */
-  #sendKeyUpdate(news: KeyUpdate): void {
+  /** A record identifies its principal by key slot, so the principal is stored first. */
+  #sendKeyUpdate(update: KeyUpdate): void {
     const { native } = this.#deps;
-    if (news.kind === "revoke") {
-      native.ingressThreadRevokeKey(this.#handle, news.token, news.keySlot);
+    if (update.kind === "revoke") {
+      native.ingressThreadRevokeKey(this.#handle, update.token, update.keySlot);
       return;
     }
-    const { keySlot, keyId, account, token, ranges } = news.grant;
+    const { keySlot, keyId, account, token, ranges } = update.grant;
     this.#principals[keySlot] = { keyId, account };
-    // Where it cannot be taken, the requests of that key go on being relayed.
+    // If the call fails, requests of that key continue to be proxied.
     native.ingressThreadGrantKey(
       this.#handle,
       token,
-      grantNumbers(news.grant),
+      grantNumbers(update.grant),
       ranges?.join() ?? "",
     );
   }
@@ -199,10 +199,10 @@ export class IngressThread {
     this.#onIdle = null;
   }
 
-  /** It does not end, so it is not waited for: that could be for ever. */
+  /** The thread does not end; waiting longer could take forever. */
   #exitTimedOut(): void {
     this.#handle = 0;
-    this.#leave(new Error("a front's thread does not end"));
+    this.#leave(new Error(`an ingress thread did not end in ${INGRESS_THREAD_EXIT_MS_MAX} ms`));
   }
 
   #exited(failure: Error | null): void {
@@ -217,16 +217,16 @@ export class IngressThread {
     this.#failure = failure;
     const onEnd = this.#onEnd;
     this.#onEnd = null;
-    if (onEnd === null) this.#deps.onDeath(failure ?? new Error("a front's thread ended"));
+    if (onEnd === null) this.#deps.onDeath(failure ?? new Error("an ingress thread ended"));
     else onEnd(failure);
     this.#idle();
   }
 }
 
-/** Places of passes that are taken back in one look. */
+/** Released slots read per call. */
 const RELEASED_SLOTS_PER_READ = 256;
 
-/** As the engine takes them, see `ingressThreadGrantKey`; -1 for what there is none of. */
+/** As `ingressThreadGrantKey` expects them; -1 for absent values. */
 function grantNumbers(
   grant: Extract<KeyUpdate, { readonly kind: "grant" }>["grant"],
 ): Float64Array {
@@ -250,9 +250,9 @@ function grantNumbers(
 function startError(code: number): string {
   if (code === NO_PRIORITY) {
     return (
-      "host.realtime: the system allows it no real-time priority: it takes CAP_SYS_NICE, or a " +
-      "limit for it of 1 or more (LimitRTPRIO of systemd, --ulimit rtprio of Docker)"
+      "host.realtime: the system denies real-time priority: it requires CAP_SYS_NICE, or a " +
+      "limit of 1 or more (LimitRTPRIO of systemd, --ulimit rtprio of Docker)"
     );
   }
-  return `http.threads: a thread could not be started, the native engine answers ${code}`;
+  return `http.threads: a thread could not be started, the native engine returned ${code}`;
 }

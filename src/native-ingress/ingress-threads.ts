@@ -1,15 +1,16 @@
 /**
- * All fronts, as the main thread has them: starts their threads, gives them passes, and takes what
- * they did into the books ("adoption"). A front sends first and tells afterwards; whatever on this
- * thread depends on what was sent calls `reconcile` before. The threads are the native engine's
- * (`native/src/submit`), and no JavaScript runs on them.
+ * The main thread's handle of all ingress threads: starts them, grants keys, and reconciles
+ * accounting with their records. An ingress thread sends first and writes its record afterwards, so
+ * code on the main thread that depends on what was sent must call `reconcile` first. The threads
+ * belong to the native engine (`native/src/submit`) and run no JavaScript.
  *
- * The books can wait and a front cannot: where both have one processor, the system would let the
- * books go on for as long as a front takes for ten transactions. So they give way after every few
- * (p99 at 5,000 tx/s on two processors: 0.6 to 0.8 times).
+ * Accounting can wait and an ingress thread cannot: where both share one processor, the system
+ * would let accounting run for as long as an ingress thread needs for ten transactions. So
+ * accounting yields after every few records (p99 at 5,000 tx/s on two processors: 0.6 to 0.8
+ * times).
  *
- * A front that dies ends the process: its clients' connections are gone, and who starts the edge
- * anew gives them others.
+ * An ingress thread that dies ends the process: its clients' connections are lost, and a restarted
+ * edge accepts new ones.
  *
  * Decision: docs/decisions/0002-ingress-threads-send-first.md
  */
@@ -35,11 +36,11 @@ import type { RecordReader } from "./record-ring.ts";
 import { PROXY_REASONS, type ProxiedCounts } from "./thread-counters.ts";
 
 export interface IngressThreadsDeps extends RecordConsumerDeps, IngressThreadDeps {
-  /** Lets threads that wait for this processor have their turn first. */
+  /** Yields the processor to waiting threads. */
   readonly yieldThread: () => void;
   /**
-   * Calls `reconcile`, and has the engine's news taken in as well, so that nobody is woken for them a
-   * moment later; for when a front woke this thread.
+   * Calls `reconcile` and reads the engine's events too, so that they cause no wake-up of their
+   * own; called when an ingress thread woke this thread.
    */
   readonly flushEvents: () => void;
 }
@@ -47,40 +48,40 @@ export interface IngressThreadsDeps extends RecordConsumerDeps, IngressThreadDep
 export interface IngressThreadsOptions
   extends Omit<IngressThreadConfig, "engine" | "upstreamPort"> {
   readonly count: number;
-  /** The native engine's handle, once it runs. */
+  /** Returns the native engine's handle, once it runs. */
   readonly engine: () => number;
   /** The public address. */
   readonly host: string;
-  /** 0 takes any free port. */
+  /** 0 picks a free port. */
   readonly port: number;
-  /** Connections that one address may hold, over all fronts. */
+  /** Connections that one address may hold, over all ingress threads. */
   readonly connectionsPerAddress: number;
 }
 
 export interface IngressThreads {
-  /** Takes into the books all that fronts did so far. */
+  /** Processes all records written so far. */
   reconcile(): void;
-  /** Lets a front that waits for this processor have its turn, unless a ring could fill up. */
+  /** Yields to an ingress thread that waits for this processor, unless a ring could fill up. */
   yieldThread(): void;
-  /** That front relayed a submission of this key, which is good: it may get a pass. */
+  /** That thread proxied a submission with this valid key: the key may be granted to it. */
   known(thread: number, token: string, principal: Principal): void;
-  /** What each counts. */
-  readonly figures: readonly HttpStats[];
-  /** Requests that were left to the main thread. */
+  /** Counters of each thread. */
+  readonly stats: readonly HttpStats[];
+  /** Requests proxied to the main thread. */
   readonly proxied: ProxiedCounts;
-  /** Records that are not in the books yet. */
+  /** Records not processed yet. */
   readonly waiting: number;
   readonly counters: RecordConsumerCounters;
   readonly keyCache: KeyCacheCounters;
   /**
-   * Listens. What they leave goes to `upstreamPort` of loopback.
+   * Listens. Proxied requests go to `upstreamPort` of loopback.
    *
-   * @throws SetupError when a thread does not come up, or the port is taken
+   * @throws SetupError when a thread does not start, or the port is in use
    */
   start(upstreamPort: number): { readonly port: number };
-  /** New work is refused from now on. */
+  /** New work is rejected from now on. */
   drain(): void;
-  /** Resolves when what is in hand is answered, and in the books. @throws what one died of then */
+  /** Resolves when pending requests are answered and accounted. @throws a thread's error */
   stop(): Promise<void>;
 }
 
@@ -100,11 +101,11 @@ export function createIngressThreads(
     for (const { records } of threads) reconcileRing(records);
   }
 
-  /** No more than was there: what comes meanwhile rings for itself. */
+  /** Reads only the records present at the start; later ones trigger their own wake-up. */
   function reconcileRing(records: RecordReader): void {
     const depth = records.depth;
-    for (let taken = 1; taken <= depth && records.read(consumer.take); taken += 1) {
-      if (taken % RECORDS_PER_SLICE === 0) yieldThread();
+    for (let count = 1; count <= depth && records.read(consumer.take); count += 1) {
+      if (count % RECORDS_PER_SLICE === 0) yieldThread();
     }
   }
 
@@ -113,9 +114,9 @@ export function createIngressThreads(
     deps.yieldThread();
   }
 
-  /** A front has something. */
+  /** An ingress thread woke this thread. */
   function onWake(): void {
-    // First of all: what comes from now on wakes again.
+    // First, because it rearms the wake-up: records written from now on wake again.
     for (const thread of threads) thread.onWake();
     deps.flushEvents();
   }
@@ -126,8 +127,8 @@ export function createIngressThreads(
     const code = native.ingressThreadsListen(handles, host, port, connectionsPerAddress);
     if (code > 0) return code;
     throw new SetupError(
-      `http.listen: cannot listen on ${host}:${port}; either the port is taken, ` +
-        "perhaps by another edge, or the address is not one of this machine",
+      `http.listen: cannot listen on ${host}:${port}; either the port is in use, ` +
+        "perhaps by another edge, or the address does not belong to this machine",
     );
   }
 
@@ -137,10 +138,10 @@ export function createIngressThreads(
     known: (thread, token, principal) => threads[thread]?.grant(token, principal),
     counters: consumer.counters,
     keyCache: keyCache.counters,
-    figures: threads.map(({ figures }) => figures),
+    stats: threads.map(({ stats }) => stats),
     proxied: sumOf(
       PROXY_REASONS,
-      threads.map(({ figures }) => figures.proxied),
+      threads.map(({ stats }) => stats.proxied),
     ),
     get waiting() {
       return threads.reduce((sum, { records }) => sum + records.depth, 0);
@@ -162,7 +163,7 @@ export function createIngressThreads(
       const kill = clock.after(INGRESS_THREADS_STOP_MS_MAX, () => {
         for (const thread of threads) thread.kill();
       });
-      // All of them, so that a client has its answer, if only a refusal, while any is in hand.
+      // All of them, so that a client gets a response, if only a rejection, while any is pending.
       await Promise.all(threads.map((thread) => thread.stop()));
       const ends = await Promise.allSettled(threads.map((thread) => thread.end()));
       kill.cancel();

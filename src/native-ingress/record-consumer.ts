@@ -1,7 +1,7 @@
-// Hot path: `take` runs for each transaction that a front dealt with.
+// Hot path: `take` runs for each transaction that an ingress thread handled.
 /**
- * Takes what fronts tell into the books: what they sent, and what they were given again. Whose it
- * was is known by the place of the pass that let it in.
+ * Applies the records of ingress threads to accounting: sent transactions and duplicates. The
+ * principal is found by the key slot in the record.
  */
 
 import type { RejectionReason } from "../core/errors.ts";
@@ -11,27 +11,30 @@ import type { LatencySink } from "../http/request-tracker.ts";
 import type { SendRecord } from "../send/native/send-record.ts";
 import { type RingRecord, SENT } from "./record-ring.ts";
 
-/** What is kept of the transactions that fronts took. */
+/** The accounting of transactions that ingress threads handled. */
 export interface Accounting {
-  /** Takes in what a front has put on the wire by itself. */
+  /** Records a transaction that an ingress thread has sent. */
   recordSend(packet: Packet, keyId: string, accepted: Accepted, sent: SentSubmission): void;
-  /** A front was given again what it had passed on a moment ago. */
-  recordDuplicate(submitted: Pick<Packet, "bytes" | "account" | "maxRetries">, offset: number): void;
+  /** Records a duplicate that an ingress thread detected. */
+  recordDuplicate(
+    submitted: Pick<Packet, "bytes" | "account" | "maxRetries">,
+    offset: number,
+  ): void;
 }
 
-/** What a front says of its sending. */
+/** The send part of a record. */
 export interface SentSubmission {
   readonly send: SendRecord;
-  /** When the verdict was there, and when the engine had it, by `Clock.nowNs`. */
+  /** When validation finished, and when the engine had it, by `Clock.nowNs`. */
   readonly decodedNs: number;
   readonly sentNs: number;
 }
 
 export interface RecordConsumerDeps {
   readonly accounting: Accounting;
-  /** From a body complete to its answer. */
+  /** From complete body to response. */
   readonly latency: LatencySink;
-  /** Counts what each key did; null when nobody does. */
+  /** Counts requests per key; null: usage is not counted. */
   readonly usage: UsageSink | null;
 }
 
@@ -40,25 +43,25 @@ interface UsageSink {
 }
 
 export interface RecordConsumerCounters {
-  /** Transactions that fronts sent, and those that they answered as repetitions. */
+  /** Transactions that ingress threads sent, and duplicates that they answered. */
   decoded: number;
-  recordDuplicate: number;
-  /** Those that they held for a moment, to send them together with others. */
+  duplicates: number;
+  /** Transactions corked, to send them together with others. */
   corked: number;
 }
 
-/** Whose key a pass is for. */
+/** The principal of a cached key. */
 export interface CachedKeyPrincipal {
   readonly keyId: string;
   readonly account: string;
 }
 
 export class RecordConsumer {
-  readonly counters: RecordConsumerCounters = { decoded: 0, repeated: 0, corked: 0 };
+  readonly counters: RecordConsumerCounters = { decoded: 0, duplicates: 0, corked: 0 };
   readonly #deps: RecordConsumerDeps;
   readonly #principals: readonly CachedKeyPrincipal[];
 
-  /** `owners` are by the place of their pass. */
+  /** `principals` are by key slot. */
   constructor(deps: RecordConsumerDeps, principals: readonly CachedKeyPrincipal[]) {
     this.#deps = deps;
     this.#principals = principals;
@@ -67,11 +70,16 @@ export class RecordConsumer {
   readonly take = (record: RingRecord): void => {
     const { kind, validation, keySlot } = record;
     const principal = this.#principals[keySlot] ?? ANONYMOUS;
-    if (kind === SENT && validation.kind === "accepted") this.#recordSend(record, principal, validation);
+    if (kind === SENT && validation.kind === "accepted")
+      this.#recordSend(record, principal, validation);
     else this.#repeat(record, principal);
   };
 
-  #recordSend(record: RingRecord, { account, keyId }: CachedKeyPrincipal, accepted: Accepted): void {
+  #recordSend(
+    record: RingRecord,
+    { account, keyId }: CachedKeyPrincipal,
+    accepted: Accepted,
+  ): void {
     const { accounting, latency, usage } = this.#deps;
     const { bytes, receivedNs, maxRetries } = record;
     const priorityLamports = accepted.priorityFeeLamports + accepted.tipLamports;
@@ -86,12 +94,12 @@ export class RecordConsumer {
   #repeat(record: RingRecord, { account, keyId }: CachedKeyPrincipal): void {
     const { accounting, latency, usage } = this.#deps;
     const { bytes, maxRetries } = record;
-    this.counters.repeated += 1;
+    this.counters.duplicates += 1;
     latency.record(record.decodedNs - record.receivedNs);
     usage?.request(keyId, null, record.bodyBytes);
     accounting.recordDuplicate({ bytes, account, maxRetries }, record.offset);
   }
 }
 
-/** Every place that fronts know was somebody's before. */
+/** Unreachable: every key slot in a record had a principal before. */
 const ANONYMOUS: CachedKeyPrincipal = { keyId: "", account: "" };

@@ -1,15 +1,15 @@
-// Hot path: reads in place; what it makes is one packet and one verdict.
+// Hot path: reads in place; allocates one packet and one validation result.
 /**
- * What a front tells the main thread of the transactions that it dealt with, as a ring of records
- * in shared memory, one ring a front.
+ * The records that an ingress thread writes for the main thread: a ring in shared memory, one per
+ * ingress thread.
  *
  *     ┌ head: numbers ────────────────────────────────────────────────────┬ the transaction ─┐
- *     │ kind, size, place, times, body, retries, verdict, routes, streams │ 4096 bytes       │
+ *     │ kind, size, slot, times, body, retries, result, targets, streams  │ 4096 bytes       │
  *     └───────────────────────────────────────────────────────────────────┴──────────────────┘
  *
- * A front never waits for room: it looks for it before it sends anything, and a request that finds
- * none is left to the main thread. So no transaction is on the wire without its record. The front's
- * side, which writes, is `native/src/submit/record_ring.rs`.
+ * An ingress thread never waits for room: it checks before it sends anything, and proxies the
+ * request to the main thread if the ring is full. So no transaction is sent without a record. The
+ * writing side is `native/src/submit/record_ring.rs`.
  */
 
 import type { ValidationResult } from "../core/flow.ts";
@@ -20,40 +20,40 @@ import { createRing, type Ring, ringBytes } from "../runtime/ring.ts";
 import { newSendRecord, type SendRecord } from "../send/native/send-record.ts";
 import { RECORD_RING_SLOTS } from "./limits.ts";
 
-/** What a record is about. */
+/** The kind of a record. */
 export const SENT = 1;
 export const REPEATED = 2;
 
 const KIND = 0;
 const SIZE = 1;
-/** The place of the pass that let it in. */
+/** The key slot of the request. */
 const KEY_SLOT = 2;
 const RECEIVED_NS = 3;
 const DECODED_NS = 4;
 const SENT_NS = 5;
 const BODY_BYTES = 6;
-/** The sender's `maxRetries`; -1 for none. */
+/** The client's `maxRetries`; -1 for none. */
 const MAX_RETRIES = 7;
-/** Where the first signature starts, of a repetition. */
+/** Where the first signature starts, of a duplicate. */
 const OFFSET = 8;
 const VERSION = 9;
 const ROUTES = 10;
 const STATUS = 11;
-/** Whether it was held, to leave together with others. */
+/** Whether it was corked, to leave together with others. */
 const CORKED = 13;
 const VALIDATION = 14;
 const STREAMS = VALIDATION + VALIDATION_NUMBERS;
 const HEAD_BYTES = 8 * (STREAMS + SHARED_TARGETS_MAX);
 const SLOT_BYTES = HEAD_BYTES + V1_TRANSACTION_BYTES_MAX;
 
-/** What a front knows of a transaction beside its bytes. */
+/** A record's fields besides the transaction's bytes. */
 export interface SubmissionRecord {
   readonly bytes: Uint8Array;
-  /** The place of the pass that let it in: whose key it was. */
+  /** The key slot of the request. */
   readonly keySlot: number;
   /** `Clock.nowNs` when the request's body was complete. */
   readonly receivedNs: number;
-  /** When the verdict was there, and when `txSend` had returned. */
+  /** When validation finished, and when `txSend` had returned. */
   readonly decodedNs: number;
   readonly sentNs: number;
   /** Bytes of the request's body. */
@@ -62,8 +62,8 @@ export interface SubmissionRecord {
 }
 
 /**
- * A record as the main thread reads it, lent until the next one is read; `send` counts no routes
- * where nothing was sent.
+ * A record as the main thread reads it, valid until the next one is read; `send` has a target count
+ * of 0 where nothing was sent.
  */
 export interface RingRecord extends SubmissionRecord {
   readonly kind: number;
@@ -72,17 +72,17 @@ export interface RingRecord extends SubmissionRecord {
   readonly send: SendRecord;
 }
 
-/** Fresh memory for one front's ring. */
+/** Fresh memory for one ingress thread's ring. */
 export function recordsMemory(slots: number = RECORD_RING_SLOTS): SharedArrayBuffer {
   return new SharedArrayBuffer(ringBytes(slots, SLOT_BYTES));
 }
 
-/** The main thread's side of one front's ring. */
+/** The reading side of one ingress thread's ring. */
 export class RecordReader {
   readonly #ring: Ring;
   readonly #bytes: Uint8Array;
   readonly #numbers: Float64Array;
-  /** Written over: it would be a fifth of what the books leave to the collector. */
+  /** Reused: allocating it would be a fifth of accounting's garbage. */
   readonly #record = newRecord();
 
   constructor(memory: SharedArrayBuffer, slots: number = RECORD_RING_SLOTS) {
@@ -95,7 +95,7 @@ export class RecordReader {
     return this.#ring.depth;
   }
 
-  /** Tells the oldest record, and gives its place back; false when there is none. */
+  /** Passes the oldest record to `take` and frees its slot; false when there is none. */
   read(take: (record: RingRecord) => void): boolean {
     const start = this.#ring.peek();
     if (start === -1) return false;
@@ -114,7 +114,7 @@ export class RecordReader {
     const kind = number(KIND);
     const record = this.#record;
     record.kind = kind;
-    // Elsewhere these are what an earlier record left there.
+    // For other kinds these fields hold values of an earlier record.
     const isSent = kind === SENT;
     const { send } = record;
     send.version = isSent ? number(VERSION) : 0;
@@ -140,7 +140,7 @@ export class RecordReader {
 const NO_BYTES: Uint8Array = new Uint8Array(0);
 const NO_VALIDATION: ValidationResult = { kind: "refused", errorCode: 0, found: 0, needed: 0 };
 
-/** Numbers begin as fractions, so that V8 gives each room for any. */
+/** Initialized with fractions, so that V8 represents each field as a double. */
 function newRecord() {
   return {
     kind: 0.5,

@@ -1,7 +1,7 @@
 /**
- * What a front counts, in memory that it shares with the main thread: of its clients, by the names
- * that the HTTP server's desk has for it, and of what it leaves to that. The front writes, the main
- * thread reads. `native/src/submit/counters.rs` has the same names in the same order.
+ * Counters of an ingress thread, in memory shared with the main thread: those of its clients, named
+ * as in the HTTP server's request tracker, and those of proxied requests. The ingress thread writes
+ * and the main thread reads. `native/src/submit/counters.rs` has the same names in the same order.
  */
 
 import { REJECTIONS, type RejectionReason } from "../core/errors.ts";
@@ -25,12 +25,12 @@ export const HTTP_COUNTER_NAMES = [
   "handlerErrors",
 ] as const satisfies readonly (keyof HttpCounters)[];
 
-// The table's keys, which `Object.keys` answers as plain strings.
+// The keys of REJECTIONS, which `Object.keys` types as plain strings.
 export const REJECTION_NAMES = Object.keys(REJECTIONS) as readonly RejectionReason[];
 
 /**
- * Why a front leaves a request to the main thread: it has no pass for the key, the limit is used
- * up, no leader takes copies as they come, the books are behind, or anything else.
+ * Why an ingress thread proxies a request to the main thread: its key is not cached, the limit is
+ * used up, every leader is backlogged, the record ring is full, or anything else.
  */
 export const PROXY_REASONS = ["key", "limit", "leaders", "recordRing", "other"] as const;
 
@@ -38,7 +38,7 @@ export type ProxyReason = (typeof PROXY_REASONS)[number];
 export type ProxiedCounts = Readonly<Counters<ProxyReason>>;
 
 export interface IngressThreadCounters extends HttpStats {
-  /** Requests that it left to the main thread, by why. */
+  /** Requests proxied to the main thread, by reason. */
   readonly proxied: ProxiedCounts;
 }
 

@@ -44,7 +44,7 @@ export type ReportDelivery = (
   rttUs: number,
   connectionAgeMs: number,
   resend: number,
-  /** When it happened; null or missing: now. */
+  /** When it happened; missing: now. */
   atNs?: number,
 ) => void;
 

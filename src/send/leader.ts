@@ -1,17 +1,18 @@
 /**
- * One leader's address: its connection, and the copies that go over it. Hot path: `trySend`,
+ * One leader address: its connection, and the deliveries sent over it. Hot path: `trySend`,
  * `#progress`.
  *
  *            attempt              handshake             streams granted
  *   idle ───────────▶ connecting ───────────▶ waiting ─────────────────▶ live
  *    ▲                    │                      │                        │
  *    └────────────────────┴──────────────────────┴────────────────────────┘
- *                  ended, timed out or closed: back to idle, paced
+ *                  ended, timed out or closed: back to idle, with backoff
  *
- * A peer that is `live` takes copies, and keeps them for a while when it is out of credit. Before
- * that it may keep copies that another leader's connection took as well. A live connection that
- * has grown old, or does not answer just before the leader's turn, is replaced by a second one,
- * made before the first is closed. Nothing here blocks or throws, so one peer cannot delay another.
+ * A `live` leader accepts deliveries, and queues them for a limited time when it is out of credit.
+ * In the other states it may queue deliveries that another leader's connection also accepted. A
+ * live connection that reached its lifetime, or does not respond just before the leader window, is
+ * replaced: the second connection opens before the first closes. Nothing here blocks or throws, so
+ * one leader cannot delay another.
  */
 
 import { NS_PER_MS, NS_PER_US } from "../core/clock.ts";
@@ -36,11 +37,14 @@ export interface LeaderOptions extends ReconnectBackoffOptions, DeliveriesOption
   readonly keepAliveMs: number;
   /** Age at which a connection is replaced. */
   readonly lifetimeMs: number;
-  /** How long a connection that is to be closed may wait for its acknowledgements. */
+  /** How long a retiring connection may wait for its acknowledgements. */
   readonly closeTimeoutMs: number;
-  /** How long it waits for copies that fronts sent and nobody here knows of yet. */
+  /**
+   * How long it waits for deliveries that ingress threads sent and this thread has not recorded
+   * yet.
+   */
   readonly unseenMs: number;
-  /** Copies of one connection whose acknowledgement is awaited. */
+  /** Deliveries of one connection that await acknowledgement. */
   readonly inFlightMax: number;
 }
 
@@ -49,7 +53,7 @@ export interface LeaderDeps extends DeliveriesDeps {
   readonly leaderStats: LeaderStatsTable;
   /** A connection became live, or a live one ended. */
   readonly onChange: () => void;
-  /** A leader that took copies is not at its address any more, as it seems. */
+  /** A leader that accepted deliveries no longer responds at its address. */
   readonly onLeaderUnreachable: () => void;
 }
 
@@ -57,9 +61,9 @@ export type LeaderState = "idle" | "connecting" | "waiting" | "live";
 
 export class Leader {
   readonly address: string;
-  /** When the plan dropped this address; 0 while it is in the plan. */
+  /** When this address left the plan; 0 while it is in the plan. */
   leftNs = 0;
-  /** When the leader's next turn begins, as the plan has it; in the past while it lasts. */
+  /** When the next leader window begins, according to the plan; in the past while it lasts. */
   windowStartNs = 0;
   /** The leader that the plan last named for this address. */
   #identity: string;
@@ -68,12 +72,12 @@ export class Leader {
   readonly #backoff: ReconnectBackoff;
   readonly #deliveries: Deliveries;
   readonly #probe = createLivenessProbe();
-  /** Said by the leader: no second connection beside the one that lives. */
+  /** Required by the leader: no second connection next to a live one. */
   #single = false;
   #connection: LeaderConnection | null = null;
   /** The second connection while the first is being replaced. */
   #successor: LeaderConnection | null = null;
-  /** A connection that takes no more copies and awaits its acknowledgements. */
+  /** A connection that accepts no more deliveries and awaits its acknowledgements. */
   #retiring: LeaderConnection | null = null;
 
   constructor(target: Target, deps: LeaderDeps, options: LeaderOptions) {
@@ -93,7 +97,7 @@ export class Leader {
     return this.#identity;
   }
 
-  /** Leaders may share an address: from now on it is this one's turn. */
+  /** Leaders may share an address: from now on this one has the leader window. */
   set identity(identity: string) {
     if (identity === this.#identity) return;
     this.#identity = identity;
@@ -111,17 +115,17 @@ export class Leader {
     return this.liveConnection !== null;
   }
 
-  /** The connection that takes copies; null: none does. */
+  /** The connection that accepts deliveries; null: none does. */
   get liveConnection(): LeaderConnection | null {
     return this.#connection !== null && this.#connection.liveNs !== 0 ? this.#connection : null;
   }
 
-  /** Where what fronts send is entered. */
+  /** Where deliveries of ingress threads are recorded. */
   get deliveries(): Deliveries {
     return this.#deliveries;
   }
 
-  /** Connections that this peer holds, of the bound on all peers. */
+  /** Open connections of this leader, which count towards the bound of the pool. */
   get openConnections(): number {
     return Number(this.#connection !== null) + Number(this.#successor !== null);
   }
@@ -147,13 +151,13 @@ export class Leader {
     return this.#connection === null && nowNs >= this.#backoff.nextAttemptNs;
   }
 
-  /** Whether the leader's turn is near enough for a connection, by what is known of it. */
+  /** Whether the leader window is near enough for a connection, according to its statistics. */
   isDue(nowNs: number): boolean {
     const leadMs = this.#deps.leaderStats.leadMs(this.#identity);
     return this.windowStartNs - nowNs <= leadMs * NS_PER_MS;
   }
 
-  /** Whether the pacing of this address still has to be remembered. */
+  /** Whether the backoff of this address must still be remembered. */
   inBackoff(nowNs: number): boolean {
     return nowNs < this.#backoff.nextAttemptNs;
   }
@@ -162,13 +166,13 @@ export class Leader {
     this.#connection = this.#attempt(nowNs);
   }
 
-  /** Whether the connection is to be replaced: it is old, worn, or has the identity of before. */
+  /** Whether the connection must be replaced: it is old, worn, or has a previous identity. */
   mayRecycle(nowNs: number): boolean {
     const connection = this.#connection;
     if (connection === null || connection.liveNs === 0) return false;
     if (connection.outdated) return this.#mayReplace(nowNs) || this.#mayRetire(nowNs);
     const { lifetimeMs, reconnectMs } = this.#options;
-    // No sooner than the leader grants one more: on a bad path it soon is worn again.
+    // Not before the leader grants one more: on a lossy path it soon is worn again.
     const enoughMs = connection.engineConnection?.worn === true ? reconnectMs : lifetimeMs;
     return nowNs - connection.liveNs >= enoughMs * NS_PER_MS && this.#mayReplace(nowNs);
   }
@@ -179,39 +183,39 @@ export class Leader {
     else this.#successor = this.#attempt(nowNs);
   }
 
-  /** The edge has another identity: what is connected now is to be replaced. */
+  /** The identity of this edge changed: the current connection must be replaced. */
   outdate(): void {
     for (const connection of [this.#connection, this.#successor])
       if (connection !== null) connection.outdated = true;
   }
 
-  /** Whether the connection has the identity of before. */
+  /** Whether the connection has a previous identity. */
   get outdated(): boolean {
     return this.#connection?.outdated === true;
   }
 
-  /** Writes a copy now, or keeps it while a live connection is out of credit. */
+  /** Sends a delivery now, or queues it while a live connection is out of credit. */
   trySend(packet: Packet, target: Target, nowNs: number): TrySendResult {
     const connection = this.#connection;
     if (connection === null || connection.liveNs === 0) return "not_connected";
     return this.#deliveries.trySend(connection, packet, target, nowNs);
   }
 
-  /** Writes a copy only where that takes nothing from a first send: now, with credit to spare. */
+  /** Sends a resend only where it does not compete with a first send: now, with credit to spare. */
   trySendIdle(packet: Packet, target: Target, nowNs: number, resend: number): boolean {
     const connection = this.#connection;
     if (connection === null || connection.liveNs === 0) return false;
     return this.#deliveries.trySendIdle(connection, packet, target, nowNs, resend);
   }
 
-  /** Keeps a copy until the connection that is being made is live. */
+  /** Queues a delivery until the connection that is being opened is live. */
   queueUntilLive(packet: Packet, target: Target, nowNs: number): TrySendResult {
     if (this.#connection === null) return "not_connected";
     if (packet.bytes.length > this.#deliveries.bytesMax) return "stream_too_large";
     return this.#deliveries.keep(packet, target, nowNs, "queue_full") ? "accepted" : "queue_full";
   }
 
-  /** In how many milliseconds `tick` may have something to do. */
+  /** Milliseconds until `tick` may have work. */
   nextPollMs(nowNs: number): number {
     const connection = this.#connection;
     const isMoving = this.#successor !== null || this.#retiring !== null || this.queued > 0;
@@ -224,7 +228,9 @@ export class Leader {
     return Math.min(pingMs, checkMs);
   }
 
-  /** Everything that time brings; while copies wait called a few times in each `copyTtlMs`. */
+  /**
+   * Runs all time-driven work; called several times per `copyTtlMs` while deliveries are queued.
+   */
   tick(nowNs: number): void {
     const connection = this.#connection;
     this.#deliveries.expire(nowNs, connection?.engineConnection?.established === true);
@@ -243,7 +249,7 @@ export class Leader {
     }
   }
 
-  /** Closes whatever is open: the plan has moved on. */
+  /** Closes all connections: the address left the plan. */
   leave(): void {
     for (const connection of this.#takeAll())
       if (connection.shut()) this.#deliveries.lose(connection);
@@ -251,7 +257,7 @@ export class Leader {
     this.#deps.onChange();
   }
 
-  /** Closes whatever is open: this edge is stopping. */
+  /** Closes all connections: this edge stops. */
   shutDown(): void {
     for (const connection of this.#takeAll())
       if (connection.shut()) this.#deliveries.cut(connection);
@@ -266,7 +272,7 @@ export class Leader {
     return openConnections.filter((connection) => connection !== null);
   }
 
-  /** The handshake's time runs out, or the connection is kept alive. */
+  /** Ends the connection on a handshake timeout, or keeps it alive. */
   #watch(connection: LeaderConnection, nowNs: number): void {
     const established = connection.engineConnection?.established === true;
     if (!established && nowNs - connection.attemptNs >= this.#options.handshakeMs * NS_PER_MS) {
@@ -278,7 +284,7 @@ export class Leader {
     }
   }
 
-  /** Just before the turn the connection has to answer; one that does not is replaced. */
+  /** Probes the connection just before the leader window and replaces it if it does not respond. */
   #probeLiveness(nowNs: number): void {
     const connection = this.#connection;
     if (connection === null || connection.liveNs === 0 || this.leftNs !== 0) return;
@@ -298,7 +304,7 @@ export class Leader {
     if (this.#mayReplace(nowNs)) this.#successor = this.#attempt(nowNs);
   }
 
-  /** Where the leader takes no second connection, the first ends once it carries nothing. */
+  /** Where the leader allows no second connection, the first ends once it is idle. */
   #mayRetire(nowNs: number): boolean {
     const isIdle = this.#connection?.inFlight.size === 0 && this.queued === 0;
     return this.#single && isIdle && this.#retiring === null && !this.inBackoff(nowNs);
@@ -327,7 +333,7 @@ export class Leader {
     });
     if (connection.over) return null;
     if (connection.engineConnection !== null) return connection;
-    // No attempt that a leader saw, but one that shows that it cannot be counted on from here.
+    // No leader saw this attempt, but it shows that the leader cannot be reached from here.
     this.#backoff.ended("local", 0, nowNs);
     this.#deliveries.stats.end("local", false, false);
     this.#deps.counters.connectionsFailed += 1;
@@ -344,7 +350,7 @@ export class Leader {
       this.#deliveries.drain(connection, nowNs);
   }
 
-  /** The handshake is done, or the first streams are granted. */
+  /** The handshake completed, or the first streams are granted. */
   #advance(connection: LeaderConnection, nowNs: number): void {
     const { engineConnection } = connection;
     if (engineConnection === null) return;
@@ -382,7 +388,7 @@ export class Leader {
     if (connection === this.#retiring) this.#retiring = null;
     if (connection === this.#successor) this.#successor = null;
     if (connection !== this.#connection) return;
-    // A successor that is on its way takes the place, and with it the copies that wait.
+    // A successor that is being opened takes over, including the queued deliveries.
     this.#connection = this.#successor;
     this.#successor = null;
     if (this.#connection === null && !this.mayConnect(nowNs))
@@ -403,7 +409,7 @@ export class Leader {
       this.#deps.onLeaderUnreachable();
     if (connection !== this.#retiring) this.#backoff.ended(name, connection.liveNs, nowNs);
     if (policy.single) this.#single = true;
-    // It does not say which one was too large; what every leader takes is not in question.
+    // The leader does not report which one was too large; the legacy size is always accepted.
     if (name === "invalid_stream" && connection.bytesMax > LEGACY_TRANSACTION_BYTES_MAX) {
       this.#deliveries.bytesMax = LEGACY_TRANSACTION_BYTES_MAX;
     }

@@ -1,10 +1,10 @@
 /**
- * Whether a connection still answers just before its leader's turn. Pure.
+ * Whether a connection still responds just before its leader window. Pure.
  *
- * Once for each turn the other side is made to answer, so early that there is time for another
- * connection. An engine that does not tell what it hears is not asked.
+ * The other side is probed once per leader window, early enough to open another connection. An
+ * engine that does not count received datagrams is not probed.
  *
- *      ping            answer due                       turn
+ *      ping           response due                leader window
  *   ────┬──────────────────┬─────────────────────────────┬────▶
  *       └── responseMs ──────┴── two handshakes ───────────┘
  */
@@ -18,7 +18,7 @@ export interface ProbeTimes {
   probeLeadMs(identity: string): number;
 }
 
-/** Plans tell the same turn a little differently each time; two turns are further apart. */
+/** Plans estimate the start of a window slightly differently; two windows are further apart. */
 const SAME_WINDOW_MS = 600;
 
 export function createLivenessProbe() {
@@ -28,7 +28,7 @@ export function createLivenessProbe() {
   let heard = 0;
 
   return {
-    /** In how many milliseconds `isUnresponsive` may have something to ask or to say. */
+    /** Milliseconds until `isUnresponsive` may have to probe or has a result. */
     nextPollMs(windowStartNs: number, nowNs: number, identity: string, times: ProbeTimes): number {
       if (probed !== null) return POLL_FAST_MS;
       const leadNs = times.probeLeadMs(identity) * NS_PER_MS;
@@ -40,7 +40,7 @@ export function createLivenessProbe() {
       }
       return (windowStartNs - leadNs - nowNs) / NS_PER_MS;
     },
-    /** True once, when the connection was asked for this turn and said nothing in time. */
+    /** True once, when the connection was probed for this window and did not respond in time. */
     isUnresponsive(
       connection: LeaderConnection,
       windowStartNs: number,
@@ -58,7 +58,7 @@ export function createLivenessProbe() {
         }
         return false;
       }
-      // Of a connection that is not there any more nothing will be heard.
+      // A closed connection cannot respond.
       probed = null;
       const leftNs = windowStartNs - nowNs;
       if (leftNs <= 0 || leftNs > times.probeLeadMs(identity) * NS_PER_MS) return false;

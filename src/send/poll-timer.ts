@@ -1,30 +1,29 @@
 /**
- * Looks at what time brings, again and again: often while something waits, and rarely otherwise.
+ * Polls time-driven work: often while something is queued, rarely otherwise.
  *
- * Each look says when the next one is due. What waits from now on, and is not known to the last
- * look, calls for a look soon. An edge that has nothing to do is woken five times a second instead
- * of twenty, together with all that can be early (`core/rounds.ts`), and waking it costs more than
- * the look.
+ * Each poll returns when the next one is due. Work queued after the last poll requests one soon. An
+ * idle edge wakes 5 times per second instead of 20, together with all timers that may fire early
+ * (`core/rounds.ts`); the wake-up costs more than the poll.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 
-/** Between two looks while something waits, and at most. */
+/** Interval between polls while something is queued, and the maximum. */
 export const POLL_FAST_MS = 50;
 export const POLL_SLOW_MS = 200;
 
 export interface PollTimer {
   start(): void;
   stop(): void;
-  /** The next look is due within this time; POLL_FAST_MS where something waits from now on. */
+  /** The next poll is due within this time; use POLL_FAST_MS when something was queued. */
   within(waitMs: number): void;
 }
 
-/** `look` answers in how many milliseconds it is due again, POLL_SLOW_MS at most. */
+/** `poll` returns in how many milliseconds it is due again; POLL_SLOW_MS is the maximum. */
 export function createPollTimer(clock: Clock, poll: () => number): PollTimer {
   let timer: Timer | null = null;
   let running = false;
-  /** When the next look is due. */
+  /** When the next poll is due. */
   let dueNs = 0;
 
   function arm(waitMs: number): void {
@@ -35,7 +34,7 @@ export function createPollTimer(clock: Clock, poll: () => number): PollTimer {
 
   function fire(): void {
     timer = null;
-    // Who calls for a look while it looks is seen by it, or by its answer.
+    // A request made during the poll is covered by the poll or by its result.
     dueNs = 0;
     const waitMs = poll();
     if (running) arm(waitMs);

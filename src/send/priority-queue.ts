@@ -1,10 +1,9 @@
 /**
- * The copies that wait for one leader's credit, the one that pays most first. Hot path: `push`,
- * `drop`.
+ * The deliveries queued for one leader's credit, highest priority first. Hot path: `push`, `drop`.
  *
- * A heap of bounded size on rows that are made once. Copies that pay the same go in the order in
- * which they came. At the bound the one that pays least gives way, if the newcomer pays more. The
- * bytes are copied, because a packet's bytes are lent.
+ * A bounded heap on rows that are reused. Deliveries of equal priority leave in arrival order. At
+ * the bound the one with the lowest priority is evicted if the new one has a higher priority. The
+ * bytes are copied, because a packet's bytes are only borrowed.
  */
 
 import type { Target } from "../core/flow.ts";
@@ -15,9 +14,9 @@ export interface QueuedDelivery {
   bytes: Uint8Array;
   /** Priority fee and tip, in lamports. */
   priorityLamports: number;
-  /** When it came. */
+  /** When it was queued. */
   sinceNs: number;
-  /** Tells apart those that came at the same moment. */
+  /** Orders deliveries of the same time. */
   order: number;
 }
 
@@ -27,10 +26,10 @@ const NO_BYTES = new Uint8Array(0);
 export class PriorityQueue {
   readonly capacity: number;
   size = 0;
-  /** A heap: no row goes before the one at half its place. Rows from `size` on are spare. */
+  /** A heap: no row goes before its parent at half its index. Rows from `size` on are spare. */
   readonly #rows: QueuedDelivery[];
   #order = 0;
-  /** No row came before this. */
+  /** No row was queued before this. */
   #sinceNs = 0;
 
   constructor(capacity: number) {
@@ -45,7 +44,7 @@ export class PriorityQueue {
     }));
   }
 
-  /** The copy that goes first, or null; its row stays valid until the next change. */
+  /** The first delivery, or null; its row stays valid until the next change. */
   first(): QueuedDelivery | null {
     return this.size === 0 ? null : (this.#rows[0] ?? null);
   }
@@ -64,7 +63,7 @@ export class PriorityQueue {
     this.#order += 1;
     row.packetId = packetId;
     row.target = target;
-    // A copy in memory of its own: the lent view may be over memory that is written again.
+    // An own copy: the borrowed view may be over memory that is overwritten.
     row.bytes = new Uint8Array(bytes);
     row.priorityLamports = priorityLamports;
     row.sinceNs = sinceNs;
@@ -74,14 +73,14 @@ export class PriorityQueue {
     return true;
   }
 
-  /** Takes the first out. */
+  /** Removes the first delivery. */
   drop(): void {
     if (this.size > 0) this.#remove(0);
   }
 
   /**
-   * The copy that pays least, if it pays less than that: the one that has to give way when the
-   * queue is full. The newest of several.
+   * The delivery with the lowest priority, if that is below `belowLamports`: the one to evict when
+   * the queue is full. Among several, the newest.
    */
   least(belowLamports: number): QueuedDelivery | null {
     const row = this.#rows[this.#leastPlace()];
@@ -92,7 +91,7 @@ export class PriorityQueue {
     if (this.size > 0) this.#remove(this.#leastPlace());
   }
 
-  /** Takes out all that came before `bornNs` or just then, telling of each. */
+  /** Removes all deliveries queued at or before `bornNs`, and reports each. */
   expire(bornNs: number, ended: (delivery: QueuedDelivery) => void): void {
     if (this.size === 0 || this.#sinceNs > bornNs) return;
     let sinceNs = Number.POSITIVE_INFINITY;
@@ -105,13 +104,13 @@ export class PriorityQueue {
       }
       ended(row);
       this.#remove(place);
-      // What took the place may be due as well.
+      // The row that moved to this index may be due as well.
       place = Math.min(place + 1, this.size);
     }
     this.#sinceNs = sinceNs;
   }
 
-  /** Takes out all, the first first, telling of each. */
+  /** Removes all deliveries in priority order, and reports each. */
   clear(ended: (delivery: QueuedDelivery) => void): void {
     for (let row = this.first(); row !== null; row = this.first()) {
       ended(row);
@@ -119,7 +118,7 @@ export class PriorityQueue {
     }
   }
 
-  /** It is a leaf, so the later half is looked through. */
+  /** It is a leaf, so only the second half is searched. */
   #leastPlace(): number {
     let least = this.size >> 1;
     for (let place = least + 1; place < this.size; place += 1) {
@@ -130,7 +129,7 @@ export class PriorityQueue {
 
   #remove(place: number): void {
     const row = this.#rows[place];
-    // The row stays; its bytes need not.
+    // The row stays; its bytes are released.
     if (row !== undefined) row.bytes = NO_BYTES;
     this.size -= 1;
     if (place === this.size) return;

@@ -1,10 +1,10 @@
 /**
  * When a leader may be tried again. Pure.
  *
- * How long to wait after an end is said by the table in reactions.ts; each end in a row doubles the
- * pause, up to `reconnectMsMax`, and a connection that lived for a while clears the record. No more
- * than eight attempts fall into the time in which a leader grants eight, whatever happens: Agave
- * counts the new connections of each address, and who asks more often is ignored for minutes
+ * The wait after a close comes from the table in close-policy.ts; each consecutive failure doubles
+ * it, up to `reconnectMsMax`, and a connection that lived long enough resets the count. At most
+ * eight attempts fall into the period in which a leader grants eight: Agave counts the new
+ * connections of each address, and ignores an address above that for minutes
  * (`streamer/src/nonblocking/connection_rate_limiter.rs`, 4.3, 2026-11).
  */
 
@@ -13,27 +13,27 @@ import { CLOSE_POLICIES, type ClosePolicy, type CloseReason } from "./close-poli
 import { LEADER_ATTEMPTS_MAX } from "./limits.ts";
 
 export interface ReconnectBackoffOptions {
-  /** The time in which a leader grants one more new connection. */
+  /** The period in which a leader grants one more new connection. */
   readonly reconnectMs: number;
-  /** Longest pause between two attempts. */
+  /** Longest wait between two attempts. */
   readonly reconnectMsMax: number;
   /** From 0 to below 1. */
   readonly random: () => number;
 }
 
-/** A pause is lengthened by up to this share, so that edges do not come back in step. */
+/** A wait is lengthened by up to this share, so that edges do not reconnect in lockstep. */
 const JITTER_SHARE = 0.25;
-/** A connection that lived this many times `reconnectMs` clears the record of failures. */
+/** A connection that lived this many times `reconnectMs` resets the failure count. */
 const CLEARING_LIVES = 2;
 const DOUBLINGS_MAX = 16;
 
 export class ReconnectBackoff {
   /** `Clock.nowNs` from which the next attempt is allowed. */
   nextAttemptNs = 0;
-  /** Connections in a row that ended before they lived for long. */
+  /** Consecutive connections that did not live long enough. */
   failures = 0;
   #attemptNs = 0;
-  /** When the last attempts were made, written in turn. */
+  /** Times of the last attempts, as a ring. */
   readonly #attempts = new Float64Array(LEADER_ATTEMPTS_MAX).fill(Number.NEGATIVE_INFINITY);
   #at = 0;
   readonly #options: ReconnectBackoffOptions;
@@ -50,7 +50,7 @@ export class ReconnectBackoff {
     this.nextAttemptNs = this.#budgetNs();
   }
 
-  /** A connection ended now; `liveNs` is since when it took transactions, 0 if it never did. */
+  /** A connection ended now; `liveNs`: since when it was live, 0 if it never was. */
   ended(name: CloseReason, liveNs: number, nowNs: number): void {
     const { reconnectMs, reconnectMsMax, random } = this.#options;
     const livedNs = liveNs === 0 ? 0 : nowNs - liveNs;
@@ -65,7 +65,7 @@ export class ReconnectBackoff {
     this.nextAttemptNs = Math.max(fromNs + jitteredNs, this.#budgetNs());
   }
 
-  /** When the oldest of the attempts that count is far enough in the past. */
+  /** When the oldest counted attempt leaves the period. */
   #budgetNs(): number {
     const oldestNs = this.#attempts[this.#at] ?? 0;
     return Math.max(0, oldestNs + LEADER_ATTEMPTS_MAX * this.#options.reconnectMs * NS_PER_MS);

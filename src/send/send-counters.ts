@@ -1,17 +1,17 @@
 /**
- * What the sender counts. Every copy is counted once in `copies` and ends once in `deliveriesAcked`,
- * `deliveriesFailed` or `deliveriesDropped`; until then it is queued or in flight. The reasons add up to
- * failed and dropped.
+ * The sender's counters. Every delivery counts once in `deliveries` and ends once in
+ * `deliveriesAcked`, `deliveriesFailed` or `deliveriesDropped`; until then it is queued or in
+ * flight. The sum of the reasons is failed plus dropped.
  */
 
 import { DELIVERY_REASONS, type DeliveryReason } from "../core/errors.ts";
 
 export interface SendCounters {
-  /** Packets that at least one live connection took. */
+  /** Packets accepted by at least one live connection. */
   packetsAccepted: number;
-  /** Packets that none could take: nothing of them was sent or kept. */
+  /** Packets that no connection accepted: nothing was sent or queued. */
   packetsRefused: number;
-  /** Packets of fronts that were told of so late that nobody knows who was sent to: no copies. */
+  /** Packets of ingress threads whose record was too late to know their leaders: no deliveries. */
   packetsRecordedLate: number;
   deliveries: number;
   deliveriesQueued: number;
@@ -20,15 +20,15 @@ export interface SendCounters {
   deliveriesFailed: number;
   deliveriesDropped: number;
   connectionsAttempted: number;
-  /** Could not even be begun: a bad address, or no socket for its family. */
+  /** Could not be started: an invalid address, or no socket for its family. */
   connectionsFailed: number;
   connectionsAdmitted: number;
-  /** Begun, and ended by the leader, a fault or the time before they were admitted. */
+  /** Started, and ended by the leader, an error or a timeout before they were admitted. */
   connectionsNotAdmitted: number;
   connectionsRecycled: number;
-  /** The identity was changed. */
+  /** Changes of the identity. */
   identityChanges: number;
-  /** Wanted by the plan but above the bound on connections. */
+  /** Wanted by the plan but above the connection limit. */
   connectionsOverLimit: number;
   connectionsEnded: number;
   endedDropped: number;
@@ -40,9 +40,9 @@ export interface SendCounters {
   endedUnresponsive: number;
   endedLocal: number;
   handshakeTimeouts: number;
-  /** Connections that did not answer just before their leader's turn. */
+  /** Connections that did not respond just before their leader window. */
   silentBeforeTurn: number;
-  /** By reason: copies that failed or were dropped. */
+  /** Failed and dropped deliveries, by reason. */
   readonly reasons: Record<DeliveryReason, number>;
 }
 
@@ -81,6 +81,6 @@ export function newSendCounters(): SendCounters {
 
 function newReasons(): Record<DeliveryReason, number> {
   const entries = Object.keys(DELIVERY_REASONS).map((reason) => [reason, 0]);
-  // `Object.fromEntries` forgets the keys' type; they are those of the table.
+  // `Object.fromEntries` loses the key type; the keys are those of the table.
   return Object.fromEntries(entries) as Record<DeliveryReason, number>;
 }

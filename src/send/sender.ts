@@ -1,10 +1,11 @@
 /**
- * Puts transactions on the wire: one copy for each leader of the plan. Hot path: `accept`.
+ * Sends transactions to leaders: one delivery for each leader of the plan. Hot path: `accept`.
  *
- * A packet is first offered to the live connections; only when one of them took it may others keep
- * a copy for later, so an answer of 0 or less means that nothing of it will ever be sent. Every
- * copy is told of through `onOutcome`, in part while `accept` runs: perhaps `sent`, and then
- * exactly one of acked, failed and dropped. A packet that no connection took has no copies.
+ * A packet is first offered to the live connections; only when one of them accepted it may other
+ * leaders queue a delivery, so a result of 0 or less means that nothing of it will ever be sent.
+ * Every delivery is reported through `onOutcome`, possibly while `accept` runs: optionally `sent`,
+ * and then exactly one of acked, failed and dropped. A packet that no connection accepted has no
+ * deliveries.
  */
 
 import type { Clock } from "../core/clock.ts";
@@ -34,26 +35,26 @@ import { type Losses, NO_LOSSES, type Transport } from "./transport.ts";
 export interface SenderDeps {
   readonly clock: Clock;
   readonly transport: Transport;
-  /** Called while `accept` runs, too. Must not throw, nor call the sender. */
+  /** Also called while `accept` runs. Must not throw, nor call the sender. */
   readonly onOutcome: (outcome: Outcome) => void;
   readonly log: Log;
-  /** A leader that took copies is not at its address any more, as it seems. Must not throw. */
+  /** A leader that accepted deliveries no longer responds at its address. Must not throw. */
   readonly onLeaderUnreachable?: () => void;
-  /** Where dealings with leaders are noted; one of its own when none is given. */
+  /** Leader statistics to update; created when missing. */
   readonly leaderStats?: LeaderStatsTable;
-  /** Where fronts learn what to send to; the transport's one. None where it is not given. */
+  /** Publishes targets to ingress threads; the transport's table. Missing: no ingress threads. */
   readonly targetTable?: SharedTargetTable | null;
 }
 
 export interface SenderOptions extends LeaderPoolOptions {
-  /** How long `stop` waits for copies in flight. */
+  /** How long `stop` waits for deliveries in flight. */
   readonly stopMs: number;
 }
 
-/** Where nobody tells another. SIMD-0525's step live on mainnet in 2026-09. */
+/** Default slot duration: SIMD-0525's step live on mainnet in 2026-09. */
 const SLOT_TIME_MS = 250;
 
-/** What differs where fronts send: their copies are known of late, and many at once. */
+/** Overrides with ingress threads: their deliveries are recorded late, and in batches. */
 const WITH_INGRESS_THREADS = {
   unseenMs: RECORD_DELAY_MS_MAX,
   inFlightMax: NATIVE_DELIVERIES_IN_FLIGHT_MAX,
@@ -66,9 +67,8 @@ export const SENDER_DEFAULTS: SenderOptions = {
   reconnectMs: 8_000,
   reconnectMsMax: 64_000,
   handshakeMs: 3_000,
-  // Twice within the 10 s after which silence ends a connection. The library pings each second,
-  // which with a thousand connections is a twentieth of a processor; whether a leader answers is
-  // asked before its turn all the same.
+  // Twice within the idle timeout of 10 s. The library pings every second, which with a thousand
+  // connections costs a twentieth of a processor; leaders are also probed before their window.
   keepAliveMs: 4_000,
   lifetimeMs: 15 * 60_000,
   closeTimeoutMs: 2_000,
@@ -82,7 +82,7 @@ export const SENDER_DEFAULTS: SenderOptions = {
   stakeShareOf: () => 0,
 };
 
-/** What can be told of one peer. */
+/** The public view of one leader. */
 export interface LeaderView {
   readonly identity: string;
   readonly address: string;
@@ -90,74 +90,75 @@ export interface LeaderView {
   readonly rttUs: number;
   readonly queued: number;
   readonly inFlight: number;
-  /** Connections in a row that ended soon. */
+  /** Consecutive connections that ended soon. */
   readonly failures: number;
-  /** Whether the plan still names it. */
+  /** Whether the plan still contains it. */
   readonly wanted: boolean;
 }
 
-/** Who is to get a packet again; called while `resend` runs. */
+/** Selects the leaders that get a packet again; called while `resend` runs. */
 export interface ResendTo {
-  /** Which resend of the packet it is, from 1 on. */
+  /** The ordinal of the resend of this packet, from 1. */
   readonly ordinal: number;
   wants(target: Target): boolean;
-  /** That leader's connection took the copy. */
+  /** That leader's connection accepted the delivery. */
   accepted(target: Target): void;
 }
 
 export interface Sender {
   /**
-   * Sends a packet to the leaders of the plan. Answers how many live connections took it, now or
-   * as soon as they have credit. Otherwise nothing of it is sent or kept: ALL_FULL where a
-   * connection is live and has as much waiting for it as may, 0 where none takes it at all. Never
-   * throws.
+   * Sends a packet to the leaders of the plan. Returns how many live connections accepted it, now
+   * or as soon as they have credit. Otherwise nothing of it is sent or queued: ALL_FULL where at
+   * least one connection is live and its queue is full, 0 where none accepts it. Never throws.
    */
   accept(packet: Packet): number;
   /**
-   * Offers a packet once more, to those leaders of the plan that `to` wants. Takes only credit that
-   * no first send waits for, and keeps nothing: a leader that cannot take it now gets no copy, and
-   * nothing is told of it. Answers how many took it. Never throws.
+   * Offers a packet again to the leaders of the plan that `to` selects. Uses only credit that no
+   * first send needs, and queues nothing: a leader that cannot accept it now gets no delivery, and
+   * nothing is reported. Returns how many accepted it. Never throws.
    */
   resend(packet: Packet, to: ResendTo): number;
   /**
-   * Enters a packet that a front sent at `sentNs`, as if `accept` had sent it then: its copies are
-   * told of from now on, and leaders that the front did not reach get theirs. To be called within
-   * 210 ms, and before `stop` for all that was sent. Never throws.
+   * Records a packet that an ingress thread sent at `sentNs`, as if `accept` had sent it then: its
+   * deliveries are reported from now on, and leaders that the ingress thread did not reach get
+   * theirs. Must be called within 210 ms, and before `stop` for all that was sent. Never throws.
    */
   recordSend(packet: Packet, sent: SendRecord, sentNs: number): void;
   /**
-   * Has all that is known of copies told now, and what fronts sent entered: for who looks at what
-   * became of them. Not to be called from `onOutcome`. Never throws.
+   * Records what ingress threads sent, and reports all known outcomes now, for a caller that is
+   * about to read them. Must not be called from `onOutcome`. Never throws.
    */
   flushEvents(): void;
-  /** Replaces the plan; connections are made and closed accordingly. */
+  /** Replaces the plan; connections are opened and closed accordingly. */
   usePlan(plan: Plan): void;
   /**
-   * Shows another identity to leaders: new connections carry it at once, and each open one is
-   * replaced by such a one and closed when what it carries is acknowledged.
+   * Replaces the identity: new connections use it immediately, and each open one is replaced and
+   * closed when its deliveries are acknowledged.
    *
-   * @throws Error when it makes no certificate; the one before stays
+   * @throws Error when it makes no certificate; the previous identity stays
    */
   useIdentity(identity: Identity): void;
-  /** Live connections that still show the identity of before. */
+  /** Live connections that still use a previous identity. */
   readonly outdatedCount: number;
-  /** Connections that take transactions. */
+  /** Connections that accept transactions. */
   readonly warmCount: number;
   /** Those of them that the plan sends to now. */
   readonly sendableCount: number;
-  /** Those of these that fronts leave to this thread, because copies wait there or did just now. */
+  /**
+   * Those of these that ingress threads leave to this thread, because they are or were backlogged.
+   */
   readonly excludedCount: number;
   readonly counters: Readonly<SendCounters>;
-  /** What the engine gave up. */
+  /** What the engine lost. */
   losses(): Losses;
   leaders(): readonly LeaderView[];
   /** @throws Error when the transport cannot start */
   start(): Promise<void>;
-  /** Takes nothing more, waits a moment for acknowledgements, then ends every copy. */
+  /** Accepts nothing more, waits up to `stopMs` for acknowledgements, then ends every delivery. */
   stop(): Promise<void>;
 }
 
-/** What `accept` answers where leaders are connected, and none has room for one more. */
+/** Result of `accept` where leaders are connected, and none has room for one more delivery. */
 export const ALL_FULL = -1;
 
 const STOP_POLL_MS = 10;
@@ -174,7 +175,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     { clock, transport, counters, report, onLeaderUnreachable, leaderStats },
     settings,
   );
-  /** What each leader of the plan answered to the packet at hand. */
+  /** The result of each leader of the plan for the current packet. */
   const results: TrySendResult[] = [];
   const pollTimer = createPollTimer(clock, () => {
     const nextMs = leaders.tick(clock.nowNs());
@@ -186,7 +187,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
       ? null
       : new SendReconciler({ clock, counters, leaders, shared, queueRest }, settings.copyTtlMs);
   let running = false;
-  /** Copies that waited so far, as the ticker knows. */
+  /** Deliveries queued so far, as of the last poll. */
   let queuedKnown = 0;
 
   function report(
@@ -218,7 +219,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     });
   }
 
-  /** The leaders that did not take the packet: those still connecting may keep a copy. */
+  /** Offers the packet to leaders that did not accept it: connecting ones may queue it. */
   function queueRest(
     packet: Packet,
     sendTargets: readonly SendTarget[],
@@ -262,14 +263,14 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     return acceptedCount;
   }
 
-  /** What waits from now on calls for a look soon. */
+  /** New queued deliveries request a poll soon. */
   function pollIfQueued(): void {
     if (counters.deliveriesQueued === queuedKnown) return;
     queuedKnown = counters.deliveriesQueued;
     pollTimer.within(POLL_FAST_MS);
   }
 
-  /** Whatever may have changed where fronts may send. */
+  /** Called after everything that may change where ingress threads send. */
   function check(): void {
     if (reconciler !== null) reconciler.check(running);
   }
@@ -321,7 +322,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
       if (!running) return;
       leaders.connect(nowNs);
       check();
-      // Turns have moved, and connections may have begun.
+      // Leader windows have moved, and connections may have been started.
       pollTimer.within(leaders.nextPollMs(nowNs));
     },
     useIdentity(identity) {
@@ -369,7 +370,10 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
       pollTimer.stop();
       leaders.shutDown();
       await transport.stop();
-      log.info({ copies: counters.deliveries, acked: counters.deliveriesAcked }, "sender stopped");
+      log.info(
+        { deliveries: counters.deliveries, acked: counters.deliveriesAcked },
+        "sender stopped",
+      );
     },
   });
 }

@@ -1,17 +1,17 @@
 /**
- * How many streams a leader that reads slowly is given at once. Pure. Hot path: `mayOpen`.
+ * Limits the concurrent streams to a leader that reads slowly. Pure. Hot path: `mayOpen`.
  *
- * Agave grants 128 streams or more, but reads 20 in 100 ms of an unstaked address: what fills its
- * grant waits there for 600 ms and cannot be overtaken by what pays more. So once a leader keeps
- * this side waiting for a while, its rate is measured, and it is given no more than it reads in a
- * round trip and one of its intervals; the rest waits here, best paid first. The room above the
- * measured rate lets the measure grow when the leader does.
+ * Agave grants 128 streams or more, but reads 20 per 100 ms from an unstaked address: deliveries
+ * that fill its grant wait there for 600 ms and cannot be overtaken by higher priorities. So once a
+ * leader keeps this side waiting for a while, its rate is measured, and it is given no more than it
+ * reads in a round trip and one of its intervals; the rest is queued here, highest priority first.
+ * The margin above the measured rate lets the measured rate grow with the leader's.
  *
- * What is unread is the grant less what is left of it. Agave grants by the round trip, so the grant
- * is each connection's own, and may become smaller while one lives: then the difference never goes
- * away, and a leader to which nothing could be opened for a second is taken to have read it all.
- * Firedancer grants 2^60 once and never tells of more, and the native engine counts no further than
- * 1,024: of so many it is not known what is unread, and who grants them reads them as they come.
+ * The unread count is the grant less the streams left. Agave sizes the grant by the round trip, so
+ * it differs per connection, and may shrink while one lives: then the difference never disappears,
+ * and a leader to which nothing could be opened for a second is assumed to have read it all.
+ * Firedancer grants 2^60 once and never updates it, and the native engine counts up to 1,024 only:
+ * above that the unread count is unknown, and the leader reads streams as they arrive.
  *
  * Source: Agave `swqos.rs`, `stream_throttle.rs`, 4.3, 2026-11.
  *
@@ -20,34 +20,34 @@
 
 import { NS_PER_MS } from "../core/clock.ts";
 
-/** The least that an address is read, and in which time. */
+/** The minimum number of streams that are read from one address, and the interval. */
 const UNSTAKED_STREAMS = 20;
 const INTERVAL_MS = 100;
-/** Waiting for so long is no burst any more. */
+/** A wait of this length is not a burst. */
 const SLOW_MS = 200;
-/** A leader that reads at all has told of new streams by then. */
+/** A leader that reads at all has granted new streams by then. */
 const STUCK_MS = 1_000;
 const ROOM = 1.25;
-/** Leaders tell of new streams when an eighth of their window was read. */
+/** Leaders grant new streams when an eighth of their window was read. */
 const ANNOUNCED_SHARE = 1 / 8;
-/** More than Agave grants without stake: 128 for each 50 ms of a round trip, up to 350 ms. */
+/** More than Agave grants without stake: 128 per 50 ms of round trip, up to 350 ms. */
 const AMPLE_STREAMS = 1_024;
-/** So long after the last wait the leader is taken for a fast one again. */
+/** This long after the last wait the leader counts as fast again. */
 const FORGET_MS = 10_000;
 
 const NONE = -1;
 
 export class StreamWindow {
-  /** The streams that the leader lets be unread. */
+  /** The maximum number of unread streams that the leader allows. */
   streamsMax = 0;
   /** Streams that may be unread at once; 0: as many as are granted. */
   limit = 0;
-  /** Since when copies wait; NONE: none does. */
+  /** Since when deliveries are blocked; NONE: not blocked. */
   #blockedSinceNs = NONE;
   #lastNs = 0;
   #opened = 0;
 
-  /** A connection begins with so many streams; below 0 when it is not known. */
+  /** A connection starts with this many streams; below 0 when unknown. */
   setCredit(streamsLeft: number): void {
     if (streamsLeft >= 0) this.streamsMax = streamsLeft;
     if (this.streamsMax >= AMPLE_STREAMS) this.limit = 0;
@@ -62,7 +62,7 @@ export class StreamWindow {
     this.#opened += 1;
   }
 
-  /** A copy cannot go, for want of credit or because of the limit. */
+  /** A delivery is blocked, by credit or by the limit. */
   recordBlocked(nowNs: number, rttUs: number, streamsLeft: number): void {
     if (this.streamsMax >= AMPLE_STREAMS) return;
     this.#lastNs = nowNs;
@@ -73,7 +73,7 @@ export class StreamWindow {
     }
     const elapsedMs = (nowNs - this.#blockedSinceNs) / NS_PER_MS;
     if (elapsedMs < SLOW_MS) return;
-    // By the limit alone: it opens as soon as the leader is told to have read.
+    // Blocked by the limit alone: it opens as soon as the leader counts as having read.
     if (this.#opened === 0 && streamsLeft > 0 && !this.mayOpen(streamsLeft)) {
       if (elapsedMs >= STUCK_MS) this.streamsMax = streamsLeft;
       return;
@@ -86,11 +86,11 @@ export class StreamWindow {
     this.#opened = 0;
   }
 
-  /** Nothing waits; told again and again while that is so. */
+  /** The queue is empty; called repeatedly while that is so. */
   drained(nowNs: number): void {
     const isForgotten = nowNs - this.#lastNs >= FORGET_MS * NS_PER_MS;
     if (isForgotten) this.limit = 0;
-    // Where nothing was opened, copies did not go but were given up: the wait for a stream goes on.
+    // Nothing was opened, so the deliveries expired: the leader still blocks.
     if (isForgotten || this.#opened > 0) this.#blockedSinceNs = NONE;
   }
 }

@@ -1,9 +1,9 @@
 /**
- * What the sender needs of an engine: connections that take whole transactions. The portable
- * engine is `transport-quic.ts`; tests have one without a network.
+ * The interface between the sender and an engine: connections that accept complete transactions.
+ * The portable engine is `transport-quic.ts`; tests use one without a network.
  *
- * Nothing here throws. A connection tells of itself through `ConnectionEvents`; after `ended` it
- * is dead, stays silent and takes nothing.
+ * Nothing here throws. A connection reports through `ConnectionEvents`; after `ended` it emits no
+ * events and accepts nothing.
  *
  * Decision: docs/decisions/0030-two-engines-one-transport.md
  */
@@ -14,24 +14,24 @@ import type { Identity } from "./identity.ts";
 export interface CloseCause {
   /**
    * `app`: the leader closed with an application code (Agave's are 1, 2, 4, 5). `transport`: it
-   * closed with a QUIC or TLS code. `silence`: the handshake or the idle time ran out, on this
-   * side, or on the leader's, which has forgotten the connection. `local`: this side gave up,
-   * because of a fault of the leader's packets or of the engine.
+   * closed with a QUIC or TLS code. `silence`: the handshake or the idle time ran out on this side,
+   * or on the leader's, which reset the connection. `local`: this side closed after an error in the
+   * leader's packets or in the engine.
    */
   readonly kind: "app" | "transport" | "silence" | "local";
   /** The code for `app` and `transport`, otherwise 0. */
   readonly code: number;
 }
 
-/** Answers of `Connection.send` that are not a stream. */
+/** Results of `EngineConnection.send` that are not a stream. */
 export const BLOCKED = -1;
 export const CLOSED = -2;
 export const TOO_LARGE = -3;
 
 /**
- * What became of a stream. An engine that sends on `send` knows IN_FLIGHT, ACKED and STOPPED; one that
- * may leave the copy to another thread also WAITING, and from DROPPED on that it never went on the
- * wire: DROPPED + i, where i is the place of the reason in DELIVERY_REASONS.
+ * The result of a stream. An engine that sends within `send` uses IN_FLIGHT, ACKED and STOPPED; one
+ * that may leave the delivery to another thread also QUEUED, and from DROPPED on reasons why it
+ * never went on the wire: DROPPED + i, where i is the index of the reason in DELIVERY_REASONS.
  */
 export const IN_FLIGHT = 0;
 export const ACKED = 1;
@@ -40,19 +40,22 @@ export const QUEUED = 3;
 export const DROPPED = 16;
 export type StreamResult = number;
 
-/** What other threads need to send over a connection, and what enters their copies afterwards. */
+/** What other threads need to send over a connection, and how their sends are recorded. */
 export interface SharedConnection {
   /** The engine's handle of it. */
   readonly peer: number;
-  /** Where its stream numbers are drawn, of the cells of the shared routes. */
+  /** The cell of the shared target table that allocates its stream numbers. */
   readonly cell: number;
-  /** Most bytes that this leader takes on one stream. */
+  /** Maximum bytes that this leader accepts on one stream. */
   readonly streamBytesMax: number;
-  /** Whether more copies wait in the engine than it takes in a moment. May ask the engine. */
+  /**
+   * Whether the engine has more queued deliveries than its drain rate allows. May ask the engine.
+   */
   isBacklogged(nowNs: number): boolean;
   /**
-   * Another thread gave a copy to the engine as this stream; `waits`: it is not known to be on the
-   * wire. From now on `fate` knows of it. Answers whether there was news of it before.
+   * Another thread passed a delivery to the engine as this stream; `isQueued`: it is not known to
+   * be on the wire. From now on `streamResult` knows it. Returns whether its outcome arrived
+   * before.
    */
   recordSend(stream: number, isQueued: boolean): boolean;
 }
@@ -60,62 +63,61 @@ export interface SharedConnection {
 export interface EngineConnection {
   /** For other threads; null where they cannot send over it. */
   readonly shared: SharedConnection | null;
-  /** The handshake is done. */
+  /** The handshake is complete. */
   readonly established: boolean;
   /** The leader has granted a stream at least once. */
   readonly admitted: boolean;
-  /** Smoothed round trip in microseconds; 0 when not known. */
+  /** Smoothed round trip in microseconds; 0 when unknown. */
   readonly rttUs: number;
-  /** Whether it should be replaced soon, because losses have spoilt what the engine knows of it. */
+  /** Whether it should be replaced soon, because losses have distorted the engine's estimates. */
   readonly worn: boolean;
-  /** Whether the leader wanted a token first (Retry), as far as the engine can tell. */
+  /** Whether the leader demanded a token first (Retry), as far as the engine knows. */
   readonly retried: boolean;
   /** Streams that may be opened now; -1 when the engine cannot tell. */
   readonly streamsLeft: number;
-  /** Counts the datagrams that came; -1 when the engine cannot tell. May ask the engine. */
+  /** Count of datagrams received; -1 when the engine cannot tell. May ask the engine. */
   readonly heard: number;
   /**
-   * Opens a stream, writes all of `bytes`, ends it and puts it on the wire, or has it next in line
-   * for that (WAITING). Answers the stream's number, or BLOCKED (no stream or window granted now:
-   * nothing was written), CLOSED, or TOO_LARGE (this leader would never take so many bytes on one
-   * stream). It is in line for `ttlMs` at most; when not given, for as long as
-   * the engine lets a copy wait.
+   * Opens a stream, writes all of `bytes`, ends it and puts it on the wire, or queues it in the
+   * engine (QUEUED). Returns the stream's number, or BLOCKED (no stream or window granted now:
+   * nothing was written), CLOSED, or TOO_LARGE (this leader never accepts this many bytes on one
+   * stream). It stays queued for at most `ttlMs`; by default for the engine's own limit.
    */
   send(bytes: Uint8Array, ttlMs?: number): number;
-  /** What became of a stream that `send` answered; once its end was told, forgotten. */
+  /** The result of a stream that `send` returned; forgotten once its final result was returned. */
   streamResult(stream: number): StreamResult;
   /**
-   * When the copy that `fate` told of last went on the wire, where it had to wait, and when it came
-   * to the end that was told, `Clock.nowNs`; 0 when that is told at once.
+   * When the delivery last passed to `streamResult` was put on the wire, if it was queued, and when
+   * it finished, `Clock.nowNs`; 0 when that is reported immediately.
    */
   readonly sentNs: number;
   readonly endNs: number;
-  /** Whether the engine keeps the connection from going idle by itself. */
+  /** Whether the engine itself keeps the connection from going idle. */
   readonly keepsAlive: boolean;
-  /** Makes the other side answer, and so keeps the connection from going idle. */
+  /** Makes the other side respond, and so keeps the connection from going idle. */
   ping(): void;
   /** Closes with application code 0. No event follows. */
   close(): void;
 }
 
 export interface ConnectionEvents {
-  /** Something arrived: the handshake, credit or acknowledgements may have moved on. */
+  /** Data arrived: the handshake, credit or acknowledgements may have progressed. */
   progress(): void;
-  /** The connection is dead. Told at most once, perhaps within a call of `send` or `ping`. */
+  /** The connection ended. Called at most once, possibly within `send` or `ping`. */
   ended(cause: CloseCause): void;
 }
 
-/** What an engine gave up so far; what one has no such thing of stays 0. */
+/** What an engine lost so far; 0 where it does not apply. */
 export interface Losses {
-  /** News of fronts' copies that nobody asked for within a second, and those without room. */
+  /** Outcomes of deliveries of ingress threads, without a record in a second, or without room. */
   readonly outcomesExpired: number;
   readonly outcomesEvicted: number;
-  /** Records of what became of copies and connections for which there was no room. */
+  /** Records of deliveries and connections that were lost for lack of room. */
   readonly recordsLost: number;
-  /** Datagrams for which there was no room, and those that the system would not send. */
+  /** Datagrams dropped for lack of room, and those that the system rejected. */
   readonly datagramsDropped: number;
   readonly datagramsRefused: number;
-  /** Pieces of work that a bug ended, most of them with the connection that they were for. */
+  /** Panics caught in the engine, most of which ended the connection being processed. */
   readonly panics: number;
 }
 
@@ -129,25 +131,25 @@ export const NO_LOSSES: Losses = {
 };
 
 export interface Transport {
-  /** Plain numbers, which no metric shows. */
+  /** Plain counters that no metric shows. */
   readonly counters: Readonly<Record<string, number>>;
   /** @throws Error when no socket can be bound */
   start(): Promise<void>;
   /**
-   * Connections begun from now on show this identity; those that are open keep theirs.
+   * Connections opened from now on use this identity; open ones keep theirs.
    *
-   * @throws Error when it makes no certificate; the one before stays
+   * @throws Error when it makes no certificate; the previous identity stays
    */
   useIdentity(identity: Identity): void;
   /**
-   * Has all that happened so far told now, where the engine would have told it a little later; what
-   * fronts sent is adopted before. Not to be called while something is told.
+   * Reports all events so far now, where the engine would report them slightly later; sends of
+   * ingress threads are recorded before. Must not be called from an event callback.
    */
   flushEvents?(): void;
-  /** What metrics show of it; none without. */
+  /** The engine's losses for metrics; missing: none. */
   losses?(): Losses;
   /** Closes every connection and socket. */
   stop(): Promise<void>;
-  /** Begins a connection; null when it cannot even begin (no such address, no socket). */
+  /** Opens a connection; null when it cannot start (invalid address, no socket). */
   connect(address: string, events: ConnectionEvents): EngineConnection | null;
 }

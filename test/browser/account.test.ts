@@ -1,6 +1,6 @@
 /**
- * What an account does with itself in a browser: how its sessions end, here and
- * everywhere; its management tokens and what curl does with them.
+ * Account management in a browser: ending sessions, here and everywhere; management tokens and
+ * their use with curl.
  */
 
 import { describe, expect, it } from "vitest";
@@ -11,7 +11,7 @@ import { lookAt, settled } from "../support/look.ts";
 
 const rig = useBrowser();
 
-/** Whether the browser's cookie is still good for something. */
+/** Whether the browser's cookie still opens a session. */
 async function isIn({ page }: Visitor): Promise<boolean> {
   const ask = `fetch("/api/v1/site").then((answer) => answer.json())
     .then(({ logged_in }) => logged_in ? fetch("/api/v1/me").then(({ ok }) => ok) : false)`;
@@ -25,13 +25,13 @@ async function logOut({ page }: Visitor): Promise<void> {
   await page.getByRole("button", { name: "Log out" }).click();
 }
 
-/** Answers the provider's question after a log-out here. */
+/** Confirms the provider's prompt after a logout here. */
 async function atProvider({ page }: Visitor, response: string): Promise<void> {
   await page.getByRole("heading", { name: "Log out of the sandbox" }).waitFor();
   await page.getByRole("button", { name: response }).click();
 }
 
-/** Begins a login; whether the provider asks who it is. */
+/** Starts a login; returns whether the provider asks for the identity. */
 async function isAsked({ page }: Visitor): Promise<boolean> {
   await page.getByRole("button", { name: "Log in", exact: true }).click();
   const question = page.getByRole("button", { name: "Log in as Grace" });
@@ -43,7 +43,7 @@ async function isAsked({ page }: Visitor): Promise<boolean> {
 }
 
 describe("logging out", () => {
-  it("leads on to the provider, ends the login there too, and comes back", async () => {
+  it("redirects to the provider, ends the login there too, and comes back", async () => {
     const grace = await rig.visitor("Grace");
     await logOut(grace);
     await grace.page.getByRole("heading", { name: "Log out of the sandbox" }).waitFor();
@@ -58,7 +58,7 @@ describe("logging out", () => {
     await grace.page.getByRole("heading", { level: 1, name: "Keys" }).waitFor();
   });
 
-  it("may leave the login at the provider, which then asks nobody", async () => {
+  it("can keep the provider's login, which is then reused without asking", async () => {
     const grace = await rig.visitor("Grace");
     await logOut(grace);
     await atProvider(grace, "Stay logged in here");
@@ -67,7 +67,7 @@ describe("logging out", () => {
     expect(await isAsked(grace)).toBe(false);
   });
 
-  it("everywhere ends the sessions of other browsers too, and one ends by itself", async () => {
+  it("everywhere ends the sessions of other browsers; a single one can be ended too", async () => {
     const [here, there] = [await rig.visitor("Grace"), await rig.visitor("Grace")];
     await open(here, "Account");
     const sessions = here.page.getByRole("region", { name: "Sessions" }).first();
@@ -96,7 +96,7 @@ describe("logging out", () => {
 });
 
 describe("a management token", () => {
-  /** What curl makes of a call with this token: the status, and the body as JSON. */
+  /** Calls the API with curl and this token; returns the status and the body as JSON. */
   async function curl(token: string, path: string, ...more: readonly string[]) {
     const call = ["-sS", "-w", "\\n%{http_code}", "-H", `Authorization: Bearer ${token}`, ...more];
     const { out } = await runProgram("curl", [...call, `${rig.site.url}${path}`]);
@@ -119,7 +119,7 @@ describe("a management token", () => {
     return token;
   }
 
-  it("that may read reads with curl, changes nothing, and is refused once revoked", async () => {
+  it("with scope read reads with curl, changes nothing, and is rejected once revoked", async () => {
     const grace = await rig.page("Grace");
     await open(grace, "Account");
     const token = await makeToken(grace, "reader", "read");
@@ -145,7 +145,7 @@ describe("a management token", () => {
     expect((await curl(token, "/api/v1/me")).status).toBe(401);
   });
 
-  it("that may write makes a key with curl that an edge takes, and ends it", async () => {
+  it("with scope write creates a key with curl that an edge accepts, and revokes it", async () => {
     const grace = await rig.page("Grace");
     await open(grace, "Account");
     const token = await makeToken(grace, "writer", "write");

@@ -1,4 +1,4 @@
-/** What was done with a key, read off the pages that tell of it. */
+/** The activity of a key, as the pages show it. */
 
 import { describe, expect, it } from "vitest";
 import { useBrowser } from "../support/browser-rig.ts";
@@ -7,7 +7,7 @@ import { untilResponse } from "../support/flow.ts";
 
 const rig = useBrowser();
 
-/** With a key the page Connect revealed: two that land and one that is refused. */
+/** With a key revealed on the Connect page: two transactions that land and one that is rejected. */
 async function traffic() {
   const grace = await rig.page("Grace");
   const key = await revealedKey(grace);
@@ -20,7 +20,7 @@ async function traffic() {
 }
 
 describe("after a key was used, the page", () => {
-  it("Transactions has the receipt as a timeline, the explorer, and the refusal", async () => {
+  it("Transactions shows the receipt as a timeline, the explorer link, and the rejection", async () => {
     const { page, signature, message } = await traffic();
     await page.goto(`${rig.site.url}/transactions?signature=${signature}`);
     const receipt = page.getByRole("region", { name: "Receipt of local" });
@@ -35,7 +35,7 @@ describe("after a key was used, the page", () => {
     expect(await row.innerText()).toContain(message);
   });
 
-  it("Keys has when it was used last", async () => {
+  it("Keys shows when it was last used", async () => {
     const { grace, page } = await traffic();
     await expect
       .poll(async () => {
@@ -48,7 +48,7 @@ describe("after a key was used, the page", () => {
       .toMatch(/ago|now/);
   });
 
-  it("Plan has the limits, and how much of them is used", async () => {
+  it("Plan shows the limits and their use", async () => {
     const { grace, page } = await traffic();
     const used = async () => {
       await open(grace, "Overview");
@@ -67,7 +67,7 @@ describe("after a key was used, the page", () => {
     expect(await page.getByRole("region", { name: "At once" }).innerText()).toMatch(/\b100\b/);
   });
 
-  it("Audit has what was done, by whom and from where", async () => {
+  it("Audit shows the actions, actors and addresses", async () => {
     const { grace, page } = await traffic();
     await open(grace, "Audit");
     const row = page.getByRole("row", { name: /Key revealed/ }).first();

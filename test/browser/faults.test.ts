@@ -1,4 +1,4 @@
-/** What pages show while something behind them fails, and once the login is over elsewhere. */
+/** What pages show during failures of the service, and once the login has ended elsewhere. */
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { useBrowser } from "../support/browser-rig.ts";
@@ -12,8 +12,8 @@ beforeEach(async () => {
 });
 afterEach(() => rig.site.setDatabaseAway(false));
 
-describe("while the database is away", () => {
-  it("a page that is loaded keeps its frame, says so plainly, and is tried again", async () => {
+describe("while the database is unreachable", () => {
+  it("a loaded page keeps its frame, shows the error, and can be retried", async () => {
     const { page } = grace;
     await rig.site.setDatabaseAway(true);
     await page.goto(`${rig.site.url}/keys`);
@@ -36,7 +36,7 @@ describe("while the database is away", () => {
     allowComplaints(grace, /503/);
   });
 
-  it("a page that is gone to keeps its frame, too", async () => {
+  it("a page opened by navigation keeps its frame", async () => {
     const { page } = grace;
     await open(grace, "Keys");
     await rig.site.setDatabaseAway(true);
@@ -51,8 +51,8 @@ describe("while the database is away", () => {
   });
 });
 
-describe("what went wrong is told in plain words", () => {
-  it("where a page's program cannot be fetched, which is then tried again", async () => {
+describe("an error is shown in plain words", () => {
+  it("when a page's module cannot be fetched, which is then retried", async () => {
     const { page } = grace;
     await page.route("**/views/plan.js", (route) => route.abort());
     await page.getByRole("link", { name: "Plan" }).click();
@@ -65,7 +65,7 @@ describe("what went wrong is told in plain words", () => {
     allowComplaints(grace, /ERR_FAILED|dynamically imported/);
   });
 
-  it("beside a field that does not fit", async () => {
+  it("next to an invalid field", async () => {
     const { page } = grace;
     await open(grace, "Keys");
     await page.getByRole("button", { name: "Make a key" }).click();
@@ -79,8 +79,8 @@ describe("what went wrong is told in plain words", () => {
   });
 });
 
-describe("a login that is over", () => {
-  it("leaves neither a name nor a figure on the browser's other pages", async () => {
+describe("an ended login", () => {
+  it("removes names and numbers from the browser's other pages", async () => {
     const here = await rig.visitor("Grace");
     const there = await newPage(here.context);
     await there.page.goto(`${rig.site.url}/overview`);
@@ -95,7 +95,7 @@ describe("a login that is over", () => {
     allowComplaints(there, /401/);
   });
 
-  it("is not taken from a page that was wrong about it: no other page is loaded anew", async () => {
+  it("reported wrongly by one page does not reload the other pages", async () => {
     const here = await rig.visitor("Grace");
     const there = await newPage(here.context);
     await there.page.goto(`${rig.site.url}/overview`);
@@ -108,7 +108,7 @@ describe("a login that is over", () => {
     expect(await there.page.evaluate("document.body.dataset.kept")).toBe("yes");
   });
 
-  it("leaves no name and no figures where another browser ended it", async () => {
+  it("removes names and numbers when another browser ended it", async () => {
     const other = await rig.visitor("Grace");
     await other.page.getByText("Live", { exact: true }).waitFor();
     await other.page.getByText("Grace User").waitFor();

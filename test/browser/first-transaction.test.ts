@@ -1,6 +1,6 @@
 /**
- * What the dashboard is for, in a real browser over the real service: from a first login to a
- * transaction that landed, with nothing to go by but the screen.
+ * The main purpose of the dashboard, in a real browser with the real service: from a first login to
+ * a landed transaction, using only what the screen shows.
  */
 
 import { beforeEach, describe, expect, it } from "vitest";
@@ -26,7 +26,7 @@ async function programText(name: string): Promise<string> {
   return await grace.page.getByRole("region", { name: `Program for ${name}` }).innerText();
 }
 
-/** The signature among what a program printed. */
+/** The signature in the output of a program. */
 async function sent(name: (typeof PROGRAMS)[number]): Promise<string> {
   const output = await run(name, await programText(name));
   const signature = SIGNATURE.exec(output)?.[0];
@@ -34,7 +34,7 @@ async function sent(name: (typeof PROGRAMS)[number]): Promise<string> {
   return signature;
 }
 
-/** What Ctrl+V puts into an editor. */
+/** The text that Ctrl+V pastes into an editor. */
 async function pasted(): Promise<string> {
   const editor = await grace.context.newPage();
   await editor.setContent("<textarea></textarea>");
@@ -61,12 +61,12 @@ describe("the page Connect", () => {
   it("measures the round trip to each region from the browser", async () => {
     await open(grace, "Connect");
     const row = grace.page.getByRole("row", { name: /local/ });
-    // What is measured still is soft: it may yet turn out that nobody answers.
+    // A running measurement is shown as pending; it may still end as unreachable.
     await row.locator("span:not(.soft)", { hasText: /^[\d.]+ (?:µs|ms)$/ }).waitFor();
     expect(await row.getByText(rig.site.edgeUrl).count()).toBe(1);
   });
 
-  it("chooses the region that answers, and fills its address in", async () => {
+  it("selects the region that responds, and fills its address in", async () => {
     const { page } = grace;
     await page.route("**/api/v1/site", async (route) => {
       const site = await (await route.fetch()).json();
@@ -78,11 +78,11 @@ describe("the page Connect", () => {
     await expect.poll(() => page.getByRole("radio", { name: "local" }).isChecked()).toBe(true);
     const text = await programText("Python");
     expect(text).toContain(`"${rig.site.edgeUrl}/api/v1/sendRawTransaction"`);
-    // The browser itself complains of what is not there, and of nothing else.
+    // The browser reports the unreachable region, and nothing else.
     allowComplaints(grace, /404|CORS/);
   });
 
-  it("speaks of QUIC where a region takes it, and nowhere else", async () => {
+  it("shows QUIC for regions that accept it, and for no other", async () => {
     await open(grace, "Connect");
     const tabs = grace.page.getByRole("tab");
     await tabs.first().waitFor();
@@ -98,7 +98,7 @@ describe("the page Connect", () => {
     expect(await grace.page.getByRole("tabpanel").locator("pre").isVisible()).toBe(false);
   });
 
-  it("lets no program be copied that cannot run: it fills the key in first", async () => {
+  it("does not copy a program that cannot run: it fills the key in first", async () => {
     const { page } = grace;
     await open(grace, "Connect");
     const fillIn = page.getByRole("button", { name: "Fill in the key" });
@@ -108,7 +108,7 @@ describe("the page Connect", () => {
     await fillIn.focus();
     await page.keyboard.press("Enter");
     await copy.waitFor();
-    // Nothing is made anew under who is there: the button that came has the focus.
+    // The focused element is not replaced: the new button has the focus.
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Copied" }).waitFor();
     expect(await run("curl", await pasted())).toMatch(SIGNATURE);
@@ -119,7 +119,7 @@ describe("the page Connect", () => {
 });
 
 describe("the page Overview", () => {
-  it("shows the numbers move while it is open", async () => {
+  it("updates the numbers while it is open", async () => {
     const key = await revealedKey(grace);
     await open(grace, "Overview");
     await grace.page.getByText("Live", { exact: true }).waitFor();
@@ -129,7 +129,7 @@ describe("the page Overview", () => {
     for (let index = 0; index < count; index += 1) {
       expect((await rig.site.submit(key)).status).toBe(200);
     }
-    // What the programs above sent may be counted later than it was looked at.
+    // Transactions of the programs above may be counted after this check.
     const shown = async () => Number(await sentTile.innerText());
     await expect.poll(shown).toBeGreaterThanOrEqual(before + count);
     await grace.page.locator(".uplot canvas").first().waitFor();

@@ -1,5 +1,5 @@
 /**
- * Fast hands, slow servers and the keyboard: what is done twice, called off half way, or done far
+ * Impatient users, slow servers and the keyboard: actions repeated, cancelled midway, or made far
  * down a list.
  */
 
@@ -12,7 +12,7 @@ const SYSTEM_ACTOR = { kind: "system", accountId: null, address: null, userAgent
 const FOCUSED = `document.activeElement.getAttribute("aria-label")`;
 const rig = useBrowser();
 
-/** Holds back what is answered to calls of this method; the answer lets it go on. */
+/** Delays the responses to calls of this method; returns a function that releases them. */
 async function heldBack(page: Page, path: string, method: string): Promise<() => void> {
   let letGo = (): void => {};
   const wait = new Promise<void>((resolve) => {
@@ -26,7 +26,7 @@ async function heldBack(page: Page, path: string, method: string): Promise<() =>
 }
 
 describe("a dialog", () => {
-  it("that is closed before the answer tells what was done all the same", async () => {
+  it("closed before the response still reports the result", async () => {
     const { page, ...rest } = await rig.page("Grace");
     const letGo = await heldBack(page, "**/api/v1/tokens", "POST");
     await open({ page, ...rest }, "Account");
@@ -43,7 +43,7 @@ describe("a dialog", () => {
     await page.getByRole("button", { name: "Revoke the token in haste" }).waitFor();
   });
 
-  it("gives the focus back to what opened it, though the list is a new one", async () => {
+  it("returns the focus to its button although the list was redrawn", async () => {
     const { page, ...rest } = await rig.page("Grace");
     await open({ page, ...rest }, "Keys");
     const button = page.getByRole("button", { name: "Change the key First key" });
@@ -58,7 +58,7 @@ describe("a dialog", () => {
 });
 
 describe("ending a session", () => {
-  it("that the server could not end is not told as ended", async () => {
+  it("that fails at the server is not reported as ended", async () => {
     const grace = await rig.page("Grace");
     const { page } = grace;
     await rig.visitor("Grace");
@@ -71,13 +71,13 @@ describe("ending a session", () => {
     await dialog.getByText("The dashboard's server cannot be reached").waitFor();
     await dialog.getByRole("button", { name: "Close" }).click();
     expect(await page.locator("#say").innerText()).not.toContain("ended");
-    // The browser itself complains of what was cut, and of nothing else.
+    // The browser reports the aborted request, and nothing else.
     allowComplaints(grace, /ERR_FAILED/);
   });
 });
 
 describe("a long list of accounts", () => {
-  it("grows by each page once, and a change far down leaves it as long", async () => {
+  it("appends each page once, and keeps its length after a change far down", async () => {
     for (let number = 1; number <= 60; number += 1) {
       const made = await rig.site.store.accounts.create(`many ${number}`, "Beta", SYSTEM_ACTOR);
       expect(made.kind).toBe("ok");

@@ -1,6 +1,6 @@
 /**
- * What is done with keys in a browser, and what an edge then makes of them; labels that try to be
- * code; and a key that hides itself.
+ * Key management in a browser and its effect on an edge; labels that contain markup; and hiding a
+ * revealed key.
  */
 
 import type { Locator } from "playwright-core";
@@ -18,17 +18,17 @@ beforeEach(async () => {
   grace = await rig.page("Grace");
 });
 
-/** How the edge answers a transaction with this key. */
+/** The edge's response to a transaction with this key. */
 async function statusOf(key: string): Promise<number> {
   return (await rig.site.submit(key)).status;
 }
 
-/** Asks the edge until it answers so; the news of a key takes a moment to reach it. */
+/** Polls the edge until it responds like this; a key change takes a moment to arrive. */
 async function untilStatus(key: string, status: number): Promise<void> {
   await expect.poll(() => statusOf(key)).toBe(status);
 }
 
-/** Makes a key by the page; its text. */
+/** Creates a key on the page; returns its text. */
 async function makeKey(label: string): Promise<string> {
   const { page } = grace;
   await open(grace, "Keys");
@@ -46,7 +46,7 @@ async function newKey(): Promise<string> {
 }
 
 describe("the page Keys", () => {
-  it("makes a key that works, and ends it", async () => {
+  it("creates a key that works, and revokes it", async () => {
     const key = await makeKey("to be ended");
     await untilStatus(key, 200);
     await grace.page.getByRole("button", { name: "Revoke the key to be ended" }).click();
@@ -54,7 +54,7 @@ describe("the page Keys", () => {
     await untilStatus(key, 401);
   });
 
-  it("rotates a key, with the old one working on or ended at once", async () => {
+  it("rotates a key, with an overlap or without one", async () => {
     const first = await makeKey("rotated");
     const rotate = async (overlap: string): Promise<string> => {
       await grace.page.getByRole("button", { name: "Rotate the key rotated" }).click();
@@ -90,12 +90,12 @@ describe("the page Keys", () => {
     await untilStatus(key.value.token, 200);
   });
 
-  it("changes a key, and the edge holds it to that at once", async () => {
+  it("changes a key, and the edge applies the change", async () => {
     const key = await makeKey("to be changed");
     await untilStatus(key, 200);
     const { page } = grace;
     const card = page.locator("article", { hasText: "to be changed" });
-    /** Opens the dialog, does this in it, and saves. */
+    /** Opens the dialog, runs `act` in it, and saves. */
     const change = async (act: (dialog: Locator) => Promise<unknown>): Promise<void> => {
       await card.getByRole("button", { name: /^Change the key/ }).click();
       const dialog = page.getByRole("dialog");
@@ -123,7 +123,7 @@ describe("the page Keys", () => {
     await card.getByText("1 request a second, 2 at once").waitFor();
     expect(await card.getByRole("heading").innerText()).toBe("to be changed, slowly");
     await card.getByText(/^in (?:23|24) hr\.$|^tomorrow$/).waitFor();
-    // Three at one moment are one more than the key lets through at once.
+    // Three concurrent requests are one more than the key's burst.
     const statuses = async () => await Promise.all([1, 2, 3].map(() => statusOf(key)));
     await expect.poll(statuses).toContain(429);
 
@@ -138,7 +138,7 @@ describe("the page Keys", () => {
     await expect.poll(statuses).toEqual([200, 200, 200]);
   });
 
-  it("refuses half a limit, and one above the plan's", async () => {
+  it("rejects an incomplete limit, and one above the plan's", async () => {
     const { page } = grace;
     await open(grace, "Keys");
     await page.getByRole("button", { name: "Change the key First key" }).click();
@@ -151,11 +151,11 @@ describe("the page Keys", () => {
     await dialog.getByText(/plan/).waitFor();
     await lookAt(page, "dialog-change-key-refused");
     await dialog.getByRole("button", { name: "Cancel" }).click();
-    // The browser itself complains of the refused requests, and of nothing else.
+    // The browser reports the rejected requests, and nothing else.
     allowComplaints(grace, /400/);
   });
 
-  it("says what is wrong with a restriction, beside its field", async () => {
+  it("shows an invalid restriction next to its field", async () => {
     await open(grace, "Keys");
     await grace.page.getByRole("button", { name: "Make a key" }).click();
     const dialog = grace.page.getByRole("dialog");
@@ -164,11 +164,11 @@ describe("the page Keys", () => {
     await dialog.getByRole("button", { name: "Make the key" }).click();
     await dialog.locator(".wrong, .note.bad").first().waitFor();
     await dialog.getByRole("button", { name: "Cancel" }).click();
-    // The browser itself complains of the refused request, and of nothing else.
+    // The browser reports the rejected request, and nothing else.
     expect(grace.complaints.splice(0)).toEqual([expect.stringContaining("400")]);
   });
 
-  it("shows a label that tries to be code as the text it is, on every page", async () => {
+  it("shows a label with markup as plain text on every page", async () => {
     const label = HOSTILE.slice(0, 64);
     await makeKey(label);
     await grace.page.getByRole("heading", { name: label }).waitFor();
@@ -181,8 +181,8 @@ describe("the page Keys", () => {
 });
 
 describe("a revealed key", () => {
-  it("hides itself after half a minute", async () => {
-    // Time stands still in this browser but for what is said here.
+  it("hides after half a minute", async () => {
+    // Only the test advances the time in this browser.
     grace = await rig.visitor("Grace");
     await grace.page.clock.install();
     await grace.page.clock.pauseAt(Date.now() + 60_000);
@@ -195,7 +195,7 @@ describe("a revealed key", () => {
     expect(await grace.page.getByText(key).count()).toBe(0);
   });
 
-  it("is gone when the page is left and come back to", async () => {
+  it("is hidden after leaving the page and coming back", async () => {
     const key = await revealedKey(grace);
     await open(grace, "Keys");
     await grace.page.goBack();

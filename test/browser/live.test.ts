@@ -1,4 +1,4 @@
-/** The badge beside Overview's heading: what it says where the live numbers are not to be had. */
+/** The status badge of Overview while live numbers are unavailable. */
 
 import { describe, expect, it } from "vitest";
 import { EVENT_STREAMS_PER_ACCOUNT_MAX } from "../../src/control/limits.ts";
@@ -8,7 +8,7 @@ import { lookAt } from "../support/look.ts";
 
 const rig = useBrowser();
 
-/** Opens live streams as other pages of this browser would, until there is none left to have. */
+/** Opens event streams like other pages of this browser, up to the limit. */
 async function takeStreams({ context }: Visitor, signal: AbortSignal): Promise<void> {
   const cookies = await context.cookies(rig.site.url);
   const cookie = cookies.map(({ name, value }) => `${name}=${value}`).join("; ");
@@ -21,13 +21,13 @@ async function takeStreams({ context }: Visitor, signal: AbortSignal): Promise<v
 }
 
 describe("the live numbers", () => {
-  it("are asked for now and then where too many pages are open, and live again after", async () => {
+  it("are polled while too many pages are open, and live again after", async () => {
     const grace = await rig.page("Grace");
     const { page } = grace;
     const key = await revealedKey(grace);
     const others = new AbortController();
     const badge = page.getByRole("status").filter({ hasText: /^(?:Live|Every 10 s)$/ });
-    // A page that was left may give its stream back late; then the next one has it.
+    // A left page may release its stream late; then the next page gets it.
     const told = async () => {
       await page.goto("about:blank");
       await takeStreams(grace, others.signal);
@@ -36,15 +36,15 @@ describe("the live numbers", () => {
     };
     await expect.poll(told).toBe("Every 10 s");
     expect((await rig.site.submit(key)).status).toBe(200);
-    // The page may be live by now: one that was left has given its stream back.
+    // The page may be live by now: a left page has released its stream.
     await page.locator(".tile", { hasText: "Sent" }).waitFor();
     others.abort();
     await page.getByText("Live", { exact: true }).waitFor();
-    // The browser itself complains of each refused stream, and of nothing else.
+    // The browser reports each rejected stream, and nothing else.
     allowComplaints(grace, /429/);
   });
 
-  it("say since when they stand still while the database is away, and are live again", async () => {
+  it("show the time of the last update while the database is unreachable, and recover", async () => {
     const grace = await rig.page("Grace");
     const { page } = grace;
     const key = await revealedKey(grace);
@@ -61,7 +61,7 @@ describe("the live numbers", () => {
     expect(await page.getByText("Last updated").count()).toBe(0);
   });
 
-  it("end where the session has ended while nothing could be heard", async () => {
+  it("end when the session ended while the stream was interrupted", async () => {
     const grace = await rig.page("Grace");
     await grace.page.route("**/api/v1/live", (route) => route.fulfill({ status: 401 }));
     await grace.page.goto(`${rig.site.url}/overview`);

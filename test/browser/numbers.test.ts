@@ -1,6 +1,7 @@
 /**
- * What Overview shows beside what was sent: a known mix of transactions by two keys, counted by the
- * sender from the answers, and read off the page over each span, by reason, by region and by key.
+ * Overview compared with what was sent: a known mix of transactions by two keys, counted by the
+ * sender from the responses, and read from the page over each range, by reason, by region and by
+ * key.
  */
 
 import { beforeAll, describe, expect, it } from "vitest";
@@ -19,7 +20,7 @@ const LANDED = 17;
 const SLOW_TRIES = 9;
 
 const rig = useBrowser();
-/** By the answers: accepted, and refused for each reason. */
+/** Counts from the responses: accepted, and rejected by reason. */
 const bot = new Map<string, number>();
 const slow = new Map<string, number>();
 
@@ -30,7 +31,7 @@ async function submit(told: Map<string, number>, key: string, body?: Uint8Array)
   told.set(outcome, (told.get(outcome) ?? 0) + 1);
 }
 
-/** A whole transaction with its tip, whose signature is of something else. */
+/** A complete transaction with its tip, whose signature signs something else. */
 function wrongSignature(): Uint8Array {
   const bytes = Uint8Array.from(rig.site.transaction());
   bytes[10] = (bytes[10] ?? 0) ^ 1;
@@ -52,7 +53,7 @@ beforeAll(async () => {
     const made = await keys.create(account, { ...PLAIN, label, ...limit }, ACTOR);
     if (made.kind === "refused") throw new Error(made.detail);
     const { token } = made.value;
-    // Until the edge knows the key; the last one is counted.
+    // Repeats until the edge knows the key; the last one is counted.
     while ((await rig.site.submit(token, new Uint8Array(1))).status === 401);
     return token;
   };
@@ -60,7 +61,7 @@ beforeAll(async () => {
     await make("bot", {}),
     await make("slow", { ratePerSecond: 1, burst: 2 }),
   ];
-  // By which it was seen that each key is known.
+  // The transactions that showed that each key is known.
   for (const told of [bot, slow]) told.set("undecodable", 1);
   for (let count = 0; count < LANDED; count += 1) await submit(bot, first);
   for (let count = 0; count < 3; count += 1) await submit(bot, first, new Uint8Array(200));
@@ -69,7 +70,7 @@ beforeAll(async () => {
   await Promise.all(Array.from({ length: SLOW_TRIES }, () => submit(slow, second)));
 });
 
-/** What the page says in a tile: its figure, and what stands below it. */
+/** The content of a tile: its number, and the text below it. */
 async function tile({ page }: Visitor, name: string): Promise<readonly string[]> {
   const found = page.locator(".tile").filter({ has: page.getByText(name, { exact: true }) });
   return await found.locator("dd").allInnerTexts();
@@ -82,7 +83,7 @@ async function cells({ page }: Visitor, table: string, row: RegExp): Promise<rea
 }
 
 describe("what Overview shows", () => {
-  it("is what was sent, live and then over an hour, a day and a month", async () => {
+  it("matches what was sent, live and over an hour, a day and a month", async () => {
     expect([...bot.keys()]).toEqual([
       "undecodable",
       "accepted",
@@ -141,7 +142,7 @@ describe("what Overview shows", () => {
     await expect.poll(shown).toEqual(told);
   });
 
-  it("has the slots of the receipts", async () => {
+  it("matches the slots of the receipts", async () => {
     const grace = await rig.page("Grace");
     const slots = await grace.page.evaluate<number[]>(`
       fetch("/api/v1/transactions?limit=100").then((answer) => answer.json())
@@ -154,7 +155,7 @@ describe("what Overview shows", () => {
     await expect.poll(shown).toEqual([at(0.5), at(0.99)]);
   });
 
-  it("is narrowed to one key", async () => {
+  it("can be filtered by key", async () => {
     const grace = await rig.page("Grace");
     const picker = grace.page.getByRole("combobox", { name: "Key" });
     const option = picker.locator("option", { hasText: /^bot/ });

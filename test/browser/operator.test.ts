@@ -1,4 +1,6 @@
-/** What an operator does in a browser with somebody else's account, and what that one then sees. */
+/**
+ * An operator's actions on another account in a browser, and their effect on that account's pages.
+ */
 
 import { describe, expect, it } from "vitest";
 import { useBrowser } from "../support/browser-rig.ts";
@@ -8,7 +10,7 @@ import { lookAt } from "../support/look.ts";
 const SYSTEM_ACTOR = { kind: "system", accountId: null, address: null, userAgent: null } as const;
 const rig = useBrowser();
 
-/** Ada's page Operator, narrowed to Grace's account. */
+/** Ada's Operator page, filtered to Grace's account. */
 async function gracesRow(ada: Visitor) {
   await open(ada, "Operator");
   await ada.page.getByLabel("Name, login or id").fill("grace");
@@ -18,7 +20,7 @@ async function gracesRow(ada: Visitor) {
 }
 
 describe("an operator", () => {
-  it("changes an account's plan, which its edges and its pages then have", async () => {
+  it("changes an account's plan on its edges and pages", async () => {
     const wide = { name: "Wide", ratePerSecond: 500, burst: 1000, shared: false, rights: {} };
     const saved = await rig.site.store.plans.save(wide, SYSTEM_ACTOR);
     expect(saved.kind).toBe("ok");
@@ -40,7 +42,7 @@ describe("an operator", () => {
     await lookAt(grace.page, "audit-of-plan-change");
   });
 
-  it("disables an account: its key is refused and its session over; and enables it", async () => {
+  it("disables an account: its key is rejected and its session ended; and enables it", async () => {
     const grace = await rig.visitor("Grace");
     const key = await revealedKey(grace);
     const status = async () => (await rig.site.submit(key)).status;
@@ -62,11 +64,11 @@ describe("an operator", () => {
     await expect.poll(status).toBe(200);
     await grace.page.getByRole("button", { name: "Log in" }).click();
     await grace.page.getByRole("navigation", { name: "Pages" }).waitFor();
-    // The browser itself complains of what was refused meanwhile, and of nothing else.
+    // The browser reports the requests rejected meanwhile, and nothing else.
     allowComplaints(grace, /401/);
   });
 
-  it("finds nobody by what nobody is called, and others have no such page", async () => {
+  it("gets an empty result for an unknown name; other users have no such page", async () => {
     const ada = await rig.page("Ada");
     await open(ada, "Operator");
     await ada.page.getByLabel("Name, login or id").fill("nobody at all");

@@ -1,6 +1,6 @@
 /**
- * The programs of Connect where the service has no examples to hand out, as it is outside of the
- * sandbox: the reader's own transaction in a file, or the key pair of Solana's own tools.
+ * The Connect programs without example transactions, as outside the sandbox: with the user's own
+ * transaction in a file, or the key pair of Solana's own tools.
  */
 
 import { describe, expect, it } from "vitest";
@@ -12,7 +12,7 @@ import { newKeypair } from "../support/transactions.ts";
 const SIGNATURE = /[1-9A-HJ-NP-Za-km-z]{86,88}/;
 const rig = useBrowser({ control: { example_transaction_url: null } });
 
-/** A funded key pair, as `solana-keygen` writes it. */
+/** A funded key pair in the format of `solana-keygen`. */
 function keyPair(): Uint8Array {
   const { seed, publicKey, address } = newKeypair();
   rig.site.fund(address);

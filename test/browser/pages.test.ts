@@ -1,7 +1,7 @@
 /**
- * Every page at two widths and in both colour schemes: what axe finds, what the browser complains
- * of, and a picture of each to be looked at, in `shots` beside this file. Then the weight of the
- * first page, and the main path by the keyboard alone.
+ * Every page at two widths and in both colour schemes: axe findings, browser complaints, and a
+ * screenshot of each in `shots` next to this file. Then the size of the first page, and the main
+ * path by keyboard only.
  */
 
 import type { Page } from "playwright-core";
@@ -17,24 +17,24 @@ const SYSTEM_ACTOR = { kind: "system", accountId: null, address: null, userAgent
 const rig = useBrowser();
 let signature = "";
 beforeAll(async () => {
-  // With her first login she has an account.
+  // Her first login creates an account.
   await rig.page("Ada");
   signature = await makeTraffic();
 });
 
-/** Something of everything: landed ones, refused ones, a key with limits. The last signature. */
+/** Creates one of each: landed, rejected, a key with limits. Returns the last signature. */
 async function makeTraffic(): Promise<string> {
   const account = await rig.site.accountOf("Ada");
   const limits = { expiresAtMs: null, cidrs: ["127.0.0.0/8"], ratePerSecond: 40, burst: 90 };
   const keyOf = async (label: string) => {
     const made = await rig.site.store.keys.create(account, { label, ...limits }, SYSTEM_ACTOR);
     if (made.kind !== "ok") throw new Error(made.detail);
-    // The news of a key takes a moment to reach the edge.
+    // A key change takes a moment to reach the edge.
     const refused = async () => (await rig.site.submit(made.value.token, new Uint8Array(9))).text;
     await untilResponse("the key at the edge", refused, (text) => text.includes("undecodable"));
     return made.value.token;
   };
-  // As long as a label may be, and no place to break it: nothing may stand out for it.
+  // A label of maximum length without a break opportunity: nothing may overflow.
   await keyOf("x".repeat(64));
   const token = await keyOf("trading bot");
   let last = "";
@@ -63,22 +63,22 @@ describe("in both schemes, on a phone and on a desk,", () => {
     await lookAt(page, `dialog-${name.toLowerCase().replaceAll(" ", "-")}`);
   });
 
-  it("the page for those who are not logged in is sound", async () => {
+  it("the sign-in page is sound", async () => {
     const stranger = await rig.visitor();
     await stranger.page.goto(rig.site.url);
     await settled(stranger.page);
     await lookAt(stranger.page, "sign-in");
   });
 
-  it("the page of an account that sent nothing yet says so", async () => {
+  it("the page of an account without transactions shows an empty state", async () => {
     const grace = await rig.visitor("Grace");
     await grace.page.getByText("Nothing was sent in the last hour").waitFor();
     await lookAt(grace.page, "overview-empty");
   });
 });
 
-describe("a fault of the server", () => {
-  it("is told in words, with a way to try again", async () => {
+describe("a server error", () => {
+  it("is shown in words, with a retry button", async () => {
     const { page, complaints } = await rig.visitor("Grace");
     const body = JSON.stringify({
       error: { reason: "unavailable", message: "the database cannot be reached now" },
@@ -91,13 +91,13 @@ describe("a fault of the server", () => {
     await page.unroute("**/api/v1/keys");
     await page.getByRole("button", { name: "Try again" }).click();
     await page.getByRole("heading", { name: "First key" }).waitFor();
-    // The browser itself complains of that answer, and of nothing else.
+    // The browser reports that response, and nothing else.
     expect(complaints.splice(0)).toEqual([expect.stringContaining("503")]);
   });
 });
 
-describe("an address that is none of the pages", () => {
-  it("says so, with the way to those there are", async () => {
+describe("an unknown page address", () => {
+  it("shows an error, with a link to the pages", async () => {
     const { page, complaints } = await rig.page("Ada");
     await page.goto(`${rig.site.url}/overveiw`);
     await page.getByRole("heading", { name: "There is no such page" }).waitFor();
@@ -109,7 +109,7 @@ describe("an address that is none of the pages", () => {
 });
 
 describe("the first page", () => {
-  /** Bytes over the wire and milliseconds until it can be used, without anything kept. */
+  /** Bytes transferred and milliseconds until usable, with an empty cache. */
   async function weigh(page: Page, url: string, usable: string) {
     const wire = await page.context().newCDPSession(page);
     let bytes = 0;
@@ -126,7 +126,7 @@ describe("the first page", () => {
     return { bytes, ms };
   }
 
-  it("weighs less than 200 kB, for a stranger and for an account with numbers", async () => {
+  it("transfers less than 200 kB, for a visitor and for an account with numbers", async () => {
     const stranger = await rig.visitor();
     const door = await weigh(stranger.page, rig.site.url, "button.main");
     const ada = await rig.page("Ada");
@@ -141,7 +141,7 @@ describe("the first page", () => {
 });
 
 describe("by the keyboard alone", () => {
-  /** Presses Tab until what has the focus is named so. */
+  /** Presses Tab until the focused element has this name. */
   async function tabTo(page: Page, name: RegExp): Promise<void> {
     for (let presses = 0; presses < 60; presses += 1) {
       await page.keyboard.press("Tab");
@@ -151,7 +151,7 @@ describe("by the keyboard alone", () => {
     throw new Error(`Tab leads to nothing named ${name}`);
   }
 
-  it("one logs in, reveals the key and reads the next program", async () => {
+  it("a user logs in, reveals the key and reads the next program", async () => {
     const { page } = await rig.visitor();
     await page.goto(rig.site.url);
     await page.getByRole("button", { name: "Log in" }).waitFor();

@@ -1,4 +1,4 @@
-/** The receipt of a transaction whose end is not known yet, in a browser. */
+/** The receipt of a pending transaction, in a browser. */
 
 import { expect, it } from "vitest";
 import { useBrowser } from "../support/browser-rig.ts";
@@ -9,7 +9,7 @@ const IN_FLIGHT = { state: "in_flight", slot: null, slots: null, error: null, kn
 
 const rig = useBrowser();
 
-it("of two regions is asked for once each time, and what did not change stays open", async () => {
+it("of two regions is fetched with one request per poll, and unchanged parts stay open", async () => {
   const { page, ...grace } = await rig.page("Grace");
   const { signature } = await rig.site.submit(await revealedKey({ page, ...grace }));
   const path = `/api/v1/transactions/${signature}`;
@@ -45,7 +45,7 @@ it("of two regions is asked for once each time, and what did not change stays op
   expect(await page.locator("details[open]").count()).toBe(1);
 });
 
-it("of what had landed before it came here says so, and not that it landed at once", async () => {
+it("of a transaction that landed before it arrived states that", async () => {
   const grace = await rig.page("Grace");
   const { signature } = await rig.site.submit(await revealedKey(grace));
   const path = `/api/v1/transactions/${signature}`;

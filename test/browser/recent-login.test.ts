@@ -1,6 +1,6 @@
 /**
- * What a session may do for a while after its login alone. Who logged in too long ago is sent to
- * the provider, and comes back to what they were about to do, with what they had filled in.
+ * Actions that need a recent login. With an older login the user is sent to the provider and
+ * returns to the interrupted action with the fields filled in.
  */
 
 import { expect, it } from "vitest";
@@ -10,7 +10,7 @@ import { lookAt } from "../support/look.ts";
 
 const rig = useBrowser({ control: { recent_login: "10s" } });
 
-/** Waits until the login is too old to do anything with. */
+/** Waits until the login is no longer recent. */
 async function untilOld({ page }: Visitor): Promise<void> {
   const recentUntil = `fetch("/api/v1/me").then((answer) => answer.json())
     .then(({ session }) => Date.parse(session.recent_until))`;
@@ -23,12 +23,12 @@ async function logInAgain({ page }: Visitor, user: TestUser): Promise<void> {
   await page.getByRole("button", { name: `Log in as ${user}` }).click();
 }
 
-/** The browser itself complains of each refused request, and of nothing else. */
+/** The browser reports each rejected request, and nothing else. */
 function onlyRefused({ complaints }: Visitor, count: number): void {
   expect(complaints.splice(0)).toEqual(new Array(count).fill(expect.stringContaining("401")));
 }
 
-it("a login that is too old leads over a fresh one to the revealed key", async () => {
+it("revealing a key with an old login leads through a fresh one", async () => {
   const grace = await rig.visitor("Grace");
   const { page } = grace;
   await open(grace, "Connect");
@@ -41,12 +41,12 @@ it("a login that is too old leads over a fresh one to the revealed key", async (
     .filter({ hasText: /^td_[a-z]+_\w{20,}$/ })
     .waitFor();
   onlyRefused(grace, 1);
-  // It is done once: the page alone comes with a reload.
+  // Resumed once: a reload shows only the page.
   await page.reload();
   await page.getByRole("button", { name: "Reveal" }).waitFor();
 });
 
-it("a newcomer makes a key with the one login", async () => {
+it("a new account creates a key without a second login", async () => {
   const { page } = await rig.visitor("Ada");
   await page.goto(`${rig.site.url}/keys`);
   await page.getByRole("button", { name: "Make a key" }).click();
@@ -55,7 +55,7 @@ it("a newcomer makes a key with the one login", async () => {
   await page.getByTestId("new-key").waitFor();
 });
 
-it("keys are made, rotated and revoked after a fresh login, with what was filled in", async () => {
+it("keys are created, rotated and revoked after a fresh login, with the fields restored", async () => {
   const grace = await rig.visitor("Grace");
   const { page } = grace;
   await open(grace, "Keys");
@@ -92,7 +92,7 @@ it("keys are made, rotated and revoked after a fresh login, with what was filled
   onlyRefused(grace, 3);
 });
 
-it("an operator's change, too, to the account that was searched for", async () => {
+it("an operator's change resumes after a fresh login, with the search restored", async () => {
   const ada = await rig.visitor("Ada");
   const { page } = ada;
   await open(ada, "Operator");

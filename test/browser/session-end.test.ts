@@ -1,6 +1,6 @@
 /**
- * Sessions that end by themselves while a page of theirs is open. A file of its own, because logins
- * are limited for each address and every test here needs some.
+ * Sessions that expire while a page is open. A separate file, because logins are limited per
+ * address and every test here needs some.
  */
 
 import { describe, it } from "vitest";
@@ -16,7 +16,7 @@ describe("a session that ends while its page is open", () => {
     await rig.site.store.sessions.endAll(await rig.site.accountOf("Grace"), SYSTEM_ACTOR);
   }
 
-  it("is told on the page whose numbers were live, with a way back to it", async () => {
+  it("is shown on a page with live numbers, with a login link back to it", async () => {
     const grace = await rig.visitor("Grace");
     await grace.page.getByText("Live", { exact: true }).waitFor();
     await end();
@@ -27,7 +27,7 @@ describe("a session that ends while its page is open", () => {
     await grace.page.getByText("Live", { exact: true }).waitFor();
   });
 
-  it("is told in a dialog, by a reveal and by a page, and the login leads back there", async () => {
+  it("is shown in a dialog, by a reveal and by a page, and the login leads back there", async () => {
     const grace = await rig.visitor("Grace");
     const { page } = grace;
     await open(grace, "Keys");

@@ -1,4 +1,4 @@
-/** The page for those who are not logged in, where a login did not work. */
+/** The sign-in page after a failed login. */
 
 import { describe, expect, it } from "vitest";
 import { useBrowser } from "../support/browser-rig.ts";
@@ -8,7 +8,7 @@ import { freePort } from "../support/ports.ts";
 const rig = useBrowser({ control: { oidc_issuer: `http://127.0.0.1:${await freePort()}` } });
 
 describe("a login", () => {
-  it("that cannot begin while the provider is away is told before and after a try", async () => {
+  it("that cannot start while the provider is unreachable is reported before and after an attempt", async () => {
     const { page, complaints } = await rig.visitor();
     await page.goto(rig.site.url);
     const told = page
@@ -20,11 +20,11 @@ describe("a login", () => {
     await button.click();
     await told.filter({ hasNotText: "Try again" }).waitFor();
     expect(await button.isEnabled()).toBe(true);
-    // The browser itself complains of the answer, and of nothing else.
+    // The browser reports the response, and nothing else.
     expect(complaints.splice(0)).toEqual([expect.stringContaining("503")]);
   });
 
-  it("that was finished already, or by nobody here, is told with what to do", async () => {
+  it("that was already used, or not started here, is reported with what to do", async () => {
     const { page } = await rig.visitor();
     await page.goto(`${rig.site.url}/login/callback?code=old&state=unknown`);
     await page.getByText("That login took too long or was used already. Try again.").waitFor();

@@ -1,4 +1,4 @@
-/** The list of the latest transactions in a browser: how it grows, is narrowed, and leads on. */
+/** The list of the latest transactions in a browser: refresh, filters, and links to receipts. */
 
 import type { Route } from "playwright-core";
 import { describe, expect, it } from "vitest";
@@ -22,7 +22,7 @@ async function choose({ page }: Visitor, name: string): Promise<void> {
 }
 
 describe("the latest transactions", () => {
-  it("come by themselves, with what became of them, and lead to the receipt", async () => {
+  it("appear automatically with their state, and link to the receipt", async () => {
     const grace = await rig.page("Grace");
     const key = await revealedKey(grace);
     await open(grace, "Transactions");
@@ -36,7 +36,7 @@ describe("the latest transactions", () => {
     expect(new URL(grace.page.url()).searchParams.get("signature")).toBe(signature);
   });
 
-  it("are asked for by the page alone, which keeps no session of an absent reader", async () => {
+  it("are polled without extending the session of an absent user", async () => {
     const { page } = await rig.page("Grace");
     const asked = page.waitForRequest(
       (request) =>
@@ -47,7 +47,7 @@ describe("the latest transactions", () => {
     expect((await (await asked).response())?.status()).toBe(200);
   });
 
-  it("are narrowed to some states, which the address keeps", async () => {
+  it("can be filtered by state, which the URL keeps", async () => {
     const grace = await rig.page("Grace");
     const key = await revealedKey(grace);
     const { signature } = await rig.site.submit(key);
@@ -66,7 +66,7 @@ describe("the latest transactions", () => {
     expect(grace.page.url()).toMatch(/\/transactions$/);
   });
 
-  it("are twenty, newest first, and more where that is asked for", async () => {
+  it("are twenty, newest first, and more on request", async () => {
     const grace = await rig.page("Grace");
     const key = await revealedKey(grace);
     const signatures: string[] = [];
@@ -85,7 +85,7 @@ describe("the latest transactions", () => {
     expect(shown.slice(0, 25)).toEqual(signatures.toReversed());
   });
 
-  it("are another account's nowhere, and what nobody knows is said to be unknown", async () => {
+  it("are hidden from other accounts, and an unknown one is reported as unknown", async () => {
     const grace = await rig.page("Grace");
     const { signature } = await rig.site.submit(await revealedKey(grace));
     const ada = await rig.page("Ada");
@@ -96,13 +96,13 @@ describe("the latest transactions", () => {
     await ada.page.getByRole("button", { name: "Look up" }).click();
     await ada.page.getByText("No region knows this transaction").waitFor();
     await lookAt(ada.page, "transactions-unknown");
-    // The browser itself complains of the answer, and of nothing else.
+    // The browser reports the response, and nothing else.
     allowComplaints(ada, /404/);
   });
 });
 
-describe("a region that does not answer", () => {
-  it("is named, and the list is not called empty", async () => {
+describe("a region that does not respond", () => {
+  it("is named, and the list is not reported as empty", async () => {
     const { page } = await rig.page("Ada");
     for (const list of ["transactions", "refusals"]) {
       await page.route(`**/api/v1/${list}?*`, answerWithout(list));
@@ -119,7 +119,7 @@ describe("a region that does not answer", () => {
   });
 });
 
-/** What the API tells of two regions that are away. */
+/** The API's response with two unreachable regions. */
 function answerWithout(list: string) {
   const body = JSON.stringify({ [list]: [], more: false, unreachable: ["tokyo", "oslo"] });
   return (route: Route) => route.fulfill({ contentType: "application/json", body });

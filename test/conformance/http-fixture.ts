@@ -164,7 +164,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
   const upstream = await server.start();
   const { port } = ingress?.start(upstream.port) ?? upstream;
   const url = `http://127.0.0.1:${port}`;
-  const clients = ingress?.ingressThreads.figures[0]?.counters ?? server.counters;
+  const clients = ingress?.ingressThreads.stats[0]?.counters ?? server.counters;
   const told = { clients, submitted, errors, refused, violations, moveKey };
   async function stop(): Promise<void> {
     // As an edge does: what is held is answered, and then nobody is before the server.

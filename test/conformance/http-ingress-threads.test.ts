@@ -300,7 +300,7 @@ describe.skipIf(native === null)("a client of a front", () => {
     const { accepted, handlerErrors } = edge.server.counters;
     // What a front answers by itself the server behind does not count.
     const all =
-      edge.ingress === null ? [edge.server] : [edge.server, ...edge.ingress.ingressThreads.figures];
+      edge.ingress === null ? [edge.server] : [edge.server, ...edge.ingress.ingressThreads.stats];
     const requests = all.reduce((sum, { counters }) => sum + counters.requests, 0);
     const rejections = { ...edge.server.rejections };
     edge.errors.length = 0;

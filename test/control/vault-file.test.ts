@@ -71,7 +71,7 @@ describe("the vault of a running process", () => {
     works();
     rmSync(path);
     works();
-    const told = "error the vault file cannot be read, the keys read before stay";
+    const told = "error the vault file cannot be read; the previous keys stay in use";
     // A link to itself cannot even be looked at.
     symlinkSync(path, path);
     works();

@@ -21,7 +21,7 @@ describe.each(VERSIONS)("compute budget in version %i", (version) => {
   const fee = (...instructions: readonly InstructionSpec[]): number =>
     accepted(tipped({ version, instructions }).bytes).priorityFeeLamports;
 
-  it("takes each setting once", () => {
+  it("accepts each setting once", () => {
     const all = [
       heapFrame(65_536),
       computeUnitLimit(1),
@@ -33,7 +33,7 @@ describe.each(VERSIONS)("compute budget in version %i", (version) => {
     expect(validationOn(computeUnitLimit(0), computeUnitLimit(0))).toBe("compute_budget_duplicate");
   });
 
-  it("refuses empty data and tags that the network does not know", () => {
+  it("rejects empty data and unknown tags", () => {
     expect(validationOn(computeBudget(new Uint8Array(0)))).toBe("compute_budget_malformed");
     for (const tag of [0, 5, 6, 255]) {
       const data = new Uint8Array(12).fill(1);
@@ -42,7 +42,7 @@ describe.each(VERSIONS)("compute budget in version %i", (version) => {
     }
   });
 
-  it("refuses values that are cut and ignores bytes behind them", () => {
+  it("rejects truncated values and ignores bytes after them", () => {
     for (const [make, size] of [
       [heapFrame(65_536), 5],
       [computeUnitLimit(70_000), 5],
@@ -58,7 +58,7 @@ describe.each(VERSIONS)("compute budget in version %i", (version) => {
     }
   });
 
-  it("asks for a heap of 32 to 256 KiB in whole KiB", () => {
+  it("accepts a heap of 32 to 256 KiB in whole KiB", () => {
     for (const size of [32_768, 33_792, 262_144]) {
       expect(validationOn(heapFrame(size))).toBe("accepted");
     }
@@ -67,13 +67,13 @@ describe.each(VERSIONS)("compute budget in version %i", (version) => {
     }
   });
 
-  it("loads at least one byte of accounts", () => {
+  it("requires at least one byte of loaded accounts", () => {
     expect(validationOn(loadedAccountsLimit(0))).toBe("loaded_accounts_size");
     expect(validationOn(loadedAccountsLimit(1))).toBe("accepted");
     expect(validationOn(loadedAccountsLimit(2 ** 32 - 1))).toBe("accepted");
   });
 
-  it("offers price times limit, rounded up to a lamport", () => {
+  it("computes the fee as price times limit, rounded up to a lamport", () => {
     expect(fee()).toBe(0);
     expect(fee(computeUnitLimit(200_000))).toBe(0);
     expect(fee(computeUnitLimit(1), computeUnitPrice(1))).toBe(1);
@@ -84,11 +84,11 @@ describe.each(VERSIONS)("compute budget in version %i", (version) => {
     expect(fee(computeUnitPrice(1_000), computeUnitLimit(0))).toBe(0);
   });
 
-  it("counts no more than 1.4 million units", () => {
+  it("caps the limit at 1.4 million units", () => {
     expect(fee(computeUnitPrice(1_000_000), computeUnitLimit(2 ** 32 - 1))).toBe(1_400_000);
   });
 
-  it("stays exact where the product is beyond 2^53", () => {
+  it("stays exact where the product exceeds 2^53", () => {
     for (const [price, limit] of [
       [8_999_999_999_999_999n, 654_321n],
       [2n ** 32n - 1n, 1_400_000n],
@@ -104,7 +104,7 @@ describe.each(VERSIONS)("compute budget in version %i", (version) => {
     expect(fee(computeUnitPrice(2n ** 64n - 1n), computeUnitLimit(1_400_000))).toBe(max);
   });
 
-  it("knows the programs that are built in, and takes no other for System", () => {
+  it("classifies built-in programs, and only the System Program as System", () => {
     for (const [address, units] of [
       ["Vote111111111111111111111111111111111111111", 3_000],
       ["BPFLoader1111111111111111111111111111111111", 3_000],

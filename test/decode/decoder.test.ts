@@ -35,7 +35,7 @@ describe("the decoder", () => {
       expect(Buffer.from(bytes.subarray(at, at + 64)).equals(signatureBytes)).toBe(true);
     });
 
-    it(`names the signature of version ${version} that does not verify`, () => {
+    it(`reports the invalid signature of version ${version}`, () => {
       const { bytes } = twoSigners(version);
       const validation = decoder.decode(bytes);
       if (validation.kind === "refused") throw new Error("the whole one is accepted");
@@ -53,7 +53,7 @@ describe("the decoder", () => {
     });
   }
 
-  it("names a signature that is missing", () => {
+  it("reports a missing signature", () => {
     const { parts } = twoSigners(-1);
     expect(decoder.decode(serializeTransaction(parts, [payer]).bytes)).toEqual({
       kind: "refused",
@@ -63,20 +63,20 @@ describe("the decoder", () => {
     });
   });
 
-  it("leaves the signatures to the leaders when it is told to", () => {
+  it("skips signatures when verification is off", () => {
     const { parts } = twoSigners(-1);
     const trusting = createDecoder({ ...DECODER, verify: false });
     expect(trusting.decode(serializeTransaction(parts, []).bytes).kind).toBe("accepted");
     expect(trusting.decode(new Uint8Array(3)).kind).toBe("refused");
   });
 
-  it("names a missing tip before a bad signature", () => {
+  it("reports a missing tip before a bad signature", () => {
     const { parts } = twoSigners(-1, 999);
     const validation = decoder.decode(serializeTransaction(parts, []).bytes);
     expect(validation).toMatchObject({ errorCode: DECODE_ERROR.tip_too_low });
   });
 
-  it("accepts no transaction in which a signed bit was changed", () => {
+  it("rejects every transaction with a changed signed bit", () => {
     const { bytes } = newPacket(1);
     fc.assert(
       fc.property(fc.nat({ max: bytes.length * 8 - 1 }), (bit) => {
@@ -87,7 +87,7 @@ describe("the decoder", () => {
     );
   });
 
-  it("throws for no input, in shared memory too", () => {
+  it("never throws, also for shared memory", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 1400 }), (bytes) => {
         const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));

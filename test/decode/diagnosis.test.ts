@@ -8,10 +8,10 @@ import { tipped, validationOf } from "../support/validations.ts";
 const VERSIONS = [-1, 0, 1] as const;
 const ascii = (text: string): Uint8Array => new Uint8Array(Buffer.from(text));
 
-describe.each(VERSIONS)("in place of a transaction of version %i", (version) => {
+describe.each(VERSIONS)("diagnosis of version %i", (version) => {
   const built = tipped({ version, sign: true });
 
-  it("its text is named by its encoding", () => {
+  it("reports the encoding of text", () => {
     const hex = Buffer.from(built.bytes).toString("hex");
     expect(validationOf(ascii(built.base64))).toBe("text_base64");
     expect(validationOf(ascii(built.base58))).toBe("text_base58");
@@ -20,7 +20,7 @@ describe.each(VERSIONS)("in place of a transaction of version %i", (version) => 
     expect(validationOf(ascii(`${built.base64}\n`))).toBe("text_base64");
   });
 
-  it("JSON is named, whatever it holds", () => {
+  it("reports JSON, whatever it contains", () => {
     const call = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params: [built.base64] };
     expect(validationOf(ascii(JSON.stringify(call)))).toBe("text_json");
     expect(validationOf(ascii(`\r\n ${JSON.stringify(call, null, 2)}`))).toBe("text_json");
@@ -28,13 +28,13 @@ describe.each(VERSIONS)("in place of a transaction of version %i", (version) => 
     expect(validationOf(ascii(JSON.stringify(built.base64)))).toBe("text_json");
   });
 
-  it("a message without its signatures is named", () => {
+  it("reports a message without signatures", () => {
     expect(validationOf(built.message)).toBe("message_only");
     expect(validationOf(built.message.subarray(1))).not.toBe("message_only");
     expect(validationOf(built.message.subarray(0, -1))).not.toBe("message_only");
   });
 
-  it("text longer than any transaction is still named", () => {
+  it("reports text longer than any transaction", () => {
     const long = tipped({ version, extraInstructions: [memo(new Uint8Array(900))] });
     expect(long.base64.length).toBeGreaterThan(1232);
     expect(validationOf(ascii(long.base64))).toBe("text_base64");
@@ -43,7 +43,7 @@ describe.each(VERSIONS)("in place of a transaction of version %i", (version) => 
 });
 
 describe("other text", () => {
-  it("is text and nothing more", () => {
+  it("is reported as plain text", () => {
     expect(validationOf(ascii("hello"))).toBe("text_other");
     expect(
       validationOf(ascii("a sentence of some length, with spaces, that encodes nothing")),
@@ -51,7 +51,7 @@ describe("other text", () => {
     expect(validationOf(ascii("   "))).toBe("text_other");
   });
 
-  it("is not seen in bytes that only start like text", () => {
+  it("is not reported for bytes that only start like text", () => {
     expect(validationOf(Uint8Array.of(0x41, 0x42, 0x00))).toBe("signatures_too_many");
     expect(validationOf(Uint8Array.of(0x41, 0x7f))).toBe("signatures_too_many");
     expect(validationOf(Uint8Array.of(0x41, 0xff))).toBe("signatures_too_many");
@@ -66,8 +66,8 @@ describe("text that could encode something", () => {
   });
 });
 
-describe("a hint", () => {
-  it("is given for nothing but what cannot be decoded", () => {
+describe("a diagnosis", () => {
+  it("is made only for undecodable bytes", () => {
     const text = ascii("{}");
     const low: Rejected = {
       kind: "refused",
@@ -85,7 +85,7 @@ describe("a hint", () => {
     expect(diagnose(text, wrong)).toBe(wrong);
   });
 
-  it("leaves an empty body empty", () => {
+  it("leaves an empty body as empty", () => {
     expect(validationOf(new Uint8Array(0))).toBe("empty");
   });
 });

@@ -47,7 +47,7 @@ describe("an unsafe point", () => {
     }
   });
 
-  it("is nothing that differs from those in one byte", () => {
+  it("does not match when one byte differs", () => {
     expect(isUnsafePoint(hex(BASE_POINT), 0)).toBe(false);
     expect(isUnsafePoint(hex(`02${"00".repeat(31)}`), 0)).toBe(false);
     expect(isUnsafePoint(hex(`eb${"ff".repeat(30)}7f`), 0)).toBe(false);
@@ -60,13 +60,13 @@ describe("an unsafe point", () => {
     }
   });
 
-  it("is looked for at the offset", () => {
+  it("is checked at the offset", () => {
     expect(isUnsafePoint(hex(`${BASE_POINT}${"00".repeat(32)}`), 32)).toBe(true);
     expect(isUnsafePoint(hex(`${"00".repeat(32)}${BASE_POINT}`), 32)).toBe(false);
   });
 });
 
-describe("the fault of a bad signature", () => {
+describe("the error of a bad signature", () => {
   const one = `01${"00".repeat(31)}`;
   const cases = [
     ["signature_missing", "00".repeat(64), one],

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { createKeyCache, type KeyCache } from "../../src/decode/key-cache.ts";
 
-/** OpenSSL takes any 32 bytes as a key; whether they are a point is seen when it verifies. */
+/** OpenSSL accepts any 32 bytes as a key; verification detects whether they are a point. */
 const keyBytes = (n: number): Uint8Array =>
   new Uint8Array(createHash("sha256").update(String(n)).digest());
 
@@ -11,7 +11,7 @@ function exported(cache: KeyCache, bytes: Uint8Array, offset = 0): string | unde
 }
 
 describe("the key cache", () => {
-  it("makes the key that the bytes are, wherever they start", () => {
+  it("creates the key of the bytes at any offset", () => {
     const cache = createKeyCache(16);
     const bytes = Buffer.concat([keyBytes(1), keyBytes(2)]);
     for (let i = 0; i < 3; i += 1) {
@@ -20,7 +20,7 @@ describe("the key cache", () => {
     }
   });
 
-  it("keeps a key from its second use on", () => {
+  it("caches a key from its second use on", () => {
     const cache = createKeyCache(16);
     const first = cache.keyAt(keyBytes(1), 0);
     const second = cache.keyAt(keyBytes(1), 0);
@@ -29,7 +29,7 @@ describe("the key cache", () => {
     expect(cache.counters).toEqual({ keysFound: 1, keysMade: 2, keysEvicted: 0 });
   });
 
-  it("never takes one key for another", () => {
+  it("never returns another key", () => {
     const cache = createKeyCache(4);
     const near = keyBytes(5);
     for (let i = 0; i < 32; i += 1) {
@@ -40,7 +40,7 @@ describe("the key cache", () => {
     }
   });
 
-  it("lets the key used longest ago go when a set is full", () => {
+  it("evicts the least recently used key when a set is full", () => {
     const cache = createKeyCache(4);
     const use = (n: number) => cache.keyAt(keyBytes(n), 0);
     for (const n of [1, 1, 2, 2, 3, 3, 4, 4, 1]) use(n);
@@ -52,7 +52,7 @@ describe("the key cache", () => {
     expect(cache.counters.keysMade).toBe(made);
   });
 
-  it("holds on to steady keys through a flood of new ones", () => {
+  it("keeps regular keys through a flood of new ones", () => {
     const cache = createKeyCache(64);
     for (let n = 0; n < 4; n += 1) for (let i = 0; i < 2; i += 1) cache.keyAt(keyBytes(n), 0);
     for (let n = 1000; n < 4000; n += 1) cache.keyAt(keyBytes(n), 0);
@@ -62,7 +62,7 @@ describe("the key cache", () => {
     expect(cache.counters.keysEvicted).toBe(0);
   });
 
-  it("keeps nothing when its size is 0", () => {
+  it("caches nothing when its size is 0", () => {
     const cache = createKeyCache(0);
     for (let i = 0; i < 3; i += 1) cache.keyAt(keyBytes(1), 0);
     expect(cache.counters).toEqual({ keysFound: 0, keysMade: 3, keysEvicted: 0 });

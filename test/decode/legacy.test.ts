@@ -17,7 +17,7 @@ function table(writable: number, readonly: number, seed = 0): RawTable {
 }
 
 describe.each(VERSIONS)("a transaction of version %i", (version) => {
-  it("may have 1232 bytes and not one more", () => {
+  it("accepts at most 1232 bytes", () => {
     const sized = (size: number): Uint8Array => {
       const build = (fill: number): Uint8Array =>
         tipped({ version, extraInstructions: [memo(new Uint8Array(fill))] }).bytes;
@@ -34,14 +34,14 @@ describe.each(VERSIONS)("a transaction of version %i", (version) => {
     }
   });
 
-  it("has 1 to 12 signatures", () => {
+  it("accepts 1 to 12 signatures", () => {
     expect(validationWith(version, () => ({ signatureCount: 0 }))).toBe("signatures_none");
     const signedBy = (count: number): string => {
       const keys = [...Array(count).keys()].map(key);
       const header = [count, 0, 0] as const;
       return validationWith(version, () => ({ keys, header, instructions: [] }));
     };
-    // Twelve leave no room for a tip; that it is missing is all there is to say.
+    // Twelve signatures leave no room for a tip, so the missing tip is the expected error.
     expect([signedBy(11), signedBy(12)]).toEqual(["tip_absent", "tip_absent"]);
     const thirteen = Uint8Array.of(13);
     expect(validationWith(version, () => ({ signatureCountBytes: thirteen }))).toBe(
@@ -49,7 +49,7 @@ describe.each(VERSIONS)("a transaction of version %i", (version) => {
     );
   });
 
-  it("has as many signatures as its header requires", () => {
+  it("requires the signature count of its header", () => {
     const two = [2, 0, 1] as const;
     expect(validationWith(version, () => ({ header: two }))).toBe("accepted");
     expect(validationWith(version, () => ({ header: two, signatureCount: 1 }))).toBe(
@@ -62,7 +62,7 @@ describe.each(VERSIONS)("a transaction of version %i", (version) => {
     );
   });
 
-  it("has 1 to 38 static keys", () => {
+  it("accepts 1 to 38 static keys", () => {
     const count = (value: number): string =>
       validationWith(version, () => ({ keyCountBytes: Uint8Array.of(value) }));
     expect(count(0)).toBe("keys_none");
@@ -72,7 +72,7 @@ describe.each(VERSIONS)("a transaction of version %i", (version) => {
     expect(count(128)).toBe("keys_too_many");
   });
 
-  it("writes its counts as the shortest compact-u16 of one or two bytes", () => {
+  it("requires counts in the shortest compact-u16 of one or two bytes", () => {
     const count = (...bytes: number[]): string =>
       validationWith(version, () => ({ instructionCountBytes: Uint8Array.from(bytes) }));
     expect(count(1)).toBe("accepted");
@@ -83,7 +83,7 @@ describe.each(VERSIONS)("a transaction of version %i", (version) => {
     expect(count(0x80, 0x01)).toBe("instructions_too_many");
   });
 
-  it("names 255 accounts in an instruction and not one more", () => {
+  it("accepts at most 255 accounts in an instruction", () => {
     const accounts = (count: number): string => {
       const { parts } = tipped({ version, extraInstructions: [memo("")] });
       const [tip, last] = parts.instructions;
@@ -94,13 +94,13 @@ describe.each(VERSIONS)("a transaction of version %i", (version) => {
     expect([254, 255, 256].map(accounts)).toEqual(["accepted", "accepted", "accounts_too_many"]);
   });
 
-  it("ends where its last part ends", () => {
+  it("must end where its last part ends", () => {
     expect(validationWith(version, () => ({ trailing: Uint8Array.of(0) }))).toBe("trailing_bytes");
   });
 });
 
 describe("a legacy transaction", () => {
-  it("has no lookup tables: a count behind its instructions is trailing", () => {
+  it("has no lookup tables: a count after its instructions is trailing", () => {
     const { bytes } = tipped({ version: 0 });
     expect(validationOf(bytes)).toBe("accepted");
     expect(validationWith(-1, () => ({ trailing: Uint8Array.of(0) }))).toBe("trailing_bytes");
@@ -108,7 +108,7 @@ describe("a legacy transaction", () => {
 });
 
 describe("a version 0 transaction", () => {
-  it("has no other version byte behind its signatures", () => {
+  it("rejects other version bytes after its signatures", () => {
     const version = (versionByte: number): string => validationWith(0, () => ({ versionByte }));
     expect(version(0x80)).toBe("accepted");
     expect(version(0x81)).toBe("version_misplaced");
@@ -116,7 +116,7 @@ describe("a version 0 transaction", () => {
     expect(version(0xff)).toBe("version_unknown");
   });
 
-  it("names up to 31 lookup tables", () => {
+  it("accepts at most 31 lookup tables", () => {
     const tables = (count: number): string =>
       validationWith(0, ({ keys }) => ({
         keys: keys.slice(0, 1),
@@ -134,7 +134,7 @@ describe("a version 0 transaction", () => {
     );
   });
 
-  it("looks up at least one account in each table", () => {
+  it("requires at least one account from each table", () => {
     const tables = (...all: RawTable[]): string => validationWith(0, () => ({ tables: all }));
     expect(tables(table(1, 0))).toBe("accepted");
     expect(tables(table(0, 1))).toBe("accepted");
@@ -143,14 +143,14 @@ describe("a version 0 transaction", () => {
     expect(tables(table(1, 1), table(0, 0, 1))).toBe("table_unused");
   });
 
-  it("has up to 256 accounts with those it looks up", () => {
+  it("accepts at most 256 accounts including looked-up ones", () => {
     // Three static keys, and the rest from two tables.
     const total = (count: number): string =>
       validationWith(0, () => ({ tables: [table(100, 0), table(10, count - 113, 1)] }));
     expect([255, 256, 257].map(total)).toEqual(["accepted", "accepted", "lookups_too_many"]);
   });
 
-  it("may name looked-up accounts in instructions, but call none as a program", () => {
+  it("allows looked-up accounts in instructions, but not as programs", () => {
     const tables = [table(2, 3)];
     const named = (account: number): string =>
       validationWith(0, ({ instructions }) => ({
@@ -165,7 +165,7 @@ describe("a version 0 transaction", () => {
     expect(called).toBe("program_index");
   });
 
-  it("is refused at every cut within its tables", () => {
+  it("is rejected at every truncation within its tables", () => {
     const { bytes } = tipped({ version: 0, tables: [table(1, 2), table(130, 1, 1)] });
     expect(accepted(bytes).version).toBe(0);
     for (let size = 218; size < bytes.length; size += 1) {
@@ -173,7 +173,7 @@ describe("a version 0 transaction", () => {
     }
   });
 
-  it("says that a tip to an account from a table is not seen", () => {
+  it("reports that a tip to a looked-up account does not count", () => {
     const validation = validationWith(0, ({ instructions }) => ({
       tables: [{ key: tipAccount.publicKey, writable: [0], readonly: [] }],
       instructions: instructions.map((ix) => ({ ...ix, accounts: [0, 3] })),

@@ -5,7 +5,7 @@ import { accepted, tipped, validationOf, validationWith } from "../support/valid
 const VERSIONS = [-1, 0, 1] as const;
 
 describe.each(VERSIONS)("the message of version %i", (version) => {
-  it("has a writable fee payer: fewer readonly signers than signers", () => {
+  it("requires a writable fee payer: fewer readonly signers than signers", () => {
     const header = (...values: readonly [number, number, number]): string =>
       validationWith(version, () => ({ header: values }));
     expect(header(1, 1, 1)).toBe("payer_readonly");
@@ -14,7 +14,7 @@ describe.each(VERSIONS)("the message of version %i", (version) => {
     expect(header(1, 255, 1)).toBe("payer_readonly");
   });
 
-  it("has a key for each that its header counts", () => {
+  it("requires a key for each one that its header counts", () => {
     const header = (...values: readonly [number, number, number]): string =>
       validationWith(version, () => ({ header: values }));
     expect(header(1, 0, 1)).toBe("accepted");
@@ -26,7 +26,7 @@ describe.each(VERSIONS)("the message of version %i", (version) => {
     expect(header(4, 0, 0)).toBe("keys_too_few");
   });
 
-  it("names no account key twice, wherever the two stand", () => {
+  it("rejects a duplicate account key at any two indexes", () => {
     const { parts } = tipped({ version, extraInstructions: [memo("")] });
     expect(parts.keys).toHaveLength(4);
     for (let to = 0; to < 4; to += 1) {
@@ -39,7 +39,7 @@ describe.each(VERSIONS)("the message of version %i", (version) => {
     }
   });
 
-  it("tells keys apart that differ in any one byte", () => {
+  it("distinguishes keys that differ in one byte", () => {
     const { parts } = tipped({ version, extraInstructions: [memo("")] });
     for (let at = 0; at < 32; at += 1) {
       const close = Uint8Array.from(parts.keys[3] ?? []);
@@ -49,7 +49,7 @@ describe.each(VERSIONS)("the message of version %i", (version) => {
     }
   });
 
-  it("has up to 64 instructions, or none", () => {
+  it("accepts 0 to 64 instructions", () => {
     const count = (length: number): string => {
       const extraInstructions = Array.from({ length: length - 1 }, () => memo(""));
       return validationOf(tipped({ version, extraInstructions }).bytes);
@@ -58,7 +58,7 @@ describe.each(VERSIONS)("the message of version %i", (version) => {
     expect(validationWith(version, () => ({ instructions: [] }))).toBe("tip_absent");
   });
 
-  it("calls programs among its own keys, and never the fee payer", () => {
+  it("allows only its own keys as programs, and never the fee payer", () => {
     const calls = (programIndex: number): string =>
       validationWith(version, ({ instructions }) => ({
         instructions: [...instructions, { programIndex, accounts: [], data: new Uint8Array(0) }],
@@ -70,7 +70,7 @@ describe.each(VERSIONS)("the message of version %i", (version) => {
     expect(calls(255)).toBe("program_index");
   });
 
-  it("names only accounts that exist, at whatever place of the instruction", () => {
+  it("rejects nonexistent accounts at any index of an instruction", () => {
     for (let at = 0; at < 6; at += 1) {
       const accounts = Array.from({ length: 6 }, (_, i) => (i === at ? 3 : 0));
       const validation = validationWith(version, ({ instructions }) => ({
@@ -80,7 +80,7 @@ describe.each(VERSIONS)("the message of version %i", (version) => {
     }
   });
 
-  it("names no account beyond the last", () => {
+  it("rejects the account index after the last", () => {
     const names = (account: number): string =>
       validationWith(version, ({ instructions }) => ({
         instructions: instructions.map((ix) => ({ ...ix, accounts: [...ix.accounts, account] })),
@@ -101,13 +101,13 @@ describe.each(VERSIONS)("a durable nonce in version %i", (version) => {
   const durable = (spec: Parameters<typeof tipped>[0]): boolean =>
     accepted(tipped({ version, ...spec }).bytes).durableNonce;
 
-  it("is one where the first instruction advances it", () => {
+  it("is detected when the first instruction advances it", () => {
     expect(durable({})).toBe(false);
     expect(durable({ instructions: [advance] })).toBe(true);
     expect(durable({ instructions: [memo(""), advance] })).toBe(false);
   });
 
-  it("takes longer data and refuses shorter", () => {
+  it("accepts longer data and rejects shorter", () => {
     const data = (...bytes: number[]): boolean =>
       durable({ instructions: [{ ...advance, data: Uint8Array.from(bytes) }] });
     expect(data(4, 0, 0, 0, 9)).toBe(true);
@@ -116,7 +116,7 @@ describe.each(VERSIONS)("a durable nonce in version %i", (version) => {
     expect(data(12, 0, 0, 0)).toBe(false);
   });
 
-  it("is held by a writable account, the first of the instruction", () => {
+  it("requires a writable account, the first of the instruction", () => {
     const [first, ...rest] = advance.accounts;
     if (first === undefined) throw new Error("an advance names its nonce");
     const readonly = { ...advance, accounts: [{ ...first, writable: false }, ...rest] };
@@ -126,7 +126,7 @@ describe.each(VERSIONS)("a durable nonce in version %i", (version) => {
 });
 
 describe("a durable nonce from a lookup table", () => {
-  it("is none: the network demands a static nonce account", () => {
+  it("is not detected: the network requires a static nonce account", () => {
     const nonce = newKeypair(300).publicKey;
     const built = tipped({ version: 0, instructions: [advanceNonce(nonce, nonce)] });
     const [advance, ...rest] = built.parts.instructions;

@@ -34,7 +34,7 @@ describe.skipIf(native === null)("the native decoder", () => {
   const decoder = createNativeDecoder(addon, options);
   afterAll(() => decoder.close());
 
-  it("counts what it verified", () => {
+  it("counts verified signatures", () => {
     const own = createNativeDecoder(addon, options);
     own.decode(good);
     own.decode(unsigned);
@@ -42,14 +42,14 @@ describe.skipIf(native === null)("the native decoder", () => {
     own.close();
   });
 
-  it("takes no signature amiss when it shall not verify", () => {
+  it("accepts any signature when verification is off", () => {
     const lax = createNativeDecoder(addon, { ...options, verify: false });
     expect(lax.decode(unsigned).kind).toBe("accepted");
     expect(lax.counters.verified).toBe(0);
     lax.close();
   });
 
-  it("makes a table at a key's second good signature, and goes on saying the same", async () => {
+  it("builds a table at a key's second valid signature, with unchanged results", async () => {
     const own = createNativeDecoder(addon, options);
     expect(own.decode(good).kind).toBe("accepted");
     expect(own.decode(good).kind).toBe("accepted");
@@ -60,7 +60,7 @@ describe.skipIf(native === null)("the native decoder", () => {
     own.close();
   });
 
-  it("names text for what it is", () => {
+  it("reports the encoding of text", () => {
     const text = new Uint8Array(Buffer.from(Buffer.from(good).toString("base64")));
     expect(decoder.decode(text)).toMatchObject({
       errorCode: DECODE_ERROR.text_base64,
@@ -68,7 +68,7 @@ describe.skipIf(native === null)("the native decoder", () => {
     });
   });
 
-  it("judges a batch, each verdict in its place, and stops at a span that lies outside", () => {
+  it("validates a batch in order, and stops at a span out of range", () => {
     const bytes = new Uint8Array(new SharedArrayBuffer(2 * good.length));
     bytes.set(good);
     bytes.set(unsigned, good.length);
@@ -86,7 +86,7 @@ describe.skipIf(native === null)("the native decoder", () => {
     expect(addon.decodeBatch(decoder.handle, bytes, new Uint32Array(2), out)).toBe(0);
   });
 
-  it("answers codes for handles, places and options that make no sense", () => {
+  it("returns error codes for invalid handles, offsets and options", () => {
     const out = new Float64Array(VALIDATION_NUMBERS);
     expect(addon.decode(0, good, out, 0)).toBe(NO_DECODER);
     expect(addon.decode(2 ** 32 - 1, good, out, 0)).toBe(NO_DECODER);
@@ -118,13 +118,13 @@ describe.skipIf(native === null)("the native decoder", () => {
     expect(() => createNativeDecoder(addon, { ...options, lamportsMin: -1 })).toThrow(/-40/);
   });
 
-  it("is gone once closed, and its handle may come back", () => {
+  it("is unusable once closed, though its handle may be reused", () => {
     const own = createNativeDecoder(addon, options);
     expect(addon.decoderClose(own.handle)).toBe(OK);
     expect(() => own.decode(good)).toThrow(/-42/);
   });
 
-  it("throws for an argument of another type, and for nothing else", () => {
+  it("throws only for arguments of another type", () => {
     const rng = createRng(3);
     const odd: readonly unknown[] = [null, undefined, "text", {}, [], -1, 900.5, Number.NaN, good];
     for (let i = 0; i < 3000; i += 1) {
@@ -133,7 +133,7 @@ describe.skipIf(native === null)("the native decoder", () => {
       const given = Array.from({ length: rng.below(6) }, () => odd[rng.below(odd.length)]);
       if (given[0] === decoder.handle) given[0] = 0;
       try {
-        // The functions take numbers and arrays; what else does is what is tried here.
+        // The functions take numbers and arrays; this tests other types.
         const response = (call as (...all: readonly unknown[]) => unknown)(...given);
         expect(typeof response).toBe("number");
       } catch (error) {
@@ -143,8 +143,8 @@ describe.skipIf(native === null)("the native decoder", () => {
     expect(decoder.decode(good).kind).toBe("accepted");
   });
 
-  it("serves all threads by the handle that one was given, from one set of tables", async () => {
-    // Room for so many that they hardly ever share a place, which is drawn at each start.
+  it("serves all threads by one handle, from one set of tables", async () => {
+    // Large enough that keys rarely collide; the hash seed is random per start.
     const own = createNativeDecoder(addon, { ...options, keyCacheSize: 1024 });
     const files = Array.from({ length: 8 }, (_, i) => {
       return buildTransaction({ payer: newKeypair(2000 + i), tips }).bytes;
@@ -158,8 +158,8 @@ describe.skipIf(native === null)("the native decoder", () => {
     const responses = await Promise.all(workers.map((worker) => once(worker, "message")));
     expect(responses).toEqual([[1600], [1600]]);
     expect(nativeDecoder(addon, own.handle).counters.verified).toBe(3200);
-    // A key that came while the tables' thread had too much to do, or between two sights of
-    // another that is remembered in the same place, is made when it comes twice again.
+    // A key that arrived while the table thread was busy, or between two occurrences of another key
+    // with the same history slot, gets its table when it occurs twice again.
     await until("eight tables", () => {
       for (const bytes of files.flatMap((file) => [file, file])) own.decode(bytes);
       return own.counters.keysMade === 8;

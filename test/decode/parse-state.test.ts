@@ -21,7 +21,7 @@ describe("numbers in bytes", () => {
     expect(u32At(u32(2 ** 32 - 1), 0)).toBe(2 ** 32 - 1);
   });
 
-  it("are exact to 2^53 - 1 and that above", () => {
+  it("are exact up to 2^53 - 1 and capped above", () => {
     const max = Number.MAX_SAFE_INTEGER;
     for (const value of [0n, 1n, 2n ** 32n - 1n, 2n ** 32n, BigInt(max) - 1n, BigInt(max)]) {
       expect(u64At(u64(value), 0)).toBe(Number(value));
@@ -33,7 +33,7 @@ describe("numbers in bytes", () => {
 });
 
 describe("keys", () => {
-  it("are the same only where all 32 bytes are", () => {
+  it("are equal only where all 32 bytes are", () => {
     const left = new Uint8Array(40).fill(7);
     for (let at = 0; at < 32; at += 1) {
       const right = new Uint8Array(33).fill(7);
@@ -44,8 +44,8 @@ describe("keys", () => {
   });
 });
 
-describe("a scan", () => {
-  it("lets go of the bytes when it is finished", () => {
+describe("the parse state", () => {
+  it("releases the bytes when it is finished", () => {
     const state = createParseState();
     startParse(state, new Uint8Array(8));
     expect(state.bytes).toHaveLength(8);

@@ -25,13 +25,13 @@ const payer = newKeypair(7);
 const stranger = newKeypair(11);
 const tip = transfer(payer.publicKey, tipAccount.publicKey, LAMPORTS_MIN);
 
-/** The verdict on a transaction of these instructions and no other. */
+/** The validation result of a transaction with exactly these instructions. */
 function validationOn(version: -1 | 0 | 1, ...instructions: readonly InstructionSpec[]): string {
   return validationOf(tipped({ version, tips: [], instructions }).bytes);
 }
 
 describe.each(VERSIONS)("a tip in version %i", (version) => {
-  it("reaches the minimum by itself", () => {
+  it("must reach the minimum alone", () => {
     const pays = (...lamports: readonly number[]): string =>
       validationOf(
         tipped({
@@ -47,7 +47,7 @@ describe.each(VERSIONS)("a tip in version %i", (version) => {
     expect(pays(0)).toBe("tip_too_low");
   });
 
-  it("goes to any of the tip accounts and to no other", () => {
+  it("must go to a tip account", () => {
     const to = (key: Uint8Array): string =>
       validationOn(version, transfer(payer.publicKey, key, LAMPORTS_MIN));
     expect(to(tipAccount.publicKey)).toBe("accepted");
@@ -58,7 +58,7 @@ describe.each(VERSIONS)("a tip in version %i", (version) => {
     expect(to(close)).toBe("tip_absent");
   });
 
-  it("is the largest one found, wherever it stands", () => {
+  it("is the largest one, at any position", () => {
     const tips = [5, 9, 7].map((times) => {
       return { to: tipAccount.publicKey, lamports: times * LAMPORTS_MIN };
     });
@@ -66,7 +66,7 @@ describe.each(VERSIONS)("a tip in version %i", (version) => {
     expect(accepted(bytes).tipLamports).toBe(9 * LAMPORTS_MIN);
   });
 
-  it("may carry trailing data and further accounts", () => {
+  it("may have trailing data and further accounts", () => {
     const [from, to] = tip.accounts;
     if (from === undefined || to === undefined) throw new Error("a transfer has two accounts");
     const third = { key: stranger.publicKey, signer: false, writable: false };
@@ -75,7 +75,7 @@ describe.each(VERSIONS)("a tip in version %i", (version) => {
     expect(validationOn(version, { ...tip, accounts: [from, to, third] })).toBe("accepted");
   });
 
-  it("is none with short data, one account, or another instruction", () => {
+  it("does not count with short data, one account, or another instruction", () => {
     expect(validationOn(version, { ...tip, data: tip.data.subarray(0, 11) })).toBe("tip_absent");
     expect(validationOn(version, { ...tip, accounts: tip.accounts.slice(0, 1) })).toBe(
       "tip_absent",
@@ -87,7 +87,7 @@ describe.each(VERSIONS)("a tip in version %i", (version) => {
     }
   });
 
-  it("is none by TransferWithSeed", () => {
+  it("does not count as TransferWithSeed", () => {
     const base = { key: stranger.publicKey, signer: true, writable: false };
     const [from, to] = tip.accounts;
     if (from === undefined || to === undefined) throw new Error("a transfer has two accounts");
@@ -96,14 +96,14 @@ describe.each(VERSIONS)("a tip in version %i", (version) => {
     expect(validationOn(version, { ...tip, accounts: [from, base, to], data })).toBe("tip_absent");
   });
 
-  it("goes to an account marked writable", () => {
+  it("must go to a writable account", () => {
     const [from, to] = tip.accounts;
     if (from === undefined || to === undefined) throw new Error("a transfer has two accounts");
     const accounts = [from, { ...to, writable: false }];
     expect(validationOn(version, { ...tip, accounts })).toBe("tip_account_readonly");
   });
 
-  it("comes from an account that signs and is writable", () => {
+  it("must come from a writable signer", () => {
     const comes = (signer: boolean, writable: boolean): string => {
       const from = { key: stranger.publicKey, signer, writable };
       const accounts = [from, ...tip.accounts.slice(1)];
@@ -115,7 +115,7 @@ describe.each(VERSIONS)("a tip in version %i", (version) => {
     expect(comes(false, false)).toBe("tip_source_unfit");
   });
 
-  it("is found behind one that misses", () => {
+  it("is found after one that does not qualify", () => {
     const [from, to] = tip.accounts;
     if (from === undefined || to === undefined) throw new Error("a transfer has two accounts");
     const unsigned = { key: stranger.publicKey, signer: false, writable: true };
@@ -125,8 +125,8 @@ describe.each(VERSIONS)("a tip in version %i", (version) => {
   });
 });
 
-describe("a refusal for the tip", () => {
-  it("says what was found and what is needed", () => {
+describe("a rejection for the tip", () => {
+  it("reports the found and the needed lamports", () => {
     const tips = [3, 400_000, 7].map((lamports) => ({ to: tipAccount.publicKey, lamports }));
     const validation = decoder.decode(tipped({ tips }).bytes);
     if (validation.kind !== "refused") throw new Error("a low tip was accepted");
@@ -137,7 +137,7 @@ describe("a refusal for the tip", () => {
     });
   });
 
-  it("names the minimum where there is none at all", () => {
+  it("reports the minimum when there is no tip", () => {
     const validation = decoder.decode(tipped({ tips: [] }).bytes);
     expect(validation).toEqual({
       kind: "refused",

@@ -54,7 +54,7 @@ const GOLDEN = [
 ] as const;
 
 describe("golden transactions", () => {
-  it.each(GOLDEN)("version $version has every offset where it belongs", (golden) => {
+  it.each(GOLDEN)("version $version has every expected offset", (golden) => {
     const bytes = new Uint8Array(Buffer.from(golden.base64, "base64"));
     expect(decoder.decode(bytes)).toEqual({
       kind: "accepted",
@@ -81,13 +81,13 @@ describe("golden transactions", () => {
 });
 
 describe("the decoder", () => {
-  it("answers the same record shape, key for key, for every version", () => {
+  it("returns the same record shape, key for key, for every version", () => {
     const shapes = VERSIONS.map((version) => Object.keys(accepted(tipped({ version }).bytes)));
     expect(shapes[1]).toEqual(shapes[0]);
     expect(shapes[2]).toEqual(shapes[0]);
   });
 
-  it("carries nothing over from one transaction to the next", () => {
+  it("carries no state from one transaction to the next", () => {
     const { bytes } = tipped();
     const before = decoder.decode(bytes);
     for (const version of VERSIONS)
@@ -97,18 +97,18 @@ describe("the decoder", () => {
     expect(validationOf(tipped({ tips: [] }).bytes)).toBe("tip_absent");
   });
 
-  it("names what cannot be decoded before a missing tip", () => {
+  it("reports a decode error before a missing tip", () => {
     const { bytes } = tipped({ tips: [] });
     expect(validationOf(bytes)).toBe("tip_absent");
     expect(validationOf(Buffer.concat([bytes, Buffer.alloc(1)]))).toBe("trailing_bytes");
   });
 
-  it("refuses a tip account that is not 32 bytes long when it is made", () => {
+  it("rejects a tip account that is not 32 bytes long at creation", () => {
     const tipAccounts = [tipAccount.publicKey.subarray(1)];
     expect(() => createTransactionDecoder({ tipAccounts, lamportsMin: 1 })).toThrow(RangeError);
   });
 
-  it("refuses every version byte but 0x81 in front", () => {
+  it("rejects every first version byte but 0x81", () => {
     const { bytes } = tipped({ version: 1 });
     for (let first = 0x80; first <= 0xff; first += 1) {
       bytes[0] = first;
@@ -116,7 +116,7 @@ describe("the decoder", () => {
     }
   });
 
-  it.each(VERSIONS)("refuses every cut of a transaction of version %i", (version) => {
+  it.each(VERSIONS)("rejects every truncation of a transaction of version %i", (version) => {
     const { bytes, message } = tipped({
       version,
       instructions: [computeUnitLimit(1000), memo("hello")],
@@ -139,7 +139,7 @@ describe("peekSignatureOffset", () => {
     }
   });
 
-  it("answers -1 where no signature can be", () => {
+  it("returns -1 where no signature can be", () => {
     const impossible = [
       [],
       [1],
@@ -155,7 +155,7 @@ describe("peekSignatureOffset", () => {
     for (const bytes of impossible) expect(peekSignatureOffset(Uint8Array.from(bytes))).toBe(-1);
   });
 
-  it("stays inside the bytes at the smallest size that has room", () => {
+  it("stays within the bytes at the smallest valid size", () => {
     expect(peekSignatureOffset(Uint8Array.from([1, ...Array(64).fill(0)]))).toBe(1);
     expect(peekSignatureOffset(Uint8Array.from([12, ...Array(768).fill(0)]))).toBe(1);
     expect(peekSignatureOffset(Uint8Array.from([0x81, 1, ...Array(104).fill(0)]))).toBe(42);
@@ -163,10 +163,10 @@ describe("peekSignatureOffset", () => {
   });
 });
 
-describe("whatever the bytes", () => {
+describe("for arbitrary bytes", () => {
   const options = { seed: 20_261_121 };
 
-  it("gives a verdict on any bytes and never throws", () => {
+  it("returns a result and never throws", () => {
     const bytes = fc.uint8Array({ maxLength: 5000 });
     const first = fc.constantFrom(0, 1, 2, 12, 13, 0x41, 0x7b, 0x80, 0x81, 0x82, 0xff);
     fc.assert(
@@ -181,7 +181,7 @@ describe("whatever the bytes", () => {
     );
   });
 
-  it("accepts what is built by the rules, with every offset inside the bytes", () => {
+  it("accepts transactions built by the rules, with every offset within the bytes", () => {
     const spec = fc.record({
       version: fc.constantFrom(...VERSIONS),
       lamports: fc.integer({ min: 1_000_000, max: 2 ** 40 }),
@@ -211,7 +211,7 @@ describe("whatever the bytes", () => {
     );
   });
 
-  it("keeps a lamport figure that no double holds at the largest exact one", () => {
+  it("caps lamports above the largest exact double", () => {
     const max = Number.MAX_SAFE_INTEGER;
     for (const lamports of [2n ** 53n, 2n ** 63n, 2n ** 64n - 1n]) {
       const { bytes } = tipped({ tips: [{ to: tipAccount.publicKey, lamports }] });

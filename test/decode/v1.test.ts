@@ -8,7 +8,7 @@ const signer = (seed: number) => ({ key: key(seed), signer: true, writable: fals
 const reader = (seed: number) => ({ key: key(seed), signer: false, writable: false });
 
 describe("a version 1 transaction", () => {
-  it("may have 4096 bytes and not one more", () => {
+  it("accepts at most 4096 bytes", () => {
     const sized = (size: number): Uint8Array => {
       const build = (fill: number): Uint8Array =>
         tipped({ version: 1, extraInstructions: [memo(new Uint8Array(fill))] }).bytes;
@@ -25,7 +25,7 @@ describe("a version 1 transaction", () => {
     }
   });
 
-  it("has 1 to 12 signatures, all at the end", () => {
+  it("accepts 1 to 12 signatures, all at the end", () => {
     const signed = (count: number): string => {
       const accounts = Array.from({ length: count - 1 }, (_, i) => signer(i));
       return validationOf(tipped({ version: 1, instructions: [{ ...memo(""), accounts }] }).bytes);
@@ -37,7 +37,7 @@ describe("a version 1 transaction", () => {
     expect(validationWith(1, () => ({ trailing: Uint8Array.of(0) }))).toBe("trailing_bytes");
   });
 
-  it("has up to 64 keys", () => {
+  it("accepts at most 64 keys", () => {
     const keys = (count: number): string => {
       const accounts = Array.from({ length: count - 4 }, (_, i) => reader(i));
       const built = tipped({ version: 1, instructions: [{ ...memo(""), accounts }] });
@@ -48,7 +48,7 @@ describe("a version 1 transaction", () => {
     expect(validationWith(1, () => ({ keyCountBytes: Uint8Array.of(0) }))).toBe("keys_none");
   });
 
-  it("names 255 accounts in an instruction and carries data of more than 255 bytes", () => {
+  it("accepts 255 accounts in an instruction and data of more than 255 bytes", () => {
     const { parts } = tipped({ version: 1, extraInstructions: [memo(new Uint8Array(3000))] });
     const instructions = parts.instructions.map((ix, i) => {
       return i === 0 ? ix : { ...ix, accounts: Array(255).fill(0) };
@@ -58,7 +58,7 @@ describe("a version 1 transaction", () => {
     );
   });
 
-  it("knows five bits of the configuration mask", () => {
+  it("accepts five bits of the configuration mask", () => {
     for (let bit = 0; bit < 32; bit += 1) {
       const configMask = (1 << bit) >>> 0;
       const validation = validationWith(1, () => ({ configMask, configWords: [65_536] }));
@@ -71,7 +71,7 @@ describe("a version 1 transaction", () => {
     expect(validationWith(1, () => ({ ...all, configWords: [1, 2, 3, 65_536] }))).toBe("heap_size");
   });
 
-  it("asks for a heap of 32 to 256 KiB in whole KiB", () => {
+  it("accepts a heap of 32 to 256 KiB in whole KiB", () => {
     const heap = (heapBytes: number): string =>
       validationOf(tipped({ version: 1, config: { heapBytes } }).bytes);
     for (const size of [32_768, 33_792, 262_144]) expect(heap(size)).toBe("accepted");
@@ -80,14 +80,14 @@ describe("a version 1 transaction", () => {
     }
   });
 
-  it("may set a unit limit or a loaded size of any value", () => {
+  it("accepts any unit limit and loaded size", () => {
     for (const value of [0, 1, 2 ** 32 - 1]) {
       const config = { computeUnitLimit: value, loadedAccountsBytes: value };
       expect(validationOf(tipped({ version: 1, config }).bytes)).toBe("accepted");
     }
   });
 
-  it("offers the priority fee of its configuration", () => {
+  it("reads the priority fee of its configuration", () => {
     const fee = (priorityFeeLamports: number | bigint): number =>
       accepted(tipped({ version: 1, config: { priorityFeeLamports } }).bytes).priorityFeeLamports;
     expect(fee(0)).toBe(0);
@@ -96,7 +96,7 @@ describe("a version 1 transaction", () => {
     expect(accepted(tipped({ version: 1 }).bytes).priorityFeeLamports).toBe(0);
   });
 
-  it("may carry any ComputeBudget instruction, which settles nothing", () => {
+  it("ignores any ComputeBudget instruction", () => {
     const nonsense = computeBudget(Uint8Array.of(99));
     const { bytes } = tipped({ version: 1, instructions: [nonsense, nonsense] });
     expect(accepted(bytes).priorityFeeLamports).toBe(0);

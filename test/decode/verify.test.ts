@@ -30,7 +30,7 @@ interface Signed {
   readonly signature: Uint8Array;
 }
 
-/** The least that a verifier looks at: signatures, then keys, then the message. */
+/** The minimum for a verifier: signatures, then keys, then the message. */
 function lay(signed: readonly Signed[], message: Uint8Array): [Uint8Array, Accepted] {
   const count = signed.length;
   const bytes = Buffer.concat([
@@ -62,7 +62,7 @@ function newSigner() {
 
 describe("the verifier decides as verify_strict does", () => {
   for (const keyCacheSize of [0, 64]) {
-    it(`on every Wycheproof vector, with ${keyCacheSize} keys kept`, () => {
+    it(`on every Wycheproof vector, with ${keyCacheSize} cached keys`, () => {
       const verifier = createVerifier({ keyCacheSize });
       // A transaction has 64 bytes for each signature, so other sizes cannot come up.
       const rows = vectors("ed25519-wycheproof.json", "hex");
@@ -74,7 +74,7 @@ describe("the verifier decides as verify_strict does", () => {
       expect(rows.filter((row) => row.signature.length !== 64 && row.accept)).toEqual([]);
     });
 
-    it(`on every CCTV vector, with ${keyCacheSize} keys kept`, () => {
+    it(`on every CCTV vector, with ${keyCacheSize} cached keys`, () => {
       const verifier = createVerifier({ keyCacheSize });
       const rows = vectors("ed25519-cctv.json", "utf8");
       for (const row of [...rows, ...rows, ...rows]) {
@@ -85,7 +85,7 @@ describe("the verifier decides as verify_strict does", () => {
     });
   }
 
-  it("refuses a non-canonical key, and one that is no point", () => {
+  it("rejects a non-canonical key, and one that is not a point", () => {
     const { signature } = vectors("ed25519-wycheproof.json", "hex")[0] ?? { signature: null };
     if (signature === null) throw new Error("the file holds vectors");
     const verifier = createVerifier({ keyCacheSize: 16 });
@@ -123,7 +123,7 @@ function flipBit(bytes: Uint8Array): void {
 }
 
 describe("the verifier", () => {
-  it("names the first bad signature of several", () => {
+  it("reports the first bad signature of several", () => {
     const verifier = createVerifier({ keyCacheSize: 16 });
     const message = randomBytes(100);
     const signed = Array.from({ length: 4 }, newSigner).map(({ key, sign: signWith }) => ({

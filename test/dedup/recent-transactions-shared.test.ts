@@ -86,10 +86,10 @@ describe("a ring that threads share", () => {
     // None gives up, however busy the machine is.
     const options = { entriesMax: 4_096, bytesMax: 4 * 1024 * 1024, lockMs: 60_000 };
     const memory = dedupMemory(options);
-    const access = new SharedArrayBuffer(8);
-    const word = new Int32Array(access);
+    const startFlag = new SharedArrayBuffer(8);
+    const word = new Int32Array(startFlag);
     const entry = new URL("../support/dedup-thread.mjs", import.meta.url);
-    const workerData = { memory, options, access, transactions };
+    const workerData = { memory, options, startFlag, transactions };
     const threads = Array.from({ length: 3 }, () => new Worker(entry, { workerData }));
     const responses = threads.map(
       (thread) => new Promise<boolean[]>((done) => thread.once("message", done)),

@@ -205,7 +205,7 @@ describe.each(CLIENTS)("%s", (name, send) => {
     // 16 KiB is the most of the binary endpoint, 128 KiB that of the other.
     const text = await caught(send(flow.url, WIDE_KEY, Buffer.alloc(110_000, 1)));
     if (name === "touchdown send") expect(text).toContain("at most 65536 are read");
-    else expect(text).toMatch(/the body has \d+ bytes, at most \d+ are taken here/);
+    else expect(text).toMatch(/the body has \d+ bytes, at most \d+ are accepted here/);
   });
 
   it("is told that no leader can be reached", async () => {

@@ -110,7 +110,7 @@ describe("starting", () => {
     expect(second.output()).toContain(
       `touchdown edge: http.listen: cannot listen on 127.0.0.1:${edge.port}`,
     );
-    expect(second.output()).toContain("the port is taken");
+    expect(second.output()).toContain("the port is in use");
     expect(second.output()).not.toContain("this is a bug");
     rmSync(second.folder, { recursive: true });
     expect(new Set(statuses)).toEqual(new Set([200]));

@@ -113,7 +113,7 @@ describe("loading", () => {
     await expect(failed).rejects.toThrow(
       "uws-node24 does not load on Node 24.21.0 on linux-x64 " +
         "(Error: Cannot find module '@uwsjs/linux-x64-24'): run `npm ci` with the Node that " +
-        "runs the service, it installs the binary of that one",
+        "runs the service, it installs the matching binary",
     );
   });
 

@@ -51,7 +51,7 @@ describe("fronts that start", () => {
     const { engine, ingressThreads, threads } = rig();
     engine.listenResult = INGRESS_THREAD_LISTEN;
     expect(faultOf(() => ingressThreads.start(UPSTREAM_PORT)).message).toMatch(
-      /^http\.listen: cannot listen on 127\.0\.0\.1:0; either the port is taken/,
+      /^http\.listen: cannot listen on 127\.0\.0\.1:0; either the port is in use/,
     );
     expect(threads.map(({ commands }) => commands)).toEqual([
       [INGRESS_THREAD_COMMANDS.exit],
@@ -70,7 +70,7 @@ describe("what fronts did", () => {
     ingressThreads.reconcile();
     expect(accounting.sort()).toEqual(["acme 10", "acme 11", "acme 20"]);
     expect(ingressThreads.waiting).toBe(0);
-    expect(ingressThreads.counters.repeated).toBe(3);
+    expect(ingressThreads.counters.duplicates).toBe(3);
     await ingressThreads.stop();
   });
 
@@ -125,7 +125,7 @@ describe("what fronts did", () => {
     expect(PROXY_REASONS.map((reason) => ingressThreads.proxied[reason])).toEqual([
       11, 22, 33, 44, 55,
     ]);
-    expect(ingressThreads.figures.map(({ counters }) => counters.accepted)).toEqual([100, 101]);
+    expect(ingressThreads.stats.map(({ counters }) => counters.accepted)).toEqual([100, 101]);
     await ingressThreads.stop();
   });
 });
@@ -233,7 +233,7 @@ describe("fronts that end", () => {
   });
 
   it.each([
-    ["fails", INGRESS_THREAD_STATES.panicked, "a front's thread failed"],
+    ["fails", INGRESS_THREAD_STATES.panicked, "an ingress thread panicked"],
     ["ends", INGRESS_THREAD_STATES.exited, "a front's thread ended"],
   ])("are told of one that %s though nobody asked for it, once", async (_, state, message) => {
     const { ingressThreads, thread, deaths, accounting, holders } = started();
@@ -257,7 +257,7 @@ describe("fronts that end", () => {
     thread(1).note(10);
     thread(1).isDeaf = false;
     thread(1).become(INGRESS_THREAD_STATES.idle);
-    await expect(stopping).rejects.toThrow("a front's thread failed");
+    await expect(stopping).rejects.toThrow("an ingress thread panicked");
     expect(threads.map(({ closes }) => closes)).toEqual([1, 1]);
     expect([accounting, deaths]).toEqual([["acme 10"], []]);
   });
@@ -271,7 +271,7 @@ describe("fronts that end", () => {
       tell.call(thread(0), what);
       thread(0).become(INGRESS_THREAD_STATES.panicked);
     };
-    await expect(stopping).rejects.toThrow("a front's thread failed");
+    await expect(stopping).rejects.toThrow("an ingress thread panicked");
     expect([threads.map(({ closes }) => closes), deaths]).toEqual([[1, 1], []]);
   });
 
@@ -298,7 +298,7 @@ describe("fronts that end", () => {
     const stopping = ingressThreads.stop();
     thread(0).note(10);
     clock.advance(INGRESS_THREADS_STOP_MS_MAX + INGRESS_THREAD_EXIT_MS_MAX);
-    await expect(stopping).rejects.toThrow("a front's thread does not end");
+    await expect(stopping).rejects.toThrow("an ingress thread did not end");
     // Nor is it waited for, as closing it would.
     expect([accounting, thread(0).closes]).toEqual([["acme 10"], 0]);
   });

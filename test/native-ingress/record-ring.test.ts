@@ -74,8 +74,8 @@ describe("records of a front", () => {
 
   it("tells repetitions, and a missing maxRetries as null", () => {
     const { writer, reader } = ring();
-    writer.recordDuplicate({ ...note(Uint8Array.of(1, 2)), maxRetries: null }, 1);
-    writer.recordDuplicate(note(Uint8Array.of(3), 8), 3);
+    writer.repeated({ ...note(Uint8Array.of(1, 2)), maxRetries: null }, 1);
+    writer.repeated(note(Uint8Array.of(3), 8), 3);
     const [first, second] = readAll(reader);
     expect(first).toMatchObject({ kind: REPEATED, keySlot: 7, offset: 1, maxRetries: null });
     expect(first?.bytes).toEqual(Uint8Array.of(1, 2));
@@ -90,10 +90,10 @@ describe("records of a front", () => {
     const plain = { ...note(bytes), maxRetries: null };
     const cases = [
       [() => writer.sent(note(bytes), ACCEPTED, { ...newSendRecord(), ...full }), SENT, full],
-      [() => writer.recordDuplicate(plain, 1), REPEATED, none],
+      [() => writer.repeated(plain, 1), REPEATED, none],
       [() => writer.sent(plain, ACCEPTED, { ...newSendRecord(), ...full }), SENT, full],
       [() => writer.sent(plain, ACCEPTED, newSendRecord()), SENT, none],
-      [() => writer.recordDuplicate(plain, 1), REPEATED, none],
+      [() => writer.repeated(plain, 1), REPEATED, none],
     ] as const;
     for (const [index, [write, kind, send]] of cases.entries()) {
       write();
@@ -104,11 +104,11 @@ describe("records of a front", () => {
 
   it("says that there is no room before anything is lost", () => {
     const { writer, reader } = ring(2);
-    writer.recordDuplicate(note(Uint8Array.of(1)), 1);
+    writer.repeated(note(Uint8Array.of(1)), 1);
     expect(writer.hasRoom).toBe(true);
-    writer.recordDuplicate(note(Uint8Array.of(2)), 1);
+    writer.repeated(note(Uint8Array.of(2)), 1);
     expect(writer.hasRoom).toBe(false);
-    expect(() => writer.recordDuplicate(note(Uint8Array.of(3)), 1)).toThrow(RangeError);
+    expect(() => writer.repeated(note(Uint8Array.of(3)), 1)).toThrow(RangeError);
     expect(readAll(reader).map(({ bytes }) => bytes[0])).toEqual([1, 2]);
     expect(writer.hasRoom).toBe(true);
     expect(writer.depth).toBe(0);
@@ -116,7 +116,7 @@ describe("records of a front", () => {
 
   it("gives a place back even where its reader throws", () => {
     const { writer, reader } = ring(2);
-    writer.recordDuplicate(note(Uint8Array.of(1)), 1);
+    writer.repeated(note(Uint8Array.of(1)), 1);
     expect(() =>
       reader.read(() => {
         throw new Error("books closed");

@@ -72,7 +72,7 @@ export class FakeIngressThread {
   /** Notes one repetition of these bytes. */
   note(...bytes: number[]): void {
     const note = { receivedNs: 1, decodedNs: 2, sentNs: 2, bodyBytes: 1, maxRetries: null };
-    this.writer.recordDuplicate({ bytes: Uint8Array.from(bytes), keySlot: KEY_GRANT.keySlot, ...note }, 1);
+    this.writer.repeated({ bytes: Uint8Array.from(bytes), keySlot: KEY_GRANT.keySlot, ...note }, 1);
   }
 
   /** Is in that state from now on, and says so. */

@@ -47,7 +47,7 @@ describe("a front's figures", () => {
       HTTP_COUNTER_NAMES.length,
       REJECTION_NAMES.length,
     ]);
-    const [, list = ""] = /pub enum Figure \{([\s\S]*?)\n\}/.exec(rust) ?? [];
+    const [, list = ""] = /pub enum Counter \{([\s\S]*?)\n\}/.exec(rust) ?? [];
     const variants = [...list.matchAll(/^ {4}(\w+)(?: = (\w+))?,$/gm)];
     const camel = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
     expect(variants.map(([, name]) => name)).toEqual([

@@ -1,4 +1,6 @@
-/** The addon, or null where `npm run build` found no cargo; a broken one is an error. */
+/**
+ * The addon, or null where `npm run build` found no cargo; throws for a broken one.
+ */
 
 import type { NativeEngine } from "../../src/native/contract.ts";
 import { loadNative } from "../../src/native/load.ts";

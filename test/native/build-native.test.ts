@@ -7,7 +7,9 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 const ROOT = resolve(import.meta.dirname, "../..");
 
 let folder = "";
-/** A project with the build script and a native folder of its own, so that ours is left alone. */
+/**
+ * A project with the build script and its own native folder, so that the repository's is untouched.
+ */
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "touchdown-build-"));
   cpSync(join(ROOT, "scripts"), join(folder, "scripts"), { recursive: true });
@@ -27,12 +29,12 @@ echo library > "$CARGO_TARGET_DIR/release/libtouchdown_native.${LIBRARY}"
 echo '${TYPES}' > "$NAPI_TYPE_DEF_TMP_FOLDER/touchdown-native"
 echo compiled`;
 
-/** Runs the script with a cargo that does `what` when it is to build; null: without any. */
+/** Runs the script with a cargo that does `what` when it must build; null: without any. */
 function run(what: string | null, ...args: readonly string[]) {
   return runWith("echo cargo 1.89.0", what, ...args);
 }
 
-/** The same with a cargo that says its version so. */
+/** The same with a cargo that reports this version. */
 function runWith(version: string, what: string | null, ...args: readonly string[]) {
   const bin = join(folder, "bin");
   rmSync(join(bin, "cargo"), { force: true });
@@ -51,14 +53,14 @@ function runWith(version: string, what: string | null, ...args: readonly string[
 }
 
 describe("building the native engine", () => {
-  it("says that it needs cargo, and ends well without", () => {
+  it("reports that it needs cargo, and succeeds without", () => {
     expect(run(null)).toEqual({
       status: 0,
       lines: ["native engine: not built, because there is no cargo; the portable engine remains"],
     });
   });
 
-  it("says why it needs another cargo than an old one, or one that does not run", () => {
+  it("reports an old cargo, or one that does not run", () => {
     for (const [version, why] of [
       ["echo cargo 1.75.0 2023-11-20", "cargo is 1.75, 1.89 or newer is needed"],
       ["echo cargo 0.99.0", "cargo is 0.99, 1.89 or newer is needed"],
@@ -83,7 +85,7 @@ describe("building the native engine", () => {
     ]);
   });
 
-  it("goes on without it where it may, whether the compiler fails or takes too long", () => {
+  it("continues without the addon where allowed, when the compiler fails or times out", () => {
     const failed = run("exit 101", "--timeout", "60");
     expect(failed.status).toBe(0);
     expect(failed.lines).toContain("native engine: `npm run build` builds it to the end");

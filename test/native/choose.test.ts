@@ -17,13 +17,13 @@ function choose(wanted: "auto" | "native" | "portable", load: NativeLoad) {
 }
 
 describe("the engine", () => {
-  it("is the native one where it is built, unless the portable one is asked for", () => {
+  it("is the native one where it is built, unless the portable one is configured", () => {
     expect(choose("auto", LOADED).choice).toBe("native");
     expect(choose("native", LOADED).choice).toBe("native");
     expect(choose("portable", LOADED).choice).toBe("portable");
   });
 
-  it("is the portable one where none is built, and says what that one is for", () => {
+  it("is the portable one where none is built, and logs what the native one offers", () => {
     const warnings = [
       expect.stringMatching(/^the portable engine is for development.*CVE-2024-1410/),
     ];
@@ -31,7 +31,7 @@ describe("the engine", () => {
     expect(choose("portable", LOADED)).toEqual({ choice: "portable", warnings });
   });
 
-  it("is the native one without a word", () => {
+  it("is the native one without a log line", () => {
     expect(choose("auto", LOADED).warnings).toEqual([]);
     expect(choose("native", LOADED).warnings).toEqual([]);
   });
@@ -43,7 +43,7 @@ describe("the engine", () => {
     });
   });
 
-  it("refuses to be another one than was asked for by name, and says what to do", () => {
+  it("fails when it is not the one configured by name, and reports what to do", () => {
     expect(() => choose("native", ABSENT)).toThrow(SetupError);
     expect(() => choose("native", ABSENT)).toThrow("npm run build");
     expect(() => choose("native", BROKEN)).toThrow("wrong ABI");

@@ -5,7 +5,7 @@ function text(path: string): string {
   return readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
 }
 
-/** In the order in which the folder's own file names them. */
+/** In the order in which the folder's own module file names them. */
 const parts = [...text("native/src/node/mod.rs").matchAll(/^pub mod (\w+);$/gm)];
 const bindings = parts
   .map(([, part = ""]) => text(`native/src/node/${part}.rs`))
@@ -16,7 +16,7 @@ const contract = text("src/native/contract.ts");
 
 const camel = (name: string): string => name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase());
 
-/** How each Rust type is told in TypeScript. */
+/** The TypeScript type of each Rust type. */
 const TYPES: Readonly<Record<string, string>> = {
   "&[u8]": "Uint8Array",
   Uint8Array: "Uint8Array",
@@ -50,7 +50,7 @@ function pairs(list: string): (readonly [string, string])[] {
   });
 }
 
-/** What napi puts in by itself. */
+/** Parameters that napi inserts. */
 const isGiven = ([, type]: readonly [string, string]): boolean => type === "Env";
 
 const flat = (source: string): string => source.replace(/\/\*\*?[\s\S]*?\*\/|\/\/.*$/gm, "");

@@ -12,7 +12,7 @@ import { native } from "./addon.ts";
 const tipAccounts = [tipAccount.publicKey, otherTipAccount.publicKey];
 const options = { tipAccounts, lamportsMin: LAMPORTS_MIN, verify: true, keyCacheSize: 64 };
 
-describe.skipIf(native === null)("both decoders say the same", () => {
+describe.skipIf(native === null)("both decoders return the same results", () => {
   const addon = native;
   if (addon === null) return;
   const portable = createDecoder(options);
@@ -36,14 +36,14 @@ describe.skipIf(native === null)("both decoders say the same", () => {
     }
   }
 
-  it("of the decoder's corpus", () => {
+  it("for the decoder's corpus", () => {
     const folder = new URL("../../native/fuzz/corpus/decode/", import.meta.url);
     const names = readdirSync(folder);
     for (const name of names) compare(new Uint8Array(readFileSync(new URL(name, folder))));
     expect(names.length).toBeGreaterThan(40);
   });
 
-  it("of ten thousand generated transactions, and a hundred thousand mutated ones", () => {
+  it("for ten thousand generated transactions, and a hundred thousand mutated ones", () => {
     const rng = createRng(20261121);
     let other: Uint8Array = new Uint8Array(0);
     for (let i = 0; i < 10_000; i += 1) {
@@ -52,12 +52,12 @@ describe.skipIf(native === null)("both decoders say the same", () => {
       for (let j = 0; j < 10; j += 1) compare(mutated(rng, bytes, other));
       other = bytes;
     }
-    // Text, and what only a worker thread says, is not among them.
+    // Text, and errors that only a worker thread reports, are not among them.
     expect(seen.size).toBeGreaterThan(DECODE_ERROR_COUNT - 10);
     expect(cached.counters.keysFound).toBeGreaterThan(1000);
   });
 
-  it("of noise, of text and of anything long", () => {
+  it("for noise, text and long bodies", () => {
     const rng = createRng(7);
     for (let i = 0; i < 2000; i += 1) {
       const bytes = rng.bytes(rng.below(400));

@@ -1,6 +1,6 @@
 /**
- * One transaction for several leaders is parsed and verified once, and costs one send for each of
- * them: by the native engine's own counters and by the calls that the edge makes of it.
+ * One transaction for several leaders is parsed and verified once, and costs one send per leader:
+ * measured by the native engine's own counters and by the calls that the edge makes.
  */
 
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -11,7 +11,7 @@ import { until } from "../support/wait.ts";
 import { native } from "./addon.ts";
 
 const LEADERS = 4;
-/** A schedule by lot names four different leaders for the next windows most of the time. */
+/** A random schedule usually has four different leaders in the next windows. */
 const SEARCH_MS = 60_000;
 
 describe.skipIf(native === null)("one transaction for several leaders", () => {
@@ -32,7 +32,7 @@ describe.skipIf(native === null)("one transaction for several leaders", () => {
     vi.restoreAllMocks();
   });
 
-  /** Posts one; how many leaders it was for. */
+  /** Submits one transaction; returns its leader count. */
   async function postOne(): Promise<number> {
     if (calls === null) throw new Error("the native engine is not built");
     const before = calls.counters();
@@ -70,7 +70,7 @@ describe.skipIf(native === null)("one transaction for several leaders", () => {
   });
 });
 
-/** The addon's calls, and the counters of the one engine and the one decoder that are made next. */
+/** The addon's calls, and the counters of the next engine and decoder that are created. */
 function spied(addon: NativeEngine) {
   const engineStart = vi.spyOn(addon, "engineStart");
   const decoderCreate = vi.spyOn(addon, "decoderCreate");
@@ -87,6 +87,6 @@ function spied(addon: NativeEngine) {
 }
 
 function deliveriesOf(json: Readonly<Record<string, unknown>>) {
-  // The receipt's own shape is tested where it is made.
+  // The receipt's format is tested where it is defined.
   return json["leaders"] as readonly { readonly identity: string; readonly state: string }[];
 }

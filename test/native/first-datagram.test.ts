@@ -1,6 +1,7 @@
 /**
- * What each engine says first to a leader. Firedancer speaks AES-128-GCM and X25519 alone and takes
- * what it needs from one datagram, or the handshake costs a round trip more, or never ends.
+ * The first datagram of each engine to a leader. Firedancer supports AES-128-GCM and X25519 only
+ * and reads what it needs from one datagram, or the handshake costs another round trip, or never
+ * ends.
  */
 
 import { createSocket } from "node:dgram";
@@ -16,9 +17,9 @@ import { native } from "./addon.ts";
 
 const TLS_AES_128_GCM_SHA256 = 0x1301;
 const X25519 = 29;
-/** RFC 9000 section 14.1: a datagram with an Initial is at least so long. */
+/** RFC 9000 section 14.1: minimum size of a datagram with an Initial. */
 const INITIAL_BYTES_MIN = 1_200;
-/** What leaves every network whole; no probe of a larger one goes before the handshake. */
+/** Passes every network unfragmented; no larger probe is sent before the handshake. */
 const DATAGRAM_BYTES_MAX = 1_472;
 
 const identity = freshIdentity();
@@ -55,7 +56,7 @@ afterEach(async () => {
   for (const end of endings.splice(0).reverse()) await end();
 });
 
-/** The first datagram that a leader gets of a transport. */
+/** The first datagram that a leader receives from a transport. */
 async function firstOf(transport: Transport): Promise<Buffer> {
   const socket = createSocket("udp4");
   endings.push(() => socket.close());
@@ -69,7 +70,7 @@ async function firstOf(transport: Transport): Promise<Buffer> {
 }
 
 describe.each(ENGINES)("the first datagram of the $name engine", ({ make }) => {
-  it("holds a whole ClientHello, with the suite and the group that Firedancer has", async () => {
+  it("contains a complete ClientHello, with the suite and the group that Firedancer supports", async () => {
     const hello = readClientHello(await firstOf(make()));
     expect(hello.cipherSuites).toContain(TLS_AES_128_GCM_SHA256);
     expect(hello.keyShares).toContain(X25519);

@@ -1,8 +1,8 @@
 /**
  * The fuzz targets compile, and with them the engine as a plain Rust library, which the benches of
- * `bench/compare` link too; and each target has a corpus that `cargo test` replays. It runs where
- * the native engine's suite runs, because that one needs cargo anyway: half a minute of one
- * processor once a machine, then a few seconds.
+ * `bench/compare` link too; and each target has a corpus that `cargo test` replays. Runs with the
+ * native engine's suite, because that one needs cargo anyway: half a minute of one processor once
+ * per machine, then a few seconds.
  */
 
 import { execFile } from "node:child_process";
@@ -22,7 +22,7 @@ const run = promisify(execFile);
 const targets = readdirSync(join(FUZZ, "fuzz_targets")).map((file) => file.replace(".rs", ""));
 
 describe("the fuzz targets", () => {
-  it("are each named to cargo, and have a corpus that a Rust test reads", () => {
+  it("are each registered with cargo, and have a corpus that a Rust test reads", () => {
     const manifest = readFileSync(MANIFEST, "utf8");
     const named = [...manifest.matchAll(/\[\[bin\]\]\nname = "(\w+)"/g)].map(([, name]) => name);
     expect(named.sort()).toEqual([...targets].sort());

@@ -11,7 +11,7 @@ const GENERATED = join(ROOT, "native/touchdown.d.ts");
 const folder = mkdtempSync(join(tmpdir(), "touchdown-types-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** The compiler's complaints about `declarations` as an implementation of the contract. */
+/** The compiler errors for `declarations` as an implementation of the contract. */
 function complaints(declarations: string): string {
   writeFileSync(join(folder, "generated.d.ts"), declarations);
   writeFileSync(
@@ -52,11 +52,11 @@ function complaints(declarations: string): string {
 describe.skipIf(!existsSync(GENERATED))("the types that napi derives", () => {
   const text = existsSync(GENERATED) ? readFileSync(GENERATED, "utf8") : "";
 
-  it("are those of contract.ts, both ways", () => {
+  it("equal those of contract.ts, in both directions", () => {
     expect(complaints(text)).toBe("");
   });
 
-  it("name the functions in the order of contract.ts", () => {
+  it("have the functions in the order of contract.ts", () => {
     const contract = readFileSync(join(ROOT, "src/native/contract.ts"), "utf8");
     const declared = [...contract.matchAll(/^ {2}(\w+)\(/gm)].map((match) => match[1]);
     const derived = [...text.matchAll(/^export function (\w+)\(/gm)].map((match) => match[1]);

@@ -38,13 +38,13 @@ const exported = [...contract.matchAll(/^ {2}(\w+)\(((?:[^()]|\(\))*)\): number;
 
 interface Count {
   readonly answered: number;
-  /** Of these, above 0. */
+  /** The handles of these, above 0. */
   readonly positive: number;
   readonly threw: number;
 }
 type Told = Readonly<Record<string, Count>>;
 
-/** What fronts have to be given. */
+/** Arguments that ingress threads require. */
 const memorySizes = {
   records: recordsMemory().byteLength,
   figures: ingressThreadCountersMemory().byteLength,
@@ -53,22 +53,22 @@ const memorySizes = {
   keyCache: createKeyCacheMemory().byteLength,
 };
 
-/** Each thread's counts; throws with what the process said where it did not end well. */
+/** Each thread's counts; throws with the process's output where it failed. */
 function storm(options: object): readonly Told[] {
   const script = fileURLToPath(new URL("../support/native-storm.mjs", import.meta.url));
   const given = JSON.stringify({ addon: ADDON_PATH, exports: exported, memorySizes, ...options });
   const ran = spawnSync(process.execPath, [script, given], { encoding: "utf8" });
   if (ran.status !== 0) throw new Error(`${ran.signal ?? ran.status}: ${ran.stderr.slice(-2000)}`);
-  // The script is ours and writes nothing else.
+  // The script belongs to this project and writes nothing else.
   return JSON.parse(ran.stdout) as readonly Told[];
 }
 
-describe.skipIf(native === null)("whatever an export is called with", () => {
-  it("is known for every one of them", () => {
+describe.skipIf(native === null)("an export called with arbitrary arguments", () => {
+  it("is covered by the test", () => {
     expect(exported.map(({ name }) => name)).toEqual([...NATIVE_NAMES]);
   });
 
-  it("takes no room for what an array only says that it holds", () => {
+  it("allocates nothing for the claimed length of an array", () => {
     const binds = new Array<string>(2 ** 32 - 1);
     expect(native?.engineStart({ ...OPTIONS, binds }, () => undefined)).toBe(START_OPTIONS);
     const sixteen = Array.from({ length: 16 }, () => "127.0.0.1:0");
@@ -80,7 +80,7 @@ describe.skipIf(native === null)("whatever an export is called with", () => {
     expect(native?.engineStop(handle, 0)).toBe(OK);
   });
 
-  it("answers a code or throws, before start, after stop, and never crashes", () => {
+  it("returns a code or throws, before start, after stop, and never crashes", () => {
     const [own] = storm({ rounds: 20_000, seed: 1, workers: 0 });
     for (const { name, types } of exported) {
       expect(own?.[name]?.answered, name).toBeGreaterThan(0);
@@ -96,13 +96,13 @@ describe.skipIf(native === null)("whatever an export is called with", () => {
     }
   });
 
-  it("does so on several threads at once, while engines, decoders and fronts come and go", () => {
+  it("does so on several threads, while engines, decoders and ingress threads start and stop", () => {
     const told = storm({ rounds: 6_000, seed: 7, workers: 3 });
     expect(told).toHaveLength(4);
     for (const each of told) expect(Object.keys(each)).toHaveLength(exported.length);
   });
 
-  it("outlives the threads that started engines and fronts and left without a word", () => {
+  it("outlives threads that started engines and ingress threads and exited", () => {
     const [, ...told] = storm({ rounds: 3_000, seed: 9, workers: 2, onlyWorkers: true });
     for (const each of told) expect(each["engineStart"]?.answered).toBeGreaterThan(0);
     expect(told.some((each) => (each["ingressThreadStart"]?.positive ?? 0) > 0)).toBe(true);

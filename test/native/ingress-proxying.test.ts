@@ -1,6 +1,6 @@
 /**
- * A whole edge with fronts: what they leave to the main thread is as it is without them, from its
- * first byte to its last, and whoever has a limit has it once.
+ * A complete edge with ingress threads: requests proxied to the main thread behave as without them,
+ * from the first byte to the last, and each limit is counted once.
  */
 
 import { connect } from "node:net";
@@ -23,7 +23,7 @@ import { native } from "./addon.ts";
 
 const THREADS = 2;
 const STREAM_PATH = "/api/v1/receipts";
-/** Transactions with more receipts than the sockets of a client and a relay hold. */
+/** Transactions with more receipts than the sockets of a client and a proxy buffer. */
 const MANY = 6_000;
 const AT_ONCE = 16;
 /** Each some rounds of a stream later. */
@@ -35,11 +35,11 @@ const start = () =>
     edge: { http: { threads: THREADS }, send: { engine: "native", leaders: 1 } },
   });
 
-/** How a comment begins that says no more than that the stream is there. */
+/** The start of a comment that only signals an open stream. */
 const SIGN_OF_LIFE = "\n:\nid: ";
 
 interface Stream {
-  /** What came so far. */
+  /** The bytes received so far. */
   text(): string;
   /** Resolves when the edge has ended it. */
   readonly ended: Promise<unknown>;
@@ -61,7 +61,7 @@ async function openStream({ url }: Flow, key = WIDE_KEY): Promise<Stream> {
   return { text: () => text, ended: read().catch(() => {}), leave: () => abort.abort() };
 }
 
-describe.skipIf(native === null)("behind fronts", () => {
+describe.skipIf(native === null)("behind ingress threads", () => {
   let flow: Flow;
   beforeAll(async () => {
     flow = await start();
@@ -85,12 +85,12 @@ describe.skipIf(native === null)("behind fronts", () => {
     return { jsonrpc: "2.0", id, method: "sendTransaction", params };
   };
 
-  it("a stream of receipts tells what happens when it does, whichever thread did it", async () => {
+  it("a stream of receipts reports events when they occur, on any thread", async () => {
     const stream = await openStream(flow);
     for (let sent = 0; sent < 8; sent += 1) {
       const { bytes, signature } = flow.tipped();
       expect((await flow.postRaw(bytes)).status).toBe(200);
-      // The next one is sent when this one was told.
+      // The next one is sent after this one was reported.
       await until("its receipt", () => stream.text().includes(signature));
     }
     const { bytes, signature } = flow.tipped();
@@ -103,9 +103,9 @@ describe.skipIf(native === null)("behind fronts", () => {
     await untilResponse("no stream", streams, (open) => open === 0);
   });
 
-  it("a stream that its client leaves is over before anything is written to it", async () => {
+  it("a stream closed by its client ends before anything is written to it", async () => {
     const leftBefore = await count("requests_aborted_total");
-    // Opened before the others, it hears of nothing as long, and then is given a sign of life.
+    // Opened before the others, it receives nothing that long, and then a keep-alive comment.
     const witness = await openStream(flow);
     const all = await Promise.all(Array.from({ length: 4 }, () => openStream(flow, OTHER_KEY)));
     expect(await streams()).toBe(5);
@@ -119,7 +119,7 @@ describe.skipIf(native === null)("behind fronts", () => {
     await untilResponse("no stream", streams, (open) => open === 0);
   });
 
-  it("a receipt is held until what is waited for, or until the time is up", async () => {
+  it("a receipt is held until the awaited status, or until the timeout", async () => {
     const { cluster } = flow.sandbox;
     for (let sent = 0; sent < 4; sent += 1) {
       const bytes = flow.sandbox.transaction();
@@ -131,14 +131,14 @@ describe.skipIf(native === null)("behind fronts", () => {
       expect(late.json["state"]).not.toBe("landed");
       const held = ask("60s");
       await untilResponse("the wait", waits, (count) => count === 1);
-      // In this flow nobody else tells the cluster what leaders received.
+      // In this flow only this call reports to the cluster what leaders received.
       cluster.receive(cluster.leaderAt(0), bytes);
       expect(await held).toMatchObject({ status: 200, json: { state: "landed" } });
     }
     expect(await waits()).toBe(0);
   });
 
-  it("batches and questions about health are answered", async () => {
+  it("batches and health requests are answered", async () => {
     const health = { jsonrpc: "2.0", id: "h", method: "getHealth" };
     expect(await rpc(health, "nobody")).toEqual({
       status: 200,
@@ -149,7 +149,7 @@ describe.skipIf(native === null)("behind fronts", () => {
     for (const index of [0, 2]) expect(json[index].result).toMatch(/^\w{64,88}$/);
   });
 
-  it("a body that is too large is refused with 413, and its connection ends", async () => {
+  it("a body that is too large is rejected with 413, and its connection ends", async () => {
     const before = await refused("too_large");
     for (const [path, size] of [[RAW_PATH, 16_385] as const, [RPC_PATH, 131_073] as const]) {
       const { hostname, port } = new URL(flow.url);
@@ -169,7 +169,7 @@ describe.skipIf(native === null)("behind fronts", () => {
     expect(await refused("too_large")).toBe(before + 2);
   });
 
-  it("a limit that is used up is told with when to come back, and counted once", async () => {
+  it("an exhausted limit is reported with a retry time, and counted once", async () => {
     const before = await refused("rate_limited");
     const key = slowKey(0);
     expect((await flow.postRaw(flow.tipped().bytes, key)).status).toBe(200);
@@ -181,11 +181,11 @@ describe.skipIf(native === null)("behind fronts", () => {
     }
   });
 
-  it("a limit lets through what it says, whatever comes and wherever it is answered", async () => {
+  it("a limit admits exactly its rate, on any thread", async () => {
     const one = flow.tipped();
     const kinds: readonly ((key: string) => Promise<{ readonly status: number }>)[] = [
       (key) => flow.postRaw(flow.tipped().bytes, key),
-      // Refused for what it is.
+      // Rejected for its content.
       (key) => flow.postRaw(flow.tipped({ tips: [] }).bytes, key),
       (key) => flow.postRaw(Buffer.from("nonsense"), key),
       // Known by the second time.
@@ -211,8 +211,8 @@ describe.skipIf(native === null)("behind fronts", () => {
   });
 });
 
-describe.skipIf(native === null)("a stream of receipts behind fronts", () => {
-  it("costs bounded memory while nobody reads it, is cut then, and spares the others", async () => {
+describe.skipIf(native === null)("a stream of receipts behind ingress threads", () => {
+  it("has bounded memory while it is not read, is then closed, and does not affect others", async () => {
     const flow = await start();
     const metric = async (name: string) => seriesValue(await flow.metrics(), `touchdown_${name}`);
     for (let sent = 0; sent < MANY; sent += AT_ONCE) {
@@ -223,7 +223,7 @@ describe.skipIf(native === null)("a stream of receipts behind fronts", () => {
     const socket = connect(Number(port), hostname).pause();
     socket.on("error", () => {});
     const lines = [`GET ${STREAM_PATH} HTTP/1.1`, "Host: x", `api-x-token: ${WIDE_KEY}`];
-    // Of another edge: it goes on with all that is kept.
+    // Of another edge: it continues with all that is stored.
     socket.write(`${lines.join("\r\n")}\r\nLast-Event-ID: zz-1\r\n\r\n`);
     const events = () => metric("receipt_events_total");
     let last = 0;
@@ -236,7 +236,8 @@ describe.skipIf(native === null)("a stream of receipts behind fronts", () => {
     expect(last).toBeLessThan(2 * MANY);
     expect(await metric("receipt_streams")).toBe(1);
     const other = await openStream(flow, OTHER_KEY);
-    // By the front, as the HTTP library does without one: before the main thread's own bound.
+    // By the ingress thread, as the HTTP library does without one: before the main thread's own
+    // bound.
     await untilResponse(
       "its end",
       () => metric("receipt_streams"),

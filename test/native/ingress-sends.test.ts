@@ -1,6 +1,6 @@
 /**
- * What threads beside the sender's send, on the real engine, to leaders over real QUIC, and what
- * the sender adopts: it is told of to its end, each copy exactly once.
+ * Sends of threads besides the sender's, on the real engine, to leaders over real QUIC, and how the
+ * sender records them: each delivery is reported to its end exactly once.
  */
 
 import { Worker } from "node:worker_threads";
@@ -23,12 +23,12 @@ import { native } from "./addon.ts";
 
 const LEADERS = 2;
 const COPY_TTL_MS = 400;
-/** Records of so many transactions, each sent and acknowledged, and of the connections. */
+/** Records of this many transactions, each sent and acknowledged, and of the connections. */
 const newsOf = (count: number): number => LEADERS * (2 * count + 2);
 const log = { info() {}, warn() {}, error() {} };
 const threadEntry = new URL("../support/ingress-sender-thread.mjs", import.meta.url);
 
-/** A front's word of one transaction. */
+/** The record of one transaction by an ingress thread. */
 interface Word {
   readonly id: number;
   readonly bytes: Uint8Array;
@@ -42,7 +42,7 @@ afterEach(async () => {
   for (const end of endings.splice(0).reverse()) await end();
 });
 
-/** Leaders, a sender that is connected to all of them, and what it tells of each packet. */
+/** Leaders, a sender that is connected to all of them, and its reports for each packet. */
 async function startSender(behaviour: Partial<LeaderBehaviour> = {}) {
   if (native === null) throw new Error("the native engine is not built");
   const leaders: TestLeader[] = [];
@@ -86,7 +86,7 @@ async function startSender(behaviour: Partial<LeaderBehaviour> = {}) {
 async function setUp(behaviour: Partial<LeaderBehaviour> = {}) {
   const parts = await startSender(behaviour);
   const { outcomes, sender, memory } = parts;
-  /** Words of fronts that the sender does not know of yet. */
+  /** Records of ingress threads that the sender has not read yet. */
   const words: Word[] = [];
   const refused: Word[] = [];
   return {
@@ -98,7 +98,7 @@ async function setUp(behaviour: Partial<LeaderBehaviour> = {}) {
         sender.recordSend(packetOf(id, bytes), sent, sentNs);
       }
     },
-    /** A front on a thread of its own. */
+    /** An ingress thread on a real thread. */
     async ingressThread(): Promise<Worker> {
       const thread = new Worker(threadEntry, { workerData: { memory } });
       endings.push(() => thread.terminate());
@@ -106,7 +106,7 @@ async function setUp(behaviour: Partial<LeaderBehaviour> = {}) {
       thread.on("message", (word: Word) => (word.taken ? words : refused).push(word));
       return thread;
     },
-    /** What was told of each copy, in order, by packet and leader. */
+    /** The reports of each delivery, in order, by packet and leader. */
     stories(): readonly string[] {
       const told = new Map<string, string[]>();
       for (const { packetId, identity, kind, reason } of outcomes) {
@@ -119,8 +119,8 @@ async function setUp(behaviour: Partial<LeaderBehaviour> = {}) {
   };
 }
 
-describe.skipIf(native === null)("what fronts send", () => {
-  it("is acknowledged once by each leader, adopted as the engine's news come", async () => {
+describe.skipIf(native === null)("a send of an ingress thread", () => {
+  it("is acknowledged once by each leader, recorded as the engine's events arrive", async () => {
     const rig = await setUp();
     rig.targetTable.beforeDrain = rig.adopt;
     const thread = await rig.ingressThread();
@@ -136,7 +136,7 @@ describe.skipIf(native === null)("what fronts send", () => {
     });
   });
 
-  it("is told of to its end where all news came before it was adopted", async () => {
+  it("is reported to its end where all events arrived before its record", async () => {
     const rig = await setUp();
     const thread = await rig.ingressThread();
     thread.postMessage({ id: 1, count: 20, pauseMs: 1 });
@@ -150,7 +150,7 @@ describe.skipIf(native === null)("what fronts send", () => {
     expect(acked.filter(({ atNs }) => atNs >= adoptedNs)).toEqual([]);
   });
 
-  it("has an end where the connection ended before it was adopted", async () => {
+  it("has an end where the connection ended before its record", async () => {
     const rig = await setUp();
     const thread = await rig.ingressThread();
     thread.postMessage({ id: 1, count: 20, pauseMs: 0 });
@@ -165,7 +165,7 @@ describe.skipIf(native === null)("what fronts send", () => {
     expect(rig.stories()).toHaveLength(20 * LEADERS);
   });
 
-  it("waits where a leader grants no streams, and then the sender sends by itself", async () => {
+  it("waits where a leader grants no streams, and then the sender sends it", async () => {
     const rig = await setUp({ reading: "stalled", streamsMax: 8 });
     const thread = await rig.ingressThread();
     thread.postMessage({ id: 1, count: 60, pauseMs: 0 });
@@ -182,7 +182,7 @@ describe.skipIf(native === null)("what fronts send", () => {
     );
   });
 
-  it("goes out beside what other fronts and the sender send, on streams of its own", async () => {
+  it("uses its own streams, next to other ingress threads and the sender", async () => {
     const rig = await setUp();
     rig.targetTable.beforeDrain = rig.adopt;
     const count = 300;

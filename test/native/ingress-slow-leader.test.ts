@@ -1,6 +1,7 @@
 /**
- * A whole edge with fronts, one of whose leaders grants no more streams: fronts go on with the
- * others by themselves, and its copies wait on the main thread, the best paid first.
+ * A complete edge with ingress threads, one of whose leaders grants no more streams: ingress
+ * threads continue with the others, and its deliveries are queued on the main thread, highest
+ * priority first.
  */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -14,7 +15,7 @@ import { native } from "./addon.ts";
 
 const LEADERS = 3;
 const SLOW = 1;
-/** What it has granted, and what the engine takes beyond that: whatever follows waits before it. */
+/** Its grant, and what the engine accepts beyond that: everything later is queued on the edge. */
 const FILLING = LEADER_STREAMS_MAX + NATIVE_DELIVERIES_QUEUED_MAX;
 const COUNT = 40;
 
@@ -29,117 +30,122 @@ const ended = (families: Families): number =>
     0,
   );
 
-describe.skipIf(native === null)("an edge with fronts and a leader that reads nothing", () => {
-  let flow: Flow;
-  const sent: BuiltTransaction[] = [];
-  beforeAll(async () => {
-    flow = await startFlow({
-      leaderCount: LEADERS,
-      edge: {
-        http: { threads: 2 },
-        send: { engine: "native", leaders: LEADERS, copy_ttl: "60s", queue_per_peer: 1_024 },
-        landing: { resends_per_second: 0 },
-      },
+describe.skipIf(native === null)(
+  "an edge with ingress threads and a leader that reads nothing",
+  () => {
+    let flow: Flow;
+    const sent: BuiltTransaction[] = [];
+    beforeAll(async () => {
+      flow = await startFlow({
+        leaderCount: LEADERS,
+        edge: {
+          http: { threads: 2 },
+          send: { engine: "native", leaders: LEADERS, copy_ttl: "60s", queue_per_peer: 1_024 },
+          landing: { resends_per_second: 0 },
+        },
+      });
     });
-  });
-  afterAll(() => flow?.stop());
+    afterAll(() => flow?.stop());
 
-  async function post(built: BuiltTransaction): Promise<void> {
-    sent.push(built);
-    const { status } = await flow.postRaw(built.bytes);
-    expect(status).toBe(200);
-  }
-
-  const paying = (lamports: number): BuiltTransaction =>
-    flow.tipped({ tips: [{ to: flow.sandbox.tipAccount, lamports }] });
-  const had = (leader: number): string[] =>
-    flow.received.filter((it) => it.leader === leader).map(({ bytes }) => bytes.toString("base64"));
-  const nameOf = ({ bytes }: BuiltTransaction): string => Buffer.from(bytes).toString("base64");
-
-  interface Leaders {
-    readonly plan: { readonly send: readonly object[] };
-    readonly peers: readonly { readonly queued: number; readonly inFlight: number }[];
-  }
-
-  const leaders = async (): Promise<Leaders> => {
-    const page = await fetch(`${flow.sandbox.adminUrl}/leaders`);
-    // The edge's own page.
-    return (await page.json()) as Leaders;
-  };
-  const isAllPlanned = async () => (await leaders()).plan.send.length === LEADERS;
-
-  /** What `act` answers, of a time in which the plan had every leader: one may be too far ahead. */
-  async function whileAllArePlanned<T>(act: () => Promise<T>): Promise<T> {
-    for (let tries = 0; tries < 20; tries += 1) {
-      await untilResponse("every leader in the plan", isAllPlanned, (isSo) => isSo);
-      const response = await act();
-      if (await isAllPlanned()) return response;
+    async function post(built: BuiltTransaction): Promise<void> {
+      sent.push(built);
+      const { status } = await flow.postRaw(built.bytes);
+      expect(status).toBe(200);
     }
-    throw new Error("the plan never had every leader for long enough");
-  }
 
-  it("sends to the others from fronts, and to that one in the order of what is paid", async () => {
-    await untilResponse(
-      "transactions that no front relays",
-      async () => {
-        const before = all(await flow.metrics(), "ingress_requests_proxied_total");
-        await Promise.all(Array.from({ length: 8 }, () => post(paying(1_000_000))));
-        return all(await flow.metrics(), "ingress_requests_proxied_total") - before;
-      },
-      (proxied) => proxied === 0,
-    );
-    flow.sandbox.leaders[SLOW]?.setBehaviour({ reading: "stalled" });
-    await untilResponse(
-      "the slow one is left out",
-      async () => {
-        await whileAllArePlanned(async () => {
-          for (let count = 0; count < FILLING; count += 1) await post(paying(1_000_000));
-        });
-        return flow.metrics();
-      },
-      (families) => one(families, "ingress_leaders_excluded") === 1,
-    );
-    // 7 has no factor in common with their count, so each comes once, in no order.
-    const pays = Array.from({ length: COUNT }, (_, n) => 2_000_000 + ((7 * n) % COUNT));
-    const { before, list, after } = await whileAllArePlanned(async () => {
-      const list = pays.map(paying);
-      const before = await flow.metrics();
-      for (const built of list) await post(built);
-      return { before, list, after: await flow.metrics() };
+    const paying = (lamports: number): BuiltTransaction =>
+      flow.tipped({ tips: [{ to: flow.sandbox.tipAccount, lamports }] });
+    const had = (leader: number): string[] =>
+      flow.received
+        .filter((it) => it.leader === leader)
+        .map(({ bytes }) => bytes.toString("base64"));
+    const nameOf = ({ bytes }: BuiltTransaction): string => Buffer.from(bytes).toString("base64");
+
+    interface Leaders {
+      readonly plan: { readonly send: readonly object[] };
+      readonly peers: readonly { readonly queued: number; readonly inFlight: number }[];
+    }
+
+    const leaders = async (): Promise<Leaders> => {
+      const page = await fetch(`${flow.sandbox.adminUrl}/leaders`);
+      // The edge's own admin page.
+      return (await page.json()) as Leaders;
+    };
+    const isAllPlanned = async () => (await leaders()).plan.send.length === LEADERS;
+
+    /** The result of `act`, from a time when the plan had every leader: one may be too far ahead. */
+    async function whileAllArePlanned<T>(act: () => Promise<T>): Promise<T> {
+      for (let tries = 0; tries < 20; tries += 1) {
+        await untilResponse("every leader in the plan", isAllPlanned, (isSo) => isSo);
+        const response = await act();
+        if (await isAllPlanned()) return response;
+      }
+      throw new Error("the plan never had every leader for long enough");
+    }
+
+    it("sends to the others from ingress threads, and to that one in priority order", async () => {
+      await untilResponse(
+        "transactions that no front relays",
+        async () => {
+          const before = all(await flow.metrics(), "ingress_requests_proxied_total");
+          await Promise.all(Array.from({ length: 8 }, () => post(paying(1_000_000))));
+          return all(await flow.metrics(), "ingress_requests_proxied_total") - before;
+        },
+        (proxied) => proxied === 0,
+      );
+      flow.sandbox.leaders[SLOW]?.setBehaviour({ reading: "stalled" });
+      await untilResponse(
+        "the slow one is left out",
+        async () => {
+          await whileAllArePlanned(async () => {
+            for (let count = 0; count < FILLING; count += 1) await post(paying(1_000_000));
+          });
+          return flow.metrics();
+        },
+        (families) => one(families, "ingress_leaders_excluded") === 1,
+      );
+      // 7 has no factor in common with their count, so each occurs once, unordered.
+      const pays = Array.from({ length: COUNT }, (_, n) => 2_000_000 + ((7 * n) % COUNT));
+      const { before, list, after } = await whileAllArePlanned(async () => {
+        const list = pays.map(paying);
+        const before = await flow.metrics();
+        for (const built of list) await post(built);
+        return { before, list, after: await flow.metrics() };
+      });
+      const path = { path: "front" };
+      expect(one(after, "decoded_total", path)).toBe(one(before, "decoded_total", path) + COUNT);
+      const proxied = "ingress_requests_proxied_total";
+      expect(all(after, proxied)).toBe(all(before, proxied));
+      await until("all at the others", () =>
+        [0, 2].every((leader) => list.every((built) => had(leader).includes(nameOf(built)))),
+      );
+      expect(list.filter((built) => had(SLOW).includes(nameOf(built)))).toEqual([]);
+
+      flow.sandbox.leaders[SLOW]?.setBehaviour({ reading: "all" });
+      await until("all at the slow one", () =>
+        list.every((built) => had(SLOW).includes(nameOf(built))),
+      );
+      const names = new Set(list.map(nameOf));
+      const byPay = list.map((_, n) => list.findLast((__, m) => (7 * m) % COUNT === COUNT - 1 - n));
+      expect(had(SLOW).filter((name) => names.has(name))).toEqual(
+        byPay.map((built) => (built === undefined ? "" : nameOf(built))),
+      );
     });
-    const path = { path: "front" };
-    expect(one(after, "decoded_total", path)).toBe(one(before, "decoded_total", path) + COUNT);
-    const proxied = "ingress_requests_proxied_total";
-    expect(all(after, proxied)).toBe(all(before, proxied));
-    await until("all at the others", () =>
-      [0, 2].every((leader) => list.every((built) => had(leader).includes(nameOf(built)))),
-    );
-    expect(list.filter((built) => had(SLOW).includes(nameOf(built)))).toEqual([]);
 
-    flow.sandbox.leaders[SLOW]?.setBehaviour({ reading: "all" });
-    await until("all at the slow one", () =>
-      list.every((built) => had(SLOW).includes(nameOf(built))),
-    );
-    const names = new Set(list.map(nameOf));
-    const byPay = list.map((_, n) => list.findLast((__, m) => (7 * m) % COUNT === COUNT - 1 - n));
-    expect(had(SLOW).filter((name) => names.has(name))).toEqual(
-      byPay.map((built) => (built === undefined ? "" : nameOf(built))),
-    );
-  });
-
-  it("gives it each once, and every copy has an end", async () => {
-    await untilResponse("every end", leaders, ({ peers }) =>
-      peers.every(({ queued, inFlight }) => queued === 0 && inFlight === 0),
-    );
-    const families = await flow.metrics();
-    expect(ended(families)).toBe(one(families, "deliveries_total", { outcome: "sent" }));
-    expect(one(families, "deliveries_total", { outcome: "acked" })).toBe(flow.received.length);
-    expect(one(families, "ingress_records_pending")).toBe(0);
-    expect(one(families, "ingress_records_stale_total")).toBe(0);
-    for (let leader = 0; leader < LEADERS; leader += 1) {
-      expect(new Set(had(leader)).size).toBe(had(leader).length);
-    }
-    const anywhere = new Set(flow.received.map(({ bytes }) => bytes.toString("base64")));
-    expect(sent.filter((built) => !anywhere.has(nameOf(built)))).toEqual([]);
-  });
-});
+    it("sends it each once, and every delivery has an end", async () => {
+      await untilResponse("every end", leaders, ({ peers }) =>
+        peers.every(({ queued, inFlight }) => queued === 0 && inFlight === 0),
+      );
+      const families = await flow.metrics();
+      expect(ended(families)).toBe(one(families, "deliveries_total", { outcome: "sent" }));
+      expect(one(families, "deliveries_total", { outcome: "acked" })).toBe(flow.received.length);
+      expect(one(families, "ingress_records_pending")).toBe(0);
+      expect(one(families, "ingress_records_stale_total")).toBe(0);
+      for (let leader = 0; leader < LEADERS; leader += 1) {
+        expect(new Set(had(leader)).size).toBe(had(leader).length);
+      }
+      const anywhere = new Set(flow.received.map(({ bytes }) => bytes.toString("base64")));
+      expect(sent.filter((built) => !anywhere.has(nameOf(built)))).toEqual([]);
+    });
+  },
+);

@@ -1,6 +1,6 @@
 /**
- * A whole edge with fronts on the native engine: what clients see is what they see without, and
- * what fronts did on their own threads is in every book.
+ * A complete edge with ingress threads on the native engine: clients see the same behaviour as
+ * without, and everything done on ingress threads is accounted for.
  */
 
 import { readdirSync, readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ import { native } from "./addon.ts";
 
 const THREADS = 2;
 
-describe.skipIf(native === null)(`an edge with ${THREADS} fronts`, () => {
+describe.skipIf(native === null)(`an edge with ${THREADS} ingress threads`, () => {
   let flow: Flow;
   beforeAll(async () => {
     flow = await startFlow({
@@ -26,13 +26,13 @@ describe.skipIf(native === null)(`an edge with ${THREADS} fronts`, () => {
   const count = async (name: string, labels: Readonly<Record<string, string>> = {}) =>
     seriesValue(await flow.metrics(), `touchdown_${name}`, labels);
 
-  /** Requests that fronts relayed so far, for whatever reason. */
+  /** Requests that ingress threads proxied so far, for any reason. */
   async function proxiedCount(): Promise<number> {
     const samples = (await flow.metrics()).get("touchdown_ingress_requests_proxied_total")?.samples;
     return (samples ?? []).reduce((sum, { value }) => sum + value, 0);
   }
 
-  /** Until both have a pass for the key: from then on they take it by themselves. */
+  /** Until both have cached the key: from then on they accept it themselves. */
   async function warm(): Promise<void> {
     await untilResponse(
       "transactions that no front relays",
@@ -45,7 +45,7 @@ describe.skipIf(native === null)(`an edge with ${THREADS} fronts`, () => {
     );
   }
 
-  it("takes transactions on their threads, and tells what became of them", async () => {
+  it("accepts transactions on their threads, and reports their outcomes", async () => {
     await warm();
     const [proxied, decoded] = [
       await proxiedCount(),
@@ -57,7 +57,7 @@ describe.skipIf(native === null)(`an edge with ${THREADS} fronts`, () => {
     await until("all at leaders", () => list.every(({ bytes }) => flow.deliveriesOf(bytes) > 0));
     expect(await count("decoded_total", { path: "ingress_thread" })).toBe(decoded + 20);
     expect(await proxiedCount()).toBe(proxied);
-    // A receipt is there as soon as the answer is.
+    // A receipt is available as soon as the response is.
     const last = flow.tipped();
     await flow.postRaw(last.bytes);
     const { status, json } = await flow.receipt(last.signature);
@@ -65,7 +65,7 @@ describe.skipIf(native === null)(`an edge with ${THREADS} fronts`, () => {
     expect(json).toMatchObject({ signature: last.signature });
   });
 
-  it("sends a transaction once that comes to both at the same moment", async () => {
+  it("sends a transaction once that arrives at both simultaneously", async () => {
     await warm();
     const list = Array.from({ length: 10 }, () => flow.tipped());
     const posts = list.flatMap(({ bytes }) => Array.from({ length: 6 }, () => flow.postRaw(bytes)));
@@ -79,7 +79,7 @@ describe.skipIf(native === null)(`an edge with ${THREADS} fronts`, () => {
     for (const built of list) expect(had(built)).toEqual([...new Set(had(built))]);
   });
 
-  it("counts each request once, wherever it was answered", async () => {
+  it("counts each request once, on any thread", async () => {
     await warm();
     const outcome = async (name: string) => count("requests_total", { outcome: name });
     const before = {
@@ -99,7 +99,7 @@ describe.skipIf(native === null)(`an edge with ${THREADS} fronts`, () => {
   });
 });
 
-/** How many threads of this process have a real-time priority; policies of proc(5) and sched(7). */
+/** Threads of this process with a real-time priority; policies of proc(5) and sched(7). */
 function realtimeThreads(): number {
   const SCHED_RR = "2";
   const stats = readdirSync("/proc/self/task").map((thread) =>
@@ -112,7 +112,7 @@ function realtimeThreads(): number {
 const isPossible = process.platform === "linux" && availableParallelism() > 1;
 
 describe.skipIf(native === null || !isPossible)("host.realtime", () => {
-  it("has a front's thread go first and no other, or says what that takes", async () => {
+  it("gives real-time priority to ingress threads only, or reports what that requires", async () => {
     const edge = { http: { threads: 1 }, send: { engine: "native", leaders: 1 } } as const;
     expect(realtimeThreads()).toBe(0);
     const started = await startFlow({ edge: { ...edge, host: { realtime: true } } }).catch(String);

@@ -9,18 +9,18 @@ const folder = mkdtempSync(join(tmpdir(), "touchdown-load-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 describe("loading the addon", () => {
-  it("tells an absent one with its path", () => {
+  it("reports a missing one with its path", () => {
     const path = join(folder, "none.node");
     expect(loadNative(path)).toEqual({ kind: "absent", path });
   });
 
-  it("tells a file that is no addon with its cause", () => {
+  it("reports a file that is not an addon with its cause", () => {
     const path = join(folder, "text.node");
     writeFileSync(path, "not an addon");
     expect(loadNative(path)).toMatchObject({ kind: "broken", path, cause: expect.any(Error) });
   });
 
-  it("tells an addon without a function of the contract, and names it", () => {
+  it("reports an addon without a function of the contract, and names it", () => {
     const path = join(folder, "older.cjs");
     writeFileSync(path, "exports.decode = () => 0;");
     const found = loadNative(path);
@@ -28,7 +28,7 @@ describe("loading the addon", () => {
     expect(String(found.kind === "broken" && found.cause)).toMatch(/no .*decoderCreate/);
   });
 
-  it("tells an addon of another version", () => {
+  it("reports an addon of another version", () => {
     const path = join(folder, "newer.cjs");
     const names = NATIVE_NAMES.map((name) => `${name}: () => 999`);
     writeFileSync(path, `module.exports = { ${names.join(", ")} };`);

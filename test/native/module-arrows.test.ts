@@ -1,6 +1,6 @@
 /**
  * Which module of the Rust crate may import which other one, so that the folders of `native/src`
- * stay what their names say. Test modules may import more, and are part of no circle either.
+ * keep their responsibilities. Test modules may import more, and are not part of cycles.
  */
 
 import { readFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { describe, expect, it } from "vitest";
 import { circleOf, type RustImport, rustImports } from "../support/rust-modules.ts";
 import { listFiles, ROOT } from "../support/source-tree.ts";
 
-/** By folder of `native/src`, or by file beside them: what it may import. */
+/** By folder of `native/src`, or by file next to them: what it may import. */
 const ARROWS: Readonly<Record<string, readonly string[]>> = {
   node: ["base58", "decode", "http", "limits", "quic", "rpc", "submit", "sync"],
   submit: ["base58", "decode", "http", "limits", "quic", "sync"],
@@ -26,7 +26,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
 
 const SRC = "native/src";
 
-/** The folder below `native/src`, or the name of a file beside them. */
+/** The folder below `native/src`, or the name of a file next to them. */
 const roomOf = (path: string): string => path.replace(/\.rs$/, "").split("/")[0] ?? "";
 
 /** Imports from one folder to another that the table does not have. */
@@ -42,12 +42,12 @@ describe("the modules of the Rust crate", () => {
   const imports = rustImports(files);
   const shipped = imports.filter(({ isTest }) => !isTest);
 
-  it("have a row in the table", () => {
+  it("have an entry in the table", () => {
     expect([...new Set(paths.map(roomOf))].sort()).toEqual(Object.keys(ARROWS).sort());
     expect(shipped.length).toBeGreaterThan(200);
   });
 
-  it("import only what the table lets them", () => {
+  it("import only what the table allows", () => {
     expect(breaches(shipped)).toEqual([]);
   });
 
@@ -59,7 +59,7 @@ describe("the modules of the Rust crate", () => {
     expect(listed.filter((arrow) => !used.has(arrow))).toEqual([]);
   });
 
-  it("import one another in no circle", () => {
+  it("have no import cycle", () => {
     expect(circleOf(imports)).toEqual([]);
   });
 
@@ -71,7 +71,7 @@ describe("the modules of the Rust crate", () => {
   });
 });
 
-describe("a breach", () => {
+describe("a violation", () => {
   const crate = (texts: Readonly<Record<string, string>>) => {
     const sound = {
       "lib.rs": "pub mod limits;\npub mod ed25519;\npub mod quic;\n",
@@ -89,7 +89,7 @@ describe("a breach", () => {
   const told = (imports: readonly RustImport[]) =>
     imports.map(({ from, to, isTest }) => `${from} -> ${to}${isTest ? " (test)" : ""}`);
 
-  it("is none where there is none", () => {
+  it("is not reported without one", () => {
     expect(told(crate({}))).toEqual([
       "ed25519/verify.rs -> ed25519/curve.rs",
       "quic/engine.rs -> quic/peer.rs",
@@ -113,13 +113,13 @@ describe("a breach", () => {
     ]);
   });
 
-  it("in a test module is known for one", () => {
+  it("in a test module is recognized", () => {
     const text = "#[cfg(test)]\nmod tests {\n    use super::*;\n    use crate::limits::MOST;\n}\n";
     const found = crate({ "ed25519/curve.rs": text }).filter(({ to }) => to === "limits.rs");
     expect(told(found)).toContain("ed25519/curve.rs -> limits.rs (test)");
   });
 
-  it("by a circle is found, also inside a folder", () => {
+  it("by a cycle is found, also inside a folder", () => {
     const imports = crate({ "quic/peer.rs": "use super::engine::Engine;\n" });
     expect(breaches(imports)).toEqual([]);
     expect(circleOf(imports)).toEqual(["quic/engine.rs", "quic/peer.rs"]);

@@ -1,8 +1,7 @@
 /**
- * The Rust program of the page Connect, compiled and run as pasted against a sandbox. It runs where
- * the native engine's suite runs, because that one needs cargo anyway. The crate is taken without
- * TLS, which the program does not know of and loopback does not need: 24 crates, 6 s of one
- * processor, once a machine.
+ * The Rust program of the page Connect, compiled and run as pasted against a sandbox. Runs with the
+ * native engine's suite, because that one needs cargo anyway. The crate is used without TLS, which
+ * the program does not need on loopback: 24 crates, 6 s of one processor, once per machine.
  */
 
 import { execFile } from "node:child_process";
@@ -21,14 +20,14 @@ const PACKAGE = join(ROOT, "test", "native", "rust-program");
 const TARGET = process.env["CARGO_TARGET_DIR"] ?? join(homedir(), ".cache/touchdown/native-target");
 const run = promisify(execFile);
 
-/** What the page's own module knows of the reader; see its `Filling`. */
+/** The reader's values that the page fills in; see its `Filling`. */
 interface Filling {
   readonly url: string;
   readonly key: string;
   readonly exampleUrl: string | null;
 }
 
-/** The program's text, from the module that the page itself shows it by. */
+/** The program's text, from the module that the page itself uses. */
 async function programOf(filling: Filling): Promise<string> {
   const path = join(ROOT, "src", "control", "pages", "lib", "snippets.js");
   const { snippets } = await import(pathToFileURL(path).href);
@@ -41,7 +40,7 @@ async function programOf(filling: Filling): Promise<string> {
   return rust.code({ ...none, ...filling });
 }
 
-/** Compiles and runs a program; what it printed. @throws with cargo's complaints */
+/** Compiles and runs a program; returns its output. @throws with cargo's errors */
 async function runRust(text: string, files: Readonly<Record<string, Uint8Array>> = {}) {
   const folder = mkdtempSync(join(tmpdir(), "rust-program-"));
   cpSync(PACKAGE, folder, { recursive: true });
@@ -60,7 +59,7 @@ describe.runIf(ENGINE === "native")("the Rust program of the page Connect", () =
   });
   afterAll(() => sandbox?.stop());
 
-  /** How the transaction ended that the program says it sent. */
+  /** The final state of the transaction that the program printed. */
   async function endOf(output: string): Promise<unknown> {
     const { success, signature } = JSON.parse(output);
     expect(success).toBe(true);
@@ -77,14 +76,16 @@ describe.runIf(ENGINE === "native")("the Rust program of the page Connect", () =
     expect(await endOf(output)).toMatchObject({ state: "landed" });
   });
 
-  it("lands what the reader's own file holds, as pasted", { timeout: 600_000 }, async () => {
+  it("lands the transaction in the reader's own file, as pasted", {
+    timeout: 600_000,
+  }, async () => {
     const { url, key } = sandbox;
     const program = await programOf({ url, key, exampleUrl: null });
     const output = await runRust(program, { "transaction.bin": sandbox.transaction() });
     expect(await endOf(output)).toMatchObject({ state: "landed" });
   });
 
-  it("prints the refusal of a key that is wrong", { timeout: 600_000 }, async () => {
+  it("prints the rejection of a wrong key", { timeout: 600_000 }, async () => {
     const { url } = sandbox;
     const program = await programOf({ url, key: "td_sandbox_wrong", exampleUrl: null });
     const output = await runRust(program, { "transaction.bin": sandbox.transaction() });

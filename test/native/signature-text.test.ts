@@ -5,7 +5,7 @@ import { fc } from "../support/properties.ts";
 import { native } from "./addon.ts";
 
 describe("a signature's text", () => {
-  it("is that of the portable encoder, at any place", () => {
+  it("equals that of the portable encoder, at any offset", () => {
     const textOf = signatureTextOf(native);
     const bytes = fc.uint8Array({ minLength: 64, maxLength: 90 });
     fc.assert(
@@ -17,7 +17,7 @@ describe("a signature's text", () => {
     );
   });
 
-  it("is refused where there is none", () => {
+  it("is rejected where there is none", () => {
     for (const each of [native, null]) {
       expect(() => signatureTextOf(each)(new Uint8Array(64), 1)).toThrow(RangeError);
     }

@@ -8,7 +8,7 @@ describe("a leader's address", () => {
     ["[::1]:1", "::1", 1, 6],
     ["[ff::1]:1", "ff::1", 1, 6],
     ["[2001:0DB8::0001]:65535", "2001:db8::1", 65535, 6],
-  ] as const)("is read from %s", (text, host, port, family) => {
+  ] as const)("is parsed from %s", (text, host, port, family) => {
     expect(parseAddress(text)).toEqual({ host, port, family });
   });
 
@@ -29,16 +29,16 @@ describe("a leader's address", () => {
     "[::]:80",
     "[0:0::0]:80",
     "[FF02::1]:80",
-  ])("is not read from %j", (text) => {
+  ])("is rejected from %j", (text) => {
     expect(parseAddress(text)).toBeNull();
   });
 
-  it("is written as it is read", () => {
+  it("is formatted as it is parsed", () => {
     expect(formatAddress("10.0.0.1", 5)).toBe("10.0.0.1:5");
     expect(formatAddress("::1", 5)).toBe("[::1]:5");
   });
 
-  it("gives a server name that is a name", () => {
+  it("gives a valid server name", () => {
     expect(serverNameOf({ host: "10.0.0.1", port: 5, family: 4 })).toBe("10.0.0.1.5.sol");
     expect(serverNameOf({ host: "::1", port: 5, family: 6 })).toBe("x--1x.5.sol");
   });

@@ -22,19 +22,19 @@ describe("the end of a connection", () => {
   });
 });
 
-describe("the table of reactions", () => {
-  it("has a row for each name, in the same order", () => {
+describe("the close policies", () => {
+  it("have an entry for each name, in the same order", () => {
     expect(CLOSE_REASONS).toEqual(Object.keys(CLOSE_POLICIES));
   });
 
-  it("never hammers: a pause each, and a whole one after a no or no answer at all", () => {
+  it("always wait, and at least one unit after a rejection or no response", () => {
     for (const { wait } of Object.values(CLOSE_POLICIES)) expect(wait).toBeGreaterThan(0);
     const { disallowed, too_many, unanswered, evicted, silent } = CLOSE_POLICIES;
     expect([disallowed.wait, too_many.wait, unanswered.wait]).toEqual([1, 1, 1]);
     expect([evicted.wait, silent.wait].every((wait) => wait < 1)).toBe(true);
   });
 
-  it("comes back to who evicted it just before the turn; opens no second to who is full", () => {
+  it("reconnect to an evicting leader just before its window; open no second to a full one", () => {
     const named = Object.entries(CLOSE_POLICIES);
     const of = (test: (row: (typeof named)[number][1]) => boolean) =>
       named.filter(([, row]) => test(row)).map(([name]) => name);
@@ -42,7 +42,7 @@ describe("the table of reactions", () => {
     expect(of((row) => row.single)).toEqual(["disallowed", "too_many", "unanswered"]);
   });
 
-  it("takes more standing from who cannot be reached than from who has no room", () => {
+  it("lower the reliability more for unreachable leaders than for full ones", () => {
     const { unanswered, refused, evicted, invalid_stream } = CLOSE_POLICIES;
     expect(unanswered.score).toBeGreaterThan(refused.score);
     expect(refused.score).toBeGreaterThan(evicted.score);

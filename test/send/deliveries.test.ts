@@ -50,8 +50,8 @@ function setUp(credit = 0, queuePerPeer = 3) {
   };
 }
 
-describe("copies without credit", () => {
-  it("go best paid first once there is some", () => {
+describe("deliveries without credit", () => {
+  it("are sent in priority order once there is some", () => {
     const { trySend, engineConnection, drain, story } = setUp();
     for (const lamports of [10, 30, 20]) trySend(lamports);
     engineConnection.credit = 2;
@@ -59,7 +59,7 @@ describe("copies without credit", () => {
     expect(story).toEqual(["2 sent", "3 sent"]);
   });
 
-  it("wait with the engine for no longer than what is left of their time", () => {
+  it("are queued in the engine for no longer than the rest of their TTL", () => {
     const { trySend, clock, engineConnection, drain } = setUp();
     trySend();
     clock.advance(300);
@@ -71,7 +71,7 @@ describe("copies without credit", () => {
     expect(engineConnection.ttlsMs).toEqual([300, 600, undefined]);
   });
 
-  it("give way in a full queue to what pays more, and to nothing else", () => {
+  it("are evicted from a full queue only by a higher priority", () => {
     const { trySend, story, stats } = setUp();
     for (const lamports of [10, 30, 20]) trySend(lamports);
     expect(trySend(10)).toBe("leader_saturated");
@@ -81,7 +81,7 @@ describe("copies without credit", () => {
     expect(stats.saturated).toBe(2);
   });
 
-  it("are dropped as saturated when they have waited as long as they are of use", () => {
+  it("are dropped as saturated after their TTL", () => {
     const { trySend, clock, engineConnection, drain, story } = setUp();
     trySend(5);
     clock.advance(400);
@@ -94,10 +94,10 @@ describe("copies without credit", () => {
 });
 
 describe("a leader that reads slowly", () => {
-  it("is given what it reads, so that what pays more can still overtake", () => {
+  it("is given only what it reads, so that higher priorities can still overtake", () => {
     const { trySend, clock, engineConnection, deliveries, drain, story } = setUp(128, 128);
     deliveries.window.setCredit(128);
-    // Always more than it takes; 20 streams are granted in each 100 ms.
+    // Always more than it accepts; 20 streams are granted per 100 ms.
     for (let step = 0; step < 60; step += 1) {
       for (let count = 0; count < 20; count += 1) trySend(1);
       clock.advance(50);
@@ -115,7 +115,7 @@ describe("a leader that reads slowly", () => {
     expect(sent[before]).toBe("1201 sent");
   });
 
-  it("is given all that it grants again when nothing has waited for ten seconds", () => {
+  it("is given its full grant again after ten seconds without a queue", () => {
     const { trySend, clock, engineConnection, deliveries, drain } = setUp(128, 128);
     deliveries.window.setCredit(128);
     const burst = (count: number): number => {
@@ -141,7 +141,7 @@ describe("a leader that reads slowly", () => {
     expect(burst(100)).toBeLessThan(60);
     rest(12_000);
     expect(burst(100)).toBe(100);
-    // And is not taken for a slow one at once by what waits for a moment.
+    // A short queue does not make it count as slow immediately.
     rest(250);
     engineConnection.credit = 0;
     burst(1);
@@ -150,7 +150,7 @@ describe("a leader that reads slowly", () => {
     expect(deliveries.window.limit).toBe(0);
   });
 
-  it("is tried again, however rarely a copy comes, when it grants less than it did", () => {
+  it("is tried again, even at a low rate, when it grants less than before", () => {
     const { trySend, clock, engineConnection, deliveries, drain } = setUp(0, 128);
     deliveries.window.setCredit(800);
     for (let step = 0; step < 20; step += 1) {
@@ -171,7 +171,7 @@ describe("a leader that reads slowly", () => {
   });
 });
 
-describe("what is in flight", () => {
+describe("a delivery in flight", () => {
   it("is lost or cut with its connection", () => {
     const { trySend, deliveries, connection, story } = setUp(2);
     trySend();
@@ -181,7 +181,7 @@ describe("what is in flight", () => {
     expect(story).toEqual(["1 sent", "1 connection_lost", "2 sent", "2 shutting_down"]);
   });
 
-  it("is told of with the moment at which the engine sent it and was answered", () => {
+  it("is reported with the times of its send and its acknowledgement", () => {
     const { trySend, clock, engineConnection, deliveries, connection, story, times } = setUp(2);
     engineConnection.delay(0);
     trySend();
@@ -193,7 +193,7 @@ describe("what is in flight", () => {
     expect(times).toEqual([clock.nowNs() - 40e6, clock.nowNs() - 10e6]);
   });
 
-  it("is never acknowledged before it was sent, though another thread was quicker", () => {
+  it("is never acknowledged before it was sent, though another thread was faster", () => {
     const { trySend, clock, engineConnection, deliveries, connection, story, times } = setUp(2);
     trySend();
     engineConnection.endNs = clock.nowNs() - 5;
@@ -203,7 +203,7 @@ describe("what is in flight", () => {
     expect(times).toEqual([clock.nowNs(), clock.nowNs()]);
   });
 
-  it("tells the card how long it took, the wait for credit included", () => {
+  it("records in the leader stats how long it took, including the wait for credit", () => {
     const { trySend, clock, engineConnection, deliveries, connection, drain, stats } = setUp();
     trySend();
     clock.advance(30);

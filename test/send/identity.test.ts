@@ -5,7 +5,7 @@ const json = (seed: Uint8Array, publicKey: Uint8Array): string =>
   JSON.stringify([...seed, ...publicKey]);
 
 describe("an identity", () => {
-  it("is read from what solana-keygen writes", () => {
+  it("is read from the format that solana-keygen writes", () => {
     const { seed, publicKey } = freshIdentity();
     expect(identityOfJson(json(seed, publicKey))).toEqual({ seed, publicKey });
   });
@@ -20,7 +20,7 @@ describe("an identity", () => {
     );
   });
 
-  it("is refused when its halves do not belong together, without telling a byte of it", () => {
+  it("is rejected when its halves do not match, without revealing a byte of it", () => {
     const { seed } = freshIdentity();
     const other = freshIdentity().publicKey;
     expect(() => identityOfJson(json(seed, other))).toThrow("does not belong to its seed");

@@ -3,8 +3,8 @@ import { InFlight } from "../../src/send/in-flight.ts";
 
 const target = { identity: "id", address: "10.0.0.1:1", slot: 1 };
 
-describe("a ring of copies in flight", () => {
-  it("gives them back in order over many rounds and refuses one more than it holds", () => {
+describe("a ring of deliveries in flight", () => {
+  it("returns them in order over many rounds and rejects one above its capacity", () => {
     const ring = new InFlight(3);
     for (let round = 0; round < 10; round += 1) {
       for (let index = 0; index < 3; index += 1) {
@@ -21,7 +21,7 @@ describe("a ring of copies in flight", () => {
     }
   });
 
-  it("keeps the order while it grows, wherever it begins", () => {
+  it("keeps the order while it grows, from any head position", () => {
     for (let start = 0; start < 20; start += 1) {
       const ring = new InFlight(100);
       for (let index = 0; index < start; index += 1) {
@@ -29,7 +29,7 @@ describe("a ring of copies in flight", () => {
         ring.drop();
       }
       for (let index = 0; index < 100; index += 1) {
-        // Every third one waits until it is looked at.
+        // Every third one stays until it is checked.
         expect(ring.push(index, target, index, index % 3 === 0 ? 0 : 1, 0, 0)).toBe(true);
       }
       expect(ring.push(100, target, 0, 1, 0, 0)).toBe(false);
@@ -48,7 +48,7 @@ describe("a ring of copies in flight", () => {
     }
   });
 
-  it("knows who waits when older ones are gone, and when all are", () => {
+  it("finds the queued delivery when older ones are gone, and when all are", () => {
     const ring = new InFlight(100);
     let nextId = 0;
     const push = (sentNs: number): void => void ring.push(nextId++, target, 0, sentNs, 0, 0);
@@ -59,7 +59,7 @@ describe("a ring of copies in flight", () => {
     ring.drop();
     ring.drop();
     expect(ring.nextUnsent()).toBeNull();
-    // More than there was room for at first, and all that came before the one that waits is gone.
+    // More than the initial capacity, and all before the queued one are gone.
     for (let index = 0; index < 20; index += 1) push(1);
     push(0);
     expect(ring.nextUnsent()?.packetId).toBe(23);
@@ -70,7 +70,7 @@ describe("a ring of copies in flight", () => {
     expect(ring.nextUnsent()).toBeNull();
   });
 
-  it("writes over rows that were dropped, and makes none beside them", () => {
+  it("overwrites dropped rows, and allocates no others", () => {
     const ring = new InFlight(4096);
     const rows = new Set<unknown>();
     for (let index = 0; index < 1000; index += 1) {

@@ -21,7 +21,7 @@ afterEach(async () => {
 });
 
 describe("a healthy leader among a dead, a stalled and an evicting one", () => {
-  it("is sent everything at once, in the same call, for minutes", async () => {
+  it("is sent everything immediately, in the same call, for minutes", async () => {
     const rig = await startRig(planOf([DEAD, STALLED, EVICTING, HEALTHY]));
     rig.transport.to(STALLED).admit(0);
     rig.transport.to(EVICTING).admit();
@@ -43,7 +43,7 @@ describe("a healthy leader among a dead, a stalled and an evicting one", () => {
     expect(rig.transport.made.filter((it) => it.address === HEALTHY).length).toBe(1);
   });
 
-  it("receives everything over real connections, and each other copy has its end", async () => {
+  it("receives everything over real connections, and each other delivery ends", async () => {
     const silent = await startLeader({ admission: "silent" });
     const stalled = await startLeader({ reading: "stalled" });
     const evicting = await startLeader({ closeNew: { code: 1, reason: "dropped" } });
@@ -57,8 +57,8 @@ describe("a healthy leader among a dead, a stalled and an evicting one", () => {
         onOutcome: (outcome) => outcomes.push(outcome),
         log: { info() {}, warn() {}, error() {} },
       },
-      // What waits for the stalled one gives way for want of room, not for want of time: a machine
-      // that stands still for a moment drops nothing of the healthy one.
+      // Deliveries queued for the stalled leader are evicted for lack of room, not by TTL: a
+      // machine that pauses briefly drops nothing of the healthy one.
       { reconnectMs: 200, copyTtlMs: 60_000, queuePerPeer: 32, stopMs: 300 },
     );
     open.sender = sender;
@@ -66,13 +66,13 @@ describe("a healthy leader among a dead, a stalled and an evicting one", () => {
     sender.usePlan(planOf(open.leaders.map((it) => it.address)));
     const isLive = ({ address }: TestLeader) =>
       sender.leaders().some((leader) => leader.address === address && leader.state === "live");
-    // The evicting one may be live for a moment too.
+    // The evicting one may be live briefly too.
     await until("two are live", () => isLive(stalled) && isLive(healthy));
     for (let id = 1; id <= 300; id += 1) {
       const bytes = payload(300, id);
       const packet = { id, bytes, account: "a", receivedNs: 0, maxRetries: null };
       expect(sender.accept({ ...packet, priorityLamports: id })).toBeGreaterThan(0);
-      // Less than it grants at a time, so that the machine's speed decides nothing.
+      // Less than its concurrent grant, so that the machine's speed does not matter.
       if (id % 20 !== 0) continue;
       await until(`all ${id} at the healthy one`, () => healthy.received.length === id);
     }

@@ -8,7 +8,7 @@ const MS = 1_000_000;
 const BYTES = Uint8Array.of(1, 2, 3);
 const TARGET = { identity: "id", address: "10.0.0.1:8009", slot: 7 };
 
-/** A link over an established connection, begun at time 0. */
+/** A LeaderConnection over an established engine connection, started at time 0. */
 function linkWith(credit = 10) {
   const connection = new LeaderConnection(0, 8);
   const engineConnection = new FakeConnection("10.0.0.1:8009", { progress() {}, ended() {} });
@@ -17,21 +17,21 @@ function linkWith(credit = 10) {
   return { connection, engineConnection };
 }
 
-/** Sends packets with the ids 1 to `count`; their streams are 0 and on. */
+/** Sends packets with the ids 1 to `count`; their streams count from 0. */
 function sendAll(connection: LeaderConnection, count: number): void {
   for (let id = 1; id <= count; id += 1) {
     connection.inFlight.push(id, TARGET, connection.send(BYTES, 0), 1, 0, 0);
   }
 }
 
-describe("a link's send", () => {
-  it("answers what its connection answers", () => {
+describe("send of a leader connection", () => {
+  it("returns what its engine connection returns", () => {
     const { connection, engineConnection } = linkWith(1);
     expect([connection.send(BYTES, 0), connection.send(BYTES, 0)]).toEqual([0, BLOCKED]);
     expect(engineConnection.sent).toEqual([BYTES]);
   });
 
-  it("takes nothing before there is a connection, nor after it is over", () => {
+  it("accepts nothing before there is a connection, nor after it is over", () => {
     const { connection, engineConnection } = linkWith();
     connection.over = true;
     expect(connection.send(BYTES, 0)).toBe(CLOSED);
@@ -40,14 +40,14 @@ describe("a link's send", () => {
   });
 });
 
-describe("a link's keep-alive", () => {
-  it("pings once for each period without a word", () => {
+describe("keep-alive of a leader connection", () => {
+  it("pings once per period of silence", () => {
     const { connection, engineConnection } = linkWith();
     for (let ms = 0; ms <= 3_000; ms += 100) connection.keepAlive(ms * MS, 1_000 * MS);
     expect(engineConnection.pings).toBe(3);
   });
 
-  it("is put off by what was sent, not by what was blocked", () => {
+  it("is deferred by sent deliveries, not by blocked ones", () => {
     const { connection, engineConnection } = linkWith(1);
     connection.send(BYTES, 900 * MS);
     connection.keepAlive(1_800 * MS, 1_000 * MS);
@@ -57,7 +57,7 @@ describe("a link's keep-alive", () => {
     expect(engineConnection.pings).toBe(1);
   });
 
-  it("says nothing before the handshake is done", () => {
+  it("sends nothing before the handshake is done", () => {
     const { connection, engineConnection } = linkWith();
     engineConnection.established = false;
     connection.keepAlive(60_000 * MS, 1_000 * MS);
@@ -66,8 +66,8 @@ describe("a link's keep-alive", () => {
   });
 });
 
-describe("a link's copies in flight", () => {
-  it("are settled from the oldest on, up to the first that still flies", () => {
+describe("in-flight deliveries of a leader connection", () => {
+  it("are resolved from the oldest on, up to the first without a result", () => {
     const { connection, engineConnection } = linkWith();
     sendAll(connection, 5);
     engineConnection.ack(0);
@@ -88,7 +88,7 @@ describe("a link's copies in flight", () => {
     expect(connection.inFlight.size).toBe(1);
   });
 
-  it("are all taken when the connection failed, once, and what had an end keeps it", () => {
+  it("are all removed once when the connection failed, and finished ones keep their result", () => {
     const { connection, engineConnection } = linkWith();
     sendAll(connection, 3);
     engineConnection.ack(1);
@@ -109,7 +109,7 @@ describe("a link's copies in flight", () => {
     expect(told).toEqual(["1 failed", "2 acked", "3 failed", late, last, "5 failed, never sent"]);
   });
 
-  it("are none while there is no connection", () => {
+  it("are empty while there is no connection", () => {
     const connection = new LeaderConnection(0, 8);
     connection.inFlight.push(1, TARGET, 0, 1, 0, 0);
     const never = (): void => expect.unreachable();
@@ -117,7 +117,7 @@ describe("a link's copies in flight", () => {
     expect(connection.inFlight.size).toBe(1);
   });
 
-  it("are told of as on the wire once they are, though an older one has no end", () => {
+  it("are reported on the wire once they are, though an older one has no result", () => {
     const { connection, engineConnection } = linkWith();
     sendAll(connection, 1);
     for (const stream of [1, 2, 3, 4]) {
@@ -147,7 +147,7 @@ describe("a link's copies in flight", () => {
     expect(told.slice(2)).toEqual([...ends, "5 sent 9"]);
   });
 
-  it("are told of as on the wire once they are, when they had to wait", () => {
+  it("are reported on the wire once they are, when they were queued", () => {
     const { connection, engineConnection } = linkWith();
     engineConnection.delay(0);
     engineConnection.delay(1);

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { BYTES, live, setup } from "./leader-rig.ts";
 
-describe("a leader that says a transaction is too large", () => {
+describe("a leader that reports a transaction as too large", () => {
   const large = new Uint8Array(1_233);
 
-  it("gets none of that size any more, and those that every leader takes as before", () => {
+  it("gets no more of that size, and legacy sizes as before", () => {
     const { connection, trySend, later, connect, queueUntilLive } = twice(large);
     expect(trySend(3, large)).toBe("stream_too_large");
     expect(trySend(4, new Uint8Array(1_232))).toBe("accepted");
@@ -14,11 +14,11 @@ describe("a leader that says a transaction is too large", () => {
     expect(queueUntilLive(5, large)).toBe("stream_too_large");
   });
 
-  it("is not believed when it had none", () => {
+  it("is ignored when it had received none", () => {
     expect(twice(BYTES).trySend(3, large)).toBe("accepted");
   });
 
-  /** A peer whose connection was closed with code 5 after that copy, and is live again. */
+  /** A leader whose connection was closed with code 5 after that delivery, and is live again. */
   function twice(bytes: Uint8Array<ArrayBuffer>) {
     const rig = live();
     rig.trySend(1, bytes);
@@ -30,8 +30,8 @@ describe("a leader that says a transaction is too large", () => {
   }
 });
 
-describe("what a peer notes of its leader", () => {
-  it("is the handshake, the grant, the round trip and what a copy needed", () => {
+describe("the leader stats written by a leader", () => {
+  it("include the handshake, the grant, the round trip and the delivery time", () => {
     const { connect, connection, trySend, clock, stats } = setup();
     connect();
     clock.advance(30);
@@ -57,7 +57,7 @@ describe("what a peer notes of its leader", () => {
     });
   });
 
-  it("is an eviction, idle or not, and what it had no credit for", () => {
+  it("include an eviction, idle or not, and deliveries without credit", () => {
     const { connection, trySend, later, stats, connect } = live(1);
     trySend(1);
     trySend(2);
@@ -73,12 +73,12 @@ describe("what a peer notes of its leader", () => {
   });
 });
 
-describe("a leader is missed", () => {
+describe("a leader is reported unreachable", () => {
   const CLOSED = { kind: "app", code: 0 } as const;
   const EVICTED = { kind: "app", code: 1 } as const;
   const SILENT = { kind: "silence", code: 0 } as const;
 
-  it("when a connection that was in use is closed or falls silent, once until it is back", () => {
+  it("when a used connection is closed or times out, once until it is back", () => {
     for (const cause of [CLOSED, SILENT]) {
       const { connection, trySend, later, unreachable, connect } = live();
       trySend(1);
@@ -97,7 +97,7 @@ describe("a leader is missed", () => {
     }
   });
 
-  it("when it does not answer any more, but not for the end of an idle connection", () => {
+  it("when it no longer responds, but not when an idle connection ends", () => {
     const { connection, later, unreachable, connect } = live();
     connection().end(CLOSED);
     expect(unreachable).toEqual([]);
@@ -107,7 +107,7 @@ describe("a leader is missed", () => {
     expect(unreachable).toHaveLength(1);
   });
 
-  it("not when it evicts a connection, which it does where it is, but when it is gone then", () => {
+  it("not when it evicts a connection, but when it is gone afterwards", () => {
     const { connection, trySend, later, unreachable, connect } = live();
     trySend(1);
     connection().end(EVICTED);
@@ -124,7 +124,7 @@ describe("a leader is missed", () => {
     expect(unreachable).toHaveLength(1);
   });
 
-  it("not when it never answered, nor when it says that it has enough", () => {
+  it("not when it never responded, nor when it is full", () => {
     const dead = setup();
     dead.connect();
     dead.later(3_000);
@@ -136,8 +136,8 @@ describe("a leader is missed", () => {
   });
 });
 
-describe("just before the leader's turn", () => {
-  /** A live peer of an engine that tells what it hears, two seconds before its turn. */
+describe("just before the leader window", () => {
+  /** A live leader on an engine that counts datagrams, two seconds before its window. */
   function waiting() {
     const rig = live();
     rig.connection().heard = 0;
@@ -145,7 +145,7 @@ describe("just before the leader's turn", () => {
     return { ...rig, first: rig.connection() };
   }
 
-  it("a connection that answers is left alone", () => {
+  it("a responding connection is kept", () => {
     const { first, later, transport } = waiting();
     later(1_000);
     const { pings } = first;

@@ -10,7 +10,7 @@ const addressesOf = (rig: Awaited<ReturnType<typeof startRig>>): string[] =>
   rig.transport.made.map((it) => it.address);
 
 describe("another identity", () => {
-  it("is shown by a second connection to each leader, as far as the bound has room", async () => {
+  it("is used by a second connection to each leader, as far as the bound allows", async () => {
     const rig = await startRig(planOf([A], [B, C]), { connectionsMax: 5 });
     for (const address of [A, B, C]) rig.transport.to(address).admit();
     const identity = freshIdentity();
@@ -33,7 +33,7 @@ describe("another identity", () => {
     expect(rig.sender.counters.identityChanges).toBe(1);
   });
 
-  it("loses nothing in hand: the old connection serves until the new one lives", async () => {
+  it("loses no pending delivery: the old connection serves until the new one is live", async () => {
     const rig = await startRig(planOf([A]));
     const old = rig.transport.to(A);
     old.admit();
@@ -55,7 +55,7 @@ describe("another identity", () => {
     expect(rig.story(2)).toEqual(["sent", "acked"]);
   });
 
-  it("comes after the old one where a leader takes no second connection", async () => {
+  it("is used after the old connection where a leader allows no second one", async () => {
     const rig = await startRig(planOf([A]), { lifetimeMs: 10_000 });
     const old = rig.transport.to(A);
     old.admit();
@@ -70,7 +70,7 @@ describe("another identity", () => {
     expect([rig.transport.made.length, old.closed]).toEqual([3, true]);
   });
 
-  it("is shown to a leader that was still being connected to, once that is done", async () => {
+  it("is used for a leader that was connecting, once that is done", async () => {
     const rig = await startRig(planOf([A]));
     const first = rig.transport.to(A);
     const identity = freshIdentity();

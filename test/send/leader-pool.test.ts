@@ -10,14 +10,14 @@ const addressesOf = (rig: Awaited<ReturnType<typeof startRig>>): string[] =>
   rig.transport.made.map((it) => it.address);
 
 describe("connections follow the plan", () => {
-  it("are made for what is sent to and what is kept warm, once for an address", async () => {
+  it("are opened for send and warm targets, once per address", async () => {
     const rig = await startRig(planOf([A], [A, B]));
     expect(addressesOf(rig)).toEqual([A, B]);
     rig.sender.usePlan(planOf([B], [C]));
     expect(addressesOf(rig)).toEqual([A, B, C]);
   });
 
-  it("are closed after a grace when they left it, kept when they come back in time", async () => {
+  it("are closed after a grace period when they left it, kept when they return in time", async () => {
     const rig = await startRig(planOf([A, B]), { leaveGraceMs: 1_000 });
     const [a, b] = [rig.transport.to(A), rig.transport.to(B)];
     a.admit();
@@ -29,7 +29,7 @@ describe("connections follow the plan", () => {
     expect([a.closed, b.closed]).toEqual([true, false]);
   });
 
-  it("wait for acknowledgements before they are closed, but not for ever", async () => {
+  it("wait for acknowledgements before they are closed, but not forever", async () => {
     const rig = await startRig(planOf([A]), { leaveGraceMs: 1_000, closeTimeoutMs: 500 });
     rig.transport.to(A).admit();
     rig.send();
@@ -41,7 +41,7 @@ describe("connections follow the plan", () => {
     expect(rig.story(1)).toEqual(["sent", "failed:connection_lost"]);
   });
 
-  it("stay below their bound, nearest turn first", async () => {
+  it("stay below their bound, nearest leader window first", async () => {
     const rig = await startRig(planOf([A], [B, C]), { connectionsMax: 2 });
     expect(addressesOf(rig)).toEqual([A, B]);
     expect(rig.sender.counters.connectionsOverLimit).toBe(1);
@@ -54,7 +54,7 @@ describe("connections follow the plan", () => {
     expect(addressesOf(rig)).toEqual([A, B, C]);
   });
 
-  it("go to the identity that the plan names now when leaders share an address", async () => {
+  it("use the identity that the plan names now when leaders share an address", async () => {
     const rig = await startRig(planOf([A]));
     rig.transport.to(A).admit();
     const other = { identity: "other", address: A, slot: 11 };
@@ -65,13 +65,13 @@ describe("connections follow the plan", () => {
   });
 });
 
-it("what waits for a leader that is forgotten at the bound comes to its end", async () => {
+it("ends the queued deliveries of a leader that is forgotten at the bound", async () => {
   const rig = await startRig(planOf([A, B]), { connectionsMax: 2 * LEADERS_REMEMBERED_MAX });
   rig.transport.to(A).admit(0);
   rig.transport.to(B).admit();
   rig.clock.advance(9_000);
   rig.send();
-  // It may be connected to again at once, so the copy is kept.
+  // It may be connected to again immediately, so the delivery is kept.
   rig.transport.to(A).end({ kind: "local", code: 0 });
   expect(rig.story(1, A)).toEqual([]);
   rig.sender.usePlan(planOf([B]));
@@ -84,7 +84,7 @@ it("what waits for a leader that is forgotten at the bound comes to its end", as
   expect(rig.story(1, A)).toEqual(["dropped:not_connected"]);
 });
 
-it("a leader that comes back is not forgotten for one that comes with it", async () => {
+it("does not forget a returning leader for one that comes with it", async () => {
   const rig = await startRig(planOf([A]), { connectionsMax: 2 * LEADERS_REMEMBERED_MAX });
   rig.transport.to(A).end({ kind: "local", code: 0 });
   const many = Array.from(
@@ -100,7 +100,7 @@ it("a leader that comes back is not forgotten for one that comes with it", async
 describe("a leader without a live connection", () => {
   const D = "10.0.0.4:8009";
 
-  it("is stood in for by the next one that has one, until it is back", async () => {
+  it("is replaced by the next live one until it is back", async () => {
     const rig = await startRig(planOf([A, B], [C, D]));
     for (const address of [A, C, D]) rig.transport.to(address).admit();
     expect(rig.send()).toBe(2);
@@ -114,7 +114,7 @@ describe("a leader without a live connection", () => {
     expect(rig.story(2, A)).toEqual(["dropped:not_connected"]);
   });
 
-  it("is not stood in for by one whose turn is too far away", async () => {
+  it("is not replaced by one whose leader window is too far away", async () => {
     const rig = await startRig(planOf([A]));
     const far = { ...targetOf(C), slot: 7 + 20 };
     rig.sender.usePlan({ slot: 7, send: [targetOf(A)], warm: [targetOf(A), far] });
@@ -127,7 +127,7 @@ describe("a leader without a live connection", () => {
 });
 
 describe("the bound on connections", () => {
-  it("lets go of the leader with the least stake first of those that left the plan", async () => {
+  it("closes the leader with the least stake first among those that left the plan", async () => {
     const stakeShareOf = (identity: string) => (identity === `id-of-${A}` ? 0.2 : 0.1);
     const rig = await startRig(planOf([A, B]), { connectionsMax: 3, stakeShareOf });
     const [a, b] = [rig.transport.to(A), rig.transport.to(B)];
@@ -135,14 +135,14 @@ describe("the bound on connections", () => {
     expect([a.closed, b.closed]).toEqual([false, true]);
   });
 
-  it("takes the place of the furthest turn for a nearer one", async () => {
+  it("replaces the leader with the latest window by an earlier one", async () => {
     const rig = await startRig(planOf([A], [B, C]), { connectionsMax: 3, lifetimeMs: 5_000 });
     const [a, b, c] = [rig.transport.to(A), rig.transport.to(B), rig.transport.to(C)];
     b.admit();
     rig.clock.advance(2_000);
     a.admit();
     c.admit();
-    // B has grown old, and is being replaced when A needs a place.
+    // B reached its lifetime, and is being replaced when A needs a connection.
     rig.clock.advance(3_100);
     expect(addressesOf(rig)).toEqual([A, B, C, B]);
     a.end({ kind: "app", code: 0 });
@@ -151,7 +151,7 @@ describe("the bound on connections", () => {
     expect([b.closed, c.closed]).toEqual([false, true]);
   });
 
-  it("takes the place of who left the plan before that", async () => {
+  it("replaces leaders that left the plan before that", async () => {
     const rig = await startRig(planOf([A], [B]), { connectionsMax: 2 });
     rig.transport.to(A).end({ kind: "app", code: 0 });
     rig.sender.usePlan(planOf([A], [C]));
@@ -163,7 +163,7 @@ describe("the bound on connections", () => {
 });
 
 describe("attempts", () => {
-  it("are at most eight a minute for a leader, whatever it answers", async () => {
+  it("are at most eight a minute for a leader, whatever its response", async () => {
     const rig = await startRig(planOf([A]));
     const minutes: number[] = [];
     for (let second = 0; second < 300; second += 1) {
@@ -179,7 +179,7 @@ describe("attempts", () => {
     expect(rig.transport.made.length).toBeGreaterThan(6);
   });
 
-  it("come back within a window after an eviction, when the leader is sent to", async () => {
+  it("return within a window after an eviction, when the leader is sent to", async () => {
     const rig = await startRig(planOf([A]));
     rig.transport.to(A).admit();
     rig.transport.to(A).end({ kind: "app", code: 1 });
@@ -189,7 +189,7 @@ describe("attempts", () => {
     expect(rig.transport.made.length).toBe(2);
   });
 
-  it("wait for the turn of a leader that evicts who is idle", async () => {
+  it("wait for the window of a leader that evicts idle connections", async () => {
     const rig = await startRig(planOf([A], [B]));
     const plan = (ahead: number) => {
       const warm = [targetOf(A), { ...targetOf(B), slot: 7 + ahead }];
@@ -204,7 +204,7 @@ describe("attempts", () => {
     expect(addressesOf(rig)).toEqual([A, B, B]);
   });
 
-  it("are remembered when the leader leaves the plan and comes back", async () => {
+  it("are remembered when the leader leaves the plan and returns", async () => {
     const rig = await startRig(planOf([A]), { reconnectMs: 8_000, leaveGraceMs: 100 });
     rig.transport.to(A).end({ kind: "silence", code: 0 });
     rig.sender.usePlan(planOf([B]));
@@ -215,7 +215,7 @@ describe("attempts", () => {
     expect(addressesOf(rig)).toEqual([A, B, A]);
   });
 
-  it("are given up when the handshake takes too long", async () => {
+  it("end when the handshake takes too long", async () => {
     const rig = await startRig(planOf([A]), { handshakeMs: 3_000 });
     rig.clock.advance(2_900);
     expect(rig.stateOf(A)).toBe("connecting");
@@ -225,7 +225,7 @@ describe("attempts", () => {
     expect(rig.sender.counters.handshakeTimeouts).toBe(1);
   });
 
-  it("are paced as well when they cannot even begin", async () => {
+  it("have a backoff as well when they cannot start", async () => {
     const rig = await startRig(planOf([A]));
     rig.transport.to(A).end({ kind: "silence", code: 0 });
     rig.transport.failing = true;
@@ -235,7 +235,7 @@ describe("attempts", () => {
     expect(rig.sender.counters.connectionsFailed).toBe(1);
   });
 
-  it("do not give up a leader that shook hands but never grants a stream", async () => {
+  it("stay open for a leader that completed the handshake but grants no stream", async () => {
     const rig = await startRig(planOf([A]));
     rig.transport.to(A).establish();
     rig.clock.advance(60_000);
@@ -244,7 +244,7 @@ describe("attempts", () => {
     expect(rig.stateOf(A)).toBe("live");
   });
 
-  it("of one leader do not keep another from its own", async () => {
+  it("of one leader do not block those of another", async () => {
     const rig = await startRig(planOf([A, B]));
     rig.transport.to(A).end({ kind: "app", code: 2 });
     rig.transport.to(B).admit();
@@ -255,14 +255,14 @@ describe("attempts", () => {
 });
 
 describe("a live connection", () => {
-  it("is pinged twice in the 10 s after which Firedancer forgets who is silent", async () => {
+  it("is pinged twice in the 10 s idle timeout of Firedancer", async () => {
     const rig = await startRig(planOf([A]));
     rig.transport.to(A).admit();
     rig.clock.advance(10_000);
     expect(rig.transport.to(A).pings).toBeGreaterThanOrEqual(2);
   });
 
-  it("is pinged when it said nothing for a second", async () => {
+  it("is pinged after a second of silence", async () => {
     const rig = await startRig(planOf([A]), { keepAliveMs: 1_000 });
     const a = rig.transport.to(A);
     a.admit();
@@ -274,7 +274,7 @@ describe("a live connection", () => {
     expect(a.pings).toBe(1);
   });
 
-  it("is replaced when it grew old, without a moment in which none is live", async () => {
+  it("is replaced at its lifetime, with one always live", async () => {
     const rig = await startRig(planOf([A]), { lifetimeMs: 60_000, closeTimeoutMs: 2_000 });
     const first = rig.transport.to(A);
     first.admit();
@@ -305,7 +305,7 @@ describe("a live connection", () => {
     expect(rig.transport.made.length).toBe(2);
   });
 
-  it("hands over to its replacement when it ends first", async () => {
+  it("is replaced early by its successor when it ends first", async () => {
     const rig = await startRig(planOf([A]), { lifetimeMs: 60_000 });
     const first = rig.transport.to(A);
     first.admit(0);

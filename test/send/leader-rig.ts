@@ -1,4 +1,6 @@
-/** A peer on a fake clock and a fake transport, with a record of what it reports. */
+/**
+ * A leader on a fake clock and a fake transport, with a record of its reports.
+ */
 
 import { Leader, type LeaderOptions } from "../../src/send/leader.ts";
 import { LeaderStatsTable } from "../../src/send/leader-stats.ts";
@@ -31,7 +33,7 @@ export function setup(transport = createFakeTransport()) {
   const story: string[] = [];
   /** The connection's age in each report. */
   const ages: number[] = [];
-  /** When the leader was missed. */
+  /** When the leader was reported unreachable. */
   const unreachable: number[] = [];
   const leaderStats = new LeaderStatsTable();
   const leader = new Leader(
@@ -73,7 +75,7 @@ export function setup(transport = createFakeTransport()) {
   };
 }
 
-/** A peer whose connection takes `credit` copies. */
+/** A leader whose connection accepts `credit` deliveries. */
 export function live(credit = 1_000) {
   const rig = setup();
   rig.connect();

@@ -3,8 +3,8 @@ import { clientKindOfVersion, LeaderStats, LeaderStatsTable } from "../../src/se
 
 const ADDRESS = "10.0.0.1:8009";
 
-describe("the scorecard", () => {
-  it("guesses of a leader that was never met, and shows nothing it did not measure", () => {
+describe("the leader stats", () => {
+  it("return estimates for an unknown leader, and show no unmeasured value", () => {
     const leaderStats = new LeaderStatsTable();
     expect([leaderStats.roundTripMs("A"), leaderStats.neededMs("A")]).toEqual([100, 100]);
     expect(leaderStats.leadMs("A")).toBe(Number.POSITIVE_INFINITY);
@@ -22,7 +22,7 @@ describe("the scorecard", () => {
     });
   });
 
-  it("keeps means of what leaders need", () => {
+  it("keep means of delivery times", () => {
     const leaderStats = new LeaderStatsTable();
     const stats = leaderStats.stats("A", ADDRESS);
     stats.rttUs = 40_000;
@@ -33,7 +33,7 @@ describe("the scorecard", () => {
     expect(leaderStats.roundTripMs("A")).toBe(40);
   });
 
-  it("tells what share was acknowledged, and landed when it was aimed at", () => {
+  it("report the share that was acknowledged, and that landed when targeted", () => {
     const leaderStats = new LeaderStatsTable();
     const stats = leaderStats.stats("A", ADDRESS);
     stats.sent = 4;
@@ -45,7 +45,7 @@ describe("the scorecard", () => {
     expect(leaderStats.view()[0]).toMatchObject({ ackedShare: 0.25, landedShare: 0.5 });
   });
 
-  it("forgets the leader that was connected to longest ago at its bound", () => {
+  it("forget the leader with the oldest last attempt at their bound", () => {
     const leaderStats = new LeaderStatsTable({ leadersMax: 2 });
     leaderStats.stats("A", ADDRESS).rttUs = 1_000;
     leaderStats.stats("B", ADDRESS).rttUs = 2_000;
@@ -55,7 +55,7 @@ describe("the scorecard", () => {
     expect([leaderStats.roundTripMs("A"), leaderStats.roundTripMs("B")]).toEqual([1, 100]);
   });
 
-  it("shows those with most copies first, as many as asked for", () => {
+  it("list leaders by deliveries sent, up to the requested count", () => {
     const leaderStats = new LeaderStatsTable();
     for (const [identity, sent] of [
       ["A", 1],
@@ -68,8 +68,8 @@ describe("the scorecard", () => {
   });
 });
 
-describe("the census", () => {
-  it("counts leaders by what they run and whether they are reached", () => {
+describe("the leader counts", () => {
+  it("group leaders by client kind and reachability", () => {
     const leaderStats = new LeaderStatsTable({
       versionOf: (identity) => (identity === "A" ? null : "4.2"),
     });
@@ -85,8 +85,8 @@ describe("the census", () => {
   });
 });
 
-describe("a leader's standing", () => {
-  it("falls with each end by its row and rises when it is reached", () => {
+describe("the reliability of a leader", () => {
+  it("falls with each end by its policy and rises when the leader is reached", () => {
     const leaderStats = new LeaderStatsTable();
     const stats = leaderStats.stats("A", ADDRESS);
     stats.end("unanswered", false, false);
@@ -98,7 +98,7 @@ describe("a leader's standing", () => {
     expect(leaderStats.view()[0]).toMatchObject({ reachable: true, streamsMax: 128 });
   });
 
-  it("does not tell whether it was reached last, however low or high", () => {
+  it("is independent of the last reachability", () => {
     const leaderStats = new LeaderStatsTable();
     const stats = leaderStats.stats("A", ADDRESS);
     const reachable = () => leaderStats.view()[0]?.reachable;
@@ -117,8 +117,8 @@ describe("a leader's standing", () => {
   });
 });
 
-describe("the lead of a connection", () => {
-  it("shrinks with each eviction of an idle one, down to two handshakes and some room", () => {
+describe("the lead time of a connection", () => {
+  it("shrinks with each eviction of an idle one, down to two handshakes and slack", () => {
     const leaderStats = new LeaderStatsTable();
     const stats = leaderStats.stats("A", ADDRESS);
     stats.established(100_000, false);
@@ -130,7 +130,7 @@ describe("the lead of a connection", () => {
     expect(leads).toEqual([2_000, 1_000, 500, 350, 350, 350]);
   });
 
-  it("is not touched by an eviction after the turn, and is back after one that went well", () => {
+  it("ignores an eviction after the window, and is restored after a successful window", () => {
     const leaderStats = new LeaderStatsTable();
     const stats = leaderStats.stats("A", ADDRESS);
     stats.end("evicted", true, true);
@@ -140,7 +140,7 @@ describe("the lead of a connection", () => {
     expect(leaderStats.leadMs("A")).toBe(Number.POSITIVE_INFINITY);
   });
 
-  it("leaves time for the check's answer and another connection", () => {
+  it("leaves time for the probe's response and another connection", () => {
     const leaderStats = new LeaderStatsTable();
     const stats = leaderStats.stats("A", ADDRESS);
     stats.rttUs = 50_000;
@@ -149,7 +149,7 @@ describe("the lead of a connection", () => {
   });
 });
 
-describe("a leader's dialect", () => {
+describe("the client kind of a leader", () => {
   it.each([
     [null, "unknown"],
     ["", "unknown"],
@@ -162,7 +162,7 @@ describe("a leader's dialect", () => {
     expect(clientKindOfVersion(version)).toBe(clientKind);
   });
 
-  it("by what it does goes before what it says", () => {
+  it("prefers its behaviour over its version", () => {
     const leaderStats = new LeaderStatsTable({ versionOf: () => "4.2.1" });
     const stats = new LeaderStats("A", ADDRESS);
     expect(leaderStats.clientKindOf(stats)).toBe("agave");

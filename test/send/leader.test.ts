@@ -6,7 +6,7 @@ import { createFakeTransport } from "../support/fake-transport.ts";
 import { packetOf } from "../support/packets.ts";
 import { BYTES, live, setup, TARGET } from "./leader-rig.ts";
 
-describe("a peer's state", () => {
+describe("the state of a leader", () => {
   it("goes from idle over connecting and waiting to live, and back when it ends", () => {
     const { leader, connect, connection } = setup();
     const states = [leader.state];
@@ -23,7 +23,7 @@ describe("a peer's state", () => {
     expect([leader.live, leader.openConnections]).toEqual([false, 0]);
   });
 
-  it("stays idle and paced when the connection cannot begin", () => {
+  it("stays idle with a backoff when the connection cannot start", () => {
     const { leader, stats, clock, connect, transport, counters } = setup();
     transport.failing = true;
     connect();
@@ -40,7 +40,7 @@ describe("a peer's state", () => {
     ]);
   });
 
-  it("is idle when the connection ended while it was begun", () => {
+  it("is idle when the connection ended during connect", () => {
     const inner = createFakeTransport();
     const transport: Transport = {
       ...inner,
@@ -60,8 +60,8 @@ describe("a peer's state", () => {
   });
 });
 
-describe("an offer", () => {
-  it("is refused without a live connection, and nothing of it is kept", () => {
+describe("trySend", () => {
+  it("is rejected without a live connection, and queues nothing", () => {
     const { leader, connect, connection, trySend, story } = setup();
     expect(trySend(1)).toBe("not_connected");
     connect();
@@ -71,14 +71,14 @@ describe("an offer", () => {
     expect([leader.queued, story]).toEqual([0, []]);
   });
 
-  it("goes out at once, with bytes of the caller's and no copy of them kept", () => {
+  it("sends immediately, with the caller's bytes and without keeping them", () => {
     const { leader, connection, trySend, story } = live();
     expect(trySend(1)).toBe("accepted");
     expect(connection().sent).toEqual([BYTES]);
     expect([leader.queued, leader.inFlight, story]).toEqual([0, 1, ["1 leader sent"]]);
   });
 
-  it("waits without credit, in order, up to the bound of the queue", () => {
+  it("queues without credit, in order, up to the bound of the queue", () => {
     const { leader, connection, trySend, counters, story } = live(1);
     expect([1, 2, 3, 4, 5].map((id) => trySend(id))).toEqual([
       "accepted",
@@ -93,7 +93,7 @@ describe("an offer", () => {
     expect(leader.queued).toBe(1);
   });
 
-  it("does not overtake a copy that waits", () => {
+  it("does not overtake a queued delivery", () => {
     const { connection, trySend, story } = live(0);
     trySend(1);
     connection().credit = 5;
@@ -103,7 +103,7 @@ describe("an offer", () => {
     expect(story).toEqual(["1 leader sent", "2 leader sent"]);
   });
 
-  it("is refused when no stream of this leader could carry it, waiting or not", () => {
+  it("is rejected when no stream of this leader could carry it, queued or not", () => {
     const { connection, trySend, story } = live(0);
     connection().streamBytesMax = 3;
     expect(trySend(1, new Uint8Array(4))).toBe("stream_too_large");
@@ -113,14 +113,14 @@ describe("an offer", () => {
     expect(story).toEqual(["2 leader sent", "3 leader dropped stream_too_large"]);
   });
 
-  it("is refused when the connection ends over it, before anything was sent", () => {
+  it("is rejected when the connection ends during it, before anything was sent", () => {
     const { connection, trySend, story, leader } = live();
     connection().endOnSend = { kind: "local", code: 0 };
     expect(trySend(1)).toBe("not_connected");
     expect([story, leader.state]).toEqual([[], "idle"]);
   });
 
-  it("at the bound of those in flight ends the oldest one's wait", () => {
+  it("ends the oldest delivery at the in-flight bound", () => {
     const { leader, connection, trySend, story } = live(DELIVERIES_IN_FLIGHT_MAX + 1);
     for (let id = 1; id <= DELIVERIES_IN_FLIGHT_MAX; id += 1) trySend(id);
     expect(leader.inFlight).toBe(DELIVERIES_IN_FLIGHT_MAX);
@@ -133,8 +133,8 @@ describe("an offer", () => {
   });
 });
 
-describe("a copy that awaits a connection", () => {
-  it("is kept only while one is being made, and sent when it is live", () => {
+describe("a delivery queued for a connection", () => {
+  it("is kept only while one is being opened, and sent when it is live", () => {
     const { connect, connection, queueUntilLive, story } = setup();
     expect(queueUntilLive(1)).toBe("not_connected");
     connect();
@@ -148,7 +148,7 @@ describe("a copy that awaits a connection", () => {
     expect(story).toEqual(["1 leader sent", "2 leader sent", "3 leader sent"]);
   });
 
-  it("gives way to one that pays more as to a full queue, not to a saturated leader", () => {
+  it("is evicted by a higher priority as queue_full, not as leader_saturated", () => {
     const { leader, stats, clock, connect, connection, queueUntilLive, story } = setup();
     connect();
     for (const id of [1, 2, 3]) queueUntilLive(id);
@@ -159,7 +159,7 @@ describe("a copy that awaits a connection", () => {
     expect(story.slice(1)).toEqual(["4 leader sent", "1 leader sent", "2 leader sent"]);
   });
 
-  it("expires as such before the handshake, and as saturation after it", () => {
+  it("expires as expired before the handshake, and as saturated after it", () => {
     const { connect, connection, queueUntilLive, later, story } = setup();
     connect();
     queueUntilLive(1);
@@ -172,7 +172,7 @@ describe("a copy that awaits a connection", () => {
     expect(story).toEqual(["1 leader dropped expired", "2 leader dropped leader_saturated"]);
   });
 
-  it("is dropped when the connection ends and none may be made", () => {
+  it("is dropped when the connection ends and none may be opened", () => {
     const { connect, connection, queueUntilLive, story } = setup();
     connect();
     queueUntilLive(1);
@@ -181,8 +181,8 @@ describe("a copy that awaits a connection", () => {
   });
 });
 
-describe("what is in flight", () => {
-  it("is told as acked or stopped, and lost when the connection ends", () => {
+describe("a delivery in flight", () => {
+  it("is reported as acked or stopped, and lost when the connection ends", () => {
     const { connection, trySend, story } = live();
     for (let id = 1; id <= 3; id += 1) trySend(id);
     story.length = 0;
@@ -238,7 +238,7 @@ describe("the end of a connection", () => {
     expect(other.counters.connectionsNotAdmitted).toBe(0);
   });
 
-  it("is a handshake that takes too long, which is closed", () => {
+  it("comes from a handshake timeout, which closes the connection", () => {
     const { connect, connection, later, counters, leader } = setup();
     connect();
     later(2_999);
@@ -253,7 +253,7 @@ describe("the end of a connection", () => {
 });
 
 describe("an old connection", () => {
-  /** A peer whose connection is just old enough, and has one copy in flight. */
+  /** A leader whose connection just reached its lifetime, with one delivery in flight. */
   function old() {
     const rig = live();
     const first = rig.connection();
@@ -266,7 +266,7 @@ describe("an old connection", () => {
     return { ...rig, first, second: rig.connection() };
   }
 
-  it("is one that losses have worn, too, but no sooner than a leader grants one more", () => {
+  it("includes a worn one, but not before a leader grants one more", () => {
     const { leader, clock, connection } = live();
     clock.advance(7_999);
     connection().worn = true;
@@ -294,7 +294,7 @@ describe("an old connection", () => {
     expect([first.closed, second.closed, leader.inFlight]).toEqual([true, false, 1]);
   });
 
-  it("is not replaced again before that is done, however old its successor", () => {
+  it("is not replaced again before that is done, however old its successor is", () => {
     const { leader, clock, second, later } = old();
     clock.advance(60_000);
     expect(leader.mayRecycle(clock.nowNs())).toBe(false);
@@ -305,7 +305,7 @@ describe("an old connection", () => {
     expect(leader.mayRecycle(clock.nowNs())).toBe(true);
   });
 
-  it("is closed after a while even when an acknowledgement is missing", () => {
+  it("is closed after a timeout even when an acknowledgement is missing", () => {
     const { first, second, later, story } = old();
     second.admit();
     later(1_999);
@@ -315,7 +315,7 @@ describe("an old connection", () => {
     expect(story).toEqual(["1 leader sent", "1 leader failed connection_lost"]);
   });
 
-  it("leaves its place to a successor that is on its way", () => {
+  it("is replaced by a successor that is still connecting", () => {
     const { leader, first, second } = old();
     first.end({ kind: "app", code: 1 });
     expect([leader.state, leader.openConnections]).toEqual(["connecting", 1]);
@@ -323,7 +323,7 @@ describe("an old connection", () => {
     expect(leader.state).toBe("live");
   });
 
-  it("stays alone after its leader said that it has too many", () => {
+  it("stays alone after its leader reported too many", () => {
     const { leader, second, later, clock } = old();
     second.end({ kind: "app", code: 4 });
     later(300_000);
@@ -338,7 +338,7 @@ describe("an old connection", () => {
 });
 
 describe("the connection's age", () => {
-  it("is told with all news of a copy, as it was when the copy came", () => {
+  it("is included in all reports of a delivery, as of when the delivery arrived", () => {
     const { trySend, connection, later, ages, story } = live();
     later(250);
     trySend(1);
@@ -348,7 +348,7 @@ describe("the connection's age", () => {
     expect(ages).toEqual([250, 250]);
   });
 
-  it("is negative for a copy that waited for the connection, and none where there was none", () => {
+  it("is negative for a delivery queued before the connection, and NaN without one", () => {
     const { connect, queueUntilLive, connection, later, ages, story } = setup();
     connect();
     queueUntilLive(1);

@@ -20,8 +20,8 @@ function setUp(heard = 0) {
   return { engineConnection, connection, probe, at, waits };
 }
 
-describe("the check before a turn", () => {
-  it("asks once, so early that there is time for another connection", () => {
+describe("the probe before a leader window", () => {
+  it("pings once, early enough for another connection", () => {
     const { engineConnection, at } = setUp();
     at(400, 1_000);
     expect(engineConnection.pings).toBe(0);
@@ -30,7 +30,7 @@ describe("the check before a turn", () => {
     expect(engineConnection.pings).toBe(1);
   });
 
-  it("is content when anything is heard", () => {
+  it("succeeds when any datagram arrives", () => {
     const { engineConnection, at } = setUp();
     at(600, 1_000);
     engineConnection.heard += 1;
@@ -38,13 +38,13 @@ describe("the check before a turn", () => {
     expect(engineConnection.pings).toBe(1);
   });
 
-  it("tells of silence once, when the answer is due", () => {
+  it("reports silence once, when the response is due", () => {
     const { at } = setUp();
     at(600, 1_000);
     expect([at(799, 1_000), at(800, 1_000), at(850, 1_000)]).toEqual([false, true, false]);
   });
 
-  it("asks again for the next turn, and not once the turn is there", () => {
+  it("pings again for the next window, and not once the window has begun", () => {
     const { engineConnection, at } = setUp();
     at(600, 1_000);
     engineConnection.heard += 1;
@@ -55,7 +55,7 @@ describe("the check before a turn", () => {
     expect(engineConnection.pings).toBe(2);
   });
 
-  it("says when there is something to ask or to say", () => {
+  it("returns when the next ping or result is due", () => {
     const { engineConnection, at, waits } = setUp();
     expect([waits(200, 1_000), waits(500, 1_000)]).toEqual([300, 0]);
     at(500, 1_000);
@@ -66,7 +66,7 @@ describe("the check before a turn", () => {
     expect(waits(1_100, 5_000)).toBe(3_400);
   });
 
-  it("waits for no answer of a connection that was replaced", () => {
+  it("awaits no response of a replaced connection", () => {
     const { at, waits, connection, probe } = setUp();
     at(500, 1_000);
     expect(waits(510, 1_000)).toBe(POLL_FAST_MS);
@@ -76,7 +76,7 @@ describe("the check before a turn", () => {
     expect([waits(600, 1_000), waits(1_100, 1_000)]).toEqual([POLL_SLOW_MS, POLL_SLOW_MS]);
   });
 
-  it("leaves an engine alone that does not tell what it hears", () => {
+  it("ignores an engine that does not count datagrams", () => {
     const { engineConnection, at } = setUp(-1);
     expect([at(600, 1_000), at(900, 1_000)]).toEqual([false, false]);
     expect(engineConnection.pings).toBe(0);

@@ -1,4 +1,6 @@
-/** A connection of the native transport, on an addon that does what the test says. */
+/**
+ * A connection of the native transport, on an addon that the test controls.
+ */
 
 import type { NativeSending } from "../../src/native/contract.ts";
 import { identityOfSeed } from "../../src/send/identity.ts";
@@ -9,7 +11,7 @@ import type { CloseCause } from "../../src/send/transport.ts";
 export const BYTES = Uint8Array.of(1, 2, 3);
 export const PEER = 7;
 export const ENGINE = 3;
-/** When every record happened. */
+/** The time of every record. */
 export const RECORD_NS = 5;
 
 /** Kinds of records, as `native/src/quic/event_ring.rs` numbers them. */
@@ -22,12 +24,12 @@ export interface EngineEvent {
   readonly rttUs?: number;
   readonly detail?: number;
   readonly peer?: number;
-  /** The transaction's number; the copy's tag where it is not given, as the sender has it. */
+  /** The transaction's number; defaults to the delivery's tag, as the sender uses. */
   readonly tx?: number;
   readonly atNs?: number;
 }
 
-/** An addon that records what it is asked, answers as told, and tells what the test says. */
+/** An addon that records its calls, returns configured results, and emits configured records. */
 export class FakeNative implements NativeSending {
   startResult = ENGINE;
   openResponse = PEER;
@@ -74,7 +76,7 @@ export class FakeNative implements NativeSending {
   queued = 0;
   heard = 0;
   streamsLeft = 0;
-  /** As the engine does for a connection that is gone. */
+  /** As the engine does for a closed connection. */
   isGone = false;
   peerStats(_: number, __: number, out: Float64Array): number {
     if (this.isGone) return 0;
@@ -101,7 +103,7 @@ export class FakeNative implements NativeSending {
     return batch.length;
   }
 
-  /** Nobody is woken for it. */
+  /** No thread is woken for it. */
   happen(...event: EngineEvent[]): void {
     this.#records.push(...event);
   }

@@ -14,8 +14,8 @@ function setUp() {
   return { clock, looks, next, pollTimer };
 }
 
-describe("the ticker", () => {
-  it("looks again when the look before said so, but no later than its bound", () => {
+describe("the poll timer", () => {
+  it("polls again when the last poll requested it, but no later than its bound", () => {
     const { clock, looks, next, pollTimer } = setUp();
     pollTimer.start();
     pollTimer.start();
@@ -33,7 +33,7 @@ describe("the ticker", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("looks sooner when it is told to, and never later than it would have", () => {
+  it("polls sooner on request, and never later than before", () => {
     const { clock, looks, next, pollTimer } = setUp();
     pollTimer.within(POLL_FAST_MS);
     expect(clock.pending).toBe(0);
@@ -54,7 +54,7 @@ describe("the ticker", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("keeps to one timer when a look calls for another", () => {
+  it("keeps to one timer when a poll requests another", () => {
     const clock = createFakeClock();
     const pollTimer = createPollTimer(clock, () => {
       pollTimer.within(POLL_FAST_MS);

@@ -5,7 +5,7 @@ import { fc } from "../support/properties.ts";
 const target = { identity: "id", address: "10.0.0.1:1", slot: 1 };
 const BYTES = Uint8Array.of(1, 2);
 
-/** A queue of copies with these priorities; their ids and times count up from 1. */
+/** A queue of deliveries with these priorities; their ids and times count up from 1. */
 function queueOf(priorities: readonly number[], capacity = 8): PriorityQueue {
   const queue = new PriorityQueue(capacity);
   for (const [index, lamports] of priorities.entries()) {
@@ -20,12 +20,12 @@ function idsOf(queue: PriorityQueue): number[] {
   return ids;
 }
 
-describe("the copies that wait", () => {
-  it("go best paid first, and in the order in which they came when they pay the same", () => {
+describe("the queued deliveries", () => {
+  it("leave in priority order, and in arrival order when equal", () => {
     expect(idsOf(queueOf([5, 9, 5, 0, 9]))).toEqual([2, 5, 1, 3, 4]);
   });
 
-  it("have bytes of their own, which are let go of with the row", () => {
+  it("own their bytes, which are released with the row", () => {
     const queue = new PriorityQueue(2);
     const lent = Uint8Array.of(1, 2);
     queue.push(1, target, lent, 0, 5);
@@ -36,13 +36,13 @@ describe("the copies that wait", () => {
     expect(row?.bytes.length).toBe(0);
   });
 
-  it("are refused above the bound", () => {
+  it("are rejected above the bound", () => {
     const queue = queueOf([1, 2], 2);
     expect(queue.push(3, target, BYTES, 9, 3)).toBe(false);
     expect(queue.size).toBe(2);
   });
 
-  it("name the one that has to give way for a better one, the newest of several", () => {
+  it("return the one to evict for a better one, the newest of several", () => {
     const queue = queueOf([5, 3, 3, 8]);
     expect(queue.least(3)).toBeNull();
     expect(queue.least(4)?.packetId).toBe(3);
@@ -51,7 +51,7 @@ describe("the copies that wait", () => {
     expect(new PriorityQueue(1).least(1)).toBeNull();
   });
 
-  it("are taken out once they came too long ago, whatever they pay", () => {
+  it("are removed once they expired, whatever their priority", () => {
     const queue = queueOf([7, 1, 9, 2, 8]);
     const ended: number[] = [];
     queue.expire(0, (delivery) => ended.push(delivery.packetId));
@@ -61,7 +61,7 @@ describe("the copies that wait", () => {
     expect(idsOf(queue)).toEqual([5, 4]);
   });
 
-  it("keep their order through any mix of coming and going", () => {
+  it("keep their order through any mix of pushes and drops", () => {
     const step = fc.record({
       act: fc.constantFrom("push", "push", "push", "drop", "dropLeast", "expire"),
       lamports: fc.nat(4),

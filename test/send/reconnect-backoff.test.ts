@@ -17,7 +17,7 @@ function nextMs(
   return backoff.nextAttemptNs / NS_PER_MS;
 }
 
-describe("the pause before the next attempt", () => {
+describe("the wait before the next attempt", () => {
   it.each([
     ["unanswered", 3_000, 8_000],
     ["local", 3_000, 8_000],
@@ -36,7 +36,7 @@ describe("the pause before the next attempt", () => {
     expect(nextMs(name, endMs)).toBe(expected);
   });
 
-  it("doubles with each failure in a row up to its bound", () => {
+  it("doubles with each consecutive failure up to its bound", () => {
     const backoff = new ReconnectBackoff(options);
     const pauses: number[] = [];
     for (let count = 0; count < 6; count += 1) {
@@ -48,7 +48,7 @@ describe("the pause before the next attempt", () => {
     expect(pauses).toEqual([8_000, 16_000, 32_000, 64_000, 64_000, 64_000]);
   });
 
-  it("lets no more than eight attempts fall into the time of eight, however short it is", () => {
+  it("allows at most eight attempts in the period of eight, however short it is", () => {
     const backoff = new ReconnectBackoff(options);
     const attempts: number[] = [];
     for (let nowMs = 20_000; nowMs < 600_000; nowMs += 50) {
@@ -56,7 +56,7 @@ describe("the pause before the next attempt", () => {
       if (nowNs < backoff.nextAttemptNs) continue;
       backoff.recordAttempt(nowNs);
       attempts.push(nowMs - 20_000);
-      // It lived long, as far as it says, so that no pause grows.
+      // It claims a long life, so that no wait grows.
       backoff.ended("closed", nowNs - 16_000 * NS_PER_MS, nowNs);
     }
     const within = (ms: number) => attempts.filter((it) => it >= ms && it < ms + 60_000).length;
@@ -65,7 +65,7 @@ describe("the pause before the next attempt", () => {
     expect(attempts.length).toBeGreaterThan(60);
   });
 
-  it("starts over after a connection that lived", () => {
+  it("restarts after a connection that lived", () => {
     const backoff = new ReconnectBackoff(options);
     for (let count = 0; count < 3; count += 1) nextMs("disallowed", 0, 0, backoff);
     expect(nextMs("disallowed", 20_000, 1, backoff)).toBe(28_000);

@@ -15,7 +15,7 @@ export function planOf(send: readonly string[], warm: readonly string[] = []): P
   return { slot: 7, send: send.map(targetOf), warm: [...send, ...warm].map(targetOf) };
 }
 
-/** With `routes` fronts may send as well. */
+/** With `targetTable` ingress threads may send as well. */
 export async function startRig(
   plan: Plan,
   options: Partial<SenderOptions> = {},
@@ -38,7 +38,7 @@ export async function startRig(
     transport,
     outcomes,
     sender,
-    /** Answers how many connections took it; the packet's id counts up from 1. */
+    /** Returns how many connections accepted it; the packet's id counts up from 1. */
     send(bytes: Uint8Array = Uint8Array.of(1, 2, 3), priorityLamports = 0): number {
       id += 1;
       const receivedNs = clock.nowNs();

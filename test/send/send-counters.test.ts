@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { DELIVERY_REASONS } from "../../src/core/errors.ts";
 import { newSendCounters } from "../../src/send/send-counters.ts";
 
-it("the sender's counters begin at zero, one for each reason, and are its own", () => {
+it("the sender's counters start at zero, one per reason, in a new record", () => {
   const { reasons, ...counts } = newSendCounters();
   expect(Object.keys(reasons)).toEqual(Object.keys(DELIVERY_REASONS));
   expect(new Set([...Object.values(counts), ...Object.values(reasons)])).toEqual(new Set([0]));

@@ -11,7 +11,7 @@ const C = "10.0.0.3:8009";
 const RESET = { kind: "transport", code: 0 } as const;
 
 describe("accept", () => {
-  it("sends one copy to each live leader of the plan and tells of each", async () => {
+  it("sends one delivery to each live leader of the plan and reports each", async () => {
     const rig = await startRig(planOf([A, B], [C]));
     for (const address of [A, B, C]) rig.transport.to(address).admit();
     expect(rig.send(Uint8Array.of(9, 8))).toBe(2);
@@ -32,7 +32,7 @@ describe("accept", () => {
     });
   });
 
-  it("takes nothing and keeps nothing when no connection is live", async () => {
+  it("accepts and queues nothing when no connection is live", async () => {
     const rig = await startRig(planOf([A, B]));
     expect(rig.send()).toBe(0);
     rig.transport.to(A).establish();
@@ -44,7 +44,7 @@ describe("accept", () => {
     expect(rig.sender.counters).toMatchObject({ packetsRefused: 2, deliveries: 0 });
   });
 
-  it("keeps a copy for a leader that is still connecting once another took it", async () => {
+  it("queues a delivery for a connecting leader once another accepted it", async () => {
     const rig = await startRig(planOf([A, B]));
     rig.transport.to(A).admit();
     const lent = Uint8Array.of(5, 6);
@@ -54,7 +54,7 @@ describe("accept", () => {
     expect(rig.transport.to(B).sent).toEqual([Uint8Array.of(5, 6)]);
   });
 
-  it("drops the copy of a leader that is not even connecting", async () => {
+  it("drops the delivery of a leader that is not even connecting", async () => {
     const rig = await startRig(planOf([A, B]));
     rig.transport.to(A).admit();
     rig.transport.to(B).end(RESET);
@@ -62,7 +62,7 @@ describe("accept", () => {
     expect(rig.story(1, B)).toEqual(["dropped:not_connected"]);
   });
 
-  it("counts a live leader out of credit as taken and sends when credit comes", async () => {
+  it("counts a live leader out of credit as accepted and sends when credit comes", async () => {
     const rig = await startRig(planOf([A]));
     rig.transport.to(A).admit(1);
     expect([rig.send(), rig.send(), rig.send()]).toEqual([1, 1, 1]);
@@ -72,18 +72,18 @@ describe("accept", () => {
     expect(rig.story(3)).toEqual([]);
   });
 
-  it("answers that there is no room when the only live leader's queue is full", async () => {
+  it("returns ALL_FULL when the only live leader's queue is full", async () => {
     const rig = await startRig(planOf([A, B]), { queuePerPeer: 2 });
     rig.transport.to(A).admit(0);
     expect([rig.send(), rig.send(), rig.send()]).toEqual([1, 1, ALL_FULL]);
     expect(rig.story(3)).toEqual([]);
     expect(rig.sender.counters).toMatchObject({ packetsAccepted: 2, packetsRefused: 1 });
-    // Nobody is there any more.
+    // No connection is left.
     rig.transport.to(A).end(RESET);
     expect(rig.send()).toBe(0);
   });
 
-  it("drops the copy of a full queue when another leader took the packet", async () => {
+  it("drops the delivery of a full queue when another leader accepted the packet", async () => {
     const rig = await startRig(planOf([A, B]), { queuePerPeer: 1 });
     rig.transport.to(A).admit(0);
     rig.transport.to(B).admit();
@@ -92,7 +92,7 @@ describe("accept", () => {
     expect(rig.story(2, B)).toEqual(["sent"]);
   });
 
-  it("drops copies that waited too long: saturated when connected, expired when not", async () => {
+  it("drops expired deliveries: saturated when connected, expired when not", async () => {
     const rig = await startRig(planOf([A, B, C]), { copyTtlMs: 500 });
     rig.transport.to(A).admit(0);
     rig.transport.to(B).establish();
@@ -105,7 +105,7 @@ describe("accept", () => {
     expect(rig.story(1, C)).toEqual(["dropped:expired"]);
   });
 
-  it("never sends a copy that expired, even when credit comes before the next look", async () => {
+  it("never sends an expired delivery, even when credit comes before the next poll", async () => {
     const rig = await startRig(planOf([A]), { copyTtlMs: 70 });
     rig.transport.to(A).admit(0);
     rig.clock.advance(1);
@@ -123,7 +123,7 @@ describe("accept", () => {
     rig.transport.to(B).streamBytesMax = 1232;
     expect(rig.send(new Uint8Array(1233))).toBe(1);
     expect(rig.story(1, B)).toEqual(["dropped:stream_too_large"]);
-    // Who is live takes none of that size: no matter of room.
+    // No live leader accepts that size, so the queue does not matter.
     rig.transport.to(A).streamBytesMax = 1232;
     expect(rig.send(new Uint8Array(1233))).toBe(0);
   });
@@ -137,7 +137,7 @@ describe("accept", () => {
     expect(rig.story(1, A)).toEqual(["dropped:not_connected"]);
   });
 
-  it("takes nothing before start and after stop", async () => {
+  it("accepts nothing before start and after stop", async () => {
     const rig = await startRig(planOf([A]));
     rig.transport.to(A).admit();
     await rig.sender.stop();
@@ -146,7 +146,7 @@ describe("accept", () => {
   });
 });
 
-describe("what becomes of a copy", () => {
+describe("the outcome of a delivery", () => {
   it("is acked when the leader has it, in the order of sending", async () => {
     const rig = await startRig(planOf([A]));
     const a = rig.transport.to(A);
@@ -160,7 +160,7 @@ describe("what becomes of a copy", () => {
     expect(rig.story(2)).toEqual(["sent", "acked"]);
   });
 
-  it("fails when the leader's stack refused the stream", async () => {
+  it("is failed when the leader's stack stopped the stream", async () => {
     const rig = await startRig(planOf([A]));
     rig.transport.to(A).admit();
     rig.send();
@@ -168,7 +168,7 @@ describe("what becomes of a copy", () => {
     expect(rig.story(1)).toEqual(["sent", "failed:stream_stopped"]);
   });
 
-  it("fails when the connection ends first, and what waits is dropped", async () => {
+  it("is failed when the connection ends first, and queued ones are dropped", async () => {
     const rig = await startRig(planOf([A]));
     rig.transport.to(A).admit(1);
     rig.send();
@@ -178,7 +178,7 @@ describe("what becomes of a copy", () => {
     expect(rig.story(2)).toEqual(["dropped:not_connected"]);
   });
 
-  it("waits over a reconnect that is allowed at once", async () => {
+  it("waits over a reconnect that is allowed immediately", async () => {
     const rig = await startRig(planOf([A]), { reconnectMs: 0, copyTtlMs: 500 });
     rig.transport.to(A).admit(0);
     rig.send();
@@ -188,7 +188,7 @@ describe("what becomes of a copy", () => {
     expect(rig.story(1)).toEqual(["sent"]);
   });
 
-  it("ends the oldest when more await acknowledgement than are tracked", async () => {
+  it("is failed for the oldest when more than the in-flight bound await acknowledgement", async () => {
     const rig = await startRig(planOf([A]));
     rig.transport.to(A).admit(2_000);
     for (let count = 0; count < 1025; count += 1) rig.send();
@@ -197,7 +197,7 @@ describe("what becomes of a copy", () => {
     expect(rig.sender.leaders()[0]?.inFlight).toBe(1024);
   });
 
-  it("ends at stop at the latest", async () => {
+  it("is final at stop at the latest", async () => {
     const rig = await startRig(planOf([A]), { stopMs: 100 });
     rig.transport.to(A).admit(1);
     rig.send();
@@ -209,7 +209,7 @@ describe("what becomes of a copy", () => {
     expect(rig.story(2)).toEqual(["dropped:shutting_down"]);
   });
 
-  it("is waited for at stop", async () => {
+  it("is awaited at stop", async () => {
     const rig = await startRig(planOf([A]), { stopMs: 100 });
     rig.transport.to(A).admit();
     rig.send();
@@ -222,7 +222,7 @@ describe("what becomes of a copy", () => {
   });
 });
 
-describe("the law of conservation", () => {
+describe("conservation of deliveries", () => {
   type Step = { readonly what: string; readonly which: number };
   const step = fc.record({
     what: fc.constantFrom("send", "send", "send", "admit", "grant", "ack", "stop", "end", "wait"),
@@ -241,7 +241,7 @@ describe("the law of conservation", () => {
     if (what === "end") connection.end({ kind: "app", code: which });
   }
 
-  it("holds for any history: each copy ends exactly once, sent at most once before", async () => {
+  it("holds for any history: each delivery ends exactly once, sent at most once before", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
         const rig = await startRig(planOf([A, B, C]), { reconnectMs: 100, queuePerPeer: 3 });
@@ -270,7 +270,7 @@ describe("the law of conservation", () => {
 });
 
 describe("counts", () => {
-  it("tells live connections, and those of them that are sent to now", async () => {
+  it("reports live connections, and those of them that are sent to now", async () => {
     const rig = await startRig(planOf([A], [B, C]));
     rig.transport.to(A).admit();
     rig.transport.to(B).admit();
@@ -300,7 +300,7 @@ describe("resend", () => {
   };
   const anyone = { ordinal: 1, wants: () => true, accepted: () => {} };
 
-  it("sends to those live leaders of the plan that are wanted, and tells of each", async () => {
+  it("sends to the selected live leaders of the plan, and reports each", async () => {
     const rig = await startRig(planOf([A, B, C]));
     rig.transport.to(A).admit();
     rig.transport.to(B).admit();
@@ -325,7 +325,7 @@ describe("resend", () => {
     });
   });
 
-  it("neither queues nor tells of a copy where there is no credit", async () => {
+  it("neither queues nor reports a delivery where there is no credit", async () => {
     const rig = await startRig(planOf([A]));
     rig.transport.to(A).admit(0);
     expect(rig.sender.resend(packet, anyone)).toBe(0);
@@ -334,7 +334,7 @@ describe("resend", () => {
     expect(rig.outcomes).toEqual([]);
   });
 
-  it("does not overtake first sends that wait", async () => {
+  it("does not overtake queued first sends", async () => {
     const rig = await startRig(planOf([A]));
     rig.transport.to(A).admit(0);
     rig.send();

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
 import { StreamWindow } from "../../src/send/stream-window.ts";
 
-/** A leader that grants 128 streams and reads `perInterval` in each 100 ms; always more to send. */
+/** A leader that grants 128 streams and reads `perInterval` per 100 ms; always more to send. */
 function overloaded(perInterval: number, lengthMs: number, rttUs = 1_000) {
   const window = new StreamWindow();
   window.setCredit(128);
@@ -22,8 +22,8 @@ function overloaded(perInterval: number, lengthMs: number, rttUs = 1_000) {
   return { window, opened, unreadMax };
 }
 
-describe("the window of streams", () => {
-  it("is what the leader grants, until that has not been enough for a while", () => {
+describe("the stream window", () => {
+  it("is the leader's grant, until deliveries were blocked for a while", () => {
     const window = new StreamWindow();
     window.setCredit(128);
     window.recordBlocked(0, 1_000, 0);
@@ -34,10 +34,10 @@ describe("the window of streams", () => {
     expect(window.mayOpen(1)).toBe(false);
   });
 
-  it("leaves a slow leader little to keep, and as much to do as it can", () => {
+  it("limits the unread streams of a slow leader, and keeps it busy", () => {
     const { opened, unreadMax } = overloaded(20, 10_000);
     expect(unreadMax).toBeLessThanOrEqual(45);
-    // 20 in 100 ms for 10 s, and what the leader has not read yet.
+    // 20 per 100 ms for 10 s, and what the leader has not read yet.
     expect(opened).toBeGreaterThan(2_000);
   });
 
@@ -47,13 +47,13 @@ describe("the window of streams", () => {
     expect(window.limit).toBeGreaterThan(60);
   });
 
-  it("is wider on a long way, by what is on its way", () => {
+  it("is wider on a long path, by the streams in transit", () => {
     const near = overloaded(20, 2_000, 1_000).window.limit;
     const far = overloaded(20, 2_000, 300_000).window.limit;
     expect(far).toBeGreaterThan(3 * (near - 16));
   });
 
-  it("is forgotten when nothing has waited for ten seconds", () => {
+  it("is reset when nothing was blocked for ten seconds", () => {
     const { window } = overloaded(20, 1_000);
     window.drained(9_000 * NS_PER_MS);
     expect(window.limit).toBeGreaterThan(0);
@@ -61,7 +61,7 @@ describe("the window of streams", () => {
     expect(window.limit).toBe(0);
   });
 
-  it("is measured by the grant of the connection that lives, not by a larger one of before", () => {
+  it("is measured by the grant of the live connection, not by a larger earlier one", () => {
     const window = new StreamWindow();
     window.setCredit(800);
     window.recordBlocked(0, 80_000, 0);
@@ -71,7 +71,7 @@ describe("the window of streams", () => {
     expect(window.mayOpen(128)).toBe(true);
   });
 
-  it("opens again when the leader grants less than it did on the same connection", () => {
+  it("opens again when the leader grants less than before on the same connection", () => {
     const window = new StreamWindow();
     window.setCredit(800);
     for (let ms = 0; ms <= 200; ms += 100) window.recordBlocked(ms * NS_PER_MS, 1_000, 0);
@@ -82,14 +82,14 @@ describe("the window of streams", () => {
     expect(window.mayOpen(128)).toBe(true);
   });
 
-  it("goes on holding back from a leader that has read nothing and has no stream left", () => {
+  it("stays closed to a leader that has read nothing and has no stream left", () => {
     const window = new StreamWindow();
     window.setCredit(128);
     for (let ms = 0; ms <= 5_000; ms += 100) window.recordBlocked(ms * NS_PER_MS, 1_000, 0);
     expect(window.mayOpen(1)).toBe(false);
   });
 
-  it("is as wide as the grant where that is more than an engine counts", () => {
+  it("equals the grant where that is more than an engine counts", () => {
     for (const [streams, held] of [
       [1_023, true],
       [1_024, false],
@@ -97,7 +97,7 @@ describe("the window of streams", () => {
     ] as const) {
       const { window } = overloaded(20, 1_000);
       window.setCredit(streams);
-      // The path holds them up, and none of those that were opened is granted anew.
+      // The path delays them, and none of the opened streams is granted again.
       for (let ms = 1_000; ms <= 1_800; ms += 50) {
         window.opened();
         window.recordBlocked(ms * NS_PER_MS, 80_000, streams - 200);
@@ -106,7 +106,7 @@ describe("the window of streams", () => {
     }
   });
 
-  it("does not hold back where the engine cannot tell what is left", () => {
+  it("does not limit where the engine cannot report the streams left", () => {
     const { window } = overloaded(20, 1_000);
     expect(window.mayOpen(-1)).toBe(true);
   });

@@ -1,6 +1,6 @@
 /**
- * A certificate authority that nobody knows, made on the spot, and TLS in front of servers on
- * loopback with certificates that it signed. Keys are Ed25519, so that the DER is short.
+ * A certificate authority that no client trusts by default, created per test, and TLS in front of
+ * servers on loopback with certificates that it signed. Keys are Ed25519, so that the DER is short.
  */
 
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
@@ -11,7 +11,7 @@ import { createServer } from "node:tls";
 export interface Authority {
   /** PEM. */
   readonly certificate: string;
-  /** Serves TLS for 127.0.0.1 and passes on to a port there what is said; answers the new port. */
+  /** Serves TLS for 127.0.0.1 and forwards to a local port; returns the new port. */
   before(port: number): Promise<{ readonly port: number; stop(): void }>;
 }
 
@@ -26,7 +26,7 @@ function der(tag: number, ...parts: readonly (Uint8Array | readonly number[])[])
 const SEQUENCE = 0x30;
 const ED25519 = der(SEQUENCE, der(0x06, [0x2b, 0x65, 0x70]));
 const COMMON_NAME = der(0x06, [0x55, 0x04, 0x03]);
-/** Of which the authority's is critical and says that it is one. */
+/** The authority's is critical and marks it as one. */
 const AUTHORITY_ITSELF = der(
   SEQUENCE,
   der(0x06, [0x55, 0x1d, 0x13]),
@@ -87,7 +87,7 @@ export function createAuthority(): Authority {
           from.pipe(to);
         }
       });
-      // Who does not trust the certificate says so and leaves.
+      // A client that does not trust the certificate sends an alert and closes.
       server.on("tlsClientError", () => {});
       server.listen(0, "127.0.0.1");
       await once(server, "listening");

@@ -1,4 +1,6 @@
-/** Base58, slow and simple on purpose: the oracle for the fast one. */
+/**
+ * Base58, deliberately slow and simple: the oracle for the fast one.
+ */
 
 const ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
@@ -11,7 +13,7 @@ export function toBase58(bytes: Uint8Array): string {
   return text;
 }
 
-/** The bytes of a base58 text; throws when it is none. */
+/** The bytes of a base58 text; throws for invalid text. */
 export function fromBase58(text: string): Uint8Array {
   let value = 0n;
   for (const letter of text) {

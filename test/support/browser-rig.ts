@@ -1,11 +1,9 @@
 /**
- * What every test in a browser needs: the whole service and Chromium, once a file, and visitors.
- * Each visitor ends with its test, which fails when the browser had something to complain of that
- * the test did not take out of `complaints`.
- *
- * The surprise: logins are limited for each address, and here all come from one. So a file logs
- * each person in once and gives each test a page of its own in that browser; a test that ends a
- * session, or needs a second one, asks for a browser of its own.
+ * The fixture of every browser test: the complete service and Chromium, once per file, and
+ * visitors. Each visitor ends with its test, which fails if the browser reported a complaint that
+ * the test did not remove from `complaints`. Note: logins are limited per address, and here all
+ * come from one. So a file logs each test user in once and gives each test its own page in that
+ * browser; a test that ends a session, or needs a second one, starts its own browser.
  */
 
 import type { Browser } from "playwright-core";
@@ -24,13 +22,13 @@ import { type Dashboard, type DashboardOptions, startDashboard } from "./dashboa
 export interface BrowserRig {
   readonly site: Dashboard;
   readonly browser: Browser;
-  /** A fresh page of the browser in which this person is logged in for the whole file. */
+  /** A new page of the browser in which this test user is logged in for the complete file. */
   page(user: TestUser): Promise<Visitor>;
-  /** A browser of its own with nobody logged in, or this person. */
+  /** A separate browser without a login, or with this test user's. */
   visitor(user?: TestUser): Promise<Visitor>;
 }
 
-/** To be called at the top of a test file, once. */
+/** Call once, at the top of a test file. */
 export function useBrowser(options: DashboardOptions = {}): BrowserRig {
   let site: Dashboard | null = null;
   let browser: Browser | null = null;
@@ -79,7 +77,7 @@ export function useBrowser(options: DashboardOptions = {}): BrowserRig {
   return rig;
 }
 
-/** Goes in, with a new login where another test has ended the session. */
+/** Opens the dashboard, with a new login if another test ended the session. */
 async function enter({ page, complaints }: Visitor, url: string, user: TestUser): Promise<void> {
   await page.goto(`${url}/overview`);
   const inside = page.getByRole("navigation", { name: "Pages" });
@@ -87,12 +85,12 @@ async function enter({ page, complaints }: Visitor, url: string, user: TestUser)
   await inside.or(door).first().waitFor();
   if ((await door.count()) === 0) return;
   await door.click();
-  // The provider may know them still, and asks nobody then.
+  // The provider may still have its own login and does not ask then.
   const choice = page.getByRole("button", { name: `Log in as ${user}` });
   await choice.or(inside).first().waitFor();
   if ((await choice.count()) > 0) await choice.click();
   await inside.waitFor();
-  // Of the session that had ended.
+  // Caused by the ended session.
   complaints.splice(0);
 }
 

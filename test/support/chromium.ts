@@ -1,6 +1,6 @@
 /**
- * Debian's Chromium on the dashboard: a fresh profile each time, and every complaint of the browser
- * kept, so that a test can end with "and it had nothing to say".
+ * Runs Debian's Chromium on the dashboard: with a new profile each time, and recording every
+ * complaint of the browser, so that a test can assert that there were none.
  */
 
 import {
@@ -22,18 +22,18 @@ const ARGUMENTS = [
   "--disable-sync",
 ];
 
-/** How long a step may take on a machine that is busy with other things. */
+/** Timeout of a step on a busy machine. */
 export const PATIENCE_MS = 60_000;
 
-/** Those whom the sandbox's provider knows; Ada is an operator. */
+/** The test users of the sandbox's provider; Ada is an operator. */
 export type TestUser = "Ada" | "Grace";
 
 export interface Visitor {
   readonly page: Page;
   readonly context: BrowserContext;
-  /** What the console, the policy for content and uncaught errors said. */
+  /** Messages of the console, the content security policy, and uncaught errors. */
   readonly complaints: string[];
-  /** What it may say: see `allowComplaints`. */
+  /** Expected messages; see `allowComplaints`. */
   readonly allowed: RegExp[];
 }
 
@@ -41,7 +41,7 @@ export async function startChromium(): Promise<Browser> {
   return await chromium.launch({ executablePath: "/usr/bin/chromium", args: ARGUMENTS });
 }
 
-/** Somebody with a browser of their own: no cookies, nothing kept. */
+/** A new browser: no cookies, no storage. */
 export async function visit(
   browser: Browser,
   options: BrowserContextOptions = {},
@@ -63,19 +63,19 @@ export async function newPage(context: BrowserContext): Promise<Visitor> {
 }
 
 /**
- * Lets the test end though the browser said this: of a request that a test has refused, it says so
- * itself, now or a moment later.
+ * Allows this complaint: the browser reports each rejected request itself, immediately or shortly
+ * after.
  */
 export function allowComplaints(visitor: Visitor, pattern: RegExp): void {
   visitor.allowed.push(pattern);
 }
 
-/** What the browser said beyond what the test allows. */
+/** The complaints that the test does not allow. */
 export function unexpectedComplaints({ complaints, allowed }: Visitor): readonly string[] {
   return complaints.filter((text) => !allowed.some((pattern) => pattern.test(text)));
 }
 
-/** Logs in at the sandbox's provider; ends on the page that was asked for. */
+/** Logs in at the sandbox's provider; ends on the requested page. */
 export async function logIn({ page }: Visitor, url: string, user: TestUser): Promise<void> {
   await page.goto(url);
   await page.getByRole("button", { name: "Log in" }).click();
@@ -83,13 +83,13 @@ export async function logIn({ page }: Visitor, url: string, user: TestUser): Pro
   await page.getByRole("navigation", { name: "Pages" }).waitFor();
 }
 
-/** Goes to a page by the navigation. */
+/** Opens a page through the navigation. */
 export async function open({ page }: Visitor, name: string): Promise<void> {
   await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name }).click();
   await page.getByRole("heading", { level: 1, name }).waitFor();
 }
 
-/** Reveals the key that Connect shows. */
+/** Reveals the key on the Connect page. */
 export async function revealedKey(visitor: Visitor): Promise<string> {
   await open(visitor, "Connect");
   await visitor.page.getByRole("button", { name: "Reveal" }).click();
@@ -97,7 +97,7 @@ export async function revealedKey(visitor: Visitor): Promise<string> {
   return await key.innerText();
 }
 
-/** The front page of somebody whom nobody knows here. */
+/** The page of a visitor without a login. */
 export async function atTheDoor({ page }: Visitor): Promise<void> {
   await page.getByRole("button", { name: "Log in", exact: true }).waitFor();
   await page.getByRole("heading", { name: "Transactions that reach the leader" }).waitFor();

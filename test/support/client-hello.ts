@@ -1,5 +1,5 @@
 /**
- * Reads what a client says first: the ClientHello in its first Initial packet, whose keys follow
+ * Reads a client's first message: the ClientHello in its first Initial packet, whose keys follow
  * from the connection id that it chose (RFC 9001 section 5.2). Throws where the first datagram does
  * not hold all of it.
  */
@@ -51,13 +51,13 @@ class Reader {
     }
     return value;
   }
-  /** What a length of that many bytes stands before. */
+  /** The bytes that a length of that size prefixes. */
   part(lengthBytes: number): Reader {
     return new Reader(this.take(this.number(lengthBytes)));
   }
 }
 
-/** The payload of the Initial packet, in clear. */
+/** The decrypted payload of the Initial packet. */
 function open(datagram: Buffer): Buffer {
   const packet = Buffer.from(datagram);
   const header = new Reader(packet);
@@ -87,7 +87,7 @@ function open(datagram: Buffer): Buffer {
   return Buffer.concat([unseal.update(sealed.subarray(0, -TAG_BYTES)), unseal.final()]);
 }
 
-/** What its CRYPTO frames carry, in order. */
+/** The contents of its CRYPTO frames, in order. */
 function cryptoOf(payload: Buffer): Buffer {
   const frames = new Reader(payload);
   const pieces: { readonly offset: number; readonly bytes: Buffer }[] = [];

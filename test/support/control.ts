@@ -1,7 +1,7 @@
 /**
- * A control process on loopback with the sandbox's real identity provider on a real database, and
- * browsers to use it: what a browser keeps and sends along, and nothing that a browser would not
- * let a page do.
+ * A control process on loopback with the sandbox's real identity provider and a real database, and
+ * clients that behave like browsers: they keep and send cookies, and do nothing that a browser
+ * would not allow a page.
  */
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -22,15 +22,15 @@ export interface TestControl {
   readonly provider: SandboxProvider;
   readonly store: TestStore;
   readonly clock: FakeClock;
-  /** Every line that was logged, as JSON. */
+  /** Every log line, as JSON. */
   readonly logged: string[];
   stop(): Promise<void>;
 }
 
 export interface TestControlOptions {
-  /** Another provider than the sandbox's. */
+  /** A provider other than the sandbox's. */
   readonly issuer?: { readonly issuer: string; readonly clientSecret: string };
-  /** Keys of [control] over the test's own. */
+  /** Keys of [control] that override the test's own. */
   readonly control?: Readonly<Record<string, unknown>>;
 }
 
@@ -44,7 +44,7 @@ export async function startTestControl(options: TestControlOptions = {}): Promis
   const redirectUri = `${url}/login/callback`;
   const provider = await startProvider({ log }, { port: 0, redirectUri });
   const { issuer, clientSecret } = options.issuer ?? provider;
-  // The wall clock's start is real, because the provider's own clock is.
+  // The wall clock starts at the real time, because the provider uses the real clock.
   const clock = createFakeClock(1_000_000_000, Date.now());
   const store = await createTestStore(clock);
   const folder = mkdtempSync(join(tmpdir(), "touchdown-control-"));
@@ -92,7 +92,7 @@ export interface ControlResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** The body as JSON; undefined when it is none. */
+  /** The body as JSON; undefined if it is not JSON. */
   readonly json: unknown;
 }
 
@@ -138,7 +138,7 @@ export class Browser {
     return { status: response.status, headers: response.headers, text, json: parsed(text) };
   }
 
-  /** Begins a login and answers with the provider's address. */
+  /** Starts a login and returns the provider's URL. */
   async startLogin(options: { return_to?: string; fresh?: boolean } = {}): Promise<string> {
     const { status, json, text } = await this.call("POST", "/api/v1/login", options);
     const url = fieldOf(json, "url");
@@ -146,7 +146,9 @@ export class Browser {
     return url;
   }
 
-  /** Goes through the provider as this person; the address that leads back to the dashboard. */
+  /**
+   * Logs in at the provider as this test user; returns the URL that leads back to the dashboard.
+   */
   async throughProvider(url: string, user: string): Promise<string> {
     let at = url;
     for (let hop = 0; hop < 10; hop += 1) {
@@ -162,7 +164,7 @@ export class Browser {
     throw new Error("the provider goes round in circles");
   }
 
-  /** The way back from the provider, as a navigation from another site. */
+  /** The redirect from the provider, as a navigation from another site. */
   async comeBack(url: string): Promise<string> {
     const answer = await this.send(url, "GET", {
       "sec-fetch-site": "cross-site",
@@ -172,7 +174,7 @@ export class Browser {
     return answer.headers.get("location") ?? "";
   }
 
-  /** The whole login; where it ends. */
+  /** The complete login; returns the final path. */
   async login(user: string, options: { return_to?: string; fresh?: boolean } = {}) {
     const url = await this.startLogin(options);
     return await this.comeBack(await this.throughProvider(url, user));
@@ -189,7 +191,7 @@ export class Browser {
 
 export const SESSION_COOKIE = "__Host-td-session";
 
-/** A field of something that was parsed, wherever it is; undefined when it is not there. */
+/** A field of a parsed value at any depth; undefined if missing. */
 export function fieldOf(json: unknown, path: string): unknown {
   let value = json;
   for (const part of path.split(".")) {
@@ -207,7 +209,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // A page, not an answer of the API.
+    // A page, not an API response.
     return undefined;
   }
 }

@@ -1,7 +1,7 @@
 /**
- * The whole service on loopback for the tests in a browser: a simulated cluster, an edge that reads
- * its keys from a real Postgres, the sandbox's identity provider, and the dashboard on top, with
- * examples to paste. What it serves are the pages of the working tree.
+ * The complete service on loopback for browser tests: a simulated cluster, an edge that reads its
+ * keys from a real Postgres, the sandbox's identity provider, and the dashboard with sample
+ * programs. It serves the pages of the working tree.
  */
 
 import { execFileSync } from "node:child_process";
@@ -40,15 +40,15 @@ export interface Dashboard {
   readonly edgeUrl: string;
   readonly tipAccount: string;
   readonly store: Store;
-  /** A fresh signed transaction with its tip. */
+  /** A new signed transaction with its tip. */
   transaction(): Uint8Array;
-  /** Sends such a one, or these bytes, with this key; what the edge answers. */
+  /** Sends a transaction, or these bytes, with this key; returns the edge's response. */
   submit(key: string, body?: Uint8Array): Promise<Submitted>;
-  /** Gives an address lamports to send. */
+  /** Funds an address. */
   fund(address: string): void;
-  /** Has Postgres end and refuse the dashboard's connections, or take them again. */
+  /** Makes Postgres close and reject the dashboard's connections, or accept them again. */
   setDatabaseAway(away: boolean): Promise<void>;
-  /** The id of the account of this name; of several the one made last. */
+  /** The id of the account of this name; the newest if there are several. */
   accountOf(name: string): Promise<string>;
   stop(): Promise<void>;
 }
@@ -57,16 +57,16 @@ export interface Submitted {
   readonly status: number;
   /** As JSON. */
   readonly text: string;
-  /** "" where it was refused. */
+  /** "" if rejected. */
   readonly signature: string;
 }
 
 export interface DashboardOptions {
-  /** Keys of [control] over the rig's own; null leaves one out. */
+  /** Keys of [control] that override the fixture's own; null omits one. */
   readonly control?: Readonly<Record<string, unknown>>;
 }
 
-/** Undoes in the opposite order what was done. */
+/** Releases resources in reverse order. */
 class Undo {
   readonly #acts: (() => unknown)[] = [];
   add(act: () => unknown): void {
@@ -98,7 +98,7 @@ async function start(folder: string, control: ControlKeys, undo: Undo): Promise<
   );
   undo.add(async () => {
     await postgres.stop();
-    // Not below the folder above where the tests run as root.
+    // Not below the folder above, if the tests run as root.
     rmSync(postgres.folder, { recursive: true, force: true });
   });
   const { store, stop } = await openStore(
@@ -220,7 +220,7 @@ function withoutNull(keys: ControlKeys): ControlKeys {
   return Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== null));
 }
 
-/** The pages as the build lays them out. */
+/** The pages in the layout of the build. */
 function pages(folder: string): string {
   const to = join(folder, "pages");
   execFileSync(process.execPath, [join(ROOT, "scripts", "copy-pages.mjs"), to]);

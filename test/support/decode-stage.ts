@@ -1,4 +1,6 @@
-/** The decode stage over fake workers and a fake clock, and a list of what it answered. */
+/**
+ * The decode stage over fake workers and a fake clock, and a list of its results.
+ */
 
 import { DECODE_ERROR } from "../../src/core/decode-errors.ts";
 import type { Packet, ValidationResult } from "../../src/core/flow.ts";
@@ -19,12 +21,12 @@ export interface DecodeResult {
   readonly bytes: Buffer;
 }
 
-/** A stage over fake workers, and what it answered. */
+/** A stage over fake workers, and its results. */
 export function newStage(options: Partial<DispatchOptions> = {}) {
   const clock = createFakeClock();
   const workers = createFakeWorkers();
   const real = createDecoder(DECODER);
-  /** How long each decoding takes on the calling thread. */
+  /** Duration of each decoding on the calling thread. */
   const decoding = { us: 0 };
   const decoder = {
     decode(bytes: Uint8Array): ValidationResult {
@@ -67,8 +69,8 @@ export const until = (condition: () => boolean) => holds("what the stage is to d
 
 export const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** The packets' ids in the order of their answers. */
+/** The packets' ids in the order of their results. */
 export const ids = (responses: readonly DecodeResult[]) => responses.map((response) => response.id);
 
-/** The fault of `count` transactions that a worker took to its grave. */
+/** The error of `count` transactions that were pending in a worker that died. */
 export const died = (count: number): number[] => new Array(count).fill(DECODE_ERROR.worker_died);

@@ -1,5 +1,5 @@
 // Starts the decode stage with nothing else to keep the process alive, and stops it after two
-// answers. That this ends, and only after it has printed, is what the test looks at.
+// results. The test checks that this ends, and only after it has printed.
 import { systemClock } from "../../dist/core/clock.js";
 import { createDecoder } from "../../dist/decode/decoder.js";
 import { createDispatch } from "../../dist/decode/workers/dispatch.js";

@@ -1,6 +1,6 @@
 /**
- * An edge as the process that an operator runs, and a simulated cluster in this process for it to
- * send to. All that it prints is kept.
+ * An edge as a process, as an operator runs it, and a simulated cluster in this process for it to
+ * send to. All its output is kept.
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -28,12 +28,12 @@ export interface Network {
   /** Base58. */
   readonly tipAccount: string;
   deliveriesOf(bytes: Uint8Array): number;
-  /** A tipped transaction, another one at each call. */
+  /** A tipped transaction, another one per call. */
   tipped(): BuiltTransaction;
   stop(): Promise<void>;
 }
 
-/** A cluster whose leaders listen, with the RPC up unless told otherwise. */
+/** A cluster whose leaders listen, with the RPC up unless configured otherwise. */
 export async function startNetwork(leaderCount = 2): Promise<Network> {
   const clock = systemClock;
   const received: Buffer[] = [];
@@ -47,7 +47,7 @@ export async function startNetwork(leaderCount = 2): Promise<Network> {
     leaders.push(leader);
     contacts.push({ identity: encodeKey(identity.publicKey), address });
   }
-  // Its RPC may come back.
+  // Its RPC may restart.
   const [rpcPort, wsPort] = [await freePort(), await freePort()];
   const cluster = await createSimulatedCluster({ clock, leaders: contacts, rpcPort, wsPort });
   const urls = await cluster.start();
@@ -103,9 +103,9 @@ export interface EdgeProcessOptions {
   readonly keys?: string;
   /** The system's limit of its open files. */
   readonly filesMax?: number;
-  /** Without fronts; the one that `TEST_ENGINE` names where none is given. */
+  /** Ingress threads are off; the engine defaults to the one that `TEST_ENGINE` names. */
   readonly engine?: "native" | "portable";
-  /** Variables beside those of this process. */
+  /** Variables in addition to those of this process. */
   readonly environment?: Readonly<Record<string, string>>;
 }
 
@@ -133,7 +133,7 @@ ${options.more ?? ""}
 `;
 }
 
-/** The process alone, without waiting for anything but its start. */
+/** Only the process, without waiting for anything but its start. */
 export function spawnEdge(network: Network, options: EdgeProcessOptions = {}) {
   const folder = mkdtempSync(join(tmpdir(), "touchdown-process-"));
   const file = join(folder, "edge.toml");

@@ -1,4 +1,6 @@
-/** Leader schedules in short, as the chain stage hands them to the router. */
+/**
+ * Compact leader schedules, as the cluster stage passes them to the router.
+ */
 
 /** An epoch whose windows are led by the letters of `order`, four slots each. */
 export function epochOf(epoch: number, firstSlot: number, order: string) {

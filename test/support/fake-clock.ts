@@ -1,6 +1,6 @@
 /**
- * A clock that moves only by hand. Timers fire in the order of their time while `advance` runs,
- * each seeing the time it was set for.
+ * A clock that moves only when advanced. Timers fire in time order while `advance` runs, each at
+ * the time it was set for.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../src/core/clock.ts";

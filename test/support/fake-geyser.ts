@@ -1,6 +1,6 @@
 /**
- * A real gRPC server on loopback that speaks the Geyser protocol through its own description of it
- * (`geyser.proto`): it notes what is asked of it, and says what a test tells it to, garbage too.
+ * A real gRPC server on loopback that implements the Geyser protocol from its own description
+ * (`geyser.proto`): it records requests, and sends what a test configures, including garbage.
  */
 
 import { fileURLToPath } from "node:url";
@@ -12,15 +12,15 @@ type Stream = ServerDuplexStream<unknown, Buffer>;
 
 export interface FakeGeyser {
   readonly url: string;
-  /** Requests in the order in which they came, as the description reads them. */
+  /** Requests in arrival order, decoded by the description. */
   readonly requests: readonly unknown[];
   /** The `x-token` of each stream; null for none. */
   readonly tokens: readonly (string | null)[];
   readonly streams: number;
   say(update: Update): void;
-  /** Bytes as they are, in place of an update. */
+  /** Raw bytes, instead of an update. */
   sayBytes(bytes: Uint8Array): void;
-  /** Ends every open stream in the middle. */
+  /** Ends every open stream abruptly. */
   cut(): void;
   stop(): void;
 }
@@ -35,7 +35,7 @@ export async function startFakeGeyser(): Promise<FakeGeyser> {
   const tokens: (string | null)[] = [];
   const open = new Set<Stream>();
   const server = new Server();
-  // Answers are handed over as bytes, so that a test can say what no description allows.
+  // Responses are passed as bytes, so that a test can send what no description allows.
   const method = { ...subscribe, responseSerialize: (bytes: Buffer) => bytes };
   server.addService(
     { Subscribe: method },

@@ -1,4 +1,6 @@
-/** A stand-in for the world around a command: it collects lines and emits signals by hand. */
+/**
+ * A fake environment of a command: it collects lines and emits signals on request.
+ */
 
 import { EventEmitter } from "node:events";
 import type { Io, Signal } from "../../src/cli/command.ts";

@@ -1,5 +1,5 @@
 /**
- * A transport without a network: each connection does what the test says, when it says it.
+ * A transport without a network: the test controls each connection.
  */
 
 import type { Identity } from "../../src/send/identity.ts";
@@ -33,21 +33,21 @@ export class FakeConnection implements EngineConnection {
   worn = false;
   retried = false;
   keepsAlive = false;
-  /** As an engine that does not tell what it hears; 0 for one that does. */
+  /** -1 as for an engine that does not count datagrams; 0 or more for one that does. */
   heard = -1;
   /** Streams that may still be opened. */
   credit = 0;
-  /** Largest stream that the other side takes. */
+  /** Largest stream that the other side accepts. */
   streamBytesMax = 4096;
   pings = 0;
   closed = false;
   readonly sent: Uint8Array[] = [];
-  /** For how long each may wait in line, in milliseconds; undefined: not told. */
+  /** How long each may be queued, in milliseconds; undefined: not given. */
   readonly ttlsMs: (number | undefined)[] = [];
   readonly address: string;
   readonly #events: ConnectionEvents;
   readonly #streamResults = new Map<number, StreamResult>();
-  /** What the next `send` answers instead, ending the connection first. */
+  /** What the next `send` returns instead, ending the connection first. */
   endOnSend: CloseCause | null = null;
 
   constructor(address: string, events: ConnectionEvents) {
@@ -70,15 +70,15 @@ export class FakeConnection implements EngineConnection {
     return this.#nextStream?.() ?? this.sent.length - 1;
   }
 
-  /** Draws the streams that fronts draw too. */
+  /** Allocates the streams, shared with ingress threads. */
   #nextStream: (() => number) | null = null;
 
   sentNs = 0;
   endNs = 0;
-  /** Whether more copies than a few wait in the engine. */
+  /** Whether the engine has a backlog. */
   isBacklogged = false;
 
-  /** Lets fronts send over it. */
+  /** Lets ingress threads send over it. */
   share(targetTable: SharedTargetTable, peer: number): void {
     const connection = this;
     const cell = targetTable.allocateCell();
@@ -114,13 +114,13 @@ export class FakeConnection implements EngineConnection {
     this.closed = true;
   }
 
-  /** The handshake is done. */
+  /** The handshake completes. */
   establish(): void {
     this.established = true;
     this.#events.progress();
   }
 
-  /** The handshake is done and streams are granted. */
+  /** The handshake completes and streams are granted. */
   admit(credit = 1_000): void {
     this.established = true;
     this.admitted = true;
@@ -132,24 +132,24 @@ export class FakeConnection implements EngineConnection {
     this.#events.progress();
   }
 
-  /** The other side acknowledged the transaction that was sent as number `stream`. */
+  /** The other side acknowledges the transaction that was sent as stream `stream`. */
   ack(stream: number): void {
     this.#streamResults.set(stream, ACKED);
     this.#events.progress();
   }
 
-  /** A later `send` that is answered `stream` has to wait; call it before that. */
+  /** A later `send` that returns `stream` is queued; call it before that. */
   delay(stream: number): void {
     this.#streamResults.set(stream, QUEUED);
   }
 
-  /** What had to wait is on the wire. */
+  /** A queued delivery is on the wire. */
   sendQueued(stream: number): void {
     this.#streamResults.set(stream, IN_FLIGHT);
     this.#events.progress();
   }
 
-  /** What had to wait is given up; `reason` is its place in DELIVERY_REASONS. */
+  /** A queued delivery is dropped; `reason` is its index in DELIVERY_REASONS. */
   refuse(stream: number, reason: number): void {
     this.#streamResults.set(stream, DROPPED + reason);
     this.#events.progress();
@@ -168,18 +168,18 @@ export class FakeConnection implements EngineConnection {
 }
 
 export interface FakeTransport extends Transport {
-  /** Every connection that was ever begun, oldest first. */
+  /** Every connection that was ever opened, oldest first. */
   readonly made: FakeConnection[];
   /** The newest connection to an address; throws when there was none. */
   to(address: string): FakeConnection;
-  /** The identities that it was told to use. */
+  /** The identities that it was given. */
   readonly identities: Identity[];
-  /** While true, `connect` answers null. */
+  /** While true, `connect` returns null. */
   failing: boolean;
   readonly running: boolean;
 }
 
-/** With `routes` fronts may send over its connections, which the engine names 1, 2 and so on. */
+/** With `targetTable` ingress threads may send over its connections, with engine handles from 1. */
 export function createFakeTransport(targetTable: SharedTargetTable | null = null): FakeTransport {
   const made: FakeConnection[] = [];
   const identities: Identity[] = [];
@@ -195,7 +195,7 @@ export function createFakeTransport(targetTable: SharedTargetTable | null = null
     },
     to(address) {
       const connection = made.findLast((it) => it.address === address);
-      if (connection === undefined) throw new Error(`no connection to ${address} was begun`);
+      if (connection === undefined) throw new Error(`no connection to ${address} was opened`);
       return connection;
     },
     async start() {

@@ -1,6 +1,6 @@
 /**
- * Decode workers without threads: the test says when one comes up, how much it answers and when it
- * dies. They speak through the same shared memory as the real ones.
+ * Decode workers without threads: the test controls when one comes up, how many results it writes
+ * and when it dies. They use the same shared memory as the real ones.
  */
 
 import { createDecoder } from "../../src/decode/decoder.ts";
@@ -17,12 +17,12 @@ import { wake } from "../../src/runtime/wake-flag.ts";
 
 export interface FakeWorker {
   comeUp(): void;
-  /** Answers up to `count` requests; returns how many there were. */
+  /** Processes up to `count` requests; returns how many there were. */
   work(count?: number): number;
   die(error?: Error): void;
-  /** Dies when it has cleared the bell's word and not yet woken whom it rings for. */
+  /** Dies after clearing the wake flag and before waking the main thread. */
   dieRinging(): void;
-  /** Answers everything and returns, when it was told to stop. */
+  /** Processes everything and returns, when the stop flag is set. */
   finish(): void;
   readonly toldToStop: boolean;
 }
@@ -68,7 +68,7 @@ function createFakeWorker(
       writeValidation(channel.numbers, channel.replies.claim(), decoder.decode(bytes));
       channel.requests.release();
       channel.replies.publish();
-      channel.figures[0] = decoder.counters.verified;
+      channel.counters[0] = decoder.counters.verified;
     }
     wake(wakeFlag, 0);
     return done;

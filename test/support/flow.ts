@@ -1,6 +1,6 @@
 /**
- * A whole edge with simulated leaders on loopback, with keys of its own and a record of what the
- * leaders received, for the tests of the whole path.
+ * A complete edge with simulated leaders on loopback, with its own keys and a record of what the
+ * leaders received, for end-to-end tests.
  */
 
 import { execFile } from "node:child_process";
@@ -16,27 +16,27 @@ import { type BuiltTransaction, buildTransaction, memo, newKeypair } from "./tra
 export const RAW_PATH = "/api/v1/sendRawTransaction";
 export const RPC_PATH = "/api/v1/sendTransaction";
 
-/** The engine that edges in these tests send with: the one that TEST_ENGINE names. */
+/** The engine that edges in these tests use, which TEST_ENGINE names. */
 export const ENGINE = process.env["TEST_ENGINE"] ?? "portable";
-/** How many fronts they have: TEST_THREADS says so, none without it. */
+/** The number of ingress threads, from TEST_THREADS; without it 0. */
 export const THREADS = Number(process.env["TEST_THREADS"] ?? 0);
 
 export const SILENT: Log = { info: () => {}, warn: () => {}, error: () => {} };
 
-/** A key without a limit that matters. */
+/** A key with an effectively unlimited rate. */
 export const WIDE_KEY = "flow-test-key-wide";
-/** The same of another account. */
+/** The same for another account. */
 export const OTHER_KEY = "flow-test-key-other";
 
-/** A key that lets one request through and then none for a quarter of an hour. */
+/** A key that allows one request and then none for a quarter of an hour. */
 export function slowKey(number: number): string {
   return `flow-test-key-slow-${number}`;
 }
 const SLOW_KEYS = 16;
-/** A key that lets one request through every quarter of a second. */
+/** A key that allows one request every quarter of a second. */
 export const BRISK_KEY = "flow-test-key-brisk";
 
-/** A key that lets FEW requests through and then none for a quarter of an hour. */
+/** A key that allows FEW requests and then none for a quarter of an hour. */
 export function fewKey(number: number): string {
   return `flow-test-key-few-${number}`;
 }
@@ -59,13 +59,13 @@ export function keysToml(): string {
   return [wide, slow, brisk, few, ...keys].join("\n");
 }
 
-/** One key as it stands in a keys file. */
+/** One key as an entry of a keys file. */
 export function keyToml(token: string, account: string, plan: string): string {
   return `[[keys]]\ntoken = "${token}"\naccount = "${account}"\nplan = "${plan}"\n`;
 }
 
 export interface Received {
-  /** The leader's place in the sandbox. */
+  /** The leader's index in the sandbox. */
   readonly leader: number;
   readonly bytes: Buffer;
 }
@@ -82,9 +82,9 @@ export interface Flow {
   readonly url: string;
   /** What the leaders received, in order. */
   readonly received: Received[];
-  /** How many copies of exactly these bytes the leaders received. */
+  /** How many deliveries of exactly these bytes the leaders received. */
   deliveriesOf(bytes: Uint8Array): number;
-  /** A tipped transaction, another one at each call. */
+  /** A tipped transaction, another one per call. */
   tipped(spec?: Parameters<typeof buildTransaction>[0]): BuiltTransaction;
   postRaw(bytes: Uint8Array, key?: string): Promise<EdgeResponse>;
   postRpc(params: unknown, key?: string): Promise<EdgeResponse>;
@@ -177,7 +177,7 @@ async function answerOf(pending: Promise<Response>): Promise<EdgeResponse> {
   return { status, statusText, retryAfter, json: JSON.parse(await response.text()) };
 }
 
-/** Asks again and again until the answer satisfies; fails after `deadlineMs` with the last one. */
+/** Requests repeatedly until the response satisfies; fails after `deadlineMs` with the last one. */
 export async function untilResponse<T>(
   what: string,
   ask: () => Promise<T>,
@@ -189,7 +189,7 @@ export async function untilResponse<T>(
     const answer = await ask();
     if (satisfies(answer)) return answer;
     if (systemClock.nowNs() > endNs) {
-      throw new Error(`waited in vain: ${what}; last: ${JSON.stringify(answer)}`);
+      throw new Error(`timed out waiting for ${what}; last: ${JSON.stringify(answer)}`);
     }
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
@@ -203,7 +203,7 @@ export interface Finished {
 
 /** Runs a program to its end; never rejects for its exit code. */
 export function runProgram(file: string, args: readonly string[], input = ""): Promise<Finished> {
-  // No proxy knows the way to loopback.
+  // Proxies cannot reach loopback.
   const options = { timeout: 150_000, env: { ...process.env, no_proxy: "127.0.0.1" } };
   return new Promise((resolve) => {
     const child = execFile(file, [...args], options, (error, out, err) => {

@@ -1,6 +1,6 @@
 /**
- * Transactions by the thousand: sound ones of every version with whatever a sender may put in, and
- * the same with a few bytes changed. All follow from the dice, so a failure can be had again.
+ * Thousands of transactions: valid ones of every version with arbitrary contents, and the same with
+ * a few bytes changed. All are derived from the rng, so a failure can be reproduced.
  */
 
 import type { Rng } from "./rng.ts";
@@ -27,7 +27,7 @@ import {
 
 const signers = Array.from({ length: 12 }, (_, i) => newKeypair(1000 + i));
 
-/** A signed transaction that tips one of the accounts more often than not. */
+/** A signed transaction that usually tips one of the accounts. */
 export function generated(rng: Rng, tipAccounts: readonly Uint8Array[]): Uint8Array {
   const version = rng.pick([-1, 0, 1] as const);
   const payer = rng.pick(signers);
@@ -54,7 +54,7 @@ export function generated(rng: Rng, tipAccounts: readonly Uint8Array[]): Uint8Ar
   return intoTable(built);
 }
 
-/** The same, signed again, with every transfer to an account that only a table knows. */
+/** The same, signed again, with every transfer to an account from a lookup table. */
 function intoTable({ parts, keypairs }: BuiltTransaction): Uint8Array {
   const moved = parts.instructions.map((each) => {
     const [from = 0, , ...rest] = each.accounts;
@@ -117,12 +117,12 @@ function config(rng: Rng): V1Config {
 
 const TELLING = [0, 1, 2, 3, 4, 12, 13, 31, 32, 38, 39, 64, 65, 0x7f, 0x80, 0x81, 0x82, 0xff];
 
-/** The bytes with one to three things changed: here and there, cut, moved, or mixed with others. */
+/** The bytes with one to three mutations: changed, truncated, moved, or mixed with others. */
 export function mutated(rng: Rng, bytes: Uint8Array, other: Uint8Array): Uint8Array {
   let out: Uint8Array = new Uint8Array(bytes);
   for (let count = 1 + rng.below(3); count > 0; count -= 1) {
-    // The counts and lengths stand at the start of the message, behind the first signature or in
-    // the instructions at the end; the rest is keys, where a change tells little.
+    // The counts and lengths are at the start of the message, after the first signature, or in the
+    // instructions at the end; the rest is keys, where a change tests little.
     const at = rng.below(Math.max(1, out.length));
     const near = Math.min(out.length, rng.pick([at, rng.below(72), 65 + rng.below(8)]));
     switch (rng.below(10)) {

@@ -1,6 +1,6 @@
 /**
- * Bodies to break a server with: noise, damaged transactions, damaged JSON, and JSON that is valid
- * and unreasonable. The same seed makes the same bodies in the same order.
+ * Bodies to attack a server with: noise, damaged transactions, damaged JSON, and valid but
+ * unreasonable JSON. The same seed produces the same bodies in the same order.
  */
 
 import type { BuiltTransaction } from "./transactions.ts";
@@ -24,7 +24,7 @@ interface Rng {
 
 export function createHostileBodies(seed: number, good: () => BuiltTransaction): HostileBodies {
   const rng = createRng(seed);
-  // Few originals, so that making them does not take longer than sending what became of them.
+  // Few originals, so that creating them does not take longer than sending the mutations.
   const originals = Array.from({ length: 8 }, () => good().bytes);
   const original = (): Buffer => Buffer.from(originals[rng.int(originals.length)] ?? []);
 
@@ -33,7 +33,7 @@ export function createHostileBodies(seed: number, good: () => BuiltTransaction):
     if (kind === "noise") return { kind, bytes: noise(rng) };
     if (kind === "damaged") return { kind, bytes: damaged(rng, original()) };
     if (kind === "pieced") return { kind, bytes: pieced(rng, original(), original()) };
-    // One in a few is above what is taken at all.
+    // A fraction of them exceeds the maximum body size.
     return { kind, bytes: rng.bytes(12_000 + rng.int(8_000)) };
   }
 
@@ -78,7 +78,7 @@ function noise(rng: Rng): Buffer {
   return bytes;
 }
 
-/** One to four changes: a bit, a byte, a piece cut out, put in twice or overwritten. */
+/** One to four changes: a bit, a byte, a piece removed, duplicated or overwritten. */
 function damaged(rng: Rng, bytes: Buffer): Buffer {
   let result = bytes;
   for (let count = 1 + rng.int(4); count > 0; count -= 1) {
@@ -159,7 +159,7 @@ const ODD_VALUES = [
   `"${"A".repeat(9_000)}"`,
 ] as const;
 
-/** A call whose every part is any odd value, with parts twice or missing. */
+/** A call whose every part is an arbitrary value, with duplicate or missing parts. */
 function odd(rng: Rng): string {
   const value = (): string => rng.pick(ODD_VALUES);
   const parts = [

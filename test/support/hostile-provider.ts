@@ -1,7 +1,7 @@
 /**
- * An identity provider whose every answer a test decides: what the ID token claims, which key signs
- * it, which keys are published, and whether it answers at all. The token endpoint gives one token
- * for any code.
+ * An identity provider whose responses the test controls: the claims of the ID token, the signing
+ * key, the published keys, and whether it responds at all. The token endpoint returns one token for
+ * any code.
  */
 
 import { createSign, generateKeyPairSync, type KeyObject, randomBytes } from "node:crypto";
@@ -10,17 +10,17 @@ import type { AddressInfo } from "node:net";
 
 export interface HostileProvider {
   readonly issuer: string;
-  /** Claims over those of an honest answer. */
+  /** Claims that override those of a valid response. */
   claims: Readonly<Record<string, unknown>>;
   /** Changes the finished token. */
   tamper: (token: string) => string;
-  /** What the token endpoint answers with, 200 for a token. */
+  /** Status of the token endpoint; 200 returns a token. */
   status: number;
-  /** Draws a new key; the old one is published no more. */
+  /** Creates a new key; the old one is no longer published. */
   rotate(): void;
-  /** Signs with a key that is not published. */
+  /** Signs with an unpublished key. */
   forge(): void;
-  /** The way back to the dashboard for what `url` asks, with another state when given. */
+  /** The redirect to the dashboard for the request `url`, with another state if given. */
   answerTo(url: string, state?: string): string;
   stop(): Promise<void>;
 }
@@ -39,7 +39,7 @@ function newKey(): SigningKey {
 export async function startHostileProvider(nowMs: () => number): Promise<HostileProvider> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  // A TCP server that listens has an address of this form.
+  // A listening TCP server has an address of this form.
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   let signs = newKey();
   let published = signs;

@@ -1,4 +1,6 @@
-/** A thread that sends as a front does, and tells of each what it did. */
+/**
+ * A thread that sends as an ingress thread does, and reports each send.
+ */
 
 import { parentPort, workerData } from "node:worker_threads";
 import { tsImport } from "tsx/esm/api";

@@ -1,9 +1,9 @@
 /**
- * What a front does to send a transaction, on the thread of its test: for tests of the side that is
- * told of it afterwards (`Sender.recordSend`). The real one is `native/src/submit/fan_out.rs`.
+ * Sends a transaction as an ingress thread does, on the thread of its test: for tests of the side
+ * that records it afterwards (`Sender.recordSend`). The real one is `native/src/submit/fan_out.rs`.
  *
- * It goes by the table of routes that the sender keeps in shared memory, and each copy's stream is
- * drawn from the count that all threads share. It holds nothing to send it together with others.
+ * It uses the target table that the sender keeps in shared memory, and allocates each delivery's
+ * stream from the count that all threads share. It never corks.
  */
 
 import { SHARED_TARGETS_MAX } from "../../src/core/limits.ts";
@@ -17,28 +17,28 @@ const ROUTES_STALL_COUNT = 16;
 
 export interface IngressSender {
   /**
-   * Sends to every route and writes `into`. False where that cannot be done now: nothing of it is
-   * sent or will be, and the sender's own thread has to take it.
+   * Sends to every target and writes `into`. False where that is impossible now: nothing is sent,
+   * and the sender's own thread must accept it.
    */
   send(bytes: Uint8Array, into: SendRecord): boolean;
   /**
-   * Whether the sender is to hear of what was sent last at once: it has copies of it to place for
-   * leaders that are connected, or has to look at the routes before anything more is sent.
+   * Whether the sender must record the last send immediately: it has deliveries to queue for
+   * connected leaders, or must check the table before the next send.
    */
   readonly needsImmediateWake: boolean;
 }
 
-/** `memory` is the SharedTargetTable' one. */
+/** `memory` is that of the SharedTargetTable. */
 export function createIngressSender(
   native: Pick<NativeSending, "txSend">,
   memory: SharedArrayBuffer,
 ): IngressSender {
   const table = new TargetTable(memory);
   const deliveries = new Uint32Array(2 * SHARED_TARGETS_MAX);
-  // The engine tells by the number whether a connection's last copy was this one, so no other
-  // thread may have it.
+  // The engine uses the number to detect the last delivery of a connection, so it must be unique
+  // across threads.
   let tx = INGRESS_TX_MIN * (1 + table.threadNumber);
-  /** Transactions in a row of which a copy had to wait, or was not taken. */
+  /** Consecutive transactions with a delivery that was queued or rejected. */
   let waited = 0;
   let needsImmediateWake = false;
 
@@ -64,15 +64,15 @@ export function createIngressSender(
     into.status = status;
     into.corked = false;
     const all = (1 << count) - 1;
-    // Whoever did not take its copy is given it by the sender.
+    // The sender queues deliveries that were rejected.
     needsImmediateWake = table.excluded > 0 || ((status | (status >>> 16)) & all) !== all;
     if (isStalled(status !== all)) needsImmediateWake = true;
     return true;
   }
 
   /**
-   * Copies that wait for a leader's credit, some in a row: who pays best is to go first then, so
-   * the sender looks at who it is, and leaves that one out.
+   * Deliveries are queued for a leader's credit several times in a row: the highest priority must
+   * go first then, so the sender checks for the leader and excludes it.
    */
   function isStalled(waits: boolean): boolean {
     waited = waits ? waited + 1 : 0;

@@ -1,7 +1,7 @@
 /**
- * One of several processes that want the same journals' locks at the same moment. Takes the paths
- * from its arguments, waits for a line on its standard input, prints the numbers of those that it
- * got, and keeps them until its input ends.
+ * One of several processes that compete for the same journals' locks. Reads the paths from its
+ * arguments, waits for a line on standard input, prints the indices of the locks that it got, and
+ * keeps them until its input ends.
  */
 
 import { once } from "node:events";
@@ -15,7 +15,7 @@ const got = paths.flatMap((path, place) => {
     lockJournal(path);
     return [place];
   } catch {
-    // Another one was sooner.
+    // Another process was faster.
     return [];
   }
 });

@@ -1,10 +1,10 @@
 /**
- * The gate of a front, on any thread of a test: it lets in whoever it has a pass of, and charges
- * the limit where the main thread and the other fronts charge it, too. Everybody else has no owner
- * here, and a limit that is used up is refused here but not counted: those requests are the main
- * thread's. The real one is `native/src/submit/key_cache.rs`.
+ * The authentication of an ingress thread, on any thread of a test: it accepts cached keys, and
+ * charges the limit that the main thread and the other ingress threads share. Other keys have no
+ * principal here, and a request over a limit is rejected here but not counted: those requests are
+ * proxied to the main thread. The real one is `native/src/submit/key_cache.rs`.
  *
- * A pass that was taken back lets nobody in from that moment on, also who found it before.
+ * A revoked key is rejected from that moment on, also by a thread that found it before.
  */
 
 import type { Clock } from "../../src/core/clock.ts";
@@ -29,38 +29,38 @@ import { keyUsedMarks, SharedLimitStates } from "../../src/limits/shared-state.t
 
 export interface KeyCacheAccessDeps {
   readonly clock: Clock;
-  /** From `createKeyCacheMemory`, the main thread's. */
+  /** From `createKeyCacheMemory` of the main thread. */
   readonly memory: SharedArrayBuffer;
-  /** Networks in CIDR notation, all of them valid. */
+  /** Networks in CIDR notation, all valid. */
   readonly networksOf: (ranges: readonly string[]) => NonNullable<KeyPolicy["networks"]>;
   /** To the main thread. */
   readonly port: KeyUpdatePort<KeySlotReleased>;
 }
 
 export interface KeyCacheAccess extends AccessControl {
-  /** What the main thread says. */
+  /** Handles a message of the main thread. */
   onMessage(news: KeyUpdate): void;
   put(grant: KeyGrant): void;
-  /** Says so to the main thread, whether it was there or not. */
+  /** Notifies the main thread, whether the key was there or not. */
   revoke(token: string, keySlot: number): void;
   readonly counters: KeyCacheAccessCounters;
 }
 
-/** Keys that are not good, and requests over a limit, are counted by the main thread's gate. */
+/** Invalid keys, and requests over a limit, are counted by the main thread. */
 export interface KeyCacheAccessCounters extends AccessCounters {
-  /** Passes that it has now. */
+  /** Keys that are cached now. */
   readonly cachedKeys: number;
-  /** Requests that it refused by a limit. */
+  /** Requests rejected by a limit. */
   overLimit: number;
 }
 
-/** An owner that has a pass. */
+/** The principal of a cached key. */
 interface CachedKey extends Principal {
   readonly isShared: boolean;
   readonly accountLimitSlot: number;
   readonly keyLimitSlot: number;
   readonly keySlot: number;
-  /** Until it is taken back. */
+  /** Until it is revoked. */
   isGood: boolean;
 }
 
@@ -111,7 +111,7 @@ export function createKeyCacheAccess(deps: KeyCacheAccessDeps): KeyCacheAccess {
       if (principal === undefined) return null;
       const { policy, keySlot } = principal;
       if (policy !== null && policyViolation(policy, origin, clock.unixMs()) !== null) return null;
-      // Read first: a line of memory that nobody writes is in every processor's cache.
+      // Read first: a cache line without writes is in every processor's cache.
       if (usedMarks[keySlot] === 0) usedMarks[keySlot] = 1;
       return principal;
     },
@@ -170,7 +170,7 @@ function isCachedKey(principal: Principal): principal is CachedKey {
   return "isGood" in principal;
 }
 
-/** Made anew, so that all have one shape: what a port has copied may have another. */
+/** Copied, so that all have one shape: an object from a port may have another. */
 function cachedKeyOf(grant: KeyGrant, networksOf: KeyCacheAccessDeps["networksOf"]): CachedKey {
   const { keyId, account, plan, expiresUnixMs, ranges, limit } = grant;
   const { isShared, accountLimitSlot, keyLimitSlot, keySlot } = grant;

@@ -1,4 +1,4 @@
-// A thread that lets in one key by itself, as long as it has a pass, and counts how often.
+// A thread that accepts one key itself, as long as it is cached, and counts how often.
 import { workerData } from "node:worker_threads";
 import { tsImport } from "tsx/esm/api";
 

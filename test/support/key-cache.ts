@@ -1,4 +1,6 @@
-/** Passes over a real key table, and the gates of threads that get them, on this thread. */
+/**
+ * Cached keys over a real key table, and the authenticators of their threads, on this thread.
+ */
 
 import { createSharedLimits, type LimitStore } from "../../src/accounts/global-limits/sync.ts";
 import type { KeyRow, Plan } from "../../src/accounts/keys/key.ts";
@@ -23,7 +25,7 @@ import { HERE } from "./principals.ts";
 
 export const PLAN: Plan = { name: "P", ratePerSecond: 1, burst: 3, shared: false };
 
-/** A key of sixteen characters or more, and what narrows it. */
+/** A key of sixteen characters or more, and its restrictions. */
 export function keyRow(
   token: string,
   account = "a",
@@ -36,7 +38,9 @@ export function keyRow(
   return { sha256, keyId, account, plan: PLAN, label: null, policy, ...rest };
 }
 
-/** The main thread: keys, its gate and the passes; limits are shared where there is a store. */
+/**
+ * The main thread: keys, its authenticator and key cache; limits are shared where there is a store.
+ */
 export function keyCacheScene(rows: readonly KeyRow[] = []) {
   return keyCacheSceneOn(createFakeClock(), rows);
 }
@@ -85,12 +89,12 @@ export function joinThread({ clock, memory, access, keyCache }: Scene) {
     access: own,
     news,
     returned,
-    /** What waits arrives, there and back. */
+    /** Delivers pending messages in both directions. */
     deliver() {
       for (const message of news.splice(0)) own.onMessage(message);
       for (const message of returned.splice(0)) holder.onReturned(message);
     },
-    /** A relayed request: the main thread's gate knows the key, or not. */
+    /** A proxied request: the main thread knows the key, or not. */
     ask(token: string) {
       const principal = access.authenticate(token, HERE);
       if (principal !== null) holder.grant(token, principal);

@@ -1,4 +1,6 @@
-/** The balance that every edge keeps: what was accepted has ended once, or is in flight. */
+/**
+ * The invariant of every edge: each accepted transaction has ended once, or is in flight.
+ */
 
 import { expect } from "vitest";
 import type { Landing } from "../../src/landing/landing.ts";
@@ -20,7 +22,7 @@ export interface Ends {
   readonly inFlight: number;
 }
 
-/** The same of an edge's metrics; answers the figures. */
+/** The same for an edge's metrics; returns the counters. */
 export function expectScrapedBalance(families: ReadonlyMap<string, Family>): Ends {
   const ended = (end: string): number =>
     seriesValue(families, "touchdown_transactions_total", { outcome: end });

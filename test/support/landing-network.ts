@@ -1,6 +1,6 @@
 /**
- * A simulated cluster whose leaders land what reaches them in their turn, with everything that goes
- * wrong on the way to them, and an edge in this process in front of it.
+ * A simulated cluster whose leaders land what reaches them in their window, with network faults in
+ * front of them, and an edge in this process.
  */
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -20,22 +20,22 @@ import { type Family, parsePrometheus, seriesValue } from "./prometheus.ts";
 import { type BuiltTransaction, buildTransaction, newKeypair } from "./transactions.ts";
 
 export interface LandingNetwork extends Network {
-  /** By place; the address changes with `move`. */
+  /** By index; the address changes with `move`. */
   readonly contacts: readonly { readonly identity: string; readonly address: string }[];
   /** Identities that acknowledge everything and put nothing into a block. */
   readonly deaf: Set<string>;
-  /** In front of each leader, where faults were asked for. */
+  /** A fault proxy in front of each leader, where faults were configured. */
   readonly proxies: readonly FaultProxy[];
   /** A funded transfer to the tip account, over the newest blockhash unless another is given. */
   tipped(blockhash?: Uint8Array): BuiltTransaction;
-  /** That leader goes down, and comes up under another address, which the cluster tells. */
+  /** Restarts that leader under another address, which the cluster reports. */
   move(place: number): Promise<void>;
 }
 
 export interface LandingNetworkOptions {
   readonly leaders?: number;
   readonly cluster?: Partial<ClusterOptions>;
-  /** What happens to datagrams between the edge and each leader; none: nothing stands between. */
+  /** What happens to datagrams between the edge and each leader; none: no proxy. */
   readonly faults?: Partial<Faults>;
 }
 
@@ -64,7 +64,7 @@ export async function startLandingNetwork(options: LandingNetworkOptions = {}) {
     const leader = await startLeader(own);
     let { address } = leader;
     if (options.faults !== undefined) {
-      // A seed for each, so that what happens to the nth datagram is the same in every run.
+      // A seed for each, so that the nth datagram has the same fault in every run.
       const rules = { seed: 10 * place + 1, faults: options.faults };
       const proxy = createFaultProxy({ clock, target: address, ...rules });
       proxies.push(proxy);
@@ -118,7 +118,7 @@ export async function startLandingNetwork(options: LandingNetworkOptions = {}) {
   return network;
 }
 
-/** What a receipt tells, as far as tests of landing look at it. */
+/** The part of a receipt that tests of landing read. */
 export interface LandingReceipt {
   readonly state: string;
   readonly landing: Readonly<Record<string, unknown>>;
@@ -133,12 +133,12 @@ export interface LandingReceipt {
 
 export interface LandingEdge {
   readonly edge: Edge;
-  /** What it logged, by level and message. */
+  /** Its log lines, by level and message. */
   readonly lines: readonly string[];
-  /** Posts the bytes and answers the status. */
+  /** Submits the bytes and returns the status. */
   post(bytes: Uint8Array): Promise<number>;
   receipt(signature: string): Promise<LandingReceipt>;
-  /** The receipt once it tells an end. */
+  /** The receipt once it has a final state. */
   ended(signature: string): Promise<LandingReceipt>;
   metrics(): Promise<ReadonlyMap<string, Family>>;
   stop(): Promise<void>;
@@ -180,7 +180,7 @@ export async function startLandingEdge(
     },
     async receipt(signature) {
       const response = await fetch(`${url}/api/v1/transactions/${signature}`, { headers });
-      // The receipt's own shape is tested where it is made.
+      // The receipt's format is tested where it is defined.
       return (await response.json()) as LandingReceipt;
     },
     ended: (signature) =>

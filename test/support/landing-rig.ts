@@ -1,6 +1,6 @@
 /**
- * What every test of landing over a misbehaving network needs: the network and an edge in front of
- * it, both ended with their test, whether it passed or not.
+ * The fixture of tests of landing over a faulty network: the network and an edge in front of it,
+ * both stopped with their test, whether it passed or not.
  */
 
 import { afterEach } from "vitest";
@@ -14,10 +14,10 @@ import {
 } from "./landing-network.ts";
 import type { BuiltTransaction } from "./transactions.ts";
 
-/** An edge that runs, and what it runs in front of. */
+/** A running edge, and its network. */
 export interface Landed extends LandingEdge {
   readonly network: LandingNetwork;
-  /** Posts until a leader takes it: connections may be lost for a moment. Answers the signature. */
+  /** Submits until a leader accepts it: connections may be lost briefly. Returns the signature. */
   postUntilTaken(built: BuiltTransaction): Promise<string>;
 }
 
@@ -30,7 +30,7 @@ export interface LandingRig {
   start(options?: LandingNetworkOptions): Promise<Landed>;
 }
 
-/** To be called at the top of a test file, once. */
+/** Call it once at the top of a test file. */
 export function useLanding(): LandingRig {
   const running: { stop(): Promise<void> }[] = [];
   afterEach(async () => {

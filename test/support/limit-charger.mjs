@@ -1,4 +1,4 @@
-// Charges one cell as often as it is told, from the moment that all threads are there.
+// Charges one limit slot a given number of times, starting when all threads are ready.
 import { workerData } from "node:worker_threads";
 import { SharedLimitStates } from "../../dist/limits/shared-state.js";
 

@@ -1,13 +1,13 @@
 /**
- * The server that keeps shared limits, as it is installed here. Tests that need it are left out
- * where there is none, but for CI: there it is missing by mistake, and that must be seen.
+ * The installed server for shared limits. Tests that need it are skipped where it is missing,
+ * except in CI, where that fails.
  */
 
 import { spawnSync } from "node:child_process";
 
 const PROGRAMS = ["valkey-server", "redis-server"];
 
-/** Undefined where there is none. */
+/** Undefined where it is not installed. */
 export const program: string | undefined = PROGRAMS.find(
   (name) => spawnSync(name, ["--version"]).error === undefined,
 );

@@ -1,17 +1,19 @@
-/** A store of shared limits in this process: a bucket for each account, on the test's clock. */
+/**
+ * An in-process store of shared limits: a bucket for each account, on the test's clock.
+ */
 
 import type { LimitStore } from "../../src/accounts/global-limits/sync.ts";
 import type { Clock } from "../../src/core/clock.ts";
 
 export interface FakeStore extends LimitStore {
   up: boolean;
-  /** Nothing is heard of it for so long. */
+  /** It does not respond for this long. */
   lagMs: number;
-  /** After that it fails, and has not heard what was asked. */
+  /** After that it fails, without having processed the request. */
   hangs: boolean;
-  /** It hears, and its answers do not arrive. */
+  /** It processes requests, and its responses are lost. */
   losesResponses: boolean;
-  /** Requests it was told of. */
+  /** Requests it received. */
   told: number;
 }
 

@@ -31,7 +31,7 @@ interface Script {
 }
 
 const script = new URL("../../scripts/locked-packages.mjs", import.meta.url);
-// Plain JavaScript, of which the compiler knows nothing.
+// Plain JavaScript without types.
 export const { isFor, lockedCrates, lockedPackages, machineOf } = (await import(
   script.href
 )) as Script;
@@ -39,10 +39,10 @@ export const { isFor, lockedCrates, lockedPackages, machineOf } = (await import(
 /** A file of the project. */
 export const readRoot = (path: string): string => readFileSync(join(ROOT, path), "utf8");
 
-/** The one that package.json is for. */
+/** The one that belongs to package.json. */
 export const machine = machineOf(readRoot("package.json"));
 
-/** What that machine installs with the development dependencies, whichever Node it has. */
+/** What that machine installs with the development dependencies, with any Node version. */
 export const installed = lockedPackages(readRoot("package-lock.json")).filter((each) =>
   isFor(each, machine),
 );

@@ -1,7 +1,6 @@
 /**
- * Looks at a page as people do: at two widths, in both colour schemes. A picture of each goes to
- * `test/browser/shots`, to be looked at; axe must find nothing, and nothing may stand out
- * at the side.
+ * Checks a page at two widths and in both colour schemes. Saves screenshots to
+ * `test/browser/shots`; axe must find nothing, and nothing may overflow horizontally.
  */
 
 import { mkdirSync, readFileSync } from "node:fs";
@@ -14,10 +13,10 @@ import { ROOT } from "./source-tree.ts";
 const SHOTS = join(ROOT, "test", "browser", "shots");
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const SCHEMES = ["light", "dark"] as const;
-/** 320 is what WCAG 1.4.10 asks for. */
+/** 320 is required by WCAG 1.4.10. */
 const WIDTHS = [320, 1280];
 
-/** Runs in the page; as text, because what it speaks of is not known here. */
+/** Runs in the page; a string, because its globals are not typed here. */
 const RUN_AXE = `
   axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
     violations
@@ -25,7 +24,7 @@ const RUN_AXE = `
   )`;
 const TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
 
-/** `name` is that of the pictures. The page is as wide as before when this is done. */
+/** `name` is the name of the screenshots. Restores the page's width at the end. */
 export async function lookAt(page: Page, name: string): Promise<void> {
   mkdirSync(SHOTS, { recursive: true });
   const before = page.viewportSize();
@@ -34,7 +33,7 @@ export async function lookAt(page: Page, name: string): Promise<void> {
       await page.setViewportSize({ width, height: width < 500 ? 844 : 900 });
       await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
       const path = join(SHOTS, `${name}-${width}-${scheme}.png`);
-      // What is behind an open dialog is as large as the window, and no larger.
+      // Content behind an open dialog is limited to the window size.
       const fullPage = (await page.locator("dialog[open]").count()) === 0;
       await page.screenshot({ path, fullPage, animations: "disabled" });
       expect([name, scheme, width, await findings(page)]).toEqual([name, scheme, width, []]);
@@ -46,13 +45,13 @@ export async function lookAt(page: Page, name: string): Promise<void> {
   if (before !== null) await page.setViewportSize(before);
 }
 
-/** What axe finds, in a line each. */
+/** The findings of axe, one line each. */
 async function findings(page: Page): Promise<readonly string[]> {
   await page.evaluate(AXE);
   return await page.evaluate<string[]>(RUN_AXE);
 }
 
-/** Waits until nothing is being fetched and drawn any more. */
+/** Waits until nothing is loading or rendering. */
 export async function settled(page: Page): Promise<void> {
   await page.locator("main h1").first().waitFor();
   await expect.poll(() => page.locator(".bones").count()).toBe(0);

@@ -1,9 +1,8 @@
 /**
- * Calls every export of the addon with anything, on the main thread and on workers at once, while
- * engines, decoders and fronts come and go; in a process of its own, since what it looks for is a
- * crash.
- * Prints how often each export answered a number, how often one above 0, and how often it threw, as
- * JSON.
+ * Calls every export of the addon with arbitrary arguments, on the main thread and on workers
+ * concurrently, while engines, decoders and ingress threads start and stop; in its own process,
+ * because it tests for crashes. Prints how often each export returned a number, a number above 0,
+ * and threw, as JSON.
  */
 
 import { createRequire } from "node:module";
@@ -100,11 +99,13 @@ function arrayOf(kind) {
   return new kind(size).map(() => pick(NUMBERS));
 }
 
-/** Engines, decoders, askers, feeds and fronts that were made and may be gone, as handles. */
+/**
+ * Handles of engines, decoders, RPC clients, subscriptions and ingress threads, alive or closed.
+ */
 const handles = [0];
-/** The last few of each kind, by what made them. */
+/** The last few of each kind, by the function that created them. */
 const latest = { engineStart: [0, 0, 0], decoderCreate: [0, 0, 0], ingressThreadStart: [0, 0, 0] };
-/** All fronts that this thread started. */
+/** All ingress threads that this thread started. */
 const threads = new Set();
 
 const MAKERS = {
@@ -126,14 +127,14 @@ const WAKE_MESSAGE = "a wake that throws";
 function brokenWake() {
   throw new Error(WAKE_MESSAGE);
 }
-// What a wake throws is the caller's, and comes to where nobody caught it.
+// An exception in a wake callback is the caller's, and is uncaught.
 process.on("uncaughtException", (error) => {
   if (error.message === WAKE_MESSAGE) return;
   process.stderr.write(`${error.stack}\n`);
   process.exit(1);
 });
 
-/** A record whose members call the addon, throw, or are told by a proxy, while they are read. */
+/** A record whose members call the addon, throw, or come from a proxy, while they are read. */
 function tricky(record) {
   const native = createRequire(import.meta.url)(addon);
   const tricks = [
@@ -155,7 +156,7 @@ function tricky(record) {
   return below(2) === 0 ? record : new Proxy(record, {});
 }
 
-/** Makes what a front needs, which chance seldom brings together. */
+/** Creates valid arguments for an ingress thread, which random ones rarely are. */
 function prepare(native) {
   const sockets = { binds: ["127.0.0.1:0"], seed: new Uint8Array(32) };
   const counts = { queueMax: 64, inFlightMax: 64, outcomesMax: 64, busyPollUs: 0 };
@@ -191,7 +192,7 @@ function plainOptions() {
   };
 }
 
-/** Mostly what is there, so that fronts start. */
+/** Mostly existing handles, so that ingress threads start. */
 function ingressThreadOptions() {
   return {
     engine: pick([...latest.engineStart, pick(handles)]),
@@ -202,13 +203,13 @@ function ingressThreadOptions() {
     upstreamConnectionsMax: pick([0, 1, 10, 10, 2 ** 32 - 1]),
     upstreamConnectionsPerAddress: pick([0, 1, 10, 10, 2 ** 32 - 1]),
     readTimeoutMs: pick([0, 1, 10_000, 2 ** 32 - 1]),
-    // Nobody listens there, and no client comes that would ask.
+    // No server listens there, and no client connects.
     upstreamPort: pick([9, 9, 9, 1, 0, 65_536, -1]),
     forwardedHeader: pick(["x-0a", "x-0a", "", "é", "x\r\ny: z", "x".repeat(99_999)]),
   };
 }
 
-/** Memory as fronts have it; many fronts have the same. */
+/** Memory of ingress threads; many share the same. */
 const memories = Array.from({ length: 2 }, () =>
   Object.fromEntries(
     Object.entries(memorySizes).map(([name, size]) => [
@@ -235,12 +236,12 @@ function ingressThreadMemory() {
   return memory;
 }
 
-/** The memory of some fronts grows; no other front starts on it from then on. */
+/** The memory of some ingress threads grows; no other one starts on it from then on. */
 function growMemory() {
   for (const { buffer } of Object.values(memories[1])) buffer.grow(buffer.maxByteLength);
 }
 
-/** A port that is free, on loopback; no name that somebody would have to be asked for. */
+/** A free port on loopback; no host name that needs a lookup. */
 function listening() {
   const list = Uint32Array.from({ length: below(4) }, () => pick(latest.ingressThreadStart));
   return [
@@ -269,7 +270,7 @@ function storm(native) {
     if (round === rounds >> 1) growMemory();
     if (round % 500 === 250) prepare(native);
     const args = name === "ingressThreadsListen" ? listening() : types.map(argument);
-    // Too few and too many are asked for as well.
+    // Too few and too many arguments are passed as well.
     if (below(20) === 0) args.length = below(args.length + 1);
     if (name === "engineStop" && below(10) > 0) args[1] = below(3);
     let response;
@@ -280,12 +281,12 @@ function storm(native) {
       told[name].threw += 1;
       continue;
     }
-    if (typeof response !== "number") throw new Error(`${name} answered a ${typeof response}`);
+    if (typeof response !== "number") throw new Error(`${name} returned a ${typeof response}`);
     told[name].answered += 1;
     if (response > 0) told[name].positive += 1;
     if (MAKING.has(name) && response > 0) keep(name, response);
   }
-  // Where its thread leaves without a word, they end with it.
+  // If its thread exits without closing them, they end with it.
   if (!onlyWorkers) for (const thread of threads) native.ingressThreadClose(thread);
   return told;
 }

@@ -1,4 +1,6 @@
-/** A thread that uses a decoder which another thread has made; tells how many were accepted. */
+/**
+ * A thread that uses another thread's decoder; reports how many were accepted.
+ */
 
 import { createRequire } from "node:module";
 import { parentPort, workerData } from "node:worker_threads";

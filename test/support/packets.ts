@@ -1,4 +1,6 @@
-/** Packets of tipped, signed transactions for the stages behind ingress, and what they need. */
+/**
+ * Packets of tipped, signed transactions for the stages after ingress, and what they need.
+ */
 
 import type { Packet } from "../../src/core/flow.ts";
 import type { DecoderOptions } from "../../src/decode/decoder.ts";
@@ -6,7 +8,7 @@ import { buildTransaction, memo, newKeypair } from "./transactions.ts";
 
 const TIP = newKeypair(11);
 
-/** What a decoder is made with so that it accepts `newPacket`'s transactions. */
+/** Decoder options that accept `newPacket`'s transactions. */
 export const DECODER: DecoderOptions = {
   tipAccounts: [TIP.publicKey],
   lamportsMin: 1000,

@@ -16,11 +16,13 @@ interface Pending {
   readonly done: DecodeDone;
 }
 
-/** Real seen, receipts and decoder, with a decode stage that can wait and a sender to script. */
+/**
+ * Real dedup cache, receipts and decoder, with a decode stage that can wait and a scripted sender.
+ */
 export function newRig(sharesDedup = false) {
   const clock = createFakeClock();
   const dedup = createDedupCache();
-  /** For which times the slot was asked for. */
+  /** The times for which the slot was queried. */
   const slotsAsked: (number | undefined)[] = [];
   const slotAt = (nowNs?: number): number => {
     slotsAsked.push(nowNs);
@@ -35,17 +37,17 @@ export function newRig(sharesDedup = false) {
     receipts,
     /** Calls in their order, by stage. */
     calls: [] as string[],
-    /** What `sender.accept` answers. */
+    /** What `sender.accept` returns. */
     taken: 1,
     sent: [] as Packet[],
-    /** What was sent elsewhere. */
+    /** Submissions sent elsewhere. */
     recorded: [] as { packet: Packet; send: SendRecord; sentNs: number }[],
-    /** Whether verdicts wait, as those of a worker do. */
+    /** Whether validation results are deferred, as those of a worker are. */
     holds: false,
     pending: [] as Pending[],
     results: [] as SubmitResult[],
     counted: [] as string[],
-    /** Before each look at what is claimed. */
+    /** Called before each read of the reservation. */
     onReserve: (): void => {},
     slotsAsked,
   };
@@ -126,7 +128,7 @@ export function newRig(sharesDedup = false) {
         rig.results.push(result);
       },
     );
-  /** Gives the verdict on what waits, oldest first. */
+  /** Delivers the deferred validation results, oldest first. */
   const decide = (validation?: ValidationResult): void => {
     for (const { packet, done } of rig.pending.splice(0)) {
       done(packet, validation ?? decoder.decode(packet.bytes));
@@ -135,7 +137,7 @@ export function newRig(sharesDedup = false) {
   return { ...rig, rig, landing, pipeline, submit, decide };
 }
 
-/** A real one, whose chain says nothing and whose leaders take nothing again. */
+/** A real one, whose cluster reports nothing and whose leaders accept no resend. */
 export function newLanding(clock: Clock, slotAt: (nowNs?: number) => number) {
   return createLanding(
     {
@@ -164,7 +166,7 @@ export function newLanding(clock: Clock, slotAt: (nowNs?: number) => number) {
   );
 }
 
-/** The views are lent, so whoever keeps one copies it. */
+/** The views are borrowed, so they are copied. */
 export function kept(packet: Packet): Packet {
   return { ...packet, bytes: packet.bytes.slice() };
 }

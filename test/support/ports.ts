@@ -1,26 +1,26 @@
 /**
- * Ports for what must know its port before it listens, or must come back on the same one. Any other
- * listener takes port 0.
+ * Ports for servers that must know their port before they listen, or must restart on the same one.
+ * Any other listener uses port 0.
  *
- * A port of the kernel's choice is nobody's as soon as it is closed, and the next listener of
- * another test file may get it. These lie below what the kernel gives out by itself, and each
- * worker of the runner has a range of its own.
+ * A port chosen by the kernel is free again as soon as it is closed, and another test file may get
+ * it. These lie below the kernel's ephemeral range, and each worker of the test runner has its own
+ * range.
  */
 
 import { createSocket } from "node:dgram";
 import { createServer } from "node:net";
 
-/** Linux gives out 32768 and above (`ip_local_port_range`); 2026-11. */
+/** Linux allocates from 32768 (`ip_local_port_range`); 2026-11. */
 const FIRST = 20_000;
 const RANGES = 12;
 const RANGE = 1_000;
 
 const worker = Number(process.env["VITEST_POOL_ID"] ?? 0);
 const first = FIRST + (worker % RANGES) * RANGE;
-/** Another run on the same machine, or the file before this one, most likely began elsewhere. */
+/** Another run on the same machine, or the previous file, most likely started elsewhere. */
 let next = process.pid;
 
-/** A port of 127.0.0.1 that is free for TCP and UDP and is given to nobody else. */
+/** A port of 127.0.0.1 that is free for TCP and UDP and returned only once. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < RANGE; tries += 1) {
     next += 1;

@@ -1,7 +1,7 @@
 /**
- * A process that runs an embedded Postgres in the folder and on the port that it is given, tells its
- * address, and is then killed by the test. The server ends with it, or goes on without an owner where
- * the second argument is `outlives`.
+ * A process that runs an embedded Postgres in the given folder and port, prints its address, and is
+ * then terminated by the test. The server ends with it, or continues without an owner where the
+ * second argument is `outlives`.
  */
 
 import { holdProcess, systemClock } from "../../dist/core/clock.js";

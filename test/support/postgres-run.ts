@@ -1,7 +1,6 @@
 /**
- * Before and after a run of the suite: a folder for all temporary files of the run, whoever makes
- * them, with one in it for the server that `postgres.ts` may start; and the end of both. Nothing is
- * started for a run that needs none.
+ * Setup and teardown of a run of the suite: a folder for all temporary files of the run, including
+ * one for the server that `postgres.ts` may start. Nothing is started for a run that needs none.
  */
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -24,7 +23,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const folder = join(run, "postgres");
   await mkdir(folder, { mode: 0o755 });
   project.provide("postgresFolder", folder);
-  // The test files' processes, and whatever they start, take it over.
+  // The processes of test files, and their children, inherit it.
   process.env["TMPDIR"] = run;
   return async () => {
     const file = join(folder, "pid");
@@ -32,18 +31,20 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
       try {
         process.kill(Number(readFileSync(file, "utf8")), "SIGQUIT");
       } catch {
-        // It ended by itself.
+        // It has already ended.
       }
       await gone(Number(readFileSync(file, "utf8")));
     }
-    // What a test killed may still be writing its last.
+    // Terminated processes may still be writing.
     for (const path of [run, ...lentOf(run)]) {
       await rm(path, { recursive: true, force: true, maxRetries: 20 });
     }
   };
 }
 
-/** Folders that root had the lent user keep elsewhere for tests of this run, and that are left. */
+/**
+ * Folders that the other user created elsewhere for tests of this run as root, and that are left.
+ */
 function lentOf(run: string): readonly string[] {
   if (!existsSync(ROOT_FOLDER)) return [];
   const names = readdirSync(ROOT_FOLDER);
@@ -57,12 +58,12 @@ async function gone(pid: number): Promise<void> {
   }
 }
 
-/** A process that ended stays in the list until somebody waits for it. */
+/** A zombie stays in the list until its parent waits for it. */
 function lives(pid: number): boolean {
   try {
     return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
   } catch {
-    // Not there any more.
+    // It is gone.
     return false;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Databases to test on: one real server for a run of the suite, started by the first file that
- * asks, and a fresh copy of the migrated schema for each call.
+ * Test databases: one real server per run of the suite, started by the first file that needs it,
+ * and a fresh copy of the migrated schema for each call.
  */
 
 import { randomBytes } from "node:crypto";
@@ -35,7 +35,7 @@ interface Urls {
   readonly edgeUrl: string;
 }
 
-/** A database of one's own, until the file's end; `migrated: false` gives an empty one. */
+/** A separate database, until the file's end; `migrated: false` gives an empty one. */
 export async function testDatabase(how = { migrated: true }): Promise<TestDatabase> {
   const made = await makeDatabase(how);
   afterAll(() => made.stop());
@@ -54,7 +54,7 @@ export async function makeDatabase(
   await admin.stop();
   const opened: Database[] = [];
   const open = (url: string): Database => {
-    // Some tests fill large tables, on a machine that does much else.
+    // Some tests fill large tables, on a busy machine.
     const database = createDatabase(deps, { url, connections: 8, statementMsMax: 120_000 });
     opened.push(database);
     return database;
@@ -85,7 +85,7 @@ async function server(): Promise<Urls> {
     if (existsSync(file)) break;
     try {
       writeFileSync(`${file}.new`, JSON.stringify(await firstStart(folder)));
-      // Another file may read it at any moment, and must find it whole.
+      // Another file may read it at any moment, so it must be complete.
       renameSync(`${file}.new`, file);
     } finally {
       await rmdir(lock);
@@ -96,7 +96,7 @@ async function server(): Promise<Urls> {
 }
 
 async function firstStart(folder: string): Promise<Urls> {
-  // It goes on for the files that come after; the runner ends it.
+  // It continues for later files; the runner ends it.
   const how = { folder, port: null, durable: false, outlives: true };
   const postgres = await startPostgres(deps, how);
   writeFileSync(join(folder, "pid"), String(postgres.pid()));
@@ -112,5 +112,5 @@ function at(url: string, database: string): string {
 }
 
 const deps = { clock: systemClock, log: silent };
-/** The database that startPostgres makes, migrated and left alone from then on. */
+/** The database that startPostgres creates, migrated and unchanged from then on. */
 const TEMPLATE = "touchdown";

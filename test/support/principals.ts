@@ -1,8 +1,10 @@
-/** Owners of keys and where requests come from, for tests of ingress. */
+/**
+ * Principals of keys and request addresses, for tests of ingress.
+ */
 
 import type { KeyPolicy, Origin, Principal, RatePlan } from "../../src/limits/access-control.ts";
 
-/** The owner of an unrestricted key, unless told otherwise. */
+/** The principal of an unrestricted key, unless configured otherwise. */
 export function testPrincipal(
   account: string,
   plan: RatePlan,

@@ -1,4 +1,6 @@
-/** Runs a program as somebody would who pasted it: in a shell, or saved to a file. */
+/**
+ * Runs a program as a user who pasted it would: in a shell, or saved to a file.
+ */
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -19,13 +21,13 @@ function isProgram(name: string): name is Program {
   return Object.hasOwn(RUNNERS, name);
 }
 
-/** What lies beside the program, and what it finds in its environment. */
+/** Files next to the program, and its environment. */
 export interface Around {
   readonly files?: Readonly<Record<string, Uint8Array>>;
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** What the program printed. @throws with its complaints when it fails */
+/** The program's output. @throws with its errors when it fails */
 export async function run(name: Program, text: string, around: Around = {}): Promise<string> {
   const [command, file] = RUNNERS[name];
   // Within the tree, so that Node finds the packages that the program imports.
@@ -35,7 +37,7 @@ export async function run(name: Program, text: string, around: Around = {}): Pro
     for (const [beside, bytes] of Object.entries(around.files ?? {})) {
       writeFileSync(join(folder, beside), bytes);
     }
-    // No proxy knows the way to loopback.
+    // Proxies cannot reach loopback.
     const env = { ...process.env, no_proxy: "127.0.0.1", ...around.env };
     return await outputOf(command, file, folder, env);
   } finally {

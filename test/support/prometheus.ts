@@ -1,6 +1,6 @@
 /**
  * A strict reader of the Prometheus text format 0.0.4, for tests and the load generator: it throws
- * on what a scraper would refuse or merely tolerate, such as a sample without a TYPE before it, a
+ * on what a scraper would reject or only tolerate, such as a sample without a TYPE before it, a
  * repeated series, or buckets that do not rise.
  */
 

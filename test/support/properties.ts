@@ -1,6 +1,6 @@
 /**
- * Properties, from a seed that is the same in every run: whether a change is taken is not left to
- * chance. PROPERTY_SEED=random, or a number, tries others; what fails names its seed.
+ * Property-test settings, with the same seed in every run: whether a change passes must not be
+ * random. PROPERTY_SEED=random, or a number, uses others; a failure reports its seed.
  */
 
 import fc from "fast-check";

@@ -1,6 +1,6 @@
 /**
- * QUIC without a network: bare connections of the binding, and a datagram socket that keeps what
- * it is given, so that a test carries each datagram itself and no time passes.
+ * QUIC without a network: bare connections of the binding, and a datagram socket that keeps its
+ * datagrams, so that a test transfers each one and no time passes.
  */
 
 import { randomBytes } from "node:crypto";
@@ -20,16 +20,16 @@ export const CLIENT = { host: "127.0.0.1", port: 1 };
 export const LEADER = { host: "127.0.0.1", port: 2 };
 
 const ID_BYTES = 16;
-/** Turns of an exchange before it counts as endless. */
+/** Rounds of an exchange before it counts as endless. */
 const TURNS_MAX = 10_000;
 
-/** One end of the wire: what it has to say, and what it does with what it is told. */
+/** One end of the wire: its pending datagrams, and its handler for received ones. */
 export interface End {
   take(): Uint8Array[];
   receive(datagram: Uint8Array): void;
 }
 
-/** A socket for code under test, and what it sent since it was last asked. */
+/** A socket for code under test, and what it sent since the last call. */
 export function memorySocket({ host, port } = LEADER) {
   let sent: Uint8Array[] = [];
   const scratch = new Uint8Array(1500);
@@ -63,13 +63,13 @@ export function endOf(connection: QuicheConnection, local: typeof LEADER): End {
       try {
         connection.recv(datagram, info);
       } catch {
-        // What it thinks of the other side is read from the connection.
+        // The other side's address is read from the connection.
       }
     },
   };
 }
 
-/** Carries datagrams both ways until neither end has anything to say. */
+/** Transfers datagrams both ways until neither end has any. */
 export function exchange(left: End, right: End): void {
   for (let turn = 0; turn < TURNS_MAX; turn += 1) {
     const [fromLeft, fromRight] = [left.take(), right.take()];
@@ -77,7 +77,7 @@ export function exchange(left: End, right: End): void {
     for (const datagram of fromLeft) right.receive(datagram);
     for (const datagram of fromRight) left.receive(datagram);
   }
-  throw new Error("the two ends never came to rest");
+  throw new Error("the two ends kept exchanging datagrams");
 }
 
 /** A client's bare connection; with a configuration of its own when given. */
@@ -101,7 +101,7 @@ export function newServer(
   return quiche.Connection.accept(randomBytes(ID_BYTES), null, LEADER, CLIENT, config);
 }
 
-/** As the sender's: no stream of the leader's has a place. */
+/** As the sender's: no stream of the leader is allowed. */
 export function clientConfig(identity: Identity = freshIdentity()): QuicheConfig {
   const config = quicheConfig(tlsIdentityOf(identity), false);
   config.setInitialMaxData(0);

@@ -1,8 +1,10 @@
-/** Receipts as ingress sees them, for tests that say what each question is answered with. */
+/**
+ * Receipts as ingress reads them, for tests that configure each response.
+ */
 
 import type { ReceiptSource } from "../../src/http/receipts/source.ts";
 
-/** A source without receipts, but for what a test gives it. */
+/** A source without receipts, except those of a test. */
 export function receiptSource(parts: Partial<ReceiptSource> = {}): ReceiptSource {
   return {
     find: () => null,

@@ -1,6 +1,6 @@
 /**
- * Writes records as a front does (`native/src/submit/record_ring.rs`), for tests of the side that
- * reads them.
+ * Writes records as an ingress thread does (`native/src/submit/record_ring.rs`), for tests of the
+ * side that reads them.
  */
 
 import type { Accepted } from "../../src/core/flow.ts";
@@ -14,13 +14,13 @@ import type { SendRecord } from "../../src/send/native/send-record.ts";
 
 export interface RecordWriter {
   readonly hasRoom: boolean;
-  /** Records that nobody has read. */
+  /** Unread records. */
   readonly depth: number;
   sent(note: SubmissionRecord, validation: Accepted, send: SendRecord): void;
   repeated(note: SubmissionRecord, offset: number): void;
 }
 
-/** Where a record has what, in numbers. */
+/** Offsets of the fields of a record, in numbers. */
 const OFFSET = 8;
 const VERSION = 9;
 const ROUTES = 10;
@@ -38,7 +38,7 @@ export function createRecordWriter(
   const bytes = new Uint8Array(memory);
   const numbers = new Float64Array(memory);
 
-  /** Begins a record; where its numbers are. */
+  /** Begins a record; returns the offset of its numbers. */
   function startRecord(kind: number, note: SubmissionRecord): number {
     const start = ring.claim();
     if (start === -1) throw new RangeError("no room for a record: hasRoom was not asked");

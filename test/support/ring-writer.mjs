@@ -1,4 +1,4 @@
-// Fills a ring with 0, 1, 2 … and their negatives, as fast as its reader lets it.
+// Fills a ring with 0, 1, 2 … and their negatives, as fast as its reader allows.
 import { workerData } from "node:worker_threads";
 import { createRing } from "../../dist/runtime/ring.js";
 

@@ -1,7 +1,9 @@
-/** Numbers that look random and are the same in each run, to fill a test with. */
+/**
+ * Pseudo-random numbers that are the same in each run.
+ */
 
 export interface Rng {
-  /** An integer from 0 up to and without `bound`. */
+  /** An integer from 0 to below `bound`. */
   below(bound: number): number;
   chance(one: number): boolean;
   pick<T>(from: readonly T[]): T;

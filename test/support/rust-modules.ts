@@ -6,11 +6,11 @@ import { dirname, join } from "node:path/posix";
 export interface RustImport {
   readonly from: string;
   readonly to: string;
-  /** Whether it stands in a test module, or in the file of one. */
+  /** Whether it is in a test module, or in the file of one. */
   readonly isTest: boolean;
 }
 
-/** A module, and what of a file's text is its own. */
+/** A module, and its own part of a file's text. */
 interface Module {
   readonly file: string;
   readonly text: string;
@@ -34,7 +34,7 @@ export function rustImports(files: ReadonlyMap<string, string>): RustImport[] {
   return [...found.values()];
 }
 
-/** The files of a circle of imports, in the order of the circle; none where there is no circle. */
+/** The files of an import cycle, in order; empty where there is none. */
 export function circleOf(imports: readonly RustImport[]): string[] {
   const next = new Map<string, string[]>();
   for (const { from, to } of imports) next.set(from, [...(next.get(from) ?? []), to]);
@@ -85,7 +85,7 @@ function modulesOf(files: ReadonlyMap<string, string>): Map<string, Module> {
   return modules;
 }
 
-/** Without comments, and without texts that could be taken for code. */
+/** Without comments and string literals. */
 function bare(text: string): string {
   return text.replace(/\/\/[^\n]*/g, "").replace(/"(?:[^"\\\n]|\\.)*"/g, '""');
 }
@@ -115,7 +115,7 @@ function groupedPaths(prefix: string, text: string): string[] {
   return paths;
 }
 
-/** From the crate's root, as the module at `at` means it. */
+/** Resolves a path from the module at `at` to the crate's root. */
 function absolute(path: string, at: string): string[] {
   const parts = path.split("::").filter((part) => part !== "");
   const base = parts[0] === "crate" || at === "" ? [] : at.split("::");
@@ -125,7 +125,7 @@ function absolute(path: string, at: string): string[] {
   return [...base, ...parts];
 }
 
-/** The file of the module that the path leads to or into; none for what the root itself has. */
+/** The file of the module that the path leads to or into; none for items of the root itself. */
 function fileOf(path: readonly string[], modules: ReadonlyMap<string, Module>): string | undefined {
   for (let size = path.length; size > 0; size--) {
     const module = modules.get(path.slice(0, size).join("::"));

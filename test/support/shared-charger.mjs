@@ -1,4 +1,4 @@
-// Charges one shared limit as often as it is told, from the moment that all threads are there.
+// Charges one shared limit a given number of times, starting when all threads are ready.
 import { workerData } from "node:worker_threads";
 import { GlobalLimitStates } from "../../dist/limits/global-state.js";
 

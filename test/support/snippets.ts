@@ -5,7 +5,7 @@ import { listFiles, readSource, type Source } from "./source-tree.ts";
 export interface Snippet {
   /** The document and line at which it starts. */
   readonly place: string;
-  /** As it stands behind the fence: `sh`, `toml`; empty for a drawing. */
+  /** The language after the fence: `sh`, `toml`; empty for a diagram. */
   readonly language: string;
   readonly text: string;
 }
@@ -22,7 +22,7 @@ function snippetsOf({ path, text }: Source): readonly Snippet[] {
   }));
 }
 
-/** The commands of a snippet, without comments, a line each. */
+/** The commands of a snippet, without comments, one per line. */
 export function linesOf({ text }: Snippet): readonly string[] {
   return text
     .replace(/\\\n\s*/g, "")

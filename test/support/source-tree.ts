@@ -1,6 +1,6 @@
 /**
  * The project's own files, as `tidy.test.ts` reads them: text, code without comments and strings,
- * imports, and the extent of functions. It reads text, not syntax trees, and leans on the
+ * imports, and the extent of functions. It reads text, not syntax trees, and relies on the
  * formatter: a function ends at the first closing brace with its own indentation.
  */
 
@@ -28,7 +28,7 @@ export interface Source {
 export interface Span {
   readonly line: number;
   readonly lineCount: number;
-  /** Without the lines of functions inside it, so that a factory is not charged for its parts. */
+  /** Without the lines of nested functions, so that a factory does not count those. */
   readonly ownLineCount: number;
 }
 
@@ -70,7 +70,7 @@ function importsOf(path: string, text: string, code: string): readonly Import[] 
   const found: Import[] = [];
   for (const form of IMPORT_FORMS) {
     for (const match of code.matchAll(form)) {
-      // The string's content is blanked in `code`, and stands at the same place in `text`.
+      // The string's content is blanked in `code`, and at the same offset in `text`.
       const end = match.index + match[0].lastIndexOf('"');
       const start = end - (match[1] ?? "").length;
       const specifier = text.slice(start, end);
@@ -108,7 +108,7 @@ const TOKENS = new RegExp(
 
 /**
  * Blanks comments and the inside of strings, templates and regular expressions. Code within a
- * template's `${}` is blanked as well: a rule may miss a breach there, but never invents one.
+ * template's `${}` is blanked as well: a rule may miss a violation there, but never invents one.
  */
 export function blankOut(text: string): string {
   const blank = (part: string): string => part.replace(/[^\n]/g, " ");
@@ -123,12 +123,12 @@ export function blankOut(text: string): string {
 const FUNCTION_START = [
   /\bfunction\b/,
   /=>\s*\{$/,
-  // A method: its name and an open parenthesis, with the rest on this line or on the next ones.
+  // A method: its name and an open parenthesis, with the rest on this line or on later ones.
   /^\s*(?:(?:async|static|get|set|override)\s+)*#?[A-Za-z_]\w*(?:<[^()]*>)?\((?:.*\).*\{)?$/,
 ];
 const NOT_A_FUNCTION = /^\s*(?:if|for|while|switch|catch|return|await|super)\b/;
 
-/** Every function that spans lines, outermost and inner ones alike, in the order of the text. */
+/** Every function that spans lines, outer and nested ones, in text order. */
 export function functionsOf(source: Source): readonly Span[] {
   const lines = source.code.split("\n");
   const spans: { start: number; end: number; own: number }[] = [];
@@ -150,7 +150,7 @@ export function functionsOf(source: Source): readonly Span[] {
   }));
 }
 
-/** A line such as `}`, `});` or `},` at that indentation, and not one that goes on with `{`. */
+/** A line such as `}`, `});` or `},` at that indentation that does not continue with `{`. */
 function closes(line: string, indent: number): boolean {
   return line.startsWith(`${" ".repeat(indent)}}`) && !line.trimEnd().endsWith("{");
 }

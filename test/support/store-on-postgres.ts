@@ -1,6 +1,6 @@
 /**
- * The store that the dashboard really has, on a fresh database, with a clock that moves by hand and
- * a switch that takes the database away. The database keeps the time of its statements by itself.
+ * The real store of the dashboard, on a fresh database, with a fake clock and a switch that
+ * disables the database. The database itself timestamps its statements.
  */
 
 import { randomBytes } from "node:crypto";
@@ -13,12 +13,12 @@ import type { Clock } from "../../src/core/clock.ts";
 import { makeDatabase, type TestDatabase } from "./postgres.ts";
 
 export interface TestStore extends Store {
-  /** Has every statement rejected, as by a database that is gone. */
+  /** Rejects every statement, as an unreachable database does. */
   gone: boolean;
   readonly there: TestDatabase;
-  /** A key whose account nobody logs in to; its text. */
+  /** The text of a key whose account has no login. */
   orphanKey(): Promise<string>;
-  /** What was done last, over all accounts. */
+  /** The last audit entry, over all accounts. */
   lastAction(): Promise<AuditAction>;
   stop(): Promise<void>;
 }
@@ -53,7 +53,7 @@ export async function createTestStore(clock: Clock): Promise<TestStore> {
       const [last] = await there.owner.query<{ readonly action: AuditAction }>(
         "select action from touchdown.audit order by id desc limit 1",
       );
-      if (last === undefined) throw new Error("nothing was done yet");
+      if (last === undefined) throw new Error("no audit entry yet");
       return last.action;
     },
     stop: () => there.stop(),

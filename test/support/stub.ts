@@ -1,4 +1,6 @@
-/** A stand-in for a large interface of which one test reads a few fields. */
+/**
+ * A stub for a large interface of which one test reads a few fields.
+ */
 
 /** An object with the fields given; reading any other one throws, naming it. */
 export function stub<Whole extends object>(known: Partial<Whole>): Whole {
@@ -8,6 +10,6 @@ export function stub<Whole extends object>(known: Partial<Whole>): Whole {
       throw new Error(`this test gives no ${String(field)}`);
     },
   });
-  // What is missing throws instead of passing for a value.
+  // A missing field throws instead of reading as undefined.
   return response as Whole;
 }

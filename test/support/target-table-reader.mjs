@@ -1,4 +1,6 @@
-/** A thread that reads the table of routes until word 60, which nobody uses, is set, and tells what it saw. */
+/**
+ * A thread that reads the target table until the unused word 60 is set, and reports what it read.
+ */
 
 import { parentPort, workerData } from "node:worker_threads";
 import { tsImport } from "tsx/esm/api";

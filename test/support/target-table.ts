@@ -1,6 +1,6 @@
 /**
- * The table of routes as a front reads it, on any thread of a test: what it read last. The real one
- * is `native/src/submit/route_table.rs`.
+ * The target table as an ingress thread reads it, on any thread of a test: its last read state. The
+ * real one is `native/src/submit/route_table.rs`.
  */
 
 import { SHARED_TARGETS_MAX } from "../../src/core/limits.ts";
@@ -20,11 +20,11 @@ import {
   VERSION,
 } from "../../src/send/native/shared-target-table.ts";
 
-/** A writing takes less than a microsecond; who comes upon that many gives the request away. */
+/** A write takes less than a microsecond; after this many retries the request is proxied. */
 const TRIES = 8;
 
 export class TargetTable {
-  /** Counts up from 1 among the fronts that share the memory. */
+  /** Counts up from 1 among the ingress threads that share the memory. */
   readonly threadNumber: number;
   engine = 0;
   version = 0;
@@ -32,7 +32,7 @@ export class TargetTable {
   ttlMs = 0;
   bytesMax = 0;
   excluded = 0;
-  /** Of each route the engine's handle. */
+  /** The engine's handle of each target. */
   readonly peers = new Uint32Array(SHARED_TARGETS_MAX);
   readonly #cells = new Uint32Array(SHARED_TARGETS_MAX);
   readonly #words: Uint32Array;
@@ -43,22 +43,22 @@ export class TargetTable {
     this.threadNumber = Atomics.add(this.#words, INGRESS_THREADS, 1) + 1;
   }
 
-  /** Whether fronts may send now. */
+  /** Whether ingress threads may send now. */
   get isOpen(): boolean {
     return Atomics.load(this.#words, OPEN) === 1;
   }
 
-  /** Rises with each taking of the engine's news, twice; odd while it goes on. */
+  /** Rises at the begin and end of each drain of engine events; odd meanwhile. */
   get drainCount(): number {
     return Atomics.load(this.#words, DRAIN_COUNT);
   }
 
-  /** Nobody sends until the sender has looked. */
+  /** Closes the table until the sender has checked it. */
   close(): void {
     Atomics.store(this.#words, OPEN, 0);
   }
 
-  /** Reads what is new; false where it is being written again and again. */
+  /** Reads changes; false where it is being written repeatedly. */
   refresh(): boolean {
     for (let tries = 0; tries < TRIES; tries += 1) {
       const sequence = Atomics.load(this.#words, SEQUENCE);
@@ -68,14 +68,14 @@ export class TargetTable {
     return false;
   }
 
-  /** The next stream of a route. */
+  /** The next stream of a target. */
   nextStream(index: number): number {
     return allocateStream(this.#words, this.#cells[index] ?? 0);
   }
 
   #read(sequence: number): boolean {
     const words = this.#words;
-    // Nothing of what follows can be relied on before the end.
+    // The values read below are valid only after the final check.
     this.#sequence = 0;
     this.engine = Atomics.load(words, ENGINE);
     this.version = Atomics.load(words, VERSION);

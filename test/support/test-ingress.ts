@@ -1,6 +1,6 @@
 /**
- * A real native front before an HTTP server, for tests of what clients see through one. It has no
- * pass and knows no leader, so it answers nothing by itself: every request is relayed.
+ * A real native ingress thread before an HTTP server, for tests of client behaviour through one. It
+ * has no cached key and no leader, so it proxies every request.
  */
 
 import { systemClock } from "../../src/core/clock.ts";
@@ -14,21 +14,21 @@ import {
 import { SHARED_TARGET_TABLE_BYTES } from "../../src/send/native/shared-target-table.ts";
 import { native } from "../native/addon.ts";
 
-/** The addon where tests are to have fronts, which TEST_THREADS says; null where they have none. */
+/** The addon where tests use ingress threads, which TEST_THREADS sets; null otherwise. */
 export const testIngressEngine: NativeEngine | null =
   Number(process.env["TEST_THREADS"] ?? 0) > 0 ? native : null;
 
 export interface TestIngressOptions {
-  /** The name of the line that the server behind reads. */
+  /** The name of the forwarded header that the upstream server reads. */
   readonly forwardedHeader: string;
   readonly connectionsMax: number;
 }
 
 export interface TestIngress {
   readonly ingressThreads: IngressThreads;
-  /** Listens on loopback; what it relays goes to `upstreamPort`. */
+  /** Listens on loopback and proxies to `upstreamPort`. */
   start(upstreamPort: number): { readonly port: number };
-  /** Resolves when all that is in hand is answered, and everything closed. */
+  /** Resolves when all pending requests are answered, and everything is closed. */
   stop(): Promise<void>;
 }
 
@@ -37,7 +37,7 @@ export function createTestIngress(addon: NativeEngine, options: TestIngressOptio
   const decoder = addon.decoderCreate(new Uint8Array(32), 0, true, 0);
   if (engine <= 0 || decoder <= 0) throw new Error(`no engine or decoder: ${engine}, ${decoder}`);
   const unasked = (): never => {
-    throw new Error("it took a transaction by itself");
+    throw new Error("the ingress thread accepted a transaction itself");
   };
   const ingressThreads = createIngressThreads(
     {
@@ -54,7 +54,7 @@ export function createTestIngress(addon: NativeEngine, options: TestIngressOptio
       latency: { record: unasked },
       usage: null,
       onDeath(cause) {
-        throw new Error("a front died", { cause });
+        throw new Error("an ingress thread died", { cause });
       },
     },
     {
@@ -65,7 +65,7 @@ export function createTestIngress(addon: NativeEngine, options: TestIngressOptio
       host: "127.0.0.1",
       port: 0,
       realtime: false,
-      // Clients of tests are of one address.
+      // All test clients have one address.
       connectionsPerAddress: 1_000_000,
       upstreamConnectionsMax: options.connectionsMax,
       upstreamConnectionsPerAddress: options.connectionsMax,
@@ -86,7 +86,7 @@ export function createTestIngress(addon: NativeEngine, options: TestIngressOptio
   };
 }
 
-/** Any that it starts with: it sends nothing. */
+/** Any initial value: it sends nothing. */
 const ENGINE_OPTIONS = {
   binds: ["127.0.0.1:0"],
   seed: new Uint8Array(32),

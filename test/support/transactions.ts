@@ -1,10 +1,10 @@
 /**
- * Makes real transactions from raw bytes and node:crypto alone, so that what is under test never
+ * Builds real transactions from raw bytes and node:crypto only, so that the code under test never
  * helps to build its own input.
  *
- * `buildTransaction` takes what a sender means (payer, tips, instructions) and answers the signed
- * bytes. Its `parts` are the same transaction as raw fields: spread them, break one, and pass them
- * to `serializeTransaction`, which writes whatever it is told and signs it.
+ * `buildTransaction` takes a specification (payer, tips, instructions) and returns the signed
+ * bytes. Its `parts` are the same transaction as raw fields: spread them, change one, and pass them
+ * to `serializeTransaction`, which writes and signs them unchecked.
  */
 
 import { createHash, createPrivateKey, createPublicKey, randomBytes, sign } from "node:crypto";
@@ -33,14 +33,14 @@ export interface InstructionSpec {
 export interface TipSpec {
   readonly to: Uint8Array | string;
   readonly lamports: number | bigint;
-  /** The payer when not given. */
+  /** Defaults to the payer. */
   readonly from?: Keypair;
   /** Bytes after the twelve of the transfer, which the network ignores. */
   readonly trailing?: Uint8Array;
 }
 
 export interface TransactionSpec {
-  /** -1 legacy (when not given), 0 or 1. */
+  /** -1 legacy (default), 0 or 1. */
   readonly version?: -1 | 0 | 1;
   readonly payer?: Keypair;
   readonly tips?: readonly TipSpec[];
@@ -77,7 +77,7 @@ export interface RawTable {
   readonly readonly: readonly number[];
 }
 
-/** Every field of a transaction as it is written. Counts follow the arrays unless overridden. */
+/** Every field of a transaction as written. Counts follow the arrays unless overridden. */
 export interface RawTransaction {
   readonly version: -1 | 0 | 1;
   /** numRequiredSignatures, numReadonlySigned, numReadonlyUnsigned. */
@@ -89,7 +89,7 @@ export interface RawTransaction {
   /** Only v1: the mask and the 4-byte words that follow it. */
   readonly configMask: number;
   readonly configWords: readonly number[];
-  /** How many signatures are written; header[0] when not given. */
+  /** How many signatures are written; defaults to header[0]. */
   readonly signatureCount?: number;
   /** The bytes of the count fields, to write them wrongly. */
   readonly signatureCountBytes?: Uint8Array;
@@ -126,7 +126,7 @@ export const MEMO_PROGRAM = fromBase58("MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmf
  */
 export function newKeypair(seed?: number | Uint8Array): Keypair {
   if (typeof seed !== "number") return keypairOf(seed ?? new Uint8Array(randomBytes(32)));
-  // Many tests ask for the same few again and again, and to make one takes long.
+  // Cached: many tests use the same few, and creating one is slow.
   const made = numbered.get(seed) ?? keypairOf(seedBytes(seed));
   numbered.set(seed, made);
   return made;
@@ -202,7 +202,7 @@ export function memo(text: string | Uint8Array): InstructionSpec {
   return { program: MEMO_PROGRAM, accounts: [], data };
 }
 
-/** One whole signed transaction. Without a payer the one of seed 7 pays. */
+/** One complete signed transaction. The default payer is that of seed 7. */
 export function buildTransaction(spec: TransactionSpec = {}): BuiltTransaction {
   const payer = spec.payer ?? newKeypair(7);
   const tips = spec.tips ?? [];
@@ -253,7 +253,7 @@ export function buildTransaction(spec: TransactionSpec = {}): BuiltTransaction {
   };
 }
 
-/** Writes the parts as they are, valid or not; a key without its keypair gets a zero signature. */
+/** Writes the parts unchecked; a key without its keypair gets a zero signature. */
 export function serializeTransaction(
   parts: RawTransaction,
   keypairs: readonly Keypair[],

@@ -1,4 +1,6 @@
-/** One decoder with one tip account, and its verdicts as words that read well in an assertion. */
+/**
+ * One decoder with one tip account, and its validation results as words for assertions.
+ */
 
 import { DECODE_ERROR, type DecodeErrorName } from "../../src/core/decode-errors.ts";
 import type { Accepted, ValidationResult } from "../../src/core/flow.ts";
@@ -14,7 +16,7 @@ import {
 
 export const LAMPORTS_MIN = 1_000_000;
 export const tipAccount = newKeypair(9);
-/** Named to the decoder too, so that the list has more than one. */
+/** Also known to the decoder, so that the list has more than one. */
 export const otherTipAccount = newKeypair(10);
 
 export const decoder = createTransactionDecoder({
@@ -24,21 +26,21 @@ export const decoder = createTransactionDecoder({
 
 const NAMES = new Map(Object.entries(DECODE_ERROR).map(([name, code]) => [code, name]));
 
-/** "accepted", or the name of the fault. */
+/** "accepted", or the name of the error. */
 export function validationOf(bytes: Uint8Array): "accepted" | DecodeErrorName {
   return nameOf(decoder.decode(bytes));
 }
 
 export function nameOf(validation: ValidationResult): "accepted" | DecodeErrorName {
   if (validation.kind === "accepted") return "accepted";
-  // The map is made of FAULT's own entries.
+  // The map consists of DECODE_ERROR's own entries.
   return NAMES.get(validation.errorCode) as DecodeErrorName;
 }
 
 /** The record of bytes that must be accepted. */
 export function accepted(bytes: Uint8Array): Accepted {
   const validation = decoder.decode(bytes);
-  if (validation.kind !== "accepted") throw new Error(`refused: ${nameOf(validation)}`);
+  if (validation.kind !== "accepted") throw new Error(`rejected: ${nameOf(validation)}`);
   return validation;
 }
 
@@ -51,7 +53,7 @@ export function tipped(spec: TransactionSpec = {}): BuiltTransaction {
   });
 }
 
-/** The verdict on a tipped transaction with some of its fields changed. Unsigned. */
+/** The validation result of a tipped transaction with changed fields. Unsigned. */
 export function validationWith(
   version: -1 | 0 | 1,
   change: (parts: RawTransaction) => Partial<RawTransaction>,

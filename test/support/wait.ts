@@ -1,11 +1,13 @@
-/** Waiting for real input and output: a condition is asked again and again, up to a deadline. */
+/**
+ * Waiting for real input and output: a condition is polled up to a deadline.
+ */
 
 import { systemClock } from "../../src/core/clock.ts";
 import type { FakeClock } from "./fake-clock.ts";
 
 const POLL_MS = 2;
 
-/** Waits until `condition` holds; fails after `deadlineMs`, naming what was waited for. */
+/** Waits until `condition` holds; fails after `deadlineMs`, naming the condition. */
 export async function until(
   what: string,
   condition: () => boolean,
@@ -13,21 +15,20 @@ export async function until(
 ): Promise<void> {
   const endNs = systemClock.nowNs() + deadlineMs * 1e6;
   while (!condition()) {
-    if (systemClock.nowNs() > endNs) throw new Error(`waited in vain: ${what}`);
+    if (systemClock.nowNs() > endNs) throw new Error(`timed out waiting for ${what}`);
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }
 
 /**
- * Moves a clock on by itself, at most as fast as time goes; answers what ends that. Where this
- * process stands still for a while the clock does too, so everything that lives by it sees all its
- * moments, in their order.
+ * Advances a fake clock automatically, at most in real time; returns a function that stops it. If
+ * this process pauses the clock does too, so every timer fires in order.
  */
 export function pace(clock: FakeClock): () => void {
   return everyMoment(() => clock.advance(POLL_MS));
 }
 
-/** Calls `act` every few milliseconds; answers what ends that. */
+/** Calls `act` every few milliseconds; returns a function that stops it. */
 export function everyMoment(act: () => void): () => void {
   const timer = setInterval(act, POLL_MS);
   return () => clearInterval(timer);

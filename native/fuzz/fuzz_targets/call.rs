@@ -1,4 +1,4 @@
-//! Whatever is read of a JSON-RPC call is what a whole JSON parser reads of it.
+//! Whatever the parser reads from a JSON-RPC request equals what a complete JSON parser reads.
 #![no_main]
 #![allow(clippy::indexing_slicing)]
 

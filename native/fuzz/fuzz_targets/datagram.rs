@@ -1,4 +1,4 @@
-//! No sequence of datagrams from a leader panics a connection of ours or makes it an amplifier.
+//! No sequence of datagrams from a leader panics a connection or makes it an amplifier.
 #![no_main]
 #![allow(clippy::indexing_slicing)]
 

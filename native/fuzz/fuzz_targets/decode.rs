@@ -1,4 +1,4 @@
-//! Any bytes get a verdict, and an accepted transaction's offsets lie inside it.
+//! Any bytes get a validation result, and an accepted transaction's offsets lie inside it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

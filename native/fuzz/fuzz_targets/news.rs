@@ -1,4 +1,4 @@
-//! Whatever is read of a node's message about slots is what a whole JSON parser finds in it.
+//! Whatever the parser reads from a node's slot message equals what a complete JSON parser finds.
 #![no_main]
 #![allow(clippy::indexing_slicing)]
 

@@ -1,5 +1,5 @@
-//! A key, a signature and a message are judged as by dalek's `verify_strict`, with a table of the
-//! key and without, and by both ways of adding where the processor has both.
+//! A key, a signature and a message are verified as by dalek's `verify_strict`, with a table of the
+//! key and without, and by both backends if the processor has both.
 #![no_main]
 
 use ed25519_dalek::{Signature, VerifyingKey};

@@ -1,4 +1,4 @@
-//! Compute budget: which settings a transaction makes, and what it offers above the base fee.
+//! Compute budget: the settings of a transaction, and its fee above the base fee.
 //!
 //! Leaders drop a legacy or v0 transaction with a malformed or repeated ComputeBudget instruction;
 //! in v1 the settings are in the message's configuration and such instructions are ignored.
@@ -6,12 +6,12 @@
 use crate::decode::errors::{DecodeError, Rejected, reject};
 use crate::decode::parse_state::{Instruction, LAMPORTS_TOLD_MAX, ParseState};
 
-/// What a program is to the decoder.
+/// The decoder's classes of programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// Anything that is deployed.
+    /// Any deployed program.
     Other,
-    /// Built in, and nothing to the decoder beyond that.
+    /// Built in, with no further meaning to the decoder.
     Builtin,
     /// Moves lamports and advances nonces.
     System,
@@ -32,7 +32,7 @@ const BUILTINS: [([u8; 32], Program); 9] = [
     (address("Ed25519SigVerify111111111111111111111111111"), Program::Builtin),
 ];
 
-/// The 32 bytes of an address, worked out by the compiler, which also refuses a wrong one.
+/// The 32 bytes of an address, computed at compile time; an invalid one is a compile error.
 #[allow(clippy::indexing_slicing)]
 const fn address(text: &str) -> [u8; 32] {
     const LETTERS: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
@@ -56,7 +56,7 @@ const fn address(text: &str) -> [u8; 32] {
     out
 }
 
-/// What the program with this key is.
+/// The class of the program with this key.
 #[must_use]
 pub fn program(key: &[u8; 32]) -> Program {
     for (builtin, kind) in &BUILTINS {
@@ -73,7 +73,7 @@ const SET_UNIT_LIMIT: usize = 2;
 const SET_UNIT_PRICE: usize = 3;
 const SET_LOADED_BYTES: usize = 4;
 
-/// Notes one ComputeBudget instruction; bytes behind its value are ignored, as leaders do.
+/// Records one ComputeBudget instruction; bytes after its value are ignored, as leaders do.
 pub fn note_compute_budget(
     state: &mut ParseState<'_>,
     instruction: Instruction,
@@ -97,11 +97,12 @@ pub fn note_compute_budget(
     Ok(())
 }
 
-/// Least and most heap that may be requested, in steps of 1024. `execution_budget.rs`, 2026-11.
+/// Minimum and maximum heap that may be requested, in steps of 1024. `execution_budget.rs`,
+/// 2026-11.
 const HEAP_BYTES_MIN: u32 = 32 * 1024;
 const HEAP_BYTES_MAX: u32 = 256 * 1024;
 
-/// Whether the heap asked for is one that leaders grant.
+/// Whether leaders grant the requested heap.
 pub fn validate_heap(state: &ParseState<'_>) -> Result<(), Rejected> {
     match state.heap_bytes {
         Some(heap) if !(HEAP_BYTES_MIN..=HEAP_BYTES_MAX).contains(&heap) || heap % 1024 != 0 => {
@@ -111,7 +112,7 @@ pub fn validate_heap(state: &ParseState<'_>) -> Result<(), Rejected> {
     }
 }
 
-/// The settings of ComputeBudget instructions together, once all have been read.
+/// Validates the settings of all ComputeBudget instructions, once all have been read.
 pub fn validate_compute_budget(state: &ParseState<'_>) -> Result<(), Rejected> {
     validate_heap(state)?;
     if state.loaded_bytes == Some(0) {
@@ -120,10 +121,10 @@ pub fn validate_compute_budget(state: &ParseState<'_>) -> Result<(), Rejected> {
     Ok(())
 }
 
-/// Compute units for each instruction where no limit is set. `execution_budget.rs`, 2026-11.
+/// Compute units per instruction if no limit is set. `execution_budget.rs`, 2026-11.
 const UNITS_BUILTIN: u32 = 3_000;
 const UNITS_OTHER: u32 = 200_000;
-/// Most compute units of a transaction. `execution_budget.rs`, 2026-11.
+/// Maximum compute units of a transaction. `execution_budget.rs`, 2026-11.
 const COMPUTE_UNITS_MAX: u32 = 1_400_000;
 
 /// ceil(price * limit / 10^6) of a legacy or v0 transaction, in lamports.

@@ -1,8 +1,8 @@
-//! From bytes to a verdict: the parser, the tip rule and the signatures, in this order, because
-//! the first fault found is the one that is named, and because the signatures are the dearest.
+//! From bytes to a validation result: the parser, the tip rule and the signatures, in this order,
+//! because the first error found is the one reported, and because the signatures cost most.
 //!
-//! A decoder serves any number of threads at once. It panics on no input and says the same of the
-//! same bytes whenever it is asked.
+//! A decoder serves any number of threads concurrently. It panics on no input and always gives the
+//! same result for the same bytes.
 
 use crate::decode::errors::Rejected;
 use crate::decode::signatures::verify_signatures;
@@ -12,14 +12,14 @@ use crate::ed25519::multi_add::Backend;
 use crate::ed25519::verify::Verifier;
 use crate::sync::thread_priority::give_way;
 
-/// Numbers of a verdict as it is told: see `write`.
+/// Numbers of a serialized validation result: see `numbers`.
 pub const VALIDATION_NUMBERS: usize = 11;
-/// Counters of a decoder: verified, invalid, keys found, made, evicted, declined.
+/// A decoder's counters: verified, invalid, keys found, made, evicted, declined.
 pub const COUNTERS: usize = 6;
 
-/// Most accounts that a tip may go to.
+/// Maximum number of tip accounts.
 const TIP_ACCOUNTS_MAX: usize = 1024;
-/// Largest integer that a double tells exactly.
+/// Largest integer that a double represents exactly.
 const EXACT_MAX: f64 = 9_007_199_254_740_991.0;
 
 /// A parser, a tip rule and a verifier.
@@ -29,8 +29,8 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// None when the accounts are not 32 bytes each and at most 1024, or when the lamports are no
-    /// integer between 0 and 2^53 - 1. Without `verify` no signature is looked at.
+    /// None when the accounts are not 32 bytes each and at most 1024, or when the lamports are not
+    /// an integer between 0 and 2^53 - 1. Without `verify` no signature is checked.
     #[must_use]
     pub fn new(accounts: &[u8], lamports_min: f64, verify: bool, keys: usize) -> Option<Self> {
         let (accounts, rest) = accounts.as_chunks::<32>();
@@ -43,7 +43,7 @@ impl Decoder {
         Some(Self { rule, verifier })
     }
 
-    /// What is to be said of these bytes.
+    /// Validates a transaction.
     pub fn decode(&self, bytes: &[u8]) -> Result<Accepted, Rejected> {
         let accepted = parse(bytes, &self.rule)?;
         if let Some(verifier) = &self.verifier {
@@ -58,7 +58,7 @@ impl Decoder {
         self.verifier.as_ref()
     }
 
-    /// The counters in their order.
+    /// The counters in order.
     #[must_use]
     pub fn counters(&self) -> [u64; COUNTERS] {
         let Some(verifier) = &self.verifier else {
@@ -70,9 +70,9 @@ impl Decoder {
     }
 }
 
-/// The verdict as numbers. Refused: 0, fault, found, needed. Accepted: 1, version, signature
-/// offset and count, message offset and size, keys offset, blockhash offset, durable nonce, tip
-/// and priority fee. The rest is 0.
+/// The validation result as numbers. Rejected: 0, error, found, needed. Accepted: 1, version,
+/// signature offset and count, message offset and size, keys offset, blockhash offset, durable
+/// nonce, tip and priority fee. The rest is 0.
 #[must_use]
 pub fn numbers(validation: &Result<Accepted, Rejected>) -> [f64; VALIDATION_NUMBERS] {
     let mut out = [0.0; VALIDATION_NUMBERS];
@@ -93,9 +93,9 @@ pub fn numbers(validation: &Result<Accepted, Rejected>) -> [f64; VALIDATION_NUMB
             ];
         }
         Err(rejected) => {
-            let told =
+            let numbers =
                 [f64::from(rejected.error as u8), rejected.found as f64, rejected.needed as f64];
-            for (slot, number) in out.iter_mut().skip(1).zip(told) {
+            for (slot, number) in out.iter_mut().skip(1).zip(numbers) {
                 *slot = number;
             }
         }
@@ -103,9 +103,9 @@ pub fn numbers(validation: &Result<Accepted, Rejected>) -> [f64; VALIDATION_NUMB
     out
 }
 
-/// Judges many transactions that lie in one buffer and writes their verdicts. `spans` is offset,
-/// size and the place of the verdict in `out` for each. Stops at the first span that lies outside;
-/// how many were judged.
+/// Validates many transactions in one buffer and writes their results. `spans` holds offset, size
+/// and the index of the result in `out` for each. Stops at the first span that lies outside;
+/// returns the number validated.
 pub fn numbers_of_all(decoder: &Decoder, bytes: &[u8], spans: &[u32], out: &mut [f64]) -> i32 {
     let mut validated = 0;
     for [offset, size, at] in spans.as_chunks().0 {
@@ -121,5 +121,5 @@ pub fn numbers_of_all(decoder: &Decoder, bytes: &[u8], spans: &[u32], out: &mut 
     validated
 }
 
-/// Most decoders at once.
+/// Maximum number of decoders.
 pub const DECODERS_MAX: usize = 64;

@@ -1,16 +1,16 @@
-//! The faults that a verdict names, as their indexes in the table of `src/core/decode-errors.ts`.
+//! The validation errors, as their indexes in the table of `src/core/decode-errors.ts`.
 //!
-//! The sentences stay there. `tests/decode_faults.rs` compares the two lists.
+//! The messages stay there. `tests/decode.rs` compares the two lists.
 
 macro_rules! errors {
     ($($name:ident)*) => {
-        /// The index of each fault.
+        /// The index of each error.
         #[allow(non_camel_case_types, missing_docs)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub enum DecodeError { $($name),* }
 
-        /// The faults' names, in order.
+        /// The errors' names, in order.
         pub const NAMES: &[&str] = &[$(stringify!($name)),*];
     };
 }
@@ -30,18 +30,18 @@ errors! {
     worker_died ring_full
 }
 
-/// Why a transaction is refused, with the two figures of the fault's sentence.
+/// Why a transaction is rejected, with the two numbers of the error's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rejected {
-    /// What is wrong.
+    /// The error.
     pub error: DecodeError,
-    /// What was found; the fault says what it counts.
+    /// The number found; the error defines what it counts.
     pub found: i64,
-    /// What was needed; the fault says what it counts.
+    /// The number needed; the error defines what it counts.
     pub needed: i64,
 }
 
-/// A refusal, for a step of the parse to return.
+/// A rejection, for a step of the parser to return.
 #[inline]
 pub fn reject<T, F: TryInto<i64>, N: TryInto<i64>>(
     error: DecodeError,

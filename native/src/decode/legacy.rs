@@ -15,20 +15,20 @@ use crate::decode::message::{
 use crate::decode::parse_state::{Instruction, ParseState};
 use crate::decode::tip::TipRule;
 
-/// Largest legacy or v0 transaction, in bytes. Agave `agave-transaction-view`, 2026-11.
+/// Maximum size of a legacy or v0 transaction, in bytes. Agave `agave-transaction-view`, 2026-11.
 pub const LEGACY_TRANSACTION_BYTES_MAX: usize = 1232;
-/// Most static account keys of a legacy or v0 transaction. Same source.
+/// Maximum static account keys of a legacy or v0 transaction. Same source.
 const LEGACY_KEYS_MAX: usize = 38;
-/// Most accounts of one instruction. SIMD-0406, 2026-11.
+/// Maximum accounts of one instruction. SIMD-0406, 2026-11.
 const INSTRUCTION_ACCOUNTS_MAX: usize = 255;
-/// Most address lookup tables that fit into a packet. `agave-transaction-view`, 2026-11.
+/// Maximum address lookup tables that fit into a packet. `agave-transaction-view`, 2026-11.
 const LOOKUP_TABLES_MAX: usize = 31;
-/// Most accounts, static and looked up: an index is one byte. Same source.
+/// Maximum accounts, static and looked up: an index is one byte. Same source.
 const ACCOUNTS_MAX: usize = 256;
 
 const VERSION_BIT: usize = 0x80;
 
-/// Reads a whole legacy or v0 transaction, whose first byte is below 0x80.
+/// Parses a legacy or v0 transaction, whose first byte is below 0x80.
 pub fn parse_legacy_or_v0(state: &mut ParseState<'_>, rule: &TipRule) -> Result<(), Rejected> {
     if state.bytes.len() > LEGACY_TRANSACTION_BYTES_MAX {
         return reject(DecodeError::too_long, state.bytes.len(), LEGACY_TRANSACTION_BYTES_MAX);
@@ -39,7 +39,7 @@ pub fn parse_legacy_or_v0(state: &mut ParseState<'_>, rule: &TipRule) -> Result<
     parse_message(state, rule, 1 + 64 * count)
 }
 
-/// Reads the message from `start` to the end of the bytes.
+/// Parses the message from `start` to the end of the bytes.
 fn parse_message(state: &mut ParseState<'_>, rule: &TipRule, start: usize) -> Result<(), Rejected> {
     // The shortest start: version, header and the key count.
     state.reaches(start + 4)?;
@@ -60,7 +60,7 @@ fn parse_message(state: &mut ParseState<'_>, rule: &TipRule, start: usize) -> Re
         return reject(DecodeError::signature_count, state.signature_count, required);
     }
     note_header(state, at + 1)?;
-    // A count of two bytes is above the most there can be, so its first byte tells enough.
+    // A count of two bytes exceeds the maximum, so the first byte is sufficient.
     let key_count = state.byte(at + 3);
     validate_key_count(state, key_count, LEGACY_KEYS_MAX)?;
     state.keys_offset = at + 4;
@@ -80,7 +80,7 @@ fn parse_message(state: &mut ParseState<'_>, rule: &TipRule, start: usize) -> Re
     validate_compute_budget(state)
 }
 
-/// Answers where the instructions end.
+/// Returns where the instructions end.
 fn parse_instructions(
     state: &mut ParseState<'_>,
     rule: &TipRule,
@@ -105,10 +105,10 @@ fn parse_instructions(
     Ok(at)
 }
 
-/// Answers where the lookup tables end, and adds what they look up.
+/// Adds the looked-up accounts; returns where the lookup tables end.
 fn parse_tables(state: &mut ParseState<'_>, start: usize) -> Result<usize, Rejected> {
     state.reaches(start + 1)?;
-    // A count of two bytes is above the most there can be, so its first byte tells enough.
+    // A count of two bytes exceeds the maximum, so the first byte is sufficient.
     let count = state.byte(start);
     if count > LOOKUP_TABLES_MAX {
         return reject(DecodeError::tables_too_many, count, LOOKUP_TABLES_MAX);

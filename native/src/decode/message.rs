@@ -1,22 +1,22 @@
 //! Header, account keys and instructions: the rules that are the same in every version.
 //!
-//! What is refused here is what Agave's `agave-transaction-view` 4.2.2 and its lock validation
-//! refuse (2026-11), judged in the order of the bytes. Account indexes are the exception: how many
-//! accounts there are is known only behind the instructions, so the highest is kept until then.
+//! Rejects what Agave's `agave-transaction-view` 4.2.2 and its lock validation reject (2026-11), in
+//! the order of the bytes. Account indexes are the exception: the number of accounts is known only
+//! after the instructions, so the highest index is kept until then.
 
 use crate::decode::compute_budget::{Program, note_compute_budget, program};
 use crate::decode::errors::{DecodeError, Rejected, reject};
 use crate::decode::parse_state::{Instruction, ParseState};
 use crate::decode::tip::{TipRule, note_tip};
 
-/// Most signatures of a transaction. `agave-transaction-view` 4.2.2, 2026-11.
+/// Maximum signatures of a transaction. `agave-transaction-view` 4.2.2, 2026-11.
 pub const SIGNATURES_MAX: usize = 12;
-/// Most account keys of a v1 transaction. Same source.
+/// Maximum account keys of a v1 transaction. Same source.
 pub const V1_KEYS_MAX: usize = 64;
-/// Most top-level instructions. SIMD-0160, 2026-11.
+/// Maximum top-level instructions. SIMD-0160, 2026-11.
 const INSTRUCTIONS_MAX: usize = 64;
 
-/// Notes how many signatures there are.
+/// Validates and records the number of signatures.
 pub fn validate_signature_count(state: &mut ParseState<'_>, count: usize) -> Result<(), Rejected> {
     state.signature_count = count;
     if count == 0 {
@@ -28,7 +28,7 @@ pub fn validate_signature_count(state: &mut ParseState<'_>, count: usize) -> Res
     Ok(())
 }
 
-/// The header's second and third byte, which stand at `at`; the first is the signature count.
+/// Records the header's second and third byte, at `at`; the first is the signature count.
 pub fn note_header(state: &mut ParseState<'_>, at: usize) -> Result<(), Rejected> {
     state.readonly_signers = state.byte(at);
     state.readonly_others = state.byte(at + 1);
@@ -38,7 +38,7 @@ pub fn note_header(state: &mut ParseState<'_>, at: usize) -> Result<(), Rejected
     reject(DecodeError::payer_readonly, state.readonly_signers, state.signature_count)
 }
 
-/// Notes how many static keys there are.
+/// Validates and records the number of static keys.
 pub fn validate_key_count(
     state: &mut ParseState<'_>,
     count: usize,
@@ -58,7 +58,7 @@ pub fn validate_key_count(
     Ok(())
 }
 
-/// No key may stand twice; all keys must lie inside the bytes.
+/// Rejects duplicate keys, and keys that lie outside the bytes.
 pub fn validate_duplicates(state: &ParseState<'_>) -> Result<(), Rejected> {
     let mut words = [0; V1_KEYS_MAX];
     for (i, slot) in (0..state.key_count).zip(0..V1_KEYS_MAX) {
@@ -75,7 +75,7 @@ pub fn validate_duplicates(state: &ParseState<'_>) -> Result<(), Rejected> {
     Ok(())
 }
 
-/// Whether so many instructions may stand in one transaction.
+/// Whether a transaction may have `count` instructions.
 pub fn validate_instruction_count(count: usize) -> Result<(), Rejected> {
     if count <= INSTRUCTIONS_MAX {
         return Ok(());
@@ -83,7 +83,7 @@ pub fn validate_instruction_count(count: usize) -> Result<(), Rejected> {
     reject(DecodeError::instructions_too_many, count, INSTRUCTIONS_MAX)
 }
 
-/// Notes an instruction, all of which lies inside the bytes.
+/// Records an instruction, which lies completely inside the bytes.
 pub fn note_instruction(
     state: &mut ParseState<'_>,
     rule: &TipRule,
@@ -120,7 +120,7 @@ pub fn note_instruction(
 /// System Program instruction AdvanceNonceAccount. `system-interface`, 2026-11.
 const ADVANCE_NONCE: u32 = 4;
 
-/// A transaction whose first instruction advances a nonce holds that nonce for its blockhash. The
+/// A transaction whose first instruction advances a nonce has that nonce as its blockhash. The
 /// nonce account must be a writable static key. Agave `svm-transaction/src/svm_message.rs`,
 /// 2026-11.
 fn note_nonce(state: &mut ParseState<'_>, instruction: Instruction) {

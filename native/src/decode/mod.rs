@@ -1,5 +1,5 @@
-//! From bytes to a verdict: the parsers of the three forms, the rule of the tip and the compute
-//! budget, and the faults that are named. The signatures are `ed25519`'s.
+//! From bytes to a validation result: the parsers of the three formats, the rules of the tip and
+//! the compute budget, and the errors. `ed25519` verifies the signatures.
 
 pub mod compute_budget;
 pub mod decoder;

@@ -1,22 +1,22 @@
-//! The notes that the decoder takes while it reads a transaction once from front to back.
+//! The parser's state while it reads a transaction once from front to back.
 //!
-//! The steps of the parse share this record and allocate nothing. A step that finds a fault
-//! returns it, and the first one found is the one that is named.
+//! The steps of the parser share this record and allocate nothing. A step that finds an error
+//! returns it, and the first error found is the one reported.
 
 use crate::decode::errors::{DecodeError, Rejected, reject};
 
-/// Largest amount that is told exactly on the other side of the edge; a larger one counts as this.
+/// Largest amount that JavaScript represents exactly; a larger one is reported as this.
 pub const LAMPORTS_TOLD_MAX: u64 = (1 << 53) - 1;
 
-/// What has been read so far.
+/// The data read so far.
 pub struct ParseState<'a> {
-    /// The whole transaction.
+    /// The complete transaction.
     pub bytes: &'a [u8],
     /// -1 legacy, 0 or 1.
     pub version: i8,
     /// Where the first signature starts.
     pub signature_offset: usize,
-    /// How many signatures there are.
+    /// The number of signatures.
     pub signature_count: usize,
     /// Where the signed bytes start.
     pub message_offset: usize,
@@ -28,7 +28,7 @@ pub struct ParseState<'a> {
     pub readonly_others: usize,
     /// Where the static keys start.
     pub keys_offset: usize,
-    /// How many static keys there are.
+    /// The number of static keys.
     pub key_count: usize,
     /// Where the recent blockhash or durable nonce starts.
     pub blockhash_offset: usize,
@@ -38,15 +38,15 @@ pub struct ParseState<'a> {
     pub account_index_end: usize,
     /// Whether the first instruction advances a nonce.
     pub durable_nonce: bool,
-    /// The largest transfer that counts as a tip whatever its size, in lamports.
+    /// The largest transfer that qualifies as a tip, whatever its size, in lamports.
     pub tip_lamports: Option<u64>,
-    /// A transfer that misses being a tip: why, and its lamports.
+    /// A transfer that fails to be a tip: why, and its lamports.
     pub tip_miss: Option<(DecodeError, u64)>,
-    /// What ComputeBudget instructions or the v1 configuration set.
+    /// The limit set by ComputeBudget instructions or the v1 configuration.
     pub unit_limit: Option<u32>,
     /// The price of a compute unit, in micro-lamports.
     pub unit_price: Option<u64>,
-    /// Heap asked for, in bytes.
+    /// Requested heap, in bytes.
     pub heap_bytes: Option<u32>,
     /// Limit of loaded account bytes.
     pub loaded_bytes: Option<u32>,
@@ -59,7 +59,7 @@ pub struct ParseState<'a> {
 }
 
 impl<'a> ParseState<'a> {
-    /// A scan that has read nothing yet.
+    /// The state before anything is read.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self {
@@ -89,7 +89,7 @@ impl<'a> ParseState<'a> {
         }
     }
 
-    /// The byte at `at`, which the caller has checked to be inside.
+    /// The byte at `at`; the caller has checked the bounds.
     #[inline]
     #[must_use]
     pub fn byte(&self, at: usize) -> usize {
@@ -132,7 +132,7 @@ impl<'a> ParseState<'a> {
         reject(DecodeError::truncated, self.bytes.len(), end)
     }
 
-    /// A static account that the message marks writable.
+    /// Whether the message marks a static account writable.
     #[inline]
     #[must_use]
     pub fn is_writable(&self, index: usize) -> bool {
@@ -143,19 +143,19 @@ impl<'a> ParseState<'a> {
     }
 }
 
-/// Where an instruction's parts lie.
+/// The location of an instruction's parts.
 #[derive(Clone, Copy)]
 pub struct Instruction {
-    /// Its place among the instructions.
+    /// Its index among the instructions.
     pub index: usize,
     /// The program's account index.
     pub program: usize,
     /// Where its account indexes start.
     pub accounts_offset: usize,
-    /// How many accounts it names.
+    /// The number of its accounts.
     pub account_count: usize,
     /// Where its data starts.
     pub data_offset: usize,
-    /// How long its data is.
+    /// The size of its data.
     pub data_size: usize,
 }

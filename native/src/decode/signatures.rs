@@ -1,16 +1,16 @@
-//! The signatures of a transaction that is sound otherwise: shows `ed25519` what lies where, and names
-//! the fault of the first that is bad.
+//! The signatures of an otherwise valid transaction: passes their location to `ed25519`, and
+//! reports the error of the first bad one.
 
 use crate::decode::errors::{DecodeError, Rejected, reject};
 use crate::decode::message::SIGNATURES_MAX;
 use crate::decode::tx::Accepted;
 use crate::ed25519::curve::BATCH_MAX;
-use crate::ed25519::encoding::SignatureFault;
+use crate::ed25519::encoding::SignatureError;
 use crate::ed25519::verify::Verifier;
 
 const _: () = assert!(SIGNATURES_MAX <= BATCH_MAX);
 
-/// Refuses a transaction for the first of its signatures that is bad.
+/// Rejects a transaction for its first bad signature.
 pub fn verify_signatures(
     verifier: &Verifier,
     bytes: &[u8],
@@ -24,12 +24,12 @@ pub fn verify_signatures(
     let (keys, _) = from(accepted.keys_offset).as_chunks();
     let (signatures, _) = from(accepted.signature_offset).as_chunks();
     verifier.verify(message, keys, signatures, count).or_else(|bad| {
-        let fault = match bad.fault {
-            SignatureFault::Missing => DecodeError::signature_missing,
-            SignatureFault::KeyMalformed => DecodeError::signer_key_malformed,
-            SignatureFault::Malformed => DecodeError::signature_malformed,
-            SignatureFault::Wrong => DecodeError::signature_wrong,
+        let error = match bad.error {
+            SignatureError::Missing => DecodeError::signature_missing,
+            SignatureError::KeyMalformed => DecodeError::signer_key_malformed,
+            SignatureError::Malformed => DecodeError::signature_malformed,
+            SignatureError::Wrong => DecodeError::signature_wrong,
         };
-        reject(fault, bad.index, count)
+        reject(error, bad.index, count)
     })
 }

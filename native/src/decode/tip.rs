@@ -1,14 +1,14 @@
-//! The tip: one System Program Transfer from a writable signer to a writable static account that
-//! is a tip account. Its lamports count by themselves; sums of several do not.
+//! The tip: one System Program Transfer from a writable signer to a writable static account that is
+//! a tip account. Transfers count separately, not as a sum.
 //!
 //! A transfer that comes close is remembered with what it lacks.
 
 use crate::decode::errors::{DecodeError, Rejected, reject};
 use crate::decode::parse_state::{Instruction, LAMPORTS_TOLD_MAX, ParseState};
 
-/// Which tips are taken.
+/// Which tips are accepted.
 pub struct TipRule {
-    /// The accounts that a tip may go to.
+    /// The tip accounts.
     pub accounts: Box<[[u8; 32]]>,
     /// The smallest tip.
     pub lamports_min: i64,
@@ -19,7 +19,7 @@ const TRANSFER: u32 = 2;
 /// u32 index, u64 lamports; the program ignores what follows.
 const TRANSFER_BYTES: usize = 12;
 
-/// Notes the tip, if the System Program instruction is one or comes close.
+/// Records the tip, if the System Program instruction is one or comes close.
 pub fn note_tip(state: &mut ParseState<'_>, rule: &TipRule, instruction: Instruction) {
     let Instruction { accounts_offset, account_count, data_offset, data_size, .. } = instruction;
     if data_size < TRANSFER_BYTES || account_count < 2 || state.u32(data_offset) != TRANSFER {
@@ -43,7 +43,7 @@ pub fn note_tip(state: &mut ParseState<'_>, rule: &TipRule, instruction: Instruc
     }
 }
 
-/// Whether the largest tip reaches the minimum; otherwise the fault that helps most.
+/// Whether the largest tip reaches the minimum; otherwise the most helpful error.
 pub fn validate_tip(state: &ParseState<'_>, rule: &TipRule) -> Result<i64, Rejected> {
     let minimum = rule.lamports_min;
     // At most 2^53 - 1, so it fits.

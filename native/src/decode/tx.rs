@@ -1,9 +1,9 @@
-//! The transaction decoder: whether leaders would take these bytes on, and whether they tip.
+//! The transaction decoder: whether leaders would accept these bytes, and whether they pay a tip.
 //!
-//! One pass, no allocation, offsets out. What it accepts, Agave's ingress parser and sanitize
-//! rules accept (`agave-transaction-view` 4.2.2, checked 2026-11), as far as bytes alone can tell.
-//! The portable decoder says the same of every input, but for one thing: what a refused text or
-//! bare message might have been meant as is guessed there, off the hot path.
+//! One pass, no allocation; returns offsets. It accepts what Agave's ingress parser and sanitize
+//! rules accept (`agave-transaction-view` 4.2.2, checked 2026-11), as far as bytes alone determine
+//! it. The portable decoder gives the same result for every input, with one exception: it also
+//! guesses, off the hot path, what a rejected text or bare message was meant to be.
 
 use crate::decode::compute_budget::compute_budget_fee;
 use crate::decode::errors::{DecodeError, Rejected, reject};
@@ -13,18 +13,18 @@ use crate::decode::parse_state::ParseState;
 use crate::decode::tip::{TipRule, validate_tip};
 use crate::decode::v1::{self, V1_FIRST_BYTE, parse_v1};
 
-/// A transaction that leaders would take on, with the offsets that later stages need.
+/// A transaction that leaders would accept, with the offsets that later stages need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
     /// -1 legacy, 0 or 1 for the versioned forms.
     pub version: i8,
     /// Where the first signature starts.
     pub signature_offset: usize,
-    /// How many signatures there are.
+    /// The number of signatures.
     pub signature_count: usize,
     /// Where the signed bytes start.
     pub message_offset: usize,
-    /// How many bytes are signed.
+    /// The number of signed bytes.
     pub message_size: usize,
     /// Where the static account keys start; key i is the signer of signature i.
     pub keys_offset: usize,
@@ -34,11 +34,11 @@ pub struct Accepted {
     pub durable_nonce: bool,
     /// The largest single tip found, in lamports.
     pub tip_lamports: i64,
-    /// What the sender offers above the base fee, in lamports.
+    /// The sender's fee above the base fee, in lamports.
     pub priority_fee_lamports: u64,
 }
 
-/// The verdict on everything but the signatures.
+/// The validation result for everything except the signatures.
 pub fn parse(bytes: &[u8], rule: &TipRule) -> Result<Accepted, Rejected> {
     let mut state = ParseState::new(bytes);
     match state.bytes.first().copied().map(usize::from) {
@@ -65,8 +65,8 @@ pub fn parse(bytes: &[u8], rule: &TipRule) -> Result<Accepted, Rejected> {
     })
 }
 
-/// Where the first signature of a transaction would be, read from its first two bytes; None where
-/// there can be none. Nothing else is checked. `peekSignatureOffset` of `decode/transaction.ts`.
+/// Where the first signature of a transaction would be, from its first two bytes; None if there can
+/// be none. Nothing else is checked. As `peekSignatureOffset` in TypeScript.
 #[must_use]
 pub fn peek_signature_offset(bytes: &[u8]) -> Option<usize> {
     let (first, second) = (usize::from(*bytes.first()?), usize::from(*bytes.get(1)?));
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_signature_is_looked_for_where_it_would_be() {
+    fn the_first_signature_offset_is_peeked() {
         let with = |first: u8, second: u8, size: usize| {
             let mut bytes = vec![0; size];
             (bytes[0], bytes[1]) = (first, second);

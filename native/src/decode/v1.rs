@@ -33,7 +33,7 @@ const MASK_LOADED_BYTES: u32 = 1 << 3;
 const MASK_HEAP: u32 = 1 << 4;
 const MASK_KNOWN: u32 = MASK_FEE | MASK_UNIT_LIMIT | MASK_LOADED_BYTES | MASK_HEAP;
 
-/// Reads a whole v1 transaction, whose first byte is 0x81.
+/// Parses a v1 transaction, whose first byte is 0x81.
 pub fn parse_v1(state: &mut ParseState<'_>, rule: &TipRule) -> Result<(), Rejected> {
     let size = state.bytes.len();
     if size > TRANSACTION_BYTES_MAX {
@@ -62,7 +62,7 @@ pub fn parse_v1(state: &mut ParseState<'_>, rule: &TipRule) -> Result<(), Reject
     state.account_count = state.key_count;
     state.message_end = end;
     state.signature_offset = end;
-    // All there but the signatures: what a message is before anybody signs it.
+    // Everything is there but the signatures: an unsigned message.
     if end == size {
         return reject(DecodeError::message_only, size, 0);
     }
@@ -81,7 +81,7 @@ fn validate_mask(mask: u32) -> Result<(), Rejected> {
     Ok(())
 }
 
-/// Notes the configuration and answers where it ends.
+/// Records the configuration and returns where it ends.
 fn parse_config(state: &mut ParseState<'_>, mask: u32, start: usize) -> Result<usize, Rejected> {
     let fee_bytes = if mask & MASK_FEE == 0 { 0 } else { 8 };
     let words = (mask & !MASK_FEE).count_ones() as usize;
@@ -90,7 +90,7 @@ fn parse_config(state: &mut ParseState<'_>, mask: u32, start: usize) -> Result<u
     if mask & MASK_FEE != 0 {
         state.fee_lamports = state.u64(start).min(LAMPORTS_TOLD_MAX);
     }
-    // The unit limit and the loaded size bind execution alone: no value of theirs is refused.
+    // The unit limit and the loaded size restrict only execution: no value of theirs is rejected.
     // The heap comes last.
     if mask & MASK_HEAP != 0 {
         state.heap_bytes = Some(state.u32(end - 4));
@@ -99,7 +99,7 @@ fn parse_config(state: &mut ParseState<'_>, mask: u32, start: usize) -> Result<u
     Ok(end)
 }
 
-/// Answers where the payloads end.
+/// Returns where the payloads end.
 fn parse_instructions(
     state: &mut ParseState<'_>,
     rule: &TipRule,

@@ -1,28 +1,27 @@
-//! Tables of multiples of one point, so that a multiplication is a few dozen additions.
+//! Tables of multiples of one point, which reduce a multiplication to a few dozen additions.
 //!
-//! A scalar is written in signed digits of `WIDTH` bits. The table holds a row for each of them,
-//! with every multiple that the digit may ask for, so what a scalar comes to is a list of table
-//! entries, each to be added or subtracted; `multi_add` adds them up. There are no doublings: a
-//! processor with long vectors makes eight additions at once, but doublings one after the other.
-//! Look-ups take their time from the digits, which is harmless: keys, signatures and messages are
-//! public.
+//! A scalar is written in signed digits of `WIDTH` bits. The table holds a row per digit with every
+//! multiple that the digit can select, so a product is a list of table entries, each to be added or
+//! subtracted; `multi_add` adds them. There are no doublings: a processor with long vectors makes
+//! eight additions at a time, but doublings one after the other. Lookup time depends on the digits,
+//! which is harmless: keys, signatures and messages are public.
 
 use crate::ed25519::curve::{Niels, Point, invert_all};
 use crate::ed25519::picks::{Pick, Picks};
 
 /// The multiples of one point.
 pub struct Comb<const WIDTH: usize> {
-    /// Row after row; a row holds 1 to 2^(WIDTH - 1) times its power of the point.
+    /// Row by row; a row holds 1 to 2^(WIDTH - 1) times its power of the point.
     multiples: Box<[Niels]>,
 }
 
 impl<const WIDTH: usize> Comb<WIDTH> {
-    /// Digits of a scalar below 2^253. One bit more takes the carry out of the highest.
+    /// Digits of a scalar below 2^253. One extra bit absorbs the carry of the highest.
     pub const DIGITS: usize = 254usize.div_ceil(WIDTH);
     const ROW: usize = 1 << (WIDTH - 1);
     /// 2^(WIDTH - 1) in every digit, as little-endian words: with this added to the scalar, every
-    /// digit is its own bits less 2^(WIDTH - 1), and nothing is carried from one to the next.
-    // Out of bounds would be an error of the compiler.
+    /// digit is its own bits minus 2^(WIDTH - 1), and nothing is carried from one to the next.
+    // Out of bounds is a compile error.
     #[allow(clippy::indexing_slicing)]
     const BIAS: [u64; 5] = {
         let mut words = [0; 5];
@@ -35,7 +34,7 @@ impl<const WIDTH: usize> Comb<WIDTH> {
         words
     };
 
-    /// Makes the table: a point addition for each entry and one inversion.
+    /// Builds the table: a point addition per entry and one inversion.
     #[must_use]
     pub fn new(point: &Point) -> Self {
         let mut points = Vec::with_capacity(Self::DIGITS * Self::ROW);
@@ -53,14 +52,14 @@ impl<const WIDTH: usize> Comb<WIDTH> {
         Self { multiples }
     }
 
-    /// Bytes that the table takes.
+    /// Size of the table in bytes.
     #[must_use]
     pub const fn size() -> usize {
         Self::DIGITS * Self::ROW * size_of::<Niels>()
     }
 
-    /// Adds to `picks` the entries whose sum is scalar * point, for a scalar below 2^253,
-    /// little-endian, and has them read ahead.
+    /// Adds to `picks` the entries whose sum is scalar * point, for a little-endian scalar below
+    /// 2^253, and prefetches them.
     #[inline]
     pub fn pick<'a>(&'a self, scalar: &[u8; 32], picks: &mut Picks<'a>) {
         let biased = Self::biased(scalar);

@@ -1,9 +1,9 @@
 //! Points of edwards25519: -x^2 + y^2 = 1 + d x^2 y^2.
 //!
-//! The addition law used is complete, so no input is an exception. What a verification adds to is
-//! a `Point`; what it adds comes from tables and is a `Niels`, which takes 7 multiplications.
-//! Formulas: Hisil, Wong, Carter, Dawson 2008, "Twisted Edwards Curves Revisited", section 3 and
-//! 4.2, for a = -1; 2026-11.
+//! The addition law used is complete, so no input is an exception. The accumulator of a
+//! verification is a `Point`; the addends come from tables and are `Niels`, which take 7
+//! multiplications. Formulas: Hisil, Wong, Carter, Dawson 2008, "Twisted Edwards Curves Revisited",
+//! section 3 and 4.2, for a = -1; 2026-11.
 
 use crate::ed25519::field::{Fe, Sum};
 
@@ -33,10 +33,10 @@ pub struct Point {
     t: Fe,
 }
 
-/// A point in affine form, ready to be added: (y + x) / 2, (y - x) / 2 and d x y, in limbs of 51
-/// bits one after the other. The halves save the doubling of Z that the formula has otherwise; a
+/// A point in affine form, ready to be added: (y + x) / 2, (y - x) / 2 and d x y, in consecutive
+/// limbs of 51 bits. The halves save the doubling of Z that the formula otherwise has; a
 /// subtraction is an addition with the first two swapped and the last negated. It fills two cache
-/// lines, and a vector reads each at once.
+/// lines, and a vector reads each in one load.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub struct Niels([[u64; 8]; 2]);
@@ -75,7 +75,7 @@ impl Point {
         0x0002_406d_9dc5_6dff,
     ];
 
-    /// The point with this encoding, as dalek reads it: a y at or above p is taken modulo p, and
+    /// The point with this encoding, as dalek decodes it: a y at or above p is taken modulo p, and
     /// the sign of x = 0 is ignored. None when no point of the curve has it.
     #[must_use]
     pub fn decompress(bytes: &[u8; 32]) -> Option<Self> {
@@ -83,7 +83,7 @@ impl Point {
         let yy = y.squared();
         let u = yy.minus(&Fe::ONE).carried();
         let v = yy.times(&Fe::from_bytes(&D)).plus(&Fe::ONE).carried();
-        // x = u v^3 (u v^7)^((p - 5) / 8), and times the root of -1 where that is needed.
+        // x = u v^3 (u v^7)^((p - 5) / 8), times the root of -1 if needed.
         let v3 = v.squared().times(&v);
         let v7 = v3.squared().times(&v);
         let mut x = u.times(&v7).root_start().times(&u.times(&v3));
@@ -100,7 +100,7 @@ impl Point {
         Some(Self { x, y, z: Fe::ONE, t: x.times(&y) })
     }
 
-    /// The point of limbs of y + x, y - x, z and t, each below 3 * 2^51.
+    /// The point from limbs of y + x, y - x, z and t, each below 3 * 2^51.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn of_sums(sum: [u64; 5], difference: [u64; 5], z: [u64; 5], t: [u64; 5]) -> Self {
         let carried = |limbs| Sum::of_limbs(limbs).carried();
@@ -141,7 +141,7 @@ impl Point {
         Niels::new(halves, x.times(&y).times(&Fe::from_bytes(&D)))
     }
 
-    /// self + other; 8 multiplications more than it takes to add a `Niels`.
+    /// self + other; 8 multiplications more than adding a `Niels`.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let mm = self.y.minus(&self.x).times(&other.y.minus(&other.x));
@@ -183,7 +183,7 @@ impl Point {
     }
 }
 
-/// Writes 1 / Z of every point, for the price of one inversion and three multiplications a point.
+/// Writes 1 / Z of every point, at the cost of one inversion and three multiplications per point.
 fn invert(points: &[Point], out: &mut [Fe]) {
     let mut product = Fe::ONE;
     for (slot, point) in out.iter_mut().zip(points) {
@@ -227,13 +227,13 @@ impl Niels {
         )
     }
 
-    /// Has both cache lines read, without waiting for them.
+    /// Prefetches both cache lines without waiting.
     #[inline(always)]
     #[allow(unsafe_code)]
     pub(crate) fn prefetch(&self) {
         let [first, second] = &self.0;
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint, which reads nothing into the program and cannot fault.
+        // SAFETY: a prefetch hint, which loads nothing into the program and cannot fault.
         unsafe {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             _mm_prefetch::<_MM_HINT_T0>(first.as_ptr().cast());
@@ -243,7 +243,7 @@ impl Niels {
         std::hint::black_box(first[0] ^ second[0]);
     }
 
-    /// The limbs of its three numbers, each at most 2^51, as the two cache lines hold them.
+    /// The limbs of its three numbers, each at most 2^51, in their two cache lines.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) fn words(&self) -> &[[u64; 8]; 2] {
@@ -259,10 +259,10 @@ pub fn invert_all(points: &[Point]) -> Vec<Fe> {
     out
 }
 
-/// Most signatures that are verified together.
+/// Maximum signatures that are verified together.
 pub const BATCH_MAX: usize = 12;
 
-/// 1 / Z of the points of one transaction, without allocation; nothing is done for none.
+/// 1 / Z of the points of one transaction, without allocation; does nothing for an empty slice.
 #[must_use]
 pub fn inverses(points: &[Point]) -> [Fe; BATCH_MAX] {
     let mut out = [Fe::ONE; BATCH_MAX];

@@ -1,8 +1,8 @@
-//! What the bytes of an Ed25519 key or signature tell without any arithmetic on the curve: points
-//! of small order, encodings that are not canonical, and which fault a bad signature has.
+//! Checks of the bytes of an Ed25519 key or signature without curve arithmetic: points of small
+//! order, non-canonical encodings, and the error of a bad signature.
 //!
-//! Whether a point lies on the curve is not looked at: a key that does not is a key for which
-//! nothing verifies. So every engine can name the same fault from the same bytes.
+//! Whether a point lies on the curve is not checked: no signature verifies under a key that does
+//! not. So every engine reports the same error for the same bytes.
 
 /// The order of the group, little-endian. RFC 8032 section 5.1, 2026-11.
 const GROUP_ORDER: [u8; 32] = [
@@ -24,7 +24,7 @@ const ORDER_8_Y: [[u8; 32]; 2] = [
     ],
 ];
 
-/// Whether the encoded point has small order or is not canonical. The sign bit is left out: both
+/// Whether the encoded point has small order or is not canonical. The sign bit is ignored: both
 /// points of a small-order y have small order. The y of order 4 is 0, of order 1 is 1, of order 2
 /// is p - 1, and every y from p = 2^255 - 19 on is not canonical.
 #[must_use]
@@ -40,13 +40,13 @@ pub fn is_unsafe_point(point: &[u8; 32]) -> bool {
     }
 }
 
-/// Whether the scalar, little-endian, is below the group's order.
+/// Whether the little-endian scalar is below the group's order.
 #[must_use]
 pub fn is_scalar_canonical(scalar: &[u8; 32]) -> bool {
     scalar.iter().rev().lt(GROUP_ORDER.iter().rev())
 }
 
-/// A signature as its two halves, R and S.
+/// Splits a signature into R and S.
 #[must_use]
 pub fn halves(signature: &[u8; 64]) -> ([u8; 32], [u8; 32]) {
     let (mut point, mut scalar) = ([0; 32], [0; 32]);
@@ -58,29 +58,29 @@ pub fn halves(signature: &[u8; 64]) -> ([u8; 32], [u8; 32]) {
 
 /// What is wrong with a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SignatureFault {
+pub enum SignatureError {
     /// It is all zeros.
     Missing,
     /// The key has small order, or is not canonical.
     KeyMalformed,
     /// R has small order, or R or S is not canonical.
     Malformed,
-    /// It is not this key's signature of this message.
+    /// Well-formed, but not this key's signature of this message.
     Wrong,
 }
 
-/// Why a signature was found bad. One of zeros is a missing one; then the key is blamed, then the
-/// signature's form, then its value.
+/// The error of a bad signature. All zeros count as a missing one; then the key is checked, then
+/// the signature's form, then its value.
 #[must_use]
-pub fn signature_error(key: &[u8; 32], signature: &[u8; 64]) -> SignatureFault {
+pub fn signature_error(key: &[u8; 32], signature: &[u8; 64]) -> SignatureError {
     let (point, scalar) = halves(signature);
     if *signature == [0; 64] {
-        SignatureFault::Missing
+        SignatureError::Missing
     } else if is_unsafe_point(key) {
-        SignatureFault::KeyMalformed
+        SignatureError::KeyMalformed
     } else if is_unsafe_point(&point) || !is_scalar_canonical(&scalar) {
-        SignatureFault::Malformed
+        SignatureError::Malformed
     } else {
-        SignatureFault::Wrong
+        SignatureError::Wrong
     }
 }

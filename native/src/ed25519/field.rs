@@ -1,9 +1,9 @@
 //! Numbers modulo 2^255 - 19 in five limbs of 51 bits.
 //!
-//! The arithmetic is fiat-crypto's, which was generated from a proof of its correctness. It keeps
-//! two bounds apart and so do the types here: a `Fe` is carried, a `Sum` is one addition away from
-//! that and can only be multiplied. Both bounds hold by construction: nothing else makes them.
-//! Time depends on values nowhere here, although nothing here is secret.
+//! The arithmetic is fiat-crypto's, which was generated from a proof of its correctness. It
+//! distinguishes two bounds and so do the types here: a `Fe` is carried, a `Sum` is one addition
+//! away from that and can only be multiplied. Both bounds hold by construction: nothing else makes
+//! them. No time here depends on values, although nothing here is secret.
 
 use fiat_crypto::curve25519_64::{
     fiat_25519_add, fiat_25519_carry, fiat_25519_carry_mul, fiat_25519_carry_square,
@@ -27,8 +27,7 @@ impl Fe {
     /// 1.
     pub const ONE: Self = Self(fiat_25519_tight_field_element([1, 0, 0, 0, 0]));
 
-    /// The little-endian number in 32 bytes, without the highest bit. At or above the modulus it
-    /// is taken modulo it.
+    /// The little-endian number in 32 bytes, without the highest bit, reduced modulo p.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; 32]) -> Self {
         let mut bytes = *bytes;
@@ -38,7 +37,7 @@ impl Fe {
         out
     }
 
-    /// The one canonical encoding.
+    /// The canonical encoding.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 32] {
         let mut out = [0; 32];
@@ -52,7 +51,7 @@ impl Fe {
         self.0.0
     }
 
-    /// The number of limbs that `limbs` gave.
+    /// The number with the limbs that `limbs` returned.
     #[inline(always)]
     pub(crate) const fn of_limbs(limbs: [u64; 5]) -> Self {
         Self(fiat_25519_tight_field_element(limbs))
@@ -84,7 +83,7 @@ impl Fe {
         out.carried()
     }
 
-    /// The same number, as the factor of a product.
+    /// The same number, as a factor of a product.
     #[inline(always)]
     #[must_use]
     pub fn sum(&self) -> Sum {
@@ -117,7 +116,7 @@ impl Fe {
         out
     }
 
-    /// 1 / self; 0 for 0. An inverse is believed when its product with the number is 1.
+    /// 1 / self; 0 for 0. An inverse is accepted only if its product with the number is 1.
     #[must_use]
     pub fn inverted(&self) -> Self {
         let quick = inverse(&self.to_bytes()).map(|bytes| Self::from_bytes(&bytes));
@@ -163,7 +162,7 @@ impl Fe {
         self.to_bytes()[0] & 1 == 1
     }
 
-    /// Whether both are the same number.
+    /// Whether both are equal.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         self.to_bytes() == other.to_bytes()
@@ -173,7 +172,7 @@ impl Fe {
 impl Sum {
     const ZERO: Self = Self(fiat_25519_loose_field_element([0; 5]));
 
-    /// The number of limbs that are at most 3 * 2^51.
+    /// The number with these limbs, each at most 3 * 2^51.
     #[cfg(target_arch = "x86_64")]
     pub(crate) const fn of_limbs(limbs: [u64; 5]) -> Self {
         Self(fiat_25519_loose_field_element(limbs))
@@ -212,7 +211,8 @@ mod tests {
     use super::Fe;
     use crate::ed25519::inverse::inverse;
 
-    /// Numbers that look random, few bits, and neighbours of 0, of p and of the powers of 2.
+    /// Pseudo-random numbers, numbers with few bits, and neighbours of 0, of p and of the powers of
+    /// 2.
     fn numbers() -> Vec<[u8; 32]> {
         let mut out = Vec::new();
         for low in 0..=255 {
@@ -241,9 +241,9 @@ mod tests {
         out
     }
 
-    /// The power is only there for a mistake, so the quick way must always be right itself.
+    /// The power is only a fallback, so the fast inverse must always be correct itself.
     #[test]
-    fn the_quick_inverse_is_the_one_of_the_power() {
+    fn the_fast_inverse_equals_the_power() {
         for bytes in numbers() {
             let number = Fe::from_bytes(&bytes);
             let power = number.inverted_by_power();

@@ -1,11 +1,11 @@
-//! Eight numbers modulo 2^255 - 19 at once, one in each 64-bit lane of AVX-512 vectors, multiplied
-//! with IFMA instructions.
+//! Eight numbers modulo 2^255 - 19, one in each 64-bit lane of AVX-512 vectors, multiplied with
+//! IFMA instructions.
 //!
 //! Vector k of five holds the limbs of weight 2^(51 k). IFMA multiplies the low 52 bits of two
 //! lanes and adds the low or the high 52 bits of the product, so a factor's limbs must be below
-//! 2^52, and the high half, of weight 2^52, counts twice at the next limb. Two bounds are kept
-//! apart by types: `Lanes` are factors, `Product`s are not carried and only added. Everything
-//! wraps silently beyond its bound, so each function says what it keeps.
+//! 2^52, and the high half, of weight 2^52, counts twice at the next limb. Two bounds are
+//! distinguished by types: `IfmaField`s are factors, `Product`s are not carried and only added.
+//! Everything wraps silently beyond its bound, so each function states the bounds that it keeps.
 //!
 //! Hot path: everything is inlined into `ifma_points`.
 
@@ -26,11 +26,11 @@ const P0: i64 = (1 << 51) - 19;
 #[derive(Clone, Copy)]
 pub(crate) struct IfmaField([__m512i; 5]);
 
-/// Products and what is added to them: limbs below 2^60, doubled below 2^61.
+/// Products and their addends: limbs below 2^60, doubled below 2^61.
 #[derive(Clone, Copy)]
 pub(crate) struct Product([__m512i; 5]);
 
-/// Adds up products of limbs.
+/// Sums products of limbs.
 macro_rules! sum_of {
     ($half:ident, $start:expr, $($a:ident $b:ident),+) => {{
         let sum = $start;
@@ -40,7 +40,7 @@ macro_rules! sum_of {
 }
 
 impl IfmaField {
-    /// Limbs as they lie in a table, at most 2^51.
+    /// Limbs from a table, each at most 2^51.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(crate) fn of_limbs(limbs: [__m512i; 5]) -> Self {
@@ -91,11 +91,11 @@ impl IfmaField {
         let c7 = sum_of!(low, twice(h6), a3 b4, a4 b3);
         let c8 = sum_of!(low, twice(h7), a4 b4);
         let c9 = twice(h8);
-        // 2^255 is 19.
+        // 2^255 = 19 modulo p.
         Product([folded(c0, c5), folded(c1, c6), folded(c2, c7), folded(c3, c8), folded(c4, c9)])
     }
 
-    /// The same number, to be added to products.
+    /// The same number, for addition to products.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(crate) fn loose(&self) -> Product {
@@ -113,8 +113,8 @@ impl IfmaField {
         out
     }
 
-    /// Negated in the lanes of the mask: 2 p - self, whose limbs are at least 2^52 - 38 less
-    /// 2^51, and below 2^52. Only for limbs as they lie in a table.
+    /// Negated in the lanes of the mask: 2 p - self, whose limbs are at least 2^52 - 38 minus 2^51,
+    /// and below 2^52. Only for limbs from a table.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(crate) fn negated_where(&self, mask: u8) -> Self {
@@ -125,8 +125,8 @@ impl IfmaField {
         out
     }
 
-    /// The lanes 0 to 3 and 4 to 7 changed over; or, in both halves, the lanes 0, 1 and 2, 3; or
-    /// all neighbours: with `DISTANCE` 4, 2 and 1.
+    /// Swaps the lanes 0 to 3 with 4 to 7; or, in both halves, the lanes 0, 1 with 2, 3; or all
+    /// neighbours: with `DISTANCE` 4, 2 and 1.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(crate) fn swapped<const DISTANCE: usize>(&self) -> Self {
@@ -155,7 +155,7 @@ impl IfmaField {
 }
 
 impl Product {
-    /// 2 self, below 2^61 if self is below 2^60. Only to be the first of a sum or difference.
+    /// 2 self, below 2^61 if self is below 2^60. Only as the first operand of a sum or difference.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(crate) fn doubled(&self) -> Self {
@@ -177,8 +177,8 @@ impl Product {
         out.carried()
     }
 
-    /// self - other, carried; self below 2^61, other below 2^60. 2^10 p, whose limbs lie between
-    /// 2^60 and 2^61, keeps all limbs from falling below 0 and the sum below 2^62.
+    /// self - other, carried; self below 2^61, other below 2^60. Adding 2^10 p, whose limbs lie
+    /// between 2^60 and 2^61, keeps all limbs from falling below 0 and the sum below 2^62.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(crate) fn minus(&self, other: &Self) -> IfmaField {
@@ -244,7 +244,7 @@ fn quarters([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn loaded(words: &[u64; 8]) -> __m512i {
-    // SAFETY: reads the 64 bytes of the array, which is borrowed; no alignment is asked for.
+    // SAFETY: reads the 64 bytes of the borrowed array; the load needs no alignment.
     unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
 }
 

@@ -1,6 +1,6 @@
-//! Whether eight numbers at once come to what one at a time comes to, at the bounds of their limbs
-//! and between, and whether every result keeps its bound.
-// Says when it cannot run here.
+//! Compares vector arithmetic with scalar arithmetic, at the bounds of the limbs and between, and
+//! checks that every result keeps its bound.
+// Prints a notice when it cannot run here.
 #![allow(clippy::print_stderr)]
 
 use core::arch::x86_64::__m512i;
@@ -9,11 +9,11 @@ use crate::ed25519::field::{Fe, Sum};
 use crate::ed25519::ifma_field::{IfmaField, columns};
 use crate::ed25519::ifma_points::Ifma;
 
-/// What a factor's limbs must be below.
+/// Exclusive upper bound of a factor's limbs.
 const FACTOR: u64 = 1 << 52;
-/// What `carried` promises.
+/// The bound that `carried` guarantees.
 const CARRIED: u64 = (1 << 51) + (1 << 16);
-/// Limbs at their bounds and beside them, for factors of which the first bound holds.
+/// Limbs at their bounds and next to them, for factors bounded by `FACTOR`.
 const EXTREMES: [u64; 12] = [
     0,
     1,
@@ -31,7 +31,7 @@ const EXTREMES: [u64; 12] = [
 
 type Limbs = [u64; 5];
 
-/// Numbers that look random and are the same in each run (xorshift64*).
+/// Pseudo-random numbers, the same in each run (xorshift64*).
 fn roll(state: &mut u64) -> u64 {
     *state ^= *state >> 12;
     *state ^= *state << 25;
@@ -133,20 +133,20 @@ fn compare(round: u64) {
 }
 
 #[test]
-fn eight_numbers_at_once_come_to_what_one_at_a_time_comes_to() {
+fn vector_arithmetic_equals_scalar_arithmetic() {
     if Ifma::detected().is_none() {
-        eprintln!("this processor has no AVX-512 IFMA: the vectors are not tried");
+        eprintln!("skipped: this processor has no AVX-512 IFMA");
         return;
     }
     for round in 0..20_000 {
-        // SAFETY: the processor was asked.
+        // SAFETY: the processor's features were checked.
         unsafe { compare(round) };
     }
 }
 
-/// The largest limbs that the bounds allow, which the others are argued from.
+/// The largest limbs that the bounds allow, from which the other bounds follow.
 #[test]
-fn the_largest_limbs_come_to_the_right_product() {
+fn the_largest_limbs_give_the_right_product() {
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn largest() {
         let (a, b) = ([[CARRIED - 1; 5]; 8], [[FACTOR - 1; 5]; 8]);
@@ -160,7 +160,7 @@ fn the_largest_limbs_come_to_the_right_product() {
         assert_same("three of it", &numbers(&three), |_| thrice);
     }
     if Ifma::detected().is_some() {
-        // SAFETY: the processor was asked.
+        // SAFETY: the processor's features were checked.
         unsafe { largest() };
     }
 }

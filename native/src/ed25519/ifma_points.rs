@@ -1,9 +1,9 @@
-//! Sums of table entries with eight partial sums at once, one in each lane of AVX-512 vectors.
+//! Sums of table entries with eight partial sums, one in each lane of AVX-512 vectors.
 //!
-//! Every lane adds an eighth of the entries by the same formulas as `curve`, and the eight sums
-//! are added up by halves at the end. Next to vectors that hold the coordinates of one point this
-//! has no shuffles between multiplications, and many independent ones for a processor to overlap;
-//! the price is turning entries from rows into columns, a tenth of the work.
+//! Every lane adds an eighth of the entries by the same formulas as `curve`, and the eight sums are
+//! added by halves at the end. Compared with vectors that hold the coordinates of one point this
+//! needs no shuffles between multiplications, and gives the processor many independent ones to
+//! overlap; the cost is transposing entries from rows into columns, a tenth of the work.
 //!
 //! Hot path: no allocation, no branch on digits.
 
@@ -34,7 +34,7 @@ struct Entries {
 }
 
 impl Ifma {
-    /// Asks the processor, and the system for its vectors' state.
+    /// Checks the processor, and whether the system saves the vector state.
     #[must_use]
     pub fn detected() -> Option<Self> {
         let has = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512ifma");
@@ -44,7 +44,7 @@ impl Ifma {
     /// The sum of the entries.
     #[must_use]
     pub fn sum(self, picks: &Picks<'_>) -> Point {
-        // SAFETY: a value of this type is only made where the processor has both features.
+        // SAFETY: a value of this type exists only if the processor has both features.
         unsafe { summed(picks) }
     }
 }

@@ -1,15 +1,16 @@
 //! Inverses modulo p = 2^255 - 19 by the division steps of Bernstein and Yang 2019, "Fast
-//! constant-time gcd computation and modular inversion", section 8, in variable time, since
-//! nothing inverted here is secret: a third of the time that the power takes.
+//! constant-time gcd computation and modular inversion", section 8, in variable time, since nothing
+//! inverted here is secret: a third of the time of the power.
 //!
-//! The steps look at the lowest bits of f and g alone, so 62 of them are made on two words and
+//! The steps depend on the lowest bits of f and g only, so 62 of them are made on two words and
 //! kept as a matrix, and only then are the long numbers multiplied by it:
 //!
 //!     f, g = p, x     (f, g) ◀─ matrix (f, g) / 2^62            until g = 0, when f is 1 or -1
 //!     d, e = 0, 1     (d, e) ◀─ matrix (d, e) / 2^62 mod p      and d is f / x: d x = f holds
 //!
 //! The numbers are in two's complement, in limbs of 62 bits, of which the last has the sign.
-//! Whoever uses an answer multiplies to check it, so a mistake here would cost time, no verdict.
+//! Callers check a result by a multiplication, so a mistake here costs time and never changes a
+//! validation result.
 //!
 //! Decision: docs/decisions/0013-checked-modular-inverse.md
 
@@ -19,7 +20,7 @@ const BITS: u32 = 62;
 const MASK: u64 = (1 << BITS) - 1;
 /// p, with -19 in the lowest limb.
 const P: Long = [-19, 0, 0, 0, 1 << 7];
-/// 1 / p modulo 2^62, by Newton's method: each round doubles the bits that are right.
+/// 1 / p modulo 2^62, by Newton's method: each round doubles the number of correct bits.
 const P_INVERTED: u64 = {
     let p = 19_u64.wrapping_neg();
     let mut inverse = p;
@@ -30,10 +31,10 @@ const P_INVERTED: u64 = {
     }
     inverse & MASK
 };
-/// Matrices that inputs below 2^256 may take: 741 steps at most, theorem 11.2 of the paper.
+/// Maximum matrices for inputs below 2^256: 741 steps at most, theorem 11.2 of the paper.
 const ROUNDS_MAX: usize = 12;
 
-/// A number in limbs; all but the last are in 0..2^62 unless said otherwise.
+/// A number in limbs; all but the last are in 0..2^62 unless stated otherwise.
 type Long = [i64; 5];
 
 /// 62 steps, times 2^62: |u| + |v| and |q| + |r| are at most 2^62.
@@ -44,7 +45,7 @@ struct Matrix {
     r: i64,
 }
 
-/// 1 / x modulo p, of x below p; both little-endian. None for 0.
+/// 1 / x modulo p, for x below p; both little-endian. None for 0.
 pub(crate) fn inverse(x: &[u8; 32]) -> Option<[u8; 32]> {
     let mut f = carried(P);
     let mut g = limbs(x);
@@ -73,7 +74,7 @@ impl Matrix {
         let (mut u, mut v, mut q, mut r) = (1, 0, 0, 1);
         let mut left = BITS;
         loop {
-            // An even g is halved; instead of the second row, the first is doubled.
+            // An even g is halved; the second row stays, and the first is doubled instead.
             let zeros = (g | u64::MAX << left).trailing_zeros();
             g >>= zeros;
             (u, v) = (u << zeros, v << zeros);
@@ -88,7 +89,7 @@ impl Matrix {
                 (u, q) = (q, -u);
                 (v, r) = (r, -v);
             }
-            // The next eta + 1 steps change f no more, so as many bits of g can be cleared at once
+            // The next eta + 1 steps do not change f, so as many bits of g can be cleared together
             // by a multiple of f: 6 bits of -g / f, as f (2 - f^2) is 1 / f modulo 2^6.
             let bits = left.min(6).min((*eta).min(5) as u32 + 1);
             let root = f.wrapping_mul(f).wrapping_sub(2);
@@ -99,7 +100,7 @@ impl Matrix {
         }
     }
 
-    /// (u f + v g, q f + r g) / 2^62, which leaves no remainder.
+    /// (u f + v g, q f + r g) / 2^62, which is exact.
     #[inline]
     fn times(&self, f: &Long, g: &Long) -> (Long, Long) {
         let pairs = |a, b| {
@@ -116,12 +117,12 @@ impl Matrix {
         (pairs(self.u, self.v), pairs(self.q, self.r))
     }
 
-    /// (u d + v e, q d + r e) / 2^62 modulo p; everything between -2 p and p.
+    /// (u d + v e, q d + r e) / 2^62 modulo p; all values between -2 p and p.
     #[inline]
     fn times_modulo(&self, d: &Long, e: &Long) -> (Long, Long) {
         let pairs = |a: i64, b: i64| {
-            // p for each that is below 0 keeps the sum between -2^62 p and 2^62 p, and as many more
-            // as clear the lowest limb, fewer than 2^62, are taken from it.
+            // Adding p for each that is below 0 keeps the sum between -2^62 p and 2^62 p, and the
+            // multiple of p that clears the lowest limb, fewer than 2^62, is subtracted.
             let base = (a & (d[4] >> 63)) + (b & (e[4] >> 63));
             let low = (a as u64).wrapping_mul(d[0] as u64);
             let low = low.wrapping_add((b as u64).wrapping_mul(e[0] as u64));
@@ -145,7 +146,7 @@ fn wide(a: i64, b: i64) -> i128 {
     i128::from(a) * i128::from(b)
 }
 
-/// The same number with all limbs but the last in 0..2^62, whatever they were.
+/// The same number with all limbs but the last in 0..2^62, whatever their range before.
 fn carried(mut number: Long) -> Long {
     let mut carry = 0;
     let [low @ .., last] = &mut number;

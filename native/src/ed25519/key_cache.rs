@@ -1,13 +1,13 @@
-//! Tables of the keys that sign often, shared by all threads.
+//! Tables of keys that sign often, shared by all threads.
 //!
-//! A table makes a verification take a tenth of the time, or a third where vectors are short, and
-//! costs 64 kB and as long as four verifications without it to make, so only keys of steady senders
-//! shall have one. A key comes up for it when a second signature of it was found good within a short
-//! memory; one thread makes the tables, with a pause after each, so that a flood of keys takes a few
-//! percent of a core and no more. Inside a set, tables that were used lately stand their ground:
-//! every newcomer that finds no idle one is turned away and wears all of them a little.
+//! A table reduces a verification to a tenth of the time, or to a third with short vectors, and
+//! costs 64 kB and the time of four verifications without it, so only keys of steady senders get
+//! one. A key qualifies when a second of its signatures verifies within a short memory; one thread
+//! builds the tables, with a pause after each, so that a flood of keys takes a few percent of a
+//! core at most. Within a set, recently used tables stay: a new key that finds no idle one is
+//! declined and ages all of them a little.
 //!
-//!     find ──miss──▶ verified elsewhere ──good──▶ sighted ──second──▶ queue ──▶ builder ──▶ set
+//!     find ──miss──▶ verified elsewhere ──good──▶ recent ──second──▶ queue ──▶ builder ──▶ set
 
 use std::array::from_fn;
 use std::collections::VecDeque;
@@ -22,20 +22,21 @@ use parking_lot::{Mutex, RwLock};
 use crate::ed25519::comb_table::Comb;
 use crate::ed25519::curve::Point;
 
-/// The shape that `benches/verify.rs` found best for its 64 kB.
+/// The shape that `benches/verify.rs` found fastest for its 64 kB.
 pub type KeyComb = Comb<4>;
 
-/// Most keys that an operator may ask to be kept: 67 MB.
+/// Maximum number of keys that an operator may configure: 67 MB.
 pub const KEYS_MAX: usize = 1024;
 /// Tables of one set.
 const WAYS: usize = 4;
-/// Sightings remembered for each table.
+/// Recent keys remembered for each table.
 const RECENT_KEYS_PER_WAY: usize = 16;
-/// Keys that wait for the builder; a key that finds the queue full comes again.
+/// Keys waiting for the builder; a key that finds the queue full is offered again by a later
+/// signature.
 const QUEUE_MAX: usize = 64;
-/// Uses that a table is remembered for.
+/// Maximum use count of a table.
 const WARMTH_MAX: u8 = 15;
-/// The builder's rest after each table, which takes it 0.1 to 0.3 ms: at most a tenth of a core.
+/// The builder's pause after each table, which takes 0.1 to 0.3 ms: at most a tenth of a core.
 const PAUSE: Duration = Duration::from_millis(3);
 
 /// One key's table.
@@ -47,20 +48,20 @@ pub struct KeyTable {
     warmth: AtomicU8,
 }
 
-/// What happened since the start.
+/// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyCounters {
-    /// Look-ups that found a table.
+    /// Lookups that found a table.
     pub found: u64,
-    /// Tables made.
+    /// Tables built.
     pub made: u64,
-    /// Tables that gave way to another.
+    /// Tables replaced by another.
     pub evicted: u64,
-    /// Keys that were turned away because warmer ones filled their set, or the queue was full.
+    /// Keys declined because recently used ones filled their set, or the queue was full.
     pub declined: u64,
 }
 
-/// The tables, and the thread that makes them.
+/// The tables, and the thread that builds them.
 pub struct KeyCache {
     state: Arc<CacheState>,
     builder: Option<Thread>,
@@ -71,7 +72,7 @@ type Set = RwLock<[Option<Arc<KeyTable>>; WAYS]>;
 struct CacheState {
     sets: Box<[Set]>,
     recent_keys: Box<[AtomicU32]>,
-    /// With a secret seed, so that nobody can choose keys that share a set.
+    /// With a secret seed, so that no client can choose keys that share a set.
     hasher: RandomState,
     queue: Queue,
     /// Whether the builder sleeps until it is woken.
@@ -87,19 +88,19 @@ struct CacheState {
 #[derive(Default)]
 struct Queue {
     keys: Mutex<VecDeque<[u8; 32]>>,
-    /// As many as there are; changed under the lock, looked at without it.
+    /// The queue's length; changed under the lock, read without it.
     count: AtomicUsize,
 }
 
 impl KeyCache {
-    /// Room for `keys` tables, rounded up to a power of two and at most KEYS_MAX; 0 for none. If
-    /// the thread cannot be started, no table is ever made.
+    /// Capacity for `keys` tables, rounded up to a power of two and at most KEYS_MAX; 0 for none.
+    /// If the thread cannot be started, no table is ever built.
     #[must_use]
     pub fn new(keys: usize) -> Self {
         Self::with_builder(keys, || {})
     }
 
-    /// The same; the thread calls `begin` first.
+    /// The same; the builder thread calls `begin` first.
     #[must_use]
     pub fn with_builder(keys: usize, begin: fn()) -> Self {
         let sets = match keys.min(KEYS_MAX) {
@@ -132,14 +133,14 @@ impl KeyCache {
         Self { state, builder: builder.flatten() }
     }
 
-    /// The key's table, if it has one. Its set is not waited for: who changes it gives way to
-    /// others, and may be kept from going on for longer than a verification without a table takes.
+    /// The key's table, if it has one. Does not wait for its set: the thread that changes it has
+    /// low priority, and may be preempted for longer than a verification without a table takes.
     #[must_use]
     pub fn find(&self, key: &[u8; 32]) -> Option<Arc<KeyTable>> {
         let (set, _) = self.state.locate(key)?;
         let table = set.try_read()?.iter().flatten().find(|table| table.key == *key).cloned()?;
         self.state.found.fetch_add(1, Ordering::Relaxed);
-        // Threads may overwrite one another's count: it is a hint.
+        // Threads may overwrite each other's count: it is a hint.
         let warmth = table.warmth.load(Ordering::Relaxed);
         if warmth < WARMTH_MAX {
             table.warmth.store(warmth + 1, Ordering::Relaxed);
@@ -147,7 +148,7 @@ impl KeyCache {
         Some(table)
     }
 
-    /// Notes that a key without a table has verified a signature.
+    /// Records that a signature of a key without a table verified.
     pub fn record_verified(&self, key: &[u8; 32]) {
         let Some((_, hash)) = self.state.locate(key) else {
             return;
@@ -169,12 +170,12 @@ impl KeyCache {
         }
     }
 
-    /// Makes the key's table on this thread, if it may have one. Answers whether it did.
+    /// Builds the key's table on this thread, if the key may have one. Returns whether it did.
     pub fn make(&self, key: &[u8; 32]) -> bool {
         self.state.make(key)
     }
 
-    /// What happened since the start.
+    /// Counts since the start.
     #[must_use]
     pub fn counters(&self) -> KeyCounters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -198,8 +199,8 @@ impl Drop for KeyCache {
 }
 
 impl Queue {
-    /// Puts it down unless there are QUEUE_MAX already, or another thread is at it, for which this
-    /// does not wait. Answers whether it did.
+    /// Queues the key unless QUEUE_MAX are queued or another thread has the lock, for which this
+    /// does not wait. Returns whether it did.
     fn try_push(&self, key: [u8; 32]) -> bool {
         let Some(mut keys) = self.keys.try_lock() else {
             return false;
@@ -212,7 +213,7 @@ impl Queue {
         has_room
     }
 
-    /// The oldest one.
+    /// Removes the oldest key.
     fn pop(&self) -> Option<[u8; 32]> {
         if self.is_empty() {
             return None;
@@ -235,7 +236,7 @@ impl CacheState {
             return None;
         }
         let hash = self.hasher.hash_one(key);
-        // The sightings are told apart by the low and high halves; the sets by the middle.
+        // The low and high halves of the hash identify recent keys; the middle selects the set.
         let set = self.sets.get((hash >> 16) as usize & (self.sets.len() - 1))?;
         Some((set, hash))
     }
@@ -248,7 +249,7 @@ impl CacheState {
                 }
                 continue;
             }
-            // Said before the last look into the queue, so that no wake is lost.
+            // Set before the last check of the queue, so that no wake-up is lost.
             self.idle.store(true, Ordering::SeqCst);
             if self.queue.is_empty() && !self.stopped.load(Ordering::SeqCst) {
                 park();
@@ -270,12 +271,12 @@ impl CacheState {
         let comb = KeyComb::new(&point.negated());
         let table = Arc::new(KeyTable { key: *key, comb, warmth: AtomicU8::new(1) });
         let mut ways = set.write();
-        // Another thread may have made it meanwhile; two of the same would answer the same.
+        // Another thread may have built it meanwhile; two of the same would give the same results.
         let Some(way) = ways.iter_mut().min_by_key(|way| warmth(way)) else {
             return false;
         };
         let evicted = way.replace(table);
-        // Its 64 kB are given back while nobody waits.
+        // The replaced table's 64 kB are freed while no thread waits for the lock.
         drop(ways);
         self.evicted.fetch_add(u64::from(evicted.is_some()), Ordering::Relaxed);
         self.made.fetch_add(1, Ordering::Relaxed);
@@ -300,7 +301,7 @@ impl CacheState {
     }
 }
 
-/// How warm a way is; below 0 when it is empty.
+/// The use count of a way; below 0 when it is empty.
 fn warmth(way: &Option<Arc<KeyTable>>) -> i16 {
     way.as_ref().map_or(-1, |table| i16::from(table.warmth.load(Ordering::Relaxed)))
 }
@@ -314,7 +315,7 @@ mod tests {
     use crate::ed25519::curve::BASE;
 
     #[test]
-    fn nobody_waits_for_a_set_that_is_being_changed() {
+    fn lookups_do_not_wait_for_a_locked_set() {
         let key_cache = KeyCache::new(4);
         assert!(key_cache.make(&BASE) && key_cache.find(&BASE).is_some());
         let (sender, receiver) = channel();
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offer_is_declined_where_all_is_full_or_another_is_at_it() {
+    fn an_offer_is_declined_when_the_queue_is_full_or_locked() {
         let queue = Queue::default();
         assert!((0..QUEUE_MAX).all(|_| queue.try_push(BASE)) && !queue.try_push(BASE));
         assert!(queue.pop().is_some() && !queue.is_empty());

@@ -1,20 +1,20 @@
-//! Ed25519's verification: a verifier with tables of the keys that sign often (`verify`,
-//! `key_cache`, `comb_table`), and the arithmetic under it, one number or eight at a time.
+//! Ed25519 verification: a verifier with tables of keys that sign often (`verify`, `key_cache`,
+//! `comb_table`), and the arithmetic under it, one number or eight at a time.
 
 pub mod comb_table;
 pub mod curve;
 pub mod encoding;
 pub mod field;
 #[cfg(target_arch = "x86_64")]
-// A vector that is read from memory takes unsafe code.
+// Loading a vector from memory needs unsafe code.
 #[allow(unsafe_code)]
 mod ifma_field;
 #[cfg(all(test, target_arch = "x86_64"))]
-// A function for a processor that has more than every one takes unsafe code to be called.
+// Calling a function that requires special processor features needs unsafe code.
 #[allow(unsafe_code)]
 mod ifma_field_tests;
 #[cfg(target_arch = "x86_64")]
-// A function for a processor that has more than every one takes unsafe code to be called.
+// Calling a function that requires special processor features needs unsafe code.
 #[allow(unsafe_code)]
 pub mod ifma_points;
 mod inverse;

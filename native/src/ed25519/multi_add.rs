@@ -1,8 +1,8 @@
-//! Adds up entries of tables: what a verification spends most of its time on.
+//! Adds table entries: most of a verification's time.
 //!
-//! Two ways give the same point: one addition after the other on any processor, and eight at once
-//! where AVX-512 IFMA is (`ifma_points`). The processor is asked once; the scalar way is the other
-//! one's oracle.
+//! Two backends give the same point: one addition after the other on any processor, and eight at a
+//! time with AVX-512 IFMA (`ifma_points`). The processor is checked once; the scalar backend is the
+//! oracle of the other.
 //!
 //! Hot path: no allocation.
 
@@ -11,18 +11,18 @@ use crate::ed25519::curve::Point;
 use crate::ed25519::ifma_points::Ifma;
 use crate::ed25519::picks::Picks;
 
-/// How sums are made.
+/// How sums are computed.
 #[derive(Clone, Copy, Debug)]
 pub enum Backend {
     /// One addition after the other.
     Scalar,
-    /// Eight additions at once.
+    /// Eight additions at a time.
     #[cfg(target_arch = "x86_64")]
     Vector(Ifma),
 }
 
 impl Backend {
-    /// The quickest that this processor has.
+    /// The fastest backend that this processor supports.
     #[must_use]
     pub fn best() -> Self {
         #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! The entries of tables that one sum is made of.
+//! The table entries of one sum.
 //!
 //! Hot path: no allocation.
 //!
@@ -6,10 +6,11 @@
 
 use crate::ed25519::curve::Niels;
 
-/// Most entries of one sum, a multiple of the vectors' eight lanes: two points in digits of 4 bits.
+/// Maximum entries of one sum, a multiple of the vectors' eight lanes: two points in digits of 4
+/// bits.
 pub const PICKS_MAX: usize = 128;
 
-/// One entry of a table, to be added or subtracted; none for the digit 0.
+/// One entry of a table, to be added or subtracted; None for the digit 0.
 #[derive(Clone, Copy)]
 pub struct Pick<'a> {
     /// The entry.
@@ -32,8 +33,8 @@ impl<'a> Picks<'a> {
         Self { list: [Pick { multiple: None, negative: false }; PICKS_MAX], count: 0 }
     }
 
-    /// Adds one and has it read into the processor's caches. One beyond PICKS_MAX is a bug of the
-    /// caller, and is left out.
+    /// Adds an entry and prefetches it. An entry beyond PICKS_MAX is a bug of the caller, and is
+    /// ignored.
     #[inline(always)]
     pub fn push(&mut self, pick: Pick<'a>) {
         if let Some(slot) = self.list.get_mut(self.count) {
@@ -45,7 +46,7 @@ impl<'a> Picks<'a> {
         }
     }
 
-    /// The entries by eights; the last are filled up with none.
+    /// The entries in groups of eight; the last is padded with empty ones.
     #[inline(always)]
     pub(crate) fn eights(&self) -> &[[Pick<'a>; 8]] {
         let (eights, _) = self.list.as_chunks();

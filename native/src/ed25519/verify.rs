@@ -1,15 +1,15 @@
-//! Checks every signature of a transaction as the leaders do: Ed25519 in the sense of dalek's
-//! `verify_strict`, which is what Agave runs.
+//! Verifies every signature of a transaction as the leaders do: Ed25519 as in dalek's
+//! `verify_strict`, which Agave runs.
 //!
-//! Its rules are told by bytes and one equation. By bytes (`encoding`): no A or R of small order,
-//! S below the order; an R that is not canonical can never pass, and a non-canonical A is refused
-//! too, because the discrete logarithm that would tell whether dalek takes it is known to nobody.
-//! By equation: S B - k A, encoded, is R byte for byte, without the cofactor. A key with a table
+//! The rules are checks of bytes and one equation. Bytes (`encoding`): no A or R of small order, S
+//! below the order; an R that is not canonical can never pass, and a non-canonical A is rejected
+//! too, because the discrete logarithm that would determine whether dalek accepts it is not known.
+//! Equation: S B - k A, encoded, equals R byte for byte, without the cofactor. A key with a table
 //! (`key_cache`) is verified here; any other by ring, whose equation is the same.
 //!
-//! What several signatures of one transaction can share is the inversion that encoding takes, a
-//! third of the work. A random combination of their equations would be quicker still, but it takes
-//! some signatures that `verify_strict` refuses.
+//! Several signatures of one transaction can share the inversion of the encoding, a third of the
+//! work. A random combination of their equations would be faster still, but it accepts some
+//! signatures that `verify_strict` rejects.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,20 +21,21 @@ use ring::signature::{ED25519, UnparsedPublicKey};
 use crate::ed25519::comb_table::Comb;
 use crate::ed25519::curve::{BASE, BATCH_MAX, Point, inverses};
 use crate::ed25519::encoding::{
-    SignatureFault, halves, is_scalar_canonical, is_unsafe_point, signature_error,
+    SignatureError, halves, is_scalar_canonical, is_unsafe_point, signature_error,
 };
 use crate::ed25519::key_cache::{KeyCache, KeyCounters, KeyTable};
 use crate::ed25519::multi_add::Backend;
 use crate::ed25519::picks::Picks;
 
-/// The shape that `benches/verify.rs` found best for the base point: 512 kB for all keys together.
+/// The shape that `benches/verify.rs` found fastest for the base point: 512 kB for all keys
+/// together.
 pub type BaseComb = Comb<8>;
 
-/// Multiples of the base point, made once a process in 1 ms.
+/// Multiples of the base point, built once per process in 1 ms.
 pub static BASE_COMB: LazyLock<BaseComb> =
     LazyLock::new(|| BaseComb::new(&Point::decompress(&BASE).unwrap_or(Point::NEUTRAL)));
 
-/// Verifies for any number of threads.
+/// Verifies signatures for any number of threads.
 pub struct Verifier {
     key_cache: KeyCache,
     backend: Backend,
@@ -45,13 +46,13 @@ pub struct Verifier {
 /// The first bad signature of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadSignature {
-    /// Which one it is.
+    /// The signature's index.
     pub index: usize,
-    /// What is wrong with it.
-    pub fault: SignatureFault,
+    /// Why it is bad.
+    pub error: SignatureError,
 }
 
-/// What one signature comes to before anything is inverted.
+/// The state of one signature before the shared inversion.
 enum Check {
     Good,
     Bad,
@@ -60,19 +61,19 @@ enum Check {
 }
 
 impl Verifier {
-    /// A verifier with room for the tables of so many keys; 0 for none.
+    /// A verifier with capacity for the tables of `keys` keys; 0 for none.
     #[must_use]
     pub fn new(keys: usize) -> Self {
         Self::with_backend(keys, Backend::best())
     }
 
-    /// The same, adding up as told.
+    /// The same, with a given backend.
     #[must_use]
     pub fn with_backend(keys: usize, backend: Backend) -> Self {
         Self::with_builder(keys, backend, || {})
     }
 
-    /// The same; the thread that makes tables calls `begin` first.
+    /// The same; the thread that builds tables calls `begin` first.
     #[must_use]
     pub fn with_builder(keys: usize, backend: Backend, begin: fn()) -> Self {
         LazyLock::force(&BASE_COMB);
@@ -84,8 +85,8 @@ impl Verifier {
         }
     }
 
-    /// Refuses a message for the first of its `count` signatures that is bad; key i is the signer of
-    /// signature i. One that is not in its slice is bad.
+    /// Rejects a message for the first bad one of its `count` signatures; key i is the signer of
+    /// signature i. A signature outside its slice is bad.
     pub fn verify(
         &self,
         message: &[u8],
@@ -100,22 +101,22 @@ impl Verifier {
         self.verified.fetch_add(index as u64, Ordering::Relaxed);
         self.invalid.fetch_add(1, Ordering::Relaxed);
         let (key, signature) = signer(keys, signatures, index).unwrap_or((&[0; 32], &[0; 64]));
-        Err(BadSignature { index, fault: signature_error(key, signature) })
+        Err(BadSignature { index, error: signature_error(key, signature) })
     }
 
-    /// Signatures found good, and found bad.
+    /// Counts of good and of bad signatures.
     #[must_use]
     pub fn counters(&self) -> [u64; 2] {
         [self.verified.load(Ordering::Relaxed), self.invalid.load(Ordering::Relaxed)]
     }
 
-    /// What became of tables.
+    /// Counts of table events.
     #[must_use]
     pub fn key_counters(&self) -> KeyCounters {
         self.key_cache.counters()
     }
 
-    /// The tables, to make one at once.
+    /// The tables, for callers that build one immediately.
     #[must_use]
     pub fn key_cache(&self) -> &KeyCache {
         &self.key_cache
@@ -129,7 +130,7 @@ impl Verifier {
         signatures: &[[u8; 64]],
         count: usize,
     ) -> Option<usize> {
-        // The points whose encoding is still to be compared, with R and their index.
+        // Points whose encoding must still be compared, with R and their index.
         let mut points = [Point::NEUTRAL; BATCH_MAX];
         let mut claims = [([0; 32], 0); BATCH_MAX];
         let mut open = 0;
@@ -184,7 +185,7 @@ fn recomputed(
     s: &[u8; 32],
     message: &[u8],
 ) -> Point {
-    // First the base point's entries: they come into the caches while the message is hashed.
+    // First the base point's entries: they are fetched into the caches while the message is hashed.
     let mut picks = Picks::new();
     BASE_COMB.pick(s, &mut picks);
     let mut hash = Context::new(&SHA512);

@@ -1,16 +1,16 @@
-//! A client's connection before a front has it.
+//! An accepted client connection before an event loop registers it.
 
 use std::net::IpAddr;
 
 use mio::net::TcpStream;
 
-use crate::http::connection_limits::Seat;
+use crate::http::connection_limits::AddressPermit;
 
-/// A connection on its way to the front that is to have it.
+/// An accepted socket on its way to the ingress thread that will serve it.
 #[derive(Debug)]
 pub(super) struct AcceptedSocket {
     pub(super) stream: TcpStream,
     pub(super) from: IpAddr,
-    /// Its address holds this one as long as the connection is open.
-    pub(super) seat: Seat,
+    /// Counts the connection against its address while it is open.
+    pub(super) address_permit: AddressPermit,
 }

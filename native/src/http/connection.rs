@@ -1,14 +1,14 @@
-//! Hot path: one connection of a client.
+//! Hot path: one client connection.
 //!
 //! ```text
-//!  serving ──▶ errand (the request goes to the main thread, its answer comes back) ──▶ serving
-//!     │  └───▶ errand without an end (framing in doubt: bytes both ways) ──▶ closed
+//!  serving ──▶ proxied request (sent upstream, its response comes back) ──▶ serving
+//!     │  └───▶ pipe (ambiguous framing: bytes both ways, no end but the connection's) ──▶ closed
 //!     └──────▶ closed
 //! ```
 //!
-//! Answers leave in the order of the requests because a further request is looked at only when the
-//! answer before it is written. So what is held for a client is bounded too: the bytes of one
-//! buffer that came in, one answer, and one buffer on the way to the main thread.
+//! Responses leave in request order, because the next request is parsed only after the response
+//! before it is written. This also bounds the memory of a client: one buffer of received bytes, one
+//! response, and one buffer on its way to the upstream server.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,7 +16,7 @@ use mio::event::Event;
 use mio::{Registry, Token};
 
 use crate::http::client_socket::AcceptedSocket;
-use crate::http::connection_limits::Seat;
+use crate::http::connection_limits::AddressPermit;
 use crate::http::deadline::{Part, ReadClock, is_past};
 use crate::http::dispatch::{Dispatched, dispatch};
 use crate::http::handler::{ForwardedMeta, ProxyReason, RequestHandler};
@@ -29,113 +29,114 @@ use crate::http::response::NO_ROOM;
 use crate::http::socket::{BufferedSocket, ReadResult};
 use crate::sync::clock::NS_PER_S;
 
-/// Requests of one client before another gets its turn.
+/// Requests of one client that are served before other clients get their turn.
 const REQUESTS_PER_TURN: usize = 16;
-/// How long a client may ask for nothing, and how long it may take in nothing of an answer.
+/// Longest idle time of a client: without a request, or without reading a pending response.
 const STALL_NS: u64 = 10 * NS_PER_S;
-/// How long a connection to the main thread is kept for a further request: for less than the 8 s
-/// after which that server may close it, maybe just when a request is on its way.
+/// How long an idle upstream connection is kept for the next request: less than the 8 s after which
+/// the upstream server may close it, possibly just as a request is on its way.
 const UPSTREAM_IDLE_NS: u64 = 5 * NS_PER_S;
 
-/// How long an answer under way is waited for by who says nothing more.
+/// How long a half-closed client may still wait for a response in progress.
 const HALF_CLOSED_NS: u64 = NS_PER_S;
-/// After so long without a byte, nobody knows whether there is anything to come where no framing
-/// says so.
+/// A pipe without traffic for this long counts as quiet: without framing it is unknown whether more
+/// bytes will come.
 const QUIESCENT_NS: u64 = NS_PER_S / 2;
 
-/// How a client's turn ended.
+/// Result of a client's turn.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Progress {
     /// Nothing to do until one of its sockets is ready.
     Pending,
     /// There is more to do.
     Ready,
-    /// The connection is over.
+    /// The connection is closed.
     Closed,
 }
 
-/// The connection is over.
+/// The connection is closed.
 struct Disconnected;
 
-/// Why a client keeps others waiting for too long.
+/// Why a connection is closed by the timeout scan.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Overdue {
-    /// It asks for nothing, or takes in nothing.
+    /// The client sends no request, or does not read its response.
     Idle,
-    /// Its request was not whole in time.
+    /// A request head or body was not complete in time.
     Slow,
 }
 
-/// What all clients of a thread share.
+/// What a client connection uses during its turn; shared by all clients of a thread.
 pub(crate) struct ConnectionContext<'a, D> {
-    /// Takes submissions.
+    /// Handles submissions.
     pub(crate) handler: &'a mut D,
-    /// Where connections are waited for.
+    /// Where sockets are registered.
     pub(crate) registry: &'a Registry,
-    /// The main thread's server.
+    /// Address of the upstream server (the main thread's).
     pub(crate) upstream: SocketAddr,
-    /// The header that a relayed request has from here.
+    /// Name of the header that is added to proxied requests.
     pub(crate) forwarded_header_name: &'a str,
-    /// Which front this is.
+    /// Number of this ingress thread.
     pub(crate) ingress_thread: u32,
-    /// `REQUEST_BYTES_MAX` bytes for whatever is read.
+    /// Read buffer of `REQUEST_BYTES_MAX` bytes.
     pub(crate) scratch: &'a mut [u8],
-    /// For whatever is written.
+    /// Write buffer.
     pub(crate) out: &'a mut Vec<u8>,
-    /// Under what the client's connection to the main thread is waited for.
+    /// Token of the client's upstream connection.
     pub(crate) upstream_token: Token,
-    /// The time of this turn.
+    /// Time of this turn.
     pub(crate) now_ns: u64,
-    /// Whether every request is relayed.
+    /// Whether every request is proxied.
     pub(crate) is_draining: bool,
-    /// Connections to the main thread that there may be yet.
+    /// Permits for upstream connections.
     pub(crate) upstream_permits: &'a Permits,
-    /// Those among them that may be for a request which is not whole, and maybe never admitted.
+    /// Permits for uploads: proxied requests whose body is incomplete and whose key is unknown.
     pub(crate) upload_permits: &'a Permits,
 }
 
-/// What the bytes that came begin with, after what was answered of them.
+/// What the received bytes start with, after the requests that were answered.
 enum ParseOutcome {
-    /// This part of a request is awaited.
+    /// This part of a request is pending.
     Pending(Part),
-    /// More requests than one turn has.
+    /// The turn's limit of requests is reached.
     Ready,
-    /// One for the main thread, as far as it has come in `out`. `is_upload` as in `Step::Relay`.
+    /// A request for the upstream server; `out` holds what has arrived of it. `is_upload` as in
+    /// `Dispatched::Proxy`.
     Proxy { framing: ProxyRequestFraming, is_upload: bool },
 }
 
-/// A client's connection.
+/// A client connection.
 #[derive(Debug)]
 pub(crate) struct Client {
     socket: BufferedSocket,
     from: IpAddr,
-    _seat: Seat,
-    /// What came and was not looked at, or is not whole.
+    _address_permit: AddressPermit,
+    /// Received bytes that are not parsed yet, or of an incomplete request.
     input: Vec<u8>,
-    /// The request that the main thread has in hand.
+    /// The request that is being proxied.
     proxied: Option<ProxiedRequest>,
-    /// The connection to the main thread while it has none, and since when.
+    /// The pooled upstream connection while no request is proxied, and since when it is idle.
     idle_upstream: Option<Box<UpstreamConnection>>,
     idle_since_ns: u64,
-    /// What is awaited of a request.
+    /// The pending part of a request.
     reading: ReadClock,
-    /// Whether the request whose body is awaited began before new work was refused.
+    /// Whether the request with the pending body started before draining.
     body_started: bool,
-    /// Since when the client says nothing more.
+    /// When the client closed its sending side.
     ended_ns: Option<u64>,
-    /// Whether it is closed once all is written.
+    /// Whether the connection is closed once all is written.
     closes: bool,
-    /// When the client last said or took in something, or was first expected to.
+    /// When the client last sent or read something; at first, when it connected.
     seen_ns: u64,
-    /// Whether it is in the list of those who have a turn.
+    /// Whether the connection is in the ready list.
     pub(crate) is_listed: bool,
 }
 
 impl Client {
-    /// Takes over a connection.
+    /// Registers an accepted socket.
     ///
     /// # Errors
-    /// When it cannot be waited for.
+    /// When the socket cannot be registered.
     pub(super) fn new(
         accepted: AcceptedSocket,
         registry: &Registry,
@@ -146,7 +147,7 @@ impl Client {
         Ok(Self {
             socket: BufferedSocket::new(accepted.stream, registry, token)?,
             from: accepted.from,
-            _seat: accepted.seat,
+            _address_permit: accepted.address_permit,
             input: Vec::new(),
             proxied: None,
             idle_upstream: None,
@@ -160,7 +161,7 @@ impl Client {
         })
     }
 
-    /// Notes what is told of its socket, or of the one to the main thread.
+    /// Records readiness of the client's socket or of its upstream socket.
     pub(crate) fn on_event(&mut self, event: &Event, is_upstream: bool) {
         if !is_upstream {
             self.socket.on_event(event);
@@ -171,18 +172,19 @@ impl Client {
         }
     }
 
-    /// Whether the rest of a body is awaited here, before anything is done with its request.
+    /// Whether the handler still waits for the rest of a body.
     #[must_use]
     pub(crate) fn is_body_pending(&self) -> bool {
         self.proxied.is_none() && self.reading.is_body()
     }
 
-    /// New work is refused from now on; what has begun is not new.
+    /// Starts draining: new requests are proxied, so that the upstream server rejects them. A
+    /// request with a pending body is not new.
     pub(crate) fn drain(&mut self) {
         self.body_started = self.is_body_pending();
     }
 
-    /// Whether it has a request in hand, or an answer.
+    /// Whether a request or a response is in progress.
     #[must_use]
     pub(crate) fn is_busy(&self, now_ns: u64) -> bool {
         let is_quiet = is_past(now_ns, self.seen_ns, QUIESCENT_NS);
@@ -191,7 +193,8 @@ impl Client {
         self.is_body_pending() || is_under_way || self.socket.unwritten() > 0
     }
 
-    /// Whether the client is too slow. Closes a connection to the main thread that is not used.
+    /// Whether the client exceeded a timeout. Closes an upstream connection that was idle for too
+    /// long.
     pub(crate) fn overdue(&mut self, now_ns: u64, read_timeout_ns: u64) -> Option<Overdue> {
         if is_past(now_ns, self.idle_since_ns, UPSTREAM_IDLE_NS) {
             self.idle_upstream = None;
@@ -203,7 +206,7 @@ impl Client {
         if self.socket.unwritten() > 0 {
             return is_still.then_some(Overdue::Idle);
         }
-        // A server behind that takes in nothing holds up the client, and not the other way around.
+        // If the upstream server does not read, the client is not at fault.
         if self.proxied.as_ref().is_some_and(|proxied| !proxied.awaits_client()) {
             return None;
         }
@@ -213,7 +216,7 @@ impl Client {
         self.reading.is_late(now_ns, read_timeout_ns).then_some(Overdue::Slow)
     }
 
-    /// Does what can be done now, up to a bound.
+    /// Does what is possible now, up to a bound.
     pub(crate) fn run_turn<D: RequestHandler>(
         &mut self,
         cx: &mut ConnectionContext<'_, D>,
@@ -238,8 +241,9 @@ impl Client {
         if self.proxied.is_some() { self.drive_proxied(cx) } else { self.serve(cx) }
     }
 
-    /// The client says nothing more. It may have left, and then the main thread is to know of it; or
-    /// it waits for its answer all the same, which is given a moment where it has an end.
+    /// The client closed its sending side. It may have left, and then the upstream server must be
+    /// notified; or it still waits for its response, which it gets for `HALF_CLOSED_NS` if that
+    /// response has an end.
     fn on_read_closed(&mut self, now_ns: u64) -> Result<(), Disconnected> {
         self.ended_ns.get_or_insert(now_ns);
         match &self.proxied {
@@ -248,7 +252,7 @@ impl Client {
         }
     }
 
-    /// Whether all that was to be written to the client is.
+    /// Whether everything was written to the client.
     fn flush(&mut self, now_ns: u64) -> Result<bool, Disconnected> {
         let before = self.socket.unwritten();
         let is_done = self.socket.flush().map_err(|_| Disconnected)?;
@@ -278,7 +282,7 @@ impl Client {
         let size = held + count;
         let (done, next) = self.serve_all(size, cx)?;
         if done > 0 {
-            // What is awaited now is of another request.
+            // Whatever is pending now belongs to another request.
             self.reading.set(Part::None, cx.now_ns);
         }
         let part = if let ParseOutcome::Pending(part) = next { part } else { Part::None };
@@ -302,7 +306,8 @@ impl Client {
         }
     }
 
-    /// Looks at the requests among so many bytes; how many were used up, and what follows.
+    /// Serves the requests in the first `size` bytes of `scratch`; returns how many bytes were
+    /// consumed and what follows.
     fn serve_all<D: RequestHandler>(
         &mut self,
         size: usize,
@@ -381,8 +386,8 @@ impl Client {
         self.drive_proxied(cx)
     }
 
-    /// Too many requests are relayed, or the server behind does not answer: this one has no other
-    /// answer, and its connection is of no use behind it.
+    /// Too many requests are proxied, or the upstream server closed without a response. Answers 503
+    /// and closes: the connection cannot be used after the request.
     fn reject_proxy<D: RequestHandler>(
         &mut self,
         cx: &mut ConnectionContext<'_, D>,
@@ -405,7 +410,7 @@ impl Client {
             ProxyProgress::ClientClosed => return Err(Disconnected),
             ProxyProgress::Moved => {}
             ProxyProgress::Complete { closes } => {
-                // What is left of a body whose answer was given early is not awaited any more.
+                // The rest of a body is not awaited once its response is complete.
                 self.reading.set(Part::None, cx.now_ns);
                 self.closes = closes;
                 let is_reusable = !closes && cx.upstream_permits.has_spare(self.from);
@@ -423,7 +428,8 @@ impl Client {
         Ok(Progress::Ready)
     }
 
-    /// The main thread closes what is not used for long, and says nothing unasked.
+    /// Drops an idle connection that the upstream server closed. It closes what is unused for long,
+    /// and sends nothing unasked.
     fn check_idle_upstream(&mut self, scratch: &mut [u8]) {
         if self.idle_upstream.as_mut().is_some_and(|idle_upstream| {
             idle_upstream.socket.read(scratch) != ReadResult::WouldBlock

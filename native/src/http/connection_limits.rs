@@ -1,6 +1,5 @@
-//! How many connections each address holds, over all fronts. The listener takes a seat for each
-//! connection that it accepts, and the seat is free again when the connection is dropped, on
-//! whichever thread that is.
+//! Limits the connections of each address, over all ingress threads. The listener acquires a permit
+//! for each accepted connection; dropping the connection, on any thread, releases it.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -8,28 +7,28 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// The seats of all addresses. It has an entry for each address with a connection, and no others.
+/// Connection counts by address; only addresses with open connections have an entry.
 #[derive(Debug)]
-pub(super) struct Addresses {
+pub(super) struct AddressLimits {
     each_max: usize,
     taken: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// One connection of an address.
+/// Counts one connection against its address; released on drop.
 #[derive(Debug)]
-pub(super) struct Seat {
-    addresses: Arc<Addresses>,
+pub(super) struct AddressPermit {
+    addresses: Arc<AddressLimits>,
     source: IpAddr,
 }
 
-impl Addresses {
+impl AddressLimits {
     /// Every address may hold `each_max` connections.
     pub(super) fn new(each_max: usize) -> Arc<Self> {
         Arc::new(Self { each_max, taken: Mutex::default() })
     }
 
-    /// A seat for a connection from there; None where that address has all that it may hold.
-    pub(super) fn take(self: &Arc<Self>, from: IpAddr) -> Option<Seat> {
+    /// A permit for a connection from there; None at the address's limit.
+    pub(super) fn take(self: &Arc<Self>, from: IpAddr) -> Option<AddressPermit> {
         let source = source_of(from);
         let mut all = self.taken.lock();
         let taken = all.get(&source).copied().unwrap_or(0);
@@ -37,11 +36,11 @@ impl Addresses {
             return None;
         }
         all.insert(source, taken + 1);
-        Some(Seat { addresses: self.clone(), source })
+        Some(AddressPermit { addresses: self.clone(), source })
     }
 }
 
-impl Drop for Seat {
+impl Drop for AddressPermit {
     fn drop(&mut self) {
         let mut all = self.addresses.taken.lock();
         match all.get_mut(&self.source) {
@@ -51,8 +50,9 @@ impl Drop for Seat {
     }
 }
 
-/// What counts as one address: an IPv4 address, also where it is mapped into IPv6, and the /64 of
-/// an IPv6 address, because a host has all of a /64 (RFC 4291, 2.5.1) and may connect from each.
+/// What counts as one address: an IPv4 address, also mapped into IPv6, or the /64 of an IPv6
+/// address, because a host owns a whole /64 (RFC 4291, 2.5.1) and may connect from any address in
+/// it.
 #[must_use]
 pub(super) fn source_of(from: IpAddr) -> IpAddr {
     match from.to_canonical() {
@@ -70,8 +70,8 @@ mod tests {
     }
 
     #[test]
-    fn an_address_holds_so_many_connections_and_others_are_not_counted_with_it() {
-        let addresses = Addresses::new(2);
+    fn connections_are_limited_per_address() {
+        let addresses = AddressLimits::new(2);
         let first = addresses.take(address("192.0.2.1"));
         let second = addresses.take(address("192.0.2.1"));
         assert!(first.is_some() && second.is_some());
@@ -81,11 +81,11 @@ mod tests {
         assert!(addresses.take(address("192.0.2.1")).is_some());
         drop(second);
         assert!(addresses.taken.lock().is_empty());
-        assert!(Addresses::new(0).take(address("192.0.2.1")).is_none());
+        assert!(AddressLimits::new(0).take(address("192.0.2.1")).is_none());
     }
 
     #[test]
-    fn one_address_has_many_forms() {
+    fn ipv4_mapped_and_same_64_addresses_count_as_one() {
         for (one, other, is_same) in [
             ("192.0.2.1", "::ffff:192.0.2.1", true),
             ("192.0.2.1", "192.0.2.2", false),

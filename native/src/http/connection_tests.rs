@@ -8,7 +8,7 @@ use crate::http::dispatch::REQUEST_BYTES_MAX;
 use crate::http::test_server::{TestClient, TestServer, TestUpstream, get, post};
 
 #[test]
-fn a_submission_is_answered_here_and_all_else_behind() {
+fn submissions_are_answered_locally_and_other_requests_are_proxied() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
@@ -30,14 +30,14 @@ fn a_submission_is_answered_here_and_all_else_behind() {
     let second = upstream.next();
     assert!(second.head.contains("HTTP/1.1\r\nx-secret-name: 127.0.0.1 3 1 7\r\nHost: a\r\n"));
     assert_eq!(second.body, b"relay this");
-    // Over the same connection.
+    // Over the same upstream connection.
     assert_eq!((first.connection, second.connection), (0, 0));
 }
 
 #[test]
-fn answers_come_in_the_order_of_the_requests() {
+fn pipelined_responses_keep_request_order() {
     let upstream = TestUpstream::echo();
-    let (_house, address) = TestServer::alone(upstream.address);
+    let (_server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
     let mut text = String::new();
     let mut responses = Vec::new();
@@ -61,7 +61,7 @@ fn answers_come_in_the_order_of_the_requests() {
 }
 
 #[test]
-fn more_requests_than_a_turn_has_are_all_answered() {
+fn pipelined_requests_beyond_one_turn_are_all_answered() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
@@ -74,7 +74,7 @@ fn more_requests_than_a_turn_has_are_all_answered() {
 }
 
 #[test]
-fn a_request_may_come_in_two_pieces_cut_anywhere() {
+fn request_split_at_any_byte_is_answered() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
@@ -96,7 +96,7 @@ fn a_request_may_come_in_two_pieces_cut_anywhere() {
 }
 
 #[test]
-fn the_largest_request_is_answered_here_and_a_larger_one_behind() {
+fn requests_above_the_size_limit_are_proxied() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
@@ -109,13 +109,13 @@ fn the_largest_request_is_answered_here_and_a_larger_one_behind() {
     client.send_text(&post("known", &"x".repeat(size + 1)));
     assert!(client.receive().ends_with(&format!("+{}", size + 1)));
     assert_eq!(server.proxied(), vec![ProxyReason::Large]);
-    // And the connection is as good as before.
+    // The connection stays usable.
     client.send_text(&post("known", "hello"));
     assert_eq!(client.receive(), "hello");
 }
 
 #[test]
-fn a_client_that_reads_no_answers_is_answered_no_further() {
+fn client_that_does_not_read_gets_backpressure() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
@@ -123,7 +123,7 @@ fn a_client_that_reads_no_answers_is_answered_no_further() {
     let text = post("known", &body);
     client.stream.set_nonblocking(true).unwrap();
     let (mut sent, mut idle) = (0, 0);
-    // Until neither side takes any more.
+    // Write until the server stops reading and the socket buffers are full.
     while idle < 20 {
         let part = &text.as_bytes()[sent % text.len()..];
         match client.stream.write(part) {
@@ -139,13 +139,13 @@ fn a_client_that_reads_no_answers_is_answered_no_further() {
     for _ in 0..whole {
         assert_eq!(client.receive(), body);
     }
-    // The rest was taken once there was room for its answers.
+    // The server accepts the rest once there is room for responses.
     assert!(handled < whole);
     assert_eq!(handled + server.handled(), whole);
 }
 
 #[test]
-fn a_client_that_says_no_more_is_answered_what_came_and_then_closed() {
+fn half_closed_client_is_answered_and_then_closed() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
@@ -157,7 +157,7 @@ fn a_client_that_says_no_more_is_answered_what_came_and_then_closed() {
 }
 
 #[test]
-fn who_waits_for_nothing_is_closed_after_a_while() {
+fn idle_client_is_closed_after_the_timeout() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut idle = TestClient::to(address);
@@ -183,7 +183,7 @@ fn who_waits_for_nothing_is_closed_after_a_while() {
 }
 
 #[test]
-fn who_takes_in_nothing_is_closed_after_a_while() {
+fn client_that_does_not_read_is_closed_after_the_timeout() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
@@ -203,7 +203,7 @@ fn who_takes_in_nothing_is_closed_after_a_while() {
 }
 
 #[test]
-fn what_is_in_doubt_goes_both_ways_verbatim() {
+fn ambiguous_request_is_piped_verbatim_in_both_directions() {
     let usual = post("known", "hello");
     let line = "x-secret-name: 127.0.0.1 3 0 0\r\n";
     let parsed = [
@@ -216,7 +216,7 @@ fn what_is_in_doubt_goes_both_ways_verbatim() {
     let broken = [
         "\u{16}\u{3}\u{1}\0\0".to_string(),
         format!("GET / HTTP/3.7\r\n\r\n{usual}"),
-        // With one line more it would be more than the server behind reads.
+        // Too large for the upstream server once the forwarded header is added.
         usual.replace("Host", &format!("x: {}\r\nHost", "y".repeat(3850))),
         usual.replace("Host", &format!("x: {}\r\nHost", "y".repeat(5000))),
     ];
@@ -231,7 +231,7 @@ fn what_is_in_doubt_goes_both_ways_verbatim() {
             }
             served.report_text(&all);
             served.send_text("anything at all");
-            // What is said now goes on and on, until either side has had enough.
+            // From here the pipe continues until either side closes.
             let count = served.read(&mut bytes).unwrap();
             served.report_text(std::str::from_utf8(&bytes[..count]).unwrap());
             served.send_text("more");
@@ -261,7 +261,7 @@ fn what_is_in_doubt_goes_both_ways_verbatim() {
 }
 
 #[test]
-fn a_body_cannot_bring_a_request_of_its_own() {
+fn body_of_a_proxied_request_is_not_parsed_as_a_request() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
@@ -275,7 +275,7 @@ fn a_body_cannot_bring_a_request_of_its_own() {
 }
 
 #[test]
-fn who_says_nothing_more_has_the_answer_to_what_he_said() {
+fn half_closed_client_still_receives_its_proxied_response() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
@@ -284,7 +284,7 @@ fn who_says_nothing_more_has_the_answer_to_what_he_said() {
     assert_eq!(client.receive(), "GET /a HTTP/1.1 +0");
     assert_eq!(client.receive(), "hello");
     assert_eq!((client.receive_all(), server.open_count()), (Vec::new(), 0));
-    // Of half a request there is no answer.
+    // An incomplete request gets no response.
     let mut client = TestClient::to(address);
     client.send_text(&post("", "hello").replace("POST", "PUT")[..80]);
     client.stream.shutdown(Shutdown::Write).unwrap();

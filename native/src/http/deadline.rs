@@ -1,21 +1,21 @@
-//! How long a client may take to send a request. Its head and its body each have one deadline as a
-//! whole, which begins with the first byte, so that a byte now and then does not put it off.
+//! How long a client may take to send a request. Head and body each have one deadline that starts
+//! with the first byte, so that trickling bytes do not extend it.
 
-/// What a front awaits from a client.
+/// The part of a request that is pending.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Part {
-    /// Nothing: no byte of a request has come that is not answered or relayed.
+    /// Nothing: every received byte belongs to a request that was answered or proxied.
     #[default]
     None,
     /// The rest of a head.
     Head,
-    /// A body, of which nothing has come.
+    /// A body of which no byte has arrived.
     BodyStart,
     /// The rest of a body.
     Body,
 }
 
-/// The part that is awaited, and since when.
+/// The pending part, and since when.
 #[derive(Debug, Default)]
 pub(crate) struct ReadClock {
     part: Part,
@@ -23,26 +23,26 @@ pub(crate) struct ReadClock {
 }
 
 impl ReadClock {
-    /// That part is awaited now; its time goes on where it was awaited already.
+    /// This part is pending now; its clock keeps running if it already was.
     pub(crate) fn set(&mut self, part: Part, now_ns: u64) {
         if self.part != part {
             *self = Self { part, since_ns: now_ns };
         }
     }
 
-    /// What is awaited.
+    /// The pending part.
     #[must_use]
     pub(crate) fn part(&self) -> Part {
         self.part
     }
 
-    /// Whether a body is awaited.
+    /// Whether a body is pending.
     #[must_use]
     pub(crate) fn is_body(&self) -> bool {
         matches!(self.part, Part::BodyStart | Part::Body)
     }
 
-    /// Whether what is awaited has taken longer than `timeout_ns`.
+    /// Whether the part has been pending for longer than `timeout_ns`.
     #[must_use]
     pub(crate) fn is_late(&self, now_ns: u64, timeout_ns: u64) -> bool {
         self.part != Part::None && is_past(now_ns, self.since_ns, timeout_ns)

@@ -2,11 +2,11 @@ use std::io::Write;
 
 use super::*;
 use crate::http::dispatch::REQUEST_BYTES_MAX;
-use crate::http::handler::Cut;
+use crate::http::handler::CloseReason;
 use crate::http::test_server::{TestClient, TestServer, TestUpstream, post};
 
 #[test]
-fn a_part_has_its_time_from_its_first_byte_on_whatever_comes_meanwhile() {
+fn deadline_starts_with_the_first_byte_and_is_not_extended() {
     let mut clock = ReadClock::default();
     assert!(!clock.is_late(u64::MAX, 10));
     clock.set(Part::Head, 100);
@@ -22,11 +22,11 @@ fn a_part_has_its_time_from_its_first_byte_on_whatever_comes_meanwhile() {
     assert!(!clock.is_late(1_010, 10));
 }
 
-/// Says one byte every two seconds for so long; how many connections are open then.
+/// Sends one byte every two seconds for `seconds`; returns the number of open connections.
 fn drip(server: &TestServer, clients: &mut [TestClient], text: &str, seconds: u64) -> usize {
     for byte in text.chars().take(seconds as usize / 2) {
         for client in &mut *clients {
-            // Who is closed does not hear it.
+            // Fails once the connection is closed.
             let _ = client.stream.write_all(byte.to_string().as_bytes());
         }
         server.advance_s(2);
@@ -35,22 +35,22 @@ fn drip(server: &TestServer, clients: &mut [TestClient], text: &str, seconds: u6
 }
 
 #[test]
-fn a_head_has_its_time_as_a_whole() {
+fn slow_head_is_closed_although_bytes_keep_arriving() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut clients = [TestClient::to(address), TestClient::to(address)];
-    // The time before its first byte is no time of a head.
+    // Idle time before the first byte does not count.
     server.advance_s(8);
     clients[0].send_text("GET /ping HTTP/1.1\r\nHost: a\r\nx: ");
     clients[1].send_text(&format!("{}GET /pi", post("", "hello")));
     assert_eq!(clients[1].receive(), "hello");
     assert_eq!(drip(&server, &mut clients, "aaaa", 8), 2);
     assert_eq!(drip(&server, &mut clients, "aa", 4), 0);
-    assert_eq!(server.log.lock().unwrap().cut, [Cut::Slow; 2]);
+    assert_eq!(server.log.lock().unwrap().closed, [CloseReason::Slow; 2]);
 }
 
 #[test]
-fn a_body_has_its_time_as_a_whole_after_that_of_its_head() {
+fn slow_body_is_closed_with_a_deadline_separate_from_the_head() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let large = "x".repeat(2 * REQUEST_BYTES_MAX);
@@ -60,17 +60,17 @@ fn a_body_has_its_time_as_a_whole_after_that_of_its_head() {
         let mut clients = [TestClient::to(address)];
         clients[0].send_text(start);
         assert_eq!(drip(&server, &mut clients, end, 6), 1);
-        // All of its head has come, and nothing of its body.
+        // The complete head has arrived, and no byte of the body.
         server.advance_s(8);
         assert_eq!(drip(&server, &mut clients, "aaaa", 8), 1);
         assert_eq!(drip(&server, &mut clients, "aa", 4), 0);
         assert_eq!(clients[0].receive_all(), b"");
-        assert_eq!(std::mem::take(&mut server.log.lock().unwrap().cut), [Cut::Slow]);
+        assert_eq!(std::mem::take(&mut server.log.lock().unwrap().closed), [CloseReason::Slow]);
     }
 }
 
 #[test]
-fn a_request_in_time_is_served_however_slow_the_one_before() {
+fn each_request_gets_a_fresh_deadline() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut clients = [TestClient::to(address)];
@@ -80,5 +80,5 @@ fn a_request_in_time_is_served_however_slow_the_one_before() {
         assert_eq!(drip(&server, &mut clients, "\r\nab", 8), 1);
         assert_eq!(clients[0].receive(), "ab");
     }
-    assert!(server.log.lock().unwrap().cut.is_empty());
+    assert!(server.log.lock().unwrap().closed.is_empty());
 }

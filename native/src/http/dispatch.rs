@@ -1,5 +1,5 @@
-//! Hot path: decides what is done with a request, as far as it has come: it is answered here,
-//! its rest is awaited, or it is relayed.
+//! Hot path: decides what happens with a request as far as it has arrived: answer it here, wait for
+//! the rest, or proxy it.
 
 use std::net::IpAddr;
 
@@ -10,27 +10,28 @@ use crate::http::handler::{
 use crate::http::json_rpc::read_health;
 use crate::http::request_head::{Ask, Framed, Submission};
 
-/// Largest request that may be answered here, head and body; and what is read at once. A request up
-/// to this size is relayed only once all of it has come, unless the server behind is to ask for it.
+/// Largest request, head and body, that may be answered here; also the size of the read buffer. A
+/// request up to this size is proxied only once it is complete, unless the client waits for the
+/// upstream server's `100 Continue`.
 pub(crate) const REQUEST_BYTES_MAX: usize = 16 * 1024;
 
-/// `KEYLESS_BODY_BYTES_MAX` of `limits.ts`.
+/// `KEYLESS_BODY_BYTES_MAX` of `src/http/limits.ts`.
 const KEYLESS_BODY_BYTES_MAX: usize = 256;
 
-/// What is to be done with a sound request.
+/// What happens with a framed request.
 pub(crate) enum Dispatched {
-    /// Its answer is in `out`.
+    /// The response is in `out`.
     Answered,
-    /// This part of it is awaited.
+    /// This part of it is pending.
     Pending(Part),
     Proxy {
         meta: ForwardedMeta,
-        /// Whether its body comes while it is relayed, and nothing says that it is admitted.
+        /// Whether its body arrives while it is proxied, and its key is unknown.
         is_upload: bool,
     },
 }
 
-/// Decides on the request that `bytes` begin with.
+/// Decides on the request that `bytes` start with.
 pub(crate) fn dispatch<D: RequestHandler>(
     handler: &mut D,
     framed: &Framed<'_>,
@@ -72,7 +73,7 @@ fn proxy<D: RequestHandler>(handler: &mut D, reason: ProxyReason, is_upload: boo
     Dispatched::Proxy { meta: ForwardedMeta::default(), is_upload }
 }
 
-/// The question for this edge's health that a whole request is, where it needs no key.
+/// The health check that a complete request is, if it needs no key.
 fn health_of<'a>(framed: &Framed<'_>, body: &'a [u8]) -> Option<Health<'a>> {
     match framed.ask {
         Ask::Ping => return Some(Health::Ping { is_head_only: framed.is_head_only }),

@@ -5,7 +5,7 @@ use crate::http::mailbox::Command;
 use crate::http::test_server::{TestClient, TestServer, TestUpstream, get, post};
 
 #[test]
-fn a_request_is_relayed_once_all_of_it_has_come() {
+fn small_request_is_proxied_only_when_complete() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut clients = Vec::new();
@@ -24,13 +24,13 @@ fn a_request_is_relayed_once_all_of_it_has_come() {
         client.send_text(end);
         assert!(client.receive().ends_with(" +5"));
         assert_eq!(upstream.next().body, b"relay");
-        // None has left when the next one comes.
+        // Keep each connection open until the end.
         clients.push(client);
     }
 }
 
 #[test]
-fn a_body_that_is_held_back_is_asked_for_by_the_server_behind() {
+fn expect_100_continue_is_answered_by_the_upstream_server() {
     let upstream = TestUpstream::start(|mut served| {
         let mut bytes = [0; 1024];
         let count = served.read(&mut bytes).unwrap();
@@ -41,7 +41,7 @@ fn a_body_that_is_held_back_is_asked_for_by_the_server_behind() {
         served.send_text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
         served.serve_echo();
     });
-    let (_house, address) = TestServer::alone(upstream.address);
+    let (_server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
     let text = post("known", "relay").replace("Host", "Expect: 100-continue\r\nHost");
     let (head, body) = text.split_at(text.len() - 5);
@@ -52,7 +52,7 @@ fn a_body_that_is_held_back_is_asked_for_by_the_server_behind() {
 }
 
 #[test]
-fn questions_for_health_are_answered_here() {
+fn health_checks_are_answered_locally_until_draining() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
@@ -69,10 +69,11 @@ fn questions_for_health_are_answered_here() {
         assert_eq!(client.receive(), format!("{:?}", Health::Rpc { id: b"7" }));
     }
     assert_eq!((server.handled(), server.proxied()), (0, vec![]));
-    // What the server behind would answer otherwise is asked there.
+    // Anything else on `/` is answered by the upstream server.
     client.send_text(&open("{}"));
     assert!(client.receive().ends_with(" +2"));
-    // The desk is shown these, which takes all in this house.
+    // Calls with a key or a longer body go to the handler, which accepts everything in this
+    // fixture.
     for text in [rpc("some", call), rpc("", &format!("{call:257}"))] {
         client.send_text(&text);
         assert!(client.receive().starts_with(call));

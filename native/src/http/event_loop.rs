@@ -1,8 +1,8 @@
-//! Hot path: the loop of one front's thread. It waits for sockets, takes connections, and gives
-//! each client that has something to do its turn, one after the other.
+//! Hot path: the event loop of one ingress thread. It polls sockets, accepts connections, and gives
+//! each ready client its turn, one after the other.
 //!
-//! Nothing in here waits but the one look at all sockets, and nobody's turn is longer than a few
-//! requests, so one that sends without a pause holds the others up for no longer.
+//! Only the poll of all sockets blocks. A client's turn is limited to a few requests, so a client
+//! that sends without a pause delays the others by no more than that.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -15,52 +15,53 @@ use mio::{Events, Poll, Token};
 use crate::http::client_socket::AcceptedSocket;
 use crate::http::connection::{Client, ConnectionContext, Overdue, Progress};
 use crate::http::dispatch::REQUEST_BYTES_MAX;
-use crate::http::handler::{Cut, RequestHandler};
+use crate::http::handler::{CloseReason, RequestHandler};
 use crate::http::listener::{LISTENER, Listener};
 use crate::http::mailbox::{Command, Mailbox, Message, WAKER};
 use crate::http::permits::Permits;
 use crate::sync::clock::{NS_PER_MS, NS_PER_S};
 
-/// Sockets told of at one look.
+/// Most readiness events read by one poll.
 const EVENTS_PER_POLL: usize = 256;
-/// What other threads tell that is taken in before clients have their turn again.
+/// Most messages from other threads that are read before clients get their turn.
 const MESSAGES_PER_TURN: usize = 1024;
-/// How often it is looked whether all is quiet, once nothing new comes.
+/// Interval of idle checks while stopping, if no event arrives.
 const IDLE_POLL_NS: u64 = 100 * NS_PER_MS;
-/// Clients that are looked at in one turn for that.
+/// Clients checked by one step of the timeout scan.
 const CLIENTS_SCANNED_PER_TURN: usize = 1024;
-/// How often it is looked who keeps others waiting.
+/// Interval of the timeout scan.
 const TIMEOUT_SCAN_NS: u64 = NS_PER_S;
-/// The part of all relays that requests may have which come while they are relayed, and of which
-/// nothing says that they are admitted.
+/// Uploads (incomplete requests with an unknown key) may use at most 1/4 of the upstream
+/// connections.
 const UPLOADS_DIVISOR: usize = 4;
-/// Tokens before those of clients, of which each has two: its own and its relay's.
+/// Tokens 0 and 1 are the waker's and the listener's; each client has two: its own and its upstream
+/// connection's.
 const RESERVED_TOKENS: usize = 2;
 
-/// What a front is told when it starts.
+/// Options of an ingress thread's event loop.
 #[derive(Debug)]
 pub struct Options {
     /// The main thread's server.
     pub upstream: SocketAddr,
-    /// The header by which that server knows whom a request is from; random, so that no client can
-    /// bring it.
+    /// Name of the header that reports to the upstream server what is known of a request. Random,
+    /// so that clients cannot send it.
     pub forwarded_header_name: String,
-    /// The number of this front.
+    /// Number of this ingress thread.
     pub ingress_thread: u32,
-    /// Most connections open at once; a further one is closed.
+    /// Most open connections; further ones are closed at accept.
     pub connections_max: usize,
-    /// Most of them that have one to that server at the same time.
+    /// Most upstream connections at the same time.
     pub upstream_connections_max: usize,
-    /// And most of those of one address.
+    /// Most upstream connections for clients of one address.
     pub upstream_connections_per_address: usize,
-    /// How long a client may take for a head, and for a body.
+    /// How long a client may take for a request head, and for a body.
     pub read_timeout_ns: u64,
 }
 
-/// Serves until it is told to end.
+/// Serves until `Command::End`.
 ///
 /// # Errors
-/// When sockets cannot be waited for.
+/// When the poll fails.
 pub fn run<D: RequestHandler>(
     options: Options,
     handler: &mut D,
@@ -69,42 +70,42 @@ pub fn run<D: RequestHandler>(
     EventLoop::new(options, handler, mailbox).run()
 }
 
-/// Whether the door is open.
+/// Whether the loop accepts connections.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Phase {
     Serving,
-    /// Takes no connections, and says when it is idle.
+    /// Accepts no connections, and reports when it is idle.
     Stopping,
     Exiting,
 }
 
 struct EventLoop<'a, D: RequestHandler> {
     options: Options,
-    /// Of the one front that listens for all.
+    /// Only on the ingress thread that listens for all.
     listener: Option<Listener<D::Update>>,
     upstream_permits: Permits,
     upload_permits: Permits,
     handler: &'a mut D,
     mailbox: Mailbox<D::Update>,
-    /// By the index of their tokens.
+    /// By the index in their tokens.
     clients: Vec<Option<Client>>,
     open: usize,
-    /// Those whose body is waited for.
+    /// Clients whose request body is pending.
     bodies_pending: usize,
-    /// Indices that are free. All that a look told is noted before one is had anew, so that nobody
-    /// hears of who had it before.
+    /// Free indices. All events of a poll are recorded before an index is reused, so no event
+    /// reaches the wrong client.
     free: Vec<usize>,
-    /// Clients that have something to do.
+    /// Clients with something to do.
     ready: VecDeque<usize>,
     accepted_sockets: Vec<AcceptedSocket>,
     scratch: Vec<u8>,
     out: Vec<u8>,
     phase: Phase,
     is_draining: bool,
-    /// Whether other threads have told of more than was taken in.
+    /// Whether the mailbox may hold unread messages.
     has_messages: bool,
     scan_at_ns: u64,
-    /// The first client of those that are looked at next.
+    /// Where the timeout scan continues.
     scan_from: usize,
 }
 
@@ -162,7 +163,7 @@ impl<'a, D: RequestHandler> EventLoop<'a, D> {
         }
     }
 
-    /// How long there is nothing to do but wait for sockets and other threads.
+    /// How long the loop may block in the poll; None: forever.
     fn timeout(&self, now_ns: u64) -> Option<Duration> {
         if self.has_messages || !self.ready.is_empty() {
             return Some(Duration::ZERO);
@@ -258,7 +259,7 @@ impl<'a, D: RequestHandler> EventLoop<'a, D> {
         let Some(listener) = &mut self.listener else { return };
         let mut accepted_sockets = std::mem::take(&mut self.accepted_sockets);
         for _ in 0..listener.accept(now_ns, &mut accepted_sockets) {
-            self.handler.cut(Cut::Address);
+            self.handler.connection_closed(CloseReason::Address);
         }
         for accepted in accepted_sockets.drain(..) {
             self.register_client(accepted, now_ns);
@@ -271,7 +272,7 @@ impl<'a, D: RequestHandler> EventLoop<'a, D> {
             return;
         }
         if self.open >= self.options.connections_max {
-            self.handler.cut(Cut::Full);
+            self.handler.connection_closed(CloseReason::Full);
             return;
         }
         let index = self.free.pop().unwrap_or(self.clients.len());
@@ -301,7 +302,7 @@ impl<'a, D: RequestHandler> EventLoop<'a, D> {
         }
     }
 
-    /// Counts a client whose body was waited for, or is now.
+    /// Updates the count of clients with a pending body.
     fn count_bodies_pending(&mut self, was: bool, is: bool) {
         if was == is {
             return;
@@ -310,7 +311,7 @@ impl<'a, D: RequestHandler> EventLoop<'a, D> {
         self.handler.bodies_pending(self.bodies_pending);
     }
 
-    /// One turn for each that has something to do now.
+    /// Gives each ready client one turn.
     fn run_ready_clients(&mut self, now_ns: u64) {
         if self.phase == Phase::Exiting {
             return;
@@ -359,7 +360,7 @@ impl<'a, D: RequestHandler> EventLoop<'a, D> {
             let Some(client) = client_at(&mut self.clients, index) else { continue };
             match client.overdue(now_ns, self.options.read_timeout_ns) {
                 None => continue,
-                Some(Overdue::Slow) => self.handler.cut(Cut::Slow),
+                Some(Overdue::Slow) => self.handler.connection_closed(CloseReason::Slow),
                 Some(Overdue::Idle) => {}
             }
             self.close(index);
@@ -369,7 +370,7 @@ impl<'a, D: RequestHandler> EventLoop<'a, D> {
 
 fn poll_events(poll: &mut Poll, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
     match poll.poll(events, timeout) {
-        // There are no events then.
+        // An interrupted poll returns no events.
         Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
         looked => looked,
     }

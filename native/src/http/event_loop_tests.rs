@@ -1,7 +1,7 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::Ordering;
 
-use crate::http::handler::{Cut, ProxyReason};
+use crate::http::handler::{CloseReason, ProxyReason};
 use crate::http::listener::Listener;
 use crate::http::mailbox::{Command, mailbox};
 use crate::http::test_server::{
@@ -10,7 +10,7 @@ use crate::http::test_server::{
 };
 
 #[test]
-fn one_connection_too_many_is_closed() {
+fn connection_above_the_limit_is_closed() {
     let upstream = TestUpstream::echo();
     let limits = Limits { connections: 2, ..LIMITS };
     let (server, address) = TestServer::alone_with(upstream.address, limits);
@@ -19,7 +19,7 @@ fn one_connection_too_many_is_closed() {
     assert_eq!(server.open_count(), 2);
     let mut third = TestClient::to(address);
     assert_eq!(third.receive_all(), b"");
-    assert_eq!(server.log.lock().unwrap().cut, [Cut::Full]);
+    assert_eq!(server.log.lock().unwrap().closed, [CloseReason::Full]);
     first.send_text(&post("", "hello"));
     assert_eq!(first.receive(), "hello");
     drop(second);
@@ -30,7 +30,7 @@ fn one_connection_too_many_is_closed() {
 }
 
 #[test]
-fn one_address_holds_so_many_connections_of_all_fronts() {
+fn connections_per_address_are_limited_over_all_ingress_threads() {
     let upstream = TestUpstream::echo();
     let limits = Limits { per_address: 3, ..LIMITS };
     let second = TestServer::open(mailbox().unwrap(), upstream.address, limits, None);
@@ -40,8 +40,8 @@ fn one_address_holds_so_many_connections_of_all_fronts() {
     assert_eq!(first.open_count() + second.open_count(), 3);
     assert_eq!(TestClient::to(address).receive_all(), b"");
     first.run_turns();
-    assert_eq!(first.log.lock().unwrap().cut, [Cut::Address]);
-    // Others are served all the same, and so are those that it has.
+    assert_eq!(first.log.lock().unwrap().closed, [CloseReason::Address]);
+    // Other addresses are still served, and so are the address's open connections.
     let mut other = TestClient::from(Ipv4Addr::new(127, 0, 0, 2), address);
     for client in own.iter_mut().chain([&mut other]) {
         client.send_text(&post("", "hello"));
@@ -52,17 +52,17 @@ fn one_address_holds_so_many_connections_of_all_fronts() {
     let mut next = TestClient::to(address);
     next.send_text(&post("", "hello"));
     assert_eq!(next.receive(), "hello");
-    assert_eq!(first.log.lock().unwrap().cut.len(), 1);
+    assert_eq!(first.log.lock().unwrap().closed.len(), 1);
 }
 
 #[test]
-fn a_port_is_had_by_one() {
+fn binding_a_used_port_fails() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     assert!(Listener::<()>::bind(taken.local_addr().unwrap(), Vec::new(), 1).is_err());
 }
 
 #[test]
-fn connections_go_to_all_fronts_in_turn_and_past_those_that_are_no_more() {
+fn connections_are_distributed_round_robin_to_live_ingress_threads() {
     let upstream = TestUpstream::echo();
     let second = TestServer::open(mailbox().unwrap(), upstream.address, LIMITS, None);
     let mut third = TestServer::open(mailbox().unwrap(), upstream.address, LIMITS, None);
@@ -91,7 +91,7 @@ fn connections_go_to_all_fronts_in_turn_and_past_those_that_are_no_more() {
 }
 
 #[test]
-fn once_it_drains_all_is_relayed() {
+fn draining_proxies_every_new_request() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
@@ -103,7 +103,7 @@ fn once_it_drains_all_is_relayed() {
     server.run_turns();
     assert!(server.handle.send(Command::Drain));
     server.run_turns();
-    // What has begun is not new work.
+    // A request with a pending body is not new work.
     client.send_text(end);
     assert_eq!(client.receive(), "hello");
     assert_eq!((server.handled(), server.proxied()), (2, vec![]));
@@ -113,12 +113,12 @@ fn once_it_drains_all_is_relayed() {
 }
 
 #[test]
-fn once_it_stops_it_says_when_all_that_was_in_hand_is_answered() {
+fn stopping_reports_idle_when_all_requests_are_answered() {
     let upstream = TestUpstream::start(|mut served| {
         let received = served.request().unwrap();
         served.report(received);
         let mut end = [0; 3];
-        // Part of the request's body, which the client holds back.
+        // Part of the request's body, which the client withholds.
         served.read(&mut end).unwrap();
         served.send_text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
         served.serve_echo();
@@ -128,7 +128,7 @@ fn once_it_stops_it_says_when_all_that_was_in_hand_is_answered() {
     kept.send_text(&post("known", "hello"));
     assert_eq!(kept.receive(), "hello");
     let mut busy = TestClient::to(address);
-    // In doubt, so that the server behind hears of what comes later.
+    // Ambiguous, so that the upstream server receives whatever comes later.
     busy.send_text(&get("/").replace("Host", "Transfer-Encoding: x\r\nHost"));
     upstream.next();
     assert!(server.handle.send(Command::Stop));
@@ -149,7 +149,7 @@ fn once_it_stops_it_says_when_all_that_was_in_hand_is_answered() {
 }
 
 #[test]
-fn a_body_that_is_waited_for_is_in_hand_and_counted() {
+fn pending_body_is_counted_and_delays_idle() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let pending = |server: &TestServer| {
@@ -174,7 +174,7 @@ fn a_body_that_is_waited_for_is_in_hand_and_counted() {
 }
 
 #[test]
-fn beyond_so_many_relays_a_request_is_turned_away_until_one_is_free() {
+fn proxying_above_the_limit_is_rejected_until_a_permit_is_free() {
     let upstream = TestUpstream::start(|mut served| {
         while let Some(received) = served.request() {
             if received.head.starts_with("GET /now") {
@@ -203,7 +203,7 @@ fn beyond_so_many_relays_a_request_is_turned_away_until_one_is_free() {
 }
 
 #[test]
-fn relays_that_are_kept_leave_half_of_the_places_to_others() {
+fn idle_upstream_connections_use_at_most_half_of_the_permits() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut clients: Vec<_> =
@@ -220,7 +220,7 @@ fn relays_that_are_kept_leave_half_of_the_places_to_others() {
 }
 
 #[test]
-fn what_may_have_no_end_is_not_waited_for_by_a_stop() {
+fn stopping_does_not_wait_for_a_quiet_pipe() {
     let upstream = TestUpstream::start(|mut served| while served.request().is_some() {});
     let (server, address) = TestServer::alone(upstream.address);
     let mut pipe = TestClient::to(address);
@@ -234,7 +234,7 @@ fn what_may_have_no_end_is_not_waited_for_by_a_stop() {
 }
 
 #[test]
-fn without_anybody_a_stop_is_idle_at_once_and_an_end_is_one_always() {
+fn stop_without_clients_is_idle_and_end_closes_all() {
     let upstream = TestUpstream::echo();
     let (mut server, _) = TestServer::alone(upstream.address);
     assert!(server.handle.send(Command::Stop));
@@ -252,7 +252,7 @@ fn without_anybody_a_stop_is_idle_at_once_and_an_end_is_one_always() {
 }
 
 #[test]
-fn who_sends_without_a_pause_holds_nobody_up() {
+fn pipelining_client_does_not_delay_others() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut eager = TestClient::to(address);
@@ -267,7 +267,7 @@ fn who_sends_without_a_pause_holds_nobody_up() {
     assert_eq!(server.handled(), 401);
 }
 
-/// A generator that needs no seed from outside: xorshift64.
+/// Random numbers from a fixed seed: xorshift64.
 struct Rng(u64);
 
 impl Rng {
@@ -279,7 +279,7 @@ impl Rng {
     }
 }
 
-/// A request that is sound, its body's text unlike any head's.
+/// A request with unambiguous framing; its body does not look like a head.
 fn random_request(rng: &mut Rng) -> (String, bool) {
     let size = [0, 1, 5, 300, 5000, 20_000][rng.below(6)];
     let body = "b".repeat(size);
@@ -295,7 +295,7 @@ fn random_request(rng: &mut Rng) -> (String, bool) {
 }
 
 #[test]
-fn both_sides_agree_on_where_requests_end() {
+fn random_pipelined_requests_are_framed_the_same_upstream() {
     let mut rng = Rng(0x9e37_79b9_7f4a_7c15);
     for _ in 0..60 {
         let upstream = TestUpstream::echo();
@@ -306,7 +306,7 @@ fn both_sides_agree_on_where_requests_end() {
         for _ in 0..1 + rng.below(12) {
             let (text, is_usual) = random_request(&mut rng);
             if text.contains("content-length: 5\r\n") && !is_usual {
-                // Two sizes that differ: the rest is not understood here at all.
+                // Two different sizes: everything after it would be piped.
                 continue;
             }
             bodies.push(text.split_once("\r\n\r\n").unwrap().1.len());
@@ -345,7 +345,7 @@ fn both_sides_agree_on_where_requests_end() {
 }
 
 #[test]
-fn a_damaged_request_never_makes_a_second_one() {
+fn corrupted_request_never_becomes_two() {
     let mut rng = Rng(0x2545_f491_4f6c_dd1d);
     for _ in 0..400 {
         let upstream = TestUpstream::echo();
@@ -368,7 +368,7 @@ fn a_damaged_request_never_makes_a_second_one() {
         let shown = server.handled();
         let proxied = server.proxied();
         assert!(shown + proxied.len() <= 2, "{shown} {proxied:?} of {bytes:?}");
-        // Whatever is sound has the line, once, right behind the request line.
+        // Every framed request has the forwarded header once, right after the request line.
         while let Ok(received) = upstream.received.try_recv() {
             if received.head == "left" || proxied.contains(&ProxyReason::Ambiguous) {
                 continue;

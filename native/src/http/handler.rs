@@ -1,14 +1,15 @@
-//! What the door asks of whoever takes submissions behind it.
+//! The interface between the event loop and the submission path.
 //!
-//! The door knows sockets and HTTP; a desk knows keys, transactions and leaders. The door shows it
-//! every whole submission; what the desk does not answer on the spot goes to the main thread.
+//! The event loop knows sockets and HTTP; a request handler knows keys, transactions and leaders.
+//! The loop passes it every complete submission; what the handler does not answer immediately is
+//! proxied to the main thread's server.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::sync::clock::monotonic_ns;
 
-/// Where a submission came in.
+/// The endpoint that a submission was sent to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Endpoint {
     /// The body is the transaction.
@@ -17,25 +18,25 @@ pub enum Endpoint {
     JsonRpc,
 }
 
-/// A whole submission.
+/// A complete submission.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// Where it came in.
+    /// Its endpoint.
     pub endpoint: Endpoint,
-    /// The key as it was sent, empty for none.
+    /// The API key as it was sent, empty for none.
     pub token: &'a [u8],
-    /// The other end of the connection; never an IPv4 address in IPv6's clothes.
+    /// The client's address; an IPv4 address is never mapped into IPv6.
     pub from: IpAddr,
-    /// All of it.
+    /// The complete body.
     pub body: &'a [u8],
 }
 
-/// A question for this edge's health, which needs no key.
+/// A health check of this edge, which needs no key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Health<'a> {
     /// `/ping`.
     Ping {
-        /// Whether the answer's body is left out.
+        /// Whether the response has no body.
         is_head_only: bool,
     },
     /// `getHealth`.
@@ -45,93 +46,93 @@ pub enum Health<'a> {
     },
 }
 
-/// Why a connection was closed that the client would have kept.
+/// Why the event loop closed a connection that the client would have kept.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Cut {
-    /// At accept: too many are open.
+pub enum CloseReason {
+    /// At accept: too many connections are open.
     Full,
-    /// At accept: its address holds all that one may hold.
+    /// At accept: its address is at its limit.
     Address,
-    /// A head or a body was not whole in its time.
+    /// A head or a body was not complete in time.
     Slow,
 }
 
-/// What became of a submission at the desk.
+/// What the handler did with a submission.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Handled {
-    /// The whole response was appended to `out`.
+    /// The complete response was appended to `out`.
     Answered,
-    /// The main thread is to answer it; nothing was appended.
+    /// The main thread must respond; nothing was appended.
     Proxy(ForwardedMeta),
 }
 
-/// What goes along with a request that is relayed.
+/// Metadata that is forwarded with a proxied request.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ForwardedMeta {
-    /// Whether its limit was charged here.
+    /// Whether the rate limit was charged here.
     pub is_paid: bool,
-    /// CLOCK_MONOTONIC when it was whole, 0 where that is not known here.
+    /// CLOCK_MONOTONIC when it was complete, 0 where unknown.
     pub received_ns: u64,
 }
 
-/// Why a request is relayed that the desk was not shown.
+/// Why a request is proxied without a call of `handle`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ProxyReason {
-    /// It is no submission, or one with headers that call for more than an answer.
+    /// It is no submission, or its headers ask for more than a response.
     Other,
-    /// It is larger than what is held for one request.
+    /// It is larger than the buffer for one request.
     Large,
-    /// No work is taken any more.
+    /// The edge is draining.
     Draining,
-    /// Its framing is not beyond doubt; the rest of its connection goes the same way.
+    /// Its framing is ambiguous; the rest of its connection is piped as well.
     Ambiguous,
 }
 
-/// Takes submissions. All is called on the thread of the door.
+/// Handles submissions. Every method is called on the event loop's thread.
 pub trait RequestHandler {
-    /// What the desk is told through `EventLoopHandle`.
+    /// What other threads send to the handler through `EventLoopHandle`.
     type Update: Send;
 
-    /// Whether this key is known to be good.
+    /// Whether this key is in the key cache.
     fn knows(&self, token: &[u8]) -> bool;
 
     /// Answers a submission, or leaves it to the main thread.
     fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled;
 
-    /// Appends the answer to a question for the edge's health.
+    /// Appends the response to a health check.
     fn health(&mut self, health: &Health<'_>, out: &mut Vec<u8>);
 
-    /// A request is relayed without `take`.
+    /// A request is proxied without a call of `handle`.
     fn proxied(&mut self, reason: ProxyReason);
 
-    /// So many connections are open now.
+    /// The number of open connections changed.
     fn connections(&mut self, open: usize);
 
-    /// Of so many requests the rest of the body is awaited now.
+    /// The number of requests with a pending body changed.
     fn bodies_pending(&mut self, count: usize);
 
-    /// A client left before the rest of a body came that was awaited.
+    /// A client left while a body was pending.
     fn client_left(&mut self);
 
-    /// A connection was closed.
-    fn cut(&mut self, cut: Cut);
+    /// The event loop closed a connection.
+    fn connection_closed(&mut self, reason: CloseReason);
 
-    /// A connection was closed with a request in place of its answer, because too many are relayed.
+    /// A request was answered 503 and its connection closed, because too many are proxied.
     fn proxy_rejected(&mut self);
 
-    /// The door was told to stop, and nothing is in hand now. Told again and again.
+    /// The loop is stopping, and nothing is pending. Called repeatedly.
     fn idle(&mut self);
 
-    /// News from another thread, in the order of sending.
+    /// A message from another thread, in sending order.
     fn update(&mut self, update: Self::Update);
 
-    /// All that came with one look at the sockets was shown.
+    /// All events of one poll were handled.
     fn end_turn(&mut self);
 
-    /// How long the door may sleep at most; None: for ever.
+    /// How long the loop may sleep at most; None: forever.
     fn wake_in(&self, now_ns: u64) -> Option<Duration>;
 
-    /// The clock of every time-out.
+    /// The clock of every timeout.
     fn now_ns(&self) -> u64 {
         monotonic_ns()
     }

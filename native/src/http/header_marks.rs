@@ -1,16 +1,16 @@
-//! Keeps the server behind from reading a value of a header that was not sent.
+//! Keeps the upstream server from reading a header value that the client did not send.
 //!
-//! Only spaces and tabs around a value are no part of it (RFC 9110, 5.5). uWebSockets.js takes every
-//! byte for a blank there that is not visible ASCII (2026-11): it reads `452\xff` as 452, and
-//! a key with a no-break space behind it as the key. So what is relayed has a mark at the end of such
-//! a value, with which it is no number and no key any more, and that server refuses it.
+//! Only spaces and tabs around a value do not belong to it (RFC 9110, 5.5). uWebSockets.js strips
+//! every byte that is not visible ASCII (2026-11): it reads `452\xff` as 452, and a key followed by
+//! a no-break space as the key. So a proxied request gets a mark at the end of such a value. With
+//! it the value is no number and no key, and the upstream server rejects it.
 
-/// No number has it, and no key a space.
+/// Occurs in no number; the space occurs in no key.
 const MARK: &[u8] = b" ?";
-/// Headers whose values decide where a request ends, and whose it is.
+/// Headers that decide where a request ends, and which key it has.
 const NAMES: [&[u8]; 2] = [b"content-length", b"api-x-token"];
 
-/// Puts the mark into the head that `request` begins with, or into a part of it.
+/// Puts the mark into the head, or part of a head, that `request` starts with.
 pub(super) fn mark_values(request: &mut Vec<u8>) {
     let end = request.windows(4).position(|bytes| bytes == b"\r\n\r\n");
     let (head, rest) = request.split_at(end.unwrap_or(request.len()));
@@ -37,7 +37,7 @@ fn is_misread(line: &[u8]) -> bool {
     NAMES.iter().any(|known| name.eq_ignore_ascii_case(known)) && value.iter().any(is_odd)
 }
 
-/// Whether a byte is neither visible, nor a blank, nor the end of a line.
+/// Whether a byte is neither visible, nor blank, nor a line end.
 fn is_odd(byte: &u8) -> bool {
     !matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n')
 }
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_or_a_key_with_other_bytes_around_it_is_marked() {
+    fn length_or_key_with_stripped_bytes_is_marked() {
         for odd in [0x80, 0xa0, 0xff, 0x7f, 0x0b] {
             for name in ["Content-Length", "API-x-token"] {
                 let with = |value: &[u8]| {
@@ -64,7 +64,7 @@ mod tests {
                     let mark = [with(&[&value[..], MARK].concat()), b"\r\n\r\n\xff".to_vec()];
                     assert_eq!(marked(&whole), mark.concat());
                 }
-                // Of a head that is not whole as well.
+                // In an incomplete head as well.
                 assert_eq!(marked(&with(&[odd])), with(&[&[odd], MARK].concat()));
             }
         }
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn all_else_stays_as_it_is() {
+    fn other_headers_stay_unchanged() {
         for text in [
             &b"POST / HTTP/1.1\r\ncontent-length: \t 4 \t\r\n\r\n\xff\r\napi-x-token: \xff\r\n"[..],
             b"GET /\xff HTTP/1.1\r\nx: \xff\r\napi-x-token: k\r\n\r\n",

@@ -1,8 +1,8 @@
 //! Hot path: one JSON-RPC call `sendTransaction`, read from its bytes without a tree of values.
 //!
-//! Reads the form that clients write: a single call, its four members in any order, base64 or base58
-//! without escapes. Whatever else comes, valid or not, is not read here, and the caller's own parser says
-//! what it is; so nothing is refused here, and what is read means the same there.
+//! Reads the form that clients write: a single call, its four members in any order, base64 or
+//! base58 without escapes. Any other input, valid or not, is left to the main thread's parser; so
+//! nothing is rejected here, and what is read has the same meaning there.
 //!
 //! Decision: docs/decisions/0033-native-json-rpc-fast-path.md
 
@@ -16,20 +16,20 @@ use memchr::memchr;
 use crate::base58;
 use crate::limits::TRANSACTION_BYTES_MAX;
 
-/// A call, with the transaction's bytes written where the caller said.
+/// A call; its transaction was written to the caller's buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Call {
     /// Bytes of the transaction.
     pub size: usize,
-    /// Where the id's JSON text starts and ends in the body.
+    /// Start and end of the id's JSON text in the body.
     pub id: (usize, usize),
-    /// `maxRetries`, where it is given.
+    /// `maxRetries`, if given.
     pub max_retries: Option<u64>,
 }
 
 impl Call {
-    /// Size, `maxRetries` or -1, the id where that is a count or else -1, and where the id's text
-    /// starts and ends in the body.
+    /// Size, `maxRetries` or -1, the id if it is a non-negative integer or else -1, and start and
+    /// end of the id's text in the body.
     #[must_use]
     pub fn numbers(&self, body: &[u8]) -> [f64; 5] {
         let (start, end) = self.id;
@@ -41,8 +41,8 @@ impl Call {
     }
 }
 
-/// Reads a call and writes its transaction to the start of `out`. None: not the usual form, or
-/// `out` is too small; what it holds is then of no use.
+/// Reads a call and writes its transaction to the start of `out`. None: another form, or `out` is
+/// too small; its content is then undefined.
 #[must_use]
 pub fn read_call(body: &[u8], out: &mut [u8]) -> Option<Call> {
     let mut params = None;
@@ -54,8 +54,8 @@ pub fn read_call(body: &[u8], out: &mut [u8]) -> Option<Call> {
     Some(Call { size, id, max_retries })
 }
 
-/// Reads a call of `getHealth`: where the id's JSON text starts and ends in the body. None: not the
-/// usual form.
+/// Reads a call of `getHealth`; returns start and end of the id's JSON text in the body. None:
+/// another form.
 #[must_use]
 pub fn read_health(body: &[u8]) -> Option<(usize, usize)> {
     let mut has_params = false;
@@ -74,7 +74,7 @@ struct Text<'a> {
 /// The transaction's size and `maxRetries`.
 type Params = (usize, Option<u64>);
 
-/// What stands behind the transaction.
+/// The options after the transaction.
 #[derive(Default)]
 struct Config {
     is_base58: bool,
@@ -82,8 +82,8 @@ struct Config {
 }
 
 impl<'a> Text<'a> {
-    /// Reads a whole call of this method; where its id starts and ends. `params` reads those, and
-    /// says whether they are the first.
+    /// Reads a complete call of this method; returns start and end of its id. `params` reads those
+    /// and returns whether they are the first.
     fn call(
         mut self,
         wanted: &[u8],
@@ -128,7 +128,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The next byte that is no blank, taken.
+    /// Consumes and returns the next byte that is no blank.
     fn next_mark(&mut self) -> Option<u8> {
         self.skip_blanks();
         let mark = self.peek()?;
@@ -158,7 +158,7 @@ impl<'a> Text<'a> {
         is_simple.then_some(value)
     }
 
-    /// A whole number without a sign, as it is written by who counts.
+    /// A non-negative integer without leading zeros.
     fn count(&mut self) -> Option<u64> {
         self.skip_blanks();
         let start = self.at;
@@ -171,7 +171,7 @@ impl<'a> Text<'a> {
             self.at += 1;
         }
         let is_padded = self.bytes.get(start) == Some(&b'0') && self.at > start + 1;
-        // What follows a number may make it another one: a point, an exponent.
+        // A point or an exponent after the digits would change the number.
         let ends = matches!(self.peek()?, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r');
         (self.at > start && !is_padded && ends).then_some(value)
     }
@@ -180,7 +180,7 @@ impl<'a> Text<'a> {
         self.bytes.get(self.at..)?.starts_with(word).then(|| self.at += word.len())
     }
 
-    /// Where the id starts and ends: a short string, a count or null.
+    /// Start and end of the id: a short string, an integer or null.
     fn id(&mut self) -> Option<(usize, usize)> {
         self.skip_blanks();
         let start = self.at;
@@ -197,11 +197,11 @@ impl<'a> Text<'a> {
         self.expect(b'[')?;
         self.expect(b'"')?;
         let rest = self.bytes.get(self.at..)?;
-        // Which encoding it is stands behind it.
+        // The encoding is given after it.
         let length = memchr(b'"', rest.get(..=TEXT_MAX).unwrap_or(rest))?;
         let text = rest.get(..length)?;
         self.at += length;
-        // A blank here is the text's own.
+        // A blank here would belong to the text.
         self.word(b"\"")?;
         let config = match self.next_mark()? {
             b']' => Config::default(),
@@ -217,7 +217,7 @@ impl<'a> Text<'a> {
         Some((size, config.max_retries))
     }
 
-    /// The object behind the transaction; its members that mean nothing here are passed over.
+    /// The object after the transaction; members without a meaning here are skipped.
     fn config(&mut self) -> Option<Config> {
         self.expect(b'{')?;
         self.skip_blanks();
@@ -243,7 +243,7 @@ impl<'a> Text<'a> {
                         return None;
                     }
                 }
-                // It gives an object another prototype where values are made of the text.
+                // It sets the prototype where the text is parsed into objects.
                 b"__proto__" => return None,
                 _ => self.skip_scalar()?,
             }
@@ -268,21 +268,21 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Writes the bytes of a text of padded base64 to the start of `out`; how many there are. None: not
-/// what an encoder would have written, more than a transaction, or nothing.
+/// Decodes padded base64 to the start of `out`; returns the number of bytes. None: not canonical,
+/// larger than a transaction, or empty.
 fn decode_base64(text: &[u8], out: &mut [u8]) -> Option<usize> {
     let out = out.get_mut(..TRANSACTION_BYTES_MAX)?;
     BASE64.decode_slice(text, out).ok().filter(|size| *size > 0)
 }
 
-/// By the widest vectors that this processor has for it: a tenth of the time that a table takes.
+/// Uses the widest vectors of this processor: a tenth of the time of a table.
 static BASE64: LazyLock<Simd> = LazyLock::new(|| Simd::standard(GeneralPurposeConfig::new()));
 
-/// Most characters of a string besides the transaction.
+/// Most characters of a string other than the transaction.
 const STRING_MAX: usize = 128;
 /// Most characters of the transaction, in either encoding.
 const TEXT_MAX: usize = base58::TRANSACTION_TEXT_MAX;
-/// Most digits of a number: all of them are exact as a double.
+/// Most digits of a number: all such numbers are exact as a double.
 const DIGITS_MAX: usize = 15;
 
 #[cfg(test)]

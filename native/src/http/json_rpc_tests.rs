@@ -14,7 +14,7 @@ fn call(params: &str) -> String {
 }
 
 #[test]
-fn what_clients_write_is_read() {
+fn usual_calls_are_read() {
     let whole = [
         (call(r#"["AQID"]"#), vec![1, 2, 3], "1", None),
         (call(r#"["AQIDBA==",{}]"#), vec![1, 2, 3, 4], "1", None),
@@ -41,7 +41,7 @@ fn what_clients_write_is_read() {
 }
 
 #[test]
-fn whatever_else_there_is_is_left_to_the_parser() {
+fn other_forms_are_left_to_the_parser() {
     let others = [
         String::new(),
         "[]".into(),
@@ -91,7 +91,7 @@ fn whatever_else_there_is_is_left_to_the_parser() {
 }
 
 #[test]
-fn a_transaction_of_any_size_is_read_up_to_the_largest() {
+fn transactions_up_to_the_largest_size_are_read() {
     let bytes: Vec<u8> = (0..4097usize).map(|at| (at * 131 + at / 7) as u8).collect();
     for size in (1..200).chain([1231, 1232, 4094, 4095, 4096]) {
         let text = STANDARD.encode(&bytes[..size]);
@@ -103,9 +103,9 @@ fn a_transaction_of_any_size_is_read_up_to_the_largest() {
 }
 
 #[test]
-fn a_letter_that_is_none_is_found_wherever_it_stands() {
+fn invalid_base64_character_is_found_at_any_position() {
     let text = STANDARD.encode([7; 120]);
-    // At the very end `=` is one of those that fill up.
+    // The last character may be padding.
     for at in 0..text.len() - 1 {
         for letter in ["-", " ", "=", "\u{e9}", "\\"] {
             let mut text = text.clone();
@@ -116,7 +116,7 @@ fn a_letter_that_is_none_is_found_wherever_it_stands() {
 }
 
 #[test]
-fn a_call_that_ends_early_or_finds_no_room_is_not_read() {
+fn truncated_call_or_small_buffer_is_not_read() {
     let body = call(r#"["AQIDBAU=",{"encoding":"base64","maxRetries":3}]"#);
     for size in 0..body.len() {
         assert_eq!(read(&body[..size]), None);
@@ -125,7 +125,7 @@ fn a_call_that_ends_early_or_finds_no_room_is_not_read() {
 }
 
 #[test]
-fn a_call_of_get_health_is_read_for_its_id() {
+fn get_health_call_returns_its_id() {
     for (body, id) in [
         (r#"{"jsonrpc":"2.0","id":1,"method":"getHealth"}"#, "1"),
         (r#"{"jsonrpc":"2.0","id":"a b","method":"getHealth","params":[]}"#, r#""a b""#),
@@ -137,7 +137,7 @@ fn a_call_of_get_health_is_read_for_its_id() {
 }
 
 #[test]
-fn other_calls_are_no_get_health() {
+fn other_calls_are_not_read_as_get_health() {
     for body in [
         "",
         "{}",

@@ -1,4 +1,5 @@
-//! The socket that is listened on. One front has it and deals what comes to all fronts in turn.
+//! The listening socket. One ingress thread owns it and distributes connections round-robin to all
+//! ingress threads.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -9,37 +10,38 @@ use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::http::client_socket::AcceptedSocket;
-use crate::http::connection_limits::Addresses;
+use crate::http::connection_limits::AddressLimits;
 use crate::http::mailbox::{EventLoopHandle, Listening};
 use crate::sync::clock::NS_PER_MS;
 
-/// Connections that wait to be accepted; uWebSockets.js asks for as many.
+/// Connections that wait to be accepted; the same as uWebSockets.js uses.
 const BACKLOG: i32 = 512;
-/// Connections accepted before others get their turn.
+/// Connections accepted before clients get their turn.
 const ACCEPTS_PER_TURN: usize = 64;
-/// How long nothing is accepted after that has failed: what it lacks does not come at once.
+/// Pause after a failed accept: whatever it lacked is not available immediately.
 const ACCEPT_PAUSE_NS: u64 = 100 * NS_PER_MS;
-/// The token of the listening socket.
+/// Token of the listening socket.
 pub(super) const LISTENER: Token = Token(1);
 
-/// Takes connections and deals them out.
+/// Accepts connections and distributes them.
 #[derive(Debug)]
 pub struct Listener<N> {
     socket: TcpListener,
     others: Vec<EventLoopHandle<N>>,
-    addresses: Arc<Addresses>,
-    /// Whose turn it is: 0 is the front that accepts.
+    addresses: Arc<AddressLimits>,
+    /// The next ingress thread: 0 is the one that accepts.
     next: usize,
     pub(super) can_accept: bool,
     paused_until_ns: u64,
 }
 
 impl<N> Listener<N> {
-    /// Listens; alone on its port. Connections go in turn to the front that is given this listener
-    /// and to the `others`. One address may hold `per_address` of them at the same time.
+    /// Binds and listens without sharing the port. Connections go round-robin to the ingress thread
+    /// that gets this listener and to the `others`. One address may hold `per_address` of them at
+    /// the same time.
     ///
     /// # Errors
-    /// When the port is taken, or the address is not of this machine.
+    /// When the port is in use, or the address is not local.
     pub fn bind(
         address: SocketAddr,
         others: Vec<EventLoopHandle<N>>,
@@ -47,16 +49,16 @@ impl<N> Listener<N> {
     ) -> io::Result<Listening<N>> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
-        // A port whose last connections linger may be had; one that is listened on may not.
+        // Allows a port with connections in TIME_WAIT, not one with a listener.
         socket.set_reuse_address(true)?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
         let socket = TcpListener::from_std(socket.into());
-        let addresses = Addresses::new(per_address);
+        let addresses = AddressLimits::new(per_address);
         Ok(Listening { socket, others, addresses })
     }
 
-    /// Accepts from such a socket.
+    /// Accepts from this socket.
     pub(super) fn new(listening: Listening<N>) -> Self {
         let Listening { socket, others, addresses } = listening;
         Self { socket, others, addresses, next: 0, can_accept: false, paused_until_ns: 0 }
@@ -66,13 +68,13 @@ impl<N> Listener<N> {
         registry.register(&mut self.socket, LISTENER, Interest::READABLE)
     }
 
-    /// How long until there may be something to accept, where that is known.
+    /// Time until the next accept may succeed, where known.
     pub(super) fn due_in_ns(&self, now_ns: u64) -> Option<u64> {
         self.can_accept.then(|| self.paused_until_ns.saturating_sub(now_ns))
     }
 
-    /// Takes some of what has come; `own` is what falls to this front. Closes connections of
-    /// addresses that hold all that they may, and returns how many those were.
+    /// Accepts pending connections; `own` receives those of this ingress thread. Closes connections
+    /// of addresses at their limit, and returns their count.
     pub(super) fn accept(&mut self, now_ns: u64, own: &mut Vec<AcceptedSocket>) -> usize {
         let mut over_limit = 0;
         if !self.can_accept || now_ns < self.paused_until_ns {
@@ -83,9 +85,10 @@ impl<N> Listener<N> {
                 Ok((stream, address)) => {
                     let from = address.ip().to_canonical();
                     match self.addresses.take(from) {
-                        Some(seat) => {
-                            self.dispatch_round_robin(AcceptedSocket { stream, from, seat }, own)
-                        }
+                        Some(address_permit) => self.dispatch_round_robin(
+                            AcceptedSocket { stream, from, address_permit },
+                            own,
+                        ),
                         None => over_limit += 1,
                     }
                 }
@@ -105,7 +108,7 @@ impl<N> Listener<N> {
         over_limit
     }
 
-    /// A front that takes none is passed over; this one always does.
+    /// Skips ingress threads that accept none; this one always does.
     fn dispatch_round_robin(
         &mut self,
         mut accepted: AcceptedSocket,

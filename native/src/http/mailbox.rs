@@ -1,5 +1,4 @@
-//! How a door is told of things by other threads: through a channel, and a waker that ends its
-//! sleep.
+//! How other threads send commands to an event loop: a channel, and a waker that ends its poll.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,55 +10,55 @@ use mio::net::TcpListener;
 use mio::{Poll, Token, Waker};
 
 use crate::http::client_socket::AcceptedSocket;
-use crate::http::connection_limits::Addresses;
+use crate::http::connection_limits::AddressLimits;
 
-/// Connections on their way to one front; beyond it another one gets them.
+/// Most sockets on their way to one ingress thread; beyond it another one gets them.
 const PENDING_SOCKETS_MAX: usize = 1024;
-/// The token of the waker.
+/// Token of the waker.
 pub(super) const WAKER: Token = Token(0);
 
-/// What a door is told to do.
+/// A command to an event loop.
 #[derive(Debug)]
 pub enum Command<N> {
-    /// For its desk.
+    /// For its request handler.
     Update(N),
-    /// Takes connections from this socket.
+    /// Accept connections from this socket.
     Listen(Box<Listening<N>>),
-    /// Every further request is relayed; the server behind refuses new work and says why.
+    /// Proxy every further request; the upstream server rejects new work with the reason.
     Drain,
-    /// Takes no connection any more, and says whenever nothing is in hand.
+    /// Accept no further connections, and report whenever nothing is pending.
     Stop,
-    /// Closes everything and ends.
+    /// Close everything and return.
     End,
 }
 
-/// A socket that listens, and what belongs to it.
+/// A listening socket and what belongs to it.
 #[derive(Debug)]
 pub struct Listening<N> {
     pub(super) socket: TcpListener,
-    /// The doors that have their turns after the one that accepts.
+    /// The event loops that share connections with the one that accepts.
     pub(super) others: Vec<EventLoopHandle<N>>,
-    pub(super) addresses: Arc<Addresses>,
+    pub(super) addresses: Arc<AddressLimits>,
 }
 
 impl<N> Listening<N> {
-    /// Where it listens.
+    /// Its local address.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// When the system does not return it.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 }
 
-/// What comes through the channel.
+/// A message in the channel.
 #[derive(Debug)]
 pub(super) enum Message<N> {
     Command(Command<N>),
     Socket(AcceptedSocket),
 }
 
-/// The end of the channel that others hold; clones lead to the same door.
+/// The sending end of the channel; clones lead to the same event loop.
 #[derive(Debug)]
 pub struct EventLoopHandle<N> {
     sender: Sender<Message<N>>,
@@ -78,33 +77,33 @@ impl<N> Clone for EventLoopHandle<N> {
 }
 
 impl<N> EventLoopHandle<N> {
-    /// Tells the door; false when it is no more. What is told comes in the order of telling.
+    /// Sends a command; false if the event loop has ended. Commands arrive in sending order.
     pub fn send(&self, command: Command<N>) -> bool {
         self.sender.send(Message::Command(command)).is_ok() && self.waker.wake().is_ok()
     }
 
-    /// Hands a connection on; gives it back where the door is no more, or does not keep up.
+    /// Hands over a connection; returns it if the event loop has ended, or does not keep up.
     pub(super) fn offer_socket(&self, accepted: AcceptedSocket) -> Result<(), AcceptedSocket> {
         if self.pending_sockets.fetch_add(1, Ordering::Relaxed) >= PENDING_SOCKETS_MAX {
             self.pending_sockets.fetch_sub(1, Ordering::Relaxed);
             return Err(accepted);
         }
         match self.sender.send(Message::Socket(accepted)) {
-            // One that is not woken now is when something else comes.
+            // If the wake fails, the next event wakes the loop.
             Ok(()) => {
                 let _ = self.waker.wake();
                 Ok(())
             }
             Err(unsent) => match unsent.0 {
                 Message::Socket(accepted) => Err(accepted),
-                // It is what was sent.
+                // Unreachable: a socket was sent.
                 Message::Command(_) => Ok(()),
             },
         }
     }
 }
 
-/// The door's own end.
+/// The event loop's receiving end.
 #[derive(Debug)]
 pub struct Mailbox<N> {
     pub(super) poll: Poll,
@@ -113,7 +112,7 @@ pub struct Mailbox<N> {
 }
 
 impl<N> Mailbox<N> {
-    /// What came first of what is left.
+    /// The oldest message.
     pub(super) fn next(&self) -> Option<Message<N>> {
         let message = self.receiver.try_recv().ok()?;
         if matches!(message, Message::Socket(_)) {
@@ -123,7 +122,7 @@ impl<N> Mailbox<N> {
     }
 }
 
-/// Both ends for one door.
+/// Both ends for one event loop.
 ///
 /// # Errors
 /// When the system has no descriptors left.

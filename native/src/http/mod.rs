@@ -1,9 +1,9 @@
-//! HTTP without JavaScript: takes requests of clients, answers those that a handler accepts, and
-//! relays every other one, as bytes, to the server of the main thread behind it.
+//! HTTP without JavaScript: accepts client requests, answers those that a handler accepts, and
+//! proxies every other one, as bytes, to the main thread's server (the upstream server).
 //!
-//! `event_loop` is the loop of a thread, with `listener`, `mailbox`, `socket`, and the bounds of a
+//! `event_loop` is the loop of a thread, with `listener`, `mailbox`, `socket`, and the limits of a
 //! client: `connection_limits`, `permits` and `deadline`. `dispatch` decides on each request, and
-//! asks a `handler` to take what it can. `json_rpc` reads a client's call.
+//! calls a `handler` for submissions. `json_rpc` parses a client's call.
 
 #[cfg(feature = "ingress")]
 mod client_socket;

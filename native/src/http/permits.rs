@@ -1,5 +1,5 @@
-//! Places of which there are only so many, and each address may have a share. A place is given back
-//! when whoever has it is dropped. For one thread.
+//! A bounded number of permits, of which each address may hold a share. Dropping a permit releases
+//! it. For one thread.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,11 +8,11 @@ use std::rc::Rc;
 
 use crate::http::connection_limits::source_of;
 
-/// So many places.
+/// The permits.
 #[derive(Debug)]
 pub(crate) struct Permits(Rc<RefCell<PermitCounts>>);
 
-/// One that is taken.
+/// One acquired permit.
 #[derive(Debug)]
 pub(crate) struct Permit {
     counts: Rc<RefCell<PermitCounts>>,
@@ -24,26 +24,26 @@ struct PermitCounts {
     count_max: usize,
     each_max: usize,
     count: usize,
-    /// Of each address that has any.
+    /// Permits held by each address that has any.
     each: HashMap<IpAddr, usize>,
 }
 
 impl Permits {
-    /// So many, all free, of which one address may have `each_max`.
+    /// `count_max` permits, of which one address may hold `each_max`.
     #[must_use]
     pub(crate) fn new(count_max: usize, each_max: usize) -> Self {
         let counts = PermitCounts { count_max, each_max, count: 0, each: HashMap::new() };
         Self(Rc::new(RefCell::new(counts)))
     }
 
-    /// Whether more than half of them are free, and more than half of those of this address.
+    /// Whether more than half of all are free, and more than half of this address's share.
     pub(crate) fn has_spare(&self, from: IpAddr) -> bool {
         let counts = self.0.borrow();
         let own = counts.each.get(&source_of(from)).copied().unwrap_or(0);
         2 * counts.count < counts.count_max && 2 * own < counts.each_max
     }
 
-    /// One of them; None while all are taken, or all of this address.
+    /// Acquires one; None while all are held, or the address's share is.
     #[must_use]
     pub(crate) fn try_acquire(&self, from: IpAddr) -> Option<Permit> {
         let source = source_of(from);

@@ -10,7 +10,7 @@ const ONE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
 
 #[test]
-fn a_place_is_another_s_once_it_is_dropped() {
+fn dropped_permit_can_be_acquired_again() {
     let permits = Permits::new(2, 2);
     let first = permits.try_acquire(ONE).unwrap();
     let second = permits.try_acquire(ONE).unwrap();
@@ -23,7 +23,7 @@ fn a_place_is_another_s_once_it_is_dropped() {
 }
 
 #[test]
-fn an_address_has_no_more_than_its_share() {
+fn permits_per_address_are_limited() {
     let permits = Permits::new(3, 2);
     let own = [permits.try_acquire(ONE), permits.try_acquire(ONE)];
     assert!(own.iter().all(Option::is_some) && permits.try_acquire(ONE).is_none());
@@ -34,7 +34,7 @@ fn an_address_has_no_more_than_its_share() {
 }
 
 #[test]
-fn there_is_plenty_while_more_than_half_are_free() {
+fn has_spare_while_more_than_half_are_free() {
     let permits = Permits::new(4, 4);
     let one = permits.try_acquire(ONE);
     assert!(permits.has_spare(OTHER));
@@ -49,7 +49,7 @@ fn there_is_plenty_while_more_than_half_are_free() {
 }
 
 #[test]
-fn one_address_has_no_more_than_its_share_of_relays() {
+fn proxied_requests_per_address_are_limited() {
     let upstream = TestUpstream::start(|mut served| {
         while let Some(received) = served.request() {
             if received.head.starts_with("GET /now") {
@@ -75,7 +75,7 @@ fn one_address_has_no_more_than_its_share_of_relays() {
 }
 
 #[test]
-fn requests_that_are_not_whole_leave_relays_to_others() {
+fn incomplete_requests_leave_permits_to_others() {
     let upstream = TestUpstream::start(|mut served| {
         let mut bytes = [0; 1024];
         while let Ok(1..) = served.read(&mut bytes) {
@@ -88,7 +88,7 @@ fn requests_that_are_not_whole_leave_relays_to_others() {
     let small = post("", "").replace("Length: 0", "Length: 9000").replace("POST", "PUT");
     let large = small.replace("9000", "20000");
     let ambiguous = get("/").replace("Host", "Transfer-Encoding: x\r\nHost");
-    // Small ones take none at all before they are whole.
+    // Small requests need no permit until they are complete.
     let mut slow: Vec<_> =
         (0..2 * UPSTREAM_CONNECTIONS_MAX).map(|_| TestClient::to(address)).collect();
     for client in &mut slow {
@@ -97,7 +97,7 @@ fn requests_that_are_not_whole_leave_relays_to_others() {
     server.run_turns();
     assert_eq!(upstream.connections.load(Ordering::SeqCst), 0);
     drop(slow);
-    // Large ones take a quarter of them, together with those whose end is not known.
+    // Large uploads get a quarter of the permits, together with pipes.
     let mut slow: Vec<_> = (0..UPSTREAM_CONNECTIONS_MAX).map(|_| TestClient::to(address)).collect();
     for (index, client) in slow.iter_mut().enumerate() {
         client.send_text(if index % 2 == 0 { &large } else { &ambiguous });
@@ -107,9 +107,9 @@ fn requests_that_are_not_whole_leave_relays_to_others() {
     let mut next = TestClient::to(address);
     next.send_text(&get("/now"));
     assert_eq!(next.receive(), "ok");
-    // The server behind accepts in turn, so that it has accepted all once it answers the last.
+    // The upstream server accepts in order, so it has accepted all once it answers the last.
     assert_eq!(upstream.connections.load(Ordering::SeqCst), UPSTREAM_CONNECTIONS_MAX / 4 + 1);
-    // A key that is known may take any of the others.
+    // Requests with a known key may use the other permits.
     let known = large.replace("PUT", "POST").replace("x-token: ", "x-token: known");
     let mut known_ones: Vec<_> =
         (0..UPSTREAM_CONNECTIONS_MAX / 2).map(|_| TestClient::to(address)).collect();

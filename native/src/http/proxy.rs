@@ -1,8 +1,9 @@
-//! A request that the main thread answers: its bytes go there as they come from the client, and the
-//! bytes of the answer come back, each only as fast as they are taken.
+//! A request that the main thread's server answers: its bytes are forwarded as they arrive from the
+//! client, and the bytes of the response come back, each direction only as fast as the receiver
+//! reads.
 //!
-//! The first line that goes along tells what only this side knows of the request. Its name is
-//! random, so that nobody else can write it.
+//! The header that is added after the request line carries what only this side knows of the
+//! request. Its name is random, so that no client can send it.
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -17,7 +18,7 @@ use crate::http::request_head::Framed;
 use crate::http::response_framing::ResponseFraming;
 use crate::http::socket::{BufferedSocket, ReadResult};
 
-/// What is told of a request.
+/// What is reported of a request.
 pub(super) struct ForwardedHeader<'a> {
     /// The header's name.
     pub(super) name: &'a str,
@@ -26,22 +27,22 @@ pub(super) struct ForwardedHeader<'a> {
     pub(super) meta: ForwardedMeta,
 }
 
-/// What is known of a request before anything of it is sent.
+/// Framing of a request before any of it is sent.
 #[derive(Debug)]
 pub(super) struct ProxyRequestFraming {
-    /// Bytes of it that are still to come from the client.
+    /// Bytes that are still to come from the client.
     left: u64,
-    /// Whether any of its body has come.
+    /// Whether any of its body has arrived.
     has_started: bool,
     is_head_only: bool,
     /// Whether the connection ends with it.
     closes: bool,
-    /// Whether it has no end but the connection's, because its framing is in doubt.
+    /// Whether only the end of the connection ends it, because its framing is ambiguous.
     is_pipe: bool,
 }
 
 impl ForwardedHeader<'_> {
-    /// Puts into `out` what has come of a sound request, and how many bytes that were.
+    /// Writes what has arrived of a framed request to `out`; returns the number of bytes consumed.
     pub(super) fn write_framed(
         self,
         framed: &Framed<'_>,
@@ -62,7 +63,7 @@ impl ForwardedHeader<'_> {
         (come, framing)
     }
 
-    /// Puts all into `out`: whoever is behind is to judge it, and what follows.
+    /// Writes all bytes to `out`: the upstream server must parse them, and whatever follows.
     pub(super) fn write_ambiguous(
         self,
         line_end: Option<usize>,
@@ -92,42 +93,42 @@ impl ForwardedHeader<'_> {
         let (is_paid, received_ns) = (u8::from(meta.is_paid), meta.received_ns);
         out.clear();
         out.extend_from_slice(line);
-        // Writing into memory does not fail.
+        // Writing to memory cannot fail.
         let _ = write!(out, "{name}: {from} {ingress_thread} {is_paid} {received_ns}\r\n");
         out.extend_from_slice(rest);
     }
 }
 
-/// How far an errand has come.
+/// Progress of a proxied request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum ProxyProgress {
-    /// Nothing moves now.
+    /// Nothing can move now.
     Pending,
     /// Something moved, and more may.
     Moved,
-    /// All of the answer is on its way to the client.
+    /// The complete response is on its way to the client.
     Complete {
         /// Whether the connection ends with it.
         closes: bool,
     },
-    /// The server behind ended the connection without a word.
+    /// The upstream server closed the connection without a response.
     UpstreamClosed,
     /// The client left.
     ClientClosed,
 }
 
-/// A connection to the main thread's server.
+/// A connection to the upstream server.
 #[derive(Debug)]
 pub(super) struct UpstreamConnection {
     pub(super) socket: BufferedSocket,
     pub(super) _permit: Permit,
 }
 
-/// A request under way.
+/// A request in progress.
 #[derive(Debug)]
 pub(super) struct ProxiedRequest {
     upstream: Box<UpstreamConnection>,
-    /// Its place among the requests that nothing says are admitted, until all of it has come.
+    /// Its upload permit, until it has arrived completely.
     upload_permit: Option<Permit>,
     left: u64,
     has_started: bool,
@@ -137,7 +138,7 @@ pub(super) struct ProxiedRequest {
 }
 
 impl ProxiedRequest {
-    /// Sends what is there.
+    /// Sends what has arrived.
     pub(super) fn start(
         framing: ProxyRequestFraming,
         upstream: Box<UpstreamConnection>,
@@ -153,18 +154,18 @@ impl ProxiedRequest {
         proxied
     }
 
-    /// Notes what is told of the connection to the main thread.
+    /// Records readiness of the upstream socket.
     pub(super) fn on_event(&mut self, event: &Event) {
         self.upstream.socket.on_event(event);
     }
 
-    /// Whether it cannot go on before the client sends more.
+    /// Whether it cannot continue before the client sends more.
     pub(super) fn awaits_client(&self) -> bool {
         self.left > 0 && !self.is_pipe && self.upstream.socket.unwritten() == 0
     }
 
-    /// What is awaited of the client. A connection whose framing is in doubt has its deadlines from
-    /// the server behind, which knows where its requests end.
+    /// The part that is pending from the client. The upstream server times out a pipe, because it
+    /// knows where requests end.
     pub(super) fn part(&self) -> Part {
         match (self.left, self.is_pipe, self.has_started) {
             (0, ..) | (_, true, _) => Part::None,
@@ -173,25 +174,25 @@ impl ProxiedRequest {
         }
     }
 
-    /// Whether all of the request is sent, and the answer has an end: then it can be given to who
-    /// says nothing more.
+    /// Whether a half-closed client can still get the response: the complete request is sent, and
+    /// the response has an end.
     pub(super) fn is_answerable_half_closed(&self) -> bool {
         self.left == 0 && !self.is_pipe && !self.response.is_endless()
     }
 
-    /// Whether there is an answer to come, for all that is known. `is_quiet`: nothing has moved for a
-    /// moment.
+    /// Whether a response is still to come, as far as is known. `is_quiet`: nothing has moved for
+    /// `QUIESCENT_NS`.
     pub(super) fn is_under_way(&self, is_quiet: bool) -> bool {
         let is_open = if self.is_pipe { !is_quiet } else { !self.response.is_complete() };
         is_open || self.upstream.socket.unwritten() > 0
     }
 
-    /// What is left when it is over: the connection, for another request.
+    /// The connection, for the next request.
     pub(super) fn into_upstream(self) -> Box<UpstreamConnection> {
         self.upstream
     }
 
-    /// Moves one buffer each way, at most. What the client was sent before is all written.
+    /// Moves at most one buffer in each direction. Everything sent to the client before is written.
     pub(super) fn run(
         &mut self,
         client: &mut BufferedSocket,
@@ -258,7 +259,7 @@ impl ProxiedRequest {
         let Ok(count) = self.response.take(bytes) else {
             return ProxyProgress::Complete { closes: true };
         };
-        // Beyond an answer nothing may come: what it is to is not known.
+        // Bytes after the response belong to no known request.
         self.closes |= self.response.closes() || count < bytes.len();
         if client.send(bytes.get(..count).unwrap_or_default()).is_err() {
             return ProxyProgress::ClientClosed;
@@ -270,13 +271,13 @@ impl ProxiedRequest {
         }
     }
 
-    /// An answer that came before all of the request may be the connection's last.
+    /// A response that came before the complete request may be the connection's last.
     fn is_over(&self) -> bool {
         let is_sent = self.left == 0 && self.upstream.socket.unwritten() == 0;
         self.response.is_complete() && (is_sent || self.closes)
     }
 
-    /// Sends; a server that takes no more may still have said why.
+    /// Sends; a server that stops reading may already have responded why.
     fn send(&mut self, bytes: &[u8]) {
         if self.upstream.socket.send(bytes).is_err() {
             self.abandon();

@@ -9,7 +9,7 @@ use crate::http::test_server::{
     GUARD, ServedConnection, TestClient, TestServer, TestUpstream, get, post,
 };
 
-/// Answers the first request with these bytes, one at a time, and is polite from then on.
+/// Sends these bytes, one at a time, for the first request, and echoes from then on.
 fn answering(text: &'static str) -> TestUpstream {
     TestUpstream::start(move |mut served| {
         let Some(received) = served.request() else { return };
@@ -25,7 +25,7 @@ fn answering(text: &'static str) -> TestUpstream {
 const GOOD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 #[test]
-fn answers_of_every_form_pass_and_the_connection_stays() {
+fn responses_of_every_framing_keep_the_connection() {
     for (method, text) in [
         ("GET", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
         ("GET", "HTTP/1.1 204 No Content\r\n\r\n"),
@@ -38,7 +38,7 @@ fn answers_of_every_form_pass_and_the_connection_stays() {
         ),
     ] {
         let upstream = answering(text);
-        let (_house, address) = TestServer::alone(upstream.address);
+        let (_server, address) = TestServer::alone(upstream.address);
         let mut client = TestClient::to(address);
         client.send_text(&format!("{}{}", get("/a").replace("GET", method), get("/b")));
         assert_eq!(String::from_utf8(client.read_exact(text.len())).unwrap(), text);
@@ -48,7 +48,7 @@ fn answers_of_every_form_pass_and_the_connection_stays() {
 }
 
 #[test]
-fn an_answer_that_ends_the_connection_ends_the_clients() {
+fn response_that_closes_the_upstream_connection_closes_the_client() {
     for text in [
         "HTTP/1.1 413 No\r\nconnection: close\r\nContent-Length: 2\r\n\r\nno",
         "HTTP/1.1 400 No\r\n\r\nwhatever",
@@ -68,22 +68,22 @@ fn an_answer_that_ends_the_connection_ends_the_clients() {
 }
 
 #[test]
-fn what_comes_behind_an_answer_ends_the_connection() {
+fn bytes_after_a_response_close_the_connection() {
     let upstream = TestUpstream::start(|mut served| {
         served.request();
         served.send_text(&format!("{GOOD}{GOOD}"));
         served.serve_echo();
     });
-    let (_house, address) = TestServer::alone(upstream.address);
+    let (_server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
     client.send_text(&get("/a"));
     assert_eq!(client.receive_all(), GOOD.as_bytes());
 }
 
 #[test]
-fn a_request_that_ends_the_connection_does() {
+fn connection_close_request_closes_the_connection() {
     let upstream = TestUpstream::echo();
-    let (_house, address) = TestServer::alone(upstream.address);
+    let (_server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
     let request = post("", "hello").replace("Host", "connection: close\r\nHost");
     client.send_text(&format!("{request}{request}"));
@@ -92,7 +92,7 @@ fn a_request_that_ends_the_connection_does() {
 }
 
 #[test]
-fn a_client_that_the_server_behind_does_not_answer_is_told_so_and_closed() {
+fn unreachable_upstream_yields_503_and_close() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (server, ingress_thread) = TestServer::alone(address);
     let mut client = TestClient::to(ingress_thread);
@@ -111,7 +111,7 @@ fn a_client_that_the_server_behind_does_not_answer_is_told_so_and_closed() {
 }
 
 #[test]
-fn a_kept_connection_is_closed_when_it_is_not_used_and_opened_again() {
+fn idle_upstream_connection_times_out_and_is_reopened() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
@@ -131,7 +131,7 @@ fn a_kept_connection_is_closed_when_it_is_not_used_and_opened_again() {
 }
 
 #[test]
-fn a_kept_connection_that_the_server_closes_is_opened_again() {
+fn upstream_connection_closed_by_the_server_is_reopened() {
     let upstream = TestUpstream::start(|mut served| {
         let received = served.request().unwrap();
         served.send_text(GOOD);
@@ -149,11 +149,11 @@ fn a_kept_connection_that_the_server_closes_is_opened_again() {
 }
 
 #[test]
-fn a_client_that_leaves_is_told_behind() {
+fn client_disconnect_closes_the_upstream_connection() {
     for leave in [
         |client: TestClient| client.stream.shutdown(Shutdown::Write).map(|()| Some(client)),
         |client: TestClient| {
-            // Unread bytes reset it.
+            // Unread bytes make this a reset.
             drop(client);
             Ok(None)
         },
@@ -166,12 +166,12 @@ fn a_client_that_leaves_is_told_behind() {
         });
         let (server, address) = TestServer::alone(upstream.address);
         let mut client = TestClient::to(address);
-        // What it has said more is not read, and does not hide that it leaves.
+        // A further request is not read, and does not hide that the client leaves.
         client.send_text(&format!("{}{}", get("/"), post("", "hello")));
         upstream.next();
         let _left = leave(client).unwrap();
         server.run_turns();
-        // It may only have said all that it has to say.
+        // The client may only have closed its sending side.
         assert_eq!(server.open_count(), 1);
         server.advance_s(3);
         assert_eq!(upstream.next().head, "left");
@@ -180,7 +180,7 @@ fn a_client_that_leaves_is_told_behind() {
 }
 
 #[test]
-fn a_client_that_leaves_a_stream_is_told_behind_at_once() {
+fn client_disconnect_during_a_stream_closes_upstream_immediately() {
     let upstream = TestUpstream::start(|mut served| {
         served.request();
         served.send_text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n");
@@ -197,7 +197,7 @@ fn a_client_that_leaves_a_stream_is_told_behind_at_once() {
 }
 
 #[test]
-fn a_large_body_passes_in_pieces() {
+fn large_body_is_streamed_upstream() {
     let upstream = TestUpstream::echo();
     let (server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
@@ -211,12 +211,12 @@ fn a_large_body_passes_in_pieces() {
 }
 
 #[test]
-fn an_answer_before_the_whole_body_ends_the_connection_only_where_it_says_so() {
+fn early_response_closes_only_with_connection_close() {
     let upstream = TestUpstream::start(|mut served| {
         let mut head = [0; 20];
         served.read(&mut head).unwrap();
         served.send_text(GOOD);
-        // The begin of it is lost, which does no harm.
+        // The first bytes of the head are lost, which does not matter.
         let received = served.request().unwrap();
         served.report(received);
         served.serve_echo();
@@ -247,11 +247,11 @@ fn an_answer_before_the_whole_body_ends_the_connection_only_where_it_says_so() {
 }
 
 #[test]
-fn a_client_whose_body_stalls_is_closed_and_one_that_awaits_its_answer_is_not() {
+fn stalled_body_is_closed_but_a_slow_response_is_not() {
     let upstream = TestUpstream::start(|mut served| {
         let Some(received) = served.request() else { return served.report_text("left") };
         served.report(received);
-        // Until it is let go.
+        // Until the connection is closed.
         let _ = served.read(&mut [0]);
     });
     let (server, address) = TestServer::alone(upstream.address);
@@ -271,7 +271,7 @@ fn a_client_whose_body_stalls_is_closed_and_one_that_awaits_its_answer_is_not() 
 }
 
 #[test]
-fn a_client_lives_on_after_an_answer_that_took_long() {
+fn connection_survives_a_slow_response() {
     let (go, gone) = channel::<()>();
     let gone = Mutex::new(gone);
     let upstream = TestUpstream::start(move |mut served| {
@@ -292,7 +292,7 @@ fn a_client_lives_on_after_an_answer_that_took_long() {
     assert_eq!(server.open_count(), 1);
 }
 
-/// Writes without end until told to stop by the client's leaving; how much was written.
+/// Writes without end until the client leaves; counts chunks in `written`.
 fn pouring(written: Arc<AtomicUsize>) -> TestUpstream {
     TestUpstream::start(move |mut served: ServedConnection| {
         served.request();
@@ -306,7 +306,7 @@ fn pouring(written: Arc<AtomicUsize>) -> TestUpstream {
 }
 
 #[test]
-fn a_client_that_takes_in_nothing_stalls_the_server_and_is_closed_after_a_while() {
+fn client_that_does_not_read_stalls_upstream_and_is_closed() {
     let written = Arc::new(AtomicUsize::new(0));
     let upstream = pouring(written.clone());
     let (server, address) = TestServer::alone(upstream.address);
@@ -318,7 +318,7 @@ fn a_client_that_takes_in_nothing_stalls_the_server_and_is_closed_after_a_while(
         let now = written.load(Ordering::SeqCst);
         still = if now == last { still + 1 } else { 0 };
         last = now;
-        // Nobody takes in so much at once.
+        // Socket buffers hold less than this.
         assert!(last < 16 * 1024, "{last} chunks");
     }
     server.advance_s(9);
@@ -329,7 +329,7 @@ fn a_client_that_takes_in_nothing_stalls_the_server_and_is_closed_after_a_while(
 }
 
 #[test]
-fn a_client_that_takes_in_something_now_and_then_gets_all_of_it() {
+fn slow_reader_gets_the_complete_response() {
     let size = 8 << 20;
     let upstream = TestUpstream::start(move |mut served| {
         if served.number > 0 {
@@ -356,12 +356,12 @@ fn a_client_that_takes_in_something_now_and_then_gets_all_of_it() {
 }
 
 #[test]
-fn a_server_that_takes_in_nothing_stalls_the_client() {
+fn upstream_that_does_not_read_stalls_the_client() {
     let upstream = TestUpstream::start(|mut served| {
         let mut start = [0; 10];
         served.read(&mut start).unwrap();
         served.report_text("come");
-        // Until the client is gone: what is said to it then fails.
+        // Until the client is gone.
         served.stream.set_read_timeout(Some(GUARD)).unwrap();
         std::thread::park_timeout(GUARD);
     });
@@ -383,7 +383,7 @@ fn a_server_that_takes_in_nothing_stalls_the_client() {
         }
         assert!(sent < 64 << 20);
     }
-    // It is not the client that keeps anybody waiting.
+    // The client is not at fault.
     server.advance_s(30);
     assert_eq!(server.open_count(), 1);
 }

@@ -1,10 +1,10 @@
-//! Hot path: judges the head of a request: whether it is beyond doubt where the request ends, and
+//! Hot path: validates the head of a request: whether it is unambiguous where the request ends, and
 //! whether it is a submission that may be answered here.
 //!
-//! What stands behind a head that is `Sound` is found in one place by every parser. For that a head
-//! is held to more than the standard asks: every line ends in CRLF, all sizes of the body are the
-//! same plain number, and nothing announces another framing. `framing.ts` judges the same on the
-//! main thread; of what is not sound here nothing is concluded, that thread has the last word.
+//! Every parser finds the end of a `Framed` request in the same place. For that a head must meet
+//! more than the standard asks: every line ends in CRLF, all body sizes are the same plain number,
+//! and nothing announces another framing. `src/http/framing.ts` makes the same checks on the main
+//! thread. Nothing is concluded from an `Ambiguous` head here; the main thread decides.
 
 use std::mem::MaybeUninit;
 
@@ -12,59 +12,60 @@ use httparse::{Error, Header, Request, Status};
 
 use crate::http::handler::Endpoint;
 
-/// Largest head that is taken apart here; the parser underneath the main thread has this bound too
+/// Largest head that is parsed here; the parser of the upstream server has the same bound
 /// (uWebSockets `MAX_FALLBACK_SIZE`, 2026-11).
 pub(crate) const HEAD_BYTES_MAX: usize = 4096;
-/// And of one that gets a line more on its way there.
+/// Largest head to which the forwarded header may be added.
 const FRAMED_BYTES_MAX: usize = HEAD_BYTES_MAX - FORWARDED_HEADER_BYTES_MAX;
-/// Name, address, and numbers of the line that is added.
+/// Name, address and numbers of the forwarded header.
 const FORWARDED_HEADER_BYTES_MAX: usize = 160;
-/// `RAW_PATH` of `pages.ts`.
+/// `RAW_PATH` of `src/http/routes.ts`.
 pub(crate) const RAW_PATH: &str = "/api/v1/sendRawTransaction";
-/// `RPC_PATH` of `pages.ts`.
+/// `RPC_PATH` of `src/http/routes.ts`.
 pub(crate) const RPC_PATH: &str = "/api/v1/sendTransaction";
-/// `PING_PATH` and `ROOT_PATH` of `pages.ts`.
+/// `PING_PATH` and `ROOT_PATH` of `src/http/routes.ts`.
 const PING_PATH: &str = "/ping";
 const ROOT_PATH: &str = "/";
-/// Headers of a submission.
+/// Headers of a usual submission.
 const HEADERS_USUAL: usize = 32;
-/// Headers of a sound head: one less than the 98 that the main thread's server takes, for the line
-/// that is added (uWebSockets `UWS_HTTP_MAX_HEADERS_COUNT`, which counts the request line and the
-/// end too, 2026-11).
+/// Most headers of a framed request: one less than the 98 that the upstream server accepts, for the
+/// forwarded header (uWebSockets `UWS_HTTP_MAX_HEADERS_COUNT`, which counts the request line and
+/// the end too, 2026-11).
 const HEADERS_MAX: usize = 97;
-/// `LENGTH_DIGITS_MAX` of `framing.ts`.
+/// `LENGTH_DIGITS_MAX` of `src/http/framing.ts`.
 const LENGTH_DIGITS_MAX: usize = 9;
 
-/// What the bytes at the begin of a request are.
+/// Result of parsing the start of a request.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum RequestHead<'a> {
-    /// Not whole yet.
+    /// Incomplete.
     Partial,
     /// It is certain where the request ends.
     Framed(Framed<'a>),
-    /// It is not. A line may be put in at `line_end`, behind the first one, where it was parsed.
+    /// It is not. A header may be inserted at `line_end`, after the request line, if that was
+    /// parsed.
     Ambiguous {
-        /// None where it was not.
+        /// None if it was not parsed.
         line_end: Option<usize>,
     },
 }
 
-/// A head beyond doubt.
+/// A head with unambiguous framing.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) struct Framed<'a> {
-    /// Its bytes, the empty line included.
+    /// Its bytes, including the empty line.
     pub(crate) size: usize,
-    /// The bytes behind it that are of the same request.
+    /// Bytes of the body.
     pub(crate) body_size: usize,
-    /// Where the request line ends.
+    /// End of the request line.
     pub(crate) line_end: usize,
-    /// Whether the answer has no body whatever its head says.
+    /// Whether the response has no body whatever its head declares.
     pub(crate) is_head_only: bool,
     /// Whether this is the connection's last request.
     pub(crate) closes: bool,
-    /// Whether the client may hold back the body until it is asked for it.
+    /// Whether the client may withhold the body until it gets `100 Continue`.
     pub(crate) expects: bool,
-    /// What may be answered here.
+    /// What it asks for.
     pub(crate) ask: Ask<'a>,
 }
 
@@ -81,7 +82,7 @@ pub(crate) enum Ask<'a> {
 }
 
 impl<'a> Framed<'a> {
-    /// The submission that it is.
+    /// The submission, if it is one.
     #[must_use]
     pub(crate) fn submission(&self) -> Option<&Submission<'a>> {
         match &self.ask {
@@ -91,16 +92,17 @@ impl<'a> Framed<'a> {
     }
 }
 
-/// What the head of a submission says.
+/// Head of a submission.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Submission<'a> {
     /// By its path.
     pub(crate) endpoint: Endpoint,
-    /// The key, empty for none.
+    /// The API key, empty for none.
     pub(crate) token: &'a [u8],
 }
 
-/// Judges what `bytes` begin with. `forwarded_header_name` is a header that no client may bring.
+/// Parses the head that `bytes` start with. `forwarded_header_name` is a header that clients may
+/// not send.
 #[must_use]
 pub(crate) fn read_request_head<'a>(
     bytes: &'a [u8],
@@ -145,7 +147,7 @@ fn check_framing<'a>(
     if !has_plain_lines(head) {
         return ambiguous;
     }
-    // Behind a tunnel's head there is no body but the tunnel.
+    // After the head of a CONNECT request comes a tunnel, not a body.
     if request.version != Some(1) || method == "CONNECT" {
         return ambiguous;
     }
@@ -181,7 +183,7 @@ fn ask_of<'a>(request: &Request<'_, 'a>, fields: &Fields<'a>) -> Ask<'a> {
     }
 }
 
-/// What matters of the headers.
+/// The relevant headers.
 struct Fields<'a> {
     token: &'a [u8],
     tokens: usize,
@@ -190,12 +192,12 @@ struct Fields<'a> {
     body_size: usize,
     closes: bool,
     expects: bool,
-    /// Whether nothing asks for more than an answer.
+    /// Whether no header asks for more than a response.
     is_plain: bool,
 }
 
 impl<'a> Fields<'a> {
-    /// None where they leave a doubt about the framing.
+    /// None if they leave the framing ambiguous.
     fn read(headers: &[Header<'a>], forwarded_header_name: &str) -> Option<Self> {
         let mut fields = Self {
             token: &[],
@@ -209,7 +211,7 @@ impl<'a> Fields<'a> {
         };
         let mut length: Option<&[u8]> = None;
         for &Header { name, value } in headers {
-            // Names of other lengths are the most, and told at once.
+            // Most names differ in length, which this finds first.
             let is = |known: &str| name.eq_ignore_ascii_case(known);
             if is("content-length") {
                 if *length.get_or_insert(value) != value {
@@ -236,14 +238,14 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Whether `close` is among the options of a `connection` header.
+/// Whether a `connection` header has the option `close`.
 #[must_use]
 pub(crate) fn names_close(value: &[u8]) -> bool {
     let mut options = value.split(|byte| *byte == b',');
     options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
-/// The number that 1 to 9 digits make; None for anything else. As `plainNumber` of `framing.ts`.
+/// The number of 1 to 9 digits; None for anything else. As `plainNumber` of `src/http/framing.ts`.
 fn plain_number(text: &[u8]) -> Option<usize> {
     if text.is_empty() || text.len() > LENGTH_DIGITS_MAX {
         return None;
@@ -253,14 +255,14 @@ fn plain_number(text: &[u8]) -> Option<usize> {
     })
 }
 
-/// Whether every line ends in CRLF, and none is empty but the last.
+/// Whether every line ends in CRLF, and only the last is empty.
 fn has_plain_lines(head: &[u8]) -> bool {
     let is_bare = |(before, byte): (&u8, &u8)| (*byte == b'\n') & (*before != b'\r');
     let bare = head.iter().zip(head.iter().skip(1)).filter(|pair| is_bare(*pair)).count();
     bare == 0 && !matches!(head.first(), None | Some(b'\r' | b'\n'))
 }
 
-/// Where the request line ends, behind the empty lines that a parser may pass over.
+/// End of the request line, after empty lines that a parser may skip.
 fn line_end(head: &[u8]) -> usize {
     let start = head.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(0);
     let line = head.iter().skip(start).position(|byte| *byte == b'\n');

@@ -14,7 +14,7 @@ fn submission(lines: &str) -> String {
 }
 
 #[test]
-fn a_submission_is_told_by_its_path_and_its_key() {
+fn submission_is_recognized_by_path_and_has_its_key() {
     let text = submission("Api-X-Token:  key \r\ncontent-length: 12\r\n");
     let head = framed(text.as_bytes());
     assert_eq!(head.size, text.len());
@@ -26,13 +26,13 @@ fn a_submission_is_told_by_its_path_and_its_key() {
 }
 
 #[test]
-fn a_submission_without_a_key_or_with_keep_alive_is_one() {
+fn submission_needs_no_key_and_may_have_keep_alive() {
     let text = submission("content-length: 0\r\nconnection: Keep-Alive\r\n");
     assert_eq!(framed(text.as_bytes()).submission().unwrap().token, b"");
 }
 
 #[test]
-fn what_asks_for_more_than_an_answer_is_sound_but_no_submission() {
+fn unusual_request_is_framed_but_not_a_submission() {
     let usual = submission("content-length: 3\r\n");
     for text in [
         usual.replace("POST", "PUT"),
@@ -58,7 +58,7 @@ fn what_asks_for_more_than_an_answer_is_sound_but_no_submission() {
 }
 
 #[test]
-fn what_leaves_a_doubt_about_the_framing_is_not_sound() {
+fn conflicting_framing_headers_are_ambiguous() {
     for lines in [
         "content-length: \r\n",
         "content-length: +3\r\n",
@@ -101,8 +101,8 @@ fn what_leaves_a_doubt_about_the_framing_is_not_sound() {
 }
 
 #[test]
-fn what_does_not_parse_has_no_place_for_a_line() {
-    // With its `Host` it has 98, and the server behind takes no line more.
+fn unparsable_head_is_ambiguous_without_a_line_end() {
+    // With `Host` these are 98, and the upstream server accepts no further header.
     let many = submission(&"a: b\r\n".repeat(97));
     for text in [
         "\u{16}\u{3}\u{1}",
@@ -122,7 +122,7 @@ fn what_does_not_parse_has_no_place_for_a_line() {
 }
 
 #[test]
-fn a_head_is_partial_up_to_its_last_byte_and_its_bound() {
+fn head_is_partial_until_complete_or_too_large() {
     let text = submission("content-length: 3\r\n");
     for size in 0..text.len() {
         assert_eq!(read_request_head(&text.as_bytes()[..size], NAME), RequestHead::Partial);
@@ -134,7 +134,7 @@ fn a_head_is_partial_up_to_its_last_byte_and_its_bound() {
     };
     let most = fill(FRAMED_BYTES_MAX);
     assert_eq!(framed(most.as_bytes()).size, FRAMED_BYTES_MAX);
-    // With a line more it might be more than the server behind reads.
+    // With the forwarded header it might exceed what the upstream server reads.
     let large = fill(FRAMED_BYTES_MAX + 1);
     assert_eq!(
         read_request_head(large.as_bytes(), NAME),
@@ -147,7 +147,7 @@ fn a_head_is_partial_up_to_its_last_byte_and_its_bound() {
 }
 
 #[test]
-fn what_the_answer_depends_on_is_told() {
+fn head_reports_what_response_framing_needs() {
     assert!(framed(b"HEAD / HTTP/1.1\r\n\r\n").is_head_only);
     assert!(!framed(b"GET / HTTP/1.1\r\n\r\n").is_head_only);
     assert!(framed(b"GET / HTTP/1.1\r\nconnection: a, Close\r\n\r\n").closes);
@@ -157,7 +157,7 @@ fn what_the_answer_depends_on_is_told() {
 }
 
 #[test]
-fn checks_of_health_are_told_by_method_and_path() {
+fn health_checks_are_recognized_by_method_and_path() {
     let get = "GET /ping HTTP/1.1\r\nhost: a\r\n\r\n";
     let post = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\n";
     for (text, ask) in [

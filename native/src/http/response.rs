@@ -1,33 +1,34 @@
-//! Hot path: the bytes of an accepted answer, as the main thread's server would write them.
+//! Hot path: the bytes of a success response, as the main thread's server would write them.
 //!
-//! `reply.ts` has the headers and the bodies; the lines `Date` and `Content-Length` are what
-//! uWebSockets.js adds, in its order and spelling.
+//! Headers and bodies are those of `src/http/response.ts`; the lines `Date` and `Content-Length`
+//! are what uWebSockets.js adds, in its order and spelling.
 
 use std::io::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use httpdate::HttpDate;
 
-/// What answers are headed with up to the date: `HEADERS_JSON` of `reply.ts`.
+/// Head of a response up to the date: `HEADERS_JSON` of `src/http/response.ts`.
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\n\
     content-type: application/json\r\n\
     access-control-allow-origin: *\r\n\
     keep-alive: timeout=7\r\n\
     Date: ";
-/// Likewise: `HEADERS_TEXT`.
+/// Likewise for plain text: `HEADERS_TEXT`.
 const HEAD_TEXT: &[u8] = b"HTTP/1.1 200 OK\r\n\
     content-type: text/plain\r\n\
     access-control-allow-origin: *\r\n\
     keep-alive: timeout=7\r\n\
     cache-control: no-store\r\n";
-/// From the date to the body's size.
+/// Between the date and the body's size.
 const HEAD_SIZE: &[u8] = b"\r\nContent-Length: ";
-/// `rawAccepted` of `reply.ts`, around the signature.
+/// `rawAccepted` of `src/http/response.ts`, around the signature.
 const RAW: [&[u8]; 2] = [br#"{"success":true,"signature":""#, br#""}"#];
-/// `rpcResult` of `reply.ts`, around the result and the id.
+/// `rpcResult` of `src/http/response.ts`, around the result and the id.
 const RPC: [&[u8]; 3] = [br#"{"jsonrpc":"2.0","result":""#, br#"","id":"#, br#"}"#];
-/// The answer to a request that would have to be relayed where no more may be: what
-/// `rawRefused` of `reply.ts` says of `overloaded`, and the connection's last.
+/// The response to a request that cannot be proxied, because too many are or the upstream server
+/// closed without a response: what `rawRejected` of `src/http/response.ts` writes for `overloaded`,
+/// and the connection's last.
 pub const NO_ROOM: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     content-type: application/json\r\n\
     access-control-allow-origin: *\r\n\
@@ -41,23 +42,23 @@ pub const NO_ROOM: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
 /// `Thu, 01 Jan 1970 00:00:00 GMT`.
 const DATE_BYTES: usize = 29;
 
-/// Writes answers; keeps the date of this second as text.
+/// Writes responses; caches the current second's date as text.
 #[derive(Debug)]
-pub struct Replies {
+pub struct ResponseWriter {
     date: Vec<u8>,
     date_s: u64,
 }
 
-impl Replies {
+impl ResponseWriter {
     /// One for each thread.
     #[must_use]
     pub fn new() -> Self {
-        let mut replies = Self { date: Vec::with_capacity(DATE_BYTES), date_s: 0 };
-        replies.date_at(unix_s());
-        replies
+        let mut writer = Self { date: Vec::with_capacity(DATE_BYTES), date_s: 0 };
+        writer.date_at(unix_s());
+        writer
     }
 
-    /// Appends the binary endpoint's answer to an accepted transaction.
+    /// Appends the binary endpoint's response to an accepted transaction.
     pub fn raw_accepted(&mut self, out: &mut Vec<u8>, signature: &[u8]) {
         let [before, behind] = RAW;
         self.append(out, &[before, signature, behind]);
@@ -69,7 +70,7 @@ impl Replies {
         self.append(out, &[before, result, between, id, behind]);
     }
 
-    /// Appends the answer to `/ping`, without its body for `HEAD`.
+    /// Appends the response to `/ping`, without its body for `HEAD`.
     pub fn ping(&mut self, out: &mut Vec<u8>, is_head_only: bool) {
         self.refresh();
         out.extend_from_slice(HEAD_TEXT);
@@ -97,7 +98,7 @@ impl Replies {
         out.extend_from_slice(HEAD);
         out.extend_from_slice(&self.date);
         out.extend_from_slice(HEAD_SIZE);
-        // Writing into memory does not fail.
+        // Writing to memory cannot fail.
         let _ = write!(out, "{size}\r\n\r\n");
         for piece in body {
             out.extend_from_slice(piece);
@@ -108,12 +109,12 @@ impl Replies {
         self.date_s = now_s;
         self.date.clear();
         let date = HttpDate::from(UNIX_EPOCH + Duration::from_secs(now_s));
-        // Writing into memory does not fail.
+        // Writing to memory cannot fail.
         let _ = write!(self.date, "{date}");
     }
 }
 
-impl Default for Replies {
+impl Default for ResponseWriter {
     fn default() -> Self {
         Self::new()
     }
@@ -127,7 +128,7 @@ fn unix_s() -> u64 {
 mod tests {
     use super::*;
 
-    /// With the date taken out and checked.
+    /// Splits off the date and replaces it by a placeholder.
     fn split(out: &[u8]) -> (String, String) {
         let text = String::from_utf8(out.to_vec()).unwrap();
         let at = text.find("Date: ").unwrap() + 6;
@@ -136,9 +137,9 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_what_the_server_of_the_main_thread_writes() {
+    fn raw_response_equals_that_of_the_main_thread() {
         let mut out = b"before".to_vec();
-        Replies::new().raw_accepted(&mut out, b"5sig");
+        ResponseWriter::new().raw_accepted(&mut out, b"5sig");
         let (text, date) = split(&out);
         assert_eq!(
             text,
@@ -150,31 +151,31 @@ mod tests {
     }
 
     #[test]
-    fn a_ping_is_answered_with_and_without_its_body() {
+    fn ping_response_has_a_body_except_for_head() {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\
              access-control-allow-origin: *\r\nkeep-alive: timeout=7\r\ncache-control: no-store\r\n";
         let mut out = Vec::new();
-        Replies::new().ping(&mut out, false);
+        ResponseWriter::new().ping(&mut out, false);
         assert_eq!(split(&out).0, format!("{head}Date: <date>\r\nContent-Length: 2\r\n\r\nok"));
         out.clear();
-        Replies::new().ping(&mut out, true);
+        ResponseWriter::new().ping(&mut out, true);
         assert_eq!(split(&out).0, format!("{head}content-length: 2\r\nDate: <date>\r\n\r\n"));
     }
 
     #[test]
-    fn the_date_goes_on() {
-        let mut replies = Replies::new();
-        replies.date_at(1_795_440_254);
-        assert_eq!(replies.date, b"Mon, 23 Nov 2026 13:24:14 GMT");
+    fn date_is_refreshed() {
+        let mut writer = ResponseWriter::new();
+        writer.date_at(1_795_440_254);
+        assert_eq!(writer.date, b"Mon, 23 Nov 2026 13:24:14 GMT");
         let mut out = Vec::new();
-        replies.raw_accepted(&mut out, b"5sig");
+        writer.raw_accepted(&mut out, b"5sig");
         assert_ne!(split(&out).1.as_bytes(), b"Mon, 23 Nov 2026 13:24:14 GMT");
     }
 
     #[test]
-    fn a_json_rpc_answer_has_the_id_as_it_was_written() {
+    fn json_rpc_response_keeps_the_id_text() {
         let mut out = Vec::new();
-        Replies::new().rpc_result(&mut out, br#""a""#, b"5sig");
+        ResponseWriter::new().rpc_result(&mut out, br#""a""#, b"5sig");
         let (text, _) = split(&out);
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert_eq!(body, r#"{"jsonrpc":"2.0","result":"5sig","id":"a"}"#);

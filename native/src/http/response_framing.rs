@@ -1,96 +1,96 @@
-//! Finds where the main thread's answer to one request ends, while its bytes pass through.
+//! Finds where the upstream server's response to one request ends, while its bytes are forwarded.
 //!
-//! The server behind is trusted: what it writes is passed on as it is, only the end is looked for.
+//! The upstream server is trusted: its bytes are forwarded unchanged, only the end is searched for.
 
 use httparse::{EMPTY_HEADER, Response, Status};
 
 use crate::http::request_head::names_close;
 
-/// Largest head of an answer. A refusal's has some 600 bytes.
+/// Largest head of a response. That of a rejection has about 600 bytes.
 const RESPONSE_HEAD_BYTES_MAX: usize = 16 * 1024;
-/// Headers of an answer.
+/// Most headers of a response.
 const RESPONSE_HEADERS_MAX: usize = 64;
 
-/// What of an answer comes next.
+/// Which part of a response comes next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Part {
     Head,
-    /// So many bytes of the body.
+    /// This many bytes of the body.
     Body(u64),
     Chunks(Chunk),
-    /// All that comes.
+    /// Everything until the connection closes.
     Rest,
     Nothing,
 }
 
-/// Where in a body of chunks.
+/// Position in a chunked body.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Chunk {
-    /// In the line with the size; whether its digits are over.
+    /// In the line with the size; whether its digits are complete.
     Size(u64, bool),
-    /// Before the end of so many bytes.
+    /// This many bytes before the end of a chunk.
     Data(u64),
-    /// In the line break behind them.
+    /// In the line break after a chunk.
     DataEnd,
-    /// In a line behind the last chunk; whether it is empty so far.
+    /// In a line after the last chunk; whether it is empty so far.
     Trailer(bool),
     End,
 }
 
-/// An answer that does not end in a way that can be known.
+/// A response whose end cannot be determined.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Garbled;
+pub(crate) struct MalformedResponse;
 
-/// An answer as far as it has come.
+/// A response as far as it has arrived.
 #[derive(Debug)]
 pub(crate) struct ResponseFraming {
     is_head_only: bool,
     part: Part,
-    /// Of a head that is not whole.
+    /// Of an incomplete head.
     head: Vec<u8>,
     closes: bool,
 }
 
 impl ResponseFraming {
-    /// Nothing of it has come. `is_head_only`: it was asked for with HEAD.
+    /// A new response. `is_head_only`: to a HEAD request.
     #[must_use]
     pub(crate) fn new(is_head_only: bool) -> Self {
         Self { is_head_only, part: Part::Head, head: Vec::new(), closes: false }
     }
 
-    /// Whatever comes until the server closes the connection.
+    /// Everything until the server closes the connection.
     #[must_use]
     pub(crate) fn verbatim() -> Self {
         Self { is_head_only: false, part: Part::Rest, head: Vec::new(), closes: true }
     }
 
-    /// Whether all of it has come.
+    /// Whether it is complete.
     #[must_use]
     pub(crate) fn is_complete(&self) -> bool {
         self.part == Part::Nothing
     }
 
-    /// Whether anything of it has come.
+    /// Whether any of it has arrived.
     pub(crate) fn has_started(&self) -> bool {
         self.part != Part::Head || !self.head.is_empty()
     }
 
-    /// Whether its end is not known before it comes: a stream, perhaps.
+    /// Whether its end is unknown until it arrives: possibly a stream.
     pub(crate) fn is_endless(&self) -> bool {
         matches!(self.part, Part::Chunks(_) | Part::Rest)
     }
 
-    /// Whether the connection is of no use behind it.
+    /// Whether the connection cannot be used after it.
     #[must_use]
     pub(crate) fn closes(&self) -> bool {
         self.closes
     }
 
-    /// How many of the bytes that came are of this answer.
+    /// How many of the received bytes belong to this response.
     ///
     /// # Errors
-    /// Where it cannot be told.
-    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<usize, Garbled> {
+    /// When its end cannot be determined.
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<usize, MalformedResponse> {
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             at += match &mut self.part {
@@ -115,7 +115,7 @@ impl ResponseFraming {
         Ok(at)
     }
 
-    fn take_head(&mut self, bytes: &[u8]) -> Result<usize, Garbled> {
+    fn take_head(&mut self, bytes: &[u8]) -> Result<usize, MalformedResponse> {
         let before = self.head.len();
         self.head.extend_from_slice(bytes);
         let head = std::mem::take(&mut self.head);
@@ -130,15 +130,15 @@ impl ResponseFraming {
                 self.head = head;
                 Ok(bytes.len())
             }
-            _ => Err(Garbled),
+            _ => Err(MalformedResponse),
         }
     }
 
     /// RFC 9112, 6.3.
-    fn part_behind(&mut self, response: &Response<'_, '_>) -> Result<Part, Garbled> {
+    fn part_behind(&mut self, response: &Response<'_, '_>) -> Result<Part, MalformedResponse> {
         let code = response.code.unwrap_or(0);
         if (100..200).contains(&code) {
-            // The answer proper follows, unless this is another protocol's begin.
+            // The final response follows, unless the protocol is switched.
             self.closes |= code == 101;
             return Ok(if code == 101 { Part::Rest } else { Part::Head });
         }
@@ -151,8 +151,8 @@ impl ResponseFraming {
             } else if is("transfer-encoding") {
                 part = Some(Part::Chunks(Chunk::Size(0, false)));
             } else if is("content-length") && !matches!(part, Some(Part::Chunks(_))) {
-                let text = std::str::from_utf8(header.value).map_err(|_| Garbled)?;
-                part = Some(Part::Body(text.trim().parse().map_err(|_| Garbled)?));
+                let text = std::str::from_utf8(header.value).map_err(|_| MalformedResponse)?;
+                part = Some(Part::Body(text.trim().parse().map_err(|_| MalformedResponse)?));
             }
         }
         if self.is_head_only || code == 204 || code == 304 || part == Some(Part::Body(0)) {
@@ -164,25 +164,25 @@ impl ResponseFraming {
 }
 
 impl Chunk {
-    /// What comes next, and how many bytes led there.
-    fn take(self, bytes: &[u8]) -> Result<(Self, usize), Garbled> {
+    /// The next position, and how many bytes lead to it.
+    fn take(self, bytes: &[u8]) -> Result<(Self, usize), MalformedResponse> {
         if let Self::Data(left) = self {
             let taken = up_to(left, bytes.len());
             let left = left - taken as u64;
             return Ok((if left == 0 { Self::DataEnd } else { Self::Data(left) }, taken));
         }
-        let byte = *bytes.first().ok_or(Garbled)?;
+        let byte = *bytes.first().ok_or(MalformedResponse)?;
         let next = match (self, byte) {
             (Self::Size(0, _), b'\n') => Self::Trailer(true),
             (Self::Size(size, _), b'\n') => Self::Data(size),
             (Self::Size(size, false), _) => match char::from(byte).to_digit(16) {
                 Some(digit) if size >> 59 == 0 => Self::Size((size << 4) | u64::from(digit), false),
-                Some(_) => return Err(Garbled),
+                Some(_) => return Err(MalformedResponse),
                 None => Self::Size(size, true),
             },
             (Self::DataEnd, b'\n') => Self::Size(0, false),
             (Self::DataEnd, b'\r') => self,
-            (Self::DataEnd, _) => return Err(Garbled),
+            (Self::DataEnd, _) => return Err(MalformedResponse),
             (Self::Trailer(true), b'\n') => Self::End,
             (Self::Trailer(_), b'\n') => Self::Trailer(true),
             (Self::Trailer(is_empty), _) => Self::Trailer(is_empty && byte == b'\r'),

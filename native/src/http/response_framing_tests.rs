@@ -1,6 +1,6 @@
 use super::*;
 
-/// Takes it in pieces of every size: always the same bytes are of the answer.
+/// Parses it in pieces of every size: the result must always be the same.
 fn sizes(text: &str, is_head_only: bool) -> (usize, bool, bool) {
     let mut found = None;
     for piece in 1..=text.len() {
@@ -23,7 +23,7 @@ fn sizes(text: &str, is_head_only: bool) -> (usize, bool, bool) {
 const NEXT: &str = "HTTP/1.1 200 OK\r\n\r\n";
 
 #[test]
-fn an_answer_ends_where_its_head_says() {
+fn response_ends_where_its_head_declares() {
     for (text, is_head_only) in [
         ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", false),
         ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false),
@@ -46,27 +46,31 @@ fn an_answer_ends_where_its_head_says() {
 }
 
 #[test]
-fn an_answer_may_be_the_connections_last() {
+fn response_may_close_the_connection() {
     let text = "HTTP/1.1 400 Bad Request\r\nConnection: x, Close\r\nContent-Length: 2\r\n\r\nno";
     assert_eq!(sizes(text, false), (text.len(), true, true));
     let text = "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nno";
     assert_eq!(sizes(text, false), (text.len(), true, true));
-    // Its end is the connection's.
+    // The end of the connection is its end.
     for text in ["HTTP/1.1 400 No\r\n\r\n<h1>no", "HTTP/1.1 101 Switching\r\n\r\nwhatever"] {
         assert_eq!(sizes(text, false), (text.len(), false, true));
     }
 }
 
 #[test]
-fn what_is_no_answer_is_told() {
+fn malformed_response_is_an_error() {
     for text in [
         "GET / HTTP/1.1\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n11112222333344445\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n",
     ] {
-        assert_eq!(ResponseFraming::new(false).take(text.as_bytes()), Err(Garbled), "{text:?}");
+        assert_eq!(
+            ResponseFraming::new(false).take(text.as_bytes()),
+            Err(MalformedResponse),
+            "{text:?}"
+        );
     }
     let endless = format!("HTTP/1.1 200 OK\r\na: {}", "x".repeat(RESPONSE_HEAD_BYTES_MAX));
-    assert_eq!(ResponseFraming::new(false).take(endless.as_bytes()), Err(Garbled));
+    assert_eq!(ResponseFraming::new(false).take(endless.as_bytes()), Err(MalformedResponse));
 }

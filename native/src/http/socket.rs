@@ -1,8 +1,7 @@
-//! Hot path: a socket that does not block, what is known of its readiness, and the bytes that it
-//! did not take yet.
+//! Hot path: a non-blocking socket, its readiness, and the bytes that it has not accepted yet.
 //!
-//! Readiness is told once, when it begins (edge-triggered), so it is kept here until a call says
-//! that it is over.
+//! Readiness is reported once, when it starts (edge-triggered), so it is kept here until a call
+//! reports that it is over.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -14,25 +13,25 @@ use mio::{Interest, Registry, Token};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-/// Socket buffers of a connection to the main thread, in bytes: so little that a client which takes
-/// nothing in soon stalls who writes to it.
+/// Socket buffers of an upstream connection, in bytes: small, so that a client that does not read
+/// soon stalls the upstream server's writes.
 const UPSTREAM_SOCKET_BYTES: usize = 64 * 1024;
-/// Reads that throw away what a client sent beyond its last answer: closed with bytes unread, the
-/// connection would be reset, and the answer might be lost.
+/// Reads that discard what a client sent after its last request: closing with unread bytes would
+/// reset the connection, and the response might be lost.
 const DISCARD_READS_MAX: usize = 4;
 
-/// What a read brought.
+/// Result of a read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ReadResult {
-    /// So many bytes.
+    /// This many bytes.
     Data(usize),
     /// Nothing for now.
     WouldBlock,
-    /// Nothing any more.
+    /// The end, or a failure.
     Eof,
 }
 
-/// A socket and what waits for it.
+/// A socket and the bytes that wait for it.
 #[derive(Debug)]
 pub(crate) struct BufferedSocket {
     stream: TcpStream,
@@ -40,15 +39,15 @@ pub(crate) struct BufferedSocket {
     can_write: bool,
     has_ended: bool,
     unwritten: Vec<u8>,
-    /// Bytes at the begin of `unwritten` that are written by now.
+    /// Bytes at the start of `unwritten` that are already written.
     written: usize,
 }
 
 impl BufferedSocket {
-    /// Takes over a connection.
+    /// Registers a connection.
     ///
     /// # Errors
-    /// When it cannot be waited for.
+    /// When it cannot be registered.
     pub(crate) fn new(
         mut stream: TcpStream,
         registry: &Registry,
@@ -65,17 +64,17 @@ impl BufferedSocket {
         })
     }
 
-    /// Begins to connect to the main thread's server.
+    /// Starts to connect to the upstream server.
     ///
     /// # Errors
-    /// When no connection can be begun.
+    /// When the connection cannot be started.
     pub(crate) fn connect(to: SocketAddr, registry: &Registry, token: Token) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
         socket.set_recv_buffer_size(UPSTREAM_SOCKET_BYTES)?;
         socket.set_send_buffer_size(UPSTREAM_SOCKET_BYTES)?;
         SockRef::from(&socket).set_tcp_nodelay(true)?;
-        // Closed at once, or clients that come and go would leave thousands of ports in waiting.
+        // Close without TIME_WAIT, or clients that come and go would occupy thousands of ports.
         socket.set_linger(Some(Duration::ZERO))?;
         match socket.connect(&to.into()) {
             Err(error) if !is_under_way(&error) => return Err(error),
@@ -84,32 +83,32 @@ impl BufferedSocket {
         Self::new(TcpStream::from_std(socket.into()), registry, token)
     }
 
-    /// Notes what is told of the socket.
+    /// Records readiness.
     pub(crate) fn on_event(&mut self, event: &Event) {
         self.has_ended |= event.is_read_closed() || event.is_error();
         self.can_read |= event.is_readable() || self.has_ended;
         self.can_write |= event.is_writable() || event.is_write_closed();
     }
 
-    /// Whether a read may bring something.
+    /// Whether a read may return something.
     #[must_use]
     pub(crate) fn can_read(&self) -> bool {
         self.can_read
     }
 
-    /// Whether the other end has said that it says nothing more, or is gone.
+    /// Whether the other end closed its sending side, or is gone.
     #[must_use]
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// How many bytes are not written.
+    /// Number of unwritten bytes.
     #[must_use]
     pub(crate) fn unwritten(&self) -> usize {
         self.unwritten.len().saturating_sub(self.written)
     }
 
-    /// Reads once. A failed connection has ended.
+    /// Reads once. A failed connection returns `Eof`.
     pub(crate) fn read(&mut self, into: &mut [u8]) -> ReadResult {
         if !self.can_read || into.is_empty() {
             return ReadResult::WouldBlock;
@@ -118,7 +117,8 @@ impl BufferedSocket {
             match self.stream.read(into) {
                 Ok(0) => return ReadResult::Eof,
                 Ok(count) => {
-                    // That was all: of what comes later it is told again. The end is told only once.
+                    // Everything was read: later bytes are reported again. The end is reported only
+                    // once.
                     self.can_read = count == into.len() || self.has_ended;
                     return ReadResult::Data(count);
                 }
@@ -132,7 +132,7 @@ impl BufferedSocket {
         }
     }
 
-    /// Writes, or keeps what the socket does not take.
+    /// Writes, or keeps what the socket does not accept.
     ///
     /// # Errors
     /// When the connection has failed.
@@ -145,7 +145,7 @@ impl BufferedSocket {
         Ok(())
     }
 
-    /// Writes what was kept; whether nothing is left.
+    /// Writes what was kept; returns whether nothing is left.
     ///
     /// # Errors
     /// When the connection has failed.
@@ -165,13 +165,13 @@ impl BufferedSocket {
         Ok(true)
     }
 
-    /// Forgets what was kept.
+    /// Drops what was kept.
     pub(crate) fn forget(&mut self) {
         self.unwritten = Vec::new();
         self.written = 0;
     }
 
-    /// Throws away what came, before the connection is closed.
+    /// Reads and discards, before the connection is closed.
     pub(crate) fn discard(&mut self, scratch: &mut [u8]) {
         self.can_read = true;
         for _ in 0..DISCARD_READS_MAX {
@@ -201,7 +201,7 @@ fn is_under_way(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) || is_not_now(error)
 }
 
-/// Whether the socket is not ready; one that is still connecting may say so in another way.
+/// Whether the socket is not ready; one that is still connecting may return another error.
 fn is_not_now(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected)
 }

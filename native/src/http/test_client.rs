@@ -1,4 +1,4 @@
-//! A client for tests of a door with real sockets, and what it says.
+//! A client with real sockets for tests of the event loop, and its requests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 
-/// Far more than anything takes; what waits for longer has failed.
+/// Far longer than anything takes; a longer wait is a failure.
 pub(super) const GUARD: Duration = Duration::from_secs(20);
 
-/// A client of a front.
+/// A client of an ingress thread.
 pub(super) struct TestClient {
     pub(super) stream: TcpStream,
     reader: BufReader<TcpStream>,
@@ -20,7 +20,7 @@ impl TestClient {
         Self::over(TcpStream::connect(address).unwrap())
     }
 
-    /// One whose own address is this.
+    /// With this address as its own.
     pub(super) fn from(own: Ipv4Addr, address: SocketAddr) -> Self {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         socket.bind(&SocketAddr::from((own, 0)).into()).unwrap();
@@ -40,7 +40,7 @@ impl TestClient {
         self.stream.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Reads an answer with a size; its body.
+    /// Reads a response with a size; returns its body.
     pub(super) fn receive(&mut self) -> String {
         let head = read_head_text(&mut self.reader).unwrap();
         let mut body = vec![0; length_of(&head)];
@@ -48,7 +48,7 @@ impl TestClient {
         String::from_utf8(body).unwrap()
     }
 
-    /// All until the connection is closed, however.
+    /// Reads until the connection is closed or reset.
     pub(super) fn receive_all(&mut self) -> Vec<u8> {
         let mut all = Vec::new();
         match self.reader.read_to_end(&mut all) {

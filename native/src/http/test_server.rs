@@ -1,5 +1,5 @@
-//! A door with real sockets for tests: its desk is simple, its clock stands still, and the server
-//! behind it does what a test says.
+//! An event loop with real sockets for tests: its handler is simple, its clock is set by hand, and
+//! the upstream server does what the test defines.
 
 use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::http::event_loop::{Options, run};
 use crate::http::handler::{
-    Cut, ForwardedMeta, Handled, Health, ProxyReason, Request, RequestHandler,
+    CloseReason, ForwardedMeta, Handled, Health, ProxyReason, Request, RequestHandler,
 };
 use crate::http::listener::Listener;
 use crate::http::mailbox::Listening;
@@ -23,20 +23,20 @@ use crate::sync::clock::NS_PER_S;
 pub(super) const NAME: &str = "x-secret-name";
 pub(super) const UPSTREAM_CONNECTIONS_MAX: usize = 20;
 
-/// What the desk was told.
+/// What the handler was called with.
 #[derive(Debug, Default)]
 pub(super) struct HandlerLog {
     pub(super) handled: usize,
     pub(super) proxied: Vec<ProxyReason>,
     pub(super) open: usize,
-    pub(super) cut: Vec<Cut>,
+    pub(super) closed: Vec<CloseReason>,
     pub(super) left: usize,
     pub(super) rejected_proxies: usize,
     pub(super) bodies_pending: usize,
     pub(super) idle: bool,
 }
 
-/// Answers with the body that it got; leaves those to the main thread that begin with "relay".
+/// Responds with the body of a request; proxies those whose body starts with "relay".
 pub(super) struct Echo {
     log: Arc<Mutex<HandlerLog>>,
     now_ns: Arc<AtomicU64>,
@@ -84,8 +84,8 @@ impl RequestHandler for Echo {
         self.log.lock().unwrap().left += 1;
     }
 
-    fn cut(&mut self, cut: Cut) {
-        self.log.lock().unwrap().cut.push(cut);
+    fn connection_closed(&mut self, reason: CloseReason) {
+        self.log.lock().unwrap().closed.push(reason);
     }
 
     fn bodies_pending(&mut self, count: usize) {
@@ -117,7 +117,7 @@ impl RequestHandler for Echo {
     }
 }
 
-/// A front on a thread of its own.
+/// An event loop on its own thread.
 pub(super) struct TestServer {
     pub(super) handle: EventLoopHandle<Sender<()>>,
     pub(super) log: Arc<Mutex<HandlerLog>>,
@@ -126,7 +126,7 @@ pub(super) struct TestServer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Bounds of a front.
+/// Limits of an event loop.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
     pub(super) connections: usize,
@@ -170,7 +170,7 @@ impl TestServer {
         Self { handle, log, now_ns, turns, thread: Some(thread) }
     }
 
-    /// One that listens, before this server, and where.
+    /// A server that listens, and its address.
     pub(super) fn alone(upstream: SocketAddr) -> (Self, SocketAddr) {
         Self::alone_with(upstream, LIMITS)
     }
@@ -180,8 +180,8 @@ impl TestServer {
         (Self::open(mailbox().unwrap(), upstream, limits, Some(listener)), address)
     }
 
-    /// Returns when the loop has seen all that happened before: each round is a whole turn, and
-    /// one is needed to take a connection, one to read from it, one to write behind.
+    /// Returns when the loop has handled all that happened before. Each round is a complete turn:
+    /// one is needed to accept a connection, one to read from it, one to write upstream.
     pub(super) fn run_turns(&self) {
         for _ in 0..4 {
             let before = self.turns.load(Ordering::SeqCst);
@@ -215,13 +215,13 @@ impl TestServer {
         std::mem::take(&mut self.log.lock().unwrap().handled)
     }
 
-    /// Returns when the loop is over.
+    /// Returns when the loop has ended.
     pub(super) fn join(&mut self) {
         self.thread.take().unwrap().join().unwrap();
     }
 }
 
-/// One for the front that is given it and for these others, and where it listens.
+/// A listener for the ingress thread that gets it and these others, and its address.
 pub(super) fn listener(
     others: Vec<EventLoopHandle<Sender<()>>>,
     limits: Limits,
@@ -242,7 +242,7 @@ impl Drop for TestServer {
     }
 }
 
-/// What the server behind was sent.
+/// A request that the upstream server received.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct ReceivedRequest {
     pub(super) connection: usize,
@@ -250,14 +250,14 @@ pub(super) struct ReceivedRequest {
     pub(super) body: Vec<u8>,
 }
 
-/// A server whose connections a test serves; told of what is seen through a channel.
+/// A server whose connections a test serves; reports what it receives through a channel.
 pub(super) struct TestUpstream {
     pub(super) address: SocketAddr,
     pub(super) received: Receiver<ReceivedRequest>,
     pub(super) connections: Arc<AtomicUsize>,
 }
 
-/// A connection in the hands of a test.
+/// A connection served by a test.
 pub(super) struct ServedConnection {
     pub(super) number: usize,
     pub(super) stream: TcpStream,
@@ -266,7 +266,7 @@ pub(super) struct ServedConnection {
 }
 
 impl ServedConnection {
-    /// Reads a request as the simplest of servers would; None where there is no further one.
+    /// Reads a request as a simple server would; None if there is no further one.
     pub(super) fn request(&mut self) -> Option<ReceivedRequest> {
         let head = read_head_text(&mut self.reader)?;
         let mut body = vec![0; length_of(&head)];
@@ -275,7 +275,7 @@ impl ServedConnection {
     }
 
     pub(super) fn report(&self, received: ReceivedRequest) {
-        // A test that has ended does not listen.
+        // Fails when the test has ended.
         let _ = self.received.send(received);
     }
 
@@ -292,11 +292,11 @@ impl ServedConnection {
     }
 
     pub(super) fn send_text(&mut self, text: &str) {
-        // Who left does not hear it.
+        // Fails when the client has left.
         let _ = self.stream.write_all(text.as_bytes());
     }
 
-    /// Answers every request with its first line and the size of its body.
+    /// Responds to every request with its first line and the size of its body.
     pub(super) fn serve_echo(mut self) {
         while let Some(received) = self.request() {
             let text =

@@ -1,5 +1,5 @@
-//! How a call of JavaScript becomes one of the engine: handles find what they name, panics and what
-//! is not there become codes, and numbers find their places.
+//! Converts JavaScript calls: resolves handles, turns panics and missing objects into codes, and
+//! copies numbers and bytes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -27,12 +27,12 @@ pub(crate) static RPC_CLIENTS: Handles<RpcClient> = Handles::new(RPC_CLIENTS_MAX
 pub(crate) static SLOT_SUBSCRIBERS: Handles<SlotSubscriber> = Handles::new(SLOT_SUBSCRIBERS_MAX);
 pub(crate) static DECODERS: Handles<Decoder> = Handles::new(DECODERS_MAX);
 
-/// Answers what `act` does, or else this where it panics.
+/// The result of `act`, or `otherwise` if it panics.
 pub(crate) fn guarded<T>(otherwise: T, act: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(act)).unwrap_or(otherwise)
 }
 
-/// The same with the engine of a handle; `otherwise` where there is none, too.
+/// The same with the engine of a handle; `otherwise` also if there is none.
 pub(crate) fn with_engine<T: Copy>(
     handle: u32,
     otherwise: T,
@@ -44,19 +44,19 @@ pub(crate) fn with_engine<T: Copy>(
     })
 }
 
-/// The same with the asker of a handle; `NO_RPC_CLIENT` or `PANIC` otherwise.
+/// The same with the RPC client of a handle; `NO_RPC_CLIENT` or `PANIC` otherwise.
 pub(crate) fn with_rpc_client(handle: u32, act: impl FnOnce(&RpcClient) -> i32) -> i32 {
     guarded(PANIC, || RPC_CLIENTS.find(handle).map_or(NO_RPC_CLIENT, |client| act(&client)))
 }
 
-/// The same with the feed of a handle; `NO_SLOT_SUBSCRIBER` or `PANIC` otherwise.
+/// The same with the slot subscriber of a handle; `NO_SLOT_SUBSCRIBER` or `PANIC` otherwise.
 pub(crate) fn with_slot_subscriber(handle: u32, act: impl FnOnce(&SlotSubscriber) -> i32) -> i32 {
     guarded(PANIC, || {
         SLOT_SUBSCRIBERS.find(handle).map_or(NO_SLOT_SUBSCRIBER, |subscriber| act(&subscriber))
     })
 }
 
-/// The handle of what `make` gives; `full` where it gives nothing, or there are too many.
+/// The handle of what `make` returns; `full` if it returns nothing, or there are too many.
 pub(crate) fn insert_made<T>(
     handles: &Handles<T>,
     full: i32,
@@ -66,7 +66,7 @@ pub(crate) fn insert_made<T>(
     made.and_then(|made| made.ok()?.try_into().ok()).unwrap_or(full)
 }
 
-/// Hands a question to an asker.
+/// Hands a request to an RPC client.
 pub(crate) fn submit_request(
     client: u32,
     id: u32,
@@ -79,17 +79,17 @@ pub(crate) fn submit_request(
     })
 }
 
-/// What calls `wake` on the thread that lent it, from any other. None where Node refuses.
+/// A waker that calls `wake` on its own thread, from any other. None if Node rejects it.
 pub(crate) fn waker(wake: Function<'_, (), ()>) -> Option<Waker> {
     let builder = wake.build_threadsafe_function::<()>().weak::<true>().max_queue_size::<2>();
     let wake = builder.build().ok()?;
     Some(Box::new(move || {
-        // A full queue means that a call is under way already; a closed one that Node leaves.
+        // A full queue means that a call is pending already; a closed one that Node is exiting.
         let _ = wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
     }))
 }
 
-/// Writes as many of the numbers as there is room for; how many those are.
+/// Writes as many of the numbers as fit; returns their count.
 pub(crate) fn fill(out: &mut Float64ArraySlice<'_>, numbers: impl IntoIterator<Item = u64>) -> u32 {
     let mut written = 0;
     for (slot, number) in writable(out).iter_mut().zip(numbers) {
@@ -99,15 +99,15 @@ pub(crate) fn fill(out: &mut Float64ArraySlice<'_>, numbers: impl IntoIterator<I
     written
 }
 
-/// Writes as many of the bytes as there is room for.
+/// Writes as many of the bytes as fit.
 pub(crate) fn fill_bytes(out: &mut Uint8ArraySlice<'_>, bytes: Vec<u8>) {
     for (slot, byte) in writable_bytes(out).iter_mut().zip(bytes) {
         *slot = byte;
     }
 }
 
-/// Writes what `next` gives, which is asked only where there is room for it; 1, 0 where it gives
-/// nothing, or `NO_ROOM`.
+/// Writes the numbers of `next`, which is called only if they fit; returns 1, 0 if it returns None,
+/// or `NO_ROOM`.
 pub(crate) fn put<const COUNT: usize>(
     out: &mut Float64ArraySlice<'_>,
     next: impl FnOnce() -> Option<[f64; COUNT]>,
@@ -121,7 +121,7 @@ pub(crate) fn put<const COUNT: usize>(
     })
 }
 
-/// The options in the engine's own terms; None where one cannot be read.
+/// The options as the engine's types; None if one is invalid.
 pub(crate) fn parse_options(given: &EngineOptions) -> Option<Options> {
     let binds = given.binds.0.as_ref()?;
     let binds = binds.iter().map(|bind| bind.parse().ok()).collect::<Option<Vec<_>>>()?;

@@ -1,4 +1,4 @@
-//! Transactions and calls: what their bytes say.
+//! Decoding of transactions and calls.
 
 use napi::bindgen_prelude::{Float64ArraySlice, Uint8ArraySlice};
 use napi_derive::napi;
@@ -24,7 +24,7 @@ pub fn decoder_create(tip_accounts: &[u8], lamports_min: f64, verify: bool, keys
     })
 }
 
-/// Forgets a decoder; calls under way end as usual. Returns OK or NO_DECODER.
+/// Removes a decoder; calls in progress complete. Returns OK or NO_DECODER.
 #[napi]
 pub fn decoder_close(decoder: u32) -> i32 {
     guarded(PANIC, || if DECODERS.remove(decoder) { OK } else { NO_DECODER })
@@ -36,9 +36,9 @@ pub fn decoder_counters(decoder: u32, mut out: Float64ArraySlice<'_>) -> u32 {
     guarded(0, || DECODERS.find(decoder).map_or(0, |decoder| fill(&mut out, decoder.counters())))
 }
 
-/// Judges a transaction and writes the verdict, eleven numbers, from `out[at]` on. Returns 1 or 0
-/// like the first of them, or NO_DECODER, PANIC, or NO_ROOM where `out` is too short or shares
-/// memory with the transaction.
+/// Validates a transaction and writes the result, eleven numbers, from `out[at]` on. Returns 1 or 0
+/// like the first of them, or NO_DECODER, PANIC, or NO_ROOM if `out` is too short or shares memory
+/// with the transaction.
 #[napi]
 pub fn decode(decoder: u32, bytes: &[u8], mut out: Float64ArraySlice<'_>, at: u32) -> i32 {
     guarded(PANIC, || {
@@ -59,8 +59,8 @@ pub fn decode(decoder: u32, bytes: &[u8], mut out: Float64ArraySlice<'_>, at: u3
     })
 }
 
-/// Judges many transactions that lie in one buffer, as `numbers_of_all` does. Returns how many were
-/// judged, or NO_DECODER or PANIC, or NO_ROOM where `out` shares memory with what is read.
+/// Validates many transactions in one buffer, as `numbers_of_all` does. Returns how many were
+/// validated, or NO_DECODER or PANIC, or NO_ROOM if `out` shares memory with the input.
 #[napi]
 pub fn decode_batch(
     decoder: u32,

@@ -1,13 +1,13 @@
-//! Handles: how JavaScript names engines, askers, feeds and decoders.
+//! Handles: how JavaScript names engines, RPC clients, slot subscribers and decoders.
 //!
-//! A handle is a place and how often that place was used, so that a stale handle finds nothing
-//! instead of someone else's. Above 0, and below 2^24.
+//! A handle is a slot index and the number of times that slot was used, so that a stale handle
+//! finds nothing instead of another object. Above 0, and below 2^24.
 
 use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-/// What a process has of one kind, by handle.
+/// The objects of one kind in this process, by handle.
 pub struct Handles<T> {
     slots: RwLock<Vec<Slot<T>>>,
     count_max: usize,
@@ -19,14 +19,14 @@ struct Slot<T> {
 }
 
 impl<T> Handles<T> {
-    /// None yet, and at most `count_max`, which is 256 at most.
+    /// Empty; holds at most `count_max`, which is 256 at most.
     #[must_use]
     pub const fn new(count_max: usize) -> Self {
         Self { slots: RwLock::new(Vec::new()), count_max }
     }
 
-    /// The handle of what `make` gives; None when there are too many. A place is free when it is
-    /// empty, or when what it holds is over as `is_over` tells.
+    /// The handle of what `make` returns; None when there are too many. A slot is free when it is
+    /// empty, or when `is_over` returns true for its object.
     pub fn insert<E>(
         &self,
         is_over: impl Fn(&T) -> bool,
@@ -52,7 +52,7 @@ impl<T> Handles<T> {
         Some(Ok(u32::from(slot.uses) << INDEX_BITS | u32::try_from(index).ok()?))
     }
 
-    /// What a handle names; None when it is gone.
+    /// The object of a handle; None if it was removed.
     #[must_use]
     pub fn find(&self, handle: u32) -> Option<Arc<T>> {
         let slots = self.slots.read();
@@ -60,7 +60,7 @@ impl<T> Handles<T> {
         if u32::from(slot.uses) != handle >> INDEX_BITS { None } else { slot.value.clone() }
     }
 
-    /// Forgets what a handle names, which ends with the last call that uses it.
+    /// Removes the object of a handle; it is dropped after the last call that uses it.
     pub fn remove(&self, handle: u32) -> bool {
         let mut slots = self.slots.write();
         let slot = slots.get_mut(index_of(handle));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_counts_only_what_is_not_over() {
+    fn limit_counts_only_live_objects() {
         let handles = Handles::new(2);
         let over = insert(&handles, 0).unwrap();
         assert_eq!(handles.find(over).as_deref(), Some(&0));
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_made_takes_no_place() {
+    fn failed_insert_takes_no_slot() {
         let handles = Handles::<u8>::new(1);
         assert_eq!(handles.insert(|_| false, || Err("no")), Some(Err("no")));
         assert!(insert(&handles, 1).is_some());

@@ -1,4 +1,4 @@
-//! Fronts: threads that take requests by themselves; and what a thread asks of the scheduler.
+//! Exports of ingress threads, and of yielding the processor.
 
 use napi::Env;
 use napi::bindgen_prelude::{Float64ArraySlice, Function};
@@ -14,10 +14,10 @@ use crate::node::options::{IngressThreadMemory, IngressThreadOptions};
 use crate::node::status_codes::*;
 use crate::submit::path::KeyUpdate;
 
-/// Starts a front on memory of `SharedArrayBuffer`s, which is its own until `ingress_thread_close`. `wake` is
-/// called without arguments, on the thread that called this, when it has something: records, places
-/// given back, or its end. Returns the front's handle, above 0, or INGRESS_THREAD_OPTIONS, INGRESS_THREAD_FULL,
-/// NO_PRIORITY, or PANIC.
+/// Starts an ingress thread on memory of `SharedArrayBuffer`s, which it uses until
+/// `ingress_thread_close`. `wake` is called without arguments, on the calling thread, when there
+/// are records or released key slots, or when the thread ends. Returns its handle, above 0, or
+/// INGRESS_THREAD_OPTIONS, INGRESS_THREAD_FULL, NO_PRIORITY, or PANIC.
 #[napi]
 pub fn ingress_thread_start(
     env: Env,
@@ -31,16 +31,17 @@ pub fn ingress_thread_start(
     })
 }
 
-/// Listens for these fronts, which get the connections in turn; port 0 takes any free one. One
-/// address may hold `per_address` connections, over all of them. Returns the port, or NO_INGRESS_THREAD,
-/// INGRESS_THREAD_LISTEN or PANIC.
+/// Listens for these ingress threads, which get the connections round-robin; port 0 uses any free
+/// one. One address may hold `per_address` connections, over all of them. Returns the port, or
+/// NO_INGRESS_THREAD, INGRESS_THREAD_LISTEN or PANIC.
 #[napi]
 pub fn ingress_threads_listen(threads: &[u32], host: String, port: u32, per_address: u32) -> i32 {
     guarded(PANIC, || listen_for(threads, &host, port, per_address))
 }
 
-/// Has the front let this key in by itself, as KEY_GRANT_NUMBERS numbers say; `ranges` are networks in
-/// CIDR notation with commas in between. Returns OK, NO_INGRESS_THREAD, INGRESS_THREAD_OPTIONS or PANIC.
+/// Grants this key to the ingress thread, with KEY_GRANT_NUMBERS numbers; `ranges` are networks in
+/// CIDR notation, separated by commas. Returns OK, NO_INGRESS_THREAD, INGRESS_THREAD_OPTIONS or
+/// PANIC.
 #[napi]
 pub fn ingress_thread_grant_key(
     thread: u32,
@@ -56,8 +57,8 @@ pub fn ingress_thread_grant_key(
     })
 }
 
-/// Takes that pass back; `ingress_thread_released_slots` tells when it is not used any more. Returns OK, NO_INGRESS_THREAD
-/// or PANIC.
+/// Revokes that grant; `ingress_thread_released_slots` reports when it is no longer used. Returns
+/// OK, NO_INGRESS_THREAD or PANIC.
 #[napi]
 pub fn ingress_thread_revoke_key(thread: u32, token: String, key_slot: u32) -> i32 {
     with_ingress_thread(thread, |thread| {
@@ -68,8 +69,8 @@ pub fn ingress_thread_revoke_key(thread: u32, token: String, key_slot: u32) -> i
     })
 }
 
-/// Writes places of passes that the front uses no more, as many as there is room for. Returns how
-/// many, or NO_INGRESS_THREAD or PANIC. Whatever comes after this call wakes again.
+/// Writes key slots that the thread no longer uses, as many as fit. Returns how many, or
+/// NO_INGRESS_THREAD or PANIC. Whatever happens after this call wakes again.
 #[napi]
 pub fn ingress_thread_released_slots(thread: u32, mut out: Float64ArraySlice<'_>) -> i32 {
     with_ingress_thread(thread, |thread| {
@@ -78,8 +79,8 @@ pub fn ingress_thread_released_slots(thread: u32, mut out: Float64ArraySlice<'_>
     })
 }
 
-/// Has a front relay all (1), take no more connections and end with what is in hand (2), or end at
-/// once (3). Returns OK, NO_INGRESS_THREAD, INGRESS_THREAD_OPTIONS or PANIC.
+/// Has the thread proxy every request (1), accept no connections and finish pending requests (2),
+/// or end immediately (3). Returns OK, NO_INGRESS_THREAD, INGRESS_THREAD_OPTIONS or PANIC.
 #[napi]
 pub fn ingress_thread_command(thread: u32, command: u32) -> i32 {
     with_ingress_thread(thread, |thread| match command {
@@ -90,20 +91,21 @@ pub fn ingress_thread_command(thread: u32, command: u32) -> i32 {
     })
 }
 
-/// Returns 1 while a front runs, 2 once it has ended, 3 where it failed, NO_INGRESS_THREAD or PANIC.
+/// Returns the `ThreadState`: 1 running, 2 exited, 3 panicked, 4 idle; or NO_INGRESS_THREAD or
+/// PANIC.
 #[napi]
 pub fn ingress_thread_state(thread: u32) -> i32 {
     with_ingress_thread(thread, |thread| i32::from(thread.status().state()))
 }
 
-/// Ends a front where it has not, waits for that, and gives its memory back. Returns OK, NO_INGRESS_THREAD or
-/// PANIC.
+/// Ends an ingress thread if it runs, waits for that, and releases its memory. Returns OK,
+/// NO_INGRESS_THREAD or PANIC.
 #[napi]
 pub fn ingress_thread_close(thread: u32) -> i32 {
     guarded(PANIC, || close_ingress_thread(thread))
 }
 
-/// Lets other threads that wait for this processor have their turn first. Returns OK.
+/// Yields the processor to other threads that wait for it. Returns OK.
 #[napi]
 pub fn thread_yield() -> i32 {
     std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! How JavaScript's calls become those of fronts: what `convert` is for all the others.
+//! Converts JavaScript calls of ingress threads, as `convert` does for all others.
 
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -26,12 +26,13 @@ use crate::sync::clock::NS_PER_MS;
 
 static INGRESS_THREADS: Handles<IngressThread> = Handles::new(INGRESS_THREADS_MAX);
 
-/// What `act` answers of the front of a handle; `NO_INGRESS_THREAD` or `PANIC` otherwise.
+/// The result of `act` with the ingress thread of a handle; `NO_INGRESS_THREAD` or `PANIC`
+/// otherwise.
 pub(crate) fn with_ingress_thread(handle: u32, act: impl FnOnce(&IngressThread) -> i32) -> i32 {
     guarded(PANIC, || INGRESS_THREADS.find(handle).map_or(NO_INGRESS_THREAD, |thread| act(&thread)))
 }
 
-/// As `ingress_thread_start` answers.
+/// Returns what `ingress_thread_start` returns.
 pub(crate) fn start_ingress_thread(
     env: Env,
     given: IngressThreadOptions,
@@ -41,7 +42,7 @@ pub(crate) fn start_ingress_thread(
     let Some(options) = options_of(&given) else { return INGRESS_THREAD_OPTIONS };
     let shared = Shared {
         records: memory.records.memory(),
-        figures: memory.figures.memory(),
+        counters: memory.figures.memory(),
         routes: memory.routes.memory(),
         dedup: memory.dedup.memory(),
         key_cache: memory.key_cache.memory(),
@@ -57,7 +58,8 @@ pub(crate) fn start_ingress_thread(
     for bytes in [memory.records, memory.figures, memory.routes, memory.dedup, memory.key_cache] {
         bytes.retain(handle);
     }
-    // The memory goes with the thread that has lent it, so the front has to end before.
+    // The memory is released with the Node thread that lent it, so the ingress thread must end
+    // before.
     if env
         .add_env_cleanup_hook(handle, |handle| {
             let _ = guarded(PANIC, || close_ingress_thread(handle));
@@ -70,7 +72,7 @@ pub(crate) fn start_ingress_thread(
     i32::try_from(handle).unwrap_or(INGRESS_THREAD_FULL)
 }
 
-/// None where something that it names is not there.
+/// None if the engine or the decoder does not exist.
 fn options_of(given: &IngressThreadOptions) -> Option<Options> {
     let engine = ENGINES.find(given.engine)?;
     let decoder = DECODERS.find(given.decoder)?;
@@ -87,7 +89,7 @@ fn options_of(given: &IngressThreadOptions) -> Option<Options> {
     Some(Options { event_loop, engine: (given.engine, engine), decoder, is_first: given.realtime })
 }
 
-/// As `ingress_threads_listen` answers.
+/// Returns what `ingress_threads_listen` returns.
 pub(crate) fn listen_for(threads: &[u32], host: &str, port: u32, per_address: u32) -> i32 {
     let found: Option<Vec<_>> =
         threads.iter().map(|handle| INGRESS_THREADS.find(*handle)).collect();
@@ -104,7 +106,7 @@ pub(crate) fn listen_for(threads: &[u32], host: &str, port: u32, per_address: u3
     i32::from(bound.port())
 }
 
-/// At the first address of the host that can be bound.
+/// Binds the first address of the host that can be bound.
 fn listen(
     host: &str,
     port: u16,
@@ -115,13 +117,13 @@ fn listen(
     addresses.find_map(|address| Listener::bind(address, others.to_vec(), per_address).ok())
 }
 
-/// As `ingress_thread_command` answers.
+/// Returns what `ingress_thread_command` returns.
 pub(crate) fn send_command(thread: &IngressThread, command: Command<KeyUpdate>) -> i32 {
     thread.tell(command);
     OK
 }
 
-/// As `ingress_thread_close` answers.
+/// Returns what `ingress_thread_close` returns.
 pub(crate) fn close_ingress_thread(handle: u32) -> i32 {
     let Some(thread) = INGRESS_THREADS.find(handle) else { return NO_INGRESS_THREAD };
     thread.end();
@@ -130,7 +132,7 @@ pub(crate) fn close_ingress_thread(handle: u32) -> i32 {
     OK
 }
 
-/// A pass in the front's own terms: the numbers are those of `ingressThreadGrantKey`.
+/// Parses a key grant: the numbers are those of `ingressThreadGrantKey`.
 pub(crate) fn key_grant_of(numbers: &[f64], ranges: &str) -> Option<KeyGrant> {
     let &[
         key_slot,
@@ -151,7 +153,7 @@ pub(crate) fn key_grant_of(numbers: &[f64], ranges: &str) -> Option<KeyGrant> {
         burst,
         is_shared: is_shared == 1.0,
         expires_unix_ms: (expires >= 0.0).then_some(expires),
-        // Networks that cannot be read let nobody in, and neither do none at all.
+        // Invalid networks admit no request, and neither does an empty list.
         networks: if is_narrow == 0.0 { None } else { Some(networks.unwrap_or_default()) },
         own_limit: (own_rate >= 0.0).then_some(own),
         account_limit_slot: count_of(cell)?,

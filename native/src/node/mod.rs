@@ -1,10 +1,10 @@
-//! Every item that Node sees (`quic`, `decode`, `rpc`, `ingress`), and what these share.
+//! Every export to Node (`quic`, `decode`, `rpc`, `ingress`), and what they share.
 //!
-//! Bytes, handles and numbers cross, in one call a batch; no promise and, past `peer_open`, no
-//! string. What can go wrong is a code (`status_codes`); an argument of another type than declared
-//! is the caller's bug and throws. Panics stay here: the call answers `PANIC`.
+//! Only bytes, handles and numbers cross, in one call per batch; no promise and, after `peer_open`,
+//! no string. Errors are codes (`status_codes`); an argument of the wrong type is the caller's bug
+//! and throws. Panics are caught: the call returns `PANIC`.
 //!
-//! The macro around the exports writes unsafe code, and a view into JavaScript's memory takes it.
+//! The export macro generates unsafe code, and views of JavaScript memory need it.
 
 #[cfg(feature = "addon")]
 #[allow(unsafe_code)]

@@ -1,11 +1,11 @@
-//! What engines and fronts are started with.
+//! Options of engines and ingress threads.
 
 use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
 
 use crate::node::shared_bytes::{SharedBytes, Texts};
 
-/// What an engine is started with; every field is present.
+/// Options of an engine; every field is present.
 #[napi(object, object_to_js = false)]
 pub struct EngineOptions {
     /// Local addresses to send from, "ip:port" each, port 0 for any.
@@ -13,67 +13,67 @@ pub struct EngineOptions {
     pub binds: Texts,
     /// The identity's 32-byte Ed25519 seed.
     pub seed: Uint8Array,
-    /// Most copies that wait for one leader.
+    /// Most queued deliveries of one leader.
     pub queue_max: u32,
-    /// Most copies of one leader that await its acknowledgement.
+    /// Most deliveries of one leader that await acknowledgement.
     pub in_flight_max: u32,
     /// Most outcomes that wait to be drained.
     pub outcomes_max: u32,
-    /// A leader that grants no stream for so long after `peer_open` is given up.
+    /// A leader that grants no stream within this time after `peer_open` is abandoned.
     pub admission_timeout_ms: u32,
-    /// Silence after which a connection is given up.
+    /// Silence after which a connection is closed.
     pub idle_timeout_ms: u32,
     /// Pause after which a ping keeps an idle connection alive.
     pub keep_alive_ms: u32,
-    /// Packets that a leader need not acknowledge at once; 0 leaves its own habit.
+    /// Packets that a leader need not acknowledge immediately; 0 keeps its default.
     pub ack_every: u32,
-    /// The longest that a leader shall wait with an acknowledgement.
+    /// The longest that a leader may delay an acknowledgement.
     pub ack_delay_ms: u32,
-    /// How long the I/O thread looks for datagrams before it sleeps; 0: not at all.
+    /// How long the I/O thread polls for datagrams before it sleeps; 0: not at all.
     pub busy_poll_us: u32,
 }
 
-/// What a front is started with; every field is present.
+/// Options of an ingress thread; every field is present.
 #[napi(object, object_to_js = false)]
 pub struct IngressThreadOptions {
     /// The engine's handle.
     pub engine: u32,
     /// The decoder's.
     pub decoder: u32,
-    /// The front's own number, which it tells with each request that it relays.
+    /// The thread's number, which it sends with each proxied request.
     pub number: u32,
-    /// Whether its thread goes before others.
+    /// Whether the thread gets a real-time priority.
     pub realtime: bool,
-    /// Connections of clients open at once.
+    /// Most open client connections.
     pub connections_max: u32,
-    /// And to the server behind.
+    /// Most connections to the upstream server.
     pub upstream_connections_max: u32,
-    /// And of those for the clients of one address.
+    /// Most of those for clients of one address.
     pub upstream_connections_per_address: u32,
     /// How long a client may take for a request's head, and for its body.
     pub read_timeout_ms: u32,
-    /// Where the server listens, on loopback, that the front relays to.
+    /// Loopback port of the upstream server.
     pub upstream_port: u32,
-    /// The name of the header line by which it says what it knows of such a request.
+    /// Name of the header that carries what is known of a proxied request.
     pub forwarded_header: String,
 }
 
-/// What a front shares with the main thread: arrays of a `SharedArrayBuffer` each.
+/// Memory that an ingress thread shares with the main thread: one `SharedArrayBuffer` each.
 #[napi(object, object_to_js = false)]
 pub struct IngressThreadMemory {
-    /// As `front/records.ts` has it.
+    /// As `src/native-ingress/record-ring.ts` lays it out.
     #[napi(ts_type = "Uint8Array")]
     pub records: SharedBytes,
-    /// As `front/figures.ts` has it.
+    /// As `src/native-ingress/thread-counters.ts` lays it out.
     #[napi(ts_type = "Uint8Array")]
     pub figures: SharedBytes,
-    /// As `send/shared-routes.ts` has it.
+    /// As `src/send/native/shared-target-table.ts` lays it out.
     #[napi(ts_type = "Uint8Array")]
     pub routes: SharedBytes,
-    /// As `ingress/seen.ts` has it.
+    /// As `src/dedup/recent-transactions.ts` lays it out.
     #[napi(ts_type = "Uint8Array")]
     pub dedup: SharedBytes,
-    /// As `ingress/limit-cells.ts` has it.
+    /// As `src/limits/shared-state.ts` lays it out.
     #[napi(ts_type = "Uint8Array")]
     pub key_cache: SharedBytes,
 }

@@ -1,4 +1,4 @@
-//! The engine: connections to leaders, and copies on their way.
+//! Exports of the engine: connections to leaders, and deliveries.
 
 use napi::bindgen_prelude::{Float64ArraySlice, Function};
 use napi_derive::napi;
@@ -11,7 +11,7 @@ use crate::node::shared_bytes::writable;
 use crate::node::status_codes::*;
 use crate::quic::engine::Engine;
 
-/// The version of this list of exports; `contract.ts` names the one it was written for.
+/// Version of these exports; `contract.ts` names the one it was written for.
 #[napi]
 pub fn contract_version() -> u32 {
     12
@@ -26,7 +26,7 @@ pub fn engine_start(options: EngineOptions, wake: Function<'_, (), ()>) -> i32 {
         let (Some(options), Some(waker)) = (parse_options(&options), waker(wake)) else {
             return START_OPTIONS;
         };
-        // A stopped engine keeps its place, so that it can be drained, until that is needed.
+        // A stopped engine keeps its slot, so that it can be drained, until the slot is needed.
         match ENGINES.insert(Engine::is_stopped, || Engine::start(options, waker)) {
             Some(Ok(handle)) => i32::try_from(handle).unwrap_or(START_FULL),
             Some(Err(error)) => start_code(&error),
@@ -35,8 +35,9 @@ pub fn engine_start(options: EngineOptions, wake: Function<'_, (), ()>) -> i32 {
     })
 }
 
-/// Closes all connections, each once its copies are acknowledged; blocks for as long, for
-/// `close_timeout_ms` or a second at the most, and up to 250 ms for goodbyes. Returns OK or NOT_STARTED.
+/// Closes all connections, each once its deliveries are acknowledged; blocks until then, for at
+/// most `close_timeout_ms` or one second, and up to 250 ms for the closing packets. Returns OK or
+/// NOT_STARTED.
 #[napi]
 pub fn engine_stop(engine: u32, close_timeout_ms: u32) -> i32 {
     with_engine(engine, NOT_STARTED, |engine| {
@@ -51,7 +52,7 @@ pub fn engine_counters(engine: u32, mut out: Float64ArraySlice<'_>) -> u32 {
     with_engine(engine, 0, |engine| fill(&mut out, engine.counters()))
 }
 
-/// Connections opened from now on carry this identity. Returns OK, NOT_STARTED or START_IDENTITY.
+/// Connections opened from now on use this identity. Returns OK, NOT_STARTED or START_IDENTITY.
 #[napi]
 pub fn identity_set(engine: u32, seed: &[u8]) -> i32 {
     with_engine(engine, NOT_STARTED, |engine| match <&[u8; 32]>::try_from(seed) {
@@ -70,8 +71,8 @@ pub fn peer_open(engine: u32, address: String) -> i64 {
     })
 }
 
-/// Closes a connection once its copies are acknowledged, after `close_timeout_ms` at the latest.
-/// Returns OK, NOT_STARTED or NO_PEER.
+/// Closes a connection once its deliveries are acknowledged, after `close_timeout_ms` at the
+/// latest. Returns OK, NOT_STARTED or NO_PEER.
 #[napi]
 pub fn peer_close(engine: u32, peer: u32, close_timeout_ms: u32) -> i32 {
     with_engine(engine, NOT_STARTED, |engine| {
@@ -79,7 +80,8 @@ pub fn peer_close(engine: u32, peer: u32, close_timeout_ms: u32) -> i32 {
     })
 }
 
-/// Makes the leader answer, so that its silence means something. Returns OK, NOT_STARTED or NO_PEER.
+/// Makes the leader respond, so that its silence means something. Returns OK, NOT_STARTED or
+/// NO_PEER.
 #[napi]
 pub fn peer_ping(engine: u32, peer: u32) -> i32 {
     with_engine(engine, NOT_STARTED, |engine| {
@@ -90,8 +92,8 @@ pub fn peer_ping(engine: u32, peer: u32) -> i32 {
     })
 }
 
-/// Writes `Peer::figures`, of which the first is 1 connecting, 2 connected, 3 admitted, 4 closing
-/// or 5 closed, and returns how many were written; 0 when the connection is gone.
+/// Writes `Peer::stats`, of which the first is 1 connecting, 2 connected, 3 admitted, 4 closing or
+/// 5 closed, and returns how many were written; 0 when the connection is gone.
 #[napi]
 pub fn peer_stats(engine: u32, peer: u32, mut out: Float64ArraySlice<'_>) -> u32 {
     with_engine(engine, 0, |engine| {
@@ -99,10 +101,10 @@ pub fn peer_stats(engine: u32, peer: u32, mut out: Float64ArraySlice<'_>) -> u32
     })
 }
 
-/// Sends a transaction to up to 16 leaders on this thread. `copies` is a handle and a tag for
-/// each. Bit i of the answer: copy i is on the wire; bit 16 + i: it was taken and waits. Every copy
-/// ends in a record `acked`, `failed` or `dropped`, unless the engine is not started or the
-/// transaction is empty or above 4096 bytes: then the answer is 0.
+/// Sends a transaction to up to 16 leaders on this thread. `deliveries` holds a handle and a tag
+/// for each. Bit i of the result: delivery i is on the wire; bit 16 + i: it is queued. Every
+/// delivery ends in a record `acked`, `failed` or `dropped`, unless the engine is not started or
+/// the transaction is empty or above 4096 bytes: then the result is 0.
 #[napi]
 pub fn tx_send(engine: u32, deliveries: &[u32], bytes: &[u8], tx: f64, ttl_ms: u32) -> u32 {
     with_engine(engine, 0, |engine| engine.send(deliveries, bytes, tx as u64, ttl_ms).bits())

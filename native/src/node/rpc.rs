@@ -1,4 +1,4 @@
-//! Nodes: what they are asked, and what they tell of slots.
+//! Exports of RPC clients and slot subscribers.
 
 use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8ArraySlice};
 use napi_derive::napi;
@@ -16,16 +16,16 @@ use crate::rpc::{
     slot_subscriber::SlotSubscriber, websocket::Address,
 };
 
-/// Has nodes' certificates held against a PEM file's too; returns how many are good, or PANIC.
+/// Also trusts the certificates of a PEM file for nodes; returns how many are valid, or PANIC.
 #[napi]
 pub fn root_certificates_set(pem: &[u8]) -> i32 {
     guarded(PANIC, || i32::try_from(root_store::set_extra_roots(pem)).unwrap_or(i32::MAX))
 }
 
-/// Makes an asker of one node at an http: or https: address without name and password; what goes
-/// into the header `authorization` is given apart, empty for none. `wake` is called without
-/// arguments, on the thread that called this, when the first of some answers is there. Returns the
-/// asker's handle, above 0, or RPC_CLIENT_OPTIONS, RPC_CLIENT_FULL or PANIC.
+/// Opens an RPC client for a node at an http: or https: address without name and password; the
+/// value of the header `authorization` is separate, empty for none. `wake` is called without
+/// arguments, on the calling thread, when the first of some responses has arrived. Returns the
+/// client's handle, above 0, or RPC_CLIENT_OPTIONS, RPC_CLIENT_FULL or PANIC.
 #[napi]
 pub fn rpc_client_open(
     url: String,
@@ -43,7 +43,7 @@ pub fn rpc_client_open(
     })
 }
 
-/// Ends an asker's connections; questions in hand get no answer. Returns OK or NO_RPC_CLIENT.
+/// Closes a client's connections; pending requests get no response. Returns OK or NO_RPC_CLIENT.
 #[napi]
 pub fn rpc_client_close(client: u32) -> i32 {
     with_rpc_client(client, |open| {
@@ -52,8 +52,8 @@ pub fn rpc_client_close(client: u32) -> i32 {
     })
 }
 
-/// Asks with a body of JSON, 65536 bytes at most, on another thread. `id` comes back with the
-/// answer. Returns OK, NO_RPC_CLIENT, NO_ROOM for a larger body, or RPC_CLIENT_FULL.
+/// Sends a JSON body, at most 65536 bytes, on another thread. The response has the same `id`.
+/// Returns OK, NO_RPC_CLIENT, NO_ROOM for a larger body, or RPC_CLIENT_FULL.
 #[napi]
 pub fn rpc_request(client: u32, id: u32, body: &[u8], timeout_ms: u32) -> i32 {
     if body.len() > RPC_REQUEST_BYTES_MAX {
@@ -62,7 +62,7 @@ pub fn rpc_request(client: u32, id: u32, body: &[u8], timeout_ms: u32) -> i32 {
     submit_request(client, id, timeout_ms, || RpcRequest::Json(body.to_vec()))
 }
 
-/// Asks what became of at most 256 signatures of 64 bytes each. Returns as `ask`.
+/// Requests the statuses of at most 256 signatures of 64 bytes each. Returns as `rpc_request`.
 #[napi]
 pub fn rpc_request_statuses(client: u32, id: u32, signatures: &[u8], timeout_ms: u32) -> i32 {
     let is_whole = signatures.len().is_multiple_of(SIGNATURE_BYTES);
@@ -72,14 +72,14 @@ pub fn rpc_request_statuses(client: u32, id: u32, signatures: &[u8], timeout_ms:
     submit_request(client, id, timeout_ms, || RpcRequest::Statuses(signatures.to_vec()))
 }
 
-/// Writes `RpcResponse::numbers` of the oldest answer that was not taken. Returns 1, or 0 where there is
-/// none, or NO_RPC_CLIENT, NO_ROOM or PANIC.
+/// Writes `RpcResponse::numbers` of the oldest unread response. Returns 1, or 0 if there is none,
+/// or NO_RPC_CLIENT, NO_ROOM or PANIC.
 #[napi]
 pub fn rpc_response_next(client: u32, mut out: Float64ArraySlice<'_>) -> i32 {
     with_rpc_client(client, |client| put(&mut out, || client.peek(RpcResponse::numbers)))
 }
 
-/// Takes that answer; its bytes go to the start of `out`, as many as it holds. Returns OK,
+/// Removes that response and writes its bytes to the start of `out`, as many as fit. Returns OK,
 /// NO_RPC_CLIENT or PANIC.
 #[napi]
 pub fn rpc_response_read(client: u32, mut out: Uint8ArraySlice<'_>) -> i32 {
@@ -89,8 +89,8 @@ pub fn rpc_response_read(client: u32, mut out: Uint8ArraySlice<'_>) -> i32 {
     })
 }
 
-/// Opens a node's feed of slots at a ws: or wss: address without name and password; `authorization`
-/// as in `rpc_client_open`, `wake` likewise for news. Nothing is asked for yet. Returns the feed's
+/// Opens a slot subscriber for a node at a ws: or wss: address without name and password;
+/// `authorization` and `wake` as in `rpc_client_open`. It subscribes to nothing yet. Returns its
 /// handle, above 0, or SLOT_SUBSCRIBER_OPTIONS, SLOT_SUBSCRIBER_FULL or PANIC.
 #[napi]
 pub fn slot_subscriber_open(
@@ -109,8 +109,9 @@ pub fn slot_subscriber_open(
     })
 }
 
-/// Asks for events, 0 slotsUpdates or 1 slot, once the node took the connection. Returns OK,
-/// SLOT_SUBSCRIBER_FULL while the last answer to that was not taken, NO_SLOT_SUBSCRIBER, SLOT_SUBSCRIBER_OPTIONS or PANIC.
+/// Subscribes to 0 slotsUpdates or 1 slot, once the node accepted the connection. Returns OK,
+/// SLOT_SUBSCRIBER_FULL while the response to the last request was not read, NO_SLOT_SUBSCRIBER,
+/// SLOT_SUBSCRIBER_OPTIONS or PANIC.
 #[napi]
 pub fn slot_subscriber_subscribe(subscriber: u32, which: u32) -> i32 {
     with_slot_subscriber(subscriber, |subscriber| match Subscription::of(which) {
@@ -120,14 +121,14 @@ pub fn slot_subscriber_subscribe(subscriber: u32, which: u32) -> i32 {
     })
 }
 
-/// Takes the oldest news and writes `SlotSubscriber::next`. Returns 1, or 0 where there is none, or
-/// NO_SLOT_SUBSCRIBER, NO_ROOM or PANIC.
+/// Removes the oldest notification and writes `SlotSubscriber::next`. Returns 1, or 0 if there is
+/// none, or NO_SLOT_SUBSCRIBER, NO_ROOM or PANIC.
 #[napi]
 pub fn slot_subscriber_next(subscriber: u32, mut out: Float64ArraySlice<'_>) -> i32 {
     with_slot_subscriber(subscriber, |subscriber| put(&mut out, || subscriber.next()))
 }
 
-/// Ends a feed; nothing is told any more. Returns OK, NO_SLOT_SUBSCRIBER or PANIC.
+/// Closes a subscriber; no further notification arrives. Returns OK, NO_SLOT_SUBSCRIBER or PANIC.
 #[napi]
 pub fn slot_subscriber_close(subscriber: u32) -> i32 {
     with_slot_subscriber(subscriber, |open| {

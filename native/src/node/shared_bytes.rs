@@ -1,5 +1,5 @@
-//! Memory that JavaScript lends, for the time of one call, or for longer where it is shared; and a
-//! list that is read only as far as it can be of use.
+//! Views of JavaScript buffers: arrays borrowed for one call, `SharedArrayBuffer`s kept alive for
+//! longer, and a bounded array reader.
 
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
@@ -16,13 +16,13 @@ use napi::sys::{
 use crate::limits::SOCKETS_MAX;
 use crate::sync::shared_memory::Memory;
 
-/// The texts of a short array; None where it is too long. Room for as many as an array says it has
-/// is not taken: an empty one may say four billion, and then the process would end.
+/// The strings of a short array; None if it is too long. Does not allocate by the array's length:
+/// an empty one may report four billion, and the process would end.
 pub struct Texts(pub Option<Vec<String>>);
 
 impl FromNapiValue for Texts {
     unsafe fn from_napi_value(env: napi_env, value: napi_value) -> Result<Self> {
-        // SAFETY: handed through as they were given.
+        // SAFETY: the arguments are passed on unchanged.
         let list = unsafe { Array::from_napi_value(env, value)? };
         if list.len() as usize > SOCKETS_MAX {
             return Ok(Self(None));
@@ -32,14 +32,14 @@ impl FromNapiValue for Texts {
     }
 }
 
-/// What a call may write its numbers to.
+/// The array that a call writes numbers to.
 pub fn writable<'a>(out: &'a mut Float64ArraySlice<'_>) -> &'a mut [f64] {
-    // SAFETY: the call holds JavaScript's thread, so nobody else of it writes to the array, and
-    // what another thread does to a shared one changes numbers, not the program.
+    // SAFETY: the call occupies JavaScript's thread, so no other code of it writes to the array,
+    // and writes of another thread to a shared one change numbers, not the program.
     unsafe { out.as_mut() }
 }
 
-/// The same of bytes.
+/// The same for bytes.
 pub fn writable_bytes<'a>(out: &'a mut Uint8ArraySlice<'_>) -> &'a mut [u8] {
     // SAFETY: as above.
     unsafe { out.as_mut() }
@@ -52,20 +52,20 @@ pub fn overlap<A, B>(one: &[A], other: &[B]) -> bool {
     one.start.addr() < other.end.addr() && other.start.addr() < one.end.addr()
 }
 
-/// Bytes of a `SharedArrayBuffer`, which nobody can detach or shrink, kept from the garbage
-/// collector until `release_shared`. An array of memory that is not shared is refused.
+/// Bytes of a `SharedArrayBuffer`, which cannot be detached or shrunk, kept from the garbage
+/// collector until `release_shared`. An array of memory that is not shared is rejected.
 pub struct SharedBytes {
     at: *mut u8,
     size: usize,
     reference: NodeReference,
 }
 
-/// A reference that Node keeps, good on the thread that made it.
+/// A reference that Node keeps, valid on the thread that created it.
 struct NodeReference(napi_env, napi_ref);
 
 impl Drop for NodeReference {
     fn drop(&mut self) {
-        // SAFETY: dropped on the thread that made it, while that calls the addon.
+        // SAFETY: dropped on the thread that created it, during a call of the addon.
         unsafe { napi_delete_reference(self.0, self.1) };
     }
 }
@@ -74,7 +74,7 @@ impl FromNapiValue for SharedBytes {
     unsafe fn from_napi_value(env: napi_env, value: napi_value) -> Result<Self> {
         let (mut kind, mut size, mut offset) = (0, 0, 0);
         let (mut at, mut buffer) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: handed through as they were given, and each answer is looked at.
+        // SAFETY: the arguments are passed on unchanged, and each result is checked.
         let info_status = unsafe {
             napi_get_typedarray_info(
                 env,
@@ -106,27 +106,28 @@ impl FromNapiValue for SharedBytes {
 }
 
 thread_local! {
-    /// What this thread has lent for long, by whom it was lent to.
+    /// References that this thread retains, by the handle of the ingress thread that uses them.
     static RETAINED: RefCell<Vec<(u32, ManuallyDrop<NodeReference>)>> = const { RefCell::new(Vec::new()) };
 }
 
 impl SharedBytes {
-    /// The memory, which lasts until the call is over, or until `release_shared` where it is kept.
+    /// The memory, valid until the end of the call, or until `release_shared` if it is retained.
     #[must_use]
     pub fn memory(&self) -> Memory {
-        // SAFETY: shared memory stays where it is while its array is referred to, and whoever has
-        // the `Memory` ends before `release_shared`.
+        // SAFETY: shared memory stays in place while its array is referenced, and the user of the
+        // `Memory` ends before `release_shared`.
         unsafe { Memory::borrowed(self.at, self.size, Arc::new(())) }
     }
 
-    /// Keeps it for `whom`, beyond the call. Of a thread that ends first, its own end is the end.
+    /// Keeps the memory for `handle` beyond the call. If this thread ends first, its end releases
+    /// it.
     pub fn retain(self, handle: u32) {
         RETAINED
             .with_borrow_mut(|retained| retained.push((handle, ManuallyDrop::new(self.reference))));
     }
 }
 
-/// Gives back what is kept for `whom`, as far as this thread has lent it.
+/// Releases what this thread retains for `handle`.
 pub fn release_shared(handle: u32) {
     RETAINED.with_borrow_mut(|retained| {
         for (_, reference) in retained.extract_if(.., |(retained_for, _)| *retained_for == handle) {

@@ -1,5 +1,5 @@
-//! What the exported items answer where something went wrong, by number; `contract.ts` and the
-//! transport beside it name those that they tell apart.
+//! Error codes of the exports; `contract.ts` and the native transport name those that they
+//! distinguish.
 
 use crate::quic::engine::{OpenError, StartError};
 
@@ -10,7 +10,7 @@ pub(crate) const START_FULL: i32 = -10;
 pub(crate) const START_OPTIONS: i32 = -11;
 pub(crate) const START_IDENTITY: i32 = -13;
 pub(crate) const START_THREAD: i32 = -14;
-/// Less the system's error number.
+/// Minus the system's error number.
 pub(crate) const START_SOCKET: i32 = -1000;
 pub(crate) const OPEN_ADDRESS: i32 = -20;
 pub(crate) const OPEN_FAMILY: i32 = -21;
@@ -42,7 +42,7 @@ pub(crate) fn start_code(error: &StartError) -> i32 {
     }
 }
 
-/// Why a connection is not begun.
+/// Why a connection is not started.
 pub(crate) fn open_code(error: &OpenError) -> i32 {
     match error {
         OpenError::Address => OPEN_ADDRESS,

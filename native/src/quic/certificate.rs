@@ -1,10 +1,9 @@
-//! The certificate that names this sender to a leader.
+//! The certificate that identifies this sender to a leader.
 //!
-//! Leaders take the sender's public key from the certificate and check only TLS's own signature,
-//! so Solana nodes present one fixed form in which nothing but the key differs: 249 bytes of DER,
-//! the key at offset 100, a signature of ones (Agave `tls-utils`, 2026-11). It is written out
-//! here from its structure, and the bytes are the same, because a parser that looks the key up by
-//! its place exists as well.
+//! Leaders read the sender's public key from the certificate and check only TLS's own signature, so
+//! Solana nodes present one fixed form in which only the key differs: 249 bytes of DER, the key at
+//! offset 100, a signature of all ones (Agave `tls-utils`, 2026-11). It is built here from its
+//! structure, byte for byte the same, because some parsers find the key by its offset.
 
 /// The certificate's DER for an Ed25519 public key.
 #[must_use]
@@ -74,7 +73,7 @@ fn critical_extension(id: &[u8], value: &[u8]) -> Vec<u8> {
     tlv(SEQUENCE, &[&id, &critical, &tlv(OCTET_STRING, &[value])])
 }
 
-/// Tag, length, value; the value is the parts one after the other, at most 255 bytes.
+/// Tag, length and value; the value is the concatenated parts, at most 255 bytes.
 fn tlv(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let size: usize = parts.iter().map(|part| part.len()).sum();
     let mut out = Vec::with_capacity(size + 3);
@@ -82,7 +81,7 @@ fn tlv(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     if size > 127 {
         out.push(0x81);
     }
-    // Nothing in this file reaches 256 bytes, so the low byte is the size.
+    // No element in this file reaches 256 bytes, so the low byte is the size.
     debug_assert!(size < 256);
     out.push((size & 0xff) as u8);
     for part in parts {

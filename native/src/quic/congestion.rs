@@ -1,13 +1,13 @@
-//! How much may be on its way to a leader: CUBIC, which never takes all of it away.
+//! The congestion window: CUBIC with a lower bound.
 //!
-//! Left to itself CUBIC goes down to two datagrams a round trip on a path that loses one in twenty,
-//! whatever the reason: to a leader 250 ms away that is eight transactions a second, and the others
-//! wait until they are of no use. What a leader takes is bounded by the streams that it grants, so
-//! little is risked by sending on at the pace that other stacks begin with.
+//! Without a bound CUBIC shrinks to two datagrams per round trip on a path that loses 1 packet in
+//! 20, whatever the cause: to a leader 250 ms away that is 8 transactions per second, and the
+//! others wait until they expire. The leader bounds the load with the streams that it grants, so
+//! sending on at the rate that other stacks start with risks little.
 //!
-//! It is also how this engine learns why quinn-proto makes no further datagram. quinn-proto asks for
-//! the window before each datagram that the leader has to acknowledge, and not where nothing is left
-//! to send: where it asked and made none, the window or the pacer stopped it.
+//! The controller also reveals why quinn-proto makes no further datagram. quinn-proto reads the
+//! window before each ack-eliciting datagram, but not when nothing is left to send: if it read the
+//! window and made no datagram, the window or the pacer stopped it.
 //!
 //! Decision: docs/decisions/0028-congestion-window-floor.md
 
@@ -18,9 +18,9 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What CUBIC starts with. Agave `tpu-client-next`, 128 packets of 1232 bytes, 2026-11.
+/// CUBIC's initial window. Agave `tpu-client-next`, 128 packets of 1232 bytes, 2026-11.
 const INITIAL_WINDOW_BYTES: u64 = 128 * 1232;
-/// What is always left: a quarter of that. Chromium's QUIC begins with as many packets
+/// The lower bound: a quarter of that. Chromium's QUIC starts with as many packets
 /// (`kInitialCongestionWindow`), 2026-11.
 const LEAST_WINDOW_BYTES: u64 = INITIAL_WINDOW_BYTES / 4;
 
@@ -28,14 +28,14 @@ thread_local! {
     static ASKED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `poll` returns, and whether quinn-proto asked for the window meanwhile. It keeps a
-/// connection's controller to itself, and asks on the thread that polls.
+/// The result of `poll`, and whether quinn-proto read the window meanwhile. It does not expose a
+/// connection's controller, and reads it on the thread that polls.
 pub(crate) fn polls_window<T>(poll: impl FnOnce() -> T) -> (T, bool) {
     ASKED.set(false);
     (poll(), ASKED.get())
 }
 
-/// Makes the controller of each connection.
+/// Creates the controller of each connection.
 #[derive(Debug)]
 pub(crate) struct Congestion {
     cubic: Arc<CubicConfig>,
@@ -126,7 +126,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn losses_make_the_window_smaller_and_leave_a_quarter_of_it() {
+    fn losses_shrink_the_window_to_a_quarter_at_least() {
         let began = Instant::now();
         let mut controller = Arc::new(Congestion::new()).build(began, 1200);
         assert_eq!(controller.window(), INITIAL_WINDOW_BYTES);

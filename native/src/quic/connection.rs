@@ -192,7 +192,7 @@ impl ConnectionDriver {
             count += 1;
         }
         if count > 0 {
-            peer.latest.heard.fetch_add(count as u64, Ordering::Relaxed);
+            peer.latest.received.fetch_add(count as u64, Ordering::Relaxed);
             self.handle_events(peer);
         }
         count
@@ -338,10 +338,10 @@ impl ConnectionDriver {
 
     fn stopped(&mut self, peer: &PeerCore, id: StreamId) {
         // Stopped before use: a delivery on this stream would wait until it expires.
-        if let Ok(place) =
+        if let Ok(position) =
             self.opened_streams.binary_search_by_key(&id.index(), |spare| spare.index())
         {
-            self.opened_streams.remove(place);
+            self.opened_streams.remove(position);
             self.open_granted_streams(peer);
         }
         if let Some((_, conn)) = &mut self.connection {
@@ -426,8 +426,8 @@ impl ConnectionDriver {
             left -= count;
             let mut some: Vec<_> = deliveries.drain(..count).map(Some).collect();
             let sizes = some.iter().flatten().map(|delivery| delivery.bytes.len());
-            for place in sort_for_gso(sizes, room) {
-                self.queue.extend(some.get_mut(place).and_then(Option::take));
+            for position in sort_for_gso(sizes, room) {
+                self.queue.extend(some.get_mut(position).and_then(Option::take));
             }
         }
         self.queue.append(&mut deliveries);
@@ -477,9 +477,9 @@ impl ConnectionDriver {
                 delivery.bytes.len() <= size_max && delivery.until_ns > now_ns
             };
             let covered = self.covered(peer, self.queue.len().min(BATCH_CANDIDATES_MAX));
-            let Some(place) = self.queue.iter().take(covered).position(goes) else { return };
+            let Some(position) = self.queue.iter().take(covered).position(goes) else { return };
             let Some(batch) = self.batch.take() else { return };
-            if !self.start_delivery(peer, place) {
+            if !self.start_delivery(peer, position) {
                 self.batch = Some(batch);
                 return;
             }
@@ -514,8 +514,8 @@ impl ConnectionDriver {
             return false;
         };
         if batch.last.stream != stream {
-            let place = batch.before.iter().position(|written| written.stream == stream);
-            return place.map(|place| batch.before.remove(place)).is_some();
+            let position = batch.before.iter().position(|written| written.stream == stream);
+            return position.map(|position| batch.before.remove(position)).is_some();
         }
         match batch.before.pop() {
             Some(written) => {

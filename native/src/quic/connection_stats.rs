@@ -1,8 +1,8 @@
-//! Latest figures of a connection, which any thread may read without its baton.
+//! Latest counters of a connection, which any thread may read without the connection lock.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
-/// Written by who has the baton.
+/// Written by the holder of the drive token.
 #[derive(Default)]
 pub(crate) struct ConnectionStats {
     pub(crate) rtt_us: AtomicU32,
@@ -11,10 +11,10 @@ pub(crate) struct ConnectionStats {
     pub(crate) window: AtomicU64,
     pub(crate) lost_packets: AtomicU64,
     pub(crate) sent_packets: AtomicU64,
-    /// Datagrams that came for the connection.
-    pub(crate) heard: AtomicU64,
-    /// Streams that may be opened now, as far as they are looked for: `STREAMS_AHEAD_MAX`.
+    /// Datagrams received for the connection.
+    pub(crate) received: AtomicU64,
+    /// Streams that may be opened now, counted up to `STREAMS_AHEAD_MAX`.
     pub(crate) streams_left: AtomicU32,
-    /// Whether the leader wanted a token first.
+    /// Whether the leader requested address validation (Retry).
     pub(crate) retried: AtomicBool,
 }

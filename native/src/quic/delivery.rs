@@ -1,31 +1,31 @@
-//! A copy on its way to one leader, and where the connection to that leader is in its life.
+//! One transaction on its way to one leader, and the state of the connection to that leader.
 
 use bytes::Bytes;
 
 /// A transaction on its way to one leader.
 pub struct Delivery {
-    /// The serialized transaction, shared by all its copies.
+    /// The serialized transaction, shared by all its deliveries.
     pub bytes: Bytes,
     /// The transaction's number.
     pub tx: u64,
-    /// Comes back in the copy's outcomes.
+    /// Returned in the delivery's outcomes.
     pub tag: u32,
-    /// When it is of no more use, CLOCK_MONOTONIC ns.
+    /// Expiry time, CLOCK_MONOTONIC ns.
     pub until_ns: u64,
 }
 
-/// Where a connection is in its life.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 #[repr(u8)]
 pub enum PeerState {
-    /// The handshake is under way; copies wait.
+    /// The handshake is in progress; deliveries wait.
     Connecting = 1,
-    /// The handshake is done, but the leader has granted no stream yet; copies wait.
+    /// The handshake is complete, but the leader has granted no stream yet; deliveries wait.
     Connected = 2,
-    /// Copies are sent at once.
+    /// Deliveries are sent immediately.
     Admitted = 3,
-    /// Finishing what is in hand; takes no more.
+    /// Finishing pending deliveries; accepts no more.
     Closing = 4,
-    /// Over.
+    /// Closed.
     Closed = 5,
 }

@@ -1,5 +1,5 @@
-//! What all connections of an engine share: its clock, its outcomes, and what they put down for
-//! the I/O thread, which alone takes it up again.
+//! The state that all connections of an engine share: clock, events, and the queue of endpoint
+//! events for the I/O thread, its only consumer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -10,22 +10,22 @@ use crate::quic::io_wakeup::IoWaker;
 use crate::sync::clock::Clock;
 use crate::sync::mutex_queue::MutexQueue;
 
-/// What all connections of an engine share.
+/// The state that all connections of an engine share.
 pub struct EngineState {
     /// The engine's clock.
     pub clock: Clock,
-    /// Where outcomes go.
+    /// Receives events and outcomes.
     pub events: EventRing,
-    /// Rouses the I/O thread.
+    /// Wakes the I/O thread.
     pub io_waker: IoWaker,
-    /// What connections tell their endpoint.
+    /// Events from connections to their endpoint.
     pub(crate) endpoint_events: MutexQueue<(usize, ConnectionHandle, EndpointEvent)>,
-    /// Set once: connections end with `ShuttingDown`.
+    /// Set by `stop`: connections end with `ShuttingDown`.
     pub(crate) stopping: AtomicBool,
-    /// Set once: the I/O thread has ended.
+    /// Set when the I/O thread has ended.
     pub(crate) stopped: AtomicBool,
-    /// Bugs that were caught.
+    /// Caught panics.
     pub(crate) panics: AtomicU64,
-    /// Datagrams dropped because a connection's inbox was full, or they were larger than announced.
+    /// Datagrams dropped because a connection's inbox was full, or larger than announced.
     pub(crate) inbox_drops: AtomicU64,
 }

@@ -1,10 +1,10 @@
-//! What happened, on its way to JavaScript.
+//! Events of the engine on their way to JavaScript.
 //!
-//! Two bounded rings of fixed-size records: one for copies of transactions, one for connections.
-//! Any thread writes, one reads. A full ring of outcomes loses the oldest and counts the loss.
-//! The reader is woken once a batch, at once for what it acts on and a little later for what it
-//! only notes: who wakes it flips the flag and calls the waker, and the flag is cleared *before*
-//! draining, so that a wake may be spurious, never lost.
+//! Two bounded rings of fixed-size records: one for deliveries, one for connections. Any thread
+//! writes, one reads. A full ring of outcomes drops the oldest and counts it. The reader is woken
+//! once per batch: immediately for records it acts on, a little later for informational ones. The
+//! waking thread sets the flag and calls the waker, and the flag is cleared *before* draining, so a
+//! wake-up may be spurious but is never lost.
 //!
 //! Decision: docs/decisions/0015-informational-events-wait.md
 
@@ -15,57 +15,58 @@ use crate::limits::{OUTCOMES_DELAY_NS_MAX, OUTCOMES_PER_WAKE, PEER_EVENTS_MAX};
 use crate::sync::clock::NEVER_NS;
 use crate::sync::mutex_queue::MutexQueue;
 
-/// Numbers in one record.
+/// Fields of one record.
 pub const RECORD_FIELDS: usize = 8;
 
-/// What a record tells.
+/// The type of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// A copy is on the wire; `detail` is 1 where it had to wait for more than its turn.
+    /// A delivery is on the wire; `detail` is 1 if it had to wait for more than its turn.
     Sent = 1,
-    /// The leader's QUIC stack has all of a copy; `detail` is the time since `Sent` in ns.
+    /// The leader's QUIC stack has received the complete delivery; `detail` is the time since
+    /// `Sent` in ns.
     Acked = 2,
-    /// A copy was sent, but the connection ended or the stream was refused first.
+    /// A delivery was sent, but the connection ended or the leader stopped the stream first.
     Failed = 3,
-    /// A copy never went on the wire.
+    /// A delivery never went on the wire.
     Dropped = 4,
-    /// The handshake with a leader is complete; `detail` is how many bytes it takes on a stream,
-    /// `reason` 1 where it wanted a token first (Retry).
+    /// The handshake with a leader is complete; `detail` is its limit of bytes per stream, `reason`
+    /// 1 if it requested address validation (Retry).
     Connected = 5,
     /// The leader granted the first streams; `detail` is how many, up to `STREAMS_AHEAD_MAX`.
     Admitted = 6,
-    /// The connection is over; `reason` is an `CloseCause`, `detail` its code.
+    /// The connection is closed; `reason` is a `CloseCause`, `detail` its code.
     Closed = 7,
 }
 
-/// Why a copy failed or was dropped: one more than its index in the table `DELIVERY_REASONS`.
+/// Why a delivery failed or was dropped: one more than its index in the table `DELIVERY_REASONS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Reason {
-    /// Nothing is wrong.
+    /// No error.
     None = 0,
     /// The leader's queue was full.
     QueueFull = 1,
-    /// The copy waited longer than it could be of use.
+    /// The delivery waited until it expired.
     Expired = 2,
     /// The leader granted no stream in time.
     LeaderSaturated = 3,
     /// No connection to the leader was ready.
     NotConnected = 4,
-    /// The connection ended before the leader acknowledged the copy.
+    /// The connection ended before the leader acknowledged the delivery.
     ConnectionLost = 5,
-    /// The leader's stack refused the stream.
+    /// The leader's stack stopped the stream.
     StreamStopped = 6,
-    /// More copies await acknowledgement than are tracked.
+    /// The maximum number of deliveries already awaits acknowledgement.
     TooManyInFlight = 7,
     /// The engine is stopping.
     ShuttingDown = 8,
-    /// Larger than the leader takes on one stream.
+    /// Larger than the leader's limit for one stream.
     StreamTooLarge = 9,
 }
 
-/// Who ended a connection, and how `detail` is to be read.
+/// Which side ended a connection, and how to read `detail`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum CloseCause {
@@ -75,43 +76,43 @@ pub enum CloseCause {
     Application = 2,
     /// The leader's transport closed it; `detail` is its code.
     Transport = 3,
-    /// The leader broke the protocol; `detail` is the transport code told to it.
+    /// The leader violated the protocol; `detail` is the transport code sent to it.
     Protocol = 4,
-    /// Nothing was heard for the idle timeout.
+    /// Nothing was received for the idle timeout.
     TimedOut = 5,
     /// The leader no longer knows the connection.
     Reset = 6,
-    /// The leader speaks no common version of QUIC.
+    /// The leader supports no common version of QUIC.
     Version = 7,
-    /// The handshake, or the first stream's grant after it, took too long.
+    /// The handshake, or the first stream credit after it, took too long.
     HandshakeTimeout = 8,
-    /// The connection could not be started, or a bug ended it.
+    /// The connection could not be started, or a panic ended it.
     Internal = 9,
 }
 
-/// One record; as numbers in the order of its fields.
+/// One record, drained as numbers in the order of its fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Record {
-    /// What it tells.
+    /// The type.
     pub kind: Kind,
-    /// The transaction's number as given to `send`; 0 for events of connections.
+    /// The transaction's number as given to `send`; 0 for connection events.
     pub tx: u64,
     /// The connection's handle.
     pub peer: u32,
-    /// The copy's tag as given to `send`.
+    /// The delivery's tag as given to `send`.
     pub tag: u32,
-    /// A `Reason`, or an `CloseCause` for `Closed`.
+    /// A `Reason`, or a `CloseCause` for `Closed`.
     pub reason: u8,
     /// When it happened, CLOCK_MONOTONIC ns.
     pub at_ns: u64,
-    /// The connection's smoothed round trip in microseconds; 0 when not known.
+    /// The connection's smoothed round trip in microseconds; 0 if unknown.
     pub rtt_us: u32,
-    /// See the kinds.
+    /// Depends on the kind.
     pub detail: u64,
 }
 
 impl Record {
-    /// The record as it lies in JavaScript's buffer; exact up to 2^53.
+    /// The record's layout in JavaScript's buffer; exact up to 2^53.
     #[must_use]
     pub fn fields(&self) -> [f64; RECORD_FIELDS] {
         [
@@ -131,31 +132,31 @@ thread_local! {
     static ON_IO_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Said once by the I/O thread.
+/// Called once by the I/O thread.
 pub(crate) fn mark_io_thread() {
     ON_IO_THREAD.set(true);
 }
 
-/// Called when there is something to drain; from any thread.
+/// Called from any thread when there is something to drain.
 pub type Waker = Box<dyn Fn() + Send + Sync>;
 
 /// The rings and the flag.
 pub struct EventRing {
     deliveries: MutexQueue<Record>,
-    /// Most of them; PEER_EVENTS_MAX of the others.
+    /// Maximum outcomes; the other ring holds `PEER_EVENTS_MAX`.
     deliveries_max: usize,
     peers: MutexQueue<Record>,
     woken: AtomicBool,
-    /// Whether something waits that is acted on.
+    /// Whether a record that the reader acts on is waiting.
     urgent: AtomicBool,
-    /// When the first record came since the last drain; 0: none did.
+    /// When the first record since the last drain arrived; 0: none.
     since_ns: AtomicU64,
     lost: AtomicU64,
     waker: Waker,
 }
 
 impl EventRing {
-    /// Rings for `capacity` outcomes.
+    /// Calls `waker` when outcomes are ready; holds up to `capacity` of them.
     #[must_use]
     pub fn new(capacity: usize, waker: Waker) -> Self {
         Self {
@@ -170,7 +171,7 @@ impl EventRing {
         }
     }
 
-    /// Appends a record; the oldest of its ring gives way when there is no room.
+    /// Appends a record; the oldest of its ring is dropped when it is full.
     pub fn push(&self, record: Record) {
         let (ring, most) = match record.kind {
             Kind::Sent | Kind::Acked | Kind::Failed | Kind::Dropped => {
@@ -183,7 +184,7 @@ impl EventRing {
         }
         let is_deferred = match record.kind {
             Kind::Acked => true,
-            // Where one had to wait, which the I/O thread sees to, others may wait behind it.
+            // The I/O thread sends deliveries that had to wait, and others may wait behind one.
             Kind::Sent => record.detail == 0 || !ON_IO_THREAD.get(),
             _ => false,
         };
@@ -194,15 +195,15 @@ impl EventRing {
         }
     }
 
-    /// Wakes the reader when something waits that is acted on, when much waits, or when it waits
-    /// for long. What was sent at once or acknowledged is news for receipts alone, and a wake costs
-    /// the reader's thread as much as a good part of a transaction.
+    /// Wakes the reader when a record that it acts on waits, when many wait, or when one has waited
+    /// for long. Immediate sends and acknowledgements only update receipts, and a wake-up costs the
+    /// reader's thread a good part of a transaction's time.
     pub fn wake_due(&self, now_ns: u64) {
         let full = self.deliveries.len() >= OUTCOMES_PER_WAKE;
         let due = now_ns >= self.due_ns();
         if due {
-            // What it stands for may have been taken by a drain that was under way as it came, and
-            // then nobody would ever clear it. What comes from now on sets it anew.
+            // A drain in progress may have read the record while it was being appended, and then
+            // nothing would ever clear this time. The next record sets it anew.
             self.since_ns.store(0, Ordering::SeqCst);
         }
         if full || due || self.urgent.load(Ordering::SeqCst) {
@@ -210,15 +211,16 @@ impl EventRing {
         }
     }
 
-    /// A thread has done a connection's work. The I/O thread tells at the end of its turn what it
-    /// wrote; another one tells now what is acted on, because the I/O thread may sleep for long.
+    /// Called when a thread has done a connection's work. The I/O thread reports at the end of its
+    /// turn; another thread wakes the reader now for records that it acts on, because the I/O
+    /// thread may sleep for long.
     pub fn wake_here(&self) {
         if self.urgent.load(Ordering::SeqCst) && !ON_IO_THREAD.get() {
             self.wake();
         }
     }
 
-    /// When `wake_due` will have to wake the reader for what waits now.
+    /// When `wake_due` must wake the reader for the waiting records.
     #[must_use]
     pub fn due_ns(&self) -> u64 {
         match self.since_ns.load(Ordering::Relaxed) {
@@ -228,7 +230,7 @@ impl EventRing {
         }
     }
 
-    /// Wakes the reader when there is something to read and it does not know yet.
+    /// Wakes the reader if there is something to read and it was not woken yet.
     pub fn wake(&self) {
         if self.is_empty() || self.woken.swap(true, Ordering::SeqCst) {
             return;
@@ -236,7 +238,7 @@ impl EventRing {
         (self.waker)();
     }
 
-    /// Moves records out, events of connections first, and returns how many.
+    /// Moves records out, connection events first, and returns their count.
     pub fn drain(&self, out: &mut [f64]) -> usize {
         self.woken.store(false, Ordering::SeqCst);
         self.urgent.store(false, Ordering::SeqCst);
@@ -258,7 +260,7 @@ impl EventRing {
         self.deliveries.is_empty() && self.peers.is_empty()
     }
 
-    /// Records that gave way to newer ones.
+    /// Records dropped for newer ones.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! What waits to be told, who is woken for it and when, and that nothing of it is forgotten.
+//! Event order and loss, and when the reader is woken.
 
 use super::{EventRing, Kind, RECORD_FIELDS, Record};
 use crate::limits::{OUTCOMES_DELAY_NS_MAX, OUTCOMES_PER_WAKE};
@@ -21,7 +21,7 @@ fn events(capacity: usize) -> (EventRing, Arc<AtomicUsize>) {
 }
 
 #[test]
-fn a_full_ring_loses_the_oldest_and_counts_it() {
+fn a_full_ring_drops_the_oldest_and_counts_it() {
     let (events, _) = events(2);
     for tx in 1..=3 {
         events.push(record(tx));
@@ -33,7 +33,7 @@ fn a_full_ring_loses_the_oldest_and_counts_it() {
 }
 
 #[test]
-fn one_wake_a_batch_and_none_for_nothing() {
+fn wakes_once_per_batch_and_never_for_an_empty_ring() {
     let (events, wakes) = events(8);
     events.wake();
     assert_eq!(wakes.load(Ordering::Relaxed), 0);
@@ -50,7 +50,7 @@ fn one_wake_a_batch_and_none_for_nothing() {
 }
 
 #[test]
-fn what_is_only_noted_waits_for_company_or_a_moment() {
+fn informational_records_wait_for_a_count_or_a_delay() {
     let (events, wakes) = events(512);
     let woken = || wakes.load(Ordering::Relaxed);
     events.push(record(1));
@@ -72,7 +72,7 @@ fn what_is_only_noted_waits_for_company_or_a_moment() {
 }
 
 #[test]
-fn what_had_to_wait_is_told_at_once() {
+fn deliveries_that_had_to_wait_wake_immediately() {
     let (events, wakes) = events(8);
     let tell = |waited| {
         std::thread::scope(|scope| {
@@ -84,21 +84,21 @@ fn what_had_to_wait_is_told_at_once() {
         events.wake_due(3);
         wakes.load(Ordering::Relaxed)
     };
-    // The second only met a thread that was at work for its leader.
+    // The second only found another thread driving the connection.
     assert_eq!((tell(0), tell(1)), (0, 1));
     assert_eq!(events.drain(&mut [0.0; 8 * RECORD_FIELDS]), 2);
-    // A sending thread sees itself what waits.
+    // A sending thread knows itself what waits.
     events.push(Record { detail: 1, ..record(2) });
     events.wake_due(3);
     assert_eq!(wakes.load(Ordering::Relaxed), 1);
 }
 
 #[test]
-fn nobody_looks_again_and_again_for_what_was_taken_while_it_came() {
+fn a_record_drained_while_appended_leaves_no_deadline() {
     let (events, wakes) = events(8);
     let mut out = [0.0; 8 * RECORD_FIELDS];
-    // As where the reader takes a record between its coming and the note of when it came, or
-    // one that comes while it takes others.
+    // As if the reader drained a record between its append and the note of its time, or a record
+    // arrived during a drain.
     events.drain(&mut out);
     events.since_ns.store(3, Ordering::Relaxed);
     assert_eq!(events.due_ns(), 3 + OUTCOMES_DELAY_NS_MAX);
@@ -108,9 +108,9 @@ fn nobody_looks_again_and_again_for_what_was_taken_while_it_came() {
     assert_eq!(events.due_ns(), 3 + OUTCOMES_DELAY_NS_MAX);
 }
 
-/// One thread tells all the time that the time has come, the other brings something.
+/// One thread calls `wake_due` continuously, the other appends records.
 #[test]
-fn what_comes_while_nothing_is_found_to_tell_is_told() {
+fn a_record_appended_during_an_empty_check_is_reported() {
     let (events, wakes) = events(8);
     let (events, done) = (&events, &AtomicBool::new(false));
     let mut out = [0.0; 8 * RECORD_FIELDS];
@@ -122,7 +122,7 @@ fn what_comes_while_nothing_is_found_to_tell_is_told() {
             }
         });
         for tx in 1..=ROUNDS {
-            // As after a drain that took a record while it came.
+            // As after a drain that read a record while it was being appended.
             events.since_ns.store(tx, Ordering::Relaxed);
             (0..tx % 64).for_each(|_| std::hint::spin_loop());
             events.push(record(tx));
@@ -144,7 +144,7 @@ fn what_comes_while_nothing_is_found_to_tell_is_told() {
 const ROUNDS: u64 = 5_000;
 
 #[test]
-fn a_buffer_that_holds_no_record_takes_none() {
+fn a_buffer_too_small_for_a_record_receives_none() {
     let (events, _) = events(8);
     events.push(record(1));
     assert_eq!(events.drain(&mut [0.0; RECORD_FIELDS - 1]), 0);

@@ -1,8 +1,9 @@
 //! Hot path: datagrams on their way to the socket.
 //!
-//! Datagrams of equal size to one address leave in one system call where the kernel segments;
-//! a lone datagram, the usual case, is never copied. A socket whose buffer is full gets the train
-//! back from its connection later (`GsoBatch`); every other error is a lost packet, which QUIC mends.
+//! Datagrams of equal size to one address leave in one system call if the kernel supports
+//! segmentation; a single datagram, the usual case, is never copied. If the socket's buffer is
+//! full, the connection gets the `GsoBatch` back and retries later; every other error is a lost
+//! packet, which QUIC repairs.
 
 use std::mem;
 use std::net::{SocketAddr, UdpSocket};
@@ -19,11 +20,11 @@ pub struct Socket {
     pub(crate) index: usize,
     pub(crate) udp: UdpSocket,
     pub(crate) state: UdpSocketState,
-    /// Datagrams that the kernel refused, other than for a full buffer.
+    /// Datagrams that the kernel rejected, other than for a full buffer.
     pub(crate) send_errors: AtomicU64,
 }
 
-/// Datagrams of equal size, the last may be shorter, to one address.
+/// Datagrams of equal size to one address; the last may be shorter.
 pub struct GsoBatch {
     bytes: Vec<u8>,
     segment: usize,
@@ -33,17 +34,17 @@ pub struct GsoBatch {
     ecn: Option<quinn_proto::EcnCodepoint>,
 }
 
-/// What a thread gathers while it holds a connection's baton.
+/// Collects datagrams while a thread drives a connection.
 #[derive(Default)]
 pub struct GsoWriter {
-    /// Where quinn-proto writes the next datagram.
+    /// Buffer for quinn-proto's next datagram.
     pub(crate) scratch: Vec<u8>,
     spare: Vec<u8>,
     pub(crate) gso_batch: Option<GsoBatch>,
 }
 
 impl GsoWriter {
-    /// Takes the datagram in `scratch`. Gives back a train that the socket could not take.
+    /// Adds the datagram in `scratch`. Returns a batch that the socket could not accept.
     pub(crate) fn push(&mut self, transmit: &Transmit, socket: &Socket) -> Option<GsoBatch> {
         if let Some(gso_batch) = &mut self.gso_batch
             && gso_batch.append(&self.scratch, transmit)
@@ -65,7 +66,7 @@ impl GsoWriter {
         stalled
     }
 
-    /// Sends what was gathered. Gives the train back when the socket's buffer is full.
+    /// Sends the collected datagrams. Returns the batch when the socket's buffer is full.
     pub(crate) fn flush(&mut self, socket: &Socket) -> Option<GsoBatch> {
         let gso_batch = self.gso_batch.take()?;
         if !socket.send(&gso_batch) {
@@ -75,14 +76,14 @@ impl GsoWriter {
         None
     }
 
-    /// Takes a sent train's memory back.
+    /// Reuses a sent batch's memory.
     pub(crate) fn recycle(&mut self, gso_batch: GsoBatch) {
         if self.spare.capacity() < gso_batch.bytes.capacity() {
             self.spare = gso_batch.bytes;
         }
     }
 
-    /// Forgets what was gathered; for after a panic.
+    /// Discards the collected datagrams; for use after a panic.
     pub(crate) fn clear(&mut self) {
         self.gso_batch = None;
         self.scratch.clear();
@@ -91,7 +92,7 @@ impl GsoWriter {
 
 impl GsoBatch {
     fn append(&mut self, datagram: &[u8], transmit: &Transmit) -> bool {
-        // A shorter datagram ends a train, and then its size is no multiple of the segment.
+        // A shorter datagram ends a batch: its size is then no multiple of the segment.
         let open = self.bytes.len() == self.segment * self.count && self.count < SEGMENTS_MAX;
         let fits = datagram.len() <= self.segment
             && self.destination == transmit.destination
@@ -107,13 +108,13 @@ impl GsoBatch {
 }
 
 impl Socket {
-    /// Sends a train; false when the socket's buffer is full and the train should come again.
+    /// Sends a batch; false when the socket's buffer is full and the caller should retry.
     pub(crate) fn send(&self, gso_batch: &GsoBatch) -> bool {
         let segments_max = self.state.max_gso_segments().max(1);
         if gso_batch.count <= segments_max {
             return self.send_bytes(gso_batch, &gso_batch.bytes, gso_batch.count > 1);
         }
-        // No segmentation here: one call each. A full buffer in the middle loses the rest.
+        // No segmentation: one call each. A full buffer in the middle loses the rest.
         let mut all = true;
         for datagram in gso_batch.bytes.chunks(gso_batch.segment.max(1)) {
             all &= self.send_bytes(gso_batch, datagram, false);
@@ -136,7 +137,8 @@ impl Socket {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
             Err(_) => {
-                // A probe larger than the link ends here too; quinn-proto takes it as lost.
+                // An MTU probe larger than the link's MTU fails here too; quinn-proto treats it as
+                // lost.
                 self.send_errors.fetch_add(1, Ordering::Relaxed);
                 true
             }
@@ -175,12 +177,12 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_of_one_size_to_one_leader_make_a_train_and_arrive_one_by_one() {
+    fn equal_datagrams_to_one_leader_are_batched_and_arrive_separately() {
         let (socket, mut gso_writer) = (socket(), GsoWriter::default());
         let leaders = [0, 1].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
         let [one, other] = leaders.each_ref().map(|leader| leader.local_addr().unwrap());
         let mut counts = Vec::new();
-        // The shorter one ends the train; what is larger or goes elsewhere begins another.
+        // The shorter one ends the batch; a larger one or another address begins a new batch.
         for (leader, size, fill) in [
             (one, 300, 1),
             (one, 300, 2),
@@ -203,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_ends_at_its_bound() {
+    fn a_batch_ends_at_its_size_limit() {
         let (socket, mut gso_writer) = (socket(), GsoWriter::default());
         let leader = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = leader.local_addr().unwrap();

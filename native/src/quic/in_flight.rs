@@ -1,23 +1,23 @@
-//! Hot path: the copies whose streams were opened and whose outcome is not told yet.
+//! Hot path: deliveries whose streams were opened and whose outcome is not reported yet.
 //!
-//! Streams are numbered in the order they are opened and come here in that order, mostly without a
-//! gap, so a copy is found by its distance from the first, or else by halving: a stream that its
-//! leader refuses before anything was written never comes here. The span is bounded: one copy that
-//! a leader never acknowledges holds up at most so many after it.
+//! Streams are numbered in the order they are opened and are added in that order, mostly without a
+//! gap, so a delivery is found by its distance from the first, or else by binary search: a stream
+//! that the leader stops before anything was written is never added. The span is bounded: a
+//! delivery that the leader never acknowledges holds up at most as many after it as the capacity.
 
 use std::collections::VecDeque;
 
-/// A copy whose stream was opened.
+/// A delivery whose stream was opened.
 pub(crate) struct InFlightDelivery {
     pub(crate) tx: u64,
     pub(crate) tag: u32,
-    /// When it was wholly on the wire; 0: not yet.
+    /// When it was completely on the wire; 0: not yet.
     pub(crate) sent_ns: u64,
     index: u64,
     open: bool,
 }
 
-/// Copies in the order of their streams.
+/// Deliveries in stream order.
 pub(crate) struct InFlight {
     span: VecDeque<InFlightDelivery>,
     open: u32,
@@ -39,30 +39,30 @@ impl InFlight {
         self.max.saturating_sub(self.span.len())
     }
 
-    /// Most copies that may be here.
+    /// Maximum number of deliveries.
     pub(crate) fn max(&self) -> usize {
         self.max
     }
 
-    /// Copies without an outcome.
+    /// Deliveries without an outcome.
     pub(crate) fn count(&self) -> u32 {
         self.open
     }
 
-    /// The copy of a stream that was opened after all that came before.
+    /// Adds the delivery of a stream that was opened after all added before.
     pub(crate) fn push(&mut self, index: u64, tx: u64, tag: u32) {
         self.span.push_back(InFlightDelivery { tx, tag, sent_ns: 0, index, open: true });
         self.open += 1;
     }
 
-    /// Notes that a copy is on the wire; None when its outcome was told before.
+    /// Records that a delivery is on the wire; None if its outcome was already reported.
     pub(crate) fn sent(&mut self, index: u64, at_ns: u64) -> Option<&InFlightDelivery> {
         let delivery = self.find(index)?;
         delivery.sent_ns = at_ns;
         Some(delivery)
     }
 
-    /// Takes a copy out to tell its outcome; None when that was done before.
+    /// Removes a delivery to report its outcome; None if that was already done.
     pub(crate) fn resolve(&mut self, index: u64) -> Option<InFlightDelivery> {
         let delivery = self.find(index)?;
         delivery.open = false;
@@ -74,7 +74,7 @@ impl InFlight {
         Some(resolved)
     }
 
-    /// Takes out every copy without an outcome.
+    /// Removes every delivery without an outcome.
     pub(crate) fn resolve_all(&mut self) -> impl Iterator<Item = InFlightDelivery> {
         self.open = 0;
         std::mem::take(&mut self.span).into_iter().filter(|delivery| delivery.open)
@@ -82,12 +82,12 @@ impl InFlight {
 
     fn find(&mut self, index: u64) -> Option<&mut InFlightDelivery> {
         let distance = index.checked_sub(self.span.front()?.index)?;
-        let near = usize::try_from(distance).ok().and_then(|place| self.span.get(place));
-        let place = match near {
+        let near = usize::try_from(distance).ok().and_then(|position| self.span.get(position));
+        let position = match near {
             Some(delivery) if delivery.index == index => usize::try_from(distance).ok()?,
             _ => self.span.binary_search_by_key(&index, |delivery| delivery.index).ok()?,
         };
-        self.span.get_mut(place).filter(|delivery| delivery.open)
+        self.span.get_mut(position).filter(|delivery| delivery.open)
     }
 }
 
@@ -96,7 +96,7 @@ mod tests {
     use super::InFlight;
 
     #[test]
-    fn an_outcome_is_told_once_in_any_order() {
+    fn each_outcome_is_reported_once_in_any_order() {
         let mut in_flight = InFlight::new(8);
         for tx in 10..13 {
             in_flight.push(tx - 10, tx, 0);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_found_beyond_streams_that_never_came() {
+    fn deliveries_are_found_after_gaps_in_stream_numbers() {
         let mut in_flight = InFlight::new(8);
         for index in [3, 4, 9, 10, 200] {
             in_flight.push(index, index, 0);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn one_copy_without_outcome_bounds_the_span() {
+    fn one_delivery_without_outcome_bounds_the_span() {
         let mut in_flight = InFlight::new(3);
         for tx in 0..3 {
             in_flight.push(tx, tx, 0);

@@ -1,11 +1,11 @@
-//! How other threads rouse the I/O thread, and only when they must.
+//! How other threads wake the I/O thread, and only when they must.
 //!
-//! The I/O thread announces until when it will sleep. A thread that needs it at once writes to an
-//! eventfd. One that needs it sooner than announced, such as for the timer of what it has sent just
-//! now, sets a timer of the kernel's instead: that wakes nobody, and most often the answer of the
-//! leader comes before the timer is due. One that can wait until then does nothing, which is nearly
-//! every send under load. Announcing and looking once more for work come before sleeping, so that no
-//! call is missed.
+//! The I/O thread announces until when it will sleep. A thread that needs it immediately writes to
+//! an eventfd. A thread that needs it before the announced time, for example for the timer of a
+//! datagram just sent, sets a kernel timer instead: that wakes no thread, and usually the leader's
+//! response arrives before the timer is due. A thread that needs it later does nothing, which is
+//! nearly every send under load. The I/O thread announces its sleep and checks once more for work
+//! before sleeping, so no call is missed.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,16 +19,16 @@ use rustix::time::{
 
 use crate::sync::clock::NS_PER_S;
 
-/// The I/O thread's alarm clock.
+/// Wakes the I/O thread now or at a given time.
 pub struct IoWaker {
     event_fd: OwnedFd,
     timer: OwnedFd,
-    /// When the I/O thread wakes by itself or by the timer; 0 while it is awake.
+    /// When the I/O thread wakes on its own or by the timer; 0 while it is awake.
     wakes_at_ns: AtomicU64,
 }
 
 impl IoWaker {
-    /// Makes the eventfd and the timer.
+    /// Creates the eventfd and the timer.
     pub fn new() -> io::Result<Self> {
         let event_fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
@@ -36,8 +36,8 @@ impl IoWaker {
         Ok(Self { event_fd, timer, wakes_at_ns: AtomicU64::new(0) })
     }
 
-    /// Sees to it that the I/O thread is awake at `by_ns` of CLOCK_MONOTONIC at the latest; at once
-    /// for 0.
+    /// Ensures that the I/O thread is awake at `by_ns` of CLOCK_MONOTONIC at the latest;
+    /// immediately for 0.
     pub fn wake_by(&self, by_ns: u64) {
         fence(Ordering::SeqCst);
         let order = Ordering::SeqCst;
@@ -58,7 +58,7 @@ impl IoWaker {
         self.wake_by(0);
     }
 
-    /// Of those that set the timer at the same moment, the last one leaves it at the soonest time.
+    /// If several threads set the timer concurrently, the last one leaves it at the soonest time.
     fn set_timer(&self, mut by_ns: u64) {
         loop {
             let whole = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
@@ -78,24 +78,24 @@ impl IoWaker {
         }
     }
 
-    /// I/O thread: announces the sleep. Look for work once more after this.
+    /// I/O thread: announces the sleep. Check for work once more after this.
     pub(crate) fn sleeping_until(&self, until_ns: u64) {
         self.wakes_at_ns.store(until_ns, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
-    /// I/O thread: announces that it is awake, and takes back the call if there was one.
+    /// I/O thread: announces that it is awake, and clears the call if there was one.
     pub(crate) fn awake(&self, called: bool) {
         self.wakes_at_ns.store(0, Ordering::SeqCst);
         if called {
             for fd in self.fds() {
-                // Nothing to read where it was the other one.
+                // Nothing to read if the other one was signalled.
                 let _ = rustix::io::read(fd, &mut [0u8; 8]);
             }
         }
     }
 
-    /// What becomes readable when there is a call.
+    /// File descriptors that become readable on a call.
     pub(crate) fn fds(&self) -> [BorrowedFd<'_>; 2] {
         [self.event_fd.as_fd(), self.timer.as_fd()]
     }
@@ -114,7 +114,7 @@ mod tests {
         rustix::io::read(&io_waker.event_fd, &mut [0u8; 8]).is_ok()
     }
 
-    /// Between which two moments the timer is due; None when it is not set.
+    /// The earliest and latest time at which the timer is due; None when it is not set.
     fn due(io_waker: &IoWaker) -> Option<(u64, u64)> {
         let before_ns = monotonic_ns();
         let left = timerfd_gettime(&io_waker.timer).unwrap().it_value;
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_that_moves_closer_wakes_nobody_until_it_is_due() {
+    fn an_earlier_timer_wakes_the_io_thread_only_when_due() {
         let io_waker = IoWaker::new().unwrap();
         let at = |seconds: u64| monotonic_ns() + seconds * NS_PER_S;
         io_waker.sleeping_until(at(1000));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn who_needs_it_now_wakes_it_once() {
+    fn an_immediate_wake_signals_once() {
         let io_waker = IoWaker::new().unwrap();
         io_waker.wake();
         assert!(!is_signaled(&io_waker), "it is awake");
@@ -154,14 +154,14 @@ mod tests {
         io_waker.sleeping_until(NEVER_NS);
         io_waker.wake();
         io_waker.awake(true);
-        assert!(!is_signaled(&io_waker), "the call was taken back");
+        assert!(!is_signaled(&io_waker), "the call was cleared");
     }
 
     #[test]
-    fn of_those_that_come_together_the_soonest_is_waited_for() {
+    fn concurrent_wake_requests_set_the_soonest_timer() {
         let (io_waker, barrier) = (IoWaker::new().unwrap(), Barrier::new(2));
         let origin_ns = monotonic_ns() + 10_000 * NS_PER_S;
-        // The threads would wait for each other for ever if one of them failed in between.
+        // The threads would wait for each other forever if one of them failed in between.
         let mut missed = 0;
         std::thread::scope(|scope| {
             let call = |seconds| {

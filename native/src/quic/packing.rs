@@ -1,43 +1,43 @@
 //! Hot path: which transactions share a datagram, and which datagrams a system call.
 //!
-//! Datagrams leave in one call where all have one size but the last, which may be smaller
-//! (`gso_batch`). Transactions are of any size, so of each two datagrams the larger goes first.
+//! Datagrams leave in one call if all have one size except the last, which may be smaller
+//! (`gso_batch`). Transactions vary in size, so of each two datagrams the larger goes first.
 
 use crate::limits::BATCH_CANDIDATES_MAX;
 
-/// What a datagram holds beside stream frames: a short header of 1, 20 and 4 bytes, a tag of 16, 8
-/// that quinn-proto keeps free for a frame's length, and an acknowledgement.
+/// Overhead of a datagram besides stream frames: a short header of 1, 20 and 4 bytes, a tag of 16,
+/// 8 that quinn-proto reserves for a frame's length, and an acknowledgement.
 const PACKET_BYTES: usize = 72;
-/// The most that a stream's frame has beside its data: type, stream and length. RFC 9000 section
-/// 19.8; it has no offset at the start of a stream.
+/// Maximum overhead of a stream frame: type, stream and length. RFC 9000 section 19.8; a frame at
+/// the start of a stream has no offset.
 const FRAME_BYTES: usize = 1 + 8 + 2;
 
-/// Room for frames in a datagram of so many bytes.
+/// Capacity for frames in a datagram of `mtu` bytes.
 pub(crate) fn capacity_of(mtu: u16) -> usize {
     usize::from(mtu).saturating_sub(PACKET_BYTES)
 }
 
-/// The largest transaction for which `room` is enough beside those of these sizes.
+/// The largest transaction that still fits into `room` next to those of these sizes.
 pub(crate) fn remaining_capacity(sizes: impl Iterator<Item = usize>, room: usize) -> usize {
     let taken: usize = sizes.map(|size| size + FRAME_BYTES).sum();
     room.saturating_sub(taken + FRAME_BYTES)
 }
 
-/// The order in which transactions of these sizes, `BATCH_CANDIDATES_MAX` at most, make the fewest datagrams
-/// and calls, nearly: each joins the first datagram that has room for it, in the order of coming, and
-/// of each two datagrams the larger goes first.
+/// The order in which transactions of these sizes, at most `BATCH_CANDIDATES_MAX`, make nearly the
+/// fewest datagrams and calls: each joins the first datagram that has room for it, in arrival
+/// order, and of each two datagrams the larger goes first.
 pub(crate) fn sort_for_gso(sizes: impl Iterator<Item = usize>, room: usize) -> Vec<usize> {
     let mut datagrams: Vec<usize> = Vec::with_capacity(BATCH_CANDIDATES_MAX);
-    // The datagram of each transaction, and its place.
+    // The datagram of each transaction, and its index.
     let mut assigned: Vec<(usize, usize)> = Vec::with_capacity(BATCH_CANDIDATES_MAX);
-    for (place, size) in sizes.enumerate() {
+    for (position, size) in sizes.enumerate() {
         let bytes = size + FRAME_BYTES;
         let roomy = datagrams.iter_mut().enumerate().find(|(_, taken)| **taken + bytes <= room);
         if let Some((datagram, taken)) = roomy {
             *taken += bytes;
-            assigned.push((datagram, place));
+            assigned.push((datagram, position));
         } else {
-            assigned.push((datagrams.len(), place));
+            assigned.push((datagrams.len(), position));
             datagrams.push(bytes);
         }
     }
@@ -46,7 +46,7 @@ pub(crate) fn sort_for_gso(sizes: impl Iterator<Item = usize>, room: usize) -> V
         _ => false,
     };
     assigned.sort_by_key(|(datagram, _)| datagram ^ usize::from(is_second_larger(datagram / 2)));
-    assigned.into_iter().map(|(_, place)| place).collect()
+    assigned.into_iter().map(|(_, position)| position).collect()
 }
 
 #[cfg(test)]
@@ -56,11 +56,14 @@ mod tests {
     const ROOM: usize = 1300;
 
     fn sorted(sizes: &[usize]) -> Vec<usize> {
-        sort_for_gso(sizes.iter().copied(), ROOM).into_iter().map(|place| sizes[place]).collect()
+        sort_for_gso(sizes.iter().copied(), ROOM)
+            .into_iter()
+            .map(|position| sizes[position])
+            .collect()
     }
 
     #[test]
-    fn small_ones_fill_the_room_beside_large_ones_that_came_before() {
+    fn small_transactions_fill_the_room_next_to_earlier_large_ones() {
         assert_eq!(sorted(&[900, 1000, 350, 200]), [900, 350, 1000, 200]);
         assert_eq!(sorted(&[400, 400, 400, 400]), [400, 400, 400, 400]);
     }
@@ -68,14 +71,14 @@ mod tests {
     #[test]
     fn of_each_two_datagrams_the_larger_goes_first() {
         assert_eq!(sorted(&[900, 1000, 1100, 950, 700]), [1000, 900, 1100, 950, 700]);
-        // The second holds more in all than the first.
+        // The second datagram is larger than the first.
         assert_eq!(sorted(&[1000, 400, 800]), [400, 800, 1000]);
-        // Three or more of one size make one call, in the order of coming.
+        // Three or more of one size make one call, in arrival order.
         assert_eq!(sort_for_gso([1200; 4].into_iter(), ROOM), [0, 1, 2, 3]);
     }
 
     #[test]
-    fn all_are_there_once_whatever_their_sizes() {
+    fn every_transaction_is_placed_once_whatever_the_sizes() {
         let sizes: Vec<usize> = (0..BATCH_CANDIDATES_MAX).map(|at| 1 + at * 7919 % 4096).collect();
         let mut places = sort_for_gso(sizes.iter().copied(), ROOM);
         places.sort_unstable();
@@ -85,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_beside_others_leaves_room_for_every_frame() {
+    fn a_fitting_transaction_leaves_room_for_every_frame_header() {
         let room = capacity_of(1280);
         let largest = remaining_capacity([400, 300].into_iter(), room);
         assert_eq!(400 + 300 + largest + 3 * FRAME_BYTES + PACKET_BYTES, 1280);

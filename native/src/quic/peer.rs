@@ -196,7 +196,7 @@ impl Peer {
                 self.arm();
                 self.engine_state.events.wake_here();
                 // The I/O thread may be asleep beyond the deadline of events recorded here, and the
-                // ingress threads rely on it (`src/submit/ingress-thread-sender.ts`). Does nothing
+                // ingress threads rely on it (`submit/wakeup.rs`). Does nothing
                 // while it is awake.
                 self.engine_state.io_waker.wake_by(self.engine_state.events.due_ns());
                 return;

@@ -1,5 +1,5 @@
-//! Hot path: one leader's connection but for its protocol side: what threads put down for who has
-//! the baton, and what that one tells of it.
+//! Hot path: one leader's connection except its protocol side: the queues that threads fill for the
+//! holder of the drive token, and the results that it reports.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use crate::quic::timer::ConnectionTimer;
 use crate::sync::clock::NEVER_NS;
 use crate::sync::mutex_queue::MutexQueue;
 
-/// What a connection's protocol side and other threads both look at.
+/// State that a connection's protocol side and other threads share.
 pub struct PeerCore {
-    /// The handle that names it outside.
+    /// The connection's handle.
     pub id: u32,
     /// The leader's address.
     pub address: SocketAddr,
@@ -30,11 +30,11 @@ pub struct PeerCore {
     pub(super) deliveries: MutexQueue<Delivery>,
     state: AtomicU8,
     pub(super) queued: AtomicUsize,
-    /// When to close, with what is in hand by then or without it; NEVER_NS: not asked to.
+    /// When to close, whether or not deliveries are pending; NEVER_NS: no close requested.
     pub(super) close_by_ns: AtomicU64,
     pub(super) ping_asked: AtomicBool,
     pub(super) timer: ConnectionTimer,
-    /// The transaction that went on the wire last; NEVER_NS: none.
+    /// The transaction sent last; NEVER_NS: none.
     pub(super) last_sent_tx: AtomicU64,
     pub(crate) latest: ConnectionStats,
 }
@@ -65,7 +65,7 @@ impl PeerCore {
         }
     }
 
-    /// Where the connection is in its life.
+    /// The state of the connection.
     #[must_use]
     pub fn state(&self) -> PeerState {
         match self.state.load(Ordering::Acquire) {
@@ -77,19 +77,19 @@ impl PeerCore {
         }
     }
 
-    /// Moves forward in life, never back.
+    /// Moves the state forward, never back.
     pub(crate) fn advance(&self, state: PeerState) {
         self.state.fetch_max(state as u8, Ordering::AcqRel);
     }
 
-    /// Copies that wait to go on the wire.
+    /// Deliveries waiting to be sent.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.queued.load(Ordering::Relaxed)
     }
 
     /// State, rtt_us, queued, in flight, mtu, congestion window, lost and sent packets, datagrams
-    /// heard, streams left.
+    /// received, streams left.
     #[must_use]
     pub fn stats(&self) -> [u64; 10] {
         let latest = &self.latest;
@@ -102,12 +102,13 @@ impl PeerCore {
             latest.window.load(Ordering::Relaxed),
             latest.lost_packets.load(Ordering::Relaxed),
             latest.sent_packets.load(Ordering::Relaxed),
-            latest.heard.load(Ordering::Relaxed),
+            latest.received.load(Ordering::Relaxed),
             u64::from(latest.streams_left.load(Ordering::Relaxed)),
         ]
     }
 
-    /// Puts a copy down for whoever has the baton; announce afterwards. False where it was refused.
+    /// Queues a delivery for the holder of the drive token; announce afterwards. False if it was
+    /// rejected.
     pub(crate) fn enqueue(&self, delivery: Delivery) -> bool {
         self.reserve_place(&delivery) && {
             self.deliveries.push(delivery);
@@ -115,7 +116,7 @@ impl PeerCore {
         }
     }
 
-    /// Takes a place in the queue, or tells that there is none.
+    /// Reserves a place in the queue, or reports that it is full.
     pub(super) fn reserve_place(&self, delivery: &Delivery) -> bool {
         let reserve_place = self.queued.fetch_add(1, Ordering::AcqRel) < self.queue_max;
         if !reserve_place {
@@ -125,17 +126,17 @@ impl PeerCore {
         reserve_place
     }
 
-    /// Whether somebody asked for a ping since the last call.
+    /// Whether a ping was requested since the last call.
     pub(crate) fn take_ping(&self) -> bool {
         self.ping_asked.load(Ordering::Relaxed) && self.ping_asked.swap(false, Ordering::AcqRel)
     }
 
-    /// When to close; NEVER_NS when not asked to.
+    /// When to close; NEVER_NS when no close was requested.
     pub(crate) fn close_by_ns(&self) -> u64 {
         self.close_by_ns.load(Ordering::Acquire)
     }
 
-    /// I/O thread: puts a datagram down; announce afterwards.
+    /// I/O thread: enqueues a datagram; announce afterwards.
     pub(crate) fn deliver(&self, event: ConnectionEvent) {
         if self.inbox.len() >= INBOX_DATAGRAMS_MAX {
             self.engine_state.inbox_drops.fetch_add(1, Ordering::Relaxed);
@@ -156,17 +157,17 @@ impl PeerCore {
         self.inbox.pop()
     }
 
-    /// A transaction's copy went on the wire.
+    /// Records that a delivery of transaction `tx` is on the wire.
     pub(crate) fn record_on_wire(&self, tx: u64) {
         self.last_sent_tx.store(tx, Ordering::Release);
     }
 
-    /// A copy left the queue.
+    /// A delivery left the queue.
     pub(crate) fn unqueue(&self) {
         self.queued.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Why a copy cannot go when the connection is over.
+    /// Why a delivery cannot go on a closed connection.
     pub(crate) fn closed_reason(&self) -> Reason {
         match self.engine_state.stopping.load(Ordering::Relaxed) {
             true => Reason::ShuttingDown,
@@ -179,7 +180,7 @@ impl PeerCore {
         self.engine_state.events.wake();
     }
 
-    /// Writes a record that happened now.
+    /// Appends an event record with the current time.
     pub(crate) fn report(&self, kind: Kind, tx: u64, tag: u32, reason: u8, detail: u64) {
         let at_ns = self.engine_state.clock.now_ns();
         self.report_at(at_ns, kind, tx, tag, reason, detail);

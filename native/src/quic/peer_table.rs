@@ -1,7 +1,7 @@
-//! Handles: how JavaScript names a connection.
+//! Handles by which JavaScript refers to connections.
 //!
-//! A handle is a place in a bounded table and how often that place was used before, 16 bits each,
-//! so that a stale handle finds nothing instead of someone else's connection. Never 0.
+//! A handle is an index in a bounded table and the number of earlier uses of that index, 16 bits
+//! each, so a stale handle finds nothing instead of another connection. Never 0.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ struct Entry {
 }
 
 impl PeerTable {
-    /// Puts the connection that `make` builds for its handle in a free place; None when full.
+    /// Stores the connection that `make` builds for its handle at a free index; None when full.
     pub fn insert(&self, make: impl FnOnce(u32) -> Arc<Peer>) -> Option<Arc<Peer>> {
         let mut slots = self.slots.write();
         let slot = match slots.free.pop() {
@@ -46,7 +46,7 @@ impl PeerTable {
         Some(peer)
     }
 
-    /// The connection that a handle names; None when it is gone.
+    /// The connection of a handle; None when it is gone.
     #[must_use]
     pub fn find(&self, id: u32) -> Option<Arc<Peer>> {
         let slots = self.slots.read();
@@ -54,7 +54,7 @@ impl PeerTable {
         entry.peer.as_ref().filter(|peer| peer.id == id).cloned()
     }
 
-    /// Forgets a connection.
+    /// Removes a connection.
     pub fn remove(&self, id: u32) {
         let mut slots = self.slots.write();
         let slot = slot_of(id);
@@ -66,20 +66,20 @@ impl PeerTable {
         }
     }
 
-    /// All connections there are.
+    /// All connections.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Peer>> {
         self.slots.read().entries.iter().filter_map(|entry| entry.peer.clone()).collect()
     }
 
-    /// How many there are.
+    /// The number of connections.
     #[must_use]
     pub fn len(&self) -> usize {
         let slots = self.slots.read();
         slots.entries.len() - slots.free.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no connections.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

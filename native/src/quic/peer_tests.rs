@@ -1,5 +1,5 @@
-//! What a bug costs that panics while a connection is worked on, and for which timers the I/O thread
-//! is roused.
+//! The cost of a panic while a connection is driven, backlog after uncorking, and when the I/O
+//! thread is woken.
 
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::quic::tls::{Transport, client_config};
 use crate::sync::clock::{Clock, NEVER_NS, NS_PER_S, monotonic_ns};
 use crate::sync::mutex_queue::MutexQueue;
 
-/// Copies that wait for one leader.
+/// Maximum deliveries queued for one leader.
 const QUEUE_MAX: usize = 16;
 
 pub(crate) fn engine_state() -> Arc<EngineState> {
@@ -52,7 +52,7 @@ fn delivery(tx: u64) -> Delivery {
 }
 
 /// Kind, transaction, connection and reason of each record.
-pub(crate) fn told(engine_state: &EngineState) -> Vec<[u32; 4]> {
+pub(crate) fn drained(engine_state: &EngineState) -> Vec<[u32; 4]> {
     let mut out = [0.0; 16 * RECORD_FIELDS];
     let count = engine_state.events.drain(&mut out);
     let records = out.chunks_exact(RECORD_FIELDS).take(count);
@@ -60,7 +60,7 @@ pub(crate) fn told(engine_state: &EngineState) -> Vec<[u32; 4]> {
 }
 
 #[test]
-fn a_bug_ends_its_own_connection_and_its_copies_are_told_of() {
+fn a_panic_ends_only_its_connection_and_reports_its_deliveries() {
     let engine_state = engine_state();
     let (broken, sound) = (peer(1, &engine_state), peer(2, &engine_state));
     for peer in [&broken, &sound] {
@@ -74,19 +74,20 @@ fn a_bug_ends_its_own_connection_and_its_copies_are_told_of() {
     let gone = [Kind::Dropped as u32, Reason::NotConnected as u32];
     let dropped = |tx| [gone[0], tx, 1, gone[1]];
     let closed = [Kind::Closed as u32, 0, 1, CloseCause::Internal as u32];
-    assert_eq!(told(&engine_state), [closed, dropped(7), dropped(8)]);
-    // It takes nothing more, and the others go on.
+    assert_eq!(drained(&engine_state), [closed, dropped(7), dropped(8)]);
+    // It accepts nothing more, and other connections continue.
     assert_eq!(
         (broken.send(delivery(9)), sound.send(delivery(9))),
         (SendResult::Rejected, SendResult::Queued)
     );
-    assert_eq!(told(&engine_state), [dropped(9)]);
+    assert_eq!(drained(&engine_state), [dropped(9)]);
     assert_eq!((engine_state.panics.load(Ordering::Relaxed), sound.queued()), (1, 2));
 }
 
-/// One sending thread left the connection to the I/O thread, another has put a copy down since.
+/// One sending thread handed the connection to the I/O thread, another has enqueued a delivery
+/// since.
 #[test]
-fn what_was_left_to_the_io_thread_is_told_of_when_that_ends() {
+fn deliveries_handed_to_the_io_thread_are_reported_when_it_ends() {
     let (engine_state, peer_table) = (engine_state(), Arc::new(PeerTable::default()));
     let peer = peer_table.insert(|id| peer(id, &engine_state)).unwrap();
     let socket = peer.socket.clone();
@@ -106,14 +107,14 @@ fn what_was_left_to_the_io_thread_is_told_of_when_that_ends() {
     io.finish();
     let closed = [Kind::Closed as u32, 0, peer.id, CloseCause::Internal as u32];
     let dropped = [Kind::Dropped as u32, 7, peer.id, Reason::NotConnected as u32];
-    assert_eq!((told(&engine_state), peer.queued()), (vec![closed, dropped], 0));
+    assert_eq!((drained(&engine_state), peer.queued()), (vec![closed, dropped], 0));
     drop((io, peer));
-    assert_eq!(Arc::strong_count(&socket), 1, "somebody keeps the socket");
+    assert_eq!(Arc::strong_count(&socket), 1, "the socket is still referenced");
 }
 
-/// That one will see to it, and a front would take it for a leader without credit.
+/// The other thread will send it; an ingress thread would take `Waits` for a leader without credit.
 #[test]
-fn what_is_released_while_another_thread_is_at_work_for_the_leader_does_not_wait() {
+fn uncorking_while_another_thread_drives_the_connection_reports_moves() {
     let engine_state = engine_state();
     let peer = peer(1, &engine_state);
     peer.announced.store(1, Ordering::Relaxed);
@@ -125,9 +126,9 @@ fn what_is_released_while_another_thread_is_at_work_for_the_leader_does_not_wait
     assert_eq!(peer.queued(), 2);
 }
 
-/// A front counts by it how often in a row copies wait.
+/// An ingress thread counts consecutive bursts whose deliveries wait.
 #[test]
-fn a_release_tells_of_what_waits_also_where_as_much_was_held_as_may_be() {
+fn uncork_reports_the_backlog_at_the_cork_limit() {
     let engine_state = engine_state();
     let peers: Vec<_> = (1..=16).map(|id| peer(id, &engine_state)).collect();
     for peer in &peers {
@@ -141,30 +142,30 @@ fn a_release_tells_of_what_waits_also_where_as_much_was_held_as_may_be() {
 }
 
 #[test]
-fn a_release_tells_once_there_could_be_no_room_for_further_ones() {
+fn uncork_reports_full_when_further_bursts_may_not_fit() {
     let engine_state = engine_state();
     let peer = peer(1, &engine_state);
-    let release_of = |count: usize| {
+    let uncork_of = |count: usize| {
         for tx in 0..count {
             peer.cork(delivery(tx as u64));
         }
         uncork()
     };
     for _ in 0..QUEUE_MAX / 2 {
-        assert_eq!(release_of(1), Backlog::Waits);
+        assert_eq!(uncork_of(1), Backlog::Waits);
     }
-    assert_eq!(release_of(1), Backlog::Full);
-    // And where one found none, whatever became of those before.
-    assert_eq!((release_of(QUEUE_MAX), peer.queued()), (Backlog::Full, QUEUE_MAX));
+    assert_eq!(uncork_of(1), Backlog::Full);
+    // Also when the queue was full, whatever became of earlier deliveries.
+    assert_eq!((uncork_of(QUEUE_MAX), peer.queued()), (Backlog::Full, QUEUE_MAX));
     peer.queued.store(QUEUE_MAX, Ordering::Relaxed);
-    assert_eq!(release_of(1), Backlog::Full);
-    // Nothing is left behind by nothing.
+    assert_eq!(uncork_of(1), Backlog::Full);
+    // Uncorking nothing leaves no backlog.
     assert_eq!(uncork(), Backlog::None);
 }
 
 /// Another thread handled the acknowledgement, and its call found the I/O thread awake.
 #[test]
-fn news_that_came_while_the_io_thread_made_ready_to_sleep_is_not_slept_over() {
+fn events_recorded_while_the_io_thread_prepares_to_sleep_shorten_its_sleep() {
     let engine_state = engine_state();
     let peer = peer(1, &engine_state);
     let sockets = std::slice::from_ref(&peer.socket);
@@ -184,9 +185,9 @@ fn news_that_came_while_the_io_thread_made_ready_to_sleep_is_not_slept_over() {
     assert!(!io.has_work(engine_state.events.due_ns()), "it wakes in time for it");
 }
 
-/// A front counts on it for the record of what it sent.
+/// An ingress thread relies on it for the record of its send.
 #[test]
-fn what_is_noted_while_the_io_thread_sleeps_for_long_wakes_it_in_time() {
+fn an_event_recorded_during_a_long_sleep_wakes_the_io_thread_in_time() {
     let engine_state = engine_state();
     let peer = peer(1, &engine_state);
     engine_state.io_waker.sleeping_until(NEVER_NS);
@@ -195,13 +196,13 @@ fn what_is_noted_while_the_io_thread_sleeps_for_long_wakes_it_in_time() {
     peer.announce(1);
     let mut fds = engine_state.io_waker.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
     let long = Timespec { tv_sec: 10, tv_nsec: 0 };
-    assert_eq!(poll(&mut fds, Some(&long)).unwrap(), 1, "nobody is roused");
-    assert!(monotonic_ns() >= due_ns, "it is roused too early");
+    assert_eq!(poll(&mut fds, Some(&long)).unwrap(), 1, "the I/O thread was not woken");
+    assert!(monotonic_ns() >= due_ns, "the I/O thread was woken too early");
 }
 
-/// The second thread does not put the connection on its way again, and is not to be forgotten.
+/// The second thread does not enqueue the connection again, and its timer must not be lost.
 #[test]
-fn a_timer_that_moves_closer_again_while_the_io_thread_sleeps_is_waited_for() {
+fn a_timer_that_moves_closer_twice_during_a_sleep_is_honoured() {
     let engine_state = engine_state();
     let peer = peer(1, &engine_state);
     let at = |seconds| monotonic_ns() + seconds * NS_PER_S;
@@ -212,25 +213,25 @@ fn a_timer_that_moves_closer_again_while_the_io_thread_sleeps_is_waited_for() {
     }
     let mut fds = engine_state.io_waker.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
     let long = Timespec { tv_sec: 10, tv_nsec: 0 };
-    assert_eq!(poll(&mut fds, Some(&long)).unwrap(), 1, "nobody is roused");
+    assert_eq!(poll(&mut fds, Some(&long)).unwrap(), 1, "the I/O thread was not woken");
     assert_eq!(peer.queues.timer_updates.len(), 1);
 }
 
-/// A sending thread has the baton when the connection comes, or a ping is asked for.
+/// A sending thread has the drive token when the connection starts, or a ping is requested.
 #[test]
-fn what_the_protocol_wants_sent_goes_out_beside_copies_that_wait() {
+fn protocol_packets_are_sent_while_deliveries_wait() {
     let engine_state = engine_state();
     let peer = peer(1, &engine_state);
     let config = client_config(&[5; 32], &Transport::default()).unwrap();
     let mut endpoint = Endpoint::new(Arc::default(), None, true, None);
     let (handle, connection) =
         endpoint.connect(Instant::now(), config, peer.address, "leader").unwrap();
-    // The peer's address is its own socket's, which does not wait.
-    let heard = || peer.socket.udp.recv(&mut [0; 2048]).is_ok();
+    // The peer's address is its own socket's, which is non-blocking.
+    let received = || peer.socket.udp.recv(&mut [0; 2048]).is_ok();
     peer.driver.lock().start(handle, connection, NEVER_NS);
     for tx in 7..9 {
         assert_eq!(peer.send(delivery(tx)), SendResult::Queued);
-        assert!(heard() && !heard(), "{tx}");
+        assert!(received() && !received(), "{tx}");
         peer.ping_asked.store(true, Ordering::Release);
     }
 }

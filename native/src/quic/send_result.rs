@@ -1,6 +1,6 @@
-//! What becomes of the copies of one transaction at once.
+//! The immediate result of sending one transaction's deliveries.
 
-/// What became of a copy at once.
+/// The immediate result of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendResult {
     /// On the wire.
@@ -9,11 +9,11 @@ pub enum SendResult {
     Live,
     /// Waits for the connection.
     Queued,
-    /// Refused; its outcome is `Dropped`.
+    /// Rejected; its outcome is `Dropped`.
     Rejected,
 }
 
-/// A bit for each copy, in the order given.
+/// One bit per delivery, in the order given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendStatus {
     /// On the wire now.
@@ -25,7 +25,7 @@ pub struct SendStatus {
 }
 
 impl SendStatus {
-    /// Notes what became of one of the first 16 copies.
+    /// Records the result of one of the first 16 deliveries.
     pub(crate) fn record(&mut self, index: usize, result: SendResult) {
         let bit = 1 << index;
         match result {
@@ -39,7 +39,7 @@ impl SendStatus {
         }
     }
 
-    /// Bit i: copy i is on the wire; bit 16 + i: it was taken and waits.
+    /// Bit i: delivery i is on the wire; bit 16 + i: it was accepted and waits.
     #[must_use]
     pub fn bits(self) -> u32 {
         u32::from(self.wire) | u32::from((self.live | self.queued) & !self.wire) << 16

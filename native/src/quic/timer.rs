@@ -1,29 +1,29 @@
-//! When a connection next wants the I/O thread.
+//! When a connection next needs the I/O thread.
 //!
-//! Who has the baton sets the timer; the I/O thread waits for the soonest it was told of. Only a
-//! timer that moved closer is told, one that moved away is found out when the old one is due. So
-//! the usual send, which moves its timer away, tells nothing.
+//! The holder of the drive token sets the timer; the I/O thread waits for the soonest timer it
+//! knows. Only a timer that moved closer is passed to it; it discovers that a timer moved away when
+//! the old one is due. The usual send moves its timer away, and so passes nothing.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::sync::clock::NEVER_NS;
 
-/// A connection's next timer, and the one that the I/O thread knows of.
+/// A connection's next timer, and the one that the I/O thread has armed.
 pub(crate) struct ConnectionTimer {
     timer_ns: AtomicU64,
     armed_ns: AtomicU64,
-    /// On its way to the I/O thread.
+    /// An update is on its way to the I/O thread.
     is_pending: AtomicBool,
 }
 
-/// What is to be done about a timer that was waited for.
+/// What to do about an armed timer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Another one is waited for.
+    /// Nothing: another timer is armed.
     Stale,
-    /// It moved away meanwhile.
+    /// Wait on: the timer moved away meanwhile.
     Later(u64),
-    /// The connection's work.
+    /// Do the connection's work.
     Now,
 }
 
@@ -42,21 +42,21 @@ impl ConnectionTimer {
         self.timer_ns.store(timer_ns, Ordering::Release);
     }
 
-    /// The timer, when it is sooner than the one that the I/O thread waits for.
+    /// The timer, when it is sooner than the armed one.
     pub(crate) fn sooner(&self) -> Option<u64> {
         let timer_ns = self.timer_ns.load(Ordering::Acquire);
         (timer_ns < self.armed_ns.load(Ordering::Acquire)).then_some(timer_ns)
     }
 
-    /// Whether the connection is to be put on its way to the I/O thread now: it is not yet.
+    /// Marks an update as pending; false if it already was.
     pub(crate) fn mark_pending(&self) -> bool {
         !self.is_pending.swap(true, Ordering::AcqRel)
     }
 
-    /// I/O thread: the timer to wait for, when it is sooner than the one waited for.
+    /// I/O thread: the timer to wait for, when it is sooner than the armed one.
     pub(crate) fn take_timer_update(&self) -> Option<u64> {
-        // A swap, not a store, which a processor may put off past the look that follows: a timer
-        // that moves meanwhile is then seen here, or else told anew.
+        // A swap, not a store, which a processor may delay past the load that follows: a timer that
+        // moves meanwhile is then seen here, or passed as a new update.
         self.is_pending.swap(false, Ordering::AcqRel);
         let timer_ns = self.timer_ns.load(Ordering::Acquire);
         (timer_ns < self.armed_ns.load(Ordering::Acquire)).then(|| {
@@ -65,7 +65,7 @@ impl ConnectionTimer {
         })
     }
 
-    /// I/O thread: `armed_ns` has come.
+    /// I/O thread: `armed_ns` has passed.
     pub(crate) fn take_due(&self, armed_ns: u64, now_ns: u64) -> Due {
         let due = self.moved_beyond(armed_ns, now_ns);
         if due == Due::Now {
@@ -74,8 +74,8 @@ impl ConnectionTimer {
         due
     }
 
-    /// I/O thread: whether the timer is still to be waited for until `armed_ns`, which is to come;
-    /// then `Now`.
+    /// I/O thread: whether the timer still stands at `armed_ns`, which is in the future; `Now` if
+    /// so.
     pub(crate) fn moved(&self, armed_ns: u64) -> Due {
         self.moved_beyond(armed_ns, armed_ns)
     }
@@ -88,8 +88,8 @@ impl ConnectionTimer {
         if timer_ns <= at_ns {
             return Due::Now;
         }
-        // As in `take_timer_update`: a timer that moves closer meanwhile is seen by the second look, or
-        // is told of by who moves it.
+        // As in `take_timer_update`: a timer that moves closer meanwhile is seen by the second
+        // load, or passed on by the thread that moves it.
         self.armed_ns.swap(timer_ns, Ordering::AcqRel);
         let latest_ns = self.timer_ns.load(Ordering::Acquire);
         if latest_ns < timer_ns {
@@ -107,7 +107,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     #[test]
-    fn tells_of_a_timer_once_and_only_when_it_moved_closer() {
+    fn passes_a_timer_once_and_only_when_it_moved_closer() {
         let timer = ConnectionTimer::default();
         assert_eq!(timer.sooner(), None);
         timer.set(50);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_out_when_due_that_the_timer_moved_away() {
+    fn discovers_when_due_that_the_timer_moved_away() {
         let timer = ConnectionTimer::default();
         timer.set(50);
         assert_eq!(timer.take_timer_update(), Some(50));
@@ -136,9 +136,9 @@ mod tests {
         assert_eq!(timer.take_due(90, 95), Due::Stale);
     }
 
-    /// Both threads do their one step of a round at the same moment, as near as may be.
+    /// Both threads run their step of a round as simultaneously as possible.
     #[test]
-    fn a_timer_that_moves_while_the_list_is_read_is_not_missed() {
+    fn a_timer_that_moves_during_the_update_scan_is_not_missed() {
         let (timer, round, done) =
             (ConnectionTimer::default(), AtomicU64::new(0), AtomicU64::new(0));
         let reach = |counter: &AtomicU64, value| {
@@ -158,7 +158,7 @@ mod tests {
                 }
             });
             for next in 1..=ROUNDS {
-                // Told of once, and not taken up yet.
+                // Passed once, and not processed yet.
                 let timer_ns = 2 * (ROUNDS - next);
                 timer.set(timer_ns + 1);
                 let _ = timer.sooner().is_some() && timer.mark_pending();
@@ -172,7 +172,7 @@ mod tests {
                 let _ = timer.take_timer_update();
             }
         });
-        assert_eq!(missed, 0, "timers that nobody knows of");
+        assert_eq!(missed, 0, "timers missed by both threads");
     }
 
     const ROUNDS: u64 = 50_000;

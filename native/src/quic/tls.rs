@@ -1,9 +1,10 @@
 //! TLS and transport settings of a connection to a leader.
 //!
 //! X25519 alone and AES-128-GCM first, so that the ClientHello fits one datagram and Firedancer,
-//! which speaks nothing else, never asks for a second one. The server proves that it holds the
-//! key it shows, but any key will do: leaders sit behind relays and Firedancer makes up a key at
-//! every boot. No session is resumed: a ticket would carry the old identity to the leader.
+//! which supports nothing else, never requests a second one. The server must prove that it holds
+//! the key it presents, but any key is accepted: leaders sit behind relays, and Firedancer
+//! generates a key at every start. No session is resumed: a ticket would carry the old identity to
+//! the leader.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,16 +23,16 @@ use rustls::{CipherSuite, DigitallySignedStruct, Error, SignatureScheme};
 use crate::quic::certificate::{certificate_der, private_key_der};
 use crate::quic::congestion::Congestion;
 
-/// What of the transport an operator may change.
+/// Transport settings that an operator may change.
 #[derive(Clone, Debug)]
 pub struct Transport {
-    /// Silence after which a connection is given up.
+    /// The connection is closed after this time without a packet.
     pub idle_timeout: Duration,
-    /// Pause after which a ping keeps an idle connection alive.
+    /// Idle time after which a ping keeps the connection alive.
     pub keep_alive: Duration,
-    /// Packets that a leader need not acknowledge at once; null leaves its own habit.
+    /// Packets that a leader may leave unacknowledged; `None` leaves the leader's default.
     pub ack_every: Option<u32>,
-    /// The longest that a leader shall wait with an acknowledgement.
+    /// The maximum time that a leader may delay an acknowledgement.
     pub ack_delay: Duration,
 }
 
@@ -40,16 +41,17 @@ impl Default for Transport {
         Self {
             // Agave `tpu-client-next` and Firedancer's default, 2026-11.
             idle_timeout: Duration::from_secs(10),
-            // Servers of 2023 gave up after two seconds; Agave's clients still ping each second.
+            // Servers of 2023 timed out after 2 seconds; Agave's clients still ping each second.
             keep_alive: Duration::from_secs(1),
             ack_every: Some(10),
-            // RFC 9000's own default; shorter costs the leader a timer for each lone transaction.
+            // RFC 9000's default; a shorter one costs the leader a timer for each single
+            // transaction.
             ack_delay: Duration::from_millis(25),
         }
     }
 }
 
-/// The settings for connections that carry the identity of this seed.
+/// The settings for connections with this seed's identity.
 pub fn client_config(seed: &[u8; 32], transport: &Transport) -> Result<ClientConfig, Error> {
     let provider = Arc::new(lean_provider());
     let (certificate, key) = self_signed(seed)?;
@@ -61,16 +63,17 @@ pub fn client_config(seed: &[u8; 32], transport: &Transport) -> Result<ClientCon
         .with_client_auth_cert(vec![certificate], key)?;
     tls.alpn_protocols = vec![ALPN_TPU.to_vec()];
     tls.resumption = Resumption::disabled();
-    let crypto = QuicClientConfig::try_from(tls)
-        .map_err(|_| Error::General("no suite for initial packets".into()))?;
+    let crypto = QuicClientConfig::try_from(tls).map_err(|_| {
+        Error::General("the provider has no cipher suite for QUIC initial packets".into())
+    })?;
     let mut config = ClientConfig::new(Arc::new(crypto));
     config.transport_config(Arc::new(transport_config(transport)));
-    // Agave never asks for address validation, and a token of another server breaks handshakes.
+    // Agave never requests address validation, and a token of another server breaks handshakes.
     config.token_store(Arc::new(NoneTokenStore));
     Ok(config)
 }
 
-/// What one side of a connection shows: a certificate that nobody signed, and its key.
+/// The certificate, signed by no authority, and the key that one side presents.
 pub fn self_signed(
     seed: &[u8; 32],
 ) -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>), Error> {
@@ -78,7 +81,7 @@ pub fn self_signed(
     Ok((certificate.into(), PrivatePkcs8KeyDer::from(private_key_der(seed)).into()))
 }
 
-/// The answer of either side to a signature of TLS 1.2, which QUIC does not have.
+/// Rejects a TLS 1.2 signature on either side; QUIC requires TLS 1.3.
 pub fn no_tls12() -> Result<HandshakeSignatureValid, Error> {
     Err(Error::General("QUIC has no TLS 1.2".into()))
 }
@@ -87,19 +90,23 @@ pub fn no_tls12() -> Result<HandshakeSignatureValid, Error> {
 pub fn public_key(seed: &[u8; 32]) -> Result<[u8; 32], Error> {
     let der = PrivatePkcs8KeyDer::from(private_key_der(seed));
     let key = provider::sign::any_eddsa_type(&der)?;
-    // The key info is a fixed prefix and the 32 bytes of the key.
-    let info = key.public_key().ok_or_else(|| Error::General("no public key".into()))?;
+    // The key info is a fixed prefix followed by the 32 bytes of the key.
+    let info = key
+        .public_key()
+        .ok_or_else(|| Error::General("the signing key has no public key".into()))?;
     let public_key = info.as_ref().last_chunk::<32>();
-    public_key.copied().ok_or_else(|| Error::General("short public key".into()))
+    public_key
+        .copied()
+        .ok_or_else(|| Error::General("the public key is shorter than 32 bytes".into()))
 }
 
-/// The name that Solana's clients ask for: it only tells servers apart, no server looks at it.
+/// The server name that Solana's clients send: it only distinguishes servers; no server reads it.
 #[must_use]
 pub fn server_name(address: std::net::SocketAddr) -> String {
     match address {
         std::net::SocketAddr::V4(v4) => format!("{}.{}.sol", v4.ip(), v4.port()),
         std::net::SocketAddr::V6(v6) => {
-            // A colon is no letter of a host name, and a label may not begin with a hyphen.
+            // A host name has no colons, and a label may not begin with a hyphen.
             let parts: Vec<String> =
                 v6.ip().segments().iter().map(|part| format!("{part:x}")).collect();
             format!("{}.{}.sol", parts.join("-"), v6.port())
@@ -121,15 +128,15 @@ fn transport_config(options: &Transport) -> TransportConfig {
         .max_idle_timeout(IdleTimeout::try_from(options.idle_timeout).ok())
         .keep_alive_interval(Some(options.keep_alive))
         .congestion_controller_factory(Arc::new(Congestion::new()))
-        // One transaction after the other: shares of several in one packet are lost together.
+        // One transaction after the other: parts of several in one packet are lost together.
         .send_fairness(false)
-        // Leaders never open a stream; room for theirs would cost memory on each connection.
+        // Leaders never open a stream, and allowing it would cost memory on each connection.
         .max_concurrent_uni_streams(VarInt::from_u32(0))
         .max_concurrent_bidi_streams(VarInt::from_u32(0))
         .datagram_receive_buffer_size(None);
     if let Some(every) = options.ack_every {
-        // Leaders on quinn then answer once in so many packets instead of every second one, which
-        // they otherwise do before they read what came. Others never hear of it.
+        // Leaders on quinn then acknowledge every N packets instead of every second one, which they
+        // otherwise do before they read the data. Other stacks ignore it.
         let mut frequency = AckFrequencyConfig::default();
         frequency
             .ack_eliciting_threshold(VarInt::from_u32(every))
@@ -139,7 +146,7 @@ fn transport_config(options: &Transport) -> TransportConfig {
     config
 }
 
-/// Checks that the server holds the key it shows, whatever key that is.
+/// Checks that the server holds the key it presents, and accepts any key.
 #[derive(Debug)]
 pub(crate) struct AnyKey(pub(crate) Arc<CryptoProvider>);
 
@@ -192,7 +199,7 @@ mod tests {
             0x2c, 0xc4, 0x44, 0x49, 0xc5, 0x69, 0x7b, 0x32, 0x69, 0x19, 0x70, 0x3b, 0xac, 0x03,
             0x1c, 0xae, 0x7f, 0x60,
         ];
-        let key = public_key(&seed).expect("a seed is always a key");
+        let key = public_key(&seed).expect("every seed makes a key");
         assert_eq!(key.first_chunk::<4>(), Some(&[0xd7, 0x5a, 0x98, 0x01]));
         assert!(client_config(&seed, &super::Transport::default()).is_ok());
     }

@@ -1,7 +1,7 @@
-//! Hot path: how copies go on the wire, or do not.
+//! Hot path: sends deliveries, or drops them.
 //!
-//! One datagram at a time: open a stream, write, finish, and have it sent before the next is touched,
-//! so that a transaction that fits one datagram is never spread over two. Where several wait, whole
+//! One delivery at a time: open a stream, write, finish, and send it before the next is started, so
+//! that a transaction that fits one datagram is never spread over two. If several wait, complete
 //! ones share a datagram. The `DatagramBatch` is what flow or congestion control stopped half way.
 
 use std::time::Instant;
@@ -17,7 +17,7 @@ use crate::quic::peer_core::PeerCore;
 use crate::sync::clock::NEVER_NS;
 
 impl ConnectionDriver {
-    /// Puts waiting copies on the wire for as long as the leader and the path allow.
+    /// Sends queued deliveries while the leader and the path allow.
     pub(crate) fn pump(
         &mut self,
         peer: &PeerCore,
@@ -38,7 +38,8 @@ impl ConnectionDriver {
         }
     }
 
-    /// Makes the next waiting copy the load, or ends it; false when there is none or it may not go.
+    /// Makes the next queued delivery the batch, or ends it; false when there is none or it may not
+    /// go.
     fn start_next(&mut self, peer: &PeerCore, now_ns: u64) -> bool {
         let Some((_, conn)) = &mut self.connection else {
             return false;
@@ -67,12 +68,12 @@ impl ConnectionDriver {
         self.start_delivery(peer, 0)
     }
 
-    /// Makes the waiting copy at `place` the load; false where the leader grants no stream.
-    pub(crate) fn start_delivery(&mut self, peer: &PeerCore, place: usize) -> bool {
+    /// Makes the queued delivery at index `position` the batch; false if the leader grants no stream.
+    pub(crate) fn start_delivery(&mut self, peer: &PeerCore, position: usize) -> bool {
         let Some(stream) = self.take_stream(peer) else {
             return false;
         };
-        let Some(delivery) = self.queue.remove(place) else {
+        let Some(delivery) = self.queue.remove(position) else {
             return false;
         };
         peer.unqueue();
@@ -81,7 +82,7 @@ impl ConnectionDriver {
         true
     }
 
-    /// Gathers all datagrams that the connection has ready.
+    /// Collects all datagrams that the connection has ready.
     pub(crate) fn transmit(&mut self, peer: &PeerCore, now: Instant, gso_writer: &mut GsoWriter) {
         let Some((_, conn)) = &mut self.connection else {
             return;
@@ -120,7 +121,7 @@ impl ConnectionDriver {
         }
     }
 
-    /// Tells the outcome of a copy whose stream was opened, once.
+    /// Reports the outcome of a delivery whose stream was opened, once.
     pub(crate) fn resolve(&mut self, peer: &PeerCore, index: u64, kind: Kind, reason: Reason) {
         let Some(delivery) = self.in_flight.resolve(index) else {
             return;
@@ -133,8 +134,8 @@ impl ConnectionDriver {
         peer.report_at(at_ns, kind, delivery.tx, delivery.tag, reason as u8, elapsed_ns);
     }
 
-    /// Drops the waiting copies that are of no more use, and those of the load that cannot be on the
-    /// wire as a whole. The others' outcome comes with the window, or with the acknowledgement.
+    /// Drops expired queued deliveries, and expired ones of the batch that cannot be completely on
+    /// the wire. The others' outcome comes with the window, or with the acknowledgement.
     pub(crate) fn expire(&mut self, peer: &PeerCore, now_ns: u64) {
         let reason = self.expiry_reason(peer);
         let mut next_ns = NEVER_NS;
@@ -157,8 +158,8 @@ impl ConnectionDriver {
         self.expiry_ns = next_ns.min(self.batch.as_ref().map_or(NEVER_NS, DatagramBatch::until_ns));
     }
 
-    /// Why copies wait: for the connection, for the bookkeeping, for this machine's socket, or for
-    /// what the leader gives: a stream, its window, acknowledgements of what is on its way.
+    /// Why deliveries wait: for the connection, for in-flight capacity, for this machine's socket,
+    /// or for the leader: stream credit, its window, acknowledgements of what is in flight.
     pub(crate) fn expiry_reason(&self, peer: &PeerCore) -> Reason {
         if self.admission_deadline_ns != NEVER_NS && peer.state() < PeerState::Connected {
             Reason::NotConnected

@@ -1,5 +1,5 @@
-//! What counts as sent, what waits and what is dropped, at a leader whose acknowledgements come when
-//! the test says so. Time is what the test makes of it.
+//! What counts as sent, what waits and what is dropped, with a leader whose acknowledgements arrive
+//! when the test decides. The test controls the time.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::IoSliceMut;
@@ -20,27 +20,27 @@ use crate::quic::delivery::Delivery;
 use crate::quic::event_ring::{Kind, Reason};
 use crate::quic::gso_batch::GsoWriter;
 use crate::quic::peer::Peer;
-use crate::quic::peer::tests::{engine_state, peer, told};
+use crate::quic::peer::tests::{drained, engine_state, peer};
 use crate::quic::tls::{ALPN_TPU, Transport, client_config, self_signed};
 use crate::sync::clock::NEVER_NS;
 
-/// A link, and a leader in the same thread.
+/// A connection, and a leader in the same thread.
 struct Fixture {
     now: Instant,
     peer: Arc<Peer>,
     driver: ConnectionDriver,
     gso_writer: GsoWriter,
-    ours: Endpoint,
-    theirs: Endpoint,
+    local: Endpoint,
+    remote: Endpoint,
     leader: Option<(ConnectionHandle, Connection)>,
-    /// To the leader, where they do not arrive at once.
+    /// To the leader, while they are delayed.
     late: Option<Vec<Vec<u8>>>,
-    /// From the leader, on their way.
-    answers: VecDeque<Vec<u8>>,
-    /// What the leader has read of each stream, and whether that is all.
+    /// From the leader, in transit.
+    responses: VecDeque<Vec<u8>>,
+    /// The bytes that the leader has read of each stream, and whether the stream is finished.
     read: BTreeMap<StreamId, (Vec<u8>, bool)>,
     /// Kind, transaction, connection and reason.
-    told: Vec<[u32; 4]>,
+    reported: Vec<[u32; 4]>,
 }
 
 impl Fixture {
@@ -48,12 +48,12 @@ impl Fixture {
     fn new(mtu: u16, in_flight_max: usize) -> Self {
         let mut limit = EndpointConfig::default();
         limit.max_udp_payload_size(mtu).unwrap();
-        let mut ours = Endpoint::new(Arc::default(), None, true, None);
-        let theirs = Endpoint::new(Arc::new(limit), Some(Arc::new(server())), true, None);
+        let mut local = Endpoint::new(Arc::default(), None, true, None);
+        let remote = Endpoint::new(Arc::new(limit), Some(Arc::new(server())), true, None);
         let peer = peer(1, &engine_state());
         let now = Instant::now();
         let config = client_config(&[5; 32], &Transport::default()).unwrap();
-        let (handle, connection) = ours.connect(now, config, peer.address, "leader").unwrap();
+        let (handle, connection) = local.connect(now, config, peer.address, "leader").unwrap();
         let mut driver = ConnectionDriver::new(in_flight_max);
         driver.start(handle, connection, NEVER_NS);
         let mut fixture = Self {
@@ -61,20 +61,20 @@ impl Fixture {
             peer,
             driver,
             gso_writer: GsoWriter::default(),
-            ours,
-            theirs,
+            local,
+            remote,
             leader: None,
             late: None,
-            answers: VecDeque::new(),
+            responses: VecDeque::new(),
             read: BTreeMap::new(),
-            told: Vec::new(),
+            reported: Vec::new(),
         };
         for _ in 0..20 {
             fixture.settle();
         }
         let (_, connection) = fixture.driver.connection.as_ref().unwrap();
         assert_eq!(connection.current_mtu(), mtu);
-        fixture.told.clear();
+        fixture.reported.clear();
         fixture
     }
 
@@ -84,11 +84,11 @@ impl Fixture {
         self.peer.enqueue(Delivery { bytes, tx, tag: 0, until_ns });
     }
 
-    /// Does what there is to do, and has the leader read what came of it.
+    /// Drives the connection, and delivers its datagrams to the leader.
     fn work(&mut self) {
         self.driver.work(&self.peer, None, self.now, &mut self.gso_writer);
         while let Some((_, handle, event)) = self.peer.engine_state.endpoint_events.pop() {
-            if let Some(event) = self.ours.handle_event(handle, event) {
+            if let Some(event) = self.local.handle_event(handle, event) {
                 self.peer.deliver(event);
             }
         }
@@ -107,21 +107,21 @@ impl Fixture {
             }
         }
         loop {
-            let told = told(&self.peer.engine_state);
-            if told.is_empty() {
+            let reported = drained(&self.peer.engine_state);
+            if reported.is_empty() {
                 return;
             }
-            self.told.extend(told);
+            self.reported.extend(reported);
         }
     }
 
     /// One datagram reaches the leader.
     fn arrive(&mut self, datagram: &[u8]) {
         let (now, from, bytes) = (self.now, self.peer.address, BytesMut::from(datagram));
-        let mut answer = Vec::new();
-        match self.theirs.handle(now, from, None, None, bytes, &mut answer) {
+        let mut response = Vec::new();
+        match self.remote.handle(now, from, None, None, bytes, &mut response) {
             Some(DatagramEvent::NewConnection(incoming)) => {
-                self.leader = self.theirs.accept(incoming, now, &mut answer, None).ok();
+                self.leader = self.remote.accept(incoming, now, &mut response, None).ok();
             }
             Some(DatagramEvent::ConnectionEvent(_, event)) => {
                 self.leader.as_mut().unwrap().1.handle_event(event);
@@ -131,7 +131,7 @@ impl Fixture {
         self.lead();
     }
 
-    /// The leader reads and answers.
+    /// The leader reads and responds.
     fn lead(&mut self) {
         let Some((handle, leader)) = &mut self.leader else { return };
         while leader.poll_timeout().is_some_and(|due| due <= self.now) {
@@ -154,22 +154,22 @@ impl Fixture {
             let _ = chunks.finalize();
         }
         while let Some(event) = leader.poll_endpoint_events() {
-            if let Some(event) = self.theirs.handle_event(*handle, event) {
+            if let Some(event) = self.remote.handle_event(*handle, event) {
                 leader.handle_event(event);
             }
         }
-        let mut answer = Vec::new();
-        while leader.poll_transmit(self.now, 1, &mut answer).is_some() {
-            self.answers.push_back(std::mem::take(&mut answer));
+        let mut response = Vec::new();
+        while leader.poll_transmit(self.now, 1, &mut response).is_some() {
+            self.responses.push_back(std::mem::take(&mut response));
         }
     }
 
-    /// What the leader said reaches the link.
-    fn hear(&mut self) {
-        for answer in std::mem::take(&mut self.answers) {
-            let (mut none, bytes) = (Vec::new(), BytesMut::from(answer.as_slice()));
+    /// Delivers the leader's datagrams to the connection.
+    fn deliver_responses(&mut self) {
+        for response in std::mem::take(&mut self.responses) {
+            let (mut none, bytes) = (Vec::new(), BytesMut::from(response.as_slice()));
             let from = self.peer.address;
-            let event = self.ours.handle(self.now, from, None, None, bytes, &mut none);
+            let event = self.local.handle(self.now, from, None, None, bytes, &mut none);
             if let Some(DatagramEvent::ConnectionEvent(_, event)) = event {
                 self.peer.deliver(event);
             }
@@ -177,7 +177,7 @@ impl Fixture {
         }
     }
 
-    /// What was late arrives.
+    /// Delivers the delayed datagrams.
     fn catch_up(&mut self) {
         for datagram in self.late.take().unwrap_or_default() {
             self.arrive(&datagram);
@@ -190,50 +190,51 @@ impl Fixture {
         self.work();
     }
 
-    /// Until both sides have acknowledged what they got.
+    /// Until both sides have acknowledged what they received.
     fn settle(&mut self) {
         self.work();
-        while !self.answers.is_empty() {
-            self.hear();
+        while !self.responses.is_empty() {
+            self.deliver_responses();
         }
         self.pass(ACK_DELAY);
-        while !self.answers.is_empty() {
-            self.hear();
+        while !self.responses.is_empty() {
+            self.deliver_responses();
         }
     }
 
-    fn told_as(&self, kind: Kind) -> BTreeSet<u64> {
-        let of_kind = self.told.iter().filter(|record| record[0] == kind as u32);
+    fn reported_as(&self, kind: Kind) -> BTreeSet<u64> {
+        let of_kind = self.reported.iter().filter(|record| record[0] == kind as u32);
         of_kind.map(|record| u64::from(record[1])).collect()
     }
 
     fn reasons(&self) -> Vec<u32> {
-        let dropped = self.told.iter().filter(|record| record[0] == Kind::Dropped as u32);
+        let dropped = self.reported.iter().filter(|record| record[0] == Kind::Dropped as u32);
         dropped.map(|record| record[3]).collect()
     }
 
-    /// The first bytes of those that the leader has read wholly.
+    /// The first bytes of the transactions that the leader has read completely.
     fn whole(&self) -> BTreeSet<u64> {
         let whole = self.read.values().filter(|(_, is_whole)| *is_whole);
         whole.map(|(bytes, _)| u64::from(bytes[0])).collect()
     }
 
     fn forget(&mut self) {
-        self.told.clear();
+        self.reported.clear();
         self.read.clear();
     }
 
-    /// Sends transactions of that size, two at a time, until the window stops one; their number.
+    /// Sends transactions of that size, two at a time, until the window stops one; returns their
+    /// number.
     fn fill(&mut self, size: usize, ttl: Duration) -> u64 {
         for tx in (0..254).step_by(2) {
             self.send(tx, size, ttl);
             self.send(tx + 1, size, ttl);
             self.work();
-            if !self.told_as(Kind::Sent).contains(&(tx + 1)) {
+            if !self.reported_as(Kind::Sent).contains(&(tx + 1)) {
                 return tx + 2;
             }
         }
-        panic!("everything is sent");
+        panic!("the window stopped no transaction");
     }
 }
 
@@ -253,7 +254,7 @@ fn server() -> ServerConfig {
     config
 }
 
-/// Throws a number below the given one; the same ones for a seed.
+/// A generator of numbers below the given one; deterministic for a seed.
 fn rng(seed: u64) -> impl FnMut(usize) -> usize {
     let mut state = seed;
     move |below| {
@@ -263,15 +264,15 @@ fn rng(seed: u64) -> impl FnMut(usize) -> usize {
     }
 }
 
-/// What the path takes once that was tried, and what a leader may limit it to.
+/// The path MTU once discovered, and the MTU that a leader may limit it to.
 const MTUS: [u16; 2] = [1452, 1200];
-/// The longest that either side waits with an acknowledgement.
+/// The maximum time that either side delays an acknowledgement.
 const ACK_DELAY: Duration = Duration::from_millis(25);
-/// Too short for anything but itself to happen.
+/// Too short for any timer to fire.
 const SHORT: Duration = Duration::from_millis(1);
 
 #[test]
-fn whatever_goes_before_it_a_transaction_leaves_without_an_acknowledgement() {
+fn a_transaction_is_sent_without_waiting_for_an_acknowledgement() {
     for mtu in MTUS {
         let mut fixture = Fixture::new(mtu, 64);
         let (mut late, mut dropped) = (Vec::new(), Vec::new());
@@ -280,17 +281,17 @@ fn whatever_goes_before_it_a_transaction_leaves_without_an_acknowledgement() {
             fixture.work();
             fixture.send(2, 200, SHORT);
             fixture.work();
-            if fixture.told_as(Kind::Sent) != [1, 2].into() {
+            if fixture.reported_as(Kind::Sent) != [1, 2].into() {
                 late.push(size);
             }
-            // Both are of no more use now, but the leader has them, and will say so.
+            // Both have expired now, but the leader has them, and will acknowledge them.
             fixture.pass(SHORT);
-            if !fixture.told_as(Kind::Dropped).is_empty() {
+            if !fixture.reported_as(Kind::Dropped).is_empty() {
                 dropped.push(size);
             }
             fixture.settle();
             if late.is_empty() {
-                assert_eq!(fixture.told_as(Kind::Acked), [1, 2].into(), "{size}");
+                assert_eq!(fixture.reported_as(Kind::Acked), [1, 2].into(), "{size}");
                 assert_eq!(fixture.whole(), [1, 2].into(), "{size}");
             }
             fixture.forget();
@@ -300,14 +301,15 @@ fn whatever_goes_before_it_a_transaction_leaves_without_an_acknowledgement() {
 }
 
 #[test]
-fn what_the_window_stops_is_dropped_in_time_and_the_leader_has_no_such_transaction() {
+fn a_delivery_stopped_by_the_window_is_dropped_in_time_and_never_reaches_the_leader() {
     for mtu in MTUS {
         for size in [660, 690, 1_100, 1_232, 2_500, 4_096] {
             let mut fixture = Fixture::new(mtu, 512);
             let count = fixture.fill(size, SHORT);
-            assert_eq!(fixture.told_as(Kind::Sent), fixture.whole(), "{size} at {mtu}");
+            assert_eq!(fixture.reported_as(Kind::Sent), fixture.whole(), "{size} at {mtu}");
             fixture.pass(SHORT);
-            let (sent, dropped) = (fixture.told_as(Kind::Sent), fixture.told_as(Kind::Dropped));
+            let (sent, dropped) =
+                (fixture.reported_as(Kind::Sent), fixture.reported_as(Kind::Dropped));
             assert!(!sent.is_empty() && !dropped.is_empty(), "{size} at {mtu}");
             assert_eq!(sent.union(&dropped).count() as u64, count, "{size} at {mtu}");
             assert!(
@@ -315,14 +317,14 @@ fn what_the_window_stops_is_dropped_in_time_and_the_leader_has_no_such_transacti
             );
             fixture.settle();
             fixture.settle();
-            assert_eq!(fixture.told_as(Kind::Acked), sent, "{size} at {mtu}");
+            assert_eq!(fixture.reported_as(Kind::Acked), sent, "{size} at {mtu}");
             assert_eq!(fixture.whole(), sent, "{size} at {mtu}");
         }
     }
 }
 
 #[test]
-fn whatever_the_path_does_sent_means_on_the_wire_and_dropped_that_the_leader_lacks_it() {
+fn on_any_path_sent_means_on_the_wire_and_dropped_means_not_received() {
     for seed in 0..60 {
         let mut below = rng(seed);
         let mut fixture = Fixture::new(MTUS[below(2)], 512);
@@ -338,22 +340,23 @@ fn whatever_the_path_does_sent_means_on_the_wire_and_dropped_that_the_leader_lac
             match below(12) {
                 0..6 => fixture.work(),
                 6 => fixture.pass(time(&mut below)),
-                7 => fixture.hear(),
-                // The answers are lost, or what was sent is late.
-                8 => fixture.answers.clear(),
+                7 => fixture.deliver_responses(),
+                // The leader's datagrams are lost, or the sent ones are late.
+                8 => fixture.responses.clear(),
                 9 => fixture.late = Some(fixture.late.take().unwrap_or_default()),
                 _ => fixture.catch_up(),
             }
-            let (sent, whole) = (fixture.told_as(Kind::Sent), fixture.whole());
+            let (sent, whole) = (fixture.reported_as(Kind::Sent), fixture.whole());
             assert!(fixture.late.is_some() || sent.is_subset(&whole), "{seed}, {tx}");
-            assert!(fixture.told_as(Kind::Dropped).is_disjoint(&whole), "{seed}, {tx}");
+            assert!(fixture.reported_as(Kind::Dropped).is_disjoint(&whole), "{seed}, {tx}");
         }
         fixture.catch_up();
         for _ in 0..200 {
             fixture.settle();
         }
-        let (acked, dropped) = (fixture.told_as(Kind::Acked), fixture.told_as(Kind::Dropped));
-        assert_eq!(acked, fixture.told_as(Kind::Sent), "{seed}");
+        let (acked, dropped) =
+            (fixture.reported_as(Kind::Acked), fixture.reported_as(Kind::Dropped));
+        assert_eq!(acked, fixture.reported_as(Kind::Sent), "{seed}");
         assert_eq!(acked, fixture.whole(), "{seed}");
         assert_eq!(acked.len() + dropped.len(), 250, "{seed}");
         assert_eq!(acked.union(&dropped).count(), 250, "{seed}");
@@ -361,20 +364,20 @@ fn whatever_the_path_does_sent_means_on_the_wire_and_dropped_that_the_leader_lac
 }
 
 #[test]
-fn what_no_place_in_flight_is_left_for_is_dropped_for_a_reason_of_this_machine() {
+fn a_full_in_flight_table_is_reported_as_a_local_reason() {
     let mut fixture = Fixture::new(1452, 2);
     for tx in 0..3 {
         fixture.send(tx, 200, SHORT);
     }
     fixture.work();
     fixture.pass(SHORT);
-    assert_eq!(fixture.told_as(Kind::Sent), [0, 1].into());
-    assert_eq!(fixture.told_as(Kind::Dropped), [2].into());
+    assert_eq!(fixture.reported_as(Kind::Sent), [0, 1].into());
+    assert_eq!(fixture.reported_as(Kind::Dropped), [2].into());
     assert_eq!(fixture.reasons(), [Reason::TooManyInFlight as u32]);
 }
 
 #[test]
-fn what_waits_for_the_socket_of_this_machine_is_not_dropped_for_a_reason_of_the_leader() {
+fn a_full_local_socket_is_not_reported_as_a_leader_reason() {
     let mut fixture = Fixture::new(1452, 2);
     let (destination, size) = (fixture.peer.address, 1);
     let transmit = Transmit { destination, ecn: None, size, segment_size: None, src_ip: None };
@@ -384,6 +387,6 @@ fn what_waits_for_the_socket_of_this_machine_is_not_dropped_for_a_reason_of_the_
     fixture.send(0, 200, SHORT);
     fixture.work();
     fixture.pass(SHORT);
-    assert_eq!(fixture.told_as(Kind::Dropped), [0].into());
+    assert_eq!(fixture.reported_as(Kind::Dropped), [0].into());
     assert_eq!(fixture.reasons(), [Reason::Expired as u32]);
 }

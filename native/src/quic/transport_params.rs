@@ -1,13 +1,13 @@
-//! What a leader's transport parameters say that quinn-proto keeps to itself.
+//! Reads the leader's transport parameter that quinn-proto does not expose.
 //!
-//! Its record can only be written out, so it is written and the one number read back, once for
-//! each connection.
+//! quinn-proto's record can only be serialized, so it is serialized and the one number read back,
+//! once per connection.
 
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{Connection, VarInt};
 
-/// Most bytes that the leader takes on one stream. Later grants do not count: Firedancer makes
-/// none, and Agave closes the connection of who sends more than it announced.
+/// Maximum bytes that the leader accepts on one stream. Later credit does not count: Firedancer
+/// grants none, and Agave closes a connection that sends more than it announced.
 pub(crate) fn stream_bytes_max(connection: &Connection) -> u64 {
     let params = connection.crypto_session().transport_parameters();
     // Without parameters there is no handshake, and nothing is sent.
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn finds_the_limit_among_other_parameters() {
-        // The source connection ids that a server must name, then the limits.
+        // The source connection IDs that a server must send, then the limits.
         let ids = [0x0f, 1, 9, 0x00, 1, 9];
         let with = |more: &[u8]| read(&parsed(&[&ids, more].concat()));
         assert_eq!(with(&[]), 0);

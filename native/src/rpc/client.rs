@@ -1,10 +1,10 @@
-//! Questions to a node, asked away from JavaScript's thread, and without getting in its way.
+//! RPC requests to a node, on threads of their own so that JavaScript's thread never blocks.
 //!
-//! A question waits for one of a few threads, which asks it and waits for the whole answer; answers
-//! wait here until JavaScript takes them, and wake it when the first of them comes. What is in
-//! hand, asked or answered, is bounded: beyond that a question is refused. Each question has its
-//! own deadline, counted from when it was handed over. Each that is taken on is answered, also
-//! where a bug or an exhausted system makes its thread panic.
+//! One of a few threads takes a queued request, sends it and waits for the complete response;
+//! responses are queued until JavaScript takes them, and the first one wakes it. Requests and
+//! responses pending together are bounded: beyond that a request is rejected. Each request has its
+//! own deadline, counted from `send`. Every accepted request gets a response, even if a bug or an
+//! exhausted system makes its thread panic.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,48 +20,48 @@ use crate::rpc::response_filter;
 use crate::rpc::statuses;
 use crate::sync::thread_priority::give_way;
 
-/// What is asked.
+/// A request.
 pub enum RpcRequest {
-    /// This JSON.
+    /// Raw JSON.
     Json(Vec<u8>),
-    /// What became of signatures of 64 bytes each.
+    /// The statuses of signatures of 64 bytes each.
     Statuses(Vec<u8>),
 }
 
-/// What an answer's bytes are.
+/// The content of a response's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// The words of what went wrong.
+    /// An error message.
     Failed,
-    /// The time was up; no bytes.
+    /// The deadline passed; no bytes.
     TimedOut,
-    /// The answer was too large; no bytes.
+    /// The response was too large; no bytes.
     TooLarge,
-    /// The body of an answer with an HTTP status; of a long one what is read of it
+    /// The body of a response with an HTTP status; of a long one only the part that is used
     /// (`response_filter`).
     Body,
-    /// Statuses, as `Statuses::write` writes them.
+    /// Statuses in the format of `Statuses::write`.
     Statuses,
 }
 
-/// What came of one question.
+/// The result of one request.
 #[derive(Debug)]
 pub struct RpcResponse {
-    /// The asker's name for the question.
+    /// The caller's id of the request.
     pub id: u32,
-    /// What its bytes are.
+    /// The content of `bytes`.
     pub kind: Kind,
-    /// Of HTTP; 0 where there is none.
+    /// The HTTP status; 0 if there is none.
     pub status: u16,
-    /// For how long the node asks not to be asked again, in seconds; 0 when it does not.
+    /// The node's `Retry-After` in seconds; 0 if it sent none.
     pub retry_after_s: u32,
-    /// As the kind says.
+    /// Depends on `kind`.
     pub bytes: Vec<u8>,
 }
 
 impl RpcResponse {
-    /// The id, the kind, the HTTP status, `retry_after_s` and how many bytes there are.
+    /// The id, the kind, the HTTP status, `retry_after_s` and the number of bytes.
     #[must_use]
     pub fn numbers(&self) -> [f64; 5] {
         let (kind, status) = (f64::from(self.kind as u8), f64::from(self.status));
@@ -70,14 +70,14 @@ impl RpcResponse {
     }
 }
 
-/// Asks one node.
+/// Sends requests to one node.
 pub struct RpcClient {
     shared: Arc<Shared>,
 }
 
 struct Shared {
     http: HttpClient,
-    /// Tells JavaScript that there are answers.
+    /// Notifies JavaScript that responses are ready.
     wake: Box<dyn Fn() + Send + Sync>,
     state: Mutex<State>,
     work: Condvar,
@@ -87,7 +87,7 @@ struct Shared {
 struct State {
     queued: VecDeque<QueuedRequest>,
     responses: VecDeque<RpcResponse>,
-    /// Questions whose answer was not taken yet.
+    /// Requests whose response was not taken yet.
     pending: usize,
     threads: usize,
     idle: usize,
@@ -101,14 +101,15 @@ struct QueuedRequest {
 }
 
 impl RpcClient {
-    /// Nothing is connected and no thread started before the first question.
+    /// Connects, and starts threads, only with the first request.
     #[must_use]
     pub fn new(http: HttpClient, wake: Box<dyn Fn() + Send + Sync>) -> Self {
         let (state, work) = (Mutex::default(), Condvar::new());
         Self { shared: Arc::new(Shared { http, wake, state, work }) }
     }
 
-    /// Takes a question on; false when it is closed, too much is in hand, or no thread starts.
+    /// Accepts a request; false when the client is closed, too many are pending, or no thread can
+    /// be started.
     pub fn send(&self, id: u32, request: RpcRequest, timeout: Duration) -> bool {
         let shared = &self.shared;
         let mut state = shared.state.lock();
@@ -122,7 +123,7 @@ impl RpcClient {
             match started {
                 Ok(_) => state.threads += 1,
                 Err(_) if state.threads == 0 => return false,
-                // The others will come to it.
+                // The running threads will process it.
                 Err(_) => {}
             }
         }
@@ -132,12 +133,12 @@ impl RpcClient {
         true
     }
 
-    /// The oldest answer, for as long as nobody takes it.
+    /// The oldest response, which stays in the queue.
     pub fn peek<T>(&self, read_it: impl FnOnce(&RpcResponse) -> T) -> Option<T> {
         self.shared.state.lock().responses.front().map(read_it)
     }
 
-    /// Takes the oldest answer.
+    /// Removes and returns the oldest response.
     #[must_use]
     pub fn take(&self) -> Option<RpcResponse> {
         let mut state = self.shared.state.lock();
@@ -146,7 +147,7 @@ impl RpcClient {
         Some(response)
     }
 
-    /// Ends connections and threads; questions in hand stay without an answer.
+    /// Ends connections and threads; pending requests get no response.
     pub fn close(&self) {
         let mut state = self.shared.state.lock();
         state.closed = true;
@@ -165,7 +166,7 @@ impl Drop for RpcClient {
 }
 
 impl Shared {
-    /// A thread's life.
+    /// The loop of a worker thread.
     fn serve(&self) {
         give_way();
         while let Some(queued) = self.next() {
@@ -185,7 +186,7 @@ impl Shared {
         }
     }
 
-    /// Waits for a question; none when there will be no more.
+    /// Waits for a request; None when the client is closed.
     fn next(&self) -> Option<QueuedRequest> {
         let mut state = self.state.lock();
         state.idle += 1;
@@ -196,11 +197,12 @@ impl Shared {
         state.queued.pop_front()
     }
 
-    /// Such as where no thread starts that looks the host up: ureq panics then.
+    /// The response after a panic. For example, ureq panics when it cannot start the thread that
+    /// resolves the host name.
     fn internal_error(&self, id: u32) -> RpcResponse {
-        // Locks that it held when it panicked are of no use any more.
+        // Locks that it held when it panicked are no longer usable.
         self.http.leave_idle();
-        failed(id, Kind::Failed, "the engine failed to ask".into())
+        failed(id, Kind::Failed, "the native engine failed to send the request".into())
     }
 
     fn response(&self, QueuedRequest { id, request, until }: QueuedRequest) -> RpcResponse {
@@ -226,7 +228,7 @@ fn failed(id: u32, kind: Kind, bytes: Vec<u8>) -> RpcResponse {
     RpcResponse { id, kind, status: 0, retry_after_s: 0, bytes }
 }
 
-/// Statuses of the usual form are read here, everything else by JavaScript.
+/// Parses statuses of the usual form; JavaScript parses everything else.
 fn read(request: &RpcRequest, status: u16, body: Vec<u8>) -> (Kind, Vec<u8>) {
     match (request, status) {
         (RpcRequest::Statuses(signatures), 200..300) => {

@@ -1,11 +1,11 @@
-//! The addresses that a node's name stands for.
+//! A cache of the addresses of a node's host name.
 //!
-//! ureq looks a name up before each request, on a thread that it starts for that, also where a
-//! connection to the host is open already: with several questions a second that is as many threads
-//! and as many questions to the name server. Here what was found holds for a while. After trouble
-//! it is looked up again at once, because the node may have moved; and where that fails, what was
-//! found before is better than nothing, since an open connection needs no name: then a lookup may
-//! take a moment only, and the next one waits a while.
+//! ureq resolves the name before each request, on a thread that it starts for it, even if a
+//! connection to the host is open: several requests per second cost as many threads and name server
+//! queries. This cache keeps a result for a while. After a failed request it resolves the name
+//! again immediately, because the node may have moved; if that fails, the earlier result is used,
+//! since an open connection needs no name: such a lookup has a short timeout, and the next one
+//! waits a while.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use ureq::unversioned::transport::NextTimeout;
 
 use crate::limits::{DNS_CACHE_TTL, DNS_REFRESH_TIMEOUT, DNS_RETRY_DELAY};
 
-/// Remembers the addresses of one host. Clones share what they know.
+/// Caches the addresses of one host. Clones share the cache.
 #[derive(Debug)]
 pub struct DnsCache<R = DefaultResolver> {
     known: Arc<Mutex<Known>>,
@@ -29,12 +29,12 @@ pub struct DnsCache<R = DefaultResolver> {
 #[derive(Debug, Default)]
 struct Known {
     found: Option<ResolvedSocketAddrs>,
-    /// Until when it need not be looked up; None: it has to be.
+    /// Expiry of the cached result; None: the name must be resolved.
     until: Option<Instant>,
 }
 
 impl DnsCache {
-    /// Nothing is known yet.
+    /// An empty cache.
     #[must_use]
     pub fn new() -> Self {
         Self::with(DefaultResolver::default())
@@ -58,7 +58,7 @@ impl<R: Resolver> DnsCache<R> {
         Self { known: Arc::default(), resolver: Arc::new(resolver) }
     }
 
-    /// What is known may be wrong by now.
+    /// Marks the cached result as possibly wrong.
     pub fn invalidate(&self) {
         self.known.lock().until = None;
     }
@@ -79,7 +79,7 @@ impl<R: Resolver> DnsCache<R> {
         if self.known.lock().found.is_some() {
             timeout.after = timeout.after.min(DNS_REFRESH_TIMEOUT.into());
         }
-        // Nobody waits for the lock meanwhile: each that comes now looks it up for itself.
+        // The lock is not held meanwhile: concurrent callers resolve the name independently.
         let looked_up = self.resolver.resolve(uri, config, timeout);
         let mut known = self.known.lock();
         match (looked_up, &known.found) {
@@ -127,12 +127,12 @@ mod tests {
 
     use super::*;
 
-    /// Answers with the number of the question as the port, or not at all from `until` on.
+    /// Returns the number of the query as the port, or fails from `until` on.
     #[derive(Debug)]
     struct Server {
         lookups: AtomicU16,
         until: u16,
-        /// How long it was last given.
+        /// The timeout of the last query.
         timeout_ms: AtomicU64,
     }
 
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_looked_up_once_and_again_when_its_time_is_over() {
+    fn a_name_is_resolved_once_until_its_entry_expires() {
         let dns_cache = dns_cache(u16::MAX);
         let start = Instant::now();
         let last = start + DNS_CACHE_TTL - Duration::from_millis(1);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn after_trouble_it_is_looked_up_at_once() {
+    fn invalidation_resolves_the_name_immediately() {
         let dns_cache = dns_cache(u16::MAX);
         let now = Instant::now();
         assert_eq!(port(&dns_cache, now).unwrap(), 1);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_serves_while_nothing_is() {
+    fn a_stale_result_is_used_while_resolution_fails() {
         let dns_cache = dns_cache(2);
         let lookups = || dns_cache.resolver.lookups.load(Ordering::Relaxed);
         let now = Instant::now();

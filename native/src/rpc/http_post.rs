@@ -1,9 +1,9 @@
-//! One question over HTTP: a POST of JSON to a node, and its whole answer.
+//! One HTTP request: a POST of JSON to a node, and its complete response.
 //!
-//! Connections are kept alive by ureq, which knows HTTP. What a node may do to an idle
-//! connection is met here: where one is closed at the moment of its use, the question is asked once
-//! more on a new one; and those that were idle when another went dead without a word are left.
-//! Errors are told in words that name no address, because an address may carry a key.
+//! ureq implements HTTP and keeps connections alive. This module handles what a node may do to an
+//! idle connection: if one is closed at the moment of its use, the request is sent once more on a
+//! new one; and when one times out silently, the other connections that were idle are dropped.
+//! Error messages name no address, because an address may contain a key.
 
 use std::io::{self, ErrorKind, Read};
 use std::mem;
@@ -21,39 +21,39 @@ use crate::rpc::tls::TlsConnector;
 /// A node's HTTP address, and the connections to it.
 pub struct HttpClient {
     uri: Uri,
-    /// Of the header `authorization`; empty for none.
+    /// Value of the `authorization` header; empty for none.
     authorization: String,
     bytes_max: usize,
     dns_cache: DnsCache,
-    /// None once it is shut down.
+    /// None after `shut_down`.
     agent: RwLock<Option<Agent>>,
 }
 
-/// A whole answer, whatever its status.
+/// A complete response, whatever its status.
 #[derive(Debug, PartialEq, Eq)]
 pub struct HttpResponse {
-    /// Of HTTP.
+    /// The HTTP status.
     pub status: u16,
-    /// For how long the node asks not to be asked again, in seconds; 0 when it does not.
+    /// The node's `Retry-After` in seconds; 0 if it sent none.
     pub retry_after_s: u32,
-    /// Unpacked.
+    /// Decompressed.
     pub body: Vec<u8>,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, PartialEq, Eq)]
 pub enum HttpError {
-    /// The time was up.
+    /// The deadline passed.
     TimedOut,
-    /// The answer is larger than may be.
+    /// The response exceeds the limit.
     TooLarge,
-    /// In words.
+    /// Any other error, as a message.
     Failed(String),
 }
 
 impl HttpClient {
-    /// Nothing is connected yet. None for what is no http: or https: address. An answer above
-    /// `bytes_max`, unpacked, has failed.
+    /// Opens no connection yet. None if `url` is not an http: or https: address. A response above
+    /// `bytes_max`, decompressed, is an error.
     #[must_use]
     pub fn new(url: &str, authorization: String, bytes_max: usize) -> Option<Self> {
         let uri = url.parse::<Uri>().ok()?;
@@ -64,7 +64,7 @@ impl HttpClient {
         (is_known && named).then_some(Self { uri, authorization, bytes_max, dns_cache, agent })
     }
 
-    /// Asks something that may be asked twice.
+    /// Sends a request that is safe to repeat.
     pub fn post(&self, body: &[u8], until: Instant) -> Result<HttpResponse, HttpError> {
         let mut attempts = HTTP_ATTEMPTS_MAX;
         loop {
@@ -78,8 +78,8 @@ impl HttpClient {
                     self.leave_idle();
                     return Err(HttpError::TimedOut);
                 }
-                // The node may close an idle connection at the very moment when it is used again.
-                // Which one it was is not known, so the next is made one that never was idle.
+                // The node may close an idle connection at the moment of its reuse. Which
+                // connection it was is unknown, so the next attempt uses a new one.
                 Err(Error::Io(error)) if attempts > 0 && is_reset(&error) => self.leave_idle(),
                 Err(error) => {
                     self.dns_cache.invalidate();
@@ -90,8 +90,8 @@ impl HttpClient {
         }
     }
 
-    /// Ends connections, and asks no more. What is in hand fails, but for a question on a connection
-    /// that was left: that one ends with its deadline.
+    /// Closes connections, and sends no more requests. Pending requests fail, except one on a
+    /// dropped idle connection: that one ends at its deadline.
     pub fn shut_down(&self) {
         let agent = self.agent.write().take();
         if let Some(agent) = agent {
@@ -113,7 +113,8 @@ impl HttpClient {
             response.headers().get("retry-after").and_then(|value| value.to_str().ok());
         let retry_after_s = retry_after.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
         let mut body = Vec::new();
-        // One more than may be, so that what is too large is told from what just fits.
+        // One byte more than allowed, to distinguish a response that is too large from one that
+        // just fits.
         let limit_bytes = u64::try_from(self.bytes_max).unwrap_or(u64::MAX).saturating_add(1);
         let reader = response.body_mut().with_config().limit(u64::MAX).reader();
         reader.take(limit_bytes).read_to_end(&mut body).map_err(unwrapped)?;
@@ -123,18 +124,19 @@ impl HttpClient {
         Ok(HttpResponse { status, retry_after_s, body })
     }
 
-    /// What made one connection go dead without a word, such as a gateway that forgot them, has
-    /// most likely done so to those that were idle meanwhile; each would cost another deadline.
+    /// Drops the idle connections. What silently killed one connection, such as a gateway that lost
+    /// its state, has most likely killed those that were idle meanwhile; each would cost another
+    /// deadline.
     pub fn leave_idle(&self) {
         self.dns_cache.invalidate();
         let new = new_agent(&self.dns_cache);
-        // Questions in hand keep the agent that they began with.
+        // Pending requests keep the agent that they started with.
         let left = self.agent.write().as_mut().map(|agent| mem::replace(agent, new));
         drop(left);
     }
 }
 
-/// ureq hides its own errors in those of a reader.
+/// Unwraps ureq's error from the error of its reader.
 fn unwrapped(error: io::Error) -> Error {
     match error.downcast::<Error>() {
         Ok(inner) => inner,
@@ -146,7 +148,7 @@ fn new_agent(dns_cache: &DnsCache) -> Agent {
     let config = Agent::config_builder()
         .proxy(None)
         .http_status_as_error(false)
-        // A node is configured by its own address.
+        // The operator configures the node's final address.
         .max_redirects(0)
         .max_redirects_will_error(false)
         .user_agent("touchdown")
@@ -169,8 +171,8 @@ fn http_error(error: Error) -> HttpError {
     match error {
         Error::Timeout(_) => HttpError::TimedOut,
         Error::BodyExceedsLimit(_) => HttpError::TooLarge,
-        Error::BadUri(_) => HttpError::Failed("the address is none".to_owned()),
-        Error::HostNotFound => HttpError::Failed("the host is not known".to_owned()),
+        Error::BadUri(_) => HttpError::Failed("the URL is not valid".to_owned()),
+        Error::HostNotFound => HttpError::Failed("the host name does not resolve".to_owned()),
         Error::Io(error) => HttpError::Failed(error.to_string()),
         other => HttpError::Failed(other.to_string()),
     }

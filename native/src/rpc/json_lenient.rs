@@ -1,9 +1,9 @@
-//! Members of JSON objects whose type nobody promised.
+//! Members of JSON objects whose type is not guaranteed.
 //!
-//! A derived reader refuses the whole text for a member of another type; these take whatever stands
-//! there, and tell what is of use. What is not is skipped without recursion, however deep it is.
-//! (`serde_json::Value` is not used for it: it gives a member of some name a meaning of its own, in
-//! which a text may hold another, and so on.)
+//! A derived reader rejects the complete text for a member of another type; these types accept any
+//! value, and report the usable ones. Others are skipped without recursion, however deeply nested.
+//! (`serde_json::Value` is not used: it gives a member with a certain name a special meaning, in
+//! which a text may nest another, and so on.)
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,26 +13,26 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// A text, a number, or something else.
+/// A text, a number, or any other value.
 #[derive(Debug, Default, PartialEq)]
 pub enum Scalar<'a> {
-    /// Without its escapes.
+    /// The text, unescaped.
     Text(Cow<'a, str>),
-    /// As JavaScript would read it.
+    /// The number as JavaScript would read it.
     Number(f64),
-    /// Also where there is none.
+    /// Any other value, or none.
     #[default]
     Other,
 }
 
 impl Scalar<'_> {
-    /// None for what is no text.
+    /// None if the value is not a text.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
 
-    /// None for what is no number.
+    /// None if the value is not a number.
     #[must_use]
     pub fn number(&self) -> Option<f64> {
         if let Self::Number(number) = self { Some(*number) } else { None }
@@ -91,7 +91,7 @@ impl<'de> Visitor<'de> for AnyScalar {
     }
 }
 
-/// An object, or as if it were an empty one.
+/// An object; any other value reads as an empty one.
 #[derive(Debug, Default)]
 pub struct Record<T>(pub T);
 
@@ -143,7 +143,7 @@ impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for AnyRecord<T> {
     }
 }
 
-/// Whether a member is there, whatever it is; with `#[serde(default, deserialize_with)]`.
+/// Whether a member is present, whatever its value; use with `#[serde(default, deserialize_with)]`.
 pub fn is_present<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     IgnoredAny::deserialize(from).map(|_| true)
 }

@@ -1,4 +1,4 @@
-//! JSON objects, and nothing else in their place.
+//! Reads JSON objects only.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-/// What is read from an object alone: serde takes a list of the fields' values as well.
+/// A value that is read only from an object: serde accepts an array of the fields' values as well.
 #[derive(serde::Serialize)]
 pub struct Object<T>(pub T);
 

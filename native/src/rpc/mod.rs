@@ -1,7 +1,7 @@
-//! To the nodes: what one is asked (`client`, by `http_post`, `dns_cache` and `tls`) and what is kept
-//! of its long answers (`response_filter`, `statuses`), and what it tells of slots by itself
-//! (`slot_subscriber`, by `websocket`; read by `slot_messages`). Whose certificates are taken is for both
-//! (`root_store`).
+//! Clients of Solana nodes: RPC requests (`client`, over `http_post`, `dns_cache` and `tls`), the
+//! reduction of long responses (`response_filter`, `statuses`), and slot notifications
+//! (`slot_subscriber`, over `websocket`; parsed by `slot_messages`). Both use the same trusted
+//! certificates (`root_store`).
 
 #[cfg(feature = "addon")]
 pub mod client;

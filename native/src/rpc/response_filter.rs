@@ -1,10 +1,11 @@
-//! Long answers of a node, without what nobody reads of them.
+//! Removes the unused parts of a node's long responses.
 //!
-//! The nodes of mainnet are 2 MB of JSON once a minute, of which three members each are read.
-//! Parsing all of it held the thread that takes transactions for 5 to 13 ms; so the thread that
-//! asked leaves the rest out. What stays is as the node wrote it, in an answer of the same form, for
-//! the reader that knows what it means (`src/cluster/rpc/responses.ts`). It reads every answer alike,
-//! filtered or not (`test/cluster/rpc/native-http-client.test.ts`): one of another form goes on as it came.
+//! On mainnet the list of nodes is 2 MB of JSON once a minute, of which three members each are
+//! read. Parsing all of it blocked the thread that accepts transactions for 5 to 13 ms; so the RPC
+//! thread removes the rest. The remaining parts stay as the node wrote them, in a response of the
+//! same form, for the reader that knows their meaning (`src/cluster/rpc/responses.ts`). It reads
+//! filtered and unfiltered responses alike (`test/cluster/rpc/native-http-client.test.ts`): one of
+//! another form is passed on unchanged.
 
 use std::borrow::Cow;
 
@@ -13,7 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::rpc::json_object::Object;
 
-/// The answer to a question, shorter; none where all of it may be read, or its form is another.
+/// The reduced response to a request; None if all of it may be read, or it has another form.
 #[must_use]
 pub fn filtered(request: &[u8], response: &[u8]) -> Option<Vec<u8>> {
     let Object(RequestMethod { method }) = serde_json::from_slice(request).ok()?;
@@ -47,7 +48,7 @@ struct Response<'a, T> {
     error: Option<&'a RawValue>,
 }
 
-/// Of `getClusterNodes`. A member that is null is left out: its reader takes it as absent.
+/// From `getClusterNodes`. A null member is omitted: the reader treats it as absent.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Node<'a> {
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn of_nodes_stays_what_is_read() {
+    fn nodes_keep_the_members_that_are_read() {
         let response = r#"{"jsonrpc":"2.0","result":[
             {"pubkey":"A","gossip":"1.2.3.4:1","tpuQuic":"1.2.3.4:5","version":"2.3","tvu":null},
             {"tpuQuic":null,"pubkey":"\u0042","rpc":[{"x":{}}]},
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn of_votes_stays_who_votes() {
+    fn vote_accounts_keep_the_current_voters() {
         let response = r#"{"id":"x","error":null,"result":{
             "current":[{"nodePubkey":"A","votePubkey":"V","epochCredits":[[1,2,3]]}],
             "delinquent":[{"nodePubkey":"B"}]}}"#;
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_another_form_or_may_be_read_whole_goes_on_as_it_came() {
+    fn responses_of_another_form_or_request_are_passed_on_unchanged() {
         let nodes = "getClusterNodes";
         for response in [
             r#"{"id":1,"result":[["A","1.2.3.4:5","2.3"]]}"#,

@@ -1,8 +1,8 @@
-//! Whom the certificates of nodes are held against: the authorities of browsers, and those that an
-//! operator names beside them.
+//! The authorities that nodes' certificates are verified against: those of browsers, and those that
+//! an operator adds.
 //!
-//! The latter are of the whole process, as they are for Node, which reads them from a file of its
-//! own. What is trusted counts for what is connected afterwards.
+//! The latter apply to the process, as Node's do, which reads them from a file of its own. A change
+//! applies to connections opened afterwards.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, TrustAnchor};
 use rustls::{ClientConfig, RootCertStore};
 
-/// The operator's.
+/// The operator's authorities.
 static OWN: RwLock<Vec<TrustAnchor<'static>>> = RwLock::new(Vec::new());
 
-/// Trusts the authorities of a PEM file beside those of browsers, in the place of what was given
-/// before. What is no certificate is passed over. Answers how many there are.
+/// Trusts the authorities of a PEM file in addition to those of browsers, replacing earlier ones.
+/// Entries that are not certificates are skipped. Returns the number of authorities.
 pub fn set_extra_roots(pem: &[u8]) -> usize {
     let mut store = RootCertStore::empty();
     let certificates = CertificateDer::pem_slice_iter(pem).filter_map(Result::ok);
@@ -25,7 +25,7 @@ pub fn set_extra_roots(pem: &[u8]) -> usize {
     count
 }
 
-/// The settings of TLS towards a node; None where the library has none.
+/// The TLS settings for connections to a node; None if the library provides none.
 pub fn node_config() -> Option<Arc<ClientConfig>> {
     let roots = webpki_roots::TLS_SERVER_ROOTS.iter().chain(&*OWN.read()).cloned().collect();
     let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));

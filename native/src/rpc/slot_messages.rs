@@ -1,24 +1,24 @@
-//! What a node says over its WebSocket about slots.
+//! Parses a node's WebSocket messages about slots.
 //!
-//! The same as `feed-socket.ts` reads: whatever makes no sense is passed over, and so is what says
-//! only what was said last of the same feed and kind.
+//! Equivalent to `src/cluster/slots/subscription.ts`: invalid messages are skipped, and so are
+//! repetitions of the last event of the same subscription and kind.
 
 use serde::Deserialize;
 
 use crate::rpc::json_lenient::{Record, Scalar, is_present};
 
-/// Which events a node is asked to send; the number is the feed's for JavaScript.
+/// Subscriptions at a node; the number identifies the subscription to JavaScript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Subscription {
-    /// All that becomes of slots.
+    /// All slot updates.
     SlotsUpdates,
     /// Slots that the node processes.
     Slot,
 }
 
 impl Subscription {
-    /// The feed of a number.
+    /// The subscription of a number.
     #[must_use]
     pub fn of(number: u32) -> Option<Self> {
         [Self::SlotsUpdates, Self::Slot]
@@ -26,7 +26,7 @@ impl Subscription {
             .find(|subscription| *subscription as u32 == number)
     }
 
-    /// Asks the node for it. What `Said::Answer` answers.
+    /// The JSON-RPC request. `ServerMessage::Response` is its response.
     #[must_use]
     pub fn request(self) -> &'static str {
         match self {
@@ -44,33 +44,33 @@ impl Subscription {
     }
 }
 
-/// What an event says about its slot.
+/// What an event reports about its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// It has begun.
+    /// The slot has begun.
     Start,
-    /// All of it is there.
+    /// The slot is complete.
     End,
 }
 
-/// What a node tells of a slot.
+/// A slot event from a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Over which of its feeds.
+    /// The subscription that delivered it.
     pub subscription: Subscription,
     /// What happened.
     pub kind: Kind,
-    /// None where the node names none.
+    /// None if the node sent no valid slot.
     pub slot: Option<u64>,
 }
 
-/// What a message says.
+/// A parsed message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerMessage {
-    /// Whether it will send the feed's events.
+    /// Whether the node accepted the subscription.
     Response(Subscription, bool),
-    /// Something happened to a slot.
+    /// A slot event.
     Event(Event),
 }
 
@@ -100,7 +100,7 @@ struct Update<'a> {
     slot: Scalar<'a>,
 }
 
-/// Reads a message; None where it says nothing that is needed here.
+/// Parses a message; None if it carries nothing needed here.
 #[must_use]
 pub fn read(text: &str) -> Option<ServerMessage> {
     let Record(message) = serde_json::from_str::<Record<Message<'_>>>(text).ok()?;
@@ -131,7 +131,7 @@ fn kind_of(update: &str) -> Option<Kind> {
     }
 }
 
-/// A whole number that is exact as a double, however it is written.
+/// A whole number that is exact as a double, in any notation.
 fn slot_of(number: f64) -> Option<u64> {
     ((0.0..=SLOT_MAX).contains(&number) && number.fract() == 0.0).then_some(number as u64)
 }
@@ -139,14 +139,14 @@ fn slot_of(number: f64) -> Option<u64> {
 /// `Number.MAX_SAFE_INTEGER`.
 const SLOT_MAX: f64 = 9_007_199_254_740_991.0;
 
-/// What was last told.
+/// The last reported slots.
 #[derive(Debug, Default)]
 pub struct LastSlots {
     slots: [[Option<u64>; 2]; 2],
 }
 
 impl LastSlots {
-    /// Whether an event says something else than the one before it of its feed and kind.
+    /// Whether an event differs from the one before it of its subscription and kind.
     pub fn is_new(&mut self, Event { subscription, kind, slot }: Event) -> bool {
         let last = self
             .slots
@@ -157,7 +157,7 @@ impl LastSlots {
                 *last = slot;
                 true
             }
-            // What names no slot is counted by whoever takes it.
+            // The reader counts events without a valid slot.
             (_, slot) => slot.is_none(),
         }
     }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_node_says_of_slots_is_read() {
+    fn slot_notifications_are_parsed() {
         for (kind, updates) in [
             (Kind::Start, ["firstShredReceived", "createdBank"]),
             (Kind::End, ["completed", "frozen"]),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_told_from_refusals() {
+    fn accepted_and_rejected_subscriptions_are_distinguished() {
         for (text, expected) in [
             (
                 r#"{"jsonrpc":"2.0","result":0,"id":1}"#,
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_passed_over() {
+    fn invalid_messages_are_skipped() {
         let deep = "[".repeat(100_000);
         let closed = format!("{deep}{}", "]".repeat(100_000));
         for text in ["", "{", "[]", "null", "7", "-7", "7e0", "true", "{}", "\"method\"", &deep] {
@@ -261,7 +261,7 @@ mod tests {
         let inside = format!(r#"{{"x":{closed},"params":{closed},"method":"slotNotification"}}"#);
         assert_eq!(read(&inside), event(Subscription::Slot, Kind::Start, None));
         assert_eq!(read(&inside.replace("params", "method")), None);
-        // A name that means something to serde_json.
+        // A member name with a special meaning in serde_json.
         let text = r#"{\"method\":\"slotNotification\",\"params\":{\"result\":{\"slot\":7}}}"#;
         let hidden = format!(r#"{{"$serde_json::private::RawValue":"{text}"}}"#);
         assert_eq!(read(&hidden), None);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_again_is_no_news() {
+    fn repeated_events_are_not_new() {
         let mut last_slots = LastSlots::default();
         let mut is_new =
             |subscription, kind, slot| last_slots.is_new(Event { subscription, kind, slot });

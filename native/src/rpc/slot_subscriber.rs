@@ -1,9 +1,9 @@
-//! The feed of slots: one WebSocket to a node, read on a thread of its own.
+//! Slot notifications: one WebSocket to a node, read on a thread of its own.
 //!
-//! JavaScript is woken for the first of what is news and takes it one by one. What waits for it is
-//! bounded: beyond that an event of a slot is dropped and counted, while an answer, of which each
-//! feed may have one on the way, and what the connection itself comes to are always told. The
-//! connection does not come back by itself, and one that is closed tells nothing any more.
+//! The first pending notification wakes JavaScript, which takes them one by one. The queue is
+//! bounded: beyond that a slot event is dropped and counted, while subscription responses (at most
+//! one pending per subscription) and connection events are always delivered. The connection does
+//! not reconnect, and a closed one delivers nothing more.
 //!
 //! Decision: docs/decisions/0031-slot-feed-thread.md
 
@@ -24,22 +24,22 @@ use crate::rpc::slot_messages::{self, Event, Kind, LastSlots, ServerMessage, Sub
 use crate::rpc::websocket::{self, Address, Interrupt, MaybeTlsStream};
 use crate::sync::thread_priority::give_way;
 
-/// What JavaScript is told.
+/// A notification for JavaScript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotNotification {
-    /// The node took the connection.
+    /// The node accepted the connection.
     Opened,
-    /// Whether the node will send this feed's events.
+    /// Whether the node accepted this subscription.
     Subscribed(Subscription, bool),
-    /// Something happened to a slot.
+    /// A slot event.
     Slot(Event),
-    /// The connection ended, or could not be opened; the last of all.
+    /// The connection ended, or could not be opened; always the last notification.
     Closed,
 }
 
 impl SlotNotification {
-    /// What it is, the feed's number and the slot; 0 where there is none, NaN for a slot that is
-    /// none.
+    /// The type, the subscription's number and the slot; 0 if there is none, NaN for an invalid
+    /// slot.
     #[must_use]
     pub fn numbers(self) -> [f64; 3] {
         match self {
@@ -56,32 +56,32 @@ impl SlotNotification {
     }
 }
 
-/// A connection, as JavaScript's thread has it.
+/// A connection, as used by JavaScript's thread.
 pub struct SlotSubscriber {
     shared: Arc<Shared>,
 }
 
 struct Shared {
     interrupt: Arc<Interrupt>,
-    /// Tells JavaScript that there is news.
+    /// Notifies JavaScript that notifications are pending.
     wake: Box<dyn Fn() + Send + Sync>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    news: VecDeque<SlotNotification>,
-    /// Events of slots that were dropped.
+    notifications: VecDeque<SlotNotification>,
+    /// Dropped slot events.
     dropped: u64,
-    /// By feed: what to ask for, and whether the answer to that was not taken yet.
+    /// Per subscription: the request to send, and whether its response is still pending.
     to_subscribe: [bool; 2],
     subscribing: [bool; 2],
 }
 
-/// Threads that live, of feeds that were closed too.
+/// Running threads, including those of closed connections.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts a thread for as long as it is there.
+/// Counts a thread while it runs.
 struct Counted;
 
 impl Counted {
@@ -98,8 +98,8 @@ impl Drop for Counted {
 }
 
 impl SlotSubscriber {
-    /// Begins to connect; `timeout` is for all until the node has taken the connection. None where
-    /// too many of them are there, or the system gives no thread.
+    /// Starts to connect; `timeout` covers everything until the node has accepted the connection.
+    /// None if too many connections exist, or the system starts no thread.
     #[must_use]
     pub fn open(
         address: Address,
@@ -119,8 +119,8 @@ impl SlotSubscriber {
         started.is_ok().then_some(Self { shared })
     }
 
-    /// Asks the node for a feed as soon as it has taken the connection. False while the answer to
-    /// the last such question was not taken.
+    /// Subscribes as soon as the node has accepted the connection. False while the response to the
+    /// last such request was not taken.
     pub fn subscribe(&self, subscription: Subscription) -> bool {
         let mut state = self.shared.state.lock();
         let State { to_subscribe, subscribing, .. } = &mut *state;
@@ -139,21 +139,21 @@ impl SlotSubscriber {
         true
     }
 
-    /// Takes the oldest news, as numbers, and how many events were lost so far.
+    /// Takes the oldest notification, as numbers, and the number of events dropped so far.
     #[must_use]
     pub fn next(&self) -> Option<[f64; 4]> {
         let mut state = self.shared.state.lock();
-        let news = state.news.pop_front()?;
-        if let SlotNotification::Subscribed(subscription, _) = news
+        let notification = state.notifications.pop_front()?;
+        if let SlotNotification::Subscribed(subscription, _) = notification
             && let Some(subscribing) = state.subscribing.get_mut(subscription as usize)
         {
             *subscribing = false;
         }
-        let [what, subscription, slot] = news.numbers();
+        let [what, subscription, slot] = notification.numbers();
         Some([what, subscription, slot, state.dropped as f64])
     }
 
-    /// Ends the connection and its thread, at whatever they are.
+    /// Ends the connection and its thread, in any state.
     pub fn close(&self) {
         self.shared.interrupt.close();
     }
@@ -166,21 +166,21 @@ impl Drop for SlotSubscriber {
 }
 
 impl Shared {
-    /// The thread's life.
+    /// The thread's main function.
     fn serve(&self, address: Address, until: Instant) {
         give_way();
-        // A bug that panics ends this connection alone.
+        // A panic ends this connection only.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             if let Some(mut socket) = websocket::open(address, &self.interrupt, until) {
                 self.push(SlotNotification::Opened);
-                // Why it ended makes no difference.
+                // The reason makes no difference.
                 let _ = self.listen(&mut socket);
             }
         }));
         self.push(SlotNotification::Closed);
     }
 
-    /// Asks and reads until the connection ends.
+    /// Subscribes and reads until the connection ends.
     fn listen(&self, socket: &mut WebSocket<MaybeTlsStream>) -> Result<(), Error> {
         let mut last_slots = LastSlots::default();
         while !self.interrupt.is_closed() {
@@ -189,9 +189,9 @@ impl Shared {
             }
             match socket.read() {
                 Ok(Message::Text(text)) => self.handle_text(&mut last_slots, &text),
-                // The goodbye that the library has ready goes out, if it can at once.
+                // Sends the library's pending close frame, if possible without blocking.
                 Ok(Message::Close(_)) => return socket.flush(),
-                // What is no text says nothing, and pings are answered by the library.
+                // Only text messages matter, and the library responds to pings.
                 Ok(_) => {}
                 Err(error) => {
                     ignore_would_block(Err(error))?;
@@ -224,21 +224,21 @@ impl Shared {
         }
     }
 
-    fn push(&self, news: SlotNotification) {
+    fn push(&self, notification: SlotNotification) {
         if self.interrupt.is_closed() {
             return;
         }
         let mut state = self.state.lock();
-        match news {
-            SlotNotification::Slot(_) if state.news.len() >= SLOT_NOTIFICATIONS_MAX => {
+        match notification {
+            SlotNotification::Slot(_) if state.notifications.len() >= SLOT_NOTIFICATIONS_MAX => {
                 state.dropped += 1;
                 return;
             }
-            // A node may answer what was not asked, or more than once.
+            // A node may send an unsolicited response, or more than one.
             SlotNotification::Subscribed(subscription, _) if !state.awaits(subscription) => return,
-            _ => state.news.push_back(news),
+            _ => state.notifications.push_back(notification),
         }
-        let is_first = state.news.len() == 1;
+        let is_first = state.notifications.len() == 1;
         drop(state);
         if is_first {
             (self.wake)();
@@ -247,15 +247,15 @@ impl Shared {
 }
 
 impl State {
-    /// Whether an answer was asked for and did not come.
+    /// Whether a response is still expected.
     fn awaits(&self, subscription: Subscription) -> bool {
         let is_subscribing = self.subscribing.get(subscription as usize) == Some(&true);
-        let has_come = |news: &SlotNotification| matches!(news, SlotNotification::Subscribed(other, _) if *other == subscription);
-        is_subscribing && !self.news.iter().any(has_come)
+        let has_come = |notification: &SlotNotification| matches!(notification, SlotNotification::Subscribed(other, _) if *other == subscription);
+        is_subscribing && !self.notifications.iter().any(has_come)
     }
 }
 
-/// Whether it was done; not when it would block.
+/// Whether it completed; false if it would block.
 fn ignore_would_block(done: Result<(), Error>) -> Result<bool, Error> {
     match done {
         Ok(()) => Ok(true),

@@ -1,8 +1,9 @@
-//! What became of signatures: the question `getSignatureStatuses` written, and its answer read.
+//! Signature statuses: builds the request `getSignatureStatuses` and parses its response.
 //!
-//! Only answers of the usual form are read: a list with a status or null for each signature. Any
-//! other goes on as it came to whoever knows the node's words (`src/cluster/rpc/json-rpc.ts`). The two
-//! readers agree on every answer that this one takes (`test/cluster/rpc/native-http-client.test.ts`).
+//! Only responses of the usual form are parsed: a list with a status or null for each signature.
+//! Any other is passed on unchanged to the complete parser (`src/cluster/rpc/json-rpc.ts`). The two
+//! parsers agree on every response that this one accepts
+//! (`test/cluster/rpc/native-http-client.test.ts`).
 
 use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -12,12 +13,12 @@ use crate::rpc::json_object::Object;
 
 /// Bytes of a signature.
 pub const SIGNATURE_BYTES: usize = 64;
-/// Largest integer that a JavaScript number tells from its neighbours.
+/// Largest integer that a JavaScript number represents exactly.
 const COUNT_MAX: u64 = (1 << 53) - 1;
-/// In `Statuses::write`, the slot of a transaction that no recent block holds.
+/// In `Statuses::write`, the slot of a transaction that is in no recent block.
 const ABSENT: f64 = -1.0;
 
-/// The question for signatures of 64 bytes each, as JSON-RPC.
+/// The JSON-RPC request for signatures of 64 bytes each.
 #[must_use]
 pub fn request(signatures: &[u8]) -> Vec<u8> {
     let (signatures, _) = signatures.as_chunks::<SIGNATURE_BYTES>();
@@ -35,27 +36,27 @@ pub fn request(signatures: &[u8]) -> Vec<u8> {
     text
 }
 
-/// What a node said of each signature.
+/// The statuses of all requested signatures.
 #[derive(Debug, PartialEq)]
 pub struct Statuses {
     /// The slot that the node had processed.
     pub slot: u64,
-    /// In the order of the signatures; none for one that no recent block holds.
+    /// In the order of the signatures; None for one that is in no recent block.
     pub each: Vec<Option<Status>>,
 }
 
-/// What a node said of one transaction that is in a block.
+/// The status of one transaction that is in a block.
 #[derive(Debug, PartialEq)]
 pub struct Status {
-    /// Of that block.
+    /// The block's slot.
     pub slot: u64,
     /// Whether the cluster confirmed the block.
     pub confirmed: bool,
-    /// The network's error as JSON; none for success.
+    /// The transaction's error as JSON; None for success.
     pub error: Option<String>,
 }
 
-/// Reads an answer about `count` signatures; none for one of another form.
+/// Parses a response about `count` signatures; None for one of another form.
 #[must_use]
 pub fn read(body: &[u8], count: usize) -> Option<Statuses> {
     let Object(response) = serde_json::from_slice::<Object<Response>>(body).ok()?;
@@ -69,8 +70,8 @@ pub fn read(body: &[u8], count: usize) -> Option<Statuses> {
 }
 
 impl Statuses {
-    /// In columns: the node's slot and the slot of each or -1, as doubles of eight bytes, the low
-    /// one first; a byte for each, 1 where the block is confirmed; then, for each that failed, its
+    /// Serializes in columns: the node's slot and the slot of each or -1, as little-endian doubles
+    /// of 8 bytes; one byte for each, 1 if the block is confirmed; then, for each failed one, its
     /// index and the error's size, as doubles, and the error.
     #[must_use]
     pub fn write(&self) -> Vec<u8> {
@@ -99,7 +100,7 @@ fn status(entry: Option<Object<StatusEntry<'_>>>) -> Option<Option<Status>> {
         return Some(None);
     };
     let slot = counted(entry.slot)?;
-    // Nodes before 1.4 tell no commitment; no confirmations then mean that the block is rooted.
+    // Nodes before 1.4 send no commitment; null confirmations then mean that the block is rooted.
     let confirmed = match entry.confirmation_status {
         Some(name) => !is_text(name, "processed")?,
         None => entry.confirmations.is_some_and(|count| count.get() == "null"),
@@ -108,7 +109,7 @@ fn status(entry: Option<Object<StatusEntry<'_>>>) -> Option<Option<Status>> {
     Some(Some(Status { slot, confirmed, error }))
 }
 
-/// Whether a value is that text; none for what is no text, or one with escapes.
+/// Whether a value is that text; None if it is not a text, or one with escapes.
 fn is_text(value: &RawValue, text: &str) -> Option<bool> {
     let inside = value.get().strip_prefix('"')?.strip_suffix('"')?;
     (!inside.contains('\\')).then_some(inside == text)
@@ -143,7 +144,7 @@ struct Context {
 #[serde(rename_all = "camelCase")]
 struct StatusEntry<'a> {
     slot: u64,
-    /// Null and absent are told apart here, which an Option cannot.
+    /// Null and absent differ here, which an Option cannot express.
     #[serde(borrow, default, deserialize_with = "present")]
     confirmations: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -158,7 +159,7 @@ fn present<'de, D: Deserializer<'de>>(
     <&RawValue>::deserialize(from).map(Some)
 }
 
-/// Of a call that is alone in its request, as `json-rpc.ts` numbers it.
+/// The id of a single request, as `json-rpc.ts` assigns it.
 const ID: u64 = 1;
 const HEAD: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"getSignatureStatuses","params":[["#;
 const TAIL: &[u8] = br#"],{"searchTransactionHistory":false}]}"#;
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_question_names_each_signature_in_order() {
+    fn the_request_lists_each_signature_in_order() {
         let signatures = [[1; 64], [255; 64]].concat();
         let text: serde_json::Value = serde_json::from_slice(&request(&signatures)).unwrap();
         let names = text["params"][0].as_array().unwrap();
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_unconfirmed_confirmed_and_failed_are_told_apart() {
+    fn absent_unconfirmed_confirmed_and_failed_are_distinguished() {
         let each = response(
             r#"[null,{"slot":7,"confirmations":0,"err":null,"confirmationStatus":"processed"},
             {"slot":8,"err":{"InstructionError":[0,{"Custom":1}]},"confirmationStatus":"finalized"}]"#,
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_the_usual_form_is_not_read() {
+    fn responses_of_another_form_are_not_parsed() {
         let bodies = [
             response("[null,null]"),
             response("[7]"),

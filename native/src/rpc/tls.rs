@@ -1,5 +1,5 @@
-//! TLS for ureq's connections, because its own takes the authorities of browsers or a list, and not
-//! both. The handshake is a part of the time that a question has.
+//! TLS for ureq's connections. ureq's own accepts the authorities of browsers or a list, not both.
+//! The handshake counts against the request's deadline.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -16,10 +16,10 @@ use ureq::unversioned::transport::{
 
 use crate::rpc::root_store::node_config;
 
-/// Wraps connections to https: addresses, and lets others be.
+/// Wraps connections to https: addresses, and leaves others unchanged.
 #[derive(Debug, Default)]
 pub struct TlsConnector {
-    /// Of all its connections, so that a later one resumes the session of an earlier one.
+    /// Shared by all connections, so that a later one resumes the session of an earlier one.
     config: OnceLock<Option<Arc<ClientConfig>>>,
 }
 
@@ -36,10 +36,10 @@ impl<In: Transport> Connector<In> for TlsConnector {
             return Ok(Some(Either::A(plain)));
         }
         let config = self.config.get_or_init(node_config).clone();
-        let config = config.ok_or(Error::Tls("there are no settings of TLS"))?;
+        let config = config.ok_or(Error::Tls("no TLS configuration is available"))?;
         let host = details.uri.host().unwrap_or_default().trim_matches(['[', ']']);
         let name = ServerName::try_from(host.to_owned());
-        let name = name.map_err(|_| Error::Tls("no certificate can be for this host"))?;
+        let name = name.map_err(|_| Error::Tls("the host is not a valid TLS server name"))?;
         let mut session = ClientConnection::new(config, name).map_err(io::Error::other)?;
         let boxed: Box<dyn Transport> = Box::new(plain);
         let mut stream_ = TransportAdapter::new(boxed, details.current_time.clone());
@@ -52,7 +52,7 @@ impl<In: Transport> Connector<In> for TlsConnector {
     }
 }
 
-/// What was left when the connection was begun, without what that took since.
+/// The time left, less what passed since the connection was started.
 fn time_left(details: &ConnectionDetails) -> NextTimeout {
     let mut timeout = details.timeout;
     if let Instant::Exact(started) = details.now {
@@ -61,7 +61,7 @@ fn time_left(details: &ConnectionDetails) -> NextTimeout {
     timeout
 }
 
-/// A connection through TLS.
+/// A connection over TLS.
 pub struct TlsTransport {
     buffers: LazyBuffers,
     stream: StreamOwned<ClientConnection, TransportAdapter>,

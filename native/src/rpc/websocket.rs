@@ -1,9 +1,9 @@
 //! A WebSocket to a node, on the thread that opens it.
 //!
-//! Whatever blocks waits for the socket and for a bell at once, so that another thread can end it
-//! at any moment, while it connects or shakes hands too; only the lookup of a name takes as long as
-//! the system gives it. The handshake as a whole has a deadline, and after it nothing blocks.
-//! Certificates are held against what those of the asked nodes are (`root_store`).
+//! Every blocking step waits for the socket and for an eventfd at the same time, so another thread
+//! can end it at any moment, also while it connects or handshakes; only name resolution takes as
+//! long as the system needs. The complete handshake has a deadline, and after it nothing blocks.
+//! Certificates are verified as for RPC requests (`root_store`).
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -31,14 +31,14 @@ use tungstenite::protocol::{Role, WebSocketConfig};
 use crate::limits::{WEBSOCKET_BUFFER_BYTES, WEBSOCKET_MESSAGE_BYTES_MAX};
 use crate::rpc::root_store::node_config;
 
-/// How other threads reach the one that waits for a node.
+/// Interrupts a thread that waits for a node.
 pub struct Interrupt {
     fd: OwnedFd,
     closed: AtomicBool,
 }
 
 impl Interrupt {
-    /// Makes the eventfd.
+    /// Creates the eventfd.
     pub fn new() -> io::Result<Self> {
         let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Self { fd, closed: AtomicBool::new(false) })
@@ -46,7 +46,7 @@ impl Interrupt {
 
     /// Ends the wait, or the next one.
     pub fn signal(&self) {
-        // The counter cannot overflow before the thread reads it: it would take 2^64 calls.
+        // The counter cannot overflow before the thread reads it: that would take 2^64 calls.
         let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
     }
 
@@ -56,12 +56,12 @@ impl Interrupt {
         self.signal();
     }
 
-    /// Whether that was asked for.
+    /// Whether `close` was called.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::SeqCst)
     }
 
-    /// Waits for the socket or the bell. Fails when it is closed and when the time is up.
+    /// Waits for the socket or the interrupt. Fails when closed and at the deadline.
     pub fn wait(
         &self,
         socket: &impl AsFd,
@@ -90,7 +90,7 @@ fn time_left(until: Instant) -> io::Result<Timespec> {
     if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(timespec) }
 }
 
-/// Where a node is, and what it is asked with.
+/// A node's address, and the headers of the request.
 pub struct Address {
     request: Request,
     host: String,
@@ -99,8 +99,8 @@ pub struct Address {
 }
 
 impl Address {
-    /// None for what is no ws: or wss: address, or has a name or password in it; what goes into the
-    /// header `authorization` is given apart, empty for none.
+    /// None if `url` is not a ws: or wss: address, or contains a user name or password; the value
+    /// of the `authorization` header is a separate argument, empty for none.
     #[must_use]
     pub fn new(url: &str, authorization: &str) -> Option<Self> {
         let uri = url.parse::<Uri>().ok()?;
@@ -121,7 +121,7 @@ impl Address {
     }
 }
 
-/// Connects and shakes hands; why it could not makes no difference.
+/// Connects and handshakes; the reason of a failure makes no difference to callers.
 pub fn open(
     address: Address,
     interrupt: &Arc<Interrupt>,
@@ -130,7 +130,7 @@ pub fn open(
     open_with(node_config, address, interrupt, until)
 }
 
-/// The same with other settings of TLS.
+/// The same with other TLS settings.
 pub(crate) fn open_with(
     config: impl FnOnce() -> Option<Arc<ClientConfig>>,
     address: Address,
@@ -156,8 +156,9 @@ pub(crate) fn open_with(
     Some(WebSocket::from_partially_read(stream, ahead, Role::Client, Some(config)))
 }
 
-/// Asks for a WebSocket; what the node said beyond its answer is given back. The library's own
-/// handshake takes no word beside `upgrade` in the header `connection`, and some proxies send one.
+/// Sends the upgrade request; bytes that the node sent after its response are returned. The
+/// library's own handshake accepts no token besides `upgrade` in the `connection` header, and some
+/// proxies send one.
 fn upgrade(mut stream: MaybeTlsStream, request: Request) -> Option<(MaybeTlsStream, Vec<u8>)> {
     let (upgrade_request, key) = generate_request(request).ok()?;
     stream.write_all(&upgrade_request).ok()?;
@@ -176,7 +177,8 @@ fn upgrade(mut stream: MaybeTlsStream, request: Request) -> Option<(MaybeTlsStre
     }
 }
 
-/// Whether a node takes the connection: RFC 6455, 4.1. It was asked for no extension or protocol.
+/// Whether a node accepts the connection: RFC 6455, 4.1. The request offers no extension or
+/// protocol.
 fn is_accepted(response: &Response, key: &str) -> bool {
     let headers = response.headers();
     let has_token = |name, word: &str| {
@@ -193,13 +195,13 @@ fn is_accepted(response: &Response, key: &str) -> bool {
         && !headers.contains_key(SEC_WEBSOCKET_PROTOCOL)
 }
 
-/// To the first of the host's addresses that answers.
+/// Connects to the first address of the host that responds.
 fn connect(address: &Address, interrupt: &Interrupt, until: Instant) -> io::Result<TcpStream> {
     let addresses = (address.host.as_str(), address.port).to_socket_addrs()?;
     connect_to_first(&addresses.collect::<Vec<_>>(), interrupt, until)
 }
 
-/// Each has its share of the time that is left, so that one that is silent leaves some to others.
+/// Each address gets a share of the remaining time, so that a silent one leaves time for others.
 pub(crate) fn connect_to_first(
     addresses: &[SocketAddr],
     interrupt: &Interrupt,
@@ -230,7 +232,7 @@ fn connect_to(address: SocketAddr, interrupt: &Interrupt, until: Instant) -> io:
         if let Some(error) = socket.take_error()? {
             return Err(error);
         }
-        // The bell may have rung for something else.
+        // The interrupt may have been signalled for something else.
         if socket.peer_addr().is_ok() {
             return Ok(socket.into());
         }
@@ -249,16 +251,16 @@ fn wrap_tls(
     Some(MaybeTlsStream::Tls(Box::new(StreamOwned::new(session, tcp))))
 }
 
-/// The bytes' way to the node.
+/// The byte stream to the node.
 pub enum MaybeTlsStream {
-    /// As they are.
+    /// Plain TCP.
     Plain(InterruptibleTcp),
-    /// Through TLS.
+    /// Over TLS.
     Tls(Box<StreamOwned<ClientConnection, InterruptibleTcp>>),
 }
 
 impl MaybeTlsStream {
-    /// What to wait for.
+    /// The socket to wait for.
     pub fn socket(&self) -> &TcpStream {
         match self {
             Self::Plain(tcp) => &tcp.socket,
@@ -299,7 +301,7 @@ impl Write for MaybeTlsStream {
     }
 }
 
-/// A socket that waits until its deadline, and not at all where it has none.
+/// A socket that waits until its deadline, and never blocks without one.
 pub struct InterruptibleTcp {
     socket: TcpStream,
     interrupt: Arc<Interrupt>,
@@ -313,7 +315,7 @@ impl InterruptibleTcp {
         mut act: impl FnMut(&TcpStream) -> io::Result<T>,
     ) -> io::Result<T> {
         loop {
-            // Also where the node drips byte after byte, or more than can be read.
+            // Also if the node sends byte by byte, or more than can be read.
             self.until.map(time_left).transpose()?;
             if self.interrupt.is_closed() {
                 return Err(ErrorKind::ConnectionAborted.into());

@@ -1,5 +1,5 @@
-//! What a connection to a node does where the tests in JavaScript do not reach: over TLS, and while
-//! the network does not answer.
+//! Connections to a node in cases that the JavaScript tests do not cover: over TLS, and while the
+//! network does not respond.
 
 use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -24,7 +24,7 @@ fn in_a_minute() -> Instant {
     Instant::now() + Duration::from_secs(60)
 }
 
-/// A node behind TLS that takes one connection and sends back what it hears; it ends with it.
+/// A node behind TLS that accepts one connection and echoes messages; it ends with the connection.
 fn tls_node() -> (u16, thread::JoinHandle<Option<String>>) {
     let (certificate, key) = self_signed(&[7; 32]).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
@@ -40,7 +40,7 @@ fn tls_node() -> (u16, thread::JoinHandle<Option<String>>) {
         let session = ServerConnection::new(Arc::new(config)).unwrap();
         let mut socket = tungstenite::accept(StreamOwned::new(session, socket)).ok()?;
         let received = socket.read().ok()?;
-        // Many at once, so that several lie in one record.
+        // 1000 together, so that several share one TLS record.
         for _ in 0..1000 {
             socket.write(received.clone()).ok()?;
         }
@@ -61,7 +61,7 @@ fn any_key() -> Option<Arc<ClientConfig>> {
 }
 
 #[test]
-fn messages_come_through_tls_without_blocking() {
+fn messages_pass_through_tls_without_blocking() {
     let (port, node) = tls_node();
     let interrupt = interrupt();
     let address = Address::new(&format!("wss://127.0.0.1:{port}/x"), "").unwrap();
@@ -87,14 +87,14 @@ fn messages_come_through_tls_without_blocking() {
 }
 
 #[test]
-fn a_certificate_that_nobody_signed_is_refused() {
+fn a_self_signed_certificate_is_rejected() {
     let (port, node) = tls_node();
     let address = Address::new(&format!("wss://127.0.0.1:{port}"), "").unwrap();
     assert!(open(address, &interrupt(), in_a_minute()).is_none());
     assert_eq!(node.join().unwrap(), None);
 }
 
-/// A port that answers nothing: its queue of connections is full, and nobody takes them.
+/// A port that never responds: its connection queue is full, and no thread accepts.
 fn silent_port() -> (u16, Vec<Socket>) {
     let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
@@ -112,7 +112,7 @@ fn silent_port() -> (u16, Vec<Socket>) {
 }
 
 #[test]
-fn a_connection_that_nobody_answers_ends_with_its_time_or_when_it_is_closed() {
+fn an_unresponsive_connection_ends_at_its_deadline_or_on_close() {
     let (port, _held) = silent_port();
     let address = || Address::new(&format!("ws://127.0.0.1:{port}"), "").unwrap();
     let started = Instant::now();
@@ -120,7 +120,7 @@ fn a_connection_that_nobody_answers_ends_with_its_time_or_when_it_is_closed() {
     assert!(started.elapsed() >= Duration::from_millis(50));
     let interrupt = interrupt();
     thread::scope(|scope| {
-        // What rings for something else ends nothing.
+        // An interrupt for something else ends nothing.
         interrupt.signal();
         let opening = scope.spawn(|| open(address(), &interrupt, in_a_minute()).is_none());
         thread::sleep(Duration::from_millis(50));
@@ -131,7 +131,7 @@ fn a_connection_that_nobody_answers_ends_with_its_time_or_when_it_is_closed() {
     assert!(started.elapsed() < Duration::from_secs(60));
 }
 
-/// A node that sends empty pieces of one message, without a pause and without an end to it.
+/// A node that sends empty fragments of one message endlessly and without a pause.
 fn flooding_node() -> (u16, thread::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -148,7 +148,7 @@ fn flooding_node() -> (u16, thread::JoinHandle<()>) {
 }
 
 #[test]
-fn a_node_that_never_pauses_is_left_when_it_is_closed() {
+fn close_ends_a_connection_to_a_node_that_never_pauses() {
     let (port, node) = flooding_node();
     let interrupt = interrupt();
     let address = Address::new(&format!("ws://127.0.0.1:{port}"), "").unwrap();
@@ -172,11 +172,11 @@ fn a_node_that_never_pauses_is_left_when_it_is_closed() {
 }
 
 #[test]
-fn an_address_that_is_silent_leaves_time_to_the_next() {
+fn a_silent_address_leaves_time_for_the_next() {
     let (silent, _held) = silent_port();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let live = listener.local_addr().unwrap();
-    // As many as give the first one a second, and the others time enough on a busy machine.
+    // Enough that the first ones get 1 s each, and the others enough time on a busy machine.
     let mut addresses = vec![live; 15];
     addresses.insert(0, SocketAddr::from(([127, 0, 0, 1], silent)));
     let until = Instant::now() + Duration::from_secs(16);
@@ -186,7 +186,7 @@ fn an_address_that_is_silent_leaves_time_to_the_next() {
 }
 
 #[test]
-fn an_address_is_one_of_a_websocket_without_secrets() {
+fn an_address_must_be_a_websocket_url_without_credentials() {
     for url in ["ws://a", "wss://a.b:1/c?d", "ws://[::1]:9/", "ws://127.0.0.1"] {
         assert!(Address::new(url, "Basic eA==").is_some(), "{url}");
     }

@@ -1,103 +1,103 @@
-//! Hot path: what a front counts, as plain numbers in memory that the main thread reads.
+//! Hot path: counters of an ingress thread, as plain numbers in memory that the main thread reads.
 //!
-//! One thread counts. What another reads may be a moment old, and is never half of a number. The
-//! order is that of `front/figures.ts`: what a desk counts, a number for every reason to refuse, of
-//! which a front by itself knows one alone, and what was relayed.
+//! One thread writes. Another thread may read a slightly old value, never half of one. The order is
+//! that of `src/native-ingress/thread-counters.ts`: the HTTP counters, one number per rejection
+//! reason (an ingress thread itself rejects for one of them only), and the proxied requests.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::sync::shared_memory::{AtomicSlice, Memory};
 
-/// Numbers of a desk: `HTTP_COUNTER_NAMES` of `front/figures.ts`.
+/// `HTTP_COUNTER_NAMES` of `src/native-ingress/thread-counters.ts`.
 const HTTP_COUNTERS: usize = 14;
-/// Reasons to refuse: as many as `REFUSALS` of `core/errors.ts` has.
+/// Number of rejection reasons: entries of `REJECTIONS` in `src/core/errors.ts`.
 const REJECTION_NUMBERS: usize = 16;
-/// Which of them is `overloaded`, the one that a front gives by itself.
+/// Index of `overloaded`, the only reason for which an ingress thread itself rejects.
 const OVERLOADED: usize = 11;
-/// Where the numbers of what was relayed begin.
+/// Where the counters of proxied requests start.
 const PROXIED_AT: usize = HTTP_COUNTERS + REJECTION_NUMBERS;
-/// Reasons to relay: `PROXY_REASONS` of `front/figures.ts`.
+/// `PROXY_REASONS` of `src/native-ingress/thread-counters.ts`.
 const PROXY_REASON_COUNT: usize = 5;
 
-/// Bytes of a front's figures.
-pub const FIGURES_BYTES: usize = 8 * (PROXIED_AT + PROXY_REASON_COUNT);
+/// Bytes of an ingress thread's counters.
+pub const COUNTERS_BYTES: usize = 8 * (PROXIED_AT + PROXY_REASON_COUNT);
 
-/// What is counted, in its order.
+/// The counters, in memory order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
-pub enum Figure {
-    /// Connections that are open.
+pub enum Counter {
+    /// Open connections.
     Connections = 0,
-    /// Connections closed at once, because there were too many.
+    /// Connections closed at accept, because too many were open.
     ConnectionsRejected,
-    /// Connections closed at once, because their address held its share.
+    /// Connections closed at accept, because their address was at its limit.
     ConnectionsCrowded,
-    /// Connections closed, because a head or a body was not whole in its time.
+    /// Connections closed, because a head or a body was not complete in time.
     ConnectionsSlow,
-    /// Requests that came in.
+    /// Requests received.
     Requests,
-    /// Requests that have no answer yet.
+    /// Requests without a response yet.
     RequestsOpen,
     /// Transactions accepted.
     Accepted,
-    /// Requests whose connection ended before the answer did.
+    /// Requests whose connection ended before their response.
     Aborted,
-    /// Requests that a deadline ended.
+    /// Requests ended by a deadline.
     Expired,
-    /// Connections closed for their framing, or for a body that is too large to be read.
+    /// Connections closed for their framing, or for a body above the limit.
     Closed,
-    /// Connections closed with one too many of the answers without a body.
+    /// Connections closed after too many responses without a body.
     EmptyBodyClosed,
-    /// Answers that waited for the next turn.
+    /// Responses deferred to the next turn.
     ResponsesDeferred,
-    /// Answers that waited for a client to take in the ones before.
+    /// Responses deferred until the client reads the ones before.
     ResponsesUnread,
-    /// Requests during which something went wrong.
+    /// Requests whose handler failed.
     HandlerErrors,
-    /// Refused, because too many are relayed.
+    /// Rejected, because too many requests are proxied.
     Overloaded = HTTP_COUNTERS + OVERLOADED,
-    /// Relayed, because no pass of their key is here.
+    /// Proxied, because their key is not in the cache.
     ProxiedKey = PROXIED_AT,
-    /// Relayed, because their key's limit was used up.
+    /// Proxied, because their key's rate limit was exceeded.
     ProxiedLimit,
-    /// Relayed, because they could not be sent from here.
+    /// Proxied, because they could not be sent from here.
     ProxiedLeaders,
-    /// Relayed, because there was no room for a record.
+    /// Proxied, because the record ring was full.
     ProxiedRecordRing,
-    /// Relayed for another reason.
+    /// Proxied for another reason.
     ProxiedOther,
 }
 
-/// A front's side of its figures.
-pub struct Figures {
+/// An ingress thread's view of its counters.
+pub struct Counters {
     numbers: AtomicSlice<AtomicU64>,
 }
 
-impl Figures {
-    /// The figures in `memory`; None where its size is another one.
+impl Counters {
+    /// The counters in `memory`; None if its size differs.
     #[must_use]
     pub fn open(memory: &Memory) -> Option<Self> {
-        let is_whole = memory.size() == FIGURES_BYTES;
-        Some(Self { numbers: memory.atomics(0, FIGURES_BYTES / 8).filter(|_| is_whole)? })
+        let is_whole = memory.size() == COUNTERS_BYTES;
+        Some(Self { numbers: memory.atomics(0, COUNTERS_BYTES / 8).filter(|_| is_whole)? })
     }
 
-    /// So many more; below 0, so many less. By one thread alone.
-    pub fn add(&self, figure: Figure, more: f64) {
-        self.set(figure, self.number(figure) + more);
+    /// Adds `more`, which may be negative. Only one thread may call it.
+    pub fn add(&self, counter: Counter, more: f64) {
+        self.set(counter, self.number(counter) + more);
     }
 
-    /// So many now. By one thread alone.
-    pub fn set(&self, figure: Figure, number: f64) {
-        if let Some(cell) = self.numbers.get(figure as usize) {
+    /// Sets the value. Only one thread may call it.
+    pub fn set(&self, counter: Counter, number: f64) {
+        if let Some(cell) = self.numbers.get(counter as usize) {
             cell.store(number.to_bits(), Relaxed);
         }
     }
 
-    /// How many there are.
+    /// The current value.
     #[must_use]
-    pub fn number(&self, figure: Figure) -> f64 {
-        let cell = self.numbers.get(figure as usize);
+    pub fn number(&self, counter: Counter) -> f64 {
+        let cell = self.numbers.get(counter as usize);
         cell.map_or(0.0, |cell| f64::from_bits(cell.load(Relaxed)))
     }
 }
@@ -106,63 +106,63 @@ impl Figures {
 mod tests {
     use super::*;
 
-    /// All, each once.
-    const FIGURES: [Figure; HTTP_COUNTERS + 1 + PROXY_REASON_COUNT] = [
-        Figure::Connections,
-        Figure::ConnectionsRejected,
-        Figure::ConnectionsCrowded,
-        Figure::ConnectionsSlow,
-        Figure::Requests,
-        Figure::RequestsOpen,
-        Figure::Accepted,
-        Figure::Aborted,
-        Figure::Expired,
-        Figure::Closed,
-        Figure::EmptyBodyClosed,
-        Figure::ResponsesDeferred,
-        Figure::ResponsesUnread,
-        Figure::HandlerErrors,
-        Figure::Overloaded,
-        Figure::ProxiedKey,
-        Figure::ProxiedLimit,
-        Figure::ProxiedLeaders,
-        Figure::ProxiedRecordRing,
-        Figure::ProxiedOther,
+    /// Each counter once.
+    const ALL: [Counter; HTTP_COUNTERS + 1 + PROXY_REASON_COUNT] = [
+        Counter::Connections,
+        Counter::ConnectionsRejected,
+        Counter::ConnectionsCrowded,
+        Counter::ConnectionsSlow,
+        Counter::Requests,
+        Counter::RequestsOpen,
+        Counter::Accepted,
+        Counter::Aborted,
+        Counter::Expired,
+        Counter::Closed,
+        Counter::EmptyBodyClosed,
+        Counter::ResponsesDeferred,
+        Counter::ResponsesUnread,
+        Counter::HandlerErrors,
+        Counter::Overloaded,
+        Counter::ProxiedKey,
+        Counter::ProxiedLimit,
+        Counter::ProxiedLeaders,
+        Counter::ProxiedRecordRing,
+        Counter::ProxiedOther,
     ];
 
     #[test]
-    fn each_is_where_the_other_side_reads_it() {
-        let memory = Memory::fresh(FIGURES_BYTES);
-        let figures = Figures::open(&memory).unwrap();
-        for (index, figure) in FIGURES.into_iter().enumerate() {
-            figures.set(figure, 1.0 + index as f64);
+    fn counters_have_the_layout_that_the_main_thread_reads() {
+        let memory = Memory::fresh(COUNTERS_BYTES);
+        let counters = Counters::open(&memory).unwrap();
+        for (index, counter) in ALL.into_iter().enumerate() {
+            counters.set(counter, 1.0 + index as f64);
         }
-        let cells = memory.atomics::<AtomicU64>(0, FIGURES_BYTES / 8).unwrap();
+        let cells = memory.atomics::<AtomicU64>(0, COUNTERS_BYTES / 8).unwrap();
         let read: Vec<f64> = cells.iter().map(|cell| f64::from_bits(cell.load(Relaxed))).collect();
-        let desk = (1..=14).map(f64::from);
-        let mut refusals = [0.0; REJECTION_NUMBERS];
-        refusals[OVERLOADED] = 15.0;
-        let relayed = (16..=20).map(f64::from);
-        assert_eq!(read, desk.chain(refusals).chain(relayed).collect::<Vec<f64>>());
+        let http = (1..=14).map(f64::from);
+        let mut rejections = [0.0; REJECTION_NUMBERS];
+        rejections[OVERLOADED] = 15.0;
+        let proxied = (16..=20).map(f64::from);
+        assert_eq!(read, http.chain(rejections).chain(proxied).collect::<Vec<f64>>());
     }
 
     #[test]
-    fn each_is_counted_by_itself() {
-        let memory = Memory::fresh(FIGURES_BYTES);
-        let figures = Figures::open(&memory).unwrap();
-        figures.add(Figure::Connections, 2.0);
-        figures.add(Figure::Connections, 1.0);
-        figures.add(Figure::Connections, -1.0);
-        figures.add(Figure::ProxiedOther, 1.0);
-        let numbers = FIGURES.map(|figure| figures.number(figure));
+    fn counters_are_independent() {
+        let memory = Memory::fresh(COUNTERS_BYTES);
+        let counters = Counters::open(&memory).unwrap();
+        counters.add(Counter::Connections, 2.0);
+        counters.add(Counter::Connections, 1.0);
+        counters.add(Counter::Connections, -1.0);
+        counters.add(Counter::ProxiedOther, 1.0);
+        let numbers = ALL.map(|counter| counters.number(counter));
         assert_eq!((numbers[0], numbers[19]), (2.0, 1.0));
         assert_eq!(numbers.iter().sum::<f64>(), 3.0);
     }
 
     #[test]
-    fn memory_of_another_size_is_not_taken() {
-        for size in [0, FIGURES_BYTES - 8, FIGURES_BYTES + 8] {
-            assert!(Figures::open(&Memory::fresh(size)).is_none());
+    fn memory_of_another_size_is_rejected() {
+        for size in [0, COUNTERS_BYTES - 8, COUNTERS_BYTES + 8] {
+            assert!(Counters::open(&Memory::fresh(size)).is_none());
         }
     }
 }

@@ -1,56 +1,58 @@
-//! Hot path: which transactions were accepted a moment ago, so that a repetition is answered as the
-//! first one was and costs neither a verification nor a stream. One hash of twelve bytes, one
+//! Hot path: the dedup cache of recently accepted transactions. A duplicate gets the response of
+//! the first one and costs neither a verification nor a stream. One hash of twelve bytes, one
 //! comparison of memory.
 //!
-//! Asked before a transaction is decoded, and told only of what is accepted: so nobody can put an
-//! entry in with somebody else's signature, and an entry answers only for exactly the same bytes.
-//! The memory is that of `ingress/seen.ts`, and threads of JavaScript work in it as well, under the
-//! same lock. Who does not get it in time goes without: then a repetition is taken for new.
+//! Queried before a transaction is decoded, and written only for accepted ones: so no client can
+//! insert an entry with another client's signature, and an entry matches only exactly the same
+//! bytes. The memory is that of `src/dedup/recent-transactions.ts`, and JavaScript threads use it
+//! as well, under the same lock. A thread that does not get the lock in time continues without the
+//! cache: a duplicate then counts as new.
 
 pub use crate::submit::dedup_index::Sizes;
 use crate::submit::dedup_index::{DedupIndex, LOCK_AT, PENDING, set};
 use crate::sync::shared_lock::SharedLock;
 use crate::sync::shared_memory::Memory;
 
-/// Of fewer bytes nothing is known.
+/// Bytes that are hashed; a shorter transaction is not cached.
 const SIGNATURE_BYTES_MIN: usize = 6;
-/// Where the second half of a signature begins: a signer makes the first as he likes, not this.
+/// Start of the signature's second half: a signer can choose the first half freely, but not this
+/// one.
 const SCALAR_AT: usize = 32;
 
-/// Fresh memory that holds an empty ring, as JavaScript makes it; for tests. None for sizes that
-/// cannot be.
+/// New memory that holds an empty ring, as JavaScript creates it; for tests. None for impossible
+/// sizes.
 #[must_use]
 pub fn prepared(sizes: Sizes, seed: u32) -> Option<Memory> {
     DedupIndex::prepared(sizes, seed)
 }
 
-/// What became of a claim.
+/// Result of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reservation {
-    /// Nobody else has it until it is retracted.
+    /// Reserved for this thread until it is committed or rolled back.
     New,
-    /// It was accepted a moment ago.
+    /// It was accepted recently.
     Duplicate,
-    /// Another thread has claimed it and has to say yet whether it is accepted.
+    /// Another thread has reserved it and has not decided yet.
     Pending,
 }
 
-/// A thread's view of what was accepted.
+/// A thread's view of the cache.
 pub struct DedupCache {
-    /// Senders choose their signatures, so what spreads them is not theirs to know.
+    /// Clients choose their signatures, so the hash has a secret seed.
     seed: u32,
     lock: SharedLock,
     ring: DedupIndex,
 }
 
 impl DedupCache {
-    /// What lies in `memory`, with the sizes of the service; None where its size is another one.
+    /// The cache in `memory`, with the default sizes; None if its size differs.
     #[must_use]
     pub fn open(memory: &Memory) -> Option<Self> {
         Self::open_with(memory, Sizes::default())
     }
 
-    /// What lies in `memory`, which was made with these sizes; None where its size is another one.
+    /// The cache in `memory`, which was created with these sizes; None if its size differs.
     #[must_use]
     pub fn open_with(memory: &Memory, sizes: Sizes) -> Option<Self> {
         let ring = DedupIndex::open(memory, sizes)?;
@@ -58,8 +60,8 @@ impl DedupCache {
         Some(Self { seed: ring.seed(), lock, ring })
     }
 
-    /// Whether exactly these bytes were accepted a moment ago. `signature_offset` is where the
-    /// first signature would start; it may lie outside of the bytes.
+    /// Whether exactly these bytes were accepted recently. `signature_offset` is where the first
+    /// signature would start; it may lie outside of the bytes.
     #[must_use]
     pub fn query(&self, bytes: &[u8], signature_offset: usize, now_ns: u64) -> bool {
         let Some(hash) = self.hash(bytes, signature_offset) else { return false };
@@ -67,9 +69,9 @@ impl DedupCache {
         self.ring.find(bytes, hash, now_ns as f64).is_some_and(|entry| entry.is_committed())
     }
 
-    /// Remembers one that is about to be accepted, if it is new. Who has claimed it confirms it,
-    /// and only then is a repetition answered by it, or retracts it. Where the lock was not to be
-    /// had, or where there is no signature, it is new and nothing is remembered.
+    /// Reserves a transaction that is about to be accepted, if it is new. The caller must commit
+    /// it, which makes duplicates match, or roll it back. Without the lock or without a signature
+    /// it counts as new, and nothing is stored.
     #[must_use]
     pub fn reserve(&self, bytes: &[u8], signature_offset: usize, now_ns: u64) -> Reservation {
         let Some(size) = self.ring.size_of(bytes) else { return Reservation::New };
@@ -86,14 +88,14 @@ impl DedupCache {
         }
     }
 
-    /// What was claimed is accepted.
+    /// Marks a reserved transaction as accepted.
     pub fn commit(&self, bytes: &[u8], signature_offset: usize) {
         if let Some(size) = self.ring.size_of(bytes) {
             self.resolve(bytes, signature_offset, size);
         }
     }
 
-    /// Forgets what was claimed, because it is not accepted after all.
+    /// Removes a reserved transaction that is not accepted.
     pub fn rollback(&self, bytes: &[u8], signature_offset: usize) {
         if let Some(size) = self.ring.size_of(bytes) {
             self.resolve(bytes, signature_offset, -size);
@@ -108,7 +110,7 @@ impl DedupCache {
         }
     }
 
-    /// None where no signature is inside.
+    /// None if the bytes contain no complete signature.
     fn hash(&self, bytes: &[u8], offset: usize) -> Option<u32> {
         if offset.checked_add(SIGNATURE_BYTES_MIN)? > bytes.len() {
             return None;
@@ -123,7 +125,7 @@ impl DedupCache {
     }
 }
 
-/// Four bytes as JavaScript reads them: what is outside is 0.
+/// Four bytes as JavaScript reads them: bytes outside are 0.
 fn word_at(bytes: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
     for (to, byte) in word.iter_mut().zip(bytes.iter().skip(at)) {

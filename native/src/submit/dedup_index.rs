@@ -1,68 +1,67 @@
-//! Hot path: the ring of bytes and the index of numbers that `dedup` looks into, in the memory of
-//! `ingress/seen.ts`. Whoever is at it has the lock.
+//! Hot path: the byte ring and its index behind `dedup`, in the memory of
+//! `src/dedup/recent-transactions.ts`. The caller holds the lock.
 //!
 //! ```text
-//!  arena  ├──── older ────┤ next ▶ ├──── older still ────┤
+//!  buffer ├──── older ────┤ head ▶ ├──── oldest ────┤
 //!  index  hash of the signature ─▶ newest entry of its bucket ─▶ older ─▶ NONE
 //! ```
 //!
-//! Numbers in the memory are taken for what they are said to be only after they were checked. Where
-//! they make no sense everything is forgotten: then repetitions are taken for new, which the
-//! leaders do not mind.
+//! Numbers in the memory are checked before use. If they are inconsistent the cache is cleared:
+//! then duplicates count as new, which does not harm the leaders.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use crate::sync::shared_memory::{AtomicSlice, Memory};
 
-/// Words before the entries: the lock, and what is known of the ring.
+/// Words before the entries: the lock, and the state of the ring.
 pub(crate) const LOCK_AT: usize = 0;
-/// The oldest entry, how many there are, where the next bytes go, how far the ring has grown.
+/// The oldest entry, the number of entries, the write position, and the current size of the ring.
 const OLDEST: usize = 1;
 const COUNT: usize = 2;
 const HEAD: usize = 3;
 const CAPACITY: usize = 4;
-/// Senders choose their signatures, so what spreads them is not theirs to know.
+/// Clients choose their signatures, so the hash has a secret seed.
 const SEED: usize = 5;
 const EVICTED: usize = 6;
 const WORDS: usize = 16;
 
-/// Numbers of an entry: its hash, where its bytes are and how many (below 0, as no transaction has:
-/// it was retracted; with PENDING added: it was claimed), the older one of its bucket.
+/// Numbers of an entry: its hash, the start of its bytes and their size (below 0, which no
+/// transaction has: rolled back; with PENDING added: reserved), and the older entry of its bucket.
 const ENTRY_NUMBERS: usize = 4;
 const NONE: i32 = -1;
-/// More than any transaction has bytes.
+/// Larger than any transaction.
 pub(crate) const PENDING: i32 = 1 << 30;
-/// Bytes at first, by how much more each time (three halves), and what part must be free at the
-/// start to go back (a quarter): `BYTES_MIN`, `GROWTH`, `FREE_SHARE` of `seen.ts`.
+/// Initial bytes, growth factor (3/2), and the part that must be free at the start to wrap around
+/// (1/4): `BYTES_MIN`, `GROWTH`, `FREE_SHARE` of `src/dedup/recent-transactions.ts`.
 const BYTES_MIN: usize = 1024 * 1024;
 const GROWTH: [usize; 2] = [3, 2];
 const FREE_PART: usize = 4;
 
 const NS_PER_MS: f64 = 1e6;
 
-/// How much is remembered, and for how long. The memory was made with the same numbers.
+/// Capacity and lifetime. The memory was created with the same numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     /// Most transactions.
     pub entries_max: usize,
-    /// Most bytes of all together.
+    /// Most bytes of all transactions together.
     pub bytes_max: usize,
-    /// How long one is remembered.
+    /// Lifetime of an entry.
     pub keep_ms: u32,
-    /// How long a thread waits for one that is at it.
+    /// How long a thread waits for the lock.
     pub lock_ms: u32,
 }
 
 impl Default for Sizes {
-    /// `SEEN_TRANSACTIONS_MAX`, `SEEN_BYTES_MAX` and `SEEN_KEEP_MS` of `limits.ts`, and `LOCK_MS`
-    /// of `seen.ts`.
+    /// `DEDUP_TRANSACTIONS_MAX`, `DEDUP_BYTES_MAX` and `DEDUP_KEEP_MS` of `src/dedup/limits.ts`,
+    /// and `LOCK_MS` of `src/dedup/recent-transactions.ts`.
     fn default() -> Self {
         Self { entries_max: 65_536, bytes_max: 32 * 1024 * 1024, keep_ms: 2_000, lock_ms: 50 }
     }
 }
 
-/// Where each part of the memory begins, and how many bytes all of them take.
+/// Start of each part of the memory, and the total size.
 struct Parts {
     buckets: usize,
     inserted_at: usize,
@@ -73,7 +72,7 @@ struct Parts {
 }
 
 impl Sizes {
-    /// None where nothing could be remembered, or where numbers of 32 bits would not do.
+    /// None for a capacity of 0, or one that 32-bit numbers cannot address.
     fn parts(&self) -> Option<Parts> {
         let bound = usize::try_from(PENDING).ok()?;
         if !(1..bound).contains(&self.entries_max) || !(1..bound).contains(&self.bytes_max) {
@@ -97,12 +96,12 @@ pub(crate) struct DedupIndex {
     words: AtomicSlice<AtomicU32>,
     inserted_ns: AtomicSlice<AtomicU64>,
     entries: AtomicSlice<AtomicU32>,
-    /// The newest entry of each.
+    /// The newest entry of each bucket.
     buckets: AtomicSlice<AtomicU32>,
     buffer: AtomicSlice<AtomicU8>,
 }
 
-/// What the words say of the ring; sound while it is at hand.
+/// State of the ring; consistent, because it was checked when read.
 struct Ring {
     /// Below `entries_max`.
     oldest: usize,
@@ -114,7 +113,7 @@ struct Ring {
     capacity: usize,
 }
 
-/// One entry; what it says may be anything.
+/// One entry; its numbers are unchecked.
 pub(crate) struct Entry<'a> {
     hash: &'a AtomicU32,
     start: &'a AtomicU32,
@@ -124,7 +123,7 @@ pub(crate) struct Entry<'a> {
 }
 
 impl DedupIndex {
-    /// What lies in `memory`; None where its size is another one.
+    /// The index in `memory`; None if its size differs.
     pub(crate) fn open(memory: &Memory, sizes: Sizes) -> Option<Self> {
         let parts = sizes.parts().filter(|parts| parts.bytes == memory.size())?;
         Some(Self {
@@ -139,7 +138,7 @@ impl DedupIndex {
         })
     }
 
-    /// Fresh memory that holds an empty ring. None for sizes that cannot be.
+    /// New memory that holds an empty ring. None for impossible sizes.
     pub(crate) fn prepared(sizes: Sizes, seed: u32) -> Option<Memory> {
         let memory = Memory::fresh(sizes.parts()?.bytes);
         let ring = Self::open(&memory, sizes)?;
@@ -148,17 +147,17 @@ impl DedupIndex {
         Some(memory)
     }
 
-    /// What the hash begins with.
+    /// Seed of the hash.
     pub(crate) fn seed(&self) -> u32 {
         self.words.get(SEED).map_or(0, |seed| seed.load(Relaxed))
     }
 
-    /// How many bytes these are, if they could be remembered.
+    /// The size of these bytes, if they fit.
     pub(crate) fn size_of(&self, bytes: &[u8]) -> Option<i32> {
         i32::try_from(bytes.len()).ok().filter(|_| bytes.len() <= self.bytes_max)
     }
 
-    /// The entry of exactly these bytes, decided or not; none where none still counts.
+    /// The entry of exactly these bytes, reserved or committed; None if none is valid.
     pub(crate) fn find(&self, bytes: &[u8], hash: u32, now_ns: f64) -> Option<Entry<'_>> {
         let mut index = number(self.bucket(hash)?);
         for _ in 0..self.entries_max {
@@ -189,7 +188,7 @@ impl DedupIndex {
             entry.inserted_ns.store(now_ns.to_bits(), Relaxed);
             bucket.store(index as u32, Relaxed);
             self.buffer.write(ring.head, bytes);
-            // V8 copies into shared memory by words where both are at multiples of eight.
+            // V8 copies into shared memory word by word if both sides are aligned to eight.
             ring.head += bytes.len().next_multiple_of(8);
             ring.count += 1;
         }
@@ -203,8 +202,8 @@ impl DedupIndex {
         }
     }
 
-    /// Makes room for `size` bytes at the head, at most `bytes_max`; the oldest entries lie right
-    /// behind it.
+    /// Makes room for `size` bytes at the head, at most `bytes_max`; the oldest entries follow the
+    /// head.
     fn make_room(&self, ring: &mut Ring, size: usize) {
         let [more, per] = GROWTH;
         if ring.count == 0 {
@@ -214,7 +213,7 @@ impl DedupIndex {
             ring.capacity = (ring.capacity * more).div_ceil(per).min(self.bytes_max);
         }
         if ring.head + size > ring.capacity {
-            // What lies between here and the end is older than what lies at the start.
+            // Entries between the head and the end are older than those at the start.
             while ring.count > 0 && self.oldest_start(ring) >= ring.head {
                 self.evict(ring);
             }
@@ -228,12 +227,13 @@ impl DedupIndex {
         }
     }
 
-    /// Whether the ring had better grow than go back to its start, where little is free.
+    /// Whether the ring should grow instead of wrapping around, because little is free at the
+    /// start.
     fn may_grow(&self, ring: &Ring) -> bool {
         if ring.capacity == self.bytes_max {
             return false;
         }
-        // Behind the head lie only those that have to go anyway, and at the start what came later.
+        // Entries after the head must be evicted anyway; those at the start are newer.
         let start = self.oldest_start(ring);
         ring.count == 0 || (start < ring.head && start * FREE_PART < ring.capacity)
     }
@@ -245,7 +245,7 @@ impl DedupIndex {
         }
     }
 
-    /// Forgets the oldest entry; all of them where it is not the last one of its bucket, as it
+    /// Removes the oldest entry; clears the cache if it is not the last one of its bucket, as it
     /// should be.
     fn drop_oldest(&self, ring: &mut Ring) {
         if self.unlink(ring).is_none() {
@@ -269,7 +269,7 @@ impl DedupIndex {
         None
     }
 
-    /// What the words say; an empty ring where they make no sense.
+    /// Reads the ring's state; an empty ring if it is inconsistent.
     fn ring(&self) -> Ring {
         let word = |at: usize| self.words.get(at).map_or(0, |word| word.load(Relaxed) as usize);
         let ring = Ring {
@@ -299,7 +299,7 @@ impl DedupIndex {
         }
     }
 
-    /// Forgets everything; the ring that is written then.
+    /// Clears the index; returns the empty ring, which the caller writes.
     fn cleared(&self) -> Ring {
         for bucket in self.buckets.iter() {
             set(bucket, NONE);
@@ -360,7 +360,7 @@ pub(crate) fn set(cell: &AtomicU32, number: i32) {
     cell.store(number.cast_unsigned(), Relaxed);
 }
 
-/// The size of an entry, below 0 of one that was retracted.
+/// The size of an entry, below 0 if it was rolled back.
 fn bytes_of(size: i32) -> i32 {
     if size < PENDING { size } else { size - PENDING }
 }

@@ -1,5 +1,5 @@
-//! What is remembered, for how long and by what bytes, the same as JavaScript would, and that
-//! nothing in the memory makes it go wrong.
+//! Which transactions the cache matches and for how long, that it works exactly as JavaScript's
+//! does, and that it survives any content of the memory.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 use std::thread;
@@ -35,7 +35,7 @@ fn known(dedup: &DedupCache, all: &[u32], now_ns: u64) -> Vec<u32> {
 }
 
 #[test]
-fn one_that_was_accepted_is_known_by_exactly_its_bytes() {
+fn accepted_transaction_matches_only_exact_bytes() {
     let dedup = dedup();
     accept(&dedup, &tx(1, 100), 0);
     assert!(dedup.query(&tx(1, 100), 1, MS));
@@ -48,7 +48,7 @@ fn one_that_was_accepted_is_known_by_exactly_its_bytes() {
 }
 
 #[test]
-fn it_is_forgotten_after_its_time_and_may_come_again() {
+fn entry_expires_and_may_be_accepted_again() {
     let dedup = dedup();
     accept(&dedup, &tx(1, 100), 0);
     assert!(dedup.query(&tx(1, 100), 1, 2_000 * MS));
@@ -59,7 +59,7 @@ fn it_is_forgotten_after_its_time_and_may_come_again() {
 }
 
 #[test]
-fn a_claim_answers_for_nothing_before_it_is_confirmed_and_nobody_else_has_it() {
+fn reservation_is_exclusive_and_matches_only_after_commit() {
     let sizes = Sizes { entries_max: 8, bytes_max: 1024, ..Sizes::default() };
     let memory = prepared(sizes, 9).unwrap();
     let open = || DedupCache::open_with(&memory, sizes).unwrap();
@@ -73,7 +73,7 @@ fn a_claim_answers_for_nothing_before_it_is_confirmed_and_nobody_else_has_it() {
 }
 
 #[test]
-fn a_claim_that_is_retracted_may_be_had_again() {
+fn rolled_back_reservation_may_be_reserved_again() {
     let dedup = dedup();
     for n in [1, 2] {
         assert_eq!(dedup.reserve(&tx(n, 100), 1, 0), Reservation::New);
@@ -89,7 +89,7 @@ fn a_claim_that_is_retracted_may_be_had_again() {
 }
 
 #[test]
-fn the_oldest_make_way_retracted_or_not() {
+fn oldest_entries_are_evicted_whatever_their_state() {
     let dedup = cache_of(Sizes { entries_max: 3, bytes_max: 350, ..Sizes::default() });
     for n in 1..=12 {
         assert_eq!(dedup.reserve(&tx(n, 100), 1, 0), Reservation::New);
@@ -103,7 +103,7 @@ fn the_oldest_make_way_retracted_or_not() {
 }
 
 #[test]
-fn what_has_no_signature_inside_or_is_too_large_is_not_remembered() {
+fn transaction_without_signature_or_too_large_is_not_cached() {
     let dedup = cache_of(Sizes { entries_max: 3, bytes_max: 50, ..Sizes::default() });
     for bytes in [tx(1, 51), vec![1; 6], vec![1; 3], Vec::new()] {
         for offset in [1, usize::MAX] {
@@ -121,7 +121,7 @@ fn what_has_no_signature_inside_or_is_too_large_is_not_remembered() {
 }
 
 #[test]
-fn each_is_had_by_one_of_the_threads_that_want_it() {
+fn one_of_several_threads_reserves_each_transaction() {
     let sizes =
         Sizes { entries_max: 4_096, bytes_max: 4 * 1024 * 1024, keep_ms: 2_000, lock_ms: 60_000 };
     let memory = prepared(sizes, 77).unwrap();
@@ -141,7 +141,7 @@ fn each_is_had_by_one_of_the_threads_that_want_it() {
 }
 
 #[test]
-fn a_lock_that_is_never_given_back_is_gone_without() {
+fn cache_is_bypassed_when_the_lock_is_never_released() {
     let sizes = Sizes { entries_max: 8, bytes_max: 1024, keep_ms: 2_000, lock_ms: 0 };
     let memory = prepared(sizes, 5).unwrap();
     let dedup = DedupCache::open_with(&memory, sizes).unwrap();
@@ -157,8 +157,8 @@ fn a_lock_that_is_never_given_back_is_gone_without() {
 }
 
 #[test]
-fn memory_of_another_size_is_not_taken() {
-    // What `seenMemory()` has.
+fn memory_of_another_size_is_rejected() {
+    // The size of `dedupMemory()`.
     assert!(DedupCache::open(&Memory::fresh(35_651_648)).is_some());
     assert!(DedupCache::open(&Memory::fresh(35_651_648 - 8)).is_none());
     assert!(DedupCache::open(&Memory::fresh(35_651_648 + 8)).is_none());
@@ -167,7 +167,7 @@ fn memory_of_another_size_is_not_taken() {
     assert!(prepared(Sizes { entries_max: usize::MAX, ..Sizes::default() }, 0).is_none());
 }
 
-/// Numbers that are the same here and in JavaScript.
+/// Random numbers that are the same here and in JavaScript.
 struct Numbers(u32);
 
 impl Numbers {
@@ -177,7 +177,7 @@ impl Numbers {
     }
 }
 
-/// Steps of a day's work.
+/// A sequence of random operations.
 struct Play {
     sizes: Sizes,
     steps: u32,
@@ -187,7 +187,7 @@ struct Play {
 }
 
 impl Play {
-    /// Plays it; what was answered as one number.
+    /// Runs it; returns a checksum of all results.
     fn run(&self, memory: &Memory) -> u32 {
         let dedup = DedupCache::open_with(memory, self.sizes).unwrap();
         let mut numbers = Numbers(1);
@@ -218,14 +218,14 @@ fn digest_of(memory: &Memory) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The digests are those of the memory after the same steps through `openSeen` of `seen.ts`, whose
-/// memory was made by `seenMemory` with the same options and given the same seed. The first ring
-/// goes round some hundred times; the second grows twice and ends at its bound of entries; the
-/// third goes round without growing, because enough is free; the last grows to its bound of bytes,
-/// no multiple of eight, and goes round there.
+/// The digests are those of the memory after the same operations through `openDedup` of
+/// `src/dedup/recent-transactions.ts`, on memory created with the same options and seed. The first
+/// ring wraps around some hundred times; the second grows twice and ends at its maximum of entries;
+/// the third wraps around without growing, because enough is free; the last grows to its maximum of
+/// bytes, no multiple of eight, and wraps around there.
 #[test]
 #[cfg_attr(miri, ignore = "takes too many steps for Miri")]
-fn the_memory_is_to_the_byte_what_javascript_makes_of_it() {
+fn memory_equals_javascripts_to_the_byte() {
     let cases = [
         ((5, 300, 10), [2_000, 12, 113], 100_000, SMALL),
         ((2_000, 3_000_000, 2_000), [60_000, 6_000, 1_217], 30_000, CAPACITY),
@@ -250,7 +250,7 @@ const BOUND: (u32, &str) =
     (1_271_200_179, "22765747857b56fd96b09de7fada5a59312d3f3fd833e8b227fe258af7cdc784");
 
 #[test]
-fn no_memory_makes_it_panic_or_go_on_for_ever() {
+fn arbitrary_memory_never_causes_a_panic_or_an_endless_loop() {
     const ROUNDS: u32 = if cfg!(miri) { 4 } else { 3_000 };
     let mut numbers = Numbers(3);
     for round in 0..ROUNDS {
@@ -259,7 +259,7 @@ fn no_memory_makes_it_panic_or_go_on_for_ever() {
         let sizes = Sizes { entries_max, bytes_max, keep_ms: 10, lock_ms: 0 };
         let memory = prepared(sizes, 1).unwrap();
         let words = memory.atomics::<AtomicU32>(0, memory.size() / 4).unwrap();
-        // Anything at all, or numbers that may pass for places and sizes.
+        // Arbitrary numbers, or ones that may pass for indices and sizes.
         let bound = if round % 2 == 0 { u32::MAX } else { 2 + entries_max as u32 };
         for (at, word) in words.iter().enumerate() {
             let number = numbers.next() << 16 ^ numbers.next();
@@ -277,9 +277,9 @@ fn no_memory_makes_it_panic_or_go_on_for_ever() {
 }
 
 #[test]
-fn it_is_sound_again_once_the_memory_made_no_sense() {
+fn cache_recovers_from_inconsistent_memory() {
     let sizes = Sizes { entries_max: 4, bytes_max: 400, keep_ms: 2_000, lock_ms: 0 };
-    // The oldest, the count, the head, how far it has grown, and a loop of entries.
+    // The oldest entry, the count, the head, the capacity, and a loop of entries.
     let damages = [(1, 4), (2, 5), (3, 408), (4, 0), (4, 401), (16 + 8 + 3, 0)];
     for (at, number) in damages {
         let memory = prepared(sizes, 1).unwrap();

@@ -1,16 +1,17 @@
-//! Hot path: puts the transactions of a front on the wire, by the table of routes that the sender
-//! keeps. What it does not send, or not to all, is the sender's, who learns of it by the record.
+//! Hot path: sends an ingress thread's transactions to the leaders of the route table that the
+//! sender publishes. Transactions that it does not send, or not to every leader, are the sender's
+//! task, which learns of them from the record.
 //!
-//! Transactions that come without a pause leave together. Who sends one after the other pays a
-//! datagram and a system call for each, and so do the leaders; a front that falls behind by it
-//! holds what it comes upon in the engine, until this turn of its loop is through or for a fraction
-//! of a millisecond, and all of it leaves in as few as it can. The first ones of a run do not wait:
-//! while the front keeps up, a transaction is on the wire sooner by itself.
+//! Bursts are corked. One datagram and one system call per transaction cost the thread and the
+//! leaders time. An ingress thread that falls behind holds further transactions in the engine until
+//! the end of its loop turn or for 0.2 ms at most; they leave in as few datagrams and calls as
+//! possible. The first transactions of a burst are not held: while the thread keeps up, sending
+//! each one separately has the lowest latency.
 //!
 //! ```text
-//!  ─ pause ─┬──────┬──────┬──────┬──────┬──────┬──────┬──────┐
-//!           │ sent │ sent │ sent │ sent │ held │ held │ held ├─▶ released: 2 datagrams, 1 call
-//!           └──────┴──────┴──────┴──────┴──────┴──────┴──────┘
+//!  ─ pause ─┬──────┬──────┬──────┬──────┬────────┬────────┬────────┐
+//!           │ sent │ sent │ sent │ sent │ corked │ corked │ corked ├─▶ uncork: 2 datagrams, 1 call
+//!           └──────┴──────┴──────┴──────┴────────┴────────┴────────┘
 //! ```
 //!
 //! Decision: docs/decisions/0004-cork-bursts.md
@@ -23,70 +24,69 @@ use crate::quic::peer::{self, Backlog};
 use crate::submit::route_table::{ROUTES_MAX, Routes, Table};
 use crate::sync::clock::monotonic_ns;
 
-/// Transactions without a pause, after which the next ones are held.
+/// Transactions without a pause after which the next ones are corked.
 pub const BURST_MIN: u32 = 4;
-/// Who comes later than this after the last one comes after a pause: between two of one turn of the
-/// loop lie an answer, a request, a decoding and a verification.
+/// A shorter gap since the last transaction is no pause: a response, a request, a decoding and a
+/// verification lie between two transactions of one loop turn.
 pub const BURST_GAP_NS: u64 = 60_000;
-/// Transactions that are held at most.
+/// Most transactions that are corked.
 pub const CORKED_MAX: u32 = 16;
-/// How long the oldest is held before the next or other work.
+/// How long the oldest one may be corked before the next transaction or other work.
 pub const CORKED_NS_MAX: u64 = 200_000;
-/// Transactions in a row of which a copy waits, after which fronts send none until the sender has
-/// looked: from so many on where they came over so long a time, as they do unless a leader that
-/// takes them quickly was interrupted, and from more on in any case.
+/// Consecutive transactions with a queued delivery after which ingress threads stop sending until
+/// the sender has checked: this count if they span at least `STALL_NS`, which they do unless a
+/// leader with free credit was briefly interrupted, and `STALL_COUNT_MAX` in any case.
 pub const STALL_COUNT: u32 = 16;
 /// See `STALL_COUNT`.
 pub const STALL_NS: u64 = 20_000_000;
 /// See `STALL_COUNT`.
 pub const STALL_COUNT_MAX: u32 = 512;
-/// The engine's number of a front's transaction is above this, and the sender's are below:
-/// `INGRESS_TX_MIN` of `front-limits.ts`.
+/// Transaction numbers of ingress threads are above this, those of the sender below:
+/// `INGRESS_TX_MIN` of `src/send/limits.ts`.
 pub const TX_MIN: u64 = 1 << 40;
-/// Fronts whose transactions have numbers of their own, all of them whole as JavaScript's numbers:
-/// more than there can be.
+/// Ingress threads with transaction numbers of their own, all exact as JavaScript numbers: more
+/// than can exist.
 const INGRESS_THREADS_MAX: u64 = 8191;
-/// The bits of copies that are on the wire, in what `Wire::send` answers.
+/// Bits of deliveries on the wire, in the result of `EngineHandle::send`.
 const ON_WIRE: u32 = 0xffff;
 
-/// One transaction that a front sent.
+/// Result of sending one transaction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FanOutResult {
-    /// Of the routes that it went by.
+    /// Version of the route table that it was sent by.
     pub version: u32,
-    /// The first so many routes of that version were given a copy.
+    /// It was sent to the first `count` routes of that version.
     pub count: usize,
-    /// Of each the stream.
+    /// The stream number of each delivery.
     pub streams: [u32; 16],
-    /// Bit i: route i's copy is on the wire; bit 16 + i: it waits, or leaves together with others
-    /// in a moment.
+    /// Bit i: route i's delivery is on the wire; bit 16 + i: it is queued or corked.
     pub status: u32,
-    /// Whether it was held, to leave together with others.
+    /// Whether it was corked.
     pub corked: bool,
 }
 
-/// What transactions leave by. No call panics.
+/// The engine that sends transactions. No call panics.
 pub trait EngineHandle {
     /// The handle by which the sender knows the engine.
     fn engine(&self) -> u32;
-    /// As `Engine::send`: the bits of its `SendStatus`, 0 where nothing was taken.
+    /// As `Engine::send`: the bits of its `SendStatus`, 0 if nothing was accepted.
     fn send(&self, deliveries: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> u32;
-    /// As `Engine::cork`: this thread keeps the copies until `release`.
+    /// As `Engine::cork`: this thread keeps the deliveries until `uncork`.
     fn cork(&self, deliveries: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> u32;
-    /// Sends what this thread keeps; what is left behind.
+    /// Sends what this thread has corked; returns what remains queued.
     fn uncork(&self) -> Backlog;
     /// Now, CLOCK_MONOTONIC ns.
     fn now_ns(&self) -> u64;
 }
 
-/// The engine itself. A panic in it costs what it was about to send, as at JavaScript's door.
+/// The engine itself. A panic in it loses what it was about to send, as in the N-API exports.
 pub struct EngineRef {
     handle: u32,
     engine: Arc<Engine>,
 }
 
 impl EngineRef {
-    /// By the engine of this handle.
+    /// The engine with this handle.
     #[must_use]
     pub fn new(handle: u32, engine: Arc<Engine>) -> Self {
         Self { handle, engine }
@@ -107,7 +107,7 @@ impl EngineHandle for EngineRef {
     }
 
     fn uncork(&self) -> Backlog {
-        // Where it failed, nobody knows what is on the wire.
+        // After a panic it is unknown what is on the wire.
         guarded(Backlog::Waits, peer::uncork)
     }
 
@@ -116,26 +116,27 @@ impl EngineHandle for EngineRef {
     }
 }
 
-/// Answers what `act` does, or else this where it panics.
+/// The result of `act`, or `otherwise` if it panics.
 fn guarded<T>(otherwise: T, act: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(act)).unwrap_or(otherwise)
 }
 
-/// Sends what one front takes. All of its calls are made on one thread, because the engine keeps
-/// for each thread what that holds.
+/// Sends the transactions of one ingress thread. All calls are made on one thread, because the
+/// engine keeps corked deliveries per thread.
 pub struct FanOut<W> {
     routes: Routes,
     engine_handle: W,
-    /// The last transaction's number. The engine tells by it whether a connection's last copy was
-    /// this one, so no other thread may have it.
+    /// Number of the last transaction. The engine uses it to recognize whether a connection's last
+    /// delivery was of this transaction, so no other thread may use it.
     tx: u64,
     burst: Burst,
-    /// Transactions in a row of which a copy had to wait, or was not taken; and since when.
+    /// Consecutive transactions with a delivery that was queued or not accepted; and since when.
     waited: u32,
     waited_since_ns: u64,
     is_stalled: bool,
     needs_immediate_wake: bool,
-    /// Takings of the engine's news before the last transaction, and whether there is news of it.
+    /// The engine's drain count before the last transaction, and whether the engine has events of
+    /// it.
     drain_count: u32,
     has_pending_events: bool,
 }
@@ -159,8 +160,8 @@ impl<W: EngineHandle> FanOut<W> {
         }
     }
 
-    /// Sends to every route and writes `sent`. False where that cannot be done now: nothing of it
-    /// is sent or will be, and the sender's own thread has to take it; `sent` is as it was.
+    /// Sends to every route and writes `sent`. False if that is impossible now: then nothing is
+    /// sent, the main thread's sender must send it, and `sent` is unchanged.
     #[must_use]
     pub fn send(&mut self, bytes: &[u8], sent: &mut FanOutResult) -> bool {
         if !self.routes.is_open() || !self.routes.refresh() {
@@ -168,7 +169,7 @@ impl<W: EngineHandle> FanOut<W> {
         }
         let &Table { engine, version, count, ttl_ms, bytes_max, left_out, .. } =
             self.routes.table();
-        // The sender may have another engine by now.
+        // The sender may have started another engine.
         if engine == 0 || engine != self.engine_handle.engine() || count == 0 {
             return false;
         }
@@ -187,9 +188,9 @@ impl<W: EngineHandle> FanOut<W> {
         let corked = self.burst.is_corked;
         *sent = FanOutResult { version, count, streams, status, corked };
         let all = (1 << count) - 1;
-        // Of one that is held there may be none for long: its leader may have no credit.
+        // A corked transaction may have no events for long: its leader may have no credit.
         self.has_pending_events = status & ON_WIRE != 0;
-        // Whoever did not take its copy is given it by the sender.
+        // The sender delivers to the leaders that did not accept it.
         self.needs_immediate_wake = left_out > 0 || (status | status >> 16) & all != all;
         if !corked && self.count_waits(u32::from(status != all)) {
             self.needs_immediate_wake = true;
@@ -203,44 +204,44 @@ impl<W: EngineHandle> FanOut<W> {
         self.engine_handle.now_ns()
     }
 
-    /// Whether the sender is to hear of what was sent last at once: it has copies of it to place
-    /// for leaders that are connected, or has to look at the routes before anything more is sent.
+    /// Whether the sender must be woken immediately for the last transaction: it must queue
+    /// deliveries for excluded leaders, or check the routes before anything more is sent.
     #[must_use]
     pub fn needs_immediate_wake(&self) -> bool {
         self.needs_immediate_wake
     }
 
-    /// Whether the sender's thread is sure to be woken for what was sent last, and to find the
-    /// record that was written since: the engine has news of it to tell, and tells them within
-    /// `OUTCOMES_DELAY_NS_MAX`. Not where that thread has taken them already, or may have, because it
-    /// then looked for the record too early.
+    /// Whether the sender's thread will certainly be woken for the last transaction and find its
+    /// record: the engine has events of it and reports them within `OUTCOMES_DELAY_NS_MAX`. Not if
+    /// that thread has drained them already, or may have, because it then read the ring before the
+    /// record was written.
     #[must_use]
     pub fn is_wake_pending(&self) -> bool {
         let is_between = self.drain_count.is_multiple_of(2);
         self.has_pending_events && is_between && self.routes.drain_count() == self.drain_count
     }
 
-    /// Other work is at hand: what was held for long enough is released before it.
+    /// Called before other work: uncorks what was held for long enough.
     pub fn flush_if_due(&mut self, now_ns: u64) {
         if self.burst.is_due(now_ns) {
             self.uncork();
         }
     }
 
-    /// This turn of the front's loop is through: all that is held is released.
+    /// End of a loop turn: uncorks everything.
     pub fn end_turn(&mut self) {
         self.uncork();
     }
 
-    /// Whether a release, since this was asked last, has brought it to the point where the sender
-    /// is to look at once: copies wait that should not. To be asked when a turn is through.
+    /// Whether an uncork since the last call found deliveries queued that should not be, so that
+    /// the sender must check immediately. Call it at the end of a turn.
     #[must_use]
     pub fn take_stalled(&mut self) -> bool {
         std::mem::take(&mut self.is_stalled)
     }
 
-    /// The copies of one transaction, each a handle and a stream, and the streams alone. None where
-    /// the table makes no sense.
+    /// The deliveries of one transaction, each a connection handle and a stream number, and the
+    /// stream numbers alone. None if the table is inconsistent.
     fn allocate_streams(&self) -> Option<([[u32; 2]; ROUTES_MAX], [u32; ROUTES_MAX])> {
         let (mut deliveries, mut streams) = ([[0; 2]; ROUTES_MAX], [0; ROUTES_MAX]);
         let Table { count, peers, .. } = self.routes.table();
@@ -253,7 +254,7 @@ impl<W: EngineHandle> FanOut<W> {
         Some((deliveries, streams))
     }
 
-    /// As `Wire::send`. One that is held is answered for as one that waits.
+    /// As `EngineHandle::send`. A corked delivery is reported as queued.
     fn give(&mut self, deliveries: &[u32], bytes: &[u8], ttl_ms: u32) -> u32 {
         self.tx = self.tx.wrapping_add(1);
         let now_ns = self.engine_handle.now_ns();
@@ -281,16 +282,17 @@ impl<W: EngineHandle> FanOut<W> {
         self.burst.last_ns = Some(self.engine_handle.now_ns());
         self.is_stalled |= match left {
             Backlog::None => self.count_waits(0),
-            // Whether they would wait but for that thread is not known yet.
+            // It is unknown whether they would be queued without the other thread.
             Backlog::Moves => false,
             Backlog::Waits => self.count_waits(count),
             Backlog::Full => self.stall(),
         };
     }
 
-    /// A copy waits where another thread is at work for its leader, which is over in microseconds,
-    /// or for the leader's credit. Some in a row are the latter, and who pays best is to go first
-    /// then: the sender looks at who it is, and leaves that one out. Whether it has come to that.
+    /// A delivery is queued while another thread drives its connection, which takes microseconds,
+    /// or for lack of the leader's credit. Several in a row mean the latter, and then the
+    /// highest-paying transactions must go first: the sender finds the leader and excludes it.
+    /// Returns whether that point is reached.
     fn count_waits(&mut self, count: u32) -> bool {
         if count == 0 {
             self.waited = 0;
@@ -306,7 +308,7 @@ impl<W: EngineHandle> FanOut<W> {
         self.waited >= most && self.stall()
     }
 
-    /// Sends no more until the sender has looked.
+    /// Stops sending until the sender has checked.
     fn stall(&mut self) -> bool {
         self.waited = 0;
         self.routes.close();
@@ -314,22 +316,22 @@ impl<W: EngineHandle> FanOut<W> {
     }
 }
 
-/// The transactions that came last without a pause, and those of them that are held.
+/// The current burst, and its corked transactions.
 #[derive(Default)]
 struct Burst {
-    /// When the last one was through.
+    /// When the last call was complete.
     last_ns: Option<u64>,
-    /// Transactions without a pause, the last one aside.
+    /// Transactions without a pause, not counting the last one.
     size: u32,
-    /// Whether the last one is to be held.
+    /// Whether the last one is corked.
     is_corked: bool,
     corked: u32,
-    /// Since when the oldest is.
+    /// When the oldest one was corked.
     since_ns: u64,
 }
 
 impl Burst {
-    /// One more comes now.
+    /// Counts one more transaction.
     fn count_in(&mut self, now_ns: u64) {
         let goes_on =
             self.last_ns.is_some_and(|last_ns| now_ns.saturating_sub(last_ns) < BURST_GAP_NS);
@@ -337,7 +339,7 @@ impl Burst {
         self.is_corked = self.size >= BURST_MIN;
     }
 
-    /// And is held.
+    /// Corks it.
     fn cork(&mut self, now_ns: u64) {
         if self.corked == 0 {
             self.since_ns = now_ns;
@@ -345,7 +347,7 @@ impl Burst {
         self.corked += 1;
     }
 
-    /// Whether those that are held should wait no longer.
+    /// Whether corked transactions should wait no longer.
     fn is_due(&self, now_ns: u64) -> bool {
         let is_old = now_ns.saturating_sub(self.since_ns) >= CORKED_NS_MAX;
         self.corked >= CORKED_MAX || (self.corked > 0 && is_old)

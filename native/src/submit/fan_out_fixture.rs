@@ -1,4 +1,4 @@
-//! A front on an engine and a clock that do as they are told.
+//! A `FanOut` on a fake engine and a clock set by hand.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -19,22 +19,22 @@ pub(super) enum Call {
     Uncork,
 }
 
-/// An engine that answers as told, and a clock that moves by hand.
+/// An engine with preset results, and a clock set by hand.
 pub(super) struct Fake {
     pub(super) now_ns: Cell<u64>,
     pub(super) status: Cell<u32>,
     pub(super) left: Cell<Backlog>,
-    /// How long each other call takes, and a release.
+    /// Duration of each send or cork, and of each uncork.
     pub(super) call_ns: Cell<u64>,
     pub(super) uncork_ns: Cell<u64>,
     pub(super) calls: RefCell<Vec<Call>>,
-    /// Of each transaction its copies, number and lifetime.
+    /// The deliveries, number and lifetime of each transaction.
     pub(super) given: RefCell<Vec<(Vec<u32>, u64, u32)>>,
 }
 
 pub(super) struct FakeEngine {
     pub(super) fake: Rc<Fake>,
-    /// What goes by between any two readings of the clock.
+    /// Time that passes between any two readings of the clock.
     pause_ns: u64,
 }
 
@@ -74,7 +74,7 @@ impl EngineHandle for FakeEngine {
     }
 }
 
-/// A front whose table names some leaders.
+/// A `FanOut` whose table has some leaders.
 pub(super) struct Fixture {
     pub(super) memory: Memory,
     pub(super) publisher: Publisher,
@@ -103,12 +103,12 @@ impl Fixture {
         Self { memory, publisher, version, fake, fan_out, sent: FanOutResult::default() }
     }
 
-    /// One that always has pauses, with two leaders.
+    /// Always has pauses; with two leaders.
     pub(super) fn calm() -> Self {
         Self::new(2, 0, NS_PER_MS)
     }
 
-    /// One that never has a pause, except by `pass`.
+    /// Never has a pause, except by `pass`.
     pub(super) fn busy() -> Self {
         Self::new(2, 0, 0)
     }
@@ -122,7 +122,7 @@ impl Fixture {
         (0..count).map(|_| self.send()).collect()
     }
 
-    /// Has it send until it holds what it sends.
+    /// Sends until the next transaction is corked.
     pub(super) fn run_on(&mut self) {
         for _ in 0..BURST_MIN {
             assert!(self.send());
@@ -133,7 +133,7 @@ impl Fixture {
         self.fake.now_ns.set(self.fake.now_ns.get() + ns);
     }
 
-    /// Gives so many, so far apart; what was called for them.
+    /// Sends `count` transactions `gap_ns` apart; returns the engine calls.
     pub(super) fn give(&mut self, count: u32, gap_ns: u64) -> Vec<Call> {
         for _ in 0..count {
             self.pass(gap_ns);

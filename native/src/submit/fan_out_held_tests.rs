@@ -1,11 +1,11 @@
-//! Which transactions are sent by themselves and which together, when those leave, and what the
-//! sender is told of them.
+//! Which transactions are sent separately and which are corked, when those are uncorked, and what
+//! is reported to the sender.
 
 use super::fixture::{Call, Fixture, NS_PER_US, times};
 use super::*;
 
 #[test]
-fn a_front_counts_on_no_news_of_what_it_holds() {
+fn corked_transaction_has_no_pending_wake() {
     let mut fixture = Fixture::busy();
     fixture.run_on();
     assert!(fixture.fan_out.is_wake_pending() && !fixture.sent.corked);
@@ -15,9 +15,9 @@ fn a_front_counts_on_no_news_of_what_it_holds() {
 }
 
 #[test]
-fn the_sender_looks_once_copies_that_were_held_wait_again_and_again() {
+fn repeated_backlog_after_uncork_stalls_sending() {
     let mut fixture = Fixture::busy();
-    // Has it hold so many, and release them, each time a while after the time before.
+    // Corks `count` transactions and uncorks them after `STALL_NS`.
     let hold = |fixture: &mut Fixture, count| {
         let sent = fixture.send_many(0b11, count);
         fixture.pass(STALL_NS);
@@ -33,7 +33,7 @@ fn the_sender_looks_once_copies_that_were_held_wait_again_and_again() {
     assert_eq!(hold(&mut fixture, STALL_COUNT - 1), (false, false));
     assert_eq!(hold(&mut fixture, 1), (false, true));
     assert_eq!(hold(&mut fixture, 1), (true, false));
-    // So it does where they leave because they are many, of which the last is still sent.
+    // The same when they are uncorked at `CORKED_MAX`; the last transaction is still sent.
     fixture.publisher.open(true);
     let sent = fixture.send_many(0b11, BURST_MIN + STALL_COUNT_MAX + 1);
     assert_eq!(sent.iter().filter(|sent| !**sent).count(), 1);
@@ -41,11 +41,11 @@ fn the_sender_looks_once_copies_that_were_held_wait_again_and_again() {
 }
 
 #[test]
-fn copies_that_wait_a_moment_are_no_reason_to_look_unless_they_are_many() {
+fn short_backlog_stalls_only_at_the_maximum_count() {
     let mut fixture = Fixture::busy();
     fixture.run_on();
     fixture.fake.left.set(Backlog::Waits);
-    // Releases a dozen, and answers whether the sender is to look.
+    // Uncorks a dozen; returns whether the sender must check.
     let release = |fixture: &mut Fixture, after_ns| {
         fixture.send_many(0b11, 12);
         fixture.pass(after_ns);
@@ -57,7 +57,7 @@ fn copies_that_wait_a_moment_are_no_reason_to_look_unless_they_are_many() {
     fixture.publisher.open(true);
     assert_eq!((release(&mut fixture, 0), release(&mut fixture, STALL_NS - 1)), (false, false));
     assert!(release(&mut fixture, 1));
-    // What went out between two that wait begins a new row.
+    // An uncork without a backlog resets the count.
     fixture.publisher.open(true);
     assert!(!release(&mut fixture, 0));
     fixture.fake.left.set(Backlog::None);
@@ -67,7 +67,7 @@ fn copies_that_wait_a_moment_are_no_reason_to_look_unless_they_are_many() {
 }
 
 #[test]
-fn copies_that_another_thread_is_at_work_for_neither_end_a_row_nor_are_of_it() {
+fn backlog_driven_by_another_thread_is_not_counted() {
     let mut fixture = Fixture::busy();
     fixture.run_on();
     let release = |fixture: &mut Fixture, left| {
@@ -83,7 +83,7 @@ fn copies_that_another_thread_is_at_work_for_neither_end_a_row_nor_are_of_it() {
 }
 
 #[test]
-fn the_sender_looks_as_soon_as_a_leader_has_no_room() {
+fn full_leader_queue_stalls_immediately() {
     let mut fixture = Fixture::busy();
     fixture.run_on();
     fixture.fake.left.set(Backlog::Full);
@@ -94,7 +94,7 @@ fn the_sender_looks_as_soon_as_a_leader_has_no_room() {
 }
 
 #[test]
-fn what_no_leader_took_while_it_held_is_left_to_the_sender() {
+fn corked_transaction_that_no_leader_accepts_is_not_sent() {
     let mut fixture = Fixture::busy();
     fixture.run_on();
     assert_eq!(fixture.send_many(0b10, 1), [true]);
@@ -103,7 +103,7 @@ fn what_no_leader_took_while_it_held_is_left_to_the_sender() {
 }
 
 #[test]
-fn transactions_with_pauses_between_them_are_sent_by_themselves() {
+fn transactions_with_pauses_are_sent_separately() {
     let mut fixture = Fixture::busy();
     assert_eq!(fixture.give(50, BURST_GAP_NS), times(Call::Send, 50));
     assert_eq!(
@@ -113,12 +113,12 @@ fn transactions_with_pauses_between_them_are_sent_by_themselves() {
 }
 
 #[test]
-fn transactions_are_held_from_the_fifth_after_a_pause_on_until_the_turn_is_through() {
+fn burst_is_corked_from_the_fifth_transaction_to_the_end_of_the_turn() {
     let mut fixture = Fixture::busy();
     let expected = [times(Call::Send, BURST_MIN), times(Call::Cork, 3)].concat();
     assert_eq!(fixture.give(BURST_MIN + 3, NS_PER_US), expected);
     assert_eq!((fixture.end_turn(), fixture.end_turn()), (vec![Call::Uncork], vec![]));
-    // Without a pause since, the next turn goes on with it.
+    // Without a pause the next turn continues the burst.
     assert_eq!(fixture.give(2, NS_PER_US), times(Call::Cork, 2));
     assert_eq!(fixture.end_turn(), [Call::Uncork]);
     assert_eq!(fixture.give(1, BURST_GAP_NS), [Call::Send]);
@@ -126,7 +126,7 @@ fn transactions_are_held_from_the_fifth_after_a_pause_on_until_the_turn_is_throu
 }
 
 #[test]
-fn the_time_of_a_sending_or_a_release_is_no_pause() {
+fn duration_of_a_send_or_uncork_is_no_pause() {
     let mut fixture = Fixture::busy();
     fixture.fake.call_ns.set(BURST_GAP_NS);
     fixture.give(BURST_MIN + 1, NS_PER_US);
@@ -138,7 +138,7 @@ fn the_time_of_a_sending_or_a_release_is_no_pause() {
 }
 
 #[test]
-fn what_is_held_leaves_as_soon_as_it_is_many() {
+fn corked_transactions_are_uncorked_at_the_maximum_count() {
     let mut fixture = Fixture::busy();
     fixture.give(BURST_MIN, NS_PER_US);
     let expected = [times(Call::Cork, CORKED_MAX), times(Call::Uncork, 1)].concat();
@@ -147,7 +147,7 @@ fn what_is_held_leaves_as_soon_as_it_is_many() {
 }
 
 #[test]
-fn what_was_held_for_long_leaves_before_the_next_or_other_work() {
+fn corked_transactions_are_uncorked_after_the_maximum_time() {
     let mut fixture = Fixture::busy();
     let apart_ns = BURST_GAP_NS / 2;
     let count = u32::try_from(CORKED_NS_MAX.div_ceil(apart_ns)).unwrap() + 1;
@@ -164,14 +164,14 @@ fn what_was_held_for_long_leaves_before_the_next_or_other_work() {
 }
 
 #[test]
-fn what_is_held_leaves_before_one_that_comes_after_a_pause() {
+fn corked_transactions_are_uncorked_before_a_send_after_a_pause() {
     let mut fixture = Fixture::busy();
     fixture.give(BURST_MIN + 1, NS_PER_US);
     assert_eq!(fixture.give(1, BURST_GAP_NS), [Call::Uncork, Call::Send]);
 }
 
 #[test]
-fn nothing_is_released_where_the_engine_took_nothing() {
+fn rejected_cork_is_not_uncorked() {
     let mut fixture = Fixture::busy();
     fixture.give(BURST_MIN, NS_PER_US);
     fixture.fake.status.set(0);

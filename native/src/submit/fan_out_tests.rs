@@ -1,4 +1,4 @@
-//! What a front sends and leaves to the sender, and what it tells the sender of it.
+//! What an ingress thread sends and what it leaves to the sender, and what it reports.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering::SeqCst;
@@ -9,7 +9,7 @@ use crate::quic::engine::Options;
 use crate::submit::route_table::CELLS_MAX;
 
 #[test]
-fn a_front_sends_to_all_routes_in_one_call_and_says_what_it_did() {
+fn transaction_is_sent_to_all_routes_in_one_call() {
     let mut fixture = Fixture::calm();
     assert!(fixture.send());
     let FanOutResult { version, count, streams, status, corked } = fixture.sent;
@@ -23,7 +23,7 @@ fn a_front_sends_to_all_routes_in_one_call_and_says_what_it_did() {
 }
 
 #[test]
-fn the_numbers_of_transactions_are_no_other_threads() {
+fn transaction_numbers_are_unique_across_threads() {
     let mut fixture = Fixture::calm();
     let mut other = fan_out_on(&fixture.memory, &fixture.fake, NS_PER_MS);
     for _ in 0..2 {
@@ -33,7 +33,7 @@ fn the_numbers_of_transactions_are_no_other_threads() {
     let numbers: Vec<u64> = fixture.fake.given.take().iter().map(|given| given.1).collect();
     let expected = [2 * TX_MIN + 1, 3 * TX_MIN + 1, 2 * TX_MIN + 2, 3 * TX_MIN + 2];
     assert_eq!(numbers, expected);
-    // They stay whole as JavaScript's numbers, however many fronts there were.
+    // They stay exact as JavaScript numbers, however many ingress threads there were.
     fixture.publisher.words[2].store(8189, SeqCst);
     for number in [8191 * TX_MIN + 1, TX_MIN + 1] {
         assert!(fan_out_on(&fixture.memory, &fixture.fake, 0).send(BYTES, &mut fixture.sent));
@@ -43,7 +43,7 @@ fn the_numbers_of_transactions_are_no_other_threads() {
 }
 
 #[test]
-fn a_front_sends_up_to_16_copies() {
+fn up_to_16_deliveries_are_sent() {
     let mut fixture = Fixture::new(16, 0, NS_PER_MS);
     fixture.fake.status.set(u32::MAX);
     assert!(fixture.send());
@@ -55,7 +55,7 @@ fn a_front_sends_up_to_16_copies() {
 }
 
 #[test]
-fn what_is_too_large_or_empty_or_comes_to_closed_routes_is_left_to_the_sender() {
+fn oversized_or_empty_transaction_or_closed_table_is_not_sent() {
     let mut fixture = Fixture::calm();
     assert!(!fixture.fan_out.send(&[0; 1233], &mut fixture.sent));
     assert!(!fixture.fan_out.send(&[], &mut fixture.sent));
@@ -70,14 +70,14 @@ fn what_is_too_large_or_empty_or_comes_to_closed_routes_is_left_to_the_sender() 
 }
 
 #[test]
-fn without_routes_all_is_left_to_the_sender() {
+fn empty_table_sends_nothing() {
     let mut fixture = Fixture::new(0, 0, 0);
     assert!(!fixture.send());
     assert!(fixture.publisher.words[1].load(SeqCst) == 1 && fixture.fake.calls.take().is_empty());
 }
 
 #[test]
-fn a_front_goes_by_a_new_table_as_soon_as_there_is_one() {
+fn new_table_is_used_immediately() {
     let mut fixture = Fixture::calm();
     assert!(fixture.send());
     let version = fixture.publisher.publish(&[(99, 4)], 700, 1232, 0);
@@ -89,7 +89,7 @@ fn a_front_goes_by_a_new_table_as_soon_as_there_is_one() {
 }
 
 #[test]
-fn nothing_is_sent_on_another_engine_and_the_routes_stay_open() {
+fn table_of_another_engine_sends_nothing_and_stays_open() {
     let mut fixture = Fixture::calm();
     for engine in [0, 4] {
         fixture.publisher.engine = engine;
@@ -98,7 +98,7 @@ fn nothing_is_sent_on_another_engine_and_the_routes_stay_open() {
         assert!(!fixture.send());
     }
     let (is_open, calls) = (fixture.publisher.words[1].load(SeqCst), fixture.fake.calls.take());
-    // Nor is a stream drawn in vain.
+    // No stream number is allocated either.
     assert_eq!((is_open, calls, fixture.publisher.words[64].load(SeqCst)), (1, vec![], 0));
     fixture.publisher.engine = 3;
     fixture.publisher.publish(&routes_of(2), 800, 1232, 0);
@@ -107,17 +107,17 @@ fn nothing_is_sent_on_another_engine_and_the_routes_stay_open() {
 }
 
 #[test]
-fn a_table_that_makes_no_sense_is_left_to_the_sender() {
+fn inconsistent_table_sends_nothing() {
     let mut fixture = Fixture::calm();
     fixture.publisher.publish(&[(70, 0), (71, CELLS_MAX as u32)], 800, 1232, 0);
     fixture.publisher.open(true);
     assert!(!fixture.send());
     assert!(fixture.publisher.words[1].load(SeqCst) == 1 && fixture.fake.calls.take().is_empty());
-    let mut dice: u32 = 1;
+    let mut rng: u32 = 1;
     for _ in 0..2_000 {
         for word in &fixture.publisher.words[1..64] {
-            dice = dice.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            word.store(if dice >> 31 == 0 { dice >> 8 } else { dice >> 28 }, SeqCst);
+            rng = rng.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            word.store(if rng >> 31 == 0 { rng >> 8 } else { rng >> 28 }, SeqCst);
         }
         fixture.publisher.words[3].store(3, SeqCst);
         fixture.publisher.words[0].fetch_add(2, SeqCst);
@@ -131,7 +131,7 @@ fn a_table_that_makes_no_sense_is_left_to_the_sender() {
 }
 
 #[test]
-fn no_more_is_sent_where_the_engine_took_nothing_until_the_sender_has_looked() {
+fn rejection_by_the_engine_stops_sending_until_reopened() {
     let mut fixture = Fixture::calm();
     assert_eq!(fixture.send_many(0, 2), [false, false]);
     assert_eq!((fixture.fake.calls.take(), fixture.sent.version), (vec![Call::Send], 0));
@@ -140,11 +140,11 @@ fn no_more_is_sent_where_the_engine_took_nothing_until_the_sender_has_looked() {
 }
 
 #[test]
-fn no_more_is_sent_where_copies_have_to_wait_again_and_again() {
+fn repeatedly_queued_deliveries_stop_sending() {
     let mut fixture = Fixture::calm();
     let (waits, is_not_taken) = (0b01 | 1 << 17, 0b10);
     assert!(!fixture.send_many(waits, STALL_COUNT - 1).contains(&false));
-    // Another thread was at work for the leader, and that is over.
+    // Another thread was driving the connection; that is over.
     assert_eq!(fixture.send_many(0b11, 1), [true]);
     assert!(!fixture.send_many(waits, STALL_COUNT - 1).contains(&false));
     assert!(!fixture.fan_out.needs_immediate_wake());
@@ -163,26 +163,26 @@ fn no_more_is_sent_where_copies_have_to_wait_again_and_again() {
 }
 
 #[test]
-fn a_front_knows_whether_the_engines_news_bring_the_sender_to_its_record() {
+fn wake_is_pending_only_while_events_are_undrained() {
     let mut fixture = Fixture::calm();
     let is_wake_pending = |fixture: &mut Fixture, status| {
         fixture.send_many(status, 1)[0] && fixture.fan_out.is_wake_pending()
     };
     assert!(is_wake_pending(&mut fixture, 0b11));
-    // Its news were taken before the record was there, or are being taken.
+    // Its events were drained before the record was written, or are being drained.
     fixture.publisher.turn_taking();
     assert!(!fixture.fan_out.is_wake_pending());
     assert!(!is_wake_pending(&mut fixture, 0b11));
     fixture.publisher.turn_taking();
     assert!(!fixture.fan_out.is_wake_pending());
     assert!(is_wake_pending(&mut fixture, 0b11));
-    // What waits may do so for long, and there is no news of it until then.
+    // A queued delivery may wait for long, and has no events until then.
     assert!(!is_wake_pending(&mut fixture, 0b11 << 16));
     assert!(is_wake_pending(&mut fixture, 0b01 | 1 << 17));
 }
 
 #[test]
-fn the_sender_hears_at_once_of_what_copies_of_were_left_to_it_and_of_nothing_else() {
+fn immediate_wake_is_needed_only_for_missing_deliveries() {
     let mut fixture = Fixture::calm();
     let needs_immediate_wake = |fixture: &mut Fixture, status| {
         fixture.send_many(status, 1)[0] && fixture.fan_out.needs_immediate_wake()
@@ -197,7 +197,7 @@ fn the_sender_hears_at_once_of_what_copies_of_were_left_to_it_and_of_nothing_els
 }
 
 #[test]
-fn the_engine_itself_is_sent_by_and_held_by() {
+fn engine_ref_sends_and_corks() {
     let leader = UdpSocket::bind("127.0.0.1:0").unwrap();
     let binds = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
     let options = Options { binds, ..Options::default() };
@@ -205,7 +205,7 @@ fn the_engine_itself_is_sent_by_and_held_by() {
     let id = engine.peer_open(leader.local_addr().unwrap()).unwrap();
     let peer = engine.peer(id).unwrap();
     let engine_handle = EngineRef::new(5, engine.clone());
-    // The leader never answers, so all copies wait.
+    // The leader never responds, so all deliveries are queued.
     assert_eq!(
         (engine_handle.engine(), engine_handle.send(&[id, 1], BYTES, 7, 60_000)),
         (5, 1 << 16)
@@ -223,6 +223,6 @@ fn the_engine_itself_is_sent_by_and_held_by() {
 }
 
 #[test]
-fn a_panic_of_the_engine_is_an_answer() {
+fn engine_panic_becomes_the_fallback_result() {
     assert_eq!((guarded(0, || panic!("a bug")), guarded(0, || 3)), (0, 3));
 }

@@ -1,13 +1,13 @@
-//! Hot path: whom a front lets in by itself, and what that costs them.
+//! Hot path: the key cache of an ingress thread: which API keys it admits, and their rate limits.
 //!
-//! The main thread gives a front a pass of each key that it knows to be good (`pass.ts` of
-//! `src/ingress/`), and takes it back when what it says is no longer so. Who has one is let in and
-//! charged as `pass-gate.ts` does it, where the main thread and the other fronts charge it, too.
-//! Everybody else, and whoever has used up a limit, is the main thread's to tell and to count; of
-//! them nothing is charged here.
+//! The main thread grants each valid key to the ingress threads (`src/limits/key-cache-sync.ts`),
+//! and revokes the grant when it is outdated. A request with a cached key is admitted and charged
+//! as on the main thread (`src/limits/access-control.ts`), in the same shared states as on the main
+//! thread and the other ingress threads. Every other request, and one that exceeds a limit, is
+//! proxied, so that the main thread rejects and counts it; nothing is charged here.
 //!
-//! Each front has a table of its own. Its keys are the clients' choice, so they are hashed with a
-//! secret.
+//! Each ingress thread has its own table. Clients choose the looked-up keys, so the hash has a
+//! secret seed.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,43 +16,43 @@ use ipnet::IpNet;
 
 use crate::submit::rate_limit::{CACHED_KEYS_MAX, Cost, Rate, SharedLimitStates};
 
-/// A key that is good, what narrows it, and where its limits are.
+/// A valid key, its restrictions, and where its limits are.
 #[derive(Clone, Debug)]
 pub struct KeyGrant {
     /// Of the account.
     pub rate_per_second: f64,
     /// Of the account.
     pub burst: f64,
-    /// Whether the account's limit holds over all edges, and so lies among the shared cells.
+    /// Whether all edges share the account's limit, so that its state is among the shared ones.
     pub is_shared: bool,
-    /// From when on the key is no longer good, in milliseconds since the Unix epoch.
+    /// When the key expires, in milliseconds since the Unix epoch.
     pub expires_unix_ms: Option<f64>,
-    /// Networks that it may be used from; None for everywhere.
+    /// Networks that it may be used from; None for any.
     pub networks: Option<Vec<IpNet>>,
-    /// A limit below the account's.
+    /// The key's own limit, below the account's.
     pub own_limit: Option<Rate>,
-    /// Of the account's limit.
+    /// Slot of the account's limit.
     pub account_limit_slot: u32,
-    /// Of the limit below the account's.
+    /// Slot of the key's own limit.
     pub key_limit_slot: Option<u32>,
-    /// Its place among all passes, and its mark's.
+    /// Its slot in the key cache, which is also that of its mark.
     pub key_slot: u32,
 }
 
-/// Why a request is not let in here.
+/// Why a request is not admitted here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAdmitted {
-    /// Of its key there is no pass, or it is not good now or from there.
+    /// Its key is not cached, has expired, or may not be used from its network.
     Key,
-    /// A limit is used up.
+    /// A rate limit is exceeded.
     Limit,
 }
 
-/// A pass as it is looked at.
+/// A cached key, prepared for checks.
 struct CachedKey {
     expires_unix_ms: Option<f64>,
     networks: Option<Box<[IpNet]>>,
-    /// The cell and the cost of the key's own limit.
+    /// Slot and cost of the key's own limit.
     own: Option<(u32, Cost)>,
     cost: Cost,
     is_shared: bool,
@@ -60,7 +60,7 @@ struct CachedKey {
     key_slot: u32,
 }
 
-/// The passes of one front, by their key.
+/// The cached keys of one ingress thread.
 pub struct KeyCache {
     limit_states: SharedLimitStates,
     keys: HashMap<Box<[u8]>, CachedKey>,
@@ -73,8 +73,8 @@ impl KeyCache {
         Self { limit_states, keys: HashMap::new() }
     }
 
-    /// Instead of what there was of the key. Whether it is kept: not where it cannot be charged or
-    /// has no place, and not when there are as many as may be.
+    /// Adds or replaces a key. Returns whether it is cached: not if it cannot be charged, has no
+    /// valid slot, or the cache is full.
     pub fn put(&mut self, token: &[u8], grant: KeyGrant) -> bool {
         self.keys.remove(token);
         let Some(key) = CachedKey::of(grant) else { return false };
@@ -85,24 +85,24 @@ impl KeyCache {
         has_room
     }
 
-    /// Forgets the pass of the key if it is the one of that place.
+    /// Removes the key if it has this slot.
     pub fn revoke(&mut self, token: &[u8], key_slot: u32) {
         if self.keys.get(token).is_some_and(|key| key.key_slot == key_slot) {
             self.keys.remove(token);
         }
     }
 
-    /// Whether there is a pass of the key, good or not.
+    /// Whether the key is cached, valid or not.
     #[must_use]
     pub fn knows(&self, token: &[u8]) -> bool {
         self.keys.contains_key(token)
     }
 
-    /// Lets one request in and charges it: the place of its pass, or why not, and then nothing is
-    /// charged. The time of day is asked only where a key ends at one.
+    /// Admits and charges one request; returns the key's slot. On an error nothing is charged.
+    /// Reads the time of day only for a key that expires.
     ///
     /// # Errors
-    /// Where there is no pass that is good, and where a limit is used up.
+    /// If no valid key is cached, or a limit is exceeded.
     pub fn admit(
         &self,
         token: &[u8],
@@ -118,7 +118,7 @@ impl KeyCache {
         if self.is_charged(key, now_ns as f64) { Ok(key.key_slot) } else { Err(NotAdmitted::Limit) }
     }
 
-    /// Passes that there are.
+    /// Number of cached keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
@@ -130,7 +130,7 @@ impl KeyCache {
         self.keys.is_empty()
     }
 
-    /// The key's own limit first, which is given back where the account's is used up.
+    /// Charges the key's own limit first, and refunds it if the account's is exceeded.
     fn is_charged(&self, key: &CachedKey, now_ns: f64) -> bool {
         let limit_states = &self.limit_states;
         let CachedKey { cost, account_limit_slot, .. } = *key;
@@ -155,7 +155,7 @@ impl KeyCache {
 }
 
 impl CachedKey {
-    /// None where it has no place or no rate, or a limit of its own without a cell.
+    /// None if the slot or a rate is invalid, or if an own limit has no slot.
     fn of(grant: KeyGrant) -> Option<Self> {
         let KeyGrant { rate_per_second, burst, is_shared, account_limit_slot, key_slot, .. } =
             grant;
@@ -183,8 +183,8 @@ impl CachedKey {
     }
 }
 
-/// Whether an address lies in one of these networks. One of IPv4 is the same in the form in which
-/// a socket of both families tells it, `::ffff:203.0.113.7`, for networks of either family.
+/// Whether an address lies in one of these networks. An IPv4 address matches networks of either
+/// family, also in its IPv4-mapped form `::ffff:203.0.113.7`, which a dual-stack socket reports.
 #[must_use]
 pub fn is_within(networks: &[IpNet], from: IpAddr) -> bool {
     let (v4, v6) = match from {
@@ -197,8 +197,8 @@ pub fn is_within(networks: &[IpNet], from: IpAddr) -> bool {
     })
 }
 
-/// A network like 203.0.113.0/24 or 2001:db8::/32; an address alone stands for itself. Takes what
-/// `networksOf` of `restriction.ts` takes.
+/// A network such as 203.0.113.0/24 or 2001:db8::/32; a plain address stands for itself. Accepts
+/// what `networksOf` of `src/accounts/keys/policy.ts` accepts.
 #[must_use]
 pub fn network_of(text: &str) -> Option<IpNet> {
     let (address, bits) = match text.split_once('/') {
@@ -211,7 +211,7 @@ pub fn network_of(text: &str) -> Option<IpNet> {
     IpNet::new(address, bits).ok()
 }
 
-/// Without the zone that one of IPv6 may end with, which says nothing about where it is from.
+/// Without the zone of an IPv6 address, which says nothing about its origin.
 fn address_of(text: &str) -> Option<IpAddr> {
     let Some((address, zone)) = text.split_once('%') else { return text.parse().ok() };
     let is_zone = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:".contains(&byte);

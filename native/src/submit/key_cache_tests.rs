@@ -1,4 +1,4 @@
-//! Who is let in by a pass, from where and for how long, and what it costs.
+//! Which requests a cached key admits, from where and for how long, and what they cost.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
@@ -12,10 +12,10 @@ use crate::sync::shared_memory::Memory;
 const TOKEN: &[u8] = b"0123456789abcdef";
 const SECOND_NS: u64 = 1_000_000_000;
 const NOW_NS: u64 = SECOND_NS;
-const PLACE: u32 = 7;
+const KEY_SLOT: u32 = 7;
 const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-/// One a second with a burst of three.
+/// One request per second with a burst of three.
 fn grant() -> KeyGrant {
     KeyGrant {
         rate_per_second: 1.0,
@@ -26,11 +26,11 @@ fn grant() -> KeyGrant {
         own_limit: None,
         account_limit_slot: 4,
         key_limit_slot: None,
-        key_slot: PLACE,
+        key_slot: KEY_SLOT,
     }
 }
 
-/// And one each two seconds with a burst of two by this key.
+/// Additionally one request per two seconds with a burst of two for this key.
 fn narrowed() -> KeyGrant {
     let own_limit = Some(Rate { rate_per_second: 0.5, burst: 2.0 });
     KeyGrant { own_limit, key_limit_slot: Some(5), ..grant() }
@@ -42,7 +42,7 @@ fn none() -> (Memory, KeyCache) {
     (memory, key_cache)
 }
 
-fn scene(grant: KeyGrant) -> (Memory, KeyCache) {
+fn fixture(grant: KeyGrant) -> (Memory, KeyCache) {
     let (memory, mut key_cache) = none();
     assert!(key_cache.put(TOKEN, grant));
     (memory, key_cache)
@@ -57,7 +57,7 @@ fn admit(key_cache: &KeyCache, now_ns: u64) -> Result<u32, NotAdmitted> {
 }
 
 fn is_marked(memory: &Memory) -> bool {
-    let at = KEY_CACHE_BYTES - CACHED_KEYS_MAX + PLACE as usize;
+    let at = KEY_CACHE_BYTES - CACHED_KEYS_MAX + KEY_SLOT as usize;
     memory.atomics::<AtomicU8>(at, 1).unwrap()[0].load(SeqCst) == 1
 }
 
@@ -77,8 +77,8 @@ fn write_edge_count(memory: &Memory, count: u32) {
 }
 
 #[test]
-fn who_has_a_pass_is_let_in_and_nobody_else() {
-    let (memory, key_cache) = scene(grant());
+fn only_cached_keys_are_admitted() {
+    let (memory, key_cache) = fixture(grant());
     for stranger in [&b"0123456789abcdefx"[..], b"0123456789abcde", b""] {
         assert_eq!(key_cache.admit(stranger, HERE, NOW_NS, no_time), Err(Key));
         assert!(!key_cache.knows(stranger));
@@ -86,28 +86,28 @@ fn who_has_a_pass_is_let_in_and_nobody_else() {
     assert!(!is_marked(&memory));
     assert_eq!(full_ns(&memory, 4), 0);
     assert!(key_cache.knows(TOKEN));
-    assert_eq!(admit(&key_cache, NOW_NS), Ok(PLACE));
+    assert_eq!(admit(&key_cache, NOW_NS), Ok(KEY_SLOT));
     assert!(is_marked(&memory));
     assert_eq!(key_cache.len(), 1);
 }
 
 #[test]
-fn a_key_is_not_good_from_the_moment_on_at_which_it_ends() {
-    let (memory, key_cache) = scene(KeyGrant { expires_unix_ms: Some(5_000.0), ..grant() });
+fn key_is_rejected_from_its_expiry_on() {
+    let (memory, key_cache) = fixture(KeyGrant { expires_unix_ms: Some(5_000.0), ..grant() });
     assert_eq!(key_cache.admit(TOKEN, HERE, NOW_NS, || 5_000.0), Err(Key));
     assert_eq!(key_cache.admit(TOKEN, HERE, NOW_NS, || 5_001.0), Err(Key));
-    // It is of no use any more.
+    // The key is not marked as used.
     assert!(!is_marked(&memory));
     assert_eq!(full_ns(&memory, 4), 0);
-    assert_eq!(key_cache.admit(TOKEN, HERE, NOW_NS, || 4_999.0), Ok(PLACE));
+    assert_eq!(key_cache.admit(TOKEN, HERE, NOW_NS, || 4_999.0), Ok(KEY_SLOT));
     assert!(is_marked(&memory));
 }
 
 #[test]
-fn a_key_is_good_from_its_networks_alone() {
+fn key_is_admitted_only_from_its_networks() {
     let networks = ["10.0.0.0/8", "2001:db8::/32"].map(|text| network_of(text).unwrap());
     let (memory, key_cache) =
-        scene(KeyGrant { networks: Some(networks.to_vec()), burst: 9.0, ..grant() });
+        fixture(KeyGrant { networks: Some(networks.to_vec()), burst: 9.0, ..grant() });
     let from = |text: &str| key_cache.admit(TOKEN, text.parse().unwrap(), NOW_NS, no_time);
     for address in ["11.0.0.1", "2001:db9::1", "::10.1.1.1", "::ffff:11.0.0.1"] {
         assert_eq!(from(address), Err(Key));
@@ -115,38 +115,38 @@ fn a_key_is_good_from_its_networks_alone() {
     assert!(!is_marked(&memory));
     assert_eq!(full_ns(&memory, 4), 0);
     for address in ["10.255.0.1", "2001:db8::7", "::ffff:10.1.1.1"] {
-        assert_eq!(from(address), Ok(PLACE));
+        assert_eq!(from(address), Ok(KEY_SLOT));
     }
-    let (_, key_cache) = scene(KeyGrant { networks: Some(Vec::new()), ..grant() });
+    let (_, key_cache) = fixture(KeyGrant { networks: Some(Vec::new()), ..grant() });
     assert_eq!(admit(&key_cache, NOW_NS), Err(Key));
 }
 
 #[test]
-fn a_limit_lets_through_what_it_says() {
-    let (memory, key_cache) = scene(grant());
+fn limit_admits_its_burst_and_rate() {
+    let (memory, key_cache) = fixture(grant());
     let four = [1, 2, 3, 4].map(|_| admit(&key_cache, NOW_NS));
-    assert_eq!(four, [Ok(PLACE), Ok(PLACE), Ok(PLACE), Err(Limit)]);
+    assert_eq!(four, [Ok(KEY_SLOT), Ok(KEY_SLOT), Ok(KEY_SLOT), Err(Limit)]);
     assert_eq!(full_ns(&memory, 4), NOW_NS + 3 * SECOND_NS);
     assert_eq!(admit(&key_cache, NOW_NS + SECOND_NS - 1), Err(Limit));
-    assert_eq!(admit(&key_cache, NOW_NS + SECOND_NS), Ok(PLACE));
+    assert_eq!(admit(&key_cache, NOW_NS + SECOND_NS), Ok(KEY_SLOT));
 }
 
 #[test]
-fn who_is_over_a_limit_uses_the_pass_all_the_same() {
-    let (memory, key_cache) = scene(grant());
+fn request_over_the_limit_still_marks_the_key_as_used() {
+    let (memory, key_cache) = fixture(grant());
     while admit(&key_cache, NOW_NS).is_ok() {}
-    let at = KEY_CACHE_BYTES - CACHED_KEYS_MAX + PLACE as usize;
+    let at = KEY_CACHE_BYTES - CACHED_KEYS_MAX + KEY_SLOT as usize;
     memory.atomics::<AtomicU8>(at, 1).unwrap()[0].store(0, SeqCst);
     assert_eq!(admit(&key_cache, NOW_NS), Err(Limit));
     assert!(is_marked(&memory));
 }
 
 #[test]
-fn a_keys_own_limit_holds_beside_the_accounts_and_neither_is_charged_by_a_refusal() {
-    let (memory, mut key_cache) = scene(narrowed());
+fn own_and_account_limits_apply_and_rejections_charge_neither() {
+    let (memory, mut key_cache) = fixture(narrowed());
     assert!(key_cache.put(b"another of the account", KeyGrant { key_slot: 8, ..grant() }));
     let three = [1, 2, 3].map(|_| admit(&key_cache, NOW_NS));
-    assert_eq!(three, [Ok(PLACE), Ok(PLACE), Err(Limit)]);
+    assert_eq!(three, [Ok(KEY_SLOT), Ok(KEY_SLOT), Err(Limit)]);
     assert_eq!(
         [4, 5].map(|limit_slot| full_ns(&memory, limit_slot)),
         [3 * SECOND_NS, 5 * SECOND_NS]
@@ -163,47 +163,47 @@ fn a_keys_own_limit_holds_beside_the_accounts_and_neither_is_charged_by_a_refusa
 }
 
 #[test]
-fn a_limit_that_all_edges_share_is_charged_where_it_is_counted() {
-    let (memory, key_cache) = scene(KeyGrant { is_shared: true, ..narrowed() });
+fn shared_limit_is_charged_and_counted() {
+    let (memory, key_cache) = fixture(KeyGrant { is_shared: true, ..narrowed() });
     assert_eq!(admit(&key_cache, NOW_NS), Err(Limit));
     assert_eq!(full_ns(&memory, 5), NOW_NS);
     write_edge_count(&memory, 1);
     let three = [1, 2, 3].map(|_| admit(&key_cache, NOW_NS));
-    assert_eq!(three, [Ok(PLACE), Ok(PLACE), Err(Limit)]);
+    assert_eq!(three, [Ok(KEY_SLOT), Ok(KEY_SLOT), Err(Limit)]);
     let shared = DELEGATED_LIMITS_MAX + 4;
     assert_eq!((word(&memory, 4), full_ns(&memory, shared)), (2, 3 * SECOND_NS));
     assert_eq!(full_ns(&memory, 4), 0);
-    // Three edges: one at once, and one each three seconds.
+    // Three edges: a burst of one, and one request per three seconds.
     write_edge_count(&memory, 3);
-    assert_eq!(admit(&key_cache, 3 * SECOND_NS), Ok(PLACE));
+    assert_eq!(admit(&key_cache, 3 * SECOND_NS), Ok(KEY_SLOT));
     assert_eq!(full_ns(&memory, 5), 7 * SECOND_NS);
     assert_eq!(admit(&key_cache, 5 * SECOND_NS), Err(Limit));
-    // Given back; and not told to anybody.
+    // Refunded, and not counted as shared.
     assert_eq!(full_ns(&memory, 5), 7 * SECOND_NS);
     assert_eq!(word(&memory, 4), 3);
 }
 
 #[test]
-fn a_pass_that_is_taken_back_lets_nobody_in() {
-    let (memory, mut key_cache) = scene(grant());
-    key_cache.revoke(TOKEN, PLACE);
-    key_cache.revoke(b"nobody has this", PLACE);
+fn revoked_key_is_rejected() {
+    let (memory, mut key_cache) = fixture(grant());
+    key_cache.revoke(TOKEN, KEY_SLOT);
+    key_cache.revoke(b"nobody has this", KEY_SLOT);
     assert!(key_cache.is_empty() && !key_cache.knows(TOKEN));
     assert_eq!(admit(&key_cache, NOW_NS), Err(Key));
     assert_eq!(full_ns(&memory, 4), 0);
 }
 
 #[test]
-fn taking_back_a_pass_leaves_the_one_that_came_since() {
-    let (_, mut key_cache) = scene(grant());
+fn revoking_an_old_slot_keeps_the_new_grant() {
+    let (_, mut key_cache) = fixture(grant());
     assert!(key_cache.put(TOKEN, KeyGrant { key_slot: 9, burst: 1.0, ..grant() }));
-    key_cache.revoke(TOKEN, PLACE);
+    key_cache.revoke(TOKEN, KEY_SLOT);
     assert_eq!([1, 2].map(|_| admit(&key_cache, NOW_NS)), [Ok(9), Err(Limit)]);
     assert_eq!(key_cache.len(), 1);
 }
 
 #[test]
-fn a_pass_that_could_not_be_charged_is_not_kept_and_nor_is_what_it_replaced() {
+fn unchargeable_grant_is_not_cached_and_removes_the_old_one() {
     let wrong = [
         KeyGrant { key_slot: CACHED_KEYS_MAX as u32, ..grant() },
         KeyGrant { rate_per_second: 0.0, ..grant() },
@@ -211,14 +211,14 @@ fn a_pass_that_could_not_be_charged_is_not_kept_and_nor_is_what_it_replaced() {
         KeyGrant { own_limit: Some(Rate { rate_per_second: 0.0, burst: 1.0 }), ..narrowed() },
     ];
     for wrong in wrong {
-        let (_, mut key_cache) = scene(grant());
+        let (_, mut key_cache) = fixture(grant());
         assert!(!key_cache.put(TOKEN, wrong));
         assert_eq!(admit(&key_cache, NOW_NS), Err(Key));
     }
 }
 
 #[test]
-fn nobody_is_let_in_by_a_cell_that_there_is_not() {
+fn invalid_limit_slot_admits_nothing() {
     let held = DELEGATED_LIMITS_MAX as u32;
     let wrong = [
         KeyGrant { account_limit_slot: held, ..grant() },
@@ -227,16 +227,16 @@ fn nobody_is_let_in_by_a_cell_that_there_is_not() {
         KeyGrant { account_limit_slot: u32::MAX, ..narrowed() },
     ];
     for wrong in wrong {
-        let (memory, key_cache) = scene(wrong);
+        let (memory, key_cache) = fixture(wrong);
         write_edge_count(&memory, 1);
         assert_eq!(admit(&key_cache, NOW_NS), Err(Limit));
-        // Full already: nothing is charged, or it was given back.
+        // The bucket is full: nothing is charged, or it was refunded.
         assert!([4, 5].iter().all(|&limit_slot| full_ns(&memory, limit_slot) <= NOW_NS));
     }
 }
 
 #[test]
-fn there_are_no_more_passes_than_may_be() {
+fn cache_holds_at_most_the_maximum_of_keys() {
     let (_, mut key_cache) = none();
     let token = |number: usize| number.to_le_bytes();
     for number in 0..CACHED_KEYS_MAX {
@@ -244,7 +244,7 @@ fn there_are_no_more_passes_than_may_be() {
     }
     assert!(!key_cache.put(TOKEN, grant()));
     assert!(!key_cache.knows(TOKEN));
-    // One that is there already is replaced.
+    // A cached key can be replaced.
     assert!(key_cache.put(&token(3), KeyGrant { key_slot: 3, ..narrowed() }));
     key_cache.revoke(&token(3), 3);
     assert!(key_cache.put(TOKEN, grant()));
@@ -252,7 +252,7 @@ fn there_are_no_more_passes_than_may_be() {
 }
 
 #[test]
-fn fronts_with_a_pass_of_one_key_let_through_what_it_says_together() {
+fn threads_share_the_limit_of_a_key() {
     let memory = Memory::fresh(KEY_CACHE_BYTES);
     let admitted: usize = scope(|threads| {
         let threads = [1, 2].map(|_| {
@@ -268,7 +268,7 @@ fn fronts_with_a_pass_of_one_key_let_through_what_it_says_together() {
 }
 
 #[test]
-fn a_network_is_read_as_it_is_written() {
+fn networks_are_parsed() {
     for text in ["203.0.113.0/24", "2001:db8::/32", "0.0.0.0/0", "::/0", "10.1.2.3/8"] {
         assert_eq!(network_of(text).map(|network| network.to_string()).as_deref(), Some(text));
     }
@@ -286,7 +286,7 @@ fn a_network_is_read_as_it_is_written() {
 }
 
 #[test]
-fn what_is_no_network_is_none() {
+fn invalid_networks_are_not_parsed() {
     let wrong = [
         "",
         "/",
@@ -319,7 +319,7 @@ fn what_is_no_network_is_none() {
 }
 
 #[test]
-fn an_address_lies_in_a_network_in_whichever_form_it_is_told() {
+fn mapped_and_plain_addresses_match_networks() {
     let is_in = |network: &str, from: &str| {
         is_within(&[network_of(network).unwrap()], from.parse().unwrap())
     };

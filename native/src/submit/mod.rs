@@ -1,6 +1,6 @@
-//! The short way of a transaction, on threads of its own without JavaScript: takes requests, answers
-//! those that it accepts, and relays every other one, as bytes, to the server of the main thread
-//! behind it, which answers with the code for its own.
+//! The native ingress: threads without JavaScript that accept requests, answer those that they
+//! accept, and proxy every other one, as bytes, to the main thread's server, which answers it like
+//! a direct request.
 //!
 //! ```text
 //!  client ─▶ http ─▶ path: key_cache ─▶ dedup ─▶ decode ─▶ fan_out ─▶ leaders
@@ -9,11 +9,10 @@
 //!            proxy ◀──▶ main thread's server
 //! ```
 //!
-//! `thread` runs the loop of `http` with what takes submissions, which is `path`. `wakeup` says when
-//! the main thread is woken. What both look at lies in memory that they share
-//! (`sync::shared_memory`): the states of limits (`rate_limit`), what was seen (`dedup`), the routes
-//! (`route_table`), records (`record_ring`) and figures (`counters`). The layouts are those of the
-//! files in `src/` that each module names.
+//! `thread` runs the event loop of `http` with the request handler of `path`. `wakeup` decides when
+//! the main thread is woken. Both threads share memory (`sync::shared_memory`): rate limit states
+//! (`rate_limit`), the dedup cache (`dedup`), the routes (`route_table`), records (`record_ring`)
+//! and counters (`counters`). The layouts are those of the files in `src/` that each module names.
 
 pub mod counters;
 pub mod dedup;

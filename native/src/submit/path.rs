@@ -1,9 +1,10 @@
-//! Hot path: what a front does with a submission by itself, the same steps in the same order as
-//! `pipeline.ts`, as far as one thread can go alone. The engine has it before the main thread hears
-//! of it, and whatever a front is not certain of it leaves to that, nothing of it done.
+//! Hot path: how an ingress thread handles a submission: the steps of the main thread
+//! (`src/edge/pipeline.ts`) in the same order, as far as one thread can go alone. The engine gets
+//! the transaction before the main thread learns of it. Whatever the thread is not certain of it
+//! proxies to the main thread, without having done any of it.
 //!
 //! ```text
-//! pass? limit? ─▶ seen before? ─▶ decode, verify ─▶ claimed? ─▶ routes open? ─▶ sent ─▶ record ─▶ answer
+//! key cached? limit? ─▶ duplicate? ─▶ decode, verify ─▶ reserve ─▶ send ─▶ record ─▶ commit ─▶ response
 //! ```
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,53 +15,53 @@ use crate::base58::{SIGNATURE_TEXT_MAX, signature_text_at};
 use crate::decode::decoder::{Decoder, numbers};
 use crate::decode::tx::peek_signature_offset;
 use crate::http::handler::{
-    Cut, Endpoint, ForwardedMeta, Handled, Health, ProxyReason, Request, RequestHandler,
+    CloseReason, Endpoint, ForwardedMeta, Handled, Health, ProxyReason, Request, RequestHandler,
 };
 use crate::http::json_rpc::read_call;
-use crate::http::response::Replies;
+use crate::http::response::ResponseWriter;
 use crate::limits::TRANSACTION_BYTES_MAX;
-use crate::submit::counters::{Figure, Figures};
+use crate::submit::counters::{Counter, Counters};
 use crate::submit::dedup::{DedupCache, Reservation};
 use crate::submit::fan_out::{EngineHandle, FanOut, FanOutResult};
 use crate::submit::key_cache::{KeyCache, KeyGrant, NotAdmitted};
 use crate::submit::record_ring::{self, Records};
 use crate::submit::wakeup::{ThreadState, WakePolicy};
 
-/// What the main thread says of keys.
+/// A change of the key cache, from the main thread.
 pub enum KeyUpdate {
-    /// The key may be let in from now on.
+    /// Admit the key from now on.
     Grant(Box<[u8]>, KeyGrant),
-    /// And no more, if its pass is the one of that place.
+    /// Stop admitting it, if it has this slot.
     Revoke(Box<[u8]>, u32),
 }
 
-/// What a front's submissions pass through.
+/// What a submission passes through.
 pub struct SubmitPath<W> {
-    /// Who is let in.
+    /// Which keys are admitted.
     pub key_cache: KeyCache,
-    /// What was accepted a moment ago, by whomever.
+    /// Recently accepted transactions of all threads.
     pub dedup: DedupCache,
-    /// Judges transactions.
+    /// Validates transactions.
     pub decoder: Arc<Decoder>,
-    /// Puts them on the wire.
+    /// Sends them.
     pub fan_out: FanOut<W>,
-    /// What the main thread reads.
+    /// Records for the main thread.
     pub records: Records,
-    /// What it counts.
-    pub figures: Figures,
-    /// Wakes it.
+    /// Counters for the main thread.
+    pub counters: Counters,
+    /// Wakes the main thread.
     pub wake_policy: WakePolicy,
 }
 
-/// The desk of a front: answers what it is certain of.
+/// The request handler of an ingress thread.
 pub struct SubmitHandler<W> {
     path: SubmitPath<W>,
-    replies: Replies,
+    writer: ResponseWriter,
     transaction: Box<[u8; TRANSACTION_BYTES_MAX]>,
     sent: FanOutResult,
 }
 
-/// What is known of a submission before it is looked at.
+/// Metadata of a submission.
 struct RequestMeta {
     key_slot: u32,
     received_ns: u64,
@@ -75,11 +76,11 @@ struct SignatureText {
 }
 
 impl<W: EngineHandle> SubmitHandler<W> {
-    /// One that took nothing yet.
+    /// A handler without submissions so far.
     #[must_use]
     pub fn new(path: SubmitPath<W>) -> Self {
         let transaction = Box::new([0; TRANSACTION_BYTES_MAX]);
-        Self { path, replies: Replies::new(), transaction, sent: FanOutResult::default() }
+        Self { path, writer: ResponseWriter::new(), transaction, sent: FanOutResult::default() }
     }
 
     fn admit(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
@@ -89,18 +90,18 @@ impl<W: EngineHandle> SubmitHandler<W> {
         let key_slot = match self.path.key_cache.admit(token, from, received_ns, unix_ms) {
             Ok(key_slot) => key_slot,
             Err(reason) => {
-                self.path.figures.add(figure_of(reason), 1.0);
+                self.path.counters.add(counter_of(reason), 1.0);
                 return Handled::Proxy(ForwardedMeta { is_paid: false, received_ns });
             }
         };
         match self.respond(request, key_slot, received_ns, out) {
             Ok(()) => {
-                self.path.figures.add(Figure::Requests, 1.0);
-                self.path.figures.add(Figure::Accepted, 1.0);
+                self.path.counters.add(Counter::Requests, 1.0);
+                self.path.counters.add(Counter::Accepted, 1.0);
                 Handled::Answered
             }
             Err(reason) => {
-                self.path.figures.add(reason, 1.0);
+                self.path.counters.add(reason, 1.0);
                 Handled::Proxy(ForwardedMeta { is_paid: true, received_ns })
             }
         }
@@ -112,23 +113,23 @@ impl<W: EngineHandle> SubmitHandler<W> {
         key_slot: u32,
         received_ns: u64,
         out: &mut Vec<u8>,
-    ) -> Result<(), Figure> {
-        let Self { path, replies, transaction, sent } = self;
+    ) -> Result<(), Counter> {
+        let Self { path, writer, transaction, sent } = self;
         let body = request.body;
         let meta = RequestMeta { key_slot, received_ns, body_bytes: body.len(), max_retries: None };
         match request.endpoint {
             Endpoint::Raw => {
                 let signature = path.submit(body, &meta, sent)?;
-                replies.raw_accepted(out, signature.text());
+                writer.raw_accepted(out, signature.text());
             }
             Endpoint::JsonRpc => {
                 let call =
-                    read_call(body, transaction.as_mut_slice()).ok_or(Figure::ProxiedOther)?;
-                let bytes = transaction.get(..call.size).ok_or(Figure::ProxiedOther)?;
-                let id = body.get(call.id.0..call.id.1).ok_or(Figure::ProxiedOther)?;
+                    read_call(body, transaction.as_mut_slice()).ok_or(Counter::ProxiedOther)?;
+                let bytes = transaction.get(..call.size).ok_or(Counter::ProxiedOther)?;
+                let id = body.get(call.id.0..call.id.1).ok_or(Counter::ProxiedOther)?;
                 let meta = RequestMeta { max_retries: call.max_retries, ..meta };
                 let signature = path.submit(bytes, &meta, sent)?;
-                replies.rpc_result(out, id, signature.text());
+                writer.rpc_result(out, id, signature.text());
             }
         }
         Ok(())
@@ -136,15 +137,16 @@ impl<W: EngineHandle> SubmitHandler<W> {
 }
 
 impl<W: EngineHandle> SubmitPath<W> {
-    /// Sends it, or finds that it was: its name. Else why it is left to the main thread.
+    /// Sends it, or finds that it is a duplicate; returns its signature. Otherwise why it is left
+    /// to the main thread.
     fn submit(
         &mut self,
         bytes: &[u8],
         meta: &RequestMeta,
         sent: &mut FanOutResult,
-    ) -> Result<SignatureText, Figure> {
+    ) -> Result<SignatureText, Counter> {
         if !self.records.has_room() {
-            return Err(Figure::ProxiedRecordRing);
+            return Err(Counter::ProxiedRecordRing);
         }
         if let Some(offset) = peek_signature_offset(bytes)
             && self.dedup.query(bytes, offset, meta.received_ns)
@@ -154,19 +156,19 @@ impl<W: EngineHandle> SubmitPath<W> {
         let validation = self.decoder.decode(bytes);
         let offset = match &validation {
             Ok(accepted) => accepted.signature_offset,
-            Err(_) => return Err(Figure::ProxiedOther),
+            Err(_) => return Err(Counter::ProxiedOther),
         };
         let decoded_ns = self.fan_out.now_ns();
-        // Another thread may have had it since it was asked for, or has it now: then whether it is
-        // accepted is not known yet.
+        // Another thread may have accepted it since the query, or has reserved it and not decided
+        // yet.
         match self.dedup.reserve(bytes, offset, decoded_ns) {
             Reservation::Duplicate => return self.repeated(bytes, meta, offset),
-            Reservation::Pending => return Err(Figure::ProxiedOther),
+            Reservation::Pending => return Err(Counter::ProxiedOther),
             Reservation::New => {}
         }
         if !self.fan_out.send(bytes, sent) {
             self.dedup.rollback(bytes, offset);
-            return Err(Figure::ProxiedLeaders);
+            return Err(Counter::ProxiedLeaders);
         }
         let sent_ns = self.fan_out.now_ns();
         let record = meta.record(bytes, decoded_ns, sent_ns);
@@ -188,7 +190,7 @@ impl<W: EngineHandle> SubmitPath<W> {
         bytes: &[u8],
         meta: &RequestMeta,
         offset: usize,
-    ) -> Result<SignatureText, Figure> {
+    ) -> Result<SignatureText, Counter> {
         let signature = signature_text_of(bytes, offset)?;
         let now_ns = self.fan_out.now_ns();
         self.records.repeated(&meta.record(bytes, now_ns, now_ns), offset);
@@ -234,35 +236,35 @@ impl<W: EngineHandle> RequestHandler for SubmitHandler<W> {
         let size = out.len();
         let handled = catch_unwind(AssertUnwindSafe(|| self.admit(request, out)));
         handled.unwrap_or_else(|_| {
-            self.path.figures.add(Figure::HandlerErrors, 1.0);
+            self.path.counters.add(Counter::HandlerErrors, 1.0);
             out.truncate(size);
             Handled::Proxy(ForwardedMeta::default())
         })
     }
 
     fn health(&mut self, health: &Health<'_>, out: &mut Vec<u8>) {
-        self.path.figures.add(Figure::Requests, 1.0);
+        self.path.counters.add(Counter::Requests, 1.0);
         match *health {
-            Health::Ping { is_head_only } => self.replies.ping(out, is_head_only),
-            Health::Rpc { id } => self.replies.rpc_result(out, id, b"ok"),
+            Health::Ping { is_head_only } => self.writer.ping(out, is_head_only),
+            Health::Rpc { id } => self.writer.rpc_result(out, id, b"ok"),
         }
     }
 
     fn proxied(&mut self, _reason: ProxyReason) {
         self.path.fan_out.flush_if_due(self.path.fan_out.now_ns());
-        self.path.figures.add(Figure::ProxiedOther, 1.0);
+        self.path.counters.add(Counter::ProxiedOther, 1.0);
     }
 
     fn connections(&mut self, open: usize) {
-        self.path.figures.set(Figure::Connections, open as f64);
+        self.path.counters.set(Counter::Connections, open as f64);
     }
 
     fn bodies_pending(&mut self, count: usize) {
-        self.path.figures.set(Figure::RequestsOpen, count as f64);
+        self.path.counters.set(Counter::RequestsOpen, count as f64);
     }
 
     fn proxy_rejected(&mut self) {
-        self.path.figures.add(Figure::Overloaded, 1.0);
+        self.path.counters.add(Counter::Overloaded, 1.0);
     }
 
     fn idle(&mut self) {
@@ -273,22 +275,22 @@ impl<W: EngineHandle> RequestHandler for SubmitHandler<W> {
     }
 
     fn client_left(&mut self) {
-        self.path.figures.add(Figure::Aborted, 1.0);
+        self.path.counters.add(Counter::Aborted, 1.0);
     }
 
-    fn cut(&mut self, cut: Cut) {
-        let figure = match cut {
-            Cut::Full => Figure::ConnectionsRejected,
-            Cut::Address => Figure::ConnectionsCrowded,
-            Cut::Slow => Figure::ConnectionsSlow,
+    fn connection_closed(&mut self, reason: CloseReason) {
+        let counter = match reason {
+            CloseReason::Full => Counter::ConnectionsRejected,
+            CloseReason::Address => Counter::ConnectionsCrowded,
+            CloseReason::Slow => Counter::ConnectionsSlow,
         };
-        self.path.figures.add(figure, 1.0);
+        self.path.counters.add(counter, 1.0);
     }
 
     fn update(&mut self, update: KeyUpdate) {
         match update {
             KeyUpdate::Grant(token, grant) => {
-                // Where it cannot be kept, the requests of that key go on being relayed.
+                // If it cannot be cached, requests with that key are proxied as before.
                 self.path.key_cache.put(&token, grant);
             }
             KeyUpdate::Revoke(token, key_slot) => {
@@ -312,16 +314,16 @@ impl<W: EngineHandle> RequestHandler for SubmitHandler<W> {
     }
 }
 
-fn figure_of(reason: NotAdmitted) -> Figure {
+fn counter_of(reason: NotAdmitted) -> Counter {
     match reason {
-        NotAdmitted::Key => Figure::ProxiedKey,
-        NotAdmitted::Limit => Figure::ProxiedLimit,
+        NotAdmitted::Key => Counter::ProxiedKey,
+        NotAdmitted::Limit => Counter::ProxiedLimit,
     }
 }
 
-fn signature_text_of(bytes: &[u8], offset: usize) -> Result<SignatureText, Figure> {
+fn signature_text_of(bytes: &[u8], offset: usize) -> Result<SignatureText, Counter> {
     let mut text = [0; SIGNATURE_TEXT_MAX];
-    let size = signature_text_at(bytes, offset, &mut text).ok_or(Figure::ProxiedOther)?;
+    let size = signature_text_at(bytes, offset, &mut text).ok_or(Counter::ProxiedOther)?;
     Ok(SignatureText { text, size })
 }
 

@@ -1,4 +1,5 @@
-//! What a front answers by itself, what it leaves to the main thread and how, and what that is told.
+//! What an ingress thread answers itself, what it leaves to the main thread and how, and what it
+//! records.
 
 use std::cell::{Cell, RefCell};
 use std::net::Ipv4Addr;
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 use super::*;
 use crate::quic::peer::Backlog;
-use crate::submit::counters::FIGURES_BYTES;
+use crate::submit::counters::COUNTERS_BYTES;
 use crate::submit::dedup::{Sizes, prepared};
 use crate::submit::rate_limit::{KEY_CACHE_BYTES, SharedLimitStates};
 use crate::submit::record_ring::RECORDS_BYTES;
@@ -22,7 +23,7 @@ const RECORDS: usize = 1024;
 const TIP_ACCOUNT: [u8; 32] = [9; 32];
 const SIZES: Sizes = Sizes { entries_max: 64, bytes_max: 65_536, keep_ms: 2_000, lock_ms: 1 };
 
-/// An engine that notes what it is given, and a clock that goes on by a pause each time.
+/// An engine that records its transactions, and a clock that advances by a pause at each reading.
 struct FakeEngine {
     now_ns: Cell<u64>,
     given: Rc<RefCell<Vec<Vec<u8>>>>,
@@ -57,7 +58,7 @@ impl EngineHandle for FakeEngine {
 struct Fixture {
     handler: SubmitHandler<FakeEngine>,
     publisher: Publisher,
-    /// Another thread's view of what was seen.
+    /// Another thread's view of the dedup cache.
     other: DedupCache,
     records: AtomicSlice<AtomicU64>,
     given: Rc<RefCell<Vec<Vec<u8>>>>,
@@ -82,10 +83,10 @@ fn grant() -> KeyGrant {
 }
 
 impl Fixture {
-    /// With a pass for `TOKEN`, and two leaders that take what comes.
+    /// With a grant for `TOKEN`, and two leaders that accept deliveries.
     fn new(grant: KeyGrant) -> Self {
-        let [key_cache, figures, records, routes] =
-            [KEY_CACHE_BYTES, FIGURES_BYTES, RECORDS_BYTES, ROUTES_BYTES].map(Memory::fresh);
+        let [key_cache, counters, records, routes] =
+            [KEY_CACHE_BYTES, COUNTERS_BYTES, RECORDS_BYTES, ROUTES_BYTES].map(Memory::fresh);
         let dedup = prepared(SIZES, 5).unwrap();
         let mut publisher = Publisher::new(&routes);
         publisher.publish(&[(70, 0), (71, 1)], 800, 4096, 0);
@@ -107,7 +108,7 @@ impl Fixture {
             decoder: Arc::new(Decoder::new(&TIP_ACCOUNT, 1000.0, false, 0).unwrap()),
             fan_out: FanOut::new(Routes::open(&routes).unwrap(), engine_handle),
             records: Records::open(&records).unwrap(),
-            figures: Figures::open(&figures).unwrap(),
+            counters: Counters::open(&counters).unwrap(),
             wake_policy: WakePolicy::new(status.clone()),
         });
         handler.update(KeyUpdate::Grant(TOKEN.into(), grant));
@@ -137,18 +138,18 @@ impl Fixture {
         self.take(Endpoint::Raw, TOKEN, bytes)
     }
 
-    /// What was answered since.
+    /// The body of the response since the last call.
     fn response(&mut self) -> String {
         let rest = self.out.split_off(b"what was there".len());
         let text = String::from_utf8(rest).unwrap();
         text.split_once("\r\n\r\n").map_or(String::new(), |(_, body)| body.to_string())
     }
 
-    fn figure(&self, figure: Figure) -> f64 {
-        self.handler.path.figures.number(figure)
+    fn counter(&self, counter: Counter) -> f64 {
+        self.handler.path.counters.number(counter)
     }
 
-    /// Fields of the record of that number: kind, size, place, and where the signature starts.
+    /// Fields of a record: kind, size, key slot, and signature offset.
     fn record(&self, number: usize) -> [f64; 4] {
         let slot = 16 + number * (RECORDS_BYTES / 8 - 16) / RECORDS;
         let field = |at: usize| f64::from_bits(self.records[slot + at].load(SeqCst));
@@ -164,7 +165,7 @@ impl Fixture {
     }
 }
 
-/// A legacy transaction of this number, whose one instruction pays a tip.
+/// A legacy transaction with this signature byte, whose one instruction pays a tip.
 fn transaction(number: u8, lamports: u64) -> Vec<u8> {
     let mut bytes = vec![1];
     bytes.extend([number; 64]);
@@ -199,7 +200,7 @@ fn is_paid(handled: Handled) -> bool {
 }
 
 #[test]
-fn a_transaction_is_sent_answered_with_its_name_and_told_of() {
+fn transaction_is_sent_answered_with_its_signature_and_recorded() {
     let mut fixture = Fixture::usual();
     let bytes = good(1);
     assert_eq!(fixture.post(&bytes), Handled::Answered);
@@ -208,13 +209,13 @@ fn a_transaction_is_sent_answered_with_its_name_and_told_of() {
     assert_eq!(*fixture.given.borrow(), vec![bytes.clone()]);
     let [kind, size, key_slot, _] = fixture.record(0);
     assert_eq!((kind, size, key_slot), (1.0, bytes.len() as f64, f64::from(KEY_SLOT)));
-    let counted = [Figure::Requests, Figure::Accepted].map(|figure| fixture.figure(figure));
+    let counted = [Counter::Requests, Counter::Accepted].map(|counter| fixture.counter(counter));
     assert_eq!((counted, fixture.depth()), ([1.0, 1.0], 1));
     assert!(fixture.other.query(&bytes, 1, 1_000_000_000));
 }
 
 #[test]
-fn a_call_is_answered_under_its_id() {
+fn json_rpc_call_is_answered_with_its_id() {
     let mut fixture = Fixture::usual();
     let bytes = good(2);
     let text = base64(&bytes);
@@ -228,39 +229,39 @@ fn a_call_is_answered_under_its_id() {
 }
 
 #[test]
-fn a_call_of_another_form_is_left_as_paid() {
+fn unusual_json_rpc_call_is_proxied_as_charged() {
     let mut fixture = Fixture::usual();
     assert!(is_paid(fixture.take(Endpoint::JsonRpc, TOKEN, br#"[{"jsonrpc":"2.0"}]"#)));
-    assert_eq!((fixture.figure(Figure::ProxiedOther), fixture.response()), (1.0, String::new()));
+    assert_eq!((fixture.counter(Counter::ProxiedOther), fixture.response()), (1.0, String::new()));
 }
 
 #[test]
-fn who_is_not_let_in_is_left_unpaid() {
+fn request_that_is_not_admitted_is_proxied_uncharged() {
     let mut fixture = Fixture::usual();
     assert!(!is_paid(fixture.take(Endpoint::Raw, b"another key", &good(1))));
-    assert_eq!(fixture.figure(Figure::ProxiedKey), 1.0);
+    assert_eq!(fixture.counter(Counter::ProxiedKey), 1.0);
     for number in [1, 2] {
         assert_eq!(fixture.post(&good(number)), Handled::Answered);
     }
     assert!(!is_paid(fixture.post(&good(3))));
-    assert_eq!((fixture.figure(Figure::ProxiedLimit), fixture.given()), (1.0, 2));
+    assert_eq!((fixture.counter(Counter::ProxiedLimit), fixture.given()), (1.0, 2));
 }
 
 #[test]
-fn what_is_refused_is_left_as_paid_and_forgotten() {
+fn invalid_transaction_is_proxied_as_charged_and_not_cached() {
     let mut fixture = Fixture::usual();
     let poor = transaction(1, 999);
     assert!(is_paid(fixture.post(&poor)));
     assert!(is_paid(fixture.post(b"")));
     assert_eq!(
-        (fixture.figure(Figure::ProxiedOther), fixture.given(), fixture.depth()),
+        (fixture.counter(Counter::ProxiedOther), fixture.given(), fixture.depth()),
         (2.0, 0, 0)
     );
     assert!(!fixture.other.query(&poor, 1, 1_000_000_000));
 }
 
 #[test]
-fn a_repetition_is_answered_and_not_sent() {
+fn duplicate_is_answered_and_not_sent() {
     let mut fixture = Fixture::usual();
     let bytes = good(1);
     assert_eq!(fixture.post(&bytes), Handled::Answered);
@@ -272,7 +273,7 @@ fn a_repetition_is_answered_and_not_sent() {
 }
 
 #[test]
-fn one_that_another_thread_has_at_this_moment_is_left_as_paid() {
+fn transaction_reserved_by_another_thread_is_proxied_as_charged() {
     let mut fixture = Fixture::usual();
     let bytes = good(1);
     assert_eq!(fixture.other.reserve(&bytes, 1, 1_000_000_000), Reservation::New);
@@ -284,17 +285,17 @@ fn one_that_another_thread_has_at_this_moment_is_left_as_paid() {
 }
 
 #[test]
-fn where_no_leader_takes_copies_it_is_left_as_paid_for_the_main_thread_to_claim() {
+fn closed_routes_proxy_as_charged_and_roll_back_the_reservation() {
     let mut fixture = Fixture::usual();
     fixture.publisher.open(false);
     let bytes = good(1);
     assert!(is_paid(fixture.post(&bytes)));
-    assert_eq!((fixture.figure(Figure::ProxiedLeaders), fixture.depth()), (1.0, 0));
+    assert_eq!((fixture.counter(Counter::ProxiedLeaders), fixture.depth()), (1.0, 0));
     assert_eq!(fixture.other.reserve(&bytes, 1, 1_000_000_000), Reservation::New);
 }
 
 #[test]
-fn without_room_for_a_record_nothing_is_sent() {
+fn full_record_ring_prevents_sending() {
     let mut fixture = Fixture::new(KeyGrant { burst: 1e6, ..grant() });
     let bytes = good(1);
     for _ in 0..RECORDS {
@@ -302,22 +303,22 @@ fn without_room_for_a_record_nothing_is_sent() {
     }
     let (other, given) = (good(2), fixture.given());
     assert!(is_paid(fixture.post(&other)));
-    assert_eq!((fixture.figure(Figure::ProxiedRecordRing), fixture.given()), (1.0, given));
+    assert_eq!((fixture.counter(Counter::ProxiedRecordRing), fixture.given()), (1.0, given));
     assert_eq!(fixture.other.reserve(&other, 1, 1_000_000_000), Reservation::New);
 }
 
 #[test]
-fn a_bug_costs_one_answer_which_the_main_thread_gives() {
+fn panic_in_the_handler_proxies_the_request() {
     let mut fixture = Fixture::usual();
     fixture.is_broken.set(true);
     assert!(!is_paid(fixture.post(&good(1))));
-    assert_eq!((fixture.figure(Figure::HandlerErrors), fixture.response()), (1.0, String::new()));
+    assert_eq!((fixture.counter(Counter::HandlerErrors), fixture.response()), (1.0, String::new()));
     fixture.is_broken.set(false);
     assert_eq!(fixture.post(&good(2)), Handled::Answered);
 }
 
 #[test]
-fn a_pass_that_is_over_lets_nobody_in_and_its_place_comes_back() {
+fn revoked_key_is_not_admitted_and_its_slot_is_released() {
     let mut fixture = Fixture::usual();
     assert!(fixture.handler.knows(TOKEN));
     fixture.handler.update(KeyUpdate::Revoke(TOKEN.into(), KEY_SLOT));
@@ -329,7 +330,7 @@ fn a_pass_that_is_over_lets_nobody_in_and_its_place_comes_back() {
 }
 
 #[test]
-fn a_pass_that_cannot_be_kept_is_as_none_and_its_place_comes_back_when_it_is_over() {
+fn unchargeable_grant_is_not_cached_and_its_slot_is_released_on_revoke() {
     let mut fixture = Fixture::usual();
     let broken = KeyGrant { rate_per_second: 0.0, key_slot: 9, ..grant() };
     fixture.handler.update(KeyUpdate::Grant(b"broken".as_slice().into(), broken));
@@ -340,7 +341,7 @@ fn a_pass_that_cannot_be_kept_is_as_none_and_its_place_comes_back_when_it_is_ove
 }
 
 #[test]
-fn what_nobody_is_sure_to_come_for_is_told_of_late() {
+fn record_without_a_pending_wake_wakes_late() {
     let mut fixture = Fixture::usual();
     let bytes = good(1);
     assert_eq!(fixture.post(&bytes), Handled::Answered);
@@ -357,29 +358,30 @@ fn what_nobody_is_sure_to_come_for_is_told_of_late() {
 }
 
 #[test]
-fn the_door_s_counts_are_the_front_s() {
+fn event_loop_counts_become_the_threads_counters() {
     let mut fixture = Fixture::usual();
     fixture.handler.connections(5);
     fixture.handler.bodies_pending(2);
-    for cut in [Cut::Full, Cut::Address, Cut::Address, Cut::Slow] {
-        fixture.handler.cut(cut);
+    for reason in [CloseReason::Full, CloseReason::Address, CloseReason::Address, CloseReason::Slow]
+    {
+        fixture.handler.connection_closed(reason);
     }
     fixture.handler.client_left();
     fixture.handler.proxy_rejected();
     fixture.handler.proxied(ProxyReason::Other);
     fixture.handler.proxied(ProxyReason::Large);
-    let figures = [
-        Figure::Connections,
-        Figure::RequestsOpen,
-        Figure::ConnectionsRejected,
-        Figure::ConnectionsCrowded,
-        Figure::ConnectionsSlow,
-        Figure::Aborted,
-        Figure::Overloaded,
-        Figure::ProxiedOther,
+    let counters = [
+        Counter::Connections,
+        Counter::RequestsOpen,
+        Counter::ConnectionsRejected,
+        Counter::ConnectionsCrowded,
+        Counter::ConnectionsSlow,
+        Counter::Aborted,
+        Counter::Overloaded,
+        Counter::ProxiedOther,
     ];
     let counts = [5.0, 2.0, 1.0, 2.0, 1.0, 1.0, 1.0, 2.0];
-    assert_eq!(figures.map(|figure| fixture.figure(figure)), counts);
+    assert_eq!(counters.map(|counter| fixture.counter(counter)), counts);
     fixture.handler.idle();
     fixture.handler.idle();
     assert_eq!((fixture.status.state(), fixture.wakes.load(SeqCst)), (ThreadState::Idle as u8, 1));

@@ -1,53 +1,53 @@
-//! Hot path: limits in memory that threads share, as `limit-cells.ts` and `shared-cells.ts` of
-//! `src/ingress/` lay it out.
+//! Hot path: rate limits in memory that threads share, laid out as `src/limits/shared-state.ts` and
+//! `src/limits/global-state.ts` do.
 //!
 //! Each limit is one number, the state of the generic cell rate algorithm: when its bucket is full
-//! again, in nanoseconds, as the bits of a double. Every thread charges it by itself, JavaScript's
-//! with the same arithmetic, and all of them together let through what one would: a charge is read,
-//! computed and put back only where nobody was faster.
+//! again, in nanoseconds, as the bits of a double. Every thread, JavaScript's with the same
+//! arithmetic, charges it by compare-and-exchange, so together they admit what one thread would.
 //!
 //! ```text
-//!  of this edge alone     of all edges           counts of those    edges   marks of passes
-//!  2 CACHED_KEYS_MAX doubles   CACHED_KEYS_MAX doubles     CACHED_KEYS_MAX i32     1 i32   CACHED_KEYS_MAX bytes
+//!  of this edge            of all edges            their counts            edges   key marks
+//!  2 CACHED_KEYS_MAX f64   CACHED_KEYS_MAX f64     CACHED_KEYS_MAX i32     1 i32   CACHED_KEYS_MAX bytes
 //! ```
 //!
-//! What all edges share is counted, too, for the main thread to tell the others: before it is
-//! charged, and no more where it is refused then. So who reads a cell and then its count misses
-//! nothing that is in the cell. Nobody is let through by a cell that there is not.
+//! A charge of a limit that all edges share is also counted, so that the main thread can report it
+//! to the other edges: the count rises before the charge, and falls again if that is rejected. So a
+//! reader of a state and then its count misses nothing that is in the state. A slot outside of the
+//! memory admits nothing.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use crate::sync::shared_memory::{AtomicSlice, Memory};
 
-/// Keys that a front may let in by itself; `CACHED_KEYS_MAX` of `core/limits.ts`.
+/// Keys that an ingress thread may cache; `CACHED_KEYS_MAX` of `src/limits/bounds.ts`.
 pub const CACHED_KEYS_MAX: usize = 16_384;
-/// Limits of this edge alone: `DELEGATED_LIMITS_MAX` of `limit-cells.ts`.
+/// Limits of this edge alone: `DELEGATED_LIMITS_MAX` of `src/limits/shared-state.ts`.
 pub const DELEGATED_LIMITS_MAX: usize = 2 * CACHED_KEYS_MAX;
-/// Limits that all edges share: `GLOBAL_LIMITS_MAX` of `shared-cells.ts`.
+/// Limits that all edges share: `GLOBAL_LIMITS_MAX` of `src/limits/global-state.ts`.
 pub const GLOBAL_LIMITS_MAX: usize = CACHED_KEYS_MAX;
 
 const SHARED_AT: usize = 8 * DELEGATED_LIMITS_MAX;
 const COUNTS_AT: usize = SHARED_AT + 8 * GLOBAL_LIMITS_MAX;
 const EDGE_COUNT_AT: usize = COUNTS_AT + 4 * GLOBAL_LIMITS_MAX;
 const MARKS_AT: usize = EDGE_COUNT_AT + 4;
-/// Of the memory that `createKeyCacheMemory` of `limit-cells.ts` gives.
+/// Bytes of `createKeyCacheMemory` of `src/limits/shared-state.ts`.
 pub const KEY_CACHE_BYTES: usize = MARKS_AT + CACHED_KEYS_MAX;
 
 const NS_PER_S: f64 = 1e9;
-/// The wait of whoever is not let through however long it waits.
+/// Wait of a request that no waiting would admit.
 const FOREVER_NS: f64 = f64::INFINITY;
 
-/// What is let through.
+/// A rate limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// In the long run.
+    /// Sustained rate.
     pub rate_per_second: f64,
-    /// At once.
+    /// Requests admitted immediately.
     pub burst: f64,
 }
 
-/// What one request costs at a rate.
+/// Cost of one request at a rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
     interval_ns: f64,
@@ -55,7 +55,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// None where that is no rate.
+    /// None for an invalid rate.
     #[must_use]
     pub fn of(Rate { rate_per_second, burst }: Rate) -> Option<Self> {
         let interval_ns = (NS_PER_S / rate_per_second).ceil();
@@ -63,25 +63,25 @@ impl Cost {
         is_rate.then_some(Self { interval_ns, burst })
     }
 
-    /// Where so many share it.
+    /// The cost if this number of edges share it.
     fn shared_by(self, edge_count: f64) -> Self {
         let burst = (self.burst / edge_count).floor().max(1.0);
         Self { interval_ns: self.interval_ns * edge_count, burst }
     }
 }
 
-/// A thread's view of the limits, and of the marks of passes.
+/// A thread's view of the limits, and of the marks of used keys.
 pub struct SharedLimitStates {
     local: AtomicSlice<AtomicU64>,
     shared: AtomicSlice<AtomicU64>,
     counts: AtomicSlice<AtomicU32>,
-    /// By how many edges the rates and bursts that are shared are divided: one word.
+    /// Number of edges by which shared rates and bursts are divided: one word.
     edge_count: AtomicSlice<AtomicU32>,
     marks: AtomicSlice<AtomicU8>,
 }
 
 impl SharedLimitStates {
-    /// None where the memory has another size than `createKeyCacheMemory` gives it.
+    /// None if the size differs from that of `createKeyCacheMemory`.
     #[must_use]
     pub fn new(memory: &Memory) -> Option<Self> {
         if memory.size() != KEY_CACHE_BYTES {
@@ -96,8 +96,8 @@ impl SharedLimitStates {
         })
     }
 
-    /// Lets one request through by a limit of this edge alone: 0, or the nanoseconds to wait, and
-    /// then nothing is charged.
+    /// Charges one request to a limit of this edge alone: 0, or the nanoseconds to wait, and then
+    /// nothing is charged.
     #[must_use]
     pub fn charge(&self, limit_slot: u32, now_ns: f64, cost: Cost) -> f64 {
         at(&self.local, limit_slot).map_or(FOREVER_NS, |state| charge(state, now_ns, cost))
@@ -123,8 +123,8 @@ impl SharedLimitStates {
         }
     }
 
-    /// Lets one request through by a limit that all edges share, and counts it: 0, or the
-    /// nanoseconds to wait, and then neither is done.
+    /// Charges one request to a limit that all edges share, and counts it: 0, or the nanoseconds to
+    /// wait, and then neither is done.
     #[must_use]
     pub fn charge_shared(&self, limit_slot: u32, now_ns: f64, cost: Cost) -> f64 {
         let Some(share) = self.share_of(cost) else { return FOREVER_NS };
@@ -145,16 +145,16 @@ impl SharedLimitStates {
             .map_or(FOREVER_NS, |state| wait_ns(full_ns(state), now_ns, share))
     }
 
-    /// Notes that the pass of this place was used.
+    /// Marks the key of this slot as used.
     pub fn mark(&self, key_slot: u32) {
         let Some(mark) = at(&self.marks, key_slot) else { return };
-        // Read first: a line of memory that nobody writes is in every processor's cache.
+        // Read first: a cache line that no thread writes stays in every processor's cache.
         if mark.load(Relaxed) == 0 {
             mark.store(1, Relaxed);
         }
     }
 
-    /// What it costs among so many edges; None before anybody said how many they are.
+    /// The cost among the current number of edges; None before that number is known.
     fn share_of(&self, cost: Cost) -> Option<Cost> {
         let edge_count = self.edge_count.first()?.load(SeqCst).cast_signed();
         (edge_count > 0).then(|| cost.shared_by(f64::from(edge_count)))
@@ -171,12 +171,12 @@ fn full_ns(state: &AtomicU64) -> f64 {
 
 fn wait_ns(full_ns: f64, now_ns: f64, Cost { interval_ns, burst }: Cost) -> f64 {
     let wait_ns = full_ns - now_ns - (burst - 1.0) * interval_ns;
-    // No number is no leave.
+    // NaN admits nothing.
     if wait_ns.is_nan() { FOREVER_NS } else { wait_ns.max(0.0) }
 }
 
-/// Counts what is let through, before it is; the wait is not 0 where others are faster than it.
-/// What has to wait as it is, is not counted for a moment either.
+/// Counts a request before it is charged, and undoes that if other threads charged first and it
+/// must wait. A request that must wait anyway is never counted.
 fn counted(count: &AtomicU32, wait_ns: f64, charge: impl FnOnce() -> f64) -> f64 {
     if wait_ns > 0.0 {
         return wait_ns;

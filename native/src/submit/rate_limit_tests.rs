@@ -1,4 +1,4 @@
-//! What limits let through, on one thread and on several, and where it lies.
+//! What limits admit, on one thread and on several, and the memory layout.
 
 use std::sync::Barrier;
 use std::thread::scope;
@@ -13,19 +13,19 @@ fn rate(rate_per_second: f64, burst: f64) -> Cost {
     Cost::of(Rate { rate_per_second, burst }).unwrap()
 }
 
-fn scene() -> (Memory, SharedLimitStates) {
+fn fixture() -> (Memory, SharedLimitStates) {
     let memory = Memory::fresh(KEY_CACHE_BYTES);
     let limit_states = SharedLimitStates::new(&memory).unwrap();
     (memory, limit_states)
 }
 
-fn shared_scene(edge_count: i32) -> SharedLimitStates {
-    let (_, limit_states) = scene();
-    tell(&limit_states, edge_count);
+fn shared_fixture(edge_count: i32) -> SharedLimitStates {
+    let (_, limit_states) = fixture();
+    set_edge_count(&limit_states, edge_count);
     limit_states
 }
 
-fn tell(limit_states: &SharedLimitStates, edge_count: i32) {
+fn set_edge_count(limit_states: &SharedLimitStates, edge_count: i32) {
     limit_states.edge_count[0].store(edge_count.cast_unsigned(), SeqCst);
 }
 
@@ -33,14 +33,14 @@ fn held_ns(limit_states: &SharedLimitStates, limit_slot: usize) -> f64 {
     full_ns(&limit_states.local[limit_slot])
 }
 
-/// How many are let through at once.
+/// How many requests are admitted immediately.
 fn passed(mut charge: impl FnMut() -> f64) -> u32 {
     (0..1_000).take_while(|_| charge() == 0.0).count().try_into().unwrap()
 }
 
 #[test]
-fn a_charge_is_the_number_that_javascript_computes() {
-    // Rate, burst, now; how many are let through, the state and the wait then: of the TypeScript.
+fn charge_equals_javascripts_result() {
+    // Rate, burst, now; then admitted requests, state and wait, as computed by the TypeScript.
     let golden = [
         (50.0, 1.0, NOW_NS, 1, 864_000_020_123_457.0, 2e7),
         (3.0, 5.0, NOW_NS, 5, 864_001_666_790_127.0, 333_333_334.0),
@@ -48,13 +48,13 @@ fn a_charge_is_the_number_that_javascript_computes() {
         (0.001, 3.0, 123.0, 3, 3_000_000_000_123.0, 1e12),
         (999.0, 2.0, 123.0, 2, 2_002_127.0, 1_001_002.0),
         (1e6, 9.0, NOW_NS, 9, 864_000_000_132_457.0, 1e3),
-        // Beyond whole nanoseconds.
+        // Above 2^53 nanoseconds.
         (7.0, 20.0, 9_007_199_254_740_994.0, 19, 9_007_201_969_026_728.0, 17.0),
         (1e-7, 2.0, NOW_NS, 2, 20_864_000_000_123_456.0, 1e16),
         (1e-9, 2.0, NOW_NS, 2, 2_000_864_000_000_123_400.0, 1e18),
     ];
     for (rate_per_second, burst, now_ns, through, then_ns, wait_ns) in golden {
-        let (_, limit_states) = scene();
+        let (_, limit_states) = fixture();
         let cost = rate(rate_per_second, burst);
         assert_eq!(passed(|| limit_states.charge(7, now_ns, cost)), through);
         assert_eq!(limit_states.charge(7, now_ns, cost), wait_ns);
@@ -65,10 +65,10 @@ fn a_charge_is_the_number_that_javascript_computes() {
 }
 
 #[test]
-fn the_burst_is_let_through_at_once_and_no_more() {
+fn exactly_the_burst_is_admitted_immediately() {
     for rate_per_second in [0.001, 0.3, 1.0, 3.0, 7.0, 50.0, 999.0, 1e6] {
         for burst in [1, 2, 3, 100, 999] {
-            let (_, limit_states) = scene();
+            let (_, limit_states) = fixture();
             let cost = rate(rate_per_second, f64::from(burst));
             assert_eq!(passed(|| limit_states.charge(0, NOW_NS, cost)), burst);
         }
@@ -76,8 +76,8 @@ fn the_burst_is_let_through_at_once_and_no_more() {
 }
 
 #[test]
-fn one_more_is_let_through_after_the_wait_and_not_before() {
-    let (_, limit_states) = scene();
+fn next_request_is_admitted_after_the_wait() {
+    let (_, limit_states) = fixture();
     let cost = rate(3.0, 5.0);
     passed(|| limit_states.charge(0, NOW_NS, cost));
     let wait_ns = limit_states.charge(0, NOW_NS, cost);
@@ -87,8 +87,8 @@ fn one_more_is_let_through_after_the_wait_and_not_before() {
 }
 
 #[test]
-fn what_is_given_back_can_be_had_again() {
-    let (_, limit_states) = scene();
+fn refund_restores_one_request() {
+    let (_, limit_states) = fixture();
     let cost = rate(10.0, 3.0);
     assert_eq!(passed(|| limit_states.charge(1, NOW_NS, cost)), 3);
     limit_states.give_back(1, cost);
@@ -99,7 +99,7 @@ fn what_is_given_back_can_be_had_again() {
 }
 
 #[test]
-fn memory_of_another_size_is_not_taken() {
+fn memory_of_another_size_is_rejected() {
     assert_eq!(KEY_CACHE_BYTES, 475_140);
     for size in [0, KEY_CACHE_BYTES - 1, KEY_CACHE_BYTES + 1] {
         assert!(SharedLimitStates::new(&Memory::fresh(size)).is_none());
@@ -107,8 +107,8 @@ fn memory_of_another_size_is_not_taken() {
 }
 
 #[test]
-fn all_lies_where_javascript_has_it() {
-    let (memory, limit_states) = scene();
+fn layout_equals_javascripts() {
+    let (memory, limit_states) = fixture();
     let doubles = memory.atomics::<AtomicU64>(0, 49_152).unwrap();
     let words = memory.atomics::<AtomicU32>(393_216, 16_385).unwrap();
     let marks = memory.atomics::<AtomicU8>(458_756, 16_384).unwrap();
@@ -135,9 +135,9 @@ fn all_lies_where_javascript_has_it() {
 }
 
 #[test]
-fn nobody_is_let_through_by_a_cell_that_there_is_not() {
-    let (memory, limit_states) = scene();
-    tell(&limit_states, 1);
+fn slot_outside_of_the_memory_admits_nothing() {
+    let (memory, limit_states) = fixture();
+    set_edge_count(&limit_states, 1);
     let cost = rate(10.0, 5.0);
     let before = bytes_of(&memory);
     for limit_slot in [DELEGATED_LIMITS_MAX, DELEGATED_LIMITS_MAX + 1, u32::MAX as usize] {
@@ -161,17 +161,17 @@ fn bytes_of(memory: &Memory) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_rate_has_no_cost_and_what_is_no_state_lets_nobody_through() {
+fn invalid_rate_has_no_cost_and_invalid_state_admits_nothing() {
     for rate_per_second in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-300] {
         assert_eq!(Cost::of(Rate { rate_per_second, burst: 2.0 }), None);
     }
     assert_eq!(Cost::of(Rate { rate_per_second: 1.0, burst: f64::NAN }), None);
-    let (_, limit_states) = scene();
+    let (_, limit_states) = fixture();
     limit_states.local[0].store(f64::NAN.to_bits(), SeqCst);
     assert_eq!(limit_states.charge(0, NOW_NS, rate(10.0, 5.0)), f64::INFINITY);
 }
 
-/// What three threads did, all that began together.
+/// Runs `act` on three threads that start together.
 fn by_three<T: Send>(act: impl Fn() -> T + Sync) -> [T; 3] {
     let start = Barrier::new(3);
     scope(|threads| {
@@ -186,10 +186,10 @@ fn by_three<T: Send>(act: impl Fn() -> T + Sync) -> [T; 3] {
 }
 
 #[test]
-fn three_threads_let_through_exactly_the_burst_together() {
+fn three_threads_together_admit_exactly_the_burst() {
     const EACH: u32 = if cfg!(miri) { 6 } else { 150_000 };
     const BURST: u32 = EACH / 3 * 4;
-    let (_, limit_states) = scene();
+    let (_, limit_states) = fixture();
     let cost = rate(1e6, f64::from(BURST));
     let through =
         by_three(|| (0..EACH).filter(|_| limit_states.charge(5, NOW_NS, cost) == 0.0).count());
@@ -198,9 +198,9 @@ fn three_threads_let_through_exactly_the_burst_together() {
 }
 
 #[test]
-fn three_threads_that_give_back_leave_what_they_kept() {
+fn concurrent_refunds_leave_only_unrefunded_charges() {
     const EACH: u32 = if cfg!(miri) { 10 } else { 1_000_000 };
-    let (_, limit_states) = scene();
+    let (_, limit_states) = fixture();
     let cost = rate(1e6, 1e6);
     by_three(|| {
         for attempt in 0..EACH {
@@ -214,8 +214,8 @@ fn three_threads_that_give_back_leave_what_they_kept() {
 }
 
 #[test]
-fn a_shared_limit_counts_what_it_lets_through_and_nothing_that_it_refuses() {
-    let limit_states = shared_scene(1);
+fn shared_limit_counts_only_admitted_requests() {
+    let limit_states = shared_fixture(1);
     let cost = rate(10.0, 20.0);
     assert_eq!(passed(|| limit_states.charge_shared(4, NOW_NS, cost)), 20);
     assert_eq!(limit_states.charge_shared(4, NOW_NS, cost), INTERVAL_NS);
@@ -225,12 +225,12 @@ fn a_shared_limit_counts_what_it_lets_through_and_nothing_that_it_refuses() {
         [0, 20, 0]
     );
     assert_eq!(full_ns(&limit_states.shared[4]), NOW_NS + 20.0 * INTERVAL_NS);
-    // What has the same number among the limits of this edge alone is another's.
+    // The slot of the same number among the limits of this edge alone is unaffected.
     assert_eq!(held_ns(&limit_states, 4), 0.0);
 }
 
 #[test]
-fn what_is_charged_is_counted_already_and_no_more_where_it_is_refused() {
+fn count_rises_before_the_charge_and_falls_on_rejection() {
     for (wait_ns, then) in [(0.0, 1), (INTERVAL_NS, 0)] {
         let count = AtomicU32::new(0);
         let charge = || {
@@ -243,24 +243,24 @@ fn what_is_charged_is_counted_already_and_no_more_where_it_is_refused() {
 }
 
 #[test]
-fn what_has_to_wait_is_not_counted_for_a_moment_either() {
+fn request_that_must_wait_is_never_counted() {
     let count = AtomicU32::new(0);
     assert_eq!(counted(&count, INTERVAL_NS, || panic!("it is charged")), INTERVAL_NS);
     assert_eq!(count.load(SeqCst), 0);
 }
 
 #[test]
-fn a_shared_limit_is_divided_by_the_edges_that_share_it() {
-    // Rate, burst, edges; how many are let through, the state and the wait then: of the TypeScript.
+fn shared_limit_is_divided_by_the_edge_count() {
+    // Rate, burst, edges; then admitted requests, state and wait, as computed by the TypeScript.
     let golden = [
         (10.0, 20.0, 7, 2, 864_001_400_123_457.0, 7e8),
         (3.0, 20.0, 3, 6, 864_006_000_123_469.0, 1_000_000_002.0),
-        // One is let through whatever the share.
+        // At least one is admitted, whatever the share.
         (0.3, 2.0, 5, 1, 864_016_666_790_127.0, 16_666_666_670.0),
         (999.0, 100.0, 64, 1, 864_000_064_187_585.0, 64_064_128.0),
     ];
     for (rate_per_second, burst, edge_count, through, then_ns, wait_ns) in golden {
-        let limit_states = shared_scene(edge_count);
+        let limit_states = shared_fixture(edge_count);
         let cost = rate(rate_per_second, burst);
         assert_eq!(passed(|| limit_states.charge_shared(0, NOW_NS, cost)), through);
         assert_eq!(limit_states.shared_wait_ns(0, NOW_NS, cost), wait_ns);
@@ -269,18 +269,18 @@ fn a_shared_limit_is_divided_by_the_edges_that_share_it() {
 }
 
 #[test]
-fn edges_that_came_or_went_count_from_the_next_charge_on() {
-    let limit_states = shared_scene(7);
+fn edge_count_change_applies_to_the_next_charge() {
+    let limit_states = shared_fixture(7);
     let cost = rate(10.0, 20.0);
     assert_eq!(passed(|| limit_states.charge_shared(0, NOW_NS, cost)), 2);
-    tell(&limit_states, 1);
+    set_edge_count(&limit_states, 1);
     assert_eq!(passed(|| limit_states.charge_shared(0, NOW_NS, cost)), 6);
 }
 
 #[test]
-fn nobody_is_let_through_before_the_edges_were_told() {
+fn unknown_edge_count_admits_nothing() {
     for edge_count in [0, -1] {
-        let limit_states = shared_scene(edge_count);
+        let limit_states = shared_fixture(edge_count);
         let cost = rate(10.0, 20.0);
         assert_eq!(limit_states.charge_shared(0, NOW_NS, cost), f64::INFINITY);
         assert_eq!(limit_states.shared_wait_ns(0, NOW_NS, cost), f64::INFINITY);
@@ -289,10 +289,10 @@ fn nobody_is_let_through_before_the_edges_were_told() {
 }
 
 #[test]
-fn three_threads_let_through_and_count_exactly_the_burst_that_is_shared() {
+fn three_threads_admit_and_count_exactly_the_shared_burst() {
     const EACH: u32 = if cfg!(miri) { 6 } else { 1_000_000 };
     const BURST: u32 = EACH / 2 * 3;
-    let limit_states = shared_scene(1);
+    let limit_states = shared_fixture(1);
     let cost = rate(1e6, f64::from(BURST));
     let through = by_three(|| {
         (0..EACH).filter(|_| limit_states.charge_shared(9, NOW_NS, cost) == 0.0).count()

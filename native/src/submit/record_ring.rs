@@ -1,17 +1,18 @@
-//! Hot path: tells the main thread of the transactions that a front dealt with, as a ring of
-//! records in memory that they share. The layout is that of `front/records.ts`, on a ring of
-//! `core/ring.ts`.
+//! Hot path: reports the transactions of an ingress thread to the main thread, as a ring of records
+//! in shared memory. The layout is that of `src/native-ingress/record-ring.ts`, on a ring of
+//! `src/runtime/ring.ts`.
 //!
 //! ```text
 //!  head ─ 64 bytes ─ tail ─ 64 bytes ─ slots:
-//!     ┌ head: numbers ────────────────────────────────────────────────────┬ the transaction ─┐
-//!     │ kind, size, place, times, body, retries, verdict, routes, streams │ 4096 bytes       │
-//!     └───────────────────────────────────────────────────────────────────┴──────────────────┘
+//!     ┌ numbers ──────────────────────────────────────────────────────────────────┬ transaction ─┐
+//!     │ kind, size, key slot, times, body, retries, ..., routes, result, streams  │ 4096 bytes   │
+//!     └───────────────────────────────────────────────────────────────────────────┴──────────────┘
 //! ```
 //!
-//! A front never waits for room: it asks `has_room` before it sends anything, and what finds none
-//! is relayed to the main thread. So no transaction is on the wire without its record. What a
-//! record says nothing of is left as it was: the reader knows by its kind what to read.
+//! An ingress thread never waits for a free slot: it checks `has_room` before it sends, and proxies
+//! the request to the main thread if there is none. So no transaction is on the wire without a
+//! record. Fields that a kind of record does not use keep their old values; the reader knows by the
+//! kind which to read.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
@@ -21,14 +22,14 @@ use crate::limits::{DELIVERIES_MAX, TRANSACTION_BYTES_MAX};
 use crate::submit::fan_out::FanOutResult;
 use crate::sync::shared_memory::{AtomicSlice, Memory};
 
-/// Records that the main thread has not read; a power of two. `RECORD_RING_SLOTS` of `front-limits.ts`.
+/// Slots of the ring; a power of two. `RECORD_RING_SLOTS` of `src/native-ingress/limits.ts`.
 const RECORDS: usize = 1024;
 
-/// What a record is about: it was sent, or it repeats one that was.
+/// Kinds of records: a sent transaction, or a duplicate of an accepted one.
 const SENT: f64 = 1.0;
 const REPEATED: f64 = 2.0;
 
-/// Numbers of a record: kind, size, place, the three times, body and retries come first.
+/// Numbers of a record: first come kind, size, key slot, the three times, body size and retries.
 const OFFSET: usize = 8;
 const VERSION: usize = 9;
 const ROUTES: usize = 10;
@@ -40,37 +41,37 @@ const HEAD_NUMBERS: usize = STREAMS + DELIVERIES_MAX;
 const HEAD_BYTES: usize = 8 * HEAD_NUMBERS;
 const SLOT_BYTES: usize = HEAD_BYTES + TRANSACTION_BYTES_MAX;
 
-/// Each cursor of the ring has a cache line to itself.
+/// Each cursor of the ring has its own cache line.
 const LINE_BYTES: usize = 64;
 const SLOTS_AT: usize = 2 * LINE_BYTES;
 
-/// Bytes of one front's ring.
+/// Bytes of one ingress thread's ring.
 pub const RECORDS_BYTES: usize = ring_bytes(RECORDS);
 
 const fn ring_bytes(slots: usize) -> usize {
     SLOTS_AT + slots * SLOT_BYTES
 }
 
-/// What a front knows of a transaction.
+/// The common fields of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct SubmissionRecord<'a> {
     /// The transaction.
     pub bytes: &'a [u8],
-    /// The place of the pass that let it in: whose key it was.
+    /// Slot of the key that admitted it.
     pub key_slot: u32,
     /// When the request's body was complete.
     pub received_ns: u64,
-    /// When the verdict was there.
+    /// When it was validated.
     pub decoded_ns: u64,
-    /// When the engine had it.
+    /// When the engine accepted it.
     pub sent_ns: u64,
     /// Bytes of the request's body.
     pub body_bytes: usize,
-    /// The sender's `maxRetries`.
+    /// The client's `maxRetries`.
     pub max_retries: Option<u64>,
 }
 
-/// The writing side of one front's ring; there may be one only.
+/// The writing side of one ingress thread's ring; only one may exist.
 pub struct Records {
     slots: usize,
     head: AtomicSlice<AtomicU32>,
@@ -80,13 +81,13 @@ pub struct Records {
 }
 
 impl Records {
-    /// The ring in `memory`; None where its size is another one.
+    /// The ring in `memory`; None if its size differs.
     #[must_use]
     pub fn open(memory: &Memory) -> Option<Self> {
         Self::of(memory, RECORDS)
     }
 
-    /// A ring of so many slots, a power of two.
+    /// A ring with this number of slots, a power of two.
     fn of(memory: &Memory, slots: usize) -> Option<Self> {
         if !slots.is_power_of_two() || memory.size() != ring_bytes(slots) {
             return None;
@@ -100,7 +101,7 @@ impl Records {
         })
     }
 
-    /// Whether one more record may be written.
+    /// Whether a slot is free.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.depth() < self.slots
@@ -114,8 +115,8 @@ impl Records {
         cursor(&self.head).wrapping_sub(cursor(&self.tail)) as usize
     }
 
-    /// Tells of one that was sent, by the numbers of its verdict. False where there is no room, or
-    /// where it is larger than any transaction: then nothing was written.
+    /// Records a sent transaction and the numbers of its validation. False if no slot is free, or
+    /// if the transaction is too large: then nothing was written.
     pub fn sent(
         &mut self,
         record: &SubmissionRecord,
@@ -134,7 +135,7 @@ impl Records {
         true
     }
 
-    /// Tells of a repetition whose first signature starts at `offset`. False as with `sent`.
+    /// Records a duplicate whose first signature starts at `offset`. False as with `sent`.
     pub fn repeated(&mut self, record: &SubmissionRecord, offset: usize) -> bool {
         let Some(slot) = self.start(REPEATED, record) else { return false };
         put(slot, OFFSET, [offset as f64]);
@@ -142,7 +143,7 @@ impl Records {
         true
     }
 
-    /// Writes what all records say; the numbers of the slot.
+    /// Writes the common fields; returns the slot's numbers.
     fn start(&self, kind: f64, record: &SubmissionRecord) -> Option<&[AtomicU64; HEAD_NUMBERS]> {
         if !self.has_room() || record.bytes.len() > TRANSACTION_BYTES_MAX {
             return None;
@@ -166,7 +167,7 @@ impl Records {
         Some(slot)
     }
 
-    /// Hands the slot to the reader.
+    /// Publishes the slot to the reader.
     fn publish(&self) {
         if let Some(head) = self.head.first() {
             head.fetch_add(1, SeqCst);

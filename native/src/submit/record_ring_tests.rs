@@ -1,4 +1,4 @@
-//! What is written is what JavaScript reads, in order, up to the ring's bound.
+//! Records are what JavaScript reads, in order, up to the ring's capacity.
 
 use sha2::{Digest, Sha256};
 
@@ -30,7 +30,7 @@ impl Reader {
         self.memory.atomics(at, 1).unwrap()
     }
 
-    /// Both cursors at this number.
+    /// Sets both cursors to this number.
     fn start_at(&self, number: u32) {
         for at in [0, LINE_BYTES] {
             self.cursor(at)[0].store(number, SeqCst);
@@ -41,7 +41,7 @@ impl Reader {
         self.cursor(0)[0].load(SeqCst) != self.cursor(LINE_BYTES)[0].load(SeqCst)
     }
 
-    /// The numbers and the transaction of the oldest record, whose place is given back.
+    /// The numbers and the transaction of the oldest record; frees its slot.
     fn read(&self) -> (Vec<f64>, Vec<u8>) {
         assert!(self.has_any());
         let tail = self.cursor(LINE_BYTES);
@@ -70,7 +70,7 @@ fn ring(slots: usize) -> (Records, Reader) {
 }
 
 #[test]
-fn one_that_was_sent_is_told_with_all_that_the_books_need() {
+fn sent_record_has_all_fields() {
     let (mut records, reader) = ring(4);
     let bytes: Vec<u8> = (0..TRANSACTION_BYTES_MAX).map(|at| at as u8).collect();
     let mut sent = FanOutResult {
@@ -86,7 +86,8 @@ fn one_that_was_sent_is_told_with_all_that_the_books_need() {
     assert_eq!(told, bytes);
     let record = [1.0, 4096.0, 16_383.0, 1e12 + 1.0, 1e12 + 2.0, 1e12 + 3.0, 412.0, 3.0];
     assert_eq!(numbers[..8], record);
-    // The version, the routes, the mask as a number above 0, and whether it was held.
+    // The version, the number of routes, the status as a positive number, and whether it was
+    // corked.
     assert_eq!(numbers[9..12], [41.0, 3.0, 2_147_483_653.0]);
     assert_eq!(numbers[13], 1.0);
     assert_eq!(numbers[14..25], VALIDATION_SAMPLE);
@@ -95,7 +96,7 @@ fn one_that_was_sent_is_told_with_all_that_the_books_need() {
 }
 
 #[test]
-fn a_repetition_is_told_and_that_no_retries_were_asked_for() {
+fn duplicate_record_has_offset_and_retries() {
     let (mut records, reader) = ring(4);
     assert!(records.repeated(&SubmissionRecord { max_retries: None, ..record(&[1, 2]) }, 65));
     assert!(records.repeated(&SubmissionRecord { max_retries: Some(0), ..record(&[]) }, 1));
@@ -106,7 +107,7 @@ fn a_repetition_is_told_and_that_no_retries_were_asked_for() {
 }
 
 #[test]
-fn there_is_room_until_all_slots_are_full_wherever_the_cursors_stand() {
+fn ring_accepts_records_until_full_at_any_cursor_position() {
     for start in [0, u32::MAX, i32::MAX as u32] {
         let (mut records, reader) = ring(2);
         reader.start_at(start);
@@ -128,7 +129,7 @@ fn there_is_room_until_all_slots_are_full_wherever_the_cursors_stand() {
 }
 
 #[test]
-fn what_is_larger_than_a_slot_is_not_written() {
+fn oversized_transaction_is_not_written() {
     let (mut records, reader) = ring(2);
     let before = reader.digest();
     assert!(!records.repeated(&record(&[1; TRANSACTION_BYTES_MAX + 1]), 1));
@@ -136,7 +137,7 @@ fn what_is_larger_than_a_slot_is_not_written() {
 }
 
 #[test]
-fn streams_beyond_those_that_there_are_are_not_told() {
+fn excess_stream_count_is_clamped() {
     let (mut records, reader) = ring(2);
     let sent = FanOutResult { count: 17, streams: [5; DELIVERIES_MAX], ..FanOutResult::default() };
     assert!(records.sent(&record(&[1]), VALIDATION_SAMPLE, &sent));
@@ -145,7 +146,7 @@ fn streams_beyond_those_that_there_are_are_not_told() {
 }
 
 #[test]
-fn cursors_that_make_no_sense_leave_no_room() {
+fn inconsistent_cursors_leave_no_free_slot() {
     let (mut records, reader) = ring(2);
     for [head, tail] in [[0, 1], [3, 0], [0, u32::MAX - 2], [1 << 31, 0]] {
         reader.cursor(0)[0].store(head, SeqCst);
@@ -156,8 +157,8 @@ fn cursors_that_make_no_sense_leave_no_room() {
 }
 
 #[test]
-fn memory_of_another_size_is_not_taken() {
-    // What `recordsMemory()` has.
+fn memory_of_another_size_is_rejected() {
+    // The size of the memory that `src/native-ingress/record-ring.ts` creates.
     assert_eq!(RECORDS_BYTES, 4_530_304);
     assert!(Records::open(&Memory::fresh(RECORDS_BYTES)).is_some());
     assert!(Records::open(&Memory::fresh(RECORDS_BYTES - 8)).is_none());
@@ -165,10 +166,11 @@ fn memory_of_another_size_is_not_taken() {
     assert!(Records::of(&Memory::fresh(ring_bytes(3)), 3).is_none());
 }
 
-/// The digest is that of the memory after the same calls of a writer of `records.ts`, with cursors
-/// that begin at the largest number of 31 bits, and a reader that read the first record.
+/// The digest is that of the memory after the same calls of the writer in
+/// `src/native-ingress/record-ring.ts`, with cursors that start at the largest 31-bit number, and a
+/// reader that read the first record.
 #[test]
-fn the_memory_is_to_the_byte_what_javascript_makes_of_it() {
+fn memory_equals_javascripts_to_the_byte() {
     let (mut records, reader) = ring(2);
     reader.start_at(i32::MAX as u32);
     let bytes: Vec<u8> = (0..TRANSACTION_BYTES_MAX).map(|at| (at * 7) as u8).collect();

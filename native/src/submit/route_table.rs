@@ -1,20 +1,21 @@
-//! Hot path: where the leaders of the moment are, as the sender's thread writes it into shared
-//! memory and fronts read it. Layout and rules are those of `src/send/native/shared-target-table.ts`:
+//! Hot path: the connections to the current leaders, which the sender's thread publishes in shared
+//! memory and ingress threads read. Layout and protocol are those of
+//! `src/send/native/shared-target-table.ts`:
 //!
 //! ```text
-//!   word  0      rises with each writing; odd while the table is written
-//!         1      whether fronts may send now
-//!         2      fronts so far
-//!         3 ..   engine, version, count, time of a copy in ms, most bytes, leaders left out
-//!         9      rises as the engine's news are begun to be taken and when they are; odd meanwhile
+//!   word  0      sequence number: rises with each write; odd while the table is written
+//!         1      whether ingress threads may send
+//!         2      ingress threads so far
+//!         3 ..   engine, version, count, delivery lifetime in ms, bytes max, excluded leaders
+//!         9      drain count: rises at the start and the end of a drain of events; odd meanwhile
 //!        10 ..   for each route the engine's handle of the connection
-//!        26 ..   and the cell in which its streams are counted
+//!        26 ..   and the cell that counts its streams
 //!        64 ..   the cells
 //! ```
 //!
-//! Nobody waits for the writer: a table that was changed while it was read is read again, a few
-//! times, and then the transaction is the sender's. What is read is kept only where it is whole.
-//! Every access is sequentially consistent, as JavaScript's `Atomics` are.
+//! No thread waits for the writer: a table that changed while it was read is read again, a few
+//! times, and then the transaction is left to the main thread. A table is used only if it was read
+//! consistently. Every access is sequentially consistent, as JavaScript's `Atomics` are.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
@@ -22,45 +23,46 @@ use std::sync::atomic::Ordering::SeqCst;
 use crate::limits::DELIVERIES_MAX;
 use crate::sync::shared_memory::{AtomicSlice, Memory};
 
-/// Leaders that fronts send to: `SHARED_TARGETS_MAX` of `front-limits.ts`, and as many as the engine
-/// takes copies in one call.
+/// Leaders that ingress threads send to: `SHARED_TARGETS_MAX` of `src/core/limits.ts`, the same as
+/// the deliveries of one engine call.
 pub const ROUTES_MAX: usize = DELIVERIES_MAX;
-/// Cells for the stream numbers of connections: `TARGET_CELLS_MAX` of `front-limits.ts`.
+/// Cells for the stream numbers of connections: `TARGET_CELLS_MAX` of `src/send/limits.ts`.
 pub const CELLS_MAX: usize = 8192;
-/// Size of the shared memory: `SHARED_TARGET_TABLE_BYTES` of `shared-routes.ts`.
+/// Size of the shared memory: `SHARED_TARGET_TABLE_BYTES` of
+/// `src/send/native/shared-target-table.ts`.
 pub const ROUTES_BYTES: usize = WORDS * size_of::<u32>();
 
-/// What was read last, as a whole.
+/// One consistent read of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// The engine's handle; 0: it does not run.
+    /// The engine's handle; 0: no engine runs.
     pub engine: u32,
-    /// Of this table among all; never 0 once one was written.
+    /// The table's version; never 0 once one was written.
     pub version: u32,
-    /// Routes, `ROUTES_MAX` at most.
+    /// Number of routes, at most `ROUTES_MAX`.
     pub count: usize,
-    /// The lifetime of a copy.
+    /// Lifetime of a delivery.
     pub ttl_ms: u32,
-    /// The largest transaction that all of the leaders take.
+    /// The largest transaction that all of these leaders accept.
     pub bytes_max: u32,
-    /// Leaders that are connected beside these; the sender places the copies for them.
+    /// Connected leaders that are not in the table; the sender queues their deliveries.
     pub left_out: u32,
-    /// Of each of `count` routes the engine's handle of the connection.
+    /// For each of `count` routes the engine's handle of the connection.
     pub peers: [u32; ROUTES_MAX],
     cells: [u32; ROUTES_MAX],
 }
 
-/// The side of one front.
+/// An ingress thread's view of the table.
 pub struct Routes {
     words: AtomicSlice<AtomicU32>,
     thread_number: u32,
     table: Table,
-    /// Of the table; None: none was read.
+    /// Sequence number of the read table; None: none was read.
     sequence: Option<u32>,
 }
 
 impl Routes {
-    /// Counts in one more front. None where the memory has another size.
+    /// Registers one more ingress thread. None if the memory has another size.
     #[must_use]
     pub fn open(memory: &Memory) -> Option<Self> {
         if memory.size() != ROUTES_BYTES {
@@ -71,38 +73,38 @@ impl Routes {
         Some(Self { words, thread_number, table: Table::default(), sequence: None })
     }
 
-    /// Counts up from 1 among the fronts that share the memory.
+    /// Counts up from 1 among the ingress threads that share the memory.
     #[must_use]
     pub fn thread_number(&self) -> u32 {
         self.thread_number
     }
 
-    /// Whether fronts may send now.
+    /// Whether ingress threads may send.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.word(OPEN) == 1
     }
 
-    /// Rises with each taking of the engine's news, twice; odd while it goes on.
+    /// Rises twice with each drain of the engine's events; odd during a drain.
     #[must_use]
     pub fn drain_count(&self) -> u32 {
         self.word(DRAIN_COUNT)
     }
 
-    /// Nobody sends until the sender has looked.
+    /// Stops all ingress threads from sending until the sender has checked.
     pub fn close(&self) {
         if let Some(open) = self.words.get(OPEN) {
             open.store(0, SeqCst);
         }
     }
 
-    /// The table as `refresh` read it last.
+    /// The table as last read by `refresh`.
     #[must_use]
     pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// Reads what is new; false where it is being written again and again.
+    /// Reads the table if it changed; false if it is being written during every attempt.
     #[must_use]
     pub fn refresh(&mut self) -> bool {
         for _ in 0..TRIES {
@@ -117,14 +119,14 @@ impl Routes {
         false
     }
 
-    /// The next stream of a route, which no other thread is given; never 0. None where the table
-    /// has no such route, or names a cell for it that there is not.
+    /// The next stream number of a route, unique across threads; never 0. None if the table has no
+    /// such route, or if its cell is invalid.
     #[must_use]
     pub fn next_stream(&self, route: usize) -> Option<u32> {
         let cells = self.table.cells.get(..self.table.count)?;
         let cell = usize::try_from(*cells.get(route)?).ok()?;
         let drawn = self.words.get(CELLS..)?.get(cell)?;
-        // Only one number in 2^32 is drawn in vain.
+        // Skips 0, which occurs once in 2^32.
         loop {
             let stream = drawn.fetch_add(1, SeqCst).wrapping_add(1);
             if stream != 0 {
@@ -133,7 +135,7 @@ impl Routes {
         }
     }
 
-    /// Whether the table did not change meanwhile; only then it is kept.
+    /// Returns whether the table did not change meanwhile; only then it is kept.
     fn read(&mut self, sequence: u32) -> bool {
         let mut table = Table {
             engine: self.word(ENGINE),
@@ -176,8 +178,7 @@ const PEERS: usize = 10;
 const CELLS_OF: usize = PEERS + ROUTES_MAX;
 const CELLS: usize = 64;
 const WORDS: usize = CELLS + CELLS_MAX;
-/// A writing takes less than a microsecond; who comes upon that many gives the request away.
-/// `TRIES` of `shared-routes.ts`.
+/// A write takes less than a microsecond; after this number of attempts the request is proxied.
 const TRIES: usize = 8;
 
 #[cfg(test)]

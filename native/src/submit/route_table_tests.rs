@@ -1,12 +1,12 @@
-//! What a front reads of the table, while it is written and where it makes no sense, and that no
-//! stream is drawn twice.
+//! What is read of the table, also while it is written and when it is inconsistent, and that no
+//! stream number is allocated twice.
 
 use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
 
 use super::*;
 
-/// The sender's side, as `SharedTargetTable` of `shared-routes.ts` writes it.
+/// The sender's side, as `SharedTargetTable` of `src/send/native/shared-target-table.ts` writes it.
 pub(crate) struct Publisher {
     pub(crate) words: AtomicSlice<AtomicU32>,
     pub(crate) engine: u32,
@@ -18,7 +18,7 @@ impl Publisher {
         Self { words: memory.atomics(0, ROUTES_BYTES / 4).unwrap(), engine: 3, version: 0 }
     }
 
-    /// Routes of a handle and a cell each.
+    /// Publishes routes, each a connection handle and a cell.
     pub(crate) fn publish(
         &mut self,
         routes: &[(u32, u32)],
@@ -58,7 +58,7 @@ pub(crate) fn set_up() -> (Memory, Publisher, Routes) {
 }
 
 #[test]
-fn the_table_is_read_as_it_was_written_last_once_it_is_open() {
+fn last_published_table_is_read() {
     let (_, mut publisher, mut routes) = set_up();
     assert!(!routes.is_open() && routes.refresh());
     assert_eq!(*routes.table(), Table::default());
@@ -75,10 +75,10 @@ fn the_table_is_read_as_it_was_written_last_once_it_is_open() {
 }
 
 #[test]
-fn what_the_sender_writes_is_read_and_its_streams_are_gone_on_with() {
-    // As `SharedTargetTable` and one `RouteTable` leave the memory after `useEngine(258)`, three times
-    // `takeCell`, `publish` of two routes, `open(true)`, three times `turnTaking` and three times
-    // `nextStream`.
+fn memory_written_by_javascript_is_read_and_its_streams_continue() {
+    // The memory that `SharedTargetTable` leaves after `useEngine(258)`, three calls of
+    // `allocateCell`, `publish` of two routes, `open(true)`, three calls of `markDrain` and three
+    // of `nextStream`.
     let (memory, publisher, _) = set_up();
     let head = [4, 1, 1, 258, 2, 2, 800, 1232, 4, 3, 4_000_000_001, 17];
     let numbers = head.into_iter().enumerate().chain([(26, 2), (27, 1), (65, 1), (66, 2)]);
@@ -95,7 +95,7 @@ fn what_the_sender_writes_is_read_and_its_streams_are_gone_on_with() {
 }
 
 #[test]
-fn a_front_may_close_the_routes_until_the_sender_opens_them_again() {
+fn closed_table_stays_closed_until_the_sender_opens_it() {
     let (_, publisher, routes) = set_up();
     publisher.open(true);
     routes.close();
@@ -107,7 +107,7 @@ fn a_front_may_close_the_routes_until_the_sender_opens_them_again() {
 }
 
 #[test]
-fn the_table_is_not_read_while_it_is_written_and_then_as_a_whole() {
+fn table_is_not_read_while_it_is_written() {
     let (_, mut publisher, mut routes) = set_up();
     publisher.publish(&[(7, 0)], 800, 1232, 0);
     assert!(routes.refresh());
@@ -121,7 +121,7 @@ fn the_table_is_not_read_while_it_is_written_and_then_as_a_whole() {
 }
 
 #[test]
-fn what_was_changed_while_it_was_read_is_not_kept() {
+fn table_changed_during_a_read_is_discarded() {
     let (_, mut publisher, mut routes) = set_up();
     publisher.publish(&[(7, 0)], 800, 1232, 0);
     let sequence = publisher.words[0].load(SeqCst);
@@ -133,7 +133,7 @@ fn what_was_changed_while_it_was_read_is_not_kept() {
 }
 
 #[test]
-fn the_table_is_read_again_only_where_it_was_written() {
+fn table_is_read_again_only_after_a_write() {
     let (_, mut publisher, mut routes) = set_up();
     publisher.publish(&[(7, 0)], 800, 1232, 0);
     assert!(routes.refresh());
@@ -143,7 +143,7 @@ fn the_table_is_read_again_only_where_it_was_written() {
 }
 
 #[test]
-fn the_table_is_never_read_half_old_and_half_new() {
+fn concurrent_reads_are_never_torn() {
     const ROUNDS: usize = if cfg!(miri) { 10 } else { 30_000 };
     let (memory, mut publisher, mut routes) = set_up();
     let (is_over, at_once) = (AtomicBool::new(false), Barrier::new(2));
@@ -159,7 +159,7 @@ fn the_table_is_never_read_half_old_and_half_new() {
             }
         });
         at_once.wait();
-        // Each version tells its count everywhere.
+        // Each version writes its count to every field.
         for _ in 0..ROUNDS {
             for count in [16, 1, 9] {
                 let told = u32::try_from(count).unwrap();
@@ -182,13 +182,13 @@ fn assert_whole(table: &Table) {
 }
 
 #[test]
-fn each_front_has_a_number() {
+fn each_ingress_thread_has_its_own_number() {
     let (memory, _, routes) = set_up();
     assert_eq!((routes.thread_number(), Routes::open(&memory).unwrap().thread_number()), (1, 2));
 }
 
 #[test]
-fn memory_of_another_size_is_none_of_routes() {
+fn memory_of_another_size_is_rejected() {
     for size in [0, ROUTES_BYTES - 4, ROUTES_BYTES + 4] {
         assert!(Routes::open(&Memory::fresh(size)).is_none());
     }
@@ -196,7 +196,7 @@ fn memory_of_another_size_is_none_of_routes() {
 }
 
 #[test]
-fn streams_are_one_sequence_for_all_fronts_without_0() {
+fn stream_numbers_are_one_sequence_across_threads_without_0() {
     let (memory, mut publisher, mut routes) = set_up();
     let mut other = Routes::open(&memory).unwrap();
     publisher.publish(&[(6, 0), (7, 5)], 800, 1232, 0);
@@ -209,8 +209,8 @@ fn streams_are_one_sequence_for_all_fronts_without_0() {
 }
 
 #[test]
-fn streams_that_threads_draw_at_once_are_distinct() {
-    // So many that no thread is through before the others run.
+fn concurrently_allocated_stream_numbers_are_distinct() {
+    // Enough that the threads run at the same time.
     const EACH: usize = if cfg!(miri) { 50 } else { 1_000_000 };
     let (memory, mut publisher, _) = set_up();
     publisher.publish(&[(7, 8191)], 800, 1232, 0);
@@ -230,14 +230,14 @@ fn streams_that_threads_draw_at_once_are_distinct() {
 }
 
 #[test]
-fn what_is_out_of_bounds_has_no_streams() {
+fn invalid_route_or_cell_has_no_streams() {
     let (_, mut publisher, mut routes) = set_up();
     assert_eq!(routes.next_stream(0), None);
     publisher.publish(&[(7, 8191), (8, 8192), (9, u32::MAX)], 800, 1232, 0);
     assert!(routes.refresh());
     let drawn = [0, 1, 2, 3, 16, usize::MAX].map(|route| routes.next_stream(route));
     assert_eq!(drawn, [Some(1), None, None, None, None, None]);
-    // More routes than there are places.
+    // A route count above the maximum.
     publisher.words[0].fetch_add(2, SeqCst);
     publisher.words[5].store(u32::MAX, SeqCst);
     assert!(routes.refresh());

@@ -1,4 +1,4 @@
-//! The thread of a front, and what others hold of it.
+//! An ingress thread, and the handle that other threads hold.
 //!
 //! Decision: docs/decisions/0017-realtime-is-opt-in.md
 
@@ -14,7 +14,7 @@ use crate::http::event_loop;
 use crate::http::mailbox::{Command, EventLoopHandle, mailbox};
 use crate::quic::engine::Engine;
 use crate::quic::event_ring::Waker;
-use crate::submit::counters::Figures;
+use crate::submit::counters::Counters;
 use crate::submit::dedup::DedupCache;
 use crate::submit::fan_out::{EngineRef, FanOut};
 use crate::submit::key_cache::KeyCache;
@@ -26,12 +26,12 @@ use crate::submit::wakeup::{ThreadState, ThreadStatus, WakePolicy};
 use crate::sync::shared_memory::Memory;
 use crate::sync::thread_priority::go_first;
 
-/// What a front shares with the main thread.
+/// Memory that an ingress thread shares with the main thread.
 pub struct Shared {
     /// For `record_ring`.
     pub records: Memory,
     /// For `counters`.
-    pub figures: Memory,
+    pub counters: Memory,
     /// For `route_table`.
     pub routes: Memory,
     /// For `dedup`.
@@ -40,30 +40,30 @@ pub struct Shared {
     pub key_cache: Memory,
 }
 
-/// What a front is started with.
+/// Options of an ingress thread.
 pub struct Options {
-    /// Its connections, and where it relays to.
+    /// Its connection limits, and the upstream server.
     pub event_loop: event_loop::Options,
-    /// The engine, by the handle that its routes name.
+    /// The engine, with the handle that the route table names.
     pub engine: (u32, Arc<Engine>),
-    /// Judges transactions.
+    /// Validates transactions.
     pub decoder: Arc<Decoder>,
-    /// Whether its thread goes before all without a real-time priority.
+    /// Whether the thread gets a real-time priority.
     pub is_first: bool,
 }
 
-/// Why a front does not start.
+/// Why an ingress thread does not start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartError {
     /// Some memory has another size.
     Memory,
-    /// The system gives no thread, or nothing to wait by.
+    /// The system provides no thread, or no poll.
     Thread,
-    /// The system allows it no real-time priority.
+    /// The system does not allow a real-time priority.
     Priority,
 }
 
-/// A front.
+/// A running ingress thread.
 pub struct IngressThread {
     event_loop: EventLoopHandle<KeyUpdate>,
     status: Arc<ThreadStatus>,
@@ -71,8 +71,8 @@ pub struct IngressThread {
 }
 
 impl IngressThread {
-    /// Starts one, which has no connections until somebody listens for it. `waker` is called when
-    /// it has something.
+    /// Starts a thread without connections; `Command::Listen` makes it accept some. `waker` wakes
+    /// the main thread.
     ///
     /// # Errors
     /// See `StartError`.
@@ -92,7 +92,7 @@ impl IngressThread {
             let is_well = catch_unwind(AssertUnwindSafe(serve)).is_ok_and(|ran| ran.is_ok());
             status_writer.enter(if is_well { ThreadState::Exited } else { ThreadState::Panicked });
         };
-        let thread = Builder::new().name("touchdown-front".into()).spawn(run);
+        let thread = Builder::new().name("td-ingress".into()).spawn(run);
         let thread = thread.map_err(|_| StartError::Thread)?;
         match is_ready.recv() {
             Ok(true) => Ok(Self { event_loop, status, thread: Mutex::new(Some(thread)) }),
@@ -100,27 +100,27 @@ impl IngressThread {
         }
     }
 
-    /// Has it do this.
+    /// Sends it a command.
     pub fn tell(&self, command: Command<KeyUpdate>) {
         self.event_loop.send(command);
     }
 
-    /// By which connections come to it.
+    /// The handle by which it gets connections.
     #[must_use]
     pub fn event_loop(&self) -> &EventLoopHandle<KeyUpdate> {
         &self.event_loop
     }
 
-    /// What it tells.
+    /// State that it reports.
     #[must_use]
     pub fn status(&self) -> &ThreadStatus {
         &self.status
     }
 
-    /// Ends it at once, and waits for that: it touches no shared memory any more.
+    /// Ends it immediately and waits for that: afterwards it does not touch the shared memory.
     pub fn end(&self) {
         self.event_loop.send(Command::End);
-        // Who comes second waits here for who came first.
+        // A second caller waits here for the first.
         if let Some(thread) = self.thread.lock().take() {
             let _ = thread.join();
         }
@@ -139,9 +139,9 @@ fn handler_of(
         dedup: DedupCache::open(&shared.dedup)?,
         decoder: options.decoder.clone(),
         records: Records::open(&shared.records)?,
-        figures: Figures::open(&shared.figures)?,
+        counters: Counters::open(&shared.counters)?,
         wake_policy: WakePolicy::new(status),
-        // Last, because it takes a number among the fronts.
+        // Last, because it registers the thread in the route table.
         fan_out: FanOut::new(Routes::open(&shared.routes)?, engine_handle),
     }))
 }
@@ -154,7 +154,7 @@ mod tests {
 
     use super::*;
     use crate::quic::engine;
-    use crate::submit::counters::FIGURES_BYTES;
+    use crate::submit::counters::COUNTERS_BYTES;
     use crate::submit::dedup::{Sizes, prepared};
     use crate::submit::rate_limit::KEY_CACHE_BYTES;
     use crate::submit::record_ring::RECORDS_BYTES;
@@ -163,11 +163,11 @@ mod tests {
     const GUARD: Duration = Duration::from_secs(20);
 
     fn shared() -> Shared {
-        let [records, figures, routes, key_cache] =
-            [RECORDS_BYTES, FIGURES_BYTES, ROUTES_BYTES, KEY_CACHE_BYTES].map(Memory::fresh);
+        let [records, counters, routes, key_cache] =
+            [RECORDS_BYTES, COUNTERS_BYTES, ROUTES_BYTES, KEY_CACHE_BYTES].map(Memory::fresh);
         Shared {
             records,
-            figures,
+            counters,
             routes,
             key_cache,
             dedup: prepared(Sizes::default(), 1).unwrap(),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn it_runs_says_that_it_is_idle_and_ends() {
+    fn thread_reports_running_idle_and_exited() {
         let (sender, woken) = channel();
         let wake = Box::new(move || sender.send(()).unwrap_or_default());
         let thread = IngressThread::start(options(), &shared(), wake).unwrap();
@@ -204,22 +204,22 @@ mod tests {
         thread.end();
         woken.recv_timeout(GUARD).unwrap();
         assert_eq!(thread.status().state(), ThreadState::Exited as u8);
-        // Who comes later finds it ended.
+        // Ending it again has no effect.
         thread.end();
         thread.tell(Command::Stop);
     }
 
     #[test]
-    fn it_does_not_start_on_memory_of_another_size() {
+    fn memory_of_another_size_prevents_the_start() {
         let whole = shared();
         let none = || Memory::fresh(8);
         for index in 0..5 {
             let mut parts =
-                [&whole.records, &whole.figures, &whole.routes, &whole.dedup, &whole.key_cache]
+                [&whole.records, &whole.counters, &whole.routes, &whole.dedup, &whole.key_cache]
                     .map(Clone::clone);
             parts[index] = none();
-            let [records, figures, routes, dedup, key_cache] = parts;
-            let shared = Shared { records, figures, routes, dedup, key_cache };
+            let [records, counters, routes, dedup, key_cache] = parts;
+            let shared = Shared { records, counters, routes, dedup, key_cache };
             let started = IngressThread::start(options(), &shared, Box::new(|| {}));
             assert_eq!(started.err(), Some(StartError::Memory));
         }

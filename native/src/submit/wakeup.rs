@@ -1,10 +1,10 @@
-//! Has the main thread look at what a front has: at once where a record is urgent, when many wait,
-//! or when one has for long. One of what is on the wire needs nobody to count the time: the engine
-//! has news of it, and wakes the main thread for them in time. A timer for those would wake the front
-//! ten times a second.
+//! Decides when to wake the main thread for an ingress thread's records: immediately for an urgent
+//! record, at 128 unread records, or after 210 ms. A record whose deliveries are on the wire needs
+//! no timer, because the engine has events of them and wakes the main thread in time; a timer for
+//! those would wake the ingress thread ten times a second.
 //!
-//! At once is when this turn of the front's loop is through, so that one wake, which costs a front
-//! microseconds, is for all that came in together, and no answer waits for it.
+//! Immediately means at the end of the loop's turn, so that one wake, which costs microseconds,
+//! serves all requests that arrived together, and delays no response.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::SeqCst};
@@ -15,57 +15,57 @@ use parking_lot::Mutex;
 use crate::limits::OUTCOMES_DELAY_NS_MAX;
 use crate::quic::event_ring::Waker;
 
-/// From so many unread records on the main thread is woken.
+/// Number of unread records at which the main thread is woken.
 const RECORDS_WAKE: usize = 128;
-/// So long after a record it is at the latest, as after what the engine tells of.
+/// Longest time after a record until the main thread is woken; the same as for engine events.
 const RECORDS_WAKE_NS: u64 = OUTCOMES_DELAY_NS_MAX;
 
-/// What a front's thread does, as the main thread is told.
+/// State of an ingress thread, as the main thread reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ThreadState {
-    /// It takes requests.
+    /// It accepts requests.
     Running = 1,
-    /// It was told to end and did.
+    /// It ended on command.
     Exited = 2,
-    /// It ended by a panic, and its clients with it.
+    /// It ended by a panic or an error; its connections are closed.
     Panicked = 3,
-    /// It was told to stop, and has nothing in hand.
+    /// It is stopping, and nothing is pending.
     Idle = 4,
 }
 
-/// What a front and the main thread tell each other beside records.
+/// What an ingress thread and the main thread exchange besides records.
 pub struct ThreadStatus {
     wake: Waker,
-    /// Whether the main thread was woken and has not looked since.
+    /// Whether the main thread was woken and has not read since.
     is_woken: AtomicBool,
-    /// Places of passes that the front uses no more.
+    /// Key slots that the thread no longer uses.
     released_slots: Mutex<Vec<u32>>,
     state: AtomicU8,
 }
 
 impl ThreadStatus {
-    /// Of a front that runs.
+    /// Status of a running thread.
     #[must_use]
     pub fn new(wake: Waker) -> Self {
         let state = AtomicU8::new(ThreadState::Running as u8);
         Self { wake, is_woken: AtomicBool::new(false), released_slots: Mutex::default(), state }
     }
 
-    /// Wakes the main thread, unless it was and has not looked since.
+    /// Wakes the main thread, unless it was woken and has not read since.
     pub fn wake(&self) {
         if !self.is_woken.swap(true, SeqCst) {
             (self.wake)();
         }
     }
 
-    /// The front uses the pass of that place no more.
+    /// The thread no longer uses this key slot.
     pub fn release_key_slot(&self, key_slot: u32) {
         self.released_slots.lock().push(key_slot);
         self.wake();
     }
 
-    /// Places given back, as many as `count_max`. Whatever comes from now on wakes again.
+    /// At most `count_max` released slots. Whatever happens after this call wakes again.
     pub fn take_released_slots(&self, count_max: usize) -> Vec<u32> {
         self.is_woken.store(false, SeqCst);
         let mut released_slots = self.released_slots.lock();
@@ -73,36 +73,36 @@ impl ThreadStatus {
         released_slots.drain(..count).collect()
     }
 
-    /// The thread has come to this.
+    /// The thread enters this state.
     pub fn enter(&self, state: ThreadState) {
         self.state.store(state as u8, SeqCst);
         self.wake();
     }
 
-    /// `State` as a number.
+    /// The `ThreadState` as a number.
     #[must_use]
     pub fn state(&self) -> u8 {
         self.state.load(SeqCst)
     }
 }
 
-/// Decides for one front when the main thread is woken for its records.
+/// Decides for one ingress thread when to wake the main thread.
 pub struct WakePolicy {
     status: Arc<ThreadStatus>,
     is_due: bool,
-    /// When it is woken for those that nobody is sure to come for; None: there are none.
+    /// When to wake it for records without a pending wake; None: there are none.
     late_ns: Option<u64>,
 }
 
 impl WakePolicy {
-    /// Nothing is to be told as yet.
+    /// A policy without records so far.
     #[must_use]
     pub fn new(status: Arc<ThreadStatus>) -> Self {
         Self { status, is_due: false, late_ns: None }
     }
 
-    /// A record was written, and now `depth` are unread. `is_urgent`: the main thread is to read it
-    /// at once; `is_awaited`: it will before long, whether it is woken or not.
+    /// A record was written, and `depth` are unread now. `needs_immediate_wake`: the main thread
+    /// must read it immediately; `is_wake_pending`: it will be woken soon anyway.
     pub fn record_written(
         &mut self,
         depth: usize,
@@ -119,12 +119,12 @@ impl WakePolicy {
         }
     }
 
-    /// The sender is to look at once.
+    /// Wakes the main thread at the end of this turn.
     pub fn wake_now(&mut self) {
         self.is_due = true;
     }
 
-    /// This turn of the loop is through; `depth` records are unread.
+    /// End of a loop turn with `depth` unread records.
     pub fn end_turn(&mut self, depth: usize, now_ns: impl FnOnce() -> u64) {
         let is_late = self.late_ns.is_some_and(|late_ns| now_ns() >= late_ns);
         if is_late {
@@ -135,13 +135,13 @@ impl WakePolicy {
         }
     }
 
-    /// How long the front may sleep; None: for ever.
+    /// How long the thread may sleep; None: forever.
     #[must_use]
     pub fn wake_in(&self, now_ns: u64) -> Option<Duration> {
         self.late_ns.map(|late_ns| Duration::from_nanos(late_ns.saturating_sub(now_ns)))
     }
 
-    /// What else is told.
+    /// The thread's status.
     #[must_use]
     pub fn status(&self) -> &ThreadStatus {
         &self.status
@@ -156,7 +156,7 @@ mod tests {
 
     const LATE_NS: u64 = RECORDS_WAKE_NS;
 
-    /// A teller, and how often the main thread was woken; it looks each time.
+    /// A policy, its status, and the number of wakes.
     fn wake_policy() -> (WakePolicy, Arc<ThreadStatus>, Arc<AtomicUsize>) {
         let wakes = Arc::new(AtomicUsize::new(0));
         let counted = wakes.clone();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_urgent_record_wakes_once_its_turn_is_through() {
+    fn urgent_record_wakes_once_at_the_end_of_the_turn() {
         let (mut wake_policy, _status, wakes) = wake_policy();
         wake_policy.record_written(1, true, false, 0);
         wake_policy.record_written(2, true, false, 0);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn many_wake_at_once_and_only_until_somebody_looked() {
+    fn many_records_wake_immediately_and_once_until_read() {
         let (mut wake_policy, status, wakes) = wake_policy();
         wake_policy.record_written(RECORDS_WAKE - 1, false, true, 0);
         assert_eq!(wakes.load(SeqCst), 0);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_nobody_comes_for_wakes_late_and_from_the_first_on() {
+    fn record_without_a_pending_wake_wakes_after_the_delay() {
         let (mut wake_policy, _status, wakes) = wake_policy();
         assert_eq!(wake_policy.wake_in(5), None);
         wake_policy.record_written(1, false, false, 5);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_awaited_wakes_nobody() {
+    fn record_with_a_pending_wake_needs_no_wake() {
         let (mut wake_policy, _status, wakes) = wake_policy();
         wake_policy.record_written(1, false, true, 0);
         wake_policy.end_turn(1, || u64::MAX);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_woken_for_what_was_read_meanwhile() {
+    fn records_read_meanwhile_need_no_wake() {
         let (mut wake_policy, _status, wakes) = wake_policy();
         wake_policy.record_written(1, false, false, 0);
         wake_policy.wake_now();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn places_come_back_in_their_order_and_as_many_as_there_is_room_for() {
+    fn released_slots_are_returned_in_order_and_batches() {
         let (_wake_policy, status, wakes) = wake_policy();
         for key_slot in [3, 1, 2] {
             status.release_key_slot(key_slot);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_told() {
+    fn final_state_is_reported() {
         let (_wake_policy, status, wakes) = wake_policy();
         assert_eq!(status.state(), ThreadState::Running as u8);
         status.enter(ThreadState::Panicked);

@@ -1,7 +1,7 @@
-//! One clock for the engine and for the JavaScript around it.
+//! One clock for the engine and JavaScript.
 //!
-//! quinn-proto counts in `Instant`s, everything that leaves the engine in nanoseconds of
-//! CLOCK_MONOTONIC, which is what `process.hrtime` reads as well, so stamps of both sides can be
+//! quinn-proto counts in `Instant`s; everything that leaves the engine is in nanoseconds of
+//! CLOCK_MONOTONIC, which `process.hrtime` reads as well, so timestamps of both sides can be
 //! subtracted.
 
 use std::time::{Duration, Instant};

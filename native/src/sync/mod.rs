@@ -1,5 +1,5 @@
-//! What threads share: a queue (`mutex_queue`), memory that is JavaScript's as well (`shared_memory`,
-//! `shared_lock`), the clock, and who goes first (`thread_priority`).
+//! Primitives shared between threads: a queue (`mutex_queue`), memory shared with JavaScript
+//! (`shared_memory`, `shared_lock`), the clock, and thread priorities (`thread_priority`).
 
 pub mod clock;
 pub(crate) mod mutex_queue;

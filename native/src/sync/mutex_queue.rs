@@ -1,22 +1,22 @@
-//! Hot path: what one thread puts down for another, the oldest first.
+//! Hot path: a bounded or unbounded FIFO queue between threads, behind a mutex.
 //!
-//! A mutex, and not a queue without locks: there, who takes looks again and again until who puts
-//! down is through, and the other way round. Where the kernel has taken the processor from that one
-//! for a thread that now looks, this goes on until somebody moves it elsewhere: for up to a second
-//! where the one that looks has real-time priority. Who finds this mutex taken sleeps, so that the
-//! other can go on. It is held for a few moves of memory.
+//! A mutex, not a lock-free queue: there a reader spins until a writer is done, and the other way
+//! round. If the kernel preempts the writer for a thread that spins, that thread spins until the
+//! writer moves to another processor: up to a second if the spinning thread has real-time priority.
+//! A thread that finds this mutex locked sleeps, so that the owner can continue. It is held for a
+//! few memory moves.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-/// Room for so many stays when all was taken.
+/// Capacity that is kept when the queue becomes empty.
 const CAPACITY_KEPT: usize = 64;
 
 pub(crate) struct MutexQueue<T> {
     items: Mutex<VecDeque<T>>,
-    /// As many as there are; changed under the lock, looked at without it.
+    /// Number of items; changed under the lock, read without it.
     count: AtomicUsize,
 }
 
@@ -33,7 +33,7 @@ impl<T> MutexQueue<T> {
         self.count.store(items.len(), Ordering::SeqCst);
     }
 
-    /// Where there are `most` already, the oldest gives way and is returned.
+    /// With `count_max` items already, the oldest is evicted and returned.
     pub(crate) fn push_evicting(&self, item: T, count_max: usize) -> Option<T> {
         let mut items = self.items.lock();
         let oldest = if items.len() < count_max { None } else { items.pop_front() };
@@ -42,7 +42,7 @@ impl<T> MutexQueue<T> {
         oldest
     }
 
-    /// The oldest one.
+    /// Removes the oldest item.
     pub(crate) fn pop(&self) -> Option<T> {
         if self.is_empty() {
             return None;
@@ -72,7 +72,7 @@ mod tests {
     use super::{CAPACITY_KEPT, MutexQueue};
 
     #[test]
-    fn what_was_put_down_first_is_taken_first() {
+    fn items_are_popped_in_push_order() {
         let queue = MutexQueue::default();
         assert!(queue.is_empty() && queue.pop().is_none());
         (0..3).for_each(|item| queue.push(item));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_room_of_a_burst_is_given_back() {
+    fn empty_queue_releases_the_capacity_of_a_burst() {
         let queue = MutexQueue::default();
         (0..10 * CAPACITY_KEPT).for_each(|item| queue.push(item));
         while queue.pop().is_some() {}
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_or_told_twice_between_many_threads() {
+    fn concurrent_push_and_pop_lose_and_duplicate_nothing() {
         let queue = Arc::new(MutexQueue::default());
         let threads: Vec<_> = (0..3)
             .map(|thread| {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_gives_way_to_what_is_one_too_many() {
+    fn push_evicting_removes_the_oldest_when_full() {
         let queue = MutexQueue::default();
         let gave_way: Vec<_> = (0..4).map(|item| queue.push_evicting(item, 2)).collect();
         assert_eq!(gave_way, [None, None, Some(0), Some(1)]);
@@ -125,7 +125,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn who_puts_down_while_another_is_at_it_leaves_the_processor() {
+    fn push_sleeps_while_the_mutex_is_locked() {
         let queue = Arc::new(MutexQueue::default());
         let locked = queue.items.lock();
         let (sender, receiver) = std::sync::mpsc::channel();
@@ -137,7 +137,7 @@ mod tests {
             }
         });
         let stat = std::path::Path::new("/proc").join(receiver.recv().unwrap()).join("stat");
-        // Behind the name in brackets: S is asleep, proc(5).
+        // After the name in brackets: S is asleep, proc(5).
         while !std::fs::read_to_string(&stat).unwrap().contains(") S ") {
             std::thread::yield_now();
         }

@@ -1,9 +1,10 @@
 //! Hot path: a lock in memory that threads share, for work of a microsecond.
 //!
-//! The same one as JavaScript's (`core/memory-lock.ts`): a word that is 0 while nobody has it. Who
-//! finds it held looks again for a moment, and then sleeps in between: its holder was interrupted,
-//! or it would be done. After a while it gives up, because a thread that never comes back must not
-//! hold up the others for ever. Nobody is woken: who sleeps looks again by himself.
+//! The same as JavaScript's (`src/runtime/shared-lock.ts`): a word that is 0 while the lock is
+//! free. A thread that finds it taken spins briefly, and then sleeps between attempts: the owner
+//! was preempted, or it would be done. After a while it times out, because an owner that never
+//! returns must not block the others forever. Releasing wakes no thread: a sleeping one retries
+//! after its sleep.
 
 use std::hint::spin_loop;
 use std::sync::atomic::AtomicU32;
@@ -13,9 +14,10 @@ use std::time::Duration;
 
 use crate::sync::shared_memory::{AtomicSlice, Memory};
 
-/// Looks before the first sleep: `LOOKS` of `memory-lock.ts`.
+/// Attempts before the first sleep: `SPINS` of `src/runtime/shared-lock.ts`.
 const LOOKS: u32 = 1_000;
-/// A sleep between two looks after that: `SLEEP_MS` of `memory-lock.ts`, here in microseconds.
+/// Sleep between two attempts after that: `SLEEP_MS` of `src/runtime/shared-lock.ts`, here in
+/// microseconds.
 const SLEEP_US: u32 = 200;
 
 const FREE: u32 = 0;
@@ -23,21 +25,21 @@ const TAKEN: u32 = 1;
 
 /// A lock whose word lies in shared memory.
 pub(crate) struct SharedLock {
-    /// One.
+    /// One word.
     words: AtomicSlice<AtomicU32>,
     sleeps: u32,
 }
 
 impl SharedLock {
-    /// The lock whose word lies at byte `at`; None where there is none. `wait_ms`: when `acquire`
-    /// gives up.
+    /// The lock whose word is at byte `at`; None if that is not in the memory. `wait_ms`: when
+    /// `acquire` times out.
     #[must_use]
     pub(crate) fn open(memory: &Memory, at: usize, wait_ms: u32) -> Option<Self> {
         let sleeps = wait_ms.saturating_mul(1_000).div_ceil(SLEEP_US);
         Some(Self { words: memory.atomics(at, 1)?, sleeps })
     }
 
-    /// The lock, to be had for as long as the answer is kept; None where it was not free in time.
+    /// Acquires the lock until the result is dropped; None if it was not free in time.
     #[must_use]
     pub(crate) fn acquire(&self) -> Option<Locked<'_>> {
         self.acquire_with(|| sleep(Duration::from_micros(u64::from(SLEEP_US))))
@@ -61,7 +63,7 @@ impl SharedLock {
     }
 }
 
-/// A lock that this thread has; given back when it is dropped.
+/// An acquired lock; released on drop.
 pub(crate) struct Locked<'a>(&'a AtomicU32);
 
 impl Drop for Locked<'_> {
@@ -82,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_had_by_one_at_a_time() {
+    fn lock_is_exclusive() {
         let memory = Memory::fresh(8);
         let words = memory.atomics::<AtomicU32>(0, 2).unwrap();
         let lock = || SharedLock::open(&memory, 4, 0).unwrap();
@@ -97,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_between_two_steps_of_another() {
+    fn critical_sections_do_not_overlap() {
         const EACH: u32 = if cfg!(miri) { 100 } else { 2_000_000 };
         let memory = Memory::fresh(16);
         let start = Barrier::new(2);
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_comes_free_in_time_is_had_and_else_it_is_given_up() {
+    fn acquire_waits_for_a_release_until_the_timeout() {
         let memory = Memory::fresh(8);
         let word = memory.atomics::<AtomicU32>(0, 1).unwrap();
         let lock = SharedLock::open(&memory, 0, 1).unwrap();
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_none_outside_of_the_memory() {
+    fn lock_outside_of_the_memory_is_rejected() {
         let memory = Memory::fresh(8);
         assert!(SharedLock::open(&memory, 8, 1).is_none());
         assert!(SharedLock::open(&memory, 2, 1).is_none());

@@ -1,16 +1,15 @@
-//! Memory that this thread shares with JavaScript's: the same bytes that are a `SharedArrayBuffer`
-//! there.
+//! Memory shared with JavaScript: the bytes of a `SharedArrayBuffer`.
 //!
-//! Whoever has a `Memory` keeps it alive. All that is read or written of it are atomics, as
-//! JavaScript's `Atomics` are, or bytes which the caller alone may touch just now: because it holds
-//! the lock of them, or because their turn in a ring is its own.
+//! A `Memory` keeps its bytes alive. They are accessed as atomics, as with JavaScript's `Atomics`,
+//! or as bytes to which the caller has exclusive access: because it holds their lock, or owns their
+//! slot in a ring.
 
 use std::any::Any;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-/// Whatever keeps memory in its place.
+/// Keeps memory in place.
 type Keeper = Arc<dyn Any + Send + Sync>;
 
 /// A piece of shared memory; clones are of the same bytes.
@@ -21,21 +20,22 @@ pub struct Memory {
     _keeper: Keeper,
 }
 
-// SAFETY: see the head: what is done to it is safe from any thread.
+// SAFETY: see the module comment: every access is safe from any thread.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
 impl Memory {
     /// # Safety
-    /// The bytes stay where they are for as long as `keeper` lives, and are written to by other
-    /// threads only as the head says.
+    /// The bytes stay in place for as long as `keeper` lives, and other threads write to them only
+    /// as the module comment permits.
     #[must_use]
     pub unsafe fn borrowed(at: *mut u8, size: usize, keeper: Keeper) -> Self {
         Self { at, size, _keeper: keeper }
     }
 
-    /// Fresh memory, all zero; of 8 bytes a word. For tests, and for what JavaScript does not see.
+    /// New memory, all zero, aligned to 8 bytes. For tests, and for memory that JavaScript does not
+    /// use.
     #[must_use]
     pub fn fresh(size: usize) -> Self {
         let mut words = vec![0_u64; size.div_ceil(8)];
@@ -43,13 +43,13 @@ impl Memory {
         Self { at, size, _keeper: Arc::new(words) }
     }
 
-    /// How many bytes it has.
+    /// Size in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// So many cells from byte `from` on. None where they are not inside or not aligned.
+    /// `count` cells from byte `from` on. None if they are out of bounds or not aligned.
     #[must_use]
     pub fn atomics<T: Atomic>(&self, from: usize, count: usize) -> Option<AtomicSlice<T>> {
         let bytes = count.checked_mul(size_of::<T>())?;
@@ -59,7 +59,7 @@ impl Memory {
     }
 }
 
-/// What shared memory is made of.
+/// Types of cells in shared memory.
 pub trait Atomic: sealed::Sealed {}
 impl Atomic for AtomicU8 {}
 impl Atomic for AtomicU32 {}
@@ -81,7 +81,7 @@ pub struct AtomicSlice<T> {
     _memory: Memory,
 }
 
-// SAFETY: atomics may be shared, and the memory is kept.
+// SAFETY: atomics may be shared, and the memory is kept alive.
 unsafe impl<T: Sync> Send for AtomicSlice<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for AtomicSlice<T> {}
@@ -90,26 +90,27 @@ impl<T> Deref for AtomicSlice<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: `cells` checked the bounds and the alignment, and any bits are an atomic's.
+        // SAFETY: `atomics` checked bounds and alignment, and any bits are a valid atomic.
         unsafe { std::slice::from_raw_parts(self.at, self.count) }
     }
 }
 
 impl AtomicSlice<AtomicU8> {
-    /// Copies bytes in from `at` on; whether they fit. The caller alone may touch that part now.
+    /// Copies bytes to `at`; returns whether they fit. The caller must have exclusive access to
+    /// that part.
     pub fn write(&self, at: usize, bytes: &[u8]) -> bool {
         let Some(part) = self.get(at..at.saturating_add(bytes.len())) else { return false };
         let to = part.as_ptr().cast::<u8>().cast_mut();
-        // SAFETY: the part is inside, and nobody else is at it.
+        // SAFETY: the part is in bounds, and no other thread accesses it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         true
     }
 
-    /// Whether these bytes lie from `at` on. Nobody may write to that part now.
+    /// Whether the bytes at `at` equal these. No thread may write to that part meanwhile.
     #[must_use]
     pub fn holds(&self, at: usize, bytes: &[u8]) -> bool {
         let Some(part) = self.get(at..at.saturating_add(bytes.len())) else { return false };
-        // SAFETY: the part is inside, and nobody writes to it.
+        // SAFETY: the part is in bounds, and no thread writes to it.
         bytes == unsafe { std::slice::from_raw_parts(part.as_ptr().cast::<u8>(), part.len()) }
     }
 }
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_of_one_memory_are_the_same_bytes() {
+    fn slices_of_one_memory_share_its_bytes() {
         let memory = Memory::fresh(64);
         let words = memory.atomics::<AtomicU32>(8, 4).unwrap();
         let bytes = memory.atomics::<AtomicU8>(0, 64).unwrap();
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_or_not_aligned_is_not_given() {
+    fn out_of_bounds_or_unaligned_access_is_rejected() {
         let memory = Memory::fresh(64);
         assert!(memory.atomics::<AtomicU64>(56, 1).is_some());
         assert!(memory.atomics::<AtomicU64>(56, 2).is_none());
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_outlive_the_memory_that_gave_them() {
+    fn slice_keeps_its_memory_alive() {
         let atomics = Memory::fresh(8).atomics::<AtomicU64>(0, 1).unwrap();
         atomics[0].store(7, Relaxed);
         assert_eq!(atomics[0].load(Relaxed), 7);

@@ -1,9 +1,9 @@
-//! Threads that may wait a little, and threads that may not.
+//! Thread priorities: lower for background threads, real-time for latency-critical ones.
 //!
-//! A thread that has just been woken takes the processor from whoever runs there, which on a busy
-//! machine is often the thread that serves clients. What asks the node, hears of slots or makes
-//! tables loses nothing by a millisecond, so it runs at a lower priority: it is not woken into
-//! another's turn, and still has a tenth of a processor when everybody wants one.
+//! A thread that was just woken preempts the running one, which on a busy machine is often the
+//! thread that serves clients. Threads that query nodes, receive slots or build tables lose nothing
+//! by a millisecond, so they run at a lower priority: they do not preempt others on waking, and
+//! still get a tenth of a processor when all are busy.
 //!
 //! Decision: docs/decisions/0016-background-threads-have-lower-priority.md
 
@@ -13,24 +13,23 @@ use thread_priority::{
     set_thread_priority_and_policy, thread_native_id,
 };
 
-/// Steps below the usual priority. 10 is a tenth of the usual weight: sched(7), 2026-11.
+/// Steps below the default priority. 10 is a tenth of the default weight: sched(7), 2026-11.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
-/// Lets other threads go before the calling one from now on. Where the system does not do so, all
-/// are alike.
+/// Lowers the priority of the calling thread. Has no effect where the system does not support it.
 pub(crate) fn give_way() {
-    // On Linux it is the thread's own; elsewhere it would be the whole process's.
+    // On Linux it applies to the thread; elsewhere it would apply to the process.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::nice(NICE);
 }
 
-/// The least of the real-time priorities, which is above all others: sched(7), 2026-11.
+/// The lowest real-time priority, which is above all others: sched(7), 2026-11.
 #[cfg(feature = "ingress")]
 const LEAST_REALTIME: ThreadPriority = ThreadPriority::Min;
 
-/// Has the calling thread go before all that have no real-time priority, from now on; false where
-/// the system does not allow it. Threads that it starts would do so too.
+/// Gives the calling thread a real-time priority; false where the system does not allow it. Threads
+/// that it starts would inherit it.
 #[cfg(feature = "ingress")]
 pub(crate) fn go_first() -> bool {
     let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::RoundRobin);
@@ -44,7 +43,7 @@ mod tests {
     use super::{NICE, give_way, go_first};
 
     #[test]
-    fn a_thread_gives_way_and_the_others_do_not() {
+    fn lowered_priority_applies_to_the_calling_thread_only() {
         let before = getpriority_process(None).unwrap();
         let other = std::thread::spawn(|| {
             give_way();
@@ -55,10 +54,11 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_goes_first_where_it_may_and_the_others_do_not() {
+    fn realtime_priority_applies_to_the_calling_thread_only() {
         let policies = || {
             let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
-            // Behind the name in brackets: real-time priority and policy are 40 and 41, proc(5).
+            // After the name in brackets: real-time priority and policy are fields 40 and 41,
+            // proc(5).
             let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
             (fields[37].to_owned(), fields[38].to_owned())
         };

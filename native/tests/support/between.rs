@@ -1,4 +1,4 @@
-//! Who sits on the path between an engine and a leader.
+//! A path between an engine and a leader that alters datagrams.
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
@@ -7,15 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Who sent a datagram.
+/// The sender of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
     Engine,
     Leader,
 }
 
-/// Stands between an engine and a leader, and does as `bend` says with each datagram: what it
-/// returns is what arrives.
+/// Forwards between an engine and a leader; `bend` maps each datagram to the datagrams that arrive.
 pub struct Between {
     pub address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -30,7 +29,7 @@ impl Between {
         Self::far_away(leader, Duration::ZERO, bend)
     }
 
-    /// The same, and each datagram takes so long.
+    /// The same, with a delay for each datagram.
     pub fn far_away(
         leader: SocketAddr,
         delay: Duration,
@@ -74,7 +73,7 @@ impl Between {
         Self { address, stop, thread: Some(thread) }
     }
 
-    /// Bends what the leader sends, and lets the engine's datagrams through.
+    /// Alters the leader's datagrams, and forwards the engine's unchanged.
     pub fn bending_the_leader(
         leader: SocketAddr,
         mut bend: impl FnMut(&[u8]) -> Vec<Vec<u8>> + Send + 'static,

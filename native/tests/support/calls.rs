@@ -1,12 +1,13 @@
-//! Bodies of JSON-RPC calls, as they lie in a file of `fuzz/corpus/call` and as the fuzzer makes
-//! them up. Whatever is read of one must be what a whole JSON parser reads of it.
+//! JSON-RPC bodies, from `fuzz/corpus/call` or a fuzzer. Whatever the parser reads must equal
+//! what a complete JSON parser reads.
 
 use serde_json::Value;
 use touchdown_native::http::json_rpc::read_call;
 
-/// Reads a body; whether it had the usual form. Panics where what was read is not what it says.
+/// Parses a body; returns whether it had the usual form. Panics if the result differs from the
+/// complete parser's.
 pub fn feed(body: &[u8]) -> bool {
-    // Its last bytes stay as they are: nothing is written past the transaction's bound.
+    // Its last bytes must not change: nothing is written past the transaction's maximum size.
     let mut out = [MARK; OUT_BYTES + 4];
     let Some(call) = read_call(body, &mut out) else {
         assert!(out.ends_with(&[MARK; 4]), "written past the bound");
@@ -72,5 +73,5 @@ fn base58(bytes: &[u8]) -> String {
 }
 
 const MARK: u8 = 0xa5;
-/// As large as a transaction may be, and as the caller's own array.
+/// The maximum transaction size, and the size of the caller's array.
 const OUT_BYTES: usize = 4096;

@@ -1,9 +1,9 @@
-//! A fuzz target's corpus, replayed: files whose name starts with `read` or `left`, for what is
-//! left to others or says nothing, and what a fuzzer has added, which is named by its hash.
+//! Replays a fuzz target's corpus: files whose name starts with `read`, or with `left` if the
+//! parser must skip them, and files added by a fuzzer, which are named by their hash.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-/// The files of a corpus's folder, with their names.
+/// The files of a corpus folder, with their names.
 pub fn corpus(folder: &str) -> Vec<(String, Vec<u8>)> {
     let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap());
     files
@@ -11,7 +11,7 @@ pub fn corpus(folder: &str) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// Asserts that each file is read, or not, as its name says; answers how many were and were not.
+/// Asserts that each file is parsed, or skipped, as its name says; returns both counts.
 pub fn read_as_named(folder: &str, feed: impl Fn(&[u8]) -> bool) -> (usize, usize) {
     let (mut read, mut left) = (0, 0);
     for (name, bytes) in corpus(folder) {
@@ -31,7 +31,7 @@ pub fn read_as_named(folder: &str, feed: impl Fn(&[u8]) -> bool) -> (usize, usiz
     (read, left)
 }
 
-/// How often something is read of every prefix of these bytes, and of them with each byte set to
+/// How many inputs are parsed among every prefix of these bytes, and the bytes with each one set to
 /// each of the marks.
 pub fn read_of_damaged(bytes: &[u8], marks: &[u8], feed: impl Fn(&[u8]) -> bool) -> usize {
     let mut read = 0;

@@ -1,5 +1,5 @@
-//! Datagrams for a connection that has just begun, as they lie in a file of `fuzz/corpus/datagram`
-//! and as the fuzzer makes them up: for each a byte of flags, two of its size, and the datagram.
+//! Datagrams for a new connection, from `fuzz/corpus/datagram` or a fuzzer: for each a byte of
+//! flags, two of its size, and the datagram.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use bytes::BytesMut;
 use quinn_proto::{DatagramEvent, Endpoint, EndpointConfig};
 use touchdown_native::quic::tls::{Transport, client_config};
 
-/// Flag: the connection's own ids are written where a long header has them.
+/// Flag: writes the connection's own ids where a long header has them.
 const NAMED: u8 = 1;
-/// Flag: a second passes before it.
+/// Flag: one second passes before the datagram.
 const LATER: u8 = 2;
-/// A connection that says more than this to so few datagrams would be an amplifier.
+/// A connection that responds with more datagrams than this to a few is an amplifier.
 const ANSWERS_MAX: usize = 64;
 
-/// Hands all to a connection of ours; the number of datagrams it answered with.
+/// Passes all datagrams to a connection; returns the number of response datagrams.
 pub fn feed(mut bytes: &[u8]) -> usize {
     let server: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 8009));
     let mut endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), None, true, None);
@@ -56,13 +56,13 @@ pub fn feed(mut bytes: &[u8]) -> usize {
         while connection.poll_transmit(now, 1, &mut out).is_some() {
             out.clear();
             answers += 1;
-            assert!(answers <= ANSWERS_MAX, "answers without end");
+            assert!(answers <= ANSWERS_MAX, "too many response datagrams");
         }
     }
     answers
 }
 
-/// The source id of a long header, which is what a server's packets are addressed to.
+/// The source id of a long header: the destination id of a server's packets.
 fn own_id(initial: &[u8]) -> &[u8] {
     let after = initial.get(6 + usize::from(initial[5])..).unwrap_or_default();
     after.split_first().and_then(|(size, rest)| rest.get(..usize::from(*size))).unwrap_or_default()

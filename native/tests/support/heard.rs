@@ -1,4 +1,4 @@
-//! What a client says in its frames: RFC 9000 section 19.
+//! The frames that a client sends: RFC 9000 section 19.
 
 use std::collections::HashMap;
 
@@ -6,30 +6,30 @@ use super::packets::{
     ACK, ACK_FREQUENCY, CONNECTION_CLOSE, CRYPTO, NEW_CONNECTION_ID, NEW_TOKEN, STREAM, take_number,
 };
 
-/// What was heard of a client so far.
+/// Everything received from a client so far.
 #[derive(Default)]
 pub struct Heard {
-    /// How many frames of each kind; streams of all kinds count as `STREAM`.
+    /// Number of frames of each type; all stream types count as `STREAM`.
     pub frames: HashMap<u64, u64>,
     pub datagrams: u64,
     pub bytes: u64,
     /// The code it closed with.
     pub closed: Option<u64>,
-    /// Whole streams by their number.
+    /// Complete streams by their number.
     pub streams: HashMap<u64, Vec<u8>>,
-    /// Every part of a stream that came, in order.
+    /// Every received part of a stream, in order.
     pub pieces: Vec<Piece>,
     parts: HashMap<u64, Vec<u8>>,
-    /// Handshake bytes of each space that came in order.
+    /// Contiguous handshake bytes of each space.
     pub crypto: [Vec<u8>; 3],
-    /// The highest packet of ours that it acknowledged, in each space.
+    /// The highest acknowledged packet of this side, in each space.
     pub acked: [Option<u64>; 3],
 }
 
 /// A part of a stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Piece {
-    /// Which datagram brought it.
+    /// The datagram that carried it.
     pub datagram: u64,
     pub stream: u64,
     pub at: usize,
@@ -38,8 +38,8 @@ pub struct Piece {
 }
 
 impl Heard {
-    /// Takes the frames of one packet; whether they want an acknowledgement, None where they cannot
-    /// be read.
+    /// Reads the frames of one packet; returns whether they elicit an acknowledgement, None if they
+    /// are malformed.
     pub fn take(&mut self, space: usize, mut rest: &[u8]) -> Option<bool> {
         let rest = &mut rest;
         let mut elicits = false;

@@ -1,17 +1,18 @@
-//! Messages of a node's WebSocket, as they lie in a file of `fuzz/corpus/news` and as the fuzzer
-//! makes them up. Whatever is read of one must be what a whole JSON parser finds in it.
+//! Messages of a node's WebSocket, from `fuzz/corpus/news` or a fuzzer. Whatever the
+//! parser reads must equal what a complete JSON parser finds.
 
 use serde_json::Value;
 use touchdown_native::rpc::slot_messages::{Kind, LastSlots, ServerMessage, Subscription, read};
 
-/// Reads a message; whether it said something. Panics where it does not say so.
+/// Parses a message; returns whether it was an event or a response. Panics if the complete parser
+/// disagrees.
 pub fn feed(bytes: &[u8]) -> bool {
     let Some((text, message)) =
         std::str::from_utf8(bytes).ok().and_then(|text| Some((text, read(text)?)))
     else {
         return false;
     };
-    // That parser goes no deeper, and takes some numbers and names for something else.
+    // That parser limits the depth, and treats some numbers and names specially.
     let Ok(whole) = serde_json::from_str::<Value>(text) else {
         return true;
     };

@@ -1,4 +1,4 @@
-//! A leader made of quinn, and an engine whose outcomes are collected.
+//! A leader based on quinn, and an engine whose outcomes are collected.
 
 #![allow(dead_code, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -30,13 +30,13 @@ use touchdown_native::quic::event_ring::RECORD_FIELDS;
 /// How a leader treats its clients.
 #[derive(Clone, Copy)]
 pub struct Manners {
-    /// Streams granted once the handshake is done; none are before.
+    /// Streams granted once the handshake is complete; none before.
     pub grant: u32,
     /// Validates addresses with a Retry packet first.
     pub retry: bool,
     /// Closes each connection with this code once it is up.
     pub close_code: Option<u32>,
-    /// Refuses each stream with STOP_SENDING.
+    /// Stops each stream with STOP_SENDING.
     pub stop_streams: bool,
     /// Size of a stream's window.
     pub stream_window: u32,
@@ -115,10 +115,10 @@ impl Leader {
         leader
     }
 
-    /// Goes away without a word, like a crash.
+    /// Disappears silently, like a crash.
     pub fn crash(mut self) -> SocketAddr {
         if let Some(runtime) = self.runtime.take() {
-            // Its socket is free once the thread is done, which a busy machine may be late with.
+            // Its socket is free once the thread has ended, which a busy machine may delay.
             runtime.shutdown_timeout(PATIENCE);
         }
         self.address
@@ -128,8 +128,9 @@ impl Leader {
         self.received.lock().len()
     }
 
-    /// Waits until it has read so many, and sees that there are no more: what is acknowledged was
-    /// taken in by the leader's QUIC, and read by the leader later.
+    /// Waits until it has read `count` transactions, and checks that there are no more: an
+    /// acknowledgement means that the leader's QUIC stack has the data, which the leader reads
+    /// later.
     pub fn assert_received(&self, count: usize) {
         let deadline = Instant::now() + PATIENCE;
         while self.received_count() < count && Instant::now() < deadline {
@@ -139,7 +140,7 @@ impl Leader {
     }
 }
 
-/// Another test may have the address of a leader that crashed for a moment.
+/// Another test may briefly have the address of a crashed leader.
 fn bound(address: SocketAddr) -> UdpSocket {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -238,7 +239,7 @@ impl Sender {
         Self { engine, seen: Vec::new(), wakes, woken }
     }
 
-    /// Drains, but only when woken: a lost wake shows as a test that never ends well.
+    /// Drains, but only when woken: a lost wake-up shows as a test that times out.
     pub fn drain(&mut self) {
         if !self.woken.swap(false, Ordering::SeqCst) {
             return;
@@ -266,7 +267,7 @@ impl Sender {
         }
     }
 
-    /// Drains until `is_so`, with a deadline that only a failing test meets.
+    /// Drains until `is_so`; only a failing test reaches the deadline.
     pub fn until(&mut self, what: &str, mut is_so: impl FnMut(&[Seen]) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -302,7 +303,8 @@ impl Sender {
         *self.seen.iter().find(is_end).unwrap()
     }
 
-    /// Every copy ends exactly once, after at most one `sent`, which an ack or failure needs.
+    /// Every delivery ends exactly once, after at most one `sent`, which an ack or failure
+    /// requires.
     pub fn assert_conserved(&self, txs: impl IntoIterator<Item = u64>) {
         for tx in txs {
             let of = |kind| self.seen.iter().filter(|one| one.tx == tx && one.kind == kind).count();
@@ -314,7 +316,7 @@ impl Sender {
     }
 }
 
-/// An engine that gives up nobody because the machine stood still for a while.
+/// Options with timeouts long enough that a stalled machine closes no connection.
 pub fn options() -> Options {
     let mut patient = Options { seed: [5; 32], admission_timeout: PATIENCE, ..Options::default() };
     patient.binds = vec!["127.0.0.1:0".parse().unwrap()];
@@ -326,10 +328,10 @@ pub fn ended(seen: &[Seen]) -> usize {
     seen.iter().filter(|one| [ACKED, FAILED, DROPPED].contains(&one.kind)).count()
 }
 
-/// How long something may take that happens for certain.
+/// Timeout for events that are certain to happen.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long a copy may wait whose end is not in doubt, in milliseconds.
+/// Lifetime in milliseconds of a delivery that is certain to end.
 pub const LONG_MS: u32 = 60_000;
 
 pub const SENT: u8 = 1;

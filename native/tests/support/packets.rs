@@ -3,39 +3,39 @@
 
 use rustls::quic::{Keys, PacketKeySet, Secrets};
 
-/// Where a packet belongs: the order of the spaces is that of the handshake.
+/// The packet number spaces, in handshake order.
 pub const INITIAL: usize = 0;
 pub const HANDSHAKE: usize = 1;
 pub const DATA: usize = 2;
 
-/// Bytes of every connection id that a hand-written server chooses.
+/// Length of every connection id that a handwritten server chooses.
 pub const ID_BYTES: usize = 8;
-/// Every packet number is written in as many.
+/// Every packet number is written in this many bytes.
 const NUMBER_BYTES: usize = 4;
 pub const VERSION: u32 = 1;
-/// The bit of a short header that says which keys are in use.
+/// The key phase bit of a short header.
 const PHASE: u8 = 0x04;
 
-/// The keys of one packet number space, and what was sent and heard in it.
+/// The keys of one packet number space, and what was sent and received in it.
 #[derive(Default)]
 pub struct Space {
     pub keys: Option<Keys>,
-    /// Where the keys after these come from, and the bit that says which are in use.
+    /// The secrets of the next keys, and the next keys.
     later: Option<(Secrets, PacketKeySet)>,
     phase: u8,
     pub next: u64,
-    /// Numbers heard, as ranges that do not touch, the highest last.
+    /// Received packet numbers, as ranges that do not touch, the highest last.
     pub heard: Vec<(u64, u64)>,
 }
 
 impl Space {
-    /// The keys of the data space, which change now and then: RFC 9001 section 6.
+    /// The keys of the data space, which are updated now and then: RFC 9001 section 6.
     pub fn change_later(&mut self, mut secrets: Secrets) {
         let next = secrets.next_packet_keys();
         self.later = Some((secrets, next));
     }
 
-    /// Takes the next keys into use.
+    /// Switches to the next keys.
     pub fn change_keys(&mut self) {
         let (Some(keys), Some((secrets, next))) = (&mut self.keys, &mut self.later) else { return };
         let now = std::mem::replace(next, secrets.next_packet_keys());
@@ -59,7 +59,7 @@ impl Space {
         true
     }
 
-    /// An acknowledgement of exactly what was heard, of the newest of it where it is much.
+    /// An acknowledgement of exactly the received packets, limited to the newest ranges.
     pub fn ack(&self) -> Vec<u8> {
         let mut ranges = self.heard.iter().rev().take(32);
         let Some(&(from, to)) = ranges.next() else { return Vec::new() };
@@ -75,7 +75,7 @@ impl Space {
     }
 }
 
-/// Writes a number in the shortest form.
+/// Writes a varint in the shortest form.
 pub fn number(bytes: &mut Vec<u8>, value: u64) {
     let class = [6, 14, 30].iter().filter(|bits| value >> *bits > 0).count();
     let size = 1 << class;
@@ -83,7 +83,7 @@ pub fn number(bytes: &mut Vec<u8>, value: u64) {
     bytes.extend(&whole[8 - size..]);
 }
 
-/// Takes a number of any form.
+/// Reads a varint of any form.
 pub fn take_number(bytes: &mut &[u8]) -> Option<u64> {
     let size = 1 << (bytes.first()? >> 6);
     let (taken, rest) = bytes.split_at_checked(size)?;
@@ -92,7 +92,7 @@ pub fn take_number(bytes: &mut &[u8]) -> Option<u64> {
     Some(value & (u64::MAX >> (66 - 8 * size)))
 }
 
-/// A frame, or the beginning of one, of numbers and then bytes.
+/// A frame, or the beginning of one: numbers, then bytes.
 pub fn frame(kind: u64, numbers: &[u64], rest: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     number(&mut bytes, kind);
@@ -134,7 +134,7 @@ fn seal(space: &mut Space, mut header: Vec<u8>, frames: &[u8]) -> Vec<u8> {
     space.next += 1;
     let at = header.len();
     header.extend(&packet_number.to_be_bytes()[8 - NUMBER_BYTES..]);
-    // The sample of the header's protection needs so many bytes.
+    // Header protection samples this many bytes.
     let mut payload = frames.to_vec();
     payload.resize(frames.len().max(4), 0);
     let tag = own.packet.encrypt_in_place(packet_number, &header, &mut payload).unwrap();
@@ -150,7 +150,7 @@ fn seal(space: &mut Space, mut header: Vec<u8>, frames: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// What can be read of a packet without keys.
+/// The parts of a packet that can be read without keys.
 pub struct Outline {
     pub space: usize,
     pub to: Vec<u8>,
@@ -206,7 +206,7 @@ pub fn open(space: &mut Space, outline: &Outline, packet: &mut [u8]) -> Option<(
     theirs.header.decrypt_in_place(sample, &mut first[0], &mut rest[at - 1..]).ok()?;
     let size = usize::from(packet[0] & 3) + 1;
     let told = packet[at..at + size].iter().fold(0u64, |told, byte| told << 8 | u64::from(*byte));
-    // RFC 9000 appendix A.3: the number nearest to the one that is expected.
+    // RFC 9000 appendix A.3: the number nearest to the expected one.
     let expected = space.heard.last().map_or(0, |(_, to)| to + 1);
     let span = 1u64 << (8 * size);
     let near = (expected & !(span - 1)) | told;
@@ -245,7 +245,7 @@ pub const DATAGRAM: u64 = 0x30;
 pub const ACK_FREQUENCY: u64 = 0xaf;
 pub const PING: u64 = 0x01;
 
-/// Codes that a connection is closed with: RFC 9000 section 20.1.
+/// Close codes: RFC 9000 section 20.1.
 pub const INTERNAL: u64 = 0x01;
 pub const STREAM_LIMIT: u64 = 0x04;
 pub const STREAM_STATE: u64 = 0x05;

@@ -1,6 +1,6 @@
-//! Numbers that look like chance and are the same in every run.
+//! Pseudo-random numbers that are the same in every run.
 
-/// Throws a number below the given one.
+/// A generator of numbers below the given one.
 pub fn rng() -> impl FnMut(usize) -> usize {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     move |below| {

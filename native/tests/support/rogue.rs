@@ -1,7 +1,7 @@
-//! A leader written by hand, down to the frames, that can say what no library would let it.
+//! A handwritten leader, down to the frames, that can send what no library allows.
 //!
-//! It makes an honest handshake with one client at a time and acknowledges what it hears, unless
-//! its nature is otherwise; what else it says is up to the test, which speaks through `Session`.
+//! It completes a valid handshake with one client at a time and acknowledges what it receives,
+//! unless its `Nature` differs; the test sends everything else through `Session`.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use super::packets::{
 };
 use super::{PATIENCE, server_tls};
 
-/// Numbers of transport parameters, RFC 9000 section 18.2, that tests change.
+/// Ids of transport parameters, RFC 9000 section 18.2, that tests change.
 pub const ORIGINAL_ID: u64 = 0x00;
 pub const RESET_TOKEN: u64 = 0x02;
 pub const MAX_DATA_TERM: u64 = 0x04;
@@ -35,19 +35,19 @@ pub const RETRY_ID: u64 = 0x10;
 
 pub type Terms = Vec<(u64, Vec<u8>)>;
 
-/// How a rogue behaves until its handshake is done.
+/// A rogue's behaviour until its handshake is complete.
 pub struct Nature {
-    /// Changes the transport parameters before they are told.
+    /// Changes the transport parameters before they are sent.
     pub terms: fn(&mut Terms),
-    /// Retry packets it answers with first, to as many Initials.
+    /// Retry packets that it sends first, in response to as many Initials.
     pub retries: usize,
-    /// Version Negotiation packets before its answer, each with these versions.
+    /// Version Negotiation packets before its response, each with these versions.
     pub versions: &'static [&'static [u32]],
-    /// In how many spaces it talks by itself, the first ones: the handshake goes no further.
+    /// Number of packet number spaces, from the first, that it sends in: the handshake stops there.
     pub spaces: usize,
-    /// Streams granted once the handshake is done.
+    /// Streams granted once the handshake is complete.
     pub grant: u64,
-    /// Bytes behind each of its packets in the same datagram.
+    /// Bytes appended to each of its packets in the same datagram.
     pub coalesced: fn(&Session) -> Vec<u8>,
 }
 
@@ -73,7 +73,7 @@ pub struct Session {
     pub own: [u8; ID_BYTES],
     pub spaces: [Space; 3],
     pub heard: Heard,
-    /// Whether it acknowledges what it hears.
+    /// Whether it acknowledges what it receives.
     pub acks: bool,
     tls: ServerConnection,
     read: [usize; 3],
@@ -116,17 +116,17 @@ impl Rogue {
         Self { address, session, stop, thread: Some(thread) }
     }
 
-    /// Speaks through the session there is.
+    /// Runs `act` on the current session.
     pub fn say<T>(&self, act: impl FnOnce(&mut Session) -> T) -> T {
-        act(self.session.lock().as_mut().expect("a client came"))
+        act(self.session.lock().as_mut().expect("a client is connected"))
     }
 
-    /// The same, where a client came already.
+    /// The same, if a client has connected.
     pub fn say_if_any(&self, act: impl FnOnce(&mut Session)) {
         self.session.lock().as_mut().map(act);
     }
 
-    /// Waits until `is_so`, with a deadline that only a failing test meets.
+    /// Waits until `is_so`; only a failing test reaches the deadline.
     pub fn until(&self, what: &str, mut is_so: impl FnMut(&mut Session) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !self.session.lock().as_mut().is_some_and(&mut is_so) {
@@ -135,8 +135,8 @@ impl Rogue {
         }
     }
 
-    /// Says `frames` in as many packets, a few at a time so that few are lost on the way, until
-    /// what was said last is acknowledged or the client closed.
+    /// Sends `count` packets of `frames`, a few at a time so that few are lost, until the last one
+    /// is acknowledged or the client closed.
     pub fn flood(&self, count: usize, mut frames: impl FnMut(usize) -> Vec<u8>) {
         for first in (0..count).step_by(PACKETS_A_WAVE) {
             let last = self.say(|session| {
@@ -147,7 +147,7 @@ impl Rogue {
             });
             let mut rounds = 0;
             self.until("acknowledged", |session| {
-                // Again now and then, as it may be lost itself.
+                // Repeated now and then, as it may be lost itself.
                 if rounds % 100 == 0 {
                     session.send(&[PING as u8]);
                 }
@@ -167,7 +167,7 @@ impl Drop for Rogue {
     }
 }
 
-/// Who answers Initials until there is a session for them.
+/// Responds to Initials until there is a session for them.
 struct Doorman {
     socket: UdpSocket,
     nature: Arc<Nature>,
@@ -207,7 +207,7 @@ impl Doorman {
             if self.retried.is_empty() {
                 self.retried = id.to_vec();
             }
-            // The next Initial is the one that the first Retry asked for, or the same again.
+            // The next Initial responds to the first Retry, or repeats the last.
             return None;
         }
         let own = [0xab; ID_BYTES];
@@ -253,14 +253,14 @@ impl Doorman {
 }
 
 impl Session {
-    /// Sends these frames in one packet with a short header; its number.
+    /// Sends these frames in one packet with a short header; returns its number.
     pub fn send(&mut self, frames: &[u8]) -> u64 {
         let packet = self.packet(DATA, frames);
         self.socket.send_to(&packet, self.client).unwrap();
         self.spaces[DATA].next - 1
     }
 
-    /// A packet of these frames, ready to be sent.
+    /// Builds a packet of these frames.
     pub fn packet(&mut self, space: usize, frames: &[u8]) -> Vec<u8> {
         match space {
             DATA => short(&mut self.spaces[DATA], &self.theirs, frames),
@@ -276,9 +276,9 @@ impl Session {
             let (packet, rest) = datagram.split_at_mut(outline.size);
             let space = outline.space;
             if let Some((packet_number, frames)) = open(&mut self.spaces[space], &outline, packet) {
-                // What came before says that this side's answer was lost.
+                // An earlier packet means that this side's response was lost.
                 news |= !self.spaces[space].note(packet_number) || space < DATA;
-                let elicits = self.heard.take(space, &frames).expect("frames that can be read");
+                let elicits = self.heard.take(space, &frames).expect("well-formed frames");
                 wants_ack |= elicits && space == DATA;
             }
             datagram = rest;
@@ -293,7 +293,7 @@ impl Session {
         }
     }
 
-    /// Gives TLS what was heard, and takes what it says.
+    /// Passes received handshake bytes to TLS, and queues its output.
     fn shake_hands(&mut self) {
         for space in [INITIAL, HANDSHAKE] {
             let fresh = self.heard.crypto[space][self.read[space]..].to_vec();
@@ -322,7 +322,7 @@ impl Session {
         }
     }
 
-    /// Everything that the handshake needs of this side; again and again until it is done.
+    /// Sends this side's handshake flight; repeated until the handshake is complete.
     fn send_flight(&mut self) {
         let nature = self.nature.clone();
         for space in [INITIAL, HANDSHAKE] {
@@ -350,14 +350,14 @@ impl Session {
     }
 }
 
-/// A number as the value of a transport parameter.
+/// A varint as the value of a transport parameter.
 pub fn value(value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     number(&mut bytes, value);
     bytes
 }
 
-/// A Retry packet that names `own`, for an Initial that was sent to `to`.
+/// A Retry packet with the source id `own`, in response to an Initial that was sent to `to`.
 pub fn retry(theirs: &[u8], own: &[u8], to: &[u8]) -> Vec<u8> {
     let mut packet = vec![0xf0];
     packet.extend(VERSION.to_be_bytes());
@@ -384,5 +384,5 @@ fn version_negotiation(theirs: &[u8], to: &[u8], versions: &[u32]) -> Vec<u8> {
 
 /// The stateless reset token that every rogue announces.
 pub const STATELESS_TOKEN: [u8; 16] = [0x5a; 16];
-/// As many fit the receive buffer that a kernel gives without asking.
+/// Fits the kernel's default receive buffer.
 const PACKETS_A_WAVE: usize = 40;

@@ -1,4 +1,4 @@
-//! A server's side of the handshake with other transport parameters than quinn would announce.
+//! The server side of a handshake with transport parameters that quinn would not announce.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use quinn::crypto::{Keys, ServerConfig, Session, UnsupportedVersion};
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectionId, Side};
 
-/// Numbers to announce, by the parameter's id of RFC 9000 section 18.2.
+/// Values to announce, by the parameter's id of RFC 9000 section 18.2.
 pub type Terms = &'static [(u8, u64)];
 
 pub struct OtherTerms {
@@ -34,7 +34,7 @@ impl ServerConfig for OtherTerms {
         let mut edited = Vec::new();
         let mut rest = told.as_slice();
         while let [id, size, ..] = rest {
-            // Ids above 63 take more than a byte and have no place among ours.
+            // Ids above 63 take more than one byte and are not used here.
             let (id_bytes, size) = match id >> 6 {
                 0 => (1, usize::from(*size)),
                 class => (1 << class, usize::from(rest[1 << class])),
@@ -46,7 +46,7 @@ impl ServerConfig for OtherTerms {
             rest = &rest[whole..];
         }
         for (id, value) in self.terms {
-            // The shortest form, as quinn wants it: RFC 9000 section 16.
+            // The shortest form, as quinn requires: RFC 9000 section 16.
             let class = [6, 14, 30].iter().filter(|bits| value >> *bits > 0).count();
             let size = 1 << class;
             let whole = (value | (class as u64) << (size * 8 - 2)).to_be_bytes();

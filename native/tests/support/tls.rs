@@ -1,4 +1,4 @@
-//! The TLS of a leader that takes any client.
+//! The TLS configuration of a leader that accepts any client.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub fn server_tls() -> rustls::ServerConfig {
     tls
 }
 
-/// Any certificate will do, as long as its key signed the handshake.
+/// Accepts any certificate whose key signed the handshake.
 #[derive(Debug)]
 struct AnyClient;
 

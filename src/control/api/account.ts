@@ -1,6 +1,6 @@
 /**
- * What the pages need to know before anything else: the site, who is logged in, what the plan
- * allows, and what was done to the account.
+ * The data that the pages load first: the site, the logged-in account, the limits of its plan, and
+ * its audit log.
  */
 
 import type { Named } from "../../config/site-types.ts";
@@ -14,9 +14,9 @@ export interface SiteOptions {
   readonly version: string;
   readonly regions: readonly Named[];
   readonly quicRegions: readonly Named[];
-  /** With `{signature}` in it. */
+  /** Contains the placeholder `{signature}`. */
   readonly explorerUrl: string | null;
-  /** What the programs on Connect use; null where there is none. */
+  /** Values for the sample programs of the Connect page; null if not configured. */
   readonly examples: { readonly rpcUrl: string | null; readonly transactionUrl: string | null };
   readonly recentLoginMs: number;
 }

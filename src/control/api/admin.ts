@@ -1,6 +1,6 @@
 /**
- * What operators see and change: accounts, their plans, whether they are disabled. Everything here
- * needs a session with the admin right, and every change stands in that account's audit.
+ * Operator functions: list accounts, change their plans, disable and enable them. Every call needs
+ * a session with the admin right, and every change is written to the audit log of that account.
  */
 
 import { noPlan } from "../store/accounts.ts";
@@ -66,7 +66,8 @@ export function adminRoutes(store: Pick<Store, "accounts" | "plans" | "usage">):
       async ({ caller, params: { account_id }, body }) => {
         const actor = { ...caller.actor, kind: "operator" as const };
         let account: Account | null = null;
-        // Whatever may be refused comes first, so that of two changes both are made or none.
+        // Make the change that may be rejected first, so that either both changes are made or
+        // neither.
         if (body.plan !== undefined && !(await isPlan(body.plan))) valueOrThrow(noPlan(body.plan));
         if (body.disabled !== undefined) {
           account = valueOrThrow(await accounts.setDisabled(account_id, body.disabled, actor));

@@ -1,8 +1,7 @@
 /**
- * The account's keys: list, make, change, rotate, revoke, reveal, link. A key's text is in three
- * answers alone: when it is made, when it is rotated, and when it is revealed. Each of these, and
- * each change of what a key may do, needs a recent login of a session; a management token reveals
- * nothing.
+ * The account's keys: list, create, change, rotate, revoke, reveal, link. Only three responses
+ * contain the text of a key: create, rotate and reveal. These calls, and any change of a key's
+ * options, need a recent session login. A management token cannot reveal a key.
  */
 
 import { ApiError } from "../api-error.ts";
@@ -11,7 +10,6 @@ import { type Route, route } from "../web/route.ts";
 import { givenTime, id, iso, isoOrNull, label, time, z } from "../web/schema.ts";
 import { valueOrThrow } from "./store-result.ts";
 
-/** How long the page shows a revealed key. */
 const HIDE_AFTER_S = 30;
 const OVERLAP_S_MAX = 30 * 24 * 3600;
 const OVERLAP_S = 24 * 3600;
@@ -136,12 +134,13 @@ function endsOf(keys: Store["keys"]): readonly Route[] {
         body: z.strictObject({ token: z.string().min(1).max(256), label: label.optional() }),
         response: keyResponse,
         limit: "link",
-        // The proof is the key itself.
+        // Possession of the key text is the proof.
         recentLogin: false,
       },
       async ({ caller: { account, actor }, body }) => {
         const linked = await keys.link(account.id, body.token, actor);
-        // Unknown, ended, mistyped or another's: whoever guesses learns nothing.
+        // Unknown, expired, mistyped and foreign keys get the same response, so that guessing
+        // reveals nothing.
         if (linked.kind === "refused" && linked.reason !== "too_many") {
           throw new ApiError("key_refused", "this key cannot be linked to this account");
         }

@@ -1,6 +1,7 @@
 /**
- * Logging in and out: begins a login, ends this session, another one of the account's, or all of
- * them. The provider's way back is not here but in `callback.ts`, because it is a page and no call.
+ * Login and logout: starts a login, ends this session, another session of the account, or all of
+ * them. The provider's redirect target is in `callback.ts`, because it is a page and not an API
+ * call.
  */
 
 import { ApiError } from "../api-error.ts";
@@ -20,13 +21,13 @@ const sessionShape = z.object({
   user_agent: z.string().nullable(),
 });
 const endedShape = z.object({ ended: z.number() });
-/** `url`: where to go to end the login at the provider as well; null where it offers none. */
+/** `url`: where to end the login at the provider as well; null if the provider has no such page. */
 const logoutShape = endedShape.extend({ url: z.string().nullable() });
 
 interface Deps {
   readonly store: Pick<Store, "sessions">;
   readonly login: Login;
-  /** Where a login ends at the provider; null where it cannot. */
+  /** Logout page of the provider; null if it has none. */
   readonly endUrl: () => string | null;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Usage as it is answered: counts, shares and percentiles, with the units in the names. Durations
- * leave as microseconds, as everywhere in our answers.
+ * The JSON form of usage: counts, shares and percentiles, with units in the field names. Durations
+ * are in microseconds, as in all responses of the service.
  */
 
 import type { UsageOverview, UsageStats } from "../store/usage-contract.ts";
@@ -27,7 +27,7 @@ export const overviewShape = z.object({
   to: time,
   step_seconds: z.number(),
   totals: statsShape,
-  /** Columns of the same length, a value for each step, oldest first. */
+  /** Columns of equal length, one value per step, oldest first. */
   series: z.object({
     at: points.meta({ description: "start of the step, seconds since the Unix epoch" }),
     requests: points,

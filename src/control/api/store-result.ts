@@ -1,6 +1,6 @@
 /**
- * From what the store refuses to what the API answers. The store's sentence is fit for a user's
- * eyes; another account's thing and one that is not there are the same `not_found`.
+ * Converts store rejections to API errors. The store's message is fit for users. A record of
+ * another account and a missing record both give `not_found`.
  */
 
 import type { ControlReason } from "../../core/errors.ts";
@@ -22,7 +22,7 @@ const REASONS: Readonly<Record<StoreReason, ControlReason>> = {
   last_admin: "conflict",
 };
 
-/** @throws ApiError when the store refused */
+/** @throws ApiError when the store rejected the operation */
 export function valueOrThrow<T>(result: Result<T>): T {
   if (result.kind === "ok") return result.value;
   throw new ApiError(REASONS[result.reason], result.detail);

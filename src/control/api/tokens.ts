@@ -1,6 +1,6 @@
 /**
- * Management tokens: the API without a browser. A token is shown once, kept as a hash, and may do
- * what its scope says; it can neither reveal a key nor make another token.
+ * Management tokens: API access without a browser. A token is shown once and stored as a hash. Its
+ * scope limits what it may do; it can neither reveal a key nor create another token.
  */
 
 import type { ApiToken, Store } from "../store/contract.ts";

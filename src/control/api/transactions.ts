@@ -1,8 +1,8 @@
 /**
- * What became of the account's transactions, one or the latest of them, and the latest refusals.
- * All of it is in the memory of the edges that took them, so these are asked, in the name of the
- * account: an edge answers with what belongs to it alone. A transaction that was sent to two edges
- * is in the list twice, because each followed it by itself.
+ * Receipts of the account's transactions (one, or the latest) and its latest rejections. They exist
+ * only in the memory of the edges that accepted them, so the control process queries the edges in
+ * the name of the account, and an edge returns only that account's data. A transaction that was
+ * sent to two edges is listed twice, because each edge tracks it separately.
  */
 
 import { decodeBase58 } from "../../core/encoding.ts";
@@ -13,14 +13,17 @@ import type { Store } from "../store/contract.ts";
 import { type Route, route } from "../web/route.ts";
 import { time, z } from "../web/schema.ts";
 
-/** Of what an edge's answer has room for even where each of them failed with a long error. */
+/**
+ * Small enough that an edge's response has room for a list in which every entry carries a long
+ * error.
+ */
 const LISTED_MAX = 100;
 
-/** As the edge made it; docs/api.md describes it. */
+/** As the edge sent it; docs/api.md describes it. */
 const receiptShape = z.looseObject({ signature: z.string(), state: z.string() });
 
 const us = z.number().nullable();
-/** A receipt without its leaders, as an edge lists it. */
+/** A receipt without its leaders, as in an edge's list. */
 const listedShape = z.object({
   signature: z.string(),
   state: z.string(),
@@ -34,7 +37,7 @@ const listedShape = z.object({
   landing: z.object({
     state: z.string(),
     slot: z.number().nullable(),
-    /** That slot less the one in progress at receipt. */
+    /** Landing slot minus the slot in progress at receipt. */
     slots: z.number().nullable(),
     error: z.unknown(),
     reason: z.string().nullable(),
@@ -48,7 +51,7 @@ const listOfEdge = z.object({
   next: z.string().nullable(),
 });
 
-/** `landed,expired` as the list of it; of what is no state it says which there are. */
+/** Parses `landed,expired`; the error for an unknown state lists the valid ones. */
 const givenStates = z
   .string()
   .max(200)
@@ -61,7 +64,7 @@ const refusalShape = z.object({
   edge: z.string(),
   reason: z.string(),
   message: z.string(),
-  /** With which key it was tried; null where it is none of the account's any more. */
+  /** The key that was used; null if it no longer belongs to the account. */
   key_id: z.string().nullable(),
   hint: z.string().nullable(),
 });
@@ -153,7 +156,7 @@ function latestRoute(edges: Edges): Route {
       }),
       response: z.object({
         transactions: z.array(transactionShape),
-        /** Whether edges have older ones of these states. */
+        /** Whether the edges have older ones in these states. */
         more: z.boolean(),
         unreachable: z.array(z.string()),
       }),
@@ -178,7 +181,7 @@ function latestRoute(edges: Edges): Route {
   );
 }
 
-/** Of ISO times. Those of one millisecond stay in the order in which their edge has them. */
+/** Newest ISO time first. Entries of the same millisecond keep the order of their edge. */
 function newestFirst(left: string, right: string): number {
   if (left === right) return 0;
   return left < right ? 1 : -1;

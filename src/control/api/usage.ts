@@ -1,5 +1,5 @@
 /**
- * The account's numbers over an hour, a day or a month, for all regions and keys or for one.
+ * Usage of the account over an hour, a day or a month, for all regions and keys or for one.
  */
 
 import type { Store } from "../store/contract.ts";

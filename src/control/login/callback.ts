@@ -1,6 +1,6 @@
 /**
- * The page that the provider sends the browser back to. It answers with nothing but the path to go
- * on to: one of this site, with the reason in the query where the login did not succeed.
+ * The page that the provider redirects the browser to. It responds with a redirect to a path of
+ * this site, with the reason in the query if the login failed.
  */
 
 import type { Call } from "../web/route.ts";

@@ -1,15 +1,15 @@
 /**
- * From the login button to a session: `begin` remembers an attempt and names the provider's page;
- * `finish` takes the attempt out (it works once), has the provider's answer checked, and opens a
- * session with a new id, or renews the one that the same account has.
+ * From the login button to a session: `begin` stores an attempt and returns the provider's page;
+ * `finish` consumes the attempt (it works once), validates the provider's response, and opens a
+ * session with a new id, or renews the session of the same account.
  *
  *   begin ─▶ provider ─▶ finish ─┬▶ no attempt, or another browser's: login_expired
- *                                ├▶ provider away: login_unavailable
- *                                ├▶ anything wrong with its answer: login_failed
+ *                                ├▶ provider unreachable: login_unavailable
+ *                                ├▶ invalid response: login_failed
  *                                └▶ session
  *
- * An attempt is bound to the browser by a cookie of its own, so that nobody can be logged in by
- * following somebody else's link. Several attempts of one browser may be under way at once.
+ * A cookie binds an attempt to the browser, so that following a link from an attacker cannot log a
+ * user in to the attacker's account. One browser may have several attempts pending.
  */
 
 import { randomBytes } from "node:crypto";
@@ -26,7 +26,7 @@ export interface LoginDeps {
 }
 
 export interface LoginOptions {
-  /** Operators, as issuer, space, subject. */
+  /** Operators, as "issuer subject". */
   readonly admins: readonly string[];
 }
 
@@ -46,12 +46,12 @@ export type LoginEnd =
     }
   | { readonly kind: "out"; readonly reason: ControlReason };
 
-/** What comes with the browser when it returns. */
+/** What the browser sends when it returns. */
 export interface Return {
   readonly query: string;
   readonly state: string | null;
   readonly binding: string | null;
-  /** The secret of the session that the browser still has. */
+  /** Secret of the session that the browser already has. */
   readonly secret: string | null;
   readonly address: string;
   readonly userAgent: string | null;
@@ -59,7 +59,10 @@ export interface Return {
 
 export interface Login {
   readonly counters: { started: number; finished: number; refused: Record<string, number> };
-  /** Null while the provider cannot be reached. `binding` is what the browser has already. */
+  /**
+   * Null while the provider is unreachable. `binding` is the binding cookie that the browser
+   * already has.
+   */
   startLogin(
     returnTo: string | null,
     fresh: boolean,

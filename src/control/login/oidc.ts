@@ -1,10 +1,10 @@
 /**
- * OpenID Connect with any provider that can be discovered: code flow, PKCE, state, nonce.
+ * OpenID Connect with any provider that supports discovery: code flow, PKCE, state, nonce.
  *
- * The provider is discovered in the background, with growing waits, and once more when somebody
- * wants to log in; while it is away, new logins are refused and nothing else happens. The ID token
- * is verified against the provider's keys as they are at that moment: keys are read afresh for each
- * login, so that a provider that changes them costs nobody a second try.
+ * The provider is discovered in the background with growing delays, and once more when a user wants
+ * to log in. While it is unreachable, new logins are rejected and everything else works. The ID
+ * token is verified against the provider's current keys: they are fetched for each login, so that a
+ * key rotation at the provider fails no login.
  *
  * Decision: docs/decisions/0039-login-reads-provider-keys-afresh.md
  */
@@ -39,28 +39,27 @@ import type { Identity } from "../store/contract.ts";
 export interface OidcOptions {
   readonly issuer: string;
   readonly clientId: string;
-  /** Null: a public client. */
   readonly clientSecret: string | null;
   readonly scope: string;
-  /** Where the provider sends the browser back to, to the letter. */
+  /** The redirect URI, exactly as registered. */
   readonly redirectUri: string;
-  /** Where the provider may send the browser after a logout, registered with it. */
+  /** Where the provider may send the browser after a logout; registered there. */
   readonly afterLogoutUri: string;
-  /** How young a login must be when a fresh one is asked for. */
+  /** Maximum age of the login when a fresh one is requested. */
   readonly freshMs: number;
 }
 
-/** What must be remembered until the browser comes back. */
+/** State to keep until the browser returns. */
 export interface Attempt {
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
 }
 
-/** Somebody who proved at the provider who they are. */
+/** An identity that the provider authenticated. */
 export interface Proof {
   readonly identity: Identity;
-  /** When they proved it, by the provider's clock, never later than now. */
+  /** Time of authentication by the provider's clock, never later than now. */
   readonly authenticatedAtMs: number;
 }
 
@@ -71,13 +70,13 @@ export type Finished =
 
 export interface Oidc {
   readonly counters: { discovered: number; discoveryFailed: number };
-  /** Whether the provider was discovered; it may be away all the same. */
+  /** Whether the provider was discovered; it may still be unreachable now. */
   available(): boolean;
-  /** Where to send the browser, and what to remember; null while the provider cannot be reached. */
+  /** Where to send the browser, and the state to keep; null while the provider is unreachable. */
   startLogin(fresh: boolean): Promise<{ readonly url: string; readonly attempt: Attempt } | null>;
-  /** `query` is what the provider sent along, with its `?`. Never rejects. */
+  /** `query` is the query of the redirect, with its `?`. Never rejects. */
   finish(query: string, attempt: Attempt, fresh: boolean): Promise<Finished>;
-  /** Where the browser ends its login at the provider too; null where that is not to be had. */
+  /** The provider's logout page; null if unavailable. */
   endUrl(): string | null;
   start(): void;
   stop(): void;
@@ -124,7 +123,7 @@ class Relying implements Oidc {
   }
 
   async startLogin(fresh: boolean) {
-    // Somebody waits at a login page: ask now rather than when the back-off says so.
+    // A user is waiting at the login page: retry now instead of waiting for the back-off.
     const idleMs = this.#clock.nowNs() / NS_PER_MS - this.#askedAtMs;
     if (this.#known === null && (this.#asking !== null || idleMs >= PROVIDER_RETRY_MS_MIN)) {
       await this.#discover();
@@ -184,7 +183,7 @@ class Relying implements Oidc {
 
   endUrl(): string | null {
     if (this.#known?.serverMetadata().end_session_endpoint === undefined) return null;
-    // No ID token is kept to be a hint: the provider asks the person instead.
+    // No ID token is kept as a hint: the provider asks the user instead.
     return buildEndSessionUrl(this.#known, {
       post_logout_redirect_uri: this.#options.afterLogoutUri,
     }).href;
@@ -194,7 +193,7 @@ class Relying implements Oidc {
     return Math.max(1, Math.floor(this.#options.freshMs / 1000));
   }
 
-  /** What a person is called is for show; a login does not fail for want of it. */
+  /** The name is for display; a login does not fail without it. */
   async #userInfo(
     provider: Configuration,
     accessToken: string,
@@ -203,12 +202,12 @@ class Relying implements Oidc {
     try {
       return await fetchUserInfo(provider, accessToken, subject);
     } catch (error) {
-      this.#log.info({ err: error }, "the identity provider told no name");
+      this.#log.info({ err: error }, "the identity provider returned no name");
       return {};
     }
   }
 
-  /** The same provider without its keys: the library keeps those for each record of metadata. */
+  /** The same provider without its keys: the library caches them per metadata object. */
   #afresh(known: Configuration): Configuration {
     const { clientId, clientSecret } = this.#options;
     const metadata = structuredClone({ ...known.serverMetadata() });
@@ -226,12 +225,12 @@ class Relying implements Oidc {
   #equipped(provider: Configuration): Configuration {
     provider.timeout = PROVIDER_RESPONSE_S_MAX;
     enableNonRepudiationChecks(provider);
-    // The configuration lets plain HTTP through for loopback alone.
+    // The configuration allows plain HTTP for loopback only.
     if (this.#options.issuer.startsWith("http:")) allowInsecureRequests(provider);
     return provider;
   }
 
-  /** One try at a time; never rejects. Until one succeeds, the next is planned. */
+  /** One attempt at a time; never rejects. Until one succeeds, the next is scheduled. */
   #discover(): Promise<void> {
     this.#asking ??= this.#tryToDiscover().finally(() => {
       this.#asking = null;
@@ -262,7 +261,7 @@ class Relying implements Oidc {
   }
 }
 
-/** Whether the provider did not answer, rather than answer no. */
+/** Whether the provider did not respond, as opposed to rejecting the request. */
 function isUnreachable(error: unknown): boolean {
   for (let cause = error, depth = 0; cause instanceof Error && depth < 5; depth += 1) {
     const code = "code" in cause ? String(cause.code) : "";
@@ -275,7 +274,7 @@ function isUnreachable(error: unknown): boolean {
 
 const UNREACHABLE = /^(?:E(?:CONN|HOST|NET|PIPE|AI_|NOTFOUND|TIMEDOUT)|UND_ERR_|OAUTH_TIMEOUT)/;
 
-/** A name or an address as it is kept: one line of bounded length, or none. */
+/** A name or an address in its stored form: one line of bounded length, or null. */
 function personText(profile: unknown): string | null {
   if (typeof profile !== "string") return null;
   const line = profile

@@ -1,8 +1,8 @@
 /**
- * Plans, accounts, their logins and their keys, and the audit of what is done to them.
+ * Plans, accounts, their logins and keys, and the audit log.
  *
- * The audit takes entries and never changes one: a trigger refuses, whoever asks. The roles are
- * the database's own protection: an edge and the dashboard log in as members of one each.
+ * The audit log is append-only: a trigger rejects changes from every role. Roles protect the
+ * database itself: an edge and the dashboard each log in as a member of one role.
  */
 
 export const ACCOUNTS_SQL = `

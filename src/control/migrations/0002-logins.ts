@@ -1,6 +1,6 @@
 /**
- * Logins under way, sessions of browsers, and tokens for programs. Whatever would let somebody in
- * is kept as a SHA-256 alone, so that reading the database opens nothing.
+ * Pending logins, browser sessions, and tokens for programs. Credentials are stored only as a
+ * SHA-256, so that reading the database grants no access.
  */
 
 export const LOGINS_SQL = `

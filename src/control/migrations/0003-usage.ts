@@ -1,9 +1,10 @@
 /**
- * Usage by the minute and by the hour, and the one door through which edges write it.
+ * Usage by minute and by hour, and the only function through which edges write it.
  *
- * A batch is named by the run of its edge and a number. It is counted once, minutes and hours in
- * one transaction: a batch that comes again, because its answer was lost, changes nothing. Counts
- * are added to what the minute has, so a landing that is known later comes with a later batch.
+ * The run of the edge and a number identify a batch. A batch is counted once, minutes and hours in
+ * one transaction: a batch that is repeated because its response was lost changes nothing. Counts
+ * are added to the existing minute, so a landing that becomes known later arrives with a later
+ * batch.
  *
  * The lengths of the two histograms are those of `USAGE_WIRE_BOUNDS_NS` and `USAGE_SLOT_BOUNDS`.
  *
@@ -53,7 +54,7 @@ create table touchdown.${name} (
 create index ${name}_at on touchdown.${name} using brin (at);`;
 }
 
-/** Adds a batch's counts to one of the two tables, by the start of its minutes or hours. */
+/** Adds the counts of a batch to one of the two tables, by the start of its minutes or hours. */
 function addCounts(table: string, at: string): string {
   return `
   insert into touchdown.${table} as u (account_id, at, key_id, edge, region, ${names}, wire, slots)

@@ -1,9 +1,9 @@
 /**
- * What edges read: the keys that are good, and a number that rises with every change to them.
+ * What edges read: the live keys, and a revision number that rises with every change to them.
  *
- * The number is one row that a change locks until it is committed, so numbers become visible in
- * their order and a reader who has seen n has seen everything below n. A statement that changes
- * very many keys is noted as one change of everything.
+ * The number is one row that a change locks until it commits. Numbers therefore become visible in
+ * order, and a reader that has seen n has seen every lower number. A statement that changes very
+ * many keys is recorded as one change of all keys.
  *
  * Decision: docs/decisions/0043-the-database-protects-itself.md
  */

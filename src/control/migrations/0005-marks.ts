@@ -1,9 +1,10 @@
 /**
- * A mark for every revision of the keys, and with each change the mark of the revision before.
+ * A random id for every revision of the keys; each change also stores the id of the revision
+ * before.
  *
- * A database that was restored from a backup counts on from where the backup was, so the numbers
- * that edges have seen come again for other changes. By the marks an edge sees that what it knows
- * is not where these changes began, however the database was restored, and reads everything.
+ * A database restored from a backup continues counting from the backup, so numbers that edges have
+ * seen are assigned again to other changes. From the ids an edge detects that its state is not the
+ * base of these changes, and reads the full table.
  */
 
 export const MARKS_SQL = `

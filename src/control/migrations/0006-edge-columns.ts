@@ -1,7 +1,7 @@
 /**
- * Edges read what they judge a request by, and no more: the names of accounts and keys and the
- * rights of plans were in their views too, and are the dashboard's alone. So another name is no
- * change to an edge any more either.
+ * Limits the edges' views to the columns that an edge validates requests with. The names of
+ * accounts and keys and the rights of plans were included too, but only the dashboard needs them. A
+ * renamed account or key is therefore no longer a change for edges.
  */
 
 const keyColumns = "id, account_id, sha256, expires_at, revoked_at, cidrs, rate_per_second, burst";

@@ -1,8 +1,8 @@
 /**
- * When a key was last used, to within one period of the edges' batches. It was the start of the
- * minute that counted the use, and so up to a minute early. An edge sends a batch within a period
- * of what it counts: the time of the batch is the time of use, or the end of the minute where that
- * came first, as in a batch that waited for the database.
+ * Makes the last use of a key exact to one period of the edges' batches. It was the start of the
+ * minute that counted the use, up to a minute early. An edge sends a batch within one period of
+ * what it counts, so the last use is the time of the batch, or the end of the minute if that is
+ * earlier (a batch may have waited for the database).
  */
 
 import { USAGE_SQL } from "./0003-usage.ts";

@@ -1,10 +1,10 @@
 /**
- * Brings the database to the schema of this version, at start.
+ * Migrates the database to the schema of this version, at start.
  *
- * Migrations run in their order, all of them in one transaction under a lock, so that any number
- * of processes may start at once and a failure leaves nothing half done. What was applied is kept
- * with its checksum: a migration that has changed since, or one that this version does not know,
- * is refused, because both mean that the schema is not the one the code was written for.
+ * All migrations run in order in one transaction under a lock, so that any number of processes may
+ * start concurrently and a failure leaves no partial change. Applied migrations are stored with
+ * their checksums: one that has changed since, or that this version does not know, is rejected,
+ * because in both cases the schema is not the one that the code expects.
  */
 
 import { createHash } from "node:crypto";
@@ -22,13 +22,13 @@ import { SUCCESSORS_SQL } from "./0007-successors.ts";
 import { LAST_USED_SQL } from "./0008-last-used.ts";
 
 export interface Migration {
-  /** Counts up from 1 without a gap. */
+  /** Consecutive, starting at 1. */
   readonly number: number;
   readonly name: string;
   readonly sql: string;
 }
 
-/** Every migration of this version, in order. One that was released is never changed. */
+/** Every migration of this version, in order. A released migration is never changed. */
 export const MIGRATIONS: readonly Migration[] = [
   { number: 1, name: "accounts", sql: ACCOUNTS_SQL },
   { number: 2, name: "logins", sql: LOGINS_SQL },
@@ -41,8 +41,8 @@ export const MIGRATIONS: readonly Migration[] = [
 ];
 
 /**
- * Applies what is missing and answers the names of it. A `SetupError` says why the database cannot
- * be used; a `DatabaseError` that it is not there.
+ * Applies the missing migrations and returns their names. Throws `SetupError` if the database
+ * cannot be used, `DatabaseError` if it is unreachable.
  */
 export async function migrate(
   database: Database,
@@ -86,7 +86,7 @@ async function apply(tx: Queryable, migrations: readonly Migration[]): Promise<r
   return applied;
 }
 
-/** The migrations still to be applied; a `SetupError` when the applied ones are not ours. */
+/** The migrations to apply; throws `SetupError` when the applied ones do not match. */
 async function missing(
   tx: Queryable,
   migrations: readonly Migration[],
@@ -125,7 +125,7 @@ function titleOf({ number, name }: { readonly number: number; readonly name: str
   return `${String(number).padStart(4, "0")}-${name}`;
 }
 
-/** Any number that no other program's lock has; this one spells "tdmg". */
+/** An advisory lock id that no other program uses; it spells "tdmg". */
 const LOCK = 0x74_64_6d_67;
 
 const TABLE = `create table if not exists touchdown.migrations (

@@ -1,5 +1,5 @@
 /**
- * The dashboard: finds out who is there, builds the frame, and shows the page that the address
+ * The dashboard: loads the logged-in account, builds the frame, and shows the page that the URL
  * names. Each page is a module that is fetched when it is first shown. Leaving a page aborts its
  * signal, which ends its timers, requests and streams.
  *
@@ -37,7 +37,7 @@ let site = null;
 /** @type {any} */
 let me = null;
 
-/** Who is logged in, or null; nobody is asked for where no session's cookie went along. */
+/** The logged-in account, or null. Without a session cookie no request is made. */
 async function whoIsThere() {
   if (!site.logged_in) return null;
   try {
@@ -67,14 +67,14 @@ async function start() {
   await show({ first: true });
 }
 
-/** Of the page in the address. */
+/** Of the page in the URL. */
 function nameOf() {
   return location.pathname.slice(1) || "overview";
 }
 
-/** Fetches a page's modules while it is still asked who is there. @param {string} name */
+/** Fetches a page's modules while the account is still loading. @param {string} name */
 function ahead(name) {
-  // What is wrong with it is told when it is shown.
+  // An error is reported when the page is shown.
   if (VIEWS.has(name)) import(`./views/${name}.js`).catch(() => null);
 }
 
@@ -83,24 +83,24 @@ async function pageOf(name) {
   try {
     return (await import(`./views/${name}.js`)).page;
   } catch {
-    // The browser itself says which file.
+    // The browser logs which file failed.
     const message = "this page could not be loaded from the dashboard's server";
     throw new ApiError(0, { reason: "unreachable", message });
   }
 }
 
-/** Goes to a page of this site without a new document. @param {string} path */
+/** Navigates to a page of this site without loading a new document. @param {string} path */
 function go(path) {
   history.pushState(null, "", path);
   void show({ first: false });
 }
 
-/** The page of this name, where this reader has it. @param {string} name */
+/** The page of this name, if this user may see it. @param {string} name */
 function viewOf(name) {
   return name === ADMIN_PAGE.name && !me.rights.includes("admin") ? undefined : VIEWS.get(name);
 }
 
-/** Shows the page that the address names. @param {{first: boolean}} when */
+/** Shows the page that the URL names. @param {{first: boolean}} when */
 async function show({ first }) {
   leave.abort();
   leave = new AbortController();

@@ -1,6 +1,6 @@
 /**
- * Sets the colour scheme that was chosen on this device before anything is painted. It is the one
- * script that is no module, because modules run after the first paint. Nothing chosen: the system's.
+ * Sets the colour scheme chosen on this device before the first paint. It is the only script that
+ * is not a module, because modules run after the first paint. Default: the system's scheme.
  */
 
 (() => {
@@ -8,6 +8,6 @@
     const chosen = localStorage.getItem("theme");
     if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
   } catch {
-    // A browser that keeps nothing for us shows the system's scheme.
+    // Without storage the system's scheme applies.
   }
 })();

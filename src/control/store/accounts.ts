@@ -1,7 +1,7 @@
 /**
- * Accounts and the logins they belong to. An identity is an issuer and a subject; the e-mail that
- * comes with it is shown and proves nothing. The first login makes an account on plan Beta with a
- * key, all of it or nothing; any number of first logins at once make one account.
+ * Accounts and their logins. An identity is an issuer and a subject; its e-mail is for display and
+ * proves nothing. The first login creates an account on plan Beta with one key, atomically;
+ * concurrent first logins of one identity create one account.
  */
 
 import type { Queryable } from "../../accounts/database/database.ts";
@@ -108,7 +108,8 @@ async function register(
   if (issuer === "" || subject === "" || issuer.length > 512 || subject.length > 512) {
     return refused("invalid", "an identity needs an issuer and a subject of up to 512 characters");
   }
-  // Two first logins of one identity wait for each other here, before there is a row to lock.
+  // Concurrent first logins of one identity wait for each other here, before there is a row to
+  // lock.
   await tx.query("select pg_advisory_xact_lock(hashtextextended($1, $2))", [
     JSON.stringify([issuer, subject]),
     LOCK_SPACE,
@@ -157,7 +158,7 @@ async function insertAccount(
   return account;
 }
 
-/** Changes an account under its lock and notes it; `act` may refuse instead. */
+/** Changes an account under its lock and writes an audit entry; `act` may reject instead. */
 function changeAccount(
   { database, clock }: StoreDeps,
   id: string,
@@ -205,7 +206,7 @@ async function setAdmin(tx: Queryable, account: Account, admin: boolean): Promis
   ]);
 }
 
-/** Two who take each other's right away at once wait on the lock, and one of them is refused. */
+/** Two admins that remove each other's right concurrently wait on the lock, and one is rejected. */
 async function otherAdmin(tx: Queryable, id: string): Promise<boolean> {
   await tx.query("select pg_advisory_xact_lock($1)", [ADMIN_LOCK]);
   const [other] = await tx.query(
@@ -245,7 +246,7 @@ async function planExists(tx: Queryable, name: string): Promise<boolean> {
   return (await tx.query("select from touchdown.plans where name = $1", [name])).length === 1;
 }
 
-/** The refusal of a plan that is not there. */
+/** The rejection for a missing plan. */
 export function noPlan(name: string) {
   return refused("plan_unknown", `there is no plan ${JSON.stringify(name.slice(0, 64))}`);
 }
@@ -291,11 +292,11 @@ const FIRST_KEY = {
   ratePerSecond: null,
   burst: null,
 } as const;
-/** Seeds of locks; any numbers, but different ones. */
+/** Lock seeds; arbitrary but distinct. */
 const LOCK_SPACE = 0x74_64_69_64;
 const ADMIN_LOCK = 0x74_64_61_64;
 const SAME_NAME_MAX = 16;
-/** As the schema has them. */
+/** As in the schema. */
 const ACCOUNT_CHARS_MAX = 64;
 const EMAIL_CHARS_MAX = 320;
 const NAME_CHARS_MAX = 256;

@@ -1,6 +1,7 @@
 /**
- * Management tokens: what a program shows to do what its owner may do on the dashboard. Shown once,
- * kept as a SHA-256. Ended ones stay for the record until their time is up.
+ * Management tokens: a program that presents one may do what its account may do on the dashboard,
+ * within the scope. Shown once, stored as a SHA-256. Ended tokens are kept for the record until
+ * they are pruned.
  */
 
 import { randomBytes, randomUUID } from "node:crypto";
@@ -134,7 +135,7 @@ interface TokenRow {
   readonly last_used_at: number | null;
 }
 
-/** Beside an account's columns, which have names of their own. */
+/** Selected together with an account's columns, which have distinct names. */
 interface TokenColumns {
   readonly token_id: string;
   readonly hint: string;

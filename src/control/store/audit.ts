@@ -1,6 +1,7 @@
 /**
- * What was done to an account, when and from where. Entries are written in the transaction of what
- * they tell of, so neither is there without the other, and the database lets none be changed.
+ * The audit log of an account: action, time and source. An entry is written in the transaction of
+ * the change it records, so neither exists without the other, and the database allows no change of
+ * entries.
  */
 
 import type { Queryable } from "../../accounts/database/database.ts";
@@ -8,7 +9,6 @@ import type { Clock } from "../../core/clock.ts";
 import type { Actor, Audit, AuditAction, AuditEntry } from "./contract.ts";
 import { cutText, instant, isUuid, pageOf, type StoreDeps } from "./records.ts";
 
-/** Writes one entry within a transaction. */
 export async function note(
   tx: Queryable,
   clock: Clock,

@@ -1,57 +1,57 @@
 /**
- * What the store of accounts promises to the dashboard: every record and every act, in one place.
+ * The contract between the account store and the dashboard: every record and every operation.
  *
- * Times are milliseconds since the Unix epoch, `null` is none. Whatever belongs to an account is
- * asked for with the account's id, and another account's id finds nothing: the store is the last
- * place where that is checked, not the only one. An act that may fail by design answers with
- * `refused` and a reason; a database that is gone throws `DatabaseError`. Every change writes its
- * audit entry in the same transaction.
+ * Times are milliseconds since the Unix epoch; `null` means none. Operations on an account's data
+ * take the account's id, and another account's id finds nothing: the store is the last place where
+ * that is checked, not the only one. An operation that may fail by design returns `refused` with a
+ * reason; an unreachable database throws `DatabaseError`. Every change writes its audit entry in
+ * the same transaction.
  */
 
 import type { KeyEncryption } from "../vault.ts";
 import type { Usage } from "./usage-contract.ts";
 
-/** Who does something, as the audit has it. */
+/** The actor of an audit entry. */
 export interface Actor {
   readonly kind: "account" | "token" | "operator" | "system";
-  /** The account that acts, which may be another than the one acted on (an operator). */
+  /** The acting account; an operator may act on another account. */
   readonly accountId: string | null;
-  /** From where: an IP address; null when it is a command on this host. */
+  /** Source IP address; null for a command on this host. */
   readonly address: string | null;
   readonly userAgent: string | null;
 }
 
-/** Why the store does not do what it was asked. */
+/** Why the store rejected an operation. */
 export type StoreReason =
-  /** No such record, or not this account's. */
+  /** Missing, or of another account. */
   | "not_found"
   /** The account is disabled. */
   | "disabled"
-  /** The account has as many of these as it may. */
+  /** The account has the maximum number of these. */
   | "too_many"
-  /** The plan is not there. */
+  /** The plan does not exist. */
   | "plan_unknown"
   /** The plan still has accounts. */
   | "plan_in_use"
-  /** Text, range or time out of bounds; `detail` says which and what is needed. */
+  /** Text, range or time out of bounds; `detail` names the field and the limits. */
   | "invalid"
   /** The key is revoked or expired. */
   | "key_ended"
   /** The key was rotated before; `detail` names its successor. */
   | "key_replaced"
-  /** The key belongs to an account that somebody logs in to. */
+  /** The key belongs to an account that has a login. */
   | "key_owned"
-  /** The key was stored without its text (made before the vault, or loaded as a hash). */
+  /** The key was stored without its text (created before the vault, or loaded as a hash). */
   | "not_revealable"
-  /** The vault lacks the key-encryption key, or it is not the right one. */
+  /** The vault lacks the key-encryption key, or has a different one. */
   | "vault"
-  /** The last admin cannot be taken away. */
+  /** The last admin cannot be removed. */
   | "last_admin";
 
 export interface Refusal {
   readonly kind: "refused";
   readonly reason: StoreReason;
-  /** One sentence without a full stop; fit for a user's eyes, holds no secret. */
+  /** One sentence without a full stop; shown to users, contains no secret. */
   readonly detail: string;
 }
 
@@ -63,9 +63,9 @@ export interface PlanRecord {
   readonly name: string;
   readonly ratePerSecond: number;
   readonly burst: number;
-  /** Whether one limit holds over all edges; else it holds for each edge. */
+  /** Whether one limit covers all edges; otherwise each edge applies it separately. */
   readonly shared: boolean;
-  /** What the operator's plans grant beside the rate, e.g. `{"keys_max": 10}`. */
+  /** What the plan grants besides the rate, e.g. `{"keys_max": 10}`. */
   readonly rights: Readonly<Record<string, unknown>>;
 }
 
@@ -78,7 +78,7 @@ export interface Account {
   readonly disabledAtMs: number | null;
 }
 
-/** A login at a provider. The e-mail is for display alone and proves nothing. */
+/** A login at a provider. The e-mail is for display only and proves nothing. */
 export interface Identity {
   readonly issuer: string;
   readonly subject: string;
@@ -91,47 +91,46 @@ export interface IdentityRecord extends Identity {
   readonly lastLoginAtMs: number;
 }
 
-/** `key` is the first key of a new account, null for an account that was there. */
+/** `key` is the first key of a new account; null for an existing account. */
 export interface Registration {
   readonly account: Account;
   readonly key: KeyRecord | null;
 }
 
-/** One line of the operator's list. */
+/** One row of the operator's list. */
 export interface AccountSummary extends Account {
   readonly keyCount: number;
   readonly lastUsedAtMs: number | null;
-  /** E-mail or name of its first login, for display. */
   readonly contact: string | null;
 }
 
 export interface Page<T> {
   readonly items: readonly T[];
-  /** Give it back for the next page; null at the end. */
+  /** Pass it to get the next page; null on the last page. */
   readonly next: string | null;
 }
 
 export interface Accounts {
   /**
-   * The account of this login; on the first login a new one on plan Beta with one key. Any number
-   * of calls at once make one account. A disabled account answers `disabled`.
+   * Returns the account of this login; the first login creates one on plan Beta with one key.
+   * Concurrent calls create one account. A disabled account returns `disabled`.
    */
   register(identity: Identity, actor: Actor): Promise<Result<Registration>>;
   byId(id: string): Promise<Account | null>;
   identities(id: string): Promise<readonly IdentityRecord[]>;
   rename(id: string, name: string, actor: Actor): Promise<Result<Account>>;
-  /** For operators: an account without a login, e.g. for `touchdown keys create`. */
+  /** For operators: creates an account without a login, e.g. for `touchdown keys create`. */
   create(name: string, plan: string, actor: Actor): Promise<Result<Account>>;
-  /** By name, exactly; several accounts may share one. */
+  /** Finds by exact name; several accounts may share one. */
   byName(name: string): Promise<readonly Account[]>;
-  /** For operators: newest first, filtered by a part of name, contact, id or plan. */
+  /** For operators: newest first, filtered by a substring of name, contact, id or plan. */
   list(filter: {
     readonly search: string;
     readonly limit: number;
     readonly after: string | null;
   }): Promise<Page<AccountSummary>>;
   setPlan(id: string, plan: string, actor: Actor): Promise<Result<Account>>;
-  /** A disabled account's keys are refused by every edge, its sessions and tokens end. */
+  /** Every edge rejects the keys of a disabled account; its sessions and tokens end. */
   setDisabled(id: string, disabled: boolean, actor: Actor): Promise<Result<Account>>;
   setAdmin(id: string, admin: boolean, actor: Actor): Promise<Result<Account>>;
 }
@@ -139,7 +138,7 @@ export interface Accounts {
 export interface Plans {
   list(): Promise<readonly (PlanRecord & { readonly accountCount: number })[]>;
   byName(name: string): Promise<PlanRecord | null>;
-  /** Makes the plan or changes it. */
+  /** Creates the plan or changes it. */
   save(plan: PlanRecord, actor: Actor): Promise<Result<PlanRecord>>;
   remove(name: string, actor: Actor): Promise<Result<null>>;
 }
@@ -156,15 +155,15 @@ export interface KeyRecord {
   readonly expiresAtMs: number | null;
   readonly revokedAtMs: number | null;
   readonly lastUsedAtMs: number | null;
-  /** Networks that it may be used from, e.g. `203.0.113.0/24`; empty: from anywhere. */
+  /** Networks that the key may be used from, e.g. `203.0.113.0/24`; empty: any. */
   readonly cidrs: readonly string[];
-  /** Its own limit below the account's; both null for none. */
+  /** The key's own limit, below the account's; both null for none. */
   readonly ratePerSecond: number | null;
   readonly burst: number | null;
   readonly rotatedFrom: string | null;
-  /** The key that a rotation put in its place; such a key cannot be rotated again. */
+  /** The key that a rotation replaced this one with; such a key cannot be rotated again. */
   readonly replacedBy: { readonly id: string; readonly hint: string } | null;
-  /** Whether `reveal` can show it. */
+  /** Whether `reveal` can return it. */
   readonly revealable: boolean;
   readonly state: "live" | "expired" | "revoked";
 }
@@ -177,18 +176,18 @@ export interface KeyOptions {
   readonly burst: number | null;
 }
 
-/** The one answer that carries a fresh key. */
+/** The only result that contains a new key. */
 export interface FreshKey {
   readonly key: KeyRecord;
   readonly token: string;
 }
 
 export interface Keys {
-  /** Live ones first, then by age; at most `KEY_RECORDS_SHOWN_MAX`. */
+  /** Live keys first, then by age; at most `KEY_RECORDS_SHOWN_MAX`. */
   list(accountId: string): Promise<readonly KeyRecord[]>;
   byId(accountId: string, keyId: string): Promise<KeyRecord | null>;
   create(accountId: string, options: KeyOptions, actor: Actor): Promise<Result<FreshKey>>;
-  /** Changes what is given, leaves the rest. */
+  /** Changes the given options and keeps the others. */
   change(
     accountId: string,
     keyId: string,
@@ -196,9 +195,9 @@ export interface Keys {
     actor: Actor,
   ): Promise<Result<KeyRecord>>;
   /**
-   * A new key with the same options; the old one ends after `overlapMs` (0: at once). A key that
-   * was rotated before is refused (`key_replaced`): its life was cut to the overlap, and the new
-   * key would take that over.
+   * Creates a new key with the same options; the old one ends after `overlapMs` (0: immediately). A
+   * key that was already rotated is rejected (`key_replaced`): its lifetime was cut to the overlap,
+   * and the new key would inherit that.
    */
   rotate(
     accountId: string,
@@ -206,19 +205,18 @@ export interface Keys {
     overlapMs: number,
     actor: Actor,
   ): Promise<Result<FreshKey>>;
-  /** Revoking twice is no fault. */
+  /** Revoking twice is not an error. */
   revoke(accountId: string, keyId: string, actor: Actor): Promise<Result<KeyRecord>>;
-  /** The key's text. The caller has checked that the login is recent. */
+  /** Returns the key's text. The caller has checked that the login is recent. */
   reveal(accountId: string, keyId: string, actor: Actor): Promise<Result<FreshKey>>;
   /**
-   * Moves the key with this text to the account: proof is the key itself, and only a key whose
-   * account nobody logs in to can be moved. An unknown, ended or owned key answers the same
-   * (`not_found`), so that guessing learns nothing; the true reason stands in the audit.
+   * Moves the key with this text to the account. Possession of the text is the proof, and only a
+   * key whose account has no login can be moved. Unknown, ended and owned keys give the same result
+   * (`not_found`), so that guessing reveals nothing; the audit log has the actual reason.
    */
   link(accountId: string, token: string, actor: Actor): Promise<Result<KeyRecord>>;
-  /** For operators: over all accounts; `which` is the key or 8 to 64 digits of its SHA-256. */
+  /** For operators: searches all accounts; `which` is the key or 8 to 64 digits of its SHA-256. */
   find(which: string): Promise<readonly (KeyRecord & { readonly sha256: string })[]>;
-  /** For operators: every live key, by account. */
   listAll(filter: {
     readonly limit: number;
     readonly after: string | null;
@@ -227,33 +225,38 @@ export interface Keys {
       KeyRecord & { readonly sha256: string; readonly accountName: string; readonly plan: string }
     >
   >;
-  /** Wraps what older key-encryption keys hold with the first one; how many were changed. */
+  /**
+   * Reseals with the first key-encryption key everything that an older one sealed; returns the
+   * count.
+   */
   rewrap(): Promise<{ readonly rewrapped: number; readonly failed: number }>;
-  /** Whether all stored keys can be opened: ids of key-encryption keys in use but not here. */
+  /** Ids of key-encryption keys that stored texts need and the vault does not have. */
   missingEncryptionKeys(): Promise<readonly string[]>;
 }
 
 // Logins and sessions
 
-/** What a login needs to remember until the provider sends the browser back. */
+/** The state of a login until the provider redirects the browser back. */
 export interface LoginAttempt {
-  /** The `state` parameter; kept as a SHA-256. */
+  /** The `state` parameter; stored as a SHA-256. */
   readonly state: string;
   /** PKCE code verifier. */
   readonly verifier: string;
   readonly nonce: string;
   /** A path on this site. */
   readonly returnTo: string;
-  /** What the pre-login cookie holds, to bind the attempt to the browser; kept as a SHA-256. */
+  /**
+   * The value of the pre-login cookie, which binds the attempt to the browser; stored as a SHA-256.
+   */
   readonly binding: string;
-  /** Whether a fresh login was demanded (`max_age=0`), e.g. before a reveal. */
+  /** Whether a fresh login was requested (`max_age=0`), e.g. before a reveal. */
   readonly reauthenticate: boolean;
 }
 
 export interface Logins {
-  /** Keeps the attempt for `LOGIN_ATTEMPT_MS_MAX`. At the bound the oldest go first. */
+  /** Keeps the attempt for `LOGIN_ATTEMPT_MS_MAX`. Above the limit the oldest are dropped. */
   startLogin(attempt: LoginAttempt): Promise<void>;
-  /** The attempt with this state and binding, once: a second call answers null. */
+  /** Consumes the attempt with this state and binding: a second call returns null. */
   take(
     state: string,
     binding: string,
@@ -261,14 +264,14 @@ export interface Logins {
 }
 
 export interface Session {
-  /** Public id, for the list of sessions; never the cookie's value. */
+  /** Public id for the list of sessions; never the cookie's value. */
   readonly id: string;
   readonly account: Account;
   readonly issuer: string;
   readonly subject: string;
   readonly createdAtMs: number;
   readonly seenAtMs: number;
-  /** When the user last proved who they are at the provider. */
+  /** When the user last authenticated at the provider. */
   readonly authenticatedAtMs: number;
   readonly idleEndsAtMs: number;
   readonly endsAtMs: number;
@@ -277,22 +280,24 @@ export interface Session {
 }
 
 export interface Sessions {
-  /** A new session; `secret` (256 bits, base64url) goes into the cookie and is kept as a hash. */
+  /**
+   * Creates a session; `secret` (256 bits, base64url) goes into the cookie and is stored as a hash.
+   */
   open(
     login: {
       readonly accountId: string;
       readonly issuer: string;
       readonly subject: string;
-      /** The provider's `auth_time`: a single sign-on of this morning is no recent login. */
+      /** The provider's `auth_time`: a single sign-on of this morning is not a recent login. */
       readonly authenticatedAtMs: number;
     },
     actor: Actor,
   ): Promise<Result<{ readonly session: Session; readonly secret: string }>>;
-  /** The live session with this secret, its idle end moved on; null when it ended or never was. */
+  /** Returns the live session with this secret and extends its idle timeout; null for none. */
   touch(secret: string): Promise<Session | null>;
-  /** The same without moving its idle end: for what nobody did. */
+  /** The same without extending the idle timeout, for requests that no user made. */
   look(secret: string): Promise<Session | null>;
-  /** After a login within a session: a new secret for the same session, the old one is void. */
+  /** After a login within a session: issues a new secret and invalidates the old one. */
   renew(
     secret: string,
     actor: Actor,
@@ -300,13 +305,13 @@ export interface Sessions {
   ): Promise<{ readonly session: Session; readonly secret: string } | null>;
   close(secret: string, actor: Actor): Promise<void>;
   list(accountId: string): Promise<readonly Session[]>;
-  /** Ends one of the account's sessions by its public id. */
+  /** Ends one session of the account by its public id. */
   end(accountId: string, sessionId: string, actor: Actor): Promise<boolean>;
-  /** Log out everywhere; how many sessions ended. */
+  /** Logs out everywhere; returns the number of sessions ended. */
   endAll(accountId: string, actor: Actor): Promise<number>;
 }
 
-/** What a management token may do. */
+/** The scopes of a management token. */
 export type TokenScope = "read" | "write";
 
 export interface ApiToken {
@@ -321,7 +326,7 @@ export interface ApiToken {
 }
 
 export interface ApiTokens {
-  /** `token` (`tdm_…`) is shown once and kept as a hash. */
+  /** `token` (`tdm_…`) is shown once and stored as a hash. */
   create(
     accountId: string,
     options: {
@@ -331,7 +336,7 @@ export interface ApiTokens {
     },
     actor: Actor,
   ): Promise<Result<{ readonly apiToken: ApiToken; readonly token: string }>>;
-  /** The live token and its account, last use noted (to the minute); null for none. */
+  /** Returns the live token and its account and records the use (to the minute); null for none. */
   authenticate(
     token: string,
   ): Promise<{ readonly apiToken: ApiToken; readonly account: Account } | null>;
@@ -341,7 +346,7 @@ export interface ApiTokens {
 
 // Audit
 
-/** A word for what was done, e.g. `key.revoke`. */
+/** Name of the action, e.g. `key.revoke`. */
 export type AuditAction =
   | `account.${"register" | "create" | "rename" | "plan" | "disable" | "enable" | "admin"}`
   | `key.${"create" | "change" | "rotate" | "revoke" | "reveal"}`
@@ -356,7 +361,7 @@ export interface AuditEntry {
   readonly accountId: string | null;
   readonly actor: Actor;
   readonly action: AuditAction;
-  /** Figures and names, never a secret: e.g. `{ keyId, hint, label }`. */
+  /** Numbers and names, never a secret: e.g. `{ keyId, hint, label }`. */
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
@@ -374,7 +379,7 @@ export interface Audit {
   ): Promise<Page<AuditEntry>>;
 }
 
-/** The whole store. */
+/** The complete store. */
 export interface Store {
   readonly plans: Plans;
   readonly accounts: Accounts;
@@ -385,8 +390,7 @@ export interface Store {
   readonly audit: Audit;
   readonly usage: Usage;
   readonly vault: KeyEncryption;
-  /** One round trip to the database; throws `DatabaseError` when it is gone. */
   check(): Promise<void>;
-  /** Deletes what is past its time, in bounded steps; how many rows went. Call it hourly. */
+  /** Deletes expired rows in bounded steps; returns the number of rows. Call it hourly. */
   prune(): Promise<number>;
 }

@@ -1,6 +1,6 @@
 /**
- * What an owner may say of a key, checked and brought into the form in which it is kept: networks
- * without host bits, a limit below the plan's, an end that is to come.
+ * Validates and normalizes the options of a key: networks without host bits, a limit below the
+ * plan's, an expiry in the future.
  */
 
 import { isIP } from "node:net";
@@ -8,7 +8,7 @@ import { KEY_CIDRS_MAX, KEY_LIFE_MS_MAX } from "../limits.ts";
 import type { KeyOptions, PlanRecord, Result } from "./contract.ts";
 import { checkText, ok, refused } from "./records.ts";
 
-/** The options as they are kept; a refusal names the first that cannot be. */
+/** The normalized options; a rejection names the first invalid one. */
 export function checkOptions(
   options: KeyOptions,
   plan: PlanRecord,
@@ -52,7 +52,7 @@ function checkNetworks(given: readonly string[]): Result<readonly string[]> {
   return ok([...new Set(given)]);
 }
 
-/** An address, or one with the number of bits that count; the database drops the others. */
+/** An address, or one with a prefix length; the database drops the host bits. */
 function isNetwork(text: string): boolean {
   const match = NETWORK_FORM.exec(text);
   if (match === null) return false;
@@ -62,6 +62,6 @@ function isNetwork(text: string): boolean {
   return bits === undefined || Number(bits) <= (family === 4 ? 32 : 128);
 }
 
-/** Bits without zeros in front: the database takes those for IPv4 and refuses them for IPv6. */
+/** No leading zeros: the database accepts them for IPv4 and rejects them for IPv6. */
 const NETWORK_FORM = /^([0-9a-fA-F:.]{2,45})(?:\/(0|[1-9]\d{0,2}))?$/;
 const SHOWN_CHARS_MAX = 48;

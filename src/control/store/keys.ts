@@ -1,9 +1,9 @@
 /**
- * An account's keys, from their making to their end.
+ * The keys of an account, from creation to end.
  *
- * The text of a key stands in the answer that makes or reveals it, and sealed in the database; all
- * else goes by its SHA-256. Changes of one account's keys wait for each other on the account's row,
- * so that bounds hold whoever asks at the same time. Edges are told by the database itself.
+ * The text of a key is in the result that creates or reveals it, and sealed in the database;
+ * everything else uses its SHA-256. Changes to the keys of one account wait for each other on the
+ * account's row, so that limits hold under concurrency. The database itself notifies the edges.
  */
 
 import { randomUUID, timingSafeEqual } from "node:crypto";
@@ -45,14 +45,14 @@ import {
 type OwnKeys = Pick<Keys, "list" | "byId" | "create" | "change" | "rotate" | "revoke" | "reveal">;
 
 export interface KeyStoreOptions {
-  /** The word behind `td_`. */
+  /** The text after `td_`. */
   readonly environment: string;
 }
 
 export function createOwnKeys(deps: StoreDeps, options: KeyStoreOptions): OwnKeys {
   const { database, clock } = deps;
 
-  /** Runs a change of one key under the lock of its account. */
+  /** Changes one key under the lock of its account. */
   function change<T>(
     accountId: string,
     keyId: string,
@@ -99,7 +99,7 @@ export function createOwnKeys(deps: StoreDeps, options: KeyStoreOptions): OwnKey
   };
 }
 
-/** Makes a key for an account whose row is locked. */
+/** Creates a key for an account whose row is locked. */
 export async function createKey(
   tx: Queryable,
   deps: StoreDeps,
@@ -130,7 +130,7 @@ async function changeKey(
   if (key.state !== "live") return refused("key_ended", `the key is ${key.state}`);
   const nowMs = clock.unixMs();
   const { ratePerSecond, burst } = { ...key, ...wanted };
-  // A limit from before the plan was lowered is no reason to refuse another label.
+  // A limit set before the plan was lowered must not block a change of the label.
   const sameLimit = ratePerSecond === key.ratePerSecond && burst === key.burst;
   const limit = sameLimit ? { ratePerSecond: null, burst: null } : { ratePerSecond, burst };
   const checked = checkOptions({ ...optionsOf(key), ...wanted, ...limit }, account.plan, nowMs);
@@ -163,12 +163,12 @@ async function rotateKey(
   if (!(overlapMs >= 0 && overlapMs <= KEY_OVERLAP_MS_MAX)) {
     return refused("invalid", "the overlap must be from 0 to 30 days");
   }
-  // Old keys that still overlap do not stand in the way, unless there are very many.
+  // Old keys that still overlap do not block this, unless there are very many.
   if ((await liveCount(tx, deps, account.id)) >= 2 * keysMax(account.plan)) {
     return refused("too_many", "too many keys overlap, revoke one first");
   }
   const nowMs = deps.clock.unixMs();
-  // A key that was prolonged may have been given more in all than a new one may have ahead.
+  // A prolonged key may have a longer total lifetime than a new one can get.
   const lifeMs =
     key.expiresAtMs === null ? null : Math.min(key.expiresAtMs - key.createdAtMs, KEY_LIFE_MS_MAX);
   const wanted = { ...optionsOf(key), expiresAtMs: lifeMs === null ? null : nowMs + lifeMs };
@@ -185,7 +185,7 @@ async function rotateKey(
   return ok(fresh);
 }
 
-/** Also for a disabled account: ending a key is never in the way of anything. */
+/** Also for a disabled account: ending a key is always allowed. */
 function revokeKey(
   { database, clock }: StoreDeps,
   accountId: string,
@@ -277,7 +277,7 @@ async function insertKey(
   return { key, token };
 }
 
-/** The account's own key, null for none. */
+/** The account's own key; null for none. */
 export async function findKey(
   tx: Queryable,
   accountId: string,
@@ -292,7 +292,7 @@ export async function findKey(
   return row === undefined ? null : keyOf(row, nowMs);
 }
 
-/** Keys of the account that are good now. */
+/** Number of live keys of the account. */
 export async function liveCount(
   tx: Queryable,
   { clock }: StoreDeps,
@@ -305,19 +305,19 @@ export async function liveCount(
   return row?.count ?? 0;
 }
 
-/** How many keys an account on this plan may have: the plan's right `keys_max`, or the usual. */
+/** The maximum number of keys for this plan: its right `keys_max`, or the default. */
 export function keysMax({ rights }: PlanRecord): number {
   const granted = rights["keys_max"];
   const valid = typeof granted === "number" && Number.isInteger(granted) && granted > 0;
   return valid ? granted : KEYS_PER_ACCOUNT_MAX;
 }
 
-/** `td_…wxyz`: enough to tell one's own keys apart. */
+/** `td_…wxyz`: enough to tell an account's keys apart. */
 export function hintOf(token: string): string {
   return `${token.startsWith("td_") ? "td_" : ""}…${token.slice(-HINT_CHARS)}`;
 }
 
-/** What the audit says of a key. */
+/** The audit details of a key. */
 export function auditDetail(key: KeyRecord): Readonly<Record<string, unknown>> {
   return { keyId: key.id, hint: key.hint, label: key.label };
 }
@@ -327,7 +327,7 @@ function optionsOf(key: KeyRecord): KeyOptions {
   return { label, expiresAtMs, cidrs, ratePerSecond, burst };
 }
 
-/** Parameter `n`, a list of texts, as networks: bits that do not count are dropped. */
+/** Parameter `n`, a list of texts, as networks: host bits are dropped. */
 function networks(n: number): string {
   return `array(select network(text::inet) from unnest($${n}::text[]) as text)`;
 }

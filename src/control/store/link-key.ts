@@ -1,9 +1,10 @@
 /**
- * An existing key moves to an account that somebody logs in to.
+ * Moves an existing key to an account that has a login.
  *
- * Proof is the key itself. Only a key whose account nobody logs in to can be moved, so a key that
- * leaked cannot be taken from its owner; nor one of a disabled account, which would undo that.
- * Whatever is in the way, the answer is the same, and the audit of the asking account has why.
+ * Possession of the key text is the proof. Only a key whose account has no login can be moved, so a
+ * leaked key cannot be taken from its owner; nor can a key of a disabled account, which would undo
+ * the disabling. Every rejection looks the same; the audit log of the calling account has the
+ * reason.
  */
 
 import type { Queryable } from "../../accounts/database/database.ts";
@@ -13,7 +14,7 @@ import type { Account, Actor, KeyRecord, Result } from "./contract.ts";
 import { auditDetail, findKey, keysMax, liveCount } from "./keys.ts";
 import { instant, lockAccount, ok, refused, type StoreDeps, sha256 } from "./records.ts";
 
-/** Moves the key with this text to the account, or refuses as `not_found`. */
+/** Moves the key with this text to the account, or rejects with `not_found`. */
 export function linkKey(
   deps: StoreDeps,
   accountId: string,
@@ -71,7 +72,7 @@ interface Found {
   readonly owned: boolean;
 }
 
-/** Locks the key and its account, so that nobody else moves it or logs in to it meanwhile. */
+/** Locks the key and its account, so that no concurrent call moves it or logs in to the account. */
 async function findByToken(tx: Queryable, token: string, nowMs: number): Promise<Found | null> {
   if (token.length > TOKEN_CHARS_MAX) return null;
   const [row] = await tx.query<Found>(

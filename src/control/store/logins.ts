@@ -1,6 +1,6 @@
 /**
- * Logins under way: what must be remembered while the browser is at the provider. Each can be taken
- * up once, by the browser that began it and before its time is up; several at once are usual.
+ * Pending logins: the state to keep while the browser is at the provider. Each can be consumed
+ * once, by the browser that started it, before it expires; several at a time are normal.
  */
 
 import { LOGIN_ATTEMPT_MS_MAX, LOGIN_ATTEMPTS_MAX } from "../limits.ts";

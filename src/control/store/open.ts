@@ -1,8 +1,8 @@
 /**
- * From a configuration's words to a store that can be used: connected, migrated, with its vault.
+ * Opens the store from the configuration: connects, migrates, and opens the vault.
  *
- * The vault's file is made at the first start, and at no other: as soon as one stored text needs a
- * key-encryption key, a missing file is a fault of the set-up and a new one would hide it.
+ * The vault file is created at the first start only: once a stored text needs a key-encryption key,
+ * a missing file is a setup error that a new file would hide.
  */
 
 import { existsSync } from "node:fs";
@@ -18,9 +18,12 @@ import { encryptionKeysInUse } from "./operator-keys.ts";
 import { createStore, type StoreOptions } from "./store.ts";
 
 export interface OpenOptions extends StoreOptions {
-  /** The login of the dashboard, or of the owner. */
+  /** Database role of the dashboard, or of the owner. */
   readonly databaseUrl: string;
-  /** To migrate with; null: `databaseUrl`, which must be the owner's when something is to do. */
+  /**
+   * For migrations; null: `databaseUrl`, which must then be the owner's when migrations are
+   * pending.
+   */
   readonly ownerUrl: string | null;
   readonly vaultFile: string;
 }
@@ -28,12 +31,15 @@ export interface OpenOptions extends StoreOptions {
 export interface OpenStore {
   readonly store: Store;
   readonly database: Database;
-  /** What was sealed anew with the first key-encryption key, and what could not be opened. */
+  /**
+   * Number of texts resealed with the first key-encryption key, and the ids that could not be
+   * opened.
+   */
   readonly sealed: { readonly rewrapped: number; readonly failed: number };
   stop(): Promise<void>;
 }
 
-/** A `SetupError` says what is wrong with the set-up, a `DatabaseError` that nobody answers. */
+/** Throws `SetupError` for an invalid setup, `DatabaseError` if the database is unreachable. */
 export async function openStore(
   deps: { readonly clock: Clock; readonly log: Log },
   options: OpenOptions,
@@ -64,7 +70,7 @@ async function migrateAs(
   }
 }
 
-/** The vault of this file, which is made when no stored text needs one yet. */
+/** The vault of this file, which is created if no stored text needs one yet. */
 async function vaultFor(
   database: Database,
   path: string,
@@ -83,7 +89,10 @@ async function vaultFor(
   return followVaultFile(path, log);
 }
 
-/** Seals anew what an older key sealed; what cannot be opened is told, and hides nothing else. */
+/**
+ * Reseals what an older key sealed. Texts that cannot be opened are reported and do not stop the
+ * rest.
+ */
 async function sealAnew(store: Store, log: Log): Promise<OpenStore["sealed"]> {
   const missing = await store.keys.missingEncryptionKeys();
   if (missing.length > 0) {

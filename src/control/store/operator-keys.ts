@@ -1,6 +1,6 @@
 /**
- * Keys as the operator sees them: over all accounts, and all their texts sealed anew when the
- * key-encryption key was changed. Nothing here shows a key's text.
+ * Operator functions on keys: search and list over all accounts, and resealing of all texts after a
+ * change of the key-encryption key. Nothing here returns the text of a key.
  */
 
 import { note } from "./audit.ts";
@@ -44,7 +44,7 @@ export function createOperatorKeys(deps: StoreDeps): OperatorKeys {
       return rows.map((row) => hashed(row, clock.unixMs()));
     },
     async listAll({ limit, after }) {
-      // By account, as the index has them: a page costs the same however many keys there are.
+      // By account, in index order: a page costs the same regardless of the number of keys.
       const [account = "", cursorText = null] = after?.split("/") ?? [];
       const cursor = isUuid(account) ? readCursor(cursorText) : null;
       const nowMs = clock.unixMs();
@@ -76,7 +76,7 @@ export function createOperatorKeys(deps: StoreDeps): OperatorKeys {
   };
 }
 
-/** Ids of the key-encryption keys that stored texts are sealed with. */
+/** Ids of the key-encryption keys that sealed the stored texts. */
 export async function encryptionKeysInUse({
   database,
 }: Pick<StoreDeps, "database">): Promise<readonly string[]> {
@@ -86,7 +86,7 @@ export async function encryptionKeysInUse({
   return rows.map(({ kek_id: id }) => id);
 }
 
-/** In steps of their own, so that a rotation may be cut off and taken up again. */
+/** In separate transactions, so that a rotation can be interrupted and resumed. */
 async function rewrapAll(deps: StoreDeps): ReturnType<Keys["rewrap"]> {
   let rewrapped = 0;
   let failed = 0;

@@ -1,4 +1,4 @@
-/** Plans: rows that an operator edits. A change of one reaches every edge like a change of keys. */
+/** Plans: rows that an operator edits. A changed plan reaches every edge like a changed key. */
 
 import { DatabaseError } from "../../accounts/database/database-error.ts";
 import { PLAN_BURST_MAX, PLAN_RATE_MAX } from "../../core/limits.ts";

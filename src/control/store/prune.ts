@@ -1,6 +1,6 @@
 /**
- * Lets go of what is past its time, a bounded number of rows at a step, so that no step holds
- * anybody up. What it is called for hourly it finishes, or goes on with the next time.
+ * Deletes expired rows, a bounded number per step, so that no step blocks other statements. It runs
+ * hourly; the next run continues what one run does not finish.
  */
 
 import {
@@ -13,7 +13,7 @@ import {
 } from "../limits.ts";
 import { instant, type StoreDeps } from "./records.ts";
 
-/** How many rows went. */
+/** Returns the number of rows deleted. */
 export async function prune({ database, clock }: StoreDeps): Promise<number> {
   const nowMs = clock.unixMs();
   let gone = 0;
@@ -33,7 +33,7 @@ export async function prune({ database, clock }: StoreDeps): Promise<number> {
   return gone;
 }
 
-/** Which rows are past: the time in parameter 1 is now less what is kept. */
+/** Condition for expired rows: parameter 1 is the current time minus the retention. */
 const RULES: readonly { readonly table: string; readonly past: string; readonly keepMs: number }[] =
   [
     { table: "login_attempts", past: "expires_at <= $1", keepMs: 0 },

@@ -1,6 +1,6 @@
 /**
- * What the parts of the store share: results, the shapes of rows, and the checks of what a user
- * wrote. The columns that a statement must select stand beside the function that reads them.
+ * Shared by the files of the store: results, row types, and validation of user input. The columns
+ * that a statement must select are next to the function that reads them.
  */
 
 import { createHash } from "node:crypto";
@@ -24,7 +24,7 @@ export function refused(reason: StoreReason, detail: string): Refusal {
   return { kind: "refused", reason, detail };
 }
 
-/** A time as the driver takes it. */
+/** A time in the driver's form. */
 export function instant(unixMs: number): Date;
 export function instant(unixMs: number | null): Date | null;
 export function instant(unixMs: number | null): Date | null {
@@ -35,12 +35,12 @@ export function sha256(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-/** Ids come from addresses of pages; what is none is found nowhere, instead of being a fault. */
+/** Ids come from URLs; an invalid one is treated as not found instead of raising an error. */
 export function isUuid(text: string): boolean {
   return UUID_FORM.test(text);
 }
 
-/** A name or label as it is kept; a refusal when it cannot be. */
+/** A name or label in its stored form; a rejection if invalid. */
 export function checkText(what: string, text: string, charsMin: number): Result<string> {
   const trimmed = text.trim();
   const { length } = [...trimmed];
@@ -51,14 +51,14 @@ export function checkText(what: string, text: string, charsMin: number): Result<
   return ok(trimmed);
 }
 
-/** What a provider says, fit to be kept: without control characters, cut to a length. */
+/** Text from a provider in its stored form: without control characters, cut to a length. */
 export function cutText(text: string | null, charsMax: number): string | null {
   if (text === null) return null;
   const clean = text.replace(CONTROLS, " ").trim();
   return clean === "" ? null : [...clean].slice(0, charsMax).join("");
 }
 
-/** Turns one row more than were asked for into the cursor of the next page. */
+/** Turns the one extra row of a query into the cursor of the next page. */
 export function pageOf<R, T>(
   rows: readonly R[],
   limit: number,
@@ -71,7 +71,7 @@ export function pageOf<R, T>(
   return { items: shown.map(itemOf), next: more ? cursorOf(last) : null };
 }
 
-/** A cursor made of a time and an id; null when it is none of ours. */
+/** A cursor made of a time and an id; null if invalid. */
 export function readCursor(text: string | null): { readonly at: Date; readonly id: string } | null {
   const match = text === null ? null : CURSOR_FORM.exec(text);
   const [, ms = "", id = ""] = match ?? [];
@@ -95,7 +95,7 @@ export interface AccountRow {
   readonly plan_rights: Readonly<Record<string, unknown>>;
 }
 
-/** Of `touchdown.accounts a join touchdown.plans p`. */
+/** Columns of `touchdown.accounts a join touchdown.plans p`. */
 export const ACCOUNT_COLUMNS = `a.id, a.name, a.admin, a.created_at, a.disabled_at,
   p.name as plan_name, p.rate_per_second as plan_rate, p.burst as plan_burst,
   p.shared as plan_shared, p.rights as plan_rights`;
@@ -118,7 +118,7 @@ export function accountOf(row: AccountRow): Account {
   };
 }
 
-/** The account, null for none. `lock` makes other changes of it and of its keys wait. */
+/** The account; null for none. `lock` makes other changes of it and of its keys wait. */
 export async function findAccount(
   tx: Queryable,
   id: string,
@@ -133,7 +133,7 @@ export async function findAccount(
   return row === undefined ? null : accountOf(row);
 }
 
-/** The account to change something of; a refusal when it is not there or disabled. */
+/** The account to change; a rejection if it is missing or disabled. */
 export async function lockAccount(tx: Queryable, id: string): Promise<Result<Account>> {
   const account = await findAccount(tx, id, { lock: true });
   if (account === null) return refused("not_found", "there is no such account");
@@ -158,7 +158,7 @@ export interface KeyRecordRow {
   readonly revealable: boolean;
 }
 
-/** Of `touchdown.keys k`. */
+/** Columns of `touchdown.keys k`. */
 export const KEY_COLUMNS = `k.id, k.account_id, k.hint, k.label, k.created_at, k.expires_at,
   k.revoked_at, k.cidrs::text[] as cidrs, k.rate_per_second, k.burst, k.rotated_from,
   k.ciphertext is not null as revealable,
@@ -167,7 +167,7 @@ export const KEY_COLUMNS = `k.id, k.account_id, k.hint, k.label, k.created_at, k
    order by s.created_at desc, s.id limit 1) as replaced_by,
   (select max(u.used_at) from touchdown.key_uses u where u.key_id = k.id) as used_at`;
 
-/** The condition under which a key is good at the time in parameter `n`. */
+/** The condition for a key that is live at the time in parameter `n`. */
 export function isLive(n: number): string {
   return `(k.revoked_at is null and (k.expires_at is null or k.expires_at > $${n}))`;
 }
@@ -195,6 +195,6 @@ export function keyOf(row: KeyRecordRow, nowMs: number): KeyRecord {
 
 const UUID_FORM = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const CURSOR_FORM = /^(\d{1,15})_([0-9a-f-]{36})$/;
-/** Controls, ends of lines, what turns letters around, halves of characters. */
+/** Control characters, line ends, bidirectional overrides, unpaired surrogates. */
 const CONTROL = /\p{Cc}|\p{Cs}|[\u2028\u2029\u202a-\u202e\u2066-\u2069]/u;
 const CONTROLS = new RegExp(CONTROL.source, "gu");

@@ -1,7 +1,7 @@
 /**
- * Sessions of browsers. The secret is in the cookie alone; here is its SHA-256, so whoever reads
- * the database can log in as nobody. A session ends when it is idle, when it is old, when it is
- * closed, and when its account is disabled; from then on it is as if it had never been.
+ * Browser sessions. Only the cookie holds the secret; the database holds its SHA-256, so that
+ * reading the database grants no login. A session ends when it is idle, too old or closed, and when
+ * its account is disabled; from then on it is treated as nonexistent.
  */
 
 import { randomBytes, randomUUID } from "node:crypto";
@@ -24,9 +24,9 @@ import {
 } from "./records.ts";
 
 export interface SessionOptions {
-  /** How long a session may lie idle, in milliseconds. */
+  /** Idle timeout of a session, in milliseconds. */
   readonly sessionIdleMs: number;
-  /** How long a session lives at most, in milliseconds. */
+  /** Maximum lifetime of a session, in milliseconds. */
   readonly sessionMsMax: number;
 }
 
@@ -144,7 +144,7 @@ export function createSessions(deps: StoreDeps, options: SessionOptions): Sessio
   };
 }
 
-/** The session that this secret opens at this time; null for none. */
+/** The session of this secret at this time; null for none. */
 async function findLive(tx: Queryable, secret: string, nowMs: number): Promise<Session | null> {
   const [row] = await tx.query<SessionRow>(`${SELECT} where s.secret_sha256 = $1 and ${LIVE}`, [
     sha256(secret),
@@ -153,7 +153,7 @@ async function findLive(tx: Queryable, secret: string, nowMs: number): Promise<S
   return row === undefined ? null : sessionOf(row);
 }
 
-/** Keeps the newest sessions of an account, as many as it may have. */
+/** Keeps the newest sessions of an account, up to the limit. */
 async function endOldest(tx: Queryable, accountId: string): Promise<void> {
   await tx.query(
     `delete from touchdown.sessions where id in

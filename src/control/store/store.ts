@@ -1,7 +1,6 @@
 /**
- * The store of accounts, put together from its parts. `contract.ts` says what it promises; read
- * that first. It holds nothing in memory: any number of processes may have one on the same
- * database.
+ * The account store, assembled from its files. `contract.ts` is the contract; read that first. It
+ * has no state in memory: any number of processes may use the same database.
  */
 
 import { createAccounts } from "./accounts.ts";
@@ -20,7 +19,6 @@ import { createUsage } from "./usage.ts";
 
 export interface StoreOptions extends KeyStoreOptions, SessionOptions {}
 
-/** The database must have been migrated. */
 export function createStore(deps: StoreDeps, options: StoreOptions): Store {
   return {
     plans: createPlans(deps),

@@ -1,26 +1,29 @@
 /**
- * What the store tells about usage: counts by time, region, key and reason, and the two histograms
- * behind the percentiles. Edges write it by the minute; the store adds it up by hours as it comes,
- * so that a month is as quick to read as a day.
+ * Usage as the store returns it: counts by time, region, key and reason, and the two histograms
+ * behind the percentiles. Edges write it by minute; the store also sums it by hour on write, so
+ * that reading a month is as fast as reading a day.
  */
 
-/** How many requests and transactions, by what became of them. */
+/** Numbers of requests and transactions by outcome. */
 export interface UsageCounts {
-  /** Requests with a valid key, refused ones included. */
+  /** Requests with a valid key, rejected ones included. */
   readonly requests: number;
-  /** Handed to at least one leader's connection. */
+  /** Handed to at least one leader connection. */
   readonly accepted: number;
   readonly refused: number;
-  /** Bytes of the requests' bodies. */
+  /** Bytes of the request bodies. */
   readonly bytes: number;
   readonly landed: number;
   readonly expired: number;
   readonly dropped: number;
 }
 
-/** Percentiles are the upper bound of the bucket they fall in; null without a value. */
+/** Percentiles are the upper bound of their bucket; null without values. */
 export interface UsageStats extends UsageCounts {
-  /** Of the accepted whose end is known, how many landed: 0 to 1; null without any. */
+  /**
+   * Share of landed transactions among the accepted ones with a known outcome: 0 to 1; null without
+   * any.
+   */
   readonly landedShare: number | null;
   /** Receipt to wire, in nanoseconds. */
   readonly wireNsP50: number | null;
@@ -37,12 +40,12 @@ export interface UsagePoint extends UsageStats {
 
 export interface UsageOverview {
   readonly span: UsageSpan;
-  /** Of the span, both on a step's boundary. */
+  /** Start and end of the range, both on a step boundary. */
   readonly fromMs: number;
   readonly toMs: number;
   readonly stepMs: number;
   readonly total: UsageStats;
-  /** One for every step of the span, empty ones included, oldest first. */
+  /** One per step of the range, empty ones included, oldest first. */
   readonly points: readonly UsagePoint[];
   readonly byRegion: readonly (UsageStats & { readonly region: string })[];
   readonly byKey: readonly (UsageStats & {
@@ -50,7 +53,7 @@ export interface UsageOverview {
     readonly hint: string;
     readonly label: string;
   })[];
-  /** Refusals and ends without landing, most frequent first. */
+  /** Rejections and transactions that did not land, most frequent first. */
   readonly byReason: readonly {
     readonly kind: "refused" | "expired" | "dropped";
     readonly reason: string;
@@ -58,7 +61,7 @@ export interface UsageOverview {
   }[];
 }
 
-/** hour: 60 steps of a minute; day: 96 of a quarter; month: 30 days by the hour. */
+/** hour: 60 steps of a minute; day: 96 of 15 minutes; month: 30 days by hour. */
 export type UsageSpan = "hour" | "day" | "month";
 
 export interface UsageQuery {
@@ -70,8 +73,8 @@ export interface UsageQuery {
 
 export interface Usage {
   overview(accountId: string, query: UsageQuery): Promise<UsageOverview>;
-  /** Requests of the current minute and the one before, for the Plan page. */
+  /** Requests of the current and the previous minute, for the Plan page. */
   recent(accountId: string): Promise<UsageStats>;
-  /** For operators: the span over all accounts. */
+  /** For operators: the range over all accounts. */
   overall(span: UsageSpan): Promise<UsageStats>;
 }

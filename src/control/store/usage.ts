@@ -1,7 +1,7 @@
 /**
- * What an account sent, and what became of it, added up for the dashboard. The last hour and day
- * are read from minutes, the month from hours; one scan gives the points, the regions and the keys
- * together. Percentiles come from the summed buckets, never from percentiles.
+ * Usage of an account for the dashboard. The last hour and day are read from minutes, the month
+ * from hours; one scan returns the points, the regions and the keys. Percentiles come from the
+ * summed buckets, never from other percentiles.
  */
 
 import type { Queryable } from "../../accounts/database/database.ts";
@@ -61,21 +61,21 @@ interface Span {
   readonly toMs: number;
 }
 
-/** The steps up to the one that has begun, which the last edges have not told of yet. */
+/** The steps up to the one that has just started, which edges have not reported completely yet. */
 function spanAt(name: UsageSpan, nowMs: number): Span {
   const { table, stepMs, stepCount } = SPANS[name];
   const toMs = Math.floor(nowMs / stepMs) * stepMs + stepMs;
   return { table, stepMs, fromMs: toMs - stepCount * stepMs, toMs };
 }
 
-/** Sums of counts; the arrays are null where there was no row. */
+/** Sums of counts; the arrays are null if there was no row. */
 interface SumRow extends UsageCounts {
   readonly wire: readonly number[] | null;
   readonly slots: readonly number[] | null;
 }
 
 interface GroupRow extends SumRow {
-  /** One of the three is given: what the sums are over. */
+  /** Exactly one is given: the dimension of the sums. */
   readonly step: number | null;
   readonly region: string | null;
   readonly key_id: string | null;
@@ -137,7 +137,7 @@ interface KeyName {
   readonly label: string;
 }
 
-/** Names of the account's own keys; one that moved away since has none here. */
+/** Names of the account's own keys; a key that was moved away has none here. */
 async function readKeys(
   tx: Queryable,
   accountId: string,
@@ -215,7 +215,7 @@ function addUp(lists: readonly (readonly number[])[]): readonly number[] {
   return sums;
 }
 
-/** The bound of the bucket in which the value of this rank lies; above them all, the last one. */
+/** Upper bound of the bucket that holds the value of this rank; the last bound above them all. */
 export function percentile(
   counts: readonly number[],
   bounds: readonly number[],
@@ -240,7 +240,7 @@ const SPANS = {
 const REASONS_SHOWN_MAX = 64;
 
 const NAMES = ["requests", "accepted", "refused", "bytes", "landed", "expired", "dropped"];
-/** Each bucket by itself: many times faster than an aggregate of arrays. */
+/** One sum per bucket: many times faster than an aggregate of arrays. */
 const SUMS = [
   ...NAMES.map((name) => `coalesce(sum(${name}), 0)::bigint as ${name}`),
   `${arraySum("wire", USAGE_WIRE_BOUNDS_NS.length + 1)} as wire`,

@@ -1,7 +1,8 @@
 /**
- * The framework's application as the dashboard needs it: bounds on what arrives, whose word on the
- * client's address counts, an answer in our form even to what is no HTTP, and the headers of every
- * answer. Whoever is not behind a trusted proxy has the address of their socket, whatever they say.
+ * Sets up the framework's application for the dashboard: limits on requests, which proxies may set
+ * the client's address, error responses in the API's format even for input that is not HTTP, and
+ * the headers of every response. For a client that is not behind a trusted proxy, the address is
+ * always that of its socket.
  */
 
 import type { Socket } from "node:net";
@@ -20,20 +21,20 @@ export type Reply = FastifyReply;
 
 export interface WebOptions {
   readonly host: string;
-  /** 0 for any free one. */
+  /** 0 for any free port. */
   readonly port: number;
   readonly publicUrl: string;
-  /** Origins that the pages may fetch from beside their own. */
+  /** Further origins that the pages may fetch from. */
   readonly fetchOrigins: readonly string[];
-  /** Networks of proxies whose `X-Forwarded-For` is believed. */
+  /** Networks of proxies whose `X-Forwarded-For` is trusted. */
   readonly trustedProxies: readonly string[];
   readonly pagesFolder: string;
   readonly version: string;
-  /** How long a request may take to arrive; not given: as in the limits. */
+  /** Time limit for receiving a request; default: from the limits. */
   readonly requestTimeoutMs?: number;
 }
 
-/** `sendError` answers whatever goes wrong; `count` is told of what is no HTTP. */
+/** `sendError` responds to every error; `count` is called for input that is not HTTP. */
 export function newApp(
   options: WebOptions,
   sendError: (request: Request, reply: Reply, error: unknown) => void,
@@ -45,7 +46,7 @@ export function newApp(
     requestTimeout,
     http: {
       maxHeaderSize: CONTROL_HEADERS_BYTES_MAX,
-      // Node by itself gives headers a minute, and looks for late ones every 30 s.
+      // By default Node allows a minute for headers and checks for late ones every 30 s.
       headersTimeout: requestTimeout,
       connectionsCheckingInterval: Math.ceil(requestTimeout / 4),
     },
@@ -65,8 +66,8 @@ export function newApp(
 }
 
 /**
- * A body that is announced as JSON and is empty is none. Many clients send the header with every
- * request, a DELETE too; a route that needs a body says so by itself.
+ * Treats an empty body announced as JSON as no body. Many clients send the header with every
+ * request, DELETE included; a route that needs a body reports its absence.
  */
 function takeEmptyJson(app: App): void {
   const parse = app.getDefaultJsonParser("error", "error");
@@ -76,7 +77,7 @@ function takeEmptyJson(app: App): void {
   });
 }
 
-/** What is no HTTP gets an answer in our form all the same, where the socket still takes one. */
+/** Responds in the API's format to input that is not HTTP, if the socket is still writable. */
 function refuseBytes(error: Error & { code?: string }, socket: Socket): void {
   if (!socket.writable || error.code === "ECONNRESET") {
     socket.destroy();
@@ -91,7 +92,7 @@ function refuseBytes(error: Error & { code?: string }, socket: Socket): void {
   socket.end(`${head}\r\nConnection: close\r\n\r\n${body}`);
 }
 
-/** What helmet sends with every answer. */
+/** Headers that helmet adds to every response. */
 export function headersOf({ fetchOrigins, publicUrl }: WebOptions) {
   return {
     contentSecurityPolicy: {
@@ -112,7 +113,7 @@ export function headersOf({ fetchOrigins, publicUrl }: WebOptions) {
     crossOriginResourcePolicy: { policy: "same-origin" as const },
     referrerPolicy: { policy: "no-referrer" as const },
     xFrameOptions: { action: "deny" as const },
-    // Over plain HTTP the header means nothing, and a browser must not remember it for loopback.
+    // Over plain HTTP the header has no effect, and a browser must not remember it for loopback.
     strictTransportSecurity: publicUrl.startsWith("https:") ? { maxAge: 31_536_000 } : false,
   };
 }

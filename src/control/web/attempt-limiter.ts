@@ -1,7 +1,7 @@
 /**
- * How often something may be tried: a token bucket a limit and caller, with time from the clock.
- * A refused try costs nothing more. Memory is bounded: above the bound the bucket used longest ago
- * is forgotten, which can only be to the favour of somebody who waited longest.
+ * Limits attempts: one token bucket per limit and caller, with time from the clock. A rejected
+ * attempt costs nothing. Memory is bounded: above the limit the least recently used bucket is
+ * dropped, which can only favour the caller that waited longest.
  */
 
 import { isIPv6 } from "node:net";
@@ -10,30 +10,30 @@ import { CONTROL_LIMITED_CALLERS_MAX } from "../limits.ts";
 import type { LimitName } from "./route.ts";
 
 interface Limit {
-  /** Tries at once. */
+  /** Attempts in a burst. */
   readonly burst: number;
-  /** One more is allowed each time this passes. */
+  /** One more attempt is allowed after each interval. */
   readonly everyMs: number;
 }
 
 const PER_MINUTE = (count: number): Limit => ({ burst: count, everyMs: 60_000 / count });
 
 export const LIMITS: Readonly<Record<LimitName | "request", Limit>> = {
-  /** Logins that are begun or come back, from one address. */
+  /** Logins started or finished from one address. */
   login: PER_MINUTE(20),
-  /** Keys that are revealed, by one account and from one address. */
+  /** Keys revealed by one account and from one address. */
   reveal: PER_MINUTE(10),
-  /** Keys whose possession is claimed, by one account and from one address. */
+  /** Keys claimed by their text, by one account and from one address. */
   link: PER_MINUTE(5),
-  /** Keys, tokens and settings that are made or changed by one account. */
+  /** Keys, tokens and settings created or changed by one account. */
   change: PER_MINUTE(60),
-  /** Everything that one address asks of the API. */
+  /** All API requests of one address. */
   request: { burst: 200, everyMs: 20 },
 };
 
 /**
- * Who is one caller by their address: a host with IPv4, a network of 64 bits with IPv6, where one
- * subscriber has as many addresses as they like.
+ * The caller of an address: a host for IPv4; a /64 network for IPv6, where one subscriber controls
+ * all its addresses.
  */
 export function networkOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
@@ -41,7 +41,7 @@ export function networkOf(address: string): string {
   const [head = "", tail] = address.replace(/%.*$/, "").toLowerCase().split("::", 2);
   const groups = head === "" ? [] : head.split(":");
   const rest = tail === undefined || tail === "" ? [] : tail.split(":");
-  // An IPv4 part stands for two groups, in the half that does not count.
+  // An IPv4 suffix stands for two groups, in the half that is ignored.
   const dotted = address.includes(".") ? 1 : 0;
   const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - rest.length - dotted);
   const all = [...groups, ...Array.from({ length: zeros }, () => "0"), ...rest];
@@ -51,7 +51,9 @@ export function networkOf(address: string): string {
 
 export interface AttemptLimiter {
   readonly counters: { refused: number; forgotten: number };
-  /** Milliseconds to wait; 0 when the try is let through, which is charged to all the callers. */
+  /**
+   * Milliseconds to wait; 0 when the attempt is allowed, which is then charged to all the callers.
+   */
   take(limit: keyof typeof LIMITS, callers: readonly string[]): number;
 }
 
@@ -60,7 +62,7 @@ export function createAttemptLimiter(
   keptMax = CONTROL_LIMITED_CALLERS_MAX,
 ): AttemptLimiter {
   const counters = { refused: 0, forgotten: 0 };
-  /** When each bucket is full again, by limit and caller; the one used longest ago is first. */
+  /** When each bucket is full again, by limit and caller; least recently used first. */
   const fullAtMs = new Map<string, number>();
   return {
     counters,

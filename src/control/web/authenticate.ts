@@ -1,7 +1,7 @@
 /**
- * Who calls: a session by its cookie, or a management token. A request that carries a token is
- * judged by the token alone, whatever cookies come with it. What a route needs is decided here and
- * nowhere else.
+ * Authenticates the caller: a session by its cookie, or a management token. A request with a token
+ * is authenticated by the token alone, whatever cookies it has. Authorization of a route is checked
+ * here and nowhere else.
  */
 
 import type { Clock } from "../../core/clock.ts";
@@ -12,11 +12,11 @@ import type { Access, Caller } from "./route.ts";
 export interface Credentials {
   /** The `Authorization` header. */
   readonly authorization: string | null;
-  /** What the session cookie holds. */
+  /** Value of the session cookie. */
   readonly secret: string | null;
   readonly address: string;
   readonly userAgent: string | null;
-  /** Whether a page asks by itself: a session whose reader is away ends all the same. */
+  /** Whether a page sends this automatically: it does not extend the session. */
   readonly unattended: boolean;
 }
 
@@ -24,12 +24,12 @@ export interface Demand {
   readonly access: Exclude<Access, "open">;
   /** Whether the call changes something. */
   readonly writes: boolean;
-  /** Whether a session's login must be a recent one; a token has none and is not asked. */
+  /** Whether a session needs a recent login; tokens have no login and are exempt. */
   readonly recentLogin: boolean;
 }
 
 export interface Authenticator {
-  /** @throws ApiError when nobody is known by these, or not allowed this */
+  /** @throws ApiError when the caller is unknown or not authorized */
   caller(credentials: Credentials, demand: Demand): Promise<Caller>;
 }
 

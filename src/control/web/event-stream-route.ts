@@ -1,16 +1,16 @@
 /**
- * The live stream as a route: the one whose answer is no JSON and does not end. The server guards
- * it by this record and the OpenAPI document describes it from it.
+ * The event stream as a route: the only one whose response is not JSON and does not end. The server
+ * guards it by this record, and the OpenAPI document describes it from the same record.
  */
 
 import type { RouteHead } from "./route.ts";
 import { nothing, z } from "./schema.ts";
 
 const EVENTS =
-  "Server-sent events. `usage`: the last hour, as GET /api/v1/usage answers it, at once and " +
-  "whenever it changed. `stale`: `{since}`, the time from which on there are no newer figures, " +
-  "null where there were none; the next `usage` ends that. `ended`: the session or token has " +
-  "ended. `stopping`: the server stops. Comments fill a long silence.";
+  "Server-sent events. `usage`: the last hour, as GET /api/v1/usage returns it, immediately and " +
+  "after each change. `stale`: `{since}`, the time since which there are no newer numbers, null " +
+  "if there never were any; the next `usage` ends that state. `ended`: the session or token has " +
+  "ended. `stopping`: the server stops. Comments are sent during a long silence.";
 
 export const EVENT_STREAM_ROUTE: RouteHead = {
   method: "GET",

@@ -1,7 +1,7 @@
 /**
- * Whether a request may come from where it comes from. Browsers say so themselves, by
- * `Sec-Fetch-Site` and by `Origin`; a request that changes something and says neither is refused,
- * unless it carries a token, which no other site's page can make a browser send.
+ * Rejects cross-site requests. Browsers send `Sec-Fetch-Site` and `Origin`; a changing request with
+ * neither is rejected, unless it carries a token, which another site's page cannot make a browser
+ * send.
  */
 
 import { ApiError } from "../api-error.ts";
@@ -11,7 +11,7 @@ export interface Provenance {
   readonly method: string;
   readonly origin: string | null;
   readonly fetchSite: string | null;
-  /** Whether a token alone decides who calls, so that no cookie of the request counts. */
+  /** Whether a token alone authenticates, so that no cookie of the request counts. */
   readonly bearer: boolean;
 }
 
@@ -31,15 +31,15 @@ function foreign(): ApiError {
   return new ApiError("cross_site", "this was not sent by a page of the dashboard");
 }
 
-/** The path that a login returns to: one of this site, or `/`. */
+/** The path that a login returns to: a path of this site, or `/`. */
 export function returnPath(given: string | null): string {
   if (given === null || !/^\/[!-~]*$/.test(given) || /[\\]/.test(given)) return "/";
   const base = "http://site.invalid";
   if (given.startsWith("//") || !URL.canParse(given, base)) return "/";
   const { origin, pathname, search, hash } = new URL(given, base);
-  // `/.//elsewhere` is a path of this site to the parser, and another site to a browser.
+  // To the parser `/.//elsewhere` is a path of this site, to a browser it is another site.
   if (origin !== base || pathname.startsWith("//")) return "/";
   const path = pathname + search + hash;
-  // Encoded, some characters are three.
+  // Some characters take three when encoded.
   return path.length <= RETURN_PATH_CHARS_MAX ? path : "/";
 }

@@ -1,5 +1,5 @@
 /**
- * The OpenAPI document, made from the very records that the server runs on.
+ * The OpenAPI document, built from the route records that the server runs on.
  */
 
 import { CONTROL_REJECTIONS, type ControlReason } from "../../core/errors.ts";
@@ -14,8 +14,8 @@ const SECURITY: Readonly<Record<Access, readonly object[]>> = {
 };
 
 /**
- * `x-access` says in our words who may call, and `x-recent-login` whether a session's login must be
- * a recent one, for tests and for readers.
+ * `x-access` states who may call, and `x-recent-login` whether a session needs a recent login; for
+ * tests and readers.
  */
 export function openApi(routes: readonly RouteHead[], about: { readonly version: string }): object {
   const paths: Record<string, Record<string, object>> = {};
@@ -67,7 +67,7 @@ function operationOf(route: RouteHead): object {
   };
 }
 
-/** The refusals that this route can answer, by status, each with its reasons. */
+/** The errors that this route can return, by status, each with its reasons. */
 function refusalsOf(route: RouteHead): readonly [string, string][] {
   const { method, path, access, body, limit, recentLogin } = route;
   const reasons: ControlReason[] = ["invalid_request", "cross_site", "rate_limited", "internal"];

@@ -1,6 +1,6 @@
 /**
- * A request's parts as their route's schemas have let them through. An id in a path that has not
- * the form of an id is a thing that is not there.
+ * Parses the parts of a request with the schemas of its route. A malformed id in a path is treated
+ * as not found.
  */
 
 import { ApiError } from "../api-error.ts";
@@ -16,7 +16,7 @@ export interface RawRequest {
   readonly headers: { readonly "content-type"?: string | undefined };
 }
 
-/** @throws ApiError that names every field which does not fit */
+/** @throws ApiError that names every invalid field */
 export function parseRequest(route: Route, request: RawRequest) {
   const params = route.params.safeParse(request.params);
   if (!params.success) throw new ApiError("not_found", "there is no such thing");
@@ -35,12 +35,12 @@ export function parseRequest(route: Route, request: RawRequest) {
 function parseWith(schema: z.ZodType, input: unknown): unknown {
   const result = schema.safeParse(input, { error: wording });
   if (!result.success) throw validationError(result.error);
-  // The database takes every character but this one.
+  // The database accepts every character except this one.
   if (holdsNul(result.data)) throw new ApiError("invalid_request", "a text holds a NUL");
   return result.data;
 }
 
-/** Schemas are no deeper than a few fields, and neither is what they let through. */
+/** Schemas nest only a few fields deep, and so does the data that they accept. */
 function holdsNul(value: unknown): boolean {
   if (typeof value === "string") return value.includes("\0");
   return typeof value === "object" && value !== null && Object.values(value).some(holdsNul);

@@ -1,7 +1,7 @@
 /**
- * What a route of the API is: one record with its schemas, who may call it, and the handler. The
- * server, the checks and the OpenAPI document are all made from these records, so a route cannot
- * be reachable without being described and guarded.
+ * A route of the API: one record with its schemas, its access rule and its handler. The server, the
+ * checks and the OpenAPI document are built from these records, so a reachable route is always
+ * described and guarded.
  *
  * Decision: docs/decisions/0038-a-dashboard-route-is-one-record.md
  */
@@ -9,37 +9,36 @@
 import type { Account, Actor, ApiToken, Session } from "../store/contract.ts";
 import { nothing, type z } from "./schema.ts";
 
-/** Who may call: anybody; a session or a token; a session alone; a session of an operator. */
+/** Who may call: anyone; a session or a token; a session only; an operator's session. */
 export type Access = "open" | "account" | "session" | "admin";
 
-/** The names of the limits on tries; `tries.ts` says how many each allows. */
+/** Names of the attempt limits; `attempt-limiter.ts` has their values. */
 export type LimitName = "login" | "reveal" | "link" | "change";
 
-/** Who calls, once that is known. */
+/** The authenticated caller. */
 export interface Caller {
   readonly account: Account;
-  /** Null when a token calls. */
+  /** Null for a token. */
   readonly session: Session | null;
   readonly token: ApiToken | null;
   readonly actor: Actor;
 }
 
-/** The two cookies that there are. */
 export type CookieName = "session" | "login";
 
 export interface Call<P, Q, B> {
   readonly params: P;
   readonly query: Q;
   readonly body: B;
-  /** The peer's address, as far as proxies are trusted. */
+  /** The client's address, considering trusted proxies. */
   readonly address: string;
   readonly userAgent: string | null;
   cookie(name: CookieName): string | null;
-  /** Sets a cookie for so long, or takes it away. */
+  /** Sets a cookie with this lifetime, or deletes it. */
   setCookie(name: CookieName, value: string | null, maxAgeMs?: number): void;
 }
 
-/** A call of a route that is not open. */
+/** A call of a route that needs authentication. */
 export interface KnownCall<P, Q, B> extends Call<P, Q, B> {
   readonly caller: Caller;
 }
@@ -48,30 +47,30 @@ type Shape = z.ZodType;
 
 interface RouteParts<P extends Shape, Q extends Shape, B extends Shape, A extends Shape> {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
-  /** With `{name}` for the parts of `params`, as OpenAPI writes it. */
+  /** Contains `{name}` for each field of `params`, in OpenAPI notation. */
   readonly path: string;
   readonly summary: string;
   readonly params: P;
   readonly query: Q;
-  /** Null where there is none. */
+  /** Null for none. */
   readonly body: B | null;
   readonly response: A;
   readonly responseType: "application/json" | "text/event-stream";
   readonly status: 200 | 201;
   readonly limit: LimitName | null;
   /**
-   * Whether a session may call only with a login younger than `control.recent_login`. A token is
-   * not asked: it was made with such a login.
+   * Whether a session needs a login younger than `control.recent_login`. Tokens are exempt: they
+   * were created with such a login.
    */
   readonly recentLogin: boolean;
 }
 
-/** All of a route but what it does. */
+/** A route without its handler. */
 export interface RouteHead extends RouteParts<Shape, Shape, Shape, Shape> {
   readonly access: Access;
 }
 
-/** A route whose types were checked where it was made. */
+/** A route whose types were checked at its definition. */
 export interface Route extends RouteHead {
   handle(call: Call<unknown, unknown, unknown>, caller: Caller | null): Promise<unknown>;
 }
@@ -83,7 +82,7 @@ interface RouteSpec<P extends Shape, Q extends Shape, B extends Shape, A extends
   readonly response: A;
   readonly status?: 200 | 201;
   readonly limit?: LimitName;
-  /** A route that changes something and is not open must say it. */
+  /** Required for a changing route that is not open. */
   readonly recentLogin?: boolean;
 }
 
@@ -91,7 +90,7 @@ type Head = readonly [method: RouteParts<Shape, Shape, Shape, Shape>["method"], 
 
 type Nothing = typeof nothing;
 
-/** A route for those who are known. */
+/** A route for authenticated callers. */
 export function route<
   A extends Shape,
   P extends Shape = Nothing,
@@ -113,7 +112,7 @@ export function route<
   });
 }
 
-/** A route for anybody. */
+/** A route for anyone. */
 export function openRoute<
   A extends Shape,
   P extends Shape = Nothing,
@@ -152,7 +151,7 @@ function erased<P extends Shape, Q extends Shape, B extends Shape, A extends Sha
     status: spec.status ?? 200,
     limit: spec.limit ?? null,
     recentLogin: spec.recentLogin ?? false,
-    // The server hands over what these very schemas have let through.
+    // The server passes only what these schemas have accepted.
     handle: (call, caller) => handle(call as Call<z.output<P>, z.output<Q>, z.output<B>>, caller),
   };
 }

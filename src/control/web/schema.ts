@@ -1,29 +1,29 @@
 /**
- * The door to zod: what a request may hold and what an answer holds, said once, for the checks at
- * run time, the types of the handlers and the OpenAPI document. Requests are strict: a field that
- * nobody asked for is refused. Answers are not: a field that the schema lacks is left out, so that
- * nothing gets out by accident.
+ * The wrapper around zod: one schema per request and response serves the checks at run time, the
+ * types of the handlers, and the OpenAPI document. Requests are strict: an unknown field is
+ * rejected. Responses are not: a field outside the schema is dropped, so that nothing leaks by
+ * accident.
  */
 
 import { z } from "zod";
 
 export { z };
 
-/** Nothing at all: `{}` as a body, no query, no part of the path. */
+/** Empty object: no body, query or path parameters. */
 export const nothing = z.strictObject({});
 
-/** A time as it is answered. */
+/** A time in a response. */
 export const time = z.string().meta({ format: "date-time" });
 
-/** A time as it is asked for: ISO 8601 with a zone. */
+/** A time in a request: ISO 8601 with a zone. */
 export const givenTime = z.iso.datetime({ offset: true });
 
-/** Where a list goes on. What is of another form would show its first page again, for ever. */
+/** Cursor of a list. Accepting a malformed one would return the first page again, endlessly. */
 export function cursor(form: RegExp) {
   return z.string().regex(form, "must be what `next` of the page before says");
 }
 
-/** An id of ours in a path. What is not of its form names nothing. */
+/** A record id in a path. A malformed id names nothing. */
 export const id = z.uuid();
 
 export const label = z
@@ -31,7 +31,7 @@ export const label = z
   .trim()
   .min(1)
   .max(64)
-  // As the store has it: what is done before a label is kept cannot be undone by its refusal.
+  // Same rule as the store, so that no step runs for a label that the store rejects later.
   .regex(/^[^\p{Cc}\u2028\u2029]*$/u, "must be one line")
   .regex(
     /^[^\p{Cs}\u202a-\u202e\u2066-\u2069]*$/u,
@@ -39,7 +39,7 @@ export const label = z
   )
   .regex(/[\p{L}\p{N}\p{P}\p{S}]/u, "must have something to see");
 
-/** Milliseconds of the store as an answer has them. */
+/** Converts the store's milliseconds to the form of responses. */
 export function iso(ms: number): string {
   return new Date(ms).toISOString();
 }

@@ -1,9 +1,9 @@
 /**
- * The dashboard's HTTP server: the pages, the API's routes, the way back from the provider and the
- * live stream, each behind the same checks in the same order: provenance, rate, caller, body.
+ * The dashboard's HTTP server: the pages, the API routes, the login callback and the event stream,
+ * each behind the same checks in the same order: provenance, rate, caller, body.
  *
- * The server answers every fault in one form, whoever found it: a handler, the framework or the
- * HTTP parser. Answers of the API are not cached, and hold what their schema names and no more.
+ * All errors have one format, whether a handler, the framework or the HTTP parser found them. API
+ * responses are not cached, and contain only the fields of their schema.
  */
 
 import fastifyHelmet from "@fastify/helmet";
@@ -31,31 +31,31 @@ export interface WebDeps {
   readonly routes: readonly Route[];
   readonly authenticator: Authenticator;
   readonly attempts: AttemptLimiter;
-  /** Where the provider sends the browser back to; answers with the path to go on to. */
+  /** Handles the provider's redirect; returns the path to continue to. */
   readonly onReturn: (call: Call<null, null, null>, query: string) => Promise<string>;
-  /** Opens the live stream of a caller. */
+  /** Opens the event stream of a caller. */
   readonly onLive: (caller: Caller) => NodeJS.ReadableStream;
 }
 
 export interface WebServer {
   readonly counters: {
-    /** By `ok` or the reason of the refusal. */
+    /** By `ok` or the reason of the rejection. */
     readonly requests: Record<string, number>;
     readonly duration: Histogram;
   };
   start(): Promise<{ readonly port: number }>;
-  /** From now on answers 503 and closes connections. */
+  /** From now on responds 503 and closes connections. */
   refuse(): void;
   stop(): Promise<void>;
 }
 
 export const CALLBACK_PATH = "/login/callback";
 const EVENT_STREAM_PATH = EVENT_STREAM_ROUTE.path;
-/** What the pages do without; the clipboard is for keys that are copied. */
+/** Browser features that the pages do not use; the clipboard is needed for copying keys. */
 const PERMISSIONS =
   "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=(), " +
   "clipboard-read=(), clipboard-write=(self)";
-/** Names that `index.html` answers to where there is no page of that name. */
+/** Page names that `index.html` serves. */
 const PAGE_NAMES = /^\/(?:overview|connect|keys|transactions|plan|audit|account|admin)?$/;
 
 export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
@@ -125,7 +125,6 @@ type Guarded = (
   route: Pick<Route, "access" | "method" | "limit" | "recentLogin">,
 ) => Promise<Caller | null>;
 
-/** The checks before a body is read. */
 function guardOf({ authenticator, attempts }: WebDeps, { publicUrl }: WebOptions): Guarded {
   function take(limit: Parameters<AttemptLimiter["take"]>[0], callers: readonly string[]): void {
     const waitMs = attempts.take(limit, callers);
@@ -193,11 +192,11 @@ function addRoute({ app, guarded, count, clock }: Door, route: Route, duration: 
   });
 }
 
-/** What is no plain question and answer. */
+/** Routes that are not a plain request and response. */
 function addSpecial({ app, deps, options, guarded, count }: Door): void {
   const document = openApi([...deps.routes, EVENT_STREAM_ROUTE], options);
   app.get("/api/openapi.json", async () => document);
-  // HEAD would log in without a page to see it, and open a stream that nobody reads.
+  // HEAD would consume the login without showing a page, and open a stream without a reader.
   const getAlone = { exposeHeadRoute: false };
   app.get(CALLBACK_PATH, getAlone, async (request, reply) => {
     const question = request.raw.url?.indexOf("?") ?? -1;
@@ -229,13 +228,13 @@ async function addPages({ app, options }: Door): Promise<void> {
     dotfiles: "ignore",
     index: "index.html",
     extensions: ["html"],
-    // The build lays it beside each file.
+    // The build puts it next to each file.
     preCompressed: true,
     setHeaders: (reply) => void reply.header("cache-control", "no-cache"),
   });
 }
 
-/** Pages by their names; everything else that is not there, in one form. */
+/** Serves pages by name; everything else gets the standard error. */
 async function missing(deps: WebDeps, request: Request, reply: Reply) {
   const path = (request.raw.url ?? "/").split("?", 1)[0] ?? "/";
   const reads = request.method === "GET" || request.method === "HEAD";
@@ -253,7 +252,7 @@ async function missing(deps: WebDeps, request: Request, reply: Reply) {
     reply.header("allow", "GET");
     throw new ApiError("method_not_allowed", `${path} takes GET`);
   }
-  // Somebody at a browser who mistyped: the pages have words and a way on for that.
+  // For a mistyped URL in a browser, the pages show a message and a link.
   const looks = request.headers.accept?.includes("text/html") === true;
   if (reads && looks && !path.startsWith("/api/") && !missed.has(request)) {
     missed.add(request);
@@ -262,7 +261,7 @@ async function missing(deps: WebDeps, request: Request, reply: Reply) {
   throw new ApiError("not_found", "there is no such path");
 }
 
-/** Requests whose page is missing too, so that looking for it comes to an end. */
+/** Requests for the fallback page itself, so that the lookup terminates. */
 const missed = new WeakSet<Request>();
 
 function patternOf(path: string): RegExp {

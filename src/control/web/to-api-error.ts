@@ -1,6 +1,6 @@
 /**
- * Every fault in the one form, whoever found it: a handler, a schema, the framework, the database.
- * What is not known is a bug: its text stays in the log.
+ * Converts every error to an `ApiError`, whether a handler, a schema, the framework or the database
+ * raised it. An unknown error is a bug: its text is only logged.
  */
 
 import { DatabaseError, type DatabaseErrorKind } from "../../accounts/database/database-error.ts";
@@ -26,14 +26,14 @@ export function toApiError(error: unknown): ApiError {
   return fromClient ? new ApiError("invalid_request", "the request is malformed") : bug();
 }
 
-/** The kinds of which the same request may succeed later. */
+/** The reasons for which the same request may succeed later. */
 const AWAY: ReadonlySet<DatabaseErrorKind> = new Set(["unavailable", "timeout", "conflict"]);
 
 function bug(): ApiError {
   return new ApiError("internal", "something went wrong here; the request may be tried again");
 }
 
-/** What a schema found, field by field. */
+/** The problems that a schema found, by field. */
 export function validationError(error: z.ZodError): ApiError {
   const fields = error.issues.slice(0, 20).map(({ path, message }) => ({
     path: path.join("."),

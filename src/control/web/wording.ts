@@ -1,6 +1,6 @@
 /**
- * What a schema finds wrong, in words for whoever filled in the field: each goes on after the
- * field's name. A message that a schema has of its own goes before these.
+ * Messages for schema errors, for the user that filled in the field: each continues after the
+ * field's name. A schema's own message has priority.
  */
 
 import type { z } from "./schema.ts";

@@ -1,10 +1,11 @@
-// Hot path: the transaction is decoded where it lies in shared memory.
+// Hot path: the transaction is decoded in place in shared memory.
 /**
- * A worker thread: takes transactions from its request ring, decodes them, and puts the verdicts
- * into its reply ring, until it is told to stop. It ends only when its requests are all answered.
+ * A worker thread: reads transactions from its request ring, decodes them, and writes the
+ * validation results into its reply ring, until the stop flag is set. It ends only when all
+ * requests are answered.
  *
- * It blocks the thread while there is nothing to do, so the thread has no event loop: no timer
- * fires here, and a message cannot reach it. The main thread addresses this file as it is built.
+ * It blocks the thread while it is idle, so the thread has no event loop: no timer fires here, and
+ * no message is delivered. The main thread loads this file by the name of its build output.
  *
  * Decision: docs/decisions/0019-workers-validate-one-thread-sends.md
  */
@@ -26,7 +27,7 @@ import {
   writeValidation,
 } from "./worker-channel.ts";
 
-/** What a worker thread is given when it starts. */
+/** The arguments of a worker thread. */
 export interface WorkerTask {
   /** The word that wakes the main thread; shared by all workers. */
   readonly wakeFlag: SharedArrayBuffer;
@@ -34,11 +35,11 @@ export interface WorkerTask {
   readonly channel: SharedArrayBuffer;
   readonly slots: number;
   readonly decoder: WorkerDecoder;
-  /** How long it looks for more before it sleeps. */
+  /** How long it polls for more before it sleeps. */
   readonly pollUs: number;
 }
 
-/** Serves one channel. Returns when told to stop; that it does not return is its normal state. */
+/** Serves one channel until the stop flag is set. */
 export function serve(task: WorkerTask): void {
   const wakeFlag = new Int32Array(task.wakeFlag);
   const channel = openChannel(task.channel, task.slots);
@@ -56,35 +57,35 @@ export function serve(task: WorkerTask): void {
   }
 }
 
-/** Looks for a request or the end until one is there or the time is up. */
+/** Polls for a request or the stop flag until either is there or the time is up. */
 function poll({ requests, int32 }: Channel, pollUs: number): void {
   const untilNs = systemClock.nowNs() + pollUs * NS_PER_US;
   do {
-    for (let look = 0; look < LOOKS_A_TIME; look += 1) {
+    for (let look = 0; look < POLLS_PER_CLOCK_READ; look += 1) {
       if (requests.depth > 0 || Atomics.load(int32, STOP) === 1) return;
     }
   } while (systemClock.nowNs() < untilNs);
 }
 
-/** Between two looks at the clock, which costs more. */
-const LOOKS_A_TIME = 64;
+/** Polls between two reads of the clock, which cost more. */
+const POLLS_PER_CLOCK_READ = 64;
 
 function drain(channel: Channel, decoder: Decoder, wakeFlag: Int32Array<SharedArrayBuffer>): void {
   const { requests, replies, bytes, numbers } = channel;
   for (let request = requests.peek(); request !== -1; request = requests.peek()) {
     const start = request + REQUEST_HEAD_BYTES;
     const size = numbers[request / 8] ?? 0;
-    // The main thread never has more in hand than the reply ring has slots, so one is free.
+    // The main thread never has more pending than the reply ring has slots, so one is free.
     const reply = replies.claim();
     try {
       writeValidation(numbers, reply, decoder.decode(bytes.subarray(start, start + size)));
     } catch {
-      // The decoder promises not to throw. If it does, the sender is told, and the others are not
-      // made to pay for it with the life of the thread.
+      // The decoder must not throw. If it does, this transaction is rejected, and the thread stays
+      // alive for the others.
       writeValidation(numbers, reply, FAILED);
     }
     requests.release();
-    showFigures(channel, decoder);
+    publishCounters(channel, decoder);
     replies.publish();
     wake(wakeFlag, 0);
   }
@@ -94,12 +95,12 @@ function decoderOf(decoder: WorkerDecoder): Decoder {
   if (!("nativeHandle" in decoder)) return createDecoder(decoder);
   const loaded = loadNative();
   if (loaded.kind !== "loaded") throw new Error(`no native engine in this thread: ${loaded.kind}`);
-  // Its figures are the process's, and read where the decoder was made.
+  // Its counters are per process, and read where the decoder was created.
   const { decode } = nativeDecoder(loaded.native, decoder.nativeHandle);
-  return { decode, counters: NO_FIGURES };
+  return { decode, counters: NO_COUNTERS };
 }
 
-const NO_FIGURES = { verified: 0, invalid: 0, keysFound: 0, keysMade: 0, keysEvicted: 0 };
+const NO_COUNTERS = { verified: 0, invalid: 0, keysFound: 0, keysMade: 0, keysEvicted: 0 };
 const FAILED: Rejected = {
   kind: "refused",
   errorCode: DECODE_ERROR.worker_died,
@@ -107,10 +108,10 @@ const FAILED: Rejected = {
   needed: 0,
 };
 
-function showFigures({ figures }: Channel, { counters }: Decoder): void {
-  figures[0] = counters.verified;
-  figures[1] = counters.invalid;
-  figures[2] = counters.keysFound;
-  figures[3] = counters.keysMade;
-  figures[4] = counters.keysEvicted;
+function publishCounters({ counters: shared }: Channel, { counters }: Decoder): void {
+  shared[0] = counters.verified;
+  shared[1] = counters.invalid;
+  shared[2] = counters.keysFound;
+  shared[3] = counters.keysMade;
+  shared[4] = counters.keysEvicted;
 }

@@ -1,20 +1,20 @@
-// Hot path: inline adds a few comparisons; a worker costs what crew.ts and lane.ts say.
+// Hot path: inline adds a few comparisons; for a worker see worker-group.ts, worker-handle.ts.
 /**
- * Decides on which thread a transaction is decoded, and sees to it that each is answered once.
+ * Decides on which thread a transaction is decoded, and ensures that each is answered once.
  *
- *     accept ─┬─ first few of its turn, some more while every worker is behind ─▶ here and now
- *             └─ otherwise ─▶ the worker with the least in hand ─ring─▶ … ─▶ done
+ *     accept ─┬─ first few of its turn, more while every worker is behind ─▶ inline
+ *             └─ otherwise ─▶ the worker with the fewest pending ─ring─▶ … ─▶ done
  *
- * Waking a thread costs as much as half a verification, and far more where processors are busy, so
- * the first few of a turn stay on the calling thread, and the rest of a burst is spread over the
- * workers. How many are few is a matter of time: a signer that is not known takes ten times as
- * long. A worker that the machine gives no time delays only what it has: a new turn begins here
- * whatever waits there, and once every ring is some way behind this thread takes more. When a ring
- * is full the answer is `ring_full` (overloaded) at once; when a worker dies, what it had in hand
- * is answered `worker_died` (internal) and another takes its place. A turn is one round of the
- * event loop: it ends with setImmediate, after all sockets that were readable have been served.
- * That costs a round that does not sleep, so small turns go without: what they decoded, less than
- * a quarter of a share, counts for the turn that follows.
+ * Waking a thread costs as much as half a verification, and far more on busy processors, so the
+ * first few of a turn stay on the calling thread, and the rest of a burst is spread over the
+ * workers. The limit is a time budget: an unknown signer takes ten times as long. A worker without
+ * processor time delays only its own transactions: each turn starts inline regardless of the
+ * queues, and once every ring is behind this thread decodes more. When a ring is full the result is
+ * `ring_full` (overloaded) immediately; when a worker dies, its pending transactions are answered
+ * `worker_died` (internal) and another starts. A turn is one iteration of the event loop: it ends
+ * with setImmediate, after all readable sockets have been served. That costs an iteration that does
+ * not sleep, so small turns skip it: what they decoded, less than a quarter of the budget, counts
+ * for the next turn.
  *
  * Decision: docs/decisions/0001-run-to-completion.md
  */
@@ -39,7 +39,7 @@ import type { DecodeDone } from "./worker-handle.ts";
 
 export interface DispatchDeps {
   readonly clock: Clock;
-  /** For what is decoded on the calling thread. */
+  /** For transactions decoded on the calling thread. */
   readonly decoder: Pick<Decoder, "decode">;
   readonly workers: WorkerPool;
   readonly log: Log;
@@ -47,35 +47,37 @@ export interface DispatchDeps {
 
 export interface DispatchOptions {
   /**
-   * auto: as the header says. never: by workers only, and refused while none lives. always: on
-   * the calling thread only.
+   * auto: see the header. never: by workers only, rejected while none is up. always: on the calling
+   * thread only.
    */
   readonly inline: "auto" | "never" | "always";
   /** Worker threads; 0 is the same as `always`. */
   readonly workers: number;
-  /** What each worker's decoder is made with. */
+  /** Options of each worker's decoder. */
   readonly decoder: WorkerDecoder;
-  /** Decoded here in each turn whatever waits, and while every worker is behind. */
+  /** Decoded inline per turn in any case; `hereATurn`: while every worker is behind. */
   readonly hereAtLeast?: number;
   readonly hereATurn?: number;
-  /** What takes longer counts for as many of those as fit into it; each for one when not given. */
+  /**
+   * Duration of one unit: a slower transaction counts as several; by default each counts as one.
+   */
   readonly hereUnitUs?: number;
-  /** Slots of each worker's rings, a power of two; DECODE_RING_SLOTS when not given. */
+  /** Slots of each worker's rings, a power of two; default DECODE_RING_SLOTS. */
   readonly ringSlots?: number;
-  /** How long a worker looks for more before it sleeps; not at all when not given. */
+  /** How long a worker polls for more before it sleeps; default 0. */
   readonly pollUs?: number;
 }
 
 export interface DispatchCounters {
   /** Decoded on the calling thread. */
   readonly inline: number;
-  /** Handed to a worker. */
+  /** Passed to a worker. */
   readonly handed: number;
-  /** Refused because the rings were full, no worker lived, or the stage had stopped. */
+  /** Rejected because the rings were full, no worker was up, or the stage had stopped. */
   readonly full: number;
   /** Answered `worker_died` because the decoder threw on the calling thread. */
   readonly failed: number;
-  /** Answered `worker_died` because a worker died with them in hand. */
+  /** Answered `worker_died` because a worker died while they were pending. */
   readonly lost: number;
   /** Deaths of worker threads; each is followed by a restart, unless the stage stops. */
   readonly deaths: number;
@@ -83,20 +85,20 @@ export interface DispatchCounters {
 
 export interface Dispatch {
   /**
-   * Takes a packet, and calls `done` exactly once: during the call, or later on this thread. The
-   * packet that `done` sees has the same fields; its bytes are lent until `done` returns.
+   * Decodes a packet and calls `done` exactly once: during the call, or later on this thread. The
+   * packet passed to `done` has the same fields; its bytes are borrowed until `done` returns.
    */
   accept(packet: Packet, done: DecodeDone): void;
   readonly counters: DispatchCounters;
-  /** The workers' signature counters together; those of `deps.decoder` are its own. */
+  /** The sum of the workers' signature counters; `deps.decoder` has its own. */
   readonly verifierCounters: VerifierCounters;
-  /** Transactions that workers have in hand. */
+  /** Transactions pending in workers. */
   readonly depth: number;
-  /** Worker threads that live and take transactions. */
+  /** Worker threads that are up and accept transactions. */
   readonly workersUp: number;
-  /** Resolves when all workers are up; a SetupError when one cannot start, and none is left. */
+  /** Resolves when all workers are up; a SetupError when one cannot start, then none is left. */
   start(): Promise<void>;
-  /** Takes nothing more, answers everything in hand, ends the threads. */
+  /** Accepts nothing more, answers everything pending, ends the threads. */
   stop(): Promise<void>;
 }
 
@@ -123,9 +125,9 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
   const unitNs = (options.hereUnitUs ?? Number.POSITIVE_INFINITY) * NS_PER_US;
   const own = { inline: 0, handed: 0, full: 0, failed: 0 };
   let stopped = false;
-  /** Decoded here in this turn of the event loop, and in small ones just before, in units. */
+  /** Decoded inline in this turn, and in preceding small turns, in units. */
   let hereInTurn = 0;
-  /** From so many on the end of the turn is waited for. */
+  /** From this count on, the end of the turn is awaited. */
   const largeTurn = hereAtLeast >> 2;
   let isEndAwaited = false;
   const endTurn = (): void => {
@@ -140,7 +142,7 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
     try {
       validation = deps.decoder.decode(packet.bytes);
     } catch (error) {
-      // The decoder promises not to throw; if it does, one sender is told and the rest go on.
+      // The decoder must not throw; if it does, only this transaction is rejected.
       own.failed += 1;
       deps.log.error({ error: String(error) }, "the decoder threw");
     }
@@ -173,7 +175,7 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
   }
 
   function accept(packet: Packet, done: DecodeDone): void {
-    // What is longer than any transaction is refused by its length: no work to share.
+    // A body longer than any transaction is rejected by its length: no work to distribute.
     const noShare = workers === 0 || packet.bytes.length > V1_TRANSACTION_BYTES_MAX;
     if (stopped) reject(packet, done);
     else if (noShare) decodeHere(packet, done);
@@ -200,7 +202,7 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
 
 type OwnCounters = Omit<DispatchCounters, "lost" | "deaths">;
 
-/** The stage's own counts and the crew's, as one record that is always up to date. */
+/** The stage's own counters and the worker group's, as one live record. */
 function dispatchCounters(own: OwnCounters, group: WorkerGroup): DispatchCounters {
   return {
     get inline() {

@@ -1,10 +1,10 @@
 /**
- * The threads themselves: each runs one endless task, and piscina owns its life.
+ * The threads: each runs one endless task, and piscina manages its lifetime.
  *
  * Transactions never pass through piscina (a task by message costs 76 to 100 us); it starts
- * threads, tells when one has died, and ends them. Each thread has a piscina of its own with room
- * for one: a shared one would forget a task whose thread dies before it took the task up, and
- * would start the next thread when it likes.
+ * threads, reports when one has died, and ends them. Each thread has its own piscina with a
+ * capacity of one: a shared one would lose a task whose thread dies before it accepted the task,
+ * and would choose itself when to start the next thread.
  */
 
 import type { Worker } from "node:worker_threads";
@@ -15,19 +15,19 @@ import type { WorkerTask } from "./decode.worker.ts";
 
 export interface WorkerPool {
   /**
-   * Runs the task on a thread of its own. Resolves when the task returned, rejects when its
-   * thread died or could not start. Keeps the process alive until then.
+   * Runs the task on a dedicated thread. Resolves when the task returned, rejects when its thread
+   * died or could not start. Keeps the process alive until then.
    */
   run(task: WorkerTask): Promise<void>;
-  /** The threads that live now. */
+  /** The threads that are alive now. */
   readonly threads: readonly Worker[];
-  /** Ends every thread at once; what still ran rejects. */
+  /** Ends every thread immediately; running tasks reject. */
   close(): Promise<void>;
 }
 
 /**
- * A pool without threads as yet. `entry` is the module whose `serve` is the task; when not given,
- * the built decode.worker.js.
+ * An empty pool. `entry` is the module whose `serve` is the task; by default the built
+ * decode.worker.js.
  */
 export function createWorkerPool(
   entry = compiledPath(import.meta.dirname, "decode.worker.js"),
@@ -38,7 +38,7 @@ export function createWorkerPool(
       const thread = newThread();
       running.add(thread);
       try {
-        // Named here and not in newThread, so that a module that does not load fails the task.
+        // Passed here and not in newThread, so that a module that fails to load fails the task.
         const finished: Promise<void> = thread.run(task, { filename: entry, name: "serve" });
         await Promise.race([finished, death(thread)]);
       } finally {
@@ -67,7 +67,7 @@ function newThread(): Piscina {
   });
 }
 
-/** Rejects when the thread is gone, one turn later, so that a more telling error comes first. */
+/** Rejects when the thread has ended, one turn later, so that a more specific error comes first. */
 function death(thread: Piscina): Promise<never> {
   return new Promise((_, reject) => {
     thread.on("error", reject);

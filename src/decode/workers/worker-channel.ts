@@ -1,17 +1,18 @@
-// Hot path: reads and writes in place; a verdict is the one thing that is allocated.
+// Hot path: reads and writes in place; only the validation result is allocated.
 /**
- * The memory that the main thread and one worker thread share, and how a verdict lies in it.
+ * The memory shared by the main thread and one worker thread, and the layout of a validation result
+ * in it.
  *
- *     bell      one word for all workers: ARMED while the main thread waits to be woken
- *     channel   ┌ words: asleep, stop, ready ┬ figures ┬ requests ───────┬ replies ─────────┐
- *               │ 64 bytes                   │ 64      │ ring: main ▶ w. │ ring: w. ▶ main  │
- *               └────────────────────────────┴─────────┴─────────────────┴──────────────────┘
+ *     wake flag one word for all workers: ARMED while the main thread waits to be woken
+ *     channel   ┌ words: asleep, stop, ready ┬ counters ┬ requests ───────┬ replies ─────────┐
+ *               │ 64 bytes                   │ 64       │ ring: main ▶ w. │ ring: w. ▶ main  │
+ *               └────────────────────────────┴──────────┴─────────────────┴──────────────────┘
  *     request   size (float64), then the transaction's bytes
- *     reply     eleven float64; the worker keeps the order, so no number names the transaction
+ *     reply     eleven float64; the worker keeps the order, so no number identifies the transaction
  *
- * Waking is the same on both sides: who is about to sleep sets its word, looks into its ring once
- * more and waits for the word to change; who has put something into the ring clears the word, and
- * wakes the other only when the word was set. So a wake can be spurious but is never lost, and a
+ * Waking is the same on both sides: a thread about to sleep sets its word, checks its ring once
+ * more and waits for the word to change; a thread that has written to the ring clears the word, and
+ * wakes the other only when the word was set. So a wake-up can be spurious but is never lost, and a
  * batch costs one.
  */
 
@@ -19,17 +20,17 @@ import type { ValidationResult } from "../../core/flow.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../../core/limits.ts";
 import { createRing, type Ring, ringBytes } from "../../runtime/ring.ts";
 
-/** Words of a channel. */
+/** Indices of the words of a channel. */
 export const ASLEEP = 0;
 export const STOP = 1;
 export const READY = 2;
 
-/** The worker's own counters, as the main thread reads them at scrape: see `Figures`. */
-const FIGURES_OFFSET = 64;
-export const FIGURE_COUNT = 5;
+/** The worker's own counters, which the main thread reads at scrape: see `Channel.counters`. */
+const COUNTERS_OFFSET = 64;
+export const COUNTERS = 5;
 const REQUESTS_OFFSET = 128;
 
-/** Where the transaction starts in its request slot. */
+/** Offset of the transaction in its request slot. */
 export const REQUEST_HEAD_BYTES = 8;
 const REQUEST_SLOT_BYTES = REQUEST_HEAD_BYTES + V1_TRANSACTION_BYTES_MAX;
 const REPLY_SLOT_BYTES = 96;
@@ -38,26 +39,26 @@ const REPLY_SLOT_BYTES = 96;
 export interface Channel {
   readonly int32: Int32Array<SharedArrayBuffer>;
   /** verified, invalid, keysFound, keysMade, keysEvicted; written by the worker, approximate. */
-  readonly figures: Float64Array<SharedArrayBuffer>;
+  readonly counters: Float64Array<SharedArrayBuffer>;
   readonly requests: Ring;
   readonly replies: Ring;
-  /** The whole channel; ring offsets are indices here, or in `numbers` after division by 8. */
+  /** The complete channel; ring offsets index it, or `numbers` after division by 8. */
   readonly bytes: Uint8Array<SharedArrayBuffer>;
   readonly numbers: Float64Array<SharedArrayBuffer>;
 }
 
-/** Fresh memory for a channel whose rings have `slots` slots each. */
+/** New memory for a channel whose rings have `slots` slots each. */
 export function channelMemory(slots: number): SharedArrayBuffer {
   const requests = ringBytes(slots, REQUEST_SLOT_BYTES);
   return new SharedArrayBuffer(REQUESTS_OFFSET + requests + ringBytes(slots, REPLY_SLOT_BYTES));
 }
 
-/** The view of `memory`, which `channelMemory` made with the same `slots`. */
+/** A view of `memory`, which `channelMemory` created with the same `slots`. */
 export function openChannel(memory: SharedArrayBuffer, slots: number): Channel {
   const repliesOffset = REQUESTS_OFFSET + ringBytes(slots, REQUEST_SLOT_BYTES);
   return {
     int32: new Int32Array(memory, 0, 3),
-    figures: new Float64Array(memory, FIGURES_OFFSET, FIGURE_COUNT),
+    counters: new Float64Array(memory, COUNTERS_OFFSET, COUNTERS),
     requests: createRing(memory, REQUESTS_OFFSET, slots, REQUEST_SLOT_BYTES),
     replies: createRing(memory, repliesOffset, slots, REPLY_SLOT_BYTES),
     bytes: new Uint8Array(memory),
@@ -65,7 +66,7 @@ export function openChannel(memory: SharedArrayBuffer, slots: number): Channel {
   };
 }
 
-/** Puts a verdict where `readValidation` finds it. `offset` is in bytes, as rings tell it. */
+/** Writes a validation result for `readValidation`. `offset` is a ring offset in bytes. */
 export function writeValidation(
   numbers: Float64Array,
   offset: number,
@@ -92,7 +93,7 @@ export function writeValidation(
   numbers[at + 10] = validation.priorityFeeLamports;
 }
 
-/** The verdict that `writeValidation` put there. */
+/** Reads the validation result that `writeValidation` wrote. */
 export function readValidation(numbers: Float64Array, offset: number): ValidationResult {
   const at = offset / 8;
   if (numbers[at] === 0) {

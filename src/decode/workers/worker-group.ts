@@ -1,5 +1,5 @@
 /**
- * All worker threads together: starts them, finds the least busy, listens for their answers, and
+ * All worker threads together: starts them, finds the least busy, waits for their results, and
  * stops them.
  *
  * Decision: docs/decisions/0011-decode-the-first-of-a-turn-inline.md
@@ -25,24 +25,26 @@ export interface WorkerGroupOptions {
   readonly workers: number;
   readonly slots: number;
   readonly decoder: WorkerDecoder;
-  /** How long a worker looks for more before it sleeps. */
+  /** How long a worker polls for more before it sleeps. */
   readonly pollUs: number;
 }
 
 export class WorkerGroup {
   readonly #deps: WorkerGroupDeps;
   readonly #handles: WorkerHandle[] = [];
-  /** Rung by a worker that has an answer. */
+  /** Set by a worker that has a result. */
   readonly #wakeFlag = new WakeFlag(() => {
     for (const worker of this.#handles) worker.drain();
   });
   #deaths = 0;
   #stopped: Promise<void> | null = null;
-  /** Told when every lane is up, or with an error when one died first. Null when nobody waits. */
+  /**
+   * Called when every worker is up, or with an error when one died first; null when not awaited.
+   */
   #onStart: ((error: unknown) => void) | null = null;
   readonly verifierCounters: VerifierCounters;
 
-  /** Threads start with `start`. */
+  /** The threads start with `start`. */
   constructor(deps: WorkerGroupDeps, options: WorkerGroupOptions) {
     this.#deps = deps;
     const { slots, decoder, pollUs } = options;
@@ -57,17 +59,17 @@ export class WorkerGroup {
         new WorkerHandle(workerDeps, { wakeFlag: this.#wakeFlag.memory, slots, decoder, pollUs }),
       );
     }
-    this.verifierCounters = sumOfFigures(this.#handles);
+    this.verifierCounters = sumOfCounters(this.#handles);
   }
 
-  /** Transactions that workers have in hand. */
+  /** Transactions pending in workers. */
   get depth(): number {
     let sum = 0;
     for (const worker of this.#handles) sum += worker.pendingCount;
     return sum;
   }
 
-  /** Workers that live and take transactions. */
+  /** Workers that are up and accept transactions. */
   get up(): number {
     return this.#handles.filter((worker) => worker.up).length;
   }
@@ -77,12 +79,12 @@ export class WorkerGroup {
     return this.#handles.reduce((sum, worker) => sum + worker.lost, 0);
   }
 
-  /** Deaths of worker threads while the crew was not being stopped. */
+  /** Deaths of worker threads while the group was not being stopped. */
   get deaths(): number {
     return this.#deaths;
   }
 
-  /** The living lane with the least in hand; null when none lives. */
+  /** The worker that is up with the fewest pending; null when none is up. */
   leastBusy(): WorkerHandle | null {
     let best: WorkerHandle | null = null;
     for (const worker of this.#handles) {
@@ -109,7 +111,7 @@ export class WorkerGroup {
     throw new SetupError("the decode workers could not be started", { cause });
   }
 
-  /** Lets every worker finish what it has in hand; what is not done in time gets the fault. */
+  /** Lets every worker finish its pending work; what is not done in time fails. */
   stop(): Promise<void> {
     this.#onStart?.(new Error("stopped before"));
     this.#stopped ??= this.#stop();
@@ -131,20 +133,20 @@ export class WorkerGroup {
 
   #workerDied(error: unknown, restartMs: number): void {
     this.#deaths += 1;
-    // It may have cleared the word and died before it woke anybody: nobody else would then.
+    // The thread may have cleared the flag and died before it woke the main thread.
     this.#wakeFlag.ring();
     this.#deps.log.error(
       { error: String(error), restartMs, lost: this.lost },
-      "a decode worker died, another will take its place",
+      "a decode worker died; a replacement starts after the delay",
     );
     this.#onStart?.(error);
   }
 }
 
-/** The lanes' figures under their names; `Channel.figures` gives the order. */
-function sumOfFigures(handles: readonly WorkerHandle[]): VerifierCounters {
+/** The workers' counters under their names, in the order of `Channel.counters`. */
+function sumOfCounters(handles: readonly WorkerHandle[]): VerifierCounters {
   const sum = (index: number): number =>
-    handles.reduce((all, worker) => all + worker.figure(index), 0);
+    handles.reduce((all, worker) => all + worker.counter(index), 0);
   return {
     get verified() {
       return sum(0);

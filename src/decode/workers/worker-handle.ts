@@ -1,16 +1,16 @@
-// Hot path: an offer copies the bytes twice and makes one packet and one view.
+// Hot path: an offer copies the bytes twice and creates one packet and one view.
 /**
- * One worker thread as the main thread sees it: what it has in hand, and whether it lives.
+ * The main thread's handle of one worker thread: its pending transactions, and whether it is up.
  *
- *     down ─run─▶ starting ─ready─▶ up ─┬─ told to stop, in hand answered ─▶ stopped
+ *     down ─run─▶ starting ─ready─▶ up ─┬─ stop flag, all pending answered ─▶ stopped
  *      ▲                                │
- *      └── wait, doubled each time ◀────┴─ died: in hand answered `worker_died`
+ *      └── delay, doubled each time ◀───┴─ died: pending answered `worker_died`
  *
- * The worker answers in the order it was asked, so what is in hand is a queue in a fixed array,
- * each place with room for the transaction's bytes: they outlive the caller's view and are what
- * the answer's packet shows. Never more is in hand than the rings have slots, so an offer either
- * fits or is turned down, and a reply always has a place. A new thread gets new memory, because
- * the old may have been left in the middle of anything.
+ * The worker answers in request order, so the pending transactions are a queue in a fixed array,
+ * each entry with room for the transaction's bytes: they outlive the caller's view, and the packet
+ * passed to `done` refers to them. At most as many are pending as the rings have slots, so an offer
+ * either fits or is rejected, and a reply always has a slot. A new thread gets new memory, because
+ * the old memory may be in an inconsistent state.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
@@ -25,8 +25,8 @@ import type { WorkerPool } from "./piscina-pool.ts";
 import {
   ASLEEP,
   type Channel,
+  COUNTERS,
   channelMemory,
-  FIGURE_COUNT,
   openChannel,
   READY,
   REQUEST_HEAD_BYTES,
@@ -34,7 +34,7 @@ import {
   STOP,
 } from "./worker-channel.ts";
 
-/** Told once for each packet. `packet.bytes` are lent until it returns. */
+/** Called once for each packet. `packet.bytes` are borrowed until it returns. */
 export type DecodeDone = (packet: Packet, validation: ValidationResult) => void;
 
 export interface WorkerHandleDeps {
@@ -68,7 +68,7 @@ interface Waiting {
 export class WorkerHandle {
   readonly #deps: WorkerHandleDeps;
   readonly #options: WorkerHandleOptions;
-  /** Places for what is in hand, and for each the bytes. */
+  /** Entries of pending transactions, and for each the bytes. */
   readonly #waiting: (Waiting | null)[];
   readonly #copies: Uint8Array;
   #channel: Channel;
@@ -81,10 +81,10 @@ export class WorkerHandle {
   #deathsLately = 0;
   #restart: Timer | null = null;
   #life: Promise<void> = Promise.resolve();
-  /** The figures of threads that are gone. */
-  readonly #figuresPast = new Float64Array(FIGURE_COUNT);
+  /** The counters of threads that have ended. */
+  readonly #pastCounters = new Float64Array(COUNTERS);
 
-  /** A lane whose thread is down until `start`. */
+  /** A handle whose thread is down until `start`. */
   constructor(deps: WorkerHandleDeps, options: WorkerHandleOptions) {
     this.#deps = deps;
     this.#options = options;
@@ -93,12 +93,12 @@ export class WorkerHandle {
     this.#channel = openChannel(channelMemory(options.slots), options.slots);
   }
 
-  /** Whether the thread lives and takes transactions. */
+  /** Whether the thread is up and accepts transactions. */
   get up(): boolean {
     return this.#up;
   }
 
-  /** Transactions given to the thread and not answered. */
+  /** Transactions passed to the thread and not answered. */
   get pendingCount(): number {
     return this.#pendingCount;
   }
@@ -108,12 +108,12 @@ export class WorkerHandle {
     return this.#lost;
   }
 
-  /** One of the decoder's counters over all threads that this lane had; see `Channel.figures`. */
-  figure(index: number): number {
-    return (this.#figuresPast[index] ?? 0) + (this.#channel.figures[index] ?? 0);
+  /** One counter of the decoder, over all threads of this handle; see `Channel.counters`. */
+  counter(index: number): number {
+    return (this.#pastCounters[index] ?? 0) + (this.#channel.counters[index] ?? 0);
   }
 
-  /** Hands a transaction over. False, and nothing happened, when the thread is down or full. */
+  /** Passes a transaction to the thread. False, without effect, when the thread is down or full. */
   offer(packet: Packet, done: DecodeDone): boolean {
     const { slots } = this.#options;
     if (!this.#up || this.#pendingCount === slots) return false;
@@ -136,7 +136,7 @@ export class WorkerHandle {
     return true;
   }
 
-  /** Tells the answers that have arrived, and sees whether the thread came up. */
+  /** Processes the results that have arrived, and checks whether the thread is up. */
   drain(): void {
     if (!this.#up && !this.#stopping && Atomics.load(this.#channel.int32, READY) === 1) {
       this.#up = true;
@@ -154,16 +154,16 @@ export class WorkerHandle {
     const { wakeFlag, slots, decoder, pollUs } = this.#options;
     this.#restart = null;
     this.#startedNs = this.#deps.clock.nowNs();
-    for (let i = 0; i < FIGURE_COUNT; i += 1) this.#figuresPast[i] = this.figure(i);
+    for (let i = 0; i < COUNTERS; i += 1) this.#pastCounters[i] = this.counter(i);
     const memory = channelMemory(slots);
     this.#channel = openChannel(memory, slots);
     this.#life = this.#deps.workers.run({ wakeFlag, channel: memory, slots, decoder, pollUs }).then(
-      () => this.#ended(new Error("the task returned without being told to")),
+      () => this.#ended(new Error("the task returned without a stop request")),
       (error: unknown) => this.#ended(error),
     );
   }
 
-  /** Lets the thread finish what it has in hand, and resolves when it ended. Takes nothing more. */
+  /** Lets the thread finish its pending work, and resolves when it ended. Accepts nothing more. */
   stop(): Promise<void> {
     this.#stopping = true;
     this.#up = false;
@@ -173,7 +173,9 @@ export class WorkerHandle {
     return this.#life;
   }
 
-  /** Tells the oldest one's answer. Its place is free only after that: its bytes are lent. */
+  /**
+   * Answers the oldest transaction. Its entry is reused only after that: its bytes are borrowed.
+   */
   #respond(validation: ValidationResult): void {
     const entry = this.#waiting[this.#oldest];
     try {
@@ -185,11 +187,11 @@ export class WorkerHandle {
     }
   }
 
-  /** The thread is gone. What came back before counts; the rest gets the fault. */
+  /** The thread has ended. Results written before count; the rest is answered `worker_died`. */
   #ended(error: unknown): void {
     this.drain();
     this.#up = false;
-    // What the dead thread said of itself holds no longer, and this is looked at before the next.
+    // The dead thread's flag is stale, and it is read before the next thread starts.
     Atomics.store(this.#channel.int32, READY, 0);
     this.#lost += this.#pendingCount;
     while (this.#pendingCount > 0) this.#respond(DIED);

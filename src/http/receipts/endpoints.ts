@@ -1,10 +1,11 @@
 /**
- * What an account may ask of its receipts: one, at once or when its transaction has ended; a list;
- * and a stream. In this order: key, limit, form of the request, and only then the receipts. A key
- * sees what its account sent, and nothing tells whether another account sent something else: what
- * both sent is one transaction, whose receipt counts the submissions of both. What is refused here
- * stands neither in the account's usage nor among its refusals, because both tell of what it sent;
- * a key that is not good here or now is the exception: its account sees it among its refusals.
+ * The receipt endpoints of an account: one receipt, immediately or once its transaction has ended;
+ * a list; and a stream. Checks run in this order: key, limit, form of the request, receipts. A key
+ * sees what its account sent, and no response reveals whether another account sent something: a
+ * transaction that both sent has one receipt, which counts the submissions of both. A request
+ * rejected here counts neither in the account's usage nor in its rejections, because both describe
+ * submissions; a key that is expired or out of its networks is the exception: it does appear in the
+ * account's rejections.
  */
 
 import type { Clock } from "../../core/clock.ts";
@@ -34,19 +35,19 @@ export interface ReceiptEndpointsDeps {
   readonly clock: Clock;
   readonly access: AccessControl;
   readonly receipts: ReceiptSource;
-  /** Has all that happened so far noted in the receipts; called before they are looked at. */
+  /** Brings receipts up to date; called before they are read. */
   readonly flushEvents?: () => void;
 }
 
-/** What of a request matters here. */
+/** The parts of a request that are used here. */
 export interface ReceiptRequest {
-  /** The key, "" for none. */
+  /** The key; "" for none. */
   readonly token: string;
-  /** What stands behind the question mark, "" for nothing. */
+  /** The query string without its question mark; "" for none. */
   readonly query: string;
   /** Whether it is HEAD, which opens no stream. */
   readonly headOnly: boolean;
-  /** `Last-Event-ID`, "" for none. */
+  /** `Last-Event-ID`; "" for none. */
   readonly lastEventId: string;
 }
 
@@ -54,7 +55,7 @@ export interface ReceiptEndpoints {
   one(context: RequestContext, signature: string, request: ReceiptRequest): void;
   list(context: RequestContext, request: ReceiptRequest): void;
   stream(context: RequestContext, request: ReceiptRequest): void;
-  /** Answers what is held, ends the streams, and opens none any more. */
+  /** Answers the long polls, ends the streams, and opens no further ones. */
   drain(): void;
   readonly counters: ReceiptEndpointCounters;
 }
@@ -72,7 +73,7 @@ export function createReceiptEndpoints(deps: ReceiptEndpointsDeps): ReceiptEndpo
   const streams = createStreams({ clock, receipts, flushEvents });
   let draining = false;
 
-  /** The owner of the key and the query, once both are right and the limit allows it. */
+  /** The principal and the query, once both are valid and the limit allows the request. */
   function checkRequest<Query>(
     context: RequestContext,
     { token }: ReceiptRequest,
@@ -103,7 +104,7 @@ export function createReceiptEndpoints(deps: ReceiptEndpointsDeps): ReceiptEndpo
     else context.send(STATUS_OK, HEADERS_DOCUMENT, JSON.stringify(receipt));
   }
 
-  /** Answers once the transaction has come as far as is waited for, or the time is up. */
+  /** Responds once the transaction has reached the goal, or at timeout. */
   function waitFor(
     context: RequestContext,
     signature: string,
@@ -143,7 +144,7 @@ export function createReceiptEndpoints(deps: ReceiptEndpointsDeps): ReceiptEndpo
       isKeyValid: () => access.authenticate(token, context)?.account === account,
     };
     const { states } = query;
-    // Whose bound is reached is known before the first byte of the answer.
+    // Quotas are checked before the first byte of the response is written.
     const start = (): void => context.startStream(HEADERS_EVENTS, () => stream.drained());
     const opened = streams.open({ account, states, lastEventId }, connection, start);
     if (typeof opened === "string") {
@@ -187,18 +188,18 @@ export function createReceiptEndpoints(deps: ReceiptEndpointsDeps): ReceiptEndpo
   };
 }
 
-/** `whose` bound is reached: the account's own, or that of all of them. */
+/** `whose` quota is exhausted: the account's own, or the total. */
 function tooMany(what: string, whose: "account" | "all"): Rejection {
   if (whose === "all") {
     return {
       reason: "overloaded",
-      message: `this edge has no place for more ${what} now; try again a little later`,
+      message: `this edge has no capacity for more ${what} now; try again a little later`,
       data: {},
     };
   }
   return {
     reason: "rate_limited",
-    message: `this account has as many ${what} open as it may; one of them must end first`,
+    message: `this account has reached its limit of ${what}; one of them must end first`,
     data: {},
   };
 }
@@ -218,6 +219,6 @@ const NO_RECEIPT: Rejection = {
 };
 const DRAINING: Rejection = {
   reason: "overloaded",
-  message: "this edge is draining and opens no stream; connect anew to reach another one",
+  message: "this edge is draining and opens no stream; reconnect to reach another edge",
   data: {},
 };

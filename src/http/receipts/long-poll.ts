@@ -1,9 +1,9 @@
 /**
- * Answers that are held until a transaction has ended: `?wait=landed`. A waiter keeps a ticket,
- * which is looked at a few dozen times a second while anybody waits, so that nothing is added to
- * the way of a transaction. It is answered with the receipt as it is when the end is known, when
- * its time is up, or when this edge drains, and forgotten when its client leaves. A block may end
- * what very many wait for, so they are answered a few in a turn of the event loop.
+ * Long polls for the end of a transaction: `?wait=landed`. A waiter keeps a ticket, which is polled
+ * every 10 ms while any request waits, so the submission path does no extra work. It is answered
+ * with the current receipt when the goal is reached, at timeout, or when this edge drains, and
+ * forgotten when its client disconnects. One block may end very many waits, so they are answered in
+ * slices over several event loop turns.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
@@ -22,34 +22,34 @@ export interface WaitsDeps {
   readonly receipts: Pick<ReceiptSource, "reached">;
 }
 
-/** One held answer. */
+/** One long poll. */
 export interface Wait {
   readonly account: string;
   readonly ticket: number;
   readonly goal: WaitGoal;
   readonly timeoutMs: number;
-  /** Gives the answer. */
+  /** Sends the response. */
   readonly respond: () => void;
 }
 
 export interface Waits {
-  /** Holds an answer. Answers how to forget it, or whose bound is reached. */
+  /** Adds a long poll. Returns how to remove it, or whose quota is exhausted. */
   add(wait: Wait): { readonly leave: () => void } | "account" | "all";
-  /** Answers all, some now and the others in turns of their own, and from now on each at once. */
+  /** Answers all, in slices; from now on each new one is answered immediately. */
   drain(): void;
   readonly counters: WaitCounters;
 }
 
 export interface WaitCounters {
-  /** Answers held now. */
+  /** Long polls pending now. */
   pending: number;
-  /** Answered because the transaction came that far, because of the time, or when draining. */
+  /** Answered because the goal was reached, at timeout, or when draining. */
   reached: number;
   timedOut: number;
   drained: number;
-  /** Clients that left before their answer. */
+  /** Clients that disconnected before their response. */
   left: number;
-  /** Not held, because too many are. */
+  /** Rejected because a quota is exhausted. */
   refused: number;
 }
 
@@ -83,7 +83,7 @@ export function createWaits({ clock, receipts }: WaitsDeps): Waits {
     return true;
   }
 
-  /** Whether it is to be answered now; counts why. */
+  /** Whether it must be answered now; counts the reason. */
   function isOver({ ticket, goal, untilNs }: PendingWait, nowNs: number): boolean {
     if (draining) counters.drained += 1;
     else if (receipts.reached(ticket, goal)) counters.reached += 1;
@@ -92,7 +92,7 @@ export function createWaits({ clock, receipts }: WaitsDeps): Waits {
     return true;
   }
 
-  /** As many answers as one turn has. Answers whether there may be more. */
+  /** Answers one slice. Returns whether there may be more. */
   function look(): boolean {
     const nowNs = clock.nowNs();
     let responses = 0;
@@ -136,5 +136,5 @@ export function createWaits({ clock, receipts }: WaitsDeps): Waits {
   };
 }
 
-/** Between two looks at what is waited for. */
+/** Interval between two polls of the tickets. */
 const LOOK_MS = 10;

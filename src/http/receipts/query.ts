@@ -1,7 +1,7 @@
 /**
- * What the requests for receipts may ask for behind the question mark. Anything else is refused
- * with a sentence that says what was found and what is needed, names that are not known too: a
- * misspelt filter would show what was not asked for.
+ * Query parameters of the receipt endpoints. Anything invalid is rejected with a message that
+ * states what was found and what is needed. Unknown names are rejected too: a misspelt filter
+ * would return what was not asked for.
  */
 
 import type { Rejection } from "../../core/errors.ts";
@@ -14,11 +14,11 @@ import {
   RECEIPT_LONG_POLL_MS_MIN,
 } from "../limits.ts";
 
-/** How far a transaction must have come before an answer is given. */
+/** How far a transaction must have progressed before the response. */
 export type WaitGoal = "processed" | "landed";
 
 export interface WaitQuery {
-  /** null: at once. */
+  /** null: respond immediately. */
   readonly goal: WaitGoal | null;
   readonly timeoutMs: number;
 }
@@ -33,7 +33,7 @@ export interface StreamQuery {
   readonly states: readonly ReceiptState[] | null;
 }
 
-/** A query that was read, or why it could not be. */
+/** A parsed query, or its rejection. */
 export type Read<Query> =
   | { readonly kind: "query"; readonly query: Query }
   | { readonly kind: "refused"; readonly rejection: Rejection };
@@ -69,7 +69,7 @@ export function readStreamQuery(text: string): Read<StreamQuery> {
   return read(text, ["state"], ({ state }) => ({ states: statesOf(state) }));
 }
 
-/** Never leaves this file: how a value deep inside says what is wrong with it. */
+/** Internal to this file: carries a nested value's error message. */
 class BadQuery extends Error {}
 
 type Given = Readonly<Record<string, string | undefined>>;
@@ -125,7 +125,7 @@ function statesOf(text: string | undefined): readonly ReceiptState[] | null {
   });
 }
 
-/** What was found, short enough for a sentence. */
+/** The value as quoted in a message, truncated. */
 function shown(text: string): string {
   return JSON.stringify(text.slice(0, SHOWN_CHARS_MAX));
 }

@@ -1,4 +1,4 @@
-/** Places that accounts share: a bound on all of them together, and one on each account. */
+/** Permits shared by accounts: one bound on their total, and one per account. */
 
 export class Quota {
   readonly #most: number;
@@ -11,7 +11,7 @@ export class Quota {
     this.#mostEach = mostEach;
   }
 
-  /** Takes a place: null when there was one, else whose bound is reached. */
+  /** Acquires a permit: null on success, else whose quota is exhausted. */
   acquire(account: string): "account" | "all" | null {
     const used = this.#used.get(account) ?? 0;
     if (used >= this.#mostEach) return "account";
@@ -21,7 +21,7 @@ export class Quota {
     return null;
   }
 
-  /** Gives back a place that was taken. */
+  /** Returns a permit. */
   release(account: string): void {
     const used = this.#used.get(account) ?? 0;
     if (used <= 1) this.#used.delete(account);

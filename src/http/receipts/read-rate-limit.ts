@@ -1,7 +1,6 @@
 /**
- * How often an account may read its receipts: as often as its plan lets it send, in a bucket of its
- * own, so that polling neither eats what may be sent nor is free. The limit is the account's, over
- * all its keys.
+ * Rate limit of an account's receipt reads: the same rate as its plan's submissions, in a separate
+ * bucket, so that polling neither uses up submissions nor is free. All keys of an account share it.
  */
 
 import { NS_PER_MS } from "../../core/clock.ts";
@@ -13,13 +12,13 @@ import { LocalLimitStates } from "../../limits/local-state.ts";
 import { withFastProperties } from "../../runtime/fast-object.ts";
 
 export interface ReadLimit {
-  /** Charges one request: 0 when it is let through, else the nanoseconds to wait. */
+  /** Charges one request: 0 when it is allowed, else the nanoseconds to wait. */
   charge(principal: Principal, nowNs: number): number;
   readonly counters: {
-    /** Requests let through, and refused. */
+    /** Requests allowed and rejected. */
     allowed: number;
     limited: number;
-    /** Limits forgotten before their time, for want of room. */
+    /** States evicted early because the table was full. */
     readonly evicted: number;
   };
 }
@@ -51,7 +50,7 @@ export function createReadLimit(accountsMax = LIMITED_ACCOUNTS_MAX): ReadLimit {
   };
 }
 
-/** What a client is told whose account reads too often. */
+/** The rejection for an account that reads too often. */
 export function readLimitRejection(plan: RatePlan, wait: number): Rejection {
   const { name, ratePerSecond, burst } = plan;
   const retryAfterMs = Math.ceil(wait / NS_PER_MS);

@@ -1,12 +1,12 @@
-/** Where receipts come from, as far as ingress needs to know: the reader of the stage observe. */
+/** The receipt reader that HTTP needs; the receipts stage implements it. */
 
 import type { ReceiptState } from "../../core/receipt-state.ts";
 import type { ListQuery, WaitGoal } from "./query.ts";
 
-/** Takes one change of state; false ends the reading behind it. */
+/** Receives one change of state; returns false to stop reading after it. */
 export type OnChange = (number: number, receipt: object) => boolean;
 
-/** Takes one change of an account that is wanted; `receipt` makes the receipt when it is called. */
+/** Receives one change of a wanted account; `receipt` builds the receipt when called. */
 export type OnAnyChange = (
   number: number,
   state: ReceiptState,
@@ -15,19 +15,19 @@ export type OnAnyChange = (
 ) => void;
 
 export interface ReceiptSource {
-  /** What became of a transaction that this account sent; null when there is no such. */
+  /** The receipt of a transaction that this account sent; null when there is none. */
   find(signature: string, account: string): object | null;
-  /** What stands for a receipt that `find` would show; null when there is no such. */
+  /** A handle for a receipt that `find` would return; null when there is none. */
   ticket(signature: string, account: string): number | null;
-  /** Whether what the ticket stands for has come that far, has ended, or is gone. */
+  /** Whether the ticket's transaction has reached the goal, has ended, or was evicted. */
   reached(ticket: number, goal: WaitGoal): boolean;
   /** An account's receipts, newest first. */
   list(account: string, query: ListQuery): object;
-  /** The numbers of the oldest change that is kept, and of the next one that comes. */
+  /** The numbers of the oldest change kept, and of the next one. */
   readonly changes: { readonly first: number; readonly next: number };
   /**
-   * Tells `take` of this account's changes to one of `states` from number `from` on, looking at
-   * `stepsMax` changes at most. Answers the number to go on from.
+   * Calls `take` for this account's changes to one of `states` from number `from` on, checking at
+   * most `stepsMax` changes. Returns the number to continue from.
    */
   readChanges(
     account: string,
@@ -36,8 +36,8 @@ export interface ReceiptSource {
     take: OnChange,
   ): number;
   /**
-   * Tells `take` of the changes of all accounts that it `wants` from number `from` on, looking at
-   * `stepsMax` changes at most. Answers the number to go on from.
+   * Calls `take` for the changes of all accounts that `wants` accepts from number `from` on,
+   * checking at most `stepsMax` changes. Returns the number to continue from.
    */
   eachChange(
     from: number,

@@ -1,33 +1,33 @@
 /**
- * Tells the streams that have read all there is of what comes next, in one pass over the changes
- * for all of them: to look at each change for each of 512 streams took a third of a processor at
- * 5,000 transactions a second. A receipt is put into words once for all streams of its account.
+ * Sends new changes to all streams that have caught up, in one pass over the changes: checking each
+ * change for each of 512 streams took a third of a processor at 5,000 transactions per second. A
+ * receipt is serialized once for all streams of its account.
  *
- *   reading alone ──▶ at the head: told here, round by round
+ *   reading alone ──▶ at the head: served here, round by round
  *        ▲                  │
- *        └──────────────────┘ stalled, or more in a round than may be written at once
+ *        └──────────────────┘ stalled, or more in a round than may be written at one time
  */
 
 import type { ReceiptState } from "../../core/receipt-state.ts";
 import { RECEIPT_STREAM_CHARS_PER_ROUND, RECEIPT_STREAM_PASS_STEPS_MAX } from "../limits.ts";
 import type { ReceiptSource } from "./source.ts";
 
-/** A stream as far as the changes that it is told concern it. */
+/** The part of a stream that the broadcast uses. */
 export interface Listener {
   readonly account: string;
   readonly states: readonly ReceiptState[] | null;
-  /** The change to read next. */
+  /** The number of the next change to read. */
   next: number;
-  /** What it is told in this round. */
+  /** The text to write in this round. */
   text: string;
 }
 
 export interface Live<L extends Listener> {
   add(listener: L): void;
   remove(listener: L): void;
-  /** One pass: adds to the texts of those that are at the head and `takesIn`; how many events. */
+  /** One pass: adds to the texts of `takesIn` listeners at the head; returns the event count. */
   tell(takesIn: (listener: L) => boolean): number;
-  /** Whether all there was at the last pass was told to it. */
+  /** Whether the listener received everything up to the last pass. */
   isAtHead(listener: L): boolean;
 }
 
@@ -39,7 +39,7 @@ export function createLive<L extends Listener>(
   let head = receipts.changes.next;
   const wants = (account: string): boolean => byAccount.has(account);
 
-  /** Whether there is room for one more in this round; else it goes on alone, with this one. */
+  /** Whether one more change fits into this round; otherwise the listener reads on alone. */
   function takes(listener: L, number: number): boolean {
     if (listener.text.length < RECEIPT_STREAM_CHARS_PER_ROUND) return true;
     listener.next = number;
@@ -62,7 +62,7 @@ export function createLive<L extends Listener>(
     isAtHead: ({ next }) => next === head,
     tell(takesIn) {
       const from = head;
-      // Older ones are gone: who stands there is told so when it reads alone.
+      // Older changes are gone: a listener there gets an event `gap` when it reads alone.
       head = from < receipts.changes.first ? receipts.changes.next : from;
       if (head !== from || from === receipts.changes.next) return 0;
       let events = 0;

@@ -1,15 +1,15 @@
 /**
- * An account's receipts as server-sent events, one for each change of state. A stream is a number
- * in the log of changes and goes on from there a few dozen times a second, in bounded steps, so
- * nothing is added to the way of a transaction and a slow client costs no memory. Those that have
- * read all there was are told together (receipt-live), the others read on alone:
+ * An account's receipts as server-sent events, one per change of state. A stream is an index into
+ * the log of changes and advances every 20 ms in bounded steps, so the submission path does no
+ * extra work and a slow client costs no memory. Streams that have caught up are served together
+ * (sse-broadcast.ts), the others read alone:
  *
- *   open ─▶ reading ◀─▶ stalled: the client takes in too slowly; it goes on where it was
- *              │           └─▶ cut when that lasts, or when its key is gone
+ *   open ─▶ reading ◀─▶ stalled: the client reads too slowly; it resumes where it was
+ *              │           └─▶ closed when that lasts, or when its key is no longer valid
  *              └─▶ ended when this edge drains
  *
- * The number is the event's id. A client that comes back with `Last-Event-ID` goes on behind it;
- * where changes in between are no longer kept, an event `gap` says so.
+ * The number is the event's id. A client that reconnects with `Last-Event-ID` continues after it;
+ * where changes in between are no longer kept, an event `gap` reports it.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
@@ -29,40 +29,40 @@ import { createLive, type Listener } from "./sse-broadcast.ts";
 export interface StreamsDeps {
   readonly clock: Clock;
   readonly receipts: Pick<ReceiptSource, "changes" | "readChanges" | "eachChange">;
-  /** Has all that happened so far noted in the receipts; called before each round. */
+  /** Brings receipts up to date; called before each round. */
   readonly flushEvents?: () => void;
 }
 
-/** The way to one client. */
+/** The connection to one client. */
 export interface SseConnection {
-  /** Writes; false when the client takes in more slowly than it is given. */
+  /** Writes; false when the client reads more slowly than data is written. */
   write(text: string): boolean;
   /** Ends the stream after what was written. */
   end(): void;
-  /** Ends it at once. */
+  /** Closes the connection immediately. */
   abort(): void;
-  /** Whether the key that it was opened with is still good. */
+  /** Whether the key that opened the stream is still valid. */
   isKeyValid(): boolean;
 }
 
 export interface StreamRequest {
   readonly account: string;
   readonly states: readonly ReceiptState[] | null;
-  /** `Last-Event-ID`, "" for none. */
+  /** `Last-Event-ID`; "" for none. */
   readonly lastEventId: string;
 }
 
 export interface Stream {
-  /** The client has taken in all that was written. */
+  /** The client has read everything written. */
   drained(): void;
-  /** The client left. */
+  /** The client disconnected. */
   left(): void;
 }
 
 export interface Streams {
   /**
-   * Opens a stream: calls `begin`, then writes its first lines. Else answers whose bound is
-   * reached, and calls nothing.
+   * Opens a stream: calls `begin`, then writes its first lines. When a quota is exhausted, returns
+   * whose it is and calls nothing.
    */
   open(
     request: StreamRequest,
@@ -80,20 +80,20 @@ export interface StreamCounters {
   opened: number;
   /** Events written. */
   events: number;
-  /** Streams cut because their client took in too little, or because their key is gone. */
+  /** Streams closed because the client read too slowly, or because the key is no longer valid. */
   closedSlow: number;
   closedKey: number;
-  /** Streams that went on behind changes that are no longer kept. */
+  /** Streams that continued after changes that are no longer kept. */
   gaps: number;
-  /** Not opened, because too many are. */
+  /** Rejected because a quota is exhausted. */
   refused: number;
 }
 
 interface Open extends Listener {
   readonly connection: SseConnection;
-  /** Since when the client has not taken in what was written; 0: it has. */
+  /** Since when the client has not read what was written; 0: it has. */
   stalledNs: number;
-  /** When something was written last, and when its key was looked at last. */
+  /** When data was last written, and when the key was last checked. */
   wroteNs: number;
   checkedNs: number;
 }
@@ -101,7 +101,7 @@ interface Open extends Listener {
 export function createStreams(deps: StreamsDeps): Streams {
   const { clock, receipts, flushEvents = (): void => {} } = deps;
   const { changes } = receipts;
-  /** Tells the ids of this process from those of one before. */
+  /** Distinguishes ids of this process from those of an earlier one. */
   const epoch = Math.round(clock.unixMs()).toString(36);
   const streams = new Set<Open>();
   const live = createLive<Open>(receipts, eventOf);
@@ -133,7 +133,7 @@ export function createStreams(deps: StreamsDeps): Streams {
     if (!stream.connection.write(text)) stream.stalledNs = nowNs;
   }
 
-  /** The lines that say what was missed, if anything; the stream goes on with what is kept. */
+  /** The `gap` event, if changes were missed; the stream continues with what is kept. */
   function gapOf(stream: Open): string {
     if (stream.next >= changes.first && stream.next <= changes.next) return "";
     counters.gaps += 1;
@@ -145,7 +145,7 @@ export function createStreams(deps: StreamsDeps): Streams {
     return `id: ${epoch}-${number}\nevent: receipt\ndata: ${JSON.stringify(receipt)}\n\n`;
   }
 
-  /** What it reads alone, in so many steps at most. */
+  /** What the stream reads alone, in at most `stepsMax` steps. */
   function readAlone(stream: Open, stepsMax: number): string {
     let text = gapOf(stream);
     const { account, next, states } = stream;
@@ -163,7 +163,7 @@ export function createStreams(deps: StreamsDeps): Streams {
     closeStale(nowNs);
     counters.events += live.tell(takesIn);
     const behind = [...streams].filter((stream) => stream.text === "" && !live.isAtHead(stream));
-    // The nearest first: in turns, many that are far behind would each read less than comes.
+    // The nearest first: round-robin, many far behind would each read less than arrives.
     behind.sort((a, b) => b.next - a.next);
     for (const stream of streams) if (takesIn(stream)) serve(stream, nowNs);
     let stepsLeft = RECEIPT_STREAM_ALONE_STEPS_MAX;
@@ -173,13 +173,13 @@ export function createStreams(deps: StreamsDeps): Streams {
       const from = stream.next;
       const stepsMax = Math.min(RECEIPT_STREAM_STEPS_PER_ROUND, stepsLeft);
       const text = readAlone(stream, stepsMax);
-      // An account without receipts goes over all of them in one.
+      // A stream of an account without receipts checks all of them in one step.
       stepsLeft -= Math.min(stepsMax, Math.max(1, stream.next - from));
       if (text !== "") write(stream, text, nowNs);
     }
   }
 
-  /** Cuts those that may not go on. */
+  /** Closes streams that may not continue. */
   function closeStale(nowNs: number): void {
     for (const stream of streams) {
       if (stream.stalledNs !== 0) {
@@ -193,14 +193,14 @@ export function createStreams(deps: StreamsDeps): Streams {
     }
   }
 
-  /** Writes what it was told, or a sign of life. */
+  /** Writes the stream's text, or a heartbeat. */
   function serve(stream: Open, nowNs: number): void {
     const { text } = stream;
     stream.text = "";
     if (text !== "") write(stream, text, nowNs);
     else if (nowNs - stream.wroteNs >= HEARTBEAT_NS) {
-      // An id without data moves the client's Last-Event-ID on, so that it stays within what is
-      // kept although nothing of its account happens.
+      // An id without data advances the client's Last-Event-ID, so that it stays within what is
+      // kept although the account has no events.
       write(stream, `:\nid: ${epoch}-${stream.next - 1}\n\n`, nowNs);
     }
   }
@@ -210,11 +210,11 @@ export function createStreams(deps: StreamsDeps): Streams {
     stream.connection.abort();
   }
 
-  /** The change behind the one with that id. */
+  /** The change after the one with that id. */
   function resumeAt(lastEventId: string): number {
     if (lastEventId === "") return changes.next;
     const [, of, number] = EVENT_ID.exec(lastEventId) ?? [];
-    // Of another process, or no id of ours: all that is kept may have been missed.
+    // An id of another process, or not an id of ours: all that is kept may have been missed.
     return of === epoch ? Number(number) + 1 : 0;
   }
 
@@ -264,20 +264,20 @@ export function createStreams(deps: StreamsDeps): Streams {
   };
 }
 
-/** Whether what is written to it gets away. */
+/** Whether the stream's connection accepts more data. */
 function takesIn(stream: Open): boolean {
   return stream.stalledNs === 0;
 }
 
-/** Between two rounds of writing. */
+/** Interval between two rounds of writing. */
 const ROUND_MS = 20;
-/** The HTTP library closes a connection that is idle for 8 s or more, many proxies after 30. */
+/** The HTTP library closes a connection idle for 8 s or more, many proxies after 30. */
 const HEARTBEAT_NS = 5_000 * NS_PER_MS;
 const CHECK_NS = 5_000 * NS_PER_MS;
-/** When a client shall come back after its stream ended. */
+/** When a client must reconnect after its stream ended. */
 const RETRY_MS = 1_000;
 const EVENT_ID = /^([0-9a-z]{1,12})-(\d{1,15})$/;
 const GAP = JSON.stringify({
   message: "changes may have been missed that are no longer kept; /api/v1/transactions lists all",
 });
-const DRAINING = ": this edge is draining, come back to reach another one\n\n";
+const DRAINING = ": this edge is draining, reconnect to reach another edge\n\n";

@@ -2,13 +2,12 @@
  * The id of a JSON-RPC call as the text that the caller wrote.
  *
  * `id` is echoed with its value and type. A number beyond 2^53 loses its last digits as a double,
- * and clients such as `@solana/kit` do send big integers; so where a double may not hold it, the
- * number's own text is looked up in the request, which is known to be valid JSON by then.
+ * and clients such as `@solana/kit` do send big integers. Where a double may not hold the number,
+ * its text is located in the request, which is known to be valid JSON by then.
  */
-
 /**
  * The id as JSON text; null when it is missing or neither string, number nor null. `text` is the
- * whole request, `index` the call's place in the batch, -1 for a single call.
+ * complete request, `index` the call's index in the batch, -1 for a single call.
  */
 export function idText(call: object, text: string, index: number): string | null {
   if (!Object.hasOwn(call, "id")) return null;
@@ -40,7 +39,7 @@ function numberText(text: string, index: number): string | null {
   return found;
 }
 
-/** Behind the closing quote of the string that starts at `start`. */
+/** The index after the closing quote of the string that starts at `start`. */
 function stringEnd(text: string, start: number): number {
   let at = start + 1;
   while (at < text.length && text.charCodeAt(at) !== QUOTE) {
@@ -53,7 +52,7 @@ function isIdKey(quoted: string): boolean {
   return quoted === '"id"' || (quoted.includes("\\") && JSON.parse(quoted) === "id");
 }
 
-/** The number behind `: `, null when no colon or no number follows. */
+/** The number after `: `; null when no colon or no number follows. */
 function numberAfterColon(text: string, from: number): string | null {
   NUMBER_AFTER_COLON.lastIndex = from;
   return NUMBER_AFTER_COLON.exec(text)?.[1] ?? null;

@@ -1,9 +1,9 @@
 // Hot path: one call into the engine; a record and an id are allocated.
 /**
- * JSON-RPC calls of the form that nearly all clients write, read by the native engine: no text, no
- * tree of values and no second base64 for a transaction, which is 5 kB less for the garbage
- * collector each. Whatever it does not read goes to the parser (json-rpc.ts), valid or not; what it
- * reads means the same there.
+ * Reads JSON-RPC calls in the form that nearly all clients write, with the native engine: no text,
+ * no tree of values and no second base64 pass for a transaction, which saves 5 kB of garbage per
+ * call. Everything else goes to the parser (json-rpc.ts), valid or not; a call read here has the
+ * same meaning there.
  */
 
 import { V1_TRANSACTION_BYTES_MAX } from "../../core/limits.ts";
@@ -13,16 +13,16 @@ import { type RpcCall, startsWell } from "./json-rpc-parse.ts";
 export type SendCall = Extract<RpcCall, { readonly kind: "send" }>;
 
 export interface CallReader {
-  /** The call; null when it has another form. Its bytes hold until the next call of this. */
+  /** The call; null when it has another form. Its bytes are valid until the next call of `read`. */
   read(body: Uint8Array): SendCall | null;
 }
 
-/** One that reads nothing where there is no native engine. */
+/** Without a native engine, a reader that reads nothing. */
 export function callReaderOf(native: NativeReading | null): CallReader {
   if (native === null) return { read: () => null };
   const transaction = new Uint8Array(V1_TRANSACTION_BYTES_MAX);
   const numbers = new Float64Array(CALL_NUMBERS);
-  /** By their size: making a view takes longer than what is read through it. */
+  /** By size: creating a view takes longer than what is read through it. */
   const views: (Uint8Array | null)[] = new Array(V1_TRANSACTION_BYTES_MAX + 1).fill(null);
 
   function bytesOf(size: number): Uint8Array {
@@ -44,7 +44,7 @@ export function callReaderOf(native: NativeReading | null): CallReader {
     read(body) {
       if (native.callRead(body, transaction, numbers) !== 1) return null;
       const bytes = bytesOf(numbers[0] ?? 0);
-      // Perhaps it was base58, which the parser can tell.
+      // It may be base58, which the parser can detect.
       if (!startsWell(bytes)) return null;
       const retries = numbers[1] ?? -1;
       return {
@@ -57,13 +57,13 @@ export function callReaderOf(native: NativeReading | null): CallReader {
   };
 }
 
-/** Three digits, as they stand at the beginning of a number and within it. */
+/** Three digits each: unpadded as at the start of a number, and padded as within it. */
 const LEADING = Array.from({ length: 1000 }, (_, number) => String(number));
 const FOLLOWING = LEADING.map((text) => text.padStart(3, "0"));
 
 /**
- * A whole number as text. `String` keeps what it made in a table of V8's, where each of ids that
- * count up outlives two scavenges; pieces that are put together are gone with their request.
+ * A whole number as text. `String` caches results in a table of V8, where each of a sequence of
+ * ids outlives two scavenges; concatenated parts are collected with their request.
  */
 export function countText(count: number): string {
   if (count < 1e3) return LEADING[count] ?? String(count);

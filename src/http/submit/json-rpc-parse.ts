@@ -1,8 +1,8 @@
 /**
- * JSON-RPC requests as values that cannot be wrong: what was called, with which bytes, under
- * which id; or the refusal that the call gets. Pure: limits, sending and answering are elsewhere.
+ * JSON-RPC requests as validated values: the method, the bytes and the id; or the call's rejection.
+ * Pure: limits, sending and responding are elsewhere.
  *
- * Faults are named in a fixed order: parse_error, invalid_request, method_not_found,
+ * Errors are checked in a fixed order: parse_error, invalid_request, method_not_found,
  * invalid_params. Unknown config keys are ignored, because `@solana/web3.js` and `@solana/kit`
  * send several that mean nothing to a sender.
  */
@@ -34,7 +34,7 @@ export type RpcCall =
   | { readonly kind: "health"; readonly id: string }
   | { readonly kind: "refused"; readonly id: string; readonly rejection: Rejection };
 
-/** Parses a whole body. */
+/** Parses a complete body. */
 export function parseBody(bytes: Uint8Array): RpcBody {
   if (bytes.length === 0) return rejectedBody("parse_error", "the body is empty, JSON is needed");
   if (!isUtf8(bytes)) {
@@ -45,7 +45,7 @@ export function parseBody(bytes: Uint8Array): RpcBody {
   try {
     value = JSON.parse(text);
   } catch {
-    // The parser's message quotes the body, which may be anything; its size says enough.
+    // The parser's message quotes the body, which may be anything; the size is enough.
     return rejectedBody("parse_error", `the body of ${bytes.length} bytes is not JSON`);
   }
   if (!Array.isArray(value)) return { kind: "single", text, call: value };
@@ -59,13 +59,13 @@ export function parseBody(bytes: Uint8Array): RpcBody {
   return { kind: "batch", text, calls: value };
 }
 
-/** The id of any call, as far as it has one that can be echoed; JSON text. */
+/** The id of any call as JSON text, "null" where it has none that can be echoed. */
 export function callId(call: unknown, text: string, index: number): string {
   return (isRecord(call) ? idText(call, text, index) : null) ?? "null";
 }
 
 /**
- * Reads one call. `index` is its place in the batch, -1 for a single call; `sends` says whether
+ * Reads one call. `index` is its index in the batch, -1 for a single call; `sends` is whether
  * sendTransaction is served on this path.
  */
 export function readCall(call: unknown, text: string, index: number, sends: boolean): RpcCall {
@@ -106,7 +106,7 @@ function readSend(id: string, params: unknown): RpcCall {
   if (typeof encoded !== "string") {
     return badParams(id, "params[0]", describe(encoded), "the transaction as a string");
   }
-  // Clients write null where they mean that nothing is given.
+  // Clients write null for an argument that they leave out.
   const config: unknown = params[1] ?? {};
   if (!isRecord(config)) return badParams(id, "params[1]", describe(config), "an object");
   const encoding = config["encoding"] ?? "base64";
@@ -126,22 +126,22 @@ function readSend(id: string, params: unknown): RpcCall {
   return { kind: "send", id, bytes, maxRetries };
 }
 
-/** Whether the counts of signatures at the beginning are such as a transaction has. */
+/** Whether the signature counts at the start of `bytes` are those of a transaction. */
 export function startsWell(bytes: Uint8Array): boolean {
   const first = bytes[0] ?? 0;
   const signatures = first === V1_FIRST ? (bytes[1] ?? 0) : first;
   if (signatures < 1 || signatures > SIGNATURES_MAX) return false;
   if (first === V1_FIRST) return true;
-  // The message behind them begins with its version, unless that is legacy, and the same count.
+  // The message after the signatures starts with its version, unless legacy, and the same count.
   const message = 1 + 64 * signatures;
   const count = (bytes[message] ?? 0) < 0x80 ? bytes[message] : bytes[message + 1];
   return count === signatures;
 }
 
 /**
- * Whether a text may be a transaction in base58, which the network's own RPC takes where no
- * encoding is given. One length in four can be read as base64 too, and then makes no sense. The
- * largest ones of version 1 are not worth the time.
+ * Whether a text may be a transaction in base58, which Solana's own RPC assumes where no encoding
+ * is given. One length in four also parses as base64, with meaningless bytes. The largest version 1
+ * transactions are excluded, because decoding them takes too long.
  */
 function isInBase58(text: string): boolean {
   const bytes = decodeBase58(text, LEGACY_TRANSACTION_BYTES_MAX);
@@ -160,7 +160,7 @@ function readBase58(id: string, encoded: string, maxRetries: number | null): Rpc
     };
     return { kind: "refused", id, rejection };
   }
-  // The largest text may hold a few bytes more than a transaction: the decoder says how many.
+  // The longest text may decode to a few bytes more than a transaction: the decoder reports that.
   const bytes = decodeBase58(encoded, lengthMax);
   if (bytes !== null) return { kind: "send", id, bytes, maxRetries };
   return badParams(id, "params[0]", "a text that is not base58", "the transaction in base58");
@@ -196,7 +196,7 @@ function isCount(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }
 
-/** A value's kind, in words. */
+/** A description of a value's type. */
 function describe(value: unknown): string {
   if (value === undefined) return "missing";
   if (value === null) return "null";
@@ -204,7 +204,7 @@ function describe(value: unknown): string {
   return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 
-/** A short value as it was written, a longer one by its kind. */
+/** A short value as it was written, a longer one by its type. */
 function quote(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value.slice(0, QUOTE_CHARS_MAX));
   if (typeof value === "number" || typeof value === "boolean") return String(value);

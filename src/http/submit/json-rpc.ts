@@ -1,12 +1,12 @@
 /**
- * The JSON-RPC endpoint: single calls and batches, joined to the gate and to the rest of the edge.
+ * The JSON-RPC endpoint: single calls and batches, connected to access control and submission.
  *
- * The request itself has paid for its first call by the time its body is here; each further call
- * of a batch is charged before it is looked at. A batch is answered as a whole, in the order of
- * its calls, once the last of them has its answer or the deadline has passed.
+ * The request itself has paid for its first call before its body is read; each further call of a
+ * batch is charged before it is read. A batch gets one response, in the order of its calls, once
+ * all of them have a result or the deadline has passed.
  *
- * Hot path: a single call of the usual form costs one call into the native engine and one closure;
- * elsewhere it costs one parse and one decode.
+ * Hot path: a single call in the common form costs one call into the native engine and one closure;
+ * any other costs one parse and one decode.
  */
 
 import type { Clock } from "../../core/clock.ts";
@@ -25,11 +25,11 @@ export interface RpcDeps {
   readonly access: AccessControl;
   readonly submit: Submit;
   readonly tracker: RequestTracker;
-  /** Reads calls of the usual form; null: all are parsed. */
+  /** Reads calls in the common form; null: all calls are parsed. */
   readonly calls: CallReader | null;
 }
 
-/** `sends` says whether sendTransaction is served on this path; without it no key is needed. */
+/** `sends` is whether sendTransaction is served on this path; without it no key is needed. */
 export function createRpcHandler(deps: RpcDeps, sends: boolean): BodyHandler {
   const { clock, access, submit, tracker, calls } = deps;
 
@@ -107,7 +107,7 @@ export function createRpcHandler(deps: RpcDeps, sends: boolean): BodyHandler {
 
   return {
     handle(context, bytes) {
-      // Of one that a front relayed it may be known.
+      // Already set for a request that an ingress thread proxied with its receive time.
       if (context.receivedNs === 0) context.receivedNs = clock.nowNs();
       const usual = sends && context.principal !== null ? (calls?.read(bytes) ?? null) : null;
       if (usual === null) handleParsed(context, bytes);
@@ -116,7 +116,7 @@ export function createRpcHandler(deps: RpcDeps, sends: boolean): BodyHandler {
   };
 }
 
-/** Whether a body asks for nothing that needs a key. */
+/** Whether a body contains only calls that need no key. */
 function asksOnlyHealth(body: RpcBody): boolean {
   if (body.kind === "refused") return false;
   const calls = body.kind === "single" ? [body.call] : body.calls;
@@ -127,14 +127,14 @@ function asksOnlyHealth(body: RpcBody): boolean {
   });
 }
 
-/** The answers to a batch while they come in. */
+/** Collects the responses to a batch. */
 class Batch implements BatchResponse {
   readonly #context: RequestContext;
   readonly #tracker: RequestTracker;
-  /** The body's bytes, spread over the calls. */
+  /** The body's bytes, divided among the calls. */
   readonly #bytesEach: number;
   readonly #ids: string[];
-  /** JSON texts by the call's place; null while the answer is out. */
+  /** JSON texts by the call's index; null while the result is pending. */
   readonly #parts: (string | null)[];
   #left: number;
 
@@ -147,7 +147,7 @@ class Batch implements BatchResponse {
     this.#left = size;
   }
 
-  /** Notes the id under which a later answer goes. */
+  /** Records the id for a later result. */
   await(index: number, id: string): void {
     this.#ids[index] = id;
   }
@@ -184,5 +184,5 @@ class Batch implements BatchResponse {
 }
 
 const HEALTHY = "ok";
-/** Nothing is submitted without an owner; the calls that need none get no further. */
+/** Submissions always have a principal; calls that need none never use this. */
 const ANONYMOUS = { account: "", keyId: "" };

@@ -1,7 +1,7 @@
 /**
  * The binary endpoint: the body is the transaction, nothing else.
  *
- * Hot path: the bytes go on as the view that came in; one closure a request, for the answer.
+ * Hot path: the received view of the bytes is passed on; one closure per request, for the response.
  */
 
 import type { Clock } from "../../core/clock.ts";
@@ -17,7 +17,7 @@ export function createRawHandler(deps: {
   const { clock, submit, tracker } = deps;
   return {
     handle(context: RequestContext, bytes: Uint8Array): void {
-      // Of one that a front relayed it may be known.
+      // Already set for a request that an ingress thread proxied with its receive time.
       const receivedNs = context.receivedNs === 0 ? clock.nowNs() : context.receivedNs;
       context.receivedNs = receivedNs;
       const { account, keyId } = context.principal ?? ANONYMOUS;
@@ -28,5 +28,5 @@ export function createRawHandler(deps: {
   };
 }
 
-/** Nothing gets here without an owner. */
+/** Unreachable without a principal. */
 const ANONYMOUS = { account: "", keyId: "" };

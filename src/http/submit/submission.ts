@@ -1,17 +1,17 @@
-/** What ingress asks of the rest of the edge: take these bytes, answer once. */
+/** The interface from HTTP to the rest of the edge: submit these bytes, respond once. */
 
 import type { SubmitResult } from "../../core/flow.ts";
 
 export interface Submission {
-  /** The serialized transaction; lent until `Submit` returns. */
+  /** The serialized transaction; valid until `Submit` returns. */
   readonly bytes: Uint8Array;
   /** The account whose key sent it. */
   readonly account: string;
-  /** That key's name. */
+  /** That key's id. */
   readonly keyId: string;
   /** `Clock.nowNs` when the request's body was complete. */
   readonly receivedNs: number;
-  /** The sender's `maxRetries`; null when not given. */
+  /** The client's `maxRetries`; null when absent. */
   readonly maxRetries: number | null;
 }
 

@@ -1,17 +1,18 @@
 /**
- * How quickly a leader takes copies, and so how many may wait for it before it is one that keeps
- * them waiting. Who takes thousands a second and is interrupted for a moment has dozens waiting
- * that are gone a moment later; of one that takes a few, as many are work for a second.
+ * How fast a leader accepts deliveries, and from that how many may be queued before it counts as
+ * backlogged. A leader that accepts thousands per second may have dozens queued after a short
+ * interruption and drain them within milliseconds; for one that accepts a few per second, the same
+ * number is a second of work.
  *
- * Hot path: `took`.
+ * Hot path: `record`.
  */
 
 import { NS_PER_MS } from "../../core/clock.ts";
 import { TARGET_BACKLOG_MAX, TARGET_BACKLOG_MS } from "../limits.ts";
 
-/** Over so long a time it is counted. */
+/** Length of the measured span. */
 const SPAN_NS = 100 * NS_PER_MS;
-/** Spans without news, after which nothing is known of it. */
+/** Spans without an acknowledgement after which the rate counts as unknown. */
 const STALE_SPANS = 3;
 
 export class DrainRate {
@@ -19,9 +20,9 @@ export class DrainRate {
   #sinceNs = 0;
   #perNs = 0;
 
-  /** The leader has told that it took a copy. */
+  /** The leader acknowledged a delivery. */
   record(atNs: number): void {
-    // News of before is late, and was left out there.
+    // An event from before this span arrived late and counted as missing there.
     if (atNs < this.#sinceNs) return;
     this.#count += 1;
     const spanNs = atNs - this.#sinceNs;
@@ -31,9 +32,9 @@ export class DrainRate {
     this.#sinceNs = atNs;
   }
 
-  /** As many copies as it takes in a moment, and TARGET_BACKLOG_MAX at the least. */
+  /** The deliveries that it accepts within TARGET_BACKLOG_MS, at least TARGET_BACKLOG_MAX. */
   backlogMax(nowNs: number): number {
-    // News may be behind, where this thread was interrupted; after so long there is none.
+    // Events may be late if this thread was interrupted, but not this late.
     if (nowNs - this.#sinceNs >= STALE_SPANS * SPAN_NS) return TARGET_BACKLOG_MAX;
     return Math.max(TARGET_BACKLOG_MAX, Math.floor(this.#perNs * TARGET_BACKLOG_MS * NS_PER_MS));
   }

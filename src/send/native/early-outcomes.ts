@@ -1,61 +1,62 @@
 /**
- * News of copies that fronts sent and the sender does not know of yet: an acknowledgement may be
- * quicker than the word of the front. Kept until the copy is adopted, for a second at most, because
- * a copy that the engine refused at once is never adopted.
+ * Outcomes of deliveries that ingress threads sent and the sender has not recorded yet: an
+ * acknowledgement may arrive before the record of the send. Kept until the delivery is recorded,
+ * for a second at most, because a delivery that the engine rejected immediately is never recorded.
  *
- *   cell, stream ─ hash ─▶ bucket ─▶ place ─▶ next place of the bucket
- *   oldest place ─▶ newer place ─▶ … ─▶ newest place; free places are chained likewise
+ *   cell, stream ─ hash ─▶ bucket ─▶ entry ─▶ next entry of the bucket
+ *   oldest entry ─▶ newer entry ─▶ … ─▶ newest entry; free entries are linked likewise
  *
- * Where fronts are busy every copy passes through here, so it is arrays: objects in a map outlived
- * the collector's rounds, and were a third of what it had to copy.
+ * Under load every delivery of an ingress thread passes through here, so it uses typed arrays:
+ * objects in a map survived several garbage collections and were a third of the bytes that the
+ * collector copied.
  *
- * Hot path: `note` and `take`.
+ * Hot path: `record` and `take`.
  */
 
 import { NS_PER_S } from "../../core/clock.ts";
 import { EARLY_OUTCOMES_MAX } from "../limits.ts";
 import { IN_FLIGHT, type StreamResult } from "../transport.ts";
 
-/** What is known of a copy. */
+/** The known outcome of a delivery. */
 export interface EarlyOutcome {
-  /** When it went on the wire; 0: not told. */
+  /** When it was put on the wire; 0: not reported. */
   readonly sentNs: number;
-  /** Its end, and when that came; IN_FLIGHT: not told. */
+  /** Its result, and when that arrived; IN_FLIGHT: not reported. */
   readonly streamResult: StreamResult;
   readonly endNs: number;
 }
 
-/** No place. */
+/** No entry. */
 const NONE = -1;
 
 export class EarlyOutcomes {
-  /** Kept for a second and never asked for: of refused copies. */
+  /** Discarded after a second without a record: rejected deliveries. */
   expired = 0;
-  /** Those that gave way to newer ones. */
+  /** Discarded to make room for newer ones. */
   evicted = 0;
-  /** How many copies have news here. */
+  /** Deliveries with an entry. */
   size = 0;
   readonly #cells = new Int32Array(EARLY_OUTCOMES_MAX);
   readonly #streams = new Uint32Array(EARLY_OUTCOMES_MAX);
   readonly #sentsNs = new Float64Array(EARLY_OUTCOMES_MAX);
   readonly #endsNs = new Float64Array(EARLY_OUTCOMES_MAX);
-  /** When the first of it happened. */
+  /** Time of the first event. */
   readonly #sincesNs = new Float64Array(EARLY_OUTCOMES_MAX);
   readonly #streamResults = new Uint8Array(EARLY_OUTCOMES_MAX);
   readonly #buckets = new Int32Array(EARLY_OUTCOMES_MAX).fill(NONE);
-  /** The next place of the same bucket. */
+  /** The next entry of the same bucket. */
   readonly #chain = new Int32Array(EARLY_OUTCOMES_MAX);
   readonly #older = new Int32Array(EARLY_OUTCOMES_MAX);
-  /** Of a free place the one that was freed before it. */
+  /** For a free entry: the one freed before it. */
   readonly #newer = new Int32Array(EARLY_OUTCOMES_MAX);
   #oldest = NONE;
   #newest = NONE;
   #free = NONE;
-  /** No place at or above this number was ever used. */
+  /** No entry at or above this index was ever used. */
   #used = 0;
   readonly #found = { sentNs: 0.5, streamResult: IN_FLIGHT as StreamResult, endNs: 0.5 };
 
-  /** `cell` is where the stream's number was drawn, of which no number is drawn twice. */
+  /** `cell`: where the stream number was allocated; a cell never allocates a number twice. */
   record(cell: number, stream: number, streamResult: StreamResult, atNs: number): void {
     let place = this.#find(cell, stream);
     if (place === NONE) {
@@ -73,7 +74,7 @@ export class EarlyOutcomes {
     }
   }
 
-  /** What is known of a copy, which is forgotten here; null: nothing. Lent until the next call. */
+  /** Removes and returns the outcome of a delivery; null: none. Valid until the next call. */
   take(cell: number, stream: number): EarlyOutcome | null {
     if (this.size === 0) return null;
     const place = this.#find(cell, stream);
@@ -86,7 +87,7 @@ export class EarlyOutcomes {
     return found;
   }
 
-  /** Forgets what is older than a second. */
+  /** Discards entries older than a second. */
   expire(nowNs: number): void {
     while (this.size > 0 && nowNs - (this.#sincesNs[this.#oldest] ?? 0) >= NS_PER_S) {
       this.#close(this.#oldest);
@@ -102,7 +103,7 @@ export class EarlyOutcomes {
     return place;
   }
 
-  /** A place of its own at the end of the list; there must be one. */
+  /** Appends an entry to the list; one must be free. */
   #open(cell: number, stream: number, sinceNs: number): number {
     let place = this.#free;
     if (place === NONE) {
@@ -153,7 +154,7 @@ export class EarlyOutcomes {
   }
 }
 
-/** Streams of a cell count up, so neighbours have buckets of their own; cells are set apart. */
+/** Streams of a cell count up, so neighbours get different buckets; cells are spread apart. */
 function bucketOf(cell: number, stream: number): number {
   return (Math.imul(cell, 0x9e3779b1) + stream) & (EARLY_OUTCOMES_MAX - 1);
 }

@@ -1,15 +1,14 @@
 /**
- * One connection of the native engine, as the sender sees it.
+ * One connection of the native engine, as the sender uses it.
  *
- * The surprise: a connection's work is done by whichever thread holds its baton, so a copy may be
- * left to the I/O thread, or wait in the engine's queue for credit. `send` says which by the
- * stream's fate, WAITING until the record of it comes. Keeping connections alive is the engine's
- * own work.
+ * Note: the thread that holds the connection lock does the work of the connection, so a delivery
+ * may be left to the I/O thread, or queued in the engine for credit. `send` then sets the stream
+ * result to QUEUED until its record arrives. The engine keeps connections alive.
  *
- * Where fronts send over it as well, all draw the streams' numbers from one cell in shared memory,
- * and what fronts sent is entered here afterwards (`recordSend`).
+ * Where ingress threads also send over the connection, all threads allocate stream numbers from one
+ * cell in shared memory, and sends of ingress threads are recorded here afterwards (`recordSend`).
  *
- * Hot path: `send` is one call into Rust and one place in an array.
+ * Hot path: `send` is one call into Rust and one array entry.
  */
 
 import type { NativeSending } from "../../native/contract.ts";
@@ -39,7 +38,7 @@ import { DrainRate } from "./drain-rate.ts";
 import type { EarlyOutcomes } from "./early-outcomes.ts";
 import type { SharedTargetTable } from "./shared-target-table.ts";
 
-/** Who ended a connection: `CloseCause` of `native/src/quic/event_ring.rs`. */
+/** Which side ended a connection: `CloseCause` of `native/src/quic/event_ring.rs`. */
 const CLOSE_CAUSE_KINDS: readonly CloseCause["kind"][] = [
   "local",
   "local",
@@ -53,12 +52,12 @@ const CLOSE_CAUSE_KINDS: readonly CloseCause["kind"][] = [
   "local",
 ];
 
-/** `txSend`'s answer for one copy that is on the wire. */
+/** `txSend`'s status for one delivery that is on the wire. */
 const ON_WIRE = 1;
-/** `cell` of a connection that no front can use. */
+/** `cell` of a connection that ingress threads cannot use. */
 const NO_CELL = -1;
 
-/** Written by `peerStats`; one thread uses it, and not across calls. */
+/** Written by `peerStats`; used by one thread only, and not across calls. */
 const STATS = new Float64Array(10);
 const STAT_QUEUED = 2;
 const STAT_HEARD = 8;
@@ -67,14 +66,14 @@ const STAT_STREAMS_LEFT = 9;
 export interface Engine {
   readonly native: NativeSending;
   readonly handle: number;
-  /** What is shared with fronts; null: nothing is. */
+  /** State shared with ingress threads; null: none. */
   readonly ingressThreads: {
     readonly targetTable: SharedTargetTable;
     readonly early: EarlyOutcomes;
   } | null;
 }
 
-/** What a connection may hold. */
+/** Limits of one connection. */
 export interface ConnectionBounds {
   readonly queuePerPeer: number;
   readonly copyTtlMs: number;
@@ -90,10 +89,10 @@ export class NativeConnection implements EngineConnection, SharedConnection {
   readonly keepsAlive = true;
   sentNs = 0;
   endNs = 0;
-  /** Most bytes that this leader takes on one stream. */
+  /** Maximum bytes that this leader accepts on one stream. */
   streamBytesMax = 0;
   over = false;
-  /** Whether `progress` is due once the batch of records is through. */
+  /** Whether `progress` must run after the current batch of records. */
   touched = false;
   readonly peer: number;
   readonly cell: number;
@@ -103,14 +102,14 @@ export class NativeConnection implements EngineConnection, SharedConnection {
   readonly #early: EarlyOutcomes | null;
   readonly #events: ConnectionEvents;
   readonly #streamResults: StreamResults;
-  /** Copies that the engine has and that are not on the wire yet. */
+  /** Deliveries in the engine that are not on the wire yet. */
   #queued = 0;
   readonly #delivery: Uint32Array;
   readonly #ttlMs: number;
-  /** What the engine has no room for is refused, and the news of that would bring it here again. */
+  /** The engine's own queue limit: it rejects what exceeds it, and that event would return here. */
   readonly #queueMax: number;
   readonly #drainRate = new DrainRate();
-  /** Copies that may wait in the engine: as many as may when other threads put them there. */
+  /** Deliveries that may be queued in the engine, including those of other threads. */
   #queuedMax: number;
   #streams = 0;
 
@@ -142,9 +141,9 @@ export class NativeConnection implements EngineConnection, SharedConnection {
     if (this.over) return CLOSED;
     if (!this.admitted) return BLOCKED;
     if (bytes.length === 0 || bytes.length > this.streamBytesMax) return TOO_LARGE;
-    // The engine keeps them in the order of coming; with the peer the best paid one goes first.
+    // The engine queues in arrival order; the leader's queue here sends the highest priority first.
     if (this.#isBusy()) return BLOCKED;
-    // The tag names the stream in the records.
+    // The tag identifies the stream in the records.
     const stream = this.#nextStream();
     this.#delivery[1] = stream;
     const status = this.#native.txSend(this.#engine, this.#delivery, bytes, stream, ttlMs);
@@ -172,7 +171,7 @@ export class NativeConnection implements EngineConnection, SharedConnection {
   }
 
   isBacklogged(nowNs: number): boolean {
-    // Other threads do not look at each copy, so half of the queue is for what they put there.
+    // Other threads do not check per delivery, so half of the queue is reserved for theirs.
     const most = Math.min(this.#drainRate.backlogMax(nowNs), this.#queueMax / 2);
     const backlog = Math.floor(Math.max(TARGET_BACKLOG_MAX, most)) + 1;
     const isBacklogged = this.#hasQueued(Math.min(backlog, this.#queueMax));
@@ -200,7 +199,7 @@ export class NativeConnection implements EngineConnection, SharedConnection {
     return this.#hasQueued(this.#queuedMax);
   }
 
-  /** Records can be lost, so the engine is asked when it seems to have so many. */
+  /** Records can be lost, so the engine is asked when the count seems this high. */
   #hasQueued(count: number): boolean {
     if (this.#queued < count) return false;
     this.#queued = Math.max(0, this.#stat(STAT_QUEUED));
@@ -227,8 +226,8 @@ export class NativeConnection implements EngineConnection, SharedConnection {
   }
 
   /**
-   * News of a copy. One that is not among the fates was refused at once, or a front sent it and it
-   * is not adopted yet: `tx`, the transaction's number with the engine, says so.
+   * Outcome of a delivery. A stream without an entry was rejected immediately, or an ingress thread
+   * sent it and it is not recorded yet: `tx`, the engine's transaction number, distinguishes them.
    */
   recordResult(stream: number, streamResult: StreamResult, atNs: number, tx: number): void {
     const before = this.#streamResults.of(stream);
@@ -246,7 +245,7 @@ export class NativeConnection implements EngineConnection, SharedConnection {
     if (!this.over) this.#events.progress();
   }
 
-  /** Tells what its copies came to, then its end. */
+  /** Reports the results of its deliveries, then its end. */
   end(cause: number, code: number): void {
     this.progress();
     if (this.over) return;

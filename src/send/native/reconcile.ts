@@ -1,18 +1,18 @@
 /**
- * What the sender has to do with fronts: it tells them where they may send (`check`), and enters
- * what they sent into its books (`recordSend`), as if it had sent it itself.
+ * Coordinates the sender with the ingress threads: publishes the leaders that they may send to
+ * (`check`), and records what they sent (`recordSend`), as if the sender had sent it.
  *
- * Fronts send to each leader of the plan that has a live connection and takes copies as they
- * come. One that keeps more of them waiting than it takes in a moment is left out: who pays best
- * is to go first there, which one thread has to see to, so its copies are placed when a packet is
- * adopted, and fronts have that done at once. Leaders without a connection are left out, too, and
- * for them nobody hurries.
+ * Ingress threads send to each leader of the plan that has a live connection and no backlog. A
+ * leader with more queued deliveries than its drain rate allows is excluded: there the highest
+ * priority must go first, which one thread has to order, so its deliveries are queued when the
+ * packet is recorded, and such records wake the main thread immediately. Leaders without a
+ * connection are excluded as well, but do not need an immediate wake-up.
  *
- * The surprise: a front's word comes up to 210 ms late. Meanwhile plans and connections change, so
- * the routes of the last versions are kept, and each copy is entered where it was sent, though that
- * connection may be over. So that leaders which come and go do not use the versions up, one that
- * kept copies waiting stays out for a while. Where all do, the routes are only closed, which makes
- * no version, and opened as soon as none does.
+ * Note: a record may be up to 210 ms old. Plans and connections change meanwhile, so recent
+ * versions of the target table are kept, and each delivery is recorded against the connection that
+ * carried it, even if that connection has closed. A backlogged leader stays excluded for a while,
+ * so that leaders which alternate do not exhaust the versions. Where all leaders are backlogged,
+ * the table is only closed, which creates no version, and reopened as soon as no leader is.
  */
 
 import { type Clock, NS_PER_MS } from "../../core/clock.ts";
@@ -28,23 +28,23 @@ import type { SharedConnection } from "../transport.ts";
 import type { SendRecord } from "./send-record.ts";
 import type { SharedTargetTable } from "./shared-target-table.ts";
 
-/** A route of one version; `link` is null for a leader that was left out. */
+/** A target of one version; `connection` is null for an excluded leader. */
 interface VersionTarget {
   readonly leader: Leader;
   readonly target: Target;
   readonly connection: LeaderConnection | null;
 }
 
-/** Where a leader stands: what is higher is better. */
+/** Availability of a leader: higher is better. */
 const NOT_LIVE = 0;
-/** Copies wait there, they did a moment ago, or they go out as they come. */
+/** Deliveries are queued there, were queued recently, or are sent immediately. */
 const BACKLOGGED = 1;
 const RECENTLY_BACKLOGGED = 2;
 const IDLE = 3;
 
 interface Version {
   readonly version: number;
-  /** Those that fronts send to come first. */
+  /** Published targets come first. */
   readonly sendTargets: readonly VersionTarget[];
 }
 
@@ -53,7 +53,9 @@ export interface SendReconcilerDeps {
   readonly shared: SharedTargetTable;
   readonly counters: SendCounters;
   readonly leaders: { readonly sendTargets: readonly SendTarget[] };
-  /** For each route that did not take the packet: keeps a copy, or tells that there is none. */
+  /**
+   * For each target that did not accept the packet: queues a delivery, or reports that none exists.
+   */
   readonly queueRest: (
     packet: Packet,
     sendTargets: readonly SendTarget[],
@@ -65,17 +67,17 @@ export interface SendReconcilerDeps {
 export class SendReconciler {
   readonly #deps: SendReconcilerDeps;
   readonly #copyTtlMs: number;
-  /** By version, in turn. */
+  /** Ring, indexed by version. */
   readonly #versions: (Version | undefined)[] = new Array(TARGET_VERSIONS_KEPT);
   readonly #results: TrySendResult[] = [];
-  /** Leaders that kept copies waiting, and until when they are left out. */
+  /** Backlogged leaders, and until when they are excluded. */
   readonly #excludedUntilNs = new WeakMap<Leader, number>();
-  /** Where each route stands. */
+  /** The availability of each target. */
   readonly #availabilities: number[] = [];
-  // As published last.
+  // As last published.
   #engine = 0;
   #sendTargets: readonly SendTarget[] = [];
-  /** Of each of them the live connection, and whether fronts are to send over it. */
+  /** The live connection of each target, and whether ingress threads send over it. */
   readonly #connections: (LeaderConnection | null)[] = [];
   readonly #isPublished: boolean[] = [];
   #published: readonly VersionTarget[] = [];
@@ -87,7 +89,7 @@ export class SendReconciler {
     this.#copyTtlMs = copyTtlMs;
   }
 
-  /** Leaders that are connected and that fronts leave to this thread. */
+  /** Connected leaders that ingress threads must not send to. */
   get excluded(): number {
     const live = this.#connections.reduce(
       (count, connection) => count + (connection === null ? 0 : 1),
@@ -96,7 +98,7 @@ export class SendReconciler {
     return live - (this.#isOpen ? this.#published.length : 0);
   }
 
-  /** Tells fronts where they may send, as far as that has changed. */
+  /** Publishes where ingress threads may send, if that changed. */
   check(running: boolean): void {
     const { clock, shared } = this.#deps;
     const least = this.#survey(clock.nowNs());
@@ -105,7 +107,7 @@ export class SendReconciler {
     shared.open(this.#isOpen);
   }
 
-  /** Enters a packet that a front sent at `sentNs`. */
+  /** Records a packet that an ingress thread sent at `sentNs`. */
   recordSend(packet: Packet, sent: SendRecord, sentNs: number, running: boolean): void {
     const { clock, counters, queueRest } = this.#deps;
     const kept = this.#versions[sent.version % TARGET_VERSIONS_KEPT];
@@ -142,11 +144,11 @@ export class SendReconciler {
       missing += 1;
     }
     if (missing > 0) queueRest(packet, sendTargets, results, nowNs);
-    // A front may have closed the routes because copies wait.
+    // An ingress thread may have closed the table because deliveries are queued.
     if (missing > 0 || sent.status >>> 16 !== 0) this.check(running);
   }
 
-  /** Looks where each leader stands; answers where the best ones do, of those that may be given. */
+  /** Updates the availability of each leader; returns the best one that may be published. */
   #survey(nowNs: number): number {
     const { sendTargets } = this.#deps.leaders;
     let least = RECENTLY_BACKLOGGED;
@@ -162,7 +164,7 @@ export class SendReconciler {
   #availabilityOf(leader: Leader, nowNs: number): number {
     const connection = leader.liveConnection;
     if (connection === null) return NOT_LIVE;
-    // Asked in any case: how many may wait there depends on it.
+    // Queried in any case: it updates the limit of queued deliveries.
     const isBacklogged = connection.engineConnection?.shared?.isBacklogged(nowNs) ?? true;
     if (leader.deliveries.isIdle && !isBacklogged) {
       return nowNs >= (this.#excludedUntilNs.get(leader) ?? 0) ? IDLE : RECENTLY_BACKLOGGED;
@@ -175,7 +177,7 @@ export class SendReconciler {
     const { leaders, shared } = this.#deps;
     const { sendTargets } = leaders;
     if (sendTargets !== this.#sendTargets || shared.engine !== this.#engine) return true;
-    // While copies wait everywhere, or did, who is given stays so.
+    // While deliveries are or were queued everywhere, the published leaders stay.
     const isKept = least === RECENTLY_BACKLOGGED && this.#published.length > 0;
     for (let index = 0; index < sendTargets.length; index += 1) {
       if (sendTargets[index]?.leader.liveConnection !== this.#connections[index]) return true;
@@ -185,7 +187,7 @@ export class SendReconciler {
     return bytesMaxOf(this.#published) !== this.#bytesMax;
   }
 
-  /** Whether copies wait nowhere where fronts send to. */
+  /** Whether no published leader has queued deliveries. */
   #mayGo(): boolean {
     for (let index = 0; index < this.#sendTargets.length; index += 1) {
       if (this.#isPublished[index] === true && this.#availabilities[index] === BACKLOGGED)
@@ -232,7 +234,7 @@ export class SendReconciler {
   }
 }
 
-/** The largest transaction that all of them take; 0 where there is none. */
+/** The largest transaction that all of them accept; 0 where there is none. */
 function bytesMaxOf(sendTargets: readonly VersionTarget[]): number {
   let bytesMax = sendTargets.length === 0 ? 0 : Number.POSITIVE_INFINITY;
   for (const { leader, connection } of sendTargets) {

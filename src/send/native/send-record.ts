@@ -1,21 +1,23 @@
-/** What a front says of one transaction that it sent, as the books read it. */
+/**
+ * What an ingress thread reports of one transaction that it sent, as the record consumer reads it.
+ */
 
 import { SHARED_TARGETS_MAX } from "../../core/limits.ts";
 
-/** Made once and written over. */
+/** Created once and overwritten. */
 export interface SendRecord {
-  /** Of the routes that it went by. */
+  /** Of the target table that was used. */
   version: number;
-  /** The first so many routes of that version were given a copy. */
+  /** The first `count` targets of that version were sent a delivery. */
   count: number;
-  /** Of each the stream. */
+  /** The stream of each delivery. */
   readonly streams: Uint32Array;
   /**
-   * As `txSend` answers: bit i, route i's copy is on the wire; bit 16 + i, it waits, or leaves
-   * together with others in a moment.
+   * As `txSend` returns: bit i: the delivery of target i is on the wire; bit 16 + i: it is queued,
+   * or corked to leave in a batch.
    */
   status: number;
-  /** Whether it was held, to leave together with others. */
+  /** Whether it was corked, to leave together with others. */
   corked: boolean;
 }
 

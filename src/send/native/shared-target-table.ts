@@ -1,22 +1,21 @@
 /**
- * Where the leaders of the moment are, in shared memory: the sender writes it, and other threads
- * (the fronts, `native/src/submit/route_table.rs`) read it, to put copies on the wire by
- * themselves.
+ * The current leaders, in shared memory: the sender writes it, and ingress threads
+ * (`native/src/submit/route_table.rs`) read it, to send without the sender.
  *
- *   word  0      rises with each writing; odd while the table is written
- *         1      whether fronts may send now
- *         2      fronts so far
- *         3 ..   engine, version, count, time of a copy in ms, most bytes, leaders left out
- *         9      rises as the engine's news are begun to be taken and when they are; odd meanwhile
- *        10 ..   for each route the engine's handle of the connection
- *        26 ..   and the cell in which its streams are counted
+ *   word  0      rises with each write; odd while the table is written
+ *         1      whether ingress threads may send now
+ *         2      number of ingress threads
+ *         3 ..   engine, version, count, delivery TTL in ms, maximum bytes, excluded leaders
+ *         9      rises when a drain of the engine's events begins and ends; odd meanwhile
+ *        10 ..   for each target the engine's handle of the connection
+ *        26 ..   and the cell from which its stream numbers are allocated
  *        64 ..   the cells
  *
- * A cell is lent to a connection, and lent again when that one is forgotten. It counts on then, so
- * that no number is ever drawn twice of it. A front that still goes by an old table may draw of it,
- * which does no harm: the number is missing among those of the next connection, whose fates need
- * them close together but not without a gap; and the old connection is gone from the engine, so the
- * copy is refused.
+ * A cell belongs to one connection at a time and is reused afterwards. Its count continues, so that
+ * it never allocates a number twice. An ingress thread with an old table may still allocate from
+ * it, which is harmless: the next connection has a gap in its numbers, and its stream results only
+ * need numbers that lie close together; the engine has forgotten the old connection, so it rejects
+ * the delivery.
  *
  * Hot path: `nextStream`.
  */
@@ -25,7 +24,7 @@ import { SHARED_TARGETS_MAX } from "../../core/limits.ts";
 import { TARGET_CELLS_MAX } from "../limits.ts";
 import type { SharedConnection } from "../transport.ts";
 
-/** The words, as told above. */
+/** Indices of the words above. */
 export const SEQUENCE = 0;
 export const OPEN = 1;
 export const INGRESS_THREADS = 2;
@@ -43,7 +42,7 @@ const CELLS = 64;
 /** Size of the shared memory. */
 export const SHARED_TARGET_TABLE_BYTES = (CELLS + TARGET_CELLS_MAX) * Uint32Array.BYTES_PER_ELEMENT;
 
-/** The next of the numbers of a cell, which many threads may draw; never 0. */
+/** Allocates the next stream number of a cell, shared by many threads; never 0. */
 export function allocateStream(words: Uint32Array, cell: number): number {
   for (;;) {
     const stream = (Atomics.add(words, CELLS + cell, 1) + 1) >>> 0;
@@ -51,13 +50,13 @@ export function allocateStream(words: Uint32Array, cell: number): number {
   }
 }
 
-/** The side of the thread that has the sender. */
+/** The side of the thread that runs the sender. */
 export class SharedTargetTable {
-  /** Called before news of the engine are taken, to adopt what fronts sent. Must not throw. */
+  /** Called before engine events are read, to record what ingress threads sent. Must not throw. */
   beforeDrain: () => void = () => {};
-  /** Called after every few of them: a front may wait for this processor. Must not throw. */
+  /** Called after every few events: an ingress thread may need this processor. Must not throw. */
   yieldThread: () => void = () => {};
-  /** Called when they are taken. The sender's. */
+  /** Called after the events are read. Set by the sender. */
   afterDrain: () => void = () => {};
   /** The native engine's handle; 0: it does not run. */
   engine = 0;
@@ -84,7 +83,7 @@ export class SharedTargetTable {
     this.#cellsFree.push(cell);
   }
 
-  /** What fronts sent is adopted and the engine's news are taken from now on, or are all taken. */
+  /** Marks the begin or the end of a drain: recording sends and reading engine events. */
   markDrain(): void {
     Atomics.add(this.#words, DRAIN_COUNT, 1);
   }
@@ -93,15 +92,15 @@ export class SharedTargetTable {
     return allocateStream(this.#words, cell);
   }
 
-  /** The engine runs, or ends now (0): nothing is sent before the next `publish`. */
+  /** The engine starts, or stops (0): no thread sends before the next `publish`. */
   useEngine(engine: number): void {
     this.engine = engine;
     this.publish([], 0, 0);
   }
 
   /**
-   * Replaces the routes, SHARED_TARGETS_MAX at most, and closes them. `leftOut`: how many leaders
-   * are connected beside those, for which the sender places the copies. Answers the version.
+   * Replaces the targets, at most SHARED_TARGETS_MAX, and closes the table. `excluded`: the number
+   * of other connected leaders, whose deliveries the sender queues. Returns the version.
    */
   publish(
     targets: readonly SharedConnection[],
@@ -127,7 +126,7 @@ export class SharedTargetTable {
     return this.#version;
   }
 
-  /** Whether fronts may send. A front may have closed the routes by itself. */
+  /** Whether ingress threads may send. An ingress thread may also close the table itself. */
   open(may: boolean): void {
     const value = may ? 1 : 0;
     if (Atomics.load(this.#words, OPEN) !== value) Atomics.store(this.#words, OPEN, value);

@@ -1,9 +1,10 @@
 /**
- * The native engine as a transport: Rust sends on the calling thread, an I/O thread of its own
- * receives, and what happened comes back in batches of records, one wake a batch.
+ * The native engine as a transport: Rust sends on the calling thread, its own I/O thread receives,
+ * and events come back in batches of records, one wake-up per batch.
  *
- * A record may tell of a copy that a front sent and nobody here knows of yet: fronts' copies are
- * adopted before each batch, and what comes before its copy all the same is kept for it.
+ * A record may belong to a delivery that an ingress thread sent and this thread has not recorded
+ * yet: their sends are recorded before each batch, and an outcome that still arrives too early is
+ * stored.
  *
  * Hot path: `processEvent`.
  */
@@ -27,14 +28,14 @@ import type { SharedTargetTable } from "./shared-target-table.ts";
 export interface NativeTransportOptions {
   /** Local "ip:port" addresses to send from, port 0 for any. */
   readonly binds: readonly string[];
-  /** How long the I/O thread looks for datagrams before it sleeps; 0: not at all. */
+  /** How long the I/O thread polls for datagrams before it sleeps; 0: no polling. */
   readonly busyPollUs: number;
-  /** Silence after which a connection is over. */
+  /** Idle time after which a connection ends. */
   readonly idleTimeoutMs: number;
   readonly keepAliveMs: number;
-  /** A leader that grants no stream for so long is given up. */
+  /** A connection whose leader grants no stream for this long is closed. */
   readonly admissionTimeoutMs: number;
-  /** Copies that wait for one leader's credit, at most, and how long. */
+  /** Maximum number of deliveries queued for one leader's credit, and their TTL. */
   readonly queuePerPeer: number;
   readonly copyTtlMs: number;
 }
@@ -43,11 +44,11 @@ export interface NativeTransportDeps {
   readonly native: NativeSending;
   readonly identity: Identity;
   readonly log: Log;
-  /** By which fronts send over the connections too; none where it is not given. */
+  /** Through which ingress threads share the connections; missing: not shared. */
   readonly targetTable?: SharedTargetTable | null;
 }
 
-/** What the first number of a record says: `native/src/quic/event_ring.rs`. */
+/** The kind of a record, its first number: `native/src/quic/event_ring.rs`. */
 const SENT = 1;
 const DELIVERY_ACKED = 2;
 const DELIVERY_FAILED = 3;
@@ -55,35 +56,35 @@ const DELIVERY_DROPPED = 4;
 const CONNECTED = 5;
 const ADMITTED = 6;
 const CLOSED_RECORD = 7;
-/** The number of a record that says when it happened. */
+/** The index of a record's timestamp. */
 const AT_NS = 5;
 
-/** Answers of `engineStart`: `native/src/node/status_codes.rs`. */
+/** Status codes of `engineStart`: `native/src/node/status_codes.rs`. */
 const START_FAULTS: Readonly<Record<number, string>> = {
-  [-10]: "16 native engines run in this process, and there may be no more",
-  [-11]: "the native engine refuses its options",
-  [-13]: "the native engine makes no certificate of this identity",
+  [-10]: "this process already runs 16 native engines, the maximum",
+  [-11]: "the native engine rejected its options",
+  [-13]: "the native engine cannot create a certificate for this identity",
   [-14]: "the native engine cannot start its thread",
 };
 
-function startFault(answer: number): string {
-  if (answer < START_SOCKET) {
-    return `${getSystemErrorName(answer - START_SOCKET)}, says the native engine`;
+function startFault(status: number): string {
+  if (status < START_SOCKET) {
+    return `the native engine failed to bind: ${getSystemErrorName(status - START_SOCKET)}`;
   }
-  return START_FAULTS[answer] ?? `the native engine answers ${answer}`;
+  return START_FAULTS[status] ?? `the native engine failed to start: status ${status}`;
 }
 
-/** `Reason::StreamStopped` there. */
+/** `Reason::StreamStopped` in Rust. */
 const STREAM_STOPPED = 6;
-/** Numbers of `engineCounters`. */
+/** Length of the `engineCounters` array. */
 const ENGINE_COUNTERS = 6;
-/** How long the engine waits for goodbyes when it stops. */
+/** How long the engine waits for its close packets when it stops. */
 const STOP_TIMEOUT_MS = 100;
-/** Leaders of Agave acknowledge at once when asked to; others keep their own habit. */
+/** Agave leaders acknowledge immediately when requested; others apply their own policy. */
 const ACK_EVERY = 10;
 const ACK_DELAY_MS = 25;
 
-/** @throws Error from `start` when the engine refuses its options or no socket can be bound */
+/** @throws Error from `start` when the engine rejects its options or no socket can be bound */
 export function createNativeTransport(
   deps: NativeTransportDeps,
   options: NativeTransportOptions,
@@ -97,7 +98,7 @@ export function createNativeTransport(
   const records = new Float64Array(NATIVE_EVENTS_PER_DRAIN * RECORD_NUMBERS);
   const engineCounters = new Float64Array(ENGINE_COUNTERS);
   const touched: NativeConnection[] = [];
-  /** What ends the connections whose end is among the records of this batch. */
+  /** Deferred ends of connections whose end is among the records of this batch. */
   const pendingCloses: (() => void)[] = [];
   /** 0: not running. */
   let handle = 0;
@@ -113,7 +114,7 @@ export function createNativeTransport(
     const reason = records[at + 4] ?? 0;
     const atNs = records[at + 5] ?? 0;
     if (kind === CLOSED_RECORD) {
-      // The engine tells of connections first: what their copies came to is still behind.
+      // The engine puts the end of a connection before the results of its deliveries.
       const code = records[at + 7] ?? 0;
       pendingCloses.push(() => {
         forget(peer, connection);
@@ -126,7 +127,7 @@ export function createNativeTransport(
     const tx = records[at + 1] ?? 0;
     if (kind === SENT) connection.recordResult(stream, IN_FLIGHT, atNs, tx);
     else if (kind === DELIVERY_ACKED) connection.recordResult(stream, ACKED, atNs, tx);
-    // Any other failure is the connection's end, whose record follows.
+    // Any other failure belongs to the end of the connection, whose record follows.
     else if (kind === DELIVERY_FAILED && reason === STREAM_STOPPED)
       connection.recordResult(stream, STOPPED, atNs, tx);
     else if (kind === DELIVERY_DROPPED)
@@ -143,13 +144,13 @@ export function createNativeTransport(
     if (connection.shared !== null) targetTable?.freeCell(connection.cell);
   }
 
-  /** Records come nearly in the order of time, so the last one tells the time. */
+  /** Records arrive almost in time order, so the last one approximates the current time. */
   function expireEarly(count: number): void {
     if (early === null || early.size === 0 || count === 0) return;
     early.expire(records[(count - 1) * RECORD_NUMBERS + AT_NS] ?? 0);
   }
 
-  /** Of an engine that is stopped what was known when it was. */
+  /** After a stop: the counters at the time of the stop. */
   function losses(): Losses {
     if (handle !== 0) native.engineCounters(handle, engineCounters);
     const [, , recordsLost = 0, datagramsDropped = 0, datagramsRefused = 0, panics = 0] =
@@ -165,7 +166,7 @@ export function createNativeTransport(
     };
   }
 
-  /** Takes what fronts sent and then the engine's news, of which some may be of those copies. */
+  /** Records what ingress threads sent, then reads the engine's events, which may refer to it. */
   function drain(): void {
     targetTable?.markDrain();
     targetTable?.beforeDrain();
@@ -221,7 +222,10 @@ export function createNativeTransport(
     },
     useIdentity(next) {
       const code = handle === 0 ? OK : native.identitySet(handle, next.seed);
-      if (code !== OK) throw new Error(START_FAULTS[code] ?? `the native engine answers ${code}`);
+      if (code !== OK)
+        throw new Error(
+          START_FAULTS[code] ?? `the native engine rejected the identity: status ${code}`,
+        );
       identity = next;
     },
     async stop() {
@@ -229,7 +233,7 @@ export function createNativeTransport(
       const engine = handle;
       const lost = losses();
       handle = 0;
-      // A front that sends at this moment is refused by the engine.
+      // An ingress thread that sends at this moment is rejected by the engine.
       targetTable?.useEngine(0);
       native.engineStop(engine, STOP_TIMEOUT_MS);
       for (const [peer, connection] of connections) forget(peer, connection);

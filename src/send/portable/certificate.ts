@@ -1,17 +1,17 @@
 /**
- * The client certificate that leaders demand, and the reading of one. Pure.
+ * Creates the client certificate that leaders require, and reads one. Pure.
  *
- * A leader takes the Ed25519 key of the only certificate in the chain as the sender's identity
- * and checks nothing else of it: no issuer, no dates, no purpose. So the certificate is the
- * smallest ordinary one: self-signed X.509 v3 with the same fields as Agave's own clients show
- * (`tls-utils/src/tls_certificates.rs`, 4.3, 2026-11), except that its signature is a true one.
+ * A leader takes the Ed25519 key of the only certificate in the chain as the sender's identity and
+ * checks nothing else: no issuer, no dates, no purpose. So the certificate is minimal: self-signed
+ * X.509 v3 with the same fields as Agave's own clients (`tls-utils/src/tls_certificates.rs`, 4.3,
+ * 2026-11), except that its signature is valid.
  */
 
 import { sign, X509Certificate } from "node:crypto";
 import { type Identity, pkcs8Of, privateKeyOf } from "../identity.ts";
 import type { TlsIdentity } from "./quiche.ts";
 
-/** Object identifiers in DER content bytes. */
+/** Object identifiers as DER content bytes. */
 const OID_ED25519 = [0x2b, 0x65, 0x70];
 const OID_COMMON_NAME = [0x55, 0x04, 0x03];
 const OID_SUBJECT_ALT_NAME = [0x55, 0x1d, 0x11];
@@ -34,7 +34,7 @@ const TAG = {
   dnsName: 0x82,
 };
 
-/** One DER element. Contents here stay below 65536 bytes. */
+/** One DER element; contents are shorter than 65536 bytes. */
 function der(tag: number, ...parts: readonly (Uint8Array | readonly number[])[]): Uint8Array {
   const content = Buffer.concat(parts.map((part) => Uint8Array.from(part)));
   const size = content.length;
@@ -101,8 +101,8 @@ export function tlsIdentityOf(identity: Identity): TlsIdentity {
 }
 
 /**
- * The identity that a peer's chain shows: its 32-byte Ed25519 key, or null when the chain is not
- * exactly one certificate with such a key, which leaders take for an unstaked peer.
+ * The identity in a certificate chain: its 32-byte Ed25519 key, or null when the chain is not
+ * exactly one certificate with such a key, which leaders treat as unstaked.
  */
 export function peerKeyOf(chain: readonly Uint8Array[] | null): Uint8Array | null {
   const [leaf] = chain ?? [];
@@ -112,7 +112,7 @@ export function peerKeyOf(chain: readonly Uint8Array[] | null): Uint8Array | nul
     if (key.asymmetricKeyType !== "ed25519") return null;
     return Uint8Array.from(key.export({ format: "der", type: "spki" }).subarray(-32));
   } catch {
-    // The bytes come from the peer: what cannot be read is nobody's key.
+    // The bytes come from the other side: an unreadable certificate has no key.
     return null;
   }
 }

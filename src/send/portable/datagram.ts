@@ -1,17 +1,17 @@
 /**
- * One UDP socket for many QUIC connections. Hot path: `flush` hands a datagram to the kernel
+ * One UDP socket for many QUIC connections. Hot path: `flush` passes a datagram to the kernel
  * before it returns.
  *
- * node:dgram would look every address up and put the send off to a later tick; with a lookup of
- * our own that answers at once, libuv tries the send on the spot. Only when the kernel's buffer is
- * full does libuv keep the datagram, and then its bytes must not be written over: the socket owns
- * the buffer that datagrams are written into and changes it for a fresh one in that case.
+ * node:dgram would look up every address and defer the send to a later tick; with a custom lookup
+ * that returns immediately, libuv tries the send synchronously. Only when the kernel's buffer is
+ * full does libuv queue the datagram, and then its bytes must not be overwritten: the socket owns
+ * the write buffer and replaces it in that case.
  */
 
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { SOCKET_BUFFER_BYTES, SOCKET_QUEUE_BYTES_MAX } from "../limits.ts";
 
-/** Room for the largest datagram that is ever written. */
+/** Size of the largest datagram that is ever written. */
 const SCRATCH_BYTES = 1500;
 
 export interface DatagramCounters {
@@ -19,11 +19,11 @@ export interface DatagramCounters {
   datagramsIn: number;
   bytesOut: number;
   bytesIn: number;
-  /** The kernel's buffer was full and libuv kept the datagram. */
+  /** The kernel's buffer was full and libuv queued the datagram. */
   datagramsDelayed: number;
-  /** libuv's queue was full as well: dropped, as the network would; QUIC sends it again. */
+  /** libuv's queue was full as well: dropped, as a network may; QUIC retransmits. */
   datagramsDropped: number;
-  /** The system refused the datagram or the socket. */
+  /** The system rejected the datagram or reported a socket error. */
   socketErrors: number;
 }
 
@@ -44,7 +44,7 @@ export type OnDatagram = (bytes: Uint8Array, host: string, port: number) => void
 type LookupCallback = (error: Error | null, address: string, family: number) => void;
 
 export class DatagramSocket {
-  /** Where this socket is bound, as the peer's packets will be told to the QUIC library. */
+  /** The local address, which the QUIC library needs with received packets. */
   readonly host: string;
   readonly port: number;
   /** Write the next datagram here, then `flush` it. Changes between datagrams: never keep it. */
@@ -131,7 +131,7 @@ export async function openDatagramSocket(
     try {
       socket[widen](SOCKET_BUFFER_BYTES);
     } catch {
-      // The kernel's limit is lower and not clamped here: the default size stays.
+      // The kernel's limit is lower and the request is not clamped here: the default size stays.
       counters.socketErrors += 1;
     }
   }

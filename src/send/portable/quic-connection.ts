@@ -1,11 +1,11 @@
 /**
  * One QUIC connection to a leader, on the quiche binding. Hot path: `send`, `receive`, `#flush`.
  *
- * A transaction is written only when all of it fits into what the leader's credit and the
- * congestion window leave, and goes out at once, so it never shares a datagram with another and is
- * never left half written. quiche opens a stream when its priority is set, which tells its
- * capacity before the first byte; such a stream shows on the wire only with its bytes, so no empty
- * stream is ever seen. The binding throws for what went wrong: then the connection ends.
+ * A transaction is written only when all of it fits into the leader's credit and the congestion
+ * window, and is sent immediately, so it never shares a datagram with another and is never half
+ * written. quiche opens a stream when its priority is set, which makes its capacity known before
+ * the first byte; such a stream appears on the wire only with its bytes, so no empty stream is ever
+ * sent. When the binding throws, the connection ends.
  */
 
 import { NS_PER_MS } from "../../core/clock.ts";
@@ -31,12 +31,12 @@ import { RoundTrip } from "./round-trip.ts";
 /** The first unidirectional stream of a client, and the step to the next. RFC 9000 section 2.1. */
 const FIRST_STREAM = 2;
 const STREAM_STEP = 4;
-/** quiche's default urgency; all streams have the same, so that they go in order. */
+/** quiche's default urgency; all streams share it, so that they are sent in order. */
 const URGENCY = 127;
-/** Headers and tag of a datagram with one stream frame, at most: 1+20+4 + 1+8+2 + 16 bytes. */
+/** Maximum headers and tag of a datagram with one stream frame: 1+20+4 + 1+8+2 + 16 bytes. */
 const DATAGRAM_OVERHEAD_BYTES = 52;
 const NO_REASON = new Uint8Array(0);
-/** RFC 9000 section 20.1: what the leader is told when this side cannot go on. */
+/** RFC 9000 section 20.1: sent to the leader after a local error. */
 const INTERNAL_ERROR = 0x01;
 const LOCAL_FAULT: CloseCause = { kind: "local", code: 0 };
 const SILENCE: CloseCause = { kind: "silence", code: 0 };
@@ -46,7 +46,7 @@ export interface QuicConnectionHooks {
   nowNs(): number;
   /** The connection's timers may have moved. */
   touched(): void;
-  /** The connection is over: forget it. */
+  /** The connection ended: remove it. */
   gone(connection: QuicConnection): void;
 }
 
@@ -57,7 +57,7 @@ export class QuicConnection implements EngineConnection {
   retried = false;
   readonly keepsAlive = false;
   heard = 0;
-  /** The first four bytes of our connection id, by which datagrams find the connection. */
+  /** The first four bytes of the local connection id, which route datagrams to the connection. */
   readonly id: number;
   readonly address: SocketAddress;
   readonly #quiche: QuicheConnection;
@@ -73,12 +73,12 @@ export class QuicConnection implements EngineConnection {
   #streamBytesMax = 0;
   /** Overhead sent since quiche last counted the congestion window. */
   #overheadBytes = 0;
-  /** What the leader may still say. */
+  /** Bytes that the leader may still send. */
   #quotaBytes = LEADER_SAYS_BYTES_MAX;
-  /** Whether the leader said goodbye. */
+  /** Whether the leader closed the connection. */
   #isClosing = false;
   #over = false;
-  /** Whether quiche is not to be asked any more. */
+  /** Whether quiche must not be called any more. */
   #isBroken = false;
 
   constructor(
@@ -135,7 +135,7 @@ export class QuicConnection implements EngineConnection {
         quiche.streamPriority(stream, URGENCY, false);
         this.#nextStreamOpen = true;
       }
-      // The answer is bounded by the stream's own window, which overhead does not count against.
+      // `streamCapacity` ignores the overhead: it is bounded by the stream's own window only.
       const needed = size + this.#overheadBytes + DATAGRAM_OVERHEAD_BYTES;
       const room = quiche.streamCapacity(stream);
       if (room < needed && room < this.#streamBytesMax) return BLOCKED;
@@ -144,27 +144,27 @@ export class QuicConnection implements EngineConnection {
         return CLOSED;
       }
     } catch {
-      // The binding names no cause by code; whatever it was, this connection cannot go on.
+      // The binding reports no error code; the connection cannot continue after any error.
       this.#end(LOCAL_FAULT);
       return CLOSED;
     }
     this.#nextStream = stream + STREAM_STEP;
     this.#nextStreamOpen = false;
     this.#overheadBytes += DATAGRAM_OVERHEAD_BYTES;
-    // Acknowledgements of it take less than half of it.
+    // Its acknowledgements are smaller than half of it.
     this.#quotaBytes = Math.min(LEADER_SAYS_BYTES_MAX, this.#quotaBytes + size / 2);
     this.#trip.sent(stream, nowNs);
     this.#flush();
     return this.#over ? CLOSED : stream;
   }
 
-  // Nothing waits here, and each end is told as soon as it comes about.
+  // Nothing is queued here, and each result is reported when it occurs.
   readonly sentNs = 0;
   readonly endNs = 0;
 
   streamResult(stream: number): StreamResult {
     if (this.#stopped.delete(stream)) return STOPPED;
-    // What was acknowledged before the end stays so.
+    // Deliveries acknowledged before the end stay acknowledged.
     if (this.#isBroken) return IN_FLIGHT;
     return this.#quiche.streamFinished(stream) ? ACKED : IN_FLIGHT;
   }
@@ -176,7 +176,7 @@ export class QuicConnection implements EngineConnection {
     try {
       this.#quiche.sendAckEliciting();
     } catch {
-      // There is no path left.
+      // No path is left.
       this.#end(LOCAL_FAULT);
       return;
     }
@@ -191,16 +191,16 @@ export class QuicConnection implements EngineConnection {
     this.#hooks.gone(this);
   }
 
-  /** One datagram of this connection; its bytes are decrypted in place. */
+  /** Processes one datagram of this connection; its bytes are decrypted in place. */
   receive(bytes: Uint8Array): void {
     if (this.#over) return;
     this.#quotaBytes -= bytes.length;
     let cause: CloseCause | null = null;
     try {
-      // quiche has no bound of its own for much of what a flood makes it keep.
+      // quiche does not bound much of the state that a flood makes it keep.
       cause = this.#quotaBytes < 0 ? LOCAL_FAULT : this.#processDatagram(bytes);
     } catch {
-      // The leader broke the protocol; quiche has its answer ready, which the farewell sends.
+      // The leader broke the protocol; quiche has its close packet ready, which `#sendClose` sends.
       cause = LOCAL_FAULT;
     }
     if (cause !== null) {
@@ -212,17 +212,17 @@ export class QuicConnection implements EngineConnection {
     if (!this.#over) this.#events.progress();
   }
 
-  /** Leaders acknowledge with their goodbye what they took in since the last acknowledgement. */
+  /** With its close, a leader also acknowledges what it received since its last acknowledgement. */
   #reportLast(): void {
     this.#isClosing = true;
     this.#events.progress();
   }
 
-  /** Fires the timers that are due; answers in how many milliseconds the next one is. */
+  /** Fires the timers that are due; returns in how many milliseconds the next one is due. */
   scanTimeouts(): number {
     if (this.#over) return -1;
     const nowNs = this.#hooks.nowNs();
-    // quiche waits for three of its longest round trips at least, and may misjudge those.
+    // quiche waits at least three of its longest round trips, and may misestimate those.
     if (this.#isTimedOut(nowNs)) return -1;
     const { owedNs } = this.#trip;
     const leftMs = (owedNs + this.#silenceNs - nowNs) / NS_PER_MS;
@@ -231,9 +231,9 @@ export class QuicConnection implements EngineConnection {
   }
 
   /**
-   * Ends the connection of which nothing was heard for too long. Looked at before anything is sent
-   * as well: where this process was stopped for longer, its timers come after that, and quiche
-   * would take the connection for alive.
+   * Ends the connection after the idle time. Also checked before anything is sent: if this process
+   * was suspended for longer, its timers fire later, and quiche would treat the connection as
+   * alive.
    */
   #isTimedOut(nowNs: number): boolean {
     if (!this.#trip.isOver(nowNs)) return false;
@@ -266,7 +266,8 @@ export class QuicConnection implements EngineConnection {
     this.#overheadBytes = 0;
     this.#recordResponse();
     if (quiche.isDraining()) return this.#closeCauseOfPeer();
-    // Without a goodbye: a stateless reset, by which a leader says that it has forgotten us.
+    // Closed without a close frame: a stateless reset, so the leader has no state of the
+    // connection.
     if (quiche.isClosed()) return SILENCE;
     if (!this.established && quiche.isEstablished()) this.#establish();
     if (this.established && !this.admitted) this.admitted = quiche.peerStreamsLeftUni() > 0;
@@ -285,13 +286,13 @@ export class QuicConnection implements EngineConnection {
     if (trip.heard(isAcked, this.#hooks.nowNs())) trip.compare(this.#believedUs());
   }
 
-  /** What quiche takes the round trip for; the binding tells it in whole milliseconds only. */
+  /** quiche's round-trip estimate; the binding reports it in whole milliseconds only. */
   #believedUs(): number {
     const [path] = this.#quiche.pathStats();
     return (path?.rtt ?? 0) * 1000;
   }
 
-  /** A stream that the leader refused shows as writable although it was ended. */
+  /** A stream that the leader stopped is reported as writable although it was finished. */
   #recordStopped(): boolean {
     if (this.#over || !this.established) return false;
     let found = false;
@@ -307,7 +308,7 @@ export class QuicConnection implements EngineConnection {
     try {
       this.#writeAll();
     } catch {
-      // quiche could not make a packet: its state is not to be trusted any more.
+      // quiche could not create a packet: its state is not reliable any more.
       this.#end(LOCAL_FAULT);
       return;
     }
@@ -328,12 +329,12 @@ export class QuicConnection implements EngineConnection {
     try {
       this.#quiche.close(app, code, NO_REASON);
     } catch {
-      // It was closing already, with a code of quiche's own.
+      // It was already closing, with a code of quiche's own.
     }
     try {
       this.#writeAll();
     } catch {
-      // The leader will learn of it by its idle timeout.
+      // The leader notices through its idle timeout.
     }
   }
 

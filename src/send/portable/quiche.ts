@@ -1,10 +1,10 @@
 /**
- * The only door to @matrixai/quic: its binding to quiche 0.18, without the library around it.
+ * The only import of @matrixai/quic: its binding to quiche 0.18, without the library around it.
  *
- * The library's stream objects cost milliseconds at p99, so the sender and the simulated leader
- * drive the binding itself over their own UDP sockets. Every call of the binding may throw; who
- * calls it catches. The quiche inside is of 2023 and lacks later fixes, which is why connections
- * are bounded, in what leaders say too, and recycled.
+ * The library's stream objects cost milliseconds at p99, so the sender and the simulated leader use
+ * the binding directly over their own UDP sockets. Every call of the binding may throw; the caller
+ * catches. The quiche inside is of 2023 and lacks later fixes, so connections are bounded,
+ * including the bytes that leaders send, and recycled.
  *
  * Decision: docs/decisions/0034-portable-engine-uses-the-binding.md
  */
@@ -26,7 +26,7 @@ const ALPN = "solana-tpu";
 
 /**
  * Signature algorithms of both sides' certificates, as BoringSSL names them. Validators present
- * Ed25519, which BoringSSL does not offer unless told; the others are for relays.
+ * Ed25519, which BoringSSL offers only when configured; the others are for relays.
  */
 const SIGNATURE_ALGORITHMS = "ed25519:ecdsa_secp256r1_sha256:rsa_pss_rsae_sha256";
 
@@ -38,11 +38,11 @@ export interface TlsIdentity {
 }
 
 /**
- * A configuration with our certificate and ALPN set. With `demandCertificate` the other side must
- * present a certificate. In neither case is a chain or a name verified: validators sign their own
- * certificates, and the key in one need not be the leader's identity (Firedancer draws a random
- * one, relays use their own), so there is nothing to verify against. That the other side holds
- * the key of the certificate it shows is always checked by TLS 1.3 itself.
+ * A configuration with the local certificate and ALPN. With `demandCertificate` the other side must
+ * present a certificate. Chain and name are never verified: validators self-sign their
+ * certificates, and the key need not be the leader's identity (Firedancer generates a random one,
+ * relays use their own), so there is nothing to verify against. TLS 1.3 always checks that the
+ * other side holds the key of its certificate.
  *
  * @throws Error when the PEM texts cannot be read
  */

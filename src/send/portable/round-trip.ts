@@ -1,22 +1,23 @@
 /**
- * The round trip of one connection of the portable engine, measured beside quiche. Pure. Hot path:
- * `sent`, `heard`.
+ * The round trip of one connection of the portable engine, measured independently of quiche. Pure.
+ * Hot path: `sent`, `heard`.
  *
- * quiche 0.18 takes a packet's time of sending from its pacer even where pacing is off. Once losses
- * have made the congestion window smaller than five datagrams, that time lies further back than a
- * round trip, and each sample makes the next one longer: 100 s were believed after a minute of
- * losses, and until those are over nothing is sent again and no silence is noticed. So the round
- * trip, and since when an answer is owed, are known here, and who is misjudged is to be replaced.
- * Source: quiche 0.18.0 `recovery/mod.rs` `on_packet_sent`, `recovery/pacer.rs` `send`, 2026-11.
+ * quiche 0.18 takes the send time of a packet from its pacer even when pacing is off. Once losses
+ * have reduced the congestion window below five datagrams, that time lies further back than a round
+ * trip, and each sample increases the next: after a minute of losses the estimate was 100 s, and
+ * until it expires nothing is retransmitted and no silence is detected. So the round trip, and
+ * since when a response is owed, are measured here, and a connection with a wrong estimate is
+ * replaced. Source: quiche 0.18.0 `recovery/mod.rs` `on_packet_sent`, `recovery/pacer.rs` `send`,
+ * 2026-11.
  */
 
 import { NS_PER_S, NS_PER_US } from "../../core/clock.ts";
 
-/** Samples of which the least counts: one that was lost and sent again says nothing. */
+/** The minimum of these samples counts: a lost and retransmitted packet distorts one. */
 const SAMPLES = 8;
-/** A transaction that is not acknowledged by then was lost at least once. */
+/** A transaction not acknowledged after this time was lost at least once. */
 const SAMPLE_NS = 2 * NS_PER_S;
-/** More than quiche adds to a round trip of its own that it judges well. */
+/** quiche adds less than this to a correct estimate. */
 const MISJUDGED_TIMES = 4;
 const MISJUDGED_US = 200_000;
 const NONE = -1;
@@ -24,11 +25,11 @@ const NONE = -1;
 export class RoundTrip {
   /** Microseconds; 0 when not known. */
   us = 0;
-  /** Since when an answer is owed, `Clock.nowNs`; 0: none is. */
+  /** Since when a response is owed, `Clock.nowNs`; 0: none is. */
   owedNs = 0;
-  /** The stream whose acknowledgement is awaited as a sample; below 0: none. */
+  /** The stream whose acknowledgement is the next sample; below 0: none. */
   stream = NONE;
-  /** Whether quiche takes the round trip for far longer than it is. */
+  /** Whether quiche's estimate is far too long. */
   misjudged = false;
   readonly #silenceNs: number;
   #heardNs = 0;
@@ -37,12 +38,12 @@ export class RoundTrip {
   #leastUs = Number.POSITIVE_INFINITY;
   #samples = 0;
 
-  /** `silenceNs` is for how long either side keeps a connection of which it hears nothing. */
+  /** `silenceNs`: the idle timeout of both sides. */
   constructor(silenceNs: number) {
     this.#silenceNs = silenceNs;
   }
 
-  /** A transaction goes on the wire on this stream. */
+  /** A transaction is sent on this stream. */
   sent(stream: number, nowNs: number): void {
     if (this.owedNs === 0) this.owedNs = nowNs;
     this.#pingNs = 0;
@@ -51,15 +52,15 @@ export class RoundTrip {
     this.#sentNs = nowNs;
   }
 
-  /** The answer to a ping is a sample where nothing else is awaited. */
+  /** The response to a ping is a sample if no stream is awaited. */
   pinged(nowNs: number): void {
     this.#pingNs = this.owedNs === 0 && this.stream < 0 ? nowNs : 0;
     if (this.owedNs === 0) this.owedNs = nowNs;
   }
 
   /**
-   * Whether silence has lasted so long that the leader has forgotten us, counted from what was
-   * heard last or from the first that was said after it. RFC 9000 section 10.1.
+   * Whether the idle timeout has passed on the leader's side, counted from the last received
+   * datagram or the first one sent after it. RFC 9000 section 10.1.
    */
   isOver(nowNs: number): boolean {
     const sinceNs = this.owedNs || this.#heardNs;
@@ -67,8 +68,8 @@ export class RoundTrip {
   }
 
   /**
-   * A datagram came; `isAcked`: `stream` is acknowledged. True when it is time to `compare`. One
-   * that lay here while this process was stopped is no sign of life.
+   * A datagram arrived; `isAcked`: `stream` is acknowledged. True when `compare` is due. A datagram
+   * that was buffered while this process was suspended is no sign of life.
    */
   heard(isAcked: boolean, nowNs: number): boolean {
     if (this.isOver(nowNs)) return false;
@@ -88,7 +89,7 @@ export class RoundTrip {
     return true;
   }
 
-  /** `believedUs` is what quiche takes it for. */
+  /** `believedUs`: quiche's estimate. */
   compare(believedUs: number): void {
     this.misjudged = believedUs > MISJUDGED_TIMES * this.us + MISJUDGED_US;
   }

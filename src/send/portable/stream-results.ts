@@ -1,10 +1,10 @@
 /**
- * What became of the streams of one connection, until somebody asks for the last time.
+ * The results of the streams of one connection, until their last query.
  *
- * Streams count up from 1 and pass through 2^32. Those that are not done lie close together, so
- * each has its place by its number in arrays that double when two would meet: a connection that
- * carries little costs little, and nothing of a stream is left to the garbage collector. At the
- * bound the older one is forgotten: it is further back than any copy that is still asked for.
+ * Stream numbers count up from 1 and wrap at 2^32. Unfinished streams lie close together, so each
+ * has its entry by its number in arrays that double when two collide: an idle connection costs
+ * little, and no garbage is created. At the bound the older stream is dropped: it is older than any
+ * delivery that is still queried.
  *
  * Hot path: every function here.
  */
@@ -12,7 +12,7 @@
 import { IN_FLIGHT, type StreamResult } from "../transport.ts";
 
 const PLACES_MIN = 16;
-/** In a place: nobody. Streams count from 1. */
+/** Marks an empty entry. Streams count from 1. */
 const NO_STREAM = 0;
 
 export class StreamResults {
@@ -22,12 +22,12 @@ export class StreamResults {
   #sentsNs = new Float64Array(PLACES_MIN);
   #endsNs = new Float64Array(PLACES_MIN);
 
-  /** The copies of a connection that are asked for are so many of its newest. */
+  /** Only the newest `inFlightMax` deliveries of a connection are queried. */
   constructor(inFlightMax: number) {
     this.#placesMax = 2 ** Math.ceil(Math.log2(inFlightMax + 1));
   }
 
-  /** A new stream, and what is known of it. */
+  /** Adds a new stream with its result. */
   open(stream: number, streamResult: StreamResult): void {
     while (this.#isUsed(stream)) this.#grow();
     const place = this.#placeOf(stream);
@@ -37,25 +37,25 @@ export class StreamResults {
     this.#endsNs[place] = 0;
   }
 
-  /** -1 for a stream that is not here. */
+  /** -1 for an unknown stream. */
   of(stream: number): StreamResult {
     const place = this.#placeOf(stream);
     return this.#streams[place] === stream ? (this.#streamResults[place] ?? -1) : -1;
   }
 
-  /** When it went on the wire, as far as `settle` told; 0 before. */
+  /** When it was put on the wire, if `record` was called for it; 0 before. */
   sentNsOf(stream: number): number {
     const place = this.#placeOf(stream);
     return this.#streams[place] === stream ? (this.#sentsNs[place] ?? 0) : 0;
   }
 
-  /** When it came to its end, as far as `settle` told; 0 before. */
+  /** When it finished, if `record` was called for it; 0 before. */
   endNsOf(stream: number): number {
     const place = this.#placeOf(stream);
     return this.#streams[place] === stream ? (this.#endsNs[place] ?? 0) : 0;
   }
 
-  /** News of a stream that is here, and when that came about. */
+  /** Records the result of a known stream, and when it occurred. */
   record(stream: number, streamResult: StreamResult, atNs: number): void {
     const place = this.#placeOf(stream);
     if (this.#streams[place] !== stream) return;
@@ -89,7 +89,7 @@ export class StreamResults {
     for (let from = 0; from < streams.length; from += 1) {
       const stream = streams[from] ?? NO_STREAM;
       if (stream === NO_STREAM) continue;
-      // Those that did not meet in the smaller arrays do not meet in the larger ones.
+      // Streams without a collision in the smaller arrays have none in the larger ones.
       const place = this.#placeOf(stream);
       this.#streams[place] = stream;
       this.#streamResults[place] = streamResults[from] ?? 0;

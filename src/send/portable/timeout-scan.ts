@@ -1,15 +1,14 @@
 /**
  * One timer for the timeouts of all QUIC connections. Hot path: `touch`.
  *
- * Each packet moves its connection's loss timer, and arming a timer for each would cost more than
- * the packet. So a connection that did something asks for a sweep within a few milliseconds, which
- * is sharp enough for timers of 25 ms and more, and a sweep asks every connection when it is next
- * due.
+ * Each packet moves its connection's loss timer, and arming a timer per packet would cost more than
+ * the packet. So an active connection requests a scan within a few milliseconds, which is precise
+ * enough for timers of 25 ms and more, and a scan asks every connection when it is next due.
  */
 
 import type { Clock, Timer } from "../../core/clock.ts";
 
-/** A busy connection's timers are at most this late. */
+/** Maximum delay of the timers of an active connection. */
 const SCAN_MS = 5;
 
 export interface TimeoutScan {
@@ -18,7 +17,7 @@ export interface TimeoutScan {
   stop(): void;
 }
 
-/** `scanTimeouts` fires what is due and answers in how many milliseconds the next is; -1 for none. */
+/** `scanTimeouts` fires due timers and returns the milliseconds until the next; -1 for none. */
 export function createTimeoutScan(clock: Clock, scanTimeouts: () => number): TimeoutScan {
   let timer: Timer | null = null;
   let soon = false;

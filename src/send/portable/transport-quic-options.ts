@@ -1,6 +1,6 @@
 /**
- * What the portable engine is told. Apart from the engine, because whoever reads this must not load
- * its binary with it.
+ * Options of the portable engine, in a file of their own so that readers of the options do not load
+ * its binary.
  */
 
 export interface QuicTransportOptions {
@@ -12,7 +12,7 @@ export interface QuicTransportOptions {
   readonly portIpv6: number;
   /** Largest UDP payload sent, 1200 to 1452 bytes. */
   readonly datagramBytesMax: number;
-  /** Silence after which a connection is over; the lesser of both sides' counts. */
+  /** Idle time after which a connection ends; the lower value of both sides applies. */
   readonly idleTimeoutMs: number;
 }
 

@@ -1,18 +1,19 @@
 /**
- * The portable engine: QUIC to leaders on the quiche binding, over one UDP socket for each address
- * family. Datagrams find their connection by the first bytes of the connection id that we chose.
+ * The portable engine: QUIC to leaders on the quiche binding, over one UDP socket per address
+ * family. Datagrams find their connection by the first bytes of the locally chosen connection id.
  *
  * A transaction fits into one datagram up to `datagramBytesMax` less about 40 bytes. quiche 0.18
- * does not probe the path, so the size is fixed for all leaders: 1350 passes every ordinary path
- * (Ethernet leaves 1472, Agave takes 1472, Firedancer 1472) and holds the largest legacy
- * transaction of 1232 bytes. Where a tunnel leaves less, the kernel learns of it and fragments;
- * where nothing tells the kernel, large transactions are lost again and again, and take most of
- * the congestion window with them. A v1 transaction of up to 4096 bytes takes four datagrams, one
- * after the other.
+ * does not probe the path MTU, so the size is fixed for all leaders: 1350 passes every ordinary
+ * path (Ethernet leaves 1472, Agave accepts 1472, Firedancer 1472) and holds the largest legacy
+ * transaction of 1232 bytes. Where a tunnel leaves less and the kernel learns of it, it fragments;
+ * where the kernel does not learn of it, large transactions are lost repeatedly and occupy most of
+ * the congestion window. A v1 transaction of up to 4096 bytes takes four datagrams, one after the
+ * other.
  *
- * What the binding cannot do: limit the key exchange to X25519 (BoringSSL offers that share first,
- * so leaders never ask again) or the ciphers to AES-128 (leaders choose), widen the initial
- * congestion window of 10 datagrams, batch datagrams into one system call, resume with 0-RTT.
+ * The binding cannot limit the key exchange to X25519 (BoringSSL offers that share first, so
+ * leaders never send a HelloRetryRequest) or the ciphers to AES-128 (leaders choose), increase the
+ * initial congestion window of 10 datagrams, batch datagrams into one system call, or resume with
+ * 0-RTT.
  */
 
 import { randomBytes } from "node:crypto";
@@ -44,20 +45,20 @@ export interface QuicTransportDeps {
 }
 
 export interface QuicTransportCounters extends DatagramCounters {
-  /** Datagrams of no connection of ours: late, forged, or not QUIC. */
+  /** Datagrams of no known connection: late, forged, or not QUIC. */
   datagramsUnmatched: number;
-  /** The binding threw when a connection was begun. */
+  /** The binding threw when a connection was opened. */
   connectErrors: number;
 }
 
-/** Length of our connection ids; the first four bytes are the key of the connection. */
+/** Length of local connection ids; the first four bytes are the key of the connection. */
 const CONNECTION_ID_BYTES = 16;
 const LONG_HEADER_BIT = 0x80;
 /** Where the destination id starts: RFC 9000 sections 17.2 and 17.3. */
 const LONG_HEADER_ID_OFFSET = 6;
 const SHORT_HEADER_ID_OFFSET = 1;
 
-/** The key of the connection that a datagram is for; -1 when it is too short to have one. */
+/** The key of a datagram's connection; -1 when it is too short to have one. */
 export function connectionKeyOf(bytes: Uint8Array): number {
   const isLong = ((bytes[0] ?? 0) & LONG_HEADER_BIT) !== 0;
   const at = isLong ? LONG_HEADER_ID_OFFSET : SHORT_HEADER_ID_OFFSET;
@@ -76,7 +77,7 @@ function clientConfig(identity: Identity, options: QuicTransportOptions): Quiche
   config.setMaxIdleTimeout(options.idleTimeoutMs);
   config.setMaxSendUdpPayloadSize(options.datagramBytesMax);
   config.setMaxRecvUdpPayloadSize(1472);
-  // Leaders send us nothing but acknowledgements: no stream of theirs has a place.
+  // Leaders send only acknowledgements: no stream of theirs is allowed.
   config.setInitialMaxData(0);
   config.setInitialMaxStreamsBidi(0);
   config.setInitialMaxStreamsUni(0);
@@ -157,8 +158,8 @@ export function createQuicTransport(
       try {
         sockets[6] = await openDatagramSocket(bindIpv6, portIpv6, receive, counters);
       } catch (error) {
-        // Many hosts have no IPv6; leaders there are then out of reach, not the edge broken. An
-        // address that was asked for by name is another matter.
+        // Many hosts have no IPv6; then only IPv6 leaders are unreachable. An explicitly configured
+        // address must work.
         if (sockets[4] !== null && bindIpv6 === ANY_IPV6 && portIpv6 === 0) return;
         sockets[4]?.close();
         sockets[4] = null;
@@ -183,7 +184,7 @@ export function createQuicTransport(
       try {
         return startConnection(address, socket, events);
       } catch {
-        // The binding refuses the name or the address: no attempt was made.
+        // The binding rejected the name or the address: no attempt was made.
         counters.connectErrors += 1;
         return null;
       }

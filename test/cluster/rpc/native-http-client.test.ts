@@ -185,7 +185,7 @@ describe.skipIf(native === null)("statuses that the native engine asks for", () 
       said += String(chunk);
     });
     await once(child, "close");
-    expect(said).toBe("Error: the engine failed to ask\n".repeat(20));
+    expect(said).toBe("Error: the native engine failed to send the request\n".repeat(20));
   });
 
   it("are not asked for once the poster is closed", async () => {

@@ -18,7 +18,7 @@ describe("dispatch, inline auto", () => {
     expect(dispatch.counters).toMatchObject({ inline: 3, handed: 0 });
   });
 
-  it("keeps the first few of a burst and spreads the rest evenly", async () => {
+  it("decodes the first few of a burst inline and spreads the rest evenly", async () => {
     const { accept, responses, dispatch, workers } = await startedStage();
     for (let id = 1; id <= 9; id += 1) accept(newPacket(id));
     expect(ids(responses)).toEqual([1, 2, 3]);
@@ -31,7 +31,7 @@ describe("dispatch, inline auto", () => {
     expect(dispatch.verifierCounters.verified).toBe(6);
   });
 
-  it("keeps as many here as it is told", async () => {
+  it("decodes the configured number inline", async () => {
     const { accept, responses, dispatch, workers } = await startedStage({ hereAtLeast: 5 });
     for (let id = 1; id <= 7; id += 1) accept(newPacket(id));
     expect(ids(responses)).toEqual([1, 2, 3, 4, 5]);
@@ -40,7 +40,7 @@ describe("dispatch, inline auto", () => {
     await until(() => responses.length === 7);
   });
 
-  it("counts one that takes long for several", async () => {
+  it("counts a slow transaction as several", async () => {
     const options = { hereAtLeast: 8, hereUnitUs: 5 };
     const { accept, responses, decoding, workers } = await startedStage(options);
     decoding.us = 15;
@@ -54,7 +54,7 @@ describe("dispatch, inline auto", () => {
     await until(() => responses.length === 14);
   });
 
-  it("begins the next turn inline after one that took longer than a whole share", async () => {
+  it("begins the next turn inline after one that exceeded the budget", async () => {
     const { accept, responses, decoding, workers } = await startedStage({
       hereAtLeast: 64,
       hereUnitUs: 4,
@@ -71,7 +71,7 @@ describe("dispatch, inline auto", () => {
     await until(() => responses.length === 3);
   });
 
-  it("begins every turn inline, though a worker has something in hand", async () => {
+  it("begins every turn inline, even with a transaction pending in a worker", async () => {
     const { accept, responses, workers } = await startedStage();
     for (let id = 1; id <= 4; id += 1) accept(newPacket(id));
     await nextTurn();
@@ -81,7 +81,7 @@ describe("dispatch, inline auto", () => {
     await until(() => responses.length === 5);
   });
 
-  it("counts small turns for the one that follows, until a large one is over", async () => {
+  it("counts small turns towards the next, until a large one ends", async () => {
     const { accept, responses, dispatch, workers } = await startedStage({ hereAtLeast: 8 });
     for (let id = 1; id <= 2; id += 1) {
       accept(newPacket(id));
@@ -96,17 +96,17 @@ describe("dispatch, inline auto", () => {
     await until(() => responses.length === 18);
   });
 
-  it("takes its share of a burst once every worker is behind", async () => {
+  it("decodes its share of a burst once every worker is behind", async () => {
     const { accept, responses, dispatch, workers } = await startedStage({ ringSlots: 16 });
     for (let id = 1; id <= 25; id += 1) accept(newPacket(id));
-    // Three at first, eight for each of two workers, then three more here, and the rings again.
+    // Three inline first, eight for each of two workers, then three more inline, then the rings.
     expect(ids(responses)).toEqual([1, 2, 3, 20, 21, 22]);
     expect(dispatch.counters).toMatchObject({ inline: 6, handed: 19, full: 0 });
     for (const worker of workers.started) worker.work();
     await until(() => responses.length === 25);
   });
 
-  it("takes a few more inline when every ring is full, and refuses what comes then", async () => {
+  it("decodes a few more inline when every ring is full, then rejects", async () => {
     const { accept, responses, dispatch, workers } = await startedStage();
     for (let id = 1; id <= 12; id += 1) accept(newPacket(id));
     expect(ids(responses)).toEqual([1, 2, 3, 12]);
@@ -120,7 +120,7 @@ describe("dispatch, inline auto", () => {
     await until(() => responses.length === 16);
   });
 
-  it("decodes inline while no worker lives", async () => {
+  it("decodes inline while no worker is up", async () => {
     const { accept, responses, workers } = await startedStage({ workers: 1 });
     workers.started[0]?.die();
     await nextTurn();
@@ -137,7 +137,7 @@ describe("dispatch, inline auto", () => {
 });
 
 describe("dispatch, the other modes", () => {
-  it("hands everything to workers with never", async () => {
+  it("passes everything to workers with never", async () => {
     const { accept, responses, workers, dispatch } = await startedStage({ inline: "never" });
     accept(newPacket(1));
     expect(responses).toEqual([]);
@@ -146,7 +146,7 @@ describe("dispatch, the other modes", () => {
     expect(dispatch.counters).toMatchObject({ inline: 0, handed: 1 });
   });
 
-  it("refuses with never while no worker lives", async () => {
+  it("rejects with never while no worker is up", async () => {
     const { accept, responses, workers } = await startedStage({ inline: "never", workers: 1 });
     workers.started[0]?.die();
     await nextTurn();
@@ -166,8 +166,8 @@ describe("dispatch, the other modes", () => {
   }
 });
 
-describe("dispatch gives every transaction its own answer", () => {
-  it("whatever becomes of the caller's bytes", async () => {
+describe("dispatch answers every transaction with its own result", () => {
+  it("even when the caller reuses its bytes", async () => {
     const { accept, responses, workers } = await startedStage({ inline: "never" });
     const packets = [1, 2, 3, 4].map((id) => newPacket(id));
     for (const packet of packets) {
@@ -184,7 +184,7 @@ describe("dispatch gives every transaction its own answer", () => {
     }
   });
 
-  it("with its verdict and its own fields", async () => {
+  it("with its own validation result and fields", async () => {
     const { dispatch, workers } = await startedStage({ inline: "never", workers: 1 });
     const decoder = createDecoder(DECODER);
     const spoiled = newPacket(3).bytes.slice();
@@ -220,7 +220,7 @@ describe("dispatch gives every transaction its own answer", () => {
     expect(responses.every((response) => response.kind === "refused")).toBe(true);
   });
 
-  it("when a callback hands in the next one", async () => {
+  it("when a callback submits the next one", async () => {
     const { dispatch, workers } = await startedStage({ inline: "never", workers: 1 });
     const seen: string[] = [];
     const next = (packet: Packet): void => {

@@ -17,7 +17,7 @@ const SILENT: Log = { info: () => {}, warn: () => {}, error: () => {} };
 const support = (name: string): string =>
   fileURLToPath(new URL(`../../support/${name}`, import.meta.url));
 
-/** The stage on real threads, with one promise for each packet's verdict. */
+/** The stage on real threads, with one promise for each packet's validation result. */
 function newStage(options: Partial<DispatchOptions> & { entry?: string; clock?: Clock } = {}) {
   const threads = options.workers ?? 2;
   const pool = createWorkerPool(options.entry);
@@ -56,7 +56,7 @@ describe("worker threads", () => {
       for (let burst = 0; burst < 60; burst += 1) {
         const validations = Array.from({ length: burst % 25 }, (_, i) => {
           const bytes = (good[(burst + i) % good.length] ?? new Uint8Array(0)).slice();
-          // Every third is spoiled, each in another place.
+          // Every third is corrupted, each at another offset.
           if (i % 3 === 0) bytes.set([burst], (burst * 7 + i) % bytes.length);
           id += 1;
           const expected = decoder.decode(bytes);
@@ -79,7 +79,7 @@ describe("worker threads", () => {
     },
   );
 
-  it("answer what they have in hand when they are stopped, and end", async () => {
+  it("answer pending transactions when they are stopped, and end", async () => {
     const { dispatch, accept, pool } = newStage();
     await dispatch.start();
     const validations = Array.from({ length: 100 }, (_, id) => accept(newPacket(id)));
@@ -90,8 +90,8 @@ describe("worker threads", () => {
     expect(pool.threads).toHaveLength(0);
   });
 
-  it("are replaced when they are killed in the middle of a batch", async () => {
-    // So much that the worker is busy with it for a second.
+  it("are replaced when they are terminated during a batch", async () => {
+    // Enough to keep the worker busy for a second.
     const count = 8192;
     const { dispatch, accept, pool, answered } = newStage({ workers: 1, ringSlots: count });
     const { bytes } = newPacket(1);
@@ -114,7 +114,7 @@ describe("worker threads", () => {
   });
 
   for (const entry of ["worker-exits.mjs", "worker-throws.mjs"]) {
-    it(`leave nobody waiting when their code dies: ${entry}`, async () => {
+    it(`leave no caller waiting when their code throws: ${entry}`, async () => {
       const { dispatch, accept } = newStage({ entry: support(entry), clock: createFakeClock() });
       await dispatch.start();
       const validations = Array.from({ length: 10 }, (_, id) => accept(newPacket(id)));
@@ -127,7 +127,7 @@ describe("worker threads", () => {
     });
   }
 
-  it("fail the start when they die before they took up their task", async () => {
+  it("fail the start when they die before they accepted their task", async () => {
     const { dispatch, pool } = newStage({ workers: 1 });
     const started = dispatch.start();
     const [thread] = pool.threads;
@@ -136,7 +136,7 @@ describe("worker threads", () => {
     expect(pool.threads).toHaveLength(0);
   });
 
-  it("that cannot be loaded fail the start", async () => {
+  it("fail the start when they cannot be loaded", async () => {
     for (const entry of ["worker-broken.mjs", "no-such-worker.mjs"]) {
       const { dispatch, pool } = newStage({ entry: support(entry) });
       await expect(dispatch.start()).rejects.toThrow("could not be started");

@@ -34,7 +34,7 @@ const anyValidation: fc.Arbitrary<ValidationResult> = fc.oneof(
 );
 
 describe("a channel", () => {
-  it("brings every verdict over as it was, in slots used before", () => {
+  it("transfers every validation result unchanged, in reused slots", () => {
     const channel = openChannel(channelMemory(2), 2);
     fc.assert(
       fc.property(anyValidation, (validation) => {
@@ -48,9 +48,9 @@ describe("a channel", () => {
     );
   });
 
-  it("keeps its parts apart when all are full", () => {
+  it("keeps its regions separate when all are full", () => {
     const memory = channelMemory(2);
-    const { int32, figures, requests, replies, bytes, numbers } = openChannel(memory, 2);
+    const { int32, counters, requests, replies, bytes, numbers } = openChannel(memory, 2);
     for (let i = 0; i < 2; i += 1) {
       const request = requests.claim();
       bytes.fill(0x11 * (i + 1), request, request + REQUEST_HEAD_BYTES + 4096);
@@ -60,7 +60,7 @@ describe("a channel", () => {
       replies.publish();
     }
     int32.fill(7);
-    figures.fill(9);
+    counters.fill(9);
     expect([requests.depth, replies.depth]).toEqual([2, 2]);
     for (let i = 0; i < 2; i += 1) {
       const request = requests.peek();
@@ -71,6 +71,6 @@ describe("a channel", () => {
       expect(numbers.subarray(reply, reply + 12).every((n) => n === i + 0.5)).toBe(true);
       replies.release();
     }
-    expect([...int32, ...figures]).toEqual([7, 7, 7, 9, 9, 9, 9, 9]);
+    expect([...int32, ...counters]).toEqual([7, 7, 7, 9, 9, 9, 9, 9]);
   });
 });

@@ -4,7 +4,7 @@ import { WORKERS_STOP_MS_MAX } from "../../../src/decode/limits.ts";
 import { died, ids, newStage, nextTurn, startedStage, until } from "../../support/decode-stage.ts";
 import { newPacket } from "../../support/packets.ts";
 
-describe("a crew", () => {
+describe("a worker group", () => {
   it("fails to start when a worker dies before it is up", async () => {
     const { dispatch, workers } = newStage();
     const started = dispatch.start();
@@ -18,7 +18,7 @@ describe("a crew", () => {
     });
   });
 
-  it("that is stopped while it starts says so at once, and starts no more", async () => {
+  it("rejects its start immediately when stopped meanwhile, and starts no more", async () => {
     const { dispatch, workers, clock } = newStage();
     const started = dispatch.start();
     workers.started[0]?.comeUp();
@@ -29,7 +29,7 @@ describe("a crew", () => {
     expect([clock.pending, workers.started.length]).toEqual([0, 2]);
   });
 
-  it("answers everything in hand before it stops, and refuses what comes then", async () => {
+  it("answers everything pending before it stops, then rejects", async () => {
     const { accept, responses, workers, dispatch, clock } = await startedStage();
     for (let id = 1; id <= 5; id += 1) accept(newPacket(id));
     const stopped = dispatch.stop();
@@ -44,7 +44,7 @@ describe("a crew", () => {
     expect(await dispatch.stop()).toBe(undefined);
   });
 
-  it("gives up on a worker that does not finish in time", async () => {
+  it("times out a worker that does not finish", async () => {
     const { accept, responses, dispatch, clock } = await startedStage({ inline: "never" });
     for (let id = 1; id <= 3; id += 1) accept(newPacket(id));
     const stopped = dispatch.stop();
@@ -54,7 +54,7 @@ describe("a crew", () => {
     expect(dispatch.counters).toMatchObject({ lost: 3, deaths: 0 });
   });
 
-  it("stops while a worker waits to be replaced", async () => {
+  it("stops while a worker is waiting for its restart", async () => {
     const { clock, workers, dispatch } = await startedStage({ workers: 1 });
     workers.started[0]?.die();
     await until(() => dispatch.counters.deaths === 1);
@@ -63,7 +63,7 @@ describe("a crew", () => {
     expect(workers.started).toHaveLength(1);
   });
 
-  it("hears the others and the next one after a worker died while it rang", async () => {
+  it("wakes for the other workers after one died while setting the flag", async () => {
     const { accept, responses, clock, workers, dispatch } = await startedStage({ inline: "never" });
     for (const id of [1, 2]) accept(newPacket(id));
     workers.started[0]?.dieRinging();
@@ -75,13 +75,13 @@ describe("a crew", () => {
     await until(() => dispatch.workersUp === 2);
   });
 
-  it("hears a worker that answers while the others' answers are being told", async () => {
+  it("handles a worker that responds while other results are being processed", async () => {
     const { dispatch, workers } = await startedStage({ inline: "never" });
     const seen: number[] = [];
     for (const id of [1, 2, 3, 4]) {
       dispatch.accept(newPacket(id), (packet) => {
         seen.push(packet.id);
-        // The first lane has been looked at in this round, and rings again now.
+        // The first worker was drained in this round, and sets the flag again now.
         if (packet.id === 2) workers.started[0]?.work();
       });
     }

@@ -4,8 +4,8 @@ import { WORKER_RESTART_MS_MAX } from "../../../src/decode/limits.ts";
 import { died, ids, startedStage, until } from "../../support/decode-stage.ts";
 import { newPacket } from "../../support/packets.ts";
 
-describe("a lane, when its thread dies", () => {
-  it("tells what came back before, and the fault for the rest", async () => {
+describe("a worker handle, when its thread dies", () => {
+  it("reports results written before, and an error for the rest", async () => {
     const { accept, responses, workers, dispatch } = await startedStage({ inline: "never" });
     for (let id = 1; id <= 8; id += 1) accept(newPacket(id));
     workers.started[0]?.work(1);
@@ -18,7 +18,7 @@ describe("a lane, when its thread dies", () => {
     expect(ids(responses).sort()).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   });
 
-  it("takes nothing until another is up, whoever rings meanwhile", async () => {
+  it("accepts nothing until another thread is up, despite wake-ups", async () => {
     const { accept, responses, clock, workers, dispatch } = await startedStage({ inline: "never" });
     workers.started[0]?.die();
     await until(() => dispatch.counters.deaths === 1);
@@ -33,7 +33,7 @@ describe("a lane, when its thread dies", () => {
     await until(() => dispatch.workersUp === 2);
   });
 
-  it("starts another after a wait that doubles, up to its bound", async () => {
+  it("restarts after a delay that doubles, up to its bound", async () => {
     const { clock, workers, dispatch } = await startedStage({ workers: 1 });
     let waitMs = 100;
     for (let death = 1; death <= 12; death += 1) {
@@ -47,7 +47,7 @@ describe("a lane, when its thread dies", () => {
     }
   });
 
-  it("hands transactions to the new one once it is up, and forgets deaths long past", async () => {
+  it("passes transactions to the new thread once it is up, and forgets old deaths", async () => {
     const { accept, responses, clock, workers, dispatch } = await startedStage({
       inline: "never",
       workers: 1,

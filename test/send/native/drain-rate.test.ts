@@ -3,7 +3,7 @@ import { NS_PER_MS, NS_PER_S } from "../../../src/core/clock.ts";
 import { TARGET_BACKLOG_MAX, TARGET_BACKLOG_MS } from "../../../src/send/limits.ts";
 import { DrainRate } from "../../../src/send/native/drain-rate.ts";
 
-/** Takes so many at even distances over so long. */
+/** Accepts `count` deliveries at equal distances over a span. */
 function take(rate: DrainRate, count: number, fromNs: number, overMs: number): number {
   for (let index = 1; index <= count; index += 1) {
     rate.record(fromNs + (index * overMs * NS_PER_MS) / count);
@@ -11,22 +11,22 @@ function take(rate: DrainRate, count: number, fromNs: number, overMs: number): n
   return fromNs + overMs * NS_PER_MS;
 }
 
-describe("how many copies may wait for a leader", () => {
-  it("is a few where nothing is known of it, or it takes a few", () => {
+describe("the backlog limit of a leader", () => {
+  it("is the minimum where the rate is unknown or low", () => {
     const rate = new DrainRate();
     expect(rate.backlogMax(NS_PER_S)).toBe(TARGET_BACKLOG_MAX);
     const endNs = take(rate, 20, NS_PER_S, 100);
     expect(rate.backlogMax(endNs)).toBe(TARGET_BACKLOG_MAX);
   });
 
-  it("is what it takes in a moment where that is more", () => {
+  it("is what it accepts in TARGET_BACKLOG_MS where that is more", () => {
     const rate = new DrainRate();
     rate.record(NS_PER_S);
     const endNs = take(rate, 3_000, NS_PER_S, 100);
     expect(rate.backlogMax(endNs)).toBe(30 * TARGET_BACKLOG_MS);
   });
 
-  it("is measured anew each tenth of a second", () => {
+  it("is measured again every tenth of a second", () => {
     const rate = new DrainRate();
     rate.record(NS_PER_S);
     let nowNs = take(rate, 3_000, NS_PER_S, 100);
@@ -36,7 +36,7 @@ describe("how many copies may wait for a leader", () => {
     expect(rate.backlogMax(nowNs)).toBe(10 * TARGET_BACKLOG_MS);
   });
 
-  it("is the same while news of it is behind, and a few once there is none", () => {
+  it("stays while events are late, and is the minimum once there are none", () => {
     const rate = new DrainRate();
     rate.record(NS_PER_S);
     const nowNs = take(rate, 1_000, NS_PER_S, 100);
@@ -46,7 +46,7 @@ describe("how many copies may wait for a leader", () => {
     expect(rate.backlogMax(nowNs + 400 * NS_PER_MS)).toBe(10 * TARGET_BACKLOG_MS);
   });
 
-  it("leaves out news of before", () => {
+  it("ignores events of earlier spans", () => {
     const rate = new DrainRate();
     rate.record(NS_PER_S);
     const endNs = take(rate, 2_999, NS_PER_S, 99);

@@ -4,8 +4,8 @@ import { EARLY_OUTCOMES_MAX } from "../../../src/send/limits.ts";
 import { EarlyOutcomes } from "../../../src/send/native/early-outcomes.ts";
 import { ACKED, DROPPED, IN_FLIGHT, type StreamResult } from "../../../src/send/transport.ts";
 
-describe("news of copies that are not adopted yet", () => {
-  it("is told once, by cell and stream, with all that came", () => {
+describe("outcomes of deliveries without a record", () => {
+  it("are returned once, by cell and stream, with all events", () => {
     const early = new EarlyOutcomes();
     expect(early.take(0, 1)).toBeNull();
     early.record(0, 1, IN_FLIGHT, 5);
@@ -17,7 +17,7 @@ describe("news of copies that are not adopted yet", () => {
     expect([early.take(0, 1), early.size, early.expired, early.evicted]).toEqual([null, 0, 0, 0]);
   });
 
-  it("tells apart the last streams of neighbouring cells", () => {
+  it("distinguish the last streams of neighbouring cells", () => {
     const early = new EarlyOutcomes();
     early.record(3, 2 ** 32 - 1, ACKED, 1);
     early.record(4, 1, DROPPED, 2);
@@ -27,7 +27,7 @@ describe("news of copies that are not adopted yet", () => {
     ]);
   });
 
-  it("is forgotten after a second", () => {
+  it("expire after a second", () => {
     const early = new EarlyOutcomes();
     early.record(0, 1, ACKED, 10);
     early.record(0, 2, ACKED, 20);
@@ -37,7 +37,7 @@ describe("news of copies that are not adopted yet", () => {
     expect([early.size, early.expired, early.evicted, early.take(0, 1)]).toEqual([1, 1, 0, null]);
   });
 
-  it("gives way at the bound, the oldest first", () => {
+  it("are evicted at the bound, the oldest first", () => {
     const early = new EarlyOutcomes();
     for (let stream = 1; stream <= EARLY_OUTCOMES_MAX + 1; stream += 1)
       early.record(0, stream, ACKED, 1);
@@ -45,7 +45,7 @@ describe("news of copies that are not adopted yet", () => {
     expect([early.take(0, 1), early.take(0, 2)?.streamResult]).toEqual([null, ACKED]);
   });
 
-  it("is what a map would keep, whatever comes, is taken and grows old", () => {
+  it("match a map under random records, takes and expiry", () => {
     let state = 1;
     const random = (below: number): number => {
       state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
@@ -58,7 +58,7 @@ describe("news of copies that are not adopted yet", () => {
     >();
     let [nowNs, expired, evicted] = [1, 0, 0];
     for (let step = 0; step < 60_000; step += 1) {
-      // Too many at first, then few enough to grow old.
+      // First too many, then few enough to expire.
       nowNs += random(NS_PER_S / (step < 30_000 ? 8000 : 1000));
       const [cell, stream] = [random(3), (2 ** 32 - 10_000 + random(20_000)) >>> 0];
       const key = `${cell} ${stream}`;

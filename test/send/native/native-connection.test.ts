@@ -21,7 +21,7 @@ import {
 import { admitted, BYTES, fixture, PEER, RECORD_NS } from "../native-rig.ts";
 
 describe("a connection of the native engine", () => {
-  it("takes nothing before the leader has granted a stream", async () => {
+  it("accepts nothing before the leader has granted a stream", async () => {
     const { native, connection, told } = await fixture();
     expect([connection.established, connection.send(BYTES)]).toEqual([false, BLOCKED]);
     native.tell({ kind: "connected" });
@@ -33,7 +33,7 @@ describe("a connection of the native engine", () => {
     expect(native.sent).toHaveLength(0);
   });
 
-  it("tells whether it went through Retry", async () => {
+  it("reports whether it went through Retry", async () => {
     for (const reason of [0, 1]) {
       const { native, connection } = await fixture();
       native.tell({ kind: "connected", reason });
@@ -41,7 +41,7 @@ describe("a connection of the native engine", () => {
     }
   });
 
-  it("tells what is granted and heard now, and nothing of what is gone", async () => {
+  it("reports current credit and datagrams, and nothing once it is gone", async () => {
     const { native, connection } = await admitted();
     Object.assign(native, { heard: 12, streamsLeft: 128 });
     expect([connection.heard, connection.streamsLeft]).toEqual([12, 128]);
@@ -49,7 +49,7 @@ describe("a connection of the native engine", () => {
     expect([connection.heard, connection.streamsLeft]).toEqual([-1, -1]);
   });
 
-  it("is asked for an answer when somebody wants one, and keeps itself alive", async () => {
+  it("pings through the engine on request, and is kept alive by the engine", async () => {
     const { native, connection } = await admitted();
     expect(connection.keepsAlive).toBe(true);
     connection.ping();
@@ -58,7 +58,7 @@ describe("a connection of the native engine", () => {
     expect(native.pinged).toEqual([PEER]);
   });
 
-  it("hands a copy to its peer with a tag of its own and the time it may wait", async () => {
+  it("sends a delivery with its own tag and TTL", async () => {
     const { native, connection } = await admitted();
     const streams = [connection.send(BYTES), connection.send(BYTES, 300)];
     expect(new Set(streams).size).toBe(2);
@@ -69,7 +69,7 @@ describe("a connection of the native engine", () => {
     expect(native.sent[1]).toMatchObject({ bytes: BYTES, ttlMs: 300 });
   });
 
-  it("refuses by itself what no leader takes", async () => {
+  it("rejects sizes that no leader accepts", async () => {
     const { native, connection } = await admitted();
     expect(connection.send(new Uint8Array(0))).toBe(TOO_LARGE);
     expect(connection.send(new Uint8Array(4097))).toBe(TOO_LARGE);
@@ -77,7 +77,7 @@ describe("a connection of the native engine", () => {
     expect(native.sent).toHaveLength(1);
   });
 
-  it("refuses what this leader takes on no stream", async () => {
+  it("rejects sizes that this leader accepts on no stream", async () => {
     const { native, connection } = await fixture();
     native.tell({ kind: "connected", detail: 1232 }, { kind: "admitted" });
     expect(connection.send(new Uint8Array(1233))).toBe(TOO_LARGE);
@@ -85,7 +85,7 @@ describe("a connection of the native engine", () => {
     expect(native.sent).toHaveLength(1);
   });
 
-  it("is blocked when the engine takes nothing", async () => {
+  it("is blocked when the engine rejects the send", async () => {
     const { native, connection } = await admitted();
     native.sendResult = 0;
     expect(connection.send(BYTES)).toBe(BLOCKED);
@@ -93,7 +93,7 @@ describe("a connection of the native engine", () => {
 });
 
 describe("a leader without credit, with the native engine", () => {
-  it("has few copies with the engine, so that what comes later can go first", async () => {
+  it("has few deliveries in the engine, so that later ones can go first", async () => {
     const { native, connection } = await admitted();
     native.sendResult = 1 << 16;
     const streams = Array.from({ length: 32 }, () => connection.send(BYTES));
@@ -104,7 +104,7 @@ describe("a leader without credit, with the native engine", () => {
     expect(connection.send(BYTES)).toBeGreaterThan(0);
   });
 
-  it("is not offered more than the engine may keep, again and again", async () => {
+  it("is not repeatedly offered more than the engine may queue", async () => {
     const { native, connection } = await admitted(4);
     native.sendResult = 1 << 16;
     for (let count = 0; count < 4; count += 1) expect(connection.send(BYTES)).toBeGreaterThan(0);
@@ -113,7 +113,7 @@ describe("a leader without credit, with the native engine", () => {
     expect(native.sent).toHaveLength(4);
   });
 
-  it("is taken for free again when the engine has nothing, whatever news was lost", async () => {
+  it("counts as free again when the engine queues nothing, even after lost records", async () => {
     const { native, connection } = await admitted();
     native.sendResult = 1 << 16;
     for (let count = 0; count < 32; count += 1) connection.send(BYTES);
@@ -122,8 +122,8 @@ describe("a leader without credit, with the native engine", () => {
   });
 });
 
-describe("a copy's fate with the native engine", () => {
-  it("is told once it is acknowledged or refused by the leader, then forgotten", async () => {
+describe("a stream result with the native engine", () => {
+  it("is returned once when acknowledged or stopped by the leader, then forgotten", async () => {
     const { native, connection, told } = await admitted();
     const [first, second] = [connection.send(BYTES), connection.send(BYTES)];
     expect([connection.streamResult(first), connection.streamResult(second)]).toEqual([
@@ -139,7 +139,7 @@ describe("a copy's fate with the native engine", () => {
     expect(connection.streamResult(first)).toBe(STOPPED);
   });
 
-  it("comes with the moment at which it happened, not that of the news", async () => {
+  it("has the time of the event, not that of the record", async () => {
     const { native, connection } = await admitted();
     const stream = connection.send(BYTES);
     native.tell({ kind: "acked", tag: stream });
@@ -147,7 +147,7 @@ describe("a copy's fate with the native engine", () => {
     expect(connection.endNs).toBe(RECORD_NS);
   });
 
-  it("is to wait until the engine says that it is on the wire", async () => {
+  it("is QUEUED until the engine reports it on the wire", async () => {
     const { native, connection, told } = await admitted();
     native.sendResult = 1 << 16;
     const stream = connection.send(BYTES);
@@ -158,7 +158,7 @@ describe("a copy's fate with the native engine", () => {
     expect(connection.sentNs).toBe(RECORD_NS);
   });
 
-  it("is to be dropped with the engine's reason when it waited in vain", async () => {
+  it("is DROPPED with the engine's reason when it expired", async () => {
     const { native, connection } = await admitted();
     native.sendResult = 1 << 16;
     const stream = connection.send(BYTES);
@@ -166,7 +166,7 @@ describe("a copy's fate with the native engine", () => {
     expect(connection.streamResult(stream)).toBe(DROPPED + 2);
   });
 
-  it("stays open when the connection is what failed, for its end to settle", async () => {
+  it("stays IN_FLIGHT when the connection failed, until its end", async () => {
     const { native, connection } = await admitted();
     const stream = connection.send(BYTES);
     native.tell({ kind: "failed", tag: stream, reason: 5 });
@@ -183,7 +183,7 @@ describe("the end of a native connection", () => {
     ["a leader that speaks no version of ours", 7, 0, { kind: "local", code: 0 }],
     ["a handshake that took too long", 8, 0, { kind: "silence", code: 0 }],
     ["our own bug", 9, 0, { kind: "local", code: 0 }],
-  ])("is told as %s, after the news before it", async (_, reason, detail, cause) => {
+  ])("is reported as %s, after the records before it", async (_, reason, detail, cause) => {
     const { native, connection, told } = await admitted();
     const stream = connection.send(BYTES);
     native.tell({ kind: "acked", tag: stream }, { kind: "closed", reason, detail });
@@ -193,12 +193,12 @@ describe("the end of a native connection", () => {
     expect(told).toHaveLength(2);
   });
 
-  it("comes after what its copies came to, though the engine tells of it first", async () => {
+  it("comes after the results of its deliveries, though the engine reports it first", async () => {
     const { native, connection, told } = await admitted();
     const [acked, flying] = [connection.send(BYTES), connection.send(BYTES)];
     native.sendResult = 1 << 16;
     const sent = connection.send(BYTES);
-    // More than one call takes lies between.
+    // More records than one call reads lie between.
     const others = Array.from({ length: 1_000 }, () => ({ kind: "acked", peer: 99 }) as const);
     const records = [
       ...others,
@@ -214,7 +214,7 @@ describe("the end of a native connection", () => {
     ]);
   });
 
-  it("is silent when this side closed it", async () => {
+  it("emits nothing when closed locally", async () => {
     const { native, connection, told } = await admitted();
     connection.close();
     connection.close();
@@ -223,7 +223,7 @@ describe("the end of a native connection", () => {
   });
 });
 
-/** A connection that fronts use as well. */
+/** A connection that ingress threads use as well. */
 async function sharedOne(queuePerPeer = 128) {
   const targetTable = new SharedTargetTable(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES));
   const parts = await admitted(queuePerPeer, targetTable);
@@ -234,19 +234,19 @@ async function sharedOne(queuePerPeer = 128) {
 
 const INGRESS_SEND = INGRESS_TX_MIN + 1;
 
-describe("a native connection that fronts use as well", () => {
+describe("a native connection shared with ingress threads", () => {
   it("is not shared where there are none", async () => {
     const { connection } = await admitted();
     expect(connection.shared).toBeNull();
   });
 
-  it("draws its streams from the count that all share", async () => {
+  it("allocates its streams from the shared count", async () => {
     const { connection, targetTable, shared } = await sharedOne();
     expect([connection.send(BYTES), targetTable.nextStream(shared.cell)]).toEqual([1, 2]);
     expect([connection.send(BYTES), shared.peer]).toEqual([3, PEER]);
   });
 
-  it("tells of a front's copy once it is adopted, as of its own", async () => {
+  it("reports an ingress thread's delivery once it is recorded, as its own", async () => {
     const { connection, shared, native, told } = await sharedOne();
     expect([shared.recordSend(4, false), shared.recordSend(5, true)]).toEqual([false, false]);
     expect([connection.streamResult(4), connection.streamResult(5)]).toEqual([IN_FLIGHT, QUEUED]);
@@ -263,7 +263,7 @@ describe("a native connection that fronts use as well", () => {
     expect(connection.sentNs).toBe(RECORD_NS);
   });
 
-  it("keeps what comes before the adoption, and tells it then", async () => {
+  it("stores an outcome before the record, and reports it then", async () => {
     const { connection, shared, native } = await sharedOne();
     native.tell(
       { kind: "sent", tag: 4, tx: INGRESS_SEND, atNs: 7 },
@@ -279,7 +279,7 @@ describe("a native connection that fronts use as well", () => {
     expect(connection.streamResult(5)).toBe(DROPPED + 2);
   });
 
-  it("keeps it although the connection ends, for who adopts after that", async () => {
+  it("stores it although the connection ends, for a later record", async () => {
     const { connection, shared, native, told } = await sharedOne();
     native.tell(
       { kind: "closed", reason: 2, detail: 1 },
@@ -291,7 +291,7 @@ describe("a native connection that fronts use as well", () => {
     expect([connection.streamResult(4), connection.streamResult(5)]).toEqual([ACKED, IN_FLIGHT]);
   });
 
-  it("keeps it for that connection alone, also where another has its cell by then", async () => {
+  it("stores it for that connection alone, also where another has its cell by then", async () => {
     const { connection, shared, native, transport, targetTable } = await sharedOne();
     const connect = (peer: number) => {
       native.openResponse = peer;
@@ -314,7 +314,7 @@ describe("a native connection that fronts use as well", () => {
     expect([beside.recordSend(1, false), beside.recordSend(1, false)]).toEqual([true, false]);
   });
 
-  it("keeps nothing of its own copies that were refused, nor anything for long", async () => {
+  it("stores nothing of its own rejected deliveries, nor anything for long", async () => {
     const { connection, shared, native, transport } = await sharedOne();
     native.sendResult = 0;
     expect(connection.send(BYTES)).toBe(BLOCKED);
@@ -328,7 +328,7 @@ describe("a native connection that fronts use as well", () => {
     expect(transport.losses?.()).toMatchObject({ outcomesExpired: 1, outcomesEvicted: 0 });
   });
 
-  it("is crowded while more copies than a few wait, whoever sent them", async () => {
+  it("is backlogged while more than a few deliveries are queued, by any thread", async () => {
     const { connection, shared, native } = await sharedOne();
     const adoptedMax = 10 + TARGET_BACKLOG_MAX;
     for (let stream = 11; stream < adoptedMax; stream += 1) shared.recordSend(stream, true);
@@ -346,7 +346,7 @@ describe("a native connection that fronts use as well", () => {
   const STARTED_NS = 1e9;
   const FAST_ENDED_NS = 1.1002e9;
 
-  /** Ten copies a millisecond come to this end, for a tenth of a second. */
+  /** Ten deliveries per millisecond are acknowledged for a tenth of a second. */
   function endQuickly({ shared, native }: Shared, kind: "acked" | "sent" | "dropped" | "failed") {
     const tags = Array.from({ length: 1002 }, (_, index) => index + 1);
     for (const tag of tags) shared.recordSend(tag, false);
@@ -361,7 +361,7 @@ describe("a native connection that fronts use as well", () => {
     );
   }
 
-  /** How many more copies it takes by itself while none of them goes out. */
+  /** How many more deliveries it accepts itself while none of them is sent. */
   function sendAll({ connection, native }: Shared): number {
     native.sendResult = 1 << 16;
     let count = 0;
@@ -372,7 +372,7 @@ describe("a native connection that fronts use as well", () => {
     return count;
   }
 
-  it("is not crowded by what its leader takes in a moment, and takes as many itself", async () => {
+  it("is not backlogged by what its leader drains quickly, and accepts the same number itself", async () => {
     const one = await sharedOne(1024);
     endQuickly(one, "acked");
     for (let stream = 2001; stream <= 2200; stream += 1) one.shared.recordSend(stream, true);
@@ -384,13 +384,13 @@ describe("a native connection that fronts use as well", () => {
     one.native.queued = 0;
     expect(one.shared.isBacklogged(FAST_ENDED_NS)).toBe(false);
     expect(sendAll(one)).toBe(200);
-    // From then on, as where nothing is known of it, so that the best paid go first.
+    // From then on, as with an unknown rate, so that the highest priority goes first.
     expect(one.shared.isBacklogged(FAST_ENDED_NS + 1e9)).toBe(true);
     one.native.queued = 31;
     expect(sendAll(one)).toBe(32);
   });
 
-  it("is crowded by half of what the engine has room for, however quick it is", async () => {
+  it("is backlogged by half of the engine's queue, whatever the rate", async () => {
     for (const [queueMax, own, crowd] of [
       [128, 64, 65],
       [32, 32, 17],
@@ -407,7 +407,7 @@ describe("a native connection that fronts use as well", () => {
     }
   });
 
-  it("is held to be slow where its leader acknowledges nothing", async () => {
+  it("counts as slow where its leader acknowledges nothing", async () => {
     for (const kind of ["sent", "dropped", "failed"] as const) {
       const one = await sharedOne(1024);
       endQuickly(one, kind);

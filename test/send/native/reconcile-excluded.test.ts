@@ -1,4 +1,6 @@
-/** Leaders that keep copies waiting while fronts send: what fronts do, and what the sender does. */
+/**
+ * Backlogged leaders while ingress threads send: what ingress threads and the sender do.
+ */
 
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../../src/core/clock.ts";
@@ -9,7 +11,7 @@ import { planOf } from "../rig.ts";
 import { A, B, BYTES, C, live, setUp } from "./reconcile-rig.ts";
 
 describe("fronts", () => {
-  it("send nothing to a leader that keeps copies waiting, and go on with the others", async () => {
+  it("exclude a backlogged leader, and continue with the others", async () => {
     const rig = await live();
     const a = rig.transport.to(A);
     a.credit = 0;
@@ -25,7 +27,7 @@ describe("fronts", () => {
     expect([rig.sender.excludedCount, rig.needsImmediateWake()]).toEqual([0, false]);
   });
 
-  it("send nothing to a leader for which many wait in the engine, nor soon after", async () => {
+  it("exclude a leader with many deliveries queued in the engine, also shortly after", async () => {
     const rig = await live();
     const a = rig.transport.to(A);
     a.isBacklogged = true;
@@ -42,7 +44,7 @@ describe("fronts", () => {
     expect(rig.sendAsIngress()?.count).toBe(2);
   });
 
-  it("may send nothing while no leader takes copies as they come", async () => {
+  it("send nothing while every leader is backlogged", async () => {
     const rig = await live();
     for (const address of [A, B]) rig.transport.to(address).isBacklogged = true;
     rig.check();
@@ -55,7 +57,7 @@ describe("fronts", () => {
     expect([rig.sendAsIngress()?.count, rig.sender.excludedCount]).toEqual([2, 0]);
   });
 
-  it("are given the first leader that takes copies as they come for a while", async () => {
+  it("use the first leader without a backlog for a while", async () => {
     const rig = await live();
     for (const address of [A, B]) rig.transport.to(address).isBacklogged = true;
     rig.check();
@@ -69,7 +71,7 @@ describe("fronts", () => {
     ]);
   });
 
-  it("are given who waited a moment ago, where a new plan comes and nobody else is", async () => {
+  it("use recently backlogged leaders when a new plan has no others", async () => {
     const rig = await live();
     for (const address of [A, B]) rig.transport.to(address).isBacklogged = true;
     rig.check();
@@ -80,7 +82,7 @@ describe("fronts", () => {
     expect([rig.sendAsIngress(1)?.count, rig.engine.peers]).toEqual([1, [2]]);
   });
 
-  it("leave out who kept copies waiting a moment ago, over a new connection and plan", async () => {
+  it("exclude a recently backlogged leader across a new connection and plan", async () => {
     const rig = await live();
     rig.transport.to(A).isBacklogged = true;
     rig.check();
@@ -94,7 +96,7 @@ describe("fronts", () => {
     expect([rig.sendAsIngress(0b111)?.count, rig.engine.peers]).toEqual([3, [3, 1, 2]]);
   });
 
-  it("send nothing to a leader whose reading was measured", async () => {
+  it("exclude a leader whose read rate was limited", async () => {
     const rig = await live();
     const a = rig.transport.to(A);
     a.credit = 0;
@@ -111,7 +113,7 @@ describe("fronts", () => {
     expect(rig.sendAsIngress()?.count).toBe(2);
   });
 
-  it("that found copies waiting go on without that leader where they wait still", async () => {
+  it("with queued deliveries continue without that leader while it is backlogged", async () => {
     const rig = await live();
     const sends = Array.from({ length: 16 }, () => rig.send(0b01 | (1 << 17)));
     rig.transport.to(B).isBacklogged = true;
@@ -120,8 +122,8 @@ describe("fronts", () => {
   });
 });
 
-describe("a leader that fronts leave out", () => {
-  it("gets its copies from the sender, each once and who pays most first", async () => {
+describe("a leader excluded from ingress threads", () => {
+  it("gets its deliveries from the sender, each once and in priority order", async () => {
     const rig = await live();
     const a = rig.transport.to(A);
     a.credit = 0;
@@ -146,7 +148,7 @@ describe("a leader that fronts leave out", () => {
     expect(a.sent).toHaveLength(4);
   });
 
-  it("gets no second copy of what went to it by an older version", async () => {
+  it("gets no second delivery of a packet sent to it by an older version", async () => {
     const rig = await live();
     const before = rig.send();
     const a = rig.transport.to(A);
@@ -155,12 +157,12 @@ describe("a leader that fronts leave out", () => {
     const after = rig.send(1);
     before.recordSend();
     after.recordSend();
-    // The first went out by the front itself.
+    // The ingress thread sent the first delivery itself.
     expect(a.sent).toEqual([BYTES]);
     expect([rig.story(before.id, A), rig.story(after.id, A)]).toEqual([["sent"], ["sent"]]);
   });
 
-  it("that has no room for what pays least has that dropped, and is told of", async () => {
+  it("with a full queue has the lowest priority dropped and reported", async () => {
     const rig = await live(undefined, { queuePerPeer: 1 });
     rig.transport.to(A).credit = 0;
     rig.sender.accept(packetOf(1, BYTES));
@@ -171,8 +173,8 @@ describe("a leader that fronts leave out", () => {
   });
 });
 
-describe("16 leaders that keep copies waiting as often as they can", () => {
-  it("use up no version of which a record may still come", async () => {
+describe("16 leaders that are backlogged as often as possible", () => {
+  it("exhaust no version for which a record may still arrive", async () => {
     const all = Array.from({ length: SHARED_TARGETS_MAX }, (_, n) => `10.0.2.${n}:8009`);
     const rig = await setUp(planOf(all));
     for (const address of all) rig.transport.to(address).admit();
@@ -184,7 +186,7 @@ describe("16 leaders that keep copies waiting as often as they can", () => {
       const dueNs = rig.clock.nowNs() + RECORD_DELAY_MS_MAX * NS_PER_MS;
       if (recordSend !== null) {
         records.push({ dueNs, recordSend });
-        // All but one in turn: out, and ready to be in again before anybody looks twice.
+        // All but one in turn: excluded, and ready to be included before the second check.
         const { peers } = rig.engine;
         const connection = peers.length > 1 ? rig.transport.made[(peers[0] ?? 0) - 1] : undefined;
         if (connection !== undefined) connection.isBacklogged = true;

@@ -1,4 +1,6 @@
-/** A sender and a front, on a fake clock, a fake transport and a fake engine. */
+/**
+ * A sender and an ingress thread, on a fake clock, a fake transport and a fake engine.
+ */
 
 import { newSendRecord } from "../../../src/send/native/send-record.ts";
 import {
@@ -13,10 +15,13 @@ import { planOf, startRig } from "../rig.ts";
 
 export const [A, B, C] = ["10.0.0.1:8009", "10.0.0.2:8009", "10.0.0.3:8009"] as const;
 export const BYTES = Uint8Array.of(1, 2, 3);
-/** Ids of packets that fronts sent. */
+/** Ids of packets that ingress threads sent. */
 const FIRST_ID = 1_000;
 
-/** A sender, and a front on an engine that answers `mask`; no copy is acknowledged by itself. */
+/**
+ * A sender, and an ingress thread on an engine that returns `status`; no delivery is acknowledged
+ * automatically.
+ */
 export async function setUp(plan = planOf([A, B]), options: Partial<SenderOptions> = {}) {
   const memory = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
   const targetTable = new SharedTargetTable(memory);
@@ -28,25 +33,25 @@ export async function setUp(plan = planOf([A, B]), options: Partial<SenderOption
   };
   const ingressSender = createIngressSender({ txSend: send }, memory);
   let id = FIRST_ID;
-  /** Copies of `trySend` that wait in the engine. */
+  /** Deliveries of `trySend` that are queued in the engine. */
   const held: { readonly connection: FakeConnection; readonly stream: number }[] = [];
   return {
     ...rig,
     targetTable,
     engine,
-    /** The sender's own. */
+    /** Packets sent by the sender itself. */
     accept: rig.send,
-    /** As a batch of the engine's news ends. */
+    /** As at the end of a batch of engine events. */
     check: () => targetTable.afterDrain(),
-    /** What a front did; null: it may not. The sender is not told. */
+    /** The send of an ingress thread; null: it may not. It is not recorded. */
     sendAsIngress(status = 0b11) {
       engine.status = status;
       const sent = newSendRecord();
       return ingressSender.send(BYTES, sent) ? sent : null;
     },
-    /** Whether the front wants its last one adopted at once. */
+    /** Whether the ingress thread needs its last send recorded immediately. */
     needsImmediateWake: () => ingressSender.needsImmediateWake,
-    /** As `send`; null where the front may not. */
+    /** As `send`; null where the ingress thread may not. */
     trySend(status: number): (() => void) | null {
       engine.status = status;
       const sent = newSendRecord();
@@ -63,7 +68,7 @@ export async function setUp(plan = planOf([A, B]), options: Partial<SenderOption
       return () => rig.sender.recordSend(packet, sent, sentNs);
     },
     held,
-    /** Has a front send, and what it did to be adopted: answers when, and the streams. */
+    /** Makes an ingress thread send, and records it: returns the time and the streams. */
     send(status = 0b11, priorityLamports = 0) {
       engine.status = status;
       const sent = newSendRecord();

@@ -8,14 +8,14 @@ import { A, B, BYTES, C, live, setUp } from "./reconcile-rig.ts";
 const RESET = { kind: "transport", code: 0 } as const;
 
 describe("fronts", () => {
-  it("may send to whoever is live, once somebody is", async () => {
+  it("may send to every live leader, once there is one", async () => {
     const rig = await setUp();
     rig.check();
     expect(rig.sendAsIngress()).toBeNull();
     rig.transport.to(B).admit();
     rig.check();
     expect([rig.sendAsIngress(1)?.count, rig.engine.peers]).toEqual([1, [2]]);
-    // Nobody hurries for a leader without a connection.
+    // A leader without a connection needs no immediate wake-up.
     expect([rig.sender.excludedCount, rig.needsImmediateWake()]).toEqual([0, false]);
     rig.transport.to(A).admit();
     rig.check();
@@ -25,7 +25,7 @@ describe("fronts", () => {
     expect([rig.sendAsIngress(1)?.count, rig.engine.peers]).toEqual([1, [2]]);
   });
 
-  it("have no larger transaction than each of them takes, nor more than 16 leaders", async () => {
+  it("accept no larger transaction than each leader does, nor more than 16 leaders", async () => {
     const rig = await setUp();
     rig.transport.to(A).streamBytesMax = 2;
     for (const address of [A, B]) rig.transport.to(address).admit();
@@ -53,7 +53,7 @@ describe("fronts", () => {
     expect(rig.sendAsIngress()).toBeNull();
   });
 
-  it("that found copies waiting may send again when the sender sees that none does", async () => {
+  it("with queued deliveries may send again when the sender finds none queued", async () => {
     const rig = await live();
     const sends = Array.from({ length: 16 }, () => rig.send(0b01 | (1 << 17)));
     expect(rig.sendAsIngress()).toBeNull();
@@ -63,8 +63,8 @@ describe("fronts", () => {
   });
 });
 
-describe("a packet that a front sent", () => {
-  it("is told of as if it had been sent here, at its own time", async () => {
+describe("a packet sent by an ingress thread", () => {
+  it("is reported as if it had been sent by the sender, with its own time", async () => {
     const rig = await live();
     const sent = rig.send();
     rig.clock.advance(50);
@@ -94,7 +94,7 @@ describe("a packet that a front sent", () => {
     expect(rig.sender.leaders().map(({ inFlight }) => inFlight)).toEqual([0, 0]);
   });
 
-  it("is told of as on the wire when the engine says that it is", async () => {
+  it("is reported on the wire when the engine reports it", async () => {
     const rig = await live();
     const sent = rig.send(0b01 | (1 << 17));
     sent.recordSend();
@@ -103,7 +103,7 @@ describe("a packet that a front sent", () => {
     expect(rig.story(sent.id, B)).toEqual(["sent"]);
   });
 
-  it("is told of to its end at once where the news was here before", async () => {
+  it("is reported to its end immediately where the outcome arrived before", async () => {
     const rig = await live();
     const sent = rig.send(0b01 | (1 << 17));
     rig.transport.to(A).ack(sent.streams[0] ?? 0);
@@ -114,7 +114,7 @@ describe("a packet that a front sent", () => {
     expect(rig.story(sent.id, B)).toEqual(["dropped:leader_saturated"]);
   });
 
-  it("goes to those that the front did not reach, now or when they are live", async () => {
+  it("goes to leaders that the ingress thread did not reach, now or when they are live", async () => {
     const rig = await live(planOf([A, B, C]));
     const sent = rig.send(0b01);
     sent.recordSend();
@@ -126,7 +126,7 @@ describe("a packet that a front sent", () => {
     expect(rig.sender.counters).toMatchObject({ deliveries: 3, deliveriesSent: 3 });
   });
 
-  it("is dropped for a leader that nobody is connected to", async () => {
+  it("is dropped for a leader without a connection", async () => {
     const rig = await live();
     rig.transport.to(B).end(RESET);
     rig.check();
@@ -136,8 +136,8 @@ describe("a packet that a front sent", () => {
   });
 });
 
-describe("a front's copy on a connection that is over when it is adopted", () => {
-  it("is lost, or acknowledged where that came before, or never went out", async () => {
+describe("a delivery on a connection that ended before it is recorded", () => {
+  it("is lost, or acknowledged where that arrived before, or never sent", async () => {
     const rig = await live();
     const lost = rig.send();
     const acked = rig.send();
@@ -151,7 +151,7 @@ describe("a front's copy on a connection that is over when it is adopted", () =>
     for (const { id } of [lost, acked, waiting]) expect(rig.story(id, B)).toEqual(["sent"]);
   });
 
-  it("is cut off where this edge has stopped", async () => {
+  it("is cut where this edge has stopped", async () => {
     const rig = await live();
     const sent = rig.send();
     const stopping = rig.sender.stop();
@@ -163,7 +163,7 @@ describe("a front's copy on a connection that is over when it is adopted", () =>
     expect(deliveriesFailed).toBe(deliveries);
   });
 
-  it("is waited for where the connection is only replaced", async () => {
+  it("is awaited where the connection is only being replaced", async () => {
     const rig = await live(planOf([A, B]), { lifetimeMs: 60_000 });
     const first = rig.transport.to(A);
     rig.clock.advance(60_100);
@@ -182,8 +182,8 @@ describe("a front's copy on a connection that is over when it is adopted", () =>
   });
 });
 
-describe("routes that have changed since", () => {
-  it("are known for a while: who was sent to is told of", async () => {
+describe("target tables that have changed since", () => {
+  it("are kept for a while: their deliveries are reported", async () => {
     const rig = await live();
     const sent = rig.send();
     rig.sender.usePlan(planOf([C]));
@@ -192,7 +192,7 @@ describe("routes that have changed since", () => {
     expect([rig.story(sent.id, A), rig.story(sent.id, C)]).toEqual([["sent"], []]);
   });
 
-  it("are forgotten in the end: then nothing is told, and that is counted", async () => {
+  it("are forgotten later: nothing is reported, and that is counted", async () => {
     const rig = await live();
     const sent = rig.send();
     for (let turn = 0; turn <= TARGET_VERSIONS_KEPT; turn += 1) rig.sender.usePlan(planOf([C]));
@@ -206,7 +206,7 @@ describe("routes that have changed since", () => {
   });
 });
 
-describe("the law of conservation, with fronts", () => {
+describe("conservation of deliveries, with ingress threads", () => {
   type Rig = Awaited<ReturnType<typeof setUp>>;
   const step = fc.record({
     what: fc.constantFrom(
@@ -247,7 +247,7 @@ describe("the law of conservation, with fronts", () => {
     if (what === "end") connection.end({ kind: "app", code: which });
   }
 
-  it("holds for any history: each copy ends exactly once, sent at most once before", async () => {
+  it("holds for any history: each delivery ends exactly once, sent at most once before", async () => {
     let adopted = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {

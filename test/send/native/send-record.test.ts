@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { SHARED_TARGETS_MAX } from "../../../src/core/limits.ts";
 import { newSendRecord } from "../../../src/send/native/send-record.ts";
 
-it("is of nothing at first, with room for the streams of all routes, each its own", () => {
+it("starts empty, with room for the streams of all targets, each record its own", () => {
   const [one, other] = [newSendRecord(), newSendRecord()];
   expect(one).toMatchObject({ version: 0, count: 0, status: 0, corked: false });
   expect(one.streams).toHaveLength(SHARED_TARGETS_MAX);

@@ -18,8 +18,8 @@ function connectionOf(peer: number, cell: number): SharedConnection {
   return { peer, cell, streamBytesMax: 4096, isBacklogged: () => false, recordSend: () => false };
 }
 
-describe("the table of routes", () => {
-  it("is read as it was written last, once it is open", () => {
+describe("the target table", () => {
+  it("is read as last written, once it is open", () => {
     const { targetTable, table } = setUp();
     expect([table.isOpen, table.refresh(), table.count]).toEqual([false, true, 0]);
     targetTable.useEngine(3);
@@ -40,7 +40,7 @@ describe("the table of routes", () => {
     expect(table.excluded).toBe(0);
   });
 
-  it("may be closed by a front, until the sender opens it again", () => {
+  it("may be closed by an ingress thread, until the sender opens it again", () => {
     const { targetTable, table } = setUp();
     targetTable.open(true);
     table.close();
@@ -49,7 +49,7 @@ describe("the table of routes", () => {
     expect(table.isOpen).toBe(true);
   });
 
-  it("is not read while it is being written, and then as a whole", () => {
+  it("is not read while it is being written, and then completely", () => {
     const { targetTable, table, words } = setUp();
     targetTable.publish([connectionOf(7, 0)], 800, 1232);
     Atomics.add(words, 0, 1);
@@ -58,7 +58,7 @@ describe("the table of routes", () => {
     expect([table.refresh(), table.peers[0]]).toEqual([true, 7]);
   });
 
-  it("is empty as soon as the engine ends", () => {
+  it("is empty as soon as the engine stops", () => {
     const { targetTable, table } = setUp();
     targetTable.useEngine(3);
     targetTable.publish([connectionOf(7, 0)], 800, 1232);
@@ -67,14 +67,14 @@ describe("the table of routes", () => {
     expect([table.isOpen, table.refresh(), table.count, table.engine]).toEqual([false, true, 0, 0]);
   });
 
-  it("has a number for each front", () => {
+  it("has a number for each ingress thread", () => {
     const { memory, table } = setUp();
     expect([table.threadNumber, new TargetTable(memory).threadNumber]).toEqual([1, 2]);
   });
 });
 
-describe("the table of routes, read by a thread while it is written", () => {
-  it("is never read half old and half new", async () => {
+describe("the target table, read by a thread while it is written", () => {
+  it("is never read partly old and partly new", async () => {
     const { memory, targetTable, words } = setUp();
     const thread = new Worker(new URL("../../support/target-table-reader.mjs", import.meta.url), {
       workerData: { memory },
@@ -86,7 +86,7 @@ describe("the table of routes, read by a thread while it is written", () => {
       });
     await answer();
     const whole = answer();
-    // Each version tells its count everywhere.
+    // Each version has its count in every field.
     const versions = [16, 1, 9].map((count) =>
       Array.from({ length: count }, () => connectionOf(count, 0)),
     );
@@ -100,7 +100,7 @@ describe("the table of routes, read by a thread while it is written", () => {
   });
 });
 
-describe("the numbers of streams", () => {
+describe("stream numbers", () => {
   it("are one sequence for all threads, without 0", () => {
     const { targetTable, table, words } = setUp();
     const cell = targetTable.allocateCell();
@@ -115,7 +115,7 @@ describe("the numbers of streams", () => {
     expect([table.nextStream(0), targetTable.nextStream(cell)]).toEqual([2 ** 32 - 1, 1]);
   });
 
-  it("go on where a cell is lent again, so that none comes twice", () => {
+  it("continue where a cell is reused, so that none repeats", () => {
     const { targetTable } = setUp();
     const cell = targetTable.allocateCell();
     expect(targetTable.allocateCell()).not.toBe(cell);
@@ -124,7 +124,7 @@ describe("the numbers of streams", () => {
     expect([targetTable.allocateCell(), targetTable.nextStream(cell)]).toEqual([cell, 2]);
   });
 
-  it("have no cell where all are lent", () => {
+  it("have no cell where all are in use", () => {
     const { targetTable } = setUp();
     for (let count = 0; count < TARGET_CELLS_MAX; count += 1) targetTable.allocateCell();
     expect(targetTable.allocateCell()).toBe(-1);

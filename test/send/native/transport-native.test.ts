@@ -10,7 +10,7 @@ import { TargetTable } from "../../support/target-table.ts";
 import { admitted, BYTES, ENGINE, fixture, PEER } from "../native-rig.ts";
 
 describe("the native transport", () => {
-  it("drains batches larger than one call takes, and ignores peers it does not know", async () => {
+  it("drains batches larger than one call reads, and ignores unknown connections", async () => {
     const { native, transport, connection } = await admitted();
     const strangers = Array.from({ length: 1_000 }, () => ({ kind: "acked", peer: 99 }) as const);
     const stream = connection.send(BYTES);
@@ -19,14 +19,14 @@ describe("the native transport", () => {
     expect(transport.counters["recordsDrained"]).toBe(1_003);
   });
 
-  it("says with a null that an address is none, and counts it", async () => {
+  it("returns null for an invalid address, and counts it", async () => {
     const { native, transport } = await fixture();
     native.openResponse = -20;
     expect(transport.connect("nowhere", { progress() {}, ended() {} })).toBeNull();
     expect(transport.counters["connectErrors"]).toBe(1);
   });
 
-  it("tells what the engine gave up, and of one that has stopped what it had", async () => {
+  it("reports the engine's losses, also after it has stopped", async () => {
     const { native, transport } = await fixture();
     native.counters = [9, 8, 7, 6, 5, 4];
     const known = { recordsLost: 7, datagramsDropped: 6, datagramsRefused: 5, panics: 4 };
@@ -37,7 +37,7 @@ describe("the native transport", () => {
     expect(transport.losses?.()).toEqual({ ...NO_LOSSES, ...known, recordsLost: 8 });
   });
 
-  it("refuses to start when the engine does, and stops once", async () => {
+  it("fails to start when the engine does, and stops once", async () => {
     const { native, transport } = await fixture();
     await transport.stop();
     await transport.stop();
@@ -51,8 +51,8 @@ describe("the native transport", () => {
   });
 });
 
-describe("the native transport of fronts", () => {
-  it("tells before and after each batch, so that their copies are known", async () => {
+describe("the native transport with ingress threads", () => {
+  it("calls the hooks before and after each batch, so that deliveries are recorded first", async () => {
     const targetTable = new SharedTargetTable(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES));
     const { native, connection, told } = await admitted(128, targetTable);
     const order: unknown[] = [];
@@ -65,7 +65,7 @@ describe("the native transport of fronts", () => {
     expect(order).toEqual(["before", ACKED, 1]);
   });
 
-  it("says that news are being taken while a front's record may be too late", async () => {
+  it("marks a drain while a record may be too late", async () => {
     const memory = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
     const targetTable = new SharedTargetTable(memory);
     const { native } = await admitted(128, targetTable);
@@ -81,7 +81,7 @@ describe("the native transport of fronts", () => {
     expect(drainCount.map((taking) => taking - before)).toEqual([0, 1, 1, 2]);
   });
 
-  it("takes everything when asked to, and while it does not run what fronts sent", async () => {
+  it("drains everything on flush, and records sends while it does not run", async () => {
     const targetTable = new SharedTargetTable(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES));
     const { native, transport, connection } = await admitted(128, targetTable);
     let adopted = 0;
@@ -98,7 +98,7 @@ describe("the native transport of fronts", () => {
     expect(adopted).toBe(2);
   });
 
-  it("lets fronts have their turn after every few news", async () => {
+  it("yields to ingress threads after every few events", async () => {
     const targetTable = new SharedTargetTable(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES));
     const { native } = await admitted(128, targetTable);
     let ways = 0;

@@ -30,7 +30,7 @@ describe("the client certificate", () => {
   });
 });
 
-describe("the key in a peer's chain", () => {
+describe("the key in a certificate chain", () => {
   const identity = freshIdentity();
   const der = certificateOf(identity);
 
@@ -38,7 +38,7 @@ describe("the key in a peer's chain", () => {
     expect(peerKeyOf([der])).toEqual(identity.publicKey);
   });
 
-  it("is nobody's when there is no certificate, or two, or what cannot be read", () => {
+  it("is null when there is no certificate, or two, or an unreadable one", () => {
     expect(peerKeyOf(null)).toBeNull();
     expect(peerKeyOf([])).toBeNull();
     expect(peerKeyOf([der, der])).toBeNull();

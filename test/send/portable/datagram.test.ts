@@ -23,7 +23,7 @@ interface Arrival {
   readonly port: number;
 }
 
-/** A bound socket with what arrived at it. */
+/** A bound socket with its received datagrams. */
 async function bound(host = "127.0.0.1") {
   const counters = newDatagramCounters();
   const arrivals: Arrival[] = [];
@@ -35,14 +35,14 @@ async function bound(host = "127.0.0.1") {
   return { socket, counters, arrivals };
 }
 
-/** Writes `text` and more behind it, and sends the text alone. */
+/** Writes `text` and more after it, and sends the text only. */
 function send(from: DatagramSocket, text: string, host: string, port: number): void {
   from.scratch.set(Buffer.from(`${text} and what is not sent`));
   from.flush(text.length, host, port);
 }
 
 describe("a socket", () => {
-  it.each(["127.0.0.1", "::1"])("sends what stands in its scratch, over %s", async (host) => {
+  it.each(["127.0.0.1", "::1"])("sends the contents of its scratch, over %s", async (host) => {
     const [a, b] = [await bound(host), await bound(host)];
     send(a.socket, "first", host, b.socket.port);
     send(a.socket, "second", host, b.socket.port);
@@ -57,7 +57,7 @@ describe("a socket", () => {
     expect(b.counters).toMatchObject({ datagramsIn: 2, bytesIn: 11, socketErrors: 0 });
   });
 
-  it("counts what the system refuses, and lives on", async () => {
+  it("counts what the system rejects, and continues", async () => {
     const [a, b] = [await bound(), await bound()];
     send(a.socket, "x", "127.0.0.1", 65_536);
     send(a.socket, "x", "127.0.0.1", 0);
@@ -75,14 +75,14 @@ describe("a socket", () => {
     expect(counters).toEqual(newDatagramCounters());
   });
 
-  it("is not bound where another one is", async () => {
+  it("is not bound to an address in use", async () => {
     const { socket } = await bound();
     const again = openDatagramSocket("127.0.0.1", socket.port, () => {}, newDatagramCounters());
     await expect(again).rejects.toMatchObject({ code: "EADDRINUSE" });
   });
 });
 
-/** The system's socket, with a queue that is as long as the test says. */
+/** The system's socket, with a configurable queue length. */
 class FakeSystemSocket extends EventEmitter {
   queueBytes = 0;
   queueCount = 0;
@@ -98,13 +98,13 @@ class FakeSystemSocket extends EventEmitter {
 function overFake() {
   const system = new FakeSystemSocket();
   const counters: DatagramCounters = newDatagramCounters();
-  // It has what a DatagramSocket calls.
+  // It has the methods that a DatagramSocket calls.
   const socket = new DatagramSocket(system as unknown as Socket, () => {}, counters);
   return { system, counters, socket };
 }
 
-describe("a kernel that is full", () => {
-  it("keeps a datagram whose bytes are then not written over", () => {
+describe("a full kernel buffer", () => {
+  it("queues a datagram whose bytes are then not overwritten", () => {
     const { system, counters, socket } = overFake();
     system.queueCount = 1;
     send(socket, "kept", "127.0.0.1", 9);
@@ -114,14 +114,14 @@ describe("a kernel that is full", () => {
     expect(counters).toMatchObject({ datagramsOut: 2, datagramsDelayed: 1, datagramsDropped: 0 });
   });
 
-  it("uses the same scratch again as long as nothing is kept", () => {
+  it("keeps the same scratch as long as nothing is queued", () => {
     const { socket } = overFake();
     const { scratch } = socket;
     send(socket, "gone", "127.0.0.1", 9);
     expect(socket.scratch).toBe(scratch);
   });
 
-  it("gets no more once what it keeps is above the bound", () => {
+  it("gets no more once the queue is above the bound", () => {
     const { system, counters, socket } = overFake();
     system.queueBytes = SOCKET_QUEUE_BYTES_MAX;
     send(socket, "last", "127.0.0.1", 9);
@@ -131,7 +131,7 @@ describe("a kernel that is full", () => {
     expect(counters).toMatchObject({ datagramsOut: 1, datagramsDropped: 1 });
   });
 
-  it("may tell of an error by itself, which is counted", () => {
+  it("may emit an error itself, which is counted", () => {
     const { system, counters } = overFake();
     system.emit("error", new Error("ENOBUFS"));
     expect(counters.socketErrors).toBe(1);

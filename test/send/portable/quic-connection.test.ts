@@ -30,7 +30,7 @@ const ADDRESS = { family: 4, ...LEADER } as const;
 const BYTES = Buffer.from("a transaction");
 const SILENCE_MS = 10_000;
 
-/** A connection over this quiche connection, with a record of what it told. */
+/** A connection over this quiche connection, with a record of its events. */
 function connectionOver(raw: QuicheConnection, onProgress = (): void => {}) {
   const { socket, take } = memorySocket(CLIENT);
   const told = { progress: 0, touched: 0, gone: 0 };
@@ -58,7 +58,7 @@ function connectionOver(raw: QuicheConnection, onProgress = (): void => {}) {
   return { connection, take, told, pendingCloses, clock };
 }
 
-/** A connection and a leader's bare side that are joined by hand. */
+/** A connection and a bare leader side, connected by hand. */
 function setup({ streams = 128, streamBytes = 4096, resetToken = 1n } = {}) {
   const raw = newClient(clientConfig());
   const rig = connectionOver(raw);
@@ -78,7 +78,7 @@ function established(options: Parameters<typeof setup>[0] = {}) {
   return rig;
 }
 
-/** Reads a stream of the leader's side to its end: its bytes, and whether it did end. */
+/** Reads a stream on the leader's side to its end: its bytes, and whether it ended. */
 function readAll(server: QuicheConnection, stream: number): { bytes: string; ended: boolean } {
   const chunk = new Uint8Array(8192);
   const [size, ended] = server.streamRecv(stream, chunk) ?? [0, false];
@@ -89,7 +89,7 @@ const broken = (): never => {
   throw new Error("the binding's fault");
 };
 
-/** A connection past its handshake over a binding that the test decides about. */
+/** A connection after its handshake over a binding that the test controls. */
 function stubbed(changes: Partial<QuicheConnection>, onProgress?: () => void) {
   const closes: (readonly [boolean, number])[] = [];
   const raw = stub<QuicheConnection>({
@@ -117,7 +117,7 @@ function stubbed(changes: Partial<QuicheConnection>, onProgress?: () => void) {
 }
 
 describe("a connection's handshake", () => {
-  it("begins with the first datagram when it is opened, and takes nothing before its end", () => {
+  it("begins with the first datagram when it is opened, and accepts nothing before its end", () => {
     const { connection, take, meet, told } = setup();
     expect(take()).toEqual([]);
     connection.open();
@@ -129,7 +129,7 @@ describe("a connection's handshake", () => {
     expect(told.touched).toBeGreaterThan(0);
   });
 
-  it("admits to nothing where the leader grants no stream", () => {
+  it("does not admit where the leader grants no stream", () => {
     const { connection, meet } = setup({ streams: 0 });
     connection.open();
     meet();
@@ -139,7 +139,7 @@ describe("a connection's handshake", () => {
 });
 
 describe("a connection's send", () => {
-  it("puts each transaction on a stream of its own, ended, in one datagram of its own", () => {
+  it("puts each transaction on its own finished stream, in its own datagram", () => {
     const { connection, server, take, wire } = established();
     const streams = [connection.send(BYTES), connection.send(BYTES), connection.send(BYTES)];
     expect(streams).toEqual([2, 6, 10]);
@@ -151,7 +151,7 @@ describe("a connection's send", () => {
     }
   });
 
-  it("takes what fits a stream of this leader, and refuses one byte more for good", () => {
+  it("accepts what fits a stream of this leader, and rejects one more byte as too large", () => {
     const { connection, server, meet } = established({ streamBytes: 100 });
     expect(connection.send(new Uint8Array(101))).toBe(TOO_LARGE);
     const stream = connection.send(new Uint8Array(100));
@@ -159,7 +159,7 @@ describe("a connection's send", () => {
     expect([stream, readAll(server, stream).ended]).toEqual([2, true]);
   });
 
-  it("is blocked without a granted stream, writes nothing then, and goes on when renewed", () => {
+  it("is blocked without a granted stream, writes nothing then, and continues when renewed", () => {
     const { connection, server, take, meet, told } = established({ streams: 2 });
     expect([connection.send(BYTES), connection.send(BYTES)]).toEqual([2, 6]);
     meet();
@@ -175,7 +175,7 @@ describe("a connection's send", () => {
   it("is blocked before it would leave a transaction half written", () => {
     const { connection, server, meet } = established();
     const sent: number[] = [];
-    // The leader is silent, so the congestion window fills.
+    // The leader does not respond, so the congestion window fills.
     let answer = connection.send(new Uint8Array(1232));
     for (; answer >= 0; answer = connection.send(new Uint8Array(1232))) sent.push(answer);
     expect(answer).toBe(BLOCKED);
@@ -188,7 +188,7 @@ describe("a connection's send", () => {
 });
 
 describe("a connection's room", () => {
-  it("is what quiche tells less what datagrams add, which it counts with the next one in", () => {
+  it("is quiche's capacity less the datagram overhead, including the next one", () => {
     const { connection } = stubbed({ streamCapacity: () => 99 });
     const half = new Uint8Array(40);
     expect(connection.send(new Uint8Array(48))).toBe(BLOCKED);
@@ -197,28 +197,28 @@ describe("a connection's room", () => {
     expect(connection.send(half)).toBe(6);
   });
 
-  it("is enough when it is all that a stream may hold", () => {
+  it("is enough when it equals the stream's capacity", () => {
     const { connection } = stubbed({ streamCapacity: () => 100 });
     expect([1, 2, 3].map(() => connection.send(new Uint8Array(100)))).toEqual([2, 6, 10]);
   });
 });
 
-describe("a stream's fate", () => {
-  it("is open until the leader acknowledged all of it, and told after the end as well", () => {
+describe("a stream result", () => {
+  it("is IN_FLIGHT until the leader acknowledged all of it, and available after the end", () => {
     const { connection, take, wire } = established();
     const lost = connection.send(BYTES);
     take();
     const stream = connection.send(BYTES);
     for (const datagram of take()) wire.receive(datagram);
-    // Once only: what is sent again, which takes no more than a pause of the machine, is lost too.
+    // Only once: a retransmission, which takes only a short pause of the machine, is lost too.
     for (const datagram of wire.take()) connection.receive(datagram);
     connection.close();
     expect([lost, stream].map((it) => connection.streamResult(it))).toEqual([IN_FLIGHT, ACKED]);
   });
 
-  it("is told once as stopped when the leader refused it", () => {
+  it("is returned once as STOPPED when the leader stopped it", () => {
     const { connection, server, take, wire, told } = established();
-    // Two datagrams, of which one comes in: a stream that is whole is past being refused.
+    // Two datagrams, of which one arrives: a complete stream can no longer be stopped.
     const stream = connection.send(new Uint8Array(2_000));
     const [first = BYTES, ...others] = take();
     expect(others).toHaveLength(1);
@@ -238,19 +238,25 @@ describe("a connection's end", () => {
   it.each([
     [true, "app", 2],
     [false, "transport", 2],
-  ] as const)("by the leader (application: %s) is told once with its code", (isApp, kind, code) => {
-    const { connection, server, meet, told, pendingCloses } = established();
-    const stream = connection.send(BYTES);
-    server.close(isApp, code, new Uint8Array(0));
-    meet();
-    expect(pendingCloses).toEqual([{ kind, code }]);
-    connection.ping();
-    connection.close();
-    expect([connection.send(BYTES), connection.streamResult(stream)]).toEqual([CLOSED, IN_FLIGHT]);
-    expect([connection.scanTimeouts(), pendingCloses.length, told.gone]).toEqual([-1, 1, 1]);
-  });
+  ] as const)(
+    "by the leader (application: %s) is reported once with its code",
+    (isApp, kind, code) => {
+      const { connection, server, meet, told, pendingCloses } = established();
+      const stream = connection.send(BYTES);
+      server.close(isApp, code, new Uint8Array(0));
+      meet();
+      expect(pendingCloses).toEqual([{ kind, code }]);
+      connection.ping();
+      connection.close();
+      expect([connection.send(BYTES), connection.streamResult(stream)]).toEqual([
+        CLOSED,
+        IN_FLIGHT,
+      ]);
+      expect([connection.scanTimeouts(), pendingCloses.length, told.gone]).toEqual([-1, 1, 1]);
+    },
+  );
 
-  it("comes after what was acknowledged with it, and nothing is sent in between", () => {
+  it("comes after the acknowledgements sent with it, and nothing is sent in between", () => {
     const seen: unknown[] = [];
     const look = (): void => {
       if (stream !== 0)
@@ -266,10 +272,10 @@ describe("a connection's end", () => {
     expect(pendingCloses).toEqual([{ kind: "app", code: 4 }]);
   });
 
-  it("is told when the leader has forgotten it, and only on the leader's own word", () => {
+  it("is reported on a stateless reset, and only on a valid one", () => {
     const { connection, pendingCloses, theirId } = established({ resetToken: 0x5an });
     const stream = connection.send(BYTES);
-    // RFC 9000 section 10.3: what looks like a packet, and ends in the token.
+    // RFC 9000 section 10.3: it looks like a packet, and ends in the token.
     const reset = Buffer.concat([Uint8Array.of(0x40), theirId(), randomBytes(60)]);
     for (const last of [0x5b, 0x5a]) {
       expect(pendingCloses).toEqual([]);
@@ -280,10 +286,10 @@ describe("a connection's end", () => {
     expect([connection.send(BYTES), connection.streamResult(stream)]).toEqual([CLOSED, IN_FLIGHT]);
   });
 
-  it("is ours when a leader says far more than it is sent", () => {
+  it("is local when a leader sends far more than it is sent", () => {
     const { connection, closes, pendingCloses } = stubbed({});
     const datagram = new Uint8Array(1_000);
-    // Once the last of the datagrams that earned their quota is taken off.
+    // Once the last of the datagrams that earned their quota is read.
     const most = Math.floor(LEADER_SAYS_BYTES_MAX / 1_000) - 1;
     for (let index = 0; index < 3 * most; index += 1) {
       for (let deliveries = 0; deliveries < 20; deliveries += 1)
@@ -297,7 +303,7 @@ describe("a connection's end", () => {
     expect([closes, pendingCloses]).toEqual([[[false, 1]], [{ kind: "local", code: 0 }]]);
   });
 
-  it("is not told when it is ours; the leader hears of code 0", () => {
+  it("is not reported when local; the leader receives code 0", () => {
     const { connection, server, meet, told, pendingCloses } = established();
     connection.close();
     connection.close();
@@ -307,9 +313,9 @@ describe("a connection's end", () => {
   });
 });
 
-describe("a connection of which quiche believes too long a round trip", () => {
+describe("a connection whose round trip quiche overestimates", () => {
   type Streams = ReturnType<QuicheConnection["writable"]>;
-  /** As after many losses: 98 s, three times which quiche would wait for an answer. */
+  /** As after many losses: 98 s; quiche would wait three times that for a response. */
   function misjudged() {
     const path = stub<ReturnType<QuicheConnection["pathStats"]>[number]>({ rtt: 98_000 });
     const rig = stubbed({
@@ -326,12 +332,12 @@ describe("a connection of which quiche believes too long a round trip", () => {
     return rig;
   }
 
-  it("knows the round trip all the same, and that it is worn", () => {
+  it("knows the correct round trip, and that it is worn", () => {
     const { connection } = misjudged();
     expect([connection.rttUs, connection.worn]).toEqual([80_000, true]);
   });
 
-  it("ends as silent when an answer is owed for as long as silence may last", () => {
+  it("ends as silent when a response is owed for the idle timeout", () => {
     const { connection, clock, pendingCloses, told } = misjudged();
     connection.send(BYTES);
     expect(connection.scanTimeouts()).toBe(SILENCE_MS);
@@ -346,21 +352,21 @@ describe("a connection of which quiche believes too long a round trip", () => {
     expect([told.gone, connection.send(BYTES)]).toEqual([1, CLOSED]);
   });
 
-  it("lives on while it owes nothing, for as long as silence may last", () => {
+  it("stays open without an owed response, within the idle timeout", () => {
     const { connection, clock, pendingCloses } = misjudged();
     clock.advance(SILENCE_MS - 1);
     expect([connection.scanTimeouts(), pendingCloses]).toEqual([294_000, []]);
   });
 });
 
-describe("a connection that a stop of this process has outlasted", () => {
+describe("a connection whose idle timeout passed while the process was suspended", () => {
   it.each(["send", "ping", "receive", "scanTimeouts"] as const)(
     "is over, with %s first",
     (first) => {
       const { connection, clock, pendingCloses, told } = stubbed({});
       clock.advance(SILENCE_MS);
       connection[first](BYTES);
-      // What lay here unread may tell of copies, so it is taken in.
+      // Buffered datagrams may acknowledge deliveries, so they are processed.
       expect([told.progress, pendingCloses.length]).toEqual(first === "receive" ? [2, 0] : [1, 1]);
       expect([connection.send(BYTES), pendingCloses]).toEqual([
         CLOSED,
@@ -371,7 +377,7 @@ describe("a connection that a stop of this process has outlasted", () => {
 });
 
 describe("a ping", () => {
-  it("makes the leader answer", () => {
+  it("makes the leader respond", () => {
     const { connection, take, wire } = established();
     connection.ping();
     const datagrams = take();
@@ -381,14 +387,14 @@ describe("a ping", () => {
   });
 });
 
-describe("a fault of the binding", () => {
+describe("an error of the binding", () => {
   it.each<readonly [string, Partial<QuicheConnection>]>([
     ["opening a stream", { streamPriority: broken }],
     ["asking for its room", { streamCapacity: broken }],
     ["writing to it", { streamSend: broken }],
     ["writing less than there was room for", { streamSend: () => 1 }],
     ["making a datagram", { send: broken }],
-  ])("when %s ends the connection as a local one, and the leader is told", (_, fault) => {
+  ])("in %s ends the connection as local, and notifies the leader", (_, fault) => {
     const { connection, closes, pendingCloses, told } = stubbed(fault);
     expect(connection.send(BYTES)).toBe(CLOSED);
     expect(pendingCloses).toEqual([{ kind: "local", code: 0 }]);
@@ -396,7 +402,7 @@ describe("a fault of the binding", () => {
     expect([closes, told.gone]).toEqual([[[false, 1]], 1]);
   });
 
-  it("when reading a datagram or pinging does so too, and nothing is thrown", () => {
+  it("in receive or ping does so too, and nothing is thrown", () => {
     const reading = stubbed({ recv: broken, streamFinished: broken });
     reading.connection.receive(BYTES);
     const pinging = stubbed({ sendAckEliciting: broken, close: broken });

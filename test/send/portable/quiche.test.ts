@@ -17,14 +17,14 @@ import {
 const NO_APPLICATION_PROTOCOL = 0x100 + 120;
 const CERTIFICATE_REQUIRED = 0x100 + 116;
 
-/** A client and a server that said all they have to say. */
+/** A client and a server that have exchanged all their packets. */
 function meet(client = newClient(), server = newServer()) {
   exchange(endOf(client, CLIENT), endOf(server, LEADER));
   return { client, server };
 }
 
-describe("two sides with our configuration", () => {
-  it("shake hands with Ed25519 certificates and see each other's key", () => {
+describe("two sides with this configuration", () => {
+  it("complete a handshake with Ed25519 certificates and see each other's key", () => {
     const identity = freshIdentity();
     const { client, server } = meet(newClient(clientConfig(identity)));
     expect([client.isEstablished(), server.isEstablished()]).toEqual([true, true]);
@@ -32,7 +32,7 @@ describe("two sides with our configuration", () => {
     expect(peerKeyOf(client.peerCertChain())).toHaveLength(32);
   });
 
-  it("speak a leader's protocol and no other", () => {
+  it("accept a leader's protocol and no other", () => {
     const { client, server } = meet();
     for (const side of [client, server]) {
       expect(Buffer.from(side.applicationProto()).toString()).toBe("solana-tpu");
@@ -41,7 +41,7 @@ describe("two sides with our configuration", () => {
     expect(stranger.client.peerError()).toMatchObject({ errorCode: NO_APPLICATION_PROTOCOL });
   });
 
-  it("are strict about a certificate only where one is demanded", () => {
+  it("require a certificate only where configured", () => {
     const { client } = meet(newClient(anonymousConfig()));
     expect(client.peerError()).toMatchObject({ isApp: false, errorCode: CERTIFICATE_REQUIRED });
     const lenient = quicheConfig(tlsIdentityOf(freshIdentity()), false);
@@ -53,7 +53,7 @@ describe("two sides with our configuration", () => {
   });
 });
 
-it("a configuration is not made of texts that cannot be read", () => {
+it("rejects unreadable PEM texts", () => {
   const good = tlsIdentityOf(freshIdentity());
   const certificate = good.certificate.replace(/^[A-Za-z0-9+/]{4}/m, "!!!!");
   expect(() => quicheConfig(good, true)).not.toThrow();

@@ -5,7 +5,7 @@ import { RoundTrip } from "../../../src/send/portable/round-trip.ts";
 const ms = (count: number): number => count * NS_PER_MS;
 const SILENCE_NS = ms(10_000);
 
-/** Eight samples of so many milliseconds; answers whether the last one asked to compare. */
+/** Eight samples in milliseconds; returns whether the last one requested `compare`. */
 function measure(trip: RoundTrip, samples: readonly number[]): boolean {
   let atMs = 1;
   let asked = false;
@@ -17,8 +17,8 @@ function measure(trip: RoundTrip, samples: readonly number[]): boolean {
   return asked;
 }
 
-describe("a connection's round trip", () => {
-  it("is the least of the last eight samples, so that what was sent again does not count", () => {
+describe("the round trip of a connection", () => {
+  it("is the minimum of the last eight samples, so that retransmissions do not count", () => {
     const trip = new RoundTrip(SILENCE_NS);
     expect(measure(trip, [80, 900, 81, 82, 700, 80, 85, 84])).toBe(true);
     expect(trip.us).toBe(80_000);
@@ -41,7 +41,7 @@ describe("a connection's round trip", () => {
     expect([trip.us, trip.stream]).toEqual([80_000, -1]);
   });
 
-  it("is measured by a ping's answer where nothing else is awaited", () => {
+  it("is measured by a ping's response where no stream is awaited", () => {
     const trip = new RoundTrip(SILENCE_NS);
     trip.pinged(ms(1));
     trip.heard(false, ms(31));
@@ -51,7 +51,7 @@ describe("a connection's round trip", () => {
     trip.pinged(ms(102));
     trip.heard(false, ms(103));
     expect(trip.us).toBe(30_000);
-    // Its answer may be that of the transaction.
+    // Its response may be that of the transaction.
     trip.heard(true, ms(150));
     trip.pinged(ms(160));
     trip.sent(6, ms(161));
@@ -60,8 +60,8 @@ describe("a connection's round trip", () => {
   });
 });
 
-describe("an answer", () => {
-  it("is owed since the first of what was said, until anything is heard", () => {
+describe("a response", () => {
+  it("is owed since the first unanswered send, until anything is received", () => {
     const trip = new RoundTrip(SILENCE_NS);
     expect(trip.owedNs).toBe(0);
     trip.sent(2, ms(5));
@@ -75,7 +75,7 @@ describe("an answer", () => {
 });
 
 describe("a connection", () => {
-  it("is over when nothing was said or heard for as long as silence may last", () => {
+  it("is over after the idle timeout without a datagram in either direction", () => {
     const trip = new RoundTrip(SILENCE_NS);
     const over = (...ats: number[]) => ats.map((at) => trip.isOver(ms(at)));
     expect(over(100_000)).toEqual([false]);
@@ -86,7 +86,7 @@ describe("a connection", () => {
     expect(over(17_999, 18_000)).toEqual([false, true]);
   });
 
-  it("is so whatever lay unread until then", () => {
+  it("is over whatever was buffered until then", () => {
     const trip = new RoundTrip(SILENCE_NS);
     trip.sent(2, ms(100));
     expect(trip.heard(true, ms(10_100))).toBe(false);
@@ -97,7 +97,7 @@ describe("a connection", () => {
 });
 
 describe("a misjudged connection", () => {
-  it("is one that quiche thinks much further away than it is, while it does", () => {
+  it("is one whose round trip quiche overestimates, while it does", () => {
     const trip = new RoundTrip(SILENCE_NS);
     measure(trip, [80, 80, 80, 80, 80, 80, 80, 80]);
     const judged = [160_000, 520_000, 520_001, 98_000_000, 90_000].map((us) => {

@@ -4,8 +4,8 @@ import { StreamResults } from "../../../src/send/portable/stream-results.ts";
 import { IN_FLIGHT } from "../../../src/send/transport.ts";
 import { fc } from "../../support/properties.ts";
 
-describe("the fates of a connection's streams", () => {
-  it("are what was told last, with the time of it, until a stream is closed", () => {
+describe("the stream results of a connection", () => {
+  it("are the last recorded ones, with their time, until a stream is closed", () => {
     const streamResults = new StreamResults(DELIVERIES_IN_FLIGHT_MAX);
     expect([streamResults.of(1), streamResults.endNsOf(1)]).toEqual([-1, 0]);
     streamResults.open(1, 3);
@@ -27,7 +27,7 @@ describe("the fates of a connection's streams", () => {
     ]);
   });
 
-  it("begin without the times of the stream whose place they take", () => {
+  it("start without the times of the stream whose entry they reuse", () => {
     const streamResults = new StreamResults(DELIVERIES_IN_FLIGHT_MAX);
     streamResults.open(1, 1);
     streamResults.record(1, IN_FLIGHT, 4);
@@ -38,7 +38,7 @@ describe("the fates of a connection's streams", () => {
     expect([streamResults.sentNsOf(17), streamResults.endNsOf(17)]).toEqual([0, 0]);
   });
 
-  it("are those of the newest as many as a connection may have in flight", () => {
+  it("cover the newest streams up to the in-flight bound", () => {
     const streamResults = new StreamResults(DELIVERIES_IN_FLIGHT_MAX);
     const count = 10 * DELIVERIES_IN_FLIGHT_MAX;
     for (let stream = 1; stream <= count; stream += 1) streamResults.open(stream, stream % 8);
@@ -48,14 +48,14 @@ describe("the fates of a connection's streams", () => {
     expect(streamResults.of(1)).toBe(-1);
   });
 
-  it("outlast the end of the numbers", () => {
+  it("survive the wrap of stream numbers", () => {
     const streamResults = new StreamResults(DELIVERIES_IN_FLIGHT_MAX);
     const last = 2 ** 32 - 1;
     for (const stream of [last - 1, last, 1, 2]) streamResults.open(stream, stream % 8);
     for (const stream of [last - 1, last, 1, 2]) expect(streamResults.of(stream)).toBe(stream % 8);
   });
 
-  it("are those of a plain map, however far apart the streams end", () => {
+  it("match a plain map, however far apart the streams end", () => {
     const step = fc.tuple(fc.constantFrom("open", "settle", "close"), fc.nat(90), fc.nat(40));
     fc.assert(
       fc.property(fc.array(step, { maxLength: 300 }), (steps) => {

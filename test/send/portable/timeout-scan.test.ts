@@ -3,7 +3,7 @@ import { createTimeoutScan } from "../../../src/send/portable/timeout-scan.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
 describe("the one timer of all connections", () => {
-  it("sweeps within 5 ms of a touch, once for any number of touches", () => {
+  it("scans within 5 ms of a touch, once for any number of touches", () => {
     const clock = createFakeClock();
     let sweeps = 0;
     const timeoutScan = createTimeoutScan(clock, () => {
@@ -18,7 +18,7 @@ describe("the one timer of all connections", () => {
     expect(sweeps).toBe(1);
   });
 
-  it("sweeps when the next connection is due, and sooner when one is touched", () => {
+  it("scans when the next connection is due, and sooner when one is touched", () => {
     const clock = createFakeClock();
     let sweeps = 0;
     const timeoutScan = createTimeoutScan(clock, () => {

@@ -55,14 +55,14 @@ describe("a connection to a leader", () => {
     await until("acknowledgement", () => connection.streamResult(stream) === ACKED);
   });
 
-  it("shows the identity's key", async () => {
+  it("presents the identity's key", async () => {
     const { leader, connection, identity } = await admitted();
     connection.send(payload(200));
     await until("arrival", () => leader.received.length === 1);
     expect(leader.received[0]?.peerPubkey).toEqual(identity.publicKey);
   });
 
-  it("puts the largest legacy transaction into one datagram, at once", async () => {
+  it("puts the largest legacy transaction into one datagram, immediately", async () => {
     const { transport, connection } = await admitted();
     await until("quiet", () => connection.established);
     const before = transport.counters["datagramsOut"] ?? 0;
@@ -81,14 +81,14 @@ describe("a connection to a leader", () => {
     await until("arrival", () => leader.received.length === 1);
   });
 
-  it("tells what can never fit, and lives on", async () => {
+  it("rejects what can never fit, and stays open", async () => {
     const { connection, leader } = await admitted();
     expect(connection.send(payload(4097))).toBe(TOO_LARGE);
     connection.send(payload(100));
     await until("arrival", () => leader.received.length === 1);
   });
 
-  it("is blocked when the granted streams are used up, and not when they are renewed", async () => {
+  it("is blocked when the granted streams are used up, and continues when they are renewed", async () => {
     const { connection, leader } = await admitted({ reading: "stalled" });
     let sent = 0;
     await until("the last stream", () => {
@@ -119,7 +119,7 @@ describe("a connection to a leader", () => {
     expect(cause()).toBeNull();
   });
 
-  it("comes through a server that demands a token first", async () => {
+  it("works through a server that demands a token first", async () => {
     const { leader, connection } = await admitted({ retry: true });
     connection.send(payload(100));
     await until("arrival", () => leader.received.length === 1);
@@ -127,7 +127,7 @@ describe("a connection to a leader", () => {
     expect(connection.retried).toBe(true);
   });
 
-  it("tells what was granted, that no token was wanted, and that it hears the leader", async () => {
+  it("reports the grant, that no token was demanded, and received datagrams", async () => {
     const { leader, connection } = await admitted();
     expect([connection.retried, connection.streamsLeft]).toEqual([false, 128]);
     const { heard } = connection;
@@ -150,10 +150,10 @@ describe("a connection to a leader", () => {
 });
 
 describe("the end of a connection", () => {
-  it.each([0, 1, 2, 4, 5])("is told with the leader's code %i", async (code) => {
+  it.each([0, 1, 2, 4, 5])("is reported with the leader's code %i", async (code) => {
     const { leader, connection, cause } = await admitted();
     // Once the leader has read a transaction its handshake is confirmed; before that, RFC 9000
-    // (10.2.3) has it close with a transport code in the place of its own.
+    // (10.2.3) has it close with a transport code instead of its own.
     connection.send(payload(10));
     await until("arrival", () => leader.received.length === 1);
     leader.leader.closeAll(code, "because");
@@ -162,14 +162,14 @@ describe("the end of a connection", () => {
     expect(connection.send(payload(10))).toBe(CLOSED);
   });
 
-  it("is told as a transport code when the leader refuses", async () => {
+  it("is reported as a transport code when the leader rejects", async () => {
     const leader = await leaderWith({ admission: "refuse" });
     const { cause } = connectTo(await transportWith(), leader.address);
     await until("the end", () => cause() !== null);
     expect(cause()).toEqual({ kind: "transport", code: 2 });
   });
 
-  it("is told as silence when nobody answers for the idle time", async () => {
+  it("is reported as silence without a response for the idle time", async () => {
     const leader = await leaderWith({ admission: "silent" });
     const transport = await transportWith(freshIdentity(), { idleTimeoutMs: 300 });
     const { cause } = connectTo(transport, leader.address);
@@ -177,11 +177,11 @@ describe("the end of a connection", () => {
     expect(cause()).toEqual({ kind: "silence", code: 0 });
   });
 
-  it("is kept away by pings", async () => {
+  it("is prevented by pings", async () => {
     const leader = await leaderWith();
     const transport = await transportWith(freshIdentity(), { idleTimeoutMs: 300 });
-    // quiche has a clock of its own: where the machine stands still longer than that, a connection
-    // rightly ends, and another one has to tell.
+    // quiche uses its own clock: if the machine pauses longer than that, a connection correctly
+    // ends, and another attempt must pass.
     for (let pauseNs = Number.POSITIVE_INFINITY; pauseNs > 100e6; ) {
       pauseNs = 0;
       let lastNs = systemClock.nowNs();
@@ -199,7 +199,7 @@ describe("the end of a connection", () => {
     }
   });
 
-  it("is not told when it is ours, and the leader hears of it", async () => {
+  it("is not reported when local, and the leader receives it", async () => {
     const { leader, connection, cause } = await admitted();
     connection.close();
     await until("the leader hears", () => leader.leader.connectionCount === 0);
@@ -211,7 +211,7 @@ describe("the end of a connection", () => {
 });
 
 describe("the transport", () => {
-  it("begins no connection to what is not an address or has no socket", async () => {
+  it("starts no connection to an invalid address or without a socket", async () => {
     const transport = await transportWith();
     const events = { progress() {}, ended() {} };
     expect(transport.connect("example.org:80", events)).toBeNull();
@@ -231,7 +231,7 @@ describe("the transport", () => {
     expect(transport.counters["datagramsUnmatched"]).toBe(before);
   });
 
-  it("reads the key of a connection from both forms of header", () => {
+  it("reads the key of a connection from both header forms", () => {
     expect(connectionKeyOf(Uint8Array.of(0x40, 1, 2, 3, 4, 9))).toBe(0x01020304);
     const long = Uint8Array.of(0xc0, 0, 0, 0, 1, 16, 0xff, 2, 3, 4, 9);
     expect(connectionKeyOf(long)).toBe(0xff020304);
@@ -239,7 +239,7 @@ describe("the transport", () => {
     expect(connectionKeyOf(new Uint8Array(0))).toBe(-1);
   });
 
-  it("refuses a datagram size outside what QUIC and leaders allow", () => {
+  it("rejects a datagram size outside what QUIC and leaders allow", () => {
     for (const datagramBytesMax of [1199, 1453]) {
       const make = () =>
         createQuicTransport(

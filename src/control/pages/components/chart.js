@@ -1,7 +1,7 @@
 /**
- * A plot over time by uPlot, which is fetched when there is to be a plot. Lines differ by dashes
- * as well as by colour; under the plot stand a sentence with its figures and a table of its values,
- * for those who do not see it.
+ * A plot over time by uPlot, which is fetched on demand. Lines differ by dashes as well as by
+ * colour; under the plot are a sentence with its numbers and a table of its values, for users that
+ * cannot see the plot.
  */
 
 import { ApiError } from "../lib/api.js";
@@ -15,7 +15,7 @@ import { table } from "./table.js";
 
 const HEIGHT = 200;
 const DAY_S = 86_400;
-/** All that is plotted is counted, in pieces or in microseconds: no ticks between. */
+/** All plotted values are integers (counts or microseconds): no ticks between them. */
 const WHOLE_STEPS = Array.from({ length: 40 }, (_, index) => {
   return ([1, 2, 5][index % 3] ?? 1) * 10 ** Math.floor(index / 3);
 });
@@ -25,13 +25,13 @@ const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" })
 /** @type {Promise<any> | null} */
 let library = null;
 
-/** Fetches what plots need before there is anything to plot. */
+/** Preloads uPlot. */
 export function plotsAhead() {
-  // What is wrong with it is told in place of the plot.
+  // An error is shown in place of the plot.
   uplot().catch(() => null);
 }
 
-/** uPlot, once: its module form is three times as large as the one that makes a global. */
+/** Loads uPlot once. Its ES module is three times as large as the script that sets a global. */
 function uplot() {
   library ??= new Promise((resolve, reject) => {
     const style = el("link", { rel: "stylesheet", href: "/vendor/uPlot.min.css" });
@@ -48,7 +48,7 @@ function uplot() {
 }
 
 /**
- * A figure that takes new values with `show`.
+ * A plot that `show` updates with new values.
  * @param {string} title
  * @param {AbortSignal} signal of the page
  */
@@ -120,7 +120,7 @@ function columnsOf({ at, lines }) {
   return [at, ...lines.map(({ values }) => values)];
 }
 
-/** A stroke as in the plot, and its name. @param {Line} line */
+/** Legend entry: the stroke of a line, and its name. @param {Line} line */
 function keyOf({ label, colour, dash = [] }) {
   const stroke = `var(--series-${colour})`;
   const line = { d: "M1 5h20", stroke, "stroke-width": 2.5, "stroke-dasharray": dash.join(" ") };
@@ -193,7 +193,7 @@ function optionsOf(canvas, lines) {
   };
 }
 
-/** Times of day, or days where a tick is a day or more. @type {any} */
+/** Times of day, or dates if a tick is a day or more. @type {any} */
 function momentsOf(
   /** @type {any} */ _,
   /** @type {number[]} */ ticks,
@@ -205,7 +205,7 @@ function momentsOf(
   return ticks.map((tick) => format.format(new Date(tick * 1000)));
 }
 
-/** From nothing to a little above the highest value. */
+/** From 0 to slightly above the highest value. */
 function rangeOf(
   /** @type {any} */ _,
   /** @type {number} */ __,
@@ -214,7 +214,7 @@ function rangeOf(
   return [0, most === null || most <= 0 ? 1 : most * 1.1];
 }
 
-/** The colours of the scheme as the browser computes them; a canvas knows no variables. */
+/** The computed colours of the scheme; a canvas cannot use CSS variables. */
 function coloursOf(/** @type {HTMLElement} */ canvas) {
   const probe = el("span");
   canvas.append(probe);

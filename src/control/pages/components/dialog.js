@@ -1,6 +1,7 @@
 /**
- * Dialogs: the browser's own element, which keeps the keyboard inside, closes on Escape and gives
- * the focus back. A dialog is a form; what it does may fail, and then it stays open and says so.
+ * Dialogs: the browser's `dialog` element, which traps keyboard focus, closes on Escape and
+ * restores the focus. A dialog contains a form; if its action fails, it stays open and shows the
+ * error.
  */
 
 import { ApiError } from "../lib/api.js";
@@ -9,9 +10,9 @@ import { actClicked, filledBefore, keepAct } from "../lib/resume.js";
 import { errorNote, errorText } from "./states.js";
 
 /**
- * Asks, and does. Resolves once the dialog is closed: with what `act` answered, or null. Closing it
- * does not call off what was begun: its answer is waited for, and told as any other. Where it needs a
- * more recent login, that leads back to this dialog and what was filled in.
+ * Asks the user and runs `act`. Resolves once the dialog is closed: with the result of `act`, or
+ * null. Closing does not cancel a running `act`: its result is still awaited and reported. If `act`
+ * needs a more recent login, the login leads back to this dialog with its fields filled in.
  * @template Answer
  * @param {{title: string, content: import("../lib/dom.js").Child[], button: string,
  *   danger?: boolean, act: (form: HTMLFormElement) => Promise<Answer>}} options
@@ -52,7 +53,7 @@ export function ask({ title, content, button, danger = false, act }) {
 }
 
 /**
- * Shows something, with one button to close.
+ * Shows content with one button to close.
  * @param {{title: string, content: import("../lib/dom.js").Child[], button?: string}} options
  */
 export function tell({ title, content, button = "Done" }) {
@@ -82,7 +83,7 @@ function open(title, form) {
  * @returns {Promise<Answer>}
  */
 function closed(dialog, answer) {
-  // A dialog belongs to its page: going back with the browser's own button ends it.
+  // A dialog belongs to its page: the browser's back button closes it.
   const leave = () => dialog.close();
   addEventListener("popstate", leave);
   return new Promise((resolve) => {
@@ -95,7 +96,7 @@ function closed(dialog, answer) {
 }
 
 /**
- * Fills in what was filled in before a login; answers with what keeps it for the next one.
+ * Restores the fields from before a login; returns a function that saves them for the next one.
  * @param {HTMLFormElement} form
  */
 function keeper(form) {
@@ -120,7 +121,7 @@ function clearErrors(form) {
 }
 
 /**
- * A fault beside its field where it has one, else at the end of the form.
+ * Shows an error next to its field, or at the end of the form if it has none.
  * @param {HTMLFormElement} form
  * @param {Element} place
  * @param {unknown} error

@@ -1,6 +1,5 @@
 /**
- * Fields of forms, each with its label and a word on what is wanted, and what they hold as the API
- * takes it.
+ * Form fields, each with a label and a hint, and their values in the form that the API expects.
  */
 
 import { now } from "../lib/clock.js";
@@ -9,7 +8,7 @@ import { el, freshId } from "../lib/dom.js";
 const DAY_MS = 86_400_000;
 
 /**
- * A line of text or a number.
+ * A text or number input.
  * @param {string} label
  * @param {Record<string, import("../lib/dom.js").Attribute>} attributes of the input
  * @param {string} [hint]
@@ -18,7 +17,10 @@ export function textField(label, attributes, hint) {
   return field(label, (named) => el("input", { type: "text", ...attributes, ...named }), hint);
 }
 
-/** Several lines. @param {string} label @param {string} name @param {string} value @param {string} hint */
+/**
+ * A text area.
+ * @param {string} label @param {string} name @param {string} value @param {string} hint
+ */
 export function linesField(label, name, value, hint) {
   const make = (/** @type {object} */ named) =>
     el("textarea", { name, rows: 3, spellcheck: "false", ...named }, value);
@@ -59,7 +61,7 @@ function field(label, make, hint) {
   );
 }
 
-/** When something ends; `now` is an end that is kept as it is. @param {string | null} keep */
+/** An expiry; `keep` is the present one, offered as unchanged. @param {string | null} keep */
 export function expiryField(keep) {
   const kept = /** @type {const} */ (["keep", "As it is"]);
   const options = /** @type {const} */ ([
@@ -88,14 +90,17 @@ export function numberOf(form, name) {
   return text === "" ? null : Number(text);
 }
 
-/** Lines that are not empty. @param {HTMLFormElement} form @param {string} name */
+/** The non-empty lines of a field. @param {HTMLFormElement} form @param {string} name */
 export function linesOf(form, name) {
   return textOf(form, name)
     .split(/[\s,]+/)
     .filter((line) => line !== "");
 }
 
-/** The chosen end: a time, null for never, undefined to keep it. @param {HTMLFormElement} form */
+/**
+ * The chosen expiry: a time, null for never, undefined to keep it.
+ * @param {HTMLFormElement} form
+ */
 export function expiryOf(form) {
   const days = textOf(form, "expires_at");
   if (days === "keep") return undefined;

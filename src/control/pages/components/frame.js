@@ -1,6 +1,6 @@
 /**
- * What stands around every page: the name, the way to the other pages, the colour scheme, and who
- * is logged in.
+ * The frame around every page: the product name, the navigation, the colour scheme, and the
+ * logged-in account.
  */
 
 import { announce } from "../lib/announce.js";
@@ -10,7 +10,7 @@ import { tell } from "./dialog.js";
 import { icon } from "./icons.js";
 import { errorNote } from "./states.js";
 
-/** The pages in the order of the navigation. */
+/** Pages in navigation order. */
 export const PAGES = [
   { name: "overview", title: "Overview" },
   { name: "connect", title: "Connect" },
@@ -22,13 +22,13 @@ export const PAGES = [
 ];
 export const ADMIN_PAGE = { name: "admin", title: "Operator" };
 
-/** Somebody who is logged in, while the server cannot say who. */
+/** The account shown while the server cannot return the logged-in one. */
 export const UNNAMED = { rights: [], people: [], account: { name: "" } };
 
 const SCHEMES = ["system", "light", "dark"];
 
 /**
- * The frame around `main`; without somebody logged in it has no navigation.
+ * The frame around `main`; without a login it has no navigation.
  * @param {any} me as the API tells it, or null
  * @param {HTMLElement} main
  */
@@ -52,7 +52,7 @@ export function buildFrame(me, main) {
   fill(frame, side, main);
 }
 
-/** Marks the page that is shown. @param {string} name */
+/** Marks the current page in the navigation. @param {string} name */
 export function markPage(name) {
   for (const link of document.querySelectorAll(".nav a")) {
     const current = link.getAttribute("href") === `/${name}`;
@@ -92,7 +92,7 @@ function whoIs(me) {
   );
 }
 
-/** Takes the name away, once nobody is logged in by it. */
+/** Removes the account name after a logout. */
 export function forgetName() {
   document.querySelector(".who > div")?.remove();
 }
@@ -105,7 +105,7 @@ async function leaveSite() {
   }
 }
 
-/** Goes round the three schemes; the choice stays on this device. */
+/** Cycles through the three schemes; the choice is stored on this device. */
 function schemeButton() {
   const button = el("button", { type: "button", class: "btn quiet icon" });
   const show = () => {
@@ -131,7 +131,7 @@ function setScheme(scheme) {
     if (scheme === "system") localStorage.removeItem("theme");
     else localStorage.setItem("theme", scheme);
   } catch {
-    // Then the choice holds for this page alone.
+    // Without storage the choice applies to this page only.
   }
   announce(`Colours: ${scheme}`);
   document.dispatchEvent(new Event("schemechange"));

@@ -1,5 +1,5 @@
 /**
- * The icons, drawn as lines on a grid of 20. They never stand alone: a label is beside or under.
+ * The icons, as strokes on a grid of 20. They always have a label next to or below them.
  */
 
 import { svg } from "../lib/dom.js";

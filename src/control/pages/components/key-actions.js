@@ -1,5 +1,5 @@
 /**
- * What can be done with keys, each a dialog. All of them answer null when they were called off.
+ * The actions on keys, each a dialog. All of them return null when cancelled.
  */
 
 import { patch, post } from "../lib/api.js";

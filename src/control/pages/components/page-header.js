@@ -1,5 +1,5 @@
 /**
- * The head of a page: its title, a sentence on what it is for, and its tools.
+ * The header of a page: title, description, and tools.
  */
 
 import { el } from "../lib/dom.js";
@@ -19,7 +19,7 @@ export function pageHeader(title, text, ...tools) {
 }
 
 /**
- * A sheet with a heading.
+ * A section with a heading.
  * @param {string} title
  * @param {...(import("../lib/dom.js").Child | import("../lib/dom.js").Child[])} content
  */
@@ -28,7 +28,7 @@ export function sheet(title, ...content) {
 }
 
 /**
- * One of several, as a row of radio buttons.
+ * A choice, as a row of radio buttons.
  * @param {string} legend
  * @param {readonly (readonly [string, string])[]} choices value and label
  * @param {string} chosen

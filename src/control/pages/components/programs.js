@@ -1,8 +1,7 @@
 /**
- * The programs to paste, one in each tab, filled in with the reader's region and key. While the key
- * is hidden a program cannot run, so it offers to fill the key in where it would offer to copy
- * itself. What changes is written into what stands there: nothing is made anew under the reader's
- * selection or focus.
+ * The sample programs, one per tab, with the user's region and key filled in. While the key is
+ * hidden a program cannot run, so its button fills in the key instead of copying. Updates change
+ * existing elements and never replace them, so that the user's selection and focus survive.
  */
 
 import { copyButton } from "../lib/copy.js";
@@ -17,7 +16,7 @@ import { tabs } from "./tabs.js";
  * @typedef {ReturnType<typeof snippetBox>} Box
  */
 
-/** Stands for a key that nobody can show. */
+/** Placeholder for a key that cannot be revealed. */
 const YOUR_KEY = "YOUR-KEY";
 
 /**
@@ -65,7 +64,7 @@ function fillingOf({ examples }, { key, token, region, tip }) {
   };
 }
 
-/** What keeps the programs from running as they stand, or null. @param {State} state */
+/** Why the programs cannot run as shown, or null. @param {State} state */
 function noteOf({ key, token, region, tip, tipAsked }) {
   if (tip === null && tipAsked) {
     return `${region.name} does not answer, so nothing can be sent to it now. Choose another region.`;
@@ -75,7 +74,7 @@ function noteOf({ key, token, region, tip, tipAsked }) {
   return `Put a key in the place of ${YOUR_KEY}.`;
 }
 
-/** One program with its button. @param {string} title @param {() => void} onFill */
+/** One program and its button. @param {string} title @param {() => void} onFill */
 function snippetBox(title, onFill) {
   let text = "";
   const before = el("p");
@@ -114,7 +113,10 @@ function snippetBox(title, onFill) {
   };
 }
 
-/** Hides one button for the other, which takes the focus over. @param {any} from @param {any} to */
+/**
+ * Hides one button and shows the other, which takes over the focus.
+ * @param {any} from @param {any} to
+ */
 function swap(from, to) {
   if (!to.hidden && from.hidden) return;
   const focused = document.activeElement === from;

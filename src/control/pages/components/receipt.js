@@ -1,6 +1,6 @@
 /**
- * A receipt: how the transaction ended in a sentence, its stages and leaders as a drawing, and the
- * same facts as a table.
+ * A receipt: the outcome of the transaction in a sentence, its stages and deliveries as a drawing,
+ * and the same data as tables.
  */
 
 import { copyButton } from "../lib/copy.js";
@@ -51,7 +51,7 @@ export function receiptView(edge, receipt, explorerUrl, signal) {
   );
 }
 
-/** What happened, in a sentence or two. @param {any} receipt */
+/** The outcome, in a sentence or two. @param {any} receipt */
 function story({ landing, timings, leaders, received_slot }) {
   const acked = leaders.filter((/** @type {any} */ delivery) => delivery.state === "acked").length;
   const sent =

@@ -1,6 +1,6 @@
 /**
- * The account's latest transactions from all regions, newest first, narrowed to some states where
- * the reader likes. The list renews itself, but not under the fingers of somebody who is in it.
+ * The account's latest transactions from all regions, newest first, optionally filtered by state.
+ * The list refreshes automatically, except while the user is focused inside it.
  */
 
 import { read, readAlone } from "../lib/api.js";
@@ -41,7 +41,7 @@ export function recentTransactions(place, signal) {
   function choose(/** @type {string} */ name) {
     filter = FILTERS.find(([known]) => known === name) ?? FILTERS[0];
     limit = FEW;
-    // So that a reload, or a link sent to somebody, shows the same.
+    // So that a reload or a shared link shows the same filter.
     const query = new URLSearchParams(location.search);
     if (filter[2] === "") query.delete("show");
     else query.set("show", name);
@@ -145,7 +145,7 @@ function listOf(transactions) {
   return table(TITLE, columns, transactions, { stack: true, dense: true });
 }
 
-/** Where it is, and how long that took. @param {any} transaction */
+/** The slot, and the number of slots since receipt. @param {any} transaction */
 function slotOf({ received_slot, landing: { slot, slots } }) {
   if (slot === null) return NONE;
   if (slots === null) return count(slot);

@@ -1,6 +1,6 @@
 /**
- * The regions with their addresses and the round trip from this browser, one of them chosen: the
- * nearest, until the reader chooses.
+ * The regions with their addresses and the round trip from this browser. The nearest is selected
+ * until the user selects one.
  */
 
 import { el, fill } from "../lib/dom.js";
@@ -32,7 +32,7 @@ export function regionTable(regions, signal, onChoose) {
   });
 
   async function measure() {
-    // One after another: two at once would measure each other.
+    // Sequential: concurrent measurements would disturb each other.
     for (const row of rows) {
       row.best = await roundTrip(row.region.url, signal, (ms) => fill(row.trip, millis(ms)));
       if (signal.aborted) return;

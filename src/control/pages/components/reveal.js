@@ -1,7 +1,7 @@
 /**
- * A key that is hidden until it is asked for. It hides itself after the time that the server says,
- * when the page is left, and when the tab goes to the background for good. Where the login is too
- * old, the way to a fresh one is offered, which leads back here.
+ * A key that is hidden until the user reveals it. It hides again after the time that the server
+ * sets, when the user leaves the page, and when the tab stays in the background. If the login is
+ * too old, a link to a fresh login is shown, which leads back here.
  */
 
 import { announce } from "../lib/announce.js";
@@ -12,7 +12,7 @@ import { el, fill } from "../lib/dom.js";
 import { keepAct } from "../lib/resume.js";
 import { errorNote } from "./states.js";
 
-/** A page reveals one key at a time. */
+/** A page shows one revealed key at a time. */
 const ACT = "reveal";
 
 /**
@@ -74,7 +74,7 @@ export function reveal(key, signal, onChange) {
     } catch (error) {
       const onLogin = () => keepAct(ACT);
       fill(below, errorNote(error, onLogin));
-      // Who asked from further down the page has to see why there is no key.
+      // A user that clicked further down the page must see why there is no key.
       below.scrollIntoView({ block: "nearest" });
     } finally {
       button.disabled = false;

@@ -1,5 +1,5 @@
 /**
- * What a page shows when there is nothing to show: not yet, nothing at all, or a fault.
+ * Placeholders of a page: loading, empty, or failed.
  */
 
 import { ApiError } from "../lib/api.js";
@@ -9,14 +9,14 @@ import { logIn } from "../lib/session.js";
 
 const DEFECT = "something went wrong on this page; loading it again may help";
 
-/** Grey shapes while something is fetched. */
+/** Grey shapes during loading. */
 export function loading(what = "Loading", bones = 3) {
   const shapes = Array.from({ length: bones }, () => el("div"));
   return el("div", { class: "bones", role: "status", "aria-label": what }, shapes);
 }
 
 /**
- * There is nothing, and that is no fault.
+ * An empty result that is not an error.
  * @param {string} title
  * @param {import("../lib/dom.js").Child} text
  * @param {...import("../lib/dom.js").Child} actions
@@ -32,7 +32,7 @@ export function empty(title, text, ...actions) {
 }
 
 /**
- * What went wrong, and what can be done about it.
+ * An error, and what the user can do about it.
  * @param {unknown} error
  * @param {(() => void) | null} retry
  */
@@ -49,7 +49,7 @@ export function failed(error, retry = null) {
 }
 
 /**
- * What went wrong, in a line, with the way to a login where one is missing or too old.
+ * An error in one line, with a login link if a login is missing or too old.
  * @param {unknown} error
  * @param {() => void} [onLeave] called before the page is left for a login because of its age
  */
@@ -63,7 +63,7 @@ export function errorNote(error, onLeave) {
   return el("p", { class: "note bad" }, errorText(error));
 }
 
-/** What is shown beside what the page still holds. */
+/** An error next to content that the page still shows. */
 export function sessionEnded() {
   return loginNote("This session has ended. A login leads back here.", loginButton());
 }
@@ -74,7 +74,7 @@ function loginNote(text, way) {
 }
 
 /**
- * Leads to the provider and back to this page; says so where that cannot be.
+ * A button that leads to the provider and back to this page; shows an error if that fails.
  * @param {string} text
  * @param {{fresh?: boolean}} [options]
  * @param {() => void} [onLeave]
@@ -101,7 +101,10 @@ function buttonsOf(button) {
   return el("div", { class: "buttons" }, button);
 }
 
-/** Which regions did not answer; nothing where all did. @param {readonly string[]} unreachable */
+/**
+ * Lists the regions that did not respond; nothing if all did.
+ * @param {readonly string[]} unreachable
+ */
 export function unreachableNote(unreachable) {
   if (unreachable.length === 0) return null;
   const missing = unreachable.length === 1 ? "what it knows" : "what they know";
@@ -110,8 +113,8 @@ export function unreachableNote(unreachable) {
 }
 
 /**
- * The sentence of a fault, as a sentence. What the API did not word is a defect of a page, and its
- * words are for whoever mends it.
+ * The error message as a sentence. An error that did not come from the API is a bug in a page, and
+ * its text is for a developer.
  * @param {unknown} error
  */
 export function errorText(error) {
@@ -122,7 +125,7 @@ export function errorText(error) {
   return /[.!?]$/.test(first) ? first : `${first}.`;
 }
 
-/** The page the reader is on, to come back to. */
+/** The current page, as the return path. */
 export function here() {
   return location.pathname + location.search;
 }

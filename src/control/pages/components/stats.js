@@ -1,6 +1,6 @@
 /**
- * The numbers of a span of time: the totals, three plots, and what they are made of by reason,
- * region and key. Made once and then given new numbers, so that nothing jumps while one looks.
+ * The usage of a time range: the totals, three plots, and breakdowns by reason, region and key.
+ * Created once and then updated, so that nothing moves under the user.
  */
 
 import { el, fill } from "../lib/dom.js";
@@ -41,7 +41,7 @@ export function stats(signal) {
         percentiles(series.slot_delta_p50, series.slot_delta_p99, count),
         summaryOf(totals.slot_delta, slots, over),
       );
-      // What did not change stays as it is, with the reader's focus and selection in it.
+      // Unchanged parts stay, with the user's focus and selection.
       const told = JSON.stringify([range, usage.reasons, usage.regions, usage.keys]);
       if (told === shown) return;
       shown = told;
@@ -187,7 +187,7 @@ function keysOf(keys, over) {
   const name = {
     title: "Key",
     cell: (/** @type {any} */ row) => [
-      // One that was linked to another account since is named there alone.
+      // A key that was linked to another account since has a name only there.
       row.label || "Another account's",
       el("code", { class: "sub" }, row.hint),
     ],

@@ -1,6 +1,6 @@
 /**
- * Tables: headers for columns and rows, numbers to the right, and a box that scrolls by itself
- * where the screen is narrower than the table.
+ * Tables: column and row headers, right-aligned numbers, and a scroll box for screens narrower than
+ * the table.
  */
 
 import { el } from "../lib/dom.js";
@@ -12,8 +12,8 @@ import { el } from "../lib/dom.js";
  */
 
 /**
- * A table whose first column names its rows. Roles are said outright, because a table that a style
- * lays out as blocks is no table any more for some readers of the screen.
+ * A table whose first column names its rows. Roles are explicit, because some screen readers no
+ * longer treat a table as one when CSS lays it out as blocks.
  * @template Row
  * @param {string} caption what the table shows, for those who do not see it
  * @param {readonly Column<Row>[]} columns

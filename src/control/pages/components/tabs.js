@@ -1,6 +1,6 @@
 /**
- * Tabs by the pattern that screen readers know: arrows, Home and End move between them, and one of
- * them is in the order of the Tab key.
+ * Tabs by the ARIA pattern: arrows, Home and End move between them, and only the selected one is in
+ * the tab order.
  */
 
 import { el, fill, freshId } from "../lib/dom.js";

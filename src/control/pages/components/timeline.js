@@ -1,7 +1,7 @@
 /**
- * A receipt as a drawing: time runs to the right in powers of ten, because decoding takes
- * microseconds and landing most of a second; one lane for the edge, one for each leader's copy, one
- * for the network. Drawn anew for each width, so that its letters keep their size.
+ * A receipt as a drawing: time on a logarithmic axis, because decoding takes microseconds and
+ * landing most of a second; one row for the edge, one per delivery, one for the network. Redrawn
+ * for each width, so that the text keeps its size.
  */
 
 import { el, fill, svg } from "../lib/dom.js";
@@ -12,9 +12,9 @@ const TOP = 8;
 const AXIS = 26;
 const LEFT = 10;
 const RIGHT = 46;
-/** Below this width a label is cut short. */
+/** Below this width labels are shortened. */
 const NARROW = 480;
-/** Microseconds that the axis begins to stretch at. */
+/** Where the logarithmic axis starts, in microseconds. */
 const UNIT_US = 10;
 
 /**
@@ -101,7 +101,7 @@ function laneOf(copy) {
   };
 }
 
-/** The drawing in words. @param {any} receipt */
+/** The text alternative of the drawing. @param {any} receipt */
 function describe({ timings, leaders, landing }) {
   const parts = [
     `Decoded after ${micros(timings.decoded_us)}`,

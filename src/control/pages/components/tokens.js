@@ -1,5 +1,5 @@
 /**
- * Management tokens: for programs that make and end keys or read the numbers without a browser.
+ * Management tokens, for programs that create and revoke keys or read usage without a browser.
  */
 
 import { announce } from "../lib/announce.js";

@@ -1,5 +1,5 @@
 /**
- * Tells what happened to those who do not see it: a sentence in the page's live region.
+ * Announces a message to screen readers, through the live region of the page.
  */
 
 import { after } from "./clock.js";
@@ -9,7 +9,7 @@ export function announce(message) {
   const region = document.querySelector("#say");
   if (region === null) return;
   region.textContent = "";
-  // A change is read out only when the region was empty for a moment.
+  // Screen readers announce a change only if the region was empty before.
   after(50, () => {
     region.textContent = message;
   });

@@ -1,14 +1,14 @@
 /**
- * Calls the dashboard's API. What is refused comes as an `ApiError` with the reason and a sentence
- * that may be shown as it is; that nobody answered is one too.
+ * Calls the dashboard's API. A rejection becomes an `ApiError` with the reason and a message that
+ * can be shown as it is; so does an unreachable server.
  */
 
 import { loginEnded } from "./login-state.js";
 
-/** A refusal by the API, or that it could not be reached. */
+/** A rejection by the API, or an unreachable server. */
 export class ApiError extends Error {
   /**
-   * @param {number} status 0 when nobody answered
+   * @param {number} status 0 when the server did not respond
    * @param {{reason: string, message: string}} error
    */
   constructor(status, error) {
@@ -16,7 +16,7 @@ export class ApiError extends Error {
     this.name = "ApiError";
     this.status = status;
     this.reason = error.reason;
-    /** @type {Record<string, any>} the figures of the sentence, by name */
+    /** @type {Record<string, any>} the numbers in the message, by name */
     this.fields = error;
   }
 }
@@ -27,7 +27,7 @@ export class ApiError extends Error {
  * @param {object} [body]
  * @param {AbortSignal} [signal]
  * @param {boolean} [unattended]
- * @returns {Promise<any>} what was answered
+ * @returns {Promise<any>} the body of the response
  */
 async function call(method, path, body, signal, unattended = false) {
   /** @type {RequestInit} */
@@ -58,7 +58,7 @@ async function parsed(response) {
   try {
     return await response.json();
   } catch {
-    // A proxy in between may answer in its own way; the status says enough.
+    // A proxy may respond in another format; the status is enough.
     return null;
   }
 }
@@ -67,7 +67,7 @@ async function parsed(response) {
 export const read = (path, signal) => call("GET", path, undefined, signal);
 
 /**
- * The same for what a page asks by itself, which does not keep the session of an absent reader.
+ * The same for automatic requests, which do not extend the session of an absent user.
  * @param {string} path
  * @param {AbortSignal} [signal]
  */

@@ -1,6 +1,6 @@
 /**
- * Time in the browser: the one file that asks for it and waits for it, so that every timer has an
- * end. A wait given a signal stops with it.
+ * Time in the browser: the only file that reads the clock and sets timers, so that every timer is
+ * ended. A wait that is given a signal ends with it.
  */
 
 /** Milliseconds since the Unix epoch. */
@@ -8,17 +8,17 @@ export function now() {
   return Date.now();
 }
 
-/** Milliseconds on a clock that only moves forward. */
+/** Milliseconds of a monotonic clock. */
 export function monotonicMs() {
   return performance.now();
 }
 
 /**
- * Calls `act` after so many milliseconds, unless the signal aborts before.
+ * Calls `act` after `ms` milliseconds, unless the signal aborts before.
  * @param {number} ms
  * @param {() => void} act
  * @param {AbortSignal} [signal]
- * @returns {() => void} calls it off
+ * @returns {() => void} cancels it
  */
 export function after(ms, act, signal) {
   if (signal?.aborted) return () => {};
@@ -29,7 +29,7 @@ export function after(ms, act, signal) {
 }
 
 /**
- * Calls `act` every so many milliseconds until the signal aborts.
+ * Calls `act` every `ms` milliseconds until the signal aborts.
  * @param {number} ms
  * @param {() => void} act
  * @param {AbortSignal} signal

@@ -1,6 +1,6 @@
 /**
- * A button that copies a text and says so. Where the browser keeps the clipboard from us, the
- * reader is told to copy by hand.
+ * A button that copies a text and confirms it. If the browser denies the clipboard, the user is
+ * asked to copy by hand.
  */
 
 import { icon } from "../components/icons.js";
@@ -25,7 +25,7 @@ export function copyButton(what, text, { label = "Copy" } = {}) {
       fill(button, icon("check"), "Copied");
       announce("Copied");
     } catch {
-      // No clipboard without a secure origin or the reader's consent.
+      // The clipboard needs a secure origin and the user's permission.
       fill(button, "Copy it by hand");
       announce("The browser does not let this page copy; copy it by hand");
     }

@@ -1,6 +1,6 @@
 /**
- * Makes elements. Text is always a text node and never markup, which is what keeps a label that
- * somebody chose from becoming code: there is no other way in these pages to put data on screen.
+ * Creates elements. Text always becomes a text node and never markup, which keeps a user-chosen
+ * label from becoming code: these pages have no other way to put data on screen.
  */
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -10,7 +10,7 @@ const SVG = "http://www.w3.org/2000/svg";
 
 /**
  * An element with attributes and children. `true` sets an attribute without a value, `null` and
- * `false` leave it out; `onclick` and its like take a function.
+ * `false` omit it; `onclick` and other handlers take a function.
  * @param {string} tag
  * @param {Record<string, Attribute>} [attributes]
  * @param {...(Child | Child[])} children
@@ -21,7 +21,7 @@ export function el(tag, attributes = {}, ...children) {
 }
 
 /**
- * The same for a drawing.
+ * The same for SVG.
  * @param {string} tag
  * @param {Record<string, Attribute>} [attributes]
  * @param {...(Child | Child[])} children
@@ -47,8 +47,8 @@ function filled(element, attributes, children) {
 }
 
 /**
- * Puts children in the place of what an element holds. Where the focus was in there, it goes on to
- * what is called the same: who works with the keyboard stays where they were.
+ * Replaces the children of an element. If the focus was inside, it moves to the new element of the
+ * same name, so that keyboard users keep their position.
  * @param {Element} element
  * @param {...(Child | Child[])} children
  */
@@ -65,7 +65,7 @@ export function fill(element, ...children) {
   }
 }
 
-/** What a button or a link is called. @param {Element} element */
+/** The accessible name of a button or a link. @param {Element} element */
 function nameOf(element) {
   return element.getAttribute("aria-label") ?? element.textContent.trim();
 }

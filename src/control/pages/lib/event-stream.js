@@ -1,7 +1,8 @@
 /**
- * The stream of live numbers. The browser connects again by itself after a cut; where the server
- * refuses the stream altogether, it is asked why, because the browser does not tell, and tried anew
- * after a while: too many open pages may become fewer. Only the end of the session is the end.
+ * The event stream of live usage. The browser reconnects automatically after a disconnect. If the
+ * server rejects the stream, a request finds out why, because the browser does not report it, and
+ * the stream is retried later: too many open pages may become fewer. Only the end of the session is
+ * final.
  */
 
 import { after } from "./clock.js";
@@ -11,7 +12,7 @@ const AGAIN_MS = 5000;
 const PATH = "/api/v1/live";
 
 /**
- * full: too many pages are open; stale: the server itself has no newer numbers
+ * full: too many pages are open; stale: the server has no newer numbers
  * @typedef {"live" | "stale" | "lost" | "full" | "ended"} LiveState
  */
 
@@ -19,7 +20,7 @@ const PATH = "/api/v1/live";
  * @param {AbortSignal} signal
  * @param {{onUsage: (usage: any) => void,
  *   onState: (state: LiveState, since?: string | null) => void}} to `since`: with `stale`, when the
- *   numbers were current last; null when they never were
+ *   numbers were last current; null when never
  */
 export function listen(signal, to) {
   if (signal.aborted) return;
@@ -52,7 +53,7 @@ export function listen(signal, to) {
   });
 }
 
-/** Why the stream is not to be had. @param {AbortSignal} signal @returns {Promise<LiveState>} */
+/** Why the stream was rejected. @param {AbortSignal} signal @returns {Promise<LiveState>} */
 async function refusal(signal) {
   const enough = new AbortController();
   try {
@@ -60,7 +61,7 @@ async function refusal(signal) {
     const { status } = await fetch(PATH, { cache: "no-store", signal: either });
     return status === 401 ? "ended" : status === 429 ? "full" : "lost";
   } catch {
-    // Nobody answers, or the page is left.
+    // The server does not respond, or the user leaves the page.
     return "lost";
   } finally {
     enough.abort();

@@ -1,5 +1,5 @@
 /**
- * Numbers as people read them: with a unit, a sensible precision, and a dash for what is not known.
+ * Formats numbers: with a unit, a sensible precision, and a dash for unknown values.
  */
 
 const whole = new Intl.NumberFormat("en");
@@ -14,17 +14,17 @@ export function count(value) {
   return value === null || value === undefined ? NONE : whole.format(value);
 }
 
-/** Large numbers in short, for an axis or a tile. @param {number | null} value */
+/** Compact form of large numbers, for an axis or a tile. @param {number | null} value */
 export function short(value) {
   if (value === null) return NONE;
   return Math.abs(value) < 100_000 ? count(value) : shortForm.format(value);
 }
 
-/** A share of 0 to 1 in per cent. @param {number | null} value */
+/** A share of 0 to 1, as a percentage. @param {number | null} value */
 export function share(value) {
   if (value === null) return NONE;
   const percent = value * 100;
-  // 99.97 must not be shown as 100: the last tenth is what is looked for.
+  // Never round 99.97 up to 100: the missing fraction is what matters.
   if (percent > 99 && percent < 100) return `${(Math.floor(percent * 100) / 100).toFixed(2)} %`;
   return `${oneDigit.format(percent)} %`;
 }
@@ -42,7 +42,7 @@ export function millis(ms) {
   return micros(ms === null ? null : ms * 1000);
 }
 
-/** Three digits that count. @param {number} value */
+/** Three significant digits. @param {number} value */
 function digits(value) {
   return value < 1000 ? threeDigits.format(value) : whole.format(value);
 }
@@ -61,13 +61,13 @@ export function bytes(value) {
   return `${oneDigit.format(value / 1024 ** 3)} GiB`;
 }
 
-/** An amount of lamports in SOL, to the last lamport. @param {number} lamports */
+/** An amount of lamports in SOL, exact to the lamport. @param {number} lamports */
 export function sol(lamports) {
   const digits9 = new Intl.NumberFormat("en", { maximumFractionDigits: 9 });
   return `${digits9.format(lamports / 1e9)} SOL`;
 }
 
-/** Beginning and end of a long text such as a signature. @param {string} text */
+/** The beginning and end of a long text such as a signature. @param {string} text */
 export function ends(text, head = 6, tail = 6) {
   return text.length <= head + tail + 1 ? text : `${text.slice(0, head)}…${text.slice(-tail)}`;
 }
@@ -77,7 +77,7 @@ export function plural(value, word, many = `${word}s`) {
   return `${count(value)} ${value === 1 ? word : many}`;
 }
 
-/** Names in a row: "a, b and c". @param {readonly string[]} names */
+/** A list of names: "a, b and c". @param {readonly string[]} names */
 export function listOf(names) {
   return new Intl.ListFormat("en").format(names);
 }

@@ -1,7 +1,7 @@
 /**
- * Who is logged in, over all pages of this browser: they share one session, so what one of them
- * learns holds for the others. A page of another account, or of none, is loaded anew; a page whose
- * own session has ended keeps what it shows but the name, and says so.
+ * The login state shared by all pages of this browser: they use one session, so a change that one
+ * page detects applies to the others. A page of another account, or of none, is reloaded; a page
+ * whose own session has ended keeps its content except the name, and shows a notice.
  */
 
 /** @typedef {string | null} AccountId null: nobody is logged in */
@@ -15,17 +15,17 @@ let ended = false;
 
 channel.addEventListener("message", async ({ data }) => {
   if (shown === undefined || data === own()) return;
-  // The other page may have met the moment in which a login was renewed: the server has the last word.
+  // The other page may have sent its request while a login was being renewed: the server decides.
   const account = await askedAccount();
   if (account !== undefined && account !== own()) location.reload();
 });
 
-/** Whose this page is, as far as it knows. @returns {AccountId} */
+/** The account of this page, as far as known. @returns {AccountId} */
 function own() {
   return ended ? null : (shown ?? null);
 }
 
-/** @returns {Promise<AccountId | undefined>} undefined where the server does not say */
+/** @returns {Promise<AccountId | undefined>} undefined when the server does not respond */
 async function askedAccount() {
   try {
     const init = { headers: { "x-unattended": "1" }, cache: /** @type {const} */ ("no-store") };
@@ -33,19 +33,19 @@ async function askedAccount() {
     if (response.status === 401) return null;
     return response.ok ? (await response.json()).account.id : undefined;
   } catch {
-    // Not reached: nothing is known that would be worth what this page holds.
+    // Unreachable: there is no reason to discard this page's content.
     return undefined;
   }
 }
 
-/** This page belongs to that account. @param {AccountId} account */
+/** Sets the account of this page. @param {AccountId} account */
 export function showsAccount(account) {
   shown = account;
   ended = false;
   channel.postMessage(account);
 }
 
-/** The server knows nobody by this browser's session any more. */
+/** The session of this browser has ended. */
 export function loginEnded() {
   ended = true;
   channel.postMessage(null);

@@ -1,6 +1,6 @@
 /**
- * The service's reasons in a sentence each. The words are those of the table of reasons in the
- * README; a reason that is not known here is shown by its name alone.
+ * A sentence for each reason of the service. The texts match the table of reasons in the README; an
+ * unknown reason is shown by its name.
  */
 
 /** @type {Record<string, string>} */

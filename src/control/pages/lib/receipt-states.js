@@ -1,5 +1,5 @@
 /**
- * What the states of a receipt are called, and how good they are.
+ * Names and severities of receipt states.
  */
 
 import { el } from "./dom.js";
@@ -16,7 +16,7 @@ const STATES = {
   dropped: ["Given up", "bad"],
 };
 
-/** What a list may be narrowed to: value for the page's address, name, states for the API. */
+/** Filters of a list: value in the page's URL, name, states for the API. */
 export const FILTERS = /** @type {const} */ ([
   ["all", "All", ""],
   ["in-flight", "In flight", "accepted,sent,acknowledged,failed,processed"],
@@ -25,7 +25,7 @@ export const FILTERS = /** @type {const} */ ([
 ]);
 
 /**
- * A transaction that a block holds may have failed there, which costs its fee and does nothing.
+ * A transaction in a block may have failed, which costs its fee and has no other effect.
  * @param {{state: string, landing: {error: unknown}}} receipt
  */
 export function stateBadge({ state, landing }) {

@@ -1,7 +1,7 @@
 /**
- * Goes on after a login that was asked for in between: what the reader was about to do is done
- * again up to the point where it asks, with what was filled in. Buttons that lead to such an act
- * have its name in `data-act`. It is kept in this tab alone, for ten minutes, and used once.
+ * Resumes an action after a login that it required: opens its dialog again with the fields filled
+ * in, up to the point where the user confirms. Buttons for such actions have the action's name in
+ * `data-act`. The state is kept in this tab only, for ten minutes, and used once.
  */
 
 import { now } from "./clock.js";
@@ -25,28 +25,31 @@ document.addEventListener(
   { capture: true },
 );
 
-/** The act whose button was clicked last; null where that one has none. */
+/** The action whose button was clicked last; null if that button has none. */
 export function actClicked() {
   return clicked;
 }
 
-/** What was filled in before a login, for the form that opens now. */
+/** The fields filled in before a login, for the form that opens now. */
 export function filledBefore() {
   return filled;
 }
 
-/** Before the page is left for a login. @param {string | null} act @param {Fields} [fields] */
+/**
+ * Called before the page is left for a login.
+ * @param {string | null} act @param {Fields} [fields]
+ */
 export function keepAct(act, fields = {}) {
   if (act === null) return;
   const kept = { act, fields, path: location.pathname, atMs: now() };
   try {
     sessionStorage.setItem(NAME, JSON.stringify(kept));
   } catch {
-    // A browser that keeps nothing leads back to the page alone.
+    // Without storage the login leads back to the page only.
   }
 }
 
-/** Once a page is shown: clicks the button again whose act a login came in between of. */
+/** Called once a page is shown: clicks the button of the action that a login interrupted. */
 export function resumeAct() {
   const kept = takeAct();
   if (kept === null || kept.path !== location.pathname || now() - kept.atMs > KEPT_MS_MAX) return;

@@ -1,6 +1,6 @@
 /**
  * The round trip from this browser to a region: the best of several fetches of its `/ping`, because
- * the first one pays for the connection and each may be held up on the way.
+ * the first one includes the connection setup and each may be delayed.
  */
 
 import { after, monotonicMs } from "./clock.js";
@@ -11,8 +11,8 @@ const PATIENCE_MS = 3000;
 /**
  * @param {string} url of the region
  * @param {AbortSignal} signal
- * @param {(bestMs: number) => void} onBetter told after each try
- * @returns {Promise<number | null>} milliseconds; null when the region does not answer
+ * @param {(bestMs: number) => void} onBetter called after each attempt
+ * @returns {Promise<number | null>} milliseconds; null when the region does not respond
  */
 export async function roundTrip(url, signal, onBetter) {
   /** @type {number | null} */
@@ -21,7 +21,7 @@ export async function roundTrip(url, signal, onBetter) {
     const ms = await one(`${url}/ping`, signal);
     if (signal.aborted) return null;
     if (ms === null) return best;
-    // The first one opened the connection: it counts only where nothing better comes.
+    // The first one includes the connection setup: it counts only if no other succeeds.
     if (number === 1) best = ms;
     else best = best === null ? ms : Math.min(best, ms);
     onBetter(best);
@@ -41,7 +41,7 @@ async function one(url, signal) {
     await response.text();
     return response.ok ? monotonicMs() - startMs : null;
   } catch {
-    // Not reachable, or not in time: what is shown is the same.
+    // Unreachable and too slow are shown alike.
     return null;
   } finally {
     cancel();

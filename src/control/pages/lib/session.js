@@ -1,16 +1,16 @@
 /**
- * Logging in and out. The provider's addresses come from the API; the way back is a path of this
- * site, the page the reader was on. Logging out leads on to the provider where it can end the login
- * there too: somebody else at this browser would otherwise be let in without being asked.
+ * Login and logout. The API returns the provider's addresses; the return path is the current page.
+ * Logout continues at the provider if it can end the login there too: otherwise the next user of
+ * this browser would be let in without authenticating.
  */
 
 import { ApiError, post } from "./api.js";
 import { loginEnded } from "./login-state.js";
 
 /**
- * Leaves for the provider.
+ * Redirects to the provider.
  * @param {string} returnTo a path of this site
- * @param {{fresh?: boolean}} [options] fresh: asks who they are even when the provider knows
+ * @param {{fresh?: boolean}} [options] fresh: the user must authenticate again at the provider
  */
 export async function logIn(returnTo, { fresh = false } = {}) {
   const { url } = await post("/api/v1/login", { return_to: returnTo, fresh });
@@ -29,7 +29,7 @@ async function leave(path) {
   try {
     ({ url } = await post(path));
   } catch (error) {
-    // A session that ended by itself meanwhile is what was wanted.
+    // A session that has already ended is fine.
     if (!(error instanceof ApiError && error.reason === "unauthorized")) throw error;
   }
   loginEnded();

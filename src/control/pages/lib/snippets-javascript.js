@@ -1,9 +1,9 @@
 /**
  * The programs for the two JavaScript libraries. Both sign a transfer that is its own tip, because
- * that is the smallest transaction the service takes, and send it with the key among the headers.
+ * that is the smallest transaction that the service accepts, and send it with the key in a header.
  *
- * In the sandbox the payer is made and funded on the spot; elsewhere it is the key pair that
- * Solana's own tools keep.
+ * In the sandbox the payer is created and funded on the spot; elsewhere it is the key pair of
+ * Solana's own tools.
  */
 
 /** @typedef {import("./snippets.js").Filling} Filling */
@@ -42,7 +42,7 @@ export function web3({ url, key, tipAccount, tipLamports, rpcUrl, exampleUrl }) 
     "  SystemProgram.transfer({",
     "    fromPubkey: payer.publicKey,",
     `    toPubkey: new PublicKey("${tipAccount}"), // a tip account`,
-    `    lamports: ${tipLamports}, // the least tip`,
+    `    lamports: ${tipLamports}, // the minimum tip`,
     "  }),",
     ");",
     "transaction.recentBlockhash = (await rpc.getLatestBlockhash()).blockhash;",
@@ -81,7 +81,7 @@ export function kit({ url, key, tipAccount, tipLamports, rpcUrl, exampleUrl }) {
     ...payer,
     "const data = new DataView(new ArrayBuffer(12));",
     "data.setUint32(0, 2, true); // the system program's Transfer",
-    `data.setBigUint64(4, ${tipLamports}n, true); // the least tip, in lamports`,
+    `data.setBigUint64(4, ${tipLamports}n, true); // the minimum tip, in lamports`,
     "const tip = {",
     '  programAddress: address("11111111111111111111111111111111"),',
     "  accounts: [",

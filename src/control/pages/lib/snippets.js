@@ -1,7 +1,7 @@
 /**
- * The programs of the Connect page, filled in with the reader's own address and key. Each runs as
- * pasted: where the service has an example transaction (the sandbox), it is fetched; otherwise the
- * reader's own is read from a file, or signed with the key pair of Solana's own tools.
+ * The programs of the Connect page, with the user's address and key filled in. Each runs as pasted:
+ * where the service has an example transaction (the sandbox), it is fetched; otherwise the user's
+ * own is read from a file, or signed with the key pair of Solana's own tools.
  */
 
 import { kit, web3 } from "./snippets-javascript.js";
@@ -13,13 +13,13 @@ import { kit, web3 } from "./snippets-javascript.js";
  *   code: ((filling: Filling) => string) | null}} Snippet
  */
 
-/** Where a snippet reads a transaction that is no example. */
+/** The file from which a program reads the user's transaction. */
 export const FILE = "transaction.bin";
 
 const FILE_NEEDED = `${FILE} holds your signed transaction, with its tip, as bytes.`;
 
 /**
- * What can be shown for this service.
+ * The programs for this service.
  * @param {Filling} filling
  * @returns {Snippet[]}
  */

@@ -1,6 +1,6 @@
 /**
- * Moments: how long ago, kept true while the page is open, with the full time beside it or in the
- * title. The full time is in the reader's own zone and says which.
+ * Relative times, updated while the page is open, with the absolute time next to them or in the
+ * title. The absolute time is in the user's time zone and names it.
  */
 
 import { now } from "./clock.js";
@@ -35,13 +35,13 @@ function words(atMs) {
   return "now";
 }
 
-/** The full time in the reader's zone. @param {string} iso */
+/** The absolute time in the user's time zone. @param {string} iso */
 export function absolute(iso) {
   return full.format(new Date(iso));
 }
 
 /**
- * "3 min. ago" as an element that stays true; `none` where there is no time.
+ * "3 min. ago" as an element that is kept up to date; `none` if there is no time.
  * @param {string | null} iso
  * @param {string} [none]
  */
@@ -51,13 +51,13 @@ export function ago(iso, none = "never") {
   return el("time", { datetime: iso, title: absolute(iso), "data-ago": true }, text);
 }
 
-/** The same with the full time under it. @param {string | null} iso @param {string} [none] */
+/** The same with the absolute time below. @param {string | null} iso @param {string} [none] */
 export function agoAndFull(iso, none = "never") {
   if (iso === null) return [ago(iso, none)];
   return [ago(iso), el("span", { class: "sub" }, absolute(iso))];
 }
 
-/** Rewrites every moment on the page. */
+/** Updates every relative time on the page. */
 export function refreshTimes() {
   for (const time of document.querySelectorAll("time[data-ago]")) {
     const text = words(Date.parse(time.getAttribute("datetime") ?? ""));

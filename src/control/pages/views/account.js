@@ -1,6 +1,6 @@
 /**
- * Who this account belongs to, where it is logged in, and the tokens by which programs use the API
- * in its name.
+ * The owner of this account, its sessions, and the tokens with which programs use the API in its
+ * name.
  */
 
 import { ask, tell } from "../components/dialog.js";
@@ -130,7 +130,7 @@ function endButton(label, path, again) {
     try {
       await remove(path);
     } catch (error) {
-      // One that ended by itself meanwhile is what was wanted.
+      // A session that has already ended is fine.
       if (!(error instanceof ApiError && error.reason === "not_found")) {
         button.disabled = false;
         const title = "The session may go on";

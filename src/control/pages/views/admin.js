@@ -1,6 +1,6 @@
 /**
- * For operators: all accounts, their plans, and whether they are disabled. Every change stands in
- * that account's audit.
+ * For operators: all accounts, their plans, and whether they are disabled. Every change is written
+ * to the audit log of that account.
  */
 
 import { ask } from "../components/dialog.js";
@@ -29,10 +29,10 @@ export async function page({ main, signal }) {
 }
 
 /**
- * What is searched for stands in the address, for a login that comes in between.
+ * The search text is in the URL, so that it survives a login in between.
  * @param {any[]} plans
  * @param {AbortSignal} signal
- * @returns {{element: HTMLElement, shown: Promise<void>}} `shown`: once the accounts are there
+ * @returns {{element: HTMLElement, shown: Promise<void>}} `shown`: once the accounts are shown
  */
 function accounts(plans, signal) {
   const value = new URLSearchParams(location.search).get("query") ?? "";
@@ -76,7 +76,7 @@ function accounts(plans, signal) {
     fill(list, shown.length === 0 ? none : accountTable(shown, plans, changed));
   }
 
-  /** A change leaves the reader where they are in a long list. @param {any} account */
+  /** After a change the user keeps their position in a long list. @param {any} account */
   function changed(account) {
     shown = shown.map((each) => (each.id === account.id ? { ...each, ...account } : each));
     show();

@@ -1,5 +1,5 @@
 /**
- * What was done to this account, by whom and from where, newest first.
+ * The audit log of this account: actions, actors and sources, newest first.
  */
 
 import { pageHeader } from "../components/page-header.js";
@@ -44,7 +44,7 @@ const ACTORS = {
 };
 
 /**
- * How browsers sign, those first who name others beside themselves.
+ * How browsers identify themselves; those that also name others come first.
  * @type {readonly (readonly [RegExp, string])[]}
  */
 const BROWSERS = [
@@ -55,7 +55,7 @@ const BROWSERS = [
   [/(?:Chrome|CriOS)\/(\d+)/, "Chrome"],
   [/Version\/(\d+)/, "Safari"],
 ];
-/** An Android names Linux as well, an iPhone Mac OS X. */
+/** Android names Linux as well, iPhones name Mac OS X. */
 const SYSTEMS = ["Android", "iPhone", "iPad", "Windows", "CrOS", "Mac OS X", "Linux"];
 
 /** @param {import("../app.js").Context} context */
@@ -120,8 +120,8 @@ function tableOf(entries) {
 }
 
 /**
- * Figures and names of an entry in words; ids are left out, they say nothing to a reader. What was
- * there before a change stands before what is there now.
+ * The details of an entry in words, without ids. The value before a change comes before the present
+ * one.
  * @param {Record<string, unknown>} detail
  * @returns {string}
  */
@@ -177,7 +177,10 @@ function isRecord(value) {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The browser and the system of a `User-Agent`, as far as they can be told. @param {string} text */
+/**
+ * The browser and the operating system of a `User-Agent`, as far as recognized.
+ * @param {string} text
+ */
 export function browserOf(text) {
   const browser = BROWSERS.map(([sign, name]) => [name, sign.exec(text)?.[1]]).find(
     ([, version]) => version !== undefined,

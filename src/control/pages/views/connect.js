@@ -1,6 +1,6 @@
 /**
- * From a key to a first transaction: the key, the region nearest to this browser, and a program to
- * paste, filled in with both.
+ * The first transaction: the key, the region nearest to this browser, and a program to paste,
+ * filled in with both.
  */
 
 import { pageHeader, sheet } from "../components/page-header.js";
@@ -65,7 +65,7 @@ export async function page({ site, main, signal }) {
   if (state.region !== null) await choose(state.region);
 }
 
-/** Where to look once a program was run. */
+/** Where to look after running a program. */
 function next() {
   const way = el("a", { href: "/transactions" }, "Transactions");
   return el("p", { class: "next" }, "Run it, then see what became of it: ", way, ".");
@@ -76,7 +76,7 @@ function next() {
  * @param {import("../components/programs.js").State} state
  * @param {AbortSignal} signal
  * @param {() => void} refresh
- * @returns {{element: HTMLElement, ask: () => void}} `ask` shows the key as its button does
+ * @returns {{element: HTMLElement, ask: () => void}} `ask` reveals the key like its button
  */
 function keySheet(usable, state, signal, refresh) {
   if (state.key === null) {
@@ -120,13 +120,13 @@ function keySheet(usable, state, signal, refresh) {
   return { element, ask: () => ask() };
 }
 
-/** What the region asks for; null when it does not answer. */
+/** The tip that the region needs; null when it does not respond. */
 async function tipOf(/** @type {string} */ url, /** @type {AbortSignal} */ signal) {
   try {
     const answer = await fetch(`${url}/api/v1/tip`, { signal });
     return answer.ok ? await answer.json() : null;
   } catch {
-    // The table of regions says already that it cannot be reached.
+    // The table of regions already shows that it is unreachable.
     return null;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The account's keys: what each may do and when it was used, and everything that can be done with
- * them. A key's text is shown once when it is made; after that the Connect page reveals it.
+ * The account's keys: what each may do, when it was last used, and the actions on it. A key's text
+ * is shown once when it is created; after that the Connect page reveals it.
  */
 
 import { icon } from "../components/icons.js";
@@ -39,7 +39,7 @@ export async function page({ main, signal }) {
   }
 
   /**
-   * Does something with a key and shows the keys anew.
+   * Runs an action on a key and shows the keys again.
    * @param {(key?: any) => Promise<unknown>} what answers null when it was called off
    * @param {string} done
    * @param {any} [key]

@@ -1,7 +1,7 @@
 /**
- * The account's numbers over an hour, a day or a month, for all regions and keys or for one; live
- * while the page is open. The live stream tells of the last hour over everything; whatever else is
- * looked at is fetched anew when the stream says that something changed.
+ * The account's usage over an hour, a day or a month, for all regions and keys or for one; live
+ * while the page is open. The event stream covers the last hour over everything; any other
+ * selection is fetched again when the stream reports a change.
  */
 
 import { plotsAhead } from "../components/chart.js";
@@ -19,7 +19,7 @@ const RANGES = /** @type {const} */ ([
   ["day", "Day"],
   ["month", "Month"],
 ]);
-/** Of the live numbers: with many pages open, the rest of them ask now and then instead. */
+/** States of the event stream: with many pages open, the surplus ones poll instead. */
 const STATES = /** @type {const} */ ({
   live: ["Live", "good"],
   stale: ["Not updated", "warn"],
@@ -27,7 +27,7 @@ const STATES = /** @type {const} */ ({
   full: ["Every 10 s", ""],
   ended: ["Logged out", "bad"],
 });
-/** How often at most what the stream does not hold is fetched anew. */
+/** Minimum interval between fetches of what the stream does not cover. */
 const REFRESH_MS = 10_000;
 
 /** @param {import("../app.js").Context} context */
@@ -106,7 +106,7 @@ export function page({ main, signal }) {
     },
     onState(name, at) {
       polls = name === "full";
-      // A connection that was live until now had the numbers of now.
+      // A connection that was live until now had current numbers.
       const currentAt = name === "lost" && was === "live" ? new Date(now()).toISOString() : at;
       if (name !== "lost" || was === "live") showSince(since, currentAt ?? null);
       was = name;
@@ -114,7 +114,7 @@ export function page({ main, signal }) {
       if (state.textContent !== text) state.textContent = text;
       state.className = `badge ${kind}`;
       if (name !== "ended") return;
-      // The figures are the account's, which nobody is logged in to.
+      // The numbers belong to an account that is no longer logged in.
       asked += 1;
       shown = null;
       fill(body);
@@ -133,13 +133,13 @@ export function page({ main, signal }) {
   return load();
 }
 
-/** Since when the numbers stand still. @param {Element} place @param {string | null} iso */
+/** The time of the last update. @param {Element} place @param {string | null} iso */
 function showSince(place, iso) {
   fill(place, iso !== null && ["Last updated ", ago(iso)]);
 }
 
 /**
- * A list to pick one of, which grows with what the numbers name.
+ * A selection list, which grows with the names in the numbers.
  * @param {string} label
  * @param {string} all
  * @param {(value: string) => void} onChange

@@ -1,6 +1,6 @@
 /**
- * What the plan allows and how much of it is used, and whether the limit holds for each region or
- * for all of them together.
+ * The limits of the plan, how much of them is used, and whether they apply per region or to all
+ * regions together.
  */
 
 import { pageHeader, sheet } from "../components/page-header.js";

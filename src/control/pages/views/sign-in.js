@@ -1,12 +1,12 @@
 /**
- * The page for those who are not logged in: what this is, and the way in.
+ * The page for visitors that are not logged in: what this is, and the login button.
  */
 
 import { errorText } from "../components/states.js";
 import { el, fill, svg } from "../lib/dom.js";
 import { logIn } from "../lib/session.js";
 
-/** What the callback tells in the address, in a sentence. */
+/** Messages for the errors that the callback puts in the URL. */
 const LOGIN_ERRORS = new Map([
   ["login_expired", "That login took too long or was used already. Try again."],
   ["login_failed", "The identity provider's answer was refused. Try again."],
@@ -83,7 +83,7 @@ export function page({ site, main }) {
   );
 }
 
-/** A line of slots, and where a transaction comes down. */
+/** A row of slots, and where a transaction lands. */
 function runway() {
   const slots = Array.from({ length: 24 }, (_, index) =>
     svg("rect", {

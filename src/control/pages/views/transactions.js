@@ -1,7 +1,6 @@
 /**
- * What became of a transaction, by its signature; the latest ones, and the latest submissions that
- * were refused. The signature is in the address, so that a receipt can be sent to somebody or come
- * back to.
+ * The receipt of a transaction by its signature; the latest transactions, and the latest rejected
+ * submissions. The signature is in the URL, so that a receipt can be shared or bookmarked.
  */
 
 import { pageHeader, sheet } from "../components/page-header.js";
@@ -81,8 +80,8 @@ function search(given, go) {
 }
 
 /**
- * Shows the receipts of one transaction, and asks again while its end is not known: once for all
- * regions that took it. What an answer does not change stays as it is, opened tables too.
+ * Shows the receipts of one transaction, and polls while its outcome is unknown: one request for
+ * all regions that accepted it. What a response does not change stays, opened tables included.
  * @param {string} signature
  * @param {any} site
  * @param {HTMLElement} place
@@ -116,7 +115,7 @@ async function lookUp(signature, site, place, signal) {
   await load();
 }
 
-/** @param {any} taken by a region */
+/** @param {any} taken receipt of a region */
 function isOpen({ receipt: { landing } }) {
   return landing.state === "in_flight" || landing.state === "processed";
 }
