@@ -1,8 +1,8 @@
 /**
- * `check`: prints the effective configuration, or every problem at once. What is valid but cannot
- * be started by this version, or with the files of this machine, is told on standard error beside
- * it, so that the next step brings no surprise. It is no problem of the configuration, which may be
- * another machine's.
+ * `check`: prints the effective configuration, or all of its problems. What is valid but cannot
+ * start with this version, or with the files of this machine, goes to standard error too, so that
+ * the next step does not fail unexpectedly. It does not fail the check, because the configuration
+ * may be another machine's.
  */
 
 import { unavailable } from "../config/available.ts";
@@ -48,7 +48,7 @@ ${describeKeys()}
   },
 };
 
-/** What an edge would say at its start here of its files and its engine, a sentence each. */
+/** What an edge that starts here would report about its files and its engine, one sentence each. */
 async function startedHere({ accounts, identity, send }: Config) {
   const { readIdentity } = await import("../edge/identity.ts");
   const { loadKeys } = await import("../edge/keys.ts");
@@ -73,7 +73,7 @@ async function startedHere({ accounts, identity, send }: Config) {
   return { refusals, warnings };
 }
 
-/** Tells the configuration, or what is wrong with it; whether it is one. */
+/** Prints the configuration or its problems; returns whether it is valid. */
 function told<C>(resolved: Resolved<C>, file: string, io: Io): resolved is Sound<C> {
   if (resolved.kind === "ok") io.out(describeEffective(resolved.shown));
   else io.err(describeProblems(file, resolved.problems));

@@ -1,25 +1,25 @@
 /**
- * What a command is: one record, one file each. A command gets its arguments and an `Io`, and
- * answers with an exit code: 0 done, 1 the answer is no, 2 wrong usage. It never calls
- * `process.exit`; a fault of what the user set up is thrown as a SetupError, a wrong use as a
- * UsageError, and `run.ts` turns both into words and a code.
+ * Defines a command: one record, one file each. A command receives its arguments and an `Io` and
+ * returns an exit code: 0 done, 1 failed or negative, 2 wrong usage. It never calls `process.exit`;
+ * an error in the user's setup is thrown as a SetupError, wrong usage as a UsageError, and `run.ts`
+ * turns both into a message and a code.
  */
 
 import type { ParseArgsConfig } from "node:util";
 import type { Clock } from "../core/clock.ts";
 
-/** The world around a command, so that tests can stand in for it. */
+/** A command's environment, which tests can replace. */
 export interface Io {
-  /** A line to standard output. */
+  /** Writes a line to standard output. */
   out(line: string): void;
-  /** A line to standard error. */
+  /** Writes a line to standard error. */
   err(line: string): void;
   readStdin(): Promise<Uint8Array>;
   readonly clock: Clock;
   readonly signals: SignalSource;
 }
 
-/** The part of `process` that signals come from. */
+/** The part of `process` that emits signals. */
 export interface SignalSource {
   on(signal: Signal, act: () => void): unknown;
   off(signal: Signal, act: () => void): unknown;
@@ -29,30 +29,30 @@ export type Signal = "SIGTERM" | "SIGINT" | "SIGHUP";
 
 export type ExitCode = 0 | 1 | 2;
 
-/** The options of a command line by name; one that was not given is absent. */
+/** The options of a command line by name; absent if not given. */
 export type Given = Readonly<Record<string, string | boolean | undefined>>;
 
 export interface Command {
   readonly name: string;
-  /** One sentence, small first letter, without a full stop. */
+  /** One sentence, lower-case first letter, no full stop. */
   readonly summary: string;
   /** The forms of its command line, without the program's name. */
   readonly usage: readonly string[];
-  /** For `node:util` parseArgs; `--help` is added to all. */
+  /** For `node:util` parseArgs; every command also gets `--help`. */
   readonly options: NonNullable<ParseArgsConfig["options"]>;
-  /** What `--help` says below the usage; fits a screen. */
+  /** The text of `--help` below the usage; fits a screen. */
   readonly detail: string;
-  /** Whether it runs until a signal ends it. */
+  /** Whether the command runs until a signal ends it. */
   readonly isService?: true;
   run(given: Given, positionals: readonly string[], io: Io): Promise<ExitCode>;
 }
 
-/** The command line asks for something that the command does not take; exit code 2. */
+/** The command line contains something that the command does not accept; exit code 2. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-/** The text of an option; a UsageError without it. */
+/** The text of an option; throws a UsageError without it. */
 export function requiredText(given: Given, name: string): string {
   const text = optionalText(given, name);
   if (text === null) throw new UsageError(`--${name} is missing`);
@@ -66,7 +66,7 @@ export function optionalText(given: Given, name: string): string | null {
   return typeof value === "string" ? value : null;
 }
 
-/** For commands that take options alone, and for what follows the last word that was expected. */
+/** For commands that accept only options, and for surplus arguments. */
 export function noPositionals(positionals: readonly string[]): void {
   const [first] = positionals;
   if (first !== undefined) throw new UsageError(`one word too many: ${JSON.stringify(first)}`);

@@ -1,7 +1,4 @@
-/**
- * All commands, in the order in which `--help` lists them, and the names that are promised for a
- * later version.
- */
+/** All commands, in the order of `--help`, and the names reserved for a later version. */
 
 import { checkCommand } from "./check.ts";
 import type { Command } from "./command.ts";
@@ -22,5 +19,5 @@ export const COMMANDS: readonly Command[] = [
   keysCommand,
 ];
 
-/** Known by name, but not part of this version: calling one says so and exits with 1. */
+/** Known names that this version does not implement: calling one prints that and exits with 1. */
 export const LATER_COMMANDS: readonly string[] = ["doctor"];

@@ -1,7 +1,7 @@
 /**
- * `control`: the dashboard and the accounts behind it, until a signal ends it. Migrates the
- * database first, then opens the store and hands over to `src/control/control.ts`, which is
- * imported late so that the other commands start without its libraries.
+ * `control`: the dashboard and its accounts, until a signal ends it. Migrates the database, opens
+ * the store and starts `src/control/control.ts`, which is imported lazily so that the other
+ * commands start without its libraries.
  */
 
 import { DatabaseError } from "../accounts/database/database-error.ts";
@@ -52,7 +52,7 @@ judged as this command's.
   },
 };
 
-/** @throws SetupError when the database cannot be used, which is nothing that waiting mends here */
+/** @throws SetupError when the database is unusable and waiting would not help */
 async function openedStore(
   config: ControlConfig,
   deps: { readonly clock: Clock; readonly log: Log },

@@ -1,7 +1,7 @@
 /**
- * `edge`: one edge of one region, until a signal ends it. Loads the configuration, refuses what
- * this version cannot do, and hands over to `src/edge/edge.ts`, which is imported late so that the
- * other commands start without its libraries.
+ * `edge`: one edge of one region, until a signal ends it. Loads the configuration, rejects what
+ * this version cannot do, and starts `src/edge/edge.ts`, which is imported lazily so that the other
+ * commands start without its libraries.
  */
 
 import { setFlagsFromString } from "node:v8";
@@ -31,11 +31,11 @@ reported, and what it held before stays.
     const config = loadConfig(file);
     const missing = unavailable(config);
     if (missing.length > 0) throw new SetupError([`${file}:`, ...missing].join("\n  "));
-    // Of 4 MB that transactions leave behind, kilobytes survive: one thread is through with them in
-    // half a millisecond, while helpers have to be woken and waited for (docs/benchmarks.md).
+    // Of 4 MB that transactions leave behind, kilobytes survive: one thread scavenges them in half
+    // a millisecond, while helper threads must be woken and waited for (docs/benchmarks.md).
     setFlagsFromString("--no-parallel-scavenge");
-    // V8 puts what a place in the code makes among what stays for ever, once much of it outlived a
-    // scavenge by chance: the answers of the node were 64 bytes of each transaction then.
+    // V8 allocates the objects of a code site in the old generation once many of them survived a
+    // scavenge by chance: the cluster node's responses then cost 64 bytes per transaction.
     setFlagsFromString("--no-allocation-site-pretenuring");
     const started = await whileStarting(io.signals, async () => {
       const { startEdge } = await import("../edge/edge.ts");
@@ -46,14 +46,15 @@ reported, and what it held before stays.
       return 0;
     }
     const { service: edge, signals } = started;
-    // Standard output is the log, one JSON object a line; a port chosen at start is told beside it.
+    // Standard output is the log, one JSON object per line; a port chosen at start goes to standard
+    // error.
     const stopped = untilStopped({
       io: { ...io, signals },
       service: edge,
       graceMs: config.http.drainGraceMs,
       reload: [() => edge.reloadKeys(), () => edge.reloadIdentity()],
     });
-    // Who reads this line may send a signal at once, which must find its handler.
+    // A reader of this line may send a signal immediately, so the handler must exist already.
     io.err(`edge ${config.region}: HTTP on ${edge.httpAddress}, admin on ${edge.adminAddress}`);
     return await stopped;
   },

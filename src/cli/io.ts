@@ -1,5 +1,5 @@
 /**
- * The real world of a command: this process's streams, signals and clock, and the small files that
+ * A command's real environment: this process's streams, signals and clock, and the small files that
  * commands read.
  */
 
@@ -30,12 +30,15 @@ export const processIo: Io = {
 };
 
 function linesTo(stream: NodeJS.WritableStream): (line: string) => void {
-  // A reader that went away (`touchdown edge 2>&1 | head`) must not take the service down.
+  // A closed reader (`touchdown edge 2>&1 | head`) must not end the service.
   stream.on("error", () => undefined);
   return (line) => void stream.write(`${line}\n`);
 }
 
-/** The bytes of a file or of standard input; a SetupError where that fails or is too much. */
+/**
+ * The bytes of a file or of standard input; throws a SetupError if reading fails or the input is
+ * too large.
+ */
 export async function readInput(file: string, io: Pick<Io, "readStdin">): Promise<Uint8Array> {
   if (file === "-") return await io.readStdin();
   try {

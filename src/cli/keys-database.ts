@@ -1,7 +1,7 @@
 /**
- * `keys` against the accounts database, with the configuration of the control process: that one
- * has the vault, without which a new key could never be shown on the dashboard. Running edges hear
- * of every change by themselves.
+ * `keys` for the accounts database. Uses the control process's configuration, which has the vault;
+ * without it the dashboard could never show a new key. Running edges receive every change
+ * automatically.
  */
 
 import { DatabaseError } from "../accounts/database/database-error.ts";
@@ -12,9 +12,9 @@ import type { Io } from "./command.ts";
 import { KEYS_LISTED_PER_PAGE } from "./limits.ts";
 
 export interface DatabaseKey {
-  /** The account's name or id; one that is not there is made. */
+  /** The account's name or id; created if missing. */
   readonly account: string;
-  /** null: Beta for a new account, and the account's own for another. */
+  /** null: Beta for a new account, the current plan for an existing one. */
   readonly plan: string | null;
   readonly label: string;
 }
@@ -27,7 +27,7 @@ export interface ListedKey {
   readonly label: string;
 }
 
-/** What the command does with an open store. */
+/** The command's work on an open store. */
 type Act<T> = (store: Store, sealed: SealedAnew) => Promise<T>;
 
 export interface SealedAnew {
@@ -35,7 +35,7 @@ export interface SealedAnew {
   readonly failed: number;
 }
 
-/** Makes a key; the answer is the one place of this command where it stands. */
+/** Creates a key. Only the returned text contains it. */
 export function createInDatabase(config: string, key: DatabaseKey, io: Io): Promise<string> {
   return withStore(config, io, async (store) => {
     const account = await accountFor(store, key);
@@ -50,7 +50,7 @@ export function createInDatabase(config: string, key: DatabaseKey, io: Io): Prom
   });
 }
 
-/** Every key that is good now, page by page. */
+/** Lists every valid key, page by page. */
 export function listDatabase(
   config: string,
   io: Io,
@@ -71,7 +71,7 @@ export function listDatabase(
   });
 }
 
-/** Ends the one key that is this one, or whose SHA-256 starts like this. */
+/** Revokes the one key that equals `which`, or whose SHA-256 starts with it. */
 export function revokeInDatabase(config: string, which: string, io: Io): Promise<ListedKey> {
   return withStore(config, io, async (store) => {
     const found = (await store.keys.find(which)).filter(({ state }) => state === "live");
@@ -87,7 +87,7 @@ export function revokeInDatabase(config: string, which: string, io: Io): Promise
   });
 }
 
-/** Seals every stored key with the first key-encryption key, which opening the store does. */
+/** Seals every stored key with the first key-encryption key; opening the store does that. */
 export function rewrapDatabase(config: string, io: Io): Promise<SealedAnew> {
   return withStore(config, io, async (_, sealed) => sealed);
 }
@@ -101,7 +101,7 @@ async function withStore<T>(config: string, io: Io, act: Act<T>): Promise<T> {
   }
   const { databaseUrl, ownerUrl, vaultFile, sessionIdleMs, sessionMaxMs } = loadControl(config);
   const log = { info() {}, warn() {}, error: (_: object, text: string) => io.err(text) };
-  // Late, so that no other command carries a database's client.
+  // Imported lazily, so that no other command loads a database client.
   const { openStore } = await import("../control/store/open.ts");
   try {
     const opened = await openStore(

@@ -1,7 +1,7 @@
 /**
- * `keys`: an operator's keys, in a keys file or in the accounts database. A new key is printed
- * once. A running edge takes the changes of a keys file over when it gets SIGHUP, and those of the
- * database by itself.
+ * `keys`: an operator's keys, in a keys file or in the accounts database. Prints a new key once. A
+ * running edge reads a changed keys file on SIGHUP and receives changes of the database
+ * automatically.
  */
 
 import { createKey, listKeys, revokeKey } from "../accounts/keys/edit-keys-file.ts";
@@ -144,7 +144,7 @@ function cellsOf({ sha256, account, plan, label }: KeyRow): string[] {
   return [shown, account, plan.name, label ?? ""];
 }
 
-/** Where the keys are. */
+/** The place of the keys. */
 type Place =
   | { readonly kind: "file"; readonly file: string }
   | { readonly kind: "database"; readonly config: string };
@@ -166,5 +166,5 @@ function refuseOptions(given: Given, names: readonly string[]): void {
   if (surplus !== undefined) throw new UsageError(`--${surplus} belongs to create alone`);
 }
 
-/** Enough that two keys of one file differ, short enough to read aloud. */
+/** Long enough to distinguish the keys of one file, short enough to read aloud. */
 const SHA256_DIGITS_SHOWN = 16;

@@ -1,14 +1,14 @@
-/** Guesses which name was meant by one that does not exist. */
+/** Suggests the name that a mistyped name most likely means. */
 
-/** Wrong, missing, surplus or swapped letters that a guess may correct. */
+/** Maximum number of wrong, missing, surplus or swapped letters that a suggestion corrects. */
 const EDITS_MAX = 2;
 
-/** `, did you mean NAME?` with the nearest name; empty where none is near. */
+/** `, did you mean NAME?` with the nearest name; empty if none is near. */
 export function didYouMean(typed: string, names: readonly string[]): string {
   const word = typed.toLowerCase();
   let [nearest, fewest] = ["", EDITS_MAX + 1];
   for (const name of names) {
-    // Of a short name, as --url, two other letters leave too little.
+    // In a short name such as --url, two different letters leave too little in common.
     const max = Math.min(EDITS_MAX, Math.floor(name.replace(/^-+/, "").length / 2));
     if (Math.abs(word.length - name.length) > max) continue;
     const edits = editsBetween(word, name);
@@ -17,7 +17,7 @@ export function didYouMean(typed: string, names: readonly string[]): string {
   return nearest === "" ? "" : `, did you mean ${nearest}?`;
 }
 
-/** The optimal string alignment distance: letters changed, put in, left out, or swapped. */
+/** The optimal string alignment distance: letters changed, inserted, deleted or swapped. */
 function editsBetween(a: string, b: string): number {
   const row = (i: number): number[] => Array.from({ length: b.length + 1 }, (_, j) => i + j);
   let [before, last] = [row(0), row(0)];

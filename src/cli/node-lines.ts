@@ -1,11 +1,11 @@
 /**
- * When each line of Node ends, and the warning of a service that runs on one that has ended. A line
- * that is not in the table, newer or older, is not judged.
+ * The end-of-life dates of Node release lines, and the warning of a service that runs on an ended
+ * line. A line missing from the table, newer or older, causes no warning.
  */
 
 /**
  * The last day on which a line gets fixes: `end` in schedule.json of the Node project's repository
- * nodejs/Release, checked 2026-11-24. An end may be moved there, so check it when a line is added.
+ * nodejs/Release, checked 2026-11-24. The project may move an end, so check it when adding a line.
  */
 const LAST_DAYS: ReadonlyMap<number, string> = new Map([
   [20, "2026-04-30"],
@@ -18,7 +18,7 @@ const LAST_DAYS: ReadonlyMap<number, string> = new Map([
 ]);
 
 /**
- * The warning for a version of Node, as `20.20.2`, at a time in Unix milliseconds; null where its
+ * The warning for a Node version such as `20.20.2`, at a time in Unix milliseconds; null if its
  * line is maintained or unknown.
  */
 export function endedLine(version: string, unixMs: number): string | null {

@@ -1,6 +1,6 @@
 /**
- * `ready`: waits until the edge, or the control process, of a configuration serves. Made for
- * container health checks and for scripts that start one and then use it.
+ * `ready`: waits until a configuration's edge or control process is ready. For container health
+ * checks and for scripts that start one and then use it.
  */
 
 import { parseDuration } from "../config/durations.ts";
@@ -40,7 +40,7 @@ A file with a table [control] is the control process's, any other an edge's.
   },
 };
 
-/** Where to ask; an address that means "all" is asked on loopback. */
+/** The URL to poll; a wildcard address is polled on loopback. */
 export function readyUrl(admin: ListenAddress): string {
   if (admin.port === 0) {
     throw new SetupError("admin.listen has port 0, so its port is not known here; give it one");
@@ -50,7 +50,7 @@ export function readyUrl(admin: ListenAddress): string {
   return `http://${formatListen({ host, port: admin.port })}/readyz`;
 }
 
-/** Polls until the answer is 200; null then, otherwise the last reason why not. */
+/** Polls until the status is 200 and returns null; otherwise returns the last reason. */
 async function waitUntilReady(
   url: string,
   timeoutMs: number,
@@ -66,7 +66,7 @@ async function waitUntilReady(
   }
 }
 
-/** One question; null for a 200, otherwise why it is not. */
+/** One poll; null for a 200, otherwise the reason. */
 async function probe(url: string, timeoutMs: number, clock: Clock): Promise<string | null> {
   const abort = new AbortController();
   const timer = clock.after(timeoutMs, () => abort.abort());
@@ -81,7 +81,7 @@ async function probe(url: string, timeoutMs: number, clock: Clock): Promise<stri
   }
 }
 
-/** fetch says "fetch failed" and keeps the reason in the cause: a code, or words. */
+/** fetch reports "fetch failed" and keeps the reason in the cause: a code, or a message. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { cause } = error;
@@ -95,5 +95,5 @@ function pause(clock: Clock, ms: number): Promise<void> {
   });
 }
 
-/** Longest part of an answer that is repeated. */
+/** Maximum length of the response text in a message. */
 const REASON_CHARACTERS_MAX = 500;

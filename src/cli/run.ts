@@ -1,6 +1,6 @@
 /**
- * Picks a command, parses its options and turns what happens into words and an exit code. Answers
- * go to standard output; everything that went wrong goes to standard error.
+ * Selects a command, parses its options and turns the result into messages and an exit code.
+ * Results go to standard output, all errors to standard error.
  */
 
 import { parseArgs } from "node:util";
@@ -88,14 +88,14 @@ function parse(command: Command, args: string[]): ParsedLine {
     }
     return { values: given, positionals };
   } catch (error) {
-    // parseArgs throws TypeErrors alone; its sentence names the option, the rest is advice.
+    // parseArgs throws only TypeErrors; its first sentence names the option, the rest is advice.
     if (!(error instanceof TypeError)) throw error;
     const [message = "wrong options"] = error.message.split(". ", 1);
     throw new UsageError(message);
   }
 }
 
-/** An option is named without its value, which may be a key. */
+/** Names an option without its value, which may be a key. */
 function refuseUnknownAndTwice(args: string[], options: Command["options"]): void {
   const { tokens } = parseArgs({ args, options, strict: false, tokens: true });
   const given = new Set<string>();

@@ -1,6 +1,6 @@
 /**
- * `sandbox`: a whole service on one machine, on loopback, until a signal ends it. `npm start` is
- * this. It says on standard output what it started and a line that submits a transaction.
+ * `sandbox`: a complete service on one machine, on loopback, until a signal ends it. `npm start`
+ * runs it. Prints on standard output what it started and a command line that submits a transaction.
  */
 
 import { requireSandboxPackages } from "../sandbox/sandbox-packages.ts";
@@ -48,7 +48,7 @@ listens on loopback only, and nothing is kept when it stops.
   },
 };
 
-/** Who logs in has a key of their own: the one above is another account's until it is linked. */
+/** Users who log in have their own key: the one above is another account's until it is linked. */
 function dashboardLines(url: string): string {
   return [
     `The dashboard: ${url}`,

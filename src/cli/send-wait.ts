@@ -1,14 +1,13 @@
 /**
- * Waits for the end of a transaction that was sent, by asking its receipt again and again with
- * `?wait=landed`, and says in one line how it ended. Whoever is refused for asking too often, or
- * loses the connection, asks again a little later until the time is up: the transaction is on its
- * way all the same.
+ * Waits for the end of a sent transaction by repeatedly requesting its receipt with `?wait=landed`,
+ * and reports the end in one line. On a rate limit or a lost connection it retries after a pause
+ * until the timeout: the transaction is on its way regardless.
  */
 
 import { type Clock, holdProcess, NS_PER_MS } from "../core/clock.ts";
 import { SEND_RESPONSE_MS_MAX } from "./limits.ts";
 
-/** How a transaction ended, as one line; `landed` is true where it succeeded on the network. */
+/** How a transaction ended, as one line; `landed` is true if it succeeded on the network. */
 export interface Ending {
   readonly landed: boolean;
   readonly line: string;
@@ -21,7 +20,7 @@ export interface WaitOptions {
   readonly timeoutMs: number;
 }
 
-/** The end of a transaction, or what was known of it last when the time is up. */
+/** The end of a transaction, or its last known state at the timeout. */
 export async function waitForEnd(clock: Clock, options: WaitOptions): Promise<Ending> {
   const untilNs = clock.nowNs() + options.timeoutMs * NS_PER_MS;
   let last = "nothing is known of it yet";
@@ -52,7 +51,7 @@ async function ask(clock: Clock, options: WaitOptions, holdMs: number): Promise<
     });
     return readAnswer(response.status, await response.json());
   } catch {
-    // The edge may be restarting, or a proxy may have answered; the next question tells.
+    // The edge may be restarting, or a proxy may have responded; the next request shows it.
     return { kind: "open", known: "the edge could not be asked", pauseMs: PAUSE_MS };
   } finally {
     timer.cancel();
@@ -81,7 +80,7 @@ function endingOf(landing: Fields, receivedSlot: unknown): Ending {
   }
   const unit = slots === 1 ? "slot" : "slots";
   const after = typeof slots === "number" ? `, ${slots} ${unit} after it came` : "";
-  // What was sent elsewhere first may have landed before, which the receipt counts as no slot.
+  // A transaction sent elsewhere first may have landed earlier; the receipt then has no slot delta.
   const before = Number(slot) < Number(receivedSlot);
   const where = `in slot ${String(slot)}${before ? ", before it came here" : after}`;
   if (error === null) return { landed: true, line: `landed ${where}` };
@@ -94,17 +93,17 @@ function fieldsOf(value: unknown): Fields {
   return typeof value === "object" && value !== null ? { ...value } : {};
 }
 
-/** The clock's timers keep no process alive, and nothing else does between two questions. */
+/** The clock's timers do not keep the process alive, and nothing else does between two requests. */
 async function pause(clock: Clock, ms: number): Promise<void> {
   const held = holdProcess();
   await new Promise<void>((resolve) => void clock.after(ms, resolve));
   held.cancel();
 }
 
-/** How long one answer is held, and the least that is worth another question. */
+/** How long the edge may hold one request, and the shortest remaining time for another. */
 const QUESTION_MS = 30_000;
 const QUESTION_MS_MIN = 10;
-/** Before the same question again where it was refused for now. */
+/** Pause before a retry after a temporary rejection. */
 const PAUSE_MS = 1_000;
-/** Refused for now: too often, or an edge that is overloaded, draining or behind a proxy. */
+/** Temporary rejections: rate limit, or an edge that is overloaded, draining or behind a proxy. */
 const RETRIED: ReadonlySet<number> = new Set([429, 500, 502, 503, 504]);

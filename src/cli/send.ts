@@ -1,8 +1,8 @@
 /**
- * `send`: submits one transaction to an edge and prints its signature. The file may hold the raw
- * bytes or their base64 or base58; which of them is found out from the content. The key is never
- * printed, and it can come from a file so that it stays out of the list of processes. With `--wait`
- * it ends when the transaction has, and says how.
+ * `send`: submits one transaction to an edge and prints its signature. The file may hold raw bytes,
+ * base64 or base58, detected from the content. The key is never printed, and it can come from a
+ * file so that it stays out of the process list. With `--wait` it runs until the transaction has
+ * ended and reports how.
  */
 
 import { parseDuration } from "../config/durations.ts";
@@ -77,7 +77,7 @@ A refusal is printed as its reason and a sentence on standard error, exit code 1
 
 function endpointOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
-  // A host and port alone parse as well, as a scheme that nothing can be resolved against.
+  // A bare host and port also parse, as a scheme that cannot be resolved against.
   if (url?.protocol === "http:" || url?.protocol === "https:") {
     if (url.username !== "" || url.password !== "") {
       throw new UsageError("--url must be without a login, an edge takes an API key alone");
@@ -87,7 +87,7 @@ function endpointOf(text: string): string {
   throw new UsageError("--url must start with http:// or https://");
 }
 
-/** How long to wait for the end; null for not at all. */
+/** How long to wait for the end; null: do not wait. */
 function timeoutOf(given: Given): number | null {
   const text = optionalText(given, "timeout");
   if (given["wait"] !== true) {
@@ -99,7 +99,7 @@ function timeoutOf(given: Given): number | null {
   throw new UsageError(`--timeout must be a duration like 90s, not ${JSON.stringify(text)}`);
 }
 
-/** As long as a blockhash lives, and a while for its expiry to be known. */
+/** The lifetime of a blockhash, plus time for its expiry to become known. */
 const WAIT_MS = 90_000;
 
 async function keyOf(given: Given, io: Io): Promise<string> {
@@ -113,25 +113,25 @@ async function keyOf(given: Given, io: Io): Promise<string> {
     Buffer.from(await readInput(file ?? "", io))
       .toString("latin1")
       .trim();
-  // Anything else could not be the value of a header.
+  // Any other text cannot be a header value.
   if (!/^[\x21-\x7e]{1,128}$/.test(text)) {
     throw new UsageError("the key must be 1 to 128 visible ASCII characters");
   }
   return text;
 }
 
-/** The serialized transaction in whichever of the three forms the input has. */
+/** The serialized transaction, from any of the three forms. */
 export function transactionBytes(input: Uint8Array): Uint8Array {
   const text = Buffer.from(input).toString("latin1").trim();
-  // A transaction begins with its count of signatures or its version, neither of which is a
-  // printable character, so printable input is always an encoding.
+  // A transaction begins with its signature count or its version, neither of which is a printable
+  // character, so printable input is always an encoding.
   if (text === "") throw new SetupError("there is no transaction: the input is empty");
   if (!/^[\x20-\x7e\s]+$/.test(text)) return input;
   const packed = text.replace(/\s+/g, "");
   const readings = [decodeBase64(packed), decodeBase58(packed, V1_TRANSACTION_BYTES_MAX)].filter(
     (bytes) => bytes !== null,
   );
-  // A text of letters and digits may be both; only one of them begins like a transaction.
+  // Letters and digits may be both encodings; only one of the results begins like a transaction.
   const best = readings.find(startsLikeTransaction) ?? readings[0];
   if (best === undefined) {
     throw new SetupError("the input is neither raw bytes nor base64 nor base58");
@@ -139,7 +139,7 @@ export function transactionBytes(input: Uint8Array): Uint8Array {
   return best;
 }
 
-/** Whether the count of signatures stands twice, before them and in the message's header. */
+/** Whether the signature count before the signatures matches the one in the message's header. */
 function startsLikeTransaction(bytes: Uint8Array): boolean {
   const [first = 0, second = 0] = bytes;
   if (first === 0x81) return second >= 1 && second <= SIGNATURES_MAX;
@@ -195,12 +195,12 @@ function parseObject(text: string): Readonly<Record<string, unknown>> {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null ? { ...value } : {};
   } catch {
-    // Not JSON, so not an edge's answer; the caller shows the text instead.
+    // Not JSON, so not an edge's response; the caller shows the text instead.
     return {};
   }
 }
 
-/** fetch says "fetch failed" and keeps the reason in the cause: a code, or words. */
+/** fetch reports "fetch failed" and keeps the reason in the cause: a code, or a message. */
 function why(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { cause } = error;

@@ -1,15 +1,16 @@
 /**
- * From the process's signals to the life of a running service:
+ * Maps the process's signals to the life cycle of a running service:
  *
- *   starting ─SIGTERM, SIGINT─▶ exit 0 at once
+ *   starting ─SIGTERM, SIGINT─▶ exit 0 immediately
  *      │ started
  *   running ─SIGTERM, SIGINT─▶ draining ─grace over─▶ stopping ─work finished─▶ exit 0
- *      │                          └──────second signal──┴──▶ exit 1 at once
- *      └─SIGHUP: keys and identity are read again, at any time before the end; one that comes
- *        while it starts waits for that, instead of ending the process
+ *      │                          └──────second signal──┴──▶ exit 1 immediately
+ *      └─SIGHUP: keys and identity are read again, at any time before the end; one that arrives
+ *        during the start waits for its end instead of ending the process
  *
- * While draining, `/readyz` already says 503 and work is still taken, so that a load balancer can
- * turn away first. Stopping is bounded: when work in hand does not end in time, the exit code is 1.
+ * While draining, `/readyz` already returns 503 and the service still accepts work, so that a load
+ * balancer can redirect first. Stopping is bounded: if pending work does not end in time, the exit
+ * code is 1.
  *
  * Decision: docs/decisions/0040-bounded-shutdown.md
  */
@@ -20,33 +21,33 @@ import { STOP_MS_MAX } from "./limits.ts";
 
 /** The part of a running service that signals act on. */
 export interface Stoppable {
-  /** Turns `/readyz` to 503; work is still taken. */
+  /** Switches `/readyz` to 503; the service still accepts work. */
   drain(): void;
-  /** Refuses new work, finishes what is in hand, closes everything. */
+  /** Rejects new work, finishes pending work, closes everything. */
   stop(): Promise<unknown>;
 }
 
 export interface SignalOptions {
   readonly io: Pick<Io, "err" | "signals"> & { readonly clock: Clock };
   readonly service: Stoppable;
-  /** How long work is still taken after the first signal. */
+  /** How long the service accepts work after the first signal. */
   readonly graceMs: number;
   /**
-   * On SIGHUP, each whatever becomes of the others; null leaves that signal to its default. One
-   * that throws or rejects is reported.
+   * Functions to call on SIGHUP, each regardless of the others' results; null keeps the signal's
+   * default. A function that throws or rejects is reported.
    */
   readonly reload: readonly (() => unknown)[] | null;
 }
 
 export interface Started<S> {
   readonly service: S;
-  /** Gives whoever listens first what came while it started. */
+  /** Passes signals that arrived during the start to the first listener. */
   readonly signals: SignalSource;
 }
 
 /**
- * Starts a service. Null when it was told to stop meanwhile: nothing is in hand yet, so it need not
- * be waited for. Rejects with what `start` rejects with.
+ * Starts a service. Null if a signal stopped it meanwhile: nothing is pending yet, so the caller
+ * need not wait for it. Rejects with what `start` rejects with.
  */
 export async function whileStarting<S>(
   source: SignalSource,
@@ -73,7 +74,7 @@ export async function whileStarting<S>(
   const signals: SignalSource = {
     on(signal, act) {
       source.on(signal, act);
-      // Not before somebody else listens: for a moment the signal would end the process.
+      // Only after the other listener is attached: without one the signal would end the process.
       release(signal);
       if (signal !== "SIGHUP" || !isReloadDue) return;
       isReloadDue = false;

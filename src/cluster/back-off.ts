@@ -1,19 +1,19 @@
 /**
- * How long to wait before the next try: doubling up to a bound, half of it at random, so that many
- * edges that lost one node do not all come back in the same moment.
+ * Retry delay: doubles up to a maximum, half of it random, so that edges which lost the same node
+ * do not reconnect simultaneously.
  */
 
 export interface BackOffOptions {
   readonly firstMs: number;
   readonly maxMs: number;
-  /** A number in [0, 1); `Math.random` but in tests. */
+  /** Returns a number in [0, 1); `Math.random` outside tests. */
   readonly random: () => number;
 }
 
 export interface BackOff {
-  /** The next wait in milliseconds; each is up to twice as long as the one before. */
+  /** Returns the next wait in milliseconds; each is up to twice the previous one. */
   next(): number;
-  /** Begins anew, after a success. */
+  /** Restarts from `firstMs` after a success. */
   reset(): void;
 }
 

@@ -1,8 +1,8 @@
 /**
- * What the cluster says, kept current: slots, leader schedules and addresses, blocks and votes.
+ * Keeps cluster data current: slots, leader schedules and addresses, blocks and votes.
  *
- * Each feed lives by itself, retries by itself and survives a restart of the node. Nothing here
- * decides anything: events go to the router, and how old they are can be asked for.
+ * Each watcher runs and retries independently and survives a restart of the node. This module makes
+ * no decisions: events go to the router, and their age can be queried.
  */
 
 import type { Clock } from "../core/clock.ts";
@@ -32,61 +32,61 @@ import { createStatusProof, type StatusProof } from "./status-proof.ts";
 
 export interface ClusterClientDeps {
   readonly clock: Clock;
-  /** The clock of what is asked now and then; `clock` where it is not given. */
+  /** The clock for rare checks; `clock` if absent. */
   readonly coalescedClock?: Clock;
   readonly log: Log;
   readonly router: ClusterSink;
   /**
-   * Told over gRPC, where there is one, that a block holds a transaction with one of the accounts;
-   * not confirmed yet. The signature (64 bytes) is lent. Must not throw.
+   * Called over gRPC, if configured, when a block holds a transaction with one of the accounts; not
+   * confirmed yet. The signature (64 bytes) is borrowed for the call. Must not throw.
    */
   readonly onLanded?: (signature: Uint8Array, slot: number, error: string | null) => void;
-  /** Told over gRPC: the cluster confirmed the block of that slot. Must not throw. */
+  /** Called over gRPC when the cluster confirmed the block of that slot. Must not throw. */
   readonly onConfirmed?: (slot: number) => void;
-  /** Whether transactions are in flight, whose age matters; always where nobody says. */
+  /** Whether transactions are in flight, whose age matters; assumed true if absent. */
   readonly busy?: () => boolean;
-  /** Asks the node and hears of slots off this thread; null where there is no native engine. */
+  /** Runs RPC requests and slot subscriptions off this thread; null without the native engine. */
   readonly native: (NativeRpc & NativeSlotSubscribing) | null;
-  /** Opens a gRPC stream; null where there is no URL for it, so that its client is not loaded. */
+  /** Opens a gRPC stream; null without a URL for it, so that the gRPC library is not loaded. */
   readonly openGeyser: typeof openGeyser | null;
 }
 
 export interface ClusterClientOptions {
   readonly rpcUrl: string;
   readonly wsUrl: string;
-  /** Yellowstone gRPC, and the token for it; null for none. */
+  /** Yellowstone gRPC URL and its token; null for none. */
   readonly grpcUrl: string | null;
   readonly grpcToken: string | null;
-  /** Base58: transactions that name one of them are told of over gRPC. */
+  /** Base58: transactions that name one of them are reported over gRPC. */
   readonly accounts: readonly string[];
-  /** A request without a whole answer in this time has failed. */
+  /** A request fails if its response is not complete within this time. */
   readonly timeoutMs: number;
-  /** Without a slot event for so long, another source is used as well. */
+  /** After this long without a slot event, another source is used as well. */
   readonly silenceMs: number;
-  /** Without a slot event for so long, the WebSocket is opened anew. */
+  /** After this long without a slot event, the WebSocket is reopened. */
   readonly reconnectMs: number;
   readonly pollMs: number;
-  /** How often the slot is asked for while events come. */
+  /** How often the slot is polled while events arrive. */
   readonly checkMs: number;
   /** How often the nodes' addresses are read. */
   readonly contactsMs: number;
   /** How often the delinquent leaders are read. */
   readonly votesMs: number;
-  /** How often the block height is asked for, with and without transactions in flight. */
+  /** How often the block height is polled, with and without transactions in flight. */
   readonly heightMs: number;
   readonly idleHeightMs: number;
-  /** How often blockhashes are asked for while some are wanted that are not known. */
+  /** How often blockhashes are requested while unknown ones are wanted. */
   readonly blockhashesMs: number;
-  /** As `timeoutMs`, for what is worth nothing when it is late: blocks and statuses. */
+  /** As `timeoutMs`, for data that is useless when late: blocks and statuses. */
   readonly statusTimeoutMs: number;
-  /** Shortest and longest time between two looks at the epoch. */
+  /** Minimum and maximum time between two epoch checks. */
   readonly epochCheckMsMin: number;
   readonly epochCheckMsMax: number;
   readonly retryMsFirst: number;
   readonly retryMsMax: number;
-  /** Longest time until a gRPC stream that ended is opened again. */
+  /** Maximum time until a gRPC stream that ended is reopened. */
   readonly grpcRetryMsMax: number;
-  /** A number in [0, 1) for the jitter of retries. */
+  /** Returns a number in [0, 1) for retry jitter. */
   readonly random: () => number;
 }
 
@@ -102,21 +102,21 @@ export interface ClusterClient {
   /** Ends every timer, request and connection. */
   stop(): void;
   status(): ClusterClientStatus;
-  /** A leader that worked is not where it was: the addresses are read again soon. */
+  /** Rereads the addresses soon, because a leader that worked is unreachable at its address. */
   pollContactsNow(): void;
   /** The highest confirmed block's height; null before it is known. */
   blockHeight(): number | null;
-  /** `Clock.nowNs` of when that became known. */
+  /** `Clock.nowNs` of when that height became known. */
   blockHeightNs(): number;
-  /** The last height at which 32 bytes are a valid blockhash; null for one that was never seen. */
+  /** The last height at which 32 bytes are a valid blockhash; null for an unknown one. */
   lastValidHeight(blockhash: Uint8Array): number | null;
   /**
-   * What became of at most 256 signatures, 64 bytes each. They are read at once.
+   * Reads the statuses of at most 256 signatures, 64 bytes each. They are read before this returns.
    *
-   * @throws Error (the promise rejects) when the node does not answer in time or not in full
+   * @throws Error (the promise rejects) when the node does not respond in time or completely
    */
   fetchStatuses(signatures: Uint8Array): Promise<StatusResponse>;
-  /** Whether the node tells statuses, as far as its answers prove it. */
+  /** Whether the node reports statuses, as proven by its responses. */
   statusReporting(): StatusReporting;
   readonly counters: ClusterCounters;
 }
@@ -134,7 +134,7 @@ const DEFAULTS: Omit<ClusterClientOptions, "rpcUrl" | "wsUrl"> = {
   checkMs: 2_000,
   contactsMs: 60_000,
   votesMs: 60_000,
-  // Of whole rounds, in which other things are asked too.
+  // Multiples of the coalescing interval, so that they share wake-ups with other requests.
   heightMs: 3 * COALESCE_MS,
   idleHeightMs: 8 * COALESCE_MS,
   blockhashesMs: 1_000,
@@ -147,7 +147,7 @@ const DEFAULTS: Omit<ClusterClientOptions, "rpcUrl" | "wsUrl"> = {
   random: Math.random,
 };
 
-/** Nothing is connected before `start`. */
+/** Opens no connection before `start`. */
 export function createClusterClient(
   deps: ClusterClientDeps,
   given: Partial<ClusterClientOptions> & Pick<ClusterClientOptions, "rpcUrl" | "wsUrl">,
@@ -157,7 +157,7 @@ export function createClusterClient(
   const backOff: BackOffOptions = { firstMs, maxMs, random };
   const counters = createClusterCounters();
   const { clock, log, router: sink } = deps;
-  // Two clients: a limit that heavy questions meet does not silence those for statuses and heights.
+  // Two clients, so that a rate limit on expensive requests does not block statuses and heights.
   const rpcDeps = { clock, native: deps.native, counters };
   const rpc = createRpc(rpcDeps, options);
   const promptRpc = createRpc(rpcDeps, { ...options, timeoutMs: options.statusTimeoutMs });
@@ -224,7 +224,7 @@ function ignore(): void {}
 
 const always = (): boolean => true;
 
-/** The gRPC stream's feed; null without a URL for it. */
+/** The gRPC watcher; null without a URL for it. */
 function createGeyser(
   parts: Omit<GeyserWatcherDeps, "open">,
   openStream: ClusterClientDeps["openGeyser"],

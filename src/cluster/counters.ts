@@ -1,51 +1,51 @@
-/** What the chain stage counts; each feed increments only its own fields. */
+/** Counters of the cluster stage; each watcher increments only its own fields. */
 
 import type { HeightCounters } from "./blocks/height.ts";
 
 export interface ClusterCounters extends HeightCounters {
   /** Slot events from the WebSocket. */
   slotEvents: number;
-  /** Slot events that were dropped because this thread did not take them in time. */
+  /** Slot events dropped because this thread did not read them in time. */
   slotEventsLost: number;
-  /** Answers to asking for the slot. */
+  /** Responses to slot polls. */
   slotPolls: number;
   slotPollFailures: number;
-  /** WebSocket connections that were opened. */
+  /** WebSocket connections opened. */
   socketsOpened: number;
   /** WebSocket connections that ended or could not be opened. */
   socketsClosed: number;
-  /** Subscriptions that the node refused. */
+  /** Subscriptions that the node rejected. */
   subscriptionsRefused: number;
-  /** Connections given up because they stayed silent. */
+  /** Connections closed because they were silent. */
   socketsSilent: number;
   scheduleFetches: number;
   scheduleFailures: number;
   contactFetches: number;
   contactFailures: number;
-  /** Times that the nodes' addresses were wanted sooner, because a leader was missed. */
+  /** Times the nodes' addresses were requested early because a leader was unreachable. */
   contactsEarlyRefreshes: number;
-  /** Questions for the block height or the latest blockhashes. */
+  /** Requests for the block height or the latest blockhashes. */
   blockPolls: number;
   blockFailures: number;
-  /** Questions for the delinquent leaders. */
+  /** Requests for the delinquent leaders. */
   voteFetches: number;
   voteFailures: number;
-  /** Questions for the statuses of signatures. */
+  /** Requests for the statuses of signatures. */
   statusFetches: number;
   statusFailures: number;
-  /** Times that the node was tried with signatures of its own blocks, and those that failed. */
+  /** Times the node was probed with signatures of its own blocks, and how many probes failed. */
   statusProbes: number;
   statusProbeFailures: number;
-  /** Questions that were not asked because the node wants to be left alone. */
+  /** Requests not sent because the node asked for a pause. */
   requestsSuppressed: number;
-  /** gRPC streams that were opened, that ended, and that were given up because they were silent. */
+  /** gRPC streams that were opened, that ended, and that were closed because they were silent. */
   geyserOpened: number;
   geyserClosed: number;
   geyserSilent: number;
-  /** Updates over gRPC, and those of them that tell of a landing. */
+  /** Updates over gRPC, and those that report a landing. */
   geyserUpdates: number;
   geyserStatuses: number;
-  /** Messages over gRPC that make no sense. */
+  /** gRPC messages that could not be decoded. */
   geyserGarbage: number;
 }
 

@@ -1,40 +1,43 @@
-/** Fixed bounds of `cluster`; `core/limits.ts` holds those that several parts share. */
+/** Fixed limits of `cluster`; `core/limits.ts` holds those that several parts share. */
 
-/** Largest answer of the RPC node that is read. A leader schedule has 3 MB on mainnet; 2026-11. */
+/** Maximum size of an RPC response. A leader schedule has 3 MB on mainnet; 2026-11. */
 export const RPC_RESPONSE_BYTES_MAX = 64 * 1024 * 1024;
-/** The longest that a node is left alone because it asks for that. */
+/** Maximum pause that a node can request. */
 export const RETRY_AFTER_MS_MAX = 30_000;
-/** The nodes' addresses are read at most once in this time, whoever is missed meanwhile. */
+/** Minimum time between two reads of the nodes' addresses, however many leaders are unreachable. */
 export const CONTACTS_GAP_MS = 10_000;
-/** Largest message of a node's WebSocket that is read; one on a slot has a few hundred bytes. */
+/** Maximum size of a WebSocket message; one about a slot has a few hundred bytes. */
 export const WEBSOCKET_MESSAGE_BYTES_MAX = 64 * 1024;
-/** News of a node's WebSocket taken in one turn of the event loop; a slot makes three. */
+/** WebSocket events processed per event loop turn; a slot makes three. */
 export const SLOT_NOTIFICATIONS_PER_SLICE = 64;
 /**
- * Shortest time of a block for which a height is believed at once: a quarter of the 200 ms to which
- * SIMD-0525 shortens slots, for who tells of several at a time; and blocks beyond that.
+ * Minimum time per block for a height to be accepted immediately: a quarter of the 200 ms to which
+ * SIMD-0525 shortens slots, for sources that report several at a time; and the tolerance in blocks.
  */
 export const HEIGHT_BLOCK_MS_MIN = 50;
 export const HEIGHT_SLACK_BLOCKS = 32;
-/** Blocks by which a node may lag behind another and still speak of the same chain. */
+/** Blocks by which a node may lag behind another of the same cluster. */
 export const HEIGHT_BACK_MAX = 48;
-/** The first two heights may be so far apart: less than a blockhash lives. */
+/** Maximum distance of the first two heights: less than a blockhash's lifetime. */
 export const HEIGHT_FIRST_BLOCKS = 140;
 /**
- * How long heights that do not fit must go on before they are believed, in milliseconds: higher
- * ones, and lower ones, as also a node tells for minutes that was restarted and catches up.
+ * How long implausible heights must continue before they are accepted, in milliseconds: for higher
+ * ones, and for lower ones, which a restarted node also reports for minutes while catching up.
  */
 export const HEIGHT_REANCHOR_UP_MS = 10_000;
 export const HEIGHT_REANCHOR_DOWN_MS = 60_000;
-/** And at what pace: who catches up is faster, who stands still proves nothing. */
+/**
+ * The accepted pace of such heights: a node that catches up is faster, and one that stalls proves
+ * nothing.
+ */
 export const HEIGHT_PACE_MS_MIN = 200;
 export const HEIGHT_PACE_MS_MAX = 2_000;
-/** Blockhashes whose age is known. Agave's queue holds 300 (`MAX_RECENT_BLOCKHASHES`, 2026-11). */
+/** Blockhashes kept. Agave's queue holds 300 (`MAX_RECENT_BLOCKHASHES`, 2026-11). */
 export const BLOCKHASHES_KEPT = 512;
-/** Blocks told by gRPC whose confirmation is awaited. */
+/** Maximum number of gRPC blocks waiting for confirmation. */
 export const GEYSER_BLOCKS_MAX = 256;
-/** Largest gRPC message that is read: a block's rewards come with its height, 2026-11. */
+/** Maximum size of a gRPC message: a block's rewards come with its height, 2026-11. */
 export const GEYSER_MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
-/** Blocks that are asked for in search of signatures that landed, and signatures asked for then. */
+/** Blocks read per probe in search of landed signatures, and signatures queried per probe. */
 export const STATUS_PROBE_BLOCKS_MAX = 4;
 export const STATUS_PROBE_SIGNATURES = 4;

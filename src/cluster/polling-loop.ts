@@ -1,8 +1,8 @@
 /**
- * Does one thing again and again: after a success when it says so, after a failure with back-off.
+ * Polling loop: repeats one action after the delay it returns, or with back-off after a failure.
  *
- * Never two at a time. It can be hastened, but not to more than one in a set time. What it has in
- * hand when it is stopped comes to nothing.
+ * Never runs two at a time. A poll can be brought forward, subject to a minimum gap. The result of
+ * a poll pending at `stop` is discarded.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
@@ -18,7 +18,7 @@ export interface PollLoopStatus {
 export interface PollLoop {
   start(): void;
   stop(): void;
-  /** Does it as soon as `gapMs` have passed since it was last begun. */
+  /** Polls as soon as `gapMs` have passed since the last poll began. */
   pollNow(gapMs: number): void;
   status(): PollLoopStatus;
 }
@@ -26,9 +26,9 @@ export interface PollLoop {
 export interface PollLoopDeps {
   readonly clock: Clock;
   readonly backOff: BackOffOptions;
-  /** Does it once; answers when to do it again, in milliseconds. */
+  /** Polls once; returns the time until the next poll in milliseconds. */
   readonly poll: () => Promise<number>;
-  /** Told of each failure, with how many there were in a row. */
+  /** Called on each failure with the number of consecutive failures. */
   readonly onFailure: (error: unknown, failures: number) => void;
 }
 
@@ -39,9 +39,9 @@ export function createPollLoop({ clock, backOff, poll, onFailure }: PollLoopDeps
   let failures = 0;
   let successNs: number | null = null;
   let startedNs = 0;
-  /** When the next one is due; null while one is in hand. */
+  /** When the next poll is due; null while one is pending. */
   let dueNs: number | null = null;
-  /** What is in hand was begun before somebody wanted a newer one. */
+  /** Set when `pollNow` was called while a poll was pending. */
   let pollNowGapMs: number | null = null;
 
   async function once(): Promise<number> {

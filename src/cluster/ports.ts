@@ -1,13 +1,13 @@
 /**
- * What the chain stage feeds: the vocabulary of leaders, as this folder needs it.
+ * Interfaces from the cluster stage to its consumers: the leader types that this folder needs.
  *
- * The router fits this shape; `edge.ts` is where the compiler checks it.
+ * The router implements this interface; the compiler checks it in `edge.ts`.
  */
 
-/** `start` and `end` of a slot as seen by the node, or the slot in progress when it was asked. */
+/** `start` and `end` of a slot as seen by the node, or the current slot in a poll's response. */
 export type SlotEventKind = "start" | "end" | "polled";
 
-/** Who says so. */
+/** The source of the event. */
 export type SlotSource = "grpc" | "slotsUpdates" | "slot" | "polling";
 
 /** The leaders of one epoch. */
@@ -15,47 +15,49 @@ export interface EpochLeaders {
   readonly epoch: number;
   readonly firstSlot: number;
   readonly slots: number;
-  /** Identity in base58, and its slots counted from the epoch's first. */
+  /** Identity in base58, and its slots relative to the epoch's first. */
   readonly leaders: ReadonlyMap<string, readonly number[]>;
 }
 
 /** A node of the cluster. */
 export interface Contact {
   readonly identity: string;
-  /** Where it takes QUIC transactions; null when it does not say. */
+  /** Where it takes QUIC transactions; null if not published. */
   readonly address: string | null;
-  /** Of its software, as it says; null when it does not. */
+  /** Software version as published; null if not published. */
   readonly version: string | null;
 }
 
 export interface ClusterSink {
   slotEvent(kind: SlotEventKind, slot: number, source: SlotSource): void;
-  /** The slot time that a node measured lately, in milliseconds. */
+  /** The slot time recently measured by a node, in milliseconds. */
   slotTimeHint?(slotTimeMs: number): void;
-  /** Answers whether it was taken: false where it makes no sense. */
+  /** Returns whether the schedule was accepted: false if it is invalid. */
   setEpoch(epoch: EpochLeaders): boolean;
-  /** The schedules that were set are another cluster's. */
+  /** The schedules set so far belong to another cluster. */
   forgetEpochs?(): void;
   setContacts(contacts: readonly Contact[]): void;
   /** Leaders that have not voted for so long that their slots are most likely empty. */
   setDelinquent?(identities: readonly string[]): void;
 }
 
-/** What the cluster says of one transaction that is in a block. */
+/** The cluster's status of one transaction that is in a block. */
 export interface TxStatus {
   /** The slot of that block. */
   readonly slot: number;
-  /** Whether the cluster confirmed the block; one that is only processed may vanish. */
+  /** Whether the cluster confirmed the block; a block that is only processed may be dropped. */
   readonly confirmed: boolean;
   /** The network's error as JSON text; null for success. */
   readonly error: string | null;
 }
 
-/** Whether statuses are told at all: a node that drops them answers null for what landed, too. */
+/**
+ * Whether the node reports statuses: one that does not keep them returns null for landed ones too.
+ */
 export type StatusReporting = "yes" | "no" | "unknown";
 
 export interface StatusResponse {
-  /** The slot that the answering node had processed. */
+  /** The latest slot that the responding node had processed. */
   readonly slot: number;
   /** In the order of the signatures; null for one that no recent block holds. */
   readonly statuses: readonly (TxStatus | null)[];

@@ -1,11 +1,11 @@
 /**
- * The kind of key that is one address or several: a string, or an array of strings in TOML; in an
- * environment variable, a list with commas. The order is kept.
+ * A value that is one address or several: a string or an array of strings in TOML; a
+ * comma-separated list in an environment variable. The order is kept.
  */
 
 import { formatListen, type Kind, type ListenAddress, listen } from "./value-types.ts";
 
-/** Up to `countMax` addresses "ip:port", none twice, port 0 any free one. */
+/** Up to `countMax` distinct addresses "ip:port"; port 0 is any free port. */
 export function addressList(countMax: number): Kind<readonly ListenAddress[]> {
   const one = listen(true);
   return {
@@ -22,7 +22,7 @@ export function addressList(countMax: number): Kind<readonly ListenAddress[]> {
         const reading = one.read(item, directory);
         if (reading.kind === "problem") return reading;
         const text = formatListen(reading.value);
-        // Any free port twice is two sockets, a port that is named is one.
+        // Port 0 twice means two sockets, a named port only one.
         const isTwice = addresses.some((other) => formatListen(other) === text);
         if (isTwice && reading.value.port !== 0) {
           return { kind: "problem", message: `must not name an address twice: ${text}` };

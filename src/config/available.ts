@@ -1,12 +1,11 @@
 /**
- * What a configuration may ask for and this version cannot do. The keys are valid, so that a file
- * need not change with the version, but an edge refuses to start instead of leaving something out
- * in silence.
+ * Configuration that this version does not support. The keys are valid, so that files need not
+ * change with the version, but an edge fails to start instead of silently ignoring them.
  */
 
 import type { Config } from "./config.ts";
 
-/** One sentence, with its key, for each thing that an edge of this version cannot do. */
+/** One message with the key for each unsupported setting. */
 export function unavailable(config: Config): readonly string[] {
   const messages: string[] = [];
   if (config.quic.listen !== null) {

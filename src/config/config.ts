@@ -1,14 +1,14 @@
 /**
- * The configuration as the process sees it: every key of the table under its own name, durations
- * in milliseconds, paths absolute, the whole frozen. The type is derived from the table, so a key
- * that is missing here or has another type there does not compile where it is used.
+ * The configuration as the process uses it: every key of the table under its own name, durations in
+ * milliseconds, absolute paths, deeply frozen. The type is derived from the table, so a missing key
+ * or a changed type fails to compile where it is used.
  */
 
 import type { KeyPath, ValueOf } from "./table.ts";
 
 type Lookup = <P extends KeyPath>(path: P) => ValueOf<P>;
 
-/** Builds the record from a lookup that holds a value for every key of the table. */
+/** Builds the record from a lookup with a value for every key of the table. */
 export function assemble(at: Lookup) {
   return deepFreeze({
     region: at("region"),
@@ -41,7 +41,7 @@ export function assemble(at: Lookup) {
     limits: { redisUrl: at("limits.redis_url"), edges: at("limits.edges") },
     decode: {
       inline: at("decode.inline"),
-      /** null: one less than there are processors. */
+      /** null: one less than the number of processors. */
       workers: at("decode.workers"),
       verify: at("decode.verify"),
     },
@@ -69,7 +69,7 @@ export function assemble(at: Lookup) {
 
 export type Config = ReturnType<typeof assemble>;
 
-/** As `assemble`, for the control process: the keys that it reads, and no others. */
+/** As `assemble`, for the control process: only the keys that it reads. */
 export function assembleControl(at: Lookup) {
   return deepFreeze({
     listen: at("control.listen"),
@@ -80,7 +80,7 @@ export function assembleControl(at: Lookup) {
       clientSecret: at("control.oidc_client_secret"),
       scope: at("control.oidc_scope"),
     },
-    /** To migrate with; null: `databaseUrl`. */
+    /** For migrations; null: `databaseUrl`. */
     ownerUrl: at("control.owner_url"),
     vaultFile: at("control.vault_file"),
     admins: at("control.admins"),
@@ -98,7 +98,7 @@ export function assembleControl(at: Lookup) {
     trustedProxies: at("control.trusted_proxies"),
     drainGraceMs: at("control.drain_grace"),
     admin: { listen: at("admin.listen") },
-    /** Given, or the configuration is refused. */
+    /** Present, or the configuration is rejected. */
     databaseUrl: at("accounts.database_url") ?? "",
     log: { level: at("log.level") },
   });
@@ -112,6 +112,6 @@ function deepFreeze<T extends object>(record: T): DeepReadonly<T> {
   for (const value of Object.values(record)) {
     if (typeof value === "object" && value !== null) deepFreeze(value);
   }
-  // Freezing adds `readonly` at every depth, which the compiler cannot follow through the loop.
+  // Freezing adds `readonly` at every depth, which the compiler cannot infer from the loop.
   return Object.freeze(record) as DeepReadonly<T>;
 }

@@ -1,7 +1,6 @@
 /**
- * The table of keys in words: the effective configuration as TOML for `check`, a listing for
- * `--help`, and the table of docs/configuration.md. Values reach this file with their secrets
- * hidden already.
+ * Describes the table of keys: the effective configuration as TOML for `check`, a listing for
+ * `--help`, and the table of docs/configuration.md. Secrets in the values are hidden already.
  */
 
 import { formatToml } from "../runtime/toml.ts";
@@ -9,7 +8,7 @@ import type { ShownValues } from "./resolve.ts";
 import { KEY_PATHS, KEYS } from "./table.ts";
 import type { Raw } from "./value-types.ts";
 
-/** The effective configuration as TOML; keys that are absent stand at the end as comments. */
+/** The effective configuration as TOML; absent keys follow at the end as comments. */
 export function describeEffective(shown: ShownValues): string {
   const document: Record<string, Raw | Record<string, Raw>> = {};
   const absent: string[] = [];
@@ -35,7 +34,7 @@ function byTableOrder([a]: readonly [string, unknown], [b]: readonly [string, un
   return PLACE.indexOf(a) - PLACE.indexOf(b);
 }
 
-/** A paragraph a section with the names of its keys; docs/configuration.md says what each means. */
+/** A paragraph per section with its key names; docs/configuration.md describes each. */
 export function describeKeys(): string {
   const sections = new Map<string, string[]>();
   for (const path of KEY_PATHS) {
@@ -55,7 +54,7 @@ export function describeKeys(): string {
     .join("\n");
 }
 
-/** The words on lines of at most so many columns. */
+/** Wraps the words to lines of at most this width. */
 function wrapped(words: readonly string[], columns: number): readonly string[] {
   const lines: string[] = [];
   let line = "";

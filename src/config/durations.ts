@@ -1,13 +1,12 @@
 /**
- * Durations as an operator writes them: a number and a unit, `"250ms"`, `"1.5s"`, `"5m"`, `"1h"`.
- * A bare number is refused, because nobody remembers which unit it would have had. Inside the
- * process a duration is a number of milliseconds.
+ * Durations in configuration: a number and a unit, `"250ms"`, `"1.5s"`, `"5m"`, `"1h"`. A number
+ * without a unit is rejected as ambiguous. Internally a duration is a number of milliseconds.
  */
 
 const MS_PER_UNIT: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 const FORM = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)$/;
 
-/** Milliseconds, a fraction of one possible; null when the text is not a duration. */
+/** Milliseconds, possibly fractional; null when the text is not a duration. */
 export function parseDuration(text: string): number | null {
   const match = FORM.exec(text);
   if (match === null) return null;
@@ -17,7 +16,7 @@ export function parseDuration(text: string): number | null {
   return Number((Number(amount) * factor).toFixed(3));
 }
 
-/** The shortest text that `parseDuration` reads back to the same milliseconds. */
+/** The shortest text that `parseDuration` converts back to the same milliseconds. */
 export function formatDuration(ms: number): string {
   const units = Object.entries(MS_PER_UNIT).reverse();
   for (const [unit, factor] of units) {

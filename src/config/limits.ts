@@ -1,8 +1,8 @@
-/** Fixed bounds of `config`; `core/limits.ts` holds those that several parts share. */
+/** Limits of `config`; limits that several parts share are in `core/limits.ts`. */
 
-/** Largest configuration file, in bytes. */
+/** Maximum configuration file in bytes. */
 export const CONFIG_FILE_BYTES_MAX = 1024 * 1024;
-/** Local addresses to send from: as many sockets. */
+/** Maximum local addresses to send from, one socket each. */
 export const SEND_ADDRESSES_MAX = 16;
-/** Threads that take requests. */
+/** Maximum ingress threads. */
 export const INGRESS_THREADS_MAX = 16;

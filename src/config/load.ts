@@ -1,7 +1,7 @@
 /**
- * Reads the configuration file and the environment; the only reader of `process.env`. What comes
- * back is either a whole, frozen configuration or every problem at once. Nothing here throws for
- * what an operator wrote, except `loadConfig`, which wraps all problems into one SetupError.
+ * Reads the configuration file and the environment; the only reader of `process.env`. Returns
+ * either a complete, frozen configuration or all problems. Invalid input does not throw, except in
+ * the functions that wrap all problems into one SetupError.
  */
 
 import { readFileSync, statSync } from "node:fs";
@@ -21,7 +21,7 @@ import type { Service } from "./table.ts";
 
 type Environment = Source["environment"];
 
-/** Reads a file and the overrides of the environment. */
+/** Reads a file and the environment overrides. */
 export function readConfig(file: string, environment: Environment = process.env): Resolved {
   return readAs(resolveConfig, file, environment);
 }
@@ -34,7 +34,7 @@ export function readControl(
   return readAs(resolveControl, file, environment);
 }
 
-/** Whose configuration a file is: one with a table [control] is the control process's. */
+/** The service that a file configures: the control process if it has a table [control]. */
 export function serviceOf(file: string): Service {
   return readTable(file).table?.["control"] === undefined ? "edge" : "control";
 }
@@ -50,19 +50,19 @@ function readAs<C>(
   return { kind: "problems", problems: [read.problem, ...resolved.problems] };
 }
 
-/** As `readConfig`, with the problems thrown as one SetupError that names them all. */
+/** As `readConfig`, but throws one SetupError that lists all problems. */
 export function loadConfig(file: string, environment: Environment = process.env): Config {
   return orThrow(readConfig(file, environment), file);
 }
 
-/** As `readControl`, with the problems thrown as one SetupError that names them all. */
+/** As `readControl`, but throws one SetupError that lists all problems. */
 export function loadControl(file: string, environment: Environment = process.env): ControlConfig {
   return orThrow(readControl(file, environment), file);
 }
 
 /**
- * The PEM file of authorities that Node trusts beside its own; null where none is named.
- * Node reads the variable when the process starts, and an empty one is none.
+ * The PEM file of additional authorities that Node trusts; null if none is set. Node reads the
+ * variable at process start and ignores an empty one.
  */
 export function authoritiesFile(environment: Environment = process.env): string | null {
   return environment["NODE_EXTRA_CA_CERTS"] || null;
@@ -76,9 +76,9 @@ function orThrow<C>(resolved: Resolved<C>, title: string): C {
 }
 
 /**
- * A configuration from values in the place of a file, for the sandbox and for tests: the shape is
- * that of the file (`{ http: { listen: "127.0.0.1:0" } }`), relative paths start from
- * `directory`. Throws one SetupError with every problem.
+ * A configuration from values instead of a file, for the sandbox and tests: structured like the
+ * file (`{ http: { listen: "127.0.0.1:0" } }`), with relative paths based on `directory`. Throws
+ * one SetupError with every problem.
  */
 export function configFromValues(
   values: Readonly<Record<string, unknown>>,
@@ -97,7 +97,7 @@ export function controlFromValues(
   return orThrow(resolveControl({ file: values, directory, environment }), "configuration");
 }
 
-/** All problems as one message, a line each. */
+/** All problems as one message, one per line. */
 export function describeProblems(title: string, problems: readonly Problem[]): string {
   const count = problems.length === 1 ? "1 problem" : `${problems.length} problems`;
   const lines = problems.map(({ key, message }) => `  ${key}: ${message}`);
@@ -105,8 +105,8 @@ export function describeProblems(title: string, problems: readonly Problem[]): s
 }
 
 /**
- * What pipes said, as `check --config <(decrypt edge.toml)` names one: they say it once, and some
- * commands look at their one file twice.
+ * Contents of pipes, such as `check --config <(decrypt edge.toml)`: a pipe can be read once, and
+ * some commands read the file twice.
  */
 const pipes = new Map<string, string>();
 

@@ -1,8 +1,7 @@
 /**
- * From a parsed file and an environment to a configuration, or to every problem at once. Pure:
- * `load.ts` does the reading. A key given twice, in the file and in the environment, takes the
- * environment's value; the file's is still checked, so that removing the variable later cannot
- * bring a surprise.
+ * Converts a parsed file and an environment to a configuration or the list of all problems. Pure:
+ * `load.ts` reads the input. The environment overrides the file; the file's value is still checked,
+ * so that removing the variable later cannot reveal an invalid one.
  *
  * Decision: docs/decisions/0036-unknown-environment-variables-are-refused.md
  */
@@ -21,7 +20,7 @@ import {
 } from "./table.ts";
 import type { Raw } from "./value-types.ts";
 
-/** One thing that is wrong, with its key path, or the environment variable where that has it. */
+/** One problem, with its key path or, if the value came from there, its environment variable. */
 export interface Problem {
   readonly key: string;
   readonly message: string;
@@ -31,28 +30,28 @@ export type Resolved<C = Config> =
   | { readonly kind: "ok"; readonly config: C; readonly shown: ShownValues }
   | { readonly kind: "problems"; readonly problems: readonly Problem[] };
 
-/** The effective value, as it may be printed, of each key that is read; null where absent. */
+/** The effective, printable value of each key that is read; null if absent. */
 export type ShownValues = ReadonlyMap<KeyPath, Raw | null>;
 
 export interface Source {
-  /** The parsed file; null when it could not be parsed, which its reader reports. */
+  /** The parsed file; null on a syntax error, which its reader reports. */
   readonly file: Readonly<Record<string, unknown>> | null;
-  /** What relative paths start from. */
+  /** Base of relative paths. */
   readonly directory: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** What an edge runs on; `problems` is never empty when returned. */
+/** An edge's configuration; `problems` is never empty when returned. */
 export function resolveConfig(source: Source): Resolved {
   return resolveKeys(source, "edge", assemble);
 }
 
-/** What the control process runs on. */
+/** The control process's configuration. */
 export function resolveControl(source: Source): Resolved<ControlConfig> {
   return resolveKeys(source, "control", assembleControl);
 }
 
-/** Reads all keys, those of the other service included, which may be left out. */
+/** Reads all keys, including the other service's, which may be missing. */
 function resolveKeys<C>(
   { file, directory, environment }: Source,
   service: Service,
@@ -65,7 +64,7 @@ function resolveKeys<C>(
 
   const readOne = (path: KeyPath, raw: unknown, source: string): void => {
     // The union of all keys' types cannot be called with one key's value; `values` keeps them
-    // unknown until `assemble` asks for each by its path.
+    // unknown until `assemble` requests each by its path.
     const key = KEYS[path] as Key<unknown>;
     const reading = key.kind.read(raw, directory);
     if (reading.kind === "problem") {
@@ -106,7 +105,7 @@ function resolveKeys<C>(
   return { kind: "ok", config, shown };
 }
 
-/** Walks the file's tables and sorts what it finds into keys of ours and problems. */
+/** Walks the file's tables and separates known keys from problems. */
 function collect(
   table: Readonly<Record<string, unknown>>,
   prefix: string,
@@ -136,7 +135,7 @@ function isSection(path: string): boolean {
   return SECTIONS.includes(path);
 }
 
-/** Variables with our prefix; one that names no key is a problem. */
+/** Variables with our prefix; one that matches no key is a problem. */
 function overrides(
   environment: Source["environment"],
   problems: Problem[],
@@ -157,7 +156,7 @@ function overrides(
   return found;
 }
 
-/** What Kubernetes gives every container of a Service's name, 2026-11. */
+/** Variables that Kubernetes sets for a Service in every container, 2026-11. */
 const SERVICE_LINK = /_(?:SERVICE_(?:HOST|PORT)(?:_\w+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)?)$/;
 const SERVICE_LINK_HINT =
   "Kubernetes sets one like it for each Service; enableServiceLinks: false leaves them out";
@@ -176,7 +175,7 @@ const checkEdge: Together = (given, values, problems) => {
     const message = `exactly one of ${sources.join(" and ")} must be given, ${found}`;
     problems.push({ key: "accounts", message });
   }
-  // Both were read by the address kind, or are missing after a problem of their own.
+  // Both were read by the address kind, or are missing because of another problem.
   const http = values.get("http.listen") as ValueOf<"http.listen"> | undefined;
   const admin = values.get("admin.listen") as ValueOf<"admin.listen"> | undefined;
   if (http === undefined || admin === undefined || http.port === 0) return;
@@ -189,7 +188,7 @@ const checkControl: Together = (given, values, problems) => {
   if (!given.has("accounts.database_url")) {
     problems.push({ key: "accounts.database_url", message: "must be given" });
   }
-  // As in `checkEdge`: read by their own kinds, or missing after a problem of their own.
+  // As in `checkEdge`: read by their own kinds, or missing because of another problem.
   const idle = values.get("control.session_idle") as number | undefined;
   const max = values.get("control.session_max") as number | undefined;
   if (idle !== undefined && max !== undefined && idle > max) {
@@ -202,7 +201,7 @@ const checkControl: Together = (given, values, problems) => {
   }
 };
 
-/** Rules over more than one key. A key that is already a problem by itself is left out. */
+/** Rules over several keys. Keys that already have a problem are skipped. */
 const checkTogether: Readonly<Record<Service, Together>> = {
   edge: checkEdge,
   control: checkControl,
@@ -216,7 +215,7 @@ function unknownMessage(what: string, found: string, known: readonly string[]): 
   return close ? `unknown ${what}; did you mean ${near.candidate}?` : `unknown ${what}`;
 }
 
-/** Levenshtein distance; both texts are cut to a length at which this cannot take long. */
+/** Levenshtein distance; both texts are truncated to bound the time. */
 function editDistance(left: string, right: string): number {
   const a = left.slice(0, 64);
   const b = right.slice(0, 64);

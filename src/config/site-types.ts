@@ -1,12 +1,12 @@
 /**
- * More kinds of values: lines of text, secrets, sites and lists of named places. As in `kinds.ts`,
- * `read` never throws, and what may carry a secret is quoted in no message.
+ * More value kinds: text, secrets, sites and lists of named endpoints. As in `value-types.ts`,
+ * `read` never throws, and no message quotes a possible secret.
  */
 
 import { isIP } from "node:net";
 import { asIs, HIDDEN, type Kind, listen, ok, problem, quoted, url } from "./value-types.ts";
 
-/** A line of text that is no secret. */
+/** A line of text that is not secret. */
 export function text(charsMax: number): Kind<string> {
   return {
     name: "text",
@@ -20,7 +20,7 @@ export function text(charsMax: number): Kind<string> {
   };
 }
 
-/** Networks in CIDR notation, or addresses alone, none twice. */
+/** Distinct networks in CIDR notation, or single addresses. */
 export function networks(countMax: number): Kind<readonly string[]> {
   return texts(countMax, {
     ...{ name: "list of networks", plural: "networks", fits: isNetwork },
@@ -28,7 +28,7 @@ export function networks(countMax: number): Kind<readonly string[]> {
   });
 }
 
-/** Who logs in, each as the provider's issuer, a space and the subject, none twice. */
+/** Distinct login identities, each the provider's issuer, a space and the subject. */
 export function identities(countMax: number): Kind<readonly string[]> {
   return texts(countMax, {
     ...{ name: "list of texts", plural: "texts", fits: (item) => /^https?:\/\/\S+ \S/.test(item) },
@@ -36,16 +36,16 @@ export function identities(countMax: number): Kind<readonly string[]> {
   });
 }
 
-/** What the items of a list have to be. */
+/** Required form of a list's items. */
 interface Form {
   readonly name: string;
   readonly plural: string;
-  /** What a message says that they must be. */
+  /** The requirement as messages state it. */
   readonly needed: string;
   fits(item: string): boolean;
 }
 
-/** Lines of text of one form, none twice. */
+/** Distinct lines of text of one form. */
 function texts(countMax: number, form: Form): Kind<readonly string[]> {
   return {
     name: form.name,
@@ -69,7 +69,7 @@ function texts(countMax: number, form: Form): Kind<readonly string[]> {
   };
 }
 
-/** As whoever matches addresses against it takes it: a network of everybody is none. */
+/** As the address matcher accepts it; a network of all addresses (/0) is rejected. */
 function isNetwork(item: string): boolean {
   const [, address = "", bits = "1"] = /^([0-9a-fA-F:.]+)(?:\/([1-9]\d{0,2}))?$/.exec(item) ?? [];
   const family = isIP(address);
@@ -90,7 +90,7 @@ export function secret(): Kind<string> {
   };
 }
 
-/** As `secret`, for one that is the value of a header. */
+/** As `secret`, for the value of a header. */
 export function headerSecret(): Kind<string> {
   const any = secret();
   return {
@@ -126,12 +126,12 @@ export function origin(): Kind<string> {
   };
 }
 
-/** Whether a URL's host is this machine, so that plain HTTP gives nothing away. */
+/** Whether a URL's host is this machine, so that plain HTTP exposes nothing. */
 export function isLoopback(hostname: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d{1,3}){3}$/.test(hostname);
 }
 
-/** A URL with a place for something. */
+/** A URL with a placeholder. */
 export function urlTemplate(place: string): Kind<string> {
   return {
     name: "URL",
@@ -145,19 +145,19 @@ export function urlTemplate(place: string): Kind<string> {
   };
 }
 
-/** Something that has a name, as the dashboard and the log call it. */
+/** A named endpoint; the dashboard and the log use the name. */
 export interface Named {
   readonly name: string;
-  /** An http URL without a slash at its end, or `host:port`. */
+  /** An http URL without a trailing slash, or `host:port`. */
   readonly at: string;
 }
 
-/** Where a service is: what needs no more than scheme, host and port gets nothing else in vain. */
+/** A service's scheme, host and port; any other URL part would be ignored, so it is rejected. */
 export function hostUrl(): Kind<string> {
   return plainUrl("scheme, host and port alone", ({ pathname }) => pathname === "/");
 }
 
-/** A URL whose login, query and fragment are none, and what more it has to be. */
+/** A URL without login, query and fragment that meets a further condition. */
 function plainUrl(needed: string, fits: (parsed: URL) => boolean): Kind<string> {
   const any = url(["http", "https"]);
   return {
@@ -173,12 +173,12 @@ function plainUrl(needed: string, fits: (parsed: URL) => boolean): Kind<string> 
   };
 }
 
-/** A URL that is shown, and that paths are put after. */
+/** A URL that is shown, and to which paths are appended. */
 function namedUrl(): Kind<string> {
   return plainUrl("without a login, a query and a fragment", () => true);
 }
 
-/** `["name=URL"]` or `["name=host:port"]`, no name twice. */
+/** `["name=URL"]` or `["name=host:port"]` with distinct names. */
 export function namedList(what: "url" | "address", countMax: number): Kind<readonly Named[]> {
   const form = what === "url" ? "name=URL" : "name=host:port";
   const place = what === "url" ? namedUrl() : listen();
@@ -208,7 +208,7 @@ export function namedList(what: "url" | "address", countMax: number): Kind<reado
   };
 }
 
-/** An issuer is shorter than half of that, a subject at most 255. */
+/** An issuer is shorter than half of this, a subject at most 255. */
 const ITEM_CHARS_MAX = 512;
 const NAMED_FORM = /^([A-Za-z0-9][A-Za-z0-9._-]{0,31})=(\S{1,512})$/;
 
@@ -216,7 +216,7 @@ function isLine(raw: string, charsMax: number): boolean {
   return raw.length >= 1 && raw.length <= charsMax && /^[^\p{Cc}]*$/u.test(raw);
 }
 
-/** An environment variable's list. */
+/** Splits an environment variable's list. */
 function splitText(list: string): unknown {
   return list === "" ? [] : list.split(",").map((item) => item.trim());
 }

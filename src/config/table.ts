@@ -1,6 +1,6 @@
 /**
- * The one table of configuration keys: kind, default, bounds and one sentence each. Types, error
- * messages, `check`, the `--help` of commands and docs/configuration.md all come from here. A path
+ * The table of configuration keys: kind, default, bounds and one sentence each. Types, error
+ * messages, `check`, the `--help` of commands and docs/configuration.md are derived from it. A path
  * is `section.key`; its environment variable is `TOUCHDOWN_SECTION_KEY`.
  *
  * Decision: docs/decisions/0035-configuration-is-one-table.md
@@ -40,14 +40,14 @@ import {
   url,
 } from "./value-types.ts";
 
-/** The commands that run for long on a configuration. */
+/** The long-running commands that use a configuration. */
 export type Service = "edge" | "control";
 
 export interface Key<T> {
   readonly kind: Kind<T>;
-  /** As it would stand in the file; null for none. */
+  /** In the file's notation; null for none. */
   readonly fallback: Raw | null;
-  /** Null when the key may be absent or has a default; otherwise who must be given it. */
+  /** The service that requires the key; null if it is optional or has a default. */
   readonly neededBy: Service | null;
   /** One sentence, without a full stop. */
   readonly description: string;
@@ -58,7 +58,7 @@ function key<T>(kind: Kind<T>, fallback: Raw, description: string): Key<T> {
   return { kind, fallback, neededBy: null, description };
 }
 
-/** A key that may be left out; its value is then null. */
+/** An optional key; its value is null if absent. */
 function optional<T>(kind: Kind<T>, description: string): Key<T | null> {
   const kindOrNull: Kind<T | null> = {
     ...kind,
@@ -67,7 +67,7 @@ function optional<T>(kind: Kind<T>, description: string): Key<T | null> {
   return { kind: kindOrNull, fallback: null, neededBy: null, description };
 }
 
-/** A key that must be given to one of the services. */
+/** A key that one of the services requires. */
 function required<T>(neededBy: Service, kind: Kind<T>, description: string): Key<T> {
   return { kind, fallback: null, neededBy, description };
 }
@@ -378,7 +378,7 @@ export type KeyPath = keyof typeof KEYS;
 /** The type of a key's value. */
 export type ValueOf<P extends KeyPath> = (typeof KEYS)[P] extends Key<infer T> ? T : never;
 
-/** Whether a service reads the key; it checks the others all the same. */
+/** Whether a service uses the key; it checks the others too. */
 export function isReadBy(service: Service, keyPath: KeyPath): boolean {
   if (service === "edge") return !keyPath.startsWith("control.");
   return READ_BY_CONTROL.some((start) => keyPath.startsWith(start));
@@ -386,7 +386,7 @@ export function isReadBy(service: Service, keyPath: KeyPath): boolean {
 
 const READ_BY_CONTROL = ["control.", "admin.", "accounts.database_url", "log."];
 
-/** All paths in the order of the table. */
+/** All paths in table order. */
 export const KEY_PATHS: readonly KeyPath[] = Object.keys(KEYS).filter(isKeyPath);
 
 export function isKeyPath(text: string): text is KeyPath {

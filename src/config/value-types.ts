@@ -1,7 +1,7 @@
 /**
- * The kinds of value that a configuration key can have: how each is read from TOML or from the
- * text of an environment variable, what is refused and in which words, and how it is written back.
- * A kind's `read` never throws. A value that may carry a secret is never quoted in a message.
+ * The value kinds of configuration keys: how each is read from TOML or from an environment
+ * variable, what is rejected with which message, and how it is formatted. `read` never throws. No
+ * message quotes a value that may contain a secret.
  */
 
 import { isIP } from "node:net";
@@ -9,7 +9,7 @@ import { resolve } from "node:path";
 import { decodeBase58 } from "../core/encoding.ts";
 import { formatDuration, parseDuration } from "./durations.ts";
 
-/** What TOML or a default can hold for a key of ours. */
+/** Types that TOML or a default can hold for a key. */
 export type Raw = string | number | boolean | readonly string[];
 
 export type Reading<T> =
@@ -17,19 +17,19 @@ export type Reading<T> =
   | { readonly kind: "problem"; readonly message: string };
 
 export interface Kind<T> {
-  /** What it is, as docs/configuration.md says it. */
+  /** The kind as named in docs/configuration.md. */
   readonly name: string;
-  /** The values it takes, in words; empty when the name says it all. */
+  /** Allowed values in words; empty if the name suffices. */
   readonly bounds: string;
-  /** `directory` is what relative paths start from. */
+  /** `directory` is the base of relative paths. */
   read(raw: unknown, directory: string): Reading<T>;
-  /** An environment variable's text as the value that TOML would have held. */
+  /** Converts an environment variable's text to the equivalent TOML value. */
   fromText(text: string): unknown;
   /** The value as TOML, secrets hidden. */
   show(value: T): Raw;
 }
 
-/** Where a socket is bound. */
+/** The address to which a socket is bound. */
 export interface ListenAddress {
   /** An IP address without brackets, or a host name. */
   readonly host: string;
@@ -41,18 +41,18 @@ export const ok = <T>(value: T): Reading<T> => ({ kind: "ok", value });
 export const problem = (message: string): Reading<never> => ({ kind: "problem", message });
 export const asIs = (text: string): unknown => text;
 
-/** A value as it is quoted in a message: short, on one line. */
+/** A value as quoted in a message: short, on one line. */
 export function quoted(raw: unknown): string {
   const text = Array.isArray(raw) ? "an array" : raw instanceof Date ? "a date" : null;
   if (text !== null) return text;
   if (typeof raw === "object" && raw !== null) return "a table";
-  // TOML has infinities and NaN, JSON has not.
+  // TOML has infinities and NaN, JSON does not.
   if (typeof raw === "number") return String(raw);
   const json = JSON.stringify(raw) ?? "nothing";
   return json.length <= QUOTED_CHARACTERS_MAX ? json : `${json.slice(0, QUOTED_CHARACTERS_MAX)}…`;
 }
 
-/** A short name: letters, digits, `-`, `_` and `.`, as labels of metrics and hosts take it. */
+/** A short name: letters, digits, `-`, `_` and `.`, as metric labels and host names allow. */
 export function name(): Kind<string> {
   return {
     name: "name",
@@ -79,7 +79,7 @@ export function integer(min: number, max: number): Kind<number> {
   };
 }
 
-/** An integer, or the word "auto", which stands for null. */
+/** An integer, or the word "auto", which becomes null. */
 export function integerOrAuto(min: number, max: number): Kind<number | null> {
   const inner = integer(min, max);
   return {
@@ -107,7 +107,7 @@ export function boolean(): Kind<boolean> {
   };
 }
 
-/** One of a few words. */
+/** One of several words. */
 export function choice<const W extends string>(words: readonly W[]): Kind<W> {
   const list = words.join(", ");
   return {
@@ -122,7 +122,7 @@ export function choice<const W extends string>(words: readonly W[]): Kind<W> {
   };
 }
 
-/** Milliseconds; the bounds are written like the values. */
+/** Milliseconds; the bounds use the notation of the values. */
 export function duration(min: string, max: string): Kind<number> {
   const minMs = parseDuration(min) ?? 0;
   const maxMs = parseDuration(max) ?? 0;
@@ -147,7 +147,7 @@ export function duration(min: string, max: string): Kind<number> {
 /** `host:port`, or `[ipv6]:port`. */
 const LISTEN_FORM = /^(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9.-]{1,253})):(\d{1,5})$/;
 
-/** `host:port`, IPv6 in brackets. With `ipOnly`, a host name is refused. */
+/** `host:port`, IPv6 in brackets. With `ipOnly`, a host name is rejected. */
 export function listen(ipOnly = false): Kind<ListenAddress> {
   const form = ipOnly ? '"ip:port"' : '"host:port"';
   return {
@@ -166,7 +166,7 @@ export function listen(ipOnly = false): Kind<ListenAddress> {
           ? ok({ host: bracketed, port })
           : problem(`must have an IPv6 address between the brackets, is ${quoted(raw)}`);
       }
-      // A name of digits and dots alone is a mistyped IPv4 address.
+      // A name of only digits and dots is a mistyped IPv4 address.
       const mistyped = /^[\d.]+$/.test(plain) && isIP(plain) !== 4;
       if (mistyped || (ipOnly && isIP(plain) === 0)) {
         return problem(`must be ${form} with a valid IP address, is ${quoted(raw)}`);
@@ -178,12 +178,12 @@ export function listen(ipOnly = false): Kind<ListenAddress> {
   };
 }
 
-/** The text that the `address` kind reads back. */
+/** The text that the `listen` kind parses back. */
 export function formatListen({ host, port }: ListenAddress): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** A URL with one of the schemes. Its password, path and query count as secrets. */
+/** A URL with one of the schemes. Its password, path and query are treated as secrets. */
 export function url(schemes: readonly string[]): Kind<string> {
   const list = schemes.map((scheme) => `${scheme}://`).join(" or ");
   return {
@@ -212,12 +212,12 @@ function isDecodable(text: string): boolean {
     decodeURIComponent(text);
     return true;
   } catch {
-    // What is thrown says no more than that.
+    // The exception contains no further information.
     return false;
   }
 }
 
-/** Hosted nodes put their keys into the path or the query, so only scheme and host are shown. */
+/** Hosted nodes put keys into the path or the query, so only scheme and host are shown. */
 function hideUrl(text: string): string {
   const { protocol, username, password, host, pathname, search, hash } = new URL(text);
   const login = username === "" && password === "" ? "" : `${HIDDEN}@`;
@@ -226,7 +226,7 @@ function hideUrl(text: string): string {
   return `${protocol}//${login}${host}${rest}`;
 }
 
-/** A file; relative to the configuration's folder, absolute once read. */
+/** A file path relative to the configuration's folder, absolute once read. */
 export function path(): Kind<string> {
   return {
     name: "path",
@@ -240,7 +240,7 @@ export function path(): Kind<string> {
   };
 }
 
-/** Account addresses of the network: base58 of 32 bytes, none twice. */
+/** Distinct account addresses of the network: base58 of 32 bytes. */
 export function accounts(countMax: number, countMin = 1): Kind<readonly string[]> {
   return {
     name: "list of accounts",
@@ -265,8 +265,8 @@ export function accounts(countMax: number, countMin = 1): Kind<readonly string[]
   };
 }
 
-/** What stands in place of a secret. */
+/** Replaces a secret. */
 export const HIDDEN = "hidden";
 
-/** Longest quotation of a wrong value in a message. */
+/** Maximum length of a quoted invalid value. */
 const QUOTED_CHARACTERS_MAX = 80;

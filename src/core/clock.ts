@@ -1,33 +1,35 @@
 /**
- * Time, as the only thing in the process that reads it.
+ * The process's only access to time.
  *
- * Everything that waits or measures takes a `Clock`, so that a test can move time by hand. `nowNs`
- * is monotonic and the same for all threads and processes of one machine, so stamps of different
- * threads can be subtracted; it stays exact as a double for 104 days of uptime and is a few
- * nanoseconds coarse after that. Threads may be apart by the fraction of a microsecond that it
- * takes to compare two clocks.
+ * Code that waits or measures takes a `Clock`, so that tests can set the time. `nowNs` is monotonic
+ * and common to all threads and processes of one machine, so stamps of different threads can be
+ * subtracted. It is exact as a double for 104 days of uptime and a few nanoseconds coarse after
+ * that. Two threads may differ by the fraction of a microsecond that comparing two clocks takes.
  */
 
-// By name, because the global one is looked up and got through a getter at each use.
+// Imported by name: the global `performance` is looked up through a getter at each use.
 import { performance } from "node:perf_hooks";
 
 /** A timer that has not fired yet. */
 export interface Timer {
-  /** Stops the timer; nothing happens when it has fired or was cancelled already. */
+  /** Stops the timer; no effect after it has fired or was cancelled. */
   cancel(): void;
 }
 
 export interface Clock {
   /** Monotonic nanoseconds with an arbitrary origin. */
   nowNs(): number;
-  /** Milliseconds since the Unix epoch, by the wall clock. */
+  /** Wall-clock milliseconds since the Unix epoch. */
   unixMs(): number;
   /**
-   * Calls `act` once, `delayMs` from now; 0: in the next turn of the event loop. Does not keep the
-   * process alive for longer than that.
+   * Calls `act` once, `delayMs` from now; 0 means the next turn of the event loop. The timer does
+   * not keep the process alive.
    */
   after(delayMs: number, act: () => void): Timer;
-  /** Calls `act` every `periodMs`, first after one period. Does not keep the process alive. */
+  /**
+   * Calls `act` every `periodMs`, first after one period. The timer does not keep the process
+   * alive.
+   */
   every(periodMs: number, act: () => void): Timer;
 }
 
@@ -37,9 +39,9 @@ export const NS_PER_S = 1_000_000_000;
 const ORIGIN_ROUNDS = 64;
 
 /**
- * What `performance.now()` counts from on this thread. It reads the clock of `hrtime` at two thirds
- * of the time, and leaves no big integer behind; a transaction's way has eight readings. The
- * shortest of several comparisons is the best one.
+ * The origin of `performance.now()` on this thread. `performance.now()` takes two thirds of the
+ * time of `hrtime` and allocates no big integer; each transaction needs eight readings. Of several
+ * comparisons the shortest is the most exact.
  */
 const originNs = ((): number => {
   let [bestNs, origin] = [Number.POSITIVE_INFINITY, 0];
@@ -66,13 +68,13 @@ export const systemClock: Clock = {
   },
 };
 
-/** A timer of Node's takes a millisecond at least. */
+/** Uses `setImmediate`, because a Node timer takes at least one millisecond. */
 function nextTurn(act: () => void): Timer {
   const handle = setImmediate(act);
   return { cancel: () => clearImmediate(handle) };
 }
 
-/** Keeps the process alive until cancelled: the clock's own timers do not. */
+/** Keeps the process alive until cancelled; the clock's own timers do not. */
 export function holdProcess(): Timer {
   const handle = setInterval(() => {}, 2 ** 31 - 1);
   return { cancel: () => clearInterval(handle) };

@@ -1,15 +1,15 @@
 /**
- * Everything that can be wrong with a transaction's bytes, as numbers.
+ * Every error that decoding and validation can find in a transaction, as numbers.
  *
- * A worker thread or the native engine tells a fault as three integers: the fault's index in this
- * table, what was found and what was needed. The sentence is written only where an answer is.
- * Rows are added at the end and never change their place.
+ * A worker thread or the native engine reports an error as three integers: its index in this table,
+ * the value found and the value needed. Only the code that writes a response formats the message.
+ * New rows go at the end; rows never change their index.
  */
 
 import type { Rejection, RejectionReason } from "./errors.ts";
 import type { DecodeErrorCode, Rejected } from "./flow.ts";
 
-/** What was found and needed, in words. */
+/** Formats the values found and needed. */
 type MessageFormat = (found: number, needed: number) => string;
 
 interface DecodeErrorRow<Name extends string> {
@@ -36,11 +36,11 @@ const hex = (value: number): string => `0x${value.toString(16).padStart(2, "0")}
 const RAW_NEEDED = "the raw bytes of one serialized, signed transaction are needed";
 const HEAP_SIZES = "32768 to 262144 bytes in steps of 1024";
 
-/** The decoder's vocabulary; `FAULT.x` is the index of the row named x. */
+/** The decoder's error table; `DECODE_ERROR.x` is the index of the row named x. */
 const ROWS = [
   undecodable("empty", () => "the body is empty, one serialized transaction is needed"),
 
-  // What a developer sent in place of a transaction.
+  // Bytes that are not a transaction.
   undecodable(
     "text_json",
     () => `JSON text was found, ${RAW_NEEDED} (JSON-RPC goes to /api/v1/sendTransaction)`,
@@ -53,7 +53,7 @@ const ROWS = [
     return "a message without signatures was found, the signed transaction around it is needed";
   }),
 
-  // The outline. Found and needed are sizes in bytes, or counts.
+  // Layout. Found and needed are sizes in bytes, or counts.
   undecodable("too_long", (found, needed) => {
     return `it has ${found} bytes, a transaction of its version has at most ${needed}`;
   }),
@@ -126,7 +126,7 @@ const ROWS = [
     return `it has ${found} accounts with those of its lookup tables, at most ${needed} can be`;
   }),
 
-  // Settings: the configuration of version 1, ComputeBudget instructions elsewhere.
+  // Settings: the version 1 configuration, or ComputeBudget instructions in other versions.
   undecodable("config_mask", (found, needed) => {
     return `its configuration mask is ${hex(found)}, only the bits of ${hex(needed)} are known`;
   }),
@@ -164,7 +164,7 @@ const ROWS = [
     return `${unseen}, where no tip is seen: ${tip(needed)} to a static account`;
   }),
 
-  // Signatures. Found is the index of the signature, needed is how many there are.
+  // Signatures. Found is the index of the signature, needed is the number of signatures.
   row("signature_invalid", "signature_missing", (found, needed) => {
     return `${which(found, needed)} is all zeros: account key ${found} did not sign`;
   }),
@@ -178,7 +178,7 @@ const ROWS = [
     return `${which(found, needed)} cannot be verified: account key ${found} is not sound`;
   }),
 
-  // What befalls a sound transaction on its way to the verdict.
+  // Failures while validating a sound transaction.
   row("internal", "worker_died", () => {
     return "the transaction could not be checked because of an internal error, send it again";
   }),
@@ -198,15 +198,15 @@ function which(index: number, count: number): string {
 export type DecodeErrorName = (typeof ROWS)[number]["name"];
 
 /** The index of each row by its name. */
-// fromEntries forgets the names; the rows it is made of carry exactly these.
+// The type of fromEntries drops the names; the entries carry exactly these.
 export const DECODE_ERROR = Object.fromEntries(ROWS.map((each, code) => [each.name, code])) as {
   readonly [Name in DecodeErrorName]: DecodeErrorCode;
 };
 
-/** How many faults there are; every code is below. */
+/** The number of errors; every code is below it. */
 export const DECODE_ERROR_COUNT = ROWS.length;
 
-/** The reason under which a fault is answered and counted. */
+/** The reason under which responses and metrics report an error. */
 export function reasonOf(errorCode: DecodeErrorCode): RejectionReason {
   return rowOf(errorCode).reason;
 }
@@ -217,7 +217,7 @@ function rowOf(errorCode: DecodeErrorCode): DecodeErrorRow<DecodeErrorName> {
   return found;
 }
 
-/** The refusal that a client is told for a verdict. */
+/** The rejection that the client receives for a validation result. */
 export function rejectionOf(rejected: Rejected): Rejection {
   const found = rowOf(rejected.errorCode);
   return {

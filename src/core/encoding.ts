@@ -1,16 +1,16 @@
-// Hot path: encodeBase58 runs once a transaction and allocates only the string it answers.
+// Hot path: encodeBase58 runs once per transaction and allocates only the returned string.
 /**
- * Bytes as text and back: base58 as Solana writes keys and signatures, and base64.
+ * Converts bytes to text and back: base58 as Solana writes keys and signatures, and base64.
  *
- * Decoders are strict: they answer null for what is not exactly the text that an encoder would have
- * written. That matters for base64, where Node's own decoder skips what it does not know, takes
- * both alphabets and ignores padding, so that a damaged transaction would pass as another one.
+ * Decoders are strict: they return null for any text that an encoder would not have written. For
+ * base64 this matters because Node's decoder skips unknown characters, accepts both alphabets and
+ * ignores padding, so a damaged transaction would decode to a different one.
  */
 
 const ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 const LETTERS = Uint8Array.from(ALPHABET, (letter) => letter.charCodeAt(0));
 
-/** The digit of each ASCII code, 255 where it is none. */
+/** The digit of each ASCII code, 255 for characters that are not digits. */
 const DIGITS = new Uint8Array(128).fill(255);
 for (const [digit, code] of LETTERS.entries()) DIGITS[code] = digit;
 
@@ -18,7 +18,7 @@ for (const [digit, code] of LETTERS.entries()) DIGITS[code] = digit;
 const LIMB_DIGITS = 5;
 const LIMB_BASE = 58 ** LIMB_DIGITS;
 
-/** The most 16-bit words that the fast encoder takes: a signature's. */
+/** The maximum number of 16-bit words for the fast encoder: a signature. */
 const WORDS_MAX = 32;
 const LIMBS_MAX = 18;
 
@@ -28,7 +28,7 @@ const LIMBS_MAX = 18;
  * stays below 2^51 and is exact as a double: carries wait until the very end.
  */
 const WEIGHTS = new Float64Array(WORDS_MAX * LIMBS_MAX);
-/** How many limbs word w reaches. */
+/** The number of limbs that word w affects. */
 const REACH = new Uint8Array(WORDS_MAX);
 for (let w = 0; w < WORDS_MAX; w += 1) {
   let weight = 1n << BigInt(16 * w);
@@ -92,11 +92,11 @@ function encodeWords(bytes: Uint8Array, offset: number, words: number, limbs: nu
   return write(end, leadingZeros(bytes, offset, offset + 2 * words));
 }
 
-/** The digits from `start` on as letters, with one "1" for each leading zero byte. */
+/** The digits from `start` on as letters, with one "1" per leading zero byte. */
 function write(start: number, zeros: number): string {
   let first = start;
   while (first < text.length && text[first] === 0) first += 1;
-  // A byte holds more than one digit, so there are always as many zero digits as zero bytes.
+  // A byte holds more than one digit, so there are at least as many zero digits as zero bytes.
   first -= zeros;
   for (let i = first; i < text.length; i += 1) text[i] = LETTERS[text[i] ?? 0] ?? 0;
   return text.toString("latin1", first);
@@ -108,7 +108,7 @@ function leadingZeros(bytes: Uint8Array, start: number, end: number): number {
   return zeros;
 }
 
-/** Base58 of any bytes; quadratic, so for short ones or where time does not matter. */
+/** Base58 of any bytes. Quadratic: use it for short input or where time does not matter. */
 export function encodeBase58(bytes: Uint8Array): string {
   const zeros = leadingZeros(bytes, 0, bytes.length);
   let value = zeros === bytes.length ? 0n : BigInt(`0x${encodeHex(bytes)}`);
@@ -117,12 +117,12 @@ export function encodeBase58(bytes: Uint8Array): string {
   return "1".repeat(zeros) + digits;
 }
 
-/** Nine digits are the most that stay exact as a double. */
+/** Nine digits at most stay exact as a double. */
 const LEAF_DIGITS = 9;
 
 /**
- * The bytes of a base58 text, null where it is none or holds more than `sizeMax` bytes. The work
- * grows with the text, so a longer text than `sizeMax` bytes can need is refused unread.
+ * The bytes of a base58 text; null if it is invalid or holds more than `sizeMax` bytes. The work
+ * grows with the text, so a text longer than `sizeMax` bytes can need is rejected unread.
  */
 export function decodeBase58(encoded: string, sizeMax: number): Uint8Array | null {
   if (encoded.length > base58LengthMax(sizeMax)) return null;
@@ -143,13 +143,13 @@ export function decodeBase58(encoded: string, sizeMax: number): Uint8Array | nul
   return bytes;
 }
 
-/** How long the base58 text of `size` bytes can be. */
+/** The maximum length of the base58 text of `size` bytes. */
 export function base58LengthMax(size: number): number {
   // log(256) / log(58) is a little below 1.3658.
   return Math.ceil(size * 1.3658);
 }
 
-/** The number that the digits write, by joining ever larger pieces: far below quadratic. */
+/** The number that the digits write. Joins ever larger pieces, which is far below quadratic. */
 function join(digits: Uint8Array): bigint {
   let pieces: bigint[] = [];
   for (let end = digits.length; end > 0; end -= LEAF_DIGITS) {
@@ -168,11 +168,11 @@ function join(digits: Uint8Array): bigint {
   return pieces[0] ?? 0n;
 }
 
-/** The bytes of a padded base64 text of the standard alphabet; null where it is anything else. */
+/** The bytes of a padded base64 text in the standard alphabet; null for anything else. */
 export function decodeBase64(encoded: string): Uint8Array | null {
   if (encoded.length % 4 !== 0) return null;
   const bytes = Buffer.from(encoded, "base64");
-  // Writing it again is the check: whatever the decoder skipped or guessed comes out differently.
+  // Encoding again is the check: whatever the decoder skipped or guessed comes out differently.
   return bytes.toString("base64") === encoded ? bytes : null;
 }
 

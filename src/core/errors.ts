@@ -1,26 +1,26 @@
 /**
- * The one table of reasons: why a request was refused, and why a copy of a transaction did not
- * reach a leader. Names are part of the interface: they stand in answers, metrics, receipts and
- * the documents, and are only ever added to.
+ * The one table of reasons why a request was rejected or a delivery did not reach its leader. The
+ * names are part of the interface (responses, metrics, receipts, documents): add names, never
+ * change or remove them.
  *
- * JSON-RPC answers faults of the request's content with HTTP 200, as the network's own RPC does,
- * because `@solana/kit` hides the body of every other status from its user.
+ * JSON-RPC responds to errors in the request's content with HTTP 200, as the network's own RPC
+ * does, because `@solana/kit` hides the body of every other status from its user.
  */
 
 export interface RejectionRow {
-  /** HTTP status on the binary endpoint and on every path that is not JSON-RPC. */
+  /** HTTP status on the binary endpoint and on every other path that is not JSON-RPC. */
   readonly status: number;
   /** HTTP status on the JSON-RPC endpoint. */
   readonly rpcStatus: number;
   /** JSON-RPC error code. */
   readonly rpcCode: number;
-  /** Whether the same request may succeed later without a change. */
+  /** Whether the same request may succeed later unchanged. */
   readonly retryable: boolean;
-  /** What a reader of the documents needs to know. */
+  /** The explanation for the documents. */
   readonly meaning: string;
 }
 
-/** In the order in which several faults of one request are named. */
+/** In the order in which several errors of one request are reported. */
 export const REJECTIONS = {
   unauthorized: {
     status: 401,
@@ -138,7 +138,7 @@ export const REJECTIONS = {
 
 export type RejectionReason = keyof typeof REJECTIONS;
 
-/** Why one leader's copy of an accepted transaction was not delivered. */
+/** Why one delivery of an accepted transaction failed. */
 export const DELIVERY_REASONS = {
   queue_full: "that leader's queue was full",
   expired: "the copy waited longer than it could be of use",
@@ -172,7 +172,7 @@ export interface ControlRejectionRow {
   readonly meaning: string;
 }
 
-/** Why the control process does not do what it was asked; the `reason` of its answers. */
+/** Why the control process rejects a request; the `reason` of its responses. */
 export const CONTROL_REJECTIONS = {
   unauthorized: { status: 401, meaning: "no session, an ended one, or an unknown token" },
   login_again: { status: 401, meaning: "this needs a login of the last minutes" },
@@ -196,21 +196,21 @@ export const CONTROL_REJECTIONS = {
 
 export type ControlReason = keyof typeof CONTROL_REJECTIONS;
 
-/** A refusal as it is told to a client: the reason, a sentence, and the figures in the sentence. */
+/** A rejection as the client receives it: reason, message, and the numbers in the message. */
 export interface Rejection {
   readonly reason: RejectionReason;
-  /** What was found and what was needed, in one sentence without a full stop. */
+  /** The values found and needed, in one sentence without a full stop. */
   readonly message: string;
-  /** The figures of the sentence by name, for programs. */
+  /** The numbers of the message by name, for programs. */
   readonly data: Readonly<Record<string, string | number>>;
 }
 
-/** What the system calls an error, as `ENOENT`, or a library of codes; null where none does. */
+/** An error's code, such as `ENOENT`, set by the system or a library; null without one. */
 export function codeOf(error: unknown): string | null {
   return error instanceof Error && "code" in error ? String(error.code) : null;
 }
 
-/** A fault in what the operator set up; ends the command with exit code 1. */
+/** An error in the operator's setup; ends the command with exit code 1. */
 export class SetupError extends Error {
   override readonly name = "SetupError";
 }

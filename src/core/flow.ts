@@ -1,7 +1,7 @@
 /**
  * The records that pass between the stages of an edge. Read this file first.
  *
- *   ingress ─Packet─▶ decode ─Verdict─▶ route ─Plan─▶ send ─Outcome─▶ observe
+ *   ingress ─Packet─▶ decode ─ValidationResult─▶ route ─Plan─▶ send ─Outcome─▶ observe
  *
  * Each record is built in one place, with all fields present and in one order, so that the hot
  * path stays monomorphic. Byte arrays are views, never copies, unless a field says otherwise.
@@ -12,142 +12,145 @@ import type { DeliveryReason, EndReason, Rejection } from "./errors.ts";
 /** One submitted transaction on its way through the edge. */
 export interface Packet {
   /**
-   * Counts up from 1 within this process, among those that a leader took: it is the packet's own
-   * from the moment at which it is offered to them.
+   * Counts up from 1 within this process, over packets that a leader took. The id is the packet's
+   * own once the packet is offered to the leaders.
    */
   id: number;
   /**
-   * The serialized transaction. The view is lent: it holds only until the function that was given
-   * the packet returns, and who keeps it longer copies it.
+   * The serialized transaction. The view is valid only until the function that received the packet
+   * returns; code that keeps it longer must copy it.
    */
   readonly bytes: Uint8Array;
-  /** The account whose key sent it. */
+  /** The account of the API key that sent it. */
   readonly account: string;
   /** `Clock.nowNs` when the request's body was complete. */
   readonly receivedNs: number;
   /** The sender's `maxRetries`; null when not given. */
   readonly maxRetries: number | null;
-  /** Priority fee and tip in lamports: who goes first where a leader cannot take all. */
+  /** Priority fee and tip in lamports: the send order when a leader cannot take all. */
   priorityLamports: number;
 }
 
-/** A transaction that leaders would take on, with the offsets that later stages need. */
+/** A valid transaction, with the offsets that later stages need. */
 export interface Accepted {
   readonly kind: "accepted";
   /** -1 legacy, 0 or 1 for the versioned forms. */
   readonly version: -1 | 0 | 1;
-  /** Where the first signature starts; it names the transaction on the network. */
+  /** Start of the first signature, which identifies the transaction on the network. */
   readonly signatureOffset: number;
   readonly signatureCount: number;
-  /** Where the signed bytes start, and how many they are. */
+  /** Start and size of the signed bytes. */
   readonly messageOffset: number;
   readonly messageSize: number;
-  /** Where the static account keys start; key i is the signer of signature i. */
+  /** Start of the static account keys; key i is the signer of signature i. */
   readonly keysOffset: number;
-  /** Where the recent blockhash or durable nonce starts. */
+  /** Start of the recent blockhash or durable nonce. */
   readonly blockhashOffset: number;
-  /** Whether the blockhash is a durable nonce, which does not age. */
+  /** Whether the blockhash is a durable nonce, which does not expire. */
   readonly durableNonce: boolean;
   /** The largest single tip found, in lamports. */
   readonly tipLamports: number;
-  /** What the sender offers above the base fee, in lamports, as far as the bytes tell. */
+  /** The sender's offer above the base fee in lamports, as far as the bytes show. */
   readonly priorityFeeLamports: number;
 }
 
-/** The index of a fault's row in faults.ts. */
+/** The index of an error's row in decode-errors.ts. */
 export type DecodeErrorCode = number;
 
-/** A transaction that is refused: which fault, and the two figures of its sentence. */
+/** A rejected transaction: the error, and the two numbers of its message. */
 export interface Rejected {
   readonly kind: "refused";
   readonly errorCode: DecodeErrorCode;
-  /** What was found; the fault says what it counts. */
+  /** The value found; its unit depends on the error. */
   readonly found: number;
-  /** What was needed; the fault says what it counts. */
+  /** The value needed; its unit depends on the error. */
   readonly needed: number;
 }
 
 export type ValidationResult = Accepted | Rejected;
 
-/** What the client is told. */
+/** The result that the client receives. */
 export type SubmitResult =
   | { readonly kind: "accepted"; readonly signature: string }
   | { readonly kind: "refused"; readonly rejection: Rejection };
 
-/** One leader to send to or to keep warm. */
+/** One leader to send to or to keep connected. */
 export interface Target {
   /** The leader's identity, base58. */
   readonly identity: string;
-  /** Where it takes QUIC transactions: "ip:port" or "[ipv6]:port". */
+  /** Its QUIC address for transactions: "ip:port" or "[ipv6]:port". */
   readonly address: string;
   /** First slot, from now on, of this leader's window. */
   readonly slot: number;
 }
 
-/** Which leaders matter now. Replaced as a whole when a slot, the schedule or a contact changes. */
+/**
+ * The leaders to use now. Replaced as one object when a slot, the schedule or a contact changes.
+ */
 export interface Plan {
-  /** The slot that this plan was made for. */
+  /** The slot of this plan. */
   readonly slot: number;
-  /** Where each transaction goes now, the current leader first. No address twice. */
+  /** The destinations of each transaction now, the current leader first. Addresses are unique. */
   readonly send: readonly Target[];
-  /** Connections to hold open, by next turn, those of `send` included. No address twice. */
+  /** Connections to hold open, by next window, including those of `send`. Addresses are unique. */
   readonly warm: readonly Target[];
 }
 
 /**
- * What became of one leader's copy.
+ * The outcome of one delivery.
  *
  *   (queued) ─▶ sent ─▶ acked | failed
  *       └─────▶ dropped
  *
  * `sent`: the bytes were written to a live connection. `acked`: the leader's QUIC stack has them
- * all. `failed`: sent, but the connection ended or the stream was refused first. `dropped`: never
- * put on the wire. Every copy ends as acked, failed or dropped, exactly once.
+ * all. `failed`: sent, but the connection ended or the leader rejected the stream first. `dropped`:
+ * never put on the wire. Every delivery ends as acked, failed or dropped, exactly once.
  */
 export interface Outcome {
   readonly packetId: number;
   readonly identity: string;
   readonly address: string;
-  /** The slot this copy was aimed at. */
+  /** The slot that this delivery was aimed at. */
   readonly slot: number;
   readonly kind: "sent" | "acked" | "failed" | "dropped";
   /** null for `sent` and `acked`. */
   readonly reason: DeliveryReason | null;
   /** `Clock.nowNs` when it happened. */
   readonly atNs: number;
-  /** The connection's smoothed round trip at that time, in microseconds; 0 when not known. */
+  /** The connection's smoothed round trip at that time, in microseconds; 0 if unknown. */
   readonly rttUs: number;
   /**
-   * For how long the connection had taken transactions when it was given this copy, in
-   * milliseconds; below 0 when the copy waited for the connection; NaN when no connection took it.
+   * How long the connection had accepted transactions when it received this delivery, in
+   * milliseconds; below 0 when the delivery waited for the connection; NaN when no connection took
+   * it.
    */
   readonly connectionAgeMs: number;
   /**
-   * Which sending of the transaction the copy belongs to: 0 for the first one, n for the nth time
-   * that it was sent again. All copies of one such round have the same number.
+   * The send round of the delivery: 0 for the first, n for the nth resend. All deliveries of one
+   * round have the same number.
    */
   readonly resend: number;
 }
 
 /**
- * How an accepted transaction ended: exactly once for each, and the last that is said of it.
- * accepted = landed + expired + dropped + still in flight, at any time.
+ * How an accepted transaction ended: exactly one per transaction, and its last event. At any time:
+ * accepted = landed + expired + dropped + still in flight.
  */
 export interface FinalState {
-  /** The packet that was accepted first with this signature. */
+  /** The first accepted packet with this signature. */
   readonly packetId: number;
   readonly kind: "landed" | "expired" | "dropped";
   /**
-   * The slot of the block that holds it. Of one that did not land: of the block that held it when
-   * it was last heard of, which the cluster had not confirmed; 0 for none.
+   * The slot of the block that holds it. For one that did not land: the slot of the last
+   * unconfirmed block that was reported to hold it; 0 for none.
    */
   readonly slot: number;
   /**
-   * Slots from the one in progress at receipt to that; null unless both are known, and for what had
-   * landed before it was received.
+   * Slots from the one in progress at receipt to `slot`; null if either is unknown, and if the
+   * transaction had landed before it was received.
    */
   readonly slotDelta: number | null;
-  /** The network's error as JSON text when it landed and failed there; else null. */
+  /** The network's error as JSON text if the transaction landed and failed; else null. */
   readonly error: string | null;
   /** null when landed. */
   readonly reason: EndReason | null;
@@ -156,17 +159,17 @@ export interface FinalState {
 }
 
 /**
- * An accepted transaction was seen in a block that the cluster has not confirmed yet. That is as
- * early as it can be known, and usually the end; but the block may be left by the cluster, and then
- * the transaction is in flight again. What holds is told by its End.
+ * An accepted transaction is in a block that the cluster has not confirmed yet. This is the
+ * earliest possible report and usually final; but the cluster may abandon the block, and then the
+ * transaction is in flight again. `FinalState` reports the result that holds.
  */
 export interface ProcessedEvent {
   readonly packetId: number;
   /** The slot of that block. */
   readonly slot: number;
-  /** As in End. */
+  /** As in FinalState. */
   readonly slotDelta: number | null;
-  /** As in End. */
+  /** As in FinalState. */
   readonly error: string | null;
   /** `Clock.nowNs` when this became known. */
   readonly atNs: number;

@@ -1,4 +1,4 @@
-/** What a stage may say to the log. `observe/log.ts` makes the real one; no key ever goes in. */
+/** What a stage may log. `telemetry/log.ts` implements it; keys are never logged. */
 export interface Log {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;

@@ -1,15 +1,15 @@
 /**
- * Makes packets, all of one shape. The surprise: V8 gives a field of a literal room for small
- * integers alone where it saw no other number, and once another part makes a packet of the same
- * names with a large one there, each further packet is moved to a new shape, by a call into the
- * runtime (0.4 us; `--trace-migration` tells). So numbers begin as fractions here.
+ * Creates packets, all of one shape. Note: where V8 saw only small integers in a field of a
+ * literal, it reserves room for those alone. Once other code creates a packet with the same names
+ * and a large number there, V8 moves each further packet to a new shape by a call into the runtime
+ * (0.4 us; `--trace-migration` shows it). So numbers start as fractions here.
  *
  * Hot path.
  */
 
 import type { Packet } from "./flow.ts";
 
-/** The fields are told in `Packet`. */
+/** `Packet` documents the fields. */
 export function createPacket(
   id: number,
   bytes: Uint8Array,

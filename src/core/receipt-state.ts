@@ -1,6 +1,6 @@
 /**
- * The states of a receipt, by their names in answers. The first four are what its copies say, the
- * next is provisional, and the last three are ends.
+ * Receipt states, by their names in responses. The first four follow from the deliveries, the next
+ * is provisional, and the last three are final.
  */
 
 export const RECEIPT_STATES = [

@@ -134,7 +134,8 @@ function noSuchPath(path: string): Rejection {
 
 function notAllowed(method: string, path: string, allowed: string): Rejection {
   const shown = path.slice(0, PATH_CHARS_MAX);
-  const found = `${shown} does not accept ${method.slice(0, METHOD_CHARS_MAX)}, it accepts ${allowed}`;
+  const given = method.slice(0, METHOD_CHARS_MAX);
+  const found = `${shown} does not accept ${given}, it accepts ${allowed}`;
   return {
     reason: "method_not_allowed",
     // Other services accept transactions at a path that is a list here.

@@ -89,7 +89,7 @@ export class Expiry {
 
   /**
    * A node at `slot` knows of no block with the transaction; it was asked when the height was
-   * `heightAtRequest`. What that says: it may still land, it expired, or it expired and nobody can say
+   * `heightAtRequest`. Result: it may still land, it expired, or it expired and no source can say
    * any more whether it landed before.
    */
   absent(row: number, slot: number, heightAtRequest: number): "open" | "expired" | "lost" {

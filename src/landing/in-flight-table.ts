@@ -58,7 +58,7 @@ export class InFlightTable {
   /** Times that the chain was asked for its blockhash. */
   readonly lookups: Uint8Array;
   readonly flags: Uint8Array;
-  /** What its sender pays, in lamports, and the same on a scale of PRIORITY_BUCKETS; more goes first. */
+  /** What its sender pays in lamports, and that on a scale of PRIORITY_BUCKETS; more goes first. */
   readonly priorityLamports: Float64Array;
   readonly priorityBucket: Uint8Array;
   readonly capacity: number;

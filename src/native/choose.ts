@@ -1,6 +1,4 @@
-/**
- * Which engine an edge runs: the native one where it is built, unless the operator says otherwise.
- */
+/** Chooses an edge's engine: the native one if it is built, unless the operator sets another. */
 
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
@@ -11,16 +9,16 @@ export type EngineChoice =
   | { readonly name: "native"; readonly native: NativeEngine }
   | { readonly name: "portable"; readonly native: null };
 
-/** Of quiche 0.18, which `@matrixai/quic` 2.0.9 contains; checked on 2026-11-24. */
+/** For quiche 0.18, which `@matrixai/quic` 2.0.9 contains; checked on 2026-11-24. */
 const PORTABLE_WARNING =
   "the portable engine is for development and for machines without a compiler: its QUIC library, " +
   "quiche 0.18, has known faults with which a hostile leader can fill this machine's memory " +
   "(CVE-2024-1410, CVE-2024-1765; repaired in 0.20.1); `npm run build` builds the native engine";
 
 /**
- * Warns whenever the choice is the portable engine.
+ * Warns whenever it chooses the portable engine.
  *
- * @throws SetupError when the native engine is asked for by name and is not to be had
+ * @throws SetupError when the configuration requires the native engine and it is not available
  */
 export function chooseEngine(
   wanted: "auto" | "native" | "portable",

@@ -1,69 +1,71 @@
 /**
- * What the native engine exports, with the names and the order of native/src/node.
+ * The native engine's exports, with the names and the order of native/src/node.
  *
- * Bytes, handles and numbers cross; no promise, and no string for each transaction. What goes
- * wrong is a code below 0. Arrays are lent for the call. Engines and decoders are the process's: a
- * handle that one thread was given is good on every other.
+ * Only bytes, handles and numbers cross; no promise, and no string per transaction. Errors are
+ * codes below 0. Arrays are borrowed for the call. Engines and decoders belong to the process: a
+ * handle that one thread received is valid on every other.
  */
 
-/** `contract_version` of `native/src/node/quic.rs`; the two are changed together. */
+/** `contract_version` of `native/src/node/quic.rs`; change both together. */
 export const CONTRACT_VERSION = 12;
 
-/** What an engine is started with; every field is present. */
+/** The options of an engine; every field is present. */
 export interface NativeEngineOptions {
-  /** Local addresses to send from, "ip:port" each, port 0 for any. */
+  /** Local addresses to send from, "ip:port" each; port 0 is any free port. */
   readonly binds: string[];
   /** The identity's 32-byte Ed25519 seed. */
   readonly seed: Uint8Array;
-  /** Most copies that wait for one leader. */
+  /** Maximum number of deliveries queued for one leader. */
   readonly queueMax: number;
-  /** Most copies of one leader that await its acknowledgement. */
+  /** Maximum number of deliveries to one leader that await acknowledgement. */
   readonly inFlightMax: number;
-  /** Most outcomes that wait to be drained. */
+  /** Maximum number of outcomes not drained yet. */
   readonly outcomesMax: number;
-  /** A leader that grants no stream for so long after `peerOpen` is given up. */
+  /**
+   * How long after `peerOpen` a leader may grant no stream before the connection attempt times out.
+   */
   readonly admissionTimeoutMs: number;
   readonly idleTimeoutMs: number;
   readonly keepAliveMs: number;
-  /** Packets that a leader need not acknowledge at once; 0 leaves its own habit. */
+  /** Packets that a leader may leave unacknowledged for a while; 0 keeps its default. */
   readonly ackEvery: number;
   readonly ackDelayMs: number;
-  /** How long the I/O thread looks for datagrams before it sleeps; 0: not at all. */
+  /** How long the I/O thread polls for datagrams before it sleeps; 0: no polling. */
   readonly busyPollUs: number;
 }
 
-/** The sender's part of the addon. */
+/** The addon's sending part. */
 export interface NativeSending {
-  /** Answers CONTRACT_VERSION where the addon was built for this contract. */
+  /** Returns CONTRACT_VERSION if the addon was built for this contract. */
   contractVersion(): number;
   /**
-   * Starts an engine, of which a process may have 16; `wake` is called once for each batch of
-   * outcomes. Answers its handle above 0, or a code below 0.
+   * Starts an engine, at most 16 per process; the engine calls `wake` once per batch of outcomes.
+   * Returns its handle above 0, or a code below 0.
    */
   engineStart(options: NativeEngineOptions, wake: () => void): number;
   /**
-   * Closes all connections, each once its copies are acknowledged; blocks for as long, for 1250 ms
-   * at the most. Its outcomes can be drained until another engine is started.
+   * Closes all connections, each once its deliveries are acknowledged; blocks meanwhile, for at
+   * most 1250 ms. Its outcomes can be drained until another engine is started.
    */
   engineStop(engine: number, closeTimeoutMs: number): number;
-  /** Writes sends, peers, outcomes lost, inbox drops, send errors, panics; answers how many. */
+  /** Writes sends, leaders, outcomes lost, inbox drops, send errors, panics; returns the count. */
   engineCounters(engine: number, out: Float64Array): number;
-  /** Connections opened from now on carry this identity. */
+  /** Sets the identity of connections opened from now on. */
   identitySet(engine: number, seed: Uint8Array): number;
-  /** Connects to "ip:port" or "[ipv6]:port". Answers a handle above 0, or a code below 0. */
+  /** Connects to "ip:port" or "[ipv6]:port". Returns a handle above 0, or a code below 0. */
   peerOpen(engine: number, address: string): number;
   peerClose(engine: number, peer: number, closeTimeoutMs: number): number;
-  /** Makes the leader answer, so that its silence means something. */
+  /** Makes the leader respond, so that its silence is meaningful. */
   peerPing(engine: number, peer: number): number;
   /**
-   * Writes state, rtt_us, queued, in flight, mtu, window, lost and sent packets, datagrams heard
-   * and streams that may be opened now (up to 1024); answers how many, 0 when the connection
-   * is gone.
+   * Writes state, rtt_us, queued, in flight, mtu, window, lost and sent packets, datagrams received
+   * and streams that may be opened now (up to 1024); returns the count, 0 when the connection is
+   * gone.
    */
   peerStats(engine: number, peer: number, out: Float64Array): number;
   /**
-   * Sends to up to 16 leaders, a handle and a tag each. Bit i of the answer: copy i is on the wire;
-   * bit 16 + i: it was taken and waits. Each copy ends in a record.
+   * Sends to up to 16 leaders, a handle and a tag each. Bit i of the result: delivery i is on the
+   * wire; bit 16 + i: it was accepted and waits. Each delivery ends in a record.
    */
   txSend(
     engine: number,
@@ -72,14 +74,14 @@ export interface NativeSending {
     tx: number,
     ttlMs: number,
   ): number;
-  /** Moves records of RECORD_NUMBERS numbers into `out`; answers how many records. */
+  /** Moves records of RECORD_NUMBERS numbers into `out`; returns the number of records. */
   outcomesDrain(engine: number, out: Float64Array): number;
 }
 
 /** Numbers of a record: kind, tx, peer, tag, reason, at_ns, rtt_us, detail. */
 export const RECORD_NUMBERS = 8;
 
-/** The whole addon. */
+/** The complete addon. */
 export type NativeEngine = NativeSending &
   NativeDecoding &
   NativeReading &
@@ -88,12 +90,12 @@ export type NativeEngine = NativeSending &
   NativeIngress &
   NativeScheduling;
 
-/** The decoder's and verifier's part of the addon. */
+/** The addon's decoder and verifier. */
 export interface NativeDecoding {
   /**
-   * Makes a decoder that any thread may use: tip accounts of 32 bytes each, the least tip in
-   * lamports, whether signatures are verified, and how many keys may have a table of 64 kB (0 to
-   * 1024). Answers a handle above 0, or DECODER_OPTIONS, DECODER_FULL or PANIC.
+   * Creates a decoder for use by any thread: tip accounts of 32 bytes each, the minimum tip in
+   * lamports, whether it verifies signatures, and how many keys may have a table of 64 kB (0 to
+   * 1024). Returns a handle above 0, or DECODER_OPTIONS, DECODER_FULL or PANIC.
    */
   decoderCreate(
     tipAccounts: Uint8Array,
@@ -101,88 +103,89 @@ export interface NativeDecoding {
     verify: boolean,
     keysMax: number,
   ): number;
-  /** Forgets a decoder. Answers OK or NO_DECODER. */
+  /** Releases a decoder. Returns OK or NO_DECODER. */
   decoderClose(decoder: number): number;
   /** Writes DECODER_COUNTERS numbers: verified, invalid, keys found, made, evicted, declined. */
   decoderCounters(decoder: number, out: Float64Array): number;
   /**
-   * Judges a transaction and writes VALIDATION_NUMBERS numbers from `out[at]` on. Refused: 0, fault,
-   * found, needed. Accepted: 1, version, signature offset and count, message offset and size, keys
-   * offset, blockhash offset, durable nonce, tip and priority fee in lamports. Answers 1 or 0, or
-   * NO_DECODER, PANIC, or NO_ROOM where `out` is too short or a part of it is of `bytes` too. Both
-   * arrays may lie in shared memory.
+   * Validates a transaction and writes VALIDATION_NUMBERS numbers from `out[at]` on. Rejected: 0,
+   * error, found, needed. Accepted: 1, version, signature offset and count, message offset and
+   * size, keys offset, blockhash offset, durable nonce, tip and priority fee in lamports. Returns 1
+   * or 0, or NO_DECODER, PANIC, or NO_ROOM if `out` is too short or overlaps `bytes`. Both arrays
+   * may be in shared memory.
    */
   decode(decoder: number, bytes: Uint8Array, out: Float64Array, at: number): number;
   /**
-   * Judges many transactions in one buffer; `spans` is offset, size and the place in `out` for
-   * each. Stops at the first that lies outside. Answers how many were judged, or NO_DECODER, or
-   * NO_ROOM where a part of `out` is of what is read too.
+   * Validates several transactions in one buffer; `spans` holds offset, size and index in `out` for
+   * each. Stops at the first that is out of bounds. Returns the number validated, or NO_DECODER, or
+   * NO_ROOM if `out` overlaps its inputs.
    */
   decodeBatch(decoder: number, bytes: Uint8Array, spans: Uint32Array, out: Float64Array): number;
 }
 
-/** What the addon does with text. */
+/** The addon's text functions. */
 export interface NativeReading {
   /**
-   * Reads one JSON-RPC call sendTransaction in its usual form and writes the transaction to the
-   * start of `out`, which holds 4096 bytes or more. `numbers` gets CALL_NUMBERS: its size,
-   * `maxRetries` or -1, the id where that is a count or else -1, and where the id's text starts and
-   * ends in `body`. Answers 1; 0 for any other form, or NO_ROOM or PANIC.
+   * Parses one JSON-RPC sendTransaction call in its usual form and writes the transaction to the
+   * start of `out`, which holds at least 4096 bytes. `numbers` receives CALL_NUMBERS: its size,
+   * `maxRetries` or -1, the id if it is a count or else -1, and start and end of the id's text in
+   * `body`. Returns 1; 0 for any other form, or NO_ROOM or PANIC.
    */
   callRead(body: Uint8Array, out: Uint8Array, numbers: Float64Array): number;
   /**
-   * Writes the signature of 64 bytes at `offset` in base58 to the start of `out`. Answers how many
-   * characters it has, at most SIGNATURE_TEXT_MAX, or NO_ROOM where an array is too short, or
+   * Writes the signature of 64 bytes at `offset` in base58 to the start of `out`. Returns the
+   * number of characters, at most SIGNATURE_TEXT_MAX, or NO_ROOM if an array is too short, or
    * PANIC.
    */
   signatureWrite(bytes: Uint8Array, offset: number, out: Uint8Array): number;
 }
 
-/** Questions to nodes over HTTP, on threads of the addon's own. */
+/** RPC requests to cluster nodes over HTTP, on the addon's own threads. */
 export interface NativeRpc {
   /**
-   * Has certificates of nodes held against the authorities of a PEM file too, in all of the process
-   * and in the place of those that were given before; what is connected stays. Answers how many of
-   * its certificates are good, or PANIC.
+   * Also trusts the authorities of a PEM file for certificates of nodes, in the whole process and
+   * in place of those set before; existing connections remain. Returns the number of valid
+   * certificates in it, or PANIC.
    */
   rootCertificatesSet(pem: Uint8Array): number;
   /**
-   * Makes an asker of one node at an http: or https: address without name and password; what goes
-   * into the header `authorization` is given apart, empty for none. An answer above `bytesMax` is
-   * no answer. `wake` is called when the first of some answers is there. Answers a handle above 0,
-   * or RPC_CLIENT_OPTIONS, RPC_CLIENT_FULL or PANIC.
+   * Creates an RPC client of one node at an http: or https: address without name and password; the
+   * value of the `authorization` header is a separate argument, empty for none. A response above
+   * `bytesMax` is discarded. The client calls `wake` when the first of some responses is available.
+   * Returns a handle above 0, or RPC_CLIENT_OPTIONS, RPC_CLIENT_FULL or PANIC.
    */
   rpcClientOpen(url: string, authorization: string, bytesMax: number, wake: () => void): number;
-  /** Ends its connections; questions in hand get no answer. Answers OK or NO_RPC_CLIENT. */
+  /** Closes its connections; pending requests get no response. Returns OK or NO_RPC_CLIENT. */
   rpcClientClose(client: number): number;
   /**
-   * Asks with a body of JSON, 65536 bytes at most, on another thread; `id`, a whole number below
-   * 2^32, comes back with the answer. Answers OK, NO_RPC_CLIENT, NO_ROOM for a larger body, or
-   * RPC_CLIENT_FULL while 64 questions are in hand.
+   * Sends a JSON body of at most 65536 bytes on another thread; `id`, an integer below 2^32, comes
+   * back with the response. Returns OK, NO_RPC_CLIENT, NO_ROOM for a larger body, or
+   * RPC_CLIENT_FULL while 64 requests are pending.
    */
   rpcRequest(client: number, id: number, body: Uint8Array, timeoutMs: number): number;
-  /** Asks what became of at most 256 signatures of 64 bytes each. Answers as `ask`. */
+  /** Requests the statuses of at most 256 signatures of 64 bytes each. Returns as `rpcRequest`. */
   rpcRequestStatuses(client: number, id: number, signatures: Uint8Array, timeoutMs: number): number;
   /**
-   * Writes RPC_RESPONSE_NUMBERS of the oldest answer that was not taken: the question's id, its kind
-   * (ANSWER), the HTTP status, for how many seconds the node asks to be left alone, and its size in
-   * bytes. Answers 1, or 0 where there is none, or NO_RPC_CLIENT, NO_ROOM or PANIC.
+   * Writes RPC_RESPONSE_NUMBERS of the oldest response not read yet: the request's id, its kind
+   * (RPC_RESPONSE), the HTTP status, the seconds for which the node asks for no further requests,
+   * and its size in bytes. Returns 1, or 0 if there is none, or NO_RPC_CLIENT, NO_ROOM or PANIC.
    */
   rpcResponseNext(client: number, out: Float64Array): number;
   /**
-   * Takes that answer; its bytes go to the start of `out`, as many as it holds. Answers OK,
+   * Removes that response and copies as many of its bytes as fit to the start of `out`. Returns OK,
    * NO_RPC_CLIENT or PANIC.
    */
   rpcResponseRead(client: number, out: Uint8Array): number;
 }
 
-/** The feed of slots of a node, over a WebSocket on a thread of the addon's own. */
+/** A node's slot subscription, over a WebSocket on a thread of the addon's own. */
 export interface NativeSlotSubscribing {
   /**
-   * Opens a feed at a ws: or wss: address without name and password; what goes into the header
-   * `authorization` is given apart, empty for none. `timeoutMs` is for all until the node took the
-   * connection, but for the lookup of its name. `wake` is called when the first of some news is
-   * there. Answers a handle above 0, or SLOT_SUBSCRIBER_OPTIONS, SLOT_SUBSCRIBER_FULL or PANIC.
+   * Opens a subscriber at a ws: or wss: address without name and password; the value of the
+   * `authorization` header is a separate argument, empty for none. `timeoutMs` covers everything
+   * until the node accepted the connection, except the name lookup. The subscriber calls `wake`
+   * when the first of some events is available. Returns a handle above 0, or
+   * SLOT_SUBSCRIBER_OPTIONS, SLOT_SUBSCRIBER_FULL or PANIC.
    */
   slotSubscriberOpen(
     url: string,
@@ -191,63 +194,67 @@ export interface NativeSlotSubscribing {
     wake: () => void,
   ): number;
   /**
-   * Asks for the events of a feed, 0 slotsUpdates or 1 slot, once the node took the connection.
-   * Answers OK, SLOT_SUBSCRIBER_FULL while the answer to the last such question was not taken, NO_SLOT_SUBSCRIBER,
-   * SLOT_SUBSCRIBER_OPTIONS or PANIC.
+   * Subscribes to events, 0 slotsUpdates or 1 slot, once the node accepted the connection. Returns
+   * OK, SLOT_SUBSCRIBER_FULL while the response to the last such request is unread,
+   * NO_SLOT_SUBSCRIBER, SLOT_SUBSCRIBER_OPTIONS or PANIC.
    */
-  slotSubscriberSubscribe(feed: number, which: number): number;
+  slotSubscriberSubscribe(subscriber: number, which: number): number;
   /**
-   * Takes the oldest news and writes SLOT_NOTIFICATION_NUMBERS: what it is (SLOT_NOTIFICATION), the feed's number, the
-   * slot or NaN, and how many events were lost so far because they were not taken. Answers 1, or 0
-   * where there is none, or NO_SLOT_SUBSCRIBER, NO_ROOM or PANIC.
+   * Removes the oldest event and writes SLOT_NOTIFICATION_NUMBERS: its kind (SLOT_NOTIFICATION),
+   * the subscription's number, the slot or NaN, and the number of events lost so far because they
+   * were not read. Returns 1, or 0 if there is none, or NO_SLOT_SUBSCRIBER, NO_ROOM or PANIC.
    */
-  slotSubscriberNext(feed: number, out: Float64Array): number;
-  /** Ends a feed; it tells nothing any more. Answers OK, NO_SLOT_SUBSCRIBER or PANIC. */
-  slotSubscriberClose(feed: number): number;
+  slotSubscriberNext(subscriber: number, out: Float64Array): number;
+  /** Closes a subscriber; no event follows. Returns OK, NO_SLOT_SUBSCRIBER or PANIC. */
+  slotSubscriberClose(subscriber: number): number;
 }
 
-/** What a front is started with; every field is present. */
+/** The options of an ingress thread; every field is present. */
 export interface NativeIngressThreadOptions {
   /** Handles. */
   readonly engine: number;
   readonly decoder: number;
-  /** The front's own, which it tells with each request that it relays. */
+  /** The ingress thread's number, which it sends with each proxied request. */
   readonly number: number;
-  /** Whether its thread goes before others. */
+  /** Whether the thread has realtime priority. */
   readonly realtime: boolean;
-  /** Connections open at once, of clients and to the server behind. */
+  /** Connections open at the same time, of clients and to the upstream server. */
   readonly connectionsMax: number;
   readonly upstreamConnectionsMax: number;
-  /** Connections to the server behind for clients of one address. */
+  /** Connections to the upstream server for clients of one address. */
   readonly upstreamConnectionsPerAddress: number;
-  /** How long a client may take for a request's head, and for its body. */
+  /** Time limit of a client for a request's head, and for its body. */
   readonly readTimeoutMs: number;
-  /** Where the server listens, on loopback, that the front relays to. */
+  /** Loopback port of the upstream server for proxied requests. */
   readonly upstreamPort: number;
-  /** The name of the header line by which it says what it knows of such a request. */
+  /** The name of the header with which it passes on what it knows of such a request. */
   readonly forwardedHeader: string;
 }
 
-/** What a front shares with the main thread: arrays of a whole `SharedArrayBuffer` each. */
+/**
+ * Memory shared by an ingress thread and the main thread: each array spans a complete
+ * `SharedArrayBuffer`.
+ */
 export interface NativeIngressThreadMemory {
-  /** As front/records.ts has it. */
+  /** Layout: native-ingress/record-ring.ts. */
   readonly records: Uint8Array;
-  /** As front/figures.ts has it. */
+  /** Layout: native-ingress/thread-counters.ts. */
   readonly figures: Uint8Array;
-  /** As send/shared-routes.ts has it. */
+  /** Layout: send/native/shared-target-table.ts. */
   readonly routes: Uint8Array;
-  /** As ingress/seen.ts has it. */
+  /** Layout: dedup/recent-transactions.ts. */
   readonly dedup: Uint8Array;
-  /** As ingress/limit-cells.ts has it. */
+  /** Layout: limits/shared-state.ts. */
   readonly keyCache: Uint8Array;
 }
 
-/** Threads that take requests by themselves. */
+/** Threads that accept HTTP requests without entering JavaScript. */
 export interface NativeIngress {
   /**
-   * Starts a front, of which a process may have 64, on memory that it uses until `ingressThreadClose`.
-   * `wake` is called when it has something: records, returned passes, or its end. Answers its
-   * handle above 0, or INGRESS_THREAD_OPTIONS, INGRESS_THREAD_FULL, NO_PRIORITY or PANIC.
+   * Starts an ingress thread, at most 64 per process, on memory that it uses until
+   * `ingressThreadClose`. It calls `wake` when it has records, released key slots, or has ended.
+   * Returns its handle above 0, or INGRESS_THREAD_OPTIONS, INGRESS_THREAD_FULL, NO_PRIORITY or
+   * PANIC.
    */
   ingressThreadStart(
     options: NativeIngressThreadOptions,
@@ -255,9 +262,9 @@ export interface NativeIngress {
     wake: () => void,
   ): number;
   /**
-   * Listens for these fronts, which get the connections in turn; port 0 takes any free one. One
-   * address may hold `perAddress` connections, over all of them. Answers the port, or NO_INGRESS_THREAD,
-   * INGRESS_THREAD_LISTEN or PANIC.
+   * Listens for these ingress threads, which receive the connections in turn; port 0 is any free
+   * port. One address may hold `perAddress` connections over all of them. Returns the port, or
+   * NO_INGRESS_THREAD, INGRESS_THREAD_LISTEN or PANIC.
    */
   ingressThreadsListen(
     threads: Uint32Array,
@@ -266,11 +273,11 @@ export interface NativeIngress {
     perAddress: number,
   ): number;
   /**
-   * The front lets this key in by itself from now on. `numbers` are KEY_GRANT_NUMBERS: the place, rate
-   * and burst, 1 where the limit holds over all edges, the account's cell, the key's cell, rate and
-   * burst or -1, when it ends in Unix milliseconds or -1, and 1 where it may only be used from
-   * `ranges`, in CIDR notation with commas in between. Answers OK, NO_INGRESS_THREAD, INGRESS_THREAD_OPTIONS or
-   * PANIC.
+   * Lets the ingress thread accept this key from now on. `numbers` are KEY_GRANT_NUMBERS: the slot,
+   * rate and burst, 1 if the limit applies to all edges, the account's limit slot, the key's limit
+   * slot, rate and burst or -1, its expiry in Unix milliseconds or -1, and 1 if it may only be used
+   * from `ranges`, in CIDR notation separated by commas. Returns OK, NO_INGRESS_THREAD,
+   * INGRESS_THREAD_OPTIONS or PANIC.
    */
   ingressThreadGrantKey(
     thread: number,
@@ -278,42 +285,48 @@ export interface NativeIngress {
     numbers: Float64Array,
     ranges: string,
   ): number;
-  /** Takes that pass back; `ingressThreadReleasedSlots` tells when it is not used any more. As `ingressThreadGrantKey`. */
+  /**
+   * Revokes that key grant; `ingressThreadReleasedSlots` reports when it is no longer in use.
+   * Returns as `ingressThreadGrantKey`.
+   */
   ingressThreadRevokeKey(thread: number, token: string, keySlot: number): number;
   /**
-   * Writes places of passes that the front uses no more, as many as there is room for. Answers how
-   * many, or NO_INGRESS_THREAD or PANIC. Whatever comes after this call wakes again.
+   * Writes key slots that the ingress thread no longer uses, as many as fit. Returns the count, or
+   * NO_INGRESS_THREAD or PANIC. Later releases call `wake` again.
    */
   ingressThreadReleasedSlots(thread: number, out: Float64Array): number;
-  /** Has a front do INGRESS_THREAD_COMMANDS. Answers OK, NO_INGRESS_THREAD, INGRESS_THREAD_OPTIONS or PANIC. */
+  /**
+   * Sends an ingress thread one of INGRESS_THREAD_COMMANDS. Returns OK, NO_INGRESS_THREAD,
+   * INGRESS_THREAD_OPTIONS or PANIC.
+   */
   ingressThreadCommand(thread: number, command: number): number;
-  /** INGRESS_THREAD_STATES, or NO_INGRESS_THREAD or PANIC. */
+  /** Returns one of INGRESS_THREAD_STATES, or NO_INGRESS_THREAD or PANIC. */
   ingressThreadState(thread: number): number;
   /**
-   * Gives the memory back: ends the front's thread, and waits for it, where it has not ended.
-   * Answers OK, NO_INGRESS_THREAD or PANIC.
+   * Releases the memory: ends the ingress thread if it has not ended, and waits for it. Returns OK,
+   * NO_INGRESS_THREAD or PANIC.
    */
   ingressThreadClose(thread: number): number;
 }
 
-/** Numbers of a pass. */
+/** Numbers of a key grant. */
 export const KEY_GRANT_NUMBERS = 10;
-/** To relay every request; to take no connection, and say when it is idle; to end at once. */
+/** Proxy every request; accept no connection and report when idle; end immediately. */
 export const INGRESS_THREAD_COMMANDS = { drain: 1, stop: 2, exit: 3 } as const;
-/** Idle: it was told to stop, and has nothing in hand at the moment. */
+/** Idle: it received the stop command and currently has no pending work. */
 export const INGRESS_THREAD_STATES = { running: 1, exited: 2, panicked: 3, idle: 4 } as const;
 
-/** What a thread asks of the system's scheduler. */
+/** Requests to the system's scheduler. */
 export interface NativeScheduling {
-  /** Lets other threads that wait for this processor have their turn first. Answers OK. */
+  /** Yields the processor to other threads that wait for it. Returns OK. */
   threadYield(): number;
 }
 
 /** Numbers of `slotSubscriberNext`. */
 export const SLOT_NOTIFICATION_NUMBERS = 4;
 /**
- * What a feed tells: that the node took the connection, that it will send a feed's events or
- * refuses to, that a slot began or is whole, and that the connection ended, which is the last.
+ * Events of a slot subscriber: the node accepted the connection, confirmed or rejected a
+ * subscription, a slot began or is complete, and the connection ended, which is the last event.
  */
 export const SLOT_NOTIFICATION = {
   opened: 1,
@@ -327,41 +340,41 @@ export const SLOT_NOTIFICATION = {
 /** Numbers of `rpcResponseNext`. */
 export const RPC_RESPONSE_NUMBERS = 5;
 /**
- * What an answer's bytes are: the words of what went wrong; nothing, because the time was up or the
- * answer too large; the body of an HTTP answer; or statuses of n signatures: the node's slot and
- * the slot of each or -1 as doubles, a byte for each, 1 where its block is confirmed, and for each
- * that failed its index and the error's size as doubles and the error as JSON.
+ * The content of a response: an error message; nothing, because it timed out or was too large; the
+ * body of an HTTP response; or statuses of n signatures: the node's slot and the slot of each or -1
+ * as doubles, one byte for each, 1 if its block is confirmed, and for each that failed its index
+ * and the error's size as doubles and the error as JSON.
  */
 export const RPC_RESPONSE = { failed: 0, timedOut: 1, tooLarge: 2, body: 3, statuses: 4 } as const;
 
-/** Numbers of a call, and most characters of a signature. */
+/** Numbers of a call, and the maximum number of characters of a signature. */
 export const CALL_NUMBERS = 5;
 export const SIGNATURE_TEXT_MAX = 88;
 
-/** Numbers of a verdict, and of a decoder's counters. */
+/** Numbers of a validation result, and of a decoder's counters. */
 export const VALIDATION_NUMBERS = 11;
 export const DECODER_COUNTERS = 6;
 
-/** Answers of every call. */
+/** Return codes of every call. */
 export const OK = 0;
 export const PANIC = -2;
-/** Of `engineStart`, less the system's error number: a socket cannot be bound. */
+/** From `engineStart`, minus the system's error number: a socket cannot be bound. */
 export const START_SOCKET = -1000;
-/** Answers of the decoder's calls. */
+/** Return codes of the decoder's calls. */
 export const DECODER_OPTIONS = -40;
 export const DECODER_FULL = -41;
 export const NO_DECODER = -42;
 export const NO_ROOM = -43;
-/** Answers of an asker's calls. */
+/** Return codes of an RPC client's calls. */
 export const RPC_CLIENT_OPTIONS = -50;
 export const RPC_CLIENT_FULL = -51;
 export const NO_RPC_CLIENT = -52;
-/** Answers of a feed's calls. */
+/** Return codes of a slot subscriber's calls. */
 export const SLOT_SUBSCRIBER_OPTIONS = -60;
 export const SLOT_SUBSCRIBER_FULL = -61;
 export const NO_SLOT_SUBSCRIBER = -62;
 export const NO_PRIORITY = -70;
-/** Answers of a front's calls. */
+/** Return codes of an ingress thread's calls. */
 export const INGRESS_THREAD_OPTIONS = -80;
 export const INGRESS_THREAD_FULL = -81;
 export const NO_INGRESS_THREAD = -82;

@@ -1,8 +1,8 @@
 /**
- * Finds the native engine, which `npm run build` puts at native/touchdown.node.
+ * Loads the native engine, which `npm run build` puts at native/touchdown.node.
  *
- * That it is not there is no error here: whoever asked for it by name makes it one. A file that is
- * there but is not an engine of this version is told with its cause.
+ * A missing file is no error here: a caller that requires the native engine makes it one. A file
+ * that is not an engine of this version is reported with the cause.
  */
 
 import { existsSync } from "node:fs";
@@ -10,16 +10,16 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { CONTRACT_VERSION, type NativeEngine } from "./contract.ts";
 
-/** The addon, or why there is none. */
+/** The addon, or the reason why there is none. */
 export type NativeLoad =
   | { readonly kind: "loaded"; readonly native: NativeEngine }
   | { readonly kind: "absent"; readonly path: string }
   | { readonly kind: "broken"; readonly path: string; readonly cause: unknown };
 
-/** The same distance from `src/native` and from `dist/native`. */
+/** The same relative path from `src/native` and from `dist/native`. */
 export const ADDON_PATH = join(import.meta.dirname, "../../native/touchdown.node");
 
-/** Every function that the contract names. */
+/** Every function of the contract. */
 export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "contractVersion",
   "engineStart",
@@ -61,14 +61,14 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "threadYield",
 ];
 
-/** Loads the addon into this thread; what it holds is the process's. */
+/** Loads the addon into this thread; its state belongs to the process. */
 export function loadNative(path: string = ADDON_PATH): NativeLoad {
   if (!existsSync(path)) return { kind: "absent", path };
   try {
     const native: unknown = createRequire(import.meta.url)(path);
     const missing = NATIVE_NAMES.filter((name) => !hasFunction(native, name));
     if (missing.length > 0) throw new TypeError(`it exports no ${missing.join(", ")}`);
-    // Every function of the contract was looked for; test/native compares their shapes.
+    // Every function of the contract was checked for; test/native compares their shapes.
     const engine = native as NativeEngine;
     const version = engine.contractVersion();
     if (version !== CONTRACT_VERSION) {
@@ -80,10 +80,10 @@ export function loadNative(path: string = ADDON_PATH): NativeLoad {
   }
 }
 
-/** By what the addon exports. */
+/** By the addon's export object. */
 const BY_ADDON = new WeakMap<NativeEngine, NativeEngine>();
 
-/** The same for all of this thread: what the addon exports is slow to use, see core/quick.ts. */
+/** One object per thread: the addon's export object is slow to use, see runtime/fast-object.ts. */
 function withOwnProperties(engine: NativeEngine): NativeEngine {
   const plain = BY_ADDON.get(engine) ?? { ...engine };
   BY_ADDON.set(engine, plain);

@@ -1,16 +1,16 @@
-// Hot path: one call into the engine, and the string is the one thing that is allocated.
+// Hot path: one call into the engine; allocates only the string.
 /**
- * Signatures as base58 by the native engine: a third of what `encodeSignature` takes, and the same
+ * Signatures as base58 by the native engine: a third of the time of `encodeSignature`, the same
  * text.
  */
 
 import { encodeSignature } from "../core/encoding.ts";
 import { type NativeReading, SIGNATURE_TEXT_MAX } from "./contract.ts";
 
-/** Writes the signature at `offset`; a RangeError where the bytes hold none. */
+/** The text of the signature at `offset`; throws a RangeError if the bytes hold none. */
 export type SignatureText = (bytes: Uint8Array, offset: number) => string;
 
-/** `encodeSignature` itself where there is no native engine. */
+/** `encodeSignature` itself if there is no native engine. */
 export function signatureTextOf(native: NativeReading | null): SignatureText {
   if (native === null) return encodeSignature;
   const text = Buffer.alloc(SIGNATURE_TEXT_MAX);

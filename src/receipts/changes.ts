@@ -1,8 +1,8 @@
 /**
- * The changes of state of all receipts, numbered from 1, in a ring: what a stream of receipts is
- * made from, and what it can go back to. A change is written over once as many others came as the
- * ring has places; who reads more slowly than that sees that it missed some. Of a receipt's number
- * 32 bits are kept: those of one ring lie closer together.
+ * The state changes of all receipts, numbered from 1, in a ring that receipt streams read and can
+ * resume from. A change is overwritten after as many later ones as the ring's capacity; a slower
+ * reader detects that it missed some. Only 32 bits of a receipt's number are kept: the numbers in
+ * one ring differ by less.
  *
  * Hot path: `add` is two writes.
  *
@@ -10,7 +10,7 @@
  */
 
 export class ReceiptChanges {
-  /** The number that the next change gets. */
+  /** Number of the next change. */
   next = 1;
   readonly #capacity: number;
   readonly #sequences: Uint32Array;
@@ -29,7 +29,7 @@ export class ReceiptChanges {
     return this.#sequences.byteLength + this.#states.byteLength;
   }
 
-  /** The number of the oldest change that is kept. */
+  /** Number of the oldest kept change. */
   get first(): number {
     return Math.max(1, this.next - this.#capacity);
   }
@@ -42,13 +42,13 @@ export class ReceiptChanges {
     this.next += 1;
   }
 
-  /** The receipt that change `number` is of. */
+  /** The receipt of change `number`. */
   sequenceOf(number: number): number {
     const kept = this.#sequences[number % this.#capacity] ?? 0;
     return this.#newest - (((this.#newest >>> 0) - kept) >>> 0);
   }
 
-  /** The state that it changed to. */
+  /** The new state in change `number`. */
   stateOf(number: number): number {
     return this.#states[number % this.#capacity] ?? 0;
   }

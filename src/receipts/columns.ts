@@ -1,6 +1,6 @@
 /**
- * What a receipt is made of: columns of numbers in typed arrays, one place for each receipt, each
- * copy and each packet, and the numbers under which states and reasons stand in them.
+ * The storage of receipts: numeric columns in typed arrays with one element per receipt, delivery
+ * and packet, and the numeric codes of states and reasons.
  */
 
 import {
@@ -10,18 +10,18 @@ import {
   type EndReason,
 } from "../core/errors.ts";
 
-/** No row, no copy, no sequence, no slot. */
+/** No row, delivery, sequence or slot. */
 export const NONE = -1;
 
-/** A copy's states. */
+/** Delivery states. */
 export const SENT = 0;
 export const ACKED = 1;
 export const FAILED = 2;
 export const DROPPED = 3;
 
 /**
- * A receipt's states by their number in RECEIPT_STATES. The first four are what its copies say and
- * stand in `deliveryState`; all that `landing` can be but IN_FLIGHT hides them.
+ * Receipt states by their number in RECEIPT_STATES. The first four follow from the deliveries and
+ * are stored in `deliveryState`; any `landing` other than IN_FLIGHT overrides them.
  */
 export const STATE_ACCEPTED = 0;
 export const STATE_SENT = 1;
@@ -40,12 +40,12 @@ const END_NAMES = Object.keys(END_REASONS) as readonly EndReason[];
 const DELIVERY_NUMBERS = numbersOf(DELIVERY_NAMES);
 const END_NUMBERS = numbersOf(END_NAMES);
 
-/** Reasons by number less one; the number 0 stands for none. */
+/** Reasons by number minus one; the number 0 means none. */
 function numbersOf<Name>(names: readonly Name[]): ReadonlyMap<Name, number> {
   return new Map(names.map((name, index) => [name, index + 1]));
 }
 
-/** The number under which a copy's reason is kept. */
+/** The code of a delivery's reason. */
 export function reasonNumber(reason: DeliveryReason | null): number {
   return reason === null ? 0 : (DELIVERY_NUMBERS.get(reason) ?? 0);
 }
@@ -54,7 +54,7 @@ export function reasonOf(number: number): DeliveryReason | null {
   return DELIVERY_NAMES[number - 1] ?? null;
 }
 
-/** The number under which the reason of an end is kept. */
+/** The code of the reason of a final state. */
 export function endReasonNumber(reason: EndReason | null): number {
   return reason === null ? 0 : (END_NUMBERS.get(reason) ?? 0);
 }
@@ -63,26 +63,26 @@ export function endReasonOf(number: number): EndReason | null {
   return END_NAMES[number - 1] ?? null;
 }
 
-/** One row for each receipt. */
+/** One row per receipt. */
 export function createRows(count: number) {
   return {
     receivedNs: new Float64Array(count),
-    /** The same moment by the wall clock, which may be set later. */
+    /** The same time by the wall clock, which may be adjusted later. */
     receivedUnixMs: new Float64Array(count),
-    /** The slot in progress then, or NONE. */
+    /** The slot in progress at receipt, or NONE. */
     receivedSlot: new Float64Array(count),
     decodedNs: new Float64Array(count),
     tipLamports: new Float64Array(count),
     priorityFeeLamports: new Float64Array(count),
     version: new Int8Array(count),
-    /** Times this transaction was submitted, up to the column's maximum. */
+    /** Submissions of this transaction, up to the column's maximum. */
     submissions: new Uint16Array(count),
     firstDelivery: new Int32Array(count),
     lastDelivery: new Int32Array(count),
     deliveryCount: new Uint8Array(count),
-    /** Copies that found no place. */
+    /** Deliveries not stored for lack of room. */
     deliveriesOmitted: new Uint16Array(count),
-    /** Copies on the wire that await their end. */
+    /** Deliveries on the wire without a final state. */
     deliveriesOpen: new Uint16Array(count),
     /** One of the first four of RECEIPT_STATES. */
     deliveryState: new Uint8Array(count),
@@ -100,7 +100,7 @@ export function createRows(count: number) {
 export function createDeliveries(count: number) {
   return {
     next: new Int32Array(count),
-    /** The packet's id to 32 bits: those of copies lie closer together. */
+    /** The lower 32 bits of the packet's id: the ids of stored deliveries differ by less. */
     packetId: new Uint32Array(count),
     slot: new Uint32Array(count),
     /** The number of the leader in the store's `leaders`. */
@@ -121,12 +121,12 @@ export function createPackets(count: number) {
     id: new Float64Array(count).fill(NONE),
     sequence: new Float64Array(count),
     receivedNs: new Float64Array(count),
-    /** 1 once a copy of this packet was on the wire. */
+    /** 1 once a delivery of this packet was on the wire. */
     sent: new Uint8Array(count),
   };
 }
 
-/** What a group of columns takes, in bytes. */
+/** The size of a group of columns in bytes. */
 export function bytesOf(columns: Readonly<Record<string, ArrayBufferView>>): number {
   return Object.values(columns).reduce((sum, column) => sum + column.byteLength, 0);
 }

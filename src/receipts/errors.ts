@@ -1,15 +1,15 @@
 /**
- * The network's errors of landed transactions, each text once: thousands of transactions fail in
- * the same few ways. Texts are counted by the receipts that show them and forgotten with the last;
- * one that is too long, or for which there is no place, is not kept, and its receipt says so.
+ * The network's errors of landed transactions, each text stored once: thousands of transactions
+ * fail in the same few ways. Texts are reference-counted by receipts and removed with the last one;
+ * a text that is too long or exceeds the limit is not kept, and its receipt says so.
  */
 
 import { RECEIPT_ERROR_CHARS_MAX, RECEIPT_ERRORS_MAX } from "./limits.ts";
 
-/** The numbers of no error, and of one that is not kept. */
+/** Numbers for no error, and for an error that is not kept. */
 export const NO_ERROR = 0;
 const NOT_KEPT = 0xffff;
-/** What stands in a receipt for an error that is not kept; JSON text. */
+/** Placeholder in a receipt for an error that is not kept; JSON text. */
 const NOT_KEPT_TEXT = '"an error whose text is not kept"';
 
 export class ReceiptErrors {
@@ -18,12 +18,12 @@ export class ReceiptErrors {
   readonly #users: number[] = [0];
   readonly #free: number[] = [];
 
-  /** Texts that are kept. */
+  /** Number of stored texts. */
   get size(): number {
     return this.#numbers.size;
   }
 
-  /** The number of a text, for one more receipt. */
+  /** The number of a text; adds a reference. */
   take(text: string | null): number {
     if (text === null) return NO_ERROR;
     const known = this.#numbers.get(text);
@@ -39,7 +39,7 @@ export class ReceiptErrors {
     return number;
   }
 
-  /** One receipt less shows that error. */
+  /** Removes a reference. */
   release(number: number): void {
     if (number === NO_ERROR || number === NOT_KEPT) return;
     const users = (this.#users[number] ?? 1) - 1;

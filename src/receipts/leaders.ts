@@ -1,22 +1,22 @@
 /**
- * The leaders that copies went to, each under a number, so that a copy holds four bytes of them and
- * nothing for the garbage collector to follow. A leader is its identity and the address used.
+ * Numbers for the leaders of deliveries, so that a delivery stores four bytes and no object for the
+ * garbage collector to trace. A leader is its identity and the address used.
  *
- * Numbers hold while a copy has them. Once there are twice as many as were in use at the last look,
- * the copies are looked through, and numbers that none of them has are given anew.
+ * A number is valid while a delivery uses it. At twice the count in use after the last scan, the
+ * deliveries are scanned and unused numbers are freed.
  *
- * Hot path: `numberOf` is one look-up for a leader that is known.
+ * Hot path: `numberOf` is one look-up for a known leader.
  */
 
 import { NONE } from "./columns.ts";
 
-/** Below this many nothing is looked through. */
+/** Minimum count for a scan. */
 const LEADERS_MIN = 4096;
 
 export class ReceiptLeaders {
   readonly #identities: string[] = [];
   readonly #addresses: string[] = [];
-  /** The newest number of each identity, and the one before of the same identity. */
+  /** The newest number of each identity, and the previous one of the same identity. */
   readonly #newest = new Map<string, number>();
   readonly #older: number[] = [];
   #free: number[] = [];
@@ -39,7 +39,9 @@ export class ReceiptLeaders {
     return this.#addresses[number] ?? "";
   }
 
-  /** The leader's number; `used` are the numbers that copies have, where some may be given anew. */
+  /**
+   * The leader's number; `used` holds the deliveries' numbers, in case unused ones must be freed.
+   */
   numberOf(identity: string, address: string, used: Uint32Array): number {
     const newest = this.#newest.get(identity) ?? NONE;
     for (let number = newest; number !== NONE; number = this.#older[number] ?? NONE) {
@@ -60,7 +62,7 @@ export class ReceiptLeaders {
     return number;
   }
 
-  /** Frees every number that is not among those. */
+  /** Frees every number that is not in `used`. */
   #forget(used: Uint32Array): void {
     const isUsed = new Uint8Array(this.#identities.length);
     for (const number of used) isUsed[number] = 1;

@@ -1,20 +1,25 @@
-/** Fixed bounds of `receipts`; `core/limits.ts` holds those that several parts share. */
+/** Limits of `receipts`; limits that several parts share are in `core/limits.ts`. */
 
-/** Refusals of one account that are kept for the dashboard, and accounts of which any are. */
+/** Rejections kept per account for the dashboard, and the number of accounts with any. */
 export const REJECTIONS_PER_ACCOUNT_MAX = 64;
 export const REJECTIONS_ACCOUNTS_MAX = 2048;
-/** Copies that one receipt shows; later ones are counted only. */
+/** Deliveries listed in one receipt; later ones are only counted. */
 export const RECEIPT_DELIVERIES_MAX = 64;
-/** Copies that there is room for, for each receipt; when it runs out, the oldest receipts go. */
+/**
+ * Delivery capacity per receipt on average; when it is exhausted, the oldest receipts are evicted.
+ */
 export const RECEIPT_DELIVERIES_MEAN = 4;
-/** Accounts that can see one receipt: the first that sent the transaction. */
+/** Accounts that can see one receipt: the first ones that sent the transaction. */
 export const RECEIPT_SUBMITTERS_MAX = 4;
-/** Packets whose outcomes can still find their receipt, at least; else as many as receipts. */
+/**
+ * Minimum number of packets whose outcomes can be matched to a receipt; otherwise the receipt
+ * limit.
+ */
 export const RECEIPT_PACKETS_MIN = 131_072;
-/** Changes of state that are kept for streams, for each receipt that there is room for. */
+/** State changes kept for streams, per receipt of capacity. */
 export const RECEIPT_CHANGES_MEAN = 4;
-/** Different errors of the network that receipts hold, and the characters of one. */
+/** Distinct network errors that receipts hold, and the characters of one. */
 export const RECEIPT_ERRORS_MAX = 4096;
 export const RECEIPT_ERROR_CHARS_MAX = 1024;
-/** Receipts let go in one round of the sweep. */
+/** Receipts evicted per sweep. */
 export const RECEIPT_SWEEP_MAX = 4096;

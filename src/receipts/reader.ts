@@ -1,8 +1,8 @@
 /**
- * What accounts are shown of the receipts: one, a list, and the changes since a moment.
+ * The receipts as accounts may read them: one, a list, and the changes since a number.
  *
- * Each answer is made when it is asked for, in a bounded number of steps, and holds nothing that
- * another account sent. A ticket stands for one receipt and is cheap to look at again and again.
+ * Each response is built on request, in a bounded number of steps, and contains only the account's
+ * own transactions. A ticket identifies one receipt and is cheap to check repeatedly.
  */
 
 import type { Clock } from "../core/clock.ts";
@@ -17,26 +17,26 @@ import { type Receipt, type ReceiptSummary, receiptOf, stateName, summaryOf } fr
 
 const SIGNATURE_BYTES = 64;
 
-/** What a list shows. */
+/** Filter and position of a list. */
 export interface ListQuery {
   /** Only those in one of these states; null for all. */
   readonly states: readonly ReceiptState[] | null;
   readonly limit: number;
-  /** Only those older than this one, a signature; null for all. */
+  /** Only those older than this signature; null for all. */
   readonly before: string | null;
 }
 
 export interface ReceiptList {
-  /** Newest first, by when the account sent them first. */
+  /** Newest first, by the account's first submission. */
   readonly transactions: readonly ReceiptSummary[];
-  /** What to give as `before` to go on; null at the end. */
+  /** The `before` of the next page; null at the end. */
   readonly next: string | null;
 }
 
-/** Takes one change; false ends the reading behind it. */
+/** Receives one change; false stops after it. */
 export type OnChange = (number: number, receipt: Receipt) => boolean;
 
-/** Takes one change of an account that is wanted; `receipt` makes the receipt when it is called. */
+/** Receives one change of a wanted account; `receipt` builds the receipt when called. */
 export type OnAnyChange = (
   number: number,
   state: ReceiptState,
@@ -45,18 +45,18 @@ export type OnAnyChange = (
 ) => void;
 
 export interface ReceiptReader {
-  /** The receipt for an account that sent it, null for anybody else and when there is none. */
+  /** The receipt for an account that sent it; null for any other account and if there is none. */
   find(signature: string, account: string): Receipt | null;
-  /** The ticket of a receipt that `find` would show, else null. */
+  /** The ticket of a receipt that `find` would return, else null. */
   ticket(signature: string, account: string): number | null;
-  /** Whether what the ticket stands for has come that far, has ended, or is gone. */
+  /** Whether the ticket's receipt has reached the goal, has ended, or was evicted. */
   reached(ticket: number, goal: "processed" | "landed"): boolean;
   list(account: string, query: ListQuery): ReceiptList;
-  /** The numbers of the oldest change that is kept, and of the next one that comes. */
+  /** Numbers of the oldest kept change and of the next one. */
   readonly changes: { readonly first: number; readonly next: number };
   /**
-   * Tells `take` of this account's changes to one of `states` from number `from` on, looking at
-   * `stepsMax` changes at most. Answers the number to go on from.
+   * Passes this account's changes to one of `states` to `take`, starting at number `from` and
+   * checking at most `stepsMax` changes. Returns the number to continue from.
    */
   readChanges(
     account: string,
@@ -65,8 +65,8 @@ export interface ReceiptReader {
     take: OnChange,
   ): number;
   /**
-   * Tells `take` of the changes of all accounts that it `wants` from number `from` on, looking at
-   * `stepsMax` changes at most. Answers the number to go on from.
+   * Passes the changes of all accounts that it `wants` to `take`, starting at number `from` and
+   * checking at most `stepsMax` changes. Returns the number to continue from.
    */
   eachChange(
     from: number,
@@ -83,7 +83,7 @@ export function createReceiptReader(
   const isKept = (row: number): boolean =>
     clock.nowNs() - (store.rows.receivedNs[row] ?? 0) <= keepNs;
 
-  /** The node by which this account sees that receipt, or NONE. */
+  /** The node through which this account sees that receipt, or NONE. */
   function nodeOf(signature: string, account: string): number {
     const bytes = decodeBase58(signature, SIGNATURE_BYTES);
     if (bytes === null || bytes.length !== SIGNATURE_BYTES) return NONE;
@@ -111,7 +111,7 @@ export function createReceiptReader(
     return { transactions, next: isEnd ? null : encodeSignature(store.signatureOf(last)) };
   }
 
-  /** The receipt that a change is of, with the state that it changed to. */
+  /** The receipt of a change, with the state it changed to. */
   function changed(row: number, state: number): Receipt {
     const receipt = receiptOf(store, row, encodeSignature(store.signatureOf(row)));
     return { ...receipt, state: stateName(state) };
@@ -136,7 +136,7 @@ export function createReceiptReader(
     readChanges(account, from, { states, stepsMax }, take) {
       const { changes, submitters } = store;
       const submitter = submitters.numberOf(account);
-      // Without a receipt there is no change to be told of.
+      // An account without a receipt has no changes.
       if (submitter === NO_ACCOUNT) return changes.next;
       const wanted = maskOf(states);
       const first = Math.max(from, changes.first);
@@ -170,7 +170,7 @@ export function createReceiptReader(
   };
 }
 
-/** A bit for each state that is wanted. */
+/** A bit for each wanted state. */
 function maskOf(states: readonly ReceiptState[] | null): number {
   if (states === null) return -1;
   return states.reduce((mask, state) => mask | (1 << RECEIPT_STATES.indexOf(state)), 0);

@@ -1,12 +1,12 @@
 /**
- * Receipts: what became of each accepted transaction, for the accounts that sent it.
+ * Receipts: the progress of each accepted transaction, for the accounts that sent it.
  *
- * `open` at acceptance, `record` for each outcome, `sighted`, `vanished` and `end` for what the
- * network made of it; the reader's methods when somebody asks. A receipt is kept for a fixed time
- * and while there is room; the oldest goes first. A transaction that is submitted again joins its
- * receipt, whose times go on counting from the first submission.
+ * `open` at acceptance, `record` for each outcome, `processed`, `rolledBack` and `end` for network
+ * events; the reader's methods on request. A receipt is kept for a fixed time and while there is
+ * room; the oldest is evicted first. A resubmitted transaction joins its receipt, whose times still
+ * count from the first submission.
  *
- * Hot path: `open` and `record` allocate nothing; the JSON is made by the reader.
+ * Hot path: `open` and `record` allocate nothing; the reader builds the JSON.
  */
 
 import type { Clock, Timer } from "../core/clock.ts";
@@ -34,12 +34,12 @@ import { recordDelivery, setError, setLanding } from "./states.ts";
 import { ReceiptStore } from "./store.ts";
 
 const SWEEP_PERIOD_MS = 1000;
-/** What the column of resends can hold. */
+/** Maximum value of the resend column. */
 const RESEND_MAX = 0xffff;
 
 export interface ReceiptDeps {
   readonly clock: Clock;
-  /** The slot in progress at a time, as far as that is known by now; null where it is not. */
+  /** The slot in progress at a time, as far as known now; null if unknown. */
   readonly slot: (nowNs: number) => number | null;
 }
 
@@ -48,7 +48,7 @@ export interface ReceiptOptions {
   readonly entriesMax: number;
 }
 
-/** The numbers under which ends are kept. */
+/** Codes of the final states. */
 const END_STATES = {
   landed: STATE_LANDED,
   expired: STATE_EXPIRED,
@@ -64,42 +64,42 @@ export interface Receipts extends ReceiptReader {
     untracked: number;
   };
   readonly durations: {
-    /** Receipt to verdict. */
+    /** Receipt to validation result. */
     readonly decode: Histogram;
-    /** Receipt to the first copy on the wire. */
+    /** Receipt to the first delivery on the wire. */
     readonly wire: Histogram;
-    /** A copy on the wire to its acknowledgement. */
+    /** Delivery on the wire to its acknowledgement. */
     readonly ack: Histogram;
   };
   /**
-   * Opens or joins the receipt of an accepted packet, which a leader took; before its outcomes.
-   * `nowNs` is later than `decodedNs` where another thread took it.
+   * Opens or joins the receipt of an accepted packet that a leader took; call before its outcomes.
+   * `nowNs` is later than `decodedNs` if another thread accepted it.
    */
   open(packet: Packet, accepted: Accepted, decodedNs: number, nowNs?: number): void;
   /**
-   * Adds a repetition, which is not sent again, to the receipt of the signature at `offset`; false,
-   * and nothing happened, when there is none.
+   * Adds the submitter of a duplicate, which is not sent again, to the receipt of the signature at
+   * `offset`; returns false without effect if there is none.
    */
   addSubmitter(bytes: Uint8Array, offset: number, account: string): boolean;
-  /** Takes one copy's news. */
+  /** Processes one delivery's event. */
   record(outcome: Outcome): void;
-  /** A block holds the transaction, as far as is known yet. */
+  /** A block contains the transaction, not yet final. */
   processed(event: ProcessedEvent): void;
-  /** The block that held it was left by the cluster. */
+  /** The cluster abandoned the block that contained it. */
   rolledBack(packetId: number, atNs: number): void;
-  /** How the transaction ended. That it landed is taken back by nothing that comes later. */
+  /** Sets the transaction's final state. No later event reverts a landing. */
   end(end: FinalState): void;
-  /** Receipts kept now. */
+  /** Current number of receipts. */
   count(): number;
-  /** What they take at most, in bytes; fixed, but for texts of leaders, accounts and errors. */
+  /** Maximum size in bytes; fixed, except for texts of leaders, accounts and errors. */
   readonly bytes: number;
-  /** Lets go of what is too old, a bounded number a call. */
+  /** Evicts expired receipts, a bounded number per call. */
   sweep(): void;
   start(): void;
   stop(): void;
 }
 
-/** By so much a time of receipt may be out. */
+/** Possible error of a receipt time. */
 const WAVER_MS = 1;
 
 export function createReceipts(deps: ReceiptDeps, options: ReceiptOptions): Receipts {
@@ -131,7 +131,7 @@ class ReceiptBook implements Receipts {
   readonly #keepNs: number;
   readonly #store: ReceiptStore;
   #timer: Timer | null = null;
-  /** When the last one was received. */
+  /** Time of the most recent receipt. */
   #receivedUnixMs = 0;
 
   constructor({ clock, slot }: ReceiptDeps, { keepMs, entriesMax }: ReceiptOptions) {
@@ -152,11 +152,11 @@ class ReceiptBook implements Receipts {
   open(packet: Packet, accepted: Accepted, decodedNs: number, nowNs = decodedNs): void {
     const store = this.#store;
     const { rows } = store;
-    // Two out for one in: what is too old goes, even where the sweep cannot keep up.
+    // Evicts two per new one: expired receipts go even if the sweep falls behind.
     this.#evictAged(decodedNs, 2);
     let row = store.find(packet.bytes, accepted.signatureOffset);
     if (row !== NONE && decodedNs - (rows.receivedNs[row] ?? 0) > this.#keepNs) {
-      // Its time is over but a backlog stands before it, which goes now.
+      // It has expired behind a backlog, which is evicted now.
       this.#evictAged(decodedNs, store.count);
       row = NONE;
     }
@@ -182,7 +182,7 @@ class ReceiptBook implements Receipts {
     this.durations.decode.record(decodedNs - packet.receivedNs);
   }
 
-  /** The wall clock tells whole milliseconds, so times that are counted back from it waver. */
+  /** The wall clock has millisecond resolution, so times derived from it jitter. */
   #inOrder(unixMs: number): number {
     const isWavering = unixMs < this.#receivedUnixMs && unixMs > this.#receivedUnixMs - WAVER_MS;
     if (!isWavering) this.#receivedUnixMs = unixMs;
@@ -243,7 +243,7 @@ class ReceiptBook implements Receipts {
     if (this.#store.rows.landing[row] === STATE_LANDED) return;
     this.#store.rows.endReason[row] = endReasonNumber(reason);
     this.#learnSlot(row, slot, slotDelta);
-    // The network's error of the block that held it last is kept with that block.
+    // The network's error of the last block that contained it is kept with that block.
     const isHeld = kind === "landed" || slot !== 0;
     if (kind === "landed" || !isHeld) setError(this.#store, row, error);
     setLanding(this.#store, row, END_STATES[kind], isHeld ? slot : NONE, atNs);
@@ -273,7 +273,7 @@ class ReceiptBook implements Receipts {
   #addDelivery(row: number, outcome: Outcome, state: number): void {
     const store = this.#store;
     const { deliveries } = store;
-    // Room for copies runs out before room for receipts only where many copies go out each.
+    // Delivery capacity runs out before receipt capacity only if transactions have many deliveries.
     while (store.isFullOfDeliveries && store.oldestRow !== row) this.#evictForRoom();
     const delivery = store.addDelivery(row);
     if (delivery === NONE) return;
@@ -291,7 +291,7 @@ class ReceiptBook implements Receipts {
     const { rows, deliveries } = this.#store;
     const delivery = sentDelivery(this.#store, row, outcome);
     if (delivery === NONE) {
-      // A copy that found no place in its receipt was counted there.
+      // A delivery without room in its receipt was counted there.
       if (rows.deliveriesOmitted[row] === 0) this.counters.untracked += 1;
       return;
     }
@@ -301,7 +301,7 @@ class ReceiptBook implements Receipts {
     setState(this.#store, delivery, outcome, acked ? ACKED : FAILED);
   }
 
-  /** A transaction that ended without landing and is accepted anew is in flight again. */
+  /** A transaction that ended without landing and is accepted again is in flight again. */
   #reopen(row: number): void {
     const { rows } = this.#store;
     const landing = rows.landing[row] ?? IN_FLIGHT;
@@ -311,8 +311,8 @@ class ReceiptBook implements Receipts {
   }
 
   /**
-   * Where the slot at receipt was not known here, the landing may tell it; where the estimate of it
-   * was ahead of the cluster, what has been announced since puts it right.
+   * If the slot at receipt was unknown here, the landing can supply it; if its estimate was ahead
+   * of the cluster, later announcements correct it.
    */
   #learnSlot(row: number, slot: number, slotDelta: number | null): void {
     const { rows } = this.#store;
@@ -354,7 +354,7 @@ function addSubmission(store: ReceiptStore, row: number, account: string): void 
   store.submitters.add(row, account);
 }
 
-/** The copy of that sending of the packet to that leader, unless it has ended. */
+/** The delivery of that send of the packet to that leader, unless it has ended. */
 function sentDelivery(store: ReceiptStore, row: number, outcome: Outcome): number {
   const { rows, deliveries } = store;
   const leader = store.numberOfLeader(outcome.identity, outcome.address);

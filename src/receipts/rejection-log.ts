@@ -1,8 +1,8 @@
-// Hot path: `note` runs for each refused submission of a known account.
+// Hot path: `note` runs for each rejected submission of a known account.
 /**
- * The latest refusals of each account, for the dashboard. What is kept is bounded twice: so many of
- * an account, so many accounts; the account that was heard of first goes first. A flood of one
- * account pushes out nothing but its own.
+ * The latest rejections of each account, for the dashboard. Both the rejections per account and the
+ * number of accounts are bounded; the account recorded first is evicted first. A flood on one
+ * account evicts only its own entries.
  */
 
 import type { Clock } from "../core/clock.ts";
@@ -12,7 +12,7 @@ import { REJECTIONS_ACCOUNTS_MAX, REJECTIONS_PER_ACCOUNT_MAX } from "./limits.ts
 export interface RejectionView {
   /** ISO 8601 with milliseconds. */
   readonly at: string;
-  /** As the accounts have it: with which key it was tried. */
+  /** The id of the key used, as in the accounts. */
   readonly key_id: string;
   readonly reason: RejectionReason;
   readonly message: string;
@@ -53,7 +53,7 @@ export function createRejectionLog(
     return ring;
   }
 
-  /** Whoever found a key must not push the account's own refusals out: a row of those is one. */
+  /** A found key must not evict the account's own rejections: consecutive ones count as one. */
   function isRepeatedUnauthorized(
     { count, rejections, keyIds }: Ring,
     { reason }: Rejection,

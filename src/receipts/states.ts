@@ -1,12 +1,12 @@
 /**
- * How a receipt's state follows the news. What the copies say and what the network made of the
- * transaction are kept apart, so that a block which vanishes with its fork gives the former back;
- * each change of what is shown of the two is noted once, for those who follow the changes.
+ * Derives a receipt's state from events. The delivery state and the landing are stored separately,
+ * so that rolling back a block on an abandoned fork restores the former; each visible change is
+ * logged once for stream readers.
  *
- *   accepted ─▶ sent ─▶ acknowledged          (processed) ─▶ landed
- *                │  ▲                    hides      any   ─▶ expired | dropped
- *                ▼  │ resend              ◀──
- *               failed
+ *  accepted ─▶ sent ─▶ acknowledged          (processed) ─▶ landed
+ *               │  ▲                    hides      any   ─▶ expired | dropped
+ *               ▼  │ resend              ◀──
+ *              failed
  *
  * Hot path: numbers in typed arrays.
  */
@@ -22,7 +22,7 @@ import {
 import { NO_ERROR } from "./errors.ts";
 import type { ReceiptStore } from "./store.ts";
 
-/** Takes in what became of one of the row's copies. */
+/** Applies an outcome of one of the row's deliveries. */
 export function recordDelivery(store: ReceiptStore, row: number, kind: Outcome["kind"]): void {
   const { rows } = store;
   const state = rows.deliveryState[row] ?? STATE_ACCEPTED;
@@ -44,7 +44,7 @@ function setDeliveryState(store: ReceiptStore, row: number, state: number): void
   if (rows.landing[row] === IN_FLIGHT) changes.add(store.sequenceOf(row), state);
 }
 
-/** Sets what the network made of it: a number of the column `landing`, with its slot or NONE. */
+/** Sets the network's result: a code of the column `landing`, with its slot or NONE. */
 export function setLanding(
   store: ReceiptStore,
   row: number,

@@ -1,17 +1,17 @@
 /**
- * Where receipts are kept: columns of numbers in typed arrays, so that a million of them cost the
- * garbage collector nothing and memory is fixed by the bound.
+ * The storage of receipts: numeric columns in typed arrays, so that a million receipts cost the
+ * garbage collector nothing and the limit fixes the memory.
  *
- *   sequence 0 1 2 …  ─▶ row = sequence mod rowsMax, oldest evicted first
- *   signature ─ seeded hash ─▶ bucket ─▶ row ─▶ next row of the bucket
- *   row ─▶ first copy ─▶ next copy; copies come from a free list and return to it on eviction
- *   packet id mod places ─▶ sequence; a packet so old that its place was taken is forgotten
- *   account ─▶ its receipts, newest first (receipt-owners.ts)
+ *  sequence 0 1 2 …  ─▶ row = sequence mod rowsMax, oldest evicted first
+ *  signature ─ seeded hash ─▶ bucket ─▶ row ─▶ next row of the bucket
+ *  row ─▶ first delivery ─▶ next delivery; from a free list, returned to it on eviction
+ *  packet id mod places ─▶ sequence; a packet whose place was reused is forgotten
+ *  account ─▶ its receipts, newest first (submitters.ts)
  *
- * Memory is touched as it is first used. The seed keeps senders from filling one bucket, and what
- * is hashed lies in the signature's second half: the first they may make the same each time.
+ * Memory is touched on first use. The seed prevents senders from filling one bucket. The hash
+ * covers the signature's second half: senders can make the first half constant.
  *
- * Hot path: `open`, `sequenceOfPacket` and `addDelivery` run for each transaction and copy.
+ * Hot path: `open`, `placeOfPacket` and `addDelivery` run for each transaction and delivery.
  */
 
 import { randomInt } from "node:crypto";
@@ -36,10 +36,10 @@ import {
 import { ReceiptSubmitters } from "./submitters.ts";
 
 const SIGNATURE_BYTES = 64;
-/** Where its second half begins. */
+/** Offset of the second half. */
 const SCALAR_AT = 32;
 
-/** Room for a fixed number of receipts; `bytes` says what it takes. */
+/** Storage for a fixed number of receipts; `bytes` is its size. */
 export class ReceiptStore {
   readonly rows: ReturnType<typeof createRows>;
   readonly deliveries: ReturnType<typeof createDeliveries>;
@@ -60,7 +60,7 @@ export class ReceiptStore {
   readonly #chain: Int32Array;
   #deliveriesTouched = 0;
   #freeDelivery = NONE;
-  /** Sequence of the oldest receipt, and of the one that comes next. */
+  /** Sequence of the oldest receipt, and of the next one. */
   #oldest = 0;
   #next = 0;
 
@@ -80,7 +80,7 @@ export class ReceiptStore {
     this.changes = new ReceiptChanges(rowsMax * RECEIPT_CHANGES_MEAN);
   }
 
-  /** What all of it takes, in bytes, but for texts: leaders, accounts, the network's errors. */
+  /** Total size in bytes, excluding texts: leaders, accounts, the network's errors. */
   get bytes(): number {
     const own = this.#signatures.byteLength + this.#buckets.byteLength + this.#chain.byteLength;
     const columns = bytesOf(this.rows) + bytesOf(this.deliveries) + bytesOf(this.packets);
@@ -95,7 +95,7 @@ export class ReceiptStore {
     return this.count === this.#rowsMax;
   }
 
-  /** Whether the next copy finds no place until a receipt goes. */
+  /** Whether no delivery can be added until a receipt is evicted. */
   get isFullOfDeliveries(): boolean {
     return this.#freeDelivery === NONE && this.#deliveriesTouched === this.#deliveriesMax;
   }
@@ -139,13 +139,13 @@ export class ReceiptStore {
     return row;
   }
 
-  /** Lets the oldest receipt go; there must be one. */
+  /** Evicts the oldest receipt; there must be one. */
   evict(): void {
     this.#release(this.oldestRow);
     this.#oldest += 1;
   }
 
-  /** A new copy at the end of the row's list, or NONE where the row or the store has no place. */
+  /** A new delivery at the end of the row's list, or NONE if the row or the store is full. */
   addDelivery(row: number): number {
     const { rows, deliveries } = this;
     const count = rows.deliveryCount[row] ?? 0;
@@ -163,12 +163,12 @@ export class ReceiptStore {
     return delivery;
   }
 
-  /** The number of a leader, for the column `leader` of the copies. */
+  /** The number of a leader, for the deliveries' column `leader`. */
   numberOfLeader(identity: string, address: string): number {
     return this.leaders.numberOf(identity, address, this.deliveries.leader);
   }
 
-  /** Remembers which receipt a packet's outcomes belong to. */
+  /** Maps a packet to the receipt of its outcomes. */
   bindPacket(packetId: number, receivedNs: number, row: number): void {
     const { packets } = this;
     const place = packetId % this.#packetsMax;
@@ -178,7 +178,7 @@ export class ReceiptStore {
     packets.sent[place] = 0;
   }
 
-  /** The packet's place in `packets`, or NONE when it is not known (any more). */
+  /** The packet's place in `packets`, or NONE if it is not known or no longer known. */
   placeOfPacket(packetId: number): number {
     const { packets } = this;
     const place = packetId % this.#packetsMax;
@@ -186,24 +186,24 @@ export class ReceiptStore {
     return (packets.sequence[place] ?? NONE) < this.#oldest ? NONE : place;
   }
 
-  /** The row's own number in the order of opening; the row must be live. */
+  /** The row's sequence number; the row must be live. */
   sequenceOf(row: number): number {
     const turn = this.#oldest - (this.#oldest % this.#rowsMax) + row;
     return turn < this.#oldest ? turn + this.#rowsMax : turn;
   }
 
-  /** The row of a sequence, or NONE when it was let go. */
+  /** The row of a sequence, or NONE after eviction. */
   rowOfSequence(sequence: number): number {
     return sequence < this.#oldest || sequence >= this.#next ? NONE : sequence % this.#rowsMax;
   }
 
-  /** The row's state as a number of RECEIPT_STATES: its landing, else what its copies say. */
+  /** The row's state as a number of RECEIPT_STATES: its landing, else its delivery state. */
   stateOf(row: number): number {
     const landing = this.rows.landing[row] ?? IN_FLIGHT;
     return landing === IN_FLIGHT ? (this.rows.deliveryState[row] ?? STATE_ACCEPTED) : landing;
   }
 
-  /** The row's signature; the view holds as long as the row. */
+  /** The row's signature; the view is valid as long as the row. */
   signatureOf(row: number): Uint8Array {
     return this.#signatures.subarray(row * SIGNATURE_BYTES, (row + 1) * SIGNATURE_BYTES);
   }
@@ -233,7 +233,7 @@ export class ReceiptStore {
     return true;
   }
 
-  /** Takes the row out of its bucket and its owners' lists, and gives its copies back. */
+  /** Removes the row from its bucket and its submitters' lists, and frees its deliveries. */
   #release(row: number): void {
     this.#unlink(row);
     this.submitters.release(row);

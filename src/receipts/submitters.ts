@@ -1,14 +1,14 @@
 /**
  * Which accounts may see a receipt, and each account's receipts in the order in which it sent them.
  *
- *   account ─▶ number ─▶ newest node ─▶ older node ─▶ …      node = place × rows + row
+ *  account ─▶ number ─▶ newest node ─▶ older node ─▶ …      node = place × rows + row
  *
- * A receipt has a few places for owners; an account is a link of its own list in each. The first
- * accounts that sent a transaction take the places, later ones see nothing of it. First places lie
- * side by side, so the memory of the others is not touched while each has one owner. An account
- * with no receipt left is forgotten.
+ * A receipt has a few submitter places, each a node in its account's list. The first accounts that
+ * sent a transaction take the places; later accounts cannot see the receipt. First places are
+ * contiguous, so the memory of the others stays untouched while each receipt has one submitter. An
+ * account without receipts is removed.
  *
- * Hot path: `add` and `release` run once for each transaction.
+ * Hot path: `add` and `release` run once per transaction.
  */
 
 import { NONE } from "./columns.ts";
@@ -23,7 +23,7 @@ export class ReceiptSubmitters {
   readonly #names: string[] = [""];
   readonly #newest: number[] = [NONE];
   readonly #free: number[] = [];
-  /** The account's number of each node, NO_ACCOUNT where the place is free. */
+  /** The account number of each node, NO_ACCOUNT if the place is free. */
   readonly #account: Uint32Array;
   readonly #newer: Int32Array;
   readonly #older: Int32Array;
@@ -46,12 +46,12 @@ export class ReceiptSubmitters {
     return this.#numbers.size;
   }
 
-  /** The account's number, or NO_ACCOUNT when it has no receipt. It holds while it has one. */
+  /** The account's number, valid while it has a receipt; NO_ACCOUNT if it has none. */
   numberOf(account: string): number {
     return this.#numbers.get(account) ?? NO_ACCOUNT;
   }
 
-  /** Lets an account see a row, where a place is left. */
+  /** Gives an account access to a row if a place is free. */
   add(row: number, account: string): void {
     const number = this.#numbers.get(account) ?? NO_ACCOUNT;
     for (let node = row; node < this.#account.length; node += this.#rowsMax) {
@@ -75,7 +75,7 @@ export class ReceiptSubmitters {
     return NONE;
   }
 
-  /** Who has that place of a row, from 0 on; null where it and those behind it are free. */
+  /** The account at that place of a row, from 0; null if it and the later ones are free. */
   submitterAt(row: number, place: number): string | null {
     const number = this.#account[place * this.#rowsMax + row] ?? NO_ACCOUNT;
     return number === NO_ACCOUNT ? null : (this.#names[number] ?? null);
@@ -99,7 +99,7 @@ export class ReceiptSubmitters {
   release(row: number): void {
     for (let node = row; node < this.#account.length; node += this.#rowsMax) {
       const submitter = this.#account[node] ?? NO_ACCOUNT;
-      // Places are taken from the first on.
+      // Places are filled in order.
       if (submitter === NO_ACCOUNT) return;
       this.#unlink(node, submitter);
     }

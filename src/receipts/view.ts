@@ -1,8 +1,8 @@
 /**
- * A receipt as it is answered, made from the store's columns when somebody asks.
+ * A receipt as returned to clients, built from the store's columns on request.
  *
  * The field names are part of the interface: snake case, times in microseconds from `received_at`,
- * null for what did not happen or is not known.
+ * null for what did not happen or is unknown.
  */
 
 import { type DeliveryReason, END_REASONS, type EndReason } from "../core/errors.ts";
@@ -24,24 +24,27 @@ import {
 import { NO_ERROR } from "./errors.ts";
 import type { ReceiptStore } from "./store.ts";
 
-/** By the number under which the store keeps them. */
+/** By the store's codes. */
 const DELIVERY_STATES = ["sent", "acked", "failed", "dropped"] as const;
 type DeliveryState = (typeof DELIVERY_STATES)[number];
 
-/** What is told of a receipt wherever it is told of. */
+/** The fields in every representation of a receipt. */
 export interface ReceiptSummary {
   readonly signature: string;
   /**
-   * accepted: no copy is on the wire yet. sent: at least one is. acknowledged: at least one leader
-   * has the whole transaction. failed: all copies that were on the wire ended without that.
-   * processed: a block holds it that is not final yet. landed, expired, dropped: how it ended.
+   * accepted: no delivery is on the wire yet. sent: at least one is. acknowledged: at least one
+   * leader has the complete transaction. failed: all deliveries on the wire ended without that.
+   * processed: a block that is not final yet contains it. landed, expired, dropped: final states.
    */
   readonly state: ReceiptState;
   /** When this edge had the first submission's last byte, ISO 8601 with milliseconds. */
   readonly received_at: string;
-  /** The slot in progress then, as far as announcements show it when the landing is known. */
+  /**
+   * The slot in progress then, according to the announcements received before the landing was
+   * known.
+   */
   readonly received_slot: number | null;
-  /** How often it was submitted here, repetitions while it was in flight included. */
+  /** Submissions here, including duplicates while it was in flight. */
   readonly submissions: number;
   readonly version: "legacy" | 0 | 1;
   readonly tip_lamports: number;
@@ -55,23 +58,22 @@ export interface ReceiptSummary {
 }
 
 export interface Receipt extends ReceiptSummary {
-  /** The copies in the order of their first news, resends included. */
+  /** The deliveries in the order of their first events, resends included. */
   readonly leaders: readonly LeaderDelivery[];
-  /** Copies that are not in `leaders` because the list is full. */
+  /** Deliveries missing from `leaders` because the list is full. */
   readonly leaders_omitted: number;
 }
 
 /** Whether and where it landed, as far as this edge knows. */
 export interface Landing {
   readonly state: "in_flight" | "processed" | "landed" | "expired" | "dropped";
-  /** The slot of the block that holds it, or held it when it was last heard of. */
+  /** The slot of the block that contains it, or last did. */
   readonly slot: number | null;
   /**
-   * That slot less the one that was in progress when it came; 0 where it had landed before, sent by
-   * another way.
+   * That slot minus the slot in progress at receipt; 0 if it had landed before, sent another way.
    */
   readonly slots: number | null;
-  /** The network's error where it landed and failed there. */
+  /** The network's error if it landed and failed. */
   readonly error: unknown;
   readonly reason: EndReason | null;
   readonly message: string;
@@ -89,17 +91,19 @@ export interface LeaderDelivery {
   readonly acked_us: number | null;
   /** When it failed or was dropped. */
   readonly ended_us: number | null;
-  /** The connection's smoothed round trip at the last event. */
+  /** The connection's smoothed round-trip time at the last event. */
   readonly rtt_us: number | null;
-  /** warm: the connection was ready when the copy came. cold: the copy waited for it. */
+  /**
+   * warm: the connection was ready when the delivery was queued. cold: the delivery waited for it.
+   */
   readonly connection: "warm" | "cold" | null;
-  /** For how long it had been ready; null where it was not. */
+  /** How long the connection had been ready; null if it was not. */
   readonly connection_age_ms: number | null;
-  /** Which copy for this leader it is: 1 for the first one, 2 for the first resend. */
+  /** Number of the delivery to this leader: 1 for the first, 2 for the first resend. */
   readonly attempt: number;
   /**
-   * 0: a copy of the first sending. n: of the nth time that this edge sent the transaction again,
-   * which may well be the first copy for this leader.
+   * 0: a delivery of the first send. n: of this edge's nth resend of the transaction, which may be
+   * the first delivery to this leader.
    */
   readonly resend: number;
 }
@@ -178,7 +182,7 @@ function landingOf({ rows, errors }: ReceiptStore, row: number): Landing {
   };
 }
 
-/** By the numbers of the column `landing`. */
+/** By the codes of the column `landing`. */
 const LANDINGS: readonly (Landing["state"] | undefined)[] = [
   "in_flight",
   undefined,
@@ -197,12 +201,12 @@ function messageOf(kind: number, failed: boolean): string {
   return "no block is known to hold it, and it is watched on";
 }
 
-/** The network's error as a value; text that is no JSON as it is. */
+/** The network's error as a value; text that is not JSON stays a string. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Better than none: it is shown to people as well.
+    // Better than nothing: users read it too.
     return text;
   }
 }

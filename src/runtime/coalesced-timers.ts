@@ -1,15 +1,15 @@
 /**
- * Timers that can be early, taken together: a clock like the one that it is made of, but for those
- * of COALESCE_MS or more, which go off at the last multiple of COALESCE_MS that is not after their time.
- * All of one multiple go off one after another, each in a turn of the event loop of its own, but
- * the thread is woken once, which costs several times what such a timer does. So for what is looked
- * at now and then; not for what is wrong before its time.
+ * A clock whose long timers may fire early, together: timers of COALESCE_MS or more fire at the
+ * last multiple of COALESCE_MS that is not after their time. All timers of one multiple fire one
+ * after another, each in its own turn of the event loop, but the thread wakes once; a wake-up costs
+ * several times what such a timer does. Use it for periodic checks, not for work that is wrong
+ * before its time.
  *
  *        COALESCE_MS           asked for here ─┐      due ─┐
  *   ──┬──────────────┬──────────────┬───────┴──────┬────┴─────────┬──▶
- *                                                  └ goes off
+ *                                                  └ fires
  *
- * It is late by COALESCE_LATE_MS at most, where a round was late and asks for the next one.
+ * A timer is at most COALESCE_LATE_MS late, when a round was late and requests the next one.
  *
  * Decision: docs/decisions/0023-no-timers-without-work.md
  */
@@ -17,7 +17,7 @@
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 import { createTimeSlicer } from "./time-slice.ts";
 
-/** A period that is a multiple of it, as most are, is kept exactly. */
+/** Periods that are a multiple of it, as most are, are kept exactly. */
 export const COALESCE_MS = 200;
 export const COALESCE_LATE_MS = 10;
 
@@ -26,15 +26,15 @@ const COALESCE_NS = COALESCE_MS * NS_PER_MS;
 type Act = () => void;
 
 interface Entry {
-  /** null: cancelled, and what it held on to is free. */
+  /** null: cancelled, and its references are released. */
   act: Act | null;
 }
 
-/** `before` is called in each round, before its timers. It must not throw. */
+/** `beforeTick` runs in each round before its timers. It must not throw. */
 export function createCoalescedClock(clock: Clock, beforeTick: () => void = () => {}): Clock {
-  /** By the number of their round, in the order of asking. */
+  /** By round number, in the order of the requests. */
   const rounds = new Map<number, Entry[]>();
-  /** What the round that goes on has to do, one of them a turn of the event loop. */
+  /** Remaining work of the round in progress, one entry per turn of the event loop. */
   const due: Entry[] = [];
   let done = 0;
   const slicer = createTimeSlicer(clock, () => {
@@ -46,10 +46,10 @@ export function createCoalescedClock(clock: Clock, beforeTick: () => void = () =
     done = 0;
     return false;
   });
-  /** Goes off for the first of them. */
+  /** Fires for the first round. */
   let timer: Timer | null = null;
   let timerRound = 0;
-  /** The round that went off last. */
+  /** The last round that fired. */
   let last = Number.NEGATIVE_INFINITY;
 
   function at(dueNs: number, act: Act): Timer {
@@ -93,8 +93,8 @@ export function createCoalescedClock(clock: Clock, beforeTick: () => void = () =
     const periodNs = periodMs * NS_PER_MS;
     let dueNs = clock.nowNs() + periodNs;
     const again = (): void => {
-      // Counted on from when it was due, so that a period which is no multiple is kept on average;
-      // what was missed is not made up for.
+      // Counted from the due time, so that a period which is no multiple is kept on average; missed
+      // periods are not made up for.
       dueNs = Math.max(dueNs + periodNs, clock.nowNs());
       pending = at(dueNs, again);
       act();

@@ -2,25 +2,25 @@
 /**
  * A histogram of durations with fixed bounds, as plain numbers that a scrape reads.
  *
- * Each stage owns its own and records into it on the thread that measures; nothing is shared and
- * nothing is locked. A value counts in the first bucket whose bound it does not exceed, as
- * Prometheus' `le` does, and the last bucket takes what exceeds them all. The counts are those of
- * each bucket alone, not the running sums that Prometheus is shown.
+ * Each stage owns its histogram and records into it on the thread that measures; nothing is shared
+ * or locked. A value counts in the first bucket whose bound it does not exceed, like Prometheus'
+ * `le`; the last bucket takes larger values. The counts are per bucket, not the running sums that
+ * Prometheus receives.
  */
 
 import { NS_PER_S, NS_PER_US } from "../core/clock.ts";
 import { withFastProperties } from "./fast-object.ts";
 
 export interface Histogram {
-  /** Takes one duration in nanoseconds; a negative one (a clock's coarseness) counts as 0. */
+  /** Records one duration in nanoseconds; a negative one (a coarse clock) counts as 0. */
   record(ns: number): void;
-  /** The upper bound of each bucket but the last, in nanoseconds, rising. */
+  /** The upper bound of each bucket but the last, in nanoseconds, ascending. */
   readonly boundsNs: readonly number[];
-  /** How many fell in each bucket: one more than there are bounds. */
+  /** The count of each bucket: one more than there are bounds. */
   readonly counts: Readonly<Float64Array>;
   /** The sum of all durations, in nanoseconds. */
   readonly sumNs: number;
-  /** How many durations were taken. */
+  /** The number of recorded durations. */
   readonly count: number;
 }
 
@@ -35,7 +35,7 @@ function latencyBounds(): number[] {
   return [...bounds, 10 * NS_PER_S];
 }
 
-/** An empty histogram. Throws a RangeError unless the bounds rise. */
+/** An empty histogram. Throws a RangeError unless the bounds ascend. */
 export function createHistogram(boundsNs: readonly number[] = LATENCY_BOUNDS_NS): Histogram {
   for (let i = 1; i < boundsNs.length; i += 1) {
     if (!((boundsNs[i] ?? 0) > (boundsNs[i - 1] ?? 0))) {

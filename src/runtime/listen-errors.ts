@@ -1,13 +1,16 @@
 /**
- * A server of Node's that goes on when it could not take a connection, as for want of memory or of
- * buffers: an `error` that nobody hears ends the process. The connection waits and is tried again
- * at once, so what keeps it away is told of once, until another one is taken.
+ * Keeps a Node server running when it cannot accept a connection, for example for lack of memory or
+ * buffers: an unhandled `error` event ends the process. The connection waits and Node retries
+ * immediately, so the error is logged once until another connection is accepted.
  */
 
 import type { EventEmitter } from "node:events";
 import type { Log } from "../core/log.ts";
 
-/** From now on; `name` is the server's in the log. What goes wrong before is the caller's. */
+/**
+ * Active from this call on; `name` is the server's name in the log. The caller handles earlier
+ * errors.
+ */
 export function surviveAcceptErrors(server: EventEmitter, log: Log, name: string): void {
   let wasLogged = false;
   server.on("error", (err) => {

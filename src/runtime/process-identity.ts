@@ -1,11 +1,11 @@
 /**
- * Whose something on the disk is: a process's number and when it was started, as text in a file
- * beside it. A number alone says little: after a kill, and in every new container, it is soon
- * another process's.
+ * Records which process owns something on the disk: its number and start time, as text in a file
+ * next to it. A number alone is not enough: after a kill, and in every new container, another
+ * process soon has it.
  *
- * The surprise: numbers mean something within one space of them only. Where a folder is shared with
- * another container, that one's living process cannot be seen from here; so what would destroy asks
- * `hasEnded`, which says no for a mark of another space.
+ * Note: process numbers are valid only within one PID namespace. In a folder shared with another
+ * container, that container's living process is not visible from here; so destructive code must use
+ * `hasEnded`, which returns false for an identity of another namespace.
  */
 
 import { readFileSync, readlinkSync } from "node:fs";
@@ -13,13 +13,13 @@ import { codeOf } from "../core/errors.ts";
 
 export interface ProcessIdentity {
   readonly pid: number;
-  /** In ticks since boot; null where that cannot be told. */
+  /** In ticks since boot; null if unknown. */
   readonly start: string | null;
-  /** The kernel's name for the space that the number is of; null where it cannot be told. */
+  /** The kernel's name of the PID namespace of the number; null if unknown. */
   readonly namespace: string | null;
 }
 
-/** This process's mark as text. */
+/** This process's identity as text. */
 export function ownIdentity(): string {
   const { pid } = process;
   return JSON.stringify({
@@ -29,7 +29,7 @@ export function ownIdentity(): string {
   } satisfies ProcessIdentity);
 }
 
-/** Null for a text that was not written whole: its process was killed while it wrote. */
+/** Null for an incomplete text: its process was killed while it wrote. */
 export function parseIdentity(text: string): ProcessIdentity | null {
   try {
     const value: unknown = JSON.parse(text);
@@ -39,23 +39,23 @@ export function parseIdentity(text: string): ProcessIdentity | null {
     if (typeof pid !== "number" || !Number.isSafeInteger(pid) || pid < 1) return null;
     return { pid, start: textOrNull(start), namespace: textOrNull(namespace) };
   } catch {
-    // Cut off in the middle.
+    // Truncated.
     return null;
   }
 }
 
-/** Whether the process that made the mark is there, as far as can be seen from here. */
+/** Whether the process of the identity is alive, as far as visible from here. */
 export function isAlive({ pid, start }: ProcessIdentity): boolean {
   try {
     process.kill(pid, 0);
   } catch (error) {
-    // Not allowed to signal it means that it is there.
+    // EPERM on a signal means that the process exists.
     if (codeOf(error) !== "EPERM") return false;
   }
   return startOf(pid) === start;
 }
 
-/** Whether it has ended for certain. */
+/** Whether the process has ended for certain. */
 export function hasEnded(identity: ProcessIdentity): boolean {
   return identity.namespace === ownNamespace() && !isAlive(identity);
 }
@@ -64,14 +64,14 @@ function textOrNull(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }
 
-/** When a process was started; null where that cannot be told, or it ended. */
+/** A process's start time; null if it ended or the time is unknown. */
 function startOf(pid: number): string | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
     const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
     return fields[0] === "Z" ? null : (fields[START_FIELD] ?? null);
   } catch {
-    // Another system, or no such process.
+    // Not Linux, or no such process.
     return null;
   }
 }
@@ -80,7 +80,7 @@ function ownNamespace(): string | null {
   try {
     return readlinkSync("/proc/self/ns/pid");
   } catch {
-    // Another system.
+    // Not Linux.
     return null;
   }
 }

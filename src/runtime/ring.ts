@@ -9,36 +9,36 @@
  *     └─────┴─────┴─────┴─────┴─────┴─────┴─────┴─────┘
  *     slot 0 = cursor & (slots - 1)             slots: a power of two
  *
- * Each side makes its own Ring over the same memory, and uses only its half of the calls: claim
- * and publish to write, peek and release to read. What was written before `publish` is seen after
- * `peek`. Nothing is copied here: both sides are told where the slot starts and work in place.
- * When the ring is full `claim` answers -1, and what happens then is the caller's rule.
+ * Each thread creates its own Ring over the same memory and uses half of the calls: the writer
+ * claim and publish, the reader peek and release. What was written before `publish` is visible
+ * after `peek`. Nothing is copied: both threads receive the slot's offset and work in place. When
+ * the ring is full, `claim` returns -1 and the caller decides what to do.
  *
- * The surprise: the cursors count up for ever and pass from 2147483647 to -2147483648. Both the
- * difference (as int32) and the slot (a power of two divides 2^32) stay right across that step.
+ * Note: the cursors count up without end and wrap from 2147483647 to -2147483648. Both the
+ * difference (as int32) and the slot (a power of two divides 2^32) stay correct across the wrap.
  */
 
 import { withFastProperties } from "./fast-object.ts";
 
 export interface Ring {
-  /** Where the next slot to write starts in the buffer, in bytes; -1 when the ring is full. */
+  /** Byte offset of the next slot to write; -1 when the ring is full. */
   claim(): number;
   /** Hands the claimed slot to the reader. */
   publish(): void;
-  /** Where the next slot to read starts in the buffer, in bytes; -1 when the ring is empty. */
+  /** Byte offset of the next slot to read; -1 when the ring is empty. */
   peek(): number;
-  /** Gives the slot that was read back to the writer. */
+  /** Returns the slot that was read to the writer. */
   release(): void;
-  /** Slots that were published and not released. */
+  /** Slots published and not released. */
   readonly depth: number;
 }
 
-/** Each cursor has a cache line to itself, so that the two threads do not fight over one. */
+/** Each cursor has its own cache line, so that the two threads do not contend for one. */
 const LINE_BYTES = 64;
 
 const SLOTS_OFFSET = 2 * LINE_BYTES;
 
-/** How much memory a ring takes, in bytes. */
+/** The size of a ring in bytes. */
 export function ringBytes(slots: number, slotBytes: number): number {
   return SLOTS_OFFSET + slots * slotBytes;
 }

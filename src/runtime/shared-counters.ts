@@ -1,26 +1,29 @@
-// Hot path: a figure is one element of an array; V8 inlines its accessors.
+// Hot path: a counter is one element of an array; V8 inlines its accessors.
 /**
- * Plain counters whose numbers lie in shared memory: one thread counts, another reads, and nobody
- * has to be asked. Each number is written by one thread alone; what another reads may be a moment
- * old, and is never half of a number where the processor stores doubles whole.
+ * Plain counters in shared memory: one thread writes, others read without a request. Each number
+ * has exactly one writing thread; a reader may see a slightly old value, but never a torn one where
+ * the processor stores doubles atomically.
  */
 
 /** Counters by name. */
 export type Counters<Name extends string> = Record<Name, number>;
 
-/** Fresh memory for so many figures. */
+/** New memory for `count` counters. */
 export function countersMemory(count: number): SharedArrayBuffer {
   return new SharedArrayBuffer(8 * count);
 }
 
-/** The figures of these names in `memory`, from number `first` on; all threads name them alike. */
+/**
+ * The counters of these names in `memory`, from index `first` on; all threads must use the same
+ * names.
+ */
 export function sharedCounters<Name extends string>(
   names: readonly Name[],
   memory: SharedArrayBuffer,
   first = 0,
 ): Counters<Name> {
   const numbers = new Float64Array(memory, 8 * first, names.length);
-  // Why a prototype of its own: core/quick.ts.
+  // runtime/fast-object.ts explains why it has its own prototype.
   const counters: object = Object.create({});
   for (const [index, name] of names.entries()) {
     Object.defineProperty(counters, name, {
@@ -31,11 +34,11 @@ export function sharedCounters<Name extends string>(
       },
     });
   }
-  // Each name was given its accessors above.
+  // Each name received its accessors above.
   return counters as Counters<Name>;
 }
 
-/** The sums of figures over threads, read when they are asked for. */
+/** The sums of counters over threads, computed when read. */
 export function sumOf<Name extends string>(
   names: readonly Name[],
   all: readonly Readonly<Counters<Name>>[],
@@ -47,6 +50,6 @@ export function sumOf<Name extends string>(
       get: () => all.reduce((sum, counters) => sum + counters[name], 0),
     });
   }
-  // Each name was given its getter above.
+  // Each name received its getter above.
   return sums as Counters<Name>;
 }

@@ -1,8 +1,8 @@
-// Hot path: a lock that is free costs two operations on memory.
+// Hot path: acquiring and releasing a free lock costs two memory operations.
 /**
- * A lock in memory that threads share, for work of a microsecond. Who finds it held looks again for
- * a moment, and then sleeps in between: its holder was interrupted, or it would be done. After a
- * while it gives up, because a thread that never comes back must not hold up the others for ever.
+ * A lock in shared memory for work of a microsecond. A thread that finds it held first polls, then
+ * sleeps between polls, because the holder must have been interrupted. After `waitMs` it times out:
+ * a holder that never returns must not block the others for ever.
  */
 
 export class SharedLock {
@@ -10,14 +10,14 @@ export class SharedLock {
   readonly #word: number;
   readonly #sleeps: number;
 
-  /** The word is 0 while nobody has the lock. `waitMs`: when `acquire` gives up. */
+  /** The word is 0 while the lock is free. `waitMs`: when `acquire` times out. */
   constructor(int32: Int32Array, word: number, waitMs: number) {
     this.#int32 = int32;
     this.#word = word;
     this.#sleeps = Math.ceil(waitMs / SLEEP_MS);
   }
 
-  /** Whether this thread has it now; then it has to `release` it. */
+  /** Whether this thread now has the lock; if so it must call `release`. */
   acquire(): boolean {
     const [int32, word] = [this.#int32, this.#word];
     for (let spins = 0; spins < SPINS; spins += 1) {

@@ -1,8 +1,8 @@
-/** Sleeps on this very thread, for what another one is about to do and nothing can wake for. */
+/** Blocks this thread. Use only to wait for another thread that cannot notify. */
 
 const WORD = new Int32Array(new SharedArrayBuffer(4));
 
-/** Nothing else runs on this thread meanwhile, so this is for fractions of a millisecond. */
+/** Nothing else runs on this thread meanwhile: use it for fractions of a millisecond. */
 export function sleepSync(ms: number): void {
   Atomics.wait(WORD, 0, 0, ms);
 }

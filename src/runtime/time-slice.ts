@@ -1,6 +1,6 @@
 /**
- * Long work on the thread that also serves clients, a share at a time: what comes meanwhile waits
- * for one share, a fraction of a millisecond, and not for all of it.
+ * Splits long work on the thread that also serves clients into slices: other work waits for one
+ * slice, a fraction of a millisecond, not for all of it.
  *
  * Decision: docs/decisions/0032-long-work-in-slices.md
  */
@@ -8,17 +8,20 @@
 import type { Clock, Timer } from "../core/clock.ts";
 
 export interface TimeSlicer {
-  /** Whether shares are left. */
+  /** Whether slices are left. */
   readonly isBusy: boolean;
-  /** Does a share now and the others in turns of their own; nothing new while it is busy. */
+  /**
+   * Runs one slice now and each further slice in its own turn of the event loop; no effect while
+   * busy.
+   */
   start(): void;
-  /** Does all that is left now. */
+  /** Runs all remaining slices now. */
   finish(): void;
-  /** Leaves undone what is left. */
+  /** Abandons the remaining slices. */
   stop(): void;
 }
 
-/** `share` does a bounded part of the work and answers whether there is more. */
+/** `slice` does a bounded part of the work and returns whether there is more. */
 export function createTimeSlicer(clock: Pick<Clock, "after">, slice: () => boolean): TimeSlicer {
   let timer: Timer | null = null;
   const stop = (): void => {

@@ -1,7 +1,7 @@
 /**
- * TOML text to plain values and back: the only door to the parser. Nothing here throws for bad
- * input; a fault is told with its line and column. The parser's own message quotes the line that
- * it stumbled over, and that line may hold a key or a password, so it is cut off here.
+ * TOML text to plain values and back; the only use of the parser. Nothing here throws for bad
+ * input; an error is reported with its line and column. The parser's own message quotes the faulty
+ * line, which may hold a key or a password, so the quotation is removed here.
  *
  * Decision: docs/decisions/0037-no-secrets-in-messages.md
  */
@@ -15,14 +15,14 @@ export type ParsedToml =
   | { readonly kind: "ok"; readonly value: TomlTable }
   | {
       readonly kind: "error";
-      /** One sentence that names the line and column and quotes nothing of the text. */
+      /** One sentence with the line and column and no quotation of the text. */
       readonly message: string;
       /** Both count from 1. */
       readonly line: number;
       readonly column: number;
     };
 
-/** Parses one document. Integers that a double cannot hold and `__proto__` keys are faults. */
+/** Parses one document. Integers that a double cannot hold and `__proto__` keys are errors. */
 export function parseToml(text: string): ParsedToml {
   try {
     return {
@@ -47,5 +47,5 @@ export function formatToml(value: TomlTable): string {
   return stringify(value);
 }
 
-/** Nested inline tables and arrays; nothing of ours is deeper than two. */
+/** Nested inline tables and arrays; the project's own files nest at most two deep. */
 const TOML_DEPTH_MAX = 16;

@@ -1,14 +1,14 @@
 /**
- * One word in shared memory by which other threads wake the main thread: the sleeper arms it, looks
- * once more and waits; a wake can be spurious but is never lost, and many while it is awake cost
- * one.
+ * One word in shared memory by which other threads wake the main thread: the main thread arms it,
+ * checks once more and waits. A wake-up can be spurious but is never lost; any number of wake-ups
+ * while the main thread is awake cost one.
  *
- * The wait is Atomics.waitAsync, one under way at a time. A MessagePort does it as fast: round
- * trips of p50 50 and 47 us, p99 76 and 70 us, 23 and 19 us of this thread, no growth over 100,000
- * (Node 20, 2 shared cores). The word outlives a thread's death and needs no message to be written.
+ * The wait is Atomics.waitAsync, one at a time. A MessagePort is as fast: round trips of p50 50 and
+ * 47 us, p99 76 and 70 us, 23 and 19 us of this thread's time, no growth over 100,000 (Node 20, 2
+ * shared cores). The word survives a thread's death and needs no message to be written.
  */
 
-/** Wakes whoever sleeps on the word, if anybody does. */
+/** Wakes the thread that sleeps on the word, if any. */
 export function wake(int32: Int32Array<SharedArrayBuffer>, word: number): void {
   if (Atomics.compareExchange(int32, word, 1, 0) === 1) Atomics.notify(int32, word);
 }
@@ -19,7 +19,7 @@ export class WakeFlag {
   readonly #act: () => void;
   #isListening = false;
 
-  /** `act` looks at all that could have rung; it must not throw. */
+  /** `act` must check every possible source of the wake-up and must not throw. */
   constructor(act: () => void) {
     this.#act = act;
   }
@@ -29,16 +29,16 @@ export class WakeFlag {
     this.#listen();
   }
 
-  /** Wakes this thread, whatever the word says: who would have may be gone. */
+  /** Wakes this thread regardless of the word: the thread that should have may be gone. */
   ring(): void {
     Atomics.store(this.#word, 0, 0);
     Atomics.notify(this.#word, 0);
   }
 
-  /** `act` runs no more after this. */
+  /** `act` no longer runs after this. */
   stop(): void {
     this.#isListening = false;
-    // Whoever waits for the word would keep the process from ending.
+    // A pending wait on the word would keep the process from ending.
     this.ring();
   }
 
@@ -48,7 +48,7 @@ export class WakeFlag {
     this.#act();
     const wait = Atomics.waitAsync(this.#word, 0, 1);
     if (wait.async) void wait.value.then(this.#listen);
-    // It rang while `act` ran: again, but after the sockets had their turn.
+    // The flag was set while `act` ran: run again, but let the sockets go first.
     else setImmediate(this.#listen);
   };
 }

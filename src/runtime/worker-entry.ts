@@ -1,11 +1,13 @@
 /**
- * Where the built file of a thread's entry is, even where its user runs as source: a thread of Node
- * 20 cannot load TypeScript. `npm run build` comes first.
+ * Locates the built file of a thread's entry, even where its user runs as source: a Node 20 thread
+ * cannot load TypeScript. Run `npm run build` first.
  */
 
 import { resolve, sep } from "node:path";
 
-/** The file of that name in `folder`, or in the folder's twin below dist when that is in src. */
+/**
+ * The path of `name` in `folder`, or in the corresponding folder of dist when `folder` is in src.
+ */
 export function compiledPath(folder: string, name: string): string {
   const parts = folder.split(sep);
   const source = parts.lastIndexOf("src");

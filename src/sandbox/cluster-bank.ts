@@ -1,10 +1,10 @@
 /**
- * The simulated cluster's chain: blocks, blockhashes that age, and what lands in them.
+ * The simulated cluster's blocks, blockhashes that age, and the transactions that land.
  *
- * A transaction lands when it reaches the leader of the slot in progress. One that reaches a leader
- * whose turn is within the next two windows waits there; every other copy is dropped without a
- * word, as real leaders do. What lands is executed at once, so its status is there within the slot.
- * A leader whose slots are all skipped loses what it holds.
+ * A transaction lands when it reaches the leader of the slot in progress. A leader whose window is
+ * one of the next two holds it; all other deliveries are dropped silently, as real leaders do.
+ * Landed transactions are executed immediately, so their status is available within the slot. A
+ * leader whose slots are all skipped loses what it holds.
  */
 
 import { createHash } from "node:crypto";
@@ -19,12 +19,12 @@ export type Commitment = "processed" | "confirmed" | "finalized";
 export interface Block {
   readonly slot: number;
   readonly parent: number;
-  /** Blocks up to and with this one; skipped slots do not count. */
+  /** Blocks up to and including this one; skipped slots do not count. */
   readonly height: number;
   readonly blockhash: string;
 }
 
-/** What a block holds: its leader's vote, then what landed. */
+/** A block's content: its leader's vote, then the landed transactions. */
 export interface BlockContent {
   readonly block: Block;
   readonly signatures: readonly string[];
@@ -35,47 +35,47 @@ export interface Landed {
   readonly signature: string;
   readonly slot: number;
   readonly height: number;
-  /** As JSON-RPC shows it; null for success. */
+  /** In the form of JSON-RPC; null for success. */
   readonly err: RpcError | null;
-  /** The leader that put it in; null for an airdrop. */
+  /** The leader of the block; null for an airdrop. */
   readonly leader: string | null;
 }
 
 export interface BankCounters {
   received: number;
   landed: number;
-  /** Landed, but with an error. */
+  /** Landed with an error. */
   landedFailed: number;
-  /** Copies of what has landed or waits already. */
+  /** Duplicates of transactions that landed or are held. */
   duplicates: number;
-  /** No transaction at all. */
+  /** Not a transaction. */
   undecodable: number;
-  /** The leader's turn was not within the next two windows. */
+  /** The leader's window was not one of the next two. */
   outOfTurn: number;
   blockhashNotFound: number;
-  /** Refused by execution in a way that keeps it out of the block. */
+  /** Execution failed in a way that keeps the transaction out of the block. */
   rejected: number;
-  /** Held for a turn that passed without a block, or beyond the bound. */
+  /** Held for a window that passed without a block, or above the bound. */
   heldLost: number;
   blocks: number;
   skipped: number;
 }
 
 export interface Bank {
-  /** Enters the next slot; a block is begun unless the slot is skipped. */
+  /** Enters the next slot; begins a block unless the slot is skipped. */
   enter(slot: number): Block | null;
   receive(identity: string, bytes: Uint8Array): void;
   airdrop(address: string, amount: bigint): string;
   /** The newest block that has reached a commitment. */
   block(commitment: Commitment): Block;
-  /** That one and those before it, newest first: as many as a real cluster lists hashes of. */
+  /** That block and earlier ones, newest first: as many as a real cluster lists hashes of. */
   recent(commitment: Commitment): readonly Block[];
   statusOf(signature: string): Landed | null;
-  /** A confirmed block with the signatures in it; null where there is none, or not any more. */
+  /** A confirmed block with its signatures; null if there is none, or no longer. */
   contentOf(slot: number): BlockContent | null;
   commitmentOf(landed: Landed): Commitment;
   isBlockhashValid(blockhash: string): boolean;
-  /** The last height at which the blockhash of a block of this height is valid. */
+  /** The last height at which the blockhash of a block at this height is valid. */
   lastValidHeight(height: number): number;
   readonly slot: number;
   readonly counters: BankCounters;
@@ -84,17 +84,17 @@ export interface Bank {
 export interface BankDeps {
   readonly calendar: Calendar;
   readonly ledger: Ledger;
-  /** Called in the moment of landing. */
+  /** Called when a transaction lands. */
   readonly onLanded: (landed: Landed) => void;
   /** Blocks after which a blockhash is too old. */
   readonly blockhashAgeMax: number;
 }
 
-/** Blocks that a block is behind the newest one when it counts as confirmed, and as finalized. */
+/** Number of blocks behind the newest at which a block is confirmed, and finalized. */
 const DEPTH = { processed: 0, confirmed: 1, finalized: 31 } as const;
-/** Of the account of recent blockhashes: `solana-sysvar`, 2026-11. */
+/** Size of the recent blockhashes account: `solana-sysvar`, 2026-11. */
 const LISTED_BLOCKHASHES_MAX = 150;
-/** Windows after the current one whose leaders hold what they get. */
+/** Windows after the current one whose leaders hold the transactions they receive. */
 const HOLD_WINDOWS = 2;
 
 interface Held {
@@ -113,7 +113,7 @@ class SimulatedBank implements Bank {
   readonly #blocks: Block[];
   readonly #heights = new Map<string, number>();
   readonly #landed = new Map<string, Landed>();
-  /** The leaders' own votes, one a block: they have a status like every other. */
+  /** The leaders' own votes, one per block: they have a status like every transaction. */
   readonly #votes = new Map<string, Landed>();
   #held: Held[] = [];
   #slot: number;
@@ -219,7 +219,7 @@ class SimulatedBank implements Bank {
     const signature = voteOf(block.slot);
     const { slot, height } = block;
     this.#votes.set(signature, { signature, slot, height, err: null, leader: null });
-    // Blockhashes are remembered for twice their time, as Agave's queue does.
+    // Blockhashes are kept for twice their lifetime, as in Agave's queue.
     const most = 2 * this.#deps.blockhashAgeMax;
     if (this.#blocks.length <= most) return;
     for (const old of this.#blocks.splice(0, this.#blocks.length - most)) {
@@ -270,7 +270,7 @@ class SimulatedBank implements Bank {
     else this.#held.push({ identity, decoded });
   }
 
-  /** Whether a leader's turn is this window or one of the next two. */
+  /** Whether a leader's window is this one or one of the next two. */
   #leadsSoon(identity: string): boolean {
     const { calendar } = this.#deps;
     const window = Math.floor(this.#slot / WINDOW_SLOTS);
@@ -280,7 +280,7 @@ class SimulatedBank implements Bank {
     return false;
   }
 
-  /** Lands what waited for this slot's leader, and drops what waited for a turn that is over. */
+  /** Lands what this slot's leader holds, and drops what was held for a past window. */
   #settleHeld(): void {
     const leader = this.#deps.calendar.leaderAt(this.#slot);
     const waiting = this.#held;
@@ -297,7 +297,7 @@ function blockhashOf(slot: number): string {
   return encodeKey(createHash("sha256").update(`block ${slot}`).digest());
 }
 
-/** A block's vote by its signature; nobody made it, so nobody can find a key for it. */
+/** A block's vote by its signature, which no key has signed. */
 function voteOf(slot: number): string {
   return encodeSignature(createHash("sha512").update(`vote ${slot}`).digest());
 }

@@ -1,8 +1,8 @@
 /**
- * The simulated cluster's JSON-RPC over HTTP: bodies, batches and errors as the real one has them.
+ * The simulated cluster's JSON-RPC over HTTP, with the bodies, batches and errors of the real one.
  *
- * Every JSON-RPC error is HTTP 200. Integers beyond 2^53 are written as integers, which JSON allows
- * and `JSON.stringify` does not do.
+ * Every JSON-RPC error has HTTP status 200. Integers beyond 2^53 are written as integers, which
+ * JSON allows and `JSON.stringify` does not do.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -20,10 +20,10 @@ export function createRpcServer(context: RpcContext, example: Example | null = n
   });
 }
 
-/** A fresh signed transaction that can be sent at once; null while there is none. */
+/** A new signed transaction, ready to send; null while there is none. */
 export type Example = () => Uint8Array | null;
 
-/** No method of a real cluster: for snippets that work as pasted. */
+/** Not a method of a real cluster: for snippets that work as pasted. */
 export const EXAMPLE_PATH = "/example-transaction";
 
 function respondExample(bytes: Uint8Array | null, response: ServerResponse): void {
@@ -63,7 +63,7 @@ function handle(context: RpcContext, request: IncomingMessage, response: ServerR
     const responseBody = responseText(context, Buffer.concat(chunks).toString("utf8"));
     respond(response, 200, "application/json; charset=utf-8", `${responseBody}\n`);
   });
-  // The client went away in the middle; there is nobody to answer.
+  // The client disconnected during the request; no response is possible.
   request.on("error", () => response.destroy());
 }
 
@@ -72,13 +72,13 @@ function respond(response: ServerResponse, status: number, type: string, body: s
   response.end(body);
 }
 
-/** The answer to a body, a single call or a batch. */
+/** The response to a body: a single call or a batch. */
 export function responseText(context: RpcContext, body: string): string {
   let parsed: unknown;
   try {
     parsed = JSON.parse(body);
   } catch {
-    // Told to the client in the shape of every other error.
+    // The client receives it in the form of every other error.
     return toJson(errorOf(null, -32700, "Parse error"));
   }
   if (!Array.isArray(parsed)) return toJson(respondToCall(context, parsed));
@@ -86,7 +86,7 @@ export function responseText(context: RpcContext, body: string): string {
   return toJson(parsed.map((call) => respondToCall(context, call)));
 }
 
-/** The answer to one call that is parsed already. */
+/** The response to one parsed call. */
 export function respondToCall(context: RpcContext, call: unknown): unknown {
   if (typeof call !== "object" || call === null) return errorOf(null, -32600, "Invalid request");
   const id = "id" in call ? call.id : null;
@@ -106,7 +106,7 @@ export function errorOf(id: unknown, code: number, message: string): unknown {
   return { jsonrpc: "2.0", error: { code, message }, id };
 }
 
-/** JSON with bigints as integers: they are marked first, and the marks taken away after. */
+/** JSON with bigints as integers: marks them first and removes the marks afterwards. */
 export function toJson(value: unknown): string {
   const marked = JSON.stringify(value, (_key, each: unknown) =>
     typeof each === "bigint" ? `\u0000${each}` : each,

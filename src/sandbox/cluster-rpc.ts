@@ -1,9 +1,9 @@
 /**
- * The methods of the simulated cluster's JSON-RPC, in the shapes of the real one.
+ * The methods of the simulated cluster's JSON-RPC, in the formats of the real one.
  *
- * It answers what a client needs to follow leaders, build a transaction and see it land, and
- * nothing else: `sendTransaction` is a method that does not exist here, so that whatever lands came
- * through an edge. Shapes are those of Agave 4.3 (`rpc/src/rpc.rs`, checked 2026-11).
+ * It implements only what a client needs to follow leaders, build a transaction and see it land.
+ * `sendTransaction` does not exist here, so that every landed transaction came through an edge.
+ * Formats are those of Agave 4.3 (`rpc/src/rpc.rs`, checked 2026-11).
  */
 
 import { createHash } from "node:crypto";
@@ -15,25 +15,25 @@ import type { Ledger } from "./ledger.ts";
 export interface ClusterLeader {
   /** Base58. */
   readonly identity: string;
-  /** Where it takes QUIC transactions, "ip:port". */
+  /** Its QUIC address for transactions, "ip:port". */
   readonly address: string;
-  /** Whether it has stopped voting, as `getVoteAccounts` tells it; it may be a getter. */
+  /** Whether it has stopped voting, as `getVoteAccounts` reports it; may be a getter. */
   readonly delinquent?: boolean;
 }
 
-/** How a feed behaves: as it should, refused with -32601, or taken and then silent. */
+/** A subscription's behaviour: correct, rejected with -32601, or accepted and then silent. */
 export type FeedManner = "works" | "unsupported" | "silent";
 
 export interface ClusterFaults {
   readonly slotsUpdates: FeedManner;
   readonly slots: FeedManner;
-  /** Slots beyond the real one that every fifth slot's first shred claims; 0 for none. */
+  /** Slots beyond the real one in every fifth slot's first shred; 0 for none. */
   readonly bogusSlotsAhead: number;
-  /** Slots by which all slot updates are off; below 0: behind. */
+  /** Offset of all slot updates, in slots; below 0: behind. */
   readonly skewSlots: number;
-  /** Blocks beyond the real one that every third slot's height claims; 0 for none. */
+  /** Blocks beyond the real one in every third slot's height; 0 for none. */
   readonly heightsAhead: number;
-  /** `getSignatureStatuses`; `silent`: null for every transaction, as of a node that keeps none. */
+  /** `getSignatureStatuses`; `silent`: null for every transaction, like a node that keeps none. */
   readonly statuses: FeedManner;
 }
 
@@ -52,11 +52,11 @@ export interface RpcContext {
   readonly ledger: Ledger;
   readonly leaders: readonly ClusterLeader[];
   readonly unixMs: () => number;
-  /** How the node misbehaves now. */
+  /** The node's current faults. */
   readonly faults: () => Pick<ClusterFaults, "statuses" | "heightsAhead">;
 }
 
-/** A JSON-RPC error that a method answers. */
+/** A JSON-RPC error that a method returns. */
 export class RpcFault extends Error {
   override readonly name = "RpcFault";
   readonly code: number;
@@ -72,10 +72,10 @@ type Method = (context: RpcContext, params: Params) => unknown;
 const VERSION = { "solana-core": "4.3.0", "feature-set": 3_718_597_879 };
 const SLOT_LEADERS_MAX = 5000;
 const STATUSES_MAX = 256;
-/** Slots behind which a validator is delinquent. Agave `rpc/src/rpc.rs`, 4.3, 2026-11. */
+/** Slots behind after which a validator is delinquent. Agave `rpc/src/rpc.rs`, 4.3, 2026-11. */
 const DELINQUENT_SLOTS = 128;
 const LAMPORTS_PER_SIGNATURE = 5000;
-/** Bytes that an account weighs besides its data, and lamports for two years of one byte. */
+/** An account's size in bytes besides its data, and lamports for two years of one byte. */
 const RENT_OVERHEAD_BYTES = 128;
 const RENT_LAMPORTS_PER_BYTE = 6960;
 
@@ -119,14 +119,14 @@ const METHODS: Readonly<Record<string, Method>> = {
   requestAirdrop: ({ bank }, params) => bank.airdrop(key(params, 0), BigInt(count(params, 1))),
 };
 
-/** Answers one call; throws an `RpcFault` for what the real RPC answers with an error. */
+/** Executes one call; throws an `RpcFault` where the real RPC returns an error. */
 export function callMethod(context: RpcContext, method: string, params: Params): unknown {
   const found = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
   if (found === undefined) throw new RpcFault(-32601, "Method not found");
   return found(context, params);
 }
 
-/** A cluster that is begun anew has other leaders, and with them another name. */
+/** The genesis hash. A restarted cluster has other leaders and therefore another hash. */
 function genesisOf(leaders: readonly ClusterLeader[]): string {
   const identities = leaders.map(({ identity }) => identity).join(" ");
   return encodeKey(createHash("sha256").update(identities).digest());
@@ -145,7 +145,7 @@ function getEpochInfo(context: RpcContext, params: Params): unknown {
   };
 }
 
-/** Params are `[slot | null | config, config]`; null for an epoch that is not known yet. */
+/** Params are `[slot | null | config, config]`; returns null for an unknown epoch. */
 function getLeaderSchedule(context: RpcContext, params: Params): unknown {
   const { calendar, bank } = context;
   const [first, second] = params;
@@ -174,7 +174,7 @@ function getSlotLeaders({ calendar, bank }: RpcContext, params: Params): unknown
   return Array.from({ length: limit }, (_, index) => calendar.leaderAt(start + index));
 }
 
-/** As Agave 4 tells it: `tpu` and `tpuForwards` are always null. */
+/** As in Agave 4: `tpu` and `tpuForwards` are always null. */
 function clusterNode({ identity, address }: ClusterLeader): unknown {
   return {
     pubkey: identity,
@@ -195,7 +195,7 @@ function clusterNode({ identity, address }: ClusterLeader): unknown {
   };
 }
 
-/** A leader that does not vote any more is more than 128 slots behind, as the real RPC has it. */
+/** A leader that has stopped voting is more than 128 slots behind, as in the real RPC. */
 function getVoteAccounts({ leaders, bank }: RpcContext): unknown {
   const accountOf = ({ identity, delinquent = false }: ClusterLeader): unknown => {
     const behind = delinquent ? DELINQUENT_SLOTS + 1 : 0;
@@ -234,7 +234,7 @@ function getSignatureStatuses(context: RpcContext, params: Params): unknown {
   );
 }
 
-/** With signatures alone; there is a vote in every block, as on a real network. */
+/** Signatures only; every block holds a vote, as on a real network. */
 function getBlock({ bank, unixMs }: RpcContext, params: Params): unknown {
   const slot = count(params, 0);
   const config = params[1];
@@ -267,7 +267,7 @@ function signatureStatus(bank: Bank, landed: Landed): unknown {
 const RECENT_BLOCKHASHES = "SysvarRecentB1ockHashes11111111111111111111";
 const LISTED_BYTES = 40;
 
-/** The account of recent blockhashes: their count, then each with what a signature costs. */
+/** The recent blockhashes account: their count, then each with the fee per signature. */
 function recentBlockhashes(context: RpcContext, config: unknown): unknown {
   const blocks = context.bank.recent(commitmentIn(config) ?? "finalized");
   const data = Buffer.alloc(8 + blocks.length * LISTED_BYTES);
@@ -302,7 +302,7 @@ function getAccountInfo(context: RpcContext, params: Params): unknown {
   });
 }
 
-/** The base fee alone: the count of signers is the first byte after a version byte. */
+/** The base fee only: the signer count is the first byte after a version byte. */
 function getFeeForMessage(context: RpcContext, params: Params): unknown {
   const message = decodeBase64(text(params, 0));
   if (message === null || message.length < 4) throw new RpcFault(-32602, "invalid base64 encoding");
@@ -311,12 +311,12 @@ function getFeeForMessage(context: RpcContext, params: Params): unknown {
   return withContext(context, signers * LAMPORTS_PER_SIGNATURE);
 }
 
-/** The block that a commitment in a config names; finalized where none is named, as in Agave. */
+/** The block of a config's commitment; finalized by default, as in Agave. */
 function blockOf({ bank }: RpcContext, config: unknown): Block {
   return bank.block(commitmentIn(config) ?? "finalized");
 }
 
-/** The commitment of a config, if any; throws for one that does not exist. */
+/** The commitment of a config, if any; throws for an unknown one. */
 export function commitmentIn(config: unknown): Commitment | null {
   const commitment = isRecord(config) ? config["commitment"] : undefined;
   if (commitment === undefined || commitment === null) return null;

@@ -1,20 +1,20 @@
 /**
- * The simulated cluster's calendar: which slot it is, who leads it, and whether it is skipped.
+ * The simulated cluster's calendar: the current slot, its leader, and whether it is skipped.
  *
- * Everything is a function of the seed and the slot number, so any part of the past or future can
- * be asked for without being stored, and two runs with one seed are the same.
+ * Everything is a function of the seed and the slot number: past and future need no storage, and
+ * two runs with one seed are identical.
  */
 
 import { type Clock, NS_PER_MS } from "../core/clock.ts";
 
-/** Slots of one leader's window. Agave `leader-schedule`, 2026-11. */
+/** Slots of a leader window. Agave `leader-schedule`, 2026-11. */
 export const WINDOW_SLOTS = 4;
 
 export interface CalendarOptions {
   /** Identities of the leaders, base58. */
   readonly identities: readonly string[];
   readonly slotMs: number;
-  /** Share of slots that no block is made in, 0 to 1. */
+  /** Share of slots without a block, 0 to 1. */
   readonly skipShare: number;
   /** Slots of an epoch, a multiple of four. */
   readonly epochSlots: number;
@@ -24,12 +24,12 @@ export interface CalendarOptions {
 export interface Calendar {
   /** The slot at a time; slots begin with the third epoch, at the time of creation. */
   slotAt(nowNs: number): number;
-  /** When a slot begins, on `Clock.nowNs`. */
+  /** Start of a slot, on `Clock.nowNs`. */
   startNs(slot: number): number;
   leaderAt(slot: number): string;
   isSkipped(slot: number): boolean;
   epochOf(slot: number): number;
-  /** Slot indexes within the epoch by identity, as `getLeaderSchedule` tells them. */
+  /** Slot indexes within the epoch by identity, as `getLeaderSchedule` returns them. */
   leadersOf(epoch: number): Record<string, number[]>;
   readonly firstSlot: number;
   readonly epochSlots: number;
@@ -73,7 +73,7 @@ export function createCalendar(clock: Clock, options: CalendarOptions): Calendar
   };
 }
 
-/** A 32-bit number that looks random, from two numbers (the finalizer of MurmurHash3). */
+/** A pseudorandom 32-bit number from two numbers (the finalizer of MurmurHash3). */
 function mix(seed: number, value: number): number {
   let hash = Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(value + 1, 0xc2b2ae35);
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);

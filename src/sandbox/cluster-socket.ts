@@ -1,8 +1,8 @@
 /**
- * The simulated cluster's WebSocket: slots, slot updates and signatures, in the real one's shapes.
+ * The simulated cluster's WebSocket: slots, slot updates and signatures, in the real one's formats.
  *
- * It can be told to behave badly in the ways that real providers do: to know no slot updates, to
- * take subscriptions and stay silent, to pass on shreds of a far future, to be off by some slots.
+ * It can simulate the faults of real providers: missing slot updates, accepted but silent
+ * subscriptions, shreds of the far future, and slots off by a few.
  */
 
 import type { Server } from "node:http";
@@ -13,12 +13,12 @@ import { type ClusterFaults, commitmentIn, RpcFault } from "./cluster-rpc.ts";
 import { SANDBOX_SOCKET_BYTES_MAX, SANDBOX_SUBSCRIPTIONS_MAX } from "./limits.ts";
 
 export interface ClusterSocket {
-  /** A block was begun. */
+  /** A block has begun. */
   blockStarted(block: Block): void;
   /** A block is complete. */
   frozen(block: Block): void;
   landed(landed: Landed): void;
-  /** Ends every connection without a close frame, as a process that dies does. */
+  /** Ends every connection without a close frame, like a process that dies. */
   drop(): void;
   readonly subscriptions: number;
 }
@@ -39,7 +39,7 @@ interface Subscription {
 
 const BOGUS_EVERY_SLOTS = 5;
 
-/** Takes WebSocket connections on an HTTP server. */
+/** Accepts WebSocket connections on an HTTP server. */
 export function attachSocket(server: Server, deps: SocketDeps): ClusterSocket {
   return new Feeds(server, deps);
 }
@@ -54,7 +54,7 @@ class Feeds implements ClusterSocket {
     this.#deps = deps;
     this.#server = createSocketServer(server, 64 * 1024);
     this.#server.on("connection", (socket) => this.#connected(socket));
-    // The HTTP server below reports its own faults to whoever started it.
+    // The owner of the underlying HTTP server handles its errors.
     this.#server.on("error", () => undefined);
   }
 
@@ -104,7 +104,7 @@ class Feeds implements ClusterSocket {
   #connected(socket: ServerSocket): void {
     socket.on("message", (data) => this.#message(socket, String(data)));
     socket.on("close", () => this.#forget(socket));
-    // A reset connection also closes, which is all that matters here.
+    // A reset connection also emits `close`, which is handled.
     socket.on("error", () => undefined);
   }
 
@@ -119,12 +119,12 @@ class Feeds implements ClusterSocket {
     try {
       call = JSON.parse(text);
     } catch {
-      // Told to the client in the shape of every other error.
+      // The client receives it in the form of every other error.
       send(socket, errorOf(null, -32700, "Parse error"));
       return;
     }
     if (typeof call !== "object" || call === null) return;
-    // Without an id it is a notification, such as the ping of web3.js: nothing is answered.
+    // A call without an id is a notification, such as the ping of web3.js: no response.
     if (!("id" in call) || !("method" in call)) return;
     const params = "params" in call && Array.isArray(call.params) ? call.params : [];
     try {
@@ -190,7 +190,7 @@ class Feeds implements ClusterSocket {
     }
   }
 
-  /** Tells whose signature has reached the commitment asked for, and ends the subscription. */
+  /** Notifies subscribers whose signature reached their commitment, and ends the subscription. */
   #notifySignatures(only: string | null = null): void {
     const { bank } = this.#deps;
     const rank = { processed: 0, confirmed: 1, finalized: 2 } as const;

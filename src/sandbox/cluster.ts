@@ -1,9 +1,10 @@
 /**
- * A cluster on one machine: a slot clock, a chain, and the RPC and WebSocket that tell of both.
+ * A simulated cluster on one machine: a slot clock, a chain of blocks, and the RPC and WebSocket
+ * that report both.
  *
- * Leaders are somebody else's: they hand over what they receive with `receive`, and the cluster
- * decides whether it lands. The chain goes on while the RPC is stopped, so a restart of the RPC
- * looks from outside as it does on a real network. What it can be told to do wrong is in `ClusterFaults`.
+ * The leaders are separate: they pass what they receive to `receive`, and the cluster decides
+ * whether it lands. Slots continue while the RPC is stopped, so a restart of the RPC looks from
+ * outside as on a real network. `ClusterFaults` lists the faults that it can simulate.
  */
 
 import type { Server } from "node:http";
@@ -23,25 +24,25 @@ import { createLedger, type Ledger } from "./ledger.ts";
 
 export interface ClusterOptions {
   readonly clock: Clock;
-  /** The address to listen on, a loopback one. */
+  /** The listen address, a loopback one. */
   readonly host: string;
-  /** 0 for any free port, which is then kept over restarts. */
+  /** 0 for any free port; restarts keep the port. */
   readonly rpcPort: number;
   readonly wsPort: number;
-  /** Read whenever nodes are asked for, so an address may be a getter. At least one. */
+  /** Read at each request for nodes, so an address may be a getter. At least one. */
   readonly leaders: readonly ClusterLeader[];
   readonly slotMs: number;
   /** Share of slots without a block, 0 to 1. */
   readonly skipShare: number;
-  /** Slots of an epoch, a multiple of four; short ones make epochs change within minutes. */
+  /** Slots of an epoch, a multiple of four; with short ones the epoch changes within minutes. */
   readonly epochSlots: number;
   readonly seed: number;
   /** Blocks after which a blockhash is too old. */
   readonly blockhashAgeMax: number;
-  /** LiteSVM where not given. */
+  /** null: LiteSVM. */
   readonly ledger: Ledger | null;
   readonly onLanded: ((landed: Landed) => void) | null;
-  /** What `GET /example-transaction` answers on the RPC's port. */
+  /** The response of `GET /example-transaction` on the RPC's port. */
   readonly example: Example | null;
 }
 
@@ -53,26 +54,26 @@ export interface ClusterUrls {
 export interface SimulatedCluster {
   /** Starts the slot clock and the RPC. */
   start(): Promise<ClusterUrls>;
-  /** Ends both; nothing is left open. */
+  /** Stops both and closes everything. */
   stop(): Promise<void>;
-  /** The RPC's process dies; slots go on. */
+  /** Simulates the death of the RPC's process; slots continue. */
   stopRpc(): Promise<void>;
-  /** The RPC is back, on the same ports. */
+  /** Starts the RPC again, on the same ports. */
   startRpc(): Promise<ClusterUrls>;
   /** The slot in progress, skipped or not. */
   currentSlot(): number;
   leaderAt(slot: number): string;
-  /** A leader got these bytes; what becomes of them is in `statusOf` and the counters. */
+  /** A leader received these bytes; `statusOf` and the counters show the result. */
   receive(identity: string, bytes: Uint8Array): void;
-  /** Null for what has not landed. */
+  /** Null for a transaction that has not landed. */
   statusOf(signature: string): Landed | null;
   airdrop(address: string, lamports: bigint): void;
   balance(address: string): bigint;
   /** The newest block's blockhash, base58. */
   latestBlockhash(): string;
-  /** Replaces what the RPC and its WebSocket do wrong. */
+  /** Sets the faults of the RPC and its WebSocket. */
   behave(faults: Partial<ClusterFaults>): void;
-  /** Whether what lands is executed; false where LiteSVM cannot be loaded. */
+  /** Whether landed transactions are executed; false if LiteSVM cannot be loaded. */
   readonly executes: boolean;
   readonly counters: BankCounters;
 }
@@ -180,7 +181,7 @@ class Cluster implements SimulatedCluster {
   }
 
   receive(identity: string, bytes: Uint8Array): void {
-    // A late timer must not let the old slot's leader have what comes in the new slot.
+    // After a late timer, the old slot's leader must not get transactions of the new slot.
     this.#catchUp();
     this.#context.bank.receive(identity, bytes);
   }
@@ -213,7 +214,7 @@ class Cluster implements SimulatedCluster {
     this.#timer = clock.after(waitMs, () => this.#tick());
   }
 
-  /** Enters every slot up to the one in progress, each in its turn. */
+  /** Enters every slot up to the one in progress, in order. */
   #catchUp(): void {
     const { bank } = this.#context;
     const now = this.currentSlot();
@@ -230,7 +231,7 @@ function listen(server: Server, host: string, port: number): Promise<number> {
     server.once("error", reject);
     server.listen({ host, port }, () => {
       server.off("error", reject);
-      // A TCP server's address is never a path.
+      // The address of a TCP server is never a path.
       resolve((server.address() as AddressInfo).port);
     });
   });

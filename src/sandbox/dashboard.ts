@@ -1,7 +1,7 @@
 /**
- * The sandbox's accounts and dashboard: an embedded Postgres with the store on it, a real identity
- * provider with two people, and the control process in front. The store comes first, because the
- * edge learns its keys from it; the dashboard last, so that nobody waits for it to send.
+ * The sandbox's accounts and dashboard: an embedded Postgres with the store, a real identity
+ * provider with two test users, and the control process. The store starts first, because the edge
+ * reads its keys from it; the dashboard last, so that sending need not wait for it.
  */
 
 import { rm } from "node:fs/promises";
@@ -28,9 +28,9 @@ export interface SandboxAccounts {
   readonly edgeUrl: string;
   readonly controlUrl: string;
   readonly folder: string;
-  /** Not always below `folder`: what root starts must be reachable for another user. */
+  /** Not always below `folder`: as root, another user must be able to reach it. */
   readonly databaseFolder: string;
-  /** A key of the account `sandbox`, which nobody logs in to: it can be linked. */
+  /** A key of the account `sandbox`, which has no login; the key can be linked. */
   readonly key: string;
   stop(): Promise<void>;
 }
@@ -47,8 +47,8 @@ const SESSION = { idle: "30m", max: "12h" } as const;
 const SYSTEM: Actor = { kind: "system", accountId: null, address: null, userAgent: null };
 
 /**
- * Starts Postgres in `folder` and opens the store, with a key to send with. Nothing of it outlives
- * `stop`, so nothing is forced onto the disk either.
+ * Starts Postgres in `folder` and opens the store, with a key to send with. Nothing survives
+ * `stop`, so commits are not forced to the disk.
  */
 export async function openAccounts(deps: Deps, folder: string): Promise<SandboxAccounts> {
   const place = { folder: join(folder, "postgres"), port: null, durable: false };
@@ -100,10 +100,10 @@ export async function startDashboard(
   accounts: SandboxAccounts,
   edge: { readonly url: string; readonly adminUrl: string; readonly rpcUrl: string },
 ): Promise<Dashboard> {
-  // Imported late: nobody waits for their libraries to send.
+  // Imported lazily: sending need not wait for their libraries.
   const { startControl } = await import("../control/control.ts");
   const { TEST_USERS, startProvider } = await import("./provider.ts");
-  // The provider takes one address to return to, so the port must be known before both start.
+  // The provider accepts one return address, so the port must be known before both start.
   const port = await freePort(PORT);
   const url = `http://${HOST}:${port}`;
   const redirectUri = `${url}/login/callback`;
@@ -147,7 +147,7 @@ export async function startDashboard(
   }
 }
 
-/** The port where it is free, else any that is. */
+/** `wanted` if it is free, else any free port. */
 async function freePort(wanted: number): Promise<number> {
   return (await portIfFree(wanted)) ?? (await portIfFree(0)) ?? wanted;
 }

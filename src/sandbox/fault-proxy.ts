@@ -1,8 +1,8 @@
 /**
- * A bad network in front of one UDP port, on loopback: it loses, delays, reorders and doubles
- * datagrams in both directions. What happens to the nth datagram of each direction is decided by
- * the seed alone. Each client has a port of its own towards the target, as behind a NAT; a client
- * beyond the bound is not passed on.
+ * Simulates a bad network in front of one UDP port, on loopback: it loses, delays, reorders and
+ * duplicates datagrams in both directions. The seed alone determines what happens to the nth
+ * datagram of each direction. Each client has its own port towards the target, as behind a NAT; the
+ * proxy ignores clients above the bound.
  */
 
 import type { Clock, Timer } from "../core/clock.ts";
@@ -15,15 +15,15 @@ import {
 import { FAULT_PROXY_CLIENTS_MAX, FAULT_PROXY_HELD_MAX } from "./limits.ts";
 
 export interface Faults {
-  /** Share of datagrams that are lost, 0 to 1. */
+  /** Share of lost datagrams, 0 to 1. */
   readonly loss: number;
   readonly delayMs: number;
-  /** Up to so much more delay, drawn for each: what is behind may come before. */
+  /** Maximum additional random delay per datagram: later ones may overtake it. */
   readonly jitterMs: number;
-  /** Share of datagrams that are held back for `reorderMs` more. */
+  /** Share of datagrams that are delayed by a further `reorderMs`. */
   readonly reorder: number;
   readonly reorderMs: number;
-  /** Share of datagrams that come twice. */
+  /** Share of datagrams that are duplicated. */
   readonly duplicate: number;
 }
 
@@ -38,7 +38,7 @@ export const NO_FAULTS: Faults = {
 
 export interface FaultProxyOptions {
   readonly clock: Clock;
-  /** "ip:port" of what is behind it. */
+  /** "ip:port" of the target behind the proxy. */
   readonly target: string;
   readonly seed: number;
   readonly faults?: Partial<Faults>;
@@ -58,7 +58,7 @@ export interface FaultProxyCounters {
   lost: number;
   reordered: number;
   doubled: number;
-  /** Beyond the bounds on clients or on what is held. */
+  /** Above the bounds on clients or on held datagrams. */
   refused: number;
 }
 
@@ -66,7 +66,7 @@ export function createFaultProxy(options: FaultProxyOptions): FaultProxy {
   return new Relay(options);
 }
 
-/** One way through it. */
+/** One direction through the proxy. */
 type Pass = (bytes: Uint8Array) => void;
 
 class Relay implements FaultProxy {
@@ -124,7 +124,7 @@ class Relay implements FaultProxy {
     const key = `${host} ${port}`;
     const client = this.#clients.get(key);
     if (client === undefined) void this.#open(key, host, port);
-    // What comes before the socket is bound is lost, as the first datagrams often are.
+    // Datagrams that arrive before the socket is bound are lost, as first datagrams often are.
     if (client === undefined || client === null) return;
     const { host: toHost, port: toPort } = this.#target;
     this.#suffer(bytes, this.#there, (copy) => put(client, copy, toHost, toPort));
@@ -145,7 +145,7 @@ class Relay implements FaultProxy {
       if (this.#socket === null) client.close();
       else this.#clients.set(key, client);
     } catch {
-      // No port is free: the client is not passed on, and may try again.
+      // No free port: the client is not forwarded and may retry.
       this.#clients.delete(key);
       this.counters.refused += 1;
     }
@@ -153,7 +153,7 @@ class Relay implements FaultProxy {
 
   #suffer(bytes: Uint8Array, roll: () => number, pass: Pass): void {
     const { loss, delayMs, jitterMs, reorder, reorderMs, duplicate } = this.#faults;
-    // Each datagram takes the same number of rolls, whatever becomes of it.
+    // Each datagram draws the same number of random values, whatever happens to it.
     const [isLost, share, isLate, isTwice] = [
       roll() < loss,
       roll(),
@@ -195,7 +195,7 @@ function put(socket: DatagramSocket, bytes: Uint8Array, host: string, port: numb
   socket.flush(bytes.length, host, port);
 }
 
-/** Numbers from 0 to below 1, the same for the same seed (Mulberry32, public domain). */
+/** Random numbers in [0, 1), the same for the same seed (Mulberry32, public domain). */
 function rolls(seed: number): () => number {
   let state = Math.imul(seed, 0x9e3779b1) >>> 0;
   return () => {

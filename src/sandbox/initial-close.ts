@@ -1,8 +1,8 @@
 /**
- * The packet with which a server turns a client away before any handshake: an Initial that closes
- * with a transport code, as Agave's does when it is full. The binding to quiche cannot make one; it
- * would close with keys that the client does not have yet. Initial keys are no secret: they follow
- * from the connection id that the client chose (RFC 9001 section 5.2, checked 2026-11).
+ * Builds the packet with which a server rejects a client before any handshake: an Initial that
+ * closes with a transport code, as Agave sends when it is full. The quiche binding cannot build
+ * one; it would close with keys that the client does not have yet. Initial keys are not secret:
+ * they derive from the connection id that the client chose (RFC 9001 section 5.2, checked 2026-11).
  */
 
 import { createCipheriv, createHmac } from "node:crypto";
@@ -14,17 +14,17 @@ const FIRST_BYTE = 0xc3;
 const PACKET_NUMBER_BYTES = 4;
 const TAG_BYTES = 16;
 const CONNECTION_CLOSE = 0x1c;
-/** Of a length that is written in two bytes. RFC 9000 section 16. */
+/** Marks a length in two bytes. RFC 9000 section 16. */
 const TWO_BYTES = 0x4000;
 
 export interface InitialIds {
-  /** As the client chose it for the server. */
+  /** Chosen by the client for the server. */
   readonly dcid: Uint8Array;
   /** The client's own. */
   readonly scid: Uint8Array;
 }
 
-/** The whole datagram; `code` is below 64. */
+/** The complete datagram; `code` is below 64. */
 export function initialClose({ dcid, scid }: InitialIds, code: number): Buffer {
   const frame = Buffer.from([CONNECTION_CLOSE, code, 0, 0]);
   const length = Buffer.alloc(2);
@@ -45,13 +45,13 @@ export function initialClose({ dcid, scid }: InitialIds, code: number): Buffer {
 
   const initial = createHmac("sha256", INITIAL_SALT).update(dcid).digest();
   const secret = expand(initial, "server in", 32);
-  // Packet number 0 leaves the nonce as it is.
+  // Packet number 0 leaves the nonce unchanged.
   const seal = createCipheriv("aes-128-gcm", expand(secret, "quic key", 16), expandIv(secret));
   seal.setAAD(header);
   const sealed = Buffer.concat([seal.update(frame), seal.final(), seal.getAuthTag()]);
 
   const hide = createCipheriv("aes-128-ecb", expand(secret, "quic hp", 16), null);
-  // The sample begins where the frame would with the longest packet number, and ours is that long.
+  // The sample starts where the frame would with the longest packet number, which this one has.
   const mask = hide.update(sealed.subarray(0, 16));
   header[0] = (header[0] ?? 0) ^ ((mask[0] ?? 0) & 0x0f);
   const at = header.length - PACKET_NUMBER_BYTES;

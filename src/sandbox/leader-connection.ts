@@ -1,6 +1,6 @@
 /**
- * One client's connection at a simulated leader: reads streams, tells whole transactions, and
- * closes on a stream that Agave would not take. A connection that the binding faults is over.
+ * One client's connection at a simulated leader: reads streams, reports complete transactions, and
+ * closes on a stream that Agave would not accept. An error of the binding ends the connection.
  */
 
 import { FLUSH_DATAGRAMS_MAX, V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
@@ -12,14 +12,14 @@ export interface LeaderEvents {
   established(connection: LeaderConnection): void;
   transaction(bytes: Uint8Array, peerPubkey: Uint8Array | null): void;
   invalidStream(): void;
-  /** Whether streams are left unread for now. */
+  /** Whether streams currently stay unread. */
   stalled(): boolean;
   nowNs(): number;
-  /** Whether a transaction that began then and is not whole yet is given up. */
+  /** Whether to discard a transaction that began at `sinceNs` and is still incomplete. */
   tooLate(sinceNs: number): boolean;
 }
 
-/** What came so far of a stream. */
+/** The received part of a stream. */
 interface Piece {
   readonly bytes: Buffer;
   readonly sinceNs: number;
@@ -31,13 +31,13 @@ export class LeaderConnection {
   established = false;
   over = false;
   readonly remote: QuicheHost;
-  /** Under which the leader files this connection. */
+  /** The keys of this connection in the leader's map. */
   readonly keys: string[] = [];
   readonly #quiche: QuicheConnection;
   readonly #socket: DatagramSocket;
   readonly #events: LeaderEvents;
   readonly #receiveInfo: QuicheRecvInfo;
-  /** What came so far of streams that are not ended. */
+  /** The received parts of streams that have not ended. */
   readonly #partial = new Map<number, Piece>();
   readonly #chunk = Buffer.allocUnsafeSlow(V1_TRANSACTION_BYTES_MAX + 1);
   #peerPubkey: Uint8Array | null = null;
@@ -55,13 +55,13 @@ export class LeaderConnection {
     this.#receiveInfo = { from: remote, to: { host: socket.host, port: socket.port } };
   }
 
-  /** One datagram of this connection; its bytes are decrypted in place. */
+  /** Receives one datagram of this connection; its bytes are decrypted in place. */
   receive(bytes: Uint8Array): void {
     if (this.over) return;
     try {
       this.#quiche.recv(bytes, this.#receiveInfo);
     } catch {
-      // The client broke the protocol or showed no certificate; quiche has its answer ready.
+      // The client broke the protocol or sent no certificate; quiche has its response ready.
       this.#flush();
       this.over = true;
       return;
@@ -78,7 +78,7 @@ export class LeaderConnection {
     this.read();
   }
 
-  /** Reads every stream that has something, unless the leader is stalled. */
+  /** Reads every readable stream, unless the leader is stalled. */
   read(): void {
     if (this.over) return;
     try {
@@ -86,7 +86,7 @@ export class LeaderConnection {
         for (const stream of this.#quiche.readable()) this.#readStream(stream);
       }
     } catch {
-      // The binding faults a stream: the connection is of no more use.
+      // The binding reports an error on the stream: the connection is unusable.
       this.over = true;
     }
     this.#flush();
@@ -98,12 +98,12 @@ export class LeaderConnection {
     try {
       this.#quiche.close(true, code, Buffer.from(reason));
     } catch {
-      // Closing already.
+      // Already closing.
     }
     this.#flush();
   }
 
-  /** Fires due timers; answers in how many milliseconds the next is, -1 for none. */
+  /** Fires due timers; returns the milliseconds until the next one, -1 for none. */
   scanTimeouts(): number {
     if (this.over) return -1;
     const dueMs = this.#quiche.timeout() ?? -1;
@@ -150,7 +150,7 @@ export class LeaderConnection {
         socket.flush(written[0], this.remote.host, this.remote.port);
       }
     } catch {
-      // No packet can be made any more; the client's idle timeout tells it.
+      // No further packet can be built; the client notices through its idle timeout.
       this.over = true;
     }
   }

@@ -1,13 +1,13 @@
 /**
- * A leader on loopback: a real QUIC server that takes transactions as Agave's does, and misbehaves
- * when told to. For the sandbox and for tests.
+ * A leader on loopback: a real QUIC server that accepts transactions as Agave's does, with
+ * configurable faults. For the sandbox and for tests.
  *
- * As Agave: ALPN, a client certificate demanded and its key told, one transaction for each
+ * As Agave: ALPN, a required client certificate whose key is reported, one transaction per
  * unidirectional stream, 4096-byte streams, close code 5 for an empty or larger one, 128 streams,
- * no bidirectional ones, 30 s idle, 8 connections for each address (the ninth is closed with 4).
- * What the binding cannot do: begin with no stream granted and grant them later (its limit is set
- * before the handshake; none for ever it can), stake-weighted limits, the throttle of 20 streams in
- * 100 ms, eviction by last use. Those are tested against Agave's own server.
+ * no bidirectional ones, 30 s idle, 8 connections per address (the ninth is closed with 4). The
+ * binding cannot start with no stream granted and grant streams later (its limit is set before the
+ * handshake; never granting any is possible), nor do stake-weighted limits, the throttle of 20
+ * streams in 100 ms, or eviction by last use. Those are tested against Agave's own server.
  */
 
 import { createHmac, randomBytes } from "node:crypto";
@@ -37,26 +37,26 @@ import {
   LEADER_STREAMS_MAX,
 } from "./limits.ts";
 
-/** How a leader treats its peers. */
+/** How a leader treats its clients. */
 export interface LeaderBehaviour {
-  /** `silent`: new connections get no answer; `refuse`: CONNECTION_REFUSED. */
+  /** `silent`: new connections get no response; `refuse`: CONNECTION_REFUSED. */
   readonly admission: "open" | "silent" | "refuse";
-  /** After its handshake each new connection is closed with this; null: it is not. */
+  /** Closes each new connection after its handshake with this code; null: does not. */
   readonly closeNew: CloseWith | null;
-  /** `stalled`: streams are not read, so no more are granted once the first are used up. */
+  /** `stalled`: streams stay unread, so no more are granted once the first are used up. */
   readonly reading: "all" | "stalled";
-  /** New connections must come back with a token first, as Firedancer wants it. */
+  /** New connections must first come back with a token, as Firedancer requires. */
   readonly retry: boolean;
   readonly connectionsPerAddressMax: number;
-  /** Streams that a new connection has at once; 0: none is ever granted. */
+  /** Streams that a new connection may open immediately; 0: none is ever granted. */
   readonly streamsMax: number;
-  /** How long a new connection may say nothing. */
+  /** Idle timeout of a new connection. */
   readonly idleTimeoutMs: number;
-  /** So long after its handshake a new connection is closed with code 1; null: never. */
+  /** Time after the handshake at which a new connection is closed with code 1; null: never. */
   readonly evictAfterMs: number | null;
-  /** Datagrams of each new address that are lost. */
+  /** Number of lost datagrams per new address. */
   readonly dropFirst: number;
-  /** A transaction whose end comes later than this after its beginning is lost; null: never. */
+  /** A transaction whose end arrives later than this after its start is lost; null: never. */
   readonly fragmentMs: number | null;
 }
 
@@ -87,7 +87,7 @@ export interface LeaderCounters extends DatagramCounters {
   invalidStreams: number;
   retries: number;
   evictions: number;
-  /** Transactions of which a part came too late. */
+  /** Transactions of which a part arrived too late. */
   fragmentsLate: number;
 }
 
@@ -95,13 +95,13 @@ export interface SimulatedLeaderOptions {
   readonly clock: Clock;
   readonly identity: Identity;
   readonly host?: string;
-  /** 0: any free port; the same one is bound again by a later `start`. */
+  /** 0: any free port; a later `start` binds the same one again. */
   readonly port?: number;
   readonly behaviour?: Partial<LeaderBehaviour>;
 }
 
 export interface TransactionOrigin {
-  /** The 32-byte key of the sender's certificate; null when it shows none that counts. */
+  /** The 32-byte key of the sender's certificate; null without a valid one. */
   readonly peerPubkey: Uint8Array | null;
   /** `Clock.nowNs` when the last byte was read. */
   readonly atNs: number;
@@ -112,12 +112,12 @@ export type OnTransaction = (bytes: Uint8Array, origin: TransactionOrigin) => vo
 export interface SimulatedLeader {
   /** @throws Error when the address cannot be bound */
   start(): Promise<{ readonly address: string }>;
-  /** Closes every connection with code 1, as Agave does when it goes down. */
+  /** Closes every connection with code 1, as Agave does at shutdown. */
   stop(): Promise<void>;
   onTransaction(callback: OnTransaction): void;
   closeAll(code: number, reason: string): void;
   setBehaviour(behaviour: Partial<LeaderBehaviour>): void;
-  /** "ip:port", once it was started. */
+  /** "ip:port", valid after the first start. */
   readonly address: string;
   readonly connectionCount: number;
   readonly counters: Readonly<LeaderCounters>;
@@ -164,13 +164,13 @@ class QuicLeader implements SimulatedLeader {
   readonly #clock: Clock;
   readonly #host: string;
   readonly #identity: Identity;
-  /** For new connections; what it says of streams and idling is fixed for each connection. */
+  /** For new connections; each connection keeps its stream limits and idle timeout. */
   #config: QuicheConfig;
   readonly #tokenKey = randomBytes(32);
   /** By connection id, as latin1 text; for the first datagrams also by the id the client chose. */
   readonly #connections = new Map<string, LeaderConnection>();
   readonly #events: LeaderEvents;
-  /** Datagrams by address, while the first ones are lost. */
+  /** Datagram counts by address, while the first ones are lost. */
   readonly #seen = new Map<string, number>();
   #behaviour: LeaderBehaviour;
   #port: number;
@@ -244,7 +244,7 @@ class QuicLeader implements SimulatedLeader {
     try {
       header = quiche.Header.fromSlice(bytes, CONNECTION_ID_BYTES);
     } catch {
-      // Not QUIC at all.
+      // Not QUIC.
       return;
     }
     const connection =
@@ -263,20 +263,20 @@ class QuicLeader implements SimulatedLeader {
     return isLate;
   }
 
-  /** Whether the datagram is one of the first from its address, and to be lost. */
+  /** Whether the datagram is one of the first from its address and must be lost. */
   #isDropped(host: string, port: number): boolean {
     const { dropFirst } = this.#behaviour;
     if (dropFirst === 0) return false;
     const from = `${host} ${port}`;
     const seen = this.#seen.get(from) ?? 0;
     if (seen >= dropFirst) return false;
-    // A table that is full is begun anew: rather a few lost too many.
+    // Clear a full table: losing a few datagrams too many is acceptable.
     if (this.#seen.size >= LEADER_CONNECTIONS_MAX) this.#seen.clear();
     this.#seen.set(from, seen + 1);
     return true;
   }
 
-  /** A datagram of no known connection: the beginning of one, or nothing. */
+  /** Handles a datagram of no known connection: opens one, or returns null. */
   #openConnection(header: QuicheHeader, host: string, port: number): LeaderConnection | null {
     if (header.ty !== quiche.Type.Initial || this.#socket === null) return null;
     const isIgnored = this.#behaviour.admission === "silent" || this.#isFull();
@@ -305,7 +305,7 @@ class QuicLeader implements SimulatedLeader {
     host: string,
     port: number,
   ): LeaderConnection | null {
-    // After a retry the client uses the id that the retry named, and it has to stay.
+    // After a retry the client uses the id that the retry named, and it must stay.
     const id = originalId === null ? randomBytes(CONNECTION_ID_BYTES) : header.dcid;
     const local = { host: socket.host, port: socket.port };
     let connection: LeaderConnection;
@@ -313,7 +313,7 @@ class QuicLeader implements SimulatedLeader {
       const raw = quiche.Connection.accept(id, originalId, local, { host, port }, this.#config);
       connection = new LeaderConnection(raw, { host, port }, socket, this.#events);
     } catch {
-      // The binding refuses the ids: not a client of ours.
+      // The binding rejects the ids: not a valid client.
       return null;
     }
     this.counters.connections += 1;
@@ -346,7 +346,7 @@ class QuicLeader implements SimulatedLeader {
   }
 
   #isFull(): boolean {
-    // Each connection has two keys at most.
+    // Each connection has at most two keys.
     return this.#connections.size >= 2 * LEADER_CONNECTIONS_MAX;
   }
 
@@ -381,11 +381,11 @@ class QuicLeader implements SimulatedLeader {
       const size = quiche.retry(scid, dcid, id, token, version, socket.scratch);
       socket.flush(size, host, port);
     } catch {
-      // The client's ids make no retry packet: it gets none.
+      // No retry packet can be built from the client's ids: it gets none.
     }
   }
 
-  /** The connection id in a token of ours, or null when the token is not. */
+  /** The connection id in a token of this leader; null for any other token. */
   #tokenId(token: Uint8Array, host: string, port: number): Uint8Array | null {
     const id = token.slice(TOKEN_MAC_BYTES);
     const mac = this.#mac(id, host, port);

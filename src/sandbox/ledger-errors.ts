@@ -1,9 +1,9 @@
 /**
- * The virtual machine's errors in the words of the network's RPC.
+ * Translates the virtual machine's errors into those of the network's RPC.
  *
- * litesvm tells an error without fields as its place in the network's own enumeration, so the names
- * here stand in that order and never move. An error either lands, paid for and with an `err` in its
- * status, or keeps the transaction out of every block; leaders never say which of those it was.
+ * litesvm reports an error without fields as its index in the network's own enumeration, so the
+ * names here are in that order and never move. A transaction with an error either lands, is charged
+ * and has an `err` in its status, or stays out of every block; leaders never report which.
  */
 
 /** `TransactionError` of the crate solana-transaction-error, in its order; checked 2026-11. */
@@ -102,7 +102,7 @@ const INSTRUCTION_ERRORS = [
   "BorshIoError",
 ] as const;
 
-/** Errors without fields whose transaction is in the block for its fee (SIMD-0082, 2026-11). */
+/** Errors without fields whose transaction lands and pays its fee (SIMD-0082, 2026-11). */
 const FEE_ONLY: ReadonlySet<string> = new Set([
   "ProgramAccountNotFound",
   "InvalidProgramForExecution",
@@ -114,18 +114,18 @@ export type RpcError = string | Readonly<Record<string, unknown>>;
 
 export interface LedgerError {
   readonly err: RpcError;
-  /** Whether the transaction is in the block with this error. */
+  /** Whether the transaction lands with this error. */
   readonly lands: boolean;
 }
 
-/** What the virtual machine gives: an index, or an object whose fields tell the kind. */
+/** The virtual machine's error: an index, or an object whose fields indicate the kind. */
 type RawError =
   | number
   | { readonly index: number; err(): number | object }
   | { readonly index: number }
   | { readonly accountIndex: number };
 
-/** An error of the virtual machine in the RPC's words. */
+/** A virtual machine error in the RPC's form. */
 export function ledgerError(raw: RawError): LedgerError {
   if (typeof raw === "number") {
     const name = TRANSACTION_ERRORS[raw] ?? "SanitizeFailure";

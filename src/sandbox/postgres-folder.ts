@@ -1,14 +1,14 @@
 /**
- * The folder of an embedded Postgres: its data, its passwords, and who is using it.
+ * The folder of an embedded Postgres: its data, its passwords, and the owning process.
  *
- *     data/          made by initdb in one step: a folder that is there is complete
+ *     data/          made by initdb in one step: an existing folder is complete
  *     server.json    port and passwords, mode 0600
  *     owner.json     the process that runs the server
- *     server.log     what Postgres says
+ *     server.log     the log of Postgres
  *
- * A server whose owner and guard were killed goes on by itself and would keep the next one out. It
- * is ended here, after a look at its command line: a number in a stale file may be anybody's by
- * now.
+ * A server whose owner and guard were killed continues to run and would block the next one. It is
+ * ended here after a check of its command line: the number in a stale file may be another process's
+ * by now.
  */
 
 import { randomBytes } from "node:crypto";
@@ -20,7 +20,7 @@ import { SetupError } from "../core/errors.ts";
 import { isAlive, ownIdentity, parseIdentity } from "../runtime/process-identity.ts";
 import type { RunAs } from "./postgres-binaries.ts";
 
-/** What a server is reached by; made at the first start and kept. */
+/** Access data of a server; created at the first start and kept. */
 export interface ServerFacts {
   /** null until a port was chosen. */
   readonly port: number | null;
@@ -37,7 +37,7 @@ export interface Folder {
   keepPort(port: number): void;
 }
 
-/** Makes the folder where it is missing. */
+/** Creates the folder if missing. */
 export function openFolder(path: string): Folder {
   mkdirSync(path, { recursive: true, mode: 0o755 });
   const file = join(path, "server.json");
@@ -64,7 +64,9 @@ export function openFolder(path: string): Folder {
   };
 }
 
-/** Says who runs the server from now on; a `SetupError` when another living process does. */
+/**
+ * Records this process as the server's owner; throws a `SetupError` if another living process is.
+ */
 export function claim(folder: Folder): void {
   const file = join(folder.path, "owner.json");
   const holder = existsSync(file) ? parseIdentity(readFileSync(file, "utf8")) : null;
@@ -79,20 +81,21 @@ export async function release(folder: Folder): Promise<void> {
 }
 
 /**
- * Ends a server that was left running on this data, and removes the file that a killed one leaves.
- * Resolves when the data is nobody's; a `SetupError` when a server cannot be ended.
+ * Ends a server left running on this data, and removes the file that a killed one leaves. Resolves
+ * when no server uses the data; rejects with a `SetupError` if a server cannot be ended.
  */
 export async function endLeftover(folder: Pick<Folder, "data">, clock: Clock): Promise<void> {
   const file = join(folder.data, "postmaster.pid");
   const pid = postmasterPid(folder);
-  // Where a process cannot be looked at, Postgres itself decides what the file is worth.
+  // Without /proc the process cannot be checked, and Postgres itself decides whether the file is
+  // valid.
   if (pid === null || !existsSync("/proc/self/cmdline")) return;
   for (const [signal, waitMs] of ENDINGS) {
     if (!isOurServer(pid, folder.data)) break;
     try {
       process.kill(pid, signal);
     } catch {
-      // It ended between the look and the signal.
+      // It ended between the check and the signal.
     }
     await waitFor(clock, waitMs, () => !isOurServer(pid, folder.data));
   }
@@ -102,18 +105,18 @@ export async function endLeftover(folder: Pick<Folder, "data">, clock: Clock): P
   await rm(file, { force: true });
 }
 
-/** What Postgres notes on its own state: `ready` once it takes connections; null for nothing. */
+/** Postgres' own status: `ready` once it accepts connections; null for none. */
 export function serverStatus(folder: Folder, pid: number): string | null {
   const lines = pidFileLines(folder);
   return Number(lines[0]) === pid ? (lines[STATUS_LINE]?.trim() ?? null) : null;
 }
 
-/** Gives a path to the user that Postgres runs as. */
+/** Makes the user that Postgres runs as the owner of a path. */
 export function give(path: string, runAs: RunAs): void {
   if (runAs !== null) chownSync(path, runAs.uid, runAs.gid);
 }
 
-/** Waits until a condition holds; whether it did in time. */
+/** Waits for a condition; returns whether it held in time. */
 export async function waitFor(
   clock: Clock,
   msMax: number,
@@ -135,32 +138,32 @@ function pidFileLines(folder: Pick<Folder, "data">): readonly string[] {
   try {
     return readFileSync(join(folder.data, "postmaster.pid"), "utf8").split("\n");
   } catch {
-    // No file: no server.
+    // No file, so no server.
     return [];
   }
 }
 
-/** Whether this process is a Postgres on this data; a process that has ended is not. */
+/** Whether this process is a Postgres on this data; false for an ended process. */
 function isOurServer(pid: number, data: string): boolean {
   try {
     if (/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"))) return false;
     const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
     return words.includes(data) && words.some((word) => word.endsWith("postgres"));
   } catch {
-    // Not there any more.
+    // The process no longer exists.
     return false;
   }
 }
 
 function factsOf(text: string, file: string): ServerFacts {
   try {
-    // Written by this file alone; a damaged one fails here or at the check.
+    // Only this file writes it; damage fails here or in the check below.
     const facts = JSON.parse(text) as ServerFacts;
     if (typeof facts.ownerPassword === "string" && typeof facts.edgePassword === "string") {
       return facts;
     }
   } catch {
-    // Told below, as for any other damage.
+    // Reported below, like any other damage.
   }
   throw new SetupError(`${file} is damaged: without its passwords the database cannot be opened`);
 }
@@ -170,7 +173,7 @@ function password(): string {
 }
 
 const POLL_MS = 10;
-/** Fast, at once, and by force; each with how long it may take, in milliseconds. */
+/** Fast, immediate and forced shutdown, each with its time limit in milliseconds. */
 const ENDINGS: readonly (readonly [NodeJS.Signals, number])[] = [
   ["SIGINT", 10_000],
   ["SIGQUIT", 5_000],

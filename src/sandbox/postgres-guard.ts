@@ -1,51 +1,54 @@
 /**
- * Sees to it that an embedded Postgres does not outlive the process that started it, even where
- * that one is killed. Postgres does not look at its parent, and nobody is told of a SIGKILL; but
- * the kernel closes the dead process's files. So a shell waits at the other end of a pipe that we
- * hold and never write to: when it ends, the shell ends the server, fast first and by force after a
- * while.
+ * Ends an embedded Postgres when the process that started it ends, even if it is killed. Postgres
+ * does not watch its parent, and no process is notified of a SIGKILL; but the kernel closes the
+ * dead process's files. So a shell waits at the other end of a pipe that this process holds and
+ * never writes to: when the pipe closes, the shell ends the server, fast first and by force after a
+ * timeout.
  *
- * A number may be another process's by then: the command line must name the server's data.
+ * The process number may be reused by then: the command line must name the server's data.
  */
 
 import { spawn } from "node:child_process";
 import type { RunAs } from "./postgres-binaries.ts";
 
-/** The server, and the folder that its command line names. */
+/** The server, and the data folder in its command line. */
 export interface Guarded {
   readonly pid: number;
   readonly data: string;
 }
 
 export interface Guard {
-  /** The server may go on from now on, whatever becomes of us. */
+  /** From now on the server may continue when this process ends. */
   dismiss(): void;
 }
 
 /**
- * Where there is no shell the server is left to the next start, which ends it.
- * `patience`: seconds from asking it to end to ending it by force.
+ * Without a shell, the next start ends the server instead. `patience`: seconds between the shutdown
+ * request and the forced end.
  */
 export function guardServer({ pid, data }: Guarded, runAs: RunAs, patience = 10): Guard {
   const words = ["guard", String(pid), data, String(patience)];
   const shell = spawn("/bin/sh", ["-c", SCRIPT, ...words], {
     ...(runAs ?? {}),
     cwd: "/",
-    // A session of its own: Ctrl-C at a terminal is for us alone.
+    // A session of its own: Ctrl-C at a terminal reaches only this process.
     detached: true,
     stdio: ["pipe", "ignore", "ignore"],
     env: { PATH: "/usr/bin:/bin" },
   });
   shell.once("error", () => {
-    // No shell here: nobody watches.
+    // No shell: no guard.
   });
-  // It keeps nobody from ending.
+  // The shell does not keep this process alive.
   shell.unref();
   if ("unref" in shell.stdin && typeof shell.stdin.unref === "function") shell.stdin.unref();
   return { dismiss: () => void shell.kill("SIGKILL") };
 }
 
-/** `$1` is the server's number, `$2` its data, `$3` the patience; without /proc, `$1` must do. */
+/**
+ * `$1` is the server's process number, `$2` its data, `$3` the patience; without /proc only `$1` is
+ * checked.
+ */
 const SCRIPT = `
 ours() {
   if [ -d /proc/self ]; then

@@ -1,11 +1,11 @@
 /**
- * A Postgres of one's own, for the sandbox and for a single host: the same engine as in
- * production, in a folder that is kept.
+ * An embedded Postgres for the sandbox and for a single host: the same engine as in production, in
+ * a persistent folder.
  *
- * It listens on loopback with passwords made at the first start. It runs in a session of its own,
- * so that Ctrl-C at a terminal reaches us alone and we end it last. When it dies it is started
- * again; when we are killed its guard ends it, and where that one is killed too, the next start
- * does. What was committed survives all of that.
+ * It listens on loopback with passwords created at the first start. It runs in a session of its
+ * own, so that Ctrl-C at a terminal reaches only this process, which ends it last. If it dies, it
+ * is restarted; if this process is killed, the guard ends it, and if the guard is killed too, the
+ * next start does. Committed data survives all of that.
  *
  * Decision: docs/decisions/0042-real-postgres-everywhere.md
  */
@@ -53,29 +53,29 @@ export interface PostgresDeps {
 }
 
 export interface PostgresOptions {
-  /** Kept; made when it is missing. As root it may move to where the lent user can reach it. */
+  /** Kept; created if missing. As root it may move to where the Postgres user can reach it. */
   readonly folder: string;
-  /** null: a free one at the first start, the same from then on. */
+  /** null: a free one at the first start, and the same from then on. */
   readonly port: number | null;
-  /** Whether a commit is on the disk when it is answered; false is for tests alone. */
+  /** Whether a commit is on the disk before its response; false only for tests. */
   readonly durable?: boolean;
-  /** Whether the server goes on when this process ends without stopping it; for tests alone. */
+  /** Whether the server continues when this process ends without stopping it; only for tests. */
   readonly outlives?: boolean;
 }
 
 export interface Postgres {
-  /** For migrations: the owner of everything. */
+  /** For migrations: the owner of all objects. */
   readonly ownerUrl: string;
   /** For the dashboard. */
   readonly controlUrl: string;
-  /** For edges: hashes, limits, and writing usage. */
+  /** For edges: read hashes and limits, write usage. */
   readonly edgeUrl: string;
   readonly folder: string;
   readonly port: number;
-  /** Of the server that runs now. */
+  /** The process number of the current server. */
   pid(): number;
   readonly counters: {
-    /** How often the server died and was started again. */
+    /** How often the server died and was restarted. */
     restarts: number;
   };
   stop(): Promise<void>;
@@ -89,7 +89,7 @@ interface Plan {
   readonly outlives: boolean;
 }
 
-/** Starts the server and makes the database; a `SetupError` says why that cannot be. */
+/** Starts the server and creates the database; a `SetupError` gives the reason of a failure. */
 export async function startPostgres(
   { clock, log }: PostgresDeps,
   options: PostgresOptions,
@@ -161,7 +161,7 @@ function supervise(plan: Plan, { clock, log }: PostgresDeps): Supervisor {
   let stopping = false;
   let restarting: Promise<void> = Promise.resolve();
 
-  /** Resolves when the server takes connections; false when it ended before. */
+  /** Resolves when the server accepts connections; false if it ended before. */
   async function launch(port: number): Promise<boolean> {
     const fresh = spawnServer(plan, port);
     child = fresh;
@@ -190,7 +190,7 @@ function supervise(plan: Plan, { clock, log }: PostgresDeps): Supervisor {
     return true;
   }
 
-  /** Null once it takes connections, else where it says why it does not. */
+  /** Null once the server accepts connections, else the place of its error messages. */
   async function relaunch(port: number): Promise<object | null> {
     await endLeftover(folder, clock);
     return (await launch(port)) ? null : { log: folder.log };
@@ -199,7 +199,7 @@ function supervise(plan: Plan, { clock, log }: PostgresDeps): Supervisor {
   /** Never rejects. */
   async function restart(port: number): Promise<void> {
     for (let waitMs = 10; !stopping; waitMs = Math.min(waitMs * 2, POSTGRES_RESTART_MS_MAX)) {
-      // Its folder may be gone, as temporary ones go: that must not take this process down.
+      // A temporary folder may have been deleted: that must not end this process.
       const failed = await relaunch(port).catch((error: unknown) => ({ err: error }));
       if (failed === null) {
         counters.restarts += 1;
@@ -290,7 +290,7 @@ function describe(folder: Folder, port: number, supervisor: Supervisor): Postgre
   };
 }
 
-/** The database and the logins of dashboard and edges, made or brought up to date. */
+/** Creates or updates the database and the logins of dashboard and edges. */
 async function prepare(deps: PostgresDeps, postgres: Postgres, folder: Folder): Promise<void> {
   const { controlPassword, edgePassword } = folder.facts();
   const url = postgres.ownerUrl.replace(/[^/]+$/, "postgres");
@@ -308,7 +308,7 @@ async function prepare(deps: PostgresDeps, postgres: Postgres, folder: Folder): 
   }
 }
 
-/** Passwords are base64url of our own making, so they need no escape. */
+/** The passwords are generated base64url, so they need no escaping. */
 async function login(
   database: Database,
   user: string,

@@ -1,11 +1,11 @@
 /**
- * What the sandbox's identity provider remembers, in memory and bounded: the oldest entry goes when
- * there is no more room. Times of expiry are checked by the provider itself.
+ * In-memory storage of the sandbox's identity provider, bounded: when full, it evicts the oldest
+ * entry. The provider itself checks expiry times.
  */
 
 import { PROVIDER_ENTRIES_MAX } from "./limits.ts";
 
-/** The fields of an entry that it is looked for by. */
+/** The fields by which an entry is looked up. */
 interface Entry {
   readonly uid?: string | undefined;
   readonly userCode?: string | undefined;
@@ -14,7 +14,7 @@ interface Entry {
   readonly [field: string]: unknown;
 }
 
-/** What the provider asks of its memory. */
+/** The storage interface that the provider requires. */
 export interface ProviderAdapter {
   upsert(id: string, entry: Entry): Promise<void>;
   find(id: string): Promise<Entry | undefined>;
@@ -25,7 +25,7 @@ export interface ProviderAdapter {
   revokeByGrantId(grantId: string): Promise<void>;
 }
 
-/** A factory of adapters, one for each kind of entry, over one store. */
+/** A factory of adapters, one per kind of entry, over one store. */
 export function createProviderStore(
   entriesMax = PROVIDER_ENTRIES_MAX,
 ): (kind: string) => ProviderAdapter {
@@ -54,7 +54,7 @@ export function createProviderStore(
         find((payload, key) => ofKind(key) && payload.userCode === code),
       async consume(id) {
         const payload = entries.get(keyOf(id));
-        // The provider asks whether it is set, not when it was.
+        // The provider checks whether it is set, not its value.
         if (payload !== undefined) entries.set(keyOf(id), { ...payload, consumed: 1 });
       },
       async destroy(id) {

@@ -1,10 +1,9 @@
 /**
- * An identity provider for the sandbox: a real one, on loopback, with two people in it and a login
- * page that asks for no password. Discovery, code flow, PKCE and signed tokens are those of any
- * OpenID provider. Nothing is kept: keys and logins are gone when it stops.
+ * An identity provider for the sandbox: a real one, on loopback, with two test users and a login
+ * page without passwords. Discovery, code flow, PKCE and signed tokens are those of any OpenID
+ * provider. Nothing is kept: keys and logins are gone when it stops.
  *
- * The surprise: whoever reaches the page may log in as either of the two, so it listens on
- * loopback and nowhere else.
+ * Note: any client that reaches the page may log in as either user, so it listens only on loopback.
  */
 
 import { generateKeyPair, type JsonWebKey, randomBytes } from "node:crypto";
@@ -16,22 +15,22 @@ import type { Log } from "../core/log.ts";
 import { createProviderStore } from "./provider-store.ts";
 
 export interface TestUser {
-  /** What the provider calls them for ever. */
+  /** The provider's permanent name of the user. */
   readonly subject: string;
   readonly name: string;
   readonly email: string;
 }
 
-/** The two who may log in; the first is an operator where the sandbox says so. */
+/** The two test users; the first is an operator where the sandbox makes them one. */
 export const TEST_USERS: readonly TestUser[] = [
   { subject: "ada", name: "Ada Operator", email: "ada@sandbox.example" },
   { subject: "grace", name: "Grace User", email: "grace@sandbox.example" },
 ];
 
 export interface ProviderOptions {
-  /** 0 for any free one. */
+  /** 0 for any free port. */
   readonly port: number;
-  /** Where logins may return to, to the letter; told later when it is not known yet. */
+  /** The exact return address of logins; set later if not known yet. */
   readonly redirectUri: string;
 }
 
@@ -119,12 +118,12 @@ async function settings(clientSecret: string, redirectUri: string) {
       const { name, email } = user;
       return { accountId: subject, claims: async () => ({ sub: subject, name, email }) };
     },
-    // Nobody is asked whether the dashboard may know who they are.
+    // Users are not asked for consent.
     loadExistingGrant: grantOf,
   };
 }
 
-/** The form is the provider's own, with what it needs against a logout by another site's page. */
+/** The form is the provider's own, protected against a logout from another site's page. */
 function askToLogOut(ctx: { body: unknown }, form: string): void {
   const text = "You are logged out of the dashboard. This test provider still knows who you are.";
   const out = '<button form="op.logoutForm" name="logout" value="yes">Log out here too</button>';
@@ -154,7 +153,7 @@ async function grantOf({ oidc }: GrantContext) {
 const LOGIN_PATH = /^\/login\/[A-Za-z0-9_-]{1,64}$/;
 const CHOICE_PATH = /^\/login\/[A-Za-z0-9_-]{1,64}\/as\/([a-z]{1,32})$/;
 
-/** Serves the login page and takes the choice; false where the request is the provider's own. */
+/** Serves the login page and handles the choice; false if the provider must handle the request. */
 async function interact(
   provider: Provider,
   request: IncomingMessage,
@@ -169,7 +168,7 @@ async function interact(
     return true;
   }
   if (path === "/favicon.ico") {
-    // Every browser asks for one, and would complain in its console.
+    // Every browser requests a favicon, and would log an error in its console.
     response.writeHead(204).end();
     return true;
   }
@@ -185,7 +184,7 @@ async function interact(
   return true;
 }
 
-/** The names are our own, and need no escaping. */
+/** The names are constants and need no escaping. */
 function buttonOf(path: string, { subject, name, email }: TestUser): string {
   const button = `<button type="submit">Log in as ${name}</button> <small>${email}</small>`;
   return `<form method="post" action="${path}/as/${subject}"><p>${button}</p></form>`;
@@ -219,7 +218,7 @@ function listening(server: Server, port: number): Promise<number> {
     server.once("error", reject);
     server.listen({ host: HOST, port, exclusive: true }, () => {
       server.off("error", reject);
-      // A TCP server that listens has an address of this form.
+      // The address of a listening TCP server has this form.
       resolve((server.address() as AddressInfo).port);
     });
   });

@@ -1,10 +1,10 @@
 /**
- * Where a sandbox keeps what it is made of for as long as it runs, and the end of what killed ones
- * left: a temporary folder with secrets in it and, where root lent Postgres a user, a folder of
- * that one's elsewhere, a hundred megabytes together.
+ * Where a running sandbox keeps its files, and the removal of what killed ones left: a temporary
+ * folder with secrets and, where root runs Postgres as another user, a folder elsewhere that this
+ * user can reach, together a hundred megabytes.
  *
- * Only what has a sandbox's name and names its process in `owner.json` is removed, of temporary
- * folders those of this user, and only when that process has ended for certain.
+ * Removes only folders that have a sandbox's name and name their process in `owner.json`, of
+ * temporary folders only those of this user, and only when that process has ended for certain.
  */
 
 import { lstatSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -23,7 +23,7 @@ export interface LeftoverDeps {
   readonly log: Log;
 }
 
-/** Makes a folder that names this process. */
+/** Creates a folder that names this process. */
 export function makeSandboxFolder(temporary = tmpdir()): string {
   const folder = mkdtempSync(join(temporary, PREFIX));
   writeFileSync(join(folder, OWNER), ownIdentity(), { mode: 0o600 });
@@ -31,8 +31,8 @@ export function makeSandboxFolder(temporary = tmpdir()): string {
 }
 
 /**
- * Removes what sandboxes left that were killed, some at a time; never rejects. Resolves with the
- * folders that are gone.
+ * Removes what killed sandboxes left, a bounded number per call; never rejects. Resolves with the
+ * removed folders.
  */
 export async function removeLeftovers(
   { clock, log }: LeftoverDeps,
@@ -55,7 +55,7 @@ export async function removeLeftovers(
     if (removed.length >= SANDBOX_LEFTOVERS_MAX) break;
     try {
       if (!isLeftover(path)) continue;
-      // Nobody's any more, but a server whose guard was killed as well goes on by itself.
+      // The owner is gone, but a server whose guard was killed as well still runs.
       await endLeftover({ data: join(path, postgres, "data") }, clock);
       await rm(path, { recursive: true, force: true });
       removed.push(path);
@@ -66,12 +66,12 @@ export async function removeLeftovers(
   return removed;
 }
 
-/** Anybody may make a folder with such a name among the temporary ones. */
+/** Any user may create a folder with such a name among the temporary ones. */
 function isOwn(path: string): boolean {
   try {
     return lstatSync(path).uid === (process.getuid?.() ?? 0);
   } catch {
-    // It went away meanwhile.
+    // It was removed meanwhile.
     return false;
   }
 }
@@ -81,24 +81,24 @@ function isLeftover(path: string): boolean {
     const identity = parseIdentity(readFileSync(join(path, OWNER), "utf8"));
     return identity !== null && hasEnded(identity);
   } catch {
-    // It says nobody's name: one that is being made, or something else.
+    // It names no process: it is being created, or is something else.
     return false;
   }
 }
 
-/** Folders of this place with such a name; a link is none. */
+/** Folders in this place with such a name, without links. */
 function namesIn(place: string, fits: (name: string) => boolean): readonly string[] {
   try {
     const entries = readdirSync(place, { withFileTypes: true });
     return entries.flatMap((entry) => (entry.isDirectory() && fits(entry.name) ? entry.name : []));
   } catch {
-    // It is not there, or not for us.
+    // It does not exist, or is not readable.
     return [];
   }
 }
 
 const PREFIX = "touchdown-sandbox-";
 const OWNER = "owner.json";
-/** Six characters are what `mkdtemp` adds. */
+/** `mkdtemp` adds six characters. */
 const NAME = /^touchdown-sandbox-[A-Za-z0-9]{6}$/;
 const NAME_LENT = /^[A-Za-z0-9]{6}-postgres$/;

@@ -1,16 +1,16 @@
 /**
- * The packages that the sandbox alone needs. They are optional peer dependencies: a clone has them
- * as development dependencies, an installation for production goes without. This file imports none
- * of them, so that the command line can look for them before it loads the sandbox.
+ * The packages that only the sandbox needs. They are optional peer dependencies: a clone has them
+ * as development dependencies, a production installation omits them. This file imports none of
+ * them, so that the command line can check for them before it loads the sandbox.
  */
 
 import { readFileSync } from "node:fs";
 import { SetupError } from "../core/errors.ts";
 
 /**
- * Returns when all of them are installed.
+ * Returns if all of them are installed.
  *
- * @throws SetupError with the command that adds those that are missing
+ * @throws SetupError with the command that installs the missing ones
  */
 export function requireSandboxPackages(has: (name: string) => boolean = isInstalled): void {
   const missing = Object.entries(peersOfThis()).filter(([name]) => !has(name));
@@ -24,8 +24,8 @@ export function requireSandboxPackages(has: (name: string) => boolean = isInstal
 }
 
 /**
- * npm leaves out what is a development dependency, even when it is asked for by name: `--save-prod`
- * has it taken for another kind, and `--no-save` leaves package.json as it is.
+ * npm omits development dependencies, even if requested by name: `--save-prod` makes it treat them
+ * as another kind, and `--no-save` leaves package.json unchanged.
  */
 const INSTALL = "npm install --no-save --save-prod --omit=dev";
 
@@ -40,7 +40,7 @@ function isInstalled(name: string): boolean {
     import.meta.resolve(name);
     return true;
   } catch {
-    // Node finds no such package from here.
+    // Node cannot resolve the package from here.
     return false;
   }
 }

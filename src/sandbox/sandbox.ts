@@ -1,10 +1,10 @@
 /**
- * Everything on one machine, on loopback: a simulated cluster whose leaders speak real QUIC, and a
- * real edge in front of it, made from the same parts as in production. Nothing is kept: identities,
- * the key and the payer are drawn afresh at each start.
+ * The sandbox, on one machine and loopback: a simulated cluster whose leaders speak real QUIC, and
+ * a real edge in front of it, made from the same parts as in production. Nothing is kept: each
+ * start creates new identities, a new key and a new payer.
  *
- * The surprise: blockhashes stay valid for about an hour here instead of the network's 150 blocks,
- * so that the line which is printed still lands when it is pasted after a coffee.
+ * Note: blockhashes stay valid for about an hour here instead of the network's 150 blocks, so that
+ * the printed command still lands when it is pasted much later.
  */
 
 import { rmSync, writeFileSync } from "node:fs";
@@ -28,18 +28,18 @@ import { makeSandboxFolder, removeLeftovers } from "./sandbox-folder.ts";
 import { signedTransfer } from "./transfer.ts";
 
 export interface SandboxOptions {
-  /** Where the edge listens; 0 for any free port. Not given: 8080, or any when that is taken. */
+  /** The edge's port; 0 for any free port. Default: 8080, or any free port if that is taken. */
   readonly port?: number;
   /** Leaders of the simulated cluster. */
   readonly leaderCount?: number;
-  /** Six leaders, of which four have a vice each. */
+  /** Six leaders, four of them with one fault each. */
   readonly faults?: boolean;
-  /** Keys of the edge's configuration in the shape of the file, over the sandbox's own. */
+  /** Keys of the edge's configuration in the form of the file; they override the sandbox's own. */
   readonly edge?: Readonly<Record<string, object | string>>;
   readonly log?: Log;
   /** Whether accounts are in a database, with a dashboard; otherwise one key is in a file. */
   readonly dashboard?: boolean;
-  /** Told in a line what happens: landings, a bounded number of them. */
+  /** Receives one line per event, such as a landing; their number is bounded. */
   readonly print?: (line: string) => void;
 }
 
@@ -56,22 +56,22 @@ export interface Sandbox {
   readonly tipAccount: string;
   /** Funded with 1,000 SOL. */
   readonly payer: Identity;
-  /** A new tipped transfer by the payer, signed; each call a different one. */
+  /** A new signed transfer with a tip by the payer; each call returns a different one. */
   transaction(): Uint8Array;
-  /** What a user needs to see: addresses, the key, a line to paste. */
+  /** The lines for the user: addresses, the key, a command to paste. */
   readonly lines: readonly string[];
   /** The dashboard, which starts last; null without one. */
   readonly dashboard: Promise<Dashboard> | null;
   stop(): Promise<void>;
 }
 
-/** A leader's vice, or the network in front of it. */
+/** A leader's fault, or that of the network in front of it. */
 interface LeaderFaults {
   readonly behaviour?: Partial<LeaderBehaviour>;
   readonly faults?: Partial<Faults>;
 }
 
-/** Two good leaders, and one each that stalls, evicts, wants a token and is hard to reach. */
+/** Two good leaders, and one each that stalls, evicts, requires a token and is hard to reach. */
 const LEADER_FAULTS: readonly LeaderFaults[] = [
   {},
   {},
@@ -91,7 +91,10 @@ const READY_POLL_MS = 20;
 /** About an hour of 250 ms slots. */
 const BLOCKHASH_AGE_MAX = 14_400;
 
-/** Starts it all and resolves once the edge is ready. @throws SetupError when it cannot be */
+/**
+ * Starts everything and resolves once the edge is ready.
+ * @throws SetupError when it cannot start
+ */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const clock = systemClock;
   const log = options.log ?? createLog({ level: "warn", destination: 2 });
@@ -127,7 +130,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     let made = 0n;
     const transaction = (): Uint8Array => {
       const blockhash = decodeBase58(cluster.latestBlockhash(), 32) ?? new Uint8Array(32);
-      // A lamport more each time: another transaction, though the blockhash may be the same.
+      // One more lamport each time makes a different transaction even with the same blockhash.
       const lamports = TIP_LAMPORTS + made;
       made += 1n;
       return signedTransfer({ payer, to: tip.publicKey, lamports, blockhash });
@@ -145,7 +148,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
         : parts.startDashboard({ clock, log }, accounts, {
             ...{ url, adminUrl, rpcUrl: network.urls.rpcUrl },
           });
-    // One that could not be started is told of here, and keeps nothing else from being stopped.
+    // A failed start is reported here and does not keep the rest from being stopped.
     const started = dashboard?.catch((error: unknown) => {
       log.error({ err: error }, "no dashboard");
       return null;
@@ -160,7 +163,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 
 type Undo = (() => unknown)[];
 
-/** Both, at the same time; when one fails, once the other has come to its end too. */
+/** Awaits both, started in parallel; if one fails, rejects only once the other has finished too. */
 async function both<A, B>(one: Promise<A>, other: Promise<B>): Promise<[A, B]> {
   await Promise.allSettled([one, other]);
   return await Promise.all([one, other]);
@@ -173,7 +176,7 @@ async function startAccounts(
   undo: Undo,
 ) {
   if (options.dashboard !== true) return { parts: null, accounts: null };
-  // Imported late: an edge and a cluster need none of its libraries.
+  // Imported lazily: an edge and a cluster need none of its libraries.
   const parts = await import("./dashboard.ts");
   const accounts = await parts.openAccounts(deps, folder);
   undo.push(() => accounts.stop());
@@ -243,17 +246,17 @@ function edgeConfig(
   for (const [name, value] of Object.entries(over)) {
     const before = sections[name];
     const merge = typeof before === "object" && typeof value === "object";
-    // Keys come from one place: a database takes the file's.
+    // Keys come from one source: a database replaces the file.
     const replaces = "database_url" in Object(value);
     sections[name] = merge && !replaces ? { ...before, ...value } : value;
   }
   return configFromValues(sections, folder);
 }
 
-/** Where the edge has its keys from, and what the options say over that. */
+/** The source of the edge's keys, and the overrides of the options. */
 function keysOf(accounts: SandboxAccounts | null, { edge = {} }: SandboxOptions) {
   if (accounts === null) return edge;
-  // Usage every second: in the sandbox somebody looks at it.
+  // Usage is written every second, because a user watches the sandbox.
   const own = { database_url: accounts.edgeUrl, usage_period: "1s" };
   return { ...edge, accounts: own };
 }
@@ -263,7 +266,7 @@ function keysFile(key: string): string {
   return `${plan}\n[[keys]]\ntoken = "${key}"\naccount = "sandbox"\nplan = "Beta"\n`;
 }
 
-/** On the given port; when none is given on the usual one, or any when that is taken. */
+/** Starts on the given port; by default on the usual port, or any free one if that is taken. */
 async function startOnPort(
   port: number | undefined,
   start: (port: number) => Promise<Edge>,

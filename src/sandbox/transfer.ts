@@ -1,7 +1,6 @@
 /**
- * A signed System Program Transfer as a legacy transaction, written byte by byte: what the sandbox
- * offers to be pasted. Layout: solana-sdk `message/src/legacy.rs`,
- * checked 2026-11.
+ * Builds a signed System Program Transfer as a legacy transaction, byte by byte, for the sandbox's
+ * example command. Layout: solana-sdk `message/src/legacy.rs`, checked 2026-11.
  */
 
 import { sign } from "node:crypto";

@@ -1,11 +1,11 @@
 /**
- * The admin listener: `/metrics` for Prometheus, `/livez` and `/readyz` for whatever starts and
- * watches the process. It has no authentication and belongs on a private address.
+ * The admin listener: `/metrics` for Prometheus, `/livez` and `/readyz` for process supervisors and
+ * monitors. It has no authentication and must be on a private address.
  *
- * `/livez` answers as long as the event loop turns; `/readyz` answers 503 and names the failing
- * checks until all pass. Bodies carry a token that scripts can rely on: `"status":"live"`,
- * `"status":"ready"` or `"status":"not ready"`. Node's own server is enough here: requests are few,
- * and a second process on the same port is refused by it.
+ * `/livez` responds as long as the event loop runs; `/readyz` responds 503 with the failing checks
+ * until all pass. Bodies contain a stable token for scripts: `"status":"live"`, `"status":"ready"`
+ * or `"status":"not ready"`. Node's own server suffices: requests are few, and it rejects a second
+ * process on the same port.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -21,7 +21,7 @@ import {
 export interface Check {
   readonly name: string;
   readonly ok: boolean;
-  /** What was found, in a few words. */
+  /** The check's finding in a few words. */
   readonly detail: string;
 }
 
@@ -34,37 +34,37 @@ export interface AdminDeps {
   readonly log: Log;
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   readonly readiness: () => Readiness;
-  /** What `/leaders` shows: the plan and the connections, for an operator's eyes. */
+  /** The content of `/leaders`: the plan and the connections, for operators. */
   readonly leaders?: () => object;
-  /** What `/leaders/stats` shows: what is known of each leader. */
+  /** The content of `/leaders/stats`: the stats of each leader. */
   readonly leaderStats?: () => object;
-  /** What the dashboard asks in the name of an account; `account` is as in the keys. */
+  /** The dashboard's requests for an account; `account` is as in the keys. */
   readonly ofAccount?: {
-    /** Null where there is none for this account. */
+    /** Null if there is none for this account. */
     receipt(signature: string, account: string): object | null;
-    /** The account's latest, newest first; `query` as of the public list of transactions. */
+    /** The account's latest, newest first; `query` as in the public transaction list. */
     receipts(account: string, query: string): ReceiptListResult;
     refusals(account: string): readonly object[];
   };
 }
 
-/** A list as it is answered, or the sentence that says what is wrong with the query. */
+/** A list response, or the message that explains the invalid query. */
 export type ReceiptListResult =
   | { readonly kind: "list"; readonly list: object }
   | { readonly kind: "refused"; readonly message: string };
 
 export interface AdminOptions {
   readonly host: string;
-  /** 0 for any free one. */
+  /** 0 for any free port. */
   readonly port: number;
 }
 
 export interface Admin {
-  /** Requests answered, by status. */
+  /** Responses by status. */
   readonly counters: { answered: number; refused: number; failed: number };
   /** Starts to listen; a SetupError says why it cannot. */
   start(): Promise<{ readonly port: number }>;
-  /** Stops listening and ends open connections. */
+  /** Stops listening and closes open connections. */
   stop(): Promise<void>;
 }
 
@@ -74,7 +74,7 @@ interface Page {
   readonly body: string;
 }
 
-/** Gets what follows the route's path, the account that is asked for, and the rest of the query. */
+/** Receives the rest of the path, the requested account, and the rest of the query. */
 type Route = (rest: string, account: string | null, query: string) => Page | Promise<Page>;
 
 export function createAdmin(deps: AdminDeps, options: AdminOptions): Admin {
@@ -144,7 +144,7 @@ function routesOf(deps: AdminDeps): ReadonlyMap<string, Route> {
   return routes;
 }
 
-/** A route whose path ends with a slash takes one more part. */
+/** A route whose path ends with a slash takes one more segment. */
 function routeOf(routes: ReadonlyMap<string, Route>, path: string) {
   const split = path.lastIndexOf("/") + 1;
   const rest = path.slice(split);
@@ -168,7 +168,7 @@ async function handle(
   const [path = "/", query = ""] = (request.url ?? "/").split("?", 2);
   const { route, rest } = routeOf(routes, path);
   const method = request.method ?? "";
-  // None of these takes a body; what comes is not kept.
+  // No route takes a body; it is discarded.
   request.resume();
   if (route === undefined) {
     counters.refused += 1;

@@ -1,6 +1,6 @@
 /**
- * Every metric of the control process, one row each; its `/metrics` and docs/metrics.md are made
- * from it. The same promises hold as for an edge's: names stay, labels have few values.
+ * Every metric of the control process, one row each; the source of its `/metrics` and
+ * docs/metrics.md. As for an edge's metrics, names stay and labels have few values.
  */
 
 import type { MetricRow } from "./metric-rows.ts";

@@ -1,4 +1,4 @@
-/** The metrics of fronts, rows of the edge's table. */
+/** The metrics of ingress threads, rows of the edge's table. */
 
 import { counter, gauge } from "./metric-rows.ts";
 

@@ -1,14 +1,14 @@
-/** Fixed bounds of `telemetry`; `core/limits.ts` holds those that several parts share. */
+/** Limits of `telemetry`; limits that several parts share are in `core/limits.ts`. */
 
-/** Levels of nested objects that the log follows. */
+/** Levels of nested objects that are logged. */
 export const LOG_DEPTH_MAX = 6;
-/** Entries of one object or array that the log shows. */
+/** Entries of one object or array that are logged. */
 export const LOG_ENTRIES_MAX = 64;
-/** Characters of one text that the log shows. */
+/** Characters of one text that are logged. */
 export const LOG_TEXT_CHARS_MAX = 8192;
-/** How long a request to the admin listener may take to arrive, in milliseconds. */
+/** Timeout of receiving a request to the admin listener, in milliseconds. */
 export const ADMIN_REQUEST_TIMEOUT_MS = 10_000;
-/** Connections to the admin listener at a time. */
+/** Maximum concurrent connections to the admin listener. */
 export const ADMIN_CONNECTIONS_MAX = 64;
-/** Headers of a request to the admin listener, in bytes. */
+/** Maximum headers of a request to the admin listener, in bytes. */
 export const ADMIN_HEADERS_BYTES_MAX = 8192;

@@ -1,9 +1,9 @@
 /**
- * The log: one JSON object a line, with no key in it, whatever a caller passes.
+ * The log: one JSON object per line, without keys, whatever a caller passes.
  *
- * Every field and message goes through `scrub.ts` before pino sees it, and the finished line once
- * more, so that a secret in a place nobody thought of is cut out as well. Writing is synchronous:
- * lines are rare here, and the last ones before an exit are the ones that matter.
+ * `redact.ts` processes every field and message before pino does, and then the finished line, so
+ * that a secret in an unexpected place is removed too. Writing is synchronous: lines are rare, and
+ * the last ones before an exit matter most.
  */
 
 import pino from "pino";
@@ -13,15 +13,15 @@ import { redactFields, redactLine, redactText } from "./redact.ts";
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 
 export interface LogOptions {
-  /** The least that is written. */
+  /** The lowest level that is written. */
   readonly level: LogLevel;
   /** Fields of every line, such as the region. */
   readonly base?: Readonly<Record<string, string>>;
-  /** Where lines go: a file descriptor (1 when absent), or something that takes whole lines. */
+  /** Output: a file descriptor (default 1), or an object that takes complete lines. */
   readonly destination?: 1 | 2 | { write(line: string): void };
 }
 
-/** The process's log. `debug` is for the operator's eyes only and is off by default. */
+/** The process's log. `debug` is for operators and off by default. */
 export function createLog(options: LogOptions): Log & { debug: Log["info"] } {
   const destination = options.destination ?? 1;
   const out = typeof destination === "number" ? standardStream(destination) : destination;
@@ -44,7 +44,7 @@ export function createLog(options: LogOptions): Log & { debug: Log["info"] } {
 
 function standardStream(fd: 1 | 2): { write(line: string): void } {
   const stream = pino.destination({ fd, sync: true });
-  // A closed pipe (`touchdown edge | head`) must not take the service down.
+  // A closed pipe (`touchdown edge | head`) must not end the process.
   stream.on("error", () => undefined);
   return { write: (line) => void stream.write(line) };
 }

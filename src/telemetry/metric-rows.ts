@@ -1,4 +1,4 @@
-/** What the tables of metrics are made of. */
+/** The row type of the metric tables. */
 
 export interface MetricRow {
   readonly name: Name;
@@ -9,7 +9,7 @@ export interface MetricRow {
 
 type Name = `touchdown_${string}`;
 
-/** A row of the kind; the name stays a type of its own, so that no metric can be forgotten. */
+/** A row of the kind; the name keeps its literal type, so that no metric can be omitted. */
 function row<K extends MetricRow["kind"]>(kind: K) {
   return <N extends Name, const L extends readonly string[]>(name: N, labels: L, help: string) => {
     return { name, kind, labels, help } as const;

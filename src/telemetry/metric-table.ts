@@ -1,18 +1,17 @@
 /**
- * Every metric of an edge, one row each; `/metrics` and docs/metrics.md are made from it.
+ * Every metric of an edge, one row each; the source of `/metrics` and docs/metrics.md.
  *
- * Names are part of the interface: added to, never changed. Each label has few values, all from
- * the code or from the operator's configuration: never an account, an address or a signature. Only
- * leaders are named, those ten that most was sent to.
- * Metrics of the process itself (`process_…`, `nodejs_…`) are the Prometheus
- * client's and not listed here.
+ * Names are part of the interface: added, never changed. Each label has few values, all from the
+ * code or the operator's configuration: never an account, an address or a signature. Only leaders
+ * are named, the ten with the most deliveries. Metrics of the process (`process_…`, `nodejs_…`)
+ * come from the Prometheus client and are not listed here.
  */
 
 import { INGRESS_THREAD_METRICS } from "./ingress-thread-metric-table.ts";
 import { counter, gauge, histogram, type MetricRow } from "./metric-rows.ts";
 
 export const METRICS = [
-  // The edge as a whole
+  // Edge
   gauge(
     "touchdown_build_info",
     ["version", "engine", "region"],
@@ -132,7 +131,7 @@ export const METRICS = [
     ["result"],
     "Lookups of a signer's prepared public key, by hit or miss.",
   ),
-  // Chain and route
+  // Cluster and route
   gauge("touchdown_slot", [], "The estimated current slot; 0 until one is known."),
   gauge(
     "touchdown_slot_age_seconds",

@@ -1,15 +1,15 @@
 /**
- * The metrics page: reads the stages' plain counters when it is scraped, and only then.
+ * The metrics page: reads the stages' plain counters only when scraped.
  *
- * Nothing on the hot path knows of it. The Prometheus client's metric types keep values of their
- * own, so the registry is given objects that answer `get()` from the sources instead. A row of
- * the table without a source, and a source without a row, is an error at once, for the compiler
- * and at run time; a source that breaks its row's promise (a label too few, a counter that is not
- * a number) fails the scrape rather than writing something false.
+ * The hot path does not use it. The Prometheus client's metric types store their own values, so the
+ * registry receives objects whose `get()` reads the sources instead. A table row without a source,
+ * or a source without a row, is an error immediately, at compile time and at run time; a source
+ * that violates its row's definition (a missing label, a counter that is not a number) fails the
+ * scrape rather than writing a wrong value.
  *
- * All sources are read at one moment, so that the figures of a page fit each other. Writing them
- * down takes milliseconds, which is done a few metrics a turn of the event loop: transactions pass
- * in between.
+ * All sources are read at one time, so that the values of a page are consistent. Formatting takes
+ * milliseconds and is spread over event-loop turns, a few metrics each, so that transactions are
+ * processed in between.
  */
 
 import { strict as assert } from "node:assert";
@@ -19,11 +19,11 @@ import { NS_PER_S } from "../core/clock.ts";
 import type { MetricRow } from "./metric-rows.ts";
 import { METRICS } from "./metric-table.ts";
 
-/** A histogram of durations as a stage keeps it; `src/runtime/histogram.ts` is one. */
+/** A duration histogram as a stage keeps it; `src/runtime/histogram.ts` is one. */
 export interface HistogramSource {
   /** Upper bounds in nanoseconds, inclusive, ascending. */
   readonly boundsNs: ArrayLike<number>;
-  /** Observations by bound, not accumulated; the last one counts what is above every bound. */
+  /** Observations per bound, not cumulative; the last one counts those above every bound. */
   readonly counts: ArrayLike<number>;
   readonly sumNs: number;
 }
@@ -49,7 +49,7 @@ export type MetricSources = SourcesOf<typeof METRICS>;
 
 export interface Metrics {
   readonly contentType: string;
-  /** The page in Prometheus text format 0.0.4; whoever asks while it is written gets the same. */
+  /** The page in Prometheus text format 0.0.4; concurrent callers receive the same page. */
   text(): Promise<string>;
 }
 
@@ -59,7 +59,7 @@ interface Value {
   readonly value: number;
 }
 
-/** `process` adds the client's metrics of the process and its event loop, once a process. */
+/** `process` adds the client's metrics of the process and its event loop, once per process. */
 export function createMetrics(
   sources: MetricSources,
   options: { readonly process: boolean } = { process: true },
@@ -100,7 +100,7 @@ export function createMetricsOf<const Table extends readonly MetricRow[]>(
   };
 }
 
-/** Written in one turn of the event loop: about 0.2 ms of work. */
+/** Formatted in one event-loop turn: about 0.2 ms of work. */
 const METRICS_PER_SLICE = 8;
 
 async function page(registry: Registry, readers: readonly (() => void)[]): Promise<string> {
@@ -113,19 +113,19 @@ async function page(registry: Registry, readers: readonly (() => void)[]): Promi
   return `${parts.join("\n\n")}\n`;
 }
 
-/** Samples of a row with one label, from a record of counters such as a stage keeps. */
+/** Samples of a row with one label, from a stage's record of counters. */
 export function samplesBy<Label extends string>(
   label: Label,
   counters: Readonly<Record<string, number>>,
 ): readonly Sample<Label>[] {
   return Object.entries(counters).map(([name, value]) => ({
-    // A computed key widens to string; it is the label just given.
+    // A computed key widens to string; it is the given label.
     labels: { [label]: name } as Record<Label, string>,
     value,
   }));
 }
 
-/** What the registry is given, and what reads the source for the page that is to be written. */
+/** The registry's metric, and the function that reads the source for the page. */
 function metricOf(row: MetricRow, source: () => unknown): { metric: Metric; read: () => void } {
   let values: readonly Value[] = [];
   const metric = {
@@ -137,13 +137,13 @@ function metricOf(row: MetricRow, source: () => unknown): { metric: Metric; read
   const read = (): void => {
     values = valuesOf(row, source());
   };
-  // The registry asks a metric for its name and `get()` alone; its declared type is the union of
-  // the client's classes. A test parses what comes out.
+  // The registry uses only a metric's name and `get()`; its declared type is the union of the
+  // client's classes. A test parses the output.
   return { metric: metric as unknown as Metric, read };
 }
 
 function valuesOf(row: MetricRow, read: unknown): readonly Value[] {
-  // The source's type was checked against the row by the compiler, through `MetricSources`.
+  // The compiler checked the source's type against the row, through `MetricSources`.
   if (row.kind === "histogram") return histogramValues(row, read as HistogramSource);
   const samples: readonly Sample[] =
     typeof read === "number" ? [{ labels: {}, value: read }] : (read as readonly Sample[]);
@@ -174,15 +174,15 @@ function histogramValues(row: MetricRow, histogram: HistogramSource): readonly V
 }
 
 /**
- * How often the event loop's lag is sampled. The library's own 10 ms would wake an idle process a
- * hundred times a second.
+ * Sampling interval of the event-loop lag. The library's default of 10 ms would wake an idle
+ * process 100 times a second.
  */
 const LAG_SAMPLE_MS = 250;
 const LAG_METRICS = ["min", "max", "mean", "p50", "p90", "p99"];
 
 /**
- * The library samples the event loop's utilization by a JavaScript timer that cannot be left out,
- * every 100 ms unless told otherwise. Its two metrics are removed, and the timer hardly ever fires.
+ * The library samples event-loop utilization with a timer that cannot be disabled, every 100 ms by
+ * default. Its two metrics are removed, and the timer almost never fires.
  */
 const UTILIZATION_SAMPLE_MS = 24 * 3_600_000;
 const UTILIZATION_METRICS = ["summary", "histogram"];
@@ -197,19 +197,21 @@ function collectProcess(registry: Registry): void {
     registry.removeSingleMetric(`nodejs_eventloop_utilization_${name}`);
   }
   for (const name of LAG_METRICS) withoutPause(registry, `nodejs_eventloop_lag_${name}_seconds`);
-  // Gauges named like counters, which Prometheus refuses to lint.
+  // Gauges named like counters, which Prometheus's linter rejects.
   for (const name of ["handles", "requests", "resources"]) {
     registry.removeSingleMetric(`nodejs_active_${name}_total`);
   }
 }
 
-/** Node's histogram holds the time between two samples; the lag is what is above the pause. */
+/**
+ * Node's histogram records the time between two samples; the lag is the excess over the interval.
+ */
 function withoutPause(registry: Registry, name: string): void {
   const metric = registry.getSingleMetric(name);
   if (metric === undefined) return;
   registry.removeSingleMetric(name);
   const read = (): Promise<{ readonly values: readonly Value[] }> =>
-    // Gauges answer with these fields, of which the declared type of `Metric` tells nothing.
+    // Gauges return these fields, which the declared type of `Metric` omits.
     (metric as unknown as { get(): Promise<{ readonly values: readonly Value[] }> }).get();
   const lag = {
     name,
@@ -217,7 +219,7 @@ function withoutPause(registry: Registry, name: string): void {
       const given = await read();
       const values = given.values.map((each) => ({
         ...each,
-        // Without a sample since the last scrape the least one is the largest number there is.
+        // Without a sample since the last scrape the minimum is the largest possible number.
         value: each.value > 1e9 ? Number.NaN : Math.max(0, each.value - LAG_SAMPLE_MS / 1000),
       }));
       return { ...given, values };

@@ -1,15 +1,15 @@
 /**
- * Takes secrets out of what is about to be logged.
+ * Removes secrets from log data.
  *
- * Two nets, because a key may be any visible ASCII: fields whose name says that they hold a secret
- * lose their value whatever it is, and text that looks like one of our keys, a password inside a
- * URL or a provider's key in a query string is cut out wherever it stands. `scrub` copies; it never
- * changes what it was given, follows no cycle, and its depth and breadth are bounded.
+ * Two filters, because a key may be any visible ASCII: fields with a secret's name always lose
+ * their value, and text that looks like one of our keys, a password in a URL or a provider's key in
+ * a query string is removed anywhere. The functions copy and never change their input, follow no
+ * cycle, and bound depth and breadth.
  */
 
 import { LOG_DEPTH_MAX, LOG_ENTRIES_MAX, LOG_TEXT_CHARS_MAX } from "./limits.ts";
 
-/** What stands in the place of a secret. */
+/** Replaces a secret. */
 export const HIDDEN = "[hidden]";
 
 /** Field names that hold a secret, in lower case and without separators. */
@@ -39,7 +39,7 @@ export function redactLine(line: string): string {
   return line.replace(KEY_TEXT, HIDDEN);
 }
 
-/** The text without keys, without passwords in URLs, and without keys in query strings. */
+/** The text without keys, passwords in URLs, and keys in query strings. */
 export function redactText(text: string): string {
   return text
     .replace(KEY_TEXT, HIDDEN)
@@ -48,7 +48,7 @@ export function redactText(text: string): string {
     .replace(HEADER_SECRET, `$1${HIDDEN}`);
 }
 
-/** A copy of `fields` that is fit for the log. */
+/** A copy of `fields` that is safe to log. */
 export function redactFields(fields: object): Record<string, unknown> {
   return redactEntries(fields, 0, new Set([fields]));
 }
@@ -95,7 +95,7 @@ function redactObject(value: object, depth: number, above: Set<object>): unknown
   return redactEntries(value, depth, above);
 }
 
-/** An error's own fields and, unlike JSON, those that are not enumerable. */
+/** An error's own fields, including those that are not enumerable, which JSON omits. */
 function redactError(error: Error, depth: number, above: Set<object>): Record<string, unknown> {
   const clean: Record<string, unknown> = {
     type: error.name,
@@ -107,7 +107,7 @@ function redactError(error: Error, depth: number, above: Set<object>): Record<st
   return { ...redactEntries(error, depth, above), ...clean };
 }
 
-/** Cuts long text, and takes back a piece of a key that the cut may have left at the end. */
+/** Cuts long text, and removes a partial key that the cut may have left at the end. */
 function shorten(text: string): string {
   if (text.length <= LOG_TEXT_CHARS_MAX) return text;
   const cut = text.slice(0, LOG_TEXT_CHARS_MAX).replace(/\S{1,128}$/, "");

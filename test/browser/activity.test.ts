@@ -20,7 +20,7 @@ async function traffic() {
 }
 
 describe("after a key was used, the page", () => {
-  it("Transactions shows the receipt as a timeline, the explorer link, and the rejection", async () => {
+  it("Transactions shows the receipt as a timeline, the explorer link, the rejection", async () => {
     const { page, signature, message } = await traffic();
     await page.goto(`${rig.site.url}/transactions?signature=${signature}`);
     const receipt = page.getByRole("region", { name: "Receipt of local" });

@@ -44,7 +44,7 @@ describe("the live numbers", () => {
     allowComplaints(grace, /429/);
   });
 
-  it("show the time of the last update while the database is unreachable, and recover", async () => {
+  it("show the last update's time while the database is unreachable, and recover", async () => {
     const grace = await rig.page("Grace");
     const { page } = grace;
     const key = await revealedKey(grace);

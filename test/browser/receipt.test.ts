@@ -9,7 +9,7 @@ const IN_FLIGHT = { state: "in_flight", slot: null, slots: null, error: null, kn
 
 const rig = useBrowser();
 
-it("of two regions is fetched with one request per poll, and unchanged parts stay open", async () => {
+it("of two regions is fetched by one request per poll, unchanged parts stay open", async () => {
   const { page, ...grace } = await rig.page("Grace");
   const { signature } = await rig.site.submit(await revealedKey({ page, ...grace }));
   const path = `/api/v1/transactions/${signature}`;

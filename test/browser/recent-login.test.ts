@@ -55,7 +55,7 @@ it("a new account creates a key without a second login", async () => {
   await page.getByTestId("new-key").waitFor();
 });
 
-it("keys are created, rotated and revoked after a fresh login, with the fields restored", async () => {
+it("keys are created, rotated and revoked after a fresh login, fields restored", async () => {
   const grace = await rig.visitor("Grace");
   const { page } = grace;
   await open(grace, "Keys");

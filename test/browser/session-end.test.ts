@@ -27,7 +27,7 @@ describe("a session that ends while its page is open", () => {
     await grace.page.getByText("Live", { exact: true }).waitFor();
   });
 
-  it("is shown in a dialog, by a reveal and by a page, and the login leads back there", async () => {
+  it("is shown in a dialog, by a reveal and by a page; the login leads back there", async () => {
     const grace = await rig.visitor("Grace");
     const { page } = grace;
     await open(grace, "Keys");

@@ -8,7 +8,7 @@ import { freePort } from "../support/ports.ts";
 const rig = useBrowser({ control: { oidc_issuer: `http://127.0.0.1:${await freePort()}` } });
 
 describe("a login", () => {
-  it("that cannot start while the provider is unreachable is reported before and after an attempt", async () => {
+  it("that cannot start without the provider is reported before and after an attempt", async () => {
     const { page, complaints } = await rig.visitor();
     await page.goto(rig.site.url);
     const told = page

@@ -94,7 +94,7 @@ describe("the chain", () => {
     const { client, router } = startClient(urls);
     await vi.waitFor(() => {
       expect(client.status().slots.source).toBe("slotsUpdates");
-      expect(router.status()).toMatchObject({ epochs: [2, 3], contacts: 5, sinks: 2 });
+      expect(router.status()).toMatchObject({ epochs: [2, 3], contacts: 5, targets: 2 });
     }, WAIT);
     const status = client.status();
     expect(status.slots.connected).toBe(true);

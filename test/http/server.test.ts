@@ -51,7 +51,7 @@ it("does not share its port with a second server", async () => {
   const first = serverOn("127.0.0.1", port);
   await first.start();
   await expect(serverOn("127.0.0.1", port).start()).rejects.toThrow(SetupError);
-  await expect(serverOn("127.0.0.1", port).start()).rejects.toThrow(/taken/);
+  await expect(serverOn("127.0.0.1", port).start()).rejects.toThrow(/in use/);
   const response = await once(port, "GET /ping HTTP/1.1\r\nHost: x\r\n\r\n");
   expect(response.body).toBe("ok");
   await first.stop();

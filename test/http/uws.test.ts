@@ -131,7 +131,7 @@ describe("an installation", () => {
   let folder = "";
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "touchdown-uws-"));
-    for (const file of ["ingress/uws.js", "core/errors.js"]) {
+    for (const file of ["http/uws.js", "core/errors.js"]) {
       cpSync(join(ROOT, "dist", file), join(folder, "dist", file));
     }
     for (const name of ["uWebSockets.js", "uws-node20", "uws-node24"]) {

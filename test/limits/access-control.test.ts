@@ -236,7 +236,7 @@ describe("a restricted key", () => {
     const only = "a unauthorized: the key may be used from 10.0.0.0/8, 2001:db8::/32 only";
     expect(violations).toEqual([
       `${only}, a request with it came from 11.0.0.1`,
-      `${only}, a request with it came from an address that is not known`,
+      `${only}, a request with it came from an unknown address`,
     ]);
   });
 

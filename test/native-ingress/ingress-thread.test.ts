@@ -54,7 +54,7 @@ describe("a front that starts", () => {
 
   it.each([
     [NO_PRIORITY, /^host\.realtime: .*CAP_SYS_NICE.*LimitRTPRIO.*--ulimit rtprio/],
-    [INGRESS_THREAD_OPTIONS, /^http\.threads: a thread could not be started, .* answers -80$/],
+    [INGRESS_THREAD_OPTIONS, /^http\.threads: a thread could not be started, .* returned -80$/],
     [0, /^http\.threads: /],
   ])("says what it takes where the engine answers %d", (answer, words) => {
     const { engine, ingressThreads } = rig(1);

@@ -234,7 +234,7 @@ describe("fronts that end", () => {
 
   it.each([
     ["fails", INGRESS_THREAD_STATES.panicked, "an ingress thread panicked"],
-    ["ends", INGRESS_THREAD_STATES.exited, "a front's thread ended"],
+    ["ends", INGRESS_THREAD_STATES.exited, "an ingress thread ended"],
   ])("are told of one that %s though nobody asked for it, once", async (_, state, message) => {
     const { ingressThreads, thread, deaths, accounting, holders } = started();
     thread(0).note(10);

@@ -40,7 +40,7 @@ function rig() {
           told.push(["recordSend", keyId, packet.account, packet.priorityLamports]);
         },
         recordDuplicate: ({ account, maxRetries }, offset) =>
-          told.push(["repeated", account, maxRetries, offset]),
+          told.push(["duplicate", account, maxRetries, offset]),
       },
       latency: { record: (ns) => latencies.push(ns) },
       usage: { request: (keyId, reason, bytes) => told.push(["usage", keyId, reason, bytes]) },
@@ -78,7 +78,7 @@ describe("the ledger of fronts", () => {
     expect(adopted[0]?.packet).toMatchObject({ receivedNs: 100, maxRetries: 2 });
     expect(adopted[0]?.sent).toMatchObject({ decodedNs: 130, sentNs: 150 });
     expect(latencies).toEqual([50]);
-    expect(consumer.counters).toEqual({ decoded: 1, repeated: 0, corked: 0 });
+    expect(consumer.counters).toEqual({ decoded: 1, duplicates: 0, corked: 0 });
   });
 
   it("enters a repetition as one more submission, which costs no decoding", () => {
@@ -86,16 +86,16 @@ describe("the ledger of fronts", () => {
     consumer.take(record(REPEATED, { keySlot: 0, maxRetries: null }));
     expect(told).toEqual([
       ["usage", "k0", null, 40],
-      ["repeated", "acme", null, 1],
+      ["duplicate", "acme", null, 1],
     ]);
     expect(latencies).toEqual([30]);
-    expect(consumer.counters).toEqual({ decoded: 0, repeated: 1, corked: 0 });
+    expect(consumer.counters).toEqual({ decoded: 0, duplicates: 1, corked: 0 });
   });
 
   it("counts those that left together with others", () => {
     const { consumer } = rig();
     consumer.take(record(SENT, { send: { ...newSendRecord(), corked: true } }));
     consumer.take(record(SENT));
-    expect(consumer.counters).toEqual({ decoded: 2, repeated: 0, corked: 1 });
+    expect(consumer.counters).toEqual({ decoded: 2, duplicates: 0, corked: 1 });
   });
 });

@@ -70,7 +70,7 @@ async function firstOf(transport: Transport): Promise<Buffer> {
 }
 
 describe.each(ENGINES)("the first datagram of the $name engine", ({ make }) => {
-  it("contains a complete ClientHello, with the suite and the group that Firedancer supports", async () => {
+  it("contains a complete ClientHello, with suite and group of Firedancer", async () => {
     const hello = readClientHello(await firstOf(make()));
     expect(hello.cipherSuites).toContain(TLS_AES_128_GCM_SHA256);
     expect(hello.keyShares).toContain(X25519);

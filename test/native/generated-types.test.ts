@@ -66,12 +66,12 @@ describe.skipIf(!existsSync(GENERATED))("the types that napi derives", () => {
 
   it.each([
     ["a function less", /export function decode\(.*\n/, ""],
-    ["another argument", "peer: number, lingerMs", "peer: string, lingerMs"],
+    ["another argument", "peer: number, closeTimeoutMs", "peer: string, closeTimeoutMs"],
     ["an argument more", "peerClose(", "peerClose(extra: boolean, "],
-    ["another answer", /(function txSend.*): number/, "$1: bigint"],
+    ["another result", /(function txSend.*): number/, "$1: bigint"],
     ["another option", "queueMax: number", "queueMost: number"],
-    ["another option of a front", "forwardedHeader: string", "forwardedHeader: number"],
-    ["another memory of a front", "seen: Uint8Array", "seen: Float64Array"],
+    ["another option of an ingress thread", "forwardedHeader: string", "forwardedHeader: number"],
+    ["another memory of an ingress thread", "dedup: Uint8Array", "dedup: Float64Array"],
   ])("would be told from others: %s", (_, from, to) => {
     const other = text.replace(from, to);
     expect(other).not.toBe(text);

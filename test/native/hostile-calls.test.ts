@@ -49,7 +49,7 @@ const memorySizes = {
   records: recordsMemory().byteLength,
   figures: ingressThreadCountersMemory().byteLength,
   routes: SHARED_TARGET_TABLE_BYTES,
-  seen: dedupMemory().byteLength,
+  dedup: dedupMemory().byteLength,
   keyCache: createKeyCacheMemory().byteLength,
 };
 
@@ -96,7 +96,7 @@ describe.skipIf(native === null)("an export called with arbitrary arguments", ()
     }
   });
 
-  it("does so on several threads, while engines, decoders and ingress threads start and stop", () => {
+  it("does so on several threads, while engines and threads start and stop", () => {
     const told = storm({ rounds: 6_000, seed: 7, workers: 3 });
     expect(told).toHaveLength(4);
     for (const each of told) expect(Object.keys(each)).toHaveLength(exported.length);

@@ -212,7 +212,7 @@ describe.skipIf(native === null)("behind ingress threads", () => {
 });
 
 describe.skipIf(native === null)("a stream of receipts behind ingress threads", () => {
-  it("has bounded memory while it is not read, is then closed, and does not affect others", async () => {
+  it("is bounded while it is not read, is then closed, and does not affect others", async () => {
     const flow = await start();
     const metric = async (name: string) => seriesValue(await flow.metrics(), `touchdown_${name}`);
     for (let sent = 0; sent < MANY; sent += AT_ONCE) {

@@ -73,7 +73,7 @@ describe.skipIf(native === null)(
     };
     const isAllPlanned = async () => (await leaders()).plan.send.length === LEADERS;
 
-    /** The result of `act`, from a time when the plan had every leader: one may be too far ahead. */
+    /** The result of `act` from a time when the plan had every leader. */
     async function whileAllArePlanned<T>(act: () => Promise<T>): Promise<T> {
       for (let tries = 0; tries < 20; tries += 1) {
         await untilResponse("every leader in the plan", isAllPlanned, (isSo) => isSo);
@@ -85,7 +85,7 @@ describe.skipIf(native === null)(
 
     it("sends to the others from ingress threads, and to that one in priority order", async () => {
       await untilResponse(
-        "transactions that no front relays",
+        "transactions that no ingress thread proxies",
         async () => {
           const before = all(await flow.metrics(), "ingress_requests_proxied_total");
           await Promise.all(Array.from({ length: 8 }, () => post(paying(1_000_000))));
@@ -112,7 +112,7 @@ describe.skipIf(native === null)(
         for (const built of list) await post(built);
         return { before, list, after: await flow.metrics() };
       });
-      const path = { path: "front" };
+      const path = { path: "ingress_thread" };
       expect(one(after, "decoded_total", path)).toBe(one(before, "decoded_total", path) + COUNT);
       const proxied = "ingress_requests_proxied_total";
       expect(all(after, proxied)).toBe(all(before, proxied));

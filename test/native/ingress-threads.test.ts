@@ -95,7 +95,7 @@ describe.skipIf(native === null)(`an edge with ${THREADS} ingress threads`, () =
     expect(await outcome("unauthorized")).toBe(before.unauthorized + 1);
     expect(await count("requests_in_flight")).toBe(0);
     expect(await count("ingress_records_pending")).toBe(0);
-    expect(await count("fronts")).toBe(THREADS);
+    expect(await count("ingress_threads")).toBe(THREADS);
   });
 });
 
@@ -112,7 +112,7 @@ function realtimeThreads(): number {
 const isPossible = process.platform === "linux" && availableParallelism() > 1;
 
 describe.skipIf(native === null || !isPossible)("host.realtime", () => {
-  it("gives real-time priority to ingress threads only, or reports what that requires", async () => {
+  it("gives ingress threads real-time priority, or reports what it requires", async () => {
     const edge = { http: { threads: 1 }, send: { engine: "native", leaders: 1 } } as const;
     expect(realtimeThreads()).toBe(0);
     const started = await startFlow({ edge: { ...edge, host: { realtime: true } } }).catch(String);

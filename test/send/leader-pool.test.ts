@@ -17,7 +17,7 @@ describe("connections follow the plan", () => {
     expect(addressesOf(rig)).toEqual([A, B, C]);
   });
 
-  it("are closed after a grace period when they left it, kept when they return in time", async () => {
+  it("are closed a grace period after they left it, kept when they return in time", async () => {
     const rig = await startRig(planOf([A, B]), { leaveGraceMs: 1_000 });
     const [a, b] = [rig.transport.to(A), rig.transport.to(B)];
     a.admit();

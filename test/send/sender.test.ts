@@ -188,7 +188,7 @@ describe("the outcome of a delivery", () => {
     expect(rig.story(1)).toEqual(["sent"]);
   });
 
-  it("is failed for the oldest when more than the in-flight bound await acknowledgement", async () => {
+  it("fails the oldest when more than the in-flight bound await acknowledgement", async () => {
     const rig = await startRig(planOf([A]));
     rig.transport.to(A).admit(2_000);
     for (let count = 0; count < 1025; count += 1) rig.send();
@@ -241,7 +241,7 @@ describe("conservation of deliveries", () => {
     if (what === "end") connection.end({ kind: "app", code: which });
   }
 
-  it("holds for any history: each delivery ends exactly once, sent at most once before", async () => {
+  it("holds for any history: each delivery ends once, sent at most once before", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
         const rig = await startRig(planOf([A, B, C]), { reconnectMs: 100, queuePerPeer: 3 });

@@ -1,14 +1,14 @@
 /**
- * What can go wrong with the accounts database, as the one error that the rest of the code knows.
+ * Failures of the accounts database as the one error type that the rest of the code handles.
  *
- * Its kind says what to do about it. Its message holds neither a password nor a value of the
- * query; the driver's own error is kept as the cause.
+ * The kind determines the reaction. The message contains neither a password nor a query value; the
+ * driver's error is kept as the cause.
  */
 
 /**
- * unavailable: no connection, or it was lost; timeout: it took too long; refused: the login or its
- * rights; conflict: another transaction was in the way; constraint: a rule of the schema, named;
- * fault: anything else, a defect of ours.
+ * unavailable: no connection, or it was lost; timeout: it took too long; refused: login or
+ * privileges rejected; conflict: another transaction interfered; constraint: a named schema rule
+ * was violated; fault: anything else, a defect in this code.
  */
 export type DatabaseErrorKind =
   | "unavailable"
@@ -21,9 +21,9 @@ export type DatabaseErrorKind =
 export class DatabaseError extends Error {
   override readonly name = "DatabaseError";
   readonly kind: DatabaseErrorKind;
-  /** SQLSTATE, or the code of the socket's fault; null for none. */
+  /** SQLSTATE or socket error code; null for none. */
   readonly code: string | null;
-  /** The constraint that was broken; null for none. */
+  /** The violated constraint; null for none. */
   readonly constraint: string | null;
 
   constructor(kind: DatabaseErrorKind, message: string, code: string | null, cause: unknown) {
@@ -34,13 +34,13 @@ export class DatabaseError extends Error {
   }
 }
 
-/** An error of `pg` or of its sockets as ours; what neither threw stays what it is. */
+/** Converts an error of `pg` or its sockets; returns any other error unchanged. */
 export function translate(error: unknown): unknown {
   if (error instanceof DatabaseError || !(error instanceof Error)) return error;
   const code = textOf(error, "code");
   const kind = kindOf(code, error.message);
   if (kind === null) return error;
-  // Messages of class 22 quote the value that was wrong.
+  // Messages of class 22 quote the invalid value.
   const what = code?.startsWith("22") ? `a value was refused (${code})` : error.message;
   return new DatabaseError(kind, `the accounts database: ${what}`, code, error);
 }
@@ -63,7 +63,7 @@ function textOf(holder: unknown, field: string): string | null {
   return typeof value === "string" ? value : null;
 }
 
-/** SQLSTATE classes, `errcodes.txt` of Postgres 18, and errors of sockets; 2026-11. */
+/** SQLSTATE classes (`errcodes.txt`, Postgres 18) and socket errors; 2026-11. */
 const KINDS: readonly (readonly [RegExp, DatabaseErrorKind])[] = [
   [/^(?:08...|57P0[1-4]|53300|57000)$/, "unavailable"],
   [/^E(?:CONN|PIPE|HOST|NET|NOTFOUND|AI_|NOENT)/, "unavailable"],
@@ -73,5 +73,5 @@ const KINDS: readonly (readonly [RegExp, DatabaseErrorKind])[] = [
   [/^23...$/, "constraint"],
 ];
 const SQLSTATE = /^[0-9A-Z]{5}$/;
-/** After these the connection itself is in doubt. */
+/** After these errors the connection may be unusable. */
 export const BROKEN: ReadonlySet<DatabaseErrorKind> = new Set(["unavailable", "timeout"]);

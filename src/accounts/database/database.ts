@@ -1,12 +1,12 @@
 /**
- * The way to Postgres: a pool with bounds and deadlines, transactions, and LISTEN that comes back.
+ * Postgres access: a bounded pool with deadlines, transactions, and LISTEN that reconnects.
  *
- * Whatever goes wrong is thrown as a `DatabaseError` whose kind says what to do about it; its
- * message holds neither the password nor a value of the query. Times come back as milliseconds
- * since the epoch and bigints as numbers; a bigint that a number cannot hold is a fault.
+ * Every failure is thrown as a `DatabaseError` whose kind determines the reaction; its message
+ * contains neither the password nor a query value. Timestamps are returned as milliseconds since
+ * the epoch and bigints as numbers; a bigint that a number cannot represent is an error.
  *
- * The surprise: a transaction that Postgres gave up for a conflict is run again, so what is done
- * in one must be undone by its rollback.
+ * Note: a transaction that Postgres aborts for a conflict is run again, so its rollback must undo
+ * all effects of the callback.
  */
 
 import pg from "pg";
@@ -26,46 +26,46 @@ import {
 } from "../limits.ts";
 import { BROKEN, DatabaseError, translate } from "./database-error.ts";
 
-/** Where a statement can be sent to. */
+/** Accepts statements. */
 export interface Queryable {
-  /** The rows of one statement; `Row` is what its columns are, which the caller's SQL decides. */
+  /** The rows of one statement; the caller's SQL must return the columns of `Row`. */
   query<Row extends object = object>(
     text: string,
     values?: readonly unknown[],
   ): Promise<readonly Row[]>;
 }
 
-/** A transaction that is under way. */
+/** A transaction in progress. */
 export interface Transaction extends Queryable {
   /**
-   * Hands what a `COPY … TO STDOUT` sends to `take`, in pieces that are cut anywhere and are its
-   * own until it returns; other work has its turns in between. Rejects with what `take` throws.
+   * Passes the output of a `COPY … TO STDOUT` to `take` in arbitrarily cut chunks, each valid until
+   * `take` returns; the event loop runs other work in between. Rejects with what `take` throws.
    */
   streamSnapshot(text: string, take: (chunk: Buffer) => void): Promise<void>;
 }
 
 export interface TransactionOptions {
-  /** A repeatable-read view of one moment, read only; else read committed. */
+  /** A read-only, repeatable-read snapshot; otherwise read committed. */
   readonly snapshot?: boolean;
-  /** Longest time of one statement in it, in milliseconds, instead of the pool's. */
+  /** Statement timeout within the transaction in milliseconds; overrides the pool's. */
   readonly statementMsMax?: number;
 }
 
 export interface Database extends Queryable {
-  /** Commits what `act` did when it resolves, rolls it back when it rejects. */
+  /** Commits when `act` resolves, rolls back when it rejects. */
   transaction<T>(act: (tx: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>;
-  /** Hears a channel until stopped, over a connection of its own that is opened anew when lost. */
+  /** Listens on a channel until stopped, over a dedicated connection that is reopened when lost. */
   listen(channel: string, on: ListenEvents): Listener;
   readonly counters: DatabaseCounters;
-  /** Waits for what is under way, then closes everything. */
+  /** Waits for statements in progress, then closes all connections. */
   stop(): Promise<void>;
 }
 
 export interface ListenEvents {
   notice(payload: string): void;
-  /** Each time the channel is heard, at first and again: what came before may have been missed. */
+  /** Called each time listening starts or resumes: earlier notifications may be lost. */
   connected(): void;
-  /** Each time the channel is no longer heard. */
+  /** Called each time listening is interrupted. */
   lost(): void;
 }
 
@@ -80,14 +80,14 @@ export interface DatabaseDeps {
 
 export interface DatabaseOptions {
   readonly url: string;
-  /** Connections at a time, at most; those of `listen` come on top. */
+  /** Maximum concurrent connections; those of `listen` are additional. */
   readonly connections?: number;
   readonly statementMsMax?: number;
-  /** Name under which `pg_stat_activity` lists the connections. */
+  /** Connection name in `pg_stat_activity`. */
   readonly applicationName?: string;
 }
 
-/** A pool that connects on first use: a database that is down is told by the first statement. */
+/** A pool that connects on first use: the first statement reports an unreachable database. */
 export function createDatabase(deps: DatabaseDeps, options: DatabaseOptions): Database {
   const counters = noneYet();
   const client = clientOptions(options);
@@ -99,13 +99,14 @@ export function createDatabase(deps: DatabaseDeps, options: DatabaseOptions): Da
   });
   let stopping = false;
   pool.on("error", (error) => {
-    // The pool's end does not wait for its connections', which a server that goes down then tells.
+    // `pool.end()` does not wait for its connections to close; a server shutdown then reports
+    // errors.
     if (stopping) return;
     deps.log.warn({ reason: error.message }, "a connection to the accounts database ended");
   });
 
-  // The pool hears only the connections that it has at hand: an error of one that is lent, while
-  // nothing is asked of it, would end the process. Its next statement fails.
+  // The pool handles errors only of idle connections: an error of a checked-out connection with no
+  // statement running would end the process. Its next statement fails.
   pool.on("connect", (lent) => {
     lent.on("error", () => {
       counters.connectionsLost += 1;
@@ -161,12 +162,12 @@ export function createDatabase(deps: DatabaseDeps, options: DatabaseOptions): Da
 export interface DatabaseCounters {
   queries: number;
   transactions: number;
-  /** Transactions that were run again after a conflict. */
+  /** Transactions run again after a conflict. */
   retries: number;
   errors: number;
-  /** Statements refused at once because too many waited. */
+  /** Statements rejected immediately because too many waited. */
   refusedWaiting: number;
-  /** Connections that ended by themselves. */
+  /** Connections that ended unexpectedly. */
   connectionsLost: number;
   listenConnects: number;
 }
@@ -190,7 +191,7 @@ function clientOptions(options: DatabaseOptions): pg.ClientConfig {
     application_name: options.applicationName ?? "touchdown",
     connectionTimeoutMillis: DATABASE_CONNECT_MS_MAX,
     statement_timeout: statementMsMax,
-    // A connection that is gone without a word is noticed here, when the server cannot tell.
+    // Detects a silently lost connection, which the server cannot report.
     query_timeout: statementMsMax + DATABASE_CONNECT_MS_MAX,
     idle_in_transaction_session_timeout: statementMsMax + DATABASE_CONNECT_MS_MAX,
     keepAlive: true,
@@ -241,12 +242,12 @@ async function runTransaction<T>(
     fault = await rollback(client, error);
     throw error;
   } finally {
-    // A connection in an unknown state is closed instead of being lent to the next.
+    // Closes a connection in an unknown state instead of reusing it.
     client.release(fault !== null);
   }
 }
 
-/** Null when the connection is good again, else why it is not. */
+/** Null when the connection is usable again, otherwise the reason why not. */
 async function rollback(client: pg.PoolClient, error: unknown): Promise<unknown> {
   const known = translate(error);
   if (known instanceof DatabaseError && BROKEN.has(known.kind)) return error;
@@ -269,7 +270,7 @@ function listenOn(
   let client: pg.Client | null = null;
   let timer: Timer | null = null;
   let waitMs = DATABASE_RETRY_MS_MIN;
-  /** Why it is not heard, as it was logged last. */
+  /** The reason last logged for not listening. */
   let told: string | null = null;
 
   async function connect(): Promise<void> {
@@ -293,7 +294,7 @@ function listenOn(
     heartbeat(fresh);
   }
 
-  /** Asks now and then, because a connection can be gone without anybody being told. */
+  /** Queries periodically, because a connection can be lost without an event. */
   function heartbeat(of: pg.Client): void {
     timer = clock.after(DATABASE_LISTEN_HEARTBEAT_MS, () => {
       of.query("select 1").then(
@@ -313,7 +314,7 @@ function listenOn(
     if (stopped) return;
     counters.connectionsLost += 1;
     on.lost();
-    // Once for each reason, until it is heard again: it is tried every few seconds.
+    // Logs each reason once until listening resumes, because it retries every few seconds.
     if (reason !== told) log.warn({ channel, reason }, "the accounts database is not heard");
     told = reason;
     timer = clock.after(waitMs, () => void connect());
@@ -336,21 +337,21 @@ async function close(client: pg.Client): Promise<void> {
   try {
     await client.end();
   } catch {
-    // It is gone already, which is what was wanted.
+    // Already closed, as intended.
   }
 }
 
-/** `pg` lends its own array type; ours are read-only. */
+/** `pg` declares mutable arrays; ours are read-only. */
 function queryConfig(text: string, values: readonly unknown[]): pg.QueryConfig {
   return values.length === 0 ? { text } : { text, values: [...values] };
 }
 
 function rowsOf<Row extends object>(result: pg.QueryResult): readonly Row[] {
-  // The columns are what the statement says; the migrations fix their types.
+  // The statement determines the columns; the migrations fix their types.
   return result.rows as readonly Row[];
 }
 
-/** OIDs of `pg_type.dat`, Postgres 18, 2026-11. */
+/** OIDs from `pg_type.dat`, Postgres 18, 2026-11. */
 const OID_INT8 = 20;
 const OID_INT8_ARRAY = 1016;
 const OID_TIMESTAMPTZ = 1184;
@@ -365,7 +366,7 @@ const PARSERS: ReadonlyMap<number, (text: string) => unknown> = new Map<
 ]);
 
 const parserOf: typeof pg.types.getTypeParser = (oid, format) => {
-  // The package's list of types leaves out arrays, which Postgres does not.
+  // The package's type list omits arrays, which Postgres returns.
   const parser = format === "binary" ? undefined : PARSERS.get(Number(oid));
   if (parser !== undefined) return parser;
   return pg.types.getTypeParser(oid, format);

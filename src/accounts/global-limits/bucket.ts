@@ -1,48 +1,51 @@
 /**
- * The bucket of one account's limit over all edges, as this edge knows it: when it is full again,
- * and what was let through that the other edges have not been told of.
+ * One account's bucket in the limit shared by all edges, as this edge knows it: the time when it is
+ * full again, and the requests not yet reported to the store.
  *
- * It may lie in a cell that several threads charge ("held"); then it is full again when the cell
- * says so, and what they let through is seen by a count beside the cell, which rises before a
- * request is charged. So who reads the cell first and the count then has counted all that the cell
- * holds; one that is counted and not charged as yet may stand in both for a moment, and is
- * charged twice until the next answer of the store.
+ * The bucket may be delegated to a cell that several threads charge ("held"). The cell then holds
+ * the time when it is full, and a counter next to it rises before each charge. A thread that reads
+ * the cell first and the counter second therefore counts every charge in the cell. A request that
+ * is counted but not yet charged may briefly appear in both and is charged twice until the store's
+ * next response.
  */
 
 import { NS_PER_S } from "../../core/clock.ts";
 import type { Plan } from "../keys/key.ts";
 
-/** Requests of one account that were let through. */
+/** Accepted requests of one account. */
 export interface Spent {
   readonly account: string;
   readonly count: number;
-  /** What one request costs at the plan's rate. */
+  /** Cost of one request at the plan's rate. */
   readonly intervalNs: number;
-  /** How long ago the first of them was. */
+  /** Time since the first of them. */
   readonly ageNs: number;
 }
 
-/** The last time in which this edge was without the store. */
+/** The last period without the store. */
 export interface Away {
-  /** The edges that each bucket was divided by. */
+  /** Number of edges that each bucket was divided by. */
   readonly share: number;
   readonly untilNs: number;
 }
 
-/** Where buckets lie that other threads charge as well. All of them reckon with the sharers. */
+/** Buckets that other threads charge too. All threads divide by the edge count. */
 export interface BucketStates {
-  /** How long the next request would have to wait. Changes nothing. */
+  /** Time until the next request is allowed. Changes nothing. */
   waitNs(limitSlot: number, nowNs: number, plan: Plan): number;
-  /** Lets one request through and counts it: 0, or the nanoseconds to wait, and nothing is done. */
+  /**
+   * Charges and counts one request and returns 0, or returns the wait in nanoseconds and changes
+   * nothing.
+   */
   tryCharge(limitSlot: number, nowNs: number, plan: Plan): number;
   fullNsOf(limitSlot: number): number;
-  /** Requests let through, as a whole number of 32 bits that begins anew when it is full. */
+  /** Accepted requests, as a 32-bit integer that wraps around. */
   countOf(limitSlot: number): number;
-  /** For a cell that no other thread knows as yet. */
+  /** Only for a cell that no other thread uses yet. */
   set(limitSlot: number, fullNs: number): void;
-  /** Sets it where it is still what it was; whether that was so. */
+  /** Compare-and-set; returns whether the value was still `wasNs`. */
   replace(limitSlot: number, wasNs: number, fullNs: number): boolean;
-  /** Tells all threads by how many edges each bucket is divided. */
+  /** Sets for all threads the number of edges that divide each bucket. */
   setEdgeCount(count: number): void;
 }
 
@@ -50,15 +53,17 @@ export class Bucket {
   #intervalNs: number;
   #fullNs = 0;
   /**
-   * Let through and not yet told, in requests at today's price, so after another price also parts
-   * of one; and when the first of them passed.
+   * Accepted but unreported requests at the current cost, so possibly fractional after a cost
+   * change; and when the first of them was accepted.
    */
   #unsent = 0;
   #unsentNs = 0;
-  /** Where it is held; null where only this thread charges it. */
+  /** The cells that hold the bucket; null where only this thread charges it. */
   #limitStates: BucketStates | null = null;
   #limitSlot = 0;
-  /** What of the count of its cell is in `#unsent`, or told; and when that was last looked at. */
+  /**
+   * The cell's count already included in `#unsent` or reported; and when the cell was last checked.
+   */
   #seen = 0;
   #lookedNs = 0;
 
@@ -66,7 +71,7 @@ export class Bucket {
     this.#intervalNs = intervalNs;
   }
 
-  /** One request costs so much from now on; those that were let through keep their price. */
+  /** Sets the cost of later requests; accepted requests keep theirs. */
   reprice(intervalNs: number, nowNs: number): void {
     if (intervalNs === this.#intervalNs) return;
     this.look(nowNs);
@@ -74,24 +79,24 @@ export class Bucket {
     this.#intervalNs = intervalNs;
   }
 
-  /** What one request costs. */
+  /** Cost of one request. */
   get intervalNs(): number {
     return this.#intervalNs;
   }
 
-  /** When it is full again, by this edge's clock. */
+  /** When the bucket is full again, by this edge's clock. */
   get fullNs(): number {
     return this.#limitStates?.fullNsOf(this.#limitSlot) ?? this.#fullNs;
   }
 
-  /** How long the next request has to wait where `share` edges divide it. Changes nothing. */
+  /** Time until the next request is allowed if `share` edges divide the bucket. Changes nothing. */
   waitNs(plan: Plan, nowNs: number, share: number): number {
     if (this.#limitStates !== null) return this.#limitStates.waitNs(this.#limitSlot, nowNs, plan);
     const burst = Math.max(1, Math.floor(plan.burst / share));
     return Math.max(0, this.#fullNs - nowNs - (burst - 1) * this.#intervalNs * share);
   }
 
-  /** Lets one request through: 0, or the nanoseconds to wait, and then nothing is charged. */
+  /** Charges one request and returns 0, or returns the wait in nanoseconds and charges nothing. */
   tryCharge(plan: Plan, nowNs: number, share: number): number {
     if (this.#limitStates !== null)
       return this.#limitStates.tryCharge(this.#limitSlot, nowNs, plan);
@@ -102,7 +107,7 @@ export class Bucket {
     return 0;
   }
 
-  /** Lies in this cell from now on. */
+  /** Moves the bucket into this cell. */
   delegate(limitStates: BucketStates, limitSlot: number, nowNs: number): void {
     limitStates.set(limitSlot, this.#fullNs);
     this.#seen = limitStates.countOf(limitSlot);
@@ -111,22 +116,23 @@ export class Bucket {
     this.#limitStates = limitStates;
   }
 
-  /** Lies here again; no other thread charges it any more. */
+  /** Moves the bucket back; no other thread charges it any more. */
   release(nowNs: number): void {
     this.look(nowNs);
     this.#fullNs = this.fullNs;
     this.#limitStates = null;
   }
 
-  /** Takes in what other threads let through; whether anything is to be told. */
+  /** Adds what other threads accepted; returns whether anything must be reported. */
   look(nowNs: number): boolean {
     if (this.#limitStates === null) return this.#unsent >= 1;
     const count = this.#limitStates.countOf(this.#limitSlot);
-    // Fewer than before: one was counted and then refused. The next one is told already.
+    // Lower than before: a request was counted, then rejected. The next one is already reported.
     const fresh = (count - this.#seen) | 0;
     if (fresh > 0) {
       this.#seen = count;
-      // From a full bucket the first of them passed then, and from another it does not matter.
+      // If the bucket was full, the first one was accepted at this time; otherwise it does not
+      // matter.
       const firstNs = this.fullNs - fresh * this.#intervalNs;
       this.#add(fresh, firstNs < this.#lookedNs ? nowNs : Math.min(firstNs, nowNs));
     }
@@ -135,8 +141,9 @@ export class Bucket {
   }
 
   /**
-   * Of what passed while this edge was away, keeps only what its share has not paid back since, as
-   * of now. Told as of then, it would count in full where another edge told of the account since.
+   * Of the requests accepted without the store, keeps only those that this edge's share has not
+   * repaid since, dated now. Dated at acceptance they would count in full if another edge reported
+   * the account since.
    */
   repay({ share, untilNs }: Away, nowNs: number): void {
     this.look(nowNs);
@@ -144,13 +151,13 @@ export class Bucket {
     if (this.#unsent < 1 || this.#unsentNs >= untilNs || ageNs < AWAY_NS_MIN) return;
     const eachNs = this.#intervalNs * share;
     const behind = Math.max(0, Math.ceil((this.fullNs - nowNs) / eachNs));
-    // What passed just before that time stands in the bucket undivided.
+    // Requests accepted just before `untilNs` are in the bucket undivided.
     const unpaid = Math.ceil(this.#unsent - ageNs / eachNs);
     this.#unsent = Math.min(this.#unsent, Math.max(behind, unpaid));
     this.#unsentNs = nowNs;
   }
 
-  /** What is to be told; it counts as told from now on. */
+  /** Returns the unreported requests and marks them as reported. */
   take(account: string, nowNs: number): Spent {
     this.look(nowNs);
     const count = Math.floor(this.#unsent);
@@ -159,15 +166,15 @@ export class Bucket {
     return { account, count, intervalNs: this.#intervalNs, ageNs };
   }
 
-  /** It was not told, or nobody knows whether it was. */
+  /** Restores requests that were not reported, or possibly not. */
   putBack({ count, intervalNs, ageNs }: Spent, askedNs: number): void {
     if (count > 0) this.#unsentNs = askedNs - ageNs;
     this.#unsent = Math.min(this.#unsent + (count * intervalNs) / this.#intervalNs, UNSENT_MAX);
   }
 
   /**
-   * Takes over what the store answered to what was told at `askedNs`. What passed since is not in
-   * that; the way there is to the client's favour.
+   * Applies the store's response to the report sent at `askedNs`. It excludes later requests; the
+   * network delay is in the client's favour.
    */
   settle(askedNs: number, behindNs: number, nowNs: number): void {
     for (;;) {
@@ -186,12 +193,12 @@ export class Bucket {
   }
 }
 
-/** What one request costs at the plan's rate. */
+/** Cost of one request at the plan's rate. */
 export function costNs({ ratePerSecond }: Plan): number {
   return Math.ceil(NS_PER_S / ratePerSecond);
 }
 
-/** What is younger is told in full: a store that comes and goes gives nobody more than that. */
+/** Newer requests are reported in full: an unstable store grants no more than that. */
 const AWAY_NS_MIN = 2 * NS_PER_S;
-/** What an edge owes the store at most after it was away; older debts are forgiven. */
+/** Maximum debt that an edge reports after an outage; older debt is dropped. */
 const UNSENT_MAX = 1_000_000;

@@ -1,14 +1,14 @@
 /**
- * Where edges tell each other what they let through: Valkey or Redis, by the client `iovalkey`.
+ * The store through which edges exchange accepted requests: Valkey or Redis, using `iovalkey`.
  *
- * For each account the store keeps by how much its bucket is behind full and when that was, by its
- * own clock; a script reckons on from there, so edges need no common clock. Where the store's clock
- * is set back, no time has passed: nobody gains by it, and nobody waits for the clock to come back.
- * Nothing waits here: while the store is away every call fails at once.
+ * For each account the store keeps how far its bucket is below full and when that was, by the
+ * store's clock; a script continues from there, so edges need no common clock. If the store's clock
+ * is set back, elapsed time counts as 0: no client gains, and none waits for the clock to catch up.
+ * No call waits: while the store is unreachable every call fails immediately.
  *
- * The surprise: a store that stood still does afterwards what it was asked before. Told so late, a
- * moment ago is another moment, and the account would lose what came back meanwhile. So each
- * question names the time of the store, as learnt by its last sign of life, until which it counts.
+ * Note: a stalled store later executes the requests queued before the stall. An age reported that
+ * late is wrong, and the account would lose what was refilled meanwhile. Each request therefore
+ * carries an expiry in store time, estimated from the last heartbeat.
  */
 
 import { Redis } from "iovalkey";
@@ -23,7 +23,7 @@ export interface LimitStoreDeps {
   readonly log: Log;
 }
 
-/** `url` is redis://, rediss:// (TLS), with user and password where the store wants them. */
+/** `url` is redis:// or rediss:// (TLS), with user and password if the store requires them. */
 export function createLimitStore({ clock, log }: LimitStoreDeps, url: string): LimitStore {
   const client = new Redis(url, {
     lazyConnect: true,
@@ -34,12 +34,15 @@ export function createLimitStore({ clock, log }: LimitStoreDeps, url: string): L
     retryStrategy: (attempt) => Math.min(100 * 2 ** Math.min(attempt, 10), RETRY_MS_MAX),
   });
   let wasUp = false;
-  /** By how much the store's clock is ahead of this one, at most; null while it told no time. */
+  /**
+   * Upper bound of the store clock's lead over this clock; null until the store has returned its
+   * time.
+   */
   let aheadMs: number | null = null;
 
   const nowMs = (): number => Math.floor(clock.nowNs() / NS_PER_MS);
 
-  /** Until when a question of this moment counts, by the store's clock; 0: for ever. */
+  /** Expiry of a request sent now, by the store's clock; 0: none. */
   const lastMs = (): number => (aheadMs === null ? 0 : nowMs() + aheadMs + LIMIT_STORE_MS_MAX);
 
   client.on("ready", () => {
@@ -50,11 +53,11 @@ export function createLimitStore({ clock, log }: LimitStoreDeps, url: string): L
     if (wasUp) log.warn({}, "the store of shared limits is gone; edges keep to their fair share");
     wasUp = false;
   });
-  // Told by `close` already; without a listener it would end the process.
+  // `close` already reports this; without a listener the error would end the process.
   client.on("error", () => undefined);
   return {
     start() {
-      // A store that is away is no fault of the start; the client goes on trying.
+      // An unreachable store does not fail the start; the client keeps retrying.
       client.connect().catch(() => undefined);
     },
     async spend(spent) {
@@ -87,7 +90,7 @@ function spendArguments({ count, intervalNs, ageNs }: Spent): readonly [number, 
   return [count, Math.ceil(intervalNs / NS_PER_US), Math.floor(ageNs / NS_PER_US)];
 }
 
-/** The numbers of an answer that has two. */
+/** Parses a response of two numbers. */
 function numbersOf(response: unknown): readonly [number, number] {
   const [first, second] = Array.isArray(response) ? response : [];
   return [Number(first), Number(second)];
@@ -97,9 +100,8 @@ const PREFIX = "touchdown:bucket:";
 const RETRY_MS_MAX = 5_000;
 
 /**
- * KEYS: account; ARGV: requests, microseconds that one costs, microseconds since the first of them,
- * the millisecond until which this counts. Answers by how many microseconds the bucket is behind
- * full.
+ * KEYS: account; ARGV: requests, microseconds per request, microseconds since the first of them,
+ * expiry in milliseconds. Returns how many microseconds the bucket is below full.
  */
 const SPEND = `
 local time = redis.call('TIME')
@@ -120,9 +122,9 @@ redis.call('PEXPIRE', KEYS[1], math.ceil(math.max(0, behind) / 1000) + 1000)
 return string.format('%.0f', math.max(0, behind))`;
 
 /**
- * KEYS: the edges; ARGV: this one, milliseconds until a silent one is forgotten. Answers their
- * number, and the time in milliseconds. One whose sign of life is to come gave it before the clock
- * was set back: it counts as given now.
+ * KEYS: the edges; ARGV: this edge, milliseconds until a silent edge is removed. Returns the edge
+ * count and the time in milliseconds. A heartbeat with a future time predates a clock set back: it
+ * is redated to now.
  */
 const HEARTBEAT = `
 local time = redis.call('TIME')

@@ -1,15 +1,14 @@
 /**
- * One limit for an account on all edges, without a round trip for any request.
+ * One limit per account across all edges, without a round trip per request.
  *
- * Each edge decides at once, from what it knows of the account's bucket. What it let through it
- * tells the store a few times a second, and learns how full the bucket is by everybody's requests.
- * So the limit holds in the long run to the letter; a burst at the same moment on several edges may
- * pass on each of them, and is paid back before anything more passes. While the store is away an
- * edge keeps to its fair share: the plan's rate and burst divided by the edges last known. What
- * that share has paid back by then is not told afterwards.
+ * Each edge decides immediately from its local view of the account's bucket. A few times a second
+ * it reports accepted requests to the store and receives the bucket's level over all edges. The
+ * limit is therefore exact in the long run; a simultaneous burst may be accepted on each of several
+ * edges and is repaid before anything more is accepted. While the store is unreachable, an edge
+ * keeps to its share: the plan's rate and burst divided by the last known edge count. What that
+ * share has repaid by then is not reported afterwards.
  *
- * Buckets that other threads charge as well are held in cells, and what was let through there is
- * looked at before each round.
+ * Buckets that other threads charge too are held in cells, which each round reads first.
  *
  * Hot path: `tryCharge` is one look-up and a few additions.
  */
@@ -26,12 +25,12 @@ import {
 } from "../limits.ts";
 import { type Away, Bucket, type BucketStates, costNs, type Spent } from "./bucket.ts";
 
-/** Where edges tell each other. Every call may reject; none may take long. */
+/** The store that connects the edges. Every call may reject; none may take long. */
 export interface LimitStore {
   start(): void;
-  /** Adds what was spent; answers, for each, by how many microseconds the bucket is behind full. */
+  /** Adds accepted requests; returns for each how many microseconds the bucket is below full. */
   spend(spent: readonly Spent[]): Promise<readonly number[]>;
-  /** Tells that this edge lives; answers how many do. */
+  /** Reports that this edge is alive; returns the number of live edges. */
   heartbeat(edge: string, aliveMs: number): Promise<number>;
   stop(): void;
 }
@@ -43,39 +42,39 @@ export interface SharedLimitsDeps {
 }
 
 export interface SharedLimitsOptions {
-  /** This edge's name, which no other has. */
+  /** This edge's unique name. */
   readonly edge: string;
-  /** Edges to reckon with until the store has told their number. */
+  /** Edge count assumed until the store returns it. */
   readonly initialEdgeCount: number;
 }
 
 export interface SharedLimitsCounters {
-  /** Rounds in which the store answered. */
+  /** Rounds that the store answered. */
   rounds: number;
   failures: number;
-  /** Edges that were alive when the store last told. */
+  /** Live edges in the store's last response. */
   edges: number;
-  /** 1 while the store answers, else 0. */
+  /** 1 while the store responds, else 0. */
   connected: number;
-  /** Accounts of which the store is told and asked: others have a full bucket, as known here. */
+  /** Accounts synchronized with the store; others have a full bucket locally. */
   accounts: number;
-  /** Accounts forgotten before their time, for want of room. */
+  /** Accounts evicted early because the table was full. */
   evicted: number;
 }
 
 export interface SharedLimits {
-  /** How long the account has to wait now, in nanoseconds; 0: it may pass. Changes nothing. */
+  /** Nanoseconds until the account's next request is allowed; 0: allowed now. Changes nothing. */
   waitNs(account: string, plan: Plan, nowNs: number): number;
-  /** Lets one request through: 0, or the nanoseconds to wait, and then nothing is charged. */
+  /** Charges one request and returns 0, or returns the wait in nanoseconds and charges nothing. */
   tryCharge(account: string, plan: Plan, nowNs: number): number;
-  /** Other threads charge buckets as well, which are held in these cells; said before the first. */
+  /** Registers the cells in which other threads charge buckets; call before the first request. */
   join(limitStates: BucketStates): void;
-  /** The account's bucket lies in this cell until `release`. Said again for each new plan. */
+  /** Moves the account's bucket into this cell until `release`. Call again for each new plan. */
   delegate(account: string, plan: Plan, limitSlot: number): void;
-  /** No other thread charges it any more. */
+  /** Ends the charging of the bucket by other threads. */
   release(account: string): void;
   start(): void;
-  /** Tells the store what it does not know yet, as far as it answers. */
+  /** Reports what the store does not know yet, if it responds. */
   stop(): Promise<void>;
   readonly counters: Readonly<SharedLimitsCounters>;
 }
@@ -83,16 +82,16 @@ export interface SharedLimits {
 const ROUND_MS = 100;
 const HEARTBEAT_MS = 2_000;
 const ALIVE_MS = 10_000;
-/** How often a store that failed in a round is asked for a sign of life before the next is due. */
+/** Interval of extra heartbeats after a failed round, until the next regular one. */
 const ASK_NS = 500 * NS_PER_MS;
 
 export function createSharedLimits(
   { clock, log, store }: SharedLimitsDeps,
   { edge, initialEdgeCount }: SharedLimitsOptions,
 ): SharedLimits {
-  /** Buckets that are not full, or not told, in the order in which they have their turn. */
+  /** Buckets that are not full or not reported, in the order in which rounds process them. */
   const line = new Map<string, Bucket>();
-  /** Those that other threads charge, whether they stand in the line or not. */
+  /** Buckets that other threads charge, queued or not. */
   const held = new Map<string, Bucket>();
   let hand = held.entries();
   let limitStates: BucketStates | null = null;
@@ -106,12 +105,12 @@ export function createSharedLimits(
   };
   let timers: readonly Timer[] = [];
   let isBusy = false;
-  /** Whether the store did not take what it was told last, and when it may be asked again. */
+  /** Whether the store missed the last report, and when it may be contacted again. */
   let isSilent = false;
   let askNs = Number.NEGATIVE_INFINITY;
   let away: Away = { share: 1, untilNs: 0 };
 
-  /** The edges that one bucket is divided by: none but this one while the store keeps the sum. */
+  /** Edges that divide one bucket: 1 while the store keeps the sum. */
   const edgeCount = (): number => (counters.connected === 1 ? 1 : Math.max(1, counters.edges));
 
   function bucketOf(account: string, plan: Plan, nowNs: number): Bucket {
@@ -126,19 +125,19 @@ export function createSharedLimits(
     return bucket;
   }
 
-  /** Lets it stand in the line, where the account that was met first of all may go for it. */
+  /** Queues the bucket, evicting the oldest account if the queue is full. */
   function enter(account: string, bucket: Bucket): void {
     if (line.size >= SHARED_ACCOUNTS_MAX && !line.has(account)) {
       const [first = ""] = line.keys();
       line.delete(first);
-      // One that is held is not forgotten, and comes back when something is to be told of it.
+      // A held bucket is not lost: it is queued again when there is something to report.
       if (!held.has(first)) counters.evicted += 1;
     }
     line.set(account, bucket);
     counters.accounts = line.size;
   }
 
-  /** Lets those stand in the line that are held and were charged; looks at so many of them. */
+  /** Queues held buckets that were charged; checks a bounded number of them. */
   function gather(nowNs: number): void {
     for (let looks = Math.min(held.size, SHARED_LIMITS_READ_PER_ROUND); looks > 0; looks -= 1) {
       let next = hand.next();
@@ -148,12 +147,12 @@ export function createSharedLimits(
       }
       if (next.done === true) return;
       const [account, bucket] = next.value;
-      // Beyond the bound, because it takes no more room by that.
+      // May exceed the bound, because a held bucket needs no more memory here.
       if (bucket.look(nowNs)) line.set(account, bucket);
     }
   }
 
-  /** Accounts that spent something, and those that others may have spent from. */
+  /** Accounts that were charged here, and those that other edges may have charged. */
   function due(nowNs: number): readonly (readonly [string, Bucket])[] {
     const chosen: (readonly [string, Bucket])[] = [];
     let looks = 0;
@@ -163,7 +162,7 @@ export function createSharedLimits(
       if (!bucket.look(nowNs) && bucket.fullNs <= nowNs) line.delete(account);
       else chosen.push([account, bucket]);
     }
-    // To the end of the line, so that the next round begins with those that this one left out.
+    // Moved to the end, so that the next round starts with those that this one skipped.
     for (const [account, bucket] of chosen) {
       line.delete(account);
       line.set(account, bucket);
@@ -172,7 +171,9 @@ export function createSharedLimits(
     return chosen;
   }
 
-  /** Asks in turns of the event loop: a thousand questions at once would hold the thread. */
+  /**
+   * Sends in slices over several event-loop turns: 1,000 requests at once would block the thread.
+   */
   async function round(): Promise<void> {
     const chosen = due(clock.nowNs());
     const told: Promise<boolean>[] = [];
@@ -187,7 +188,7 @@ export function createSharedLimits(
 
   const nextTurn = (): Promise<void> => new Promise((resolve) => void clock.after(0, resolve));
 
-  /** Whether the store answered. */
+  /** Returns whether the store responded. */
   async function tell(chosen: readonly (readonly [string, Bucket])[]): Promise<boolean> {
     const askedNs = clock.nowNs();
     const spent = chosen.map(([account, bucket]) => {
@@ -202,7 +203,7 @@ export function createSharedLimits(
       }
       return true;
     } catch (error) {
-      // Perhaps it was counted and perhaps not: told again, it may count twice, never too little.
+      // The store may have counted it: a repeated report may count twice, but never too little.
       for (const [index, [, bucket]] of chosen.entries()) {
         const untold = spent[index];
         if (untold !== undefined) bucket.putBack(untold, askedNs);
@@ -214,7 +215,7 @@ export function createSharedLimits(
     }
   }
 
-  /** One that comes and goes is not told the same again and again: it may count each of them. */
+  /** Limits repeated reports to an unstable store, because each may count. */
   function askSoon(nowNs: number): void {
     isSilent = true;
     askNs = Math.max(nowNs, askNs + ASK_NS);
@@ -230,11 +231,11 @@ export function createSharedLimits(
   }
 
   /**
-   * One round at a time: a slow store gets fewer, not more. One that is away gets none, because a
-   * round may have been counted although it failed; a sign of life may come as often as it will.
+   * Runs one round at a time: a slow store gets fewer, not more. An unreachable store gets none,
+   * because a failed round may have been counted; heartbeats can be repeated freely.
    */
   async function roundAlone(): Promise<void> {
-    // Also while there is no round: when a request was is not known for long.
+    // Also without a round, because the time of a charge is known only for a short period.
     gather(clock.nowNs());
     if (isBusy) return;
     isBusy = true;

@@ -1,11 +1,11 @@
 /**
- * Changes to `keys.toml`: a new key is appended, a revoked one is cut out, and everything else in
- * the file, comments included, stays as its author wrote it. Only the SHA-256 of a new key is
- * written; the key itself exists in the answer alone.
+ * Edits `keys.toml`: appends a new key or removes a revoked one, and leaves everything else in the
+ * file, comments included, unchanged. Only the SHA-256 of a new key is written; the key itself
+ * exists only in the return value.
  *
- * Before anything is written, the new text is read back and must hold exactly the keys expected.
- * The write goes to a file beside it, which is made first and renamed over it at the end: readers
- * see the old or the new file, and a second change meanwhile is refused instead of lost.
+ * The new text is parsed before it is written and must contain exactly the expected keys. The write
+ * goes to a new file next to the original, which is renamed over it: readers see the old or the new
+ * file, and a concurrent edit is rejected instead of lost.
  */
 
 import {
@@ -34,13 +34,13 @@ export interface NewKey {
   readonly account: string;
   readonly plan: string;
   readonly label?: string;
-  /** The word behind `td_`; "live" when not given. */
+  /** The word after `td_`; "live" by default. */
   readonly environment?: string;
 }
 
 /**
- * Adds a key to the file, which is made with plan Beta when there is none. The answer is the only
- * place where the key ever stands. A `SetupError` says why the file cannot take it.
+ * Adds a key to the file; creates the file with plan Beta if missing. Only the return value
+ * contains the key. A `SetupError` says why the file cannot take it.
  */
 export function createKey(path: string, key: NewKey): { readonly token: string } {
   const token = generateToken(key.environment ?? "live");
@@ -69,15 +69,15 @@ function withKey(text: string, path: string, key: NewKey, token: string): string
   return next;
 }
 
-/** Keys of the file by account, without anything that could be used as a key. */
+/** Keys of the file by account, without anything usable as a key. */
 export function listKeys(path: string): readonly KeyRow[] {
   return parseKeysFile(readKeysText(path), path).keys;
 }
 
 /**
- * Takes a key out of the file. `which` is the key itself or the first 8 to 64 hexadecimal digits
- * of its SHA-256; the answer is the row that was there. A `SetupError` says that none or several
- * match, or that the file is written in a way that cannot be cut safely.
+ * Removes a key from the file. `which` is the key itself or the first 8 to 64 hexadecimal digits of
+ * its SHA-256; returns the removed row. A `SetupError` says that no key or several match, or that
+ * the file's syntax cannot be cut safely.
  */
 export function revokeKey(path: string, which: string): KeyRow {
   if (!existsSync(path)) throw new SetupError(`${path}: there is no such keys file`);
@@ -101,7 +101,7 @@ function withoutKey(
   const row = before.keys[index];
   const left = before.keys.filter((_, at) => at !== index);
   const starts = keyHeaderLines(text);
-  // A line inside a text may look like a header: so the real one stands here or further down.
+  // A line inside a string may look like a header: the real one is this one or a later one.
   const decoys = Math.max(0, starts.length - before.keys.length);
   for (const start of starts.slice(index, index + decoys + 1)) {
     const next = withoutBlock(text, start);
@@ -110,7 +110,7 @@ function withoutKey(
   throw new SetupError(`${path}: keys[${index}] cannot be cut out safely, remove it by hand`);
 }
 
-/** Whether a text reads back as exactly these keys and that many plans. */
+/** Whether a text parses to exactly these keys and this number of plans. */
 function holds(text: string, keys: readonly KeyRow[], planCount: number): boolean {
   try {
     const file = parseKeysFile(text, "");
@@ -161,7 +161,7 @@ function sameKeys(found: readonly KeyRow[], expected: readonly KeyRow[]): boolea
   });
 }
 
-/** Puts what `edit` makes of the file's text in its place; readable by the owner alone. */
+/** Replaces the file's text by the result of `edit`; readable by the owner only. */
 function changeFile(path: string, edit: (text: string) => string): void {
   const target = existsSync(path) ? realpathSync(path) : path;
   const beside = `${target}.new`;

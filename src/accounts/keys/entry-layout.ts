@@ -1,12 +1,12 @@
 /**
- * The rows of the key table as numbers: everything that is known of a key lies side by side in 64
- * bytes, one line of the processor's caches, so that a key which nobody asked for lately costs one
- * wait for memory. Blocks are added and never copied. Whose numbers these are the rows know.
+ * The rows of the key table as numbers: all data of a key takes 64 contiguous bytes, one CPU cache
+ * line, so that a key not used recently costs one memory access. Blocks are added and never copied.
+ * `entry-store.ts` maps the numbers to names.
  *
  * Hot path: reading allocates nothing but the text of an id.
  */
 
-/** What stands in a line: the digest, the id, and three numbers. One word is spare. */
+/** Contents of an entry: digest, id and three numbers. One word is spare. */
 const ENTRY_WORDS = 16;
 const ENTRY_BYTES = ENTRY_WORDS * 4;
 const DIGEST_WORDS = 8;
@@ -16,7 +16,7 @@ const ACCOUNT_AT = 12;
 const PLAN_AT = 13;
 const POLICY_AT = 14;
 
-/** Lines of one block; a power of two. */
+/** Entries per block; a power of two. */
 const BLOCK_BITS = 12;
 const BLOCK_ENTRIES = 1 << BLOCK_BITS;
 const PLACE_MASK = BLOCK_ENTRIES - 1;
@@ -25,14 +25,14 @@ interface Block {
   readonly words: Uint32Array;
   /** The same memory. */
   readonly bytes: Buffer;
-  /** Each line's account once more, to be looked through: a sixteenth of the memory to read. */
+  /** A second copy of each entry's account for scans: a sixteenth of the memory to read. */
   readonly accounts: Uint32Array;
 }
 
 export class KeyEntries {
   readonly #blocks: Block[] = [];
 
-  /** Writes the digest into a line that is there, or into the first one behind them. */
+  /** Writes the digest into an existing entry, or into the first one after them. */
   writeDigest(entry: number, from: Buffer, at: number): void {
     const { words } = this.#blockOf(entry);
     const start = (entry & PLACE_MASK) * ENTRY_WORDS;
@@ -72,7 +72,7 @@ export class KeyEntries {
     target.accounts[to & PLACE_MASK] = entry[ACCOUNT_AT] ?? 0;
   }
 
-  /** Of the first `count` lines those whose account's number is marked with 1. */
+  /** Those of the first `count` entries whose account number is marked with 1. */
   entriesOf(marks: Uint8Array, count: number): readonly number[] {
     const found: number[] = [];
     for (const [number, { accounts }] of this.#blocks.entries()) {
@@ -85,7 +85,7 @@ export class KeyEntries {
     return found;
   }
 
-  /** Whether the line has the digest that begins there; takes as long whichever bits differ. */
+  /** Whether the entry has the digest at `at`; takes the same time whichever bits differ. */
   matches(entry: number, bytes: Buffer, at: number): boolean {
     const { words } = this.#blockOf(entry);
     const start = (entry & PLACE_MASK) * ENTRY_WORDS;
@@ -123,7 +123,7 @@ export class KeyEntries {
     return this.wordOf(entry, POLICY_AT);
   }
 
-  /** One of the first eight is 32 bits of the digest. */
+  /** The first eight words are 32 bits of the digest each. */
   wordOf(entry: number, word: number): number {
     return this.#blockOf(entry).words[(entry & PLACE_MASK) * ENTRY_WORDS + word] ?? 0;
   }

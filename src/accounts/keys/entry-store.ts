@@ -1,10 +1,10 @@
 /**
- * The rows of the key table: lines of numbers, an index over them, and names that many keys share.
- * Made for millions of rows, and for look-ups that go on between any two changes.
+ * The rows of the key table: numeric entries, an index over them, and names shared by many keys.
+ * Built for millions of rows, and for look-ups between any two changes.
  *
- * Rows lie without gaps: a removal moves the last one into the gap.
+ * Rows are contiguous: a removal moves the last row into the gap.
  *
- * Hot path: `lookup` allocates its answer, nothing else.
+ * Hot path: `lookup` allocates only its result.
  */
 
 import { KeyEntries } from "./entry-layout.ts";
@@ -12,16 +12,18 @@ import { KeyIndex, NO_ENTRY } from "./index.ts";
 import type { LentKey, Plan, Principal, StoredKey } from "./key.ts";
 import type { KeyPolicy } from "./policy.ts";
 
-/** What many keys share, held once for each name as long as a key has it; the newest holds. */
+/**
+ * Values shared by many keys, stored once per name while a key uses it; the newest value applies.
+ */
 class RefCounted<T> {
   readonly #keyOf: (item: T) => string;
   readonly #items: (T | null)[] = [];
-  /** How many keys have each. */
+  /** Number of keys that use each. */
   readonly #counts: number[] = [];
   readonly #free: number[] = [];
-  /** In many maps, because one that grows places all that it has anew, which takes long. */
+  /** Split into many maps, because a growing map rehashes all its entries, which takes long. */
   readonly #numbers = Array.from({ length: NAME_PARTS }, () => new Map<string, number>());
-  /** Asked for last: keys of one account come side by side. */
+  /** The last name looked up: keys of one account arrive consecutively. */
   #lastName: string | null = null;
   #lastNumber = 0;
 
@@ -33,7 +35,7 @@ class RefCounted<T> {
     return this.#items.length;
   }
 
-  /** The number by which one more key calls it. */
+  /** Returns the item's number and counts one more key. */
   take(item: T): number {
     const name = this.#keyOf(item);
     if (name !== this.#lastName) {
@@ -46,7 +48,7 @@ class RefCounted<T> {
     return number;
   }
 
-  /** A key has it no more; with the last one it is forgotten, and its number another's. */
+  /** Counts one key less; the last one frees the number for reuse. */
   release(number: number): void {
     const left = (this.#counts[number] ?? 0) - 1;
     this.#counts[number] = left;
@@ -59,7 +61,7 @@ class RefCounted<T> {
     if (name === this.#lastName) this.#lastName = null;
   }
 
-  /** For all keys that have it. */
+  /** Replaces the value for all keys that use it. */
   set(item: T): void {
     const number = this.find(this.#keyOf(item));
     if (number !== NONE) this.#items[number] = item;
@@ -80,7 +82,7 @@ class RefCounted<T> {
     return number;
   }
 
-  /** By the last characters: names that count up differ there, and ids anywhere. */
+  /** By the last characters: sequential names differ there, and ids anywhere. */
   #numbersOf(name: string): Map<string, number> | undefined {
     const end = name.length - 1;
     const part = name.charCodeAt(end) + 16 * name.charCodeAt(end - 1);
@@ -88,7 +90,7 @@ class RefCounted<T> {
   }
 }
 
-/** What few keys have, each its own, called by a number above 0. */
+/** Values that few keys have, one per key, numbered from 1. */
 class Slab<T> {
   readonly #items: (T | null)[] = [null];
   readonly #free: number[] = [];
@@ -113,7 +115,7 @@ class Slab<T> {
 type KeyLinks = Pick<StoredKey, "account" | "plan" | "policy">;
 
 const NONE = -1;
-/** Maps of names; a power of two. */
+/** Number of name maps; a power of two. */
 const NAME_PARTS = 256;
 
 export class KeyEntryStore {
@@ -164,13 +166,14 @@ export class KeyEntryStore {
       .map((entry) => this.#keyEntries.digestOf(entry));
   }
 
-  /** From the last to the first: what fills a gap comes from where was looked already. */
+  /** From last to first: a row moved into a gap has been visited already. */
   *entries(): IterableIterator<StoredKey> {
     for (let entry = this.count - 1; entry >= 0; entry -= 1) {
       if (entry >= this.count) continue;
       const principal = this.#principalOf(entry);
       if (principal === null) continue;
-      // Spread, a million of them would lie in V8's old generation until that is cleaned.
+      // Object spread would put a million of them into V8's old generation until its next
+      // collection.
       const { keyId, account, plan, policy } = principal;
       yield { sha256: this.#keyEntries.digestOf(entry), keyId, account, plan, policy };
     }
@@ -189,7 +192,7 @@ export class KeyEntryStore {
     return true;
   }
 
-  /** The line of the key with this digest, a new one where there is none. */
+  /** The entry of the key with this digest; a new one if missing. */
   #entryFor(bytes: Buffer, at: number): number {
     const known = this.#index.find(bytes, at);
     if (known !== NO_ENTRY) {
@@ -203,7 +206,7 @@ export class KeyEntryStore {
     return entry;
   }
 
-  /** What a line's numbers stand for. */
+  /** Releases the values of an entry. */
   #forget(entry: number): void {
     this.#policies.remove(this.#keyEntries.policyOf(entry));
     this.#accounts.release(this.#keyEntries.accountOf(entry));

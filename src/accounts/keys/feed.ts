@@ -1,10 +1,10 @@
 /**
- * Keeps an edge's key table as the accounts database has it: a whole set at first, then each change
- * as the database tells of it, and everything that was missed when the connection comes back.
+ * Synchronizes an edge's key table with the accounts database: a full read first, then each change
+ * that the database notifies, and all missed changes after a reconnect.
  *
- * Known keys are served whatever happens to the database: the table stays as it is, and the key
- * journal brings it back after a restart. Changes are numbered; the number that was reached is kept
- * with the keys, so nothing is applied twice or left out. No request ever waits for any of this.
+ * An unavailable database does not affect known keys: the table stays, and the key journal restores
+ * it after a restart. Changes are numbered, and the last number is stored with the keys, so no
+ * change is applied twice or skipped. No request ever waits for this.
  */
 
 import type { Clock, Timer } from "../../core/clock.ts";
@@ -28,27 +28,27 @@ export interface KeyFeedDeps {
 }
 
 export interface KeyFeedCounters {
-  /** The number of the last change that is in the table; 0: none was ever read. */
+  /** Number of the last change in the table; 0: none was ever read. */
   revision: number;
-  /** Times that everything was read. */
+  /** Full reads. */
   snapshots: number;
-  /** Changes applied one by one. */
+  /** Changes applied individually. */
   changes: number;
-  /** Attempts to read from the database that failed. */
+  /** Failed reads from the database. */
   failures: number;
-  /** 1 while changes are heard, else 0. */
+  /** 1 while notifications are received, else 0. */
   connected: number;
 }
 
 export interface KeyFeed {
-  /** Takes the keys from disk, at once; then follows the database for as long as it runs. */
+  /** Loads the keys from disk immediately, then follows the database until stopped. */
   start(): void;
-  /** Looks for changes now, told of or not. */
+  /** Checks for changes now, notified or not. */
   refresh(): void;
   stop(): Promise<void>;
   /** Whether any keys were ever read, from the database or from disk. */
   readonly hasKeys: boolean;
-  /** Since the table was last known to be as the database has it, in ms; null: never. */
+  /** Milliseconds since the table was last known to match the database; null: never. */
   ageMs(): number | null;
   readonly counters: Readonly<KeyFeedCounters>;
 }
@@ -66,16 +66,16 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
   let currentNs: number | null = null;
   let listener: Listener | null = null;
   let retry: Timer | null = null;
-  /** The reading that is under way, and whether another one must follow. */
+  /** The read in progress, and whether another one must follow. */
   let syncing: Promise<void> | null = null;
   let again = false;
   let stopped = false;
   let isAway = false;
   let poll: Timer | null = null;
-  /** The rewritings of the journal that are under way; all but the last are given up. */
+  /** Journal rewrites in progress; all but the last are cancelled. */
   let rewritings = 0;
   let lastRewriting: Promise<void> = Promise.resolve();
-  /** When the disk is tried again after it took nothing. */
+  /** When to retry the disk after a failed write. */
   let rewriteFromNs = 0;
 
   function reached(next: Revision): void {
@@ -105,7 +105,7 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
     rewrite();
   }
 
-  /** The others are served, and changes to them followed, because a revocation must hold. */
+  /** The other keys are served and followed, because a revocation must take effect. */
   function tellLeftOut(count: number): void {
     if (count === 0) return;
     log.error(
@@ -114,7 +114,7 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
     );
   }
 
-  /** Keys that are here and not in a whole set, as removals from the file that is on disk. */
+  /** Keys that are here and not in the full set, as removals from the file on disk. */
   async function lostIn(rebuild: Rebuild, since: Revision): Promise<KeyChanges> {
     const removals: Buffer[] = [];
     let looked = 0;
@@ -134,7 +134,7 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
     }
   }
 
-  /** Begins to; changes are taken over meanwhile, because none may wait for a disk. */
+  /** Starts a rewrite; changes are applied meanwhile, because none may wait for a disk. */
   function rewrite(): void {
     if (revision === null) return;
     rewritings += 1;
@@ -171,7 +171,7 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
   }
 
   function apply(changes: KeyChanges): void {
-    // On disk first: a key that was revoked here must not come back with a restart.
+    // Disk first: a key revoked here must not return after a restart.
     append(changes);
     for (const plan of changes.plans) table.setPlan(plan);
     for (const sha256 of changes.removals) table.remove(sha256);
@@ -192,7 +192,7 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
     } catch (error) {
       counters.failures += 1;
       const known = table.counters.keys;
-      // Once for each time that it goes away: it is asked twice a second.
+      // Once per outage, because it is retried twice a second.
       if (!isAway) {
         const message = "the accounts database was not read; known keys stay";
         log.warn({ err: error, keys: known }, message);
@@ -235,7 +235,7 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
       } catch (error) {
         log.error({ err: error }, "the keys on disk cannot be read");
       }
-      // A proxy between here and the database can swallow what is told without a word.
+      // A proxy before the database can silently drop notifications.
       poll = clock.every(KEY_POLL_MS, sync);
       listener = database.listen(KEYS_CHANNEL, {
         notice: sync,
@@ -261,7 +261,7 @@ export function createKeyFeed(deps: KeyFeedDeps): KeyFeed {
   };
 }
 
-/** What the disk had, so that who starts without the database sees whom the edge can know. */
+/** Logs the keys found on disk: without the database the edge knows no others. */
 function tellOfDisk({ log, table, journal }: KeyFeedDeps, kept: Revision | null): void {
   const { bytesCut } = journal.counters;
   const found = { keys: table.counters.keys, revision: kept?.number ?? null };
@@ -272,12 +272,12 @@ function tellOfDisk({ log, table, journal }: KeyFeedDeps, kept: Revision | null)
 }
 
 const KEYS_CHANNEL = "touchdown_keys";
-/** A million keys, 100 MB, over a slow line; one on which nothing comes is given up before. */
+/** A million keys, 100 MB, over a slow line; a stalled read is aborted earlier. */
 const SNAPSHOT_MS_MAX = 600_000;
 
 /**
- * The same step in small ones, between which requests are answered: removals at once, then keys by
- * the slice. Only the last leads to the new revision.
+ * Splits the change, so that requests are served in between: removals first, then keys in slices.
+ * Only the last part sets the new revision.
  */
 function partsOf(changes: KeyChanges): readonly KeyChanges[] {
   const { since, revision, puts } = changes;

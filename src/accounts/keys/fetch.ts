@@ -1,7 +1,7 @@
 /**
- * What an edge reads from the accounts database: every key, or what changed since a revision.
+ * Reads from the accounts database: all keys, or the changes since a revision.
  *
- * Both run in a transaction that sees one moment. Nothing is applied here.
+ * Both run in a snapshot transaction. Nothing is applied here.
  */
 
 import type { Queryable, Transaction } from "../database/database.ts";
@@ -17,7 +17,7 @@ const KEY_COLUMNS =
   "replace(key_id::text, '-', '') as id, sha256, account_id as account, plan, " +
   "expires_at as expires, cidrs, rate_per_second as rate, burst";
 
-/** Hands every key to `put`; answers the revision that they are of. */
+/** Passes every key to `put`; returns their revision. */
 export async function fetchAll(tx: Transaction, put: (key: LentKey) => void): Promise<Revision> {
   const at = await revisionNow(tx);
   const plans = new Map<string, Plan>();
@@ -42,11 +42,11 @@ interface ChangeRow {
   readonly kind: string;
   readonly id: string;
   readonly sha256: Buffer | null;
-  /** Of the revision before this one. */
+  /** Mark of the previous revision. */
   readonly mark_before: string | null;
 }
 
-/** What changed since a revision; null where everything has to be read instead. */
+/** The changes since a revision; null where a full read is required. */
 export async function fetchChanges(
   tx: Queryable,
   since: Revision,
@@ -87,8 +87,8 @@ export async function fetchChanges(
 }
 
 /**
- * Whether the first of them was made to what an edge knows. It was not where the database is
- * another one or was restored, nor where the first are so old that they are gone.
+ * Whether the first change follows the edge's revision. It does not if the database is another one
+ * or was restored, or if the first changes are so old that they were deleted.
  */
 function follow(changes: readonly ChangeRow[], since: Revision): boolean {
   const first = changes.find(({ revision }) => revision === since.number + 1);

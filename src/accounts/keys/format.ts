@@ -1,15 +1,15 @@
 /**
- * What our keys look like: `td_<environment>_<27 characters><6 characters>`.
+ * The format of generated keys: `td_<environment>_<27 characters><6 characters>`.
  *
  * The 27 characters are 160 random bits in base 62, the 6 are a CRC-32 of everything before them.
- * The prefix lets scanners find leaked keys; the checksum tells a typing error from an unknown key
- * without a look-up. Keys of any other form are fine too: a keys file may hold what it likes.
+ * The prefix lets scanners find leaked keys; the checksum distinguishes a typing error from an
+ * unknown key without a look-up. Other formats are valid too: a keys file may contain any.
  */
 
 import { randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
 
-/** A fresh key. `environment` is a word of small letters and digits. */
+/** A new key. `environment` is a word of lower-case letters and digits. */
 export function generateToken(environment: string): string {
   if (!ENVIRONMENT.test(environment)) {
     throw new RangeError("an environment is 1 to 16 small letters or digits");
@@ -18,7 +18,7 @@ export function generateToken(environment: string): string {
   return start + checksum(start);
 }
 
-/** Whether this has the form of our keys but not the checksum that belongs to it. */
+/** Whether this has the generated format but the wrong checksum. */
 export function looksMistyped(token: string): boolean {
   if (!token.startsWith("td_")) return false;
   if (!FORM.test(token)) return true;
@@ -26,7 +26,7 @@ export function looksMistyped(token: string): boolean {
   return checksum(token.slice(0, split)) !== token.slice(split);
 }
 
-/** Each digit equally likely: bytes beyond the last multiple of 62 are thrown away. */
+/** Uniform digits: bytes beyond the last multiple of 62 are discarded. */
 function randomDigits(count: number): string {
   let digits = "";
   while (digits.length < count) {

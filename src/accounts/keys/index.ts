@@ -1,34 +1,34 @@
 /**
- * From a digest to the line of its key: open addressing with linear probing, in 256 parts, each of
- * which grows by itself and at a time of its own, so that no key that is added waits until all the
- * others are placed anew.
+ * Maps a digest to the entry of its key: open addressing with linear probing, in 256 parts, each of
+ * which grows separately and at a different time, so that no insertion waits for all others to be
+ * rehashed.
  *
- * An entry has ten bits of the digest beside the line's number, so almost every line that is read
- * is the one that was looked for. A removal moves the entries that follow back; there are no marks
- * of what was. A digest is random already and serves as its own hash.
+ * An index word holds ten bits of the digest next to the entry number, so almost every entry read
+ * is the right one. A removal moves the following words back; there are no tombstones. A digest is
+ * already random and serves as its own hash.
  *
- * Hot path: `find` reads one part, as a rule one of its cache lines, and one line of the keys.
+ * Hot path: `find` reads one part, usually one of its cache lines, and one key entry.
  */
 
 import type { KeyEntries } from "./entry-layout.ts";
 
-/** Lines that an index can tell apart. */
+/** Maximum entry number that an index word can hold. */
 export const INDEX_ENTRIES_MAX = 2 ** 22 - 1;
 export const NO_ENTRY = -1;
 
 const PARTS = 256;
 const PART_MIN = 16;
-/** An entry: 22 bits of the line's number plus 1, below ten of the digest; 0: free. */
+/** An index word: 22 bits of the entry number plus 1, below ten bits of the digest; 0: free. */
 const ENTRY_MASK = INDEX_ENTRIES_MAX;
 const MARK_MASK = ~ENTRY_MASK;
 
-/** Of the digest: its first word says where in a part and the mark, its second which part. */
+/** Digest words: the first gives the position in a part and the tag, the second the part. */
 const PLACE_WORD = 0;
 const PART_WORD = 1;
 
 export class KeyIndex {
   readonly #keyEntries: KeyEntries;
-  /** The size of each is a power of two. */
+  /** Each size is a power of two. */
   readonly #parts: Int32Array[];
   readonly #counts = new Uint32Array(PARTS);
 
@@ -37,7 +37,7 @@ export class KeyIndex {
     this.#parts = Array.from({ length: PARTS }, () => NO_ENTRIES);
   }
 
-  /** The line with the digest that begins at `at` of the bytes, `NO_ENTRY` for none. */
+  /** The entry with the digest at `at` of the bytes; `NO_ENTRY` if missing. */
   find(bytes: Buffer, at: number): number {
     const entries = this.#parts[bytes.readInt32LE(at + PART_WORD * 4) & (PARTS - 1)] ?? NO_ENTRIES;
     const first = bytes.readInt32LE(at + PLACE_WORD * 4);
@@ -51,7 +51,7 @@ export class KeyIndex {
     }
   }
 
-  /** Adds a line whose digest is not in yet. */
+  /** Adds an entry whose digest is not in the index yet. */
   add(keyEntry: number): void {
     const part = this.#partOf(keyEntry);
     const count = (this.#counts[part] ?? 0) + 1;
@@ -70,7 +70,7 @@ export class KeyIndex {
     this.#free(entries, this.#placeOf(entries, keyEntry));
   }
 
-  /** What is in line `from` stands in line `to` from now on. */
+  /** Records that entry `from` has moved to `to`. */
   move(from: number, to: number): void {
     const entries = this.#parts[this.#partOf(from)] ?? NO_ENTRIES;
     const place = this.#placeOf(entries, from);
@@ -106,14 +106,15 @@ export class KeyIndex {
     return larger;
   }
 
-  /** Frees an entry; those behind it that stood there for want of a better place move back. */
+  /** Frees a word and moves back the displaced words after it. */
   #free(entries: Int32Array, freed: number): void {
     const mask = entries.length - 1;
     let hole = freed;
     for (let next = (hole + 1) & mask; entries[next] !== 0; next = (next + 1) & mask) {
       const keyEntry = ((entries[next] ?? 0) & ENTRY_MASK) - 1;
       const home = this.#keyEntries.wordOf(keyEntry, PLACE_WORD) & mask;
-      // Only what may stand at the hole, seen from its home, can fill it.
+      // A word can fill the hole only if the hole lies between its home position and its current
+      // one.
       if (((next - home) & mask) < ((next - hole) & mask)) continue;
       entries[hole] = entries[next] ?? 0;
       hole = next;
@@ -123,13 +124,13 @@ export class KeyIndex {
 }
 
 /**
- * Entries that a part of this size takes: three eighths in the first part, up to six in the last.
- * Digests fill all parts alike, so this spreads their growing evenly over the time in which the
- * number of keys doubles. None is ever full: a search ends at a free entry.
+ * Maximum words in a part of this size: three eighths in the first part, rising to six eighths in
+ * the last. Digests fill all parts evenly, so this spreads their growth over the time in which the
+ * number of keys doubles. No part is ever full: a search ends at a free word.
  */
 function countMax(part: number, size: number): number {
   return (size * 3 * (PARTS + part)) / (PARTS * 8);
 }
 
-/** Where nothing was ever added: one free entry. */
+/** An empty part: one free word. */
 const NO_ENTRIES = new Int32Array(1);

@@ -1,10 +1,10 @@
 /**
- * One line of the key journal: how keys and changes stand in it, and how it is told whole from
- * broken.
+ * One line of the key journal: its format for keys and changes, and the detection of incomplete
+ * lines.
  *
- *     <crc32, 8 hex digits> <JSON of one batch of changes>\n
+ *    <crc32, 8 hex digits> <JSON of one batch of changes>\n
  *
- * A line names every plan that its keys are on, so it can be read whatever came before it.
+ * A line contains every plan of its keys, so it can be read independently of earlier lines.
  */
 
 import { readSync } from "node:fs";
@@ -18,18 +18,18 @@ import type { Revision } from "./revision.ts";
 export interface KeyChanges {
   /** The set that it changes. */
   readonly since: Revision;
-  /** The set that it leads to. */
+  /** The set that results. */
   readonly revision: Revision;
   readonly plans: readonly Plan[];
   readonly puts: readonly StoredKey[];
-  /** Digests of keys that are no longer good. */
+  /** Digests of keys that are no longer valid. */
   readonly removals: readonly Buffer[];
 }
 
-/** first: the start of a whole set; more: its rest; last: its end; change: a change to it. */
+/** first: start of a full set; more: continuation; last: its end; change: a change to it. */
 export type LineStep = "first" | "more" | "last" | "change";
 
-/** As it stands in the file. */
+/** The format in the file. */
 export interface Line {
   readonly step: LineStep;
   readonly since: Revision;
@@ -40,7 +40,7 @@ export interface Line {
   readonly removals: readonly string[];
 }
 
-/** Digest in base64, id, account, name of the plan, and what narrows it: end, networks, limit. */
+/** Digest in base64, id, account, plan name, and restrictions: expiry, networks, limit. */
 export type LineKey = readonly [string, string, string, string, LinePolicy | null];
 type LinePolicy = readonly [number | null, readonly string[] | null, number, number];
 
@@ -61,12 +61,12 @@ export function lineOf(step: LineStep, changes: KeyChanges): Buffer {
   return Buffer.from(`${checksum(text, FORM)} ${text}\n`);
 }
 
-/** What a line says, null when it was not written whole. */
+/** The contents of a line, null if it was not written completely. */
 export function parsedLine(text: string): Line | null {
   const json = text.slice(CHECKSUM_CHARS + 1);
   const found = text.slice(0, CHECKSUM_CHARS);
   if (found !== checksum(json, FORM) && found !== checksum(json, FORM_BEFORE_MARKS)) return null;
-  // Its checksum says that this module wrote it, or what this module was before marks.
+  // The checksum proves that this module wrote it, or its version before marks.
   const line = JSON.parse(json) as Line & Record<"since" | "revision", Revision | number>;
   return { ...line, since: revisionOf(line.since), revision: revisionOf(line.revision) };
 }
@@ -75,7 +75,7 @@ function revisionOf(written: Revision | number): Revision {
   return typeof written === "number" ? { number: written, mark: null } : written;
 }
 
-/** @throws RangeError for a key on a plan that was never named */
+/** @throws RangeError for a key whose plan was not defined */
 export function decodedKey(key: LineKey, plans: ReadonlyMap<string, Plan>): StoredKey {
   const [digest, keyId, account, planName, narrowed] = key;
   const plan = plans.get(planName);
@@ -104,9 +104,9 @@ function checksum(text: string, form: number): string {
 }
 
 /**
- * What checksums begin with. A version that knows no marks must find no line of its own here: it
- * would ask the database for what follows a mark, which fails for ever, and keep revoked keys. So
- * it reads everything instead.
+ * Prefix of the checksum input. A version without marks must not recognize these lines: it would
+ * ask the database for changes after a mark, fail forever, and keep revoked keys. It reads all keys
+ * instead.
  */
 const FORM = 1;
 const FORM_BEFORE_MARKS = 0;
@@ -115,7 +115,7 @@ const CHECKSUM_CHARS = 8;
 const CHUNK_BYTES = 1024 * 1024;
 const LF = 10;
 
-/** A file's lines with the place where each ends; a last piece without an end has text null. */
+/** A file's lines, each with its end offset; an unterminated last line has text null. */
 export function* linesOf(
   file: number,
 ): Generator<{ readonly text: string | null; readonly end: number }> {

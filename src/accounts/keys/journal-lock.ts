@@ -1,11 +1,11 @@
 /**
- * Keeps two edges from one journal file: each would cut off or replace what the other wrote, and a
- * key that one had heard revoked could come back with its restart.
+ * Prevents two edges from using one journal file: each would truncate or replace the other's
+ * writes, and a key whose revocation one edge had received could return when it restarts.
  *
- * Whoever wants the lock puts a file of his own with the mark of his process beside the journal,
- * then looks whose are there: the later of two sees the earlier one's, whatever falls between. A
- * single file that is found void and replaced cannot promise that. What a killed process left is
- * void; so it is after a restart in a container, where the same number is another process.
+ * A process that wants the lock writes its own file with its process identity next to the journal,
+ * then lists the others: the later of two always sees the earlier one's file. Replacing one shared
+ * stale file cannot guarantee that. Files of killed processes are stale; so are those from before a
+ * container restart, where the same number is another process.
  */
 
 import { randomUUID } from "node:crypto";
@@ -23,7 +23,7 @@ export interface JournalLock {
   release(): void;
 }
 
-/** @throws SetupError while another living process, or another edge of this one, has it */
+/** @throws SetupError while another live process, or another edge of this one, holds the lock */
 export function lockJournal(path: string): JournalLock {
   const folder = dirname(path);
   const mine = `${basename(path)}.lock.${process.pid}.${randomUUID()}`;
@@ -42,7 +42,7 @@ export function lockJournal(path: string): JournalLock {
   }
 }
 
-/** Under its name it is whole: half a mark would be void to who reads it. */
+/** Writes elsewhere and renames: others would treat a partial identity as stale. */
 function put(folder: string, name: string): void {
   const unfinished = join(folder, `unfinished.${name}`);
   writeFileSync(unfinished, ownIdentity(), { flag: "wx", mode: 0o600 });
@@ -50,10 +50,11 @@ function put(folder: string, name: string): void {
 }
 
 /**
- * Who has the lock; null where it is ours, and then nobody else's is left.
+ * The holder of the lock; null if it is ours, and then all other files are removed.
  *
- * Of two who came at once the one whose name sorts first stays: the other sees that and goes. So
- * who stays looks again for a moment, and takes one that is there still for the holder.
+ * Of two simultaneous processes the one whose file name sorts first stays, and the other sees that
+ * and exits. The first one therefore checks up to 5 times, 5 ms apart, and then treats a remaining
+ * process as the holder.
  */
 function rivalOf(folder: string, mine: string, prefix: string): ProcessIdentity | null {
   for (let look = 1; ; look += 1) {
@@ -74,7 +75,7 @@ function rivalOf(folder: string, mine: string, prefix: string): ProcessIdentity 
   }
 }
 
-/** Of a lock's name behind the journal's; nothing where an edge of before made it. */
+/** Suffix of a lock file after the journal's name; empty for an earlier version's lock. */
 const END = /^(?:\.\d+\.[0-9a-f-]{36})?$/;
 const LOOKS = 5;
 const BETWEEN_LOOKS_MS = 5;
@@ -89,7 +90,7 @@ function read(file: string): ProcessIdentity | null {
   try {
     return parseIdentity(readFileSync(file, "utf8"));
   } catch {
-    // It went away meanwhile.
+    // The file was deleted meanwhile.
     return null;
   }
 }

@@ -1,12 +1,12 @@
 /**
- * The last good keys on disk, so that an edge which starts while the database is down serves those
- * whom it knew, and refuses keys that were revoked a moment before it was killed.
+ * The last valid keys on disk, so that an edge that starts while the database is unavailable serves
+ * known keys and rejects keys revoked just before it was killed.
  *
- * The file is a whole set of keys followed by every change since. Each line is checked by itself
- * and names the set that it changes; what is behind the first line that does not hold or does not
- * follow is cut off. A file that missed a change, because the disk was full or the whole set was
- * read anew, gets removals alone until it is written anew: its keys are old then, but none of them
- * is a revoked one. Digests and limits stand in it, never a key; only its owner can read it.
+ * The file is a full set of keys followed by every change since. Each line is checked separately
+ * and names the set that it changes; everything after the first invalid or non-consecutive line is
+ * cut off. A file that missed a change, because the disk was full or a full read replaced the set,
+ * receives only removals until it is rewritten: its keys are then old, but none is a revoked one.
+ * The file contains digests and limits, never a key; only its owner can read it.
  */
 
 import {
@@ -38,24 +38,24 @@ import type { KeyTable } from "./table.ts";
 
 export interface KeyJournal {
   /**
-   * Fills the table with what the file holds, and cuts off what was not written whole.
+   * Loads the file into the table and cuts off incomplete lines.
    *
-   * @returns the revision, null where there is no file or no whole set of keys in it
+   * @returns the revision, null if there is no file or no complete set of keys in it
    */
   load(table: KeyTable): Revision | null;
   /**
-   * Adds a change. It is on disk, as far as a killed process goes, when this returns.
+   * Appends a change. When this returns, it survives a killed process.
    *
-   * @throws Error of the file system; the file is behind from then on
+   * @throws Error of the file system; the file is then behind
    */
   append(changes: KeyChanges): void;
   /**
-   * Writes the table anew as the whole set, in steps between which `pause` is awaited; changes that
-   * come meanwhile are kept, and a rewriting that is under way is given up for this one. The old
-   * file stays until the new one is whole.
+   * Rewrites the file as a full set, awaiting `pause` between steps; changes that arrive meanwhile
+   * are kept, and a rewrite in progress is cancelled. The old file stays until the new one is
+   * complete.
    */
   rewrite(table: KeyTable, revision: Revision, pause: () => Promise<void>): Promise<void>;
-  /** Whether it has to be written anew: it missed a change, or most of it is changes. */
+  /** Whether a rewrite is due: the file missed a change, or consists mostly of changes. */
   readonly needsRewrite: boolean;
   close(): void;
   readonly counters: KeyJournalCounters;
@@ -65,39 +65,39 @@ export interface KeyJournalCounters {
   linesRead: number;
   bytesCut: number;
   appends: number;
-  /** Appends of which only the removals could be kept. */
+  /** Appends of which only the removals were written. */
   behind: number;
   rewrites: number;
 }
 
-/** Keys of one line; small, because a line is made between two requests. */
+/** Keys per line; few, because a line is serialized between two requests. */
 const LINE_KEYS = 100;
-/** Removals of one line, 47 bytes each: far below the longest line that is read. */
+/** Removals per line, 47 bytes each: far below the maximum line. */
 const LINE_REMOVALS = 50_000;
 const LONG_BYTES_MIN = 1024 * 1024;
 
-/** A rewriting that is under way. */
+/** A rewrite in progress. */
 interface Job {
-  /** Changes that came since it began. */
+  /** Changes that arrived since it began. */
   readonly meanwhile: KeyChanges[];
-  /** Another one took its place. */
+  /** Replaced by a later rewrite. */
   isVoid: boolean;
   done: Promise<void>;
 }
 
-/** The file that is written to. */
+/** The file being written. */
 interface Open {
   readonly file: number;
-  /** Bytes of the whole set, and of everything. */
+  /** Bytes of the full set, and of the file. */
   readonly baseBytes: number;
   bytes: number;
-  /** What it has whole. */
+  /** The last complete revision in it. */
   revision: Revision;
 }
 
 const fsyncLater = promisify(fsync);
 
-/** The file is made on the first write. @throws Error of the file system where it cannot be read */
+/** The first write creates the file. @throws Error of the file system if it cannot be read */
 export function createKeyJournal(path: string): KeyJournal {
   const counters = { linesRead: 0, bytesCut: 0, appends: 0, behind: 0, rewrites: 0 };
   let open: Open | null = null;
@@ -207,14 +207,14 @@ export function createKeyJournal(path: string): KeyJournal {
       const whole = previous
         .then(() => writeAnew(mine, table, revision, pause))
         .catch((error: unknown) => {
-          // It was to be written anew, and still is, whatever it holds.
+          // A rewrite was due and still is, whatever the file contains.
           isBehind = true;
           throw error;
         })
         .finally(() => {
           if (job === mine) job = null;
         });
-      // Whoever waits for its end alone is not told of its failure.
+      // A caller that only waits for its end does not receive its failure.
       mine.done = whole.catch(() => undefined);
       return whole;
     },
@@ -235,12 +235,12 @@ function openExisting(path: string): number | null {
   }
 }
 
-/** Whether the open file is the one of this name: another process may have put its own there. */
+/** Whether the open file still has this name: another process may have replaced it. */
 function isStill(file: number, path: string): boolean {
   return fstatSync(file).ino === statSync(path, { throwIfNoEntry: false })?.ino;
 }
 
-/** Writes all of it or throws: the kernel takes a part where the disk is about to be full. */
+/** Writes everything or throws: the kernel writes a part when the disk is nearly full. */
 function writeWhole(file: number, line: Buffer, place: number): void {
   for (let written = 0; written < line.length; ) {
     written += writeSync(file, line, written, line.length - written, place + written);
@@ -261,8 +261,8 @@ function* wholeSet(table: KeyTable, revision: Revision): Generator<Buffer> {
 }
 
 /**
- * One change as lines that can be read again: very many removals, those of a whole account, take
- * several, of which only the last leads to the new revision.
+ * One change as readable lines: very many removals, those of a whole account, take several, of
+ * which only the last sets the new revision.
  */
 function* changeLines(changes: KeyChanges): Generator<Buffer> {
   const { since, removals } = changes;
@@ -276,7 +276,7 @@ function* changeLines(changes: KeyChanges): Generator<Buffer> {
 
 interface Found {
   readonly revision: Revision | null;
-  /** Up to the end of the last line that holds. */
+  /** Up to the end of the last valid line. */
   readonly bytes: number;
   readonly baseBytes: number;
 }
@@ -303,7 +303,7 @@ function readInto(file: number, table: KeyTable, counters: { linesRead: number }
   return { revision, bytes, baseBytes };
 }
 
-/** Whether a line may stand at this place; `revision` is null before the end of the whole set. */
+/** Whether a line is valid at this position; `revision` is null before the end of the full set. */
 function fits(line: Line, bytes: number, revision: Revision | null): boolean {
   if (revision !== null) return line.step === "change" && isSameRevision(line.since, revision);
   return (bytes === 0) === (line.step === "first") && line.step !== "change";

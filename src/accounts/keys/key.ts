@@ -1,33 +1,33 @@
-/** What is known of a key: never the key itself, only its SHA-256, its owner and its limits. */
+/** The data of a key: never the key itself, only its SHA-256, owner and limits. */
 
 import type { KeyPolicy } from "./policy.ts";
 
-/** What the accounts on a plan may do. */
+/** What accounts on a plan may do. */
 export interface Plan {
   readonly name: string;
-  /** Requests a second in the long run; above 0, may be below 1. */
+  /** Sustained requests per second; above 0, may be below 1. */
   readonly ratePerSecond: number;
-  /** Requests that are let through at once; at least 1. */
+  /** Requests accepted in one burst; at least 1. */
   readonly burst: number;
-  /** Whether one limit holds over all edges; else it holds for each edge by itself. */
+  /** Whether one limit applies across all edges; otherwise per edge. */
   readonly shared: boolean;
 }
 
-/** One key that is good. */
+/** One valid key. */
 export interface KeyRow {
   /** 32 bytes. */
   readonly sha256: Buffer;
-  /** The key's name in limits and in usage, 32 hexadecimal digits; never the key itself. */
+  /** The key's id in limits and usage, 32 hexadecimal digits; never the key itself. */
   readonly keyId: string;
   readonly account: string;
   readonly plan: Plan;
-  /** The owner's own words for it; null for none. */
+  /** The owner's description; null for none. */
   readonly label: string | null;
-  /** What narrows this one key; null where its account's plan alone holds. */
+  /** Restrictions of this key; null if only its account's plan applies. */
   readonly policy: KeyPolicy | null;
 }
 
-/** Whose key it is, and what it may do. */
+/** The owner of a key, and its limits. */
 export interface Principal {
   readonly keyId: string;
   readonly account: string;
@@ -35,14 +35,14 @@ export interface Principal {
   readonly policy: KeyPolicy | null;
 }
 
-/** A key as the table has it. */
+/** A key as stored in the table. */
 export type StoredKey = Omit<KeyRow, "label">;
 
-/** The same as it is read from a connection: digest and id lie in bytes that are only lent. */
+/** The same as read from a connection: digest and id are in borrowed bytes. */
 export interface LentKey extends Pick<KeyRow, "account" | "plan" | "policy"> {
   readonly bytes: Buffer;
-  /** Where the 32 bytes of the digest begin. */
+  /** Offset of the 32 bytes of the digest. */
   readonly sha256At: number;
-  /** Where the 16 bytes of the id begin. */
+  /** Offset of the 16 bytes of the id. */
   readonly idAt: number;
 }

@@ -1,14 +1,14 @@
 /**
  * Reads `keys.toml`: plans and keys of an edge without a database.
  *
- *     [plans.Beta]              [[keys]]
- *     rate_per_second = 50      token = "td_…"        # or token_sha256 = "<hex>"
- *     burst = 100               account = "acme"
- *                               plan = "Beta"
- *                               label = "bot 7"       # optional
+ *    [plans.Beta]              [[keys]]
+ *    rate_per_second = 50      token = "td_…"        # or token_sha256 = "<hex>"
+ *    burst = 100               account = "acme"
+ *                              plan = "Beta"
+ *                              label = "bot 7"       # optional
  *
- * Everything that is wrong is told at once, each with its place; no message repeats a token. A
- * file with any fault is refused as a whole, so that whoever reloads can keep the old keys.
+ * All problems are reported together, each with its line; no message repeats a token. A file with
+ * any error is rejected as a whole, so that a reload can keep the old keys.
  */
 
 import { createHash } from "node:crypto";
@@ -27,11 +27,11 @@ import type { KeyRow, Plan } from "./key.ts";
 
 export interface KeysFile {
   readonly plans: ReadonlyMap<string, Plan>;
-  /** In the order of the file. */
+  /** In file order. */
   readonly keys: readonly KeyRow[];
 }
 
-/** Reads and checks a file; a `SetupError` names every problem. */
+/** Reads and checks a file; a `SetupError` lists every problem. */
 export function loadKeysFile(path: string): KeysFile {
   return parseKeysFile(readKeysText(path), path);
 }
@@ -40,7 +40,7 @@ export function loadKeysFile(path: string): KeysFile {
 export function readKeysText(path: string): string {
   try {
     const stats = statSync(path);
-    // Reading a pipe again waits for somebody who writes, and everything with it.
+    // Reading a pipe again blocks the process until another one writes to it.
     if (!stats.isFile()) {
       const needed = "has to be a regular file, since it is read again on SIGHUP";
       throw new SetupError(`${path}: the keys file ${needed}`);
@@ -57,7 +57,7 @@ export function readKeysText(path: string): string {
   }
 }
 
-/** Checks a text; `where` names it in messages. A `SetupError` names every problem. */
+/** Checks a text; `where` names it in messages. A `SetupError` lists every problem. */
 export function parseKeysFile(text: string, where: string): KeysFile {
   const parsed = parseToml(text);
   if (parsed.kind === "error") throw new SetupError(`${where}: ${parsed.message}`);
@@ -73,18 +73,18 @@ export function parseKeysFile(text: string, where: string): KeysFile {
   return file;
 }
 
-/** SHA-256 of a key, as it is kept. */
+/** SHA-256 of a key, as stored. */
 export function tokenSha256(token: string): Buffer {
   return createHash("sha256").update(token).digest();
 }
 
 class Reader {
   readonly problems: string[] = [];
-  /** Lines on which `[[keys]]` stands, counted from 1. */
+  /** Lines with `[[keys]]`, counted from 1. */
   readonly #lines: readonly number[];
   readonly #plans = new Map<string, Plan>();
   readonly #keys: KeyRow[] = [];
-  /** Where each digest was seen first. */
+  /** First occurrence of each digest. */
   readonly #places = new Map<string, string>();
 
   constructor(text: string) {
@@ -114,7 +114,7 @@ class Reader {
     this.#unknown(plan, PLAN_KEYS, `${place}.`);
     const rate = this.#number(plan, "rate_per_second", place, PLAN_RATE_MAX, false);
     const burst = this.#number(plan, "burst", place, PLAN_BURST_MAX, true);
-    // A faulty plan is remembered, so that its keys are not reported as well.
+    // An invalid plan is kept, so that its keys are not reported too.
     this.#plans.set(name, { name, ratePerSecond: rate ?? 1, burst: burst ?? 1, shared: false });
   }
 
@@ -230,7 +230,7 @@ function isTable(value: unknown): value is TomlTable {
   );
 }
 
-/** What kind of value was found. Values themselves are not repeated: one may be a token. */
+/** The type of the value found. Values are not repeated: one may be a token. */
 function kind(value: unknown): string {
   if (value === undefined) return "nothing";
   if (Array.isArray(value)) return "an array";
@@ -244,11 +244,11 @@ function shortened(text: string): string {
 
 const ROOT_KEYS = ["plans", "keys"];
 const PLAN_KEYS = ["rate_per_second", "burst"];
-/** A file names no keys, so they are told apart by the start of their digest. */
+/** A file has no key ids, so the start of the digest serves as id. */
 const KEY_ID_BYTES = 16;
 const KEY_KEYS = ["token", "token_sha256", "account", "plan", "label"];
 const RATE_MIN = 0.001;
-/** Names stand in headers, metrics and file names. */
+/** Names are used in headers, metrics and file names. */
 const NAME = new RegExp(`^[A-Za-z0-9][A-Za-z0-9 ._@+-]{0,${ACCOUNT_NAME_CHARS_MAX - 1}}$`);
 const NAME_NEEDED = `1 to ${ACCOUNT_NAME_CHARS_MAX} of A-Z a-z 0-9 blank . _ @ + -`;
 const TOKEN = new RegExp(`^[\\x21-\\x7e]{${TOKEN_CHARS_MIN},${TOKEN_CHARS_MAX}}$`);

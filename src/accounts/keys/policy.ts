@@ -1,14 +1,14 @@
 /**
- * What narrows one key beside its account's plan: an end, networks that it may be used from, and a
- * lower limit of its own. Most keys have none of it.
+ * Restrictions of one key besides its account's plan: expiry, allowed networks, and a lower limit.
+ * Most keys have none.
  */
 
 import { BlockList, isIP } from "node:net";
 
 export interface KeyPolicy {
-  /** From when on it is no longer good, in milliseconds since the Unix epoch; null for never. */
+  /** Expiry in milliseconds since the Unix epoch; null for never. */
   readonly expiresUnixMs: number | null;
-  /** From where it may be used; null for everywhere. */
+  /** Networks from which it may be used; null for any. */
   readonly networks: Networks | null;
   /** A limit below the account's; null for none. */
   readonly limit: KeyLimit | null;
@@ -20,14 +20,14 @@ export interface KeyLimit {
 }
 
 export interface Networks {
-  /** As they were given, in CIDR notation. */
+  /** As given, in CIDR notation. */
   readonly ranges: readonly string[];
-  /** Whether an address in text form lies in one of them. */
+  /** Whether one of them contains an address in text form. */
   includes(address: string): boolean;
 }
 
 /**
- * Networks in CIDR notation; an address alone stands for itself.
+ * Networks in CIDR notation; a single address stands for itself.
  *
  * @throws RangeError when one is neither; the message repeats it
  */

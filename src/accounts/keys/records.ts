@@ -1,8 +1,8 @@
 /**
- * Rows of the accounts database as an edge reads them, and what they are in its key table.
+ * Converts rows of the accounts database to entries of an edge's key table.
  *
- * The columns are those of the views that the migrations make for edges. A key whose networks
- * cannot be read is good from nowhere: that refuses one client and lets nobody in.
+ * The columns are those of the views that the migrations create for edges. A key whose networks
+ * cannot be parsed is valid from no address: that rejects one client and admits none.
  */
 
 import type { Plan, StoredKey } from "./key.ts";
@@ -10,7 +10,7 @@ import { type Networks, networksOf } from "./policy.ts";
 
 export interface PlanRow {
   readonly name: string;
-  /** A numeric comes as text. */
+  /** A numeric is returned as text. */
   readonly rate: string | number;
   readonly burst: number;
   readonly shared: boolean;
@@ -24,7 +24,7 @@ export interface EdgeKeyRow {
   readonly plan: string;
   /** Milliseconds since the Unix epoch; null for never. */
   readonly expires: number | null;
-  /** CIDR notation; empty for everywhere. */
+  /** CIDR notation; empty for any address. */
   readonly cidrs: readonly string[] | null;
   readonly rate: string | number | null;
   readonly burst: number | null;
@@ -42,7 +42,7 @@ export function keyOfRow(row: EdgeKeyRow, plans: ReadonlyMap<string, Plan>): Sto
   return { sha256, keyId: id, account, plan, policy: policyOf(row, plan) };
 }
 
-/** What narrows a key of this plan; null for nothing. */
+/** Restrictions of a key on this plan; null for none. */
 export function policyOf(
   row: Pick<EdgeKeyRow, "expires" | "cidrs" | "rate" | "burst">,
   plan: Plan,
@@ -63,7 +63,7 @@ function networksFrom(ranges: readonly string[]): Networks {
   try {
     return networksOf(ranges);
   } catch {
-    // Postgres checked the ranges, so this is a defect; nobody is let in by it.
+    // Postgres checked the ranges, so this is a defect; it admits no address.
     return { ranges, includes: () => false };
   }
 }

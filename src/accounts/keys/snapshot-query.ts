@@ -1,41 +1,41 @@
 /**
- * `COPY … TO STDOUT` over a connection of `pg`: what comes is handed on as bytes, without a record
- * or a text for each row, and no faster than the event loop has turns for it.
+ * `COPY … TO STDOUT` over a `pg` connection: passes on raw bytes, without a record or a string per
+ * row, and paced by the event loop.
  *
- * It is what `pg` calls a submittable: the client calls the methods below as the answer comes, many
- * times in one turn. So pieces wait here for turns of their own, and the socket is not read
- * meanwhile: a fast server holds up nobody, and what waits is what one read of the socket gave.
+ * It implements the `pg` submittable interface: the client calls the methods below as data arrives,
+ * many times in one turn. Chunks are therefore queued for later turns, and the socket is not read
+ * meanwhile: a fast server blocks no other work, and the queue holds only one socket read.
  */
 
 import { DatabaseError } from "../database/database-error.ts";
 import { DATABASE_SNAPSHOT_BYTES_PER_SLICE } from "../limits.ts";
 
-/** What is used of the client's connection. */
+/** The part of the client's connection used here. */
 export interface SnapshotConnection {
   query(text: string): void;
   readonly stream: { pause(): unknown; resume(): unknown; destroy(): unknown };
 }
 
 export class SnapshotQuery {
-  /** The client puts its own around it, to end its timer. */
+  /** The client wraps it to stop its timer. */
   callback: (error: Error | null) => void;
-  /** The client's name for it; in milliseconds, for the whole answer. */
+  /** The client's option name; milliseconds for the complete response. */
   readonly query_timeout: number;
   readonly #text: string;
   readonly #take: (chunk: Buffer) => void;
   #connection: SnapshotConnection | null = null;
   #fault: Error | null = null;
   #waiting: Buffer[] = [];
-  /** How many of those that wait are taken. */
+  /** Number of queued chunks already processed. */
   #taken = 0;
-  /** The server has said all. */
+  /** The server has sent its complete response. */
   #isAnswered = false;
   #isDone = false;
   #hasMoved = true;
 
   /**
-   * `take` has the bytes until it returns; they are cut anywhere. When it throws, the connection is
-   * given up and `done` has what was thrown. `done` is called once.
+   * `take` may use the bytes until it returns; they are cut anywhere. If it throws, the connection
+   * is abandoned and `done` receives the error. `done` is called once.
    */
   constructor(
     text: string,
@@ -63,7 +63,7 @@ export class SnapshotQuery {
     setImmediate(this.#turn);
   }
 
-  /** Called now and then: gives it up when nothing has come since the last time. */
+  /** Called periodically: aborts when nothing has arrived since the last call. */
   check(): void {
     if (!this.#hasMoved)
       this.#giveUp(new DatabaseError("timeout", "a copy stands still", null, null));
@@ -83,13 +83,13 @@ export class SnapshotQuery {
     if (this.#waiting.length === 0) this.#end();
   }
 
-  /** The server's, or that the connection is gone, which may be our own doing. */
+  /** An error of the server, or a lost connection, possibly closed here. */
   handleError(error: Error): void {
     this.#fault ??= error;
     this.#end();
   }
 
-  /** Takes what waits until it was enough for one turn; reads on when nothing waits. */
+  /** Processes queued chunks up to the limit per turn; resumes reading when the queue is empty. */
   readonly #turn = (): void => {
     this.#hasMoved = true;
     for (let bytes = 0; bytes < DATABASE_SNAPSHOT_BYTES_PER_SLICE && this.#fault === null; ) {
@@ -119,7 +119,7 @@ export class SnapshotQuery {
     this.callback(this.#fault);
   }
 
-  /** Nothing else ends what the server still sends. */
+  /** Closing the connection is the only way to stop the server's output. */
   #giveUp(fault: Error): void {
     this.#fault ??= fault;
     this.#connection?.stream.destroy();

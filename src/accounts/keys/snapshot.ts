@@ -1,45 +1,45 @@
 /**
- * Every key that is good, as Postgres copies it out in its binary form: no text is made for a
- * number, and none twice for an account whose keys lie side by side.
+ * Decodes all valid keys from Postgres's binary copy format: no string is created for a number, and
+ * only one for an account whose keys are consecutive.
  *
- * The form is that of "COPY … (FORMAT binary)" in the manual of Postgres 18, 2026-11: a header of
- * 19 bytes and more, for each row the number of its fields and each field behind its length, -1 in
- * the end. All numbers are big-endian, lengths of -1 are nulls.
+ * The format is "COPY … (FORMAT binary)" in the Postgres 18 manual, 2026-11: a header of at least
+ * 19 bytes; for each row the field count and each field preceded by its length; -1 at the end. All
+ * numbers are big-endian; a length of -1 is null.
  */
 
 import type { LentKey, Plan } from "./key.ts";
 import { policyOf } from "./records.ts";
 
-/** What `createKeySnapshotReader` reads. */
+/** The query whose output `createKeySnapshotReader` reads. */
 export const KEY_SNAPSHOT_SQL = `copy (
   select sha256, key_id, account_id, plan, expires_at,
     case when cidrs <> '{}' then array_to_string(cidrs, ' ') end, rate_per_second, burst
   from touchdown.edge_keys
 ) to stdout (format binary)`;
 
-/** Takes the copy piece by piece. */
+/** Processes the copy chunk by chunk. */
 export interface KeySnapshotReader {
-  /** @throws RangeError when it is not what Postgres sends */
+  /** @throws RangeError when it is not Postgres's format */
   take(chunk: Buffer): void;
-  /** @throws RangeError when the end did not come */
+  /** @throws RangeError when the end is missing */
   finish(): void;
 }
 
-/** Hands each key to `put`. */
+/** Passes each key to `put`. */
 export function createKeySnapshotReader(
   plans: ReadonlyMap<string, Plan>,
   put: (key: LentKey) => void,
 ): KeySnapshotReader {
-  /** Begins with what is not read yet: a piece of the last chunk. */
+  /** Unread bytes of the last chunk. */
   let rest = Buffer.alloc(0);
   let isStarted = false;
   let isEnded = false;
   const accountOf = accountTexts();
-  /** The fields of the row that is read. */
+  /** Field offsets of the current row. */
   const starts = new Int32Array(FIELDS);
   const lengths = new Int32Array(FIELDS);
 
-  /** Where a field begins; `NULL` where it is null. */
+  /** Offset of a field; `NULL` if it is null. */
   function at(field: number): number {
     return lengths[field] === NULL ? NULL : (starts[field] ?? 0);
   }
@@ -78,7 +78,7 @@ export function createKeySnapshotReader(
     return policyOf(row, plan);
   }
 
-  /** Finds the row's fields; where it ends, -1 when not all of it is there. */
+  /** Locates the row's fields; returns the row's end, or -1 if it is incomplete. */
   function endOfRow(bytes: Buffer, start: number): number {
     let place = start + 2;
     for (let field = 0; field < FIELDS; field += 1) {
@@ -91,7 +91,7 @@ export function createKeySnapshotReader(
     return place <= bytes.length ? place : -1;
   }
 
-  /** Reads one row or the end mark; where it ends, -1 when not all of it is there. */
+  /** Reads one row or the end mark; returns its end, or -1 if it is incomplete. */
   function step(bytes: Buffer, start: number): number {
     if (start + 2 > bytes.length) return -1;
     const count = bytes.readInt16BE(start);
@@ -118,7 +118,7 @@ export function createKeySnapshotReader(
         place = step(bytes, read);
         if (place !== -1) read = place;
       }
-      // A chunk is lent; the rest of it is one row at most.
+      // A chunk is borrowed; its rest is at most one row.
       rest = read === bytes.length ? NOTHING : Buffer.from(bytes.subarray(read));
       if (rest.length > ROW_BYTES_MAX) throw new RangeError("a key is longer than any can be");
     },
@@ -128,7 +128,7 @@ export function createKeySnapshotReader(
   };
 }
 
-/** Where the rows begin; -1 when not all of the header is there. */
+/** Offset of the first row; -1 if the header is incomplete. */
 function headerEnd(bytes: Buffer): number {
   if (bytes.length < HEADER_BYTES) return -1;
   if (!bytes.subarray(0, SIGNATURE.length).equals(SIGNATURE)) {
@@ -138,7 +138,7 @@ function headerEnd(bytes: Buffer): number {
   return end <= bytes.length ? end : -1;
 }
 
-/** The text of the uuid at a place; the last one is kept, and given again for the same bytes. */
+/** The text of the uuid at an offset; the last text is cached for equal bytes. */
 function accountTexts(): (bytes: Buffer, start: number) => string {
   const last = Buffer.alloc(UUID_BYTES);
   let text = uuidText(last, 0);
@@ -170,6 +170,6 @@ const UUID_CUTS = [0, 8, 12, 16, 20] as const;
 const POSTGRES_EPOCH_UNIX_MS = Date.UTC(2000, 0, 1);
 const SIGNATURE = Buffer.from("PGCOPY\n\xff\r\n\0", "latin1");
 const HEADER_BYTES = SIGNATURE.length + 8;
-/** A plan's name, 32 networks and the rest are well below it. */
+/** A plan name, 32 networks and the rest are well below this. */
 const ROW_BYTES_MAX = 64 * 1024;
 const NOTHING = Buffer.alloc(0);

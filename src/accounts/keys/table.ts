@@ -1,12 +1,12 @@
 /**
- * All keys that are good now, by the SHA-256 of the key. The keys themselves are not here.
+ * All valid keys by SHA-256. The keys themselves are not stored.
  *
- * Held so that a million keys fit: digests lie side by side in large blocks, an index of numbers
- * points into them, and texts are held once each. The table is replaced as a whole, so a request
- * sees either the old keys or the new ones, or changed key by key. The digest is compared in
- * constant time, so that answers do not tell how much of it was guessed.
+ * Designed to hold a million keys: digests are contiguous in large blocks, an index of numbers
+ * points into them, and each text is stored once. The table is replaced atomically, so a request
+ * sees either the old or the new keys, or is changed key by key. Digests are compared in constant
+ * time, so that response times do not reveal how much of one was guessed.
  *
- * Hot path: `lookup` probes arrays of numbers, compares once, and makes one small record.
+ * Hot path: `lookup` probes arrays of numbers, compares once, and creates one small record.
  */
 
 import { withFastProperties } from "../../runtime/fast-object.ts";
@@ -18,54 +18,51 @@ export interface KeyTable {
   /** The owner of the key with this SHA-256, null for none. */
   lookup(sha256: Buffer): Principal | null;
   /**
-   * From now on these keys are good, and no others.
+   * Replaces all keys.
    *
-   * @throws RangeError above `KEYS_MAX` keys; the old ones stay then, as with any error of `rows`
+   * @throws RangeError above `KEYS_MAX` keys; on this and any error of `rows` the old keys stay
    */
   replace(rows: Iterable<KeyRow>): void;
-  /** Adds a key, or changes what is known of it. False: there is no room for one more. */
+  /** Adds or changes a key. False: the table is full. */
   put(row: StoredKey): boolean;
-  /** Takes a key out; false where it was not in. */
+  /** Removes a key; false if it was missing. */
   remove(sha256: Buffer): boolean;
-  /** Changes a plan for all keys that are on it. */
+  /** Changes a plan for all its keys. */
   setPlan(plan: Plan): void;
-  /** The digests of these accounts' keys. Looks at every key: for changes, not for requests. */
+  /** The digests of these accounts' keys. Scans every key: for changes, not for requests. */
   digestsOf(accounts: ReadonlySet<string>): readonly Buffer[];
-  /**
-   * All keys, last one first, while keys may come and go: one that stays all the while is among
-   * them.
-   */
+  /** All keys, last one first, while keys change: includes every key that stays throughout. */
   rows(): IterableIterator<StoredKey>;
-  /** Another table to be filled in steps and taken over as a whole. */
+  /** A second table, filled in steps, that then replaces this one. */
   startRebuild(): Rebuild;
-  /** Rises with each change of any key or plan, so that what was looked up can be held. */
+  /** Incremented with each change of a key or plan, so that look-ups can be cached. */
   readonly changes: number;
   /**
-   * Calls `act` after every change, once for all those that are made in one go: before anything
-   * else that waits for the event loop. Never undone.
+   * Calls `act` once after each batch of synchronous changes, before any other event-loop work.
+   * Cannot be unregistered.
    */
   onChange(act: () => void): void;
   readonly counters: KeyTableCounters;
 }
 
 export interface Rebuild {
-  /** False: there is no room for one more. */
+  /** False: the table is full. */
   put(row: StoredKey): boolean;
-  /** The same, for a key whose bytes are lent until it returns. */
+  /** The same, for a key whose bytes are borrowed until this returns. */
   putLent(key: LentKey): boolean;
   has(sha256: Buffer): boolean;
-  /** From now on these keys are good, and no others. */
+  /** Replaces all keys by these. */
   finish(): void;
 }
 
 export interface KeyTableCounters {
-  /** Keys that are good now. */
+  /** Valid keys. */
   keys: number;
-  /** How often the keys were replaced as a whole. */
+  /** Full replacements. */
   replacements: number;
-  /** Keys added or changed one by one. */
+  /** Keys added or changed individually. */
   puts: number;
-  /** Keys taken out one by one. */
+  /** Keys removed individually. */
   removals: number;
 }
 
@@ -137,7 +134,7 @@ export function createKeyTable(initial: Iterable<KeyRow> = []): KeyTable {
   });
 }
 
-/** Who wants to know of changes: told in a microtask, so once for all that are made in one go. */
+/** Change listeners, called in a microtask, so once per batch of synchronous changes. */
 function createListeners() {
   const acts: (() => void)[] = [];
   let isDue = false;

@@ -1,8 +1,8 @@
-/** The counts of one key in one minute, and the form in which the database takes them. */
+/** The counts of one key in one minute, and their format for the database. */
 
 import { USAGE_SLOT_BOUNDS, USAGE_WIRE_BOUNDS_NS } from "./usage-shape.ts";
 
-/** As `edge_write_usage` reads it; the names are its columns. */
+/** The input of `edge_write_usage`; the names are its columns. */
 export interface WrittenRow {
   readonly key: string;
   /** Start of the minute, milliseconds since the Unix epoch. */
@@ -16,7 +16,7 @@ export interface WrittenRow {
   readonly dropped: number;
   readonly wire: readonly number[];
   readonly slots: readonly number[];
-  /** What was refused, expired or dropped, by reason. */
+  /** Rejected, expired and dropped counts by reason. */
   readonly reasons: readonly (readonly [string, string, number])[];
 }
 
@@ -30,7 +30,7 @@ export class UsageRow {
   readonly #ends = { landed: 0, expired: 0, dropped: 0 };
   readonly #wire = new Float64Array(USAGE_WIRE_BOUNDS_NS.length + 1);
   readonly #slots = new Float64Array(USAGE_SLOT_BOUNDS.length + 1);
-  /** By kind and reason, with a blank between; as many as the tables of reasons have. */
+  /** By kind and reason, separated by a space; bounded by the reason tables. */
   readonly #reasons = new Map<string, number>();
 
   constructor(keyId: string, minuteMs: number) {
@@ -38,7 +38,7 @@ export class UsageRow {
     this.minuteMs = minuteMs;
   }
 
-  /** `reason` is null for a request that was accepted. */
+  /** `reason` is null for an accepted request. */
   request(reason: string | null, bytes: number): void {
     this.#requests += 1;
     this.#bytes += bytes;
@@ -54,7 +54,7 @@ export class UsageRow {
     this.#wire[bucket] = (this.#wire[bucket] ?? 0) + 1;
   }
 
-  /** `slotDelta` is null where it is not known. */
+  /** `slotDelta` is null if unknown. */
   ended(kind: keyof WrittenEnds, reason: string | null, slotDelta: number | null): void {
     this.#ends[kind] += 1;
     if (reason !== null) this.#addReason(`${kind} ${reason}`, 1);
@@ -102,7 +102,7 @@ export class UsageRow {
 
 type WrittenEnds = Pick<WrittenRow, "landed" | "expired" | "dropped">;
 
-/** The first bucket whose bound the value does not exceed; the last one takes the rest. */
+/** The first bucket whose bound is at least the value; the last one takes the rest. */
 function bucketOf(bounds: readonly number[], value: number): number {
   let bucket = 0;
   while (bucket < bounds.length && value > (bounds[bucket] ?? 0)) bucket += 1;

@@ -1,11 +1,11 @@
 /**
- * The shape in which edges hand in usage, which is the shape in which it is stored: the buckets of
- * its two histograms. The schema has their number, so they change with a migration alone.
+ * The buckets of the two usage histograms, as edges submit and the database stores them. The schema
+ * fixes their number, so changing them requires a migration.
  */
 
 import { NS_PER_US } from "../../core/clock.ts";
 
-/** Upper bounds of the buckets from receipt to wire, in nanoseconds; one more takes the rest. */
+/** Upper bounds in nanoseconds of the receipt-to-wire buckets; one more takes the rest. */
 export const USAGE_WIRE_BOUNDS_NS: readonly number[] = [10, 100, 1_000, 10_000, 100_000]
   .flatMap((decade) => [1, 1.5, 2, 3, 5, 7].map((step) => decade * step * NS_PER_US))
   .concat(1_000_000 * NS_PER_US);

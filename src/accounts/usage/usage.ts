@@ -1,12 +1,11 @@
 /**
- * What each key did, by the minute: requests by outcome, bytes, how fast transactions reached the
- * wire, and how they ended. It is counted in memory and written to the accounts database in
- * batches, never on the way of a transaction.
+ * Usage per key and minute: requests by outcome, bytes, time to the wire, and final states. It is
+ * counted in memory and written to the accounts database in batches, outside the transaction path.
  *
- * A batch has a number and is repeated until the database has said that it is there, so nothing is
- * counted twice; what was not yet written when a process is killed is lost. While the database is
- * away batches wait, and at their bound what is counted next is added to what is counted now, so
- * that sums stay true while minutes blur.
+ * A batch has a number and is repeated until the database confirms it, so nothing is counted twice;
+ * unwritten counts are lost if the process is killed. While the database is unavailable, batches
+ * wait; at their limit new counts are added to the current ones, so sums stay correct while minutes
+ * blur.
  *
  * Hot path: `request` and `taken` are one look-up and a few additions.
  */
@@ -34,38 +33,38 @@ export interface UsageDeps {
 }
 
 export interface UsageOptions {
-  /** This edge's name, as the dashboard tells edges of one region apart. */
+  /** This edge's name, by which the dashboard distinguishes edges of one region. */
   readonly edge: string;
   readonly region: string;
-  /** Between two batches. */
+  /** Interval between two batches. */
   readonly periodMs: number;
 }
 
 export interface UsageCounters {
-  /** Batches that the database has. */
+  /** Batches that the database confirmed. */
   batchesWritten: number;
-  /** Attempts to write that failed; the batch waits. */
+  /** Failed writes; the batch waits. */
   failures: number;
-  /** Batches that wait for the database. */
+  /** Batches waiting for the database. */
   waiting: number;
-  /** Periods whose counts were added to those of the one before, for want of room. */
+  /** Periods merged into the previous one because the queue was full. */
   merged: number;
-  /** Batches given up because the database would never take them. */
+  /** Batches discarded because the database would never accept them. */
   refused: number;
-  /** Ends and first sends of transactions that were no longer known. */
+  /** Final states and first sends of transactions no longer tracked. */
   untracked: number;
 }
 
 export interface Usage {
-  /** A request with a good key was answered: `reason` is null when it was accepted. */
+  /** Counts a response to a valid key: `reason` is null when the request was accepted. */
   request(keyId: string, reason: string | null, bytes: number): void;
-  /** From now on what becomes of this packet is counted for this key. */
+  /** Attributes later outcomes of this packet to this key. */
   taken(packetId: number, keyId: string, receivedNs: number): void;
-  /** Takes one copy's news; the first that is on the wire counts. */
+  /** Processes one delivery's event; the first delivery on the wire counts. */
   outcome(outcome: Outcome): void;
   ended(end: FinalState): void;
   start(): void;
-  /** Writes what there is, as far as the database answers. */
+  /** Writes the remaining counts, if the database responds. */
   stop(): Promise<void>;
   readonly counters: Readonly<UsageCounters>;
 }
@@ -88,24 +87,24 @@ export function createUsage(deps: UsageDeps, options: UsageOptions): Usage {
     refused: 0,
     untracked: 0,
   };
-  /** Rows by key and minute, of the batch that is filled now. */
+  /** Rows of the current batch by key and minute. */
   let rows = new Map<string, UsageRow>();
   let minuteMs = 0;
-  /** By key, for the minute that is counted now. */
+  /** Counts of the current minute by key. */
   let current = new Map<string, UsageRow>();
   let sequence = 0;
-  /** What is left of the periods that wait, oldest first. */
+  /** The rest of the waiting periods, oldest first. */
   const rounds: Iterator<UsageRow, undefined>[] = [];
   let waitingRows = 0;
-  /** Nothing more may wait: each key's counts go to the minute that it has a row of. */
+  /** The queue is full: each key's counts go to the minute of its existing row. */
   let isFull = false;
-  /** The one that the database is given, until it has it. */
+  /** The batch being written, until the database confirms it. */
   let batch: Batch | null = null;
   let isAway = false;
   let writing: Promise<void> | null = null;
   let timer: Timer | null = null;
   let minute: Timer | null = null;
-  /** What belongs to a packet, by its id modulo the size. */
+  /** Data of a packet, indexed by its id modulo the size. */
   const packetIds = new Float64Array(USAGE_PACKETS_MAX);
   const packetKeys: string[] = new Array<string>(USAGE_PACKETS_MAX).fill("");
   const packetNs = new Float64Array(USAGE_PACKETS_MAX);
@@ -121,7 +120,7 @@ export function createUsage(deps: UsageDeps, options: UsageOptions): Usage {
     return row;
   }
 
-  /** From now on this minute is counted; comes back when the next one begins. */
+  /** Starts this minute; schedules itself for the start of the next one. */
   function turnMinute(): void {
     const nowMs = clock.unixMs();
     minuteMs = Math.floor(nowMs / MINUTE_MS) * MINUTE_MS;
@@ -129,12 +128,12 @@ export function createUsage(deps: UsageDeps, options: UsageOptions): Usage {
     minute = clock.after(minuteMs + MINUTE_MS - nowMs, turnMinute);
   }
 
-  /** Lets what was counted wait for the database, where there is room. */
+  /** Queues the current counts for the database if there is room. */
   function cut(): void {
     if (rows.size === 0) return;
     const hasRoom =
       rounds.length < USAGE_ROUNDS_MAX && waitingRows + rows.size <= USAGE_ROWS_WAITING_MAX;
-    // The only one may be of any size, or it could never be written.
+    // A single waiting period may have any size; otherwise it could never be written.
     isFull = !hasRoom && rounds.length > 0;
     if (isFull) {
       counters.merged += 1;
@@ -147,7 +146,7 @@ export function createUsage(deps: UsageDeps, options: UsageOptions): Usage {
     current = new Map();
   }
 
-  /** The next batch, all of one round; null where none waits. */
+  /** The next batch, from one period only; null when none waits. */
   function take(): Batch | null {
     const [round] = rounds;
     if (round === undefined) return null;
@@ -164,7 +163,7 @@ export function createUsage(deps: UsageDeps, options: UsageOptions): Usage {
     return { sequence, rows: taken };
   }
 
-  /** True: it is there, or will never be. */
+  /** True: the batch is stored, or never will be. */
   async function writeOne({ sequence: number, rows: part }: Batch): Promise<boolean> {
     try {
       const text = await textOf(part);
@@ -184,7 +183,7 @@ export function createUsage(deps: UsageDeps, options: UsageOptions): Usage {
         log.error({ err: error, rows: part.length }, message);
         return true;
       }
-      // Once for each time that the database goes away: it is tried again each period.
+      // Once per outage, because each period retries.
       if (!isAway) {
         log.warn({ err: error, waiting: counters.waiting }, "usage was not written; it is kept");
       }
@@ -210,7 +209,7 @@ export function createUsage(deps: UsageDeps, options: UsageOptions): Usage {
     return writing;
   }
 
-  /** The place of a packet that is still known, -1 for none. */
+  /** The index of a packet that is still tracked, -1 for none. */
   function placeOf(packetId: number): number {
     const place = packetId % USAGE_PACKETS_MAX;
     if (packetIds[place] === packetId) return place;
@@ -252,22 +251,22 @@ export function createUsage(deps: UsageDeps, options: UsageOptions): Usage {
       timer = null;
       const unreached = counters.failures - counters.refused;
       await flush();
-      // Once more, for what came while the last batch was on its way or had just gone.
+      // Once more, for counts that arrived during or after the last write.
       if (counters.failures - counters.refused === unreached) await flush();
     },
   };
 }
 
-/** Whether the same batch would be refused again and again, and hold up all that follow. */
+/** Whether the database would always reject the batch, which would block all later ones. */
 function isForever(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false;
   return error.kind === "constraint" || (error.code?.startsWith(CLASS_DATA) ?? false);
 }
 
-/** SQLSTATE class 22, data exception: a value is at fault, not the moment. */
+/** SQLSTATE class 22, data exception: the value is invalid, so a retry fails too. */
 const CLASS_DATA = "22";
 
-/** The rows as the database takes them, a few a turn: a thousand at once would take 10 ms. */
+/** Serializes the rows a few per event-loop turn: 1,000 at once would take 10 ms. */
 async function textOf(rows: readonly UsageRow[]): Promise<string> {
   const parts: string[] = [];
   for (let start = 0; start < rows.length; start += USAGE_ROWS_PER_SLICE) {

@@ -1,11 +1,11 @@
 /**
- * Keeps the block height and the blockhashes that are valid by asking for them.
+ * Polls the block height and the valid blockhashes.
  *
- * The height is asked for often while transactions are in flight, for it says when they are too
- * old, and now and then while none is. All blockhashes are asked for in one question, and only when
- * somebody looked one up that is not known. Where a node tells the latest blockhash alone, some are
- * never seen: whoever looks one up must bear with that. While a stream tells of every block
- * (`live`), only what is wanted is asked for. What comes with a height that does not fit is left.
+ * The height is polled often while transactions are in flight, because it decides when they expire,
+ * and rarely otherwise. All blockhashes are read in one request, and only after a caller looked up
+ * an unknown one. Where a node returns only the latest blockhash, some are never known, and callers
+ * must handle that. While a stream reports every block (`live`), only wanted data is requested.
+ * Blockhashes that come with an implausible height are ignored.
  */
 
 import { type Clock, NS_PER_MS } from "../../core/clock.ts";
@@ -21,7 +21,7 @@ export interface BlockWatcherDeps {
   readonly log: Log;
   readonly rpc: Pick<Rpc, "blockHeight" | "blockInfo">;
   readonly blocks: Blocks;
-  /** Whether somebody else tells of every block now. */
+  /** Whether another source currently reports every block. */
   readonly live: () => boolean;
   /** Whether transactions are in flight. */
   readonly busy: () => boolean;
@@ -30,10 +30,10 @@ export interface BlockWatcherDeps {
 }
 
 export interface BlockWatcherOptions {
-  /** Time between two questions for the height, with and without transactions in flight. */
+  /** Time between two height requests, with and without transactions in flight. */
   readonly heightMs: number;
   readonly idleHeightMs: number;
-  /** Shortest time between two questions for blockhashes. */
+  /** Minimum time between two blockhash requests. */
   readonly blockhashesMs: number;
 }
 
@@ -53,10 +53,11 @@ export function createBlockWatcher(deps: BlockWatcherDeps, options: BlockWatcher
     }
     listedNs = nowNs;
     const { height, blockhashes } = await rpc.blockInfo();
-    // Of a node whose height is doubted nothing else is believed; what is wanted stays so.
+    // If a node's height is implausible, the rest of its response is ignored too and `wanted` stays
+    // set.
     if (!blocks.setHeight(height)) return;
     blocks.clearWanted();
-    // The oldest first, because what was told first is forgotten first.
+    // Oldest first, because entries are evicted in insertion order.
     for (const each of blockhashes.toReversed()) blocks.add(each.blockhash, each.lastValidHeight);
   }
 

@@ -1,12 +1,12 @@
 /**
- * The chain's height, and how long each recent blockhash is good for.
+ * The cluster's block height, and the last valid height of each recent blockhash.
  *
- * Both are asked for by whoever watches transactions, many times a second, so a look-up allocates
- * nothing; one in vain is noted, so that somebody finds out. The height is that of the highest
- * confirmed block: once it is above a blockhash's last height, every block that could hold such a
- * transaction is confirmed as well. What is told of it is believed where it fits (`height.ts`).
- * Blockhashes come from different sources in any order; the last 512 are known, which is more than
- * the 300 that a validator's queue holds.
+ * Transaction tracking reads both many times a second, so a lookup allocates nothing; a failed
+ * lookup sets `wanted`, so that the block watcher requests the list. The height is that of the
+ * highest confirmed block: once it exceeds a blockhash's last valid height, every block that could
+ * hold such a transaction is confirmed as well. Reported heights are accepted if plausible
+ * (`height.ts`). Blockhashes arrive from different sources in any order; the last 512 are kept,
+ * more than the 300 in a validator's queue.
  *
  * Decision: docs/decisions/0024-blockhashes-from-the-sysvar.md
  */
@@ -15,19 +15,19 @@ import { BLOCKHASHES_KEPT } from "../limits.ts";
 import { createHeight, type HeightCounters } from "./height.ts";
 
 export interface Blocks {
-  /** A confirmed block has this height. Answers whether that fits what is known. */
+  /** Reports the height of a confirmed block. Returns whether it is plausible. */
   setHeight(height: number): boolean;
-  /** A block has this hash (32 bytes, copied), good up to and with that height. */
+  /** Adds a blockhash (32 bytes, copied), valid up to and including that height. */
   add(blockhash: Uint8Array, lastValidHeight: number): void;
-  /** The highest confirmed block's height; null before the first two were told. */
+  /** The highest confirmed block's height; null before the first two reports. */
   height(): number | null;
-  /** When that was told first. */
+  /** When that height was first reported. */
   heightNs(): number;
-  /** The last height at which a blockhash is valid; null for one that was never told. */
+  /** The last height at which a blockhash is valid; null for an unknown one. */
   lastValidHeight(blockhash: Uint8Array): number | null;
-  /** Whether one was asked for that is not known, since `settle`. */
+  /** Whether an unknown blockhash was looked up since `clearWanted`. */
   readonly wanted: boolean;
-  /** What is wanted is about to be told, as far as anybody knows it. */
+  /** Clears `wanted`; called before all blockhashes a node returned are added. */
   clearWanted(): void;
 }
 
@@ -37,11 +37,11 @@ export function createBlocks(nowNs: () => number, counters: HeightCounters): Blo
   const highest = createHeight(nowNs, counters);
   const hashes = new Uint8Array(BLOCKHASHES_KEPT * HASH_BYTES);
   const heights = new Float64Array(BLOCKHASHES_KEPT);
-  /** From the first 32 bits of a hash, which is random, to its place. */
+  /** Maps the first 32 bits of a hash, which are random, to its index. */
   const places = new Map<number, number>();
   let next = 0;
   let filled = 0;
-  // Before the first is told, all are wanted.
+  // Set initially, because no blockhash is known yet.
   let wanted = true;
 
   function sameAt(place: number, blockhash: Uint8Array): boolean {

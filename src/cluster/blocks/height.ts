@@ -1,15 +1,17 @@
 /**
- * The height of the highest confirmed block, as far as it can be believed.
+ * The height of the highest confirmed block, with a plausibility check.
  *
- * A height that is told too high would call every transaction in flight too old, so what nodes say
- * is held against time: blocks come one after another, and no faster than slots can pass. What fits
- * is believed at once. What does not is doubted: it is believed only when it goes on from there at
- * a chain's pace for long enough, while nobody tells of a next height that fits. So one wild answer
- * changes nothing, nor does a node that was restarted and catches up; after this machine slept, or
- * a chain was begun anew, it is followed after a while. The first of all needs a second beside it.
+ * Too high a height would expire every transaction in flight, so reported heights are checked
+ * against time: blocks come in sequence, at most as fast as slots can pass. A plausible height is
+ * accepted immediately. An implausible one becomes a candidate: it is accepted only if later
+ * reports continue from it at a cluster's pace for long enough, while no source reports a next
+ * height that is plausible. So neither one wrong response nor a node that restarted and catches up
+ * changes anything; after this machine slept, or a cluster was restarted from genesis, the new
+ * height is accepted after a while. The very first height needs a second one close to it.
  *
- *   told ─▶ fits? ─yes─▶ believed
- *              └───no──▶ doubted ─▶ at a chain's pace for long enough? ─yes─▶ believed, set anew
+ *   report ─▶ plausible? ─yes─▶ accepted
+ *                 └───no──▶ candidate ─▶ at a cluster's pace for long enough? ─yes─▶ accepted
+ * (reanchored)
  *
  * Decision: docs/decisions/0008-check-heights-against-time.md
  */
@@ -27,29 +29,29 @@ import {
 } from "../limits.ts";
 
 export interface HeightCounters {
-  /** Heights that fitted, of which those that told nothing new are left out. */
+  /** Plausible heights, without those that changed nothing. */
   heightsAccepted: number;
-  /** Heights that did not fit what was known. */
+  /** Implausible heights. */
   heightsImplausible: number;
-  /** Times that doubted heights were believed after all. */
+  /** Times an implausible height was accepted after all. */
   heightsReanchored: number;
 }
 
 export interface Height {
-  /** Somebody tells of a confirmed block with this height. Answers whether it fits. */
+  /** Reports a confirmed block with this height. Returns whether it is plausible. */
   observe(height: number): boolean;
-  /** The highest that is believed; null before the first two. Goes back only when set anew. */
+  /** The highest accepted height; null before the first two. Decreases only when reanchored. */
   readonly value: number | null;
-  /** When that was told first. */
+  /** When that height was first reported. */
   readonly sinceNs: number;
 }
 
 export function createHeight(nowNs: () => number, counters: HeightCounters): Height {
   let value: number | null = null;
   let sinceNs = 0;
-  /** When what is believed was told last. */
+  /** When the accepted height was last reported. */
   let reportedNs = 0;
-  /** What is doubted, if anything is. */
+  /** The implausible height under observation, if any. */
   let candidate: Candidate | null = null;
 
   function accept(height: number, atNs: number): void {
@@ -75,7 +77,7 @@ export function createHeight(nowNs: () => number, counters: HeightCounters): Hei
     return true;
   }
 
-  /** Two nodes of a balancer may be far apart, and take turns. */
+  /** Two nodes behind a load balancer may be far apart and respond alternately. */
   function acceptFirst(height: number, atNs: number): boolean {
     if (candidate !== null && Math.abs(height - candidate.height) <= HEIGHT_FIRST_BLOCKS) {
       accept(Math.max(height, candidate.height), atNs);
@@ -97,7 +99,7 @@ export function createHeight(nowNs: () => number, counters: HeightCounters): Hei
         return true;
       }
       if (height < value - HEIGHT_BACK_MAX) return reject(height, atNs);
-      // Who stands still or lags does not speak against what is doubted.
+      // A stalled or lagging node does not disprove the candidate.
       if (height === value) reportedNs = atNs;
       return true;
     },
@@ -111,12 +113,12 @@ export function createHeight(nowNs: () => number, counters: HeightCounters): Hei
 }
 
 interface Candidate {
-  /** The first of those that go on from each other, and when it was told. */
+  /** The first in a run of heights that continue each other, and when it was reported. */
   readonly height: number;
   readonly firstNs: number;
 }
 
-/** Whether a chain that was at `before` can have come to `height` in that time. */
+/** Whether a cluster at height `before` can have reached `height` in that time. */
 function follows(height: number, before: number, passedMs: number, blockMs: number): boolean {
   const blocksMax = passedMs / blockMs + HEIGHT_SLACK_BLOCKS;
   return height >= before - HEIGHT_BACK_MAX && height - before <= blocksMax;

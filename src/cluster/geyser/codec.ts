@@ -1,17 +1,17 @@
 /**
- * The few messages of Yellowstone gRPC that are needed here, to bytes and from bytes.
+ * Encodes and decodes the few Yellowstone gRPC messages that are needed.
  *
- * The protocol has large messages for accounts and blocks; this edge asks for none of them, and
- * reads of each update only the fields it uses, so the codec is a reader of tagged values and a
- * table of field numbers (`geyser.proto` and `solana-storage.proto` of rpcpool/yellowstone-grpc,
- * checked 2026-11). Reading never throws: bytes that make no sense are null.
+ * The protocol has large messages for accounts and blocks; this edge requests none of them and
+ * reads only the fields it uses, so the codec is a reader of tagged values and a table of field
+ * numbers (`geyser.proto` and `solana-storage.proto` of rpcpool/yellowstone-grpc, checked 2026-11).
+ * Decoding never throws: malformed bytes give null.
  *
  * Decision: docs/decisions/0026-own-grpc-codec.md
  */
 
 import { transactionErrorText } from "./transaction-error.ts";
 
-/** What a server says of a slot. */
+/** The stage of a slot as reported by a server. */
 export type SlotStage =
   | "processed"
   | "confirmed"
@@ -40,7 +40,7 @@ export type GeyserUpdate =
   | { readonly kind: "ping" }
   | { readonly kind: "other" };
 
-/** Fields of `SubscribeRequest`, and of the filters in it. */
+/** Fields of `SubscribeRequest` and its filters. */
 const REQUEST = {
   slots: 2,
   blocksMeta: 5,
@@ -50,9 +50,9 @@ const REQUEST = {
 } as const;
 const SLOT_FILTER = { byCommitment: 1, interslot: 2 } as const;
 const STATUS_FILTER = { vote: 1, accountInclude: 3 } as const;
-/** Fields of `SubscribeUpdate`, and of the updates in it. */
+/** Fields of `SubscribeUpdate` and its updates. */
 const UPDATE = { slot: 3, ping: 6, blockMeta: 7, status: 10 } as const;
-/** `SlotStatus`, in its order; finalized and dead slots are of no use here. */
+/** `SlotStatus` in its order; finalized and dead slots are not used. */
 const STAGES: readonly SlotStage[] = [
   "processed",
   "confirmed",
@@ -69,7 +69,7 @@ const WIRE_BYTES = 2;
 const WIRE_FIXED32 = 5;
 const SIGNATURE_BYTES = 64;
 
-/** A stream's one request: slots in all stages, these accounts' transactions, block heights. */
+/** A stream's only request: all slot stages, the transactions of these accounts, block heights. */
 export function encodeSubscribe(accounts: readonly string[]): Uint8Array {
   const name = text(1, "edge");
   const slots = [flag(SLOT_FILTER.byCommitment, false), flag(SLOT_FILTER.interslot, true)];
@@ -81,17 +81,17 @@ export function encodeSubscribe(accounts: readonly string[]): Uint8Array {
     bytes(REQUEST.slots, [name, bytes(2, slots)]),
     bytes(REQUEST.transactionsStatus, [name, bytes(2, statuses)]),
     bytes(REQUEST.blocksMeta, [name, bytes(2, [])]),
-    // Processed, which is 0: sent all the same, because the field is optional.
+    // Processed is 0; sent nevertheless, because the field is optional.
     flag(REQUEST.commitment, false),
   ]);
 }
 
-/** The answer to a server's ping. */
+/** Response to a server's ping. */
 export function encodePing(id: number): Uint8Array {
   return bytes(REQUEST.ping, [Buffer.from([8, id & 0x7f])]);
 }
 
-/** One `SubscribeUpdate`; null for what is none. */
+/** Decodes one `SubscribeUpdate`; null if malformed. */
 export function decodeUpdate(message: Uint8Array): GeyserUpdate | null {
   let update: GeyserUpdate | null = { kind: "other" };
   const whole = eachField(message, (field, value) => {
@@ -163,7 +163,7 @@ function readHeight(message: Uint8Array): number | null {
   return height;
 }
 
-/** Calls `act` for each field that is a varint or bytes; false where the message breaks off. */
+/** Calls `act` for each field that is a varint or bytes; false if the message is truncated. */
 function eachField(
   message: Uint8Array,
   act: (field: number, value: number | Uint8Array) => void,
@@ -190,7 +190,7 @@ function eachField(
   return at.place === message.length;
 }
 
-/** NaN for one that breaks off, or that a double does not hold exactly. */
+/** NaN if truncated or not exactly representable as a double. */
 function readVarint(message: Uint8Array, at: { place: number }): number {
   let value = 0;
   for (let shift = 1; ; shift *= 128) {

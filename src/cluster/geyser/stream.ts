@@ -1,10 +1,10 @@
 /**
- * One Yellowstone gRPC stream, through @grpc/grpc-js; the only file that knows that library.
+ * One Yellowstone gRPC stream through @grpc/grpc-js; the only file that uses that library.
  *
- * A stream is opened, says what it hears, and ends once; whoever wants it back opens another, with
- * a channel of its own, so that the library's own waits never add to ours. The library reads
- * proxies from the environment, which is switched off: what an edge connects to stands in its
- * configuration. The token goes out as `x-token` and is in no message.
+ * A stream reports what it receives and ends once; to reconnect, the caller opens another with a
+ * channel of its own, so that the library's back-off never adds to ours. The library reads proxies
+ * from the environment; this is disabled, because connections are determined by the configuration
+ * alone. The token is sent as `x-token` and appears in no message.
  */
 
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
@@ -12,19 +12,19 @@ import { GEYSER_MESSAGE_BYTES_MAX } from "../limits.ts";
 import { decodeUpdate, encodePing, encodeSubscribe, type GeyserUpdate } from "./codec.ts";
 
 export interface GeyserOptions {
-  /** http: or https:, with the port where it is not the scheme's own. */
+  /** http: or https:, with the port unless it is the scheme's default. */
   readonly url: string;
-  /** null: none is sent. */
+  /** null: no token is sent. */
   readonly token: string | null;
-  /** Base58; transactions that name one of them are told of. */
+  /** Base58; transactions that name one of them are reported. */
   readonly accounts: readonly string[];
 }
 
 export interface GeyserEvents {
   update(update: GeyserUpdate): void;
-  /** A message that is no update; the stream goes on. */
+  /** A message could not be decoded; the stream continues. */
   garbage(): void;
-  /** Once, with the reason in the library's words; not after `end`. */
+  /** Called once, with the library's reason; not after `end`. */
   closed(reason: string): void;
 }
 
@@ -34,7 +34,7 @@ export interface GeyserStream {
 
 const SUBSCRIBE = "/geyser.Geyser/Subscribe";
 
-/** Opens a stream; nothing is thrown, what fails is told by `closed`. */
+/** Opens a stream. Does not throw; failures are reported through `closed`. */
 export function openGeyser(options: GeyserOptions, events: GeyserEvents): GeyserStream {
   const url = new URL(options.url);
   const secure = url.protocol === "https:";
@@ -53,7 +53,7 @@ export function openGeyser(options: GeyserOptions, events: GeyserEvents): Geyser
   const call = client.makeBidiStreamRequest(
     SUBSCRIBE,
     (message: Uint8Array) => Buffer.from(message),
-    // A reader that throws would end the stream for one bad message.
+    // A deserializer that throws would end the stream for one bad message.
     (message: Buffer) => ({ update: decodeUpdate(message) }),
     metadata,
   );
@@ -79,7 +79,7 @@ export function openGeyser(options: GeyserOptions, events: GeyserEvents): Geyser
       events.update(update);
     }
   });
-  // Stays for the whole life of the call: cancelling it is an error as well.
+  // Stays attached for the life of the call, because cancelling it also emits an error.
   call.on("error", (error) => close(error.message));
   call.on("end", () => close("the server ended the stream"));
   call.write(encodeSubscribe(options.accounts));

@@ -1,10 +1,9 @@
 /**
- * A transaction's error from the encoding that validators use among themselves to the JSON that
- * their RPC shows.
+ * Converts a transaction error from the encoding used between validators to the JSON of their RPC.
  *
- * The encoding is bincode: the place of the variant in its enumeration as 32 bits, then its fields.
- * The names stand in the order of the crates solana-transaction-error and solana-instruction-error
- * 3.x (checked 2026-11); places are only ever added. What is beyond them is shown by its number.
+ * The encoding is bincode: the index of the enum variant as 32 bits, then its fields. The names are
+ * in the order of the crates solana-transaction-error and solana-instruction-error 3.x (checked
+ * 2026-11); variants are only ever appended. An unknown variant is shown by its index.
  */
 
 const TRANSACTION_ERRORS: readonly string[] = [
@@ -106,7 +105,7 @@ const INSTRUCTION_ERRORS: readonly string[] = [
   "BuiltinProgramsMustConsumeComputeUnits",
 ];
 
-/** The error as JSON text, in the words of `getSignatureStatuses`. Never throws. */
+/** The error as JSON text, as in `getSignatureStatuses`. Never throws. */
 export function transactionErrorText(encoded: Uint8Array): string {
   const place = wordAt(encoded, 0);
   const name = place === null ? undefined : TRANSACTION_ERRORS[place];
@@ -132,12 +131,12 @@ function instructionError(encoded: Uint8Array): unknown {
   return name ?? JSON.parse(unknown(place));
 }
 
-/** Valid JSON all the same, so that who reads it needs no second way. */
+/** Valid JSON too, so that readers need no special case. */
 function unknown(place: number | null): string {
   return JSON.stringify(place === null ? "Unknown" : `Unknown(${place})`);
 }
 
-/** 32 bits, little-endian; null where there are none. */
+/** 32 bits, little-endian; null if fewer bytes are left. */
 function wordAt(encoded: Uint8Array, at: number): number | null {
   if (encoded.length < at + 4) return null;
   return new DataView(encoded.buffer, encoded.byteOffset).getUint32(at, true);

@@ -1,11 +1,11 @@
 /**
- * What Yellowstone gRPC tells, kept coming: slots, landings, block heights and blockhashes.
+ * Receives slots, landings, block heights and blockhashes over Yellowstone gRPC.
  *
- *   slot ─▶ router      status ─▶ who watches landings      block ─▶ blocks
+ *   slot ─▶ router      status ─▶ landing tracker      block ─▶ blocks
  *
- * Landings are told as soon as a block holds them, before it is confirmed. A block's height counts
- * once its slot is confirmed, and so does what it holds. A stream that ends or stays silent is
- * opened anew with a back-off from 0.5 s up to 30 s, which begins anew with the first update.
+ * Landings are reported as soon as a block holds them, before it is confirmed. A block's height and
+ * content count once its slot is confirmed. A stream that ends or stays silent is reopened with a
+ * back-off from 0.5 s to 30 s, which restarts at the first update.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
@@ -27,7 +27,7 @@ export interface GeyserWatcherDeps {
   readonly open: (events: GeyserEvents) => GeyserStream;
   readonly sink: Pick<ClusterSink, "slotEvent">;
   readonly blocks: Blocks;
-  /** A block holds a transaction; the signature, 64 bytes, is lent. */
+  /** A block holds a transaction; the signature (64 bytes) is borrowed for the call. */
   readonly onLanded: (signature: Uint8Array, slot: number, error: string | null) => void;
   /** The cluster confirmed the block of a slot. */
   readonly onConfirmed: (slot: number) => void;
@@ -36,20 +36,20 @@ export interface GeyserWatcherDeps {
 }
 
 export interface GeyserWatcherOptions {
-  /** Without an update for so long, the stream counts for nothing. */
+  /** After this long without an update, the stream is not considered live. */
   readonly silenceMs: number;
-  /** Without an update for so long, the stream is opened anew. */
+  /** After this long without an update, the stream is reopened. */
   readonly reconnectMs: number;
 }
 
 export interface GeyserWatcher {
   start(): void;
   stop(): void;
-  /** Whether every block is told of. */
+  /** Whether the stream currently reports every block. */
   readonly blocksLive: boolean;
 }
 
-/** What each stage says of a slot; the others say nothing about when it began or ended. */
+/** Slot event of each stage; the other stages mark neither start nor end. */
 const KINDS: Readonly<Partial<Record<SlotStage, SlotEventKind>>> = {
   firstShred: "start",
   created: "start",
@@ -63,7 +63,7 @@ export function createGeyserWatcher(
 ): GeyserWatcher {
   const { clock, log, open, sink, blocks, onLanded, onConfirmed, counters } = deps;
   const waits = createBackOff(deps.backOff);
-  /** Heights of blocks that await their confirmation, by slot, oldest first. */
+  /** Heights of unconfirmed blocks by slot, oldest first. */
   const heights = new Map<number, number>();
   let stream: GeyserStream | null = null;
   let timer: Timer | null = null;

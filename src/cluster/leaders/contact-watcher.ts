@@ -1,8 +1,8 @@
 /**
- * Keeps the addresses of the cluster's nodes fresh.
+ * Keeps the addresses of the cluster's nodes current.
  *
- * A failure changes nothing: the addresses that are known stay, and so they do when a node answers
- * with a list in which nobody takes QUIC transactions, as one that has just started does.
+ * On failure the known addresses stay. The same applies when no node in the response takes QUIC
+ * transactions, as from a node that has just started.
  *
  * Decision: docs/decisions/0009-reread-addresses-of-unreachable-leaders.md
  */
@@ -25,7 +25,7 @@ export interface ContactWatcherDeps {
 }
 
 export interface ContactWatcherOptions {
-  /** How often the nodes are asked for, in milliseconds. */
+  /** How often the nodes are read, in milliseconds. */
   readonly intervalMs: number;
 }
 

@@ -1,11 +1,12 @@
 /**
- * Keeps the leader schedules of this epoch and the next.
+ * Keeps the leader schedules of the current and the next epoch.
  *
- * A schedule is fixed one epoch ahead, so each is fetched once, early: at the boundary nothing has
- * to be asked. A node may not know the next one yet, or be away; then it is asked again until it is
- * had, and at the latest when the boundary may have come. What it answers for an epoch in progress
- * must be there, and what it answers must make sense, or it is a failure. Where the node turns out
- * to be of another cluster, as a test cluster that was begun anew is, all is read anew.
+ * A schedule is fixed one epoch ahead, so each is fetched once, early: nothing has to be requested
+ * at the boundary. If a node does not know the next schedule yet, or is unreachable, it is asked
+ * again until the schedule is known, at the latest when the boundary may have come. A missing
+ * schedule for the current epoch, or an invalid schedule, is a failure. If the node turns out to
+ * belong to another cluster, such as a test cluster that was restarted from genesis, everything is
+ * read again.
  */
 
 import type { Clock } from "../../core/clock.ts";
@@ -24,15 +25,15 @@ export interface ScheduleWatcherDeps {
   readonly sink: Pick<ClusterSink, "setEpoch" | "forgetEpochs">;
   readonly counters: ClusterCounters;
   readonly backOff: BackOffOptions;
-  /** The node is of another cluster than before. */
+  /** The node belongs to another cluster than before. */
   readonly onOther?: () => void;
 }
 
 export interface ScheduleWatcherOptions {
-  /** Shortest and longest time between two looks at the epoch, in milliseconds. */
+  /** Minimum and maximum time between two epoch checks, in milliseconds. */
   readonly checkMsMin: number;
   readonly checkMsMax: number;
-  /** How soon at the latest a next schedule that is not known yet is asked for again. */
+  /** Maximum time until an unknown next schedule is requested again. */
   readonly nextRetryMs: number;
 }
 
@@ -41,9 +42,9 @@ export function createScheduleWatcher(
   options: ScheduleWatcherOptions,
 ): PollLoop {
   const { clock, log, rpc, sink, counters, backOff, onOther } = deps;
-  /** Epochs that were handed on, oldest first, at most EPOCHS_MAX. */
+  /** Epochs passed to the sink, oldest first, at most EPOCHS_MAX. */
   let had: readonly EpochSpan[] = [];
-  /** The cluster that they are of; null while no node told. */
+  /** The cluster they belong to; null while no node has reported it. */
   let cluster: string | null = null;
 
   function belongTo(genesis: string): void {
@@ -80,7 +81,7 @@ export function createScheduleWatcher(
         throw new Error(`the node has no leader schedule for epoch ${current.epoch}`);
       }
       const isNextKnown = await readSchedule(next);
-      // The shortest slots that there can be, so as not to sleep through a whole epoch.
+      // Assumes the shortest possible slots, so as not to sleep past a complete epoch.
       const remainingMs = (next.firstSlot - slot) * SLOT_TIME_MS_MIN;
       const longestMs = isNextKnown ? options.checkMsMax : options.nextRetryMs;
       return Math.min(longestMs, Math.max(options.checkMsMin, remainingMs));

@@ -1,7 +1,7 @@
 /**
- * Keeps the set of leaders that are delinquent: those whose slots are most likely to stay empty.
+ * Keeps the set of delinquent leaders: those whose slots are most likely to stay empty.
  *
- * A failure changes nothing; the set that is known stays until a newer one is had.
+ * On failure the known set stays until a newer one is read.
  */
 
 import type { Clock } from "../../core/clock.ts";
@@ -22,7 +22,7 @@ export interface VoteWatcherDeps {
 }
 
 export interface VoteWatcherOptions {
-  /** How often the votes are asked for, in milliseconds. */
+  /** How often the votes are read, in milliseconds. */
   readonly intervalMs: number;
 }
 

@@ -372,7 +372,7 @@ describe("a native connection shared with ingress threads", () => {
     return count;
   }
 
-  it("is not backlogged by what its leader drains quickly, and accepts the same number itself", async () => {
+  it("is not backlogged by what its leader drains quickly, and accepts as many", async () => {
     const one = await sharedOne(1024);
     endQuickly(one, "acked");
     for (let stream = 2001; stream <= 2200; stream += 1) one.shared.recordSend(stream, true);

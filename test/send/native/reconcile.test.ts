@@ -114,7 +114,7 @@ describe("a packet sent by an ingress thread", () => {
     expect(rig.story(sent.id, B)).toEqual(["dropped:leader_saturated"]);
   });
 
-  it("goes to leaders that the ingress thread did not reach, now or when they are live", async () => {
+  it("goes to leaders that the ingress thread missed, now or when they are live", async () => {
     const rig = await live(planOf([A, B, C]));
     const sent = rig.send(0b01);
     sent.recordSend();
@@ -247,7 +247,7 @@ describe("conservation of deliveries, with ingress threads", () => {
     if (what === "end") connection.end({ kind: "app", code: which });
   }
 
-  it("holds for any history: each delivery ends exactly once, sent at most once before", async () => {
+  it("holds for any history: each delivery ends once, sent at most once before", async () => {
     let adopted = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {

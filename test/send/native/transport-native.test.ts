@@ -52,7 +52,7 @@ describe("the native transport", () => {
 });
 
 describe("the native transport with ingress threads", () => {
-  it("calls the hooks before and after each batch, so that deliveries are recorded first", async () => {
+  it("calls hooks before and after each batch, so that deliveries are recorded first", async () => {
     const targetTable = new SharedTargetTable(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES));
     const { native, connection, told } = await admitted(128, targetTable);
     const order: unknown[] = [];

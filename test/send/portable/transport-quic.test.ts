@@ -88,7 +88,7 @@ describe("a connection to a leader", () => {
     await until("arrival", () => leader.received.length === 1);
   });
 
-  it("is blocked when the granted streams are used up, and continues when they are renewed", async () => {
+  it("is blocked without granted streams, and continues when they are renewed", async () => {
     const { connection, leader } = await admitted({ reading: "stalled" });
     let sent = 0;
     await until("the last stream", () => {
