@@ -280,6 +280,7 @@ describe("the rules bite", () => {
     ["any", "function f(a: any): void {}"],
     ["any in a generic", "const list: Array<any> = [];"],
     ["a default export", "export default 1;"],
+    ["a private word", "const scorecard = 1;"],
     ["a barrel", 'export { x } from "./x.ts";'],
     ["a swallowed fault", "try { f(); } catch {}"],
     ["a mark of unfinished work", `// ${"TO" + "DO"}: later`],

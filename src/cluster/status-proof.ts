@@ -1,11 +1,11 @@
 /**
- * Whether the RPC node tells what became of signatures, by evidence.
+ * Proves whether the RPC node reports the statuses of signatures.
  *
- * A node that keeps no signatures in its status cache, as Agave 4.3 without its full RPC, answers
- * null for every transaction, landed or not; another refuses the method. One status that is not
- * null proves the node; the word that the method does not exist disproves it. While every answer
- * is null there may simply be nothing that landed, so the node is asked now and then for signatures
- * of a block of its own: nobody's word is needed that these landed.
+ * A node that keeps no signatures in its status cache, as Agave 4.3 without its full RPC, returns
+ * null for every transaction, landed or not; others reject the method. One status that is not null
+ * proves the node; a "method not found" error disproves it. While every status is null, possibly
+ * nothing landed, so the node is asked now and then for signatures of one of its own blocks: these
+ * have certainly landed.
  *
  * Decision: docs/decisions/0007-nodes-prove-statuses.md
  */
@@ -27,20 +27,20 @@ export interface StatusProofDeps {
 }
 
 export interface StatusProof {
-  /** As far as is known now; `unknown` before the first evidence. */
+  /** The current result; `unknown` before the first evidence. */
   readonly reporting: StatusReporting;
-  /** The node answered a question for statuses. */
+  /** The node responded to a status request. */
   onResponse(response: StatusResponse): void;
-  /** It did not. */
+  /** A status request failed. */
   failed(error: unknown): void;
 }
 
-/** Between two probes while nothing is known, and while everything is null after a proof. */
+/** Time between two probes while unknown, and after a proof while every status is null. */
 const PROBE_MS = 10_000;
 const PROBE_AGAIN_MS = 60_000;
 /**
- * How far back the probed block lies: confirmed for good, and well within the 300 rooted slots that
- * Agave's status cache holds, 2026-11.
+ * Slots back to the probed block: surely confirmed, and well within the 300 rooted slots of Agave's
+ * status cache, 2026-11.
  */
 const PROBE_SLOTS_BACK = 40;
 /** JSON-RPC 2.0. */
@@ -48,7 +48,7 @@ const METHOD_NOT_FOUND = -32601;
 
 export function createStatusProof({ clock, log, rpc, counters }: StatusProofDeps): StatusProof {
   let reporting: StatusReporting = "unknown";
-  /** When the last evidence came, either way, and when the next probe may be made. */
+  /** When the last evidence came, either way, and the earliest time of the next probe. */
   let provenNs = Number.NEGATIVE_INFINITY;
   let nextProbeNs = 0;
   let probing = false;
@@ -61,7 +61,7 @@ export function createStatusProof({ clock, log, rpc, counters }: StatusProofDeps
     reporting = now;
   }
 
-  /** Signatures of the newest block at or below the slot; empty where there is none to be had. */
+  /** Signatures of the newest block at or below the slot; empty if there is none. */
   async function landedNear(slot: number): Promise<readonly string[]> {
     for (let back = 0; back < STATUS_PROBE_BLOCKS_MAX; back += 1) {
       const signatures = await rpc.blockSignatures(slot - back);
@@ -96,7 +96,7 @@ export function createStatusProof({ clock, log, rpc, counters }: StatusProofDeps
       nextProbeNs = nowNs + PROBE_MS * NS_PER_MS;
       void probe(Math.max(0, slot - PROBE_SLOTS_BACK))
         .catch(() => {
-          // Nodes without a history have no blocks to show: what was known stays.
+          // Nodes without a history return no blocks: the previous result stays.
           counters.statusProbeFailures += 1;
         })
         .finally(() => {

@@ -93,6 +93,14 @@ function isVector(path: string, line: string): boolean {
   return path.startsWith("test/") && /^\s*(?:\w+: )?"[^\s"]+"[,;)]*$/.test(line);
 }
 
+/** Words that this project once used for things that have a standard name. */
+const PRIVATE_WORDS = [
+  "Desk|Doorway|Errand|Inlet|Hall|Guest|Teller|Rehearsal|rehearsal|[Ss]corecards?|[Pp]assOver",
+  "[Ff]ronts?(?:[A-Z]\\w*)?|FRONTS?_\\w+|[Aa]dopt\\w*|giveWay|vices|NOBODY|[Ss]ighted|[Ss]crub\\w*",
+  "[Hh]asten\\w*|[Cc]oasted|[Pp]oster|[Aa]sker|[Bb]elieved|[Dd]oubted|[Dd]ialect\\w*|[Cc]rew|[Ll]ane",
+  "[Bb]ell|[Vv]erdict\\w*",
+];
+
 interface Banned {
   readonly form: RegExp;
   readonly remedy: string;
@@ -170,6 +178,12 @@ const BANNED: readonly Banned[] = [
     remedy: "no barrel files: import from the file that has it",
     within: /^src\//,
     except: /^src\/native\/index\.ts$/,
+  },
+  {
+    form: new RegExp(`\\b(?:${PRIVATE_WORDS.join("|")})\\b`),
+    remedy: "use the standard term: docs/glossary.md has it beside the old word",
+    within: /^src\//,
+    except: NOWHERE,
   },
   {
     form: /@ts-(?:ignore|nocheck)/,

@@ -1,12 +1,12 @@
 /**
- * Posts JSON over keep-alive connections and reads whole answers, with a bound for their size and
- * a deadline for all of it.
+ * Posts JSON over keep-alive connections and reads complete responses, with a size limit and one
+ * deadline for the complete request.
  *
- * This is the portable engine's way, on the thread that takes transactions; the native engine has
- * threads for it (`native-poster.ts`). The global `fetch` would do it, at 2.4 ms of processor time
- * for a small question; this takes less than half of that (Node 20, two shared cores). Two things
- * that fetch does are missed out: redirects, because a node is configured by its own address, and
- * encodings but gzip.
+ * Used by the portable engine, on the thread that accepts transactions; the native engine has its
+ * own threads (`native-http-client.ts`). The global `fetch` needs 2.4 ms of processor time for a
+ * small request; this takes less than half of that (Node 20, two shared cores). Two features of
+ * fetch are missing: redirects, because a node is configured by its own address, and encodings
+ * other than gzip.
  */
 
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request } from "node:http";
@@ -20,32 +20,32 @@ import type { StatusResponse } from "../ports.ts";
 
 export interface RpcHttpResponse {
   readonly status: number;
-  /** For how long the node asks to be left alone; 0 when it does not. */
+  /** How long the node asks for no further requests; 0 if it does not. */
   readonly retryAfterMs: number;
   readonly body: Buffer;
 }
 
 export interface RpcHttpOptions {
-  /** http: or https:; a name and password in it are sent as such. */
+  /** http: or https:; a name and password in it are sent as credentials. */
   readonly url: string;
-  /** An answer of more bytes, unpacked, has failed. */
+  /** A response with more bytes after decompression fails. */
   readonly bytesMax: number;
-  /** A question without a whole answer in this time has failed. */
+  /** A request fails if its response is not complete within this time. */
   readonly timeoutMs: number;
 }
 
 export interface RpcHttpClient {
   /**
-   * Asks something that may be asked twice. Rejects with the connection's error, for an answer
-   * above the bound, when the time is up, and when it is closed.
+   * Sends an idempotent request. Rejects with the connection's error, for a response above the
+   * limit, on timeout, and on close.
    */
   post(body: string): Promise<RpcHttpResponse>;
   /**
-   * Where the poster writes and reads these itself: what became of at most 256 signatures of 64
-   * bytes each. An answer of an unusual form comes as it is.
+   * Present if the client encodes and decodes statuses itself: at most 256 signatures of 64 bytes
+   * each. An unusual response is returned unparsed.
    */
   statuses?(signatures: Uint8Array): Promise<RpcHttpResponse | StatusResponse>;
-  /** Ends all connections; questions in hand fail. */
+  /** Ends all connections; pending requests fail. */
   close(): void;
 }
 
@@ -60,7 +60,7 @@ export function createRpcHttpClient(
   const target = { ...urlToHttpOptions(new URL(url)), method: "POST", agent };
   const pending = new Set<(reason: Error) => void>();
 
-  /** One try; the reason why not, and whether another may do better. */
+  /** One attempt; rejects with the reason. */
   function attempt(
     body: string,
     clientRequest: ClientRequest,
@@ -101,7 +101,7 @@ export function createRpcHttpClient(
         try {
           return await attempt(body, clientRequest, end);
         } catch (cause) {
-          // The node may close an idle connection at the very moment when it is used again.
+          // The node may close an idle connection at the very moment it is reused.
           if (end.over || !clientRequest.reusedSocket || !isReset(cause)) throw cause;
         }
       }
@@ -121,8 +121,9 @@ export function createRpcHttpClient(
 }
 
 /**
- * What made one connection go dead without a word, such as a gateway that forgot them, has most
- * likely done so to those that were idle meanwhile; each would cost another deadline.
+ * Closes idle connections after a timeout: what silently broke one connection, such as a gateway
+ * that dropped its state, most likely broke the idle ones too, and each would cost another
+ * deadline.
  */
 function leaveIdle({ freeSockets }: HttpAgent): void {
   for (const sockets of Object.values(freeSockets)) {
@@ -130,13 +131,13 @@ function leaveIdle({ freeSockets }: HttpAgent): void {
   }
 }
 
-/** How a question in hand is ended from outside. */
+/** Lets the caller abort a pending request. */
 interface Ending {
   with: ((reason: Error) => void) | null;
   over: boolean;
 }
 
-/** Tells of the whole body or of a failure; of more than one failure, when it comes to that. */
+/** Reports the complete body or a failure; may report more than one failure. */
 function readBody(
   response: IncomingMessage,
   bytesMax: number,
@@ -144,7 +145,7 @@ function readBody(
   done: (body: Buffer) => void,
 ): void {
   const isPacked = response.headers["content-encoding"] === "gzip";
-  // Whatever goes wrong before the packer is told by the packer.
+  // The decompressor reports errors of the source stream too.
   const source = isPacked ? pipeline(response, createGunzip(), () => {}) : response;
   const chunks: Buffer[] = [];
   let size = 0;
@@ -161,7 +162,7 @@ function readBody(
   });
 }
 
-/** A date, which the header may also hold, is of no use to a clock that may be wrong: 0. */
+/** Seconds in `retry-after`; 0 for a date, which a possibly wrong clock cannot use. */
 function secondsOf(header: string | undefined): number {
   return header !== undefined && /^\d{1,9}$/.test(header) ? Number(header) : 0;
 }
@@ -170,7 +171,7 @@ function isReset(cause: unknown): boolean {
   return codeOf(cause) === "ECONNRESET";
 }
 
-/** Gateways in front of nodes turn away who does not say what it is. */
+/** Gateways in front of nodes reject clients without a user agent. */
 export const USER_AGENT = "touchdown";
 const HEADERS = {
   "content-type": "application/json",

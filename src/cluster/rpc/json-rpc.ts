@@ -1,9 +1,9 @@
 /**
- * Calls of a node's JSON-RPC, one at a time or several in one request.
+ * JSON-RPC calls to a node, singly or in a batch.
  *
- * A node that refuses batches, and answers what is asked alone, is asked one by one from then on.
- * The surprise: results are not validated here and are read without a library, because validating a
- * leader schedule held the thread for 480 ms where parsing takes 5 ms.
+ * A node that rejects batches but responds to single calls receives single calls from then on.
+ * Note: results are read without a validating library, because validating a leader schedule blocked
+ * the thread for 480 ms where parsing takes 5 ms.
  *
  * Decision: docs/decisions/0025-own-json-rpc-client.md
  */
@@ -17,10 +17,10 @@ export interface Call {
   readonly params: readonly unknown[];
 }
 
-/** The node's own word that it does not do what it was asked. */
+/** An error returned by the node itself. */
 export class RpcError extends Error {
   override readonly name = "RpcError";
-  /** Of JSON-RPC; 0 where it named none. */
+  /** JSON-RPC error code; 0 if absent. */
   readonly code: number;
   constructor(code: number, message: string) {
     super(message);
@@ -28,15 +28,15 @@ export class RpcError extends Error {
   }
 }
 
-/** What became of one call of a batch. */
+/** Result of one call of a batch. */
 export type CallResult = { readonly result: unknown } | { readonly error: Error };
 
 export interface Caller {
-  /** The result; rejects with the node's own words, or with what went wrong on the way. */
+  /** Returns the result; rejects with the node's error or the transport's. */
   call(method: string, params: readonly unknown[]): Promise<unknown>;
-  /** One result for each call; rejects when there is no answer to all of it. */
+  /** Returns one result per call; rejects if there is no response to the batch. */
   batch(calls: readonly Call[]): Promise<readonly CallResult[]>;
-  /** The result that an answer to one call holds; throws as `call` rejects. */
+  /** The result in a response to one call; throws as `call` rejects. */
   read(method: string, response: RpcHttpResponse): unknown;
 }
 
@@ -77,7 +77,7 @@ export function createCaller(httpClient: Pick<RpcHttpClient, "post">): Caller {
         supportsBatches = false;
         return results;
       }
-      // Without any result the node is away, as it would be for the batch.
+      // Without any result the node is unreachable, as it would be for the batch.
       const [failure] = results;
       if (failure !== undefined && "error" in failure) throw failure.error;
       return results;
@@ -91,7 +91,7 @@ function textOf({ method, params }: Call, index: number): string {
 
 const hasResult = (each: CallResult): boolean => "result" in each;
 
-/** Null when the node takes no batches. Limits and faults of the moment are thrown. */
+/** Null if the node rejects batches. Rate limits and temporary errors are thrown. */
 function resultsOf(
   calls: readonly Call[],
   response: RpcHttpResponse,
@@ -103,7 +103,7 @@ function resultsOf(
   try {
     body = parsed(first.method, response);
   } catch {
-    // A page of words from a gateway that knows calls alone.
+    // A text page from a gateway that supports single calls only.
     return null;
   }
   if (!Array.isArray(body)) return null;
@@ -121,11 +121,11 @@ function resultsOf(
       results[index] = { error: error instanceof Error ? error : new Error(String(error)) };
     }
   }
-  // Nothing but complaints: they may be about the batch.
+  // Only errors: they may concern the batch itself.
   return results.some(hasResult) ? results : null;
 }
 
-/** The answer's JSON. Gateways tell of a JSON-RPC error with other statuses than 200, too. */
+/** The response's JSON. Gateways report JSON-RPC errors with statuses other than 200, too. */
 function parsed(method: string, response: RpcHttpResponse): unknown {
   const isOk = response.status >= 200 && response.status < 300;
   try {
@@ -144,16 +144,16 @@ function statusError(method: string, { status }: RpcHttpResponse): Error {
 function resultOf(method: string, response: unknown): unknown {
   if (!isRecord(response)) throw new Error(`${method}: the answer is no JSON-RPC`);
   const { error } = response;
-  // Some say beside an error that there is no result.
+  // Some nodes send a null result along with an error.
   if ("result" in response && !isRecord(error)) return response["result"];
   const code = isRecord(error) && typeof error["code"] === "number" ? error["code"] : 0;
-  // Gateways say in a word that a key is wrong or a quota is spent.
+  // Gateways report a wrong key or an exhausted quota as a plain string.
   const word = typeof error === "string" && error !== "" ? error : "no result";
   const message = isRecord(error) ? String(error["message"] ?? "an error without a word") : word;
   throw new RpcError(code, `${method}: ${message}`);
 }
 
-/** Of a call that is alone in its request. */
+/** The id of a call that is alone in its request. */
 const ID = 1;
 const TOO_MANY_REQUESTS = 429;
 const SERVER_FAULT = 500;

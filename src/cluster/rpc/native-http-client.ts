@@ -1,10 +1,10 @@
 /**
- * The poster of the native engine: asks and waits on threads of its own, so that the thread that
- * takes transactions makes one call for a question and one for its answer. The statuses of
- * signatures are even written and read over there.
+ * RPC client of the native engine: sends and waits on the engine's threads, so that the thread that
+ * accepts transactions makes one call per request and one per response. The engine also encodes and
+ * decodes the statuses of signatures.
  *
- * The deadline is kept by the engine's clock, not by ours. Nothing is opened before the first
- * question, and nothing that is closed is opened again.
+ * The engine's clock enforces the deadline. Nothing is opened before the first request or after
+ * `close`.
  */
 
 import { type NativeRpc, OK, RPC_RESPONSE, RPC_RESPONSE_NUMBERS } from "../../native/contract.ts";
@@ -13,7 +13,7 @@ import type { RpcHttpClient, RpcHttpOptions, RpcHttpResponse } from "./http-clie
 import { readStatusColumns } from "./native-statuses.ts";
 import { urlWithoutCredentials } from "./url-without-credentials.ts";
 
-/** Whoever waits for an answer, and for how many signatures. */
+/** A pending request and its number of signatures. */
 interface PendingRequest {
   readonly count: number;
   resolve(response: RpcHttpResponse | StatusResponse): void;
@@ -32,7 +32,7 @@ class NativeRpcHttpClient implements RpcHttpClient {
   readonly #options: RpcHttpOptions;
   readonly #pending = new Map<number, PendingRequest>();
   readonly #numbers = new Float64Array(RPC_RESPONSE_NUMBERS);
-  /** 0 while it is not open. */
+  /** 0 while not open. */
   #client = 0;
   #closed = false;
   #id = 0;
@@ -79,7 +79,7 @@ class NativeRpcHttpClient implements RpcHttpClient {
     });
   }
 
-  /** @throws Error where the engine has too many of them */
+  /** @throws Error if the engine has too many clients */
   #open(): number {
     const { url, bytesMax } = this.#options;
     const { href, authorization } = urlWithoutCredentials(url);
@@ -93,13 +93,13 @@ class NativeRpcHttpClient implements RpcHttpClient {
     const numbers = this.#numbers;
     while (!this.#closed && this.#native.rpcResponseNext(this.#client, numbers) === 1) {
       const [id = 0, kind = 0, status = 0, retryAfterS = 0, size = 0] = numbers;
-      // Not from a pool: doubles are read where it starts.
+      // Not from a pool: doubles are read from offset 0.
       const bytes = Buffer.from(new ArrayBuffer(size));
       this.#native.rpcResponseRead(this.#client, bytes);
       const pending = this.#pending.get(id);
       this.#pending.delete(id);
       if (pending === undefined) continue;
-      // What fails here is one answer, and those behind it are still to be taken.
+      // An error concerns one response; those after it must still be read.
       try {
         if (kind === RPC_RESPONSE.statuses)
           pending.resolve(readStatusColumns(bytes, pending.count));
@@ -121,6 +121,6 @@ class NativeRpcHttpClient implements RpcHttpClient {
 }
 
 const SIGNATURE_BYTES = 64;
-/** Far more than are in hand at a time. */
+/** Far more than can be pending at a time. */
 const IDS = 2 ** 31;
 const CLOSED = "the client was closed";

@@ -1,13 +1,13 @@
 /**
- * The native engine's form of statuses, in which numbers stand in columns; the layout is told
- * beside `ANSWER` in `native/contract.ts`.
+ * Decodes statuses from the native engine's column layout, described with `RPC_RESPONSE` in
+ * `native/contract.ts`.
  */
 
 import type { StatusResponse, TxStatus } from "../ports.ts";
 
 /**
- * Reads the statuses of `count` signatures. `bytes` begin where their buffer does. What was asked
- * for together is often in one block, and then shares one record.
+ * Reads the statuses of `count` signatures. `bytes` must start at offset 0 of its buffer.
+ * Transactions of one request are often in one block and then share one record.
  */
 export function readStatusColumns(bytes: Uint8Array, count: number): StatusResponse {
   const numbers = new Float64Array(bytes.buffer, 0, count + 1);
@@ -30,7 +30,7 @@ export function readStatusColumns(bytes: Uint8Array, count: number): StatusRespo
   return { slot: numbers[0] ?? 0, statuses };
 }
 
-/** Errors by their index; null where everything went well. */
+/** Errors by index; null if there are none. */
 function errorsOf(bytes: Buffer): ReadonlyMap<number, string> | null {
   if (bytes.length === 0) return null;
   const errors = new Map<number, string>();
@@ -38,7 +38,7 @@ function errorsOf(bytes: Buffer): ReadonlyMap<number, string> | null {
     const index = bytes.readDoubleLE(at);
     const start = at + HEAD_BYTES;
     at = start + bytes.readDoubleLE(at + 8);
-    // Without the node's own spaces, as everywhere.
+    // Normalizes the node's whitespace, as everywhere.
     errors.set(index, JSON.stringify(JSON.parse(bytes.toString("utf8", start, at))));
   }
   return errors;

@@ -1,30 +1,29 @@
 /**
- * From what an RPC node answers to what this folder works with.
+ * Converts RPC results to the types of this folder.
  *
- * Each reader takes the result of one method, looks only at the fields that are needed, and throws
- * with the method's name when they are not what they should be: the caller counts it as a failure
- * of the node. Single entries of a list that make no sense are left out, because such lists are
- * gathered from strangers.
+ * Each reader takes the result of one method, reads only the needed fields, and throws with the
+ * method's name if they are invalid: the caller counts that as a failure of the node. Invalid
+ * entries of a list are skipped, because such lists are gathered from untrusted nodes.
  */
 
 import { decodeBase58, decodeBase64 } from "../../core/encoding.ts";
 import type { Contact, StatusResponse, TxStatus } from "../ports.ts";
 
-/** A block's hash, and the last block height at which a transaction may name it. */
+/** A blockhash, and the last block height at which a transaction may use it. */
 export interface Blockhash {
   /** 32 bytes. */
   readonly blockhash: Uint8Array;
   readonly lastValidHeight: number;
 }
 
-/** The result of `getLeaderSchedule`: slots by identity; null where the epoch is not known yet. */
+/** The result of `getLeaderSchedule`: slots by identity; null if the epoch is not known yet. */
 export function readLeaders(result: unknown): ReadonlyMap<string, readonly number[]> | null {
   if (result === null) return null;
   if (!isRecord(result)) throw new Error("getLeaderSchedule: the result is no map");
   const leaders = new Map<string, readonly number[]>();
   for (const [identity, indexes] of Object.entries(result)) {
     if (!Array.isArray(indexes)) throw new Error("getLeaderSchedule: no list of slots");
-    // Single indexes are checked where the schedule is built from them.
+    // Indexes are validated when the schedule is built.
     leaders.set(identity, indexes as readonly number[]);
   }
   return leaders;
@@ -45,8 +44,8 @@ export function readContacts(result: unknown): readonly Contact[] {
 }
 
 /**
- * The result of `getRecentPerformanceSamples`: the slot time in milliseconds, over all of them.
- * Null where there is none, as on a node of less than a minute.
+ * The result of `getRecentPerformanceSamples`: the mean slot time in milliseconds. Null if there
+ * are no samples, as on a node up for less than a minute.
  */
 export function readSlotTime(result: unknown): number | null {
   if (!Array.isArray(result)) throw new Error("getRecentPerformanceSamples: no list");
@@ -62,7 +61,7 @@ export function readSlotTime(result: unknown): number | null {
   return slots === 0 ? null : (seconds / slots) * 1_000;
 }
 
-/** The result of a method that answers with one number. */
+/** The result of a method that returns one number. */
 export function readCount(method: string, result: unknown): number {
   if (isCount(result)) return result;
   throw new Error(`${method}: the result is no count`);
@@ -88,13 +87,13 @@ export function readBlockSignatures(result: unknown): readonly string[] | null {
   return (signatures as readonly unknown[]).filter((each) => typeof each === "string");
 }
 
-/** Entries of the account of recent blockhashes: a hash and what a signature cost, 8 bytes. */
+/** Entries of the recent blockhashes account: a hash and the signature fee, 8 bytes. */
 const LISTED_BYTES = 40;
 const HASH_BYTES = 32;
 
 /**
- * The result of `getAccountInfo` for the account of recent blockhashes, newest first; none where
- * the node does not tell it: it can be done without.
+ * The result of `getAccountInfo` for the recent blockhashes account, newest first; empty if the
+ * node does not return it, because it is optional.
  */
 export function readBlockhashList(result: unknown): readonly Uint8Array[] {
   const value = isRecord(result) ? result["value"] : null;
@@ -111,8 +110,8 @@ export function readBlockhashList(result: unknown): readonly Uint8Array[] {
 }
 
 /**
- * Each hash of the list with its last height, by its distance from the latest one, newest first;
- * the latest alone where the list does not hold it.
+ * Assigns each hash of the list its last height by its distance from the latest one, newest first;
+ * returns only the latest if the list does not contain it.
  */
 export function placeBlockhashes(
   latest: Blockhash,
@@ -126,7 +125,7 @@ export function placeBlockhashes(
   }));
 }
 
-/** How long epochs are. */
+/** Epoch lengths. */
 export interface EpochSchedule {
   readonly slotsPerEpoch: number;
   readonly firstNormalEpoch: number;
@@ -141,7 +140,7 @@ export function readEpochSchedule(result: unknown): EpochSchedule {
   return { slotsPerEpoch, firstNormalEpoch };
 }
 
-/** A young cluster's epochs double from this one on. Agave `MINIMUM_SLOTS_PER_EPOCH`, 2026-11. */
+/** A young cluster's epochs double from this size. Agave `MINIMUM_SLOTS_PER_EPOCH`, 2026-11. */
 const FIRST_EPOCH_SLOTS = 32;
 
 export function slotsInEpoch(schedule: EpochSchedule, epoch: number): number {
@@ -158,7 +157,7 @@ export function readEpochInfo(result: unknown) {
   return { epoch, slot, slotIndex, slots };
 }
 
-/** The result of `getGenesisHash`; null for what is none: it can be done without. */
+/** The result of `getGenesisHash`; null if invalid, because it is optional. */
 export function readGenesis(result: unknown): string | null {
   return typeof result === "string" && decodeBase58(result, 32)?.length === 32 ? result : null;
 }
@@ -167,7 +166,7 @@ function fieldsOf(result: unknown): Readonly<Record<string, unknown>> {
   return isRecord(result) ? result : {};
 }
 
-/** The result of `getSignatureStatuses`; a list of another length is no answer at all. */
+/** The result of `getSignatureStatuses`; a list of another length is rejected. */
 export function readStatuses(result: unknown, count: number): StatusResponse {
   const context = isRecord(result) ? result["context"] : null;
   const slot = isRecord(context) ? context["slot"] : null;
@@ -185,7 +184,7 @@ function readStatus(status: unknown): TxStatus | null {
     throw new Error("getSignatureStatuses: a status without a slot");
   }
   const { err, confirmations, confirmationStatus } = status;
-  // Nodes before 1.4 tell no commitment; no confirmations then mean that the block is rooted.
+  // Nodes before 1.4 report no commitment; null confirmations then mean a rooted block.
   const named = typeof confirmationStatus === "string" ? confirmationStatus !== "processed" : null;
   return {
     slot,
@@ -194,7 +193,7 @@ function readStatus(status: unknown): TxStatus | null {
   };
 }
 
-/** The result of `getVoteAccounts`: identities all of whose vote accounts are delinquent. */
+/** The result of `getVoteAccounts`: identities whose vote accounts are all delinquent. */
 export function readDelinquent(result: unknown): readonly string[] {
   const delinquent = isRecord(result) ? result["delinquent"] : null;
   const current = isRecord(result) ? result["current"] : null;

@@ -1,9 +1,8 @@
 /**
- * Leaves a node alone for as long as it asks for: a limit that is met with more questions is a
- * limit that lasts.
+ * Sends a node no requests for as long as it asks: more requests would only prolong a rate limit.
  *
- * A node says so with `Retry-After` beside a status of 429 or 503. Questions fail at once until
- * then, so whoever asks waits as it does for a node that is away. How long is believed is bounded.
+ * A node asks with `Retry-After` and a status of 429 or 503. Requests fail immediately until then,
+ * so callers back off as for an unreachable node. The pause is bounded.
  */
 
 import { type Clock, NS_PER_MS } from "../../core/clock.ts";
@@ -13,9 +12,9 @@ import type { StatusResponse } from "../ports.ts";
 import type { RpcHttpClient, RpcHttpResponse } from "./http-client.ts";
 
 export interface RetryAfter {
-  /** @throws Error while the node is left alone */
+  /** @throws Error during the pause */
   check(): void;
-  /** Takes note of what an answer asks for. */
+  /** Records the pause that a response asks for. */
   observe(response: Pick<RpcHttpResponse, "status" | "retryAfterMs">): void;
 }
 
@@ -38,7 +37,7 @@ export function createRetryAfter(
   };
 }
 
-/** The poster of a node that is left alone when it asks for that. */
+/** Wraps an RPC client so that it respects the pause. */
 export function withRetryAfter(
   httpClient: RpcHttpClient,
   { check, observe }: RetryAfter,

@@ -1,10 +1,9 @@
 /**
- * What is asked of the cluster's RPC node, in the words of the network.
+ * Requests to the cluster's RPC node.
  *
- * No library stands in between: what is asked is little, and libraries validate what is large for
- * longer than the thread that takes transactions can be held. What answers mean is read in
- * `rpc-read.ts`. Questions that belong together go in one request, because a request costs more
- * than what it asks.
+ * No library is used: few methods are needed, and libraries validate large responses for longer
+ * than the thread that accepts transactions may block. Results are decoded in `responses.ts`.
+ * Related calls share one request, because a request costs more than its calls.
  */
 
 import type { Clock } from "../../core/clock.ts";
@@ -44,11 +43,11 @@ import { createRetryAfter, withRetryAfter } from "./retry-after.ts";
 export interface RpcOptions {
   readonly rpcUrl: string;
   readonly wsUrl: string;
-  /** A request without a whole answer in this time has failed. */
+  /** A request fails if its response is not complete within this time. */
   readonly timeoutMs: number;
 }
 
-/** An epoch's place among the slots. */
+/** An epoch's range of slots. */
 export interface EpochSpan {
   readonly epoch: number;
   readonly firstSlot: number;
@@ -56,36 +55,36 @@ export interface EpochSpan {
 }
 
 export interface EpochPair {
-  /** The slot in progress. */
+  /** The current slot. */
   readonly slot: number;
   readonly current: EpochSpan;
   readonly next: EpochSpan;
-  /** The hash that names the cluster, base58; null where the node does not tell it. */
+  /** The genesis hash, base58; null if the node does not return it. */
   readonly genesis: string | null;
 }
 
-/** Where the chain stands, confirmed. */
+/** The confirmed state of the cluster. */
 export interface BlockInfo {
-  /** Blocks up to and with the newest. */
+  /** The newest block's height. */
   readonly height: number;
-  /** Newest first: all that a transaction may name, or the latest alone. */
+  /** Newest first: all that a transaction may use, or only the latest. */
   readonly blockhashes: readonly Blockhash[];
 }
 
 export interface Rpc {
-  /** The slot that the node processes. */
+  /** The latest slot that the node processed. */
   slot(): Promise<number>;
-  /** The slot time of the last minutes in milliseconds; null where the node has not measured it. */
+  /** The slot time of the last minutes in milliseconds; null if the node has no samples. */
   slotTimeMs(): Promise<number | null>;
   epochs(): Promise<EpochPair>;
-  /** The leaders of the epoch that a slot lies in; null when the node does not know them yet. */
+  /** The leaders of the epoch that contains the slot; null if the node does not know them yet. */
   leaders(slot: number): Promise<ReadonlyMap<string, readonly number[]> | null>;
   contacts(): Promise<readonly Contact[]>;
-  /** Confirmed blocks up to and with the newest. */
+  /** The newest confirmed block's height. */
   blockHeight(): Promise<number>;
-  /** The same, and the blockhashes that are valid now. */
+  /** The same height, and the currently valid blockhashes. */
   blockInfo(): Promise<BlockInfo>;
-  /** What became of at most 256 signatures, 64 bytes each. */
+  /** Statuses of at most 256 signatures, 64 bytes each. */
   statuses(signatures: Uint8Array): Promise<StatusResponse>;
   /**
    * The signatures of a confirmed block; null for a slot without one.
@@ -96,14 +95,14 @@ export interface Rpc {
   /** Identities of the validators that have not voted for 128 slots. */
   delinquent(): Promise<readonly string[]>;
   openSlotSubscriber(events: SlotSubscriberEvents): SlotSubscriber;
-  /** Ends requests in hand; they fail. */
+  /** Ends pending requests; they fail. */
   close(): void;
 }
 
 export interface RpcDeps {
   readonly clock: Clock;
   readonly counters: ClusterCounters;
-  /** Asks and listens off this thread; null where there is no engine for it. */
+  /** Sends and receives off this thread; null without the native engine. */
   readonly native: (NativeRpc & NativeSlotSubscribing) | null;
 }
 
@@ -120,7 +119,7 @@ export function createRpc({ clock, counters, native }: RpcDeps, options: RpcOpti
     slot: async () => readCount("getSlot", await call("getSlot", [PROCESSED])),
     slotTimeMs: async () => readSlotTime(await call("getRecentPerformanceSamples", [SAMPLES])),
     async epochs() {
-      // All of it each time: behind one name there may be another cluster than before.
+      // Reads everything each time: the same name may lead to another cluster than before.
       const [schedule, info, genesis] = await batch([EPOCH_SCHEDULE, EPOCH_INFO, GENESIS]);
       const epochSchedule = readEpochSchedule(wanted(schedule));
       const { epoch, slot, slotIndex, slots } = readEpochInfo(wanted(info));
@@ -177,7 +176,7 @@ function wanted(each: CallResult | undefined): unknown {
   throw each?.error ?? new Error("no result");
 }
 
-/** For what can be done without. */
+/** For optional results. */
 function given(each: CallResult | undefined): unknown {
   return each !== undefined && "result" in each ? each.result : null;
 }
@@ -190,7 +189,7 @@ const CONFIRMED = { commitment: "confirmed" };
 const EPOCH_SCHEDULE = { method: "getEpochSchedule", params: [] };
 const EPOCH_INFO = { method: "getEpochInfo", params: [PROCESSED] };
 const GENESIS = { method: "getGenesisHash", params: [] };
-/** Minutes over which a node tells its slot time. */
+/** Minutes over which the node averages its slot time. */
 const SAMPLES = 3;
 const HEIGHT = { method: "getBlockHeight", params: [CONFIRMED] };
 const LATEST = { method: "getLatestBlockhash", params: [CONFIRMED] };

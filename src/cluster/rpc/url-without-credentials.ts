@@ -1,20 +1,20 @@
 /**
- * An address without the name and password in it, for the native engine, which takes what goes into
- * the header apart: so no address that it could ever tell of carries a secret.
+ * Splits the name and password from a URL, because the native engine takes the header separately:
+ * no URL that it could report carries a secret.
  */
 
 import { unescape as decoded } from "node:querystring";
 
 export interface UrlWithoutCredentials {
   readonly href: string;
-  /** Of the header `authorization`; empty for none. */
+  /** Value of the `authorization` header; empty for none. */
   readonly authorization: string;
 }
 
-/** @throws TypeError for what is no URL */
+/** @throws TypeError for an invalid URL */
 export function urlWithoutCredentials(text: string): UrlWithoutCredentials {
   const url = new URL(text);
-  // What is no percent-encoding stands for itself, as for the portable engine.
+  // Invalid percent-encoding is taken literally, as by the portable engine.
   const name = `${decoded(url.username)}:${decoded(url.password)}`;
   url.username = "";
   url.password = "";

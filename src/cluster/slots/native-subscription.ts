@@ -1,10 +1,11 @@
 /**
- * The feed of slots as the native engine has it: its WebSocket is opened, read and understood on a
- * thread of its own, and this thread is woken for news alone. What it does is what `feed-socket.ts`
- * does over ws. A node that says more than can be taken does not keep this thread from its clients:
- * so much is taken in a turn, and what there is no room for meanwhile is lost and counted.
+ * Slot subscriptions through the native engine: a separate thread opens, reads and decodes the
+ * WebSocket, and wakes this thread only for events. Behaves as `subscription.ts` does over ws. A
+ * flooding node does not block this thread: the events per turn are limited, and those that exceed
+ * the buffer meanwhile are lost and counted.
  *
- * The deadline of the handshake is kept by the engine's clock. It does not keep the process alive.
+ * The engine's clock enforces the handshake deadline. The connection does not keep the process
+ * alive.
  */
 
 import {
@@ -28,7 +29,7 @@ export interface NativeSlotSubscriberDeps {
   readonly counters: Pick<ClusterCounters, "slotEventsLost">;
 }
 
-/** `timeoutMs` is for the handshake. Nothing is thrown; what fails is told by `closed`. */
+/** `timeoutMs` limits the handshake. Does not throw; failures are reported through `closed`. */
 export function openNativeSlotSubscriber(
   deps: NativeSlotSubscriberDeps,
   url: string,
@@ -41,14 +42,14 @@ export function openNativeSlotSubscriber(
 class NativeSlotSubscriber implements SlotSubscriber {
   readonly #deps: NativeSlotSubscriberDeps;
   readonly #events: SlotSubscriberEvents;
-  /** Who waits for the answer, by the feed's number. */
+  /** Callers waiting for the response, by subscription number. */
   readonly #pending: (((accepted: boolean) => void) | null)[] = SLOT_SUBSCRIPTIONS.map(() => null);
   readonly #numbers = new Float64Array(SLOT_NOTIFICATION_NUMBERS);
-  /** Not above 0 where it could not be opened. */
+  /** Not above 0 if opening failed. */
   readonly #subscription: number;
   #lost = 0;
   #over = false;
-  /** Whether the rest is taken in the next turn anyway. */
+  /** Whether a further drain is scheduled for the next turn. */
   #drainPending = false;
   readonly #drainRest = (): void => {
     this.#drainPending = false;
@@ -66,7 +67,7 @@ class NativeSlotSubscriber implements SlotSubscriber {
     const { href, authorization } = urlWithoutCredentials(url);
     const wake = (): void => this.#drain();
     this.#subscription = deps.native.slotSubscriberOpen(href, authorization, timeoutMs, wake);
-    // Whoever opens it does not have it yet.
+    // The caller does not have the object yet.
     if (this.#subscription <= 0) queueMicrotask(() => this.#close());
   }
 

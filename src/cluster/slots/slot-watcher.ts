@@ -1,10 +1,10 @@
 /**
- * Slot events from every source that delivers, over one WebSocket and by asking.
+ * Slot events from every available source, over one WebSocket and by polling.
  *
- * Both subscriptions are asked for, because many providers refuse slot updates, and some accept
- * them and never send anything. The slot is asked for as well: now and then while events come, so
- * that a feed that lies is found out, and often while they do not. A connection that is silent for
- * long is given up and opened anew, with back-off.
+ * Both subscriptions are requested, because many providers reject slot updates, and some accept
+ * them and never send any. The slot is also polled: rarely while events arrive, to detect a false
+ * source, and often while they do not. A connection that is silent for long is closed and reopened
+ * with back-off.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
@@ -17,29 +17,29 @@ import type { SlotSubscriber, SlotSubscription } from "./subscription.ts";
 
 export interface SlotWatcherDeps {
   readonly clock: Clock;
-  /** The clock of what is looked at now and then; `clock` where it is not given. */
+  /** The clock for rare checks; `clock` if absent. */
   readonly coalescedClock?: Clock;
   readonly log: Log;
   readonly rpc: Pick<Rpc, "slot" | "slotTimeMs" | "openSlotSubscriber">;
   readonly sink: Pick<ClusterSink, "slotEvent" | "slotTimeHint">;
   readonly counters: ClusterCounters;
   readonly backOff: BackOffOptions;
-  /** A connection is there again; what answers may be another node than before. */
+  /** The connection was reopened; it may lead to another node than before. */
   readonly onBack?: () => void;
 }
 
 export interface SlotWatcherOptions {
-  /** Without an event for so long, the slot is asked for often; above the time of four slots. */
+  /** After this long without an event, the slot is polled often; more than four slots. */
   readonly silenceMs: number;
-  /** Without an event for so long, the connection is opened anew. */
+  /** After this long without an event, the connection is reopened. */
   readonly reconnectMs: number;
-  /** Time between two questions for the slot while no events come, and while they do. */
+  /** Time between two slot polls, without and with events. */
   readonly pollMs: number;
   readonly checkMs: number;
 }
 
 export interface SlotWatcherStatus {
-  /** The best source that delivers now; `none` when none does. */
+  /** The best source that currently delivers; `none` if none does. */
   readonly source: SlotSubscription | "polling" | "none";
   /** Whether the WebSocket is open. */
   readonly connected: boolean;
@@ -59,21 +59,21 @@ export function createSlotWatcher(deps: SlotWatcherDeps, options: SlotWatcherOpt
 
 type PlainSource = SlotSubscription | "polling";
 const BEST_FIRST: readonly PlainSource[] = ["slotsUpdates", "slot", "polling"];
-/** How many feeds a connection is asked for. */
+/** Subscriptions requested per connection. */
 const SUBSCRIPTION_COUNT = 2;
 
-/** Why no slots come. */
+/** Reasons for missing slots. */
 const ENDED = "the connection of cluster.ws_url ended";
 const UNREACHABLE = "cluster.ws_url could not be connected to, or is no WebSocket";
 const REFUSED = "the node refuses both subscriptions to slots";
 const SILENT = "the node takes the connection and says nothing";
 
-/** A connection, and what it refuses. */
+/** A connection and the subscriptions it rejected. */
 interface Session {
   readonly socket: SlotSubscriber;
   readonly refused: Set<SlotSubscription>;
   open: boolean;
-  /** When it last gave a sign of life: opened, or an event. */
+  /** When it was opened or last delivered an event. */
   aliveNs: number;
 }
 
@@ -83,7 +83,7 @@ class SlotSubscriptionWatcher implements SlotWatcher {
   readonly #reconnects: BackOff;
   readonly #pollWaits: BackOff;
   readonly #reportedRefusals = new Set<SlotSubscription>();
-  /** Whether the log has it that no events come over the WebSocket, since the last one. */
+  /** Whether missing WebSocket events were logged since the last one. */
   #lossReported = false;
   #running = false;
   #session: Session | null = null;
@@ -91,7 +91,7 @@ class SlotSubscriptionWatcher implements SlotWatcher {
   #pollTimer: Timer | null = null;
   #polling = false;
   #pollPending = false;
-  /** When each source last said something. */
+  /** When each source last delivered an event. */
   readonly #eventNs = new Map<PlainSource, number>();
   /** When an event last came over the WebSocket. */
   #subscriptionNs: number;
@@ -111,7 +111,7 @@ class SlotSubscriptionWatcher implements SlotWatcher {
     this.#subscriptionNs = clock.nowNs();
     const { coalescedClock = clock } = this.#deps;
     this.#timers = [coalescedClock.every(this.#options.silenceMs / 4, () => this.#check())];
-    // The first slot is asked for at once; a connection takes longer to say something.
+    // Polls the first slot immediately; a connection takes longer to deliver one.
     this.#poll();
     this.#connect();
     void this.#fetchSlotTime();
@@ -179,7 +179,7 @@ class SlotSubscriptionWatcher implements SlotWatcher {
     if (this.#running) this.#reconnectLater(clock);
   }
 
-  /** Says once what may come with every connection, until events come again. */
+  /** Logs once until events arrive again, although every connection may repeat it. */
   #reportLoss(reason: string): void {
     if (this.#lossReported) return;
     this.#lossReported = true;
@@ -204,7 +204,7 @@ class SlotSubscriptionWatcher implements SlotWatcher {
     });
   }
 
-  /** Says once what is asked again with every connection. */
+  /** Logs once, although every connection asks again. */
   #reportRefusal(subscription: SlotSubscription): void {
     if (this.#reportedRefusals.has(subscription)) return;
     this.#reportedRefusals.add(subscription);
@@ -233,14 +233,14 @@ class SlotSubscriptionWatcher implements SlotWatcher {
     this.#deps.sink.slotEvent(kind, slot, source);
   }
 
-  /** Asks often while nothing arrives, and gives up a connection that stays silent. */
+  /** Polls often while nothing arrives, and closes a connection that stays silent. */
   #check(): void {
     const { silenceMs, reconnectMs } = this.#options;
     const nowNs = this.#deps.clock.nowNs();
     if (this.#since(this.#subscriptionNs, nowNs) > silenceMs) this.#startPolling();
     const session = this.#session;
     if (session === null) return;
-    // A node that refuses both has nothing to say: it is asked again just as rarely.
+    // A node that rejects both has nothing to send: it is asked again at the same interval.
     if (this.#since(session.aliveNs, nowNs) <= reconnectMs) return;
     this.#deps.counters.socketsSilent += 1;
     session.socket.end();
@@ -270,7 +270,7 @@ class SlotSubscriptionWatcher implements SlotWatcher {
     });
   }
 
-  /** Once: before long the slot time is measured here. */
+  /** Called once: the slot time is soon measured locally. */
   async #fetchSlotTime(): Promise<void> {
     const { rpc, sink, log } = this.#deps;
     try {
@@ -279,11 +279,11 @@ class SlotSubscriptionWatcher implements SlotWatcher {
       sink.slotTimeHint?.(slotTimeMs);
       log.info({ slotTimeMs: Math.round(slotTimeMs) }, "the slot time, as the node measured it");
     } catch {
-      // Not every node tells it, and the clock is careful until it knows.
+      // Not every node reports it; the slot clock is conservative until it knows.
     }
   }
 
-  /** Asks once; answers how long to wait, or null for as long as usual. */
+  /** Polls once; returns the time to wait, or null for the usual time. */
   async #pollOnce(): Promise<number | null> {
     const { clock, rpc, counters } = this.#deps;
     try {
@@ -294,7 +294,7 @@ class SlotSubscriptionWatcher implements SlotWatcher {
       this.#emit("polling", "polled", slot, clock.nowNs());
       return null;
     } catch {
-      // Counted, and seen in the age of the last event; the next poll comes later.
+      // Counted, and visible in the age of the last event; the next poll backs off.
       if (this.#running) counters.slotPollFailures += 1;
       return this.#pollWaits.next();
     }

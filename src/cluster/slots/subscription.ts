@@ -1,11 +1,10 @@
 /**
- * One WebSocket connection to a node, and the subscriptions to slots over it, read on this thread;
- * with the native engine `native-feed.ts` stands in its place.
+ * One WebSocket connection to a node and its slot subscriptions, read on this thread; the native
+ * engine uses `native-subscription.ts` instead.
  *
- * Each feed is asked for once: libraries ask again in a tight loop where a node refuses, and throw
- * into a promise that nobody holds when it sends what they do not know. Here whatever makes no
- * sense is passed over, and so is what says only what was said last: a node tells of a slot's start
- * and of its end twice.
+ * Each subscription is requested once: libraries retry in a tight loop if a node rejects, and
+ * reject a promise without a handler when it sends something unknown. Here invalid messages are
+ * ignored, and so are repetitions: a node reports a slot's start and its end twice.
  */
 
 import type { SlotEventKind } from "../ports.ts";
@@ -17,23 +16,25 @@ export type SlotSubscription = "slotsUpdates" | "slot";
 
 export interface SlotSubscriberEvents {
   opened(): void;
-  /** Not twice in a row the same of a feed. The slot is NaN where the node names none. */
+  /**
+   * Never the same event of a subscription twice in a row. The slot is NaN if the node names none.
+   */
   event(subscription: SlotSubscription, kind: SlotEventKind, slot: number): void;
-  /** Once, whether it was ever open or not; not after `end`. */
+  /** Called once, whether or not it was ever open; not after `end`. */
   closed(): void;
 }
 
-/** One WebSocket connection; it does not come back by itself. */
+/** One WebSocket connection; it does not reconnect. */
 export interface SlotSubscriber {
   /**
-   * True when the node will send these events, false when it refuses to, when the connection ends,
-   * and where it was asked for already.
+   * True if the node will send these events; false if it rejects, if the connection ends, or if
+   * they were already requested.
    */
   subscribe(subscription: SlotSubscription): Promise<boolean>;
   end(): void;
 }
 
-/** What the updates of a node say about a slot; other kinds say nothing that is needed here. */
+/** Slot event of each update type; other types are not needed. */
 const UPDATE_KINDS: ReadonlyMap<unknown, SlotEventKind> = new Map([
   ["firstShredReceived", "start"],
   ["createdBank", "start"],
@@ -41,16 +42,16 @@ const UPDATE_KINDS: ReadonlyMap<unknown, SlotEventKind> = new Map([
   ["frozen", "end"],
 ]);
 
-/** The place of each is its number for the native engine. */
+/** The index is the subscription's number in the native engine. */
 export const SLOT_SUBSCRIPTIONS: readonly SlotSubscription[] = ["slotsUpdates", "slot"];
 
-/** `timeoutMs` is for the handshake. */
+/** `timeoutMs` limits the handshake. */
 export function openSlotSubscriber(
   url: string,
   timeoutMs: number,
   events: SlotSubscriberEvents,
 ): SlotSubscriber {
-  /** Who waits for the answer to which question. */
+  /** Callers waiting for a response, by request id. */
   const pending = new Map<number, (accepted: boolean) => void>();
   const notify = createNotifier(events);
   let over = false;
@@ -101,11 +102,11 @@ export function openSlotSubscriber(
   };
 }
 
-/** Tells of an event that says something new. */
+/** Reports an event unless it is a repetition. */
 type Notify = (subscription: SlotSubscription, kind: SlotEventKind, slot: unknown) => void;
 
 function createNotifier(events: SlotSubscriberEvents): Notify {
-  /** What was last told, for each feed and kind. */
+  /** The last slot reported, by subscription and kind. */
   const lastSlots = new Map<string, number>();
   return (subscription, kind, named) => {
     const slot = isCount(named) ? named : Number.NaN;
@@ -129,7 +130,7 @@ function recordIn(text: string): Readonly<Record<string, unknown>> | null {
     const message: unknown = JSON.parse(text);
     return isRecord(message) ? message : null;
   } catch {
-    // A node that sends what is no JSON says nothing.
+    // Text that is not JSON is ignored.
     return null;
   }
 }

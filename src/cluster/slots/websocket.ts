@@ -1,8 +1,8 @@
 /**
- * WebSocket connections, through ws; the only file that knows that library.
+ * WebSocket connections through ws; the only file that uses that library.
  *
- * A client's connection says what it hears and ends once; it does not come back by itself. Messages
- * are text of a bounded size and without compression, which would cost more than they do.
+ * A client connection reports what it receives and ends once; it does not reconnect. Messages are
+ * text of bounded size without compression, which would cost more than it saves.
  */
 
 import type { Server } from "node:http";
@@ -13,21 +13,21 @@ import { USER_AGENT } from "../rpc/http-client.ts";
 export interface SocketEvents {
   opened(): void;
   message(text: string): void;
-  /** Once, whether it was ever open or not; not after `end`. */
+  /** Called once, whether or not it was ever open; not after `end`. */
   closed(): void;
 }
 
 export interface ClientSocket {
-  /** Nothing happens where it is not open. */
+  /** Does nothing unless open. */
   send(text: string): void;
   end(): void;
 }
 
-/** Connects; nothing is thrown, what fails is told by `closed`. */
+/** Connects. Does not throw; failures are reported through `closed`. */
 export function openWebSocket(url: string, timeoutMs: number, events: SocketEvents): ClientSocket {
   let ended = false;
   const address = new URL(url);
-  // The library throws for one, which is sent to no server anyway.
+  // The library throws for a fragment, which is not sent to servers anyway.
   address.hash = "";
   const socket = new WebSocket(address, {
     perMessageDeflate: false,
@@ -39,7 +39,7 @@ export function openWebSocket(url: string, timeoutMs: number, events: SocketEven
 
   function end(): void {
     ended = true;
-    // A polite close waits half a minute for a peer that is gone, and keeps the process alive.
+    // A clean close waits 30 s for an unreachable server and keeps the process alive.
     socket.terminate();
   }
   function close(): void {
@@ -54,7 +54,7 @@ export function openWebSocket(url: string, timeoutMs: number, events: SocketEven
   socket.on("message", (data, isBinary) => {
     if (!ended && !isBinary) events.message(String(data));
   });
-  // A connection that could not be opened tells of its error as well, and one that is ended too.
+  // A failed or terminated connection emits an error as well.
   socket.on("error", close);
   socket.on("close", close);
 
@@ -66,10 +66,10 @@ export function openWebSocket(url: string, timeoutMs: number, events: SocketEven
   };
 }
 
-/** A connection as its server has it. */
+/** A connection on the server side. */
 export type ServerSocket = WebSocket;
 
-/** Takes connections on an HTTP server; for whoever stands in for a node. */
+/** Accepts connections on an HTTP server; for stand-ins for a node. */
 export function createSocketServer(server: Server, messageBytesMax: number): WebSocketServer {
   return new WebSocketServer({ server, maxPayload: messageBytesMax });
 }
