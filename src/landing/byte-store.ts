@@ -1,13 +1,13 @@
 /**
- * The bytes of transactions in flight, in one piece of memory that is allocated once.
+ * Bytes of transactions in flight, in one preallocated buffer.
  *
- * Transactions end in any order, so a ring would be held up by its oldest; here each takes as many
- * blocks of 512 bytes as it needs, chained, and gives them back when it ends. Nothing fragments,
- * because a chain need not lie together.
+ * Transactions end in any order, so a ring would be blocked by its oldest entry; here each takes as
+ * many 512-byte blocks as it needs, linked, and frees them when it ends. Nothing fragments, because
+ * linked blocks need not be contiguous.
  *
  *     first ─▶ [512] ─▶ [512] ─▶ [208 used] ─▶ NONE
  *
- * Hot path: `put` and `free` copy and chain, and allocate nothing but short-lived views.
+ * Hot path: `put` and `free` copy and link, and allocate nothing but short-lived views.
  */
 
 /** No block, no row. */
@@ -21,7 +21,7 @@ export class ByteStore {
   #free = 0;
   #freeBlocks: number;
 
-  /** Room for at least `bytesMax` bytes, were they all in one transaction. */
+  /** Room for at least `bytesMax` bytes if they were one transaction. */
   constructor(bytesMax: number) {
     const blocks = Math.ceil(bytesMax / BLOCK_BYTES);
     this.#arena = new Uint8Array(blocks * BLOCK_BYTES);
@@ -35,7 +35,7 @@ export class ByteStore {
     return blocksOf(size) <= this.#freeBlocks;
   }
 
-  /** Takes a copy and answers its first block; the caller has asked `hasRoomFor`. */
+  /** Copies the bytes and returns the first block; the caller has checked `hasRoomFor`. */
   put(bytes: Uint8Array): number {
     const first = this.#free;
     let block = first;
@@ -56,7 +56,7 @@ export class ByteStore {
     return first;
   }
 
-  /** Writes `size` bytes of a chain, those from `from` on, to the start of `into`. */
+  /** Copies `size` bytes starting at `from` to the start of `into`. */
   read(first: number, from: number, size: number, into: Uint8Array): void {
     let block = first;
     for (let end = BLOCK_BYTES; end <= from; end += BLOCK_BYTES) block = this.#next[block] ?? NONE;
@@ -70,7 +70,7 @@ export class ByteStore {
     }
   }
 
-  /** Gives a chain back. */
+  /** Frees all linked blocks. */
   free(first: number): void {
     let block = first;
     while (block !== NONE) {

@@ -1,7 +1,7 @@
 /**
- * Ends what a block held whose slot is confirmed. All that is in flight is looked at for that, and
- * up to all of it ends: at 5,000 a second a slot has 2,000. Both are done a few at a time, in turns
- * of the event loop, so that what comes meanwhile waits for a moment.
+ * Ends the transactions of a confirmed block. This scans all transactions in flight, and up to all
+ * of them end: at 5,000 a second a slot has 2,000. Both are done in slices over several event loop
+ * turns, so that other work is not delayed for long.
  */
 
 import type { Clock } from "../core/clock.ts";
@@ -19,10 +19,10 @@ export interface ConfirmationsDeps {
 export class Confirmations {
   readonly #deps: ConfirmationsDeps;
   readonly #slicer: TimeSlicer;
-  /** Slots whose transactions are looked for, and those told of since that began. */
+  /** Slots being searched for, and those reported since the scan began. */
   #slots = new Set<number>();
   #later = new Set<number>();
-  /** The row to look at next. */
+  /** The next row to check. */
   #row = 0;
 
   constructor(deps: ConfirmationsDeps) {
@@ -30,7 +30,7 @@ export class Confirmations {
     this.#slicer = createTimeSlicer(deps.clock, () => this.#checkNext());
   }
 
-  /** Ends some at once, and the others in turns of their own. */
+  /** Ends some immediately, and the others in later slices. */
   confirm(slot: number): void {
     this.#later.add(slot);
     this.#slicer.start();
@@ -41,7 +41,7 @@ export class Confirmations {
     this.#slicer.finish();
   }
 
-  /** As many looks, and as many ends, as one turn has. Answers whether there are more. */
+  /** Runs one slice of checks and ends. Returns whether there are more. */
   #checkNext(): boolean {
     const { table, onLanded } = this.#deps;
     if (this.#slots.size === 0) {

@@ -1,11 +1,11 @@
 /**
- * When a transaction is too old for any leader, and when that is known for sure.
+ * Decides when a transaction is too old for any leader, and when that is certain.
  *
- * A blockhash is valid for a number of blocks. The chain knows the last height of those that it
- * saw; for any other there is a bound, because no blockhash can be younger than the newest block at
- * receipt. A durable nonce has no last height. To say that an expired transaction did not land
- * takes an answer that was asked for after the height had passed, from a node that had come as far,
- * and that reaches back to the last answer of that kind.
+ * A blockhash is valid for a number of blocks. The cluster client knows the last valid height of
+ * those it saw; any other has a bound, because no blockhash can be younger than the newest block at
+ * receipt. A durable nonce has no last height. To prove that an expired transaction did not land
+ * takes a response that was requested after the height had passed, from a node that had reached
+ * that slot, and that covers the time back to the previous such response.
  *
  * Decision: docs/decisions/0006-report-early-end-late.md
  */
@@ -88,9 +88,8 @@ export class Expiry {
   }
 
   /**
-   * A node at `slot` knows of no block with the transaction; it was asked when the height was
-   * `heightAtRequest`. Result: it may still land, it expired, or it expired and no source can say
-   * any more whether it landed before.
+   * A node at `slot` has no block with the transaction; it was asked at `heightAtRequest`. Returns
+   * whether it may still land, expired, or expired and can no longer be proven not to have landed.
    */
   absent(row: number, slot: number, heightAtRequest: number): "open" | "expired" | "lost" {
     const { table } = this.#deps;

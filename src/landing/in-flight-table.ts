@@ -1,10 +1,10 @@
 /**
- * The table of transactions in flight: one row each, in typed arrays, with an index by signature
- * and one by packet, a list by age, and the bytes.
+ * The table of transactions in flight: one row each, in typed arrays, with indexes by signature and
+ * by packet, a list by age, and the bytes.
  *
- * Bounded by rows and by bytes; at either bound `isFullFor` says so, and the caller ends the oldest
- * first. A row's number is used again once it is free, so whoever keeps one over a wait keeps the
- * packet's id as well and asks `holds`.
+ * Bounded by rows and by bytes; at either bound `isFullFor` is true, and the caller ends the oldest
+ * first. Row numbers are reused, so a caller that keeps one across a wait must keep the packet's id
+ * too and check `holds`.
  *
  * Hot path: `open`, `findPacket` and `findSignature`. They allocate no strings and no closures.
  */

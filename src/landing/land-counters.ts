@@ -1,31 +1,31 @@
-/** What landing counts; the metrics read it. */
+/** Counters of the landing stage, read by the metrics. */
 
 import { END_REASONS, type EndReason } from "../core/errors.ts";
 
 export interface LandCounters {
-  /** Transactions taken on and passed to a leader: each has one end or is in flight. */
+  /** Transactions accepted and passed to a leader: each has ended or is in flight. */
   accepted: number;
   landed: number;
-  /** Those of `landed` whose block tells of an error. */
+  /** Those of `landed` whose block reports an error. */
   landedFailed: number;
   expired: number;
   dropped: number;
   /** Ends without landing, by their reason. */
   readonly reasons: Record<EndReason, number>;
-  /** Submissions that joined a transaction in flight. */
+  /** Submissions merged with a transaction in flight. */
   duplicatesMerged: number;
-  /** Times that a transaction was sent again, and copies that this made. */
+  /** Resends, and the deliveries they made. */
   resends: number;
   resendCopies: number;
-  /** Resends given up for want of time: others that pay more went first. */
+  /** Resends skipped for lack of time: others that pay more went first. */
   resendsShed: number;
-  /** Requests for statuses, by their end: answered, failed, or too late to be waited for. */
+  /** Status requests by outcome: succeeded, failed, or timed out. */
   requestsSucceeded: number;
   requestsFailed: number;
   requestsLate: number;
-  /** Transactions whose status was asked for; one that is asked for twice counts twice. */
+  /** Transactions whose status was requested; repeated requests count each time. */
   statusesRequested: number;
-  /** Transactions seen in a block that was not confirmed yet, and those that vanished from it. */
+  /** Transactions seen in an unconfirmed block, and those that were rolled back. */
   processed: number;
   rolledBack: number;
 }
@@ -38,7 +38,7 @@ export function newLandCounters(): LandCounters {
     landedFailed: 0,
     expired: 0,
     dropped: 0,
-    // The keys are those of the table, which `Object.keys` answers as plain strings.
+    // The keys are those of the table; `Object.keys` types them as plain strings.
     reasons: Object.fromEntries(zeros) as Record<EndReason, number>,
     duplicatesMerged: 0,
     resends: 0,

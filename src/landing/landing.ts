@@ -1,17 +1,17 @@
 /**
- * Keeps every accepted transaction until its end is known, and sends it again until then.
+ * Tracks every accepted transaction until its final state is known, and resends it until then.
  *
  *             ┌────────── sent again to each plan's leaders ──────────┐
- *   track ─▶ in flight ─▶ sighted (in a processed block) ─▶ landed (confirmed)
+ *   track ─▶ in flight ─▶ processed (unconfirmed block) ─▶ landed (confirmed)
  *             │   ▲              │
- *             │   └── vanished ──┘        ─▶ expired: too old, and a later answer says not there
- *             └─────────────────────────  ─▶ dropped: with a reason
+ *             │   └─ rolled back ┘      ─▶ expired: too old, and a later response has no status
+ *             └───────────────────────  ─▶ dropped: with a reason
  *
- * Each ends exactly once, and accepted = landed + expired + dropped + in flight at any time. A
- * sighting is told at once, for whoever counts slots, and may be taken back; an end is final, so
- * `landed` waits for the cluster's confirmation. Nothing is called expired on a failed request, an
- * answer from before the height had passed, one of a node that lags behind or has not proven that
- * it tells statuses, or one that does not reach back far enough.
+ * Each ends exactly once, and accepted = landed + expired + dropped + in flight at any time.
+ * `processed` is reported immediately, for slot latency, and may be rolled back; a final state is
+ * permanent, so `landed` waits for the cluster's confirmation. No transaction expires because of a
+ * failed request, or of a response that predates the height's passing, comes from a lagging node or
+ * one not proven to report statuses, or does not reach back far enough.
  *
  * Hot path: `track` and `outcome`, on typed arrays alone.
  */
@@ -38,62 +38,66 @@ export interface LandingDeps {
   readonly cluster: ClusterView;
   readonly resender: Resender;
   readonly log: Log;
-  /** Has what was sent elsewhere and is not known here yet tracked now. Must not throw. */
+  /** Tracks transactions that were sent elsewhere and are not known here yet. Must not throw. */
   readonly reconcile?: () => void;
-  /** The end of a transaction, once for each. These three must not throw, nor call landing. */
+  /** The final state of a transaction, once each. These three must not throw, nor call landing. */
   readonly onFinalState: (end: FinalState) => void;
   readonly onProcessed: (event: ProcessedEvent) => void;
-  /** The block of the last sighting is not the cluster's any more. */
+  /** The block last reported as processed is no longer part of the cluster's chain. */
   readonly onRolledBack: (packetId: number, atNs: number) => void;
 }
 
 export interface LandingOptions {
-  /** Transactions in flight; above it the oldest ends as dropped. */
+  /** Maximum transactions in flight; above it the oldest ends as dropped. */
   readonly countMax: number;
-  /** How long one is watched that never expires, or whose expiry cannot be known. */
+  /** How long a transaction that never expires, or whose expiry is unknown, is tracked. */
   readonly trackForMs: number;
-  /** Between two questions after the same young transaction. */
+  /** Time between two status requests for the same young transaction. */
   readonly pollMs: number;
   readonly resendsPerSecond: number;
-  /** The most leaders that a plan sends to. */
+  /** Maximum number of leaders in a plan. */
   readonly leaders: number;
-  /** How long a copy may wait for its leader after it was taken on. */
+  /** How long an accepted delivery may wait for its leader. */
   readonly copyTtlMs: number;
 }
 
 export interface Landing {
-  /** A packet was accepted, and a leader took it; before its outcomes. Copies its bytes. */
+  /** A packet was accepted and a leader took it; called before its outcomes. Copies its bytes. */
   track(packet: Packet, accepted: Accepted, nowNs: number): void;
   /**
-   * The transaction with the signature at `offset` was submitted again. True when it is in flight.
-   * Unless it was sent just now, it goes at once to those leaders of the plan that lack it.
+   * The transaction with the signature at `offset` was submitted again. Returns whether it is in
+   * flight. Unless it was just sent, it is immediately sent to the leaders of the plan that lack
+   * it.
    */
   mergeDuplicate(bytes: Uint8Array, offset: number, maxRetries: number | null): boolean;
-  /** What became of a leader's copy. */
+  /** The outcome of a leader's delivery. */
   outcome(outcome: Outcome): void;
-  /** The sender's new plan; after the sender has it. */
+  /** The sender's new plan; called after the sender has it. */
   usePlan(plan: Plan): void;
-  /** A feed saw the transaction with this signature (64 bytes) in a block. */
+  /** A watcher saw the transaction with this signature (64 bytes) in a block. */
   seen(signature: Uint8Array, status: TxStatus): void;
-  /** A feed says that the block of that slot is confirmed: what was seen in it has landed. */
+  /** A watcher reports a confirmed block: transactions seen in it have landed. */
   confirmed(slot: number): void;
   readonly inFlight: number;
-  /** By how much the most overdue status was late when last looked, in nanoseconds. */
+  /** Delay of the most overdue status request at the last check, in nanoseconds. */
   readonly pollLagNs: number;
   readonly counters: Readonly<LandCounters>;
   /** Slots from receipt to landing; a slot counts as a second. */
   readonly slotDeltas: Histogram;
   start(): void;
-  /** Ends all that is in flight. */
+  /** Ends all transactions in flight. */
   stop(): void;
 }
 
-/** Slots; what comes later counts above every bound. */
+/** Slots; later landings count above every bound. */
 const DELTA_BOUNDS = [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 150];
-/** Beyond a copy's longest wait, until a transaction of which no copy was sent counts as such. */
+/**
+ * Beyond a delivery's maximum wait, until a transaction without a sent delivery counts as never
+ * sent.
+ */
 const NEVER_SENT_GRACE_MS = 1_200;
 
-/** Nothing is asked before `start`. */
+/** Requests nothing before `start`. */
 export function createLanding(deps: LandingDeps, options: LandingOptions): Landing {
   return new LandingStage(deps, options);
 }
@@ -109,7 +113,7 @@ class LandingStage implements Landing {
   readonly #confirmations: Confirmations;
   readonly #trackNs: number;
   readonly #neverSentNs: number;
-  /** Transactions that an unconfirmed block holds, and the network's errors of those by row. */
+  /** Transactions in an unconfirmed block, and their network errors by row. */
   #processed = 0;
   readonly #errors = new Map<number, string>();
 
@@ -164,7 +168,7 @@ class LandingStage implements Landing {
   track(packet: Packet, accepted: Accepted, nowNs: number): void {
     const table = this.#table;
     this.counters.accepted += 1;
-    // What has landed for certain makes room first.
+    // Transactions that have certainly landed make room first.
     if (table.isFullFor(packet.bytes.length)) this.#confirmations.flush();
     while (table.isFullFor(packet.bytes.length)) this.#drop(table.oldest, "table_full");
     const row = table.open(packet, accepted);
@@ -205,7 +209,7 @@ class LandingStage implements Landing {
   seen(signature: Uint8Array, status: TxStatus): void {
     let row = this.#table.findSignature(signature, 0);
     if (row === NONE && this.#deps.reconcile !== undefined) {
-      // A block may have it sooner than the word of the front that sent it comes.
+      // A block may contain it before the ingress thread's record arrives.
       this.#deps.reconcile();
       row = this.#table.findSignature(signature, 0);
     }
@@ -230,7 +234,7 @@ class LandingStage implements Landing {
     this.#deps.log.info({ accepted, landed, expired, dropped }, "landing stopped");
   }
 
-  /** What time alone does to a row. Answers whether it is still there. */
+  /** Applies time-based transitions to a row. Returns whether it still exists. */
   #check(row: number, nowNs: number): boolean {
     const table = this.#table;
     const ageNs = nowNs - (table.sinceNs[row] ?? 0);
@@ -245,7 +249,7 @@ class LandingStage implements Landing {
       return false;
     }
     this.#expiry.check(row, nowNs);
-    // Where statuses are refused, no answer comes that could end it.
+    // If the node reports no statuses, no response can end it.
     const isOver = this.#expiry.isOver(row) && !table.is(row, PROCESSED);
     if (!isOver || this.#deps.cluster.statusReporting() !== "no") return true;
     this.#drop(row, table.is(row, SENT) ? "status_unknown" : "never_sent");
@@ -259,7 +263,7 @@ class LandingStage implements Landing {
     }
     const table = this.#table;
     if (table.is(row, PROCESSED)) {
-      // A node that has not come as far as that block, or drops statuses, knows nothing of it.
+      // A node that has not reached that block, or keeps no statuses, cannot disprove it.
       const isReported = this.#deps.cluster.statusReporting() === "yes";
       if (isReported && slot > (table.processedSlot[row] ?? 0)) this.#rollBack(row);
       return;
@@ -337,10 +341,10 @@ class LandingStage implements Landing {
 
   #deltaOf(row: number, slot: number): number | null {
     const estimated = this.#table.receivedSlot[row] ?? UNKNOWN;
-    // What has been announced since then shows where the estimate was ahead.
+    // Later announcements show whether the estimate was ahead.
     const shown = this.#deps.cluster.currentSlot(this.#table.sinceNs[row] ?? 0);
     const received = shown === null ? estimated : Math.min(estimated, shown);
-    // What landed long before had been accepted before, and its speed was told then.
+    // Landed long before: accepted earlier, and its latency was recorded then.
     if (received === UNKNOWN || slot < received - SLOT_AGREE_DISTANCE) return null;
     return Math.max(0, slot - received);
   }

@@ -1,6 +1,6 @@
 /**
- * What landing needs from the rest of an edge: the chain's view of blocks and statuses, and a way
- * to send once more. `edge-landing.ts` gives both; nothing here knows where they come from.
+ * Interfaces that landing needs: the cluster's blocks and statuses, and a way to resend.
+ * `src/edge/landing.ts` provides both.
  */
 
 import type { Packet, Target } from "../core/flow.ts";
@@ -26,36 +26,36 @@ export interface StatusResponse {
 }
 
 export interface ClusterView {
-  /** The newest block height that is known; null before the first. */
+  /** The newest known block height; null before the first. */
   blockHeight(): number | null;
-  /** `Clock.nowNs` of when that became known; where nobody says, when it was first read. */
+  /** `Clock.nowNs` of when it became known; if absent, when it was first read. */
   blockHeightNs?(): number;
   /**
-   * The slot in progress, or the one that was in progress at a time, as far as announcements of
-   * slots show that by now; null when not known.
+   * The current slot, or the slot at a past time as far as announcements show it by now; null if
+   * unknown.
    */
   currentSlot(atNs?: number): number | null;
-  /** The last height at which these 32 bytes are a valid blockhash; null when not known. */
+  /** The last height at which these 32 bytes are a valid blockhash; null if unknown. */
   lastValidHeight(blockhash: Uint8Array): number | null;
   /**
-   * Asks a node for at most `STATUSES_PER_REQUEST` signatures of 64 bytes each, which are read at
-   * once; rejects when it does not answer.
+   * Requests at most `STATUSES_PER_REQUEST` signatures of 64 bytes each, which are read before it
+   * returns; rejects if the node does not respond.
    */
   fetchStatuses(signatures: Uint8Array): Promise<StatusResponse>;
-  /** Whether an answer of null means anything. */
+  /** Whether a null status is meaningful. */
   statusReporting(): StatusReporting;
 }
 
-/** Which leaders a resend goes to; called by the sender while `resend` runs. */
+/** The leaders of a resend; called by the sender while `resend` runs. */
 export interface ResendTo {
   /** Which resend of the packet it is, from 1 on. */
   readonly ordinal: number;
   wants(target: Target): boolean;
-  /** The copy was taken on by that leader's connection. */
+  /** That leader's connection accepted the delivery. */
   accepted(target: Target): void;
 }
 
 export interface Resender {
-  /** Offers a packet to the live leaders of the plan that `to` wants; answers how many took it. */
+  /** Offers a packet to the live leaders of the plan that `to` wants; returns how many accepted. */
   resend(packet: Packet, to: ResendTo): number;
 }

@@ -1,11 +1,10 @@
 /**
- * Which leaders had each transaction in flight a moment ago, so that none gets the same bytes
- * twice within the time in which it would drop them anyway.
+ * Leaders that recently received each transaction in flight, so that none gets the same bytes twice
+ * within the time in which it would drop them anyway.
  *
- * A leader is known by its identity and by its address; either one is enough to be the same. Both
- * are kept as 32-bit tags: two leaders with one tag are taken for one, which costs one resend.
- * A row has a fixed number of marks. When all are young, every leader counts as served: rather one
- * resend too few than one that is wasted.
+ * A leader matches by identity or by address. Both are kept as 32-bit tags: a collision costs one
+ * resend. A row has a fixed number of marks. If all are recent, every leader counts as served: one
+ * resend too few is better than a wasted one.
  *
  * Hot path: `clear` and `mark`.
  */
@@ -43,7 +42,9 @@ export class RecentRecipients {
     for (let at = start; at < start + this.#perRow; at += 1) this.#atNs[at] = NEVER_NS;
   }
 
-  /** The leader has the bytes since `atNs`; an older mark of it is moved, else the oldest goes. */
+  /**
+   * Marks that the leader has the bytes since `atNs`; updates its mark, else replaces the oldest.
+   */
   add(row: number, identityTag: number, addressTag: number, atNs: number): void {
     const start = row * this.#perRow;
     let place = start;
@@ -59,7 +60,7 @@ export class RecentRecipients {
     this.#atNs[place] = atNs;
   }
 
-  /** The copy for this leader never went out. */
+  /** The delivery for this leader was never sent. */
   remove(row: number, identityTag: number, addressTag: number): void {
     const start = row * this.#perRow;
     for (let at = start; at < start + this.#perRow; at += 1) {

@@ -1,6 +1,6 @@
 /**
- * What a round of resends has to send, by rank: what pays more first, and among equals what came
- * first. One list for each rank, in arrays made once.
+ * Due resends of a round, by priority: higher payment first, then older first. One list per
+ * priority bucket, in preallocated arrays.
  */
 
 import { NONE } from "./byte-store.ts";

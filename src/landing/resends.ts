@@ -1,11 +1,10 @@
 /**
- * Sends what is in flight again, to leaders of the plan that did not have it a moment ago.
+ * Resends transactions in flight to leaders of the plan that did not recently receive them.
  *
- * Each new plan begins a round: all that is due is put in order, what pays more first and the older
- * first among equals, and is then sent. Both are done a few at a time, so that a first send never
- * waits for long.
- * A round ends with the next plan; what it did not come to is counted as shed and is due again. So
- * the bound on resends a second decides who is left out, and those are the ones that pay least.
+ * Each new plan begins a round: all due transactions are ordered, higher payment first and older
+ * first among equals, and then sent. Both happen in slices, so that a first send never waits long.
+ * A round ends with the next plan; unsent entries are counted as shed and are due again. So the
+ * limit on resends per second excludes those that pay least.
  *
  *   plan ─▶ round: [ rank 80, rank 80, rank 72 … ] ─ every 5 ms, as the budget allows ─▶ sender
  *
@@ -30,15 +29,15 @@ export interface ResendsDeps {
   readonly recipients: RecentRecipients;
   readonly counters: LandCounters;
   readonly resender: Resender;
-  /** Tells of transactions that no leader takes any more. */
+  /** Reports transactions that no leader accepts any more. */
   readonly expiry: { isTooOld(row: number): boolean };
 }
 
-/** Between two handfuls. A handful takes the thread for a fraction of a millisecond. */
+/** Time between two batches. A batch blocks the thread for a fraction of a millisecond. */
 const TICK_MS = 5;
-/** Transactions of one handful that no leader takes: they cost time, but nothing of the budget. */
+/** Maximum transactions per batch that no leader accepts: they cost time, but no budget. */
 const VAIN_MAX = 128;
-/** Share of the budget that is left to resends when first sends take all of it. */
+/** Share of the budget left to resends when first sends use all of it. */
 const SHARE_MIN = 0.25;
 /** The budget of this many milliseconds may be saved up. */
 const SAVED_MS = 20;
@@ -143,7 +142,7 @@ export class Resends {
     this.#deps.recipients.remove(row, identityTag, addressTag);
   }
 
-  /** Sends one transaction again at once; answers how many leaders took it. */
+  /** Resends one transaction immediately; returns how many leaders accepted. */
   resend(row: number): number {
     const { table, counters, resender, clock, expiry } = this.#deps;
     if (!this.#running || table.is(row, PROCESSED) || expiry.isTooOld(row)) return 0;
@@ -205,7 +204,7 @@ export class Resends {
     this.#fresh = 0;
   }
 
-  /** Looks at some rows for what is due. Answers whether there are more. */
+  /** Checks some rows for due resends. Returns whether there are more. */
   #collect(): boolean {
     const { table, clock } = this.#deps;
     const nowNs = clock.nowNs();

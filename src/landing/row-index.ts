@@ -1,9 +1,9 @@
 /**
- * Finds rows by the hash of their key: chains of rows in two arrays of integers.
+ * Finds rows by the hash of their key: linked rows in two integer arrays.
  *
- * Several rows may share a hash, so who looks walks the chain and compares the keys themselves.
- * Adding and removing allocate nothing. The hash is the caller's, and where outsiders choose the
- * keys it has to be one that they cannot steer.
+ * Several rows may share a hash, so the caller walks the list and compares the keys. Adding and
+ * removing allocate nothing. The caller supplies the hash; if outsiders choose the keys, they must
+ * not be able to control it.
  *
  * Hot path: every function here.
  */

@@ -1,15 +1,13 @@
 /**
- * Asks the cluster, again and again, what became of the transactions in flight.
+ * Polls the cluster for the statuses of transactions in flight.
  *
- * Young ones are asked for at every tick, older ones less often, in requests of a bounded size and
- * number. What is due beyond that waits, and whoever waited is next, because the search goes on
- * where it stopped; how late it is can be seen in `lagNs`. A request that fails or takes too long
- * says nothing of its transactions: they are due again. While requests fail, fewer are made.
- * Several requests of one tick are made one after another, a while apart, because what is done for
- * one and for its answer is done on the thread that also serves clients; so is the look at all that
- * is in flight, which goes over several turns of the event loop where there is much.
- * While more is due than can be asked for, an answer brings the next request, so that what is in
- * flight does not pile up as long as the node keeps up.
+ * Young ones are requested at every tick, older ones less often, in requests of bounded size and
+ * number. Further due rows wait and are next, because the scan resumes where it stopped; `lagNs`
+ * shows the delay. After a failed or late request its transactions are due again; while requests
+ * fail, fewer are made. Requests of one tick are spaced out, because their work shares the thread
+ * that serves clients; for the same reason a large scan runs over several event loop turns. While
+ * more is due than can be requested, each response triggers the next request, so that no backlog
+ * builds up as long as the node keeps up.
  */
 
 import { type Clock, NS_PER_MS, NS_PER_S, type Timer } from "../core/clock.ts";
@@ -35,7 +33,7 @@ export interface StatusPollerDeps {
   readonly onTick: (nowNs: number) => void;
   /** What a row is, at each tick; may end it. Answers whether it is still there. */
   readonly onCheck: (row: number, nowNs: number) => boolean;
-  /** Something that an answer has to come after to say that a transaction is not there. */
+  /** A value that a response must postdate to prove that a transaction is absent. */
   readonly stamp: () => number;
   /** One transaction's status; `stamp` is from before the request was made. May end the row. */
   readonly onStatus: (row: number, status: TxStatus | null, slot: number, stamp: number) => void;
@@ -118,7 +116,7 @@ export class StatusPoller {
     if (table.count > 0) this.#wake(clock.nowNs());
   }
 
-  /** Nothing that is still in hand is listened to any more. */
+  /** Ignores everything still pending. */
   stop(): void {
     this.#running = false;
     this.#timer?.cancel();
@@ -128,13 +126,13 @@ export class StatusPoller {
     this.#slicer.stop();
     this.#search = null;
     for (const request of this.#requests) {
-      // What has come is taken still.
+      // Responses already received are still processed.
       this.#handle(request, STATUSES_PER_REQUEST);
       this.#close(request);
     }
   }
 
-  /** When a transaction that is tracked now is asked for first. Hot path. */
+  /** When a newly tracked transaction is first requested. Hot path. */
   firstNs(nowNs: number): number {
     if (this.#timer === null) this.#wake(nowNs);
     return nowNs + this.#periodMs * NS_PER_MS * (1 - EARLY_SHARE);
@@ -190,7 +188,7 @@ export class StatusPoller {
     return false;
   }
 
-  /** As many looks, and as many ends, as one turn has. Answers whether there are more. */
+  /** Runs one slice of checks and ends. Returns whether there are more. */
   #checkNext(search: Search, nowNs: number): boolean {
     const { table, onCheck } = this.#deps;
     const { from, rowsUsed, rows, ids, isEarly } = search;
@@ -292,7 +290,7 @@ export class StatusPoller {
     this.#handle(request, LANDINGS_PER_SLICE);
   }
 
-  /** Takes so many statuses of its answer, and the others in turns of their own. */
+  /** Processes up to `max` statuses of the response, and the others in later slices. */
   #handle(request: Request, max: number): void {
     const { table, clock, onStatus } = this.#deps;
     const { response, rows, ids } = request;
@@ -334,7 +332,7 @@ export class StatusPoller {
 
   #failed(request: Request): void {
     this.#close(request);
-    // Of the requests that were in hand when the first of them failed, the others say no more.
+    // Ignores further failures of requests pending when the first one failed.
     if (this.#pause > 0) return;
     this.#pauseLength = Math.min(Math.max(1, this.#pauseLength * 2), PAUSE_TICKS_MAX);
     this.#pause = this.#pauseLength;

@@ -1,11 +1,11 @@
 /**
- * Where each leader takes QUIC transactions, and which leaders are not to be used.
+ * The QUIC address of each leader, and which leaders are excluded.
  *
- * The table is replaced as a whole, as the cluster's gossip is read as a whole; a leader missing
- * from the new one is gone. Whatever is no address that can be connected to is left out and
- * counted: gossip is written by strangers. A leader that the operator denies, or that is said to be
- * delinquent, has no address here, so that everybody passes over it. A list that calls more than
- * half of the cluster delinquent speaks of the node that made it: it is ignored.
+ * The table is replaced completely, because the cluster's gossip is read completely; a leader
+ * missing from the new one is gone. Addresses that cannot be connected to are skipped and counted,
+ * because gossip is untrusted. A leader that the operator denies or that is reported as delinquent
+ * has no address here, so all callers skip it. A list that marks more than half of the cluster
+ * delinquent reflects a fault of the node that sent it and is ignored.
  */
 
 import { isIPv4, isIPv6 } from "node:net";
@@ -17,21 +17,21 @@ export interface Contact {
   readonly identity: string;
   /** "ip:port" or "[ipv6]:port", the node's `tpuQuic`; null when it gossips none. */
   readonly address: string | null;
-  /** The version that the node gossips; null or absent when it tells none. */
+  /** The version that the node gossips; null or absent if none. */
   readonly version?: string | null;
 }
 
 export interface Contacts {
-  /** Puts a new table in place of the old one. */
+  /** Replaces the table. */
   replace(contacts: Iterable<Contact>): void;
-  /** Puts a new list of delinquent leaders in place of the old one. */
+  /** Replaces the list of delinquent leaders. */
   setDelinquent(identities: Iterable<string>): void;
-  /** The address of a leader that may be used; null when none is known. */
+  /** The address of a usable leader; null if none is known. */
   address(identity: string): string | null;
-  /** The version that a leader gossips; null when it tells none. */
+  /** The version that a leader gossips; null if none. */
   version(identity: string): string | null;
   readonly size: number;
-  /** Leaders that are passed over as delinquent. */
+  /** Leaders skipped as delinquent. */
   readonly delinquentCount: number;
 }
 
@@ -49,7 +49,7 @@ export function createContacts(
   let reported: ReadonlySet<string> = new Set();
   let delinquent: ReadonlySet<string> = reported;
 
-  /** Both tables have a say, so this runs when either changes. */
+  /** Depends on both tables, so it runs when either changes. */
   function judge(): void {
     let known = 0;
     for (const identity of reported) if (table.has(identity)) known += 1;
@@ -63,7 +63,7 @@ export function createContacts(
       const next = new Map<string, Row>();
       for (const { identity, address, version } of contacts) {
         if (address === null) continue;
-        // Nearly all are as they were a minute ago, which halves the time for five thousand.
+        // Nearly all are unchanged since a minute ago; this halves the time for 5,000 contacts.
         const isKnown = table.get(identity)?.address === address;
         if (!isKnown && !isReachable(address)) counters.contactsInvalid += 1;
         else if (next.size >= CONTACTS_MAX) counters.contactsOverflow += 1;
@@ -93,7 +93,7 @@ export function createContacts(
   };
 }
 
-/** An IP and a port that something can listen on; names are not resolved. */
+/** An IP and a port that can be listened on; names are not resolved. */
 function isReachable(address: string): boolean {
   const colon = address.lastIndexOf(":");
   if (colon <= 0) return false;

@@ -1,36 +1,36 @@
 /**
- * What the route stage counts. One record for all its parts, so that metrics read one object; each
- * part increments only its own fields.
+ * Counters of the route stage. One record for all parts, so that metrics read one object; each part
+ * increments only its own fields.
  */
 
 export interface RouteCounters {
-  /** Slot events that were taken in. */
+  /** Slot events processed. */
   slotEvents: number;
-  /** Slot events with something that is no slot number; ignored. */
+  /** Slot events without a valid slot number; ignored. */
   slotEventsInvalid: number;
-  /** Slot events too far ahead of the others to be believed when they came. */
+  /** Slot events implausibly far ahead of the others when they arrived. */
   slotEventsFarAhead: number;
-  /** Times the estimate was set back, because the feed was silent for long or denies it. */
+  /** Times the estimate was set back, after long silence or because the sources contradict it. */
   slotRewinds: number;
-  /** Slots that passed by the wall clock alone, without an event. */
+  /** Slots that passed by the wall clock, without an event. */
   slotsExtrapolated: number;
-  /** Epochs taken into the schedule. */
+  /** Epochs added to the schedule. */
   epochsSet: number;
-  /** Epochs refused because their size or number makes no sense. */
+  /** Epochs rejected because their size or number is invalid. */
   epochsRefused: number;
-  /** Slot indexes of a schedule that lie outside its epoch; ignored. */
+  /** Slot indexes outside their epoch; ignored. */
   scheduleIndexesInvalid: number;
   /** Times the table of contacts was replaced. */
   contactsSet: number;
-  /** Contacts whose address is none; ignored. */
+  /** Contacts with an invalid address; ignored. */
   contactsInvalid: number;
-  /** Contacts beyond the bound of the table; ignored. */
+  /** Contacts beyond the table's limit; ignored. */
   contactsOverflow: number;
-  /** Times a list of delinquent leaders was ignored, because it names most of the cluster. */
+  /** Times a list of delinquent leaders was ignored because it names most of the cluster. */
   delinquentIgnored: number;
   /** Times a plan was computed. */
   plansMade: number;
-  /** Plans that differed from the one before and were published. */
+  /** Plans that differed from the previous one and were published. */
   plansPublished: number;
 }
 

@@ -1,19 +1,18 @@
 /**
- * The last so many numbers, in order of size at any time.
+ * The last N numbers, kept sorted.
  *
- * A number takes the place of the oldest one and is moved to where it belongs, usually by a few
- * steps. Sorting a copy took a call into the runtime and two objects for each event of a slot, on
- * the thread that serves clients.
+ * A new number replaces the oldest and moves to its position, usually by a few steps. Sorting a
+ * copy took a runtime call and two objects per slot event, on the thread that serves clients.
  */
 
 export class LastValues {
   readonly #byAge: Float64Array;
   readonly #bySize: Float64Array;
   #count = 0;
-  /** Where the next one goes by age. */
+  /** Index of the next number by age. */
   #next = 0;
 
-  /** `most`: how many are kept, one at least. */
+  /** `max`: numbers kept, at least 1. */
   constructor(max: number) {
     this.#byAge = new Float64Array(max);
     this.#bySize = new Float64Array(max);
@@ -27,7 +26,7 @@ export class LastValues {
     return this.#count === this.#byAge.length;
   }
 
-  /** Takes in a finite number; the oldest one goes where there is no room. */
+  /** Adds a finite number; replaces the oldest if full. */
   push(value: number): void {
     const bySize = this.#bySize;
     let place = this.#count;
@@ -48,12 +47,12 @@ export class LastValues {
     this.#next = 0;
   }
 
-  /** The one at a place, counted from the smallest; -1 where there is none. */
+  /** The number at an index in ascending order; -1 if absent. */
   at(place: number): number {
     return place < this.#count ? (this.#bySize[place] ?? -1) : -1;
   }
 
-  /** The place in the middle, the lower one of two; -1 for none. */
+  /** The index of the median, the lower of two; -1 if empty. */
   get middle(): number {
     return (this.#count - 1) >> 1;
   }

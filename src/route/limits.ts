@@ -1,28 +1,28 @@
-/** Fixed bounds of `route`; `core/limits.ts` holds those that several parts share. */
+/** Fixed limits of `route`; `core/limits.ts` holds those that several parts share. */
 
 /**
  * Slot events whose majority gives the current slot. Agave `recent_leader_slots.rs`, 4.3, 2026-11.
  */
 export const SLOT_EVENTS_KEPT = 48;
-/** Slots beyond the expected one that are still believed. Same source. */
+/** Slots beyond the expected one that are still accepted. Same source. */
 export const SLOT_SKIP_DISTANCE = 48;
-/** How long a source that makes no progress still has a vote: four slots skipped, a slow poll. */
+/** How long a source without progress still has a vote: four skipped slots, a slow poll. */
 export const SLOT_SOURCE_LIVE_MS = 4_000;
 /**
- * How long the first word has no more weight than others, in milliseconds, and how often a source
- * makes progress before it may be taken instead.
+ * How long the first source has no more weight than others, in milliseconds, and the progress
+ * events a source needs before it may be followed instead.
  */
 export const SLOT_SETTLE_MS = 30_000;
 export const SLOT_STEPS_MIN = 8;
-/** Slots for which each source remembers when it told of them. */
+/** Slots for which each source remembers when it reported them. */
 export const SLOT_LAG_SLOTS = 64;
 /** Slots that may pass by the wall clock alone before the current slot counts as unknown. */
 export const SLOT_EXTRAPOLATION_MAX = 240;
-/** Announcements of slots that are kept, to tell which slot was in progress when. */
+/** Slot announcements kept to determine past slots. */
 export const SLOT_PAST_KEPT = 256;
-/** Largest epoch that is taken in, in slots. Mainnet has 432,000; 2026-11. */
+/** Largest accepted epoch, in slots. Mainnet has 432,000; 2026-11. */
 export const EPOCH_SLOTS_MAX = 1_000_000;
-/** Contacts held. The largest cluster gossips about 5,000; 2026-11. */
+/** Contacts kept. The largest cluster gossips about 5,000; 2026-11. */
 export const CONTACTS_MAX = 32_768;
 /** Slots that the planner looks ahead for leaders to keep warm. */
 export const PLAN_SLOTS_AHEAD_MAX = 256;

@@ -1,14 +1,14 @@
 /**
- * From a slot to the leaders that matter: pure functions, with no memory and no clock.
+ * Computes the leaders for a slot: pure functions without state or clock.
  *
- * They walk the windows from the slot on. A leader without a usable address is passed over for the
- * next one; two leaders behind one address are one target, because the connection is what counts.
- * A leader is sent to only when its turn is near enough that it keeps what it gets.
+ * They walk the leader windows from the slot on. A leader without a usable address is skipped; two
+ * leaders behind one address are one target, because the connection is what counts. A leader is
+ * sent to only if its window is near enough that it keeps the transaction.
  *
- * Everything goes to as many leaders as the operator asked for, the current one first: what the
- * next ones get early they hold for their turn, and it takes nothing from what they grant then. Who
- * asked for one leader still gets two where the windows meet: a copy sent so late that it may reach
- * the current leader after its turn goes to the next one as well.
+ * Every transaction goes to the configured number of leaders, the current one first: the next
+ * leaders hold early transactions for their window, at no cost to what they grant then. With one
+ * configured leader, two are used where windows meet: a delivery sent so late that it may reach the
+ * current leader after its window goes to the next one as well.
  *
  *   slot     │  0  │  1  │  2  │  3  │  4  │
  *   leader   │           A           │  B  …
@@ -22,41 +22,41 @@ import type { Plan, Target } from "../core/flow.ts";
 import { SEND_SLOTS_AHEAD_MAX } from "../core/limits.ts";
 import { PLAN_SLOTS_AHEAD_MAX } from "./limits.ts";
 
-/** What is known of how long leaders take; a guess where nothing was measured. */
+/** Measured leader times; a guess where nothing was measured. */
 export interface LeaderTimes {
   roundTripMs(identity: string): number;
-  /** From the sending of a copy until the leader has acknowledged it, typically. */
+  /** Typical time from sending a delivery until the leader acknowledges it. */
   neededMs(identity: string): number;
-  /** From 0 to 1: how far a leader can be counted on. */
+  /** From 0 to 1: how reliably the leader is reached. */
   reliabilityOf(identity: string): number;
 }
 
-/** A leader below this is likely not to be reached. */
+/** A leader below this is probably unreachable. */
 const STANDING_MIN = 0.5;
 
 export interface PlanInput {
-  /** The slot in progress. */
+  /** The current slot. */
   readonly slot: number;
-  /** Until the slot after it begins. */
+  /** Time until the next slot begins. */
   readonly slotLeftMs: number;
   readonly slotTimeMs: number;
   /** How many leaders a transaction is fanned out to. */
   readonly leaders: number;
-  /** How many leaders' connections are held open, those of `leaders` included. */
+  /** Leaders whose connections are held open, including those of `leaders`. */
   readonly warmWindows: number;
   readonly schedule: { leaderAt(slot: number): string | null };
-  /** The address of a leader that may be used; null for every other. */
+  /** The address of a usable leader; null otherwise. */
   readonly contacts: { address(identity: string): string | null };
   readonly times: LeaderTimes;
 }
 
 export interface Planned {
   readonly plan: Plan;
-  /** In how many milliseconds, within this slot, the plan is another; null: not in this slot. */
+  /** Milliseconds until the plan changes within this slot; null: not in this slot. */
   readonly changesInMs: number | null;
 }
 
-/** The plan for a moment; without targets where the schedule or the contacts are not known. */
+/** The current plan; without targets if the schedule or the contacts are unknown. */
 export function makePlan(input: PlanInput): Planned {
   const { slot, leaders } = input;
   const warm = walk(input);
@@ -68,12 +68,12 @@ export function makePlan(input: PlanInput): Planned {
 }
 
 /**
- * The leaders from the slot on with the first slot of their turn, as many as wanted. For each that
- * is likely not to be reached there is one more, to stand in for it; at most twice as many in all.
+ * The wanted number of leaders from the slot on, with the first slot of their window. Each probably
+ * unreachable leader adds one substitute; at most twice the number in total.
  */
 function walk(input: PlanInput): readonly Target[] {
   const { slot, leaders, warmWindows, schedule, contacts, times } = input;
-  // The one after the last that is sent to may be due as well.
+  // The leader after the last target may be due as well.
   const wanted = Math.max(leaders, 2, warmWindows);
   const warm: Target[] = [];
   let before: string | null = null;
@@ -92,9 +92,9 @@ function walk(input: PlanInput): readonly Target[] {
 }
 
 /**
- * How long the leader whose turn it is may still be relied on alone, in milliseconds: what is left
- * of its turn, less the round trip to the next leader and what the current one needs. 0 or less:
- * the next one is due. Infinite where nobody's turn is, or nobody comes next.
+ * Milliseconds for which the current leader suffices alone: the rest of its window, less the round
+ * trip to the next leader and the time the current one needs. 0 or less: the next one is due.
+ * Infinite without a current or a next leader.
  */
 export function untilDueMs(input: PlanInput, warm: readonly Target[]): number {
   const { slot, slotLeftMs, slotTimeMs, times } = input;
@@ -106,7 +106,7 @@ export function untilDueMs(input: PlanInput, warm: readonly Target[]): number {
   return leftMs - times.roundTripMs(next.identity) - times.neededMs(current.identity);
 }
 
-/** The first slot after a turn; leaders that share its address prolong it. */
+/** The first slot after a window; leaders that share its address prolong it. */
 function endOf({ schedule, contacts }: PlanInput, current: Target): number {
   for (let ahead = 1; ahead <= PLAN_SLOTS_AHEAD_MAX; ahead += 1) {
     const identity = schedule.leaderAt(current.slot + ahead);

@@ -1,11 +1,10 @@
 /**
- * Keeps the plan: which leaders to send to and to keep warm, now.
+ * Maintains the plan: which leaders to send to and to keep warm now.
  *
- * The plan is made anew when the slot, the schedule or the contacts change, never for a
- * transaction; the hot path reads the field `plan`. A timer runs to the moment at which the next
- * slot is due, so that slots without an event pass as well, or to the moment within the slot at
- * which the next leader is. `plan` is null while the slot is not known, at the start and when the
- * feed has been silent for too long.
+ * The plan is recomputed when the slot, the schedule or the contacts change, never per transaction;
+ * the hot path reads the field `plan`. A timer runs until the next slot is due, so that slots
+ * without an event pass as well, or until the next leader is due within the slot. `plan` is null
+ * while the slot is unknown: at the start and after too long a silence.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
@@ -27,7 +26,7 @@ export interface RouterDeps {
   readonly clock: Clock;
   /** Called with each new plan, and with null when it ends. Must not throw. */
   readonly onPlan: (plan: Plan | null) => void;
-  /** What is known of how long leaders take. */
+  /** Measured leader times. */
   readonly times?: LeaderTimes;
 }
 
@@ -36,57 +35,57 @@ export interface RouterOptions {
   readonly leaders: number;
   /** How many leaders' connections are held open, counted from the current one. */
   readonly warmWindows: number;
-  /** `[send] deny`: identities of leaders that are passed over. */
+  /** `[send] deny`: identities of leaders to skip. */
   readonly deny?: readonly string[];
-  /** The node that each source of slots speaks for; one that is not named stands for itself. */
+  /** The node behind each slot source; a source not named is its own node. */
   readonly slotOrigins?: Readonly<Partial<Record<SlotSource, string>>>;
 }
 
 export interface RouterStatus {
-  /** The slot in progress; null when not known. */
+  /** The current slot; null if unknown. */
   readonly slot: number | null;
   readonly slotTimeMs: number;
   /** Time since the last slot event in milliseconds; null before the first. */
   readonly slotAgeMs: number | null;
-  /** Whether the leader of the slot in progress is known. */
+  /** Whether the leader of the current slot is known. */
   readonly scheduleCovers: boolean;
-  /** Epochs whose schedule is held. */
+  /** Epochs with a known schedule. */
   readonly epochs: readonly number[];
   /** Leaders with an address. */
   readonly contacts: number;
-  /** Leaders that are passed over as delinquent. */
+  /** Leaders skipped as delinquent. */
   readonly delinquent: number;
   /** Leaders that a transaction would be sent to now. */
   readonly targets: number;
 }
 
 export interface Router {
-  /** A slot started, ended, or was asked for, as that source says. */
+  /** A source reports that a slot started, ended, or was polled. */
   slotEvent(kind: SlotEventKind, slot: number, source?: SlotSource): void;
   /** The slot time in milliseconds, as a node measured it before this process began. */
   slotTimeHint(slotTimeMs: number): void;
-  /** Answers whether it was taken: false where it makes no sense. */
+  /** Returns whether the epoch was accepted: false if it is invalid. */
   setEpoch(epoch: EpochLeaders): boolean;
-  /** The schedules that were set are another cluster's: no leader is known. */
+  /** Drops all schedules, because they belong to another cluster. */
   forgetEpochs(): void;
   setContacts(contacts: Iterable<Contact>): void;
-  /** Leaders that do not vote, and are passed over for it; replaces the list before. */
+  /** Replaces the list of leaders that do not vote and are skipped. */
   setDelinquent(identities: Iterable<string>): void;
-  /** The version that a leader gossips; null when it tells none. */
+  /** The version that a leader gossips; null if none. */
   versionOf(identity: string): string | null;
-  /** Who leads a slot; null where the schedule is not known. */
+  /** The leader of a slot; null if the schedule is unknown. */
   leaderAt(slot: number): string | null;
-  /** The leader's share of the slots of the newest epoch that is known: its share of all stake. */
+  /** The leader's share of the slots of the newest known epoch: its share of all stake. */
   stakeShareOf(identity: string): number;
   readonly slotTimeMs: number;
-  /** What the hot path reads. */
+  /** Read by the hot path. */
   readonly plan: Plan | null;
   /**
-   * The slot in progress, or the one that was in progress at a time, as far as announcements of
-   * slots show that by now; null when not known.
+   * The current slot, or the slot at a past time as far as announcements show it by now; null if
+   * unknown.
    */
   currentSlot(atNs?: number): number | null;
-  /** The sources of slots that have said something. */
+  /** Slot sources that have reported at least once. */
   slotSources(): readonly SlotSourceStatus[];
   readonly counters: RouteCounters;
   status(): RouterStatus;
@@ -95,7 +94,7 @@ export interface Router {
   stop(): void;
 }
 
-/** A guess of a leader on another continent, until it was measured. */
+/** A guess for a leader on another continent, until measured. */
 const ROUND_TRIP_MS = 100;
 const NEEDED_MS = 100;
 const GUESSES: LeaderTimes = {
@@ -159,7 +158,7 @@ interface Sources {
   readonly counters: RouteCounters;
 }
 
-/** The plan and the timer that brings the next one. */
+/** Holds the plan and the timer for the next one. */
 class PlanUpdater {
   plan: Plan | null = null;
   readonly #clock: Clock;
@@ -168,10 +167,10 @@ class PlanUpdater {
   readonly #options: RouterOptions;
   readonly #sources: Sources;
   #plannedSlot: number | null = null;
-  /** When the plan changes within its slot; null: not before the next one. */
+  /** When the plan changes within its slot; null: not before the next slot. */
   #changeNs: number | null = null;
   #timer: Timer | null = null;
-  /** When that goes off. */
+  /** When the timer fires. */
   #timerNs = 0;
   #running = false;
   readonly #fire = (): void => {
@@ -198,7 +197,7 @@ class PlanUpdater {
     this.#timer = null;
   }
 
-  /** Plans when the time for it has come. */
+  /** Replans if due. */
   check(): void {
     const nowNs = this.#clock.nowNs();
     const passed = this.#changeNs !== null && nowNs >= this.#changeNs;
@@ -206,7 +205,7 @@ class PlanUpdater {
     this.#arm(nowNs);
   }
 
-  /** What the plan is made of has changed. */
+  /** Replans because an input changed. */
   renew(): void {
     const nowNs = this.#clock.nowNs();
     this.#replan(nowNs);
@@ -239,10 +238,10 @@ class PlanUpdater {
     return planned.plan;
   }
 
-  /** Waits for the next slot, or for the change of the plan before it. */
+  /** Arms the timer for the next slot, or for an earlier plan change. */
   #arm(nowNs: number): void {
     const dueNs = this.#running ? this.#sources.slots.nextSlotNs(nowNs) : null;
-    // Without a current slot there is nothing to wait for: the next event starts the timer again.
+    // Without a current slot there is nothing to wait for: the next event rearms the timer.
     if (dueNs === null) {
       this.#timer?.cancel();
       this.#timer = null;
@@ -251,7 +250,7 @@ class PlanUpdater {
     const wakeNs = Math.min(dueNs, this.#changeNs ?? dueNs);
     const delayMs = Math.max(1, Math.ceil((wakeNs - nowNs) / NS_PER_MS));
     const timerNs = nowNs + delayMs * NS_PER_MS;
-    // Several events say the same of a slot, and another timer costs more than what they say.
+    // Several events report the same slot, and a new timer would cost more than they do.
     if (this.#timer !== null && Math.abs(timerNs - this.#timerNs) <= NS_PER_MS) return;
     this.#timer?.cancel();
     this.#timer = this.#clock.after(delayMs, this.#fire);

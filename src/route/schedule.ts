@@ -1,8 +1,8 @@
 /**
- * Who leads which slot, for the epoch before, this one and the next.
+ * The leader of each slot for the previous, current and next epoch.
  *
- * An epoch of 432,000 slots is one array of small integers that name an identity, under a megabyte,
- * so a look-up is two array reads.
+ * An epoch of 432,000 slots is one array of small integers that index identities, under 1 MB, so a
+ * lookup is two array reads.
  *
  * Decision: docs/decisions/0029-stake-from-the-schedule.md
  */
@@ -11,26 +11,26 @@ import { EPOCHS_MAX } from "../core/limits.ts";
 import { createRouteCounters, type RouteCounters } from "./counters.ts";
 import { EPOCH_SLOTS_MAX } from "./limits.ts";
 
-/** One epoch as `getLeaderSchedule` tells it. */
+/** One epoch as returned by `getLeaderSchedule`. */
 export interface EpochLeaders {
   readonly epoch: number;
   /** The epoch's first slot. */
   readonly firstSlot: number;
   /** How many slots the epoch has. */
   readonly slots: number;
-  /** Identity in base58, and its slots counted from the epoch's first. */
+  /** Identity in base58, and its slots relative to the epoch's first. */
   readonly leaders: ReadonlyMap<string, readonly number[]>;
 }
 
 export interface Schedule {
-  /** Takes in an epoch, in place of one with the same number; false when it makes no sense. */
+  /** Adds an epoch or replaces the one with the same number; false if invalid. */
   setEpoch(epoch: EpochLeaders): boolean;
-  /** Holds no epoch any more. */
+  /** Drops all epochs. */
   clear(): void;
-  /** The leader's identity; null where the schedule is not known. */
+  /** The leader's identity; null if the schedule is unknown. */
   leaderAt(slot: number): string | null;
   covers(slot: number): boolean;
-  /** A leader's share of the newest epoch's slots, which are dealt out by stake; 0 for none. */
+  /** A leader's share of the newest epoch's slots, which are assigned by stake; 0 for none. */
   shareOf(identity: string): number;
   /** Numbers of the epochs held, ascending. */
   readonly epochs: readonly number[];
@@ -40,7 +40,7 @@ interface HeldEpoch {
   readonly epoch: number;
   readonly firstSlot: number;
   readonly slots: number;
-  /** 1-based places in `identities`; 0 for a slot without a leader. */
+  /** 1-based indexes into `identities`; 0 for a slot without a leader. */
   readonly places: Uint16Array | Uint32Array;
   readonly identities: readonly string[];
   readonly shares: ReadonlyMap<string, number>;

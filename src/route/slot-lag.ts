@@ -1,18 +1,18 @@
 /**
- * How much later than others one source tells of a slot.
+ * How much later than the others one source reports slots.
  *
- * A source notes when it first spoke for each of the last 64 slots. Its lag is the time from the
- * earliest note that any source has of a slot to its own, smoothed over about eight slots: near
- * zero for the one that is always first, and for one that is alone.
+ * A source records when it first reported each of the last 64 slots. Its lag is the time from the
+ * earliest report of a slot by any source to its own, smoothed over about eight slots: near zero
+ * for the source that is always first, and for a single one.
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
 import { SLOT_LAG_SLOTS } from "./limits.ts";
 
 export interface SlotLag {
-  /** It spoke for a slot; `all` are the sources to compare with, itself included. */
+  /** Reports a slot; `all` are the sources to compare with, including this one. */
   saw(slot: number, nowNs: number, all: Iterable<{ readonly lag: SlotLag }>): void;
-  /** When it first spoke for a slot; null for one that it does not remember. */
+  /** When it first reported a slot; null if not remembered. */
   firstNs(slot: number): number | null;
   /** In milliseconds; null before its first slot. */
   readonly ms: number | null;
@@ -29,7 +29,7 @@ export function createSlotLag(): SlotLag {
 
   return {
     saw(slot, nowNs, all) {
-      // Only news counts: a later word on an old slot is no sign of being late.
+      // Counts only new slots: a later report of an old slot is no sign of lag.
       if (slot <= highest) return;
       highest = slot;
       const place = slot % SLOT_LAG_SLOTS;

@@ -1,10 +1,10 @@
 /**
- * Which slot was in progress at a moment that has passed, as far as announcements show it by now.
+ * The slot at a past time, as far as announcements show it by now.
  *
- * The last 256 announcements are kept, each with the time at which it came. Between two of them
- * slots pass by the clock, and none of these is as late as the one that was announced next: that
- * one had not begun. So a moment before the newest announcement has the slot that is known of it,
- * where the current slot may have run ahead of the cluster; a moment after it has the estimate.
+ * The last 256 announcements are kept with their arrival times. Between two of them slots pass by
+ * the clock, but none reaches the slot announced next, which had not begun. So a time before the
+ * newest announcement gives the slot known for it, although the current slot may have run ahead of
+ * the cluster; a later time gives the estimate.
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
@@ -15,7 +15,7 @@ export class SlotPast {
   readonly #times = new Float64Array(SLOT_PAST_KEPT);
   #count = 0;
 
-  /** `slot` was announced at `atNs`; counts where it is later than those before. */
+  /** Records that `slot` was announced at `atNs`; ignored unless later than those before. */
   record(slot: number, atNs: number): void {
     if (this.#count > 0 && slot <= (this.#slots[this.#place(1)] ?? 0)) return;
     this.#count += 1;
@@ -23,12 +23,12 @@ export class SlotPast {
     this.#times[this.#place(1)] = atNs;
   }
 
-  /** What was announced was wrong, or is another cluster's. */
+  /** Clears announcements that were wrong or belong to another cluster. */
   clear(): void {
     this.#count = 0;
   }
 
-  /** The slot at a time, `paceMs` long each; null where no announcement that is kept tells it. */
+  /** The slot at a time, with slots of `slotDurationMs`; null if no kept announcement covers it. */
   at(nowNs: number, slotDurationMs: number): number | null {
     let next = Number.POSITIVE_INFINITY;
     for (let age = 1; age <= Math.min(this.#count, SLOT_PAST_KEPT); age += 1) {
@@ -43,7 +43,7 @@ export class SlotPast {
     return null;
   }
 
-  /** Where the newest lies (age 1), the one before it, and so on. */
+  /** Index of the newest (age 1), the one before it, and so on. */
   #place(age: number): number {
     return (this.#count - age) % SLOT_PAST_KEPT;
   }

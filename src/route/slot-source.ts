@@ -1,16 +1,16 @@
 /**
- * Where one source of slot events says that the cluster is.
+ * The cluster's slot according to one source of slot events.
  *
- * The last 48 events vote. The median event, plus as many slots as there are events above it or as
- * can have passed since half of them came, is how far the newest one is expected to be, and
- * whatever lies more than 48 slots beyond that is a lie or a mistake. The highest event that
- * remains is the anchor. From there the position goes on by the wall clock: a leader that skips
- * its slots is silent, and still they pass. The anchor never goes back, except when nothing
- * confirmed it for more than 48 slots and the source then makes progress below it: it was away, or
- * the cluster was started anew from an older slot.
+ * The last 48 events vote. The expected newest slot is the median event, plus the number of events
+ * above it or the slots that can have passed since half of them arrived; anything more than 48
+ * slots beyond that is rejected. The highest remaining event is the anchor. From there the position
+ * advances by the wall clock, because slots pass even while a leader skips them silently. The
+ * anchor never goes back, except when no event confirmed it for more than 48 slots and the source
+ * then makes progress below it: the source was away, or the cluster was restarted from an older
+ * slot.
  *
- * The rule is that of Agave's tpu-client-next (`recent_leader_slots.rs`, 4.3, checked 2026-11), but
- * for the time that passed.
+ * The rule is that of Agave's tpu-client-next (`recent_leader_slots.rs`, 4.3, checked 2026-11),
+ * except for the elapsed time.
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
@@ -19,26 +19,26 @@ import { LastValues } from "./last-values.ts";
 import { SLOT_EVENTS_KEPT, SLOT_EXTRAPOLATION_MAX, SLOT_SKIP_DISTANCE } from "./limits.ts";
 import { createSlotTime, type SlotEventKind } from "./slot-time.ts";
 
-/** By how much the network may be faster than was measured. */
+/** How much faster than measured the network may be. */
 const FASTER_MOST = 2;
 
 export class SlotSourceEstimate {
-  /** The slots that the last events speak for. */
+  /** The slots of the last events. */
   readonly #history = new LastValues(SLOT_EVENTS_KEPT);
-  /** When they came, the latest at the end. */
+  /** Their arrival times, the latest last. */
   readonly #times = new LastValues(SLOT_EVENTS_KEPT);
   readonly #time = createSlotTime();
-  /** The highest slot that events speak for, and when it began. */
+  /** The highest accepted slot and when it began. */
   #anchorSlot = -1;
   #anchorNs = 0;
   #lastEventNs: number | null = null;
-  /** Whether the anchor has stood still for so long that the next progress replaces it. */
+  /** Whether the anchor stood still so long that the next progress replaces it. */
   #returning = false;
   #returnSlot = -1;
   #returns = 0;
   #steps = 0;
 
-  /** When the last event came; null before the first. */
+  /** When the last event arrived; null before the first. */
   get lastEventNs(): number | null {
     return this.#lastEventNs;
   }
@@ -48,27 +48,29 @@ export class SlotSourceEstimate {
     return this.#anchorSlot < 0 ? null : this.#anchorNs;
   }
 
-  /** The highest slot that its events speak for; -1 before the first. */
+  /** The highest slot of its events; -1 before the first. */
   get anchorSlot(): number {
     return this.#anchorSlot;
   }
 
-  /** How often it came back after a long silence, perhaps below where it was. */
+  /** How often it returned after a long silence, possibly below its old position. */
   get returns(): number {
     return this.#returns;
   }
 
-  /** How often it made progress since it began or came back. */
+  /** Progress events since it began or returned. */
   get steps(): number {
     return this.#steps;
   }
 
-  /** The slot time that it shows, in milliseconds; null until it is measured. */
+  /** The slot time it shows, in milliseconds; null until measured. */
   get slotTimeMs(): number | null {
     return this.#time.ms;
   }
 
-  /** Takes in an event; false when it is too far ahead. `paceMs`: the slot time to go on by. */
+  /**
+   * Processes an event; false if too far ahead. `slotDurationMs`: the slot time for extrapolation.
+   */
   observe(kind: SlotEventKind, slot: number, nowNs: number, slotDurationMs: number): boolean {
     this.#lastEventNs = nowNs;
     const quiet =
@@ -76,25 +78,25 @@ export class SlotSourceEstimate {
     if (quiet && !this.#returning) this.#startReturn();
     this.#history.push(kind === "end" ? slot + 1 : slot);
     this.#times.push(nowNs);
-    // Of one who is asked rarely, many slots pass between two events, and more in a network that
-    // became faster: what is not believed would not tell of that either.
+    // A rarely polled source skips many slots between two events, more if the network became
+    // faster: rejected events would hide that.
     const shortestNs = (slotDurationMs / FASTER_MOST) * NS_PER_MS;
     const passed = (nowNs - this.#times.at(this.#times.middle)) / shortestNs;
     const highest = highestPlausible(this.#history, passed, this.#reach(nowNs));
     if (highest >= 0) this.#accept(highest, nowNs);
-    // What is not believed must not set the measure either.
+    // A rejected event must not affect the slot time either.
     if (slot <= this.#anchorSlot) this.#time.add(kind, slot, nowNs);
     return slot <= highest;
   }
 
-  /** The slot in progress by this source; null before the first and after too long a silence. */
+  /** The current slot by this source; null before the first and after too long a silence. */
   position(nowNs: number, slotDurationMs: number): number | null {
     if (this.#anchorSlot < 0) return null;
     const ahead = this.#extrapolated(nowNs, slotDurationMs);
     return ahead > SLOT_EXTRAPOLATION_MAX ? null : this.#anchorSlot + ahead;
   }
 
-  /** When a slot begins, at this pace. */
+  /** When a slot begins at this pace. */
   startNs(slot: number, slotDurationMs: number): number {
     return this.#anchorNs + (slot - this.#anchorSlot) * slotDurationMs * NS_PER_MS;
   }
@@ -105,8 +107,8 @@ export class SlotSourceEstimate {
   }
 
   /**
-   * No slot is shorter than the minimum, so hardly anything honest lies beyond this one: only a
-   * full history can say otherwise.
+   * No slot is shorter than the minimum, so hardly any correct slot is beyond this one: only a full
+   * history can prove otherwise.
    */
   #reach(nowNs: number): number {
     if (this.#anchorSlot < 0 || this.#history.full) return Number.MAX_SAFE_INTEGER;
@@ -125,7 +127,7 @@ export class SlotSourceEstimate {
     this.#steps += 1;
   }
 
-  /** The past has no vote any more, but for how far ahead anything can be. */
+  /** Past events lose their vote, except as a limit on how far ahead a slot can be. */
   #startReturn(): void {
     this.#returning = true;
     this.#returnSlot = -1;
@@ -134,7 +136,9 @@ export class SlotSourceEstimate {
     this.#time.restart();
   }
 
-  /** A node that repeats one old slot is stuck; one that makes progress somewhere else is right. */
+  /**
+   * A node that repeats one old slot is stuck; one that progresses at another position is right.
+   */
   #tryReturn(highest: number, nowNs: number): void {
     const below = this.#returnSlot >= 0 && highest > this.#returnSlot;
     if (highest <= this.#anchorSlot && !below) {
@@ -149,8 +153,8 @@ export class SlotSourceEstimate {
 }
 
 /**
- * The highest of the slots that events speak for that others lead one to expect and that is in
- * reach; -1 for none. `passed`: slots that can have passed since half of them came.
+ * The highest slot of the events that is plausible by the others and in reach; -1 for none.
+ * `passed`: slots that can have passed since half of them arrived.
  */
 function highestPlausible(history: LastValues, passed: number, reach: number): number {
   const { count, middle } = history;

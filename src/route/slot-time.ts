@@ -1,9 +1,8 @@
 /**
- * The time of a slot, as one source shows it: the median of the last 48 times between starts of
- * slots that follow each other closely. It follows the network by itself when its slots get
- * shorter or longer, within two dozen slots. Polled slots count only over long spans, where the
- * poll's own period is a small part, and only the last few of these, or they would follow minutes
- * later and hold the others back.
+ * The slot time according to one source: the median of the last 48 times between starts of nearby
+ * slots. It adapts within two dozen slots when slots get shorter or longer. Polled slots count only
+ * over long spans, where the polling period is a small part, and only the last few, or they would
+ * lag by minutes and hold the others back.
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
@@ -12,27 +11,27 @@ import { LastValues } from "./last-values.ts";
 import { SLOT_EVENTS_KEPT } from "./limits.ts";
 
 /**
- * `start`: the first sign of a slot was seen. `end`: the slot is complete. `polled`: somebody was
- * asked for the slot in progress; as good as a start for the estimate, too coarse for slot time.
+ * `start`: first sign of a slot. `end`: the slot is complete. `polled`: a node returned the current
+ * slot; as good as a start for the estimate, too coarse for the slot time.
  */
 export type SlotEventKind = "start" | "end" | "polled";
 
 export interface SlotTime {
-  /** Takes in one event that is believed. */
+  /** Adds one accepted event. */
   add(kind: SlotEventKind, slot: number, nowNs: number): void;
-  /** Forgets where it was, not what it measured. */
+  /** Forgets the position, not the measurements. */
   restart(): void;
   /** In milliseconds; null until enough slots were seen. */
   readonly ms: number | null;
 }
 
-/** Starts more slots apart than this say little about the time of one. */
+/** Starts more slots apart say little about one slot's time. */
 const GAP_SLOTS_MAX = 8;
 /** Polled slots must be this far apart: the poll's period is then a small part of the span. */
 const POLLED_SPAN_SLOTS = 32;
-/** Spans of polled slots whose median counts: the last half of so many shows a new slot time. */
+/** Polled spans kept for the median: half of them suffice to show a new slot time. */
 const POLLED_SPANS_KEPT = 7;
-/** Slot times seen before their median is believed. */
+/** Samples required before the median is used. */
 const SAMPLES_MIN = 4;
 
 export function createSlotTime(): SlotTime {

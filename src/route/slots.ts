@@ -1,18 +1,17 @@
 /**
- * The estimate of the current slot, from several sources of which any may stop or lie.
+ * Estimates the current slot from several sources, each of which may stop or be wrong.
  *
- * Each source has a position of its own (`slot-source.ts`). Sources that are near each other agree;
- * the group with most votes counts, and its freshest member, the one furthest ahead, is followed.
- * A vote is an origin's, the node that a source speaks for, and its sources share it: however much
- * one node talks, it does not outvote another.
- * Where no group has more, inertia decides: what was believed goes on by the wall clock, and who
- * is nearest to that is right. So neither a jump nor a slow drift of one source pulls the estimate,
- * and one source alone is followed wherever it goes. Only whoever spoke first may have been a node
- * that lags: one that was ahead from the beginning, and goes on, is taken instead. The slot time
- * has the same inertia. The number given out never goes back, except after a source returned from a
- * long silence, or by more than 48 slots, which is no jitter but a mistake put right.
+ * Each source has its own position (`slot-source.ts`). Sources near each other agree; the group
+ * with most votes wins, and its member furthest ahead is followed. Each origin (the node behind a
+ * source) has one vote, shared by its sources, so one node cannot outvote another. On a tie,
+ * inertia decides: the accepted slot continues by the wall clock, and the nearest source wins. So
+ * neither a jump nor a slow drift of one source moves the estimate, and a single source is followed
+ * anywhere. Only the first source may have been a lagging node: one that was ahead from the
+ * beginning and continues replaces it. The slot time has the same inertia. The published slot never
+ * goes back, except after a source returned from a long silence, or by more than 48 slots, which is
+ * not jitter but a corrected error.
  *
- *   events ──▶ a position for each source ──▶ who agrees? ──▶ the freshest of them ──▶ current
+ *   events ──▶ a position for each source ──▶ which agree? ──▶ the freshest of them ──▶ current
  *
  * Decision: docs/decisions/0022-slot-sources-vote.md
  */
@@ -40,31 +39,31 @@ export interface SlotSourceStatus {
   readonly source: SlotSource;
   /** Time since its last event in milliseconds; null before the first. */
   readonly ageMs: number | null;
-  /** How much later than the first source it tells of a slot, smoothed; null when it never did. */
+  /** How much later than the first source it reports slots, smoothed; null if it never did. */
   readonly lagMs: number | null;
-  /** Whether the estimate is its now. */
+  /** Whether the estimate follows it now. */
   readonly followed: boolean;
 }
 
 export interface SlotClock {
-  /** Takes in one event; never throws. `nowNs` is when it arrived. */
+  /** Processes one event; never throws. `nowNs` is when it arrived. */
   observe(kind: SlotEventKind, slot: number, nowNs: number, source?: SlotSource): void;
-  /** The slot time as somebody else measured it; counts until it is measured here. */
+  /** An externally measured slot time; used until it is measured here. */
   hint(slotTimeMs: number): void;
-  /** The slot in progress; null before the first event and when the last one is too long ago. */
+  /** The current slot; null before the first event and if the last one is too old. */
   current(nowNs: number): number | null;
   /**
-   * The slot that was in progress at a time, as far as announcements show it by now; null where
-   * they do not. Goes back where the current slot had run ahead of the cluster.
+   * The slot at a past time as far as announcements show it by now; null if they do not. May be
+   * below the published slot if that ran ahead of the cluster.
    */
   at(nowNs: number): number | null;
-  /** When the slot after the current one is expected, on `Clock.nowNs`; null with no current. */
+  /** When the next slot is expected, on `Clock.nowNs`; null without a current one. */
   nextSlotNs(nowNs: number): number | null;
   /** The measured slot time in milliseconds; the default until enough slots were seen. */
   readonly slotTimeMs: number;
-  /** When the last usable event of the source that is followed arrived; null before the first. */
+  /** When the last event of the followed source arrived; null before the first. */
   readonly lastEventNs: number | null;
-  /** Sources that have said something. */
+  /** Sources that have reported at least once. */
   sources(nowNs: number): readonly SlotSourceStatus[];
 }
 
@@ -72,18 +71,18 @@ export interface SlotClockOptions {
   /** Slot time until it is measured. SIMD-0525's step live on mainnet in 2026-09: 250 ms. */
   readonly slotTimeMsDefault: number;
   /**
-   * The slot time to go on by where no event came, until it is measured: that of the slowest
-   * network there is, because a clock that is behind is put right by the next event, and one that
-   * ran ahead is not. Agave `DEFAULT_MS_PER_SLOT`, 2026-11.
+   * The slot time for extrapolation until it is measured: that of the slowest network, because the
+   * next event corrects a clock that is behind, but not one that ran ahead. Agave
+   * `DEFAULT_MS_PER_SLOT`, 2026-11.
    */
   readonly slotTimeMsUnmeasured: number;
-  /** The node that each source speaks for; one that is not named stands for itself. */
+  /** The node behind each source; a source not named is its own node. */
   readonly origins: Readonly<Partial<Record<SlotSource, string>>>;
 }
 
-/** How long, without an event and within a slot, an answer is given again. */
+/** How long a result is cached, without an event and within a slot. */
 const CACHE_NS = NS_PER_MS;
-/** How long, without an event, the choice of a source stands. */
+/** How long the choice of a source stands without an event. */
 const RECHECK_NS = 10 * NS_PER_MS;
 
 const DEFAULTS: SlotClockOptions = {
@@ -92,7 +91,7 @@ const DEFAULTS: SlotClockOptions = {
   origins: {},
 };
 
-/** One origin's vote: a number that up to four sources can share. */
+/** One origin's vote: a number that up to four sources can share evenly. */
 const VOTE = 12;
 
 export function createSlotClock(
@@ -109,9 +108,9 @@ interface Source {
   readonly lag: SlotLag;
   /** `estimate.returns` when it was last followed. */
   returns: number;
-  /** Its position at the time that is being looked at; -1 for none. */
+  /** Its position at the time under evaluation; -1 for none. */
   position: number;
-  /** Whether it made progress lately. */
+  /** Whether it made progress recently. */
   live: boolean;
   /** Its share of its origin's vote, while it is live. */
   share: number;
@@ -122,22 +121,22 @@ class Estimate implements SlotClock {
   readonly #origins: SlotClockOptions["origins"];
   /** At most one for each name. */
   readonly #sources: Source[] = [];
-  /** What is shown, and what the position goes on by; the same once it is known. */
+  /** The published slot time, and the one used for extrapolation; equal once measured. */
   #slotDurationMs: number;
   #extrapolationSlotMs: number;
   /** Whether events of this process have shown the slot time. */
   #measured = false;
   #followed: Source | null = null;
-  /** What is believed with inertia, as a fraction of slots, and when it was; -1 for nothing. */
+  /** The accepted position with inertia, in fractional slots, and its time; -1 for none. */
   #accepted = -1;
   #acceptedNs = 0;
-  /** When something began to be believed out of nothing. */
+  /** When a position was first accepted from none. */
   #startedNs = 0;
-  /** The highest slot given out since the last rewind. */
+  /** The highest slot published since the last rewind. */
   #publishedSlot = -1;
   readonly #past = new SlotPast();
 
-  /** What was answered last, and for which time it stands; an event makes it void. */
+  /** The cached result and its validity; an event invalidates it. */
   #cached: number | null = null;
   #cachedNs = 0;
   #cachedUntilNs = 0;
@@ -191,9 +190,9 @@ class Estimate implements SlotClock {
   }
 
   current(nowNs: number): number | null {
-    // Asked for twice with every transaction.
+    // Called twice per transaction.
     if (nowNs >= this.#cachedNs && nowNs < this.#cachedUntilNs) return this.#cached;
-    // Who is followed changes with events, and slowly without.
+    // The followed source changes with events, and slowly without.
     if (Math.abs(nowNs - this.#acceptedNs) > RECHECK_NS) this.#follow(nowNs);
     this.#cached = this.#publish(nowNs, true);
     this.#cachedNs = nowNs;
@@ -208,7 +207,7 @@ class Estimate implements SlotClock {
   at(nowNs: number): number | null {
     const known = this.#past.at(nowNs, this.#extrapolationSlotMs);
     const followed = this.#followed?.estimate.position(nowNs, this.#extrapolationSlotMs) ?? null;
-    // The newest announcement may be of a source that was ahead and no longer has a vote.
+    // The newest announcement may be from a source that was ahead and lost its vote.
     return known === null || followed === null ? known : Math.min(known, followed);
   }
 
@@ -242,7 +241,7 @@ class Estimate implements SlotClock {
     return source;
   }
 
-  /** The slot to give out, where the followed source is now. */
+  /** The slot to publish from the followed source's position. */
   #publish(nowNs: number, extrapolating: boolean): number | null {
     const source = this.#followed;
     const slot = source?.estimate.position(nowNs, this.#extrapolationSlotMs) ?? null;
@@ -260,7 +259,7 @@ class Estimate implements SlotClock {
     return this.#publishedSlot;
   }
 
-  /** Decides which source to follow now, and where inertia will take what is believed. */
+  /** Chooses the source to follow and advances the accepted position. */
   #follow(nowNs: number): void {
     const expected = this.#expected(nowNs);
     if (expected < 0) this.#startedNs = nowNs;
@@ -280,19 +279,19 @@ class Estimate implements SlotClock {
       if (source.position < lowest.position) lowest = source;
     }
     this.#followed = this.#stay(freshest);
-    // No further than all who agree demand.
+    // Moves no further than all agreeing sources require.
     const [low, high] = [lowest.position, freshest.position + 1];
     this.#accepted = expected < 0 ? low : Math.min(high, Math.max(low, expected));
     this.#acceptedNs = nowNs;
   }
 
-  /** Of two that are equally fresh, the one that is followed already. */
+  /** Of two equally fresh sources, prefers the one already followed. */
   #stay(freshest: Source): Source {
     const before = this.#followed;
     return before?.live && before.position === freshest.position ? before : freshest;
   }
 
-  /** The source around which most agree; null where what was followed goes on by the clock. */
+  /** The source that most agree with; null while the followed one continues by the clock. */
   #center(expected: number, isNew: boolean, votesOfAll: number): Source | null {
     let best: Source | null = null;
     let bestVotes = 0;
@@ -311,14 +310,11 @@ class Estimate implements SlotClock {
     const majority = bestVotes * 2 > votesOfAll && this.#isSeconded(best);
     if (majority || distance(best, expected) <= SLOT_SKIP_DISTANCE) return best;
     if (isNew && isTied && isAhead(best, expected)) return best;
-    // A stranger far from everything that was believed has to wait until that is too old.
+    // A source far from the accepted position must wait until that is too old.
     return this.#followed !== null && this.#followed.position >= 0 ? null : best;
   }
 
-  /**
-   * Of two with as many votes. Who was first by a moment may lag: nodes do, and none knows of slots
-   * that have not been.
-   */
+  /** Breaks ties. The first source may lag: nodes do, but none knows future slots. */
   #isBetter(source: Source, best: Source, expected: number, isNew: boolean): boolean {
     if (isNew && isAhead(source, best.position)) return true;
     if (isNew && isAhead(best, source.position)) return false;
@@ -355,14 +351,14 @@ class Estimate implements SlotClock {
     return votes;
   }
 
-  /** What was believed, carried on by the wall clock; -1 when it is too old or there is nothing. */
+  /** The accepted position advanced by the wall clock; -1 if too old or absent. */
   #expected(nowNs: number): number {
     if (this.#accepted < 0) return -1;
     const passed = Math.max(0, nowNs - this.#acceptedNs) / (this.#extrapolationSlotMs * NS_PER_MS);
     return passed > SLOT_EXTRAPOLATION_MAX ? -1 : this.#accepted + passed;
   }
 
-  /** The slot time moves no further than all who agree with the estimate demand. */
+  /** Moves the slot time no further than all agreeing sources require. */
   #setSlotDuration(): void {
     const followed = this.#followed;
     if (followed === null) return;
@@ -384,7 +380,7 @@ function agree(a: Source, b: Source): boolean {
   return Math.abs(a.position - b.position) <= SLOT_AGREE_DISTANCE;
 }
 
-/** Whether it has just shown that it goes on, from further on than can be jitter. */
+/** Whether it has just proven progress from a position further ahead than jitter. */
 function isAhead(source: Source, position: number): boolean {
   const isProven = source.estimate.steps === SLOT_STEPS_MIN;
   return isProven && source.position - position > SLOT_SKIP_DISTANCE;
