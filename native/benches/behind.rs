@@ -5,6 +5,10 @@
 //! connection on which nothing else is in flight. Sizes alternate in every round, so that other
 //! load on the machine affects all of them alike. Numbers are microseconds, with bands of sizes
 //! that share a line if there are many; `late` counts those that waited for half a round trip.
+//!
+//! Each size is also compared with its neighbours: how many of its waits are above 1.2 times their p99,
+//! and whether that is more than chance makes likely, for the size alone and for 16 sizes together.
+//! Of 100 rounds 7 such waits of one size are too many, of 16 sizes about 30 in 1,600.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
@@ -39,6 +43,12 @@ fn main() {
         let all = sizes.iter().zip(&mut waits);
         let mostly: Vec<_> = all.filter_map(|(size, all)| is_late(all).then_some(size)).collect();
         println!("mostly late at {mtu}: {mostly:?}");
+        for together in [1, 16] {
+            println!(
+                "above 1.2 x p99 at {mtu}, {together} sizes: {:?}",
+                above(&sizes, &waits, together)
+            );
+        }
     }
 }
 
@@ -52,6 +62,44 @@ fn line(mtu: u64, sizes: &[usize], mut waits: Vec<u64>, rtt_ms: u64) {
 
 fn late(waits: &[u64], rtt_ms: u64) -> usize {
     waits.iter().filter(|wait| **wait > rtt_ms * 500_000).count()
+}
+
+/// The groups of `together` neighbouring sizes of which more waits are above 1.2 times the p99 of the
+/// sizes around them than chance makes likely: first size, number of waits, number above.
+fn above(sizes: &[usize], waits: &[Vec<u64>], together: usize) -> Vec<(usize, usize, usize)> {
+    let mut found = Vec::new();
+    for at in 0..(waits.len() + 1).saturating_sub(together) {
+        let own = at.saturating_sub(NEAR)..(at + together + NEAR).min(waits.len());
+        let around = at.saturating_sub(FAR)..(at + together + FAR).min(waits.len());
+        let mut base: Vec<u64> = around
+            .filter(|place| !own.contains(place))
+            .flat_map(|place| waits[place].clone())
+            .collect();
+        if base.is_empty() {
+            continue;
+        }
+        base.sort_unstable();
+        let limit = base[(base.len() - 1) * 99 / 100] * 6 / 5;
+        let beyond = |all: &[u64]| all.iter().filter(|wait| **wait > limit).count();
+        let share = (beyond(&base) + 1) as f64 / (base.len() + 1) as f64;
+        let group = waits[at..at + together].concat();
+        let count = beyond(&group);
+        if tail(group.len(), count, share) < CHANCE / waits.len() as f64 {
+            found.push((sizes[at], group.len(), count));
+        }
+    }
+    found
+}
+
+/// The probability that at least `count` of `all` waits are above the limit, if `share` of all are.
+fn tail(all: usize, count: usize, share: f64) -> f64 {
+    let mut exactly = (1.0 - share).powi(all as i32);
+    let mut below = 0.0;
+    for n in 0..count {
+        below += exactly;
+        exactly *= (all - n) as f64 / (n + 1) as f64 * share / (1.0 - share);
+    }
+    1.0 - below
 }
 
 /// Nanoseconds until the small transaction was on the wire, per size.
@@ -118,5 +166,10 @@ fn take_in(engine: &Engine, pairs: &mut [Pair], waits: &mut [Vec<u64>]) {
     }
 }
 
+/// Sizes on each side that may share a cause with the measured one, and those it is compared with.
+const NEAR: usize = 20;
+const FAR: usize = 100;
+/// The probability that a run in which all sizes are alike names a size.
+const CHANCE: f64 = 0.01;
 /// Connections used in rotation.
 const PEERS: usize = 64;
