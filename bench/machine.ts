@@ -1,4 +1,4 @@
-/** What a figure needs beside it to mean anything: the machine, the Node version, the commit. */
+/** The context of a measurement: the machine, the Node version, the commit. */
 
 import { execFileSync } from "node:child_process";
 import { cpus, release, totalmem } from "node:os";
@@ -19,7 +19,7 @@ export function machine(): Machine {
   };
 }
 
-/** The commit that is checked out, marked where sources differ from it; null outside of git. */
+/** The commit that is checked out, marked if sources differ from it; null outside of git. */
 export function commit(): string | null {
   try {
     const git = (...args: string[]): string =>

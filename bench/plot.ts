@@ -1,6 +1,6 @@
 /**
  * Draws spans of quantiles on a logarithmic scale as SVG: a line from p50 to p99.9, a full dot at
- * p50, a ring at p99, a bar at p99.9. No font, script or colour scheme from outside is needed.
+ * p50, a ring at p99, a bar at p99.9. Uses no external font, script or color scheme.
  */
 
 export interface Span {

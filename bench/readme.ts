@@ -1,6 +1,6 @@
 /**
- * Writes the parts of docs/benchmarks.md that benches measure: each stands between
- * `<!-- measured: NAME -->` and `<!-- end measured -->`.
+ * Writes the measured parts of docs/benchmarks.md: each stands between `<!-- measured: NAME -->`
+ * and `<!-- end measured -->`.
  */
 
 import { readFileSync, writeFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 
 const DOCUMENT = join(import.meta.dirname, "../docs/benchmarks.md");
 
-/** Replaces one part; an Error when the document has no such part. */
+/** Replaces one part; an Error if the document has no such part. */
 export function writeMeasured(name: string, text: string): void {
   const document = readFileSync(DOCUMENT, "utf8");
   const openingMarker = `<!-- measured: ${name} -->\n`;

@@ -1,4 +1,4 @@
-/** A Postgres with as many keys as a bench wants, and the two changes that edges wait for. */
+/** A Postgres database filled with keys, and the two changes whose propagation benches measure. */
 
 import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -17,19 +17,19 @@ export interface BenchDatabase {
   readonly folder: string;
   readonly edgeUrl: string;
   readonly controlUrl: string;
-  /** Adds keys with the digests of `textOf(n)` until there are so many; ten an account. */
+  /** Adds keys with the digests of `textOf(n)` up to `count` keys, ten per account. */
   fill(count: number): Promise<void>;
   /** Returns after the commit. */
   make(text: string): Promise<void>;
   revoke(text: string): Promise<void>;
-  /** Fills minutes and hours of one account's usage by this statement; minutes are rows. */
+  /** Fills one account's usage, minutes and hours, by this statement; `minutes` is a row count. */
   fillMonth(
     sql: string,
   ): Promise<{ readonly accountId: string; readonly keys: number; readonly minutes: number }>;
   stop(): Promise<void>;
 }
 
-/** What the key with this number is made of. */
+/** The text of the key with this number. */
 export const textOf = (number: number): string => `td_bench_${String(number).padStart(33, "0")}`;
 export const digestOf = (text: string): Buffer => createHash("sha256").update(text).digest();
 
@@ -83,7 +83,7 @@ export async function startDatabase(): Promise<BenchDatabase> {
     async stop() {
       await owner.stop();
       await postgres.stop();
-      // As root the database is in a folder of its own elsewhere.
+      // When run as root, the database is in a separate folder elsewhere.
       for (const made of [folder, postgres.folder]) rmSync(made, { recursive: true, force: true });
     },
   };

@@ -1,7 +1,7 @@
 /**
- * The keys of one edge, in a process of its own: the table, the journal and the feed as
- * `src/edge/keys.ts` joins them. It tells its parent when the keys are there, and on "report" when
- * each change was known, how long the event loop was held and what a look-up costs.
+ * The keys of one edge in a separate process: table, journal and feed, joined as in
+ * `src/edge/keys.ts`. It notifies its parent when the keys are loaded. On "report" it returns when
+ * it received each change, how long the event loop was blocked, and the cost of a look-up.
  */
 
 import { readFileSync } from "node:fs";
@@ -14,31 +14,31 @@ import { systemClock } from "../../src/core/clock.ts";
 import { createAccessControl } from "../../src/limits/access-control.ts";
 import { digestOf, silent, textOf } from "./database.ts";
 
-/** What the parent is told. */
+/** Messages to the parent. */
 export type FeedMessage =
   | {
       readonly kind: "ready";
-      /** From the start of the feed until the keys can be looked up. */
+      /** From the start of the feed until keys can be looked up. */
       readonly startMs: number;
-      /** What it took of a processor meanwhile, Node's own start left out. */
+      /** Processor time used meanwhile, without Node's own start. */
       readonly startCpuMs: number;
       readonly keys: number;
     }
   | {
       readonly kind: "report";
-      /** When each key came or went, by its digest. */
+      /** When each key was added or removed, by its digest. */
       readonly knownNs: ReadonlyMap<string, number>;
       /** The longest turn of the event loop since the feed began, in ms. */
       readonly heldMsMax: number;
       readonly heldMsP99: number;
-      /** The same by the processor time of the loop's thread: a busy machine changes less of it. */
+      /** The same in processor time of the loop's thread, which a busy machine distorts less. */
       readonly heldCpuMsMax: number;
       readonly heldCpuMsP99: number;
       readonly rssMb: number;
       readonly rssMbMax: number;
-      /** Processor time for one look-up by its digest of a key that is there, another each time. */
+      /** Processor time of one look-up of an existing key by its digest, each time another key. */
       readonly lookupNs: number;
-      /** The same from the text of the key, its hash included, as the gate finds it. */
+      /** The same from the text of the key, including its hash, as access control does it. */
       readonly findNs: number;
       readonly rewriteMs: number;
     };
@@ -59,18 +59,18 @@ const watched: KeyTable = {
     return was;
   },
 };
-/** Keys that are looked up for one figure. */
+/** Look-ups per measurement. */
 const LOOKUPS = 200_000;
 const delay = monitorEventLoopDelay({ resolution: 1 });
 /**
  * Processor time of this thread so far: the first field of its schedstat, in ns. While the thread
- * runs it is brought up to date at each tick of the scheduler, so a turn is told to 4 ms at best.
+ * runs, the kernel updates it at each scheduler tick, so a turn is accurate to 4 ms at best.
  */
 const SCHEDSTAT = `/proc/${process.pid}/task/${process.pid}/schedstat`;
 const threadCpuMs = (): number => Number.parseInt(readFileSync(SCHEDSTAT, "latin1"), 10) / 1e6;
 const turns = createHistogram();
 let turnFromMs = 0;
-/** At most one a turn, so what lies between two of them is a turn and a millisecond at most. */
+/** Fires at most once per turn, so an interval covers at most one turn plus 1 ms. */
 const watchTurns = (): void => {
   turnFromMs = threadCpuMs();
   setInterval(() => {
@@ -84,13 +84,13 @@ const watch = setInterval(() => {
   rssMbMax = Math.max(rssMbMax, process.memoryUsage.rss() / 1e6);
 }, 20);
 
-/** Keys all over the table, in an order that no cache foresees. */
+/** Keys from the complete table, in an order that defeats caches. */
 const picked = function* (count: number): Generator<number> {
   const { keys } = table.counters;
   for (let i = 0; i < count; i += 1) yield 1 + ((i * 7_919_993) % keys);
 };
 
-/** What one of `count` calls costs of a processor, in nanoseconds. */
+/** Processor time of one of `count` calls, in nanoseconds. */
 function cpuNs(count: number, act: (index: number) => void): number {
   const before = process.cpuUsage();
   for (let index = 0; index < count; index += 1) act(index);
@@ -98,7 +98,7 @@ function cpuNs(count: number, act: (index: number) => void): number {
   return ((user + system) * 1_000) / count;
 }
 
-/** Of a digest that was just made, as a request's is: it lies in one place. */
+/** Looks up a digest that was just computed, as for a request: always at the same address. */
 function lookupNs(): number {
   const count = Math.min(table.counters.keys, LOOKUPS);
   const digests = Buffer.concat([...picked(count)].map((number) => digestOf(textOf(number))));
@@ -115,7 +115,7 @@ function lookupNs(): number {
   return ns - copyNs;
 }
 
-/** From the text of a key that was not used lately: hash and look-up, as the gate does it. */
+/** From the text of a key not used recently: hash and look-up, as access control does it. */
 function findNs(): number {
   const count = Math.min(table.counters.keys, LOOKUPS);
   const access = createAccessControl({
@@ -144,7 +144,7 @@ const feed = createKeyFeed({ ...deps, database, table: watched, journal });
 const startNs = systemClock.nowNs();
 const startCpu = process.cpuUsage();
 feed.start();
-// From here on others could be answered: what the journal held back is in the start's time.
+// Requests could be served from here on; the time blocked by the journal is in the start's.
 delay.enable();
 watchTurns();
 let rewriteMs = Number.NaN;

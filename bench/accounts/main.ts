@@ -1,8 +1,8 @@
 /**
- * `npm run bench:accounts`: how soon five edges know of a change with 100,000 keys, and what a
- * million keys cost one: its start from the database and from disk, memory, a look-up, and how long
- * the event loop is held meanwhile; and what the dashboard's Overview over a month takes. A feed
- * by itself has the loader of TypeScript in its memory; the whole edge is what an operator runs.
+ * `npm run bench:accounts` measures how soon five edges receive a change with 100,000 keys, and
+ * what a million keys cost one edge: start from the database and from disk, memory, a look-up, and
+ * how long the event loop is blocked meanwhile. Also measures the dashboard's Overview over a
+ * month. The memory of a feed's process includes the TypeScript loader; operators run the edge.
  */
 
 import { once } from "node:events";
@@ -39,7 +39,7 @@ const { values } = parseArgs({
 });
 const [edges, changes, keys, many] = [values.edges, values.changes, values.keys, values.many].map(
   Number,
-) as [number, number, number, number]; // Four in, four out.
+) as [number, number, number, number]; // Four added, four removed.
 
 type Stats = Readonly<Record<string, number | string | null>>;
 
@@ -82,7 +82,7 @@ async function message<Kind extends FeedMessage["kind"]>(
     throw new Error(`the feed ended: ${child.output()}`);
   });
   died.catch(() => undefined);
-  // The other end sends nothing else.
+  // The child sends no other messages.
   const [got] = (await Promise.race([once(child.process, "message", { signal }), died])) as [
     Extract<FeedMessage, { kind: Kind }>,
   ];
@@ -113,7 +113,7 @@ async function propagation(database: BenchDatabase): Promise<void> {
         reports.map(({ knownNs }) => ((knownNs.get(digest) ?? Number.NaN) - atNs) / 1e6),
       );
     if (lateMs.some(Number.isNaN)) throw new Error(`a key ${kind} was never known`);
-    // Told before the writer had its own answer: at once.
+    // The feed received the change before the writer received its own response: 0 ms.
     const sorted = lateMs.map((ms) => Math.max(0, ms)).sort((a, b) => a - b);
     const at = (share: number) => round(sorted[Math.floor((sorted.length - 1) * share)] ?? 0);
     const stats = { p50_ms: at(0.5), p99_ms: at(0.99), max_ms: at(1) };
@@ -131,7 +131,7 @@ async function startOfMany(database: BenchDatabase): Promise<void> {
     ["start from disk", nowhere],
   ] as const) {
     const feed = await startFeed(url, journal);
-    // The journal is written meanwhile, and the loop measured.
+    // The journal is written meanwhile, and the event loop is measured.
     await pause(task === "start from disk" ? 2_000 : 20_000);
     const report = await feed.report();
     note(task, {
@@ -151,11 +151,11 @@ async function startOfMany(database: BenchDatabase): Promise<void> {
     await feed.child.stop();
   }
   await wholeEdge(database, "database", database.edgeUrl);
-  // With the journal that the first one has made, while the database is down.
+  // Starts from the journal that the first feed wrote, while the database is down.
   await wholeEdge(database, "disk", nowhere);
 }
 
-/** `touchdown edge` until it knows all keys, while no cluster is there. */
+/** Runs `touchdown edge` without a cluster until it has all keys. */
 async function wholeEdge(database: BenchDatabase, from: string, url: string): Promise<void> {
   const [port, admin] = [await freePort(), await freePort()];
   const file = join(database.folder, "edge.toml");
@@ -174,7 +174,7 @@ async function wholeEdge(database: BenchDatabase, from: string, url: string): Pr
   const deadlineNs = systemClock.nowNs() + READY_MS * 1e6;
   while ((await statOf(admin, "touchdown_keys")) < many) {
     if (systemClock.nowNs() > deadlineNs) throw new Error(`the keys never came: ${edge.output()}`);
-    // Each look costs the edge a millisecond or two.
+    // Each check costs the edge 1 to 2 ms.
     await pause(100);
   }
   const startMs = (systemClock.nowNs() - startNs) / 1e6;

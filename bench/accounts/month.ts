@@ -1,4 +1,4 @@
-/** What the dashboard's Overview over a month takes: as the store reads it, by the clock. */
+/** Measures the wall-clock time in which the store reads the dashboard's Overview over a month. */
 
 import { createDatabase } from "../../src/accounts/database/database.ts";
 import { USAGE_SLOT_BOUNDS, USAGE_WIRE_BOUNDS_NS } from "../../src/accounts/usage/usage-shape.ts";
@@ -18,7 +18,7 @@ export interface MonthStats {
   readonly max_ms: number;
 }
 
-/** Fills a month of minutes for one account's keys in two regions, and reads it again and again. */
+/** Fills a month of minutes for one account's keys in two regions, and reads it repeatedly. */
 export async function overviewOfMonth(bench: BenchDatabase): Promise<MonthStats> {
   const { accountId, keys, minutes } = await bench.fillMonth(FILL);
   const database = createDatabase(
@@ -44,7 +44,7 @@ export async function overviewOfMonth(bench: BenchDatabase): Promise<MonthStats>
 
 const buckets = (count: number): string => `array_fill(7::bigint, array[${count}])`;
 
-/** For each of the two tables: its name is put in for `usage`, its step is the second value. */
+/** Runs once per table: the table name replaces `usage`, the table's step is the second value. */
 const FILL = `insert into usage
   select k.account_id, at, k.id, region, region, 60, 50, 10, 9000, 40, 8, 2,
     ${buckets(USAGE_WIRE_BOUNDS_NS.length + 1)}, ${buckets(USAGE_SLOT_BOUNDS.length + 1)}

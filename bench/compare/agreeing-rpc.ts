@@ -1,9 +1,9 @@
 /**
- * The RPC of a cluster in which everything lands: statuses are answered here, with the slot before
- * the current one, and whatever else is asked goes on to the simulated cluster. Without it an edge
- * would watch every transaction of a run until its blockhash expires, which no cluster makes it do.
- * A node has a machine of its own, this one shares two processors with what is measured: so a
- * question is not parsed, and its answer is made by repetition.
+ * The RPC of a cluster in which every transaction lands: it returns each status with the slot
+ * before the current one, and proxies all other requests to the simulated cluster. Without it an
+ * edge would watch every transaction of a run until its blockhash expires, which does not happen on
+ * a real cluster. A real node has its own machine, whereas this one shares two processors with the
+ * measured process; so it does not parse requests, and builds responses by repetition.
  */
 
 import { createServer, request } from "node:http";
@@ -39,7 +39,7 @@ export async function startAgreeingRpc(
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  // A server that listens on a port tells it as an object.
+  // The address of a server that listens on a port is an object.
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
@@ -50,11 +50,11 @@ export async function startAgreeingRpc(
   };
 }
 
-/** Where a question's id stands. */
+/** The position of a request's id. */
 const HEAD_BYTES = 64;
 const QUOTE = 0x22;
 
-/** Texts of the list that a question begins its parameters with. */
+/** The strings of the list at the start of a request's parameters. */
 function countOf(question: Buffer): number {
   const end = question.indexOf("]");
   let quotes = 0;

@@ -1,12 +1,12 @@
 /**
- * The path with nothing on it: HTTP, decode, verify, send. No key, no limit, no look-up of
- * repetitions, no receipt, no metric, no route: what the features of an edge cost is the distance
- * to this. A process of its own: the leader's address, an identity file and a tip account are its
- * arguments, and it prints its address once the leader has admitted it.
+ * The minimal path: HTTP, decode, verify, send, without keys, limits, dedup cache, receipts,
+ * metrics or routes. The difference between an edge and this path is the cost of the edge's
+ * features. It is a separate process; its arguments are the leader's address, an identity file and
+ * a tip account, and it prints its address once the leader has admitted it.
  *
- * A fourth argument says on which thread a transaction is decoded and sent, by the edge's own
- * dispatch stage, or, as the side that does no more than the incumbents do, that no signature is
- * verified; without such a stage all of it happens on the HTTP thread.
+ * A fourth argument selects the thread that decodes and sends, through the edge's own dispatch
+ * stage, or disables signature verification, as the incumbents have none. Without a dispatch stage
+ * everything runs on the HTTP thread.
  */
 
 import { readFileSync } from "node:fs";
@@ -29,7 +29,7 @@ const TTL_MS = 800;
 const UNVERIFIED = "bare unverified";
 const SENDING_WORKER = join(import.meta.dirname, "sending.worker.js");
 
-/** How many of a turn stay on the HTTP thread, and who sends what does not. */
+/** Transactions per turn that stay on the HTTP thread, and the thread that sends the others. */
 const DISPATCHES = {
   "all here": { inline: "always", workersSend: false },
   "as an edge": { inline: "auto", workersSend: false },
@@ -50,13 +50,13 @@ const engine = native.engineStart(
   {
     binds: ["0.0.0.0:0"],
     seed: identityOfJson(readFileSync(identityFile, "utf8")).seed,
-    // As many as wait in the incumbent's channel.
+    // The capacity of the incumbent's channel.
     queueMax: 4096,
     inFlightMax: 4096,
     outcomesMax: 65_536,
     admissionTimeoutMs: 4000,
     idleTimeoutMs: 30_000,
-    // As an edge does.
+    // As in an edge.
     keepAliveMs: SENDER_DEFAULTS.keepAliveMs,
     ackEvery: 10,
     ackDelayMs: 25,
@@ -91,7 +91,7 @@ function passHere(bytes: Uint8Array, answer: Verified): void {
 /** The dispatch stage of an edge, with a sender behind it or on the workers. */
 async function createPass({ inline, workersSend }: (typeof DISPATCHES)[keyof typeof DISPATCHES]) {
   const pool = workersSend ? createWorkerPool(SENDING_WORKER) : createWorkerPool();
-  // What the sending worker needs besides.
+  // Additional data for the sending worker.
   const sending: WorkerPool = {
     ...pool,
     run: (task) => pool.run({ ...task, ...{ engine, peer } }),
@@ -119,7 +119,7 @@ function take(judge: (body: ArrayBuffer) => Uint8Array) {
     response.onAborted(() => {
       isOpen = false;
     });
-    // A request of the generator comes in one piece.
+    // The generator sends each request in one piece.
     response.onData((chunk) => {
       pass(judge(chunk), (isGood) => {
         if (!isOpen) return;

@@ -1,7 +1,7 @@
 /**
- * `npm run bench:compare`: from a client's send to the receive in a real Agave server, through the
- * design of the senders in use and through this project, interleaved in one run. Then the highest
- * rate that each holds. Writes results, a plot and the table of docs/benchmarks.md.
+ * `npm run bench:compare` measures from a client's send to the receive in a real Agave server,
+ * through the design of the senders in use and through this project, interleaved in one run; then
+ * the highest rate that each sustains. Writes results, a plot and the table of docs/benchmarks.md.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -44,8 +44,8 @@ async function run(options: CompareOptions): Promise<void> {
 }
 
 /**
- * Until the compiler is done with the path, which it is for all of an edge's life but the first
- * minute, and the connection's window has grown.
+ * Runs until V8 has compiled the path, as it has for all of an edge's life except the first minute,
+ * and until the connection's window has grown.
  */
 function warmUp(stage: Stage, side: Side, options: CompareOptions) {
   const json = options.endpoint === "json";
@@ -57,7 +57,7 @@ function measure(stage: Stage, side: Side, options: CompareOptions, rate: number
   return undisturbed(() => takeTurn(stage, side, { rate, seconds: options.seconds, json }));
 }
 
-/** Rounds of all sides; who begins changes, so that nobody always follows the same one. */
+/** Runs rounds of all sides; the order rotates, so that no side always follows the same one. */
 async function compareAt(stage: Stage, options: CompareOptions, rate: number): Promise<Row[]> {
   const turns = new Map(stage.sides.map((side) => [side.name, [] as Row["rounds"][number][]]));
   const { sides } = stage;
@@ -78,7 +78,7 @@ async function compareAt(stage: Stage, options: CompareOptions, rate: number): P
   });
 }
 
-/** The highest rate of the ladder that each holds, in turn, until it fails three times at one. */
+/** Finds the highest rate that each side sustains, until it fails three times at one rate. */
 async function climb(stage: Stage, options: CompareOptions): Promise<Held[]> {
   const climbers = stage.sides.map((side) => ({ side, held: 0, p99: 0, cpu: 0, down: false }));
   const json = options.endpoint === "json";
@@ -112,7 +112,7 @@ async function climb(stage: Stage, options: CompareOptions): Promise<Held[]> {
   }));
 }
 
-/** Sends in portions through the edge that everything is on in, and notes its memory. */
+/** Sends in portions through the edge with everything on, and records its memory. */
 async function watchMemory(stage: Stage, options: CompareOptions): Promise<Memory> {
   const side = stage.sides.find(({ metricsUrl }) => metricsUrl !== null);
   if (side === undefined) throw new Error("--memory needs an edge among the sides");

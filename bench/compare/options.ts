@@ -10,15 +10,15 @@ export interface CompareOptions {
   readonly rates: readonly number[];
   readonly endpoint: "raw" | "json";
   readonly sides: readonly SideName[];
-  /** Whether ways of dispatching are compared: another part of docs/benchmarks.md. */
+  /** Compares ways of dispatching instead, for another part of docs/benchmarks.md. */
   readonly dispatch: boolean;
-  /** Whether the highest rate held is looked for. */
+  /** Whether to find the highest sustained rate. */
   readonly capacity: boolean;
   /** Transactions of the memory run; 0 for none. */
   readonly memory: number;
-  /** How many of them a second. */
+  /** Transactions per second of the memory run. */
   readonly memoryRate: number;
-  /** Whether docs/benchmarks.md is written anew and the results kept. */
+  /** Whether to rewrite docs/benchmarks.md and keep the results. */
   readonly keep: boolean;
 }
 
@@ -37,7 +37,7 @@ export const USAGE = `usage: npm run bench:compare -- [options]
   --memory-rate N  that many of them a second (6000)
   --dry            prints, and writes neither results nor documents`;
 
-/** The options of a command line, or an Error that names what is wrong. */
+/** Parses a command line; returns an Error that names what is wrong. */
 export function readOptions(args: readonly string[]): CompareOptions {
   const { values } = parseArgs({
     args: [...args],
@@ -71,7 +71,7 @@ export function readOptions(args: readonly string[]): CompareOptions {
   };
 }
 
-/** Those that can be started here: a thread at real-time priority takes a privilege. */
+/** The sides that can start on this machine: a real-time thread requires a privilege. */
 function possibleSides(): readonly SideName[] {
   const isRealtimePossible = spawnSync("chrt", ["--rr", "1", "true"]).status === 0;
   return SIDES.filter((name) => name !== "real-time front" || isRealtimePossible);

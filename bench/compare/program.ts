@@ -1,6 +1,6 @@
 /**
- * The Rust program beside this file: built by cargo where something changed, its target folder
- * outside of the project, and spoken to in lines.
+ * The Rust program in this folder. Cargo builds it where something changed, into a target folder
+ * outside the project; the bench talks to it in lines.
  */
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
@@ -9,7 +9,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-/** Builds the program and answers where it lies. */
+/** Builds the program and returns its path. */
 export function buildProgram(): string {
   const { CARGO_TARGET_DIR: chosen, XDG_CACHE_HOME: cache } = process.env;
   const target = chosen ?? join(cache ?? join(homedir(), ".cache"), "touchdown", "agave-target");
@@ -22,7 +22,7 @@ export function buildProgram(): string {
   return join(target, "release", "touchdown-compare");
 }
 
-/** A child that answers a line with a line. */
+/** A child process that responds to a line with a line. */
 export interface LineProcess {
   readonly process: ChildProcess;
   readonly pid: number;

@@ -1,4 +1,4 @@
-/** What a comparison leaves behind: lines of results, the table of docs/benchmarks.md, a plot. */
+/** The output of a comparison: lines of results, the table of docs/benchmarks.md, and a plot. */
 
 import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { loadavg } from "node:os";
@@ -11,7 +11,7 @@ import type { SideName } from "./sides.ts";
 import type { Turn } from "./turn.ts";
 import { disturbance, type KeptTurn } from "./undisturbed.ts";
 
-/** The figures of a row; times in microseconds. */
+/** The numbers of a row; times in microseconds. */
 export interface Stats {
   readonly p50: number;
   readonly p99: number;
@@ -25,7 +25,7 @@ export interface Stats {
 export interface Row {
   readonly side: SideName;
   readonly rate: number;
-  /** Medians of the rounds, each figure by itself; losses are summed. */
+  /** The median of each number over the rounds; losses are summed. */
   readonly median: Stats;
   readonly rounds: readonly KeptTurn[];
 }
@@ -35,7 +35,7 @@ export interface Held {
   readonly rate: number;
   readonly p99_us: number;
   readonly cpu_us: number;
-  /** Whether it was the last rate that was tried. */
+  /** Whether it was the last rate tried. */
   readonly is_end: boolean;
 }
 
@@ -74,7 +74,7 @@ export function rowText({ side, rate, median }: Row): string {
   );
 }
 
-/** Appends the results, and writes the plot and the part of docs/benchmarks.md anew. */
+/** Appends the results, and rewrites the plot and the part of docs/benchmarks.md. */
 export function keep(
   options: CompareOptions,
   rows: readonly Row[],
@@ -127,7 +127,7 @@ function tableOf(rows: readonly Row[]): string {
   ].join("\n");
 }
 
-/** One line for each way: its figures at each rate, and the highest rate that it held. */
+/** One line per way of dispatching: its numbers at each rate, and the highest sustained rate. */
 function dispatchTable(rows: readonly Row[], held: readonly Held[]): string {
   const rates = [...new Set(rows.map(({ rate }) => rate))];
   const names = [...new Set(rows.map(({ side }) => side))];

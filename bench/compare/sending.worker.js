@@ -1,7 +1,7 @@
 /**
- * A decode worker that sends by itself: the bench's answer to whether a worker should. It serves the
- * same channel as `src/decode/workers/decode.worker.ts`, and what it finds good it sends to the one leader
- * before it hands the verdict back; the main thread only answers. Plain JavaScript on the built
+ * A decode worker that also sends: it measures whether workers should. It serves the same channel
+ * as `src/decode/workers/decode.worker.ts`, and sends valid transactions to the one leader before
+ * it returns the validation result; the main thread only responds. Plain JavaScript on the built
  * files, because a thread of Node 20 cannot load TypeScript.
  */
 
@@ -24,7 +24,7 @@ export function serve({ wakeFlag: wakeFlagMemory, channel: memory, slots, decode
   const channel = openChannel(memory, slots);
   const { requests, replies, bytes, numbers, words } = channel;
   const copies = Uint32Array.of(peer, 0);
-  // The engine writes to no memory that it reads a transaction from.
+  // The engine does not write to memory from which it reads a transaction.
   const validation = new Float64Array(VALIDATION_NUMBERS);
   let tx = 0;
   Atomics.store(words, READY, 1);

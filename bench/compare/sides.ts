@@ -1,8 +1,8 @@
 /**
- * What stands between the generator and the leader: the incumbents' design, an edge with
- * everything on, the same edge with another number of fronts and without verification, the bare
- * path, which may check no signature either, and one without JavaScript. All of them run during the
- * whole comparison and take turns.
+ * The processes between generator and leader: the incumbents' design, an edge with everything on,
+ * the same edge with other numbers of ingress threads and without verification, the bare path with
+ * and without signature verification, and a path without JavaScript. All of them run during the
+ * complete comparison and take turns.
  */
 
 import { randomBytes } from "node:crypto";
@@ -31,7 +31,7 @@ export const SIDES = [
 ] as const;
 /** The edge with one setting changed. */
 export const VARIANTS = ["all inline", "all on workers", "portable engine", "polling"] as const;
-/** The bare path behind the edge's dispatch stage: on which thread it decodes and sends. */
+/** The bare path behind the edge's dispatch stage, by the thread that decodes and sends. */
 export const DISPATCHES = ["all here", "as an edge", "workers judge", "workers send"] as const;
 export type SideName =
   | (typeof SIDES)[number]
@@ -43,7 +43,7 @@ export interface Side {
   /** "host:port" of its HTTP server. */
   readonly address: string;
   readonly pid: number;
-  /** Where its metrics are; null for none. */
+  /** The URL of its metrics; null for none. */
   readonly metricsUrl: string | null;
 }
 
@@ -57,7 +57,7 @@ export interface Stage {
 
 const READY_MS = 30_000;
 const SLOT_MS = 400;
-/** Transactions that may wait for the leader: the incumbent's channel holds as many. */
+/** Transactions that may wait for the leader, equal to the capacity of the incumbent's channel. */
 const QUEUE = 4096;
 
 /** Starts the leader, a cluster that names it, and the sides. */
@@ -158,7 +158,7 @@ async function startLinesSide(
   return { name, address: await child.line(), pid: child.pid, metricsUrl: null };
 }
 
-/** Elsewhere as many as an edge has by itself. */
+/** On other machines, the edge's default. */
 const FRONTS: Readonly<Partial<Record<SideName, string>>> = {
   "two fronts": "threads = 2",
   "no fronts": "threads = 0",
@@ -214,7 +214,7 @@ async function startEdge(
   return { name, address: `127.0.0.1:${http}`, pid: edge.pid, metricsUrl };
 }
 
-/** Options for Node in the edge that everything is on in, for profiling by hand. */
+/** Options for Node in the edge with everything on, for manual profiling. */
 function nodeOptions(name: SideName): readonly string[] {
   const given = process.env["COMPARE_NODE_OPTIONS"] ?? "";
   return name === "everything on" && given !== "" ? given.split(" ") : [];

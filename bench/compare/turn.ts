@@ -1,4 +1,4 @@
-/** One turn of one side: a load through it, and the figures that both ends and its process give. */
+/** One turn of one side: a load through it, measured at both ends and in its process. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Side, Stage } from "./sides.ts";
@@ -10,7 +10,7 @@ export interface Quantiles {
   readonly max: number;
 }
 
-/** All times in microseconds. The warm-up is in none of them. */
+/** All times in microseconds, without the warm-up. */
 export interface Turn {
   readonly count: number;
   readonly accepted: number;
@@ -20,14 +20,14 @@ export interface Turn {
   readonly copies: number;
   /** From the write to the leader's receive. */
   readonly one_way_us: Quantiles;
-  /** From when it was due. */
+  /** From the due time. */
   readonly from_due_us: Quantiles;
-  /** From due to the write: how late the generator was, or was made by a lack of answers. */
+  /** From due time to write: how late the generator was, itself or for lack of responses. */
   readonly late_us: Quantiles;
-  /** Processor time of the side's process for each transaction. */
+  /** Processor time of the side's process per transaction. */
   readonly cpu_us: number;
   readonly held_per_second: number;
-  /** The share of all processors' time, 0 to 1, that the host kept for itself. */
+  /** The share of all processors' time, 0 to 1, that the host took. */
   readonly stolen: number;
 }
 
@@ -39,11 +39,11 @@ export interface TurnOptions {
 
 const CONNECTIONS = 64;
 const WARM_SECONDS = 0.4;
-/** A usual interval of Prometheus. */
+/** A usual scrape interval of Prometheus. */
 const SCRAPE_SECONDS = 15;
 
 let lastRun = 0;
-/** Seconds of turns that a side had since it was scraped. */
+/** Seconds of turns of each side since its last scrape. */
 const unscraped = new Map<Side, number>();
 
 /** @throws Error when the generator could not finish */
@@ -68,13 +68,13 @@ export async function takeTurn(stage: Stage, side: Side, options: TurnOptions): 
   const scrape = scrapeWhenDue(side, seconds);
   const line = await stage.ends.line();
   await scrape;
-  // The program beside this file writes it.
+  // The Rust program in this folder writes it.
   const turn = JSON.parse(line) as Turn | { readonly failed: string };
   if ("failed" in turn) throw new Error(`${side.name} at ${rate}/s: ${turn.failed}`);
   return turn;
 }
 
-/** As a collector would: once in so many seconds of a side's own turns, in the middle of one. */
+/** Scrapes as a collector would: once per interval of a side's own turns, in the middle of one. */
 async function scrapeWhenDue(side: Side, seconds: number): Promise<void> {
   const since = (unscraped.get(side) ?? SCRAPE_SECONDS) + seconds;
   const isDue = since > SCRAPE_SECONDS;

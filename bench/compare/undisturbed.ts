@@ -1,18 +1,18 @@
 /**
- * Turns that the host left alone. A rented machine shares its processors with strangers: where they
- * took more than a little of them, a turn's p99 is theirs, whichever path had it. Such a turn is
- * taken again, a few times at most, and the one they disturbed least counts; how many were is told,
- * and what was lost or refused in any of them stays in the sums.
+ * Selects turns that the host left undisturbed. A rented machine shares its processors with other
+ * tenants: where these take more than a small share, they determine a turn's p99, whichever path is
+ * measured. Such a turn is repeated, up to a limit, and the least disturbed one counts. The table
+ * reports the number of repeated turns, and sums include the losses and rejections of every one.
  */
 
 import type { Turn } from "./turn.ts";
 
-/** Of all processors' time. With 2 % and more taken, p99 at 1,000 tx/s was 2.5 to 6 times. */
+/** Of all processor time. With 2 % or more taken, p99 at 1,000 tx/s was 2.5 to 6 times as long. */
 export const STOLEN_MAX = 0.005;
 const TRIES = 5;
 
 export interface KeptTurn extends Turn {
-  /** How often it was taken. */
+  /** How often the turn was taken. */
   readonly taken: number;
 }
 
@@ -30,7 +30,7 @@ export async function undisturbed(take: () => Promise<Turn>): Promise<KeptTurn> 
   return { ...kept, lost, refused, taken };
 }
 
-/** What a table says of its turns. */
+/** The note on the turns beneath a table. */
 export function disturbance(turns: readonly KeptTurn[]): string {
   const again = turns.reduce((all, { taken }) => all + taken - 1, 0);
   const left = turns.filter(({ stolen }) => stolen > STOLEN_MAX).length;

@@ -1,6 +1,6 @@
 /**
- * A process with nothing but the native engine and connections to all leaders of a cluster, opened
- * a few at a time when its parent says so. It tells when its engine runs, and when all are warm.
+ * A process with only the native engine, and connections to all leaders of a cluster, opened a few
+ * at a time on command. Notifies its parent when the engine runs and when all are warm.
  */
 
 import { once } from "node:events";
@@ -11,7 +11,7 @@ import { QUIC_TRANSPORT_DEFAULTS } from "../../src/send/portable/transport-quic-
 import { SENDER_DEFAULTS } from "../../src/send/sender.ts";
 
 const log = { info() {}, warn() {}, error() {} };
-/** Handshakes under way at a time: the leaders share the processors with this. */
+/** Concurrent handshakes: the leaders share the processors with this process. */
 const AT_A_TIME = 8;
 
 const { native } = chooseEngine("native", log);
@@ -29,7 +29,7 @@ const transport = createNativeTransport(
   },
 );
 await transport.start();
-// A server that is gone ends this process too.
+// The loss of the parent ends this process too.
 process.on("disconnect", () => process.exit(0));
 process.on("SIGTERM", () => process.exit(0));
 process.send?.("started");
@@ -41,7 +41,7 @@ for (let from = 0; from < addresses.length; from += AT_A_TIME) {
 }
 process.send?.("warm");
 setInterval(() => {
-  // Whoever measures must not measure a process that has lost what it is measured by.
+  // Exits, so that the bench does not measure a process that lost connections.
   if (ended > 0) process.exit(1);
 }, 1_000);
 

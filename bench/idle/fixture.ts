@@ -1,4 +1,4 @@
-/** An edge with nothing configured but where things are, and the cluster that it looks at. */
+/** An edge with only the required addresses configured, and its cluster. */
 
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -31,11 +31,11 @@ async function startCluster(leaders: number, children: Child[]): Promise<Cluster
   const child = startChild(args, true);
   children.push(child);
   const [message] = await once(child.process, "message");
-  // Its first message tells where it listens.
+  // Its first message is its addresses.
   return message as Extract<LeaderMessage, { kind: "ready" }>;
 }
 
-/** Runs what starts children, and stops them where it fails. */
+/** Runs a function that starts children, and stops them if it fails. */
 async function withChildren<T>(
   start: (children: Child[], folder: string) => Promise<T>,
 ): Promise<T & { stop(): Promise<void> }> {
@@ -87,18 +87,18 @@ export function startFixture(): Promise<IdleFixture> {
 
 export interface ConnectionsFixture {
   readonly pid: number;
-  /** Opens them all; resolves when they are warm. */
+  /** Opens all connections; resolves when they are warm. */
   warm(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** The native engine alone, and as many leaders as connections are wanted. */
+/** The native engine alone, and one leader per connection. */
 export function startConnections(count: number): Promise<ConnectionsFixture> {
   return withChildren(async (children) => {
     const { rpcUrl } = await startCluster(count, children);
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "getClusterNodes" });
     const response = await fetch(rpcUrl, { method: "POST", body });
-    // The simulated cluster answers as the real one does.
+    // The simulated cluster responds like the real one.
     const { result } = (await response.json()) as { result: readonly { tpuQuic: string }[] };
     const script = fileURLToPath(new URL("./connections-process.ts", import.meta.url));
     const child = startChild(["--import", "tsx", script], true);
@@ -114,6 +114,6 @@ export function startConnections(count: number): Promise<ConnectionsFixture> {
   });
 }
 
-/** Handshakes of a thousand, with leaders that share the processors. */
+/** Time for 1,000 handshakes with leaders that share the processors. */
 const WARM_MS = 240_000;
 const KEYS = "[plans.Idle]\nrate_per_second = 50\nburst = 50\n";

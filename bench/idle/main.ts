@@ -1,8 +1,8 @@
 /**
- * `npm run bench:idle`: what an edge costs while it waits. An edge with the default configuration
- * before a simulated cluster of four leaders with 250 ms slots: the slots are known, connections
- * are warm, and no transaction comes. Its processor time each second, thread by thread. Then the
- * native engine alone with a thousand warm connections, and what they take of memory.
+ * `npm run bench:idle` measures what an idle edge costs. An edge with the default configuration and
+ * a simulated cluster of four leaders with 250 ms slots: the slots are known, connections are warm,
+ * and no transactions arrive. It prints processor time per second, by thread; then the memory that
+ * the native engine alone takes for a thousand warm connections, and its processor time.
  */
 
 import { appendFileSync, mkdirSync } from "node:fs";

@@ -1,15 +1,15 @@
 /**
- * What the threads of a process take of a processor, by name, from /proc: Linux alone. The kernel
- * counts in nanoseconds, so seconds of waiting are enough for a figure of a fraction of a percent.
+ * Processor time of the threads of a process, by name, from /proc: Linux only. The kernel counts in
+ * nanoseconds, so a few seconds measure a fraction of a percent.
  */
 
 import { readdirSync, readFileSync } from "node:fs";
 
 export interface ThreadTime {
   readonly name: string;
-  /** On a processor so far, in milliseconds. */
+  /** Processor time so far, in milliseconds. */
   readonly cpuMs: number;
-  /** Times that it was put on a processor. */
+  /** How often it was scheduled. */
   readonly turns: number;
 }
 
@@ -28,7 +28,7 @@ export function threadTimes(pid: number): ThreadTimes {
       const name = readFileSync(`${folder}/${id}/comm`, "utf8").trim();
       times.set(id, { name, cpuMs: onNs / 1e6, turns });
     } catch {
-      // It ended between the listing and the reading.
+      // The thread ended between the listing and the reading.
     }
   }
   return times;
@@ -36,13 +36,13 @@ export function threadTimes(pid: number): ThreadTimes {
 
 export interface ThreadRate {
   readonly name: string;
-  /** Milliseconds of a processor each second. */
+  /** Milliseconds of processor time per second. */
   readonly cpu_ms_per_s: number;
-  /** Turns on a processor each second. */
+  /** Times scheduled per second. */
   readonly wakes_per_s: number;
 }
 
-/** What each thread took between two looks, the busiest first. */
+/** What each thread used between two samples, the busiest first. */
 export function ratesBetween(
   before: ThreadTimes,
   after: ThreadTimes,

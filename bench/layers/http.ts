@@ -1,4 +1,4 @@
-/** The HTTP stage with nothing behind it: every submission is answered at once. */
+/** The HTTP stage alone: every submission gets an immediate response. */
 
 import type { KeyTable } from "../../src/accounts/keys/table.ts";
 import { systemClock } from "../../src/core/clock.ts";

@@ -1,4 +1,4 @@
-/** The layers that JavaScript can call: each answers what one transaction takes in it. */
+/** The layers that JavaScript can call: each function returns the time of one transaction in it. */
 
 import { strict as assert } from "node:assert";
 import { hash } from "node:crypto";
@@ -25,7 +25,7 @@ export interface Sample {
 
 const KEYS_MAX = 512;
 const LAMPORTS_MIN = 1_000_000;
-/** No retries asked for, no priority. */
+/** No retry limit, no priority. */
 const PLAIN = { maxRetries: null, priorityLamports: 0 } as const;
 const NOTHING = new Uint8Array();
 /** Receipts that fill the store before the clock starts. */
@@ -52,7 +52,7 @@ export function decodeLayer(sample: Sample): Quantiles {
   return took;
 }
 
-/** From `accept` to the answer, one transaction a turn of the event loop. */
+/** From `accept` to the result, one transaction per turn of the event loop. */
 export async function dispatchLayer(
   sample: Sample,
   inline: "always" | "never",
@@ -80,7 +80,7 @@ export async function dispatchLayer(
   return quantilesOf(took);
 }
 
-/** What receipts add: on a transaction's path, and with the news of its copies afterwards. */
+/** The cost of receipts: on a transaction's path, and later for the outcomes of its deliveries. */
 export function notesLayers({ transactions, ...sample }: Sample): readonly [Quantiles, Quantiles] {
   const { decoder } = openDecoder({ transactions, ...sample });
   const note = openNotes(decoder);
@@ -92,7 +92,7 @@ export function notesLayers({ transactions, ...sample }: Sample): readonly [Quan
   return [quantilesOf(noted.map(({ openedNs }) => openedNs)), quantilesOf(followed)];
 }
 
-/** From the request's write to the answer's arrival, one at a time on one connection. */
+/** From the request's write to the response's arrival, one at a time on one connection. */
 export async function httpLayer(sample: Sample): Promise<Quantiles> {
   const token = "td_0123456789abcdefghijklmn";
   const keys = createKeyTable([
@@ -137,7 +137,7 @@ function openDecoder({ tipAccount, transactions }: Sample): {
   return { native: found.native, decoder };
 }
 
-/** Until the keys' tables are there, which are made off this thread, and the code is compiled. */
+/** Until another thread has built the keys' tables, and V8 has compiled the code. */
 function warm(decoder: Decoder, transactions: readonly Uint8Array[]): void {
   const untilNs = systemClock.nowNs() + 300e6;
   for (let index = 0; systemClock.nowNs() < untilNs; index += 1) {

@@ -1,11 +1,11 @@
 /**
- * `npm run bench:layers`: the same transactions at each depth, from the Rust function to the whole
- * path, so that what each layer adds can be read off. Writes results, a plot and the table of
- * docs/benchmarks.md.
+ * `npm run bench:layers` measures the same transactions at each depth, from the Rust function to
+ * the complete path, so that the cost of each layer is visible. Writes results, a plot and the
+ * table of docs/benchmarks.md.
  *
- * The inner layers are measured in a tight loop, one transaction a turn of the event loop where
- * turns matter; the last two at 1,000 tx/s by processes that sleep in between, so waking up is in
- * them.
+ * The inner layers are measured in a tight loop, one transaction per turn of the event loop where
+ * turns matter; the last two at 1,000 tx/s by processes that sleep in between, so those include
+ * wake-ups.
  */
 
 import { execFileSync } from "node:child_process";
@@ -26,7 +26,7 @@ import {
   type Sample,
 } from "./layers.ts";
 
-/** The longest is not known of every layer. */
+/** The maximum is unknown for some layers. */
 type Stats = Omit<Quantiles, "max"> & Partial<Pick<Quantiles, "max">>;
 
 interface Layer extends Stats {
@@ -95,7 +95,7 @@ function readSample(program: string): { stats: RustStats; sample: Sample } {
   return { stats, sample: { transactions, tipAccount: stats.tip_account } };
 }
 
-/** One-way by the senders' comparison, whose last line of ours is the median. */
+/** One-way, from the senders' comparison, whose last line for Touchdown is the median. */
 function quicLayer(program: string): Stats {
   const args = [String(ROUNDS), String(SECONDS), String(RATE)];
   const text = execFileSync(program, args, { encoding: "utf8" });

@@ -1,7 +1,7 @@
 /**
- * What following a transaction adds to its path: the plan is read, a receipt is opened, and the
- * news of two copies, sent and acknowledged, are written into it later. The store is full of its
- * bound, so each opening lets the oldest receipt go.
+ * Measures what tracking adds to a transaction's path: reading the plan and opening a receipt; and
+ * later recording the outcomes of two deliveries, sent and acknowledged. The store is at its limit,
+ * so each new receipt evicts the oldest.
  */
 
 import { strict as assert } from "node:assert";
@@ -15,11 +15,11 @@ import { createRouter } from "../../src/route/router.ts";
 const ENTRIES = 65_536;
 const LEADERS = [1, 2, 3].map((fill) => encodeKey(new Uint8Array(32).fill(fill)));
 
-/** What noting one transaction took, in nanoseconds. */
+/** The cost of tracking one transaction, in nanoseconds. */
 export interface Noted {
-  /** On its path: the plan is read and the receipt opened. */
+  /** On its path: reading the plan and opening the receipt. */
   readonly openedNs: number;
-  /** Later, when the engine tells: two copies were sent, and acknowledged. */
+  /** Later, on engine events: two deliveries were sent and acknowledged. */
   readonly followedNs: number;
 }
 
@@ -47,12 +47,12 @@ export function openNotes(decoder: Decoder): Note {
   };
 }
 
-/** No retries asked for, no priority. */
+/** No retry limit, no priority. */
 const PLAIN = { maxRetries: null, priorityLamports: 0 } as const;
 
 type News = Pick<Outcome, "identity" | "address" | "slot">;
 
-/** The engine stamps its news, so no clock is read for them. */
+/** The engine stamps its events, so recording them reads no clock. */
 function newsOf(packetId: number, kind: Outcome["kind"], target: News, atNs: number): Outcome {
   const { identity, address, slot } = target;
   const times = { atNs, rttUs: 900, connectionAgeMs: 4_000 };

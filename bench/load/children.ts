@@ -1,6 +1,6 @@
 /**
- * The processes of a run: started by this one, watched, and stopped by it, whatever happens.
- * Their CPU time and memory are read from /proc, so figures exist on Linux alone.
+ * The processes of a run: this process starts, watches and always stops them. Their CPU time and
+ * memory come from /proc, so the numbers exist on Linux only.
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -12,9 +12,9 @@ import { systemClock } from "../../src/core/clock.ts";
 export interface Child {
   readonly process: ChildProcess;
   readonly pid: number;
-  /** The end of what it wrote, for the report of a failure. */
+  /** The end of its output, for the report of a failure. */
   output(): string;
-  /** Ends it: politely, then not. */
+  /** Stops it with SIGTERM, then with SIGKILL. */
   stop(): Promise<void>;
 }
 
@@ -23,7 +23,7 @@ const STOP_MS = 10_000;
 /** Clock ticks a second in /proc; 100 on every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100;
 
-/** How the image and docs/operations.md start an edge: what bounds V8's young space, and glibc. */
+/** How the image and docs/operations.md start an edge: limits for V8's young space and glibc. */
 export const LIKE_THE_IMAGE: readonly string[] = ["--max-semi-space-size=8"];
 const IMAGE_VARIABLES = { MALLOC_MMAP_THRESHOLD_: "131072" };
 
@@ -57,7 +57,7 @@ export function startChild(args: readonly string[], withIpc = false): Child {
   };
 }
 
-/** Waits until the URL answers 200; an Error with the child's output when it does not in time. */
+/** Waits until the URL returns 200; on timeout throws an Error with the child's output. */
 export async function untilReady(child: Child, url: string, timeoutMs: number): Promise<void> {
   const deadlineNs = systemClock.nowNs() + timeoutMs * 1e6;
   let last = "no answer";
@@ -87,11 +87,11 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** CPU time that the process has used, all threads, in microseconds; null where unknown. */
+/** CPU time used by all threads of the process, in microseconds; null where unknown. */
 export function cpuUs(pid: number): number | null {
   const text = readProc(`/proc/${pid}/stat`);
   if (text === null) return null;
-  // The second field is a name in parentheses that may hold spaces; fields 14 and 15 are the times.
+  // The second field is a name in parentheses, which may contain spaces; 14 and 15 are the times.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const ticks = Number(fields[11]) + Number(fields[12]);
   return (ticks * 1e6) / TICKS_PER_SECOND;
@@ -107,7 +107,7 @@ function readProc(file: string): string | null {
   try {
     return readFileSync(file, "utf8");
   } catch {
-    // Not Linux, or the process is gone.
+    // Not Linux, or the process has ended.
     return null;
   }
 }

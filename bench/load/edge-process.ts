@@ -1,6 +1,6 @@
 /**
- * The edge under load and the cluster behind it, as processes of their own, with a configuration
- * made for the run: one key without a limit that matters, receipts for every transaction.
+ * The edge under load and its cluster, as separate processes, with a configuration made for the
+ * run: one key with a limit that never applies, receipts for every transaction.
  */
 
 import { randomBytes } from "node:crypto";
@@ -16,7 +16,7 @@ import type { LoadOptions } from "./options.ts";
 export interface BenchFixture {
   readonly url: string;
   readonly key: string;
-  /** The edge's process; null for one that ran already. */
+  /** The edge's process; null for an edge that this run did not start. */
   readonly edgePid: number | null;
   /** First arrivals at a leader by transaction; null without leaders. */
   arrivals(): Promise<Float64Array | null>;
@@ -26,7 +26,7 @@ export interface BenchFixture {
 const READY_MS = 60_000;
 const ANSWER_MS = 30_000;
 
-/** Starts a cluster for `count` transactions and an edge that knows it. */
+/** Starts a cluster for `count` transactions, and an edge on it. */
 export async function startFixture(
   options: LoadOptions,
   count: number,
@@ -35,7 +35,7 @@ export async function startFixture(
   const folder = mkdtempSync(join(tmpdir(), "touchdown-load-"));
   const children: Child[] = [];
   const stop = async (): Promise<void> => {
-    // The edge first: it would complain of a cluster that is gone.
+    // Stops the edge first: it would log errors about a stopped cluster.
     for (const child of children.toReversed()) await child.stop();
     rmSync(folder, { recursive: true, force: true });
   };
@@ -69,7 +69,7 @@ export async function startFixture(
   }
 }
 
-/** An edge that runs already, of which nothing but its answers is known. */
+/** An edge that this run did not start: only its responses are known. */
 export function foreignFixture(url: string, key: string): BenchFixture {
   return {
     url,
@@ -131,7 +131,7 @@ function edgeConfig(
 
 type Heard<Kind> = Extract<LeaderMessage, { readonly kind: Kind }>;
 
-/** The next message of that kind; an Error when the child ends or says nothing in time. */
+/** The next message of that kind; an Error if the child ends or sends none in time. */
 async function heard<Kind extends LeaderMessage["kind"]>(
   child: Child,
   kind: Kind,
@@ -141,10 +141,10 @@ async function heard<Kind extends LeaderMessage["kind"]>(
     throw new Error(`the leaders' process ended\n${child.output()}`);
   });
   const message = once(child.process, "message", { signal }).then(([value]) => value);
-  // Whichever comes second is of no interest.
+  // Ignores the promise that settles second.
   exit.catch(() => undefined);
   message.catch(() => undefined);
-  // Both ends of the channel are in this folder, and the type says what they send.
+  // Both ends of the channel are in this folder, and the type describes what they send.
   const told = (await Promise.race([message, exit])) as LeaderMessage;
   if (told.kind !== kind) throw new Error(`the leaders' process told ${told.kind}, not ${kind}`);
   return told as Heard<Kind>;

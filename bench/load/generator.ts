@@ -1,25 +1,25 @@
 /**
- * The open loop: transaction i is due at start + i / rate, whether or not earlier ones were
- * answered, and its latency counts from when it was due. A generator or an edge that falls behind
- * therefore shows in the figures instead of thinning out the load.
+ * The open loop: transaction i is due at start + i / rate, whether or not earlier ones have a
+ * response, and its latency counts from its due time. A slow generator or edge therefore shows in
+ * the latencies instead of lowering the load.
  *
- * Requests are made before the start. What is due goes to an idle connection, or waits in order
- * until one is; that wait counts too.
+ * Requests are built before the start. A due request goes to an idle connection, or waits in order
+ * until one is idle; that wait counts too.
  */
 
 import { Worker } from "node:worker_threads";
 import { systemClock } from "../../src/core/clock.ts";
 import { type HttpConnection, type HttpResponse, openConnection } from "./http-connection.ts";
 
-/** What became of each request, by its index. */
+/** The results of each request, by its index. */
 export interface Shots {
-  /** When each was due, was written, and was answered; NaN where that did not happen. */
+  /** When each was due, written and answered; NaN where that did not happen. */
   readonly dueNs: Float64Array;
   readonly sentNs: Float64Array;
   readonly respondedNs: Float64Array;
-  /** Empty for accepted, else the refusal's reason or what went wrong; null without an answer. */
+  /** Empty for accepted, else the rejection's reason or the error; null without a response. */
   readonly faults: readonly (string | null)[];
-  /** The signature in the answer; null without one. */
+  /** The signature in the response; null without one. */
   readonly signatures: readonly (string | null)[];
 }
 
@@ -33,15 +33,15 @@ export interface GeneratorOptions {
   readonly mark: () => void;
 }
 
-/** The wake comes this much early, and the rest is spent looking at the clock. */
+/** The wake-up comes this much early; the thread polls the clock for the rest. */
 const EARLY_NS = 100_000;
-/** The first transaction is due this long after the start, so that everything is up. */
+/** The first transaction is due this long after the start, so that everything runs. */
 const LEAD_IN_NS = 100_000_000;
-/** How long answers are waited for after the last request. */
+/** How long to wait for responses after the last request. */
 const TAIL_MS = 5_000;
 const CONNECT_MS = 5_000;
 
-/** Sends all requests on schedule and answers when all were answered or the time is up. */
+/** Sends all requests on schedule; resolves after the last response or on timeout. */
 export async function generate(
   requests: readonly Buffer[],
   options: GeneratorOptions,
@@ -154,7 +154,7 @@ class Run {
     return this.#startNs + index * this.#periodNs;
   }
 
-  /** Sends all that is due; looks again without a wait while the next is nearly due. */
+  /** Sends all due requests; checks again without a wait while the next is nearly due. */
   readonly #turn = (): void => {
     this.#spinning = false;
     if (this.#closed) return;
@@ -173,7 +173,7 @@ class Run {
       const slot = this.#idle.pop() ?? 0;
       const connection = this.#connections[slot];
       const request = this.#requests[this.#next];
-      // A connection that was lost while idle comes back by itself.
+      // A connection that was lost while idle reopens automatically.
       if (connection === undefined || request === undefined || !connection.idle) continue;
       if (this.#next === this.#options.markAt) this.#options.mark();
       this.#inFlight[slot] = this.#next;
@@ -196,7 +196,7 @@ class Run {
     this.#signatures[index] = signature;
     this.#answered += 1;
     if (this.#answered === this.#requests.length) this.#done();
-    // A lost connection announces itself when it is open again.
+    // A lost connection calls `opened` when it is open again.
     if (response.status !== 0) this.#release(slot);
   }
 }
@@ -204,7 +204,7 @@ class Run {
 const SIGNATURE = /"(?:signature|result)":"([1-9A-HJ-NP-Za-km-z]{64,88})"/;
 const REASON = /"reason":"([a-z_]+)"/;
 
-/** The fault (empty for accepted) and the signature of an answer of either endpoint. */
+/** The error (empty for accepted) and the signature in a response of either endpoint. */
 export function readResponse({
   status,
   body,

@@ -1,22 +1,22 @@
 /**
- * One keep-alive HTTP connection with one request in flight, on a raw socket: a fraction of the CPU
- * of an HTTP client, on a machine that the generator shares with what it measures.
+ * One keep-alive HTTP connection with one request in flight, on a raw socket. It uses a fraction of
+ * the CPU of an HTTP client, on a machine that the generator shares with the measured edge.
  *
- * It understands what an edge answers and no more: a status line, headers with Content-Length, a
- * body. A connection that is lost reports so for the request in flight and opens itself again.
+ * It parses only what an edge sends: a status line, headers with Content-Length, a body. When the
+ * connection is lost, it reports that for the request in flight and reopens.
  */
 
 import { connect, type Socket } from "node:net";
 
 export interface HttpResponse {
-  /** 0 when the connection was lost before an answer came. */
+  /** 0 when the connection was lost before the response. */
   readonly status: number;
   readonly body: Buffer;
 }
 
 export interface HttpConnection {
   readonly idle: boolean;
-  /** Sends one whole request; the connection must be idle. */
+  /** Sends one complete request; the connection must be idle. */
   send(request: Buffer): void;
   close(): void;
 }
@@ -24,12 +24,12 @@ export interface HttpConnection {
 const HEAD_END = "\r\n\r\n";
 const LENGTH = /\r\ncontent-length: *(\d+)/i;
 const EMPTY = Buffer.alloc(0);
-/** An edge's answers are short; more than this is no answer of an edge. */
+/** The maximum size of a response: an edge's responses are shorter. */
 const RESPONSE_BYTES_MAX = 1024 * 1024;
 
 /**
- * `answered` is called once for each request, and `opened` whenever the connection is ready again
- * without having answered.
+ * Calls `answered` once per request, and `opened` whenever the connection is ready again without a
+ * response.
  */
 export function openConnection(
   host: string,
@@ -50,7 +50,7 @@ export function openConnection(
     });
     socket.setNoDelay(true);
     socket.on("data", receive);
-    // What went wrong does not matter: "close" follows, and the request counts as lost.
+    // The error itself does not matter: "close" follows, and the request counts as lost.
     socket.on("error", () => undefined);
     socket.on("close", lost);
   }
@@ -61,7 +61,7 @@ export function openConnection(
     const wasOpening = state === "opening";
     state = "opening";
     if (wasBusy) answered({ status: 0, body: EMPTY });
-    // A refused attempt waits, so that a dead edge is not hammered.
+    // Waits after a refused attempt, so that a dead edge gets few of them.
     setTimeout(() => state !== "closed" && open(), wasOpening ? 100 : 0);
   }
 

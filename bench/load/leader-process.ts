@@ -1,9 +1,9 @@
 /**
- * The other end of a run, a process of its own: a simulated cluster whose leaders note when each
- * numbered transaction arrived first. Nothing is executed here, as that is no part of the path.
+ * The other end of a run, in a separate process: a simulated cluster whose leaders record the first
+ * arrival of each numbered transaction. They execute nothing, as that is not part of the path.
  *
- * It tells its parent where it listens, answers "collect" with the arrivals, and ends with its
- * parent. Stamps come from the machine's monotonic clock, which all processes share.
+ * It reports its addresses to its parent, responds to "collect" with the arrivals, and ends with
+ * its parent. Timestamps come from the machine's monotonic clock, which all processes share.
  */
 
 import { systemClock } from "../../src/core/clock.ts";
@@ -14,18 +14,18 @@ import { createBlindLedger } from "../../src/sandbox/ledger.ts";
 import { freshIdentity } from "../../src/send/identity.ts";
 import { numberOf } from "./transactions.ts";
 
-/** What the parent is told. */
+/** Messages to the parent. */
 export type LeaderMessage =
   | { readonly kind: "ready"; readonly rpcUrl: string; readonly wsUrl: string }
   | {
       readonly kind: "arrivals";
       /** First arrival by transaction, NaN for none. */
       readonly arrivedNs: Float64Array;
-      /** All that arrived, each copy. */
+      /** All arrivals, counting each delivery. */
       readonly copies: number;
     };
 
-/** Skips are left out, so that runs are alike. */
+/** No skipped slots, so that runs are alike. */
 const SLOT_MS = 400;
 
 const [leaderCount = 4, transactionCount = 0, slotMs = SLOT_MS] = process.argv.slice(2).map(Number);
@@ -65,6 +65,6 @@ const urls = await cluster.start();
 process.on("message", () => tell({ kind: "arrivals", arrivedNs, copies }));
 process.on("disconnect", () => process.exit(0));
 process.on("SIGTERM", () => process.exit(0));
-// The clocks of the simulation keep no process alive.
+// The simulation's clocks do not keep the process alive.
 setInterval(() => undefined, 60_000);
 tell({ kind: "ready", ...urls });

@@ -1,9 +1,9 @@
 /**
  * `npm run load`: an open-loop load on one edge, from signed transactions to the simulated leaders.
  *
- * The generator is this process; the edge and the leaders are processes of their own on the same
- * machine, so that on few cores all three compete, which the figures include. One line is appended
- * to the results and the table's row is printed. Everything it starts, it stops.
+ * The generator is this process. Edge and leaders are separate processes on the same machine, so on
+ * few cores all three compete, which the numbers include. It appends one line to the results,
+ * prints the table's row, and stops everything that it started.
  */
 
 import { parseArgs } from "node:util";
@@ -18,7 +18,7 @@ import { drawMachine, drawTable } from "./table.ts";
 import { requestOf, signTransactions } from "./transactions.ts";
 
 const TIP_LAMPORTS = 1_000_000;
-/** How long copies may take to arrive after the last answer. */
+/** How long deliveries may take to arrive after the last response. */
 const SETTLE_MS = 500;
 
 async function run(options: LoadOptions): Promise<LoadResult> {
@@ -30,7 +30,7 @@ async function run(options: LoadOptions): Promise<LoadResult> {
       ? await startFixture(options, count, tipAccount)
       : foreignFixture(options.url, options.key);
   const interrupted = (): void => {
-    // Nothing that was started may outlive the run, nor its folder.
+    // No process and no folder of the run may outlive it.
     const exit = (): never => process.exit(130);
     fixture.stop().then(exit, exit);
   };
@@ -78,7 +78,7 @@ async function loadFixture(
   return summarize(shots, first, options, { arrivedNs, wireUs, edgeCpuUs, edgeRssMb });
 }
 
-/** A tip account of an edge that runs already. */
+/** A tip account of an edge that this run did not start. */
 async function tipAccountOf(url: string): Promise<string> {
   const response = await fetch(`${url}/api/v1/tip`);
   const body: unknown = await response.json();

@@ -1,5 +1,5 @@
 /**
- * The load generator's command line, with its bounds; what is out of them is refused by name.
+ * The load generator's command line, with its bounds; the error for a value out of bounds names it.
  */
 
 import { parseArgs } from "node:util";
@@ -7,22 +7,22 @@ import { parseArgs } from "node:util";
 export interface LoadOptions {
   /** Transactions a second, at a fixed interval. */
   readonly rate: number;
-  /** How long is measured, and how long the load runs before that. */
+  /** How long to measure, and how long the load runs before that. */
   readonly seconds: number;
   readonly warmup: number;
   /** Keep-alive connections to the edge; each has one request in flight at a time. */
   readonly connections: number;
   readonly endpoint: "raw" | "json";
-  /** Different payers, in turn: senders sign with few keys, and an edge may remember them. */
+  /** The number of payers, used in turn: senders sign with few keys, and an edge may cache them. */
   readonly payers: number;
   /** Where each transaction is decoded; see `[decode] inline`. */
   readonly inline: "auto" | "never" | "always";
-  /** `[send] engine` of the edge; auto takes the native one where it is built. */
+  /** `[send] engine` of the edge; auto selects the native one where it is built. */
   readonly engine: "auto" | "native" | "portable";
-  /** `[send] leaders` of the edge, and how many leaders the simulated cluster has. */
+  /** `[send] leaders` of the edge, and the number of leaders of the simulated cluster. */
   readonly fanOut: number;
   readonly leaders: number;
-  /** An edge that runs already; null starts one, with a simulated cluster. */
+  /** The URL of a running edge; null starts one, with a simulated cluster. */
   readonly url: string | null;
   readonly key: string | null;
   /** Appends the result to this file; null only prints. */
@@ -44,10 +44,10 @@ export const USAGE = `usage: npm run load -- [options]
   --url URL --key KEY   load an edge that runs already, without a cluster
   --results FILE    where the result line goes (bench/results/load.ndjson); "none" for nowhere`;
 
-/** Most transactions of one run; they are signed before it and held in memory. */
+/** Maximum transactions of one run; they are signed before it and kept in memory. */
 const TRANSACTIONS_MAX = 500_000;
 
-/** The options of a command line, or an Error that names what is wrong. */
+/** Parses a command line; returns an Error that names what is wrong. */
 export function readOptions(args: readonly string[]): LoadOptions {
   const text = { type: "string" } as const;
   const { values } = parseArgs({
@@ -109,7 +109,7 @@ function whole(
   return value;
 }
 
-/** The first of `known` when nothing is given. */
+/** Defaults to the first of `known`. */
 function oneOf<Word extends string>(
   name: string,
   text: string | undefined,

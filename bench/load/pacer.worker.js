@@ -1,7 +1,7 @@
 /**
  * Wakes the generator a little before each transaction is due. Node's own timers count whole
- * milliseconds; a thread that waits on an address is accurate to about 60 us and costs no CPU in
- * between. At most one wake is on its way at a time.
+ * milliseconds; a thread that waits on an address is accurate to about 60 us and uses no CPU in
+ * between. At most one wake-up is pending at a time.
  *
  * Plain JavaScript, because worker threads are started without the TypeScript loader.
  */
@@ -10,9 +10,9 @@ import { parentPort, workerData } from "node:worker_threads";
 
 const { startNs, periodNs, count, earlyNs, flags } = workerData;
 const shared = new Int32Array(flags);
-/** Never notified: it is only waited on until the time is up. */
+/** Never notified: waiting on it always ends by timeout. */
 const NEVER = 0;
-/** 1 while a wake is on its way, 2 to stop. */
+/** 1 while a wake-up is pending, 2 to stop. */
 const WAKE = 1;
 
 for (let index = 0; index < count; index += 1) {

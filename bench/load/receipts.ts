@@ -1,13 +1,13 @@
 /**
- * Receipt to wire of each transaction, from the edge's own receipts, asked for after the run. That
- * is exact where the edge's histogram knows ranges only.
+ * Receipt to wire of each transaction, from the edge's own receipts, requested after the run. These
+ * are exact, whereas the edge's histogram has ranges only.
  */
 
 const PARALLEL = 16;
-/** Questions asked at most; of longer runs an even sample is taken. */
+/** Maximum number of receipt requests; longer runs are sampled evenly. */
 const QUESTIONS_MAX = 20_000;
 
-/** In microseconds by transaction; NaN where there is no receipt or no copy went out. */
+/** In microseconds by transaction; NaN where no receipt exists or no delivery was sent. */
 export async function wireTimes(
   url: string,
   key: string,

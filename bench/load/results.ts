@@ -1,6 +1,6 @@
 /**
- * The result of a run as one line of JSON: what ran where, what was asked for, what came of it.
- * All latencies are in microseconds. Nothing of the warm-up is in them.
+ * The result of a run as one line of JSON: the machine, the options, the measurements. All
+ * latencies are in microseconds, without the warm-up.
  */
 
 import { appendFileSync, mkdirSync } from "node:fs";
@@ -25,34 +25,34 @@ export interface Quantiles {
 export interface LoadResult {
   readonly at: string;
   readonly machine: Machine & {
-    /** Processes that wanted a core in the minute before the run; above 0 others disturbed it. */
+    /** The load average over the minute before the run; above 0 other processes disturbed it. */
     readonly load_before: number;
   };
   readonly node: string;
   readonly commit: string | null;
   readonly options: LoadOptions;
-  /** Answers a second over the measured time; what the edge held of the rate that was offered. */
+  /** Responses a second over the measured time: the part of the offered rate that the edge held. */
   readonly rate_held: number;
   readonly sent: number;
   readonly accepted: number;
-  /** Accepted, but never at a leader; null where there was no leader to ask. */
+  /** Accepted, but never at a leader; null where the run has no leader. */
   readonly lost: number | null;
   /** Requests that were not accepted, by reason. */
   readonly errors: Readonly<Record<string, number>>;
-  /** From due to written: how far the generator itself was late. */
+  /** From due to written: the generator's own lateness. */
   readonly late_us: Quantiles | null;
-  /** From due to the answer. */
+  /** From due to the response. */
   readonly answer_us: Quantiles | null;
   /** From due to the first arrival at a leader. */
   readonly leader_us: Quantiles | null;
-  /** From the request's last byte at the edge to the first copy on the wire, by the edge. */
+  /** From the request's last byte at the edge to the first delivery on the wire, by the edge. */
   readonly wire_us: Quantiles | null;
-  /** CPU time of the whole edge process for each accepted transaction. */
+  /** CPU time of the complete edge process per accepted transaction. */
   readonly edge_cpu_us: number | null;
   readonly edge_rss_mb: number | null;
 }
 
-/** What was seen of the edge's process and of the leaders. */
+/** Observations of the edge's process and of the leaders. */
 export interface Seen {
   /** First arrival at a leader by transaction, NaN for none; null without leaders. */
   readonly arrivedNs: Float64Array | null;
@@ -62,7 +62,7 @@ export interface Seen {
   readonly edgeRssMb: number | null;
 }
 
-/** Sums up the requests from `first` on. */
+/** Summarizes the requests from `first` on. */
 export function summarize(
   shots: Shots,
   first: number,
@@ -81,8 +81,8 @@ export function summarize(
     machine: { ...machine(), load_before: LOAD_BEFORE },
     node: process.version,
     commit: commit(),
-    // The key is a secret of somebody's edge.
-    // No key, and no path of a machine, goes into a line that is kept.
+    // The kept line contains no key, which is a secret of the edge's user, and no path of a
+    // machine.
     options: { ...options, key: null, results: null },
     rate_held: round(heldRate(indexes, dueNs, respondedNs)),
     sent: indexes.filter((index) => !Number.isNaN(sentNs[index])).length,
@@ -98,9 +98,9 @@ export function summarize(
   };
 }
 
-/** Quantiles of what is not NaN, to three digits; null for nothing. */
+/** Quantiles of all values but NaN, to three digits; null for none. */
 export function quantiles(valuesUs: readonly number[]): Quantiles | null {
-  // In tenths of a microsecond, as whole numbers are what the histogram keeps.
+  // In tenths of a microsecond, because the histogram stores integers.
   const histogram = build({ highestTrackableValue: 6e9, numberOfSignificantValueDigits: 3 });
   for (const value of valuesUs) {
     if (!Number.isNaN(value)) histogram.recordValue(Math.max(0, Math.round(value * 10)));
@@ -117,7 +117,7 @@ export function quantiles(valuesUs: readonly number[]): Quantiles | null {
   };
 }
 
-/** Appends the result to a file of one JSON object a line. */
+/** Appends the result to a file of one JSON object per line. */
 export function keep(result: LoadResult, file: string): void {
   mkdirSync(dirname(file), { recursive: true });
   appendFileSync(file, `${JSON.stringify(result)}\n`);
@@ -137,7 +137,7 @@ function heldRate(
     if (atNs > lastNs) lastNs = atNs;
   }
   const firstNs = dueNs[indexes[0] ?? 0] ?? 0;
-  // The schedule's own length is the least: a rate above the one offered was not held.
+  // At least the schedule's own length: no rate above the offered one was held.
   const periodNs = (dueNs[1] ?? 0) - (dueNs[0] ?? 0);
   const lengthNs = Math.max(lastNs - firstNs, indexes.length * periodNs);
   return lengthNs > 0 ? (responses * 1e9) / lengthNs : 0;

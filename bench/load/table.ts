@@ -1,6 +1,6 @@
 /**
- * Draws the results as a table in Markdown: the latest run of each kind, slowest rate first.
- * Run by itself it prints the table of the file that it is given.
+ * Formats the results as a table in Markdown: the latest run of each kind, slowest rate first. Run
+ * as a program it prints the table of the given file.
  */
 
 import { readFileSync } from "node:fs";
@@ -24,7 +24,7 @@ const COLUMNS = [
 ];
 const HEAD = [`| ${COLUMNS.join(" | ")} |`, `|${"---|".repeat(COLUMNS.length)}`];
 
-/** The table of the results in NDJSON text; lines of no load are refused with an Error. */
+/** The table of the results in NDJSON text; throws an Error for lines that are not a load. */
 export function drawTable(ndjson: string): string {
   const latest = new Map<string, LoadResult>();
   for (const [index, line] of ndjson.split("\n").entries()) {
@@ -37,7 +37,7 @@ export function drawTable(ndjson: string): string {
   return [...HEAD, ...sorted.map(drawRow)].join("\n");
 }
 
-/** One row; all times in milliseconds but the CPU's. */
+/** One row; all times in milliseconds except CPU time. */
 export function drawRow(result: LoadResult): string {
   const { options } = result;
   const cells = [
@@ -68,7 +68,7 @@ function drawQuantiles(of: Quantiles | null): string {
 }
 
 function readLine(line: string, number: number): LoadResult {
-  // The file is written by this bench; the check is for a file that is another one.
+  // This bench writes the file; the check detects another file.
   const result = JSON.parse(line) as Partial<LoadResult>;
   if (result.options?.rate === undefined || result.rate_held === undefined) {
     throw new Error(`line ${number} is no result of a load`);

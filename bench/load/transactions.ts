@@ -1,7 +1,7 @@
 /**
  * The transactions of a run: small transfers with a tip, all different, signed before the clock
- * starts. The last eight bytes of each are its number, behind the fields of the transfer where the
- * network ignores them, so that whoever receives one can tell which it was.
+ * starts. The last eight bytes of each are its number, after the fields of the transfer where the
+ * network ignores them, so that a receiver can identify it.
  */
 
 import { buildTransaction, newKeypair, u64 } from "../../test/support/transactions.ts";
@@ -39,7 +39,7 @@ export function numberOf(bytes: Uint8Array): number {
   return Number(view.getBigUint64(bytes.length - NUMBER_BYTES, true));
 }
 
-/** The whole HTTP request that submits a transaction, head and body in one piece. */
+/** The complete HTTP request that submits a transaction, head and body in one piece. */
 export function requestOf(
   transaction: Buffer,
   endpoint: "raw" | "json",

@@ -1,8 +1,8 @@
 /**
- * Runs every micro bench: each `*.bench.ts` beside this file exports `build`, which makes its
- * Bench, asserts that the code under it answers right, and adds its tasks. Prints a table, and
- * appends a line of JSON for each task to `bench/results/micro.ndjson`. Words on the command line
- * choose the files whose path holds one of them: `npm run bench -- decode`.
+ * Runs every micro bench: each `*.bench.ts` below this folder exports `build`, which makes its
+ * Bench, asserts that the measured code is correct, and adds its tasks. Prints a table, and appends
+ * a line of JSON per task to `bench/results/micro.ndjson`. Words on the command line select the
+ * files whose path contains one of them: `npm run bench -- decode`.
  */
 
 import { appendFileSync, mkdirSync, readdirSync } from "node:fs";
@@ -19,7 +19,7 @@ interface Row {
   readonly p50_ns: number;
   readonly p99_ns: number;
   readonly p999_ns: number;
-  /** The half width of the mean's 95 % interval, in percent of it. */
+  /** The half width of the mean's 95 % interval, in percent of the mean. */
   readonly spread_percent: number;
   readonly per_second: number;
 }
@@ -43,11 +43,11 @@ for (const file of files) {
 print(rows);
 keep(rows);
 
-/** The `build` of a file, which is found by its name and so has no type until it is checked. */
+/** The `build` of a file, imported by name and therefore untyped until it is checked. */
 async function builderOf(path: string): Promise<() => Promise<Bench>> {
   const module: unknown = await import(pathToFileURL(path).href);
   if (typeof module === "object" && module !== null && "build" in module) {
-    // The convention of this folder, and a wrong one fails at once.
+    // The convention of this folder; a violation fails immediately.
     if (typeof module.build === "function") return module.build as () => Promise<Bench>;
   }
   throw new Error(`${relative(process.cwd(), path)} exports no function build`);

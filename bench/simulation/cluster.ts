@@ -1,12 +1,12 @@
 /**
- * A simulated chain: who leads which slot, which slots get a block, what is in the blocks, and what
- * a node tells of it.
+ * A simulated cluster: the leader of each slot, the slots with a block, the contents of blocks, and
+ * the responses of a node.
  *
- * A leader puts what it holds into its own next block, as far as the blockhash is valid; what
- * reaches a leader whose turn is further than Agave holds packets for, is lost without a word, and
- * so is what it still holds when its turn is over. A block that comes last in a window may be left
- * by the cluster, and with it what it held. The node knows of a block when it has travelled, and
- * its statuses answer later still.
+ * A leader puts what it holds into its own next block while the blockhash is valid. It silently
+ * drops what arrives further before its window than Agave holds packets, and what it still holds
+ * after its window. The cluster may fork away the last block of a window, and with it its
+ * transactions. The node learns of a block after a propagation delay, and returns statuses later
+ * still.
  */
 
 import { NS_PER_MS } from "../../src/core/clock.ts";
@@ -27,11 +27,11 @@ export interface LeaderFacts {
 }
 
 const WINDOW = 4;
-/** Slots ahead of its turn for which a leader keeps packets. Agave `consumer`, 4.2, 2026-11. */
+/** Slots ahead of its window for which a leader keeps packets. Agave `consumer`, 4.2, 2026-11. */
 const HOLD_SLOTS = 20;
-/** A packet needs this long from the socket into a block. */
+/** Time of a packet from the socket into a block. */
 const INTO_BLOCK_MS = 20;
-/** Until a node elsewhere has a block, and between its receiving a question and answering. */
+/** Until a remote node has a block, and between its receiving a request and responding. */
 const TRAVEL_MS = 80;
 const RPC_MS = 60;
 /** Slots until a block is confirmed. */
@@ -54,14 +54,14 @@ export class SimulatedCluster {
   readonly #clock: VirtualClock;
   readonly #chances: Chances;
   readonly #originNs: number;
-  /** By slot of the epoch: the leader's place, and whether there is a block, heights with it. */
+  /** By slot of the epoch: its leader's index, whether it has a block, and the height. */
   readonly #places: Uint16Array;
   readonly #blocks: Uint8Array;
   readonly #heights: Int32Array;
   readonly #lastValid: Int32Array;
-  /** By leader: what it holds for its turn. */
+  /** By leader: what it holds for its window. */
   readonly #held: number[][];
-  /** In the block at hand, which may yet be left. */
+  /** In the current block, which may still be forked away. */
   #fresh: number[] = [];
   readonly #sequences = new Map<string, number>();
 
@@ -98,7 +98,7 @@ export class SimulatedCluster {
     return this.#heights[Math.max(0, slot - this.firstSlot)] ?? 0;
   }
 
-  /** Begins the calendar; `tell` hears of slots as a node on the way does. */
+  /** Starts the slots; `onSlot` receives them with the propagation delay of a node. */
   start(onSlot: (kind: SlotEventKind, slot: number) => void): void {
     const { slots, slotMs } = this.#options;
     const enter = (slot: number): void => {
@@ -115,14 +115,14 @@ export class SimulatedCluster {
     enter(this.firstSlot);
   }
 
-  /** A transaction is about to be sent; the blockhash decides how long it is valid. */
+  /** Registers a transaction before it is sent; its blockhash determines how long it is valid. */
   open(bytes: Uint8Array, signature: string): void {
     const sequence = sequenceOf(bytes);
     this.#lastValid[sequence] = readHeight(bytes) + BLOCKHASH_AGE;
     this.#sequences.set(signature, sequence);
   }
 
-  /** A leader's transaction port got these bytes. */
+  /** A leader's transaction port received these bytes. */
   receive(place: number, bytes: Uint8Array): void {
     const sequence = sequenceOf(bytes);
     const slot = this.slotAt(this.#clock.nowNs() + INTO_BLOCK_MS * NS_PER_MS);
@@ -135,7 +135,7 @@ export class SimulatedCluster {
     else this.outOfTurn += 1;
   }
 
-  /** What landing asks for. */
+  /** The view that landing uses. */
   readonly view: Omit<ClusterView, "currentSlot"> = {
     blockHeight: () => this.heightAt(this.#nodeSlot() - CONFIRM_SLOTS),
     lastValidHeight: (blockhash) => readHeight(blockhash, 0) + BLOCKHASH_AGE,
@@ -143,7 +143,7 @@ export class SimulatedCluster {
     fetchStatuses: (signatures) => this.#statuses(signatures),
   };
 
-  /** The first slot whose leader could have had it, sent to every leader that is not dead. */
+  /** The first slot whose leader could have had it, if it is sent to every live leader. */
   earliest(atNs: number): number {
     const arrivesNs = atNs + (this.#options.rttMs / 2 + INTO_BLOCK_MS) * NS_PER_MS;
     const end = this.firstSlot + this.#options.slots;
@@ -222,7 +222,7 @@ export class SimulatedCluster {
     this.#fresh.push(sequence);
   }
 
-  /** The newest slot that the node has whole. */
+  /** The newest slot that the node has completely. */
   #nodeSlot(): number {
     return this.slotAt(this.#clock.nowNs() - TRAVEL_MS * NS_PER_MS) - 1;
   }

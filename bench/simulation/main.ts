@@ -1,6 +1,6 @@
 /**
- * `npm run simulate`: an epoch with simulated leaders, in about a minute, and what became of the
- * transactions. The same options print the same lines, whatever the machine.
+ * `npm run simulate` runs an epoch with simulated leaders in about a minute, and prints the final
+ * states of the transactions. The same options print the same lines on every machine.
  */
 
 import { parseArgs } from "node:util";

@@ -1,11 +1,11 @@
 /**
- * A transport without sockets: connections to simulated leaders over a network that delays, and
- * loses packets in either direction. What is lost is sent again after a probe's timeout, as QUIC
- * does; each copy of a transaction is one packet, as most are.
+ * A transport without sockets: connections to simulated leaders over a network that delays packets,
+ * and loses them in either direction. A lost packet is sent again after a probe timeout, as in
+ * QUIC; each delivery is one packet, as most are.
  *
- * Leaders admit as Agave does: eight new connections a minute from an address, more are not
- * answered. A saturated one grants four streams and gives each back 200 ms after it was used: a
- * tenth of what Agave lets an unstaked address have.
+ * Leaders admit connections as Agave does: eight new ones a minute from an address, no response to
+ * others. A saturated leader grants four streams and returns each 200 ms after its use: a tenth of
+ * what Agave grants an unstaked address.
  */
 
 import type { Clock } from "../../src/core/clock.ts";
@@ -20,9 +20,9 @@ import { ACKED, BLOCKED, CLOSED, IN_FLIGHT } from "../../src/send/transport.ts";
 import type { Kind, SimulatedCluster } from "./cluster.ts";
 import { type Chances, type SimulationOptions, share } from "./options.ts";
 
-/** Of an engine without a measured round trip: RFC 9002 section 6.2.2, twice 333 ms at least. */
+/** Without a measured round trip: RFC 9002 section 6.2.2, at least twice 333 ms. */
 const FIRST_PROBE_MS = 1_000;
-/** RFC 9002: smoothed round trip, four variances and 25 ms of the other side's patience. */
+/** RFC 9002: smoothed round trip, four variances and the other side's delay of 25 ms. */
 const PROBE_SHARE = 1.25;
 const ACK_DELAY_MS = 25;
 const PROBES_MAX = 6;
@@ -38,7 +38,7 @@ export interface NetworkCounters {
   lost: number;
 }
 
-/** One leader's side: how many new connections it still answers. */
+/** One leader's side: how many new connections it still accepts. */
 interface LeaderEndpoint {
   readonly place: number;
   readonly kind: Kind;
@@ -77,7 +77,7 @@ export class SimulatedNetwork implements Transport {
   }
 }
 
-/** What the connections of a network share. */
+/** The state shared by the connections of a network. */
 interface NetworkContext {
   readonly options: SimulationOptions;
   readonly clock: Clock;
@@ -146,7 +146,7 @@ class SimulatedConnection implements EngineConnection {
     this.#closed = true;
   }
 
-  /** A client's first packet is at the leader. */
+  /** A client's first packet reached the leader. */
   #handshake(): void {
     const { endpoint } = this;
     const { clock, counters } = this.#context;
@@ -195,7 +195,7 @@ class SimulatedConnection implements EngineConnection {
     return this.#context.options.rttMs * PROBE_SHARE + ACK_DELAY_MS;
   }
 
-  /** A packet crosses; one that is lost is sent again after a time that doubles. */
+  /** Transfers a packet; a lost one is sent again after a doubling timeout. */
   #across(probeMs: number, arrived: () => void): void {
     const { options, clock, chances, counters } = this.#context;
     let waitMs = 0;

@@ -1,4 +1,4 @@
-/** What a simulated cluster is like, and what it is given to do. */
+/** The properties of a simulated cluster and of its load. */
 
 import { createRng, type Rng } from "../../test/support/rng.ts";
 
@@ -13,13 +13,13 @@ export interface SimulationOptions {
   readonly jitter: number;
   /** Share of packets that are lost, in both directions. */
   readonly loss: number;
-  /** Share of leaders that answer nothing and make no blocks. */
+  /** Share of leaders that never respond and produce no blocks. */
   readonly dead: number;
-  /** Share of leaders that make blocks and grant twenty streams a second. */
+  /** Share of leaders that produce blocks and grant twenty streams a second. */
   readonly saturated: number;
-  /** Share of the slots of live leaders in which no block comes about. */
+  /** Share of the slots of live leaders that have no block. */
   readonly skip: number;
-  /** Share of windows whose last block is left by the cluster. */
+  /** Share of windows whose last block the cluster forks away. */
   readonly forks: number;
   readonly slots: number;
   readonly transactions: number;
@@ -44,7 +44,7 @@ export const SIMULATION_DEFAULTS: SimulationOptions = {
   sendLeaders: 2,
 };
 
-/** Chances that do not depend on each other: what one uses up changes nothing for the others. */
+/** Independent random streams: draws from one do not change the others. */
 export interface Chances {
   readonly schedule: Rng;
   readonly network: Rng;

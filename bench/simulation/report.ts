@@ -1,4 +1,4 @@
-/** What a simulation says at its end: lines that are the same for the same seed. */
+/** The report at the end of a simulation: lines that are the same for the same seed. */
 
 import { quantile, type SimulationResult } from "./simulate.ts";
 

@@ -1,10 +1,10 @@
 /**
- * An edge's own planner, sender and landing stage in front of a simulated cluster, on a clock of
- * its own: the same seed gives the same figures, on any machine.
+ * An edge's own planner, sender and landing stage with a simulated cluster, on a virtual clock: the
+ * same seed gives the same results on any machine.
  *
- * Real are the parts that decide: the slot clock, the planner, the peers with their pacing and
- * reactions, the scorecard, landing with its resends, polls and expiry, joined as in
- * `edge-leaders.ts`. Simulated are the network, the leaders and the node that is asked.
+ * The deciding parts are real: slot clock, planner, leaders with their pacing and reactions, leader
+ * stats, and landing with its resends, polls and expiry, joined as in `src/edge/leaders.ts`.
+ * Simulated are the network, the leaders and the RPC node.
  */
 
 import { NS_PER_MS, NS_PER_S } from "../../src/core/clock.ts";
@@ -22,13 +22,13 @@ import { type Chances, chancesOf, type SimulationOptions, share } from "./option
 import { drawTransaction } from "./transactions.ts";
 import { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";
 
-/** Values by place; what was seen how often. */
+/** Value to number of occurrences. */
 export type Counts = ReadonlyMap<number, number>;
 
 export interface SimulationResult {
   readonly options: SimulationOptions;
   readonly accepted: number;
-  /** No leader took them: their senders are told so at once. */
+  /** No leader accepted them: their clients get an immediate rejection. */
   readonly refused: number;
   readonly landed: number;
   readonly expired: number;
@@ -37,7 +37,7 @@ export interface SimulationResult {
   readonly reasons: Readonly<Record<string, number>>;
   /** Slots from the one in progress at receipt to that of the block. */
   readonly deltas: Counts;
-  /** The same for a sender that reaches every leader that lives, at once and always. */
+  /** The same for a sender that always reaches every live leader immediately. */
   readonly floor: Counts;
   readonly copies: number;
   readonly deliveryReasons: Readonly<Record<string, number>>;
@@ -52,11 +52,11 @@ export interface SimulationResult {
 }
 
 const SILENT: Log = { info: () => {}, warn: () => {}, error: () => {} };
-/** Slots before the first transaction: the edge gets to know the cluster. */
+/** Slots before the first transaction: the edge learns the cluster's state. */
 const WARM_UP_SLOTS = 200;
-/** Slots after the last one, so that every end is known. */
+/** Slots after the last transaction, so that each reaches a final state. */
 const COOL_DOWN_SLOTS = 400;
-/** As the configuration has them by default. */
+/** The configuration's defaults. */
 const LANDING = { countMax: 65_536, trackForMs: 120_000, pollMs: 400, resendsPerSecond: 2_000 };
 const WARM_WINDOWS = 4;
 const COPY_TTL_MS = 800;
@@ -73,7 +73,7 @@ interface Simulated {
   readonly landing: Landing;
 }
 
-/** @throws RangeError for fewer slots than the beginning and the end take */
+/** @throws RangeError for fewer slots than warm-up and cool-down take */
 export async function simulate(options: SimulationOptions): Promise<SimulationResult> {
   if (options.slots < SLOTS_MIN || options.slots % 4 !== 0) {
     throw new RangeError(`${options.slots} slots: needed are ${SLOTS_MIN} or more, in fours`);
@@ -94,7 +94,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   return resultOf(options, parts, traffic, finalStates);
 }
 
-/** The stages of an edge on its leaders' side. */
+/** The leader-side stages of an edge. */
 function join(
   options: SimulationOptions,
   chances: Chances,
@@ -155,7 +155,7 @@ function join(
   return { clock, cluster, network, router, sender, outcomes, landing };
 }
 
-/** Transactions at random times, as those of many senders come. */
+/** Transactions at random times, as from many clients. */
 class Traffic {
   refused = 0;
   readonly receivedNs: Float64Array;
@@ -253,7 +253,7 @@ function positive(counts: Readonly<Record<string, number>>): Record<string, numb
   return Object.fromEntries(Object.entries(counts).filter(([, value]) => value > 0));
 }
 
-/** The least value that this share of all does not exceed; NaN of nothing. */
+/** The smallest value that this share of all does not exceed; NaN for none. */
 export function quantile(counts: Counts, part: number): number {
   const total = [...counts.values()].reduce((sum, each) => sum + each, 0);
   let seen = 0;

@@ -1,7 +1,7 @@
 /**
- * Transactions as far as an edge's later stages look at them: a signature, a blockhash, a size.
- * Nothing decodes them here; a number in the signature tells which one it is, and one in the
- * blockhash of which height it is.
+ * Transactions with only the parts that an edge's later stages read: a signature, a blockhash, a
+ * size. Nothing decodes them; the signature contains the transaction's number, and the blockhash
+ * its height.
  */
 
 import type { Accepted, Packet } from "../../src/core/flow.ts";
@@ -18,7 +18,7 @@ export interface Drawn {
   readonly accepted: Accepted;
 }
 
-/** Where the things are that later stages read. */
+/** The offsets that later stages read. */
 const FORM = {
   kind: "accepted",
   version: 0,
@@ -61,7 +61,7 @@ export function sequenceOf(bytes: Uint8Array): number {
   return viewOf(bytes).getUint32(SIGNATURE_AT);
 }
 
-/** The height of the blockhash at an offset: in a transaction, or by itself at 0. */
+/** The height of the blockhash at an offset: in a transaction, or alone at 0. */
 export function readHeight(bytes: Uint8Array, offset = BLOCKHASH_AT): number {
   return viewOf(bytes).getUint32(offset);
 }

@@ -1,9 +1,9 @@
 /**
- * A clock whose time is that of the next event: an hour of a simulated cluster passes in seconds.
+ * A clock that jumps to the time of the next event: an hour of a simulated cluster takes seconds.
  *
- * Events fall due in the order of their time, and in the order in which they were set among equals,
- * so two runs are the same. After an event that settled a promise, what waits for it runs before
- * the next event, because real code awaits.
+ * Events run in order of their time, and of their creation when times are equal, so two runs are
+ * the same. After an event that settles a promise, its continuations run before the next event,
+ * because real code awaits.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../src/core/clock.ts";
@@ -16,7 +16,7 @@ interface Entry {
 }
 
 export interface VirtualClock extends Clock {
-  /** Says that the event at hand settled a promise. */
+  /** Records that the current event settled a promise. */
   settled(): void;
   /** Lets time pass until then. */
   runUntil(untilNs: number): Promise<void>;
@@ -26,7 +26,7 @@ export interface VirtualClock extends Clock {
 
 const START_NS = 1_000_000_000;
 const START_UNIX_MS = 1_790_000_000_000;
-/** A promise of the parts passes through fewer hands than this. */
+/** More microtask turns than any promise of the parts needs. */
 const TURNS = 8;
 
 export function createVirtualClock(): VirtualClock {
@@ -109,7 +109,7 @@ class Heap {
     entries[place] = entry;
   }
 
-  /** The earliest entry when it is due by then, else null. */
+  /** The earliest entry if it is due by then, else null. */
   pop(untilNs: number): Entry | null {
     const entries = this.#entries;
     const [top] = entries;

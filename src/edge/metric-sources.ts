@@ -326,7 +326,7 @@ function landSources({ landing, cluster }: MetricDeps) {
     touchdown_node_reports_statuses: () => REPORTED[cluster.statusReporting()],
     touchdown_status_lag_seconds: () => landing.pollLagNs / NS_PER_S,
     touchdown_processed_total: () =>
-      samplesBy("result", { dedup: counters.processed, rolled_back: counters.rolledBack }),
+      samplesBy("result", { seen: counters.processed, rolled_back: counters.rolledBack }),
   } satisfies Partial<MetricSources>;
 }
 

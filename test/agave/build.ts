@@ -1,7 +1,6 @@
 /**
  * Builds the leader program before the suite. Its target folder is outside the project, in the
- * user's cache, so that the dependencies are compiled once a machine: CARGO_TARGET_DIR names
- * another one.
+ * user's cache or where CARGO_TARGET_DIR says, so that a machine compiles the dependencies once.
  */
 
 import { spawnSync } from "node:child_process";
@@ -17,7 +16,7 @@ function targetFolder(): string {
   return chosen ?? join(cache ?? join(homedir(), ".cache"), "touchdown", "agave-target");
 }
 
-/** Where the built program lies. */
+/** The path of the built program. */
 export function leaderProgram(): string {
   return join(targetFolder(), "release", "agave-leader");
 }

@@ -95,7 +95,7 @@ describe("the sender at Agave's own server", () => {
 
   it("loses nothing when it sends faster than an unstaked peer is read", async () => {
     const { leaders, rig } = await startDelivery(1);
-    // 128 streams at once and 20 in 100 ms after that: what is beyond waits for credit.
+    // 128 streams immediately, then 20 per 100 ms: further deliveries wait for credit.
     let taken = 0;
     for (let seed = 0; seed < 200; seed += 1) taken += rig.send(payload(250, seed));
     expect(taken).toBeGreaterThan(128);

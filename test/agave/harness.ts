@@ -51,7 +51,7 @@ interface LeaderEvent {
 export interface AgaveLeaders {
   readonly addresses: readonly string[];
   readonly received: readonly ReceivedTransaction[];
-  /** Sends a command and waits until the program says that it is carried out. */
+  /** Sends a command and waits until the program reports that it is done. */
   command(words: string): Promise<void>;
   close(): void;
 }
@@ -70,7 +70,7 @@ export async function startLeaders(count: number, options: readonly string[] = [
   const received: ReceivedTransaction[] = [];
   const answers: string[] = [];
   createInterface({ input: child.stdout }).on("line", (line) => {
-    // The program is ours and says nothing else.
+    // The program is part of this project and prints nothing else.
     const event = JSON.parse(line) as LeaderEvent;
     if (event.event === "transaction") {
       const bytes = Buffer.from(event.bytes, "base64");
@@ -98,14 +98,14 @@ export interface Rig {
   readonly sender: Sender;
   readonly outcomes: readonly Outcome[];
   readonly identity: Identity;
-  /** Sends one transaction; answers how many connections took it. */
+  /** Sends one transaction; returns how many connections accepted it. */
   send(bytes: Uint8Array): number;
   count(kind: Outcome["kind"], address?: string): number;
 }
 
 const log = { info() {}, warn() {}, error() {} };
 
-/** The engine that TEST_ENGINE names, the portable one without it. */
+/** The engine that TEST_ENGINE names; defaults to the portable one. */
 function transportOf(
   engine: EngineChoice,
   identity: Identity,
@@ -129,15 +129,15 @@ function transportOf(
   );
 }
 
-/** So long a front lets its records wait that are not urgent. */
+/** How long an ingress thread may delay records that are not urgent. */
 const ADOPTION_MS = 100;
 
-/** Sends one packet; answers how many connections took it. */
+/** Sends one packet; returns how many connections accepted it. */
 type Send = (packet: Packet) => number;
 
 /**
- * Sends as a front does, as far as it may, and has it adopted afterwards: before news of the
- * engine are taken, at once where it is urgent, or after a while.
+ * Sends as an ingress thread does where it may, and records the send afterwards: before engine
+ * events are drained, immediately where that is urgent, or after a delay.
  */
 function sendAsIngressThread(
   native: NativeEngine,
@@ -160,7 +160,7 @@ function sendAsIngressThread(
     const sentNs = systemClock.nowNs();
     adoptions.push(() => sender.recordSend(packet, sent, sentNs));
     if (ingressSender.needsImmediateWake) {
-      // Leaders that the front left out get theirs from the sender.
+      // The sender queues deliveries for the leaders that the ingress thread left out.
       adopt();
       return sender.sendableCount;
     }
@@ -170,7 +170,7 @@ function sendAsIngressThread(
   };
 }
 
-/** A started sender with the plan of these addresses; reconnects fast unless told otherwise. */
+/** A started sender with the plan of these addresses; reconnects fast by default. */
 export async function startSender(
   addresses: readonly string[],
   options: Partial<SenderOptions> = {},
@@ -208,7 +208,7 @@ export async function startSender(
         maxRetries: null,
         priorityLamports: 0,
       });
-      // Where leaders live that are all full, as where none lives, nobody took it.
+      // 0 connections accepted it, whether all live leaders are full or none is live.
       return Math.max(0, taken);
     },
     count: (kind, address) =>

@@ -24,7 +24,7 @@ beforeAll(() => {
   expect(build.status).toBe(0);
 });
 
-/** What the network's parser says of each: the priority fee, or why it refuses. */
+/** The result of the network's parser for each: the priority fee, or the rejection reason. */
 function opinions(transactions: readonly Uint8Array[]): readonly string[] {
   const input = transactions.map((bytes) => Buffer.from(bytes).toString("hex")).join("\n");
   const run = spawnSync(join(release, "agave-parser"), {
@@ -35,7 +35,7 @@ function opinions(transactions: readonly Uint8Array[]): readonly string[] {
   return run.stdout.trimEnd().split("\n");
 }
 
-/** A missing tip and a bad signature are nothing to the parser. */
+/** The parser accepts a missing tip and a bad signature. */
 function isSound(validation: ValidationResult): boolean {
   return validation.kind === "accepted" || reasonOf(validation.errorCode) === "tip_missing";
 }

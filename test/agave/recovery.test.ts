@@ -28,7 +28,7 @@ async function senderTo(leaders: AgaveLeaders, options: Partial<SenderOptions> =
 async function delivers(leaders: AgaveLeaders, rig: Rig, seed: number): Promise<void> {
   const { counters } = rig.sender;
   const arrived = () => leaders.received.some((it) => it.bytes.readUInt32LE(0) === seed);
-  // Another client may have this one's connection ended before the leader has read from it.
+  // Another client may cause this connection to end before the leader has read from it.
   while (!arrived()) {
     await until("a connection is live", () => rig.sender.sendableCount > 0);
     const ends = counters.connectionsEnded;
@@ -107,7 +107,7 @@ describe("the sender when a real leader fails it", () => {
     for (let count = 0; count < 50; count += 1) feed();
     rig.sender.useIdentity(next);
     await until("the new one is shown by both", () => {
-      // No more than it has granted, should the leader be late.
+      // At most what the leader has granted, in case it is late.
       if (2 * sent - rig.count("acked") <= 100) feed();
       return rig.sender.outdatedCount === 0;
     });
@@ -115,7 +115,7 @@ describe("the sender when a real leader fails it", () => {
     for (let count = 0; count < 50; count += 1) feed();
     await until("all are acknowledged", () => rig.count("acked") === 2 * sent);
     expect(rig.count("failed") + rig.count("dropped")).toBe(0);
-    // The leaders' own news of it may come after their acknowledgements.
+    // The leaders' own reports may arrive after their acknowledgements.
     await until("all are reported", () => leaders.received.length >= 2 * sent);
     expect(leaders.received).toHaveLength(2 * sent);
     const keys = [rig.identity, next].map((it) => encodeBase58(it.publicKey));

@@ -1,11 +1,11 @@
 /**
- * kill -9 of edge, control and Postgres at random moments, under work. Afterwards: no key lost that
- * was answered as made, no revoked key alive, no request counted twice.
+ * kill -9 of edge, control and Postgres at random moments, under load. Afterwards: no key lost
+ * whose creation was confirmed, no revoked key valid, no request counted twice.
  *
- * CHAOS_ROUNDS and CHAOS_SEED choose how many rounds and which; a failure names both. Which process
- * is killed, when, and how long it stays away is the same for a seed: it is drawn before anything
- * runs, and the client has dice of its own, because how often it draws depends on the machine. What
- * a process was doing when it was killed is not the same.
+ * CHAOS_ROUNDS and CHAOS_SEED choose the number of rounds and the seed; a failure names both. The
+ * victim, time and downtime of each kill are the same for a seed: they are drawn before anything
+ * runs, and the client has its own rng, because the machine determines how often it draws. The work
+ * that a killed process was doing is not the same.
  */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -17,10 +17,10 @@ import { pause, type Service, startService } from "./processes.ts";
 const ROUNDS = Number(process.env["CHAOS_ROUNDS"] ?? 6);
 const SEED = Number(process.env["CHAOS_SEED"] ?? 1);
 const rng = createRng(SEED);
-/** Any number that is not 0. */
+/** Any number except 0. */
 const CLIENT_SEED = 1_000_003;
 
-/** One kill: after so much work, and back after so long. */
+/** One kill: the load before it, and the downtime. */
 interface Kill {
   readonly afterMs: number;
   readonly victim: "edge" | "control" | "postgres";
@@ -29,7 +29,7 @@ interface Kill {
 
 interface Round {
   readonly kills: readonly Kill[];
-  /** Work goes on for so long behind the last of them. */
+  /** How long the load continues after the last kill. */
   readonly restMs: number;
 }
 
@@ -44,11 +44,11 @@ const rounds: readonly Round[] = Array.from({ length: ROUNDS }, () => ({
 
 let service: Service;
 let client: Client;
-/** Requests in the database when the edge that runs now began, and the client's counts then. */
+/** Requests in the database when the current edge started, and the client's counts then. */
 let counted = 0;
 let answered = 0;
 let open = 0;
-/** From the answer to a revocation, just after Postgres came back, until it holds, in ms. */
+/** From the response to a revocation, just after Postgres returned, until it holds, in ms. */
 const heardAfterMs: number[] = [];
 const kills = { edge: 0, control: 0, postgres: 0, blind: 0 };
 
@@ -65,11 +65,11 @@ afterAll(async () => {
   await service.stop();
 });
 
-/** No more may be counted than was sent, and what was answered may be missing from its memory. */
+/** Counts at most what was sent; responses still in the edge's memory may be missing. */
 async function killEdge(): Promise<void> {
   await service.edge.kill();
   kills.edge += 1;
-  // A statement of the dead edge may still be under way.
+  // A statement of the dead edge may still be running.
   await service.edgeForgotten();
   const now = await service.countedRequests();
   expect(now - counted).toBeLessThanOrEqual(sent() + unanswered());
@@ -80,7 +80,7 @@ async function killEdge(): Promise<void> {
 const sent = (): number => client.requests.answered - answered;
 const unanswered = (): number => client.requests.open - open;
 
-/** All that this edge answered is counted, and nothing twice. */
+/** Every response of this edge is counted, exactly once. */
 async function expectCounted(): Promise<void> {
   let now = 0;
   for (let tries = 0; tries < 900; tries += 1) {
@@ -88,7 +88,7 @@ async function expectCounted(): Promise<void> {
     if (now >= sent()) break;
     await pause(100);
   }
-  // One more period, in which what was counted twice would come.
+  // One more period, in which a second count would appear.
   await pause(1_500);
   now = (await service.countedRequests()) - counted;
   expect(now).toBeGreaterThanOrEqual(sent());
@@ -112,7 +112,7 @@ async function kill({ victim, awayMs }: Kill): Promise<void> {
   }
 }
 
-/** Asks until the edge says `wanted` of every key; answers how long that took. */
+/** Polls until the edge returns `wanted` for every key; returns how long that took. */
 async function untilHeard(keys: readonly NotedKey[], wanted: boolean): Promise<number> {
   const startNs = systemClock.nowNs();
   for (const key of keys) {
@@ -130,10 +130,10 @@ const made = (): readonly NotedKey[] => client.keys.filter(({ revoked }) => revo
 const revoked = (): readonly NotedKey[] =>
   client.keys.filter(({ revoked: state }) => state === "answered");
 
-/** The edge starts while Postgres is down: it serves whom it knew, and nobody it heard revoked. */
+/** Starts the edge while Postgres is down: it accepts known keys, and rejects revoked ones. */
 async function startBlind(): Promise<void> {
   kills.blind += 1;
-  // Everything is counted, so nothing is in the memory of the edge that is killed.
+  // Every request is counted, so the killed edge loses no counts.
   counted = await service.countedRequests();
   ({ answered, open } = client.requests);
   await service.stopPostgres();

@@ -1,6 +1,6 @@
 /**
- * A client that makes and revokes keys, sends transactions with them, and notes what it was
- * answered: the only truth that the service is measured by.
+ * A client that creates and revokes keys, sends transactions with them, and records the responses:
+ * the only reference for checking the service.
  */
 
 import type { Rng } from "../support/rng.ts";
@@ -9,21 +9,21 @@ import { pause, type Service } from "./processes.ts";
 export interface NotedKey {
   readonly id: string;
   readonly token: string;
-  /** asked: the answer never came, so either may be true. */
+  /** asked: the response is missing, so either may be true. */
   revoked: "no" | "asked" | "answered";
-  /** What the edge last said of it: served, refused, or nothing yet. */
+  /** The edge's last response for it: served, rejected, or none yet. */
   heard: "good" | "gone" | null;
 }
 
 export interface Client {
   readonly keys: NotedKey[];
-  /** Requests with a good key: answered, and sent to an edge that died before its answer. */
+  /** Requests with a valid key: with a response, and sent to an edge that died before its own. */
   readonly requests: { answered: number; open: number };
-  /** Works until `stop`, which waits for the last answers. */
+  /** Works until `stop`, which waits for the last responses. */
   run(): { stop(): Promise<void> };
-  /** Asks control to; the key says what came of it. */
+  /** Requests the revocation; the key records the result. */
   revoke(key: NotedKey): Promise<void>;
-  /** Whether the edge serves this key now; null: it did not answer. */
+  /** Whether the edge serves this key now; null: no response. */
   probe(key: NotedKey): Promise<boolean | null>;
 }
 
@@ -40,7 +40,7 @@ export function createClient(service: Service, rng: Rng): Client {
         headers: { "api-x-token": key.token },
         body,
       });
-      // The answer is whole from here on: an edge that dies in its middle has counted it.
+      // From here on the response counts: an edge that dies in its middle has counted it.
       await response.arrayBuffer().catch(() => null);
       const isServed = response.status !== 401;
       if (isServed) requests.answered += 1;
@@ -64,7 +64,7 @@ export function createClient(service: Service, rng: Rng): Client {
       });
       return response.ok ? await response.json() : null;
     } catch {
-      // It was killed, or is not there yet.
+      // It was killed, or has not started yet.
       return null;
     }
   }
@@ -72,7 +72,7 @@ export function createClient(service: Service, rng: Rng): Client {
   async function make(): Promise<void> {
     const made = await call("/api/v1/keys", { label: `${keys.length}` });
     if (made === null) return;
-    // As the API says.
+    // The form in the API's documentation.
     const { key, token } = made as { key: { id: string }; token: string };
     keys.push({ id: key.id, token, revoked: "no", heard: null });
   }
@@ -116,7 +116,7 @@ export function createClient(service: Service, rng: Rng): Client {
   };
 }
 
-/** Whether nobody listened: then the request was never sent. */
+/** Whether no process listened: then the request was never sent. */
 function wasRefused(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : null;
   return cause instanceof Error && "code" in cause && cause.code === "ECONNREFUSED";

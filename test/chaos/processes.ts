@@ -1,6 +1,6 @@
 /**
- * The processes of the service as an operator runs them, each of which can be killed and started
- * again: Postgres, control and an edge, with a simulated cluster for the edge to send to.
+ * The processes of the service as an operator runs them, each of which can be killed and restarted:
+ * Postgres, control and an edge, with a simulated cluster for the edge.
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -16,13 +16,13 @@ import { ENGINE, SILENT } from "../support/flow.ts";
 import { freePort } from "../support/ports.ts";
 import { until } from "../support/wait.ts";
 
-/** A process that is started, killed and started again with the same file and port. */
+/** A process that is started, killed and restarted with the same file and port. */
 export interface Managed {
   readonly name: string;
   readonly isUp: boolean;
   /** Resolves when it listens. */
   start(): Promise<void>;
-  /** SIGKILL; resolves when it is gone. */
+  /** SIGKILL; resolves when the process has ended. */
   kill(): Promise<void>;
   output(): string;
 }
@@ -40,7 +40,7 @@ export interface Service {
   startPostgres(): Promise<void>;
   /** Resolves when the database has ended every connection of an edge. */
   edgeForgotten(): Promise<void>;
-  /** Requests that the database has counted; waits while it is away. */
+  /** Requests that the database has counted; waits while it is down. */
   countedRequests(): Promise<number>;
   stop(): Promise<void>;
 }
@@ -87,7 +87,7 @@ export async function startService(): Promise<Service> {
   };
 }
 
-/** The schema, a plan without a limit that matters, an account on it and its token. */
+/** The schema, a plan with a limit that never applies, an account on it and its token. */
 async function prepare(postgres: Postgres, vaultFile: string): Promise<string> {
   const { store, stop } = await openStore(deps, {
     databaseUrl: postgres.controlUrl,
@@ -126,7 +126,7 @@ async function countedRequests(owner: Database): Promise<number> {
   return row.minutes;
 }
 
-/** The dead moments between two kills are part of what is tried here. */
+/** The downtime between two kills is part of the test. */
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => void systemClock.after(ms, () => resolve()));
 }

@@ -18,7 +18,7 @@ afterEach(() => {
 
 const KEYS = 'keys_file = "keys.toml"';
 
-/** A keys file that an edge can be started with. */
+/** A keys file with which an edge can start. */
 function writeKeys(): void {
   const plan = "[plans.Main]\nrate_per_second = 10\nburst = 10\n";
   writeFileSync(join(directory, "keys.toml"), plan);
@@ -61,7 +61,7 @@ describe("check", () => {
     writeKeys();
     execFileSync("mkfifo", [pipe]);
     const text = `[tip]\naccounts = ["${TIP}"]\n[accounts]\nkeys_file = "keys.toml"\n`;
-    // Who reads it again finds it empty.
+    // A second read finds it empty.
     const writer = spawn("sh", ["-c", `printf %s "$1" > "$2"; : > "$2"`, "sh", text, pipe]);
     const io = createFakeIo();
     const code = await run(["check", "--config", pipe], io);

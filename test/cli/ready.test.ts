@@ -23,7 +23,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
-/** An admin listener that answers with these statuses in turn, the last one for ever. */
+/** An admin listener that returns these statuses in order, then repeats the last one. */
 async function admin(...statuses: number[]): Promise<number> {
   let index = 0;
   server = createServer((request, response) => {

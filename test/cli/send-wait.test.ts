@@ -23,7 +23,7 @@ interface Reply {
   readonly body: unknown;
 }
 
-/** An edge that gives these answers in turn, the last one again and again. */
+/** An edge that returns these responses in order, then repeats the last one. */
 async function edge(...replies: readonly Reply[]) {
   const asked: string[] = [];
   const listening = createServer((request, response) => {

@@ -9,7 +9,7 @@ import { encodeBase58, encodeBase64 } from "../../src/core/encoding.ts";
 import { createFakeIo } from "../support/fake-io.ts";
 import { fc } from "../support/properties.ts";
 
-/** The size of a transaction with one signature, and the count of signatures in its two places. */
+/** The size of a transaction with one signature, and its two counts of signatures. */
 const BYTES = Uint8Array.from({ length: 215 }, (_, at) => (at === 0 || at === 65 ? 1 : at));
 
 interface Seen {
@@ -32,7 +32,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
-/** An edge that always gives one answer. */
+/** An edge that always returns the same response. */
 async function edge(status: number, body: string): Promise<string> {
   server = createServer((request, response) => {
     const chunks: Buffer[] = [];

@@ -14,7 +14,7 @@ function createDeferred() {
   return { promise, resolve: () => resolve(), reject: (error: Error) => reject(error) };
 }
 
-/** A service whose `stop` ends when the test says so. */
+/** A service whose `stop` ends when the test triggers it. */
 function setUp(graceMs: number, ...reload: readonly (() => unknown)[]) {
   const clock = createFakeClock();
   const io = createFakeIo(clock);
@@ -145,7 +145,7 @@ describe("SIGHUP", () => {
 });
 
 describe("a signal while the service starts", () => {
-  /** A start that ends when the test says so. */
+  /** A start that ends when the test triggers it. */
   function starting() {
     const clock = createFakeClock();
     const io = createFakeIo(clock);

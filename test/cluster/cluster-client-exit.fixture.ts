@@ -1,6 +1,6 @@
 /**
- * Runs a chain against the URLs given and stops it; whether the process then ends by itself, and
- * with nothing printed but one word, is what the test looks at.
+ * Runs a cluster client against the given URLs and stops it; the test checks that the process then
+ * ends automatically, with one printed word.
  */
 
 import { createServer } from "node:net";
@@ -22,7 +22,7 @@ const client = createClusterClient(
 );
 client.start();
 
-// Timers of the clock do not keep the process alive; this server does, until the chain has lived.
+// The clock's timers do not keep the process alive; this server does until the client has run.
 const alive = createServer().listen(0, "127.0.0.1");
 const look = systemClock.every(20, () => {
   const { counters } = client;

@@ -32,7 +32,7 @@ const LEADERS = [0, 1, 2, 3, 4].map((index) => ({
   address: `127.0.0.1:${9000 + index}`,
 }));
 
-/** Of everything here but the processes that are started. */
+/** The clock of everything here except started processes. */
 let clock: FakeClock;
 const endings: (() => unknown)[] = [];
 beforeEach(() => {
@@ -51,7 +51,7 @@ async function startCluster(options: Partial<ClusterOptions> = {}) {
     skipShare: 0,
     epochSlots: 432,
     ledger: createBlindLedger(),
-    // The node may come back.
+    // The node may return on its port.
     rpcPort: await freePort(),
     wsPort: await freePort(),
     ...options,
@@ -164,7 +164,7 @@ describe("the chain", () => {
     await vi.waitFor(() => expect(client.blockHeight()).not.toBeNull(), WAIT);
     const slot = cluster.currentSlot();
     const blockhash = "1".repeat(32);
-    // Ahead of what the node tells, as far as it may be.
+    // Ahead of the node's height by the permitted maximum.
     const height = (client.blockHeight() ?? 0) + 30;
     server.say({ block_meta: { slot, blockhash, block_height: { block_height: height } } });
     server.say({ slot: { slot, status: 1 } });
@@ -218,7 +218,7 @@ describe("the chain", () => {
       expect(client.counters.slotPollFailures).toBeGreaterThan(0);
     }, WAIT);
     expect(router.status().slotAgeMs).toBeGreaterThan(600);
-    // The slots that pass meanwhile are led by the clock.
+    // The clock predicts the slots that pass meanwhile.
     expect(router.plan?.send.length).toBe(2);
     expect(await cluster.startRpc()).toEqual(urls);
     await vi.waitFor(() => expect(client.status().slots.source).toBe("slotsUpdates"), WAIT);
@@ -233,7 +233,7 @@ describe("the chain", () => {
     const { router } = startClient(urls, { contactsMs: 300 });
     await vi.waitFor(() => expect(router.plan?.send.length).toBe(2), WAIT);
     await cluster.stop();
-    // Begun anew, with the same epochs and other leaders.
+    // A new cluster, with the same epochs and other leaders.
     const leaders = LEADERS.map(({ address }, index) => {
       return { identity: newKeypair(index + 50).address, address };
     });
@@ -344,7 +344,7 @@ describe("the chain", () => {
     const { client, router } = startClient({ rpcUrl: `http://${at}`, wsUrl: `ws://${at}` });
     await vi.waitFor(() => expect(router.counters.slotEvents).toBeGreaterThan(0), WAIT);
     expect(router.currentSlot()).toBeGreaterThanOrEqual(42);
-    // Both subscriptions were answered with the same.
+    // Both subscriptions received the same response.
     await vi.waitFor(() => expect(router.counters.slotEventsInvalid).toBeGreaterThan(5), WAIT);
     await vi.waitFor(() => expect(client.status().contacts.failures).toBeGreaterThan(1), WAIT);
     expect(heard.length).toBeGreaterThan(0);

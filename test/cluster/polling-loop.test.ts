@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { createPollLoop } from "../../src/cluster/polling-loop.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
-/** Lets the promises that are settled already run their course. */
+/** Runs the continuations of settled promises. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
 }

@@ -3,9 +3,9 @@ import { assemble, assembleControl } from "../../src/config/config.ts";
 import type { KeyPath } from "../../src/config/table.ts";
 import { isReadBy, KEY_PATHS } from "../../src/config/table.ts";
 
-/** Every key's value is its own path, so that one in the wrong place shows. */
+/** Every key's value is its own path, so that a misplaced one is visible. */
 function marked(asked: string[] = []) {
-  // The values are marks, not what the keys hold; only their places matter here.
+  // The values are markers instead of the keys' types; only their places matter here.
   return assemble((path: KeyPath) => {
     asked.push(path);
     return path as never;

@@ -177,7 +177,7 @@ describe("the environment", () => {
   });
 
   it("says where variables come from that nobody wrote", () => {
-    // Of a Service called touchdown-edge, as Kubernetes gives them to each container.
+    // Kubernetes sets these in each container for a Service called touchdown-edge.
     const linked = ["PORT", "PORT_80_TCP", "PORT_80_TCP_ADDR", "SERVICE_HOST", "SERVICE_PORT_HTTP"];
     const environment = Object.fromEntries(linked.map((end) => [`TOUCHDOWN_EDGE_${end}`, "x"]));
     const found = problems(LEAST, environment);
@@ -256,7 +256,7 @@ describe("a configuration of the control process", () => {
       const found = resolved(over);
       expect(found.kind === "problems" && keys(found.problems)).toEqual([key]);
     }
-    // Of the same length is not above.
+    // Equal lengths are valid.
     expect(resolved({ session_idle: "12h", session_max: "12h" }).kind).toBe("ok");
   });
 });

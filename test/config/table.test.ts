@@ -13,9 +13,9 @@ describe("the table of keys", () => {
     const key = KEYS[path];
     if (key.fallback === null) return;
     const reading = key.kind.read(key.fallback, "/");
-    // Each kind shows what it read itself; the union of all kinds cannot say so.
+    // Each kind shows the values that it read; the union of all kinds cannot express that.
     const show = key.kind.show as (value: unknown) => unknown;
-    // A path is shown as the file that it means, from the folder of the configuration on.
+    // A path is shown resolved against the folder of the configuration.
     const shown = key.kind.name === "path" ? `/${key.fallback}` : key.fallback;
     expect(reading.kind === "ok" && show(reading.value)).toEqual(shown);
   });

@@ -147,7 +147,7 @@ describe("URL", () => {
     expect(accepts(http, "http://me%40:100%25@a")).toBe(true);
     expect(accepts(http, "http://me:100%@a")).toBe(false);
     expect(accepts(http, "http://%ff:word@a")).toBe(false);
-    // Postgres takes a % that stands for itself.
+    // Postgres accepts a literal %.
     expect(accepts(kinds.url(["postgres"]), "postgres://u:100%@db")).toBe(true);
   });
 

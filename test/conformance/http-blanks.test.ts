@@ -1,6 +1,6 @@
 /**
- * Only spaces and tabs around a header's value are no part of it (RFC 9110, 5.5). A server that
- * drops other bytes there reads another length or another key than a proxy before it does.
+ * Only spaces and tabs around a header value are not part of it (RFC 9110, 5.5). A server that
+ * strips other bytes reads a different length or key than a proxy in front of it.
  */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -8,9 +8,9 @@ import { native } from "../native/addon.ts";
 import { connectRaw, type Fixture, KEY, once, RAW, RPC, startFixture } from "./http-fixture.ts";
 
 const BODY = "a".repeat(452);
-/** No-break spaces and others that are no blanks. */
+/** No-break spaces and other bytes that are not header whitespace. */
 const ODD = ["\xa0", "\xff", "\x80", "\xc2\xa0", "\xe2\x80\x89", "\x7f"];
-/** Which are in no value at all. */
+/** Control characters, which no value may contain. */
 const CONTROLS = ["\x0b", "\x0c", "\x01"];
 const PATHS = [RAW, RPC, "/", "/nowhere"];
 

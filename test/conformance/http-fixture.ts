@@ -1,8 +1,8 @@
 /**
- * An HTTP server of ours on loopback with a stage behind it that does what a test says, and a
- * client that speaks through a plain socket, so that tests decide about every byte and segment.
- * Where TEST_THREADS asks for fronts there is a native one before the server, which relays
- * everything: clients are to see no difference.
+ * A touchdown HTTP server on loopback with a submit handler controlled by the test, and a client on
+ * a plain socket, so that tests control every byte and segment. With ingress threads in
+ * TEST_THREADS, a native ingress thread proxies every request to the server: clients must see no
+ * difference.
  */
 
 import { createHash } from "node:crypto";
@@ -28,10 +28,10 @@ import { createTestIngress, type TestIngress, testIngressEngine } from "../suppo
 
 export const KEY = "td_test_conformance_key";
 export const SLOW_KEY = "td_test_key_of_a_slow_plan";
-/** Of an account of the same name, from these networks alone. */
+/** Belongs to an account of the same name; allowed from these networks only. */
 export const NARROW_KEY = "td_test_key_of_some_networks";
 const NARROW_RANGES = ["203.0.113.0/24", "2001:db8::/32", "127.0.0.1"];
-/** The look-up of this one throws, as a bug would. */
+/** Looking up this key throws, as a bug would. */
 export const BROKEN_KEY = "td_test_key_that_breaks";
 export const SIGNATURE = "5".repeat(88);
 export const RAW = "/api/v1/sendRawTransaction";
@@ -39,23 +39,23 @@ export const RPC = "/api/v1/sendTransaction";
 
 export interface Fixture {
   readonly server: HttpServer;
-  /** What clients connect to; null: to the server itself. */
+  /** What clients connect to; null: they connect to the server itself. */
   readonly ingress: TestIngress | null;
-  /** Counters of whichever of the two has the clients' connections. */
+  /** Counters of the component that owns the client connections. */
   readonly clients: Readonly<HttpCounters>;
   readonly port: number;
   readonly url: string;
-  /** Copies of what reached the stage behind. */
+  /** Copies of what reached the submit handler. */
   readonly submitted: Submission[];
-  /** Errors that the log was told. */
+  /** Errors passed to the log. */
   readonly errors: object[];
-  /** What accounts are shown as refused, each as account, blank, reason. */
+  /** Rejections shown to accounts, each as account, blank, reason. */
   readonly refused: string[];
-  /** What accounts are shown of keys that were used from elsewhere: account, blank, sentence. */
+  /** Uses of keys from other addresses, as shown to accounts: account, blank, message. */
   readonly violations: string[];
-  /** What the stage behind does; accepts at once unless a test says otherwise. */
+  /** The submit handler; accepts immediately unless a test replaces it. */
   submit: Submit;
-  /** Gives a key to another account. */
+  /** Moves a key to another account. */
   moveKey(token: string, account: string): void;
   stop(): Promise<void>;
 }
@@ -66,9 +66,9 @@ export interface FixtureOptions {
   readonly plan?: RatePlan;
   readonly receipts?: ReceiptSource;
   readonly flushEvents?: () => void;
-  /** Fronts that relay requests here, played by the test: there is no real one then. */
+  /** Ingress threads simulated by the test that proxy requests here; there is no real one then. */
   readonly proxySource?: ProxySource;
-  /** The addon that makes the front before it, null for none; not given: as TEST_THREADS says. */
+  /** The addon that creates the ingress thread; null for none; default: as TEST_THREADS says. */
   readonly ingressEngine?: NativeEngine | null;
 }
 
@@ -154,7 +154,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
     {
       host: "127.0.0.1",
       port: 0,
-      // By the wall clock none is ever late: who tests that brings a clock.
+      // By the wall clock no request is ever late; a test of deadlines passes its own clock.
       requestDeadlineMs: options.clock === undefined ? 600_000 : 1_000,
       version: "1.2.3",
       region: "test",
@@ -167,7 +167,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
   const clients = ingress?.ingressThreads.stats[0]?.counters ?? server.counters;
   const told = { clients, submitted, errors, refused, violations, moveKey };
   async function stop(): Promise<void> {
-    // As an edge does: what is held is answered, and then nobody is before the server.
+    // As an edge does: pending requests are answered, then no ingress thread is left.
     if (ingress !== null) server.drain();
     await ingress?.stop();
     await server.stop();
@@ -180,7 +180,7 @@ function digest(token: string): string {
   return createHash("sha256").update(token).digest("hex");
 }
 
-/** One answer as it came over the wire. */
+/** One response as received. */
 export interface RawResponse {
   readonly status: number;
   readonly reason: string;
@@ -191,9 +191,9 @@ export interface RawResponse {
 export interface RawClient {
   /** Writes exactly these bytes. */
   write(data: string | Uint8Array): void;
-  /** The next whole answer; rejects when the connection ends first or nothing comes. */
+  /** The next complete response; rejects when the connection ends first or nothing arrives. */
   response(): Promise<RawResponse>;
-  /** Waits until the server has ended the connection; answers what came and was not read. */
+  /** Waits until the server has closed the connection; returns the unread data. */
   ended(): Promise<string>;
   close(): void;
 }
@@ -214,7 +214,7 @@ export async function connectRaw(port: number): Promise<RawClient> {
     buffered += data.toString("latin1");
     tell();
   });
-  // A reset is one of the ways in which a server ends a connection.
+  // A server may end a connection by a reset.
   socket.on("error", () => {});
   socket.on("close", () => {
     isEnded = true;
@@ -263,7 +263,7 @@ export async function connectRaw(port: number): Promise<RawClient> {
   };
 }
 
-/** A POST as bytes; `headers` come before Content-Length, which is added. */
+/** A POST request as bytes; `headers` precede Content-Length, which is added. */
 export function post(path: string, body: string | Uint8Array, headers: readonly string[]): Buffer {
   const bytes = Buffer.from(body);
   const lines = [`POST ${path} HTTP/1.1`, "Host: x", ...headers, `Content-Length: ${bytes.length}`];
@@ -272,7 +272,7 @@ export function post(path: string, body: string | Uint8Array, headers: readonly 
 
 export const WITH_KEY = `api-x-token: ${KEY}`;
 
-/** Sends one request on a connection of its own. */
+/** Sends one request on a separate connection. */
 export async function once(port: number, data: string | Uint8Array): Promise<RawResponse> {
   const client = await connectRaw(port);
   client.write(data);
@@ -283,7 +283,7 @@ export async function once(port: number, data: string | Uint8Array): Promise<Raw
   }
 }
 
-/** A JSON-RPC call of sendTransaction around these bytes. */
+/** A sendTransaction JSON-RPC call with these bytes. */
 export function sendCall(bytes: Uint8Array, config: object | null = null): string {
   const encoded = Buffer.from(bytes).toString("base64");
   const params = config === null ? [encoded] : [encoded, config];

@@ -185,7 +185,7 @@ describe("a body in several segments", () => {
       for (const cut of [...cuts, whole.length]) {
         client.write(whole.subarray(from, cut));
         from = cut;
-        // Each piece is on its way before the next one, so that they do not share a segment.
+        // Each piece leaves before the next one, so that they do not share a segment.
         for (let i = 0; i < 20; i += 1) await new Promise<void>((next) => setImmediate(next));
       }
       expect((await client.response()).status).toBe(200);
@@ -227,8 +227,8 @@ describe("a body in several segments", () => {
     await until("the request", () => edge.clients.requestsOpen > 0);
     client.write(whole.subarray(whole.length - 10));
     await client.response();
-    // The view of a body in one piece has been taken back; the assembled one is our own memory. A
-    // front relays a body of this size in one piece.
+    // The view of a one-piece body is detached; an assembled body is our own memory. An ingress
+    // thread proxies a body of this size in one piece.
     expect(kept.map((bytes) => bytes.length)).toEqual([0, edge.ingress === null ? 300 : 0]);
   });
 });
@@ -291,7 +291,7 @@ describe("several requests on one connection", () => {
     expect(edge.submitted).toHaveLength(5);
   });
 
-  // Behind a front the second is looked at when the first has its answer.
+  // An ingress thread processes the second request once the first is answered.
   it.runIf(testIngressEngine !== null)(
     "are answered in order where the first still waits",
     async () => {

@@ -1,6 +1,7 @@
 /**
- * What a client sees through a front that relays is what it sees without one, byte for byte: the
- * same bytes go to a server and to a server behind a front, and both must say the same.
+ * A client sees the same through a proxying ingress thread as without one, byte for byte: the same
+ * bytes go to a bare server and to a server behind an ingress thread, and both must respond
+ * identically.
  */
 
 import { connect } from "node:net";
@@ -29,7 +30,7 @@ const get = (path: string, ...lines: readonly string[]) =>
   head(`GET ${path} HTTP/1.1`, "Host: x", ...lines);
 const raw = (...lines: readonly string[]) => post(RAW, BYTES, lines).toString("latin1");
 const many = (count: number) => Array.from({ length: count }, (_, i) => `x-${i}: ${i}`);
-/** A head of so many bytes. */
+/** A request head of `size` bytes. */
 const sized = (size: number) => {
   const bare = get("/ping", "x-pad: ").length;
   return get("/ping", `x-pad: ${"a".repeat(size - bare)}`);
@@ -39,7 +40,7 @@ const sizedRaw = (size: number) => {
   return raw(WITH_KEY, `x-pad: ${"a".repeat(size - bare)}`);
 };
 
-/** Of the PROXY protocol, version 2. */
+/** A preamble of the PROXY protocol, version 2. */
 const PREAMBLE = "\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c\x0a\0\0\x01\x0a\0\0\x02\0\x01\0\x02";
 
 const health = (id: string, more = "") =>
@@ -68,7 +69,7 @@ const HEALTH_BODIES = [
   health("1").padEnd(256),
   health("1").padEnd(257),
 ];
-/** Each on both paths, without a key and with some. */
+/** Each body on both paths, without a key and with some. */
 const HEALTH_CASES = HEALTH_BODIES.flatMap((body) =>
   ["/", RPC].flatMap((path) =>
     [[], [WITH_KEY], ["api-x-token: nobody"], ["api-x-token:"]].map((lines) => {
@@ -78,7 +79,7 @@ const HEALTH_CASES = HEALTH_BODIES.flatMap((body) =>
   ),
 );
 
-/** Answers that never come are left out: a server waits ten seconds for more. */
+/** Cases without a response are left out: a server waits 10 s for more bytes. */
 const CASES: Readonly<Record<string, string>> = {
   "a submission": raw(WITH_KEY),
   "a call": post(RPC, CALL, [WITH_KEY]).toString("latin1"),
@@ -236,12 +237,12 @@ const CASES: Readonly<Record<string, string>> = {
   "one with an upgrade and one behind": get("/ping", "Upgrade: x") + get("/nowhere"),
 };
 
-/** Where the bytes are cut into segments; -1 is before the last one. */
+/** Positions at which the bytes are cut into segments; -1 is before the last byte. */
 const CUTS: readonly (readonly number[])[] = [[], [1], [20], [60, 100], [-1]];
-/** So many at once that no server defers an answer, which is no matter of these tests. */
+/** Cases in parallel: few enough that no server defers a response, which is not tested here. */
 const AT_ONCE = 8;
 
-/** All that the server says to these bytes, and to a last request once it said something. */
+/** All that the server sends for these bytes, and for a last request sent once it responded. */
 async function said(
   port: number,
   bytes: string,
@@ -257,7 +258,7 @@ async function said(
       if (text.includes("\r\n\r\n")) resolve();
     });
   });
-  // A reset is one of the ways in which a server ends a connection.
+  // A server may end a connection by a reset.
   socket.on("error", () => {});
   const ended = new Promise<void>((resolve) => socket.on("close", () => resolve()));
   let from = 0;
@@ -284,7 +285,7 @@ describe.skipIf(native === null)("a client of a front", () => {
     await fronted?.stop();
   });
 
-  /** What each of all cases is answered, and what reached the stage behind. */
+  /** The response to each case, and what reached the submit handler. */
   async function ask(edge: Fixture, cuts: readonly number[]) {
     const responses: Record<string, string> = {};
     const cases = Object.entries(CASES);
@@ -298,7 +299,7 @@ describe.skipIf(native === null)("a client of a front", () => {
       return `${account} ${Buffer.from(bytes).toString("base64")}`;
     });
     const { accepted, handlerErrors } = edge.server.counters;
-    // What a front answers by itself the server behind does not count.
+    // The upstream server does not count what an ingress thread answers itself.
     const all =
       edge.ingress === null ? [edge.server] : [edge.server, ...edge.ingress.ingressThreads.stats];
     const requests = all.reduce((sum, { counters }) => sum + counters.requests, 0);
@@ -320,7 +321,7 @@ describe.skipIf(native === null)("a client of a front", () => {
     expect(fronted.ingress?.ingressThreads.proxied.other).toBeGreaterThan(0);
   });
 
-  // The library looks for this one word alone, and goes on where others are beside it.
+  // The library matches only this single token and keeps the connection when others are present.
   it("has its connection closed where it asks for that among others", async () => {
     for (const lines of [
       ["Connection: keep-alive, close"],
@@ -332,7 +333,7 @@ describe.skipIf(native === null)("a client of a front", () => {
     }
   });
 
-  // The library forgets an answer that is not on its way yet when it refuses what stands behind.
+  // The library drops a response that is not sent yet when it rejects the bytes that follow.
   it("has the answer to a good request before that to one that is none", async () => {
     const chunks = raw(WITH_KEY, "Transfer-Encoding: chunked");
     for (const [bad, status] of [

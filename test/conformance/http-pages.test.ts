@@ -61,7 +61,7 @@ describe("HEAD", () => {
       }
       client.write("GET /ping HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
       const heads = (await client.ended()).split("\r\n\r\n");
-      // Two answers that are heads alone, then one with its body.
+      // Two responses that are heads alone, then one with its body.
       expect(heads).toHaveLength(4);
       expect(heads[3]).toBe("ok");
       for (const head of heads.slice(0, 2)) {

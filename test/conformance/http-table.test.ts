@@ -125,7 +125,7 @@ describe("unauthorized", () => {
     expect(error.data.retryable).toBe(false);
   });
 
-  // A front relays a request of this size once all of it has come.
+  // An ingress thread proxies a request of this size once it is complete.
   it.skipIf(testIngressEngine !== null)("is answered before the body is read", async () => {
     for (const path of [RAW, RPC]) {
       const client = await connectRaw(edge.port);

@@ -1,4 +1,4 @@
-/** Clients that ask for much and read nothing. */
+/** Clients that request much and read nothing. */
 
 import { connect, type Socket } from "node:net";
 import { afterEach, expect, it } from "vitest";
@@ -7,7 +7,7 @@ import { receiptSource } from "../support/receipt-source.ts";
 import { until } from "../support/wait.ts";
 import { type Fixture, startFixture, WITH_KEY } from "./http-fixture.ts";
 
-/** More than a kernel takes for one connection; three of them are more than may wait. */
+/** More than a kernel buffers for one connection; three exceed the limit for unread bytes. */
 const TEXT = "x".repeat(Math.floor(0.4 * UNREAD_BYTES_MAX));
 const ASK = `GET /api/v1/transactions HTTP/1.1\r\nHost: x\r\n${WITH_KEY}\r\n\r\n`;
 
@@ -18,7 +18,7 @@ afterEach(async () => {
   await edge.stop();
 });
 
-/** Asks, and reads nothing until it is told to. */
+/** Sends a request, and reads nothing until `read` is called. */
 async function asker(): Promise<Socket> {
   const socket = connect(edge.port, "127.0.0.1").pause();
   socket.on("error", () => {});
@@ -29,7 +29,7 @@ async function asker(): Promise<Socket> {
   return socket;
 }
 
-/** Reads on until the end of the answer or of the connection. */
+/** Reads until the end of the response or of the connection. */
 async function read(socket: Socket): Promise<number> {
   let size = 0;
   socket.on("data", (data) => {
@@ -52,7 +52,7 @@ it("what waits for all of them is bounded: the one that waits for the longest is
   expect(unread.closed).toBe(3);
   const [first, , , fourth, fifth] = askers;
   if (first === undefined || fourth === undefined || fifth === undefined) throw new Error("none");
-  // Who is not cut has all of its answer as soon as it reads.
+  // A client that was not closed receives its complete response as soon as it reads.
   expect(await read(fifth)).toBeGreaterThan(TEXT.length);
   expect(await read(fourth)).toBeGreaterThan(TEXT.length);
   expect(await read(first)).toBeLessThan(TEXT.length);

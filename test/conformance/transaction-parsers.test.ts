@@ -1,7 +1,7 @@
 /**
  * The decoder against the parsers that senders use. For what it accepts, `@solana/kit` and (where
  * it knows the version) `@solana/web3.js` must read the same signature, keys, blockhash and
- * instructions; what kit cannot read, it must refuse.
+ * instructions; what kit cannot read, it must reject.
  */
 
 import {
@@ -44,7 +44,7 @@ function pairAt(i: number): (typeof PAIRS)[number] {
   return pair;
 }
 
-/** A sound transaction of any version, unsigned but for its place. */
+/** A valid transaction of any version, unsigned, with room for its signatures. */
 function anyTransaction(next: (below: number) => number): Uint8Array {
   const version = ([-1, 0, 1] as const)[next(3)] ?? -1;
   const instructions: InstructionSpec[] = [];
@@ -78,7 +78,7 @@ function anyTransaction(next: (below: number) => number): Uint8Array {
   return bytes;
 }
 
-/** One to three small damages: a byte changed, a byte gone, a byte more, the end gone. */
+/** One to three small mutations: a byte changed, removed or inserted, or the end cut off. */
 function damaged(bytes: Uint8Array, next: (below: number) => number): Uint8Array {
   let out = Buffer.from(bytes);
   for (let i = 1 + next(3); i > 0 && out.length > 0; i -= 1) {
@@ -115,7 +115,7 @@ function readByDecoder(bytes: Uint8Array, validation: Accepted, reading: Reading
     signers: validation.signatureCount,
     keys: reading.keys.map((_, i) => encodeKey(bytes, keysOffset + 32 * i)),
     blockhash: encodeKey(bytes, validation.blockhashOffset),
-    // The record does not tell how many there are; the message is the whole of them.
+    // The record holds no instruction count; the message covers all instructions.
     instructions: reading.instructions,
     message: Buffer.from(message).toString("hex"),
   };
@@ -128,7 +128,7 @@ function readByKit(bytes: Uint8Array): Reading {
   const signature = payer === undefined ? undefined : signatures[payer];
   return {
     version: message.version === "legacy" ? -1 : message.version,
-    // kit leaves an all-zero signature out.
+    // kit omits an all-zero signature.
     signature: getBase58Decoder().decode(signature ?? new Uint8Array(64)),
     signers: Object.keys(signatures).length,
     keys: message.staticAccounts,
@@ -156,7 +156,7 @@ function throws(act: () => unknown): boolean {
     act();
     return false;
   } catch {
-    // That it throws is the answer.
+    // Throwing is the result.
     return true;
   }
 }
@@ -195,7 +195,7 @@ describe("against @solana/kit and @solana/web3.js", () => {
         }
       }
     }
-    // Both sides of the rule were tried often enough to mean something.
+    // Both outcomes occurred often enough to be meaningful.
     expect(count.accepted + count.refused).toBe(10_800);
     expect(count.accepted).toBeGreaterThan(1000);
     expect(count.refusedByKit).toBeGreaterThan(500);

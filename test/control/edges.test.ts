@@ -14,7 +14,7 @@ afterEach(() => {
   }
 });
 
-/** An edge that answers every path with this, or never. */
+/** An edge that responds to every path with `status` and `body`; never where `status` is null. */
 async function edge(name: string, status: number | null, body: string) {
   const asked: string[] = [];
   const server = createServer((request, response) => {
@@ -25,7 +25,7 @@ async function edge(name: string, status: number | null, body: string) {
   });
   servers.push(server);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  // A TCP server that listens has an address of this form.
+  // A listening TCP server has an address of this type.
   const { port } = server.address() as AddressInfo;
   return { name, at: `http://127.0.0.1:${port}`, asked };
 }

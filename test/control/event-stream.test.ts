@@ -18,7 +18,7 @@ afterEach(async () => {
 });
 
 async function setup() {
-  // From the start of a minute on: the numbers' span moves with each.
+  // Starts at the start of a minute: the period of the numbers moves with each minute.
   const clock = createFakeClock(undefined, Math.ceil(Date.now() / 60_000) * 60_000);
   const store = await createTestStore(clock);
   undo.push(() => store.stop());
@@ -49,7 +49,7 @@ async function setup() {
       await new Promise((resolve) => setImmediate(resolve));
     }
   };
-  /** Keeps answers back; ends with what gives them. */
+  /** Withholds responses; returns the function that releases them. */
   const held = () => {
     const give = hold();
     return async (): Promise<void> => {
@@ -60,7 +60,7 @@ async function setup() {
   return { clock, store, live, caller, secret, look, warned, hold: held };
 }
 
-/** What a live stream asks of the store, and how many of its questions have no answer yet. */
+/** Counts the queries of a live stream to the store, and those without a response yet. */
 function watched(store: TestStore) {
   let asked = 0;
   let free = Promise.resolve();
@@ -176,7 +176,7 @@ describe("live numbers", () => {
     await look();
     expect(late.text).toMatch(/^: live\n\nevent: usage\n.*\n\nevent: stale\n/);
     expect(late.text.endsWith(stale)).toBe(true);
-    // Good again, and said so although the figures are the same.
+    // Available again, and reported so although the numbers are unchanged.
     store.gone = false;
     await look();
     for (const { text } of [got, late]) expect(text).toMatch(/event: usage\ndata: .*\n\n$/);

@@ -8,7 +8,7 @@ import type { Log } from "../../src/core/log.ts";
 
 const owner = { accountId: "a-1", keyId: "k-1" };
 
-/** A table of one key, as a vault file has it. */
+/** The table of one key as in a vault file. */
 function entry(id: string): string {
   return `[[keys]]\nid = "${id}"\nkey = "${randomBytes(32).toString("base64")}"\n\n`;
 }
@@ -22,7 +22,7 @@ function setup(text: string) {
     error: (_, message) => void logged.push(`error ${message}`),
   };
   let written = 0;
-  /** Replaces the file as editors do, so that it is told from the one before whatever the clock. */
+  /** Replaces the file by a rename, as editors do, so that it differs whatever the clock shows. */
   const write = (next: string): void => {
     written += 1;
     writeFileSync(`${path}.${written}`, next, { mode: 0o600 });
@@ -72,7 +72,7 @@ describe("the vault of a running process", () => {
     rmSync(path);
     works();
     const told = "error the vault file cannot be read; the previous keys stay in use";
-    // A link to itself cannot even be looked at.
+    // Even stat fails for a link to itself.
     symlinkSync(path, path);
     works();
     expect(logged).toEqual([told, told, told, told]);

@@ -20,7 +20,7 @@ describe("the system's clock", () => {
       const after = Number(process.hrtime.bigint());
       closest = Math.min(closest, Math.max(before - now, now - after));
     }
-    // Within the time that it takes to read both, on a machine that may be busy.
+    // Within the time that reading both clocks takes on a busy machine.
     expect(closest).toBeLessThan(50_000);
   });
 
@@ -79,7 +79,7 @@ describe("the system's clock", () => {
 });
 
 describe("holdProcess", () => {
-  /** What keeps this process alive; timers of the system's clock do not. */
+  /** The timers that keep this process alive; timers of the system's clock do not. */
   const timersThatHold = (): number =>
     process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
 

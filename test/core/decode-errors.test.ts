@@ -7,7 +7,7 @@ import {
 } from "../../src/core/decode-errors.ts";
 import { REJECTIONS } from "../../src/core/errors.ts";
 
-/** The order that workers, the native engine and receipts rely on; only ever added to. */
+/** The order that workers, the native engine and receipts rely on; append only. */
 const ORDER = [
   "empty",
   "text_json",

@@ -15,7 +15,7 @@ import { fc } from "../support/properties.ts";
 const runs = { seed: 58, numRuns: 2000 };
 const plain = (bytes: Uint8Array | null): number[] | null => (bytes === null ? null : [...bytes]);
 
-/** Bytes that start with zeros or 255s more often than chance has it. */
+/** Bytes that start with zeros or 255s more often than random ones. */
 function edged(size: number): fc.Arbitrary<Uint8Array> {
   const body = fc.uint8Array({ minLength: size, maxLength: size });
   const edge = fc.nat({ max: size });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { codeOf, DELIVERY_REASONS, REJECTIONS, SetupError } from "../../src/core/errors.ts";
 
-/** What clients were promised: HTTP status, HTTP status and code over JSON-RPC. */
+/** The interface promised to clients: HTTP status, HTTP status and code over JSON-RPC. */
 const PROMISED: Readonly<Record<string, readonly [number, number, number]>> = {
   unauthorized: [401, 401, -32000],
   rate_limited: [429, 429, -32005],

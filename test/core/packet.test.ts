@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { createPacket } from "../../src/core/packet.ts";
 
 const BYTES = Uint8Array.of(1);
-/** Made before any with other numbers. */
+/** Created before the packets with other numbers. */
 const first = createPacket(1, BYTES, "acme", 2, null, 0);
 
 it("gives a packet what it is given", () => {

@@ -1,4 +1,4 @@
-/** One ring of repetitions for many threads, and what is claimed before it is accepted. */
+/** One dedup ring for many threads, with entries reserved before they are accepted. */
 
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
@@ -83,7 +83,7 @@ describe("a ring that threads share", () => {
 
   it("gives each transaction to one of them, though all want it at the same moment", async () => {
     const transactions = Array.from({ length: 2_000 }, (_, n) => tx(n, 100 + (n % 900)));
-    // None gives up, however busy the machine is.
+    // No thread times out, however busy the machine is.
     const options = { entriesMax: 4_096, bytesMax: 4 * 1024 * 1024, lockMs: 60_000 };
     const memory = dedupMemory(options);
     const startFlag = new SharedArrayBuffer(8);

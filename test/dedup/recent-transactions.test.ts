@@ -3,7 +3,7 @@ import { createDedupCache } from "../../src/dedup/recent-transactions.ts";
 import { fc } from "../support/properties.ts";
 
 const MS = 1_000_000;
-/** A transaction whose signature starts at 1 and holds `n`. */
+/** A transaction whose signature starts at offset 1 and holds `n`. */
 const tx = (n: number, size = 100): Uint8Array => {
   const bytes = new Uint8Array(size).fill(7);
   new DataView(bytes.buffer).setUint32(1, n);
@@ -80,7 +80,7 @@ describe("a transaction that was accepted", () => {
       }
       return fromNs + count * everyNs;
     };
-    // 100 a second need 140 kB, 6,000 a second 8.4 MB.
+    // 100/s need 140 kB, 6,000/s need 8.4 MB.
     let nowNs = send(3_000, 10 * MS, 0);
     expect(dedup.counters.bytes).toBe(1024 * 1024);
     nowNs = send(40_000, MS / 6, nowNs);
@@ -95,7 +95,7 @@ describe("a transaction that was accepted", () => {
 
   it("is found as fast beside many whose signatures begin alike", () => {
     const dedup = createDedupCache();
-    // A signer who uses one nonce again makes the first half of all signatures the same.
+    // A signer that reuses one nonce makes the first half of all its signatures equal.
     const alike = (n: number): Buffer => {
       const bytes = Buffer.alloc(100, 7);
       bytes.writeUInt32LE(n, 1 + 32);
@@ -138,7 +138,7 @@ describe("a transaction that was accepted", () => {
             dedup.insert(tx(n, size), 1, now);
             if (size > bytesMax) continue;
             model.set(key, now);
-            // The latest one is always known.
+            // The latest transaction is always found.
             expect(dedup.query(tx(n, size), 1, now)).toBe(true);
           }
           expect(dedup.counters.entries).toBeLessThanOrEqual(entriesMax);

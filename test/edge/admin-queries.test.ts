@@ -25,7 +25,7 @@ function setup() {
   const receipts = createReceipts({ clock, slot: () => 7 }, { keepMs: 60_000, entriesMax: 100 });
   const refusals = createRejectionLog(clock);
   let id = 0;
-  /** Takes a transaction of this account; its signature. */
+  /** Accepts a transaction of this account; returns its signature. */
   const take = (account: string): string => {
     id += 1;
     const bytes = new Uint8Array(165).fill(id, 1, 65);

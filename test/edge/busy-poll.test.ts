@@ -6,7 +6,7 @@ describe("polling", () => {
   it("keeps the loop turning until it is stopped", async () => {
     const polling = createPolling();
     polling.start();
-    // No timer, no socket: a loop that sleeps would make few turns, however long one waits.
+    // No timer, no socket: a sleeping loop would iterate rarely, however long the test waits.
     await until("a thousand turns", () => polling.counters.iterations >= 1_000);
     polling.stop();
     const { iterations } = polling.counters;

@@ -1,10 +1,10 @@
-/** Repetitions that are kept until what they repeat is noted. */
+/** Duplicates that are kept until their original is recorded. */
 
 import { describe, expect, it } from "vitest";
 import { EarlyDuplicates } from "../../src/edge/early-duplicates.ts";
 import { EARLY_DUPLICATES_MAX } from "../../src/edge/limits.ts";
 
-/** A signature behind one byte, in memory that threads share, as a ring's is. */
+/** A signature at offset 1, in memory shared by threads, as in a ring. */
 function bytesOf(id: number): Uint8Array {
   const bytes = new Uint8Array(new SharedArrayBuffer(80), 8, 70);
   new DataView(bytes.buffer, bytes.byteOffset).setUint32(40, id);
@@ -20,7 +20,7 @@ describe("early repetitions", () => {
     ];
     const bytes = bytesOf(1);
     early.add(bytes, 1, first);
-    // The view was lent.
+    // The view was borrowed.
     bytes.fill(0);
     early.add(bytesOf(1), 1, second);
     expect(early.take(bytesOf(2), 1)).toEqual([]);

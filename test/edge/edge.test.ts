@@ -18,7 +18,7 @@ import { newKeypair } from "../support/transactions.ts";
 import { until } from "../support/wait.ts";
 
 let network: Network;
-/** What it has open, by kind. */
+/** The handles that the network has open, by kind. */
 let baseline: readonly number[] = [];
 beforeAll(async () => {
   network = await startNetwork(2);
@@ -90,7 +90,7 @@ const page = async (edge: Edge, path: string) => {
   return { status: response.status, text: await response.text() };
 };
 
-/** Handles of this process that would outlive a start which failed half-way. */
+/** Handles of this process that would outlive a failed start. */
 const KINDS = ["TCPServerWrap", "UDPWrap", "MessagePort", "Worker"] as const;
 
 function openHandles(): readonly number[] {
@@ -98,13 +98,13 @@ function openHandles(): readonly number[] {
   return KINDS.map((kind) => all.filter((other) => other === kind).length);
 }
 
-/** Waits until nothing is open but what the network of these tests has open itself. */
+/** Waits until only the handles of the tests' own network are open. */
 async function untilClosed(): Promise<void> {
   const isClosed = () => openHandles().every((count, index) => count <= (baseline[index] ?? 0));
   await until("everything to be closed", isClosed);
 }
 
-/** Calls `act` with a port of 127.0.0.1 that is taken meanwhile. */
+/** Calls `act` with a port of 127.0.0.1 that is in use meanwhile. */
 async function withTakenPort(act: (port: number) => Promise<void>): Promise<void> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

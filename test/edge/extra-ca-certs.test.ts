@@ -23,7 +23,7 @@ function fileOf(text: string): string {
   return file;
 }
 
-/** What the log says of a file, and with which numbers. */
+/** What is logged about a file, and with which numbers. */
 function toldOf(file: string | null, engine = native): readonly unknown[] {
   const told: unknown[] = [];
   const say = (level: string) => (fields: object, message: string) => {

@@ -82,7 +82,7 @@ async function post(at: Edge, token: string, body: Uint8Array): Promise<number> 
   return response.status;
 }
 
-/** The same from an address of this machine, each time on a connection of its own. */
+/** The same from an address of this machine, on a separate connection each time. */
 function postFrom(at: Edge, localAddress: string, token: string, body: Uint8Array) {
   return new Promise<number>((resolve, reject) => {
     const [host = "", port = ""] = at.httpAddress.split(":");
@@ -127,7 +127,7 @@ describe("an edge on the accounts database", () => {
     await makeKey(token, ["127.0.0.0/31", "127.0.0.4/32"]);
     const at = await startReady();
     const from = (address: string) => postFrom(at, address, token, network.tipped().bytes);
-    // Again and again, so that fronts, where there are any, come to let it in by themselves.
+    // Repeated, so that ingress threads, if any, get the key cached and admit it themselves.
     for (let asked = 0; asked < 6; asked += 1) {
       expect([await from("127.0.0.1"), await from("127.0.0.4")]).toEqual([200, 200]);
       expect([await from("127.0.0.2"), await from("127.0.0.5")]).toEqual([401, 401]);
@@ -137,7 +137,7 @@ describe("an edge on the accounts database", () => {
       [tokenSha256(token)],
     );
     const page = await fetch(`http://${at.adminAddress}/refusals?account=${rows[0]?.id}`);
-    // Of a row of those the account sees the latest.
+    // Of a series of such rejections the account sees the latest.
     expect(await page.json()).toMatchObject({
       refusals: [
         {
@@ -190,7 +190,7 @@ describe("an edge on the accounts database", () => {
   });
 });
 
-/** Sums come as text. */
+/** Sums arrive as text. */
 function numbered([name, value]: [string, unknown]): [string, unknown] {
   return [name, typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value];
 }

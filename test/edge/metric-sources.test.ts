@@ -24,23 +24,23 @@ import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { parsePrometheus, seriesValue } from "../support/prometheus.ts";
 import { stub } from "../support/stub.ts";
 
-/** A histogram that took `count` durations. */
+/** A histogram that recorded `count` durations. */
 function histogramOf(count: number): Histogram {
   const histogram = createHistogram();
   for (let each = 0; each < count; each += 1) histogram.record(1_000);
   return histogram;
 }
 
-/** Each key with a number of its own, from `first` on. */
+/** Each key with a unique number, counting from `first`. */
 function numbered<Name extends string>(names: readonly Name[], first: number) {
-  // The names are the caller's.
+  // The caller supplies the names.
   return Object.fromEntries(names.map((name, index) => [name, first + index])) as Record<
     Name,
     number
   >;
 }
 
-// The keys of a literal are its own names.
+// The keys of a literal are exactly its own names.
 const REJECTION_NAMES = Object.keys(REJECTIONS) as (keyof typeof REJECTIONS)[];
 const DELIVERY_NAMES = Object.keys(DELIVERY_REASONS) as (keyof typeof DELIVERY_REASONS)[];
 const END_NAMES = Object.keys(END_REASONS) as (keyof typeof END_REASONS)[];
@@ -67,7 +67,7 @@ for (let index = 0; index < 12; index += 1) {
   Object.assign(stats, { sent: 700 + index, acked: 650, rttUs: 30_000 });
 }
 
-/** Every counter that a metric reads holds a number that no other one holds. */
+/** Every counter that a metric reads holds a unique number. */
 const PROXIED = { key: 1_301, limit: 1_302, leaders: 1_303, recordRing: 1_304, other: 1_305 };
 const KEY_CACHE_EVENTS = { granted: 1_307, revoked: 1_308, evicted: 1_309, declined: 1_310 };
 const LOST = { event: 1_403, datagram: 1_404, datagram_rejected: 1_405, panic: 7 };
@@ -327,7 +327,7 @@ describe("an edge's metrics", () => {
     ...each("resends_total", "result", { sent: 186, shed: 187 }),
     ...each("status_requests_total", "result", { answered: 188, failed: 189, late: 190 }),
     ["statuses_requested_total", {}, 191],
-    ...each("processed_total", "result", { dedup: 192, rolled_back: 193 }),
+    ...each("processed_total", "result", { seen: 192, rolled_back: 193 }),
     ["transactions_in_flight", {}, 194],
     ["status_lag_seconds", {}, 195],
     ["landing_slots_count", {}, 7],

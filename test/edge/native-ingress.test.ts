@@ -1,4 +1,4 @@
-/** Where an edge can have fronts, and where it says why not. */
+/** When an edge can have ingress threads, and when it reports why not. */
 
 import { describe, expect, it } from "vitest";
 import type { Config } from "../../src/config/config.ts";
@@ -142,7 +142,7 @@ describe("fronts on their ground", () => {
       3,
       stub<EngineChoice>({ name: "native", native: starting }),
     );
-    // The engine runs when they start, and not before.
+    // The engine runs once they start, and not before.
     context.routes.useEngine(5);
     expect(ingressThreads.start(40_404)).toEqual({ port: 8_899 });
     const common = {
@@ -152,7 +152,7 @@ describe("fronts on their ground", () => {
       connectionsMax: 4,
       upstreamConnectionsMax: 2,
     };
-    // Half of the connections are half of what each relays.
+    // One address may have half of the connections, and so half of what each thread proxies.
     const bounds = { upstreamConnectionsPerAddress: 1, readTimeoutMs: 10_000 };
     const options = { ...common, ...bounds, upstreamPort: 40_404, forwardedHeader: "x-0a" };
     expect(starts.map((start) => start.options)).toEqual(

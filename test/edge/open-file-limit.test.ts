@@ -10,7 +10,7 @@ Max open files            4096                 20000                files
 `;
 const MODULE = join(import.meta.dirname, "../../dist/edge/open-file-limit.js");
 
-/** What a process with this limit makes of a wish, and whether it logs that. */
+/** What a process with this file limit makes of `wanted`, and whether it logs that. */
 function under(filesMax: number, wanted: number, workers = 0, hasIngressThreads = false): unknown {
   const script = `
     const { connectionsWithin } = await import(${JSON.stringify(MODULE)});

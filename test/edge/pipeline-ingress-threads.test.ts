@@ -1,4 +1,4 @@
-/** What fronts did, as the pipeline takes it into the books. */
+/** How the pipeline records what ingress threads did. */
 
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS, systemClock } from "../../src/core/clock.ts";
@@ -97,7 +97,7 @@ describe("what a front has sent", () => {
     submit(bytesOf(1));
     expect(rig.results[1]).toMatchObject({ kind: "accepted" });
     expect(rig.sent).toHaveLength(1);
-    // The claim is the other thread's.
+    // The reservation belongs to the other thread.
     expect(rig.calls).not.toContain("dedup.rollback");
     expect(rig.calls).not.toContain("dedup.commit");
   });

@@ -25,7 +25,7 @@ describe("the order", () => {
 
   it("gives receipt and landing the slot of one moment, so that they count alike", () => {
     const { rig, submit } = newRig();
-    // Each look at the clock is a moment of its own.
+    // Each clock read returns a different time.
     const stopped = rig.clock.nowNs.bind(rig.clock);
     let looks = 0;
     rig.clock.nowNs = () => {
@@ -127,7 +127,7 @@ describe("no leader", () => {
     const { rig, submit, receipts, landing, clock } = newRig();
     submit(bytesOf(1));
     landing.stop();
-    // Longer than repetitions are remembered.
+    // Longer than the dedup cache remembers.
     clock.advance(10_000);
     rig.taken = 0;
     submit(bytesOf(1));

@@ -34,7 +34,7 @@ function readinessOf(
   return { world, readiness };
 }
 
-/** The names of the checks that fail. */
+/** The names of the failing checks. */
 const failing = ({ readiness }: ReturnType<typeof readinessOf>): string[] =>
   readiness
     .check()

@@ -1,6 +1,6 @@
 /**
- * Real clients against a real edge: what they send arrives, and whatever is refused, the error that
- * their user catches says why.
+ * Real clients against a real edge: what they send arrives, and for each rejection the error that
+ * their user catches states the reason.
  */
 
 import { randomUUID } from "node:crypto";
@@ -48,7 +48,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** How one client sends; rejects with what its user would catch. */
+/** How one client sends; rejects with the error that its user would catch. */
 type Send = (url: string, key: string, bytes: Uint8Array) => Promise<string>;
 
 const web3: Send = (url, key, bytes) => {
@@ -69,14 +69,14 @@ function kitRpc(url: string, key: string) {
 
 const kit: Send = (url, key, bytes) => {
   const wire = Buffer.from(bytes).toString("base64");
-  // The brand of an encoded transaction, which only kit's own encoder gives.
+  // The brand of an encoded transaction, which only kit's own encoder produces.
   const encoded = wire as Parameters<ReturnType<typeof kitRpc>["sendTransaction"]>[0];
   return kitRpc(url, key)
     .sendTransaction(encoded, { encoding: "base64", skipPreflight: true, maxRetries: 0n })
     .send();
 };
 
-/** curl on the binary endpoint; rejects with all that it printed. */
+/** curl on the binary endpoint; rejects with everything that it printed. */
 const curl: Send = async (url, key, bytes) => {
   const file = join(folder, `transaction-${randomUUID()}`);
   writeFileSync(file, bytes);
@@ -106,7 +106,7 @@ const curlRpc: Send = async (url, key, bytes) => {
   return response.result;
 };
 
-/** The command of this project; rejects with what it printed for people. */
+/** The `touchdown send` command; rejects with its human-readable output. */
 const command: Send = async (url, key, bytes) => {
   const file = join(folder, `sent-${randomUUID()}`);
   writeFileSync(file, bytes);
@@ -124,7 +124,7 @@ const CLIENTS: readonly (readonly [string, Send])[] = [
   ["touchdown send", command],
 ];
 
-/** Everything that an error shows when it is printed whole, as a user's log would have it. */
+/** Everything that an error shows when printed completely, as in a user's log. */
 function shown(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const context = "context" in error ? JSON.stringify(error.context, bigintAsText) : "";
@@ -196,13 +196,13 @@ describe.each(CLIENTS)("%s", (name, send) => {
     const bytes = Uint8Array.from(flow.tipped().bytes);
     bytes[10] = (bytes[10] ?? 0) ^ 1;
     const text = await caught(send(flow.url, WIDE_KEY, bytes));
-    // kit puts a message of its own in the place of ours for this code; the data has ours too.
+    // kit replaces our message for this code with its own; the data still contains ours.
     expect(text).toMatch(/signature.*does not verify/);
     if (name === "@solana/kit") expect(text).toContain('"reason":"signature_invalid"');
   });
 
   it("is told of a body that is too large", async () => {
-    // 16 KiB is the most of the binary endpoint, 128 KiB that of the other.
+    // The binary endpoint accepts at most 16 KiB, the other one 128 KiB.
     const text = await caught(send(flow.url, WIDE_KEY, Buffer.alloc(110_000, 1)));
     if (name === "touchdown send") expect(text).toContain("at most 65536 are read");
     else expect(text).toMatch(/the body has \d+ bytes, at most \d+ are accepted here/);
@@ -271,7 +271,7 @@ describe("other calls of real clients", () => {
   it("kit sends base58 too", async () => {
     const { base58, signature } = flow.tipped();
     const rpc = kitRpc(flow.url, WIDE_KEY);
-    // The brand again; base58 is what this method takes without an encoding.
+    // The brand again; this method expects base58 when no encoding is given.
     const encoded = base58 as Parameters<typeof rpc.sendTransaction>[0];
     const config = { encoding: "base58" } as unknown as { encoding: "base64" };
     expect(await rpc.sendTransaction(encoded, config).send()).toBe(signature);
@@ -283,7 +283,7 @@ describe("other calls of real clients", () => {
     });
     const told = vi.spyOn(console, "error").mockImplementation(() => {});
     const isTold = () => told.mock.calls.join("\n").includes("429 Too Many Requests");
-    // Where the machine stands still between two of them, the second is let through at once.
+    // If the machine stalls between two of them, the second is allowed immediately.
     while (!isTold()) {
       const { bytes, signature } = flow.tipped();
       expect(await connection.sendRawTransaction(bytes, { skipPreflight: true })).toBe(signature);

@@ -1,5 +1,5 @@
 /**
- * What is accepted arrives as it was sent, what is refused never does, and every copy is accounted
+ * Accepted transactions arrive unchanged, rejected ones never do, and every delivery is accounted
  * for: over real sockets on both sides, with simulated leaders.
  */
 
@@ -22,10 +22,10 @@ const VERSIONS = [-1, 0, 1] as const;
 const sizeMax = (version: -1 | 0 | 1): number =>
   version === 1 ? V1_TRANSACTION_BYTES_MAX : LEGACY_TRANSACTION_BYTES_MAX;
 
-/** For tests that count copies: nothing is sent again of its own. */
+/** For tests that count deliveries: nothing is resent automatically. */
 const ONCE = { landing: { resends_per_second: 0 } };
 
-/** The copies of a receipt, as far as they matter here. */
+/** The deliveries of a receipt, reduced to the fields that matter here. */
 interface Copy {
   readonly identity: string;
   readonly state: string;
@@ -34,13 +34,13 @@ interface Copy {
 
 function copiesIn(receipt: EdgeResponse): readonly Copy[] {
   expect(receipt.status).toBe(200);
-  // The receipt's own shape is tested where it is made.
+  // The receipt's own shape is tested with the module that creates it.
   return receipt.json["leaders"] as readonly Copy[];
 }
 
 /**
- * No leader has it twice. Near the end of a window the plan names the next leader as well, so there
- * may be a copy for each of two.
+ * No leader receives it twice. Near the end of a window the plan also names the next leader, so
+ * there may be a delivery for each of two.
  */
 function expectOncePerLeader(flow: Flow, bytes: Uint8Array, list: readonly Copy[]): void {
   const had = flow.received.filter((it) => it.bytes.equals(bytes)).map((it) => it.leader);
@@ -52,7 +52,7 @@ function expectOncePerLeader(flow: Flow, bytes: Uint8Array, list: readonly Copy[
 const copies = (families: ReadonlyMap<string, Family>, outcome: string): number =>
   seriesValue(families, "touchdown_deliveries_total", { outcome });
 
-/** A transaction of exactly `size` bytes, or as near below as its lengths allow. */
+/** A transaction of exactly `size` bytes, or as close below as its lengths allow. */
 function ofSize(flow: Flow, version: -1 | 0 | 1, size: number): BuiltTransaction {
   let fill = size;
   for (;;) {
@@ -154,7 +154,7 @@ describe("bytes", () => {
       }),
       { numRuns: 200 },
     );
-    // What comes last arrives; whatever had been sent before would be there by then.
+    // The last transaction arrives; anything sent before would have arrived by then.
     const last = flow.tipped();
     await arrives(last, flow.postRaw(last.bytes));
     expect(damaged.filter((bytes) => flow.deliveriesOf(bytes) > 0)).toEqual([]);
@@ -342,11 +342,11 @@ describe("conservation", () => {
           const { bytes } = flow.tipped();
           const response = await flow.postRaw(bytes).catch((error: unknown) => error);
           if (response instanceof Error) {
-            // The port is closed; nothing was taken from this client.
+            // The port is closed; nothing was accepted from this client.
             others.set("connection", (others.get("connection") ?? 0) + 1);
             return;
           }
-          // `postRaw` answers nothing else.
+          // `postRaw` returns nothing else.
           const { status, json } = response as EdgeResponse;
           if (status !== 200) {
             const reason = String(json["reason"]);
@@ -388,7 +388,7 @@ describe("without a live leader", () => {
         expect(await flow.receipt(signature)).toMatchObject({ status: 404 });
       }
       for (const leader of flow.sandbox.leaders) {
-        // Somebody else may have its port for a moment.
+        // Another process may hold its port briefly.
         const start = () => leader.start().then(Boolean, () => false);
         await untilResponse("a leader that is back", start, Boolean);
       }

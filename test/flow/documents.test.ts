@@ -1,4 +1,4 @@
-/** Every curl command of the documents, run as it stands there against an edge. */
+/** Every curl command of the documents, run as written against an edge. */
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { until } from "../support/wait.ts";
 
 let sandbox: Sandbox;
 let folder = "";
-/** One that landed. */
+/** The signature of a transaction that landed. */
 let signature = "";
 
 beforeAll(async () => {
@@ -36,7 +36,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Sends another transaction; its signature. */
+/** Sends another transaction; returns its signature. */
 async function sent(): Promise<string> {
   const response = await fetch(`${sandbox.url}/api/v1/sendRawTransaction`, {
     method: "POST",
@@ -62,7 +62,7 @@ const commands = snippets
   .flatMap((snippet) => linesOf(snippet).map((line) => [snippet.place, line] as const))
   .filter(([, line]) => line.startsWith("curl "));
 
-/** What the answer to each of them holds. */
+/** What the response to each command contains. */
 const ANSWERS: readonly (readonly [RegExp, (answer: unknown) => void])[] = [
   [/\/sendRawTransaction"/, (it) => expect(it).toMatchObject({ success: true })],
   [/\/sendTransaction"/, (it) => expect(it).toMatchObject({ id: 1, result: expect.any(String) })],

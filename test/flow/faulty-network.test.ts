@@ -1,6 +1,7 @@
 /**
- * A bad network between a whole edge and its leaders: a seeded proxy loses, delays, reorders and
- * doubles datagrams of a real QUIC engine. What was accepted lands, and every copy ends once.
+ * A bad network between a complete edge and its leaders: a seeded proxy loses, delays, reorders and
+ * duplicates datagrams of a real QUIC engine. What was accepted lands, and every delivery ends
+ * once.
  */
 
 import { describe, expect, it } from "vitest";
@@ -15,7 +16,7 @@ const rig = useLanding();
 const NETWORKS: readonly {
   readonly name: string;
   readonly faults: Partial<Faults>;
-  /** Which counter of the proxies shows that it happened. */
+  /** The counter of the proxies that shows that it happened. */
   readonly shows: "lost" | "reordered" | "doubled" | "passed";
 }[] = [
   { name: "loses a tenth", faults: { loss: 0.1 }, shows: "lost" },

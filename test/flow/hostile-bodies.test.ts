@@ -1,7 +1,7 @@
 /**
- * Ten thousand bodies that no client of good will sends, on both endpoints of an edge in a process
- * of its own: each is answered in time, none as an internal error, nothing crashes, and memory
- * stays where it was. HOSTILE_SEED tries other bodies; a failure names its seed.
+ * 10,000 bodies that no well-meaning client sends, on both endpoints of an edge in a separate
+ * process: each gets a response in time, none an internal error, nothing crashes, and memory does
+ * not grow. HOSTILE_SEED selects other bodies; a failure reports its seed.
  */
 
 import { Agent, type IncomingMessage, request } from "node:http";
@@ -21,7 +21,7 @@ import { until } from "../support/wait.ts";
 const WARM_UP = 3_000;
 const COUNT = 10_000;
 const CONNECTIONS = 12;
-/** The deadline that the edge is given for an answer, and plenty for a busy machine. */
+/** The response deadline configured for the edge, plus a margin for a busy machine. */
 const ANSWER_MS_MAX = 5_000 + 25_000;
 const GROWTH_BYTES_MAX = 64 * 1024 * 1024;
 const SEED = Number(process.env["HOSTILE_SEED"] ?? 1);
@@ -68,7 +68,7 @@ function send(agent: Agent, path: string, body: Uint8Array): Promise<EdgeRespons
   });
 }
 
-/** What is wrong with an answer, null for nothing. */
+/** What is wrong with a response; null for nothing. */
 function complaint(path: string, { status, body }: EdgeResponse): string | null {
   if (![200, 400, 413].includes(status)) return `status ${status}: ${body.slice(0, 300)}`;
   let json: unknown;
@@ -85,7 +85,7 @@ function complaint(path: string, { status, body }: EdgeResponse): string | null 
   return responses.every(isWhole) ? null : `an answer that is neither: ${body.slice(0, 300)}`;
 }
 
-/** Sends `count` bodies over several connections; answers how often each status came. */
+/** Sends `count` bodies over several connections; returns the count of each status. */
 async function attack(count: number, seed: number): Promise<ReadonlyMap<number, number>> {
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
   const bodies = createHostileBodies(seed, () => network.tipped());
@@ -124,7 +124,7 @@ describe("hostile bodies", () => {
     const after = await edge.metrics();
 
     expect([...statuses.values()].reduce((sum, count) => sum + count, 0)).toBe(COUNT);
-    // Each kind of answer was reached, or the bodies are not what they are meant to be.
+    // Each kind of response occurred; otherwise the bodies are not what they are meant to be.
     for (const status of [200, 400, 413]) expect(statuses.get(status)).toBeGreaterThan(10);
 
     const grown = (name: string): number => seriesValue(after, name) - seriesValue(before, name);

@@ -1,6 +1,6 @@
 /**
- * From submission to the end: a real edge over real sockets, with leaders that can lose what they
- * acknowledge, and a chain that executes what reaches the right leader.
+ * From submission to the final state: a real edge over real sockets, with leaders that can lose
+ * what they acknowledge, and a cluster that executes what reaches the right leader.
  */
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -27,7 +27,7 @@ import { until } from "../support/wait.ts";
 
 const SLOT_MS = 100;
 const LEADERS = 4;
-/** No block of this cluster has it. */
+/** No block of this cluster has this blockhash. */
 const FOREIGN = new Uint8Array(32).fill(9);
 
 const leaders: SimulatedLeader[] = [];
@@ -79,7 +79,7 @@ beforeAll(async () => {
   await start();
 });
 
-/** Starts an edge, to which all is sent from then on, and waits for its connections. */
+/** Starts an edge, which receives everything sent from then on, and waits for its connections. */
 async function start(): Promise<void> {
   const config = configFromValues(
     {
@@ -115,14 +115,14 @@ async function metrics() {
 
 interface LeaderStats {
   readonly identity: string;
-  /** Copies that it acknowledged, and transactions that landed in its blocks. */
+  /** Deliveries that it acknowledged, and transactions that landed in its blocks. */
   readonly targeted: number;
   readonly landed: number;
 }
 
 async function leaderStats(): Promise<readonly LeaderStats[]> {
   const response = await fetch(`http://${edge.adminAddress}/leaders/stats`);
-  // The scorecard's own shape is tested where it is made.
+  // The shape of leader stats is tested with the module that creates them.
   return ((await response.json()) as { readonly leaders: readonly LeaderStats[] }).leaders;
 }
 
@@ -134,7 +134,7 @@ function transfer(blockhash = decodeBase58(cluster.latestBlockhash(), 32)): Uint
 
 const headers = { "api-x-token": WIDE_KEY };
 
-/** Posts it and answers its signature. */
+/** Posts the transaction; returns its signature. */
 async function post(bytes: Uint8Array, config: object = {}): Promise<string> {
   const params = [Buffer.from(bytes).toString("base64"), { encoding: "base64", ...config }];
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "sendTransaction", params });
@@ -151,22 +151,22 @@ interface Ended {
   readonly leaders: readonly { readonly identity: string; readonly resend: number }[];
 }
 
-/** The receipt once it tells an end. */
+/** The receipt once it shows a final state. */
 function ended(signature: string): Promise<Ended> {
   const url = `http://${edge.httpAddress}/api/v1/transactions/${signature}`;
-  // The receipt's own shape is tested where it is made.
+  // The receipt's own shape is tested with the module that creates it.
   const ask = async () => (await (await fetch(url, { headers })).json()) as Ended;
   const isOver = ({ state }: Ended) => ["landed", "expired", "dropped"].includes(state);
   return untilResponse("its end", ask, isOver);
 }
 
-/** The leaders of this window and of those to come. */
+/** The leaders of this window and of the following ones. */
 function comingLeaders(): readonly string[] {
   const slot = cluster.currentSlot();
   return Array.from({ length: 40 }, (_, window) => cluster.leaderAt(slot + 4 * window));
 }
 
-/** Waits for the beginning of a window. */
+/** Waits for the start of a window. */
 async function newWindow(): Promise<void> {
   const before = cluster.leaderAt(cluster.currentSlot());
   await until("a window", () => cluster.leaderAt(cluster.currentSlot()) !== before);
@@ -197,7 +197,7 @@ describe("a transaction", () => {
     let [signature, keeper] = ["", ""];
     let copies: Ended["leaders"] = [];
     let identities: readonly string[] = [];
-    // Where the machine stands still for a window, the first to have it is the one that keeps it.
+    // If the machine stalls for a window, the first leader to receive it is the one that keeps it.
     while (identities[0] === undefined || identities[0] === keeper) {
       await newWindow();
       const [now, next, ...later] = comingLeaders();

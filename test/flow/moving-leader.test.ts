@@ -1,6 +1,6 @@
 /**
- * A leader comes up under another address in the middle of its turn: the edge misses it, reads the
- * addresses anew, and what it has in flight lands there.
+ * A leader comes up under another address in the middle of its window: the edge detects the loss,
+ * reads the addresses again, and what it has in flight lands there.
  */
 
 import { describe, expect, it } from "vitest";
@@ -22,7 +22,7 @@ describe("a leader that moves in the middle of its window", () => {
       const slot = cluster.currentSlot();
       return cluster.leaderAt(slot) === mover.identity && [1, 2].includes(slot % 4);
     };
-    // The other one takes everything and lands nothing.
+    // The other leader accepts everything and lands nothing.
     network.deaf.add(other.identity);
     network.deaf.add(mover.identity);
     await until("the middle of its window", isMidst);
@@ -31,7 +31,7 @@ describe("a leader that moves in the middle of its window", () => {
     await network.move(0);
     network.deaf.delete(mover.identity);
     expect(mover.address).not.toBe(oldAddress);
-    // While it is gone the other leader still answers for the plan.
+    // While it is gone, the other leader still fills the plan.
     const during = network.tipped();
     await edge.postUntilTaken(during);
 
@@ -43,7 +43,7 @@ describe("a leader that moves in the middle of its window", () => {
       expect(acked.map(({ address }) => address)).toContain(mover.address);
     }
     const metrics = await edge.metrics();
-    // The minute in which addresses are read anyway had not passed: it was missed.
+    // The regular one-minute address refresh was not due: the edge detected the loss.
     expect(seriesValue(metrics, "touchdown_contacts_early_refreshes_total")).toBeGreaterThan(0);
     expectScrapedBalance(metrics);
   });

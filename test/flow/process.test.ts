@@ -1,6 +1,6 @@
 /**
- * The life of an edge as an operator sees it: the process, its signals, its port, its files and
- * its output.
+ * The life cycle of an edge as an operator sees it: the process, its signals, its port, its files
+ * and its output.
  */
 
 import { rmSync, writeFileSync } from "node:fs";
@@ -31,7 +31,7 @@ afterEach(async () => {
   for (const edge of running.splice(0)) await edge.remove();
 });
 
-/** Starts an edge that the test need not end. */
+/** Starts an edge that the test need not stop. */
 async function start(options: EdgeProcessOptions = {}, of = network): Promise<EdgeProcess> {
   const edge = await startEdgeProcess(of, options);
   running.push(edge);
@@ -40,11 +40,11 @@ async function start(options: EdgeProcessOptions = {}, of = network): Promise<Ed
 
 const notReady = ({ status }: { readonly status: number }): boolean => status === 503;
 
-/** A POST of these bytes as it goes over the wire. */
+/** A POST of these bytes as sent on the wire. */
 const submission = (bytes: Uint8Array): Buffer =>
   post(RAW_PATH, bytes, [`api-x-token: ${WIDE_KEY}`]);
 
-/** POSTs on one connection that is kept: what a client with a pool sees while an edge drains. */
+/** POSTs on one keep-alive connection: what a client with a pool sees while an edge drains. */
 function keptClient(edge: EdgeProcess) {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   return {
@@ -135,7 +135,7 @@ describe("a limit of open files", () => {
       more: "[decode]\nworkers = 1",
     });
     const clients = [];
-    // Of those 150 files fronts have half for what they relay.
+    // Ingress threads use half of these 150 files for proxied requests.
     const clientsMax = THREADS > 0 ? 76 : 150;
     for (let count = 0; count < 170; count += 1) clients.push(await connectRaw(edge.port));
     await untilResponse(
@@ -189,12 +189,12 @@ describe("SIGHUP", () => {
 
 describe("SIGTERM", () => {
   it("turns readiness off, takes work through the grace, finishes it, exits with 0", async () => {
-    // Long enough for what is tried in it on any machine.
+    // Long enough for this test on any machine.
     const edge = await start({ http: 'drain_grace = "5s"' });
     await untilReady(edge);
     const client = keptClient(edge);
     expect((await client.post(network.tipped().bytes)).status).toBe(200);
-    // Half a request, whose other half comes after the grace.
+    // Half a request; the other half follows after the grace period.
     const slow = await connectRaw(edge.port);
     const built = network.tipped();
     const whole = submission(built.bytes);

@@ -1,6 +1,6 @@
 /**
- * One limit for an account on three edges, as processes, over a real store that goes away and comes
- * back. What is let through is held against the limit over the time that was measured.
+ * One limit for an account on three edge processes, over a real store that goes away and comes
+ * back. The allowed requests are compared with the limit over the measured time.
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -112,7 +112,7 @@ engine = "${ENGINE}"
   return { child, url: `http://127.0.0.1:${http}`, adminUrl: `http://127.0.0.1:${admin}` };
 }
 
-/** Waits until each edge says so of the store, and knows the key. */
+/** Waits until each edge reports this state of the store, and knows the key. */
 async function untilShared(connected: 0 | 1, edgeCount: number): Promise<void> {
   const state = edges.map(() => false);
   const timer = systemClock.every(50, () => {
@@ -141,7 +141,7 @@ interface Passed {
   readonly seconds: number;
 }
 
-/** Several clients at each of these edges, as fast as they are answered. */
+/** Runs several clients at each of these edges, each as fast as it gets responses. */
 async function hammer(targets: readonly Edge[]): Promise<Passed> {
   const startNs = systemClock.nowNs();
   const endNs = startNs + HAMMER_MS * 1e6;
@@ -153,7 +153,7 @@ async function hammer(targets: readonly Edge[]): Promise<Passed> {
           const response = await fetch(`${url}/api/v1/sendRawTransaction`, {
             method: "POST",
             headers: { "api-x-token": TOKEN },
-            // Not a transaction: it costs one all the same.
+            // Not a transaction, but charged all the same.
             body: "x",
           });
           await response.arrayBuffer();
@@ -170,8 +170,8 @@ async function hammer(targets: readonly Edge[]): Promise<Passed> {
 }
 
 /**
- * Hammers until what passed is as it should be. Where the store or an edge stands still for a
- * moment more passes, which is paid back: then the next time tells.
+ * Hammers until the allowed count is within bounds. When the store or an edge stalls briefly, more
+ * passes, which is paid back: then the next attempt decides.
  */
 async function hammerUntil(
   targets: readonly Edge[],
@@ -207,7 +207,7 @@ describe.skipIf(program === undefined)(`one limit on ${EDGES} edges, ${title}`, 
     await untilShared(1, EDGES);
     const [one] = edges;
     if (one === undefined) throw new Error("no edge");
-    // More than its share: what the others leave is its own again.
+    // More than its share: it can use again what the others leave.
     await hammerUntil([one], (seconds) => {
       const all = BURST + RATE * seconds;
       return { least: all / EDGES + 2, most: all + 1 };

@@ -1,6 +1,6 @@
 /**
- * Feeds of slots that lie, stop or lag, beside honest ones, and a node that tells wild heights:
- * transactions land all the same, and the metrics tell what is off.
+ * Slot feeds that lie, stop or lag, next to honest ones, and a node that reports wild heights:
+ * transactions land all the same, and the metrics show what is wrong.
  */
 
 import { describe, expect, it } from "vitest";
@@ -20,7 +20,7 @@ const of = (families: Families, name: string, source: string): number =>
 const FEEDS: readonly {
   readonly name: string;
   readonly faults: Partial<ClusterFaults>;
-  /** What the metrics tell of it in the end. */
+  /** What the metrics finally show. */
   readonly tells: (families: Families) => boolean;
 }[] = [
   {
@@ -56,7 +56,7 @@ const FEEDS: readonly {
 describe("a feed of slots that", () => {
   it.each(FEEDS)("$name does not keep transactions from landing", async ({ faults, tells }) => {
     const { network, ...edge } = await rig.start();
-    // It was honest before, and so believed.
+    // The feed was honest before, and so accepted.
     const first = network.tipped();
     expect(await edge.post(first.bytes)).toBe(200);
     expect(await edge.ended(first.signature)).toMatchObject({ state: "landed" });
@@ -69,7 +69,7 @@ describe("a feed of slots that", () => {
     for (const signature of signatures) {
       expect(await edge.ended(signature)).toMatchObject({ state: "landed" });
     }
-    // What is told may be a moment old on a busy machine, but never for long as far off as the lie.
+    // On a busy machine the value may be briefly stale, but never for long as far off as the lie.
     const families = await untilResponse(
       "a slot that is right",
       edge.metrics,
@@ -84,7 +84,7 @@ describe("a node that tells of a far future height now and then", () => {
     const { network, ...edge } = await rig.start({ cluster: { slotMs: 250 } });
     const doubted = (families: Families): number =>
       seriesValue(families, "touchdown_block_heights_total", { result: "implausible" });
-    // For as long as it lies nothing lands.
+    // Nothing lands while it lies.
     for (const { identity } of network.contacts) network.deaf.add(identity);
     const signature = await edge.postUntilTaken(network.tipped());
     const before = doubted(await edge.metrics());

@@ -1,6 +1,6 @@
 /**
- * A node that does not tell what became of transactions: an edge finds out, says so where operators
- * look, and tells no sender that what may have landed has expired.
+ * A node that does not report the status of transactions: an edge detects it, reports it to
+ * operators, and reports to no sender that what may have landed has expired.
  */
 
 import { describe, expect, it } from "vitest";
@@ -12,15 +12,15 @@ import { type Landed, useLanding } from "../support/landing-rig.ts";
 import { seriesValue } from "../support/prometheus.ts";
 import { until } from "../support/wait.ts";
 
-/** Blockhashes that are old within seconds. */
+/** Blockhashes that expire within seconds. */
 const SHORT = { slotMs: 50, blockhashAgeMax: 90 };
 
-/** `SlotStatus` of Yellowstone's description. */
+/** `SlotStatus` in Yellowstone's description. */
 const CONFIRMED = 1;
 
 const rig = useLanding();
 
-/** An edge before a cluster that has existed for longer than a probe looks back. */
+/** An edge on a cluster that has existed for longer than a probe looks back. */
 async function start(statuses: "works" | "silent" | "unsupported"): Promise<Landed> {
   const network = await rig.network({ cluster: SHORT });
   network.cluster.behave({ statuses });
@@ -35,7 +35,7 @@ const told = async (running: Landed): Promise<number> =>
 const detail = (running: Landed): string =>
   running.edge.readiness().checks.find(({ name }) => name === "statuses")?.detail ?? "";
 
-/** Posts one and answers how it ended, once it did. */
+/** Posts a transaction; returns how it ended, once it did. */
 async function endOf(running: Landed, blockhash?: Uint8Array) {
   const { network } = running;
   const { bytes, signature } = network.tipped(blockhash);
@@ -48,7 +48,7 @@ async function endOf(running: Landed, blockhash?: Uint8Array) {
 describe("a node that tells no statuses", () => {
   it.each(["silent", "unsupported"] as const)("(%s) is found out", async (manner) => {
     const running = await start(manner);
-    // On a machine that stands still one may come too late to land; none is told as expired.
+    // On a stalled machine one may come too late to land; none is reported as expired.
     await untilResponse(
       "one that lands, and the node to be found out",
       async () => {
@@ -77,7 +77,7 @@ describe("a node that tells no statuses", () => {
 
   it("is not confused with one that has nothing to tell of", async () => {
     const running = await start("works");
-    // Nothing lands, so only the node's own blocks can prove it; until then nobody could say.
+    // Nothing lands, so only the node's own blocks can prove expiry; until then it is unknown.
     await untilResponse(
       "one that is known to have expired",
       async () => {

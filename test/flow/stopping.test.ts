@@ -1,6 +1,6 @@
 /**
- * SIGTERM in the middle of a load, to the process that an operator runs: what it accepted has ended
- * once, each, by the time it exits, and its own last words say so.
+ * SIGTERM under load, to the process that an operator runs: each accepted transaction has ended
+ * once by the time the process exits, and its own last log lines say so.
  */
 
 import { afterEach, describe, expect, it } from "vitest";
@@ -14,7 +14,7 @@ import { RAW_PATH, untilResponse, WIDE_KEY } from "../support/flow.ts";
 import { expectScrapedBalance } from "../support/landing-balance.ts";
 import { type LandingNetwork, startLandingNetwork } from "../support/landing-network.ts";
 
-/** No block of the cluster has it: such a transaction is in flight until it expires. */
+/** No block of the cluster has this blockhash: the transaction is in flight until it expires. */
 const FOREIGN = new Uint8Array(32).fill(9);
 
 let network: LandingNetwork;
@@ -32,13 +32,13 @@ async function start(options: EdgeProcessOptions): Promise<EdgeProcess> {
 }
 
 interface Load {
-  /** Signatures that were answered with 200. */
+  /** Signatures with response 200. */
   readonly accepted: Set<string>;
-  /** Resolves when the edge takes nothing more. */
+  /** Resolves when the edge accepts nothing more. */
   readonly over: Promise<unknown>;
 }
 
-/** Eight clients post until they are refused for good; every fifth transaction cannot land. */
+/** Eight clients post until they are rejected for good; every fifth transaction cannot land. */
 function load(of: EdgeProcess, onAccepted: (count: number) => void): Load {
   const accepted = new Set<string>();
   let made = 0;
@@ -60,7 +60,7 @@ function load(of: EdgeProcess, onAccepted: (count: number) => void): Load {
   return { accepted, over: Promise.all(Array.from({ length: 8 }, client)) };
 }
 
-/** The figures of the last line that landing logs. */
+/** The counters in the last line that landing logs. */
 function lastWords(of: EdgeProcess): Readonly<Record<string, unknown>> {
   const line = of
     .output()
@@ -76,7 +76,7 @@ describe("SIGTERM under load", () => {
       if (count === 300) running.child.kill("SIGTERM");
     });
     let scrapes = 0;
-    // While it drains, until its listener is gone.
+    // While the edge drains, until its listener is gone.
     await untilResponse(
       "its listener to be gone",
       async () => {
@@ -93,14 +93,14 @@ describe("SIGTERM under load", () => {
     await over;
     expect(await running.exited).toBe(0);
     const { landed, expired, dropped, ...words } = lastWords(running) as Record<string, number>;
-    // An answer may be lost with its connection, so there may be more than clients heard of.
+    // A response may be lost with its connection, so there may be more than clients received.
     expect(words["accepted"]).toBeGreaterThanOrEqual(accepted.size);
     expect(accepted.size).toBeGreaterThanOrEqual(300);
     const ends = (landed ?? 0) + (expired ?? 0) + (dropped ?? 0);
     expect(ends).toBe(words["accepted"]);
     expect(landed).toBeGreaterThan(0);
     expect(dropped).toBeGreaterThan(0);
-    // What is told as landed has landed.
+    // What is reported as landed has landed.
     const inBlocks = [...accepted].filter((signature) => network.cluster.statusOf(signature));
     expect(inBlocks.length).toBeGreaterThanOrEqual(
       (landed ?? 0) - (words["accepted"] ?? 0) + accepted.size,

@@ -1,7 +1,7 @@
 /**
- * One leader of four misbehaves, in every way that is known: a whole edge over real sockets reacts
- * as `src/send/close-policy.ts` says, the others have everything at once, and each copy and each
- * transaction comes to exactly one end with the right reason.
+ * One leader of four misbehaves, in every known way: a complete edge over real sockets reacts as
+ * `src/send/close-policy.ts` specifies, the others receive everything immediately, and each
+ * delivery and each transaction has exactly one end with the right reason.
  */
 
 import { afterEach, describe, expect, it } from "vitest";
@@ -16,14 +16,14 @@ import { until } from "../support/wait.ts";
 interface Vice {
   readonly name: string;
   readonly behaviour: Partial<LeaderBehaviour>;
-  /** How its connections end; null: they do not. */
+  /** How its connections end; null: they do not end. */
   readonly end: CloseReason | null;
-  /** Reasons with which copies for it may end, other than acknowledged. */
+  /** Reasons with which deliveries to it may end, other than acknowledged. */
   readonly reasons: readonly string[];
 }
 
 const ROUND_NS = 50 * NS_PER_MS;
-/** The last: where it had not granted a stream yet when the time of a copy was over. */
+/** The last: it had not granted a stream yet when the time of a delivery was over. */
 const AWAY = ["not_connected", "connection_lost", "expired", "leader_saturated"];
 const close = (code: number): Partial<LeaderBehaviour> => ({ closeNew: { code, reason: "no" } });
 
@@ -79,7 +79,7 @@ afterEach(async () => {
 
 async function statsOf({ sandbox }: Flow, address: string): Promise<LeaderStats> {
   const response = await fetch(`${sandbox.adminUrl}/leaders/stats`);
-  // Its shape is tested where it is made.
+  // Its shape is tested with the module that creates it.
   const { leaders } = (await response.json()) as { readonly leaders: readonly LeaderStats[] };
   const stats = leaders.find((it) => it.address === address);
   if (stats === undefined) throw new Error(`no card of ${address}`);
@@ -89,7 +89,7 @@ async function statsOf({ sandbox }: Flow, address: string): Promise<LeaderStats>
 async function deliveriesOf(running: Flow, signature: string): Promise<readonly Copy[]> {
   const ended = (copies: readonly Copy[]) =>
     copies.every(({ state }) => ["acked", "failed", "dropped"].includes(state));
-  // Its shape is tested where it is made.
+  // Its shape is tested with the module that creates it.
   const listed = (json: Readonly<Record<string, unknown>>) => json["leaders"] as readonly Copy[];
   const receipt = await untilResponse(
     "every copy to end",
@@ -99,7 +99,7 @@ async function deliveriesOf(running: Flow, signature: string): Promise<readonly 
   return listed(receipt.json);
 }
 
-/** Posts transactions, a few at a time, until `done`; answers those that were accepted. */
+/** Posts transactions, a few at a time, until `done`; returns those that were accepted. */
 async function postUntil(running: Flow, done: () => Promise<boolean>): Promise<readonly string[]> {
   const signatures: string[] = [];
   for (let round = 0; round < 1_000; round += 1) {
@@ -127,7 +127,7 @@ async function expectBalance(running: Flow, accepted: number): Promise<void> {
 describe("a leader that", () => {
   it.each(VICES)("$name disturbs no other", async ({ behaviour, end, reasons }) => {
     const running = await startFlow({
-      // Nothing is sent again of its own, so that copies can be counted.
+      // Nothing is resent automatically, so that deliveries can be counted.
       edge: { landing: { resends_per_second: 0 }, send: { leaders: 4, copy_ttl: "300ms" } },
     });
     flow = running;

@@ -1,4 +1,4 @@
-/** A response that, like the real one, throws once it has ended, and takes chunks back. */
+/** A response that, like the real one, throws once it has ended, and takes back chunks. */
 
 import type { UwsResponse } from "../../src/http/request-context.ts";
 import {
@@ -11,7 +11,7 @@ import type { FakeClock } from "../support/fake-clock.ts";
 export interface FakeResponse extends UwsResponse {
   readonly calls: string[];
   abort(): void;
-  /** From now on the client takes nothing in, until `drain`: of so many bytes, or of all. */
+  /** From now on the client reads nothing, until `drain`: of `bytes` bytes, or of all. */
   stall(): void;
   drain(bytes?: number): void;
   chunk(bytes: Uint8Array, isLast: boolean): void;
@@ -49,7 +49,7 @@ export function fakeResponse(): FakeResponse {
       use(`status ${status}`);
     },
     writeHeader(key, value) {
-      // As the real one does.
+      // The real response does the same.
       if (!hasStatus) use("status 200 OK");
       hasStatus = true;
       use(`${key}: ${value.slice(0, 40)}`);

@@ -1,4 +1,4 @@
-/** Requests that a front relays to the server, over real sockets. */
+/** Requests that an ingress thread proxies to the server, over real sockets. */
 
 import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
@@ -31,7 +31,7 @@ afterEach(async () => {
   for (const end of ends.splice(0)) await end();
 });
 
-/** A server behind fronts, and what it was told of whose keys they relayed. */
+/** A server behind ingress threads, and the reports that it got of the keys they proxied. */
 async function behind() {
   const known: string[] = [];
   const proxySource: ProxySource = {
@@ -48,7 +48,7 @@ async function behind() {
   return { edge, known };
 }
 
-/** The front's line. */
+/** The forwarded header of an ingress thread. */
 function said({ from = "127.0.0.1", ingressThread = 0, paid = false, atNs = 0 } = {}): string {
   return `${NAME}: ${from} ${ingressThread} ${paid ? 1 : 0} ${atNs}`;
 }
@@ -114,7 +114,7 @@ describe("a relayed request", () => {
   it("comes from nowhere where its front could not say from where", async () => {
     const { edge } = await behind();
     const receipt = ask(`/api/v1/transactions/${SIGNATURE}`, NARROW);
-    // The connection's own end is the front's, and it would do.
+    // The connection's own peer is the ingress thread, and its address would be allowed.
     expect((await once(edge.port, withLine("x-other: y", NARROW))).status).toBe(401);
     expect((await once(edge.port, receipt)).status).toBe(401);
     expect((await once(edge.port, withLine("x-other: y", WITH_KEY))).status).toBe(200);
@@ -151,7 +151,7 @@ describe("a relayed request", () => {
     await once(edge.port, post(RAW, BYTES, [said({ paid: true }), WITH_KEY]));
     const [raw, rpc, rest] = edge.submitted.map(({ receivedNs }) => receivedNs);
     expect([raw, rpc]).toEqual([1_234_567_890, 1_234_567_890]);
-    // The rest of it came later, so it was there when it was here.
+    // The rest of the body came later, so this server's own receive time counts.
     expect(rest).toBeGreaterThan(1_234_567_890);
   });
 
@@ -185,7 +185,7 @@ describe("a relayed request", () => {
       client.write(withLine(said({ from }), NARROW));
       statuses.push((await client.response()).status);
     }
-    // Nothing is left of the one before.
+    // Nothing is left of the previous request.
     client.write(withLine("x-other: y", NARROW));
     statuses.push((await client.response()).status);
     expect(statuses).toEqual([200, 401, 200, 401]);

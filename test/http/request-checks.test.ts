@@ -9,16 +9,16 @@ import { fakeResponse, trackerOn } from "./fake-response.ts";
 
 type Door = "raw" | "rpc" | "open";
 
-/** Sends headers through one entrance; answers the status, null when the body is read. */
+/** Sends headers through one entry point; returns the status, null when the body is read. */
 function enter(
   door: Door,
   headers: Readonly<Record<string, string>>,
   options: {
     readonly draining?: boolean;
     readonly waitNs?: number;
-    /** What it is told, and asks, in order. */
+    /** Its notifications and queries, in order. */
     readonly steps?: string[];
-    /** What is done with the response, in order. */
+    /** The calls on the response, in order. */
     readonly calls?: string[];
   } = {},
 ): string | null {
@@ -109,7 +109,7 @@ describe("admission", () => {
       expect(stepsOf(door, "10.0.0.1 4 1 7")).toEqual(["known 4 good a"]);
       expect(stepsOf(door, "10.0.0.1 4 1 7", "bad")).toEqual([]);
     }
-    // Nothing there needs a key.
+    // No key is needed there.
     expect(stepsOf("open", "10.0.0.1 4 0 0")).toEqual([]);
   });
 
@@ -118,7 +118,7 @@ describe("admission", () => {
     const limited = { waitNs: 1 };
     expect(enter("raw", { ...paid, ...size(16_384) }, limited)).toBeNull();
     expect(enter("raw", { ...paid, ...size(16_385) }, limited)).toBe("413");
-    // A front had it before new work was refused.
+    // An ingress thread accepted it before new work was rejected.
     expect(enter("raw", { ...paid, ...size(1) }, { draining: true })).toBeNull();
     const chunked = { ...paid, "transfer-encoding": "chunked" };
     expect(enter("raw", chunked, limited)).toBe("411");

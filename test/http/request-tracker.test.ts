@@ -17,7 +17,7 @@ describe("the deadline", () => {
       tracker.enqueue(context);
       clock.advance(30);
     }
-    // At 120 ms: they have waited 120, 90, 60 and 30 ms. The second is answered in time.
+    // At 120 ms they have waited 120, 90, 60 and 30 ms. The second is answered in time.
     contexts[1]?.respond({ kind: "accepted", signature: "s" });
     expect(contexts.map((context) => context.open)).toEqual([false, false, true, true]);
     clock.advance(45);

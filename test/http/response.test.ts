@@ -19,7 +19,7 @@ const rejection = (reason: RejectionReason, message = "s"): Rejection => ({
 describe("refusals", () => {
   it("are JSON for every reason, whatever the sentence holds", () => {
     const message = 'a "quote", a \\ and \u0000 \u2028 😀';
-    // The keys of the table are its reasons.
+    // The keys of the table are the reasons.
     for (const reason of Object.keys(REJECTIONS) as RejectionReason[]) {
       expect(JSON.parse(rawRejected(rejection(reason, message)))).toEqual({
         success: false,
@@ -87,5 +87,5 @@ it("answers promise an idle connection less than its shortest life", () => {
   }
 });
 
-/** 10 s are three sweeps of 4 s, the first of which comes at any moment. */
+/** 10 s are three scans of 4 s, the first of which comes at an arbitrary time. */
 const IDLE_S_LEAST = 8;

@@ -46,7 +46,7 @@ function serverOn(host: string, port: number) {
 }
 
 it("does not share its port with a second server", async () => {
-  // A port of the kernel's choice is never shared; one that is named is, unless that is forbidden.
+  // A port chosen by the kernel is never shared; an explicit one is, unless that is forbidden.
   const port = await freePort();
   const first = serverOn("127.0.0.1", port);
   await first.start();
@@ -81,7 +81,7 @@ it("refuses new work with 503 and ends the connection while it drains", async ()
   edge.ingress?.ingressThreads.drain();
   let accepted = 1;
   if (edge.ingress !== null) {
-    // It hears of that a moment later; what it took before is not new work.
+    // The thread learns of the drain slightly later; what it accepted before is not new work.
     while (accepted < 1_000 && (await once(edge.port, REQUEST)).status === 200) accepted += 1;
   }
   client.write(REQUEST);
@@ -146,7 +146,9 @@ it("closes connections above the bound and counts them out again", async () => {
 });
 
 describe("a client that sends requests without awaiting their answers", () => {
-  /** How many of so many are served, a few at a time, until one that reads nothing is closed. */
+  /**
+   * How many of `count` requests are served, a few at a time, until a non-reading one is closed.
+   */
   async function servedUnread(request: string, count: number): Promise<number> {
     const edge = await startFixture();
     const { clients } = edge;
@@ -200,7 +202,8 @@ describe("a client that sends requests without awaiting their answers", () => {
     await edge.stop();
   });
 
-  // A front relays one after the other, so between any two the thread is free: it answers all.
+  // An ingress thread proxies one after the other, so the main thread is free between any two: it
+  // answers all.
   it.skipIf(testIngressEngine !== null)(
     "does not have the thread to itself, though it takes in the answers",
     async () => {
@@ -219,11 +222,11 @@ describe("a client that sends requests without awaiting their answers", () => {
     },
   );
 
-  /** Of a page that no front answers by itself. */
+  /** Of a page that no ingress thread answers itself. */
   const TIP_BYTES = "56";
-  /** More than the kernel holds answers of. */
+  /** More than the kernel buffers responses for. */
   const REQUESTS = 60_000;
-  /** Less than a turn's bound. */
+  /** Less than the limit of a slice. */
   const FEW = RESPONSES_PER_SLICE_MAX / 4;
   const TURNS_MAX = 3_000;
 });

@@ -23,7 +23,7 @@ function host(node: string, glibc: string | null, platform = "linux"): Host {
   return { node, abi: ABIS[node] ?? "999", platform, arch: "x64", glibc };
 }
 
-/** What the loader says; it never says that touchdown has a bug. */
+/** The loader's error message, which never claims that touchdown has a bug. */
 function rejection(of: Host): string {
   try {
     return `no refusal but ${buildFor(of)}`;
@@ -77,7 +77,7 @@ describe("the build for a Node and a system", () => {
 });
 
 describe("loading", () => {
-  /** Remembers what is imported and fails with the message, if there is one. */
+  /** Records the imports; fails with the message `failure`, if there is one. */
   function sources(hasUpstream: boolean, failure: string | null = null) {
     const imported: string[] = [];
     const load = async (name: string) => {
@@ -144,7 +144,7 @@ describe("an installation", () => {
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  /** Which package a process of the same Node takes there. */
+  /** The package that a process of the same Node version loads there. */
   function taken(): string {
     const url = pathToFileURL(join(folder, "dist/http/uws.js")).href;
     const program = `console.log((await import("${url}")).App)`;
@@ -159,7 +159,7 @@ describe("an installation", () => {
   });
 });
 
-// The sums are of the binaries for Linux on x64.
+// The checksums are those of the binaries for Linux on x64.
 const onTestedSystem = process.platform === "linux" && process.arch === "x64";
 
 describe.runIf(onTestedSystem)("the binary of this process", () => {

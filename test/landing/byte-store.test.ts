@@ -4,7 +4,7 @@ import { fc } from "../support/properties.ts";
 
 const BLOCK = 512;
 
-/** Alike nowhere, so that each block can be told from the others. */
+/** Without repetition, so that each block is distinguishable. */
 function differing(size: number): Uint8Array {
   return Uint8Array.from({ length: size }, (_, index) => index * 7 + (index >>> 8) * 13 + size);
 }
@@ -28,7 +28,7 @@ describe("the store of bytes", () => {
 
   it("gives back any part, also one that begins or ends in another block", () => {
     const store = new ByteStore(20 * BLOCK);
-    // Blocks that do not lie one behind the other.
+    // Blocks that are not contiguous.
     const chains = [0, 0, 0, 0].map(() => store.put(new Uint8Array(BLOCK)));
     for (const index of [1, 3, 0, 2]) store.free(chains[index] ?? NONE);
     const bytes = differing(2000);

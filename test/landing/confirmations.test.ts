@@ -9,7 +9,7 @@ import { bytesOf, startRig } from "./rig.ts";
 
 const COUNT = 3 * LANDINGS_PER_SLICE + 5;
 
-/** Transactions 1 to COUNT, seen in slot 5,001 as far as `isSeen`. */
+/** Transactions 1 to COUNT, processed in slot 5,001 where `isSeen`, else in 5,002. */
 function seen(isSeen: (id: number) => boolean = () => true) {
   const rig = startRig({ countMax: 2 * COUNT });
   rig.landing.start();
@@ -26,7 +26,7 @@ function seen(isSeen: (id: number) => boolean = () => true) {
 const upTo = (last: number): number[] => Array.from({ length: last }, (_, index) => index + 1);
 
 describe("what a confirmed block holds", () => {
-  /** So many rows, all seen in slot 5,001; turns are made one by one. */
+  /** `rows` rows, processed in slot 5,001 where `isSighted`; the test runs the turns one by one. */
   function startWith(rows: number, isSighted: (row: number) => boolean) {
     const turns: (() => void)[] = [];
     const landed: number[] = [];
@@ -102,7 +102,7 @@ describe("what a confirmed block holds", () => {
     const at = (slot: number, confirmed: boolean) => ({ slot, confirmed, error: null });
     landing.seen(bytesOf(moved).subarray(1), at(5_003, false));
     landing.seen(bytesOf(ended).subarray(1), at(5_002, true));
-    // Its row is another one's now.
+    // Its row now belongs to another transaction.
     track(COUNT + 1);
     landing.seen(bytesOf(COUNT + 1).subarray(1), at(5_003, false));
     clock.advance(10);

@@ -11,7 +11,7 @@ function startedRig(): Rig {
   return rig;
 }
 
-/** Slots and blocks pass, with every question answered with "not there". */
+/** Advances slots and blocks; every status response is "not there". */
 async function pass(rig: Rig, slots: number, answers = true): Promise<void> {
   for (let step = 0; step < slots; step += 1) {
     rig.slots(1);
@@ -51,7 +51,7 @@ describe("a transaction expires", () => {
     rig.track(1, { hash: 77 });
     rig.clock.advance(400);
     await rig.answerAll();
-    // The feed is back, and the chain had gone on meanwhile.
+    // The subscription is back; the cluster advanced meanwhile.
     rig.cluster.height = 1_140;
     await pass(rig, 150);
     expect(rig.finalStates).toEqual([]);
@@ -64,14 +64,14 @@ describe("a transaction expires", () => {
     rig.track(1);
     await pass(rig, 10);
     rig.cluster.height = 9_000_000;
-    // Nobody answers while it is believed.
+    // No responses while the wrong height is accepted.
     await pass(rig, 10, false);
     rig.cluster.height = 1_030;
     const slotThen = rig.cluster.slot ?? 0;
     await pass(rig, 100);
     expect(rig.finalStates).toEqual([]);
     await pass(rig, 60, false);
-    // From a node that had come no further than the chain was then.
+    // From a node that is at that earlier slot.
     rig.clock.advance(1_000);
     await rig.answerAll(new Map(), slotThen);
     expect(rig.finalStates).toEqual([]);
@@ -118,7 +118,7 @@ describe("a transaction expires", () => {
     rig.landing.start();
     for (let id = 1; id <= 300; id += 1) rig.track(id);
     await pass(rig, 10);
-    // The second request of a tick is made a while after the first.
+    // The second request of a tick is sent later than the first.
     while (rig.asked.at(-1)?.ids.length !== STATUSES_PER_REQUEST) rig.clock.advance(10);
     rig.asked.splice(0);
     rig.cluster.height = 1_200;
@@ -169,7 +169,7 @@ describe("a transaction expires", () => {
     rig.track(1);
     await pass(rig, 300, false);
     expect(rig.finalStates).toEqual([]);
-    // The node has forgotten by now what landed in the beginning.
+    // The node no longer has the statuses of the first slots.
     await pass(rig, 40);
     expect(rig.finalStates).toMatchObject([
       { packetId: 1, kind: "dropped", reason: "tracking_ended" },

@@ -17,7 +17,7 @@ function open(table: InFlightTable, packet: Packet, over: Partial<Accepted> = {}
   return table.open(packet, { ...acceptedOf(packet), ...over });
 }
 
-/** Rows by age, as packets' ids. */
+/** Rows by age, as packet ids. */
 function idsOf(table: InFlightTable): number[] {
   const ids: number[] = [];
   for (let row = table.oldest; row !== NONE; row = table.newerThan(row)) {

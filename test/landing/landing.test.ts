@@ -59,7 +59,7 @@ describe("a transaction that lands", () => {
     rig.slots(2);
     await rig.answerAll(new Map([[1, processed(5_001)]]));
     rig.slots(2);
-    // A node that has not come as far says nothing.
+    // A response from a node at an earlier slot does not count.
     await rig.answerAll(new Map(), 5_001);
     expect(rig.rolledBack).toEqual([]);
     rig.slots(2);
@@ -303,7 +303,7 @@ describe("the balance", () => {
   });
 });
 
-/** Carries the steps out; answers the ids of what was accepted, in order. */
+/** Executes the steps; returns the ids of accepted transactions, in order. */
 async function play(
   rig: ReturnType<typeof startRig>,
   steps: readonly { readonly do: string; readonly n: number }[],
@@ -339,7 +339,7 @@ async function play(
   return taken;
 }
 
-/** Answers all that is asked, some as absent, some as processed, some as confirmed. */
+/** Responds to all open requests, with absent, processed and confirmed statuses. */
 async function answer(rig: ReturnType<typeof startRig>, seed: number): Promise<void> {
   const statuses = new Map<number, TxStatus>();
   for (const id of rig.asked.flatMap(({ ids }) => ids)) {
@@ -371,7 +371,7 @@ describe("where the node tells no statuses", () => {
         ({ packetId, kind, reason }) => `${packetId} ${kind} ${reason}`,
       );
       expect(reasons.sort()).toEqual(["1 dropped status_unknown", "2 dropped never_sent"]);
-      // A null of such a node takes back nothing that a feed saw.
+      // A null of such a node does not undo an event of a subscription.
       expect(rig.rolledBack).toEqual([]);
       rig.landing.confirmed(5_001);
       expect(rig.finalStates.at(-1)).toMatchObject({ packetId: 3, kind: "landed" });

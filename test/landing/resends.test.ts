@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { CHECKS_PER_SLICE, RESEND_PAUSE_MS } from "../../src/landing/limits.ts";
 import { bytesOf, outcomeOf, startRig } from "./rig.ts";
 
-/** A rig whose plan is a and b, with its clock past the first pause. */
+/** A fixture with leaders a and b in the plan, and its clock past the first pause. */
 function startedRig(over: Parameters<typeof startRig>[0] = {}) {
   const rig = startRig(over);
   rig.landing.start();
@@ -10,7 +10,7 @@ function startedRig(over: Parameters<typeof startRig>[0] = {}) {
   return rig;
 }
 
-/** Leaders that got a transaction again, in order. */
+/** Leaders that received a transaction again, in order. */
 function resendTo(rig: ReturnType<typeof startRig>, id: number): string[] {
   return rig.resent.filter((it) => it.id === id).map(({ address }) => address.slice(0, 1));
 }
@@ -240,7 +240,7 @@ describe("a round", () => {
   });
 
   describe("that takes several turns to look at all", () => {
-    /** So many in flight for a while; only what pays `more` pays more. */
+    /** `count` in flight for a while; only those in `more` pay more. */
     function crowd(count: number, more: readonly number[]) {
       const rig = startedRig({ countMax: count + 10, resendsPerSecond: 1_000 });
       for (let id = 1; id <= count; id += 1) {
@@ -278,7 +278,7 @@ describe("a round", () => {
       const count = 4 * CHECKS_PER_SLICE;
       const rig = crowd(count, [count]);
       const { after: later } = rig.clock;
-      // After the turn in which it was looked at.
+      // After the turn that checked it.
       rig.clock.after = (delayMs, act) =>
         later(delayMs, () => {
           act();

@@ -1,4 +1,4 @@
-/** A landing stage on a fake clock, between a chain and leaders that do what the test says. */
+/** A landing stage on a fake clock, with a cluster and leaders that the test controls. */
 
 import type {
   Accepted,
@@ -70,7 +70,7 @@ interface Asked {
   fail(): void;
 }
 
-/** What a copy's news looks like. */
+/** The outcome of a delivery. */
 export function outcomeOf(packetId: number, name: string, kind: Outcome["kind"], atNs: number) {
   const reason = kind === "dropped" ? "not_connected" : kind === "failed" ? "stream_stopped" : null;
   const { identity, address, slot } = targetOf(name);
@@ -96,13 +96,13 @@ export function startRig(over: Partial<LandingOptions> = {}) {
     get height() {
       return height;
     },
-    /** Told now. */
+    /** Received now. */
     set height(told: number | null) {
       height = told;
       heightNs = clock.nowNs();
     },
     slot: 5_000 as number | null,
-    /** What announcements show by now of any time before; null: the same. */
+    /** The slot that announcements show so far for any earlier time; null: the same slot. */
     slotShown: null as number | null,
     reporting: "yes" as StatusReporting,
     /** By the number in the blockhash. */
@@ -129,7 +129,7 @@ export function startRig(over: Partial<LandingOptions> = {}) {
         });
       }),
   };
-  /** Leaders of the plan that take resends now, in the plan's order. */
+  /** Leaders of the plan that accept resends now, in the plan's order. */
   let plan: readonly Target[] = [];
   const dead = new Set<string>();
   const resent: {
@@ -160,7 +160,7 @@ export function startRig(over: Partial<LandingOptions> = {}) {
   const finalStates: FinalState[] = [];
   const processedEvents: ProcessedEvent[] = [];
   const rolledBack: number[] = [];
-  /** What was sent elsewhere and is to be tracked when that is asked for. */
+  /** Sends that `reconcile` must track. */
   const unadopted: (() => void)[] = [];
   const landing = createLanding(
     {
@@ -194,11 +194,11 @@ export function startRig(over: Partial<LandingOptions> = {}) {
     rolledBack,
     unadopted,
     dead,
-    /** Resends that were offered to leaders, taken or not. */
+    /** Resends that were offered to leaders, accepted or not. */
     get offers() {
       return offers;
     },
-    /** Tracks a packet; `sent` are leaders whose copy is on the wire at once. */
+    /** Tracks a packet; `sent` are leaders whose delivery is on the wire immediately. */
     track(
       id: number,
       given: {
@@ -226,11 +226,11 @@ export function startRig(over: Partial<LandingOptions> = {}) {
         clock.advance(250);
       }
     },
-    /** Lets what was answered be heard. */
+    /** Runs the continuations of received responses. */
     settle: async (): Promise<void> => {
       for (let turn = 0; turn < 4; turn += 1) await Promise.resolve();
     },
-    /** Answers every open request with these statuses, absent for all others. */
+    /** Responds to every open request with these statuses, absent for all others. */
     async answerAll(statuses: ReadonlyMap<number, TxStatus> = new Map(), slot?: number) {
       for (const request of asked.splice(0)) request.answer(statuses, slot);
       await rig.settle();

@@ -1,4 +1,4 @@
-/** Questions after statuses by themselves, on a fake clock. */
+/** A status poller alone, on a fake clock. */
 
 import { encodeSignatures } from "../../src/core/encoding.ts";
 import type { Packet } from "../../src/core/flow.ts";
@@ -15,8 +15,8 @@ export function packetOf(id: number): Packet {
 }
 
 /**
- * So many in flight, of which no block holds any; counts the looks at them, turn by turn. What
- * has more to do goes on after `turnMs`.
+ * `count` transactions in flight, none of them in a block; counts the checks per turn. Unfinished
+ * work continues after `turnMs`.
  */
 export function startPoller(count: number, turnMs = 0) {
   const clock = createFakeClock();
@@ -29,7 +29,7 @@ export function startPoller(count: number, turnMs = 0) {
       slot: 1,
       statuses: encodeSignatures(signatures).map(() => null),
     }),
-    /** After each turn that looked. */
+    /** Called after each turn with checks. */
     onTurn() {},
   };
   const turn = (act: () => void) => (): void => {

@@ -37,7 +37,7 @@ describe("questions after statuses", () => {
     await rig.settle();
     for (const request of answered) request.answer(new Map());
     await rig.settle();
-    // The tick at 800 is left out.
+    // The tick at 800 is skipped.
     rig.clock.advance(700);
     expect(rig.asked).toEqual([]);
     rig.clock.advance(25);

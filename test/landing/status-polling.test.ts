@@ -54,7 +54,7 @@ describe("questions after statuses", () => {
     const rig = startRig({ countMax: 10_000 });
     rig.landing.start();
     let id = 0;
-    // 5,000 a second for four seconds; each is in a confirmed block once somebody asks.
+    // 5,000 a second for four seconds; each is in a confirmed block when it is polled.
     for (let step = 0; step < 160; step += 1) {
       for (let count = 0; count < 125; count += 1) {
         id += 1;
@@ -67,7 +67,7 @@ describe("questions after statuses", () => {
       }
       for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
     }
-    // What came within the last tick and a half, at most.
+    // At most those of the last tick and a half.
     expect(rig.landing.inFlight).toBeLessThan(3_000);
     expect(rig.landing.counters.landed).toBe(id - rig.landing.inFlight);
   });
@@ -83,7 +83,7 @@ describe("questions after statuses", () => {
       most = Math.max(most, rig.asked.length);
       await rig.answerAll();
     }
-    // One each 6.25 ms, and those that an answer brings as fast: 40,000 statuses a second.
+    // At most one per 6.25 ms, including those that a response triggers: 40,000 statuses a second.
     expect(most).toBe(1);
     expect(rig.landing.counters.requestsSucceeded).toBeGreaterThan(25);
   });
@@ -97,7 +97,7 @@ describe("questions after statuses", () => {
       clock.advance(25);
       for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
     }
-    // With every answer it would be sixty times as many.
+    // With a check per response it would be sixty times as many.
     expect(seen.looks).toBeLessThan(3 * count);
     expect(table.nextPollNs.filter((atNs) => atNs > clock.nowNs()).length).toBeGreaterThan(2_000);
     poller.stop();
@@ -115,7 +115,7 @@ describe("questions after statuses", () => {
 
   it("look at all at a regular tick, although less is being looked at between two", async () => {
     const { clock, table, poller } = startPoller(4 * CHECKS_PER_SLICE, 60);
-    // A few more are due than can be asked for; what is left of them is looked for at 785 ms.
+    // A few more are due than can be requested; the check for the rest begins at 785 ms.
     table.nextPollNs.fill(Number.POSITIVE_INFINITY, 4 * STATUSES_PER_REQUEST + 76);
     for (let step = 0; step < 400; step += 1) {
       clock.advance(2.5);
@@ -213,9 +213,9 @@ describe("questions after statuses", () => {
     rig.landing.start();
     for (let id = 1; id <= 300; id += 1) rig.track(id);
     rig.clock.advance(400);
-    // The oldest gives way to a new one before the second request is made.
+    // A new transaction evicts the oldest before the second request is made.
     for (let id = 301; id <= 310; id += 1) rig.track(id);
-    // And so has one that was to be in it.
+    // One of the second request's transactions ends too.
     const landed = { slot: 5_001, confirmed: true, error: null };
     rig.landing.seen(bytesOf(257).subarray(1, 65), landed);
     const [first] = rig.asked;
@@ -283,7 +283,7 @@ describe("questions after statuses", () => {
     expect(rig.finalStates.map(({ packetId }) => packetId)).toEqual(
       Array.from({ length: LANDINGS_PER_SLICE }, (_, index) => index + 1),
     );
-    // Ended otherwise meanwhile, and its row another one's.
+    // It has ended meanwhile, and its row belongs to another transaction.
     rig.landing.seen(bytesOf(replaced).subarray(1, 65), { ...landed, slot: 5_002 });
     rig.track(count + 1);
     rig.clock.advance(0);

@@ -225,7 +225,7 @@ describe("a restricted key", () => {
     for (const address of ["11.0.0.1", "2001:db9::1", "", "nonsense"]) {
       expect(access.authenticate(TOKEN, from(address))).toBeNull();
     }
-    // Looking a key up is no use of it.
+    // Looking up a key does not count as using it.
     expect(violations).toEqual([]);
     expect(access.rejectionOf(TOKEN, from("11.0.0.1"))).toEqual({
       reason: "unauthorized",
@@ -244,7 +244,7 @@ describe("a restricted key", () => {
     const access = accessWith({});
     const slow = testPrincipal("a", plan, { limit: { ratePerSecond: 1, burst: 2 } });
     expect([1, 2, 3, 4].map(() => access.charge(slow, SECOND))).toEqual([0, 0, SECOND, SECOND]);
-    // The account has eight of its ten left for another key.
+    // Eight of the account's ten are left for another key.
     const free = testPrincipal("a", plan);
     const waits = Array.from({ length: 9 }, () => access.charge(free, SECOND));
     expect(waits.filter((wait) => wait === 0)).toHaveLength(8);
@@ -261,7 +261,7 @@ describe("a restricted key", () => {
       },
     );
     expect(access.charge(slow, SECOND)).toBe(0);
-    // Lets the account's state go, and leaves the key's.
+    // Removes the account's state, and keeps the key's.
     access.charge(testPrincipal("b", plan), 2 * SECOND);
     const waits = [1, 2, 3].map(() => access.charge(slow, 12 * SECOND));
     expect(waits).toEqual([0, 10 * SECOND, 10 * SECOND]);
@@ -278,7 +278,7 @@ describe("a restricted key", () => {
     const own = refusedBehind(slow, 2, SECOND);
     expect(own.message).toContain("this key is 1 requests a second with a burst of 2");
     expect(own.data).toMatchObject({ plan: "P", ratePerSecond: 1, burst: 2 });
-    // Another key of the account uses up what all of them have together.
+    // Another key of the account uses up the account's limit.
     const account = refusedBehind(testPrincipal("a", plan), plan.burst, 60 * SECOND);
     expect(account.message).toContain(
       `plan P is ${plan.ratePerSecond} requests a second with a burst of ${plan.burst}`,
@@ -352,7 +352,7 @@ describe("limits that are held for other threads", () => {
     delegated.delegate(ownLimitName(slow.keyId));
     expect(access.charge(slow, SECOND)).toBe(0);
     wait = 5;
-    // The key's own limit is not charged by that.
+    // That does not charge the key's own limit.
     for (let i = 0; i < 3; i += 1) expect(access.charge(slow, SECOND)).toBe(5);
     wait = 0;
     expect([1, 2].map(() => access.charge(slow, SECOND))).toEqual([0, SECOND]);

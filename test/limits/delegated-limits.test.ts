@@ -21,7 +21,7 @@ describe("a limit that is held", () => {
     const limitSlot = limits.delegate("a");
     expect(limitStates.fullNsOf(limitSlot)).toBe(2 * SECOND);
     expect(limits.states.of("a")).toBeUndefined();
-    // Another thread, then this one.
+    // First another thread, then this one.
     expect(limitStates.tryCharge(limitSlot, SECOND, SECOND, rate.burst)).toBe(0);
     expect(limits.tryCharge("a", rate, SECOND)).toBe(0);
     expect(limits.waitNs("a", rate, SECOND)).toBe(SECOND);
@@ -40,7 +40,7 @@ describe("a limit that is held", () => {
     limits.delegate("c");
     expect([limits.size, limits.delegatedCount]).toEqual([3, 2]);
     for (const name of ["a", "c"]) limits.release(name, SECOND);
-    // Nothing is to be said of one that was never charged.
+    // A limit that was never charged needs no state.
     expect([limits.size, limits.delegatedCount]).toEqual([2, 0]);
   });
 

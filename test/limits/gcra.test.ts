@@ -4,7 +4,7 @@ import { fc } from "../support/properties.ts";
 
 const SECOND = 1_000_000_000;
 
-/** Requests let through out of those at these times. */
+/** The times at which a request is allowed. */
 function letThrough(times: readonly number[], rate: number, burst: number): number[] {
   const interval = intervalNs(rate);
   let state = 0;

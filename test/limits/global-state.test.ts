@@ -46,7 +46,7 @@ describe("a shared limit", () => {
     };
     expect(pass(20)).toBe(2);
     expect(front.waitNs(0, NOW, plan)).toBe(7 * INTERVAL);
-    // One is let through whatever the share.
+    // One request is allowed whatever the share.
     main.set(0, 0);
     expect(pass(3)).toBe(1);
     main.setEdgeCount(1);
@@ -106,7 +106,7 @@ describe("a shared limit that three threads charge", () => {
     Atomics.notify(words, START);
     let [mine, told, rounds] = [0, 0, 0];
     const through = () => mine + (words[THROUGH] ?? 0);
-    /** The store knows what it was told, and time stands still. */
+    /** The store knows what was reported to it, and time stands still. */
     const round = (): void => {
       const asked = bucket.take("a", NOW).count;
       for (let attempt = 0; attempt < 50; attempt += 1) {
@@ -131,12 +131,12 @@ describe("a shared limit that three threads charge", () => {
     Atomics.store(words, DONE, 1);
     await Promise.all(workers.map((worker) => once(worker, "exit")));
     for (const _ of [1, 2]) round();
-    // Each thread may have been seen when it had counted what it was then refused.
+    // Each thread may have been sampled after it counted a request and before it rejected it.
     expect(through()).toBeLessThanOrEqual(burst);
     expect(told).toBeGreaterThanOrEqual(through());
     expect(told).toBeLessThanOrEqual(through() + threads);
     expect(limitStates.fullNsOf(limitSlot)).toBe(NOW + told * bucket.intervalNs);
-    // Which is made good with the next ones.
+    // The next requests compensate for that.
     const laterNs = NOW + 2 * burst * bucket.intervalNs;
     for (let charge = 0; charge < 10; charge += 1) mine += bucket.tryCharge(fast, laterNs, 1) + 1;
     expect(told + bucket.take("a", laterNs).count).toBe(through());

@@ -1,4 +1,4 @@
-/** Passes for limits that all edges share, and for threads that use one limit at the same time. */
+/** Key grants for limits that all edges share, and for threads that use one limit concurrently. */
 
 import { MessageChannel, Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
@@ -55,7 +55,7 @@ describe("a pass of a plan that all edges share", () => {
     const wait = charge(thread.access, OTHER);
     expect(wait).toBeGreaterThan(0);
     expect(charge(scene.access, TOKEN)).toBe(wait);
-    // One of its keys is no more: the other one still holds it.
+    // One of its keys is removed: the other one still holds the slot.
     scene.keys.remove(tokenSha256(TOKEN));
     await Promise.resolve();
     thread.deliver();
@@ -88,7 +88,7 @@ describe("a pass of a plan that all edges share", () => {
       first.deliver();
       first.ask(TOKEN);
       first.deliver();
-      // The late one charges what it knows until it is told.
+      // The late thread charges what it knows until it is notified.
       expect(delegation()).toEqual([1, 1]);
       late.deliver();
       expect(delegation()).toEqual(own(!was));
@@ -134,9 +134,9 @@ describe("threads with a pass of one key", () => {
     });
     const allowed = mine + total(ADMITTED);
     expect(allowed).toBeLessThanOrEqual(slow.burst);
-    // Each of them may have been seen when it had counted what it was then refused.
+    // Each thread may have been sampled after it counted a request and before it rejected it.
     expect(allowed).toBeGreaterThanOrEqual(slow.burst - (shared ? threads.length : 0));
-    // By whom is the scheduler's choice.
+    // The scheduler decides which thread.
     expect(total(ADMITTED)).toBeGreaterThan(0);
     main.keys.remove(tokenSha256(TOKEN));
     await until("both to have returned it", () => delegated() === 0);
@@ -144,7 +144,7 @@ describe("threads with a pass of one key", () => {
     const refused = total(REFUSED);
     await until("requests after that", () => total(UNKNOWN) > unknown + 100);
     expect(total(REFUSED)).toBe(refused);
-    // What was used up by all is used up here.
+    // What all threads used up is used up here.
     expect(main.access.charge(known, systemClock.nowNs())).toBeGreaterThan(0);
     await main.sharedLimits?.stop();
     await Promise.all(threads.map(({ end }) => end()));

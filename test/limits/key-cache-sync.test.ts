@@ -18,7 +18,7 @@ const OTHER = "other-of-account-a";
 const STRANGER = "token-of-account-b";
 const nth = (number: number): string => `token number ${number}`.padEnd(20, "x");
 
-/** What a thread was told, without taking it away. */
+/** The grants posted to a thread, without consuming them. */
 function grantsIn({ news }: ReturnType<typeof joinThread>): readonly KeyGrant[] {
   return news.flatMap((message) => (message.kind === "grant" ? [message.grant] : []));
 }
@@ -107,13 +107,13 @@ describe("a limit of which a pass is out", () => {
     expect(scene.delegated.delegatedCount).toBe(2);
     threads[1]?.deliver();
     expect(scene.delegated.delegatedCount).toBe(1);
-    // Found before it was taken back, charged after.
+    // Found before it was revoked, charged after.
     if (late !== null) expect(threads[1]?.access.charge(late, scene.clock.nowNs())).toBe(1);
     expect(late).not.toBeNull();
   });
 });
 
-/** A front with passes of so many keys, which are held against the keys in turns of their own. */
+/** An ingress thread with `count` cached keys, which are reviewed in separate turns. */
 function inTurns(count: number) {
   const rows = Array.from({ length: count }, (_, number) => keyRow(nth(number), `a${number}`));
   const scene = keyCacheScene(rows);
@@ -180,7 +180,7 @@ describe("a change of the keys", () => {
     thread.deliver();
     expect(thread.access.counters.cachedKeys).toBe(2);
     expect(scene.keyCache.counters).toMatchObject({ cachedKeys: 2, revoked: 7 });
-    // The account's, and the one limit of a key that stays.
+    // The account's limit, and the own limit of a key that stays.
     expect(scene.delegated.delegatedCount).toBe(2);
   });
 
@@ -220,7 +220,7 @@ describe("a change of the keys", () => {
     const [first, second] = [joinThread(scene), joinThread(scene)];
     first.ask(TOKEN);
     scene.keys.setPlan({ ...PLAN, burst: 9 });
-    // The pass that is out is not held against the keys yet.
+    // The cached key has not been reviewed yet.
     second.ask(TOKEN);
     expect(second.news).toEqual([]);
   });
@@ -232,7 +232,7 @@ describe("a change of the keys", () => {
     await Promise.resolve();
     turns.pop()?.();
     expect(thread.news).toHaveLength(0);
-    // What changes meanwhile does not begin all anew: the last one has its turn.
+    // A change in between does not restart the review: the last key is reviewed in its turn.
     scene.keys.remove(tokenSha256(nth(0)));
     await Promise.resolve();
     expect(thread.news).toHaveLength(0);
@@ -301,7 +301,7 @@ describe("a thread that is gone", () => {
     first.deliver();
     second.holder.leave();
     expect(scene.delegated.delegatedCount).toBe(0);
-    // What was on its way says nothing any more.
+    // Messages in flight have no effect any more.
     second.deliver();
     expect(scene.keyCache.counters.cachedKeys).toBe(0);
   });
@@ -327,7 +327,7 @@ describe("when there are as many as there may be", () => {
     scene.usedMarks[5] = 0;
     thread.ask(nth(CACHED_KEYS_MAX));
     expect(thread.news).toMatchObject([{ kind: "revoke", token: nth(5) }]);
-    // One on its way back is enough.
+    // One pending return is enough.
     scene.clock.advance(KEY_SLOT_SCAN_MS);
     thread.ask(nth(CACHED_KEYS_MAX));
     expect(scene.keyCache.counters).toMatchObject({ evicted: 1, declined: 2 });

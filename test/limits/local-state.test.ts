@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { LocalLimitStates } from "../../src/limits/local-state.ts";
 import { createRng } from "../support/rng.ts";
 
-/** Charges one and answers when its bucket is full again. */
+/** Charges one limit; returns when its bucket is full again. */
 function charge(states: LocalLimitStates, name: string, interval: number, nowNs: number): number {
   states.charge(name, states.of(name), interval, nowNs);
   return states.of(name)?.fullNs ?? 0;

@@ -1,4 +1,4 @@
-/** One front as the main thread has it: what it is started with, and its passes. */
+/** One ingress thread as the main thread manages it: its start options, and its cached keys. */
 
 import { describe, expect, it } from "vitest";
 import type { KeyGrant } from "../../src/limits/key-cache-entry.ts";

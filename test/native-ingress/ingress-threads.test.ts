@@ -1,4 +1,4 @@
-/** The fronts as the main thread has them: their books, their turns and their end. */
+/** The ingress threads as the main thread manages them: their accounting, turns and end. */
 
 import { describe, expect, it } from "vitest";
 import {
@@ -98,7 +98,7 @@ describe("what fronts did", () => {
     const { ingressThreads, thread, holders } = started();
     thread(1).note(10);
     thread(0).returned.push(KEY_GRANT.keySlot);
-    // Whichever of them says so.
+    // Any of the threads may send the wake-up.
     thread(1).wake();
     expect(holders.map(({ returned }) => returned)).toEqual([[{ keySlot: 3, accounting: 1 }], []]);
     await ingressThreads.stop();
@@ -177,7 +177,7 @@ describe("a front that relays a request", () => {
     const { ingressThreads, holders } = started();
     const principal = testPrincipal("acme", KEY_GRANT.plan);
     ingressThreads.known(1, "its key", principal);
-    // No front has that number.
+    // No ingress thread has this number.
     ingressThreads.known(9, "its key", principal);
     expect(holders.map(({ granted }) => granted)).toEqual([[], [{ token: "its key", principal }]]);
     await ingressThreads.stop();
@@ -203,7 +203,7 @@ describe("fronts that end", () => {
     expect(threads.map(({ closes }) => closes)).toEqual([1, 1]);
     expect(holders.every(({ left }) => left)).toBe(true);
     expect(deaths).toEqual([]);
-    // Nobody is there to be told of it.
+    // No thread is left to notify.
     ingressThreads.drain();
     await ingressThreads.stop();
     expect(threads.map((thread) => thread.commands)).toEqual([told, told]);
@@ -243,7 +243,7 @@ describe("fronts that end", () => {
     expect([accounting, thread(0).closes]).toEqual([["acme 10"], 1]);
     expect(holders.map(({ left }) => left)).toEqual([true, false]);
     thread(1).wake();
-    // Whether that says it again is of no concern: the process ends by it.
+    // Whether that fails again does not matter: the process ends because of it.
     await Promise.allSettled([ingressThreads.stop()]);
     expect(deaths).toHaveLength(1);
     expect([thread(0).commands, thread(1).closes]).toEqual([[], 1]);
@@ -299,7 +299,7 @@ describe("fronts that end", () => {
     thread(0).note(10);
     clock.advance(INGRESS_THREADS_STOP_MS_MAX + INGRESS_THREAD_EXIT_MS_MAX);
     await expect(stopping).rejects.toThrow("an ingress thread did not end");
-    // Nor is it waited for, as closing it would.
+    // It is not waited for either, as closing it would do.
     expect([accounting, thread(0).closes]).toEqual([["acme 10"], 0]);
   });
 });

@@ -1,4 +1,4 @@
-/** What fronts tell goes into the books, each under its owner. */
+/** The records of ingress threads go into accounting, each under its owner. */
 
 import { describe, expect, it } from "vitest";
 import type { Accepted, Packet } from "../../src/core/flow.ts";

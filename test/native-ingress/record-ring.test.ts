@@ -1,4 +1,4 @@
-/** Records of fronts: what is written is what is read, in order, up to the ring's bound. */
+/** Records of ingress threads: what is written is read, in order, up to the ring's limit. */
 
 import { describe, expect, it } from "vitest";
 import type { Accepted } from "../../src/core/flow.ts";
@@ -44,7 +44,7 @@ function note(bytes: Uint8Array, keySlot = 7) {
   };
 }
 
-/** Everything that is there, with bytes of its own. */
+/** All available records, with copied bytes. */
 function readAll(reader: RecordReader): RingRecord[] {
   const records: RingRecord[] = [];
   const copy = (record: RingRecord): void => {

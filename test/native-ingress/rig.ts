@@ -1,4 +1,4 @@
-/** The fronts as the main thread has them, on a native engine that does what a test says. */
+/** The ingress threads as the main thread manages them, on a native engine controlled by a test. */
 
 import { SetupError } from "../../src/core/errors.ts";
 import type { Packet } from "../../src/core/flow.ts";
@@ -37,25 +37,25 @@ export const PUBLIC_PORT = 18_899;
 export const UPSTREAM_PORT = 40_404;
 const FIRST_HANDLE = 256;
 
-/** A front as far as the main thread sees it. */
+/** An ingress thread as far as the main thread sees it. */
 export class FakeIngressThread {
   readonly options: NativeIngressThreadOptions;
   readonly memory: NativeIngressThreadMemory;
   readonly wake: () => void;
   readonly writer;
-  /** What it was told to do. */
+  /** The commands that it received. */
   readonly commands: number[] = [];
   readonly keyCache: { token: string; numbers: readonly number[]; ranges: string }[] = [];
   readonly revokedKeys: { token: string; keySlot: number }[] = [];
-  /** Places that it gives back with the next looks. */
+  /** Key slots that it returns with the next polls. */
   readonly returned: number[] = [];
   state: number = INGRESS_THREAD_STATES.running;
-  /** Is neither idle nor ends where it is told to. */
+  /** Neither becomes idle nor exits when commanded. */
   isDeaf = false;
-  /** What it answers where it is given a pass. */
+  /** Its result for a key grant. */
   grantResponse: number = OK;
   closes = 0;
-  /** How often it was asked what it gives back, after which it wakes again. */
+  /** How often its returned slots were polled, after which it wakes again. */
   looks = 0;
 
   constructor(
@@ -69,13 +69,13 @@ export class FakeIngressThread {
     this.writer = createRecordWriter(shared(memory.records));
   }
 
-  /** Notes one repetition of these bytes. */
+  /** Records one duplicate with these bytes. */
   note(...bytes: number[]): void {
     const note = { receivedNs: 1, decodedNs: 2, sentNs: 2, bodyBytes: 1, maxRetries: null };
     this.writer.repeated({ bytes: Uint8Array.from(bytes), keySlot: KEY_GRANT.keySlot, ...note }, 1);
   }
 
-  /** Is in that state from now on, and says so. */
+  /** Enters this state, and wakes the main thread. */
   become(state: number): void {
     this.state = state;
     this.wake();
@@ -88,12 +88,12 @@ export class FakeIngressThread {
       what === INGRESS_THREAD_COMMANDS.stop
         ? INGRESS_THREAD_STATES.idle
         : INGRESS_THREAD_STATES.exited;
-    // Its thread says so by and by.
+    // The thread reports it slightly later.
     queueMicrotask(this.wake);
   }
 }
 
-/** Of an array as fronts are given it. */
+/** The buffer of an array as ingress threads receive it. */
 export function shared({ buffer }: Uint8Array): SharedArrayBuffer {
   if (buffer instanceof SharedArrayBuffer) return buffer;
   throw new Error("memory that is not shared");
@@ -111,7 +111,7 @@ function fakeNative() {
   const engine = {
     threads,
     listens,
-    /** What the next starts answer that fail, the last of them first; null: that one does not. */
+    /** Results of the next failing starts, the last one first; null: that start succeeds. */
     startResults: [] as (number | null)[],
     listenResult: PUBLIC_PORT,
   };
@@ -154,10 +154,10 @@ function fakeNative() {
   return { engine, native };
 }
 
-/** What the passes are told of one front. */
+/** What the key cache receives for one ingress thread. */
 interface FakeHolder {
   readonly post: (news: KeyUpdate) => void;
-  /** Each place that came back, and how much was in the books then. */
+  /** Each returned key slot, and the size of accounting at that time. */
   readonly returned: { keySlot: number; accounting: number }[];
   readonly granted: { token: string; principal: Principal }[];
   left: boolean;
@@ -168,9 +168,9 @@ export function rig(count = 2) {
   const { engine, native } = fakeNative();
   const accounting: string[] = [];
   const deaths: unknown[] = [];
-  /** How many repetitions were in the books each time that it gave way. */
+  /** How many duplicates were in accounting each time that it yielded. */
   const ways: number[] = [];
-  /** And each time that everything was to be taken in. */
+  /** And each time that everything had to be processed. */
   const settled: number[] = [];
   const holders: FakeHolder[] = [];
   const keyCache = { stops: 0 };
@@ -236,7 +236,7 @@ export function rig(count = 2) {
   return { clock, engine, ingressThreads, memory, threads: engine.threads, ...told };
 }
 
-/** What it throws, which is a fault of the set-up. */
+/** The set-up error that `act` throws. */
 export function faultOf(act: () => unknown): SetupError {
   try {
     act();
@@ -247,12 +247,12 @@ export function faultOf(act: () => unknown): SetupError {
   throw new Error("nothing went wrong");
 }
 
-/** The same, started, each with one pass. */
+/** The same, started, each thread with one cached key. */
 export function started(count = 2) {
   const all = rig(count);
   all.ingressThreads.start(UPSTREAM_PORT);
   for (const { post } of all.holders) post({ kind: "grant", grant: KEY_GRANT });
-  /** The front of that number. */
+  /** The ingress thread of that number. */
   const thread = (number: number): FakeIngressThread => {
     const found = all.threads[number];
     if (found === undefined) throw new Error(`no front ${number}`);

@@ -1,4 +1,4 @@
-/** What a front counts is what the main thread reads. */
+/** The main thread reads exactly the counters of an ingress thread. */
 
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
@@ -47,6 +47,7 @@ describe("a front's figures", () => {
       HTTP_COUNTER_NAMES.length,
       REJECTION_NAMES.length,
     ]);
+    expect(numberOf("OVERLOADED")).toBe(REJECTION_NAMES.indexOf("overloaded"));
     const [, list = ""] = /pub enum Counter \{([\s\S]*?)\n\}/.exec(rust) ?? [];
     const variants = [...list.matchAll(/^ {4}(\w+)(?: = (\w+))?,$/gm)];
     const camel = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);

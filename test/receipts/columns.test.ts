@@ -14,7 +14,7 @@ import {
 } from "../../src/receipts/columns.ts";
 
 it("gives each reason a number of its own, and 0 to none", () => {
-  // The keys of a literal are its own names.
+  // The keys of a literal are exactly its own names.
   const deliveries = Object.keys(DELIVERY_REASONS) as DeliveryReason[];
   const ends = Object.keys(END_REASONS) as EndReason[];
   expect(deliveries.map((reason) => reasonOf(reasonNumber(reason)))).toEqual(deliveries);

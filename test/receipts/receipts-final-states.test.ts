@@ -1,4 +1,4 @@
-/** What the network made of transactions, as their receipts tell it. */
+/** Final states of transactions on the network, as their receipts show them. */
 
 import { expect, it } from "vitest";
 import { encodeSignature } from "../../src/core/encoding.ts";
@@ -54,7 +54,7 @@ function setup(slotThen: number | null = 390) {
   const processed = (packetId: number, slot: number, slotDelta: number | null = null): void =>
     receipts.processed({ packetId, slot, slotDelta, error: null, atNs: clock.nowNs() });
   const find = () => receipts.find(SIGNATURE, "acme");
-  /** What announcements show from now on of any time before. */
+  /** Sets the slot that announcements show from now on for any earlier time. */
   const show = (shown: number | null): void => {
     slot = shown;
   };

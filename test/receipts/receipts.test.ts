@@ -26,7 +26,7 @@ const ACCEPTED: Accepted = {
   priorityFeeLamports: 2_500,
 };
 
-/** A transaction's bytes with a signature of its own, and that signature's name. */
+/** A transaction's bytes with a unique signature, and that signature as text. */
 function transaction(number: number): { bytes: Uint8Array; signature: string } {
   const bytes = new Uint8Array(165);
   new DataView(bytes.buffer).setUint32(1, number);
@@ -39,7 +39,7 @@ function setup({ entriesMax = 8, keepMs = 1000, slot = 390 as number | null } = 
   const startNs = clock.nowNs();
   const receipts = createReceipts({ clock, slot: () => slot }, { keepMs, entriesMax });
   let id = 0;
-  /** Submits transaction `number` now, decoded 30 us later; answers the packet's id. */
+  /** Submits transaction `number` now, decoded 30 us later; returns the packet's id. */
   const submit = (number: number, account = "acme"): number => {
     id += 1;
     const { bytes } = transaction(number);
@@ -197,7 +197,7 @@ describe("a receipt", () => {
     const id = submit(1);
     outcome(id, "sent", { atNs: startNs + 50 * US });
     outcome(id, "sent", { resend: 1, atNs: startNs + 90 * US });
-    // The first went over a connection that was replaced meanwhile.
+    // The first used a connection that was replaced meanwhile.
     outcome(id, "acked", { resend: 1, atNs: startNs + 120 * US });
     outcome(id, "failed", { reason: "connection_lost", atNs: startNs + 200 * US });
     expect(find(1)?.leaders).toMatchObject([
@@ -381,7 +381,7 @@ describe("the receipts that are kept", () => {
           const entry = known ?? { atMs: nowMs, deliveries: 0 };
           model.set(number, entry);
           const id = submit(number);
-          // Three for each of five receipts stay within the room for copies.
+          // Three for each of five receipts stay within the limit of deliveries.
           const room = Math.max(0, 3 - entry.deliveries);
           for (let n = 0; n < Math.min(deliveries, room); n += 1) {
             outcome(id, "sent", { identity: `L${n}` });

@@ -8,7 +8,7 @@ import {
 import { ReceiptStore } from "../../src/receipts/store.ts";
 import { fc } from "../support/properties.ts";
 
-/** 64 bytes that name transaction `number`; all share what is hashed, and so one bucket. */
+/** 64 bytes unique to transaction `number`; all share what is hashed, and so one bucket. */
 function signature(number: number): Uint8Array {
   const bytes = new Uint8Array(64).fill(7);
   new DataView(bytes.buffer).setUint32(60, number);
@@ -23,7 +23,7 @@ function open(store: ReceiptStore, number: number): number {
   return row;
 }
 
-/** The copies of a row in the order of its list. */
+/** The deliveries of a row in the order of its list. */
 function deliveriesOf(store: ReceiptStore, row: number): number[] {
   const found: number[] = [];
   let delivery = store.rows.firstDelivery[row] ?? NONE;
@@ -46,7 +46,7 @@ describe("the store's rows", () => {
 
   it("are found as fast beside many whose signatures begin alike", () => {
     const store = new ReceiptStore(512);
-    // A signer who uses one nonce again makes the first half of all signatures the same.
+    // A signer that reuses one nonce makes the first half of all its signatures equal.
     const alike = (number: number): Uint8Array => {
       const bytes = new Uint8Array(64).fill(7);
       new DataView(bytes.buffer).setUint32(32, number);
@@ -156,7 +156,7 @@ describe("the store's copies", () => {
 describe("a packet", () => {
   it("leads to its receipt until that is let go", () => {
     const store = new ReceiptStore(3);
-    // Enough turns that rows are used again.
+    // Enough rounds that rows are reused.
     for (let number = 1; number <= 10; number += 1) {
       if (store.isFull) store.evict();
       const row = open(store, number);

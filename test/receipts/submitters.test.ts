@@ -4,7 +4,7 @@ import { RECEIPT_SUBMITTERS_MAX } from "../../src/receipts/limits.ts";
 import { NO_ACCOUNT, ReceiptSubmitters } from "../../src/receipts/submitters.ts";
 import { fc } from "../support/properties.ts";
 
-/** The rows of an account, newest first, as its list has them. */
+/** The rows of an account, newest first, in the order of its list. */
 function rowsOf(submitters: ReceiptSubmitters, account: string): number[] {
   const rows: number[] = [];
   let node = submitters.newest(submitters.numberOf(account));

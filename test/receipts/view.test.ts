@@ -40,7 +40,7 @@ interface RowSpec {
   readonly slot?: number;
 }
 
-/** The view of one receipt with these copies, at a fixed wall time. */
+/** The view of one receipt with these deliveries, at a fixed wall time. */
 function viewOf(deliveries: readonly DeliverySpec[], spec: RowSpec = {}): Receipt {
   const { version = 0, leftOut = 0, landing = IN_FLIGHT, reason: end = null, slot = NONE } = spec;
   const store = new ReceiptStore(4);

@@ -13,7 +13,7 @@ const TIMES = {
 type Short = Omit<PlanInput, keyof typeof TIMES> & Partial<typeof TIMES>;
 const makePlan = (input: Short) => plannedOf({ ...TIMES, ...input }).plan;
 
-/** A schedule from slot 0 on, four slots a letter, and addresses for the letters given. */
+/** A schedule from slot 0 on, four slots per letter, and addresses for the given letters. */
 function setUp(order: string, addresses: Record<string, string>) {
   return {
     schedule: { leaderAt: (slot: number) => order[Math.floor(slot / 4)] ?? null },

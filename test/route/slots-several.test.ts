@@ -1,4 +1,4 @@
-/** Several sources of slots at once, on a network of its own clock: who is believed, and when. */
+/** Several slot sources, on a virtual network: which source the clock follows, and when. */
 
 import { describe, expect, it } from "vitest";
 import { createRouteCounters } from "../../src/route/counters.ts";
@@ -8,15 +8,15 @@ import { createSlotClock, type SlotSource } from "../../src/route/slots.ts";
 const MS = 1_000_000;
 const FIRST = 10_000;
 
-/** What one source says, as a share of the real slots and how far from them. */
+/** The behavior of one source, relative to the real slots. */
 interface Manner {
-  /** How late it tells of a slot. */
+  /** The delay of its announcement of a slot. */
   readonly lateMs?: number;
-  /** Which slot it tells of instead of the real one; null: none. */
+  /** The slot that it announces instead of the real one; null: none. */
   readonly says?: (slot: number) => number | null;
 }
 
-/** Lets `slots` slots pass and answers how far off the estimate was in the middle of each. */
+/** Lets `slots` slots pass; returns the estimate's error at 90 % of each. */
 function run(
   manners: Partial<Record<SlotSource, Manner>>,
   { slots = 300, slotMs = 250, clock = createSlotClock({}, createRouteCounters()), first = FIRST },
@@ -43,7 +43,7 @@ function run(
   return { errors, clock };
 }
 
-/** Who is heard of a slot a moment after others. */
+/** A source that announces each slot a moment after others. */
 const LATE: Manner = { lateMs: 20 };
 
 const worst = (errors: readonly number[]): number => Math.max(...errors.map(Math.abs));
@@ -133,7 +133,7 @@ describe("several sources of slots", () => {
     const clock = createSlotClock({ origins: { polling: "a", slot: "a", grpc: "b" } });
     const { errors } = run(manners, { clock });
     expect(worst(errors.slice(10))).toBe(0);
-    // After a silence that is too long everybody begins anew.
+    // After too long a silence all sources start anew.
     const again = run(manners, { clock, first: FIRST + 2_000 });
     expect(worst(again.errors.slice(10))).toBe(0);
   });
@@ -226,7 +226,7 @@ describe("sources that speak for the same node", () => {
   ])("do not outvote another node's one when they %s", (_, says) => {
     const manners = { slotsUpdates: { says }, slot: { says }, polling: { says }, grpc: {} };
     const { errors, clock } = run(manners, { clock: clockOf(origins) });
-    // One slot more than those who agree may be apart, until they part.
+    // One slot more than the tolerance of sources that agree, until they diverge.
     expect(worst(errors)).toBeLessThanOrEqual(5);
     expect(worst(errors.slice(-100))).toBeLessThanOrEqual(1);
     expect(followed(clock)).toBe("grpc");

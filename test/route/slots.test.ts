@@ -10,7 +10,7 @@ function setUp() {
   return { counters, slots: createSlotClock({}, counters) };
 }
 
-/** Starts of `count` slots from `first`, `slotMs` apart, beginning at `fromMs`; the time after. */
+/** Starts of `count` slots from `first`, `slotMs` apart, from `fromMs`; returns the time after. */
 function feed(
   slots: ReturnType<typeof createSlotClock>,
   first: number,
@@ -231,10 +231,10 @@ describe("the slot at a time", () => {
     const { slots } = setUp();
     for (let slot = 1000; slot < 1060; slot += 1) {
       const nowNs = (slot - 1000) * 400 * MS;
-      // One node counts 40 slots too many, and falls silent after 20.
+      // One node counts 40 slots too many, and goes silent after 20.
       if (slot < 1020) slots.observe("start", slot + 40, nowNs, "grpc");
       slots.observe("start", slot, nowNs, "slot");
-      // What came a moment before the announcement may be asked for after it.
+      // A time just before the announcement may be queried after it.
       if (slot < 1040) continue;
       expect(slots.at(nowNs - MS)).toBeLessThanOrEqual(slot);
       expect(slots.at(nowNs + 100 * MS)).toBe(slot);
@@ -331,7 +331,7 @@ describe("any sequence of events", () => {
 });
 
 describe("before the slot time is measured", () => {
-  /** How far ahead of the truth the clock is at most, looked at every 10 ms. */
+  /** The clock's maximum lead over the real slot, sampled every 10 ms. */
   function ahead(slots: ReturnType<typeof createSlotClock>, eventsMs: readonly number[]): number {
     let most = Number.NEGATIVE_INFINITY;
     for (let ms = 0; ms <= 4_000; ms += 10) {

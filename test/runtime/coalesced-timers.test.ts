@@ -1,4 +1,4 @@
-/** Timers that can be early go off together, the others when they are due. */
+/** Timers that may be early fire together, the others when they are due. */
 
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
@@ -9,7 +9,7 @@ import {
 } from "../../src/runtime/coalesced-timers.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
-/** Begins at a round; `told` is what went off, with the time since then in milliseconds. */
+/** Begins at a round; `told` holds the fired timers, with the time since then in milliseconds. */
 function setUp() {
   const startNs = 10 * COALESCE_MS * NS_PER_MS;
   const clock = createFakeClock(startNs);
@@ -108,7 +108,7 @@ describe("rounds", () => {
 
   it("do not make up for what was missed", () => {
     const { clock, told, tell } = setUp();
-    // As on a machine that slept.
+    // As on a machine that was suspended.
     const slept = { ns: 0 };
     const coalescedClock = createCoalescedClock({
       ...clock,

@@ -7,7 +7,7 @@ import { createHistogram } from "../../src/runtime/histogram.ts";
 import { createRing, ringBytes } from "../../src/runtime/ring.ts";
 
 setFlagsFromString("--allow-natives-syntax");
-/** What V8 itself says of an object. */
+/** V8's own report on an object. */
 const isQuick = new Function("object", "return %HasFastProperties(object)");
 
 function counter() {

@@ -46,7 +46,7 @@ describe("a server that could not take a connection", () => {
       server.listen(0, "127.0.0.1", () => resolve(Number(Object(server.address()).port)));
     });
     surviveAcceptErrors(server, { info() {}, warn() {}, error: note }, "test");
-    // What libuv calls when `accept` fails.
+    // The function that libuv calls when `accept` fails.
     const failAccept = (): void => Object(server)._handle.onconnection(ENOBUFS);
     for (let count = 0; count < 3; count += 1) failAccept();
     expect(errors).toEqual([{ err: expect.objectContaining({ code: "ENOBUFS" }), server: "test" }]);

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { createTimeSlicer } from "../../src/runtime/time-slice.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
-/** Work of so many shares, and how many of them are done. */
+/** Work in `shares` parts, and the number of finished parts. */
 function workOf(shares: number) {
   const clock = createFakeClock();
   const work = { done: 0 };

@@ -1,4 +1,4 @@
-/** The bell wakes its thread, however the ringing falls. */
+/** The wake flag wakes its thread in every interleaving. */
 
 import { describe, expect, it } from "vitest";
 import { WakeFlag, wake } from "../../src/runtime/wake-flag.ts";

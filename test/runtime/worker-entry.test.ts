@@ -1,4 +1,4 @@
-/** The built twin of a file. */
+/** Finds the built counterpart of a source file. */
 
 import { join, sep } from "node:path";
 import { describe, expect, it } from "vitest";

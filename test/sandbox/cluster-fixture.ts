@@ -1,4 +1,4 @@
-/** Simulated clusters for tests: one whose time moves by hand, and one that runs on loopback. */
+/** Simulated clusters for tests: one with a manual clock, and one that runs on loopback. */
 
 import { randomBytes } from "node:crypto";
 import { Connection } from "@solana/web3.js";
@@ -22,7 +22,7 @@ export const LEADERS = [0, 1, 2, 3].map((index) => ({
 
 const endings: (() => unknown)[] = [];
 
-/** Registers what is to be done after the test, in reverse order. */
+/** Registers an action for the end of the test; actions run in reverse order. */
 export function atEnd(end: () => unknown): void {
   endings.push(end);
 }
@@ -32,7 +32,7 @@ export async function endAll(): Promise<void> {
   for (const end of endings.splice(0).reverse()) await end();
 }
 
-/** A cluster of four leaders that skips nothing, on a clock that is moved by hand. */
+/** A cluster of four leaders without skipped slots, on a manual clock. */
 export async function setUpByHand(options: Partial<ClusterOptions> = {}) {
   const clock = createFakeClock();
   const landed: Landed[] = [];
@@ -59,12 +59,12 @@ export async function setUpByHand(options: Partial<ClusterOptions> = {}) {
   return { clock, cluster, landed, transfer, payer };
 }
 
-/** The leader of the window that is so many after the current one. */
+/** The leader of the window `windowsAhead` after the current one. */
 export function leaderOfWindow(cluster: SimulatedCluster, windowsAhead: number): string {
   return cluster.leaderAt((Math.floor(cluster.currentSlot() / 4) + windowsAhead) * 4);
 }
 
-/** A cluster that runs by itself and comes back on its ports, with slots of 50 ms. */
+/** A cluster that runs automatically and restarts on its ports, with slots of 50 ms. */
 export async function setUpRunning(options: Partial<ClusterOptions> = {}) {
   const clock = createFakeClock();
   const cluster = await createSimulatedCluster({
@@ -89,7 +89,7 @@ export async function setUpRunning(options: Partial<ClusterOptions> = {}) {
   return { cluster, rpcUrl, wsUrl, web3, post };
 }
 
-/** Hands a funded transfer to the current leader. */
+/** Sends a funded transfer to the current leader. */
 export function land(
   cluster: SimulatedCluster,
   blockhash: string,

@@ -14,7 +14,7 @@ interface Message {
   readonly params?: { readonly result: Record<string, unknown> };
 }
 
-/** A client that says these texts, and what it hears. */
+/** A client that sends these texts, and the messages that it receives. */
 async function listen(wsUrl: string, ...texts: string[]) {
   const socket = new WebSocket(wsUrl);
   atEnd(() => socket.terminate());

@@ -102,7 +102,7 @@ describe("from a login to a landed transaction", () => {
     const again = await thief.call("POST", "/api/v1/keys/link", { token: sandbox.key });
     expect(reasonOf(again)).toBe("key_refused");
 
-    // Five tries in all, and one answer for all of them. In the same test, because it is a minute
+    // Five attempts in all, with the same response. In the same test, because it takes a minute
     // until a key can be linked again.
     const answers: unknown[] = [];
     for (let count = 0; count < 8; count += 1) {
@@ -127,7 +127,7 @@ describe("the sandbox's database", () => {
 
 describe("a dashboard that cannot be started", () => {
   it("keeps nothing else from being stopped and removed", async () => {
-    // An edge reads these keys too, but not the rule over two of them.
+    // An edge reads these keys too, but not the rule that compares two of them.
     vi.stubEnv("TOUCHDOWN_CONTROL_SESSION_IDLE", "24h");
     // Other sandboxes come and go among the usual temporary folders meanwhile.
     const temporary = mkdtempSync(join(tmpdir(), "touchdown-dashboard-"));

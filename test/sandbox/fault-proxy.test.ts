@@ -20,7 +20,7 @@ async function bind(): Promise<Socket> {
   return socket;
 }
 
-/** A client and an echo with a proxy in between; `send` numbers datagrams. */
+/** A client and an echo server with a proxy in between; `send` numbers datagrams. */
 async function setUp(faults: Partial<Faults>, seed = 7) {
   const echo = await bind();
   const arrived: number[] = [];

@@ -16,7 +16,7 @@ import {
 const FIRST = 2;
 const SECOND = 6;
 
-/** A leader's connection and a bare client, joined by hand; `meet` carries what both have. */
+/** A leader's connection and a bare client, joined manually; `meet` exchanges their packets. */
 function setup(config = clientConfig()) {
   const { socket, take } = memorySocket();
   const seen = { established: 0, invalid: 0, stalled: false, late: false };

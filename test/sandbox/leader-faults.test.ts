@@ -1,4 +1,4 @@
-/** What a simulated leader does wrong when told to, seen from a transport. */
+/** The configurable faults of a simulated leader, as a transport sees them. */
 
 import { afterEach, describe, expect, it } from "vitest";
 import type { LeaderBehaviour } from "../../src/sandbox/leader.ts";

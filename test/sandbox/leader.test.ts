@@ -39,7 +39,7 @@ async function startRig(behaviour: Partial<LeaderBehaviour> = {}) {
   return { ...leader, transport };
 }
 
-/** A bare QUIC client, to do what the sender never would. */
+/** A bare QUIC client, for actions that the sender never takes. */
 async function rawClient(address: string, certificate = true): Promise<QuicheConnection> {
   const [host = "", port = "0"] = address.split(":");
   const config = certificate ? quicheConfig(tlsIdentityOf(freshIdentity()), false) : bareConfig();
@@ -61,7 +61,7 @@ async function rawClient(address: string, certificate = true): Promise<QuicheCon
     try {
       connection.recv(bytes, { from: remote, to: local });
     } catch {
-      // What the server thinks of it is read from the connection.
+      // The test reads the error from the connection.
     }
     flush();
   });
@@ -179,7 +179,7 @@ describe("a simulated leader", () => {
     const { address, transport, leader, received } = await startRig();
     const first = connectTo(transport, address);
     await until("admission", () => first.connection.admitted);
-    // Only once the leader's handshake is done as well it closes with a code of its own.
+    // Once the leader's handshake has finished as well, it closes with its own code.
     first.connection.send(payload(20));
     await until("arrival", () => received.length === 1);
     await leader.stop();

@@ -12,7 +12,7 @@ afterEach(() => {
   for (const child of children.splice(0)) child.kill("SIGKILL");
 });
 
-/** Something that runs on this data until it is ended, and says that it does. */
+/** A process that runs on this data until it is ended, and prints when it runs. */
 async function server(data: string, ignoring = ""): Promise<ChildProcess> {
   const program = `${ignoring} process.stdout.write("up"); setInterval(() => {}, 1000);`;
   const child = spawn(process.execPath, ["-e", program, "--", "-D", data], {

@@ -40,7 +40,7 @@ async function start(folder: string, port: number | null = null): Promise<Postgr
   return postgres;
 }
 
-/** A process of its own that runs a server in this folder, and is killed by the test. */
+/** A separate process that runs a server in this folder; the test kills it. */
 async function ownedServer(folder: string, how: "guarded" | "outlives") {
   const program = join(import.meta.dirname, "../support/postgres-owner.mjs");
   const owner = spawn(process.execPath, [program, folder, how, String(await freePort())], {
@@ -61,12 +61,12 @@ async function ownedServer(folder: string, how: "guarded" | "outlives") {
   };
 }
 
-/** Whether there is such a process; one that ended and is not waited for is none. */
+/** Whether the process exists; a zombie does not count. */
 function lives(pid: number): boolean {
   try {
     return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
   } catch {
-    // Not there any more.
+    // The process has ended.
     return false;
   }
 }
@@ -86,7 +86,7 @@ afterEach(async () => {
 describe("an embedded Postgres", () => {
   it("keeps what was committed, its port and its passwords over a restart", async () => {
     const folder = place();
-    // One that nobody else is given while it is stopped.
+    // A port that no other program takes while the server is stopped.
     const first = await start(folder, await freePort());
     await connect(first.ownerUrl).query("create table kept as select 7 as n");
     await first.stop();
@@ -109,7 +109,7 @@ describe("an embedded Postgres", () => {
   it("refuses a second owner while the first one lives", async () => {
     const { folder } = await start(place());
     const other = join(folder, "owner.json");
-    // The test's parent process lives, and is not this one.
+    // The test's parent process is alive, and is not this one.
     const { ppid } = process;
     const stat = readFileSync(`/proc/${ppid}/stat`, "utf8");
     const ticks = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
@@ -176,7 +176,7 @@ describe("an embedded Postgres", () => {
         const n = next;
         await database.query("insert into written values ($1)", [n]).then(
           () => void committed.push(n),
-          // Not answered, so not promised.
+          // No response, so nothing was promised.
           () => new Promise((resolve) => systemClock.after(5, () => resolve(null))),
         );
       }

@@ -20,7 +20,7 @@ import { silent } from "../support/postgres.ts";
 const deps = { clock: systemClock, log: silent };
 const children: ChildProcess[] = [];
 let place = "";
-/** Where temporary folders are, and where root puts the lent user's. */
+/** The parents of temporary folders, and of the lent user's when run as root. */
 let temporary = "";
 let lent = "";
 beforeEach(() => {
@@ -90,7 +90,7 @@ describe("what sandboxes leave", () => {
     writeFileSync(join(data, "postmaster.pid"), `${server.pid}\n`);
     await kill(child);
     expect(await remove()).toEqual([folder]);
-    // That it is gone is known to the system before it is told here.
+    // The kernel knows of the process's end before this process is notified.
     expect(await ended).not.toEqual([null, null]);
   });
 

@@ -19,7 +19,7 @@ afterEach(async () => {
   for (const folder of temporaries.splice(0)) rmSync(folder, { recursive: true });
 });
 
-/** One for this test alone: other sandboxes come and go among the usual temporary folders. */
+/** A folder for this test alone: other sandboxes come and go among the usual temporary folders. */
 function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "touchdown-sandboxes-"));
   temporaries.push(folder);
@@ -151,7 +151,7 @@ describe("the sandbox", () => {
     let sandbox = await startSandbox({ log: SILENT, edge: BASE.edge });
     running.push(sandbox);
     if (!isOurs && isUsual(sandbox)) {
-      // Who had the port let go of it meanwhile, so now this one has it.
+      // The holder released the port meanwhile, so this sandbox has it, and the next cannot.
       sandbox = await startSandbox({ log: SILENT, edge: BASE.edge });
       running.push(sandbox);
     }

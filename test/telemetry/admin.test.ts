@@ -29,7 +29,7 @@ async function setup(given: Partial<AdminDeps> = {}, port = 0) {
   return { admin, errors, port: started.port, get: (path: string) => fetch(url + path), url };
 }
 
-/** Writes bytes to the port and answers all that comes back until the connection ends. */
+/** Writes bytes to the port; returns all that arrives until the connection ends. */
 function talk(port: number, text: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let response = "";

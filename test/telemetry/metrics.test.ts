@@ -8,14 +8,14 @@ import { parsePrometheus, seriesValue } from "../support/prometheus.ts";
 
 const histogram = { boundsNs: [10_000, 100_000], counts: [3, 0, 2], sumNs: 2_500_000 };
 
-/** A source for every row, with the values given in place of zero. */
+/** A source for every row; values that are not given are zero. */
 function sources(given: Partial<MetricSources> = {}): MetricSources {
   const all: Record<string, () => unknown> = {};
   for (const row of METRICS as readonly MetricRow[]) {
     if (row.kind === "histogram") all[row.name] = () => histogram;
     else all[row.name] = row.labels.length === 0 ? () => 0 : () => [];
   }
-  // Built from the table by its own rule, which is the rule of the type.
+  // Built from the table by the rule that also defines the type.
   return { ...all, ...given } as unknown as MetricSources;
 }
 
@@ -159,7 +159,7 @@ describe("the metrics page", () => {
 
   it("is refused when a row has no source", () => {
     const { touchdown_slot: _left, ...rest } = sources();
-    // The compiler refuses it as well, hence the detour.
+    // The compiler rejects it as well, hence the cast.
     expect(() => createMetrics(rest as unknown as MetricSources)).toThrow(/touchdown_slot/);
   });
 

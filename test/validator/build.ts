@@ -1,6 +1,6 @@
 /**
  * Builds `solana-test-validator` from Anza's crate, once a machine: half an hour on two cores. It
- * is installed into the user's cache, or where CARGO_INSTALL_ROOT says.
+ * is installed into the user's cache, or into CARGO_INSTALL_ROOT.
  */
 
 import { spawnSync } from "node:child_process";
@@ -16,12 +16,12 @@ function root(): string {
   return chosen ?? join(cache ?? join(homedir(), ".cache"), "touchdown", `validator-${VERSION}`);
 }
 
-/** Where the built program lies. */
+/** The path of the built program. */
 export function validatorProgram(): string {
   return join(root(), "bin", "solana-test-validator");
 }
 
-/** Builds it where it is missing. @throws Error when it cannot be built, with what it needs */
+/** Builds it where it is missing. @throws Error naming the requirements when the build fails */
 export function setup(): void {
   if (existsSync(validatorProgram())) return;
   const crate = ["agave-validator", "--version", VERSION, "--bin", "solana-test-validator"];

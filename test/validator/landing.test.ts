@@ -12,7 +12,7 @@ import { until } from "../support/wait.ts";
 import { validatorProgram } from "./build.ts";
 import { startValidator, type Validator } from "./validator.ts";
 
-/** How many transfers, and how many a second. */
+/** The number of transfers, and the rate per second. */
 const COUNT = Number(process.env["VALIDATOR_TRANSFERS"] ?? 1000);
 const PER_SECOND = Number(process.env["VALIDATOR_RATE"] ?? 50);
 const KEY = "td_validator_run_0000000000";
@@ -28,7 +28,7 @@ interface Status {
   readonly err: unknown;
 }
 
-/** What is read of a receipt. */
+/** The fields that the test reads of a receipt. */
 interface Told {
   readonly state: string;
   readonly received_slot: number | null;
@@ -52,7 +52,7 @@ afterAll(async () => {
   for (const act of undo.splice(0).toReversed()) await act();
 });
 
-/** Nothing has landed yet, so the edge has only the validator's own blocks to try it with. */
+/** Nothing has landed yet, so the edge can test only the validator's own blocks. */
 it("proves the validator by its blocks, and calls expired what cannot land", async () => {
   const [payer] = payers;
   if (payer === undefined) throw new Error("a payer");
@@ -96,7 +96,7 @@ it(`lands ${COUNT} tipped transfers, and the receipts say what the validator say
     `landed ${landed.length} of ${COUNT} at ${PER_SECOND} a second; slots from receipt to block: ` +
       `p50 ${at(0.5)}, p99 ${at(0.99)}, most ${at(1)} (${told.join(", ")})\n`,
   );
-  // None came here only after it had landed.
+  // Every transaction arrived here before it landed.
   expect(Math.min(...counts.keys())).toBeGreaterThanOrEqual(0);
 });
 
@@ -141,7 +141,7 @@ async function startEdge() {
   return { url: `http://127.0.0.1:${http}`, adminUrl: `http://127.0.0.1:${admin}` };
 }
 
-/** Sends at an even pace, with the newest blockhash of each second; answers the signatures. */
+/** Sends at an even pace, with the newest blockhash of each second; returns the signatures. */
 async function sendAll(): Promise<readonly string[]> {
   const startNs = systemClock.nowNs();
   const sent: Promise<string>[] = [];
@@ -164,7 +164,7 @@ async function submit(bytes: Uint8Array): Promise<string> {
     headers: { "api-x-token": KEY, "content-type": "application/octet-stream" },
     body: Buffer.from(bytes),
   });
-  // The binary endpoint's answer, as the README shows it.
+  // The binary endpoint's response, as the README shows it.
   const told = (await response.json()) as { signature?: string; error?: string };
   if (told.signature === undefined) throw new Error(`refused: ${told.error}`);
   return told.signature;
@@ -191,7 +191,7 @@ async function settled(sent: readonly string[]): Promise<readonly (Status | null
     return statuses;
   };
   const endNs = systemClock.nowNs() + SETTLE_MS * 1e6;
-  // What never lands is told by the test itself, after as long as a blockhash lives.
+  // The test itself decides what never lands, after a blockhash's lifetime.
   const over = (statuses: readonly (Status | null)[]): boolean =>
     statuses.every((status) => status !== null) || systemClock.nowNs() > endNs;
   return untilResponse("every status", ask, over, SETTLE_MS + 10_000);

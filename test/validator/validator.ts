@@ -1,6 +1,6 @@
 /**
- * A real validator on loopback as a child process, with a ledger of its own that goes away with it,
- * and as much of its RPC as a run needs.
+ * A real validator on loopback as a child process, with its own ledger that is deleted with it, and
+ * the part of its RPC that a run needs.
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -15,17 +15,17 @@ import { untilResponse } from "../support/flow.ts";
 export interface Validator {
   readonly rpcUrl: string;
   readonly wsUrl: string;
-  /** Calls a method of its RPC; an Error with the answer when that is one. */
+  /** Calls a method of its RPC; throws an Error with the response when that is an error. */
   rpc<Result>(method: string, ...params: readonly unknown[]): Promise<Result>;
   stop(): Promise<void>;
 }
 
 const START_MS = 120_000;
 const STOP_MS = 20_000;
-/** Ports that the validator takes for gossip, TPU and the rest. */
+/** Ports that the validator uses for gossip, TPU and the rest. */
 const PORT_SPAN = 40;
 
-/** Starts the program and waits until its RPC tells of slots. */
+/** Starts the program and waits until its RPC reports slots. */
 export async function startValidator(program: string): Promise<Validator> {
   const folder = mkdtempSync(join(tmpdir(), "touchdown-validator-"));
   const [rpcPort, faucetPort, gossipPort, firstPort] = await portsOf();
@@ -60,7 +60,7 @@ export async function startValidator(program: string): Promise<Validator> {
 
 async function portsOf(): Promise<readonly [number, number, number, number]> {
   const [rpcPort, faucetPort, gossipPort] = [await freePort(), await freePort(), await freePort()];
-  // A range has to be free as a whole; far up, few programs ask for ports by number.
+  // The complete range must be free; few programs request ports that high by number.
   const firstPort = 50_000 + (process.pid % 200) * (PORT_SPAN + 1);
   return [rpcPort, faucetPort, gossipPort, firstPort];
 }
@@ -83,7 +83,7 @@ async function call<Result>(
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
   });
-  // What the caller names is what the method answers; a wrong name shows at once in the run.
+  // The caller names the method's result type; a wrong one fails immediately in the run.
   const told = (await response.json()) as { result?: Result; error?: unknown };
   if (told.result === undefined) throw new Error(`${method}: ${JSON.stringify(told.error)}`);
   return told.result;

@@ -1,5 +1,5 @@
-//! The design that senders in use share: an HTTP server that decodes the body and hands the bytes
-//! to `tpu-client-next`. No key, no limit, no look at the transaction, no receipt.
+//! The common design of the senders in use: an HTTP server that decodes the body and passes the
+//! bytes to `tpu-client-next`. No key, no limit, no validation of the transaction, no receipt.
 //!
 //! Prints its address once the leader has admitted it, and runs until it is killed.
 
@@ -21,10 +21,10 @@ use tokio::net::TcpListener;
 
 use crate::sender::build_client;
 
-/// Room for bursts, well above what its author's defaults give.
+/// Room for bursts, well above its author's defaults.
 const CHANNEL_SIZE: usize = 4096;
 
-/// The identity is the one of `sender::identity` by this number.
+/// Uses the identity that `sender::identity` derives from this number.
 pub fn run(leader: SocketAddr, number: usize) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let (sender, client) = build_client(runtime.handle(), leader, number, CHANNEL_SIZE)?;
@@ -38,7 +38,7 @@ pub fn run(leader: SocketAddr, number: usize) -> Result<(), Box<dyn Error>> {
             .with_state(Arc::new(sender));
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         println!("{}", listener.local_addr()?);
-        // As every server that cares for latency has it.
+        // As in every server tuned for latency.
         let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         axum::serve(listener, app).await
     });
@@ -79,7 +79,7 @@ async fn rpc(State(sender): State<Arc<TransactionSender>>, body: Bytes) -> impl 
     }
 }
 
-/// The first signature, as the answer needs it.
+/// The first signature, for the response.
 async fn pass_on(sender: &TransactionSender, bytes: Vec<u8>) -> Option<String> {
     let signature = bs58::encode(bytes.get(1..65)?).into_string();
     sender.send_transactions_in_batch(vec![bytes]).await.ok()?;

@@ -1,5 +1,5 @@
-//! The innermost layer, for `bench/layers`: the decoder as a Rust function, on the transactions
-//! that this prints for the layers around it.
+//! The innermost layer for `bench/layers`: the decoder as a Rust function. Prints the transactions
+//! that it used, for the layers around it.
 
 use std::error::Error;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::transactions::{Signing, PAYERS, TIP_ACCOUNT};
 const KEYS_MAX: usize = 512;
 const LAMPORTS_MIN: f64 = 1_000_000.0;
 
-/// Prints the figures and then `count` transactions in base64, a line each.
+/// Prints the measurements, then `count` transactions in base64, one per line.
 pub fn run(count: usize) -> Result<(), Box<dyn Error>> {
     let mut signing = Signing::new(u64::MAX);
     let transactions: Vec<_> = (0..count).map(|index| signing.sign(index as u64)).collect();
@@ -36,7 +36,7 @@ fn measure(transactions: &[Vec<u8>], verify: bool) -> Result<serde_json::Value, 
         Ok(_) => Ok(()),
         Err(refused) => Err(format!("{refused:?}")),
     };
-    // A key's table is made at its second sight, off this thread.
+    // Another thread builds the table of a key when the key occurs for the second time.
     for transaction in transactions.iter().take(PAYERS * 3) {
         decode(transaction)?;
         std::thread::sleep(Duration::from_millis(5));

@@ -1,4 +1,4 @@
-//! The leader: Agave's own TPU streamer, and a thread that takes transactions out of it.
+//! The leader: Agave's own TPU streamer, and a thread that receives transactions from it.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -17,15 +17,15 @@ use touchdown_native::sync::clock::monotonic_ns;
 
 use crate::sender::{cpu_us, read_stamp};
 
-/// Starts a leader for which these identities hold stake; `take` gets each transaction and the
-/// moment it came out of the streamer. Runs to the end of the process.
+/// Starts a leader with these identities as staked nodes. `take` receives each transaction and the
+/// time at which it left the streamer. Runs until the process ends.
 pub fn serve(
     public_keys: &[&str],
     take: impl Fn(&[u8], u64) + Send + 'static,
 ) -> Result<SocketAddr, Box<dyn Error>> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     let address = socket.local_addr()?;
-    // A good part of all stake: the unstaked's 200 a second would measure the throttle.
+    // A large share of all stake; otherwise the limit of 200 a second for unstaked clients applies.
     let mut stakes = HashMap::from([(Pubkey::new_unique(), STAKE)]);
     for key in public_keys {
         stakes.insert(key.parse()?, STAKE);
@@ -67,10 +67,10 @@ pub fn serve(
     Ok(address)
 }
 
-/// Lets the calling thread have a processor as soon as it wants one; whether the system allows it.
+/// Gives the calling thread real-time priority; returns whether the system allows it.
 ///
-/// The thread that notes arrivals belongs to the judge: what it waits for a processor would count as
-/// time on the way.
+/// The thread that records arrivals is part of the measurement: its waits for a processor would
+/// count as time on the path.
 fn go_first() -> bool {
     let lowest = libc::sched_param { sched_priority: 1 };
     // SAFETY: the call reads a plain number; 0 is the calling thread.
@@ -79,8 +79,9 @@ fn go_first() -> bool {
 
 /// The leader of the senders' comparison.
 ///
-/// Speaks lines: prints its address first; `reset` forgets, `report` prints for each sender the
-/// count and the one-way quantiles in nanoseconds, and the CPU time used since the reset.
+/// Protocol in lines: it prints its address first; `reset` clears the records; `report` prints for
+/// each sender the count and the one-way quantiles in nanoseconds, and the CPU time used since the
+/// reset.
 pub fn run(public_keys: &[&str]) -> Result<(), Box<dyn Error>> {
     let seen = Arc::new(Mutex::new([Vec::new(), Vec::new()]));
     let taken = seen.clone();

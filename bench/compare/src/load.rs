@@ -1,9 +1,9 @@
-//! The generator: an open loop over keep-alive connections, as light as it can be.
+//! The generator: an open loop over keep-alive connections, with minimal CPU use.
 //!
-//! One thread sleeps until the next request is due and writes it to the connection whose turn it
-//! is. Answers wake nobody: each is read, without waiting, when its connection's turn comes again.
-//! Only when every connection awaits its answer does the thread wait for one, and that wait is
-//! in the latencies that count from when a request was due.
+//! One thread sleeps until the next request is due and writes it to the next connection. Responses
+//! do not wake the thread: it reads each one, without blocking, when the connection's turn comes
+//! again. The thread waits for a response only when all connections have one outstanding; that wait
+//! is included in the latencies counted from the due time.
 
 use std::error::Error;
 use std::io::{ErrorKind, Read, Write};
@@ -20,45 +20,45 @@ use crate::transactions::{Random, Signing};
 /// What to send, where and how fast.
 #[derive(serde::Deserialize)]
 pub struct Load {
-    /// Tells this run from others.
+    /// Distinguishes this run from others.
     pub run: u64,
     pub address: SocketAddr,
     /// The key of an account.
     pub key: String,
-    /// JSON-RPC with base64, or else the bytes as they are.
+    /// JSON-RPC with base64; otherwise the raw bytes.
     pub json: bool,
     pub rate: u64,
     pub count: usize,
     pub connections: usize,
     /// The process whose CPU time is measured.
     pub pid: i32,
-    /// The first requests, which are in no figure.
+    /// The number of initial requests that no measurement includes.
     pub warm: usize,
 }
 
-/// What became of it.
+/// The results of a run.
 pub struct Shots {
     pub due_ns: Vec<u64>,
-    /// When each was written; 0: never.
+    /// When each request was written; 0: never.
     pub sent_ns: Vec<u64>,
     pub accepted: usize,
     pub refused: usize,
     pub first_refusal: Option<String>,
     /// CPU time of the process behind the address since the warm-up, in nanoseconds.
     pub cpu_ns: u64,
-    /// From the end of the warm-up to the last answer.
+    /// From the end of the warm-up to the last response.
     pub took_ns: u64,
-    /// The share of the processors' time that the host kept meanwhile.
+    /// The share of the processors' time that the host used meanwhile (steal).
     pub stolen: f64,
 }
 
-/// The requests one behind the other, and where each ends.
+/// All requests concatenated, and the end of each.
 pub struct Requests {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-/// Signs all transactions and writes all requests.
+/// Signs all transactions and builds all requests.
 pub fn prepare(load: &Load) -> Requests {
     let mut signing = Signing::new(load.run);
     let mut requests = Requests { bytes: Vec::new(), ends: vec![0] };
@@ -87,13 +87,13 @@ pub fn prepare(load: &Load) -> Requests {
     requests
 }
 
-/// Sends them all on schedule, and waits for what is still to be answered.
+/// Sends all requests on schedule, and waits for the outstanding responses.
 pub fn fire(load: &Load, requests: &Requests) -> Result<Shots, Box<dyn Error>> {
     let mut lines = Vec::new();
     for _ in 0..load.connections {
         lines.push(Line::open(load.address)?);
     }
-    // SAFETY: a plain call that concerns this thread alone.
+    // SAFETY: a plain call that affects only this thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_000) };
     let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ load.run);
     let mean_ns = NS_PER_S as f64 / load.rate as f64;
@@ -138,7 +138,7 @@ pub fn fire(load: &Load, requests: &Requests) -> Result<Shots, Box<dyn Error>> {
     Ok(shots)
 }
 
-/// The next connection from `turn` on that awaits nothing.
+/// The next connection from `turn` on without an outstanding response.
 fn idle_line(lines: &mut [Line], turn: usize, shots: &mut Shots) -> Result<usize, Box<dyn Error>> {
     let count = lines.len();
     let patience_ns = monotonic_ns() + 5 * NS_PER_S;
@@ -163,7 +163,7 @@ fn wait_for_any(lines: &[Line], timeout_ms: i32) {
         .filter(|line| line.awaits)
         .map(|line| libc::pollfd { fd: line.stream.as_raw_fd(), events: libc::POLLIN, revents: 0 })
         .collect();
-    // SAFETY: the array lives through the call, and its length is told.
+    // SAFETY: the array outlives the call, which receives its length.
     unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout_ms) };
 }
 
@@ -182,14 +182,14 @@ impl Line {
         Ok(Self { stream, awaits: false, response: Vec::with_capacity(4096) })
     }
 
-    /// A request fits the socket's buffer: the one before it was answered.
+    /// A request fits into the socket's buffer, because the previous one has its response.
     fn send(&mut self, request: &[u8]) -> Result<(), Box<dyn Error>> {
         self.stream.write_all(request)?;
         self.awaits = true;
         Ok(())
     }
 
-    /// Takes what has arrived of the answer.
+    /// Reads the received part of the response.
     fn look(&mut self, shots: &mut Shots) -> Result<(), Box<dyn Error>> {
         if !self.awaits {
             return Ok(());
@@ -217,7 +217,7 @@ impl Line {
     }
 }
 
-/// Whether an answer is a success; None while it is not all there.
+/// Whether a response is a success; None while it is incomplete.
 fn judge(response: &[u8]) -> Option<bool> {
     let head_size = response.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = std::str::from_utf8(&response[..head_size]).ok()?.to_ascii_lowercase();
@@ -234,9 +234,9 @@ fn sleep_until(at_ns: u64) {
     }
 }
 
-/// CPU time of all threads of a process, those that ended too.
+/// CPU time of all threads of a process, including ended ones.
 fn cpu_ns_of(pid: i32) -> Result<u64, Box<dyn Error>> {
-    // SAFETY: both calls fill plain numbers that live through them.
+    // SAFETY: both calls fill plain numbers that outlive them.
     unsafe {
         let mut clock: libc::clockid_t = 0;
         if libc::clock_getcpuclockid(pid, &mut clock) != 0 {

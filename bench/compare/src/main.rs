@@ -1,14 +1,14 @@
-//! Touchdown's sender against Anza's `tpu-client-next`: the same payloads at the same rates to
-//! the same Agave TPU server, interleaved in one run.
+//! Touchdown's sender against Anza's `tpu-client-next`: the same payloads at the same rates to the
+//! same Agave TPU server, interleaved in one run.
 //!
-//! `touchdown-compare [ROUNDS] [SECONDS] [RATE…]` starts a leader and both senders as processes of their
-//! own, lets the senders take turns at each rate, and prints one line a round and the medians.
-//! A payload carries the moment it was handed to the sender; the leader subtracts it from the
-//! moment the transaction came out of its streamer. CPU is the sender's whole process, the
-//! generator's sleeping and stamping included, which is the same code for both.
+//! `touchdown-compare [ROUNDS] [SECONDS] [RATE…]` starts a leader and both senders as separate
+//! processes, alternates between the senders at each rate, and prints one line per round and the
+//! medians. A payload carries the time at which the sender received it; the leader subtracts it
+//! from the time at which the transaction left its streamer. CPU is that of the sender's complete
+//! process, including the generator's sleeping and stamping, which is the same code for both.
 //!
-//! `touchdown-compare path`, `touchdown-compare incumbent` and `touchdown-compare native-ingress` are
-//! the parts of the comparison of whole paths, which `main.ts` drives.
+//! `touchdown-compare path`, `touchdown-compare incumbent` and `touchdown-compare native-ingress`
+//! are the parts of the comparison of complete paths, which `main.ts` drives.
 
 mod incumbent;
 mod layers;

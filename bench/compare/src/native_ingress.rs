@@ -1,6 +1,6 @@
-//! The path that takes requests without JavaScript: one thread parses HTTP, decodes, sends by
-//! Touchdown's engine and answers. No key, no limit, no verification and no books, so it is the
-//! counterpart of the incumbent's: what an ingress of the engine's own would begin from.
+//! An HTTP path without JavaScript: one thread parses HTTP, decodes, sends through Touchdown's
+//! engine and responds. No key, no limit, no verification and no accounting, so it is the
+//! counterpart of the incumbent's path and the baseline for ingress in the engine.
 //!
 //! Prints its address once the leader has admitted it, and runs until it is killed.
 
@@ -30,7 +30,7 @@ const REQUEST_BYTES_MAX: usize = 16 * 1024;
 const HEADERS_MAX: usize = 32;
 const TIP_LAMPORTS_MIN: f64 = 1_000_000.0;
 const TTL_MS: u32 = 800;
-/// As a front has them: so many without a pause leave by themselves, and what a pause is.
+/// As in an ingress thread: the number of uncorked sends without a pause, and the pause length.
 const RUN: u32 = 4;
 const PAUSE_NS: u64 = 60_000;
 const DRAIN_EVERY: Duration = Duration::from_millis(100);
@@ -53,7 +53,7 @@ pub fn run(leader: SocketAddr, identity: &str, tip: &str) -> Result<(), Box<dyn 
     serve(sending)
 }
 
-/// What became of each is nobody's business here.
+/// Discards the outcomes.
 fn drain(engine: &Engine) {
     let mut records = vec![0.0; EVENTS * RECORD_FIELDS];
     loop {
@@ -67,14 +67,14 @@ struct Sending {
     decoder: Decoder,
     peer: u32,
     tx: u64,
-    /// Transactions without a pause, and when the last one was through.
+    /// Transactions without a pause, and when the last one finished.
     run: u32,
     last_ns: u64,
     is_holding: bool,
 }
 
 impl Sending {
-    /// The signature of one that is on its way.
+    /// Returns the signature if the transaction was sent.
     fn submit(&mut self, bytes: &[u8]) -> Option<String> {
         let accepted = self.decoder.decode(bytes).ok()?;
         self.tx += 1;
@@ -103,12 +103,12 @@ impl Sending {
 
 struct Client {
     stream: TcpStream,
-    /// What came and is not answered.
+    /// Received bytes without a response.
     bytes: Vec<u8>,
 }
 
 impl Client {
-    /// Answers all that came; false where the connection is of no use any more.
+    /// Responds to all complete requests; false when the connection is unusable.
     fn serve(&mut self, sending: &mut Sending) -> bool {
         let mut chunk = [0; REQUEST_BYTES_MAX];
         loop {
@@ -119,7 +119,7 @@ impl Client {
             }
             while let Some((size, response)) = answer_first(&self.bytes, sending) {
                 self.bytes.drain(..size);
-                // The generator reads its answers; one that does not fit ends its connection.
+                // The generator reads its responses; one that does not fit closes its connection.
                 if !matches!(self.stream.write(response.as_bytes()), Ok(count) if count == response.len())
                 {
                     return false;
@@ -132,7 +132,7 @@ impl Client {
     }
 }
 
-/// The size of the first request and its answer; None while it is not whole.
+/// The size of the first request and its response; None while it is incomplete.
 fn answer_first(bytes: &[u8], sending: &mut Sending) -> Option<(usize, String)> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);

@@ -1,8 +1,9 @@
-//! Both ends of the whole path in one process: the generator in front of an edge, the Agave server
-//! behind it. Whatever stands between them is started by the driver of the comparison.
+//! Both ends of the complete path in one process: the generator in front of an edge, the Agave
+//! server behind it. The driver of the comparison starts the process between them.
 //!
-//! Speaks lines: prints the leader's address and the tip account first; each line is then a `Load`
-//! in JSON, answered by a line of JSON with the figures. Latencies are in microseconds.
+//! Protocol in lines: it prints the leader's address and the tip account first. Each input line is
+//! then a `Load` in JSON; the response is a line of JSON with the measurements. Latencies are in
+//! microseconds.
 
 use std::error::Error;
 use std::io::{self, BufRead};
@@ -15,7 +16,7 @@ use crate::leader;
 use crate::load::{fire, prepare, Load, Shots};
 use crate::transactions::{place_of, TIP_ACCOUNT};
 
-/// First arrivals of the run under way.
+/// First arrivals of the current run.
 #[derive(Default)]
 struct Arrivals {
     run: u64,
@@ -24,7 +25,7 @@ struct Arrivals {
     copies: u64,
 }
 
-/// How long is waited after the last answer for what is still on its way.
+/// How long to wait after the last response for deliveries still in flight.
 const SETTLE: Duration = Duration::from_millis(200);
 
 /// `public_keys` are the identities that hold stake.
@@ -75,7 +76,7 @@ fn report(load: &Load, shots: &Shots, arrivals: &Arrivals) -> serde_json::Value 
             }
         }
     }
-    // Nobody expects a transaction that was refused.
+    // Does not wait for rejected transactions.
     let lost = u64::saturating_sub(lost, shots.refused as u64);
     let measured = (load.count - load.warm) as f64;
     json!({
@@ -94,7 +95,7 @@ fn report(load: &Load, shots: &Shots, arrivals: &Arrivals) -> serde_json::Value 
     })
 }
 
-/// p50, p99, p99.9 and the largest, in microseconds.
+/// p50, p99, p99.9 and the maximum, in microseconds.
 pub fn quantiles(values_ns: &mut [u64]) -> serde_json::Value {
     values_ns.sort_unstable();
     let at = |per_mille: usize| {

@@ -1,4 +1,4 @@
-//! The run: starts the processes, lets the senders take turns, prints rounds and medians.
+//! The run: starts the processes, alternates the senders, prints rounds and medians.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
@@ -11,7 +11,7 @@ use crate::sender::{identity, SENDERS};
 
 const RATES: [u64; 3] = [200, 1_000, 5_000];
 
-/// Without rates, the canonical ones.
+/// Without rates, the standard ones.
 pub fn run(rounds: u64, seconds: u64, rates: &[u64]) -> Result<(), Box<dyn Error>> {
     let mut leader_arguments = vec!["leader".to_string()];
     for sender in 0..SENDERS.len() {
@@ -25,7 +25,7 @@ pub fn run(rounds: u64, seconds: u64, rates: &[u64]) -> Result<(), Box<dyn Error
         sender.line()?;
         senders.push(sender);
     }
-    // Caches, path MTU and congestion windows are warm before the first figure.
+    // Warms caches, path MTU and congestion windows before the first measurement.
     for sender in &mut senders {
         sender.ask("run 1000 1")?;
     }
@@ -35,7 +35,7 @@ pub fn run(rounds: u64, seconds: u64, rates: &[u64]) -> Result<(), Box<dyn Error
         let mut figures = vec![Vec::new(); SENDERS.len()];
         for round in 0..rounds {
             for turn in 0..SENDERS.len() {
-                // Who begins alternates, so that neither always follows the other.
+                // The first sender alternates, so that neither always follows the other.
                 let number = (turn + round as usize) % SENDERS.len();
                 let row = measure(&mut leader, &mut senders[number], number, rate, seconds)?;
                 print(rate, SENDERS[number], &row);
@@ -54,7 +54,7 @@ pub fn run(rounds: u64, seconds: u64, rates: &[u64]) -> Result<(), Box<dyn Error
     Ok(())
 }
 
-/// Count, lost, p50, p99, p99.9, the sender's CPU and the leader's CPU for each transaction; us.
+/// Count, lost, p50, p99, p99.9, and the CPU of sender and leader per transaction; us.
 type Row = [f64; 7];
 
 fn measure(

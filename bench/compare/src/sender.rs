@@ -1,8 +1,8 @@
-//! A sender process: the generator, and behind it either engine.
+//! A sender process: the generator, and either engine behind it.
 //!
-//! Speaks lines: prints its public key first and `ready` when the leader has admitted it;
-//! `run RATE SECONDS` sends at that mean rate, with the gaps of a Poisson process, sleeping in
-//! between, and prints how many were sent and the CPU time used in microseconds.
+//! Protocol in lines: it prints its public key first, and `ready` when the leader has admitted it.
+//! `run RATE SECONDS` sends at that mean rate with the gaps of a Poisson process, sleeping in
+//! between, and prints the count sent and the CPU time used in microseconds.
 
 use std::error::Error;
 use std::io::{self, BufRead};
@@ -19,7 +19,7 @@ use touchdown_native::quic::engine::{Engine, Options};
 use touchdown_native::quic::event_ring::RECORD_FIELDS;
 use touchdown_native::sync::clock::{monotonic_ns, NS_PER_S};
 
-/// The senders by the number that their payloads carry.
+/// The senders by the number in their payloads.
 pub const SENDERS: [&str; 2] = ["touchdown", "tpu-client-next"];
 
 /// The identity of a sender.
@@ -105,11 +105,11 @@ fn sleep_until(at_ns: u64) {
     }
 }
 
-/// Either engine, as the generator sees it.
+/// Either engine, as the generator uses it.
 trait Sends {
     fn send(&mut self, payload: Vec<u8>);
 
-    /// After a run: says on stderr what the engine knows to be amiss.
+    /// After a run: prints the engine's known errors to stderr.
     fn settle(&mut self);
 }
 
@@ -189,7 +189,7 @@ impl TpuClientNext {
     }
 }
 
-/// `tpu-client-next` towards one leader, with the identity of that number.
+/// `tpu-client-next` to one leader, with the identity of that number.
 pub fn build_client(
     runtime: &tokio::runtime::Handle,
     address: SocketAddr,

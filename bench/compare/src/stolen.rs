@@ -1,10 +1,10 @@
-//! What the host kept for itself: on a rented machine the processors are shared with strangers, and
-//! a turn in which they were taken away says more about these than about the path.
+//! Steal time: on a rented machine the host shares the processors with other tenants, and a turn
+//! with much steal time measures those more than the path.
 
 /// Clock ticks a second in /proc; 100 on every Linux.
 const TICKS_PER_S: f64 = 100.0;
 
-/// The share of all processors' time that the host kept, between two readings.
+/// The share of all processors' time that the host took between two readings.
 pub struct Stolen {
     ticks: u64,
     at_ns: u64,
@@ -16,7 +16,7 @@ impl Stolen {
         Self { ticks: stolen_ticks().unwrap_or(0), at_ns: now_ns }
     }
 
-    /// From 0 to 1, in steps of a tick: 10 ms. Always 0 where the kernel does not know.
+    /// From 0 to 1, in steps of a tick: 10 ms. Always 0 where the kernel does not report it.
     pub fn share(&self, now_ns: u64) -> f64 {
         let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;
         let ticks = stolen_ticks().unwrap_or(0).saturating_sub(self.ticks) as f64;
@@ -29,7 +29,7 @@ impl Stolen {
     }
 }
 
-/// The eighth figure of /proc/stat's first line, "steal" in proc(5).
+/// The eighth number of /proc/stat's first line, "steal" in proc(5).
 fn stolen_ticks() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
     text.lines().next()?.split_whitespace().nth(8)?.parse().ok()

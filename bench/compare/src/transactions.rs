@@ -1,24 +1,24 @@
-//! The transactions of a run: a transfer with a tip and some bytes for a program, signed before
-//! the clock starts, of 330 to 1,180 bytes. Their place in the run stands where the blockhash is,
-//! so that whoever receives one can tell which it was.
+//! The transactions of a run: a transfer with a tip and some bytes for a program, 330 to 1,180
+//! bytes long, signed before the clock starts. The blockhash field holds the transaction's index in
+//! the run, so that a receiver can identify it.
 
 use solana_keypair::{keypair_from_seed, Keypair};
 use solana_signer::Signer;
 
 /// Senders sign with few keys.
 pub const PAYERS: usize = 4;
-/// The account that is tipped, as an edge's configuration names it.
+/// The account that receives the tip, as in an edge's configuration.
 pub const TIP_ACCOUNT: [u8; 32] = [7; 32];
 
 const TIP_LAMPORTS: u64 = 1_000_000;
 const MESSAGE_AT: usize = 65;
 const KEYS_AT: usize = MESSAGE_AT + 4;
 const BLOCKHASH_AT: usize = KEYS_AT + 4 * 32;
-/// What the program gets.
+/// The data for the program.
 const DATA_BYTES_MIN: u64 = 80;
 const DATA_BYTES_SPREAD: u64 = 850;
 
-/// Signs transactions of one run.
+/// Signs the transactions of one run.
 pub struct Signing {
     payers: Vec<Keypair>,
     run: u64,
@@ -26,7 +26,7 @@ pub struct Signing {
 }
 
 impl Signing {
-    /// `run` tells this run from others, so that none repeats another's transactions.
+    /// `run` distinguishes this run from others, so that transactions are unique.
     pub fn new(run: u64) -> Self {
         let payers = (0..PAYERS).map(|payer| {
             // A seed of 32 bytes always makes a key.
@@ -40,7 +40,7 @@ impl Signing {
         let data = DATA_BYTES_MIN + self.random.next() % DATA_BYTES_SPREAD;
         let mut bytes = vec![0; BLOCKHASH_AT + 32];
         bytes[0] = 1;
-        // One signature; the system program and the other one are only read.
+        // One signature; the system program and the other program are read-only.
         bytes[MESSAGE_AT..KEYS_AT].copy_from_slice(&[1, 0, 2, 4]);
         bytes[KEYS_AT..KEYS_AT + 32].copy_from_slice(payer.pubkey().as_array());
         bytes[KEYS_AT + 32..KEYS_AT + 64].copy_from_slice(&TIP_ACCOUNT);
@@ -67,7 +67,7 @@ pub fn place_of(bytes: &[u8]) -> Option<(u64, u64)> {
     Some((run, u64::from_le_bytes(*blockhash.get(8..)?.first_chunk()?)))
 }
 
-/// A length as the network writes it: seven bits a byte.
+/// A length in the network's encoding: seven bits per byte.
 fn push_short(bytes: &mut Vec<u8>, mut value: usize) {
     while value >= 0x80 {
         bytes.push((value & 0x7f) as u8 | 0x80);
@@ -76,7 +76,7 @@ fn push_short(bytes: &mut Vec<u8>, mut value: usize) {
     bytes.push(value as u8);
 }
 
-/// xorshift64: the same run is the same everywhere.
+/// xorshift64: the same run is the same on every machine.
 pub struct Random(pub u64);
 
 impl Random {

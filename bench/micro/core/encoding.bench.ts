@@ -1,4 +1,4 @@
-/** Text and bytes: each direction that a request takes, checked once before it is timed. */
+/** Text and bytes: each conversion that a request requires, checked once before it is timed. */
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";

@@ -1,7 +1,7 @@
 /**
- * The same transactions through both decoders, from bytes to a verdict: what the edge to the addon
- * costs, what parsing costs, and what a signature costs by how well its signer is known. Without
- * a built addon only the portable one is measured.
+ * The same transactions through both decoders, from bytes to a validation result: the cost of
+ * calling the addon, of parsing, and of a signature by whether its signer's key is cached. Without
+ * a built addon only the portable decoder is measured.
  */
 
 import assert from "node:assert/strict";
@@ -64,7 +64,7 @@ export async function build(): Promise<Bench> {
   const found = loadNative();
   if (found.kind !== "loaded") return bench;
   const known = add("native", (given) => createNativeDecoder(found.native, given));
-  // Tables are made a few hundred a second, and a key that found the queue full comes again.
+  // A few hundred tables are built per second; a key that finds the queue full is retried.
   for (let round = 0; round < 100 && known.counters.keysMade < SENDERS / 2; round += 1) {
     for (const bytes of [...samples, two]) known.decode(bytes);
     await sleep(50);

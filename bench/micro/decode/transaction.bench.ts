@@ -1,6 +1,6 @@
 /**
- * The decoder alone: parse, sanitize and tip, without signatures. Each task answers rightly once
- * before it is timed. `@solana/web3.js` reads one of them too, as the measure that senders know.
+ * The decoder alone: parse, sanitize and tip, without signatures. Each task is checked once before
+ * it is timed. `@solana/web3.js` reads one transaction too, as the reference that senders know.
  */
 
 import assert from "node:assert/strict";

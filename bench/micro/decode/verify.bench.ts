@@ -1,6 +1,6 @@
 /**
- * One signature, by how well its signer is known. "Ever new" is what an attacker sends who wants
- * the cache to cost something: it should stay at "no cache".
+ * One signature, by whether its signer's key is cached. "Ever new" is the worst case, which an
+ * attacker would send to make the cache cost something: it should match "no cache".
  */
 
 import assert from "node:assert/strict";

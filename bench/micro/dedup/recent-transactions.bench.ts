@@ -1,4 +1,4 @@
-/** What it costs to ask for, and to remember, a transaction. */
+/** The cost of checking and of reserving a transaction. */
 
 import assert from "node:assert/strict";
 import { Bench } from "tinybench";

@@ -1,7 +1,7 @@
 /**
- * What waking up costs a request: from a client's write to the handler, a hundred times a second,
- * while the thread sleeps in between and while it polls. Needs a processor to spare; on a busy
- * machine a thread that polls is made to wait for others, and only the quickest requests compare.
+ * What a wake-up costs a request: from a client's write to the handler, a hundred times a second,
+ * while the thread sleeps in between and while it polls. Requires a spare processor; on a busy
+ * machine the scheduler delays a polling thread, and only the fastest requests compare.
  */
 
 import assert from "node:assert/strict";
@@ -15,7 +15,7 @@ import * as uws from "../../../src/http/uws.ts";
 const CLIENT = join(import.meta.dirname, "support/stamping-client.ts");
 const REQUESTS = 400;
 
-/** Tells how long each request took to arrive, one after the other. */
+/** Reports how long each request took to arrive, one after the other. */
 async function listen(): Promise<{ arrival(): Promise<number>; stop(): void }> {
   let told: (tookNs: number) => void = () => {};
   const app = uws.App();
@@ -55,7 +55,7 @@ export async function build(): Promise<Bench> {
     assert(tookNs > 0);
     return { overriddenDuration: tookNs / 1e6 };
   };
-  // Twice, so that the noise shows beside the difference.
+  // Twice, so that the noise is visible next to the difference.
   for (const round of [1, 2]) {
     bench.add(`request to handler, asleep before, ${round}`, arrive);
     const polls = { beforeAll: () => polling.start(), afterAll: () => polling.stop() };

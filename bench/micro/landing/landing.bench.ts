@@ -1,7 +1,7 @@
 /**
- * What keeping a transaction in flight costs the hot path: taking it on while the table is full of
- * its bound, so that each lets the oldest go, and the news of a copy. And what putting a resend
- * round in order costs the thread, with the table full.
+ * What an in-flight transaction costs the hot path: tracking it while the table is at its limit, so
+ * that each insertion evicts the oldest, and recording the outcome of a delivery. Also what
+ * ordering a resend round costs the thread, with the table full.
  */
 
 import { strict as assert } from "node:assert";
@@ -119,7 +119,7 @@ export async function build(): Promise<Bench> {
   assert.equal(ended, 10);
   assert.equal(landing.counters.reasons.table_full, 10);
 
-  // As on most days: a thousand in flight, of which the oldest lands while the next one comes.
+  // The common case: a thousand in flight; the oldest lands while the next one arrives.
   const calm = newLanding();
   calm.usePlan(planOf("a", "b"));
   const come = tracker(SIZES[0], calm);

@@ -1,4 +1,4 @@
-/** What admission costs a request: headers, key and limit. */
+/** What access control costs a request: headers, key and limit. */
 
 import assert from "node:assert/strict";
 import { Bench } from "tinybench";

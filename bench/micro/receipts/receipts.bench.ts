@@ -1,6 +1,6 @@
 /**
- * What a receipt costs the hot path: opening it, and taking the news of one leader's copy. The
- * store is full of its bound, so each opening lets the oldest receipt go, as under a lasting load.
+ * What a receipt costs the hot path: opening it, and recording the outcome of one delivery. The
+ * store is at its limit, so each new receipt evicts the oldest, as under a lasting load.
  */
 
 import { strict as assert } from "node:assert";

@@ -1,6 +1,6 @@
 /**
- * A plan for a slot, on a schedule and a table of mainnet's size. It is made a few times a second,
- * on the thread that also takes requests, so it must not be felt there.
+ * A plan for a slot, with a schedule and a contact table of mainnet's size. It is made a few times
+ * a second, on the thread that also handles requests, so it must not delay them.
  */
 
 import assert from "node:assert/strict";

@@ -1,4 +1,4 @@
-/** One slot event through the vote of the last 48, and the question for the current slot. */
+/** One slot event through the vote of the last 48, and the estimate of the current slot. */
 
 import assert from "node:assert/strict";
 import { Bench } from "tinybench";

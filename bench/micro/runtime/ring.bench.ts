@@ -1,4 +1,4 @@
-/** The ring on one thread: what a slot costs to pass on, with and without a transaction in it. */
+/** The ring on one thread: the cost of passing on a slot, with and without a transaction in it. */
 
 import assert from "node:assert/strict";
 import { Bench } from "tinybench";

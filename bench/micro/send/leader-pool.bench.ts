@@ -1,12 +1,12 @@
 /**
- * How long one healthy leader waits for its copy, over real connections: alone, first and last of
- * four healthy ones, and first and last of four of which the others are dead, stalled and evicting.
- * Timed from `accept` to the news that this copy is on the wire.
+ * How long one healthy leader waits for its delivery, over real connections: alone, first and last
+ * of four healthy ones, and first and last of four of which the others are dead, stalled and
+ * evicting. Timed from `accept` to the event that this delivery is on the wire.
  *
- * All arms take turns, one transaction each, in an order that turns round, so whatever the machine
- * does meets all alike; two arms are the same, and their difference is the noise. Like is compared
- * with like where as many copies are written before the healthy leader's: `first of four` with
- * `first, before …`, and `alone` with `last, behind …`, whose others take nothing.
+ * All arms take turns, one transaction each, in a rotating order, so that the machine's
+ * disturbances affect all equally; two arms are the same, and their difference is the noise.
+ * Compare arms with an equal number of writes before the healthy leader's: `first of four` with
+ * `first, before …`, and `alone` with `last, behind …`, whose other leaders accept nothing.
  */
 
 import assert from "node:assert/strict";
@@ -46,7 +46,7 @@ const ARMS: readonly (readonly [string, readonly Behaviour[], readonly Behaviour
 
 interface Arm {
   readonly name: string;
-  /** Sends one; answers how long its copy for the healthy leader took, in milliseconds. */
+  /** Sends one; returns the time until the healthy leader's delivery was sent, in milliseconds. */
   send(): Promise<number>;
   stop(): Promise<void>;
 }
@@ -131,7 +131,7 @@ function native(): (() => Transport) | null {
     );
 }
 
-/** Measures the arms of one engine in turns; adds a task for each that tells what was measured. */
+/** Measures the arms of one engine in turns; adds a task for each that reports its samples. */
 async function measure(bench: Bench, engine: string, create: () => Transport): Promise<void> {
   const arms: Arm[] = [];
   for (const [name, before, behind] of ARMS) {
@@ -143,7 +143,7 @@ async function measure(bench: Bench, engine: string, create: () => Transport): P
       const place = (turn + round) % arms.length;
       const ms = (await arms[place]?.send()) ?? 0;
       if (round >= WARM_UP) times[place]?.push(ms);
-      // The leaders take it before the next one is sent.
+      // Lets the leaders read it before the next one is sent.
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
   }

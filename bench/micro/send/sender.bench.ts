@@ -1,4 +1,4 @@
-/** What the sender itself takes for a transaction, over an engine that does nothing. */
+/** The sender's own time for a transaction, on an engine that does nothing. */
 
 import assert from "node:assert/strict";
 import { Bench } from "tinybench";
@@ -24,7 +24,7 @@ function planOf(addresses: readonly string[]): Plan {
   return { slot: 1, send: targets, warm: targets };
 }
 
-/** Takes everything and has it acknowledged at the next look. */
+/** Accepts everything, and acknowledges it at the next drain. */
 function nullTransport(): Transport {
   let streams = 0;
   const connection: EngineConnection = {

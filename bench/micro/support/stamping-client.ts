@@ -1,6 +1,6 @@
 /**
- * A process of its own that posts the time to a port of loopback, a hundred times a second, and so
- * finds whoever listens asleep, if he sleeps.
+ * A separate process that posts the time to a port of loopback, a hundred times a second, so that a
+ * listening thread has time to fall asleep in between.
  */
 
 import { connect } from "node:net";

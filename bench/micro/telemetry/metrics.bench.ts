@@ -1,6 +1,4 @@
-/**
- * What a scrape costs: it runs on the HTTP thread, so its time is time in which nothing is sent.
- */
+/** What a scrape costs: it runs on the HTTP thread, which sends nothing meanwhile. */
 
 import { strict as assert } from "node:assert";
 import { Bench } from "tinybench";
@@ -25,7 +23,7 @@ export async function build(): Promise<Bench> {
     if (row.kind === "histogram") sources[row.name] = () => histogram;
     else sources[row.name] = row.labels.length === 0 ? () => 1 : () => samples;
   }
-  // Built from the table by its own rule, which is the rule of the type.
+  // Built from the table by the rule that its type also follows.
   const given = sources as unknown as MetricSources;
   const edge = createMetrics(given, { process: false });
   const whole = createMetrics(given);

@@ -14,7 +14,7 @@ const HTTP_COUNTERS: usize = 14;
 /// Number of rejection reasons: entries of `REJECTIONS` in `src/core/errors.ts`.
 const REJECTION_NUMBERS: usize = 16;
 /// Index of `overloaded`, the only reason for which an ingress thread itself rejects.
-const OVERLOADED: usize = 11;
+const OVERLOADED: usize = 12;
 /// Where the counters of proxied requests start.
 const PROXIED_AT: usize = HTTP_COUNTERS + REJECTION_NUMBERS;
 /// `PROXY_REASONS` of `src/native-ingress/thread-counters.ts`.

@@ -16,7 +16,7 @@ const kindOf = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => (error instanceof DatabaseError ? error.kind : error),
   );
 
-/** A database whose server is this one, and the warnings of it. */
+/** A database connected to this server, and its warnings. */
 async function databaseAt(server: Server) {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
@@ -34,7 +34,7 @@ describe("a connection that is lost between two statements of a transaction", ()
     const lost = database.transaction(async (tx) => {
       const [row] = await tx.query<{ pid: number }>("select pg_backend_pid() as pid");
       await owner.query("select pg_terminate_backend($1)", [row?.pid]);
-      // The news arrives while nothing is asked.
+      // The notification arrives while no query is running.
       while (database.counters.connectionsLost === 0) await owner.query("select pg_sleep(0.01)");
       counters.noticed = true;
       await tx.query("select 1");
@@ -136,7 +136,9 @@ describe("a database that goes down", () => {
   const SERVED = Buffer.concat([said("C", "SELECT 0\0"), READY]);
   const GOING = said("E", "SFATAL\0C57P01\0Mterminating connection\0\0");
 
-  /** What is logged where the server goes down before the pool is stopped, or right after. */
+  /**
+   * Returns what is logged when the server goes down before, or right after, the pool is stopped.
+   */
   async function toldWhere(when: "before" | "after"): Promise<readonly string[]> {
     const sockets: Socket[] = [];
     const server = createServer((socket) => {
@@ -203,11 +205,11 @@ describe("a transaction", () => {
     let ended = 0;
     const add = async (first: number, second: number): Promise<void> => {
       await owner.transaction(async (tx) => {
-        // The one that is run again could take its row back before the other one wakes up.
+        // The retried one could take back its row before the other one wakes up.
         if (started >= 2) await until("the other one's end", () => ended > 0);
         await tx.query("update tx_pair set n = n + 1 where id = $1", [first]);
         started += 1;
-        // Each holds what the other wants.
+        // Each holds the row that the other one needs.
         await until("both have begun", () => started >= 2);
         await tx.query("update tx_pair set n = n + 1 where id = $1", [second]);
       });
@@ -258,7 +260,7 @@ describe("a channel", () => {
       await until("the channel is heard again", () => connects === 1 + times);
       expect(losses).toBe(times);
     }
-    // Each time that it goes is told, though the reason is the same.
+    // Each loss is logged, though the reason is the same.
     expect(told).toEqual(Array(2).fill("the accounts database is not heard"));
     await owner.query("select pg_notify('news', '4')");
     await until("a fourth notice", () => heard.length === 4);

@@ -25,7 +25,7 @@ afterAll(async () => {
   rmSync(place, { recursive: true, force: true });
 });
 
-/** A server on this folder, and its owner's connection, until `stop`. */
+/** Starts a server on this folder, and its owner's connection, until `stop`. */
 async function start(folder: string) {
   const postgres = await startPostgres(deps, { folder, port: null });
   const owner = createDatabase(deps, { url: postgres.ownerUrl, connections: 2 });
@@ -39,7 +39,7 @@ async function start(folder: string) {
   return { folder: postgres.folder, edgeUrl: postgres.edgeUrl, owner, stop };
 }
 
-/** An edge's keys; what it knows is on disk from one start to the next. */
+/** An edge's keys, which persist on disk from one start to the next. */
 function startEdge(url: string) {
   const table = createKeyTable();
   const journal = createKeyJournal(journalPath);

@@ -20,7 +20,9 @@ function delegatedScene(share = 1) {
   return { limitStates, bucket, charge, words: globalInt32(memory) };
 }
 
-/** The cells of another thread's turn: `between` is called before whatever this thread does. */
+/**
+ * The slots with charges of another thread: `between` runs before each operation of this thread.
+ */
 function interrupted(limitStates: GlobalLimitStates, between: () => void): BucketStates {
   const after = <T>(act: () => T): T => {
     between();
@@ -85,7 +87,8 @@ describe("a bucket that is held", () => {
     const { bucket, charge } = delegatedScene();
     for (const _ of [1, 2, 3]) charge();
     expect(bucket.take("a", NOW + 70)).toMatchObject({ count: 3, ageNs: 70 });
-    // The bucket is not full, so it does not matter when they were; late is to the strict side.
+    // The bucket is not full, so the request times do not matter; a late time errs on the strict
+    // side.
     charge(NOW + 80);
     expect(bucket.take("a", NOW + 90)).toMatchObject({ count: 1, ageNs: 0 });
     const laterNs = NOW + NS_PER_S;
@@ -100,7 +103,7 @@ describe("a bucket that is held", () => {
     const { bucket, words } = delegatedScene();
     bucket.look(NOW);
     Atomics.add(words, LIMIT_SLOT, 1);
-    // Nothing was charged since the start of time, which is not when it was.
+    // No charge is stored yet, and the initial time 0 is not the time of the request.
     const [first] = [bucket.take("a", NOW + NS_PER_S)];
     expect(first).toMatchObject({ count: 1, ageNs: 0 });
   });
@@ -156,7 +159,7 @@ describe("an answer that comes while others charge", () => {
       expect(limitStates.fullNsOf(LIMIT_SLOT)).toBe(NOW + (told + late) * COST);
       expect(bucket.take("a", NOW).count).toBe(late);
     }
-    // The last ones came after the end.
+    // The last charges came after the end of the operation.
     expect(most).toBeLessThan(12);
   });
 
@@ -206,7 +209,9 @@ describe("what passed while the store was away", () => {
   const SHARE = 5;
   const AWAY = { share: SHARE, untilNs: NOW + 600 * NS_PER_S };
 
-  /** One that lies in a cell and one that does not, after these charges: when, of how many. */
+  /**
+   * Two buckets, one in a cell and one not, after these charges: the second, and the edge count.
+   */
   const both = (charges: readonly (readonly [number, number])[]): readonly Bucket[] => {
     const { limitStates, bucket } = delegatedScene(SHARE);
     const alone = new Bucket(COST);
@@ -264,7 +269,7 @@ describe("another price", () => {
       bucket.tryCharge({ ...plan, ratePerSecond: 1 }, NOW, 1);
       const told = { count: 3, intervalNs: 10 * COST };
       expect(bucket.take("a", NOW)).toMatchObject(told);
-      // A failure after which it is the old one again.
+      // The plan returns to the old price before the failed batch is put back.
       bucket.reprice(COST, NOW);
       bucket.putBack({ account: "a", ...told, ageNs: 0 }, NOW);
       expect(bucket.take("a", NOW)).toMatchObject({ count: 30, intervalNs: COST });

@@ -18,7 +18,7 @@ let server: ChildProcess | null = null;
 let folder = "";
 let url = "";
 let store: LimitStore | null = null;
-/** What the store keeps, to see and to set. */
+/** Direct access to the data in the store. */
 let direct: Redis | null = null;
 
 beforeAll(async () => {
@@ -55,14 +55,14 @@ afterAll(async () => {
 const spend = (account: string, count: number, intervalNs = 1_000_000_000) =>
   store?.spend([{ account, count, intervalNs, ageNs: 0 }]) ?? Promise.resolve([]);
 
-/** What one request costs where no pause of the machine may count. */
+/** The cost of one request in tests where no pause of the machine may matter. */
 const HOUR_US = 3_600_000_000;
 const HOUR_NS = HOUR_US * 1_000;
 const DAY_US = HOUR_US * 24;
 
 describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, () => {
   it("adds up what every edge spent", async () => {
-    // A thousand seconds for each: the moments between the two matter little.
+    // 1000 s each, so the time between the two calls hardly matters.
     const [first = 0] = await spend("adds", 3, 1e12);
     expect(first).toBe(3e9);
     const [second = 0] = await spend("adds", 2, 1e12);
@@ -78,13 +78,13 @@ describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, (
 
   it("lets nobody wait for its clock when that is set back, and nobody gain by it", async () => {
     await spend("back", 3, HOUR_NS);
-    // As it stands when the clock was a day ahead until now.
+    // The state that results when the clock was one day ahead until now.
     const key = "touchdown:bucket:back";
     const at = Number(await direct?.hget(key, "at"));
     expect(at).toBeGreaterThan(0);
     await direct?.hset(key, "at", at + DAY_US);
     expect(await spend("back", 1, HOUR_NS)).toEqual([4 * HOUR_US]);
-    // From here on time passes again.
+    // From here on time advances again.
     expect(Number(await direct?.hget(key, "at"))).toBeLessThan(at + DAY_US);
     const [behind = 0] = await spend("back", 1, HOUR_NS);
     expect(behind).toBeGreaterThan(4 * HOUR_US);
@@ -99,7 +99,7 @@ describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, (
   });
 
   it("goes on with what another version wrote, and lets be what it does not know", async () => {
-    // The form that all versions share: see "Shared limits" in docs/accounts.md.
+    // The format shared by all versions: see "Shared limits" in docs/accounts.md.
     const [seconds = 0] = (await direct?.time()) ?? [];
     const key = "touchdown:bucket:versions";
     await direct?.hset(key, { behind: 3 * HOUR_US, at: Number(seconds) * 1e6, later: "7" });
@@ -134,11 +134,11 @@ describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, (
       async () => await slow.heartbeat("slow", 600_000).catch(() => 0),
       (count) => count > 0,
     );
-    // As it stands when the store does it five seconds after it was asked.
+    // The state that results when the store executes the call 5 s after it was sent.
     nowNs -= 5e9;
     await expect(slow.spend(spent)).rejects.toThrow("LATE");
     expect(await direct?.exists("touchdown:bucket:too late")).toBe(0);
-    // Where it is the clock that was set forward, the next sign of life tells.
+    // If the clock was set forward instead, the next heartbeat shows it.
     await slow.heartbeat("slow", 600_000);
     expect(await slow.spend(spent)).toEqual([3 * HOUR_US]);
     slow.stop();

@@ -1,4 +1,4 @@
-/** Limits that all edges share, where each edge has other threads that charge them, too. */
+/** Limits shared by all edges, where each edge also has other threads that charge them. */
 
 import { describe, expect, it } from "vitest";
 import { createSharedLimits } from "../../../src/accounts/global-limits/sync.ts";
@@ -28,13 +28,13 @@ function createFixture(edgeCount: number) {
     limits.start();
     return {
       ...{ limits, delegation, limitSlot, limitStates: front },
-      /** As many as pass now on the thread of a front. */
+      /** Counts the requests allowed now on an ingress thread. */
       pass(most = 1_000, of = plan): number {
         let passed = 0;
         while (passed < most && front.tryCharge(limitSlot, clock.nowNs(), of) === 0) passed += 1;
         return passed;
       },
-      /** As many as pass now on the main thread. */
+      /** Counts the requests allowed now on the main thread. */
       passMain(most = 1_000, account = "a"): number {
         let passed = 0;
         while (passed < most && limits.tryCharge(account, plan, clock.nowNs()) === 0) passed += 1;
@@ -97,7 +97,7 @@ describe("one limit on several edges with fronts", () => {
     store.lagMs = 30;
     for (let step = 0; step < 100; step += 1) {
       expect(edge.pass(1, narrow)).toBe(1);
-      // The store hears of it up to a round later, and that is no time that the client waits for.
+      // The store receives it up to one round later; the client does not wait for that.
       await settle(105);
     }
   });
@@ -111,7 +111,7 @@ describe("one limit on several edges with fronts", () => {
     expect(edge.pass(5)).toBe(5);
     await settle(40);
     const spentNs = edge.limitStates.fullNsOf(edge.limitSlot) - clock.nowNs();
-    // Nine, less what came back in 140 ms; from the question on, as ever.
+    // Nine, minus the refill of 140 ms; since the store was queried, charges count as usual.
     expect(spentNs).toBe(9 * INTERVAL_NS - 140 * NS_PER_MS);
     for (let round = 0; round < 3; round += 1) await settle(100);
     expect(store.told).toBe(9);
@@ -133,7 +133,7 @@ describe("without the store", () => {
     expect(passed).toBe((30 * plan.ratePerSecond) / 5);
     store.up = true;
     for (let round = 0; round < 3; round += 1) await settle(100);
-    // All else is paid for by that time, at this edge's share of the rate.
+    // The rest is paid for by then, at this edge's share of the rate.
     expect(store.told).toBe(4);
     expect(edge.pass()).toBe(20 - 4 + 1);
   });
@@ -163,7 +163,7 @@ describe("a bucket that is let go", () => {
     edge.delegation.release("a");
     edge.passMain(1);
     await settle(40);
-    // Ten were let through and 140 ms have passed.
+    // Ten were allowed and 140 ms have passed.
     expect(edge.passMain()).toBe(11);
     for (let round = 0; round < 2; round += 1) await settle(200);
     expect(store.told).toBe(21);

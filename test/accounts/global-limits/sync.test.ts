@@ -16,7 +16,7 @@ const INTERVAL_NS = NS_PER_S / 10;
 function createFixture(edgeCount: number) {
   const clock = createFakeClock();
   const state = createFakeStore(clock, edgeCount);
-  /** Edges that the store is out of reach of, for them alone. */
+  /** Edges that cannot reach the store, while the others can. */
   const cutOff = new Set<number>();
   const edges = Array.from({ length: edgeCount }, (_, index) => {
     const options = { edge: `e${index}`, initialEdgeCount: edgeCount };
@@ -38,7 +38,7 @@ function createFixture(edgeCount: number) {
       clock.advance(0);
     }
   };
-  /** As many as pass now at one edge. */
+  /** Counts the requests allowed now at one edge. */
   const pass = (edge: number, most = 1_000): number => {
     const limits = edges[edge];
     let passed = 0;
@@ -120,7 +120,7 @@ describe("without the store", () => {
     await settle(100);
     await settle(100);
     expect(edges[1]?.counters.connected).toBe(1);
-    // Twenty, less what both let through, but for what came back since.
+    // Twenty, minus what both edges allowed, plus what has refilled since.
     expect(pass(1)).toBeLessThanOrEqual(20 - passed - 1 + 3);
   });
 });
@@ -224,7 +224,7 @@ describe("a store that is away without a word", () => {
 });
 
 describe("a round", () => {
-  /** Accounts that the store was told of in one turn, each. */
+  /** Counts the accounts reported to the store in each event-loop turn. */
   async function turnsOf(failing: boolean) {
     const { clock, edges, state } = createFixture(1);
     const [limits] = edges;

@@ -18,7 +18,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What an edge logs of its disk when it starts while the database is away. */
+/** What an edge logs about its disk when it starts while the database is unreachable. */
 async function toldAtStart(): Promise<readonly (readonly [object, string])[]> {
   const told: (readonly [object, string])[] = [];
   const tell = (facts: object, message: string): void => void told.push([facts, message]);

@@ -331,7 +331,7 @@ describe("an edge that reads everything anew", () => {
     await owner.transaction(async (tx) => {
       const revoke = "update touchdown.keys set revoked_at = now() where sha256 = $1";
       await tx.query(revoke, [tokenSha256("gone from disk")]);
-      // What changed cannot be told any more.
+      // From here on the database can no longer report the change.
       await tx.query("delete from touchdown.key_changes");
     });
     await until("everything is read", () => feed.counters.snapshots === 2);

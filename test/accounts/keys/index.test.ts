@@ -15,7 +15,7 @@ function indexOf(digests: readonly Buffer[]) {
   return { keyEntries, index };
 }
 
-/** A digest with these two first words. */
+/** A digest with these first two words. */
 function digestWith(first: number, second: number, rest: number): Buffer {
   const sha256 = Buffer.alloc(32, rest);
   sha256.writeUInt32LE(first, 0);
@@ -44,7 +44,7 @@ describe("the index of keys", () => {
   });
 
   it("finds what stays when others go, over the end of a part too", () => {
-    // The last part holds eleven in its first sixteen places: these want two ends of it.
+    // The last part holds 11 entries in its first 16 slots; these need both of its ends.
     const firsts = [15, 15, 14, 0, 15, 14, 0, 15, 1, 13];
     const digests = firsts.map((first, rest) => digestWith(first, 255, rest));
     for (const gone of digests.keys()) {

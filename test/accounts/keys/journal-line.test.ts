@@ -23,7 +23,7 @@ const put = {
 const [since, revision] = [4, 5].map((number) => ({ number, mark: `mark ${number}` })) as [
   Revision,
   Revision,
-]; // Two in, two out.
+]; // Two elements in, two out.
 const changes = { since, revision, plans: [], puts: [put], removals: [tokenSha256("b")] };
 
 describe("a line of the key journal", () => {

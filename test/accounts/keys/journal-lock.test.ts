@@ -33,7 +33,7 @@ describe("the lock of a journal", () => {
     try {
       writeFileSync(`${path}.lock`, JSON.stringify({ pid: child.pid, start }));
       expect(() => lockJournal(path)).toThrow(`process ${child.pid}`);
-      // The same number, started at another time: somebody else.
+      // The same pid with another start time: a different process.
       writeFileSync(`${path}.lock`, JSON.stringify({ pid: child.pid, start: "1" }));
       lockJournal(path).release();
       writeFileSync(`${path}.lock`, JSON.stringify({ pid: child.pid, start }));
@@ -74,7 +74,7 @@ describe("the lock of a journal", () => {
     } finally {
       for (const { process } of lockers) process.kill("SIGKILL");
     }
-    // What the dead left and who came too late is gone.
+    // The files of killed and of late processes are gone.
     const left = readdirSync(folder).map((name) => /^(\d+)\.journal\.lock\.\d+\./.exec(name)?.[1]);
     expect(left.map(Number).sort((a, b) => a - b)).toEqual(paths.map((_, place) => place));
   });

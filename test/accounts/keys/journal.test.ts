@@ -53,7 +53,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What an edge would know that starts now. */
+/** What an edge that starts now would load. */
 function restarted(): { readonly table: KeyTable; readonly revision: number | null } {
   const table = createKeyTable();
   const journal = createKeyJournal(path);
@@ -183,7 +183,7 @@ describe("the key journal", () => {
     const table = tableOf("a", "b", "c");
     const journal = createKeyJournal(path);
     await journal.rewrite(table, at(1), pause);
-    // 2 took "a" away and was lost.
+    // Revision 2 removed "a" and was lost.
     journal.append(change(3, { removals: [tokenSha256("b")], puts: [key("d")] }));
     expect(journal.needsRewrite).toBe(true);
     expect(restarted().revision).toBe(1);
@@ -202,7 +202,7 @@ describe("the key journal", () => {
     const journal = createKeyJournal(path);
     journal.load(createKeyTable());
     expect(journal.needsRewrite).toBe(false);
-    // Nothing can be written where a folder has the name.
+    // Writing fails because a folder has this name.
     mkdirSync(`${path}.new`);
     await expect(journal.rewrite(tableOf("b"), at(2), pause)).rejects.toThrow();
     expect(journal.needsRewrite).toBe(true);
@@ -218,7 +218,7 @@ describe("the key journal", () => {
     const removals = new Array<Buffer>(200_000).fill(tokenSha256("a"));
     journal.append(change(2, { removals, puts: [key("c")] }));
     journal.close();
-    // However many they are, each line stays far below the bound above which none is read.
+    // Whatever the number of removals, each line stays far below the maximum that is read.
     const longest = Math.max(
       ...readFileSync(path, "utf8")
         .split("\n")

@@ -31,7 +31,7 @@ describe("a copy out of the database", () => {
     expect(text.split("\n").slice(0, -1)).toEqual(
       Array.from({ length: MANY }, (_, index) => String(index + 1)),
     );
-    // A megabyte and more, in pieces of what the kernel gives at a time.
+    // At least 1 MB, in chunks of the size that the kernel delivers.
     expect(turns).toBeGreaterThan(10);
   });
 
@@ -81,7 +81,7 @@ describe("a copy out of the database", () => {
     let pieces = 0;
     const reading = database.transaction(async (tx) => {
       const [row] = await tx.query<{ pid: number }>("select pg_backend_pid() as pid");
-      // In the list of columns, because in "from" all of it would be made before any of it is sent.
+      // In the select list, because in "from" Postgres would compute all rows before sending any.
       const endless = "copy (select generate_series(1, 1000000000)) to stdout";
       await tx.streamSnapshot(endless, () => {
         pieces += 1;
@@ -98,7 +98,7 @@ describe("pieces that come all at once", () => {
   const turn = () => new Promise((resolve) => setImmediate(resolve));
   const PIECE = Buffer.alloc(DATABASE_SNAPSHOT_BYTES_PER_SLICE / 4);
 
-  /** A copy of which so many pieces have come, what was taken of it, and how it ended. */
+  /** A copy query that received `pieces` chunks, what was taken of it, and how it ended. */
   function copyOf(pieces: number, take: (count: number) => void = () => undefined) {
     const told = { taken: 0, paused: false, ends: [] as (Error | null)[] };
     const stream = {
@@ -136,7 +136,7 @@ describe("pieces that come all at once", () => {
     expect(told).toMatchObject({ taken: 4, ends: [] });
     await turn();
     expect(told).toMatchObject({ taken: 6, ends: [null], paused: false });
-    // The client's timer, a moment too late.
+    // The client's timer fires slightly too late.
     copy.handleError(new Error("timeout"));
     expect(told.ends).toEqual([null]);
   });
@@ -155,7 +155,7 @@ describe("pieces that come all at once", () => {
       if (count === 2) throw new RangeError("not this one");
     });
     await turn();
-    // As the client tells of a socket that was destroyed.
+    // The error that the client reports for a destroyed socket.
     copy.handleError(new Error("socket closed"));
     await turn();
     expect(told).toMatchObject({ taken: 2, ends: [new RangeError("not this one")] });

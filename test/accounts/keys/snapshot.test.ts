@@ -9,7 +9,7 @@ const edge = there.open(there.edgeUrl);
 const plan = { name: "Beta", ratePerSecond: 50, burst: 100, shared: false };
 const plans = new Map([[plan.name, plan]]);
 
-/** What Postgres sends of these keys, in one piece. */
+/** What Postgres sends for these keys, in one piece. */
 const copied = await (async () => {
   await owner.query(
     `insert into touchdown.accounts (id, name, plan, created_at)

@@ -95,7 +95,7 @@ describe("the key table", () => {
   });
 
   it("answers as a plain map does, whatever is put and removed", () => {
-    // Digests of few distinct starts collide all the time, also across the end of a part.
+    // Digests with few distinct prefixes collide constantly, also across the end of a part.
     const digest = fc
       .tuple(
         fc.constantFrom(0, 1, 14, 15, 0xffff_ffff),

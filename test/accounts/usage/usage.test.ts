@@ -27,14 +27,14 @@ interface Call {
   readonly rows: readonly WrittenRow[];
 }
 
-/** A database that notes what it is told, and answers while `up`. */
+/** A database that records its calls, and responds while `up`. */
 function fakeDatabase() {
   const calls: Call[] = [];
   const state = { up: true };
   const database: Queryable = {
     async query(_, values = []) {
       const [run, sequence, , , rows] = values;
-      // What this module passes, in its order.
+      // The module passes these types, in this order.
       calls.push({
         run: run as string,
         sequence: sequence as number,
@@ -64,7 +64,7 @@ function fixture() {
   return { clock, usage, told, ...fake, settle };
 }
 
-/** A key of an account of its own; answers its id. */
+/** Creates a key of a separate account; returns the key's id. */
 async function makeKey(owner: Queryable): Promise<string> {
   const [key] = await owner.query<{ id: string }>(
     `with made as (insert into touchdown.accounts (name, plan, created_at)
@@ -91,7 +91,7 @@ describe("usage", () => {
     usage.taken(1, KEY, atNs);
     usage.taken(2, KEY, atNs);
     usage.outcome(sent(1, atNs + 40_000));
-    // A second copy of the same transaction says nothing new.
+    // A second delivery of the same transaction adds no information.
     usage.outcome(sent(1, atNs + 90_000_000));
     usage.ended(end(1, "landed", { slotDelta: 1 }));
     usage.ended(end(2, "expired", { reason: "blockhash_expired" }));
@@ -159,7 +159,7 @@ describe("usage", () => {
       usage.request(KEY, "overloaded", 2);
       await settle(PERIOD_MS);
     }
-    // One more is on its way to the database.
+    // One more is being written to the database.
     expect(usage.counters).toMatchObject({ waiting: USAGE_ROUNDS_MAX + 1, merged: 20 });
     state.up = true;
     calls.splice(0);
@@ -203,7 +203,7 @@ describe("usage", () => {
     await usage.stop();
     const rows = calls.flatMap((call) => call.rows);
     expect(rows.reduce((sum, row) => sum + row.requests, 0)).toBe(periods * keys);
-    // Two minutes at most for those that did not fit.
+    // The rows that did not fit cover at most two minutes.
     expect(rows.length).toBeLessThanOrEqual(USAGE_ROWS_WAITING_MAX + 2 * keys);
     expect(usage.counters.waiting).toBe(0);
   });
@@ -273,7 +273,7 @@ describe("in the database", () => {
     usage.request(key, null, 1);
     clock.advance(PERIOD_MS);
     await until("it is refused", () => usage.counters.failures > 0);
-    // The clock is set right.
+    // The clock is corrected.
     aheadMs = 0;
     clock.advance(60_000);
     usage.request(key, null, 1);

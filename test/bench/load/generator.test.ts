@@ -24,11 +24,11 @@ async function serve(listener: RequestListener): Promise<number> {
   const server = createServer(listener);
   servers.push(server);
   await new Promise<void>((resolve) => server.listen(0, HOST, resolve));
-  // A listening TCP server has an address of this form.
+  // The address of a listening TCP server has this form.
   return (server.address() as AddressInfo).port;
 }
 
-/** Answers as an edge does; `act` may answer otherwise by returning true. */
+/** Responds as an edge does; `act` may respond instead by returning true. */
 function edge(seen: Buffer[], act: (count: number, destroy: () => void) => boolean = () => false) {
   const listener: RequestListener = (request, response) => {
     const chunks: Buffer[] = [];

@@ -1,4 +1,4 @@
-/** The real planner, sender and landing stage before simulated leaders: what they are held to. */
+/** Requirements on the real planner, sender and landing stage with simulated leaders. */
 
 import { describe, expect, it } from "vitest";
 import { SIMULATION_DEFAULTS, type SimulationOptions } from "../../../bench/simulation/options.ts";

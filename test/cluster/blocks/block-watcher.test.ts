@@ -51,7 +51,7 @@ function setUp() {
       await clearWanted();
     }
   };
-  /** And comes to know the height, for which it takes two answers. */
+  /** Starts the watcher until it knows the height, which takes two responses. */
   const start = async (): Promise<void> => {
     watcher.start();
     await clearWanted();
@@ -154,7 +154,7 @@ describe("the block feed", () => {
     node.height = 130;
     await advance(8_000);
     expect(blocks.height()).toBe(130);
-    // What was wanted meanwhile is still asked for.
+    // The blockhash requested meanwhile is still fetched.
     expect(node.asked.at(-1) === "news" || blocks.lastValidHeight(hashAt(130)) === 280).toBe(true);
   });
 

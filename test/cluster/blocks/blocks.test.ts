@@ -32,7 +32,7 @@ describe("the block height", () => {
       expect(blocks.setHeight(told)).toBe(known !== null);
       expect(blocks.height()).toBe(known);
     }
-    // The last told nothing new.
+    // The last height was not new.
     expect(blocks.heightNs()).toBe(4);
   });
 });

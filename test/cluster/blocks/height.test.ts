@@ -17,7 +17,7 @@ function setUp() {
   const clock = createFakeClock();
   const counters = { heightsAccepted: 0, heightsImplausible: 0, heightsReanchored: 0 };
   const height = createHeight(() => clock.nowNs(), counters);
-  /** An honest node is asked every half second; `at` is the chain's height when it begins. */
+  /** Polls an honest node every half second; `at` is the cluster's height at the start. */
   function ask(at: number, forMs: number): number {
     for (let ms = 0; ms < forMs; ms += 500) {
       clock.advance(500);
@@ -28,7 +28,7 @@ function setUp() {
   return { clock, counters, height, ask };
 }
 
-/** One that has come to know the chain, which is at `now`. */
+/** A height that has accepted the cluster's, which is at `now`. */
 function known(first = 10_000) {
   const rig = setUp();
   const now = rig.ask(first, 5_000);
@@ -108,14 +108,14 @@ describe("a node that was restarted", () => {
   it("and catches up is ignored until it is back where it was", () => {
     const { clock, height, counters, now } = known();
     let at = now - 4_000;
-    // Eight blocks a second, where the chain makes four.
+    // Eight blocks a second, where the cluster makes four.
     while (at < now) {
       clock.advance(500);
       at += 4;
       height.observe(at);
       expect(height.value).toBe(Math.max(now, at));
     }
-    // It is past that as soon as it has caught up.
+    // It exceeds that as soon as it has caught up.
     height.observe(at + 1);
     expect(height.value).toBe(at + 1);
     expect(counters.heightsReanchored).toBe(0);

@@ -5,7 +5,7 @@ import { decodeUpdate, encodePing, encodeSubscribe } from "../../../src/cluster/
 import { toBase58 } from "../../support/base58.ts";
 import { fc } from "../../support/properties.ts";
 
-/** The protocol by its description, which the codec under test does not know. */
+/** The protocol's own definition, independent of the codec under test. */
 const description = loadSync(
   fileURLToPath(new URL("../../support/geyser.proto", import.meta.url)),
   {

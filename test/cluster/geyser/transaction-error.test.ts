@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { transactionErrorText } from "../../../src/cluster/geyser/transaction-error.ts";
 
-/** As validators encode it: places as 32 bits, little-endian, fields after them. */
+/** As validators encode it: indexes as 32 bits, little-endian, fields after them. */
 function encoded(...parts: readonly (readonly [bits: 8 | 32, value: number])[]): Uint8Array {
   return Buffer.concat(
     parts.map(([bits, value]) => {

@@ -84,7 +84,7 @@ describe("the gRPC feed", () => {
       events().update({ kind: "block", slot, blockhash: toBase58(hash(slot)), height });
     }
     expect(blocks.lastValidHeight(hash(9))).toBe(251);
-    // The first height of all would be believed only with a second one.
+    // The very first height is accepted only together with a second one.
     blocks.setHeight(99);
     blocks.setHeight(99);
     events().update({ kind: "slot", slot: 7, stage: "confirmed" });

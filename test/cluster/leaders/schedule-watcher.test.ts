@@ -140,7 +140,7 @@ describe("the schedule feed", () => {
     await settle();
     node.slot = 6000;
     node.known = 6;
-    // Twenty slots of the shortest time, where five seconds are waited otherwise.
+    // Twenty slots of the shortest duration, instead of the usual wait of five seconds.
     clock.advance(2000);
     await settle();
     expect(set).toEqual([5, 6]);
@@ -152,7 +152,7 @@ describe("the schedule feed", () => {
     node.known = 99;
     watcher.start();
     await settle();
-    // The same epochs of another cluster have other leaders. Who does not tell is believed.
+    // The same epochs of another cluster have other leaders. A node without a hash is accepted.
     const look = async (genesis: string | null): Promise<number> => {
       node.genesis = genesis;
       clock.advance(60_000);

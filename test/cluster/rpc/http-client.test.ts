@@ -22,10 +22,10 @@ function signal() {
   return { told, tell: () => tell() };
 }
 
-/** For what must not depend on a deadline. */
+/** For tests that must not depend on a deadline. */
 const GENEROUS_MS = 60_000;
 
-/** Both posters, which differ in whose clock keeps the deadline. */
+/** Both RPC clients; they differ in the clock of the deadline. */
 const POSTERS = [
   {
     name: "a post",
@@ -37,7 +37,7 @@ const POSTERS = [
   {
     name: "a post of the native engine",
     here: native !== null,
-    // Of real time, in which a busy machine must also answer.
+    // Real time, in which a busy machine must also respond.
     timeoutMs: 2_000,
     create(_: Clock, options: RpcHttpOptions) {
       if (native === null) throw new Error("the native engine is not built");

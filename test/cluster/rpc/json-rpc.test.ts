@@ -6,7 +6,7 @@ interface Answer {
   readonly body: unknown;
 }
 
-/** A node that gives these answers in turn; texts as they are, the rest as JSON. */
+/** A node that returns these responses in order; strings unchanged, all others as JSON. */
 function setUp(...answers: readonly Answer[]) {
   const asked: unknown[] = [];
   const left = [...answers];

@@ -1,6 +1,6 @@
 /**
- * Asks a node over and over, and prints what went wrong; the process is given too little for the
- * engine to start threads, which is what the test looks at.
+ * Sends requests to a node in a loop, and prints the errors. The test sets a stack size with which
+ * the engine cannot start threads.
  */
 
 import { createServer } from "node:net";
@@ -10,9 +10,9 @@ import { native } from "../../native/addon.ts";
 if (native === null) throw new Error("the native engine is not built");
 const url = "http://127.0.0.1:9/";
 const httpClient = createNativeRpcHttpClient(native, { url, bytesMax: 1_000, timeoutMs: 30_000 });
-// The engine's answers do not keep a process alive.
+// The engine's responses do not keep a process alive.
 const alive = createServer().listen(0, "127.0.0.1");
-// More than there are threads that ask.
+// More requests than the engine has request threads.
 for (let time = 0; time < 20; time += 1) {
   const outcome = await httpClient.post("{}").catch(String);
   process.stdout.write(`${typeof outcome === "string" ? outcome : outcome.status}\n`);

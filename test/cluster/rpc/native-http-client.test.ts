@@ -16,7 +16,7 @@ afterEach(() => {
   for (const end of endings.splice(0).reverse()) end();
 });
 
-/** A node that answers every question with these words. */
+/** A node that returns this response to every request. */
 async function nodeThat(answer: (body: string) => { status?: number; text: string }) {
   const server = createServer(async (request, response) => {
     let body = "";
@@ -43,7 +43,7 @@ const ERROR = { InstructionError: [0, { Custom: 1 }] };
 /** Deeper than JavaScript writes. */
 const DEEP = "[".repeat(100_000) + "]".repeat(100_000);
 
-/** Answers to two signatures: those that are read over there, and those that come as they are. */
+/** Responses for two signatures: those that the engine parses, and those returned unchanged. */
 const ANSWERS: readonly { readonly text: string; readonly status?: number }[] = [
   { text: told([null, null]) },
   { text: told([STATUS, { ...STATUS, confirmationStatus: "processed", slot: 0 }]) },
@@ -91,7 +91,7 @@ const ANSWERS: readonly { readonly text: string; readonly status?: number }[] = 
   { text: "busy", status: 429 },
 ];
 
-/** What both engines' readers make of an answer: the portable one's first. */
+/** What both engines' readers return for a response: the portable one first. */
 async function read(answer: { text: string; status?: number }, ask: (rpc: Rpc) => unknown) {
   const rpcUrl = await nodeThat(() => answer);
   const outcomes: unknown[] = [];
@@ -173,7 +173,7 @@ describe.skipIf(native === null)("statuses that the native engine asks for", () 
 
   it("fail where the system starts no thread that looks the host up", async () => {
     const script = fileURLToPath(new URL("./native-http-client.fixture.ts", import.meta.url));
-    // No stack of that size is to be had.
+    // A stack of that size cannot be allocated.
     const env = { ...process.env, RUST_MIN_STACK: String(2 ** 50) };
     const child = spawn(process.execPath, ["--import", "tsx", script], {
       env,

@@ -101,7 +101,7 @@ describe("a node that wants to be left alone", () => {
         response.writeHead(429, { "retry-after": "30" }).end();
         return;
       }
-      // The chain asks in JSON, for several things at once where they belong together.
+      // The cluster client sends JSON, in batches where requests belong together.
       const asked = JSON.parse(body) as Question | Question[];
       const answers = [asked].flat().map(({ id, method }) => {
         const result = results[method];

@@ -32,7 +32,7 @@ function listOf(...fills: number[]): string {
   return data.toString("base64");
 }
 
-/** A node that answers each method with what is set for it. */
+/** A node that responds to each method with its configured result. */
 async function setUp(results: Record<string, unknown> = {}, timeoutMs = 60_000) {
   const calls: Call[] = [];
   let raw: ((response: ServerResponse) => void) | null = null;
@@ -187,7 +187,7 @@ describe("the RPC client", () => {
       [8, 226],
     ]);
     expect(calls[2]?.params[0]).toBe("SysvarRecentB1ockHashes11111111111111111111");
-    // A node that does not tell the list still tells the latest; one that lacks that has failed.
+    // A node without the list still returns the latest; without both, the request fails.
     results["getAccountInfo"] = new RpcError(1, "not here");
     const { blockhashes } = await rpc.blockInfo();
     expect(blockhashes.map(({ lastValidHeight }) => lastValidHeight)).toEqual([227]);

@@ -26,7 +26,7 @@ async function startNode() {
   return { server, url: `ws://127.0.0.1:${port}` };
 }
 
-/** The engine, and a way to have it not asked for news while `isOpen` is false. */
+/** The engine, with event reads returning nothing while `isOpen` is false. */
 function gated() {
   if (native === null) throw new Error("the native engine is not built");
   const engine = native;
@@ -55,13 +55,13 @@ function listenTo(feeding: NativeSlotSubscribing, url: string) {
   return { subscriber, seen, counters };
 }
 
-/** How many threads of feeds this process has. */
+/** The number of subscription threads of this process. */
 function feedThreads(): number {
   const names = readdirSync("/proc/self/task").map((task) => {
     try {
       return readFileSync(`/proc/self/task/${task}/comm`, "utf8").trim();
     } catch {
-      // It ended meanwhile.
+      // The thread ended meanwhile.
       return "";
     }
   });
@@ -102,7 +102,7 @@ describe.skipIf(native === null)("a node's feed on a thread of the native engine
   it("takes each feed's thread with it, at whatever it is", async () => {
     const { server, url } = await startNode();
     const { feeding } = gated();
-    // Of those before.
+    // The threads of earlier tests.
     await vi.waitFor(() => expect(feedThreads()).toBe(0), WAIT);
     const all = Array.from({ length: 8 }, () => listenTo(feeding, url));
     await vi.waitFor(() => expect(server.clients.size).toBe(8), WAIT);
@@ -127,7 +127,7 @@ describe.skipIf(native === null)("a node's feed on a thread of the native engine
     peer.on("close", () => {
       open = false;
     });
-    // Empty pieces of one message, which never becomes whole.
+    // Empty fragments of one message that never becomes complete.
     const flood = (): void => {
       for (let piece = 0; open && piece < 200; piece += 1) peer.send("", { fin: false });
       if (open) setImmediate(flood);
@@ -150,7 +150,7 @@ describe.skipIf(native === null)("a node's feed on a thread of the native engine
       },
       slotSubscriberNext(_feed, out) {
         slot += 1;
-        // Whoever takes on for ever is stopped here.
+        // Ends the loop of a reader without a limit.
         out.set([slot < 10_000 ? 4 : 6, 1, slot, 0]);
         return 1;
       },

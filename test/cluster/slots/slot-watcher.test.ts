@@ -14,7 +14,7 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
 }
 
-/** A feed on a node that does as it is told. */
+/** A watcher on a node that the test controls. */
 function setUp(refused: readonly SlotSubscription[] = [], coalescedClock?: Clock) {
   const clock = createFakeClock();
   const counters = createClusterCounters();
@@ -109,7 +109,7 @@ describe("the slot feed", () => {
     };
     watcher.start();
     await settle();
-    // Nobody looks whether the feed is silent, nor asks, but in rounds.
+    // Silence checks and polls happen only in the coalesced clock's rounds.
     expect([await polls(0, 10_000), await polls(500, 400)]).toEqual([0, 1]);
     expect(await polls(0, 4_000)).toBe(10);
     watcher.stop();

@@ -19,7 +19,7 @@ afterEach(async () => {
   for (const end of endings.splice(0).reverse()) await end();
 });
 
-/** Both engines' ways; the native one where it is built. */
+/** Both engines' subscriptions; the native one where it is built. */
 function ways(): [string, typeof openSlotSubscriber][] {
   const portable: [string, typeof openSlotSubscriber] = ["portable", openSlotSubscriber];
   if (native === null) return [portable];
@@ -46,7 +46,7 @@ async function listen() {
   return { server, url };
 }
 
-/** A node that does with a connection whatever it likes, and how many it has. */
+/** A node with a custom handler for connections, and its number of connections. */
 async function listenRaw(onConnection: (socket: Socket) => void) {
   const sockets = new Set<Socket>();
   const server = createTcpServer((socket) => {
@@ -63,7 +63,7 @@ async function listenRaw(onConnection: (socket: Socket) => void) {
   return { url, sockets };
 }
 
-/** What a node answers to take a connection. */
+/** A node's response that accepts a connection. */
 function accepting(request: string): string {
   const key = /sec-websocket-key: (\S+)/i.exec(request)?.[1] ?? "";
   const guid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -167,12 +167,12 @@ describe.each(ways())("a node's feed over the %s engine", (_, open) => {
     say("slotNotification", { slot: 7 });
     update("frozen", 7);
     update("createdBank", 8);
-    // Another slot is news, whether it is later or earlier.
+    // A different slot is an event, whether it is later or earlier.
     update("createdBank", 6);
     update("createdBank", 8);
     say("slotNotification", { slot: 0 });
     say("slotNotification", { slot: 7 });
-    // What names no slot is no other slot.
+    // A notification without a slot is not a different slot.
     say("slotNotification", {});
     say("slotNotification", { slot: 7 });
     say("slotNotification", { slot: 8 });

@@ -24,7 +24,7 @@ async function connect(fragment = "") {
     closed: () => seen.push("closed"),
   });
   endings.push(() => socket.end());
-  // What is sent before it is open goes nowhere, and is no fault.
+  // Messages sent before it is open are discarded without an error.
   socket.send("early");
   const [peer, request] = await once(server, "connection");
   await vi.waitFor(() => expect(seen).toEqual(["opened"]), WAIT);

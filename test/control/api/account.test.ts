@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => site?.stop());
 beforeEach(async () => {
-  // A minute later nobody has tried anything too often.
+  // A minute later no attempt limit is exhausted.
   site.clock.advance(60_000);
   await grace.login("grace");
 });

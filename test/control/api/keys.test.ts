@@ -15,13 +15,13 @@ beforeAll(async () => {
   await grace.login("grace");
 });
 afterAll(() => site?.stop());
-// A moment later nobody has tried anything too often, and the login is still a recent one.
+// 15 s later no attempt limit is exhausted, and the login is still recent.
 beforeEach(() => site.clock.advance(15_000));
 
 const inDays = (days: number): string =>
   new Date(site.clock.unixMs() + days * 86_400_000).toISOString();
 
-/** Makes a key; its path, its id and its text. */
+/** Creates a key; returns its path, id and text. */
 async function made(options: object = {}) {
   const { status, json, text } = await grace.call("POST", "/api/v1/keys", {
     label: "x",
@@ -154,7 +154,7 @@ describe("a key", () => {
 
   it("of nobody is linked by itself, once, and told apart from no other refusal", async () => {
     const token = await site.store.orphanKey();
-    // A label that cannot be kept is refused before the key has moved.
+    // A label that cannot be stored is rejected before the key has moved.
     for (const label of ["a\u202eb", "a\u2028b", "a\ud800"]) {
       const before = (await grace.call("GET", "/api/v1/keys")).text;
       const odd = await grace.call("POST", "/api/v1/keys/link", { token, label });

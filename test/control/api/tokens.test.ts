@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => site?.stop());
 beforeEach(async () => {
-  // A minute later nobody has tried anything too often.
+  // A minute later no attempt limit is exhausted.
   site.clock.advance(60_000);
   await grace.login("grace", { fresh: true });
 });
@@ -29,7 +29,7 @@ async function made(options: object) {
   return { id: String(fieldOf(json, "info.id")), token: String(fieldOf(json, "token")), json };
 }
 
-/** A program that has the token and nothing of a browser. */
+/** A program that has the token and no browser state. */
 function program(token: string) {
   return async (method: string, path: string, body?: unknown) =>
     await new Browser(site.url).send(

@@ -11,7 +11,7 @@ import {
 } from "../../support/control.ts";
 import { freePort } from "../../support/ports.ts";
 
-/** What each edge's admin listener answers, by path; anything else is a 404 as an edge's. */
+/** Responses of each edge's admin listener, by path; other paths are a 404, as at an edge. */
 const responses: Record<"one" | "two", Record<string, unknown>> = { one: {}, two: {} };
 const asked: string[] = [];
 const servers: Server[] = [];
@@ -32,7 +32,7 @@ async function startEdge(name: "one" | "two"): Promise<string> {
   });
   servers.push(server);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  // A TCP server that listens has an address of this form.
+  // A listening TCP server has an address of this type.
   return `${name}=http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
@@ -92,7 +92,7 @@ describe("a transaction", () => {
 });
 
 describe("the latest transactions", () => {
-  /** One as an edge lists it. */
+  /** A transaction as an edge lists it. */
   const listed = (fill: number, received_at: string, state = "landed") => ({
     signature: encodeBase58(new Uint8Array(64).fill(fill)),
     state,

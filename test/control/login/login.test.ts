@@ -13,7 +13,7 @@ beforeAll(async () => {
   site = await startTestControl();
 });
 afterAll(() => site?.stop());
-// A minute later nobody has tried anything too often.
+// A minute later no attempt limit is exhausted.
 beforeEach(() => site.clock.advance(60_000));
 
 const isIn = async (browser: Browser) => (await browser.call("GET", "/api/v1/me")).status === 200;
@@ -180,7 +180,7 @@ describe("a way back that is not right", () => {
 
   it("goes to the first page in place of a path that a URL makes too long to be kept", async () => {
     const browser = new Browser(site.url);
-    // Each quotation mark is three characters there.
+    // Each quotation mark takes three characters in a URL.
     const end = await browser.login("grace", { return_to: `/?${'"'.repeat(1_000)}` });
     expect(end).toBe("/");
     expect(await browser.login("grace", { return_to: `/?${'"'.repeat(500)}` })).toContain("%22");

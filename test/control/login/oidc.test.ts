@@ -27,7 +27,7 @@ function newOidc(issuer: string): Oidc {
   return createOidc({ clock, log }, { ...options, redirectUri: REDIRECT, ...AFTER });
 }
 
-/** A login as the provider answers it now; `change` is done between the two ways. */
+/** A login as the provider responds now; `change` runs between redirect and return. */
 async function login(fresh = false, change: () => void = () => {}) {
   const started = await oidc.startLogin(fresh);
   if (started === null) return "unavailable";

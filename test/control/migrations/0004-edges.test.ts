@@ -33,7 +33,7 @@ const changesAfter = (number: number) =>
 
 const WHOLE = "DELETE, INSERT, SELECT, UPDATE";
 
-/** All that a role may do with what is in the schema, columns by themselves included. */
+/** All rights of a role on the schema's objects, including those on single columns. */
 async function rightsOf(role: string): Promise<readonly string[]> {
   const relations = await owner.query<{ readonly name: string; readonly rights: string }>(
     `select c.relname as name, string_agg(r, ', ' order by r) as rights

@@ -93,7 +93,7 @@ describe("an operator", () => {
     expect(await there.owner.query(sql, [account.id])).toEqual([]);
     value(await store.accounts.setDisabled(account.id, false, operator));
     expect(await there.owner.query(sql, [account.id])).toHaveLength(1);
-    // What had ended does not come back.
+    // What had ended stays ended.
     expect(await store.apiTokens.authenticate(token)).toBeNull();
     expect(await store.sessions.touch(secret)).toBeNull();
   });

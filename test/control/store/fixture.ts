@@ -1,4 +1,4 @@
-/** A store on a real, fresh database, with a clock that moves by hand. */
+/** A store on a real, fresh database, with a manually advanced clock. */
 
 import { randomBytes, randomUUID } from "node:crypto";
 import type {
@@ -44,13 +44,13 @@ export interface StoreFixture {
   readonly clock: FakeClock;
   readonly deps: StoreDeps;
   readonly store: Store;
-  /** An account that somebody logs in to. */
+  /** An account that a user logs in to. */
   user(): Promise<Account>;
-  /** One that nobody logs in to. */
+  /** An account without logins. */
   loginless(): Promise<Account>;
   /**
-   * Does all of these at the same time: whatever they read, none writes to this table before every
-   * one of them waits, for that or for another.
+   * Runs all of these concurrently: whatever they read, none writes to this table before every one
+   * of them waits for a lock, on that table or another.
    */
   atOnce<T>(table: string, acts: readonly (() => Promise<T>)[]): Promise<readonly T[]>;
   /** A store on the same data with another vault. */
@@ -62,7 +62,7 @@ export const vaultOf = (text: string): KeyEncryption => openVault({ kind: "text"
 
 export async function createFixture(): Promise<StoreFixture> {
   const there = await testDatabase();
-  // The database's own clock checks minutes to come, so this one starts at the same time.
+  // The database checks future minutes by its own clock, so this one starts at the same time.
   const [now] = await there.owner.query<{ at: number }>("select now() as at");
   const clock = createFakeClock(undefined, Math.floor(now?.at ?? 0));
   const deps = { database: there.database, vault: vaultOf(`one:${freshKek()}`), clock };
@@ -88,11 +88,11 @@ async function atOnce<T>(
   await owner.transaction(async (tx) => {
     await tx.query(`lock table touchdown.${table} in share mode`);
     all = Promise.all(acts.map((act) => act()));
-    // Who waits for `all` hears of it.
+    // The caller that awaits `all` receives the error.
     all.catch(() => undefined);
     for (let looks = 0; (await tx.query(WAITING)).length < acts.length; looks += 1) {
       if (looks === LOOKS_MAX) throw new Error(`they do not all wait for ${table}`);
-      // Else it would see in one transaction what it saw first.
+      // Without this the transaction would keep seeing its first snapshot of the statistics.
       await tx.query("select pg_sleep(0.01), pg_stat_clear_snapshot()");
     }
   });
@@ -101,19 +101,19 @@ async function atOnce<T>(
 
 const WAITING = `select from pg_stat_activity
   where datname = current_database() and wait_event_type = 'Lock'`;
-/** Of 10 ms. */
+/** Of 10 ms each. */
 const LOOKS_MAX = 6_000;
 
 export function identityOf(subject: string = randomUUID()) {
   return { issuer: "https://id.example", subject, email: `${subject}@x.example`, name: "A User" };
 }
 
-/** What a result holds; throws what a refusal says. */
+/** Returns the value of a result; throws the reason of a rejection. */
 export function value<T>(result: Result<T>): T {
   if (result.kind === "refused") throw new Error(`refused: ${result.reason}: ${result.detail}`);
   return result.value;
 }
 
-/** Why it was refused; null when it was not. */
+/** The reason of a rejection; null when there is none. */
 export const reasonOf = (result: Result<unknown>): string | null =>
   result.kind === "refused" ? result.reason : null;

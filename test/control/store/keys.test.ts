@@ -83,7 +83,7 @@ describe("a key", () => {
       [left.id, right.id],
     );
     expect(reasonOf(await store.keys.reveal(id, left.id, actor))).toBe("vault");
-    // Nor with another text that was sealed for it.
+    // Nor with another text that was sealed for this key.
     const { ciphertext, nonce } = fixture.deps.vault.seal("td_x", {
       accountId: id,
       keyId: left.id,
@@ -101,7 +101,7 @@ describe("the number of keys", () => {
     const responses = await Promise.all(
       Array.from({ length: most + 5 }, () => store.keys.create(account.id, plain, actor)),
     );
-    // One was made with the account.
+    // One key was created with the account.
     expect(responses.filter(({ kind }) => kind === "ok")).toHaveLength(most - 1);
     expect(new Set(responses.map(reasonOf))).toEqual(new Set([null, "too_many"]));
     const [first] = await store.keys.list(account.id);
@@ -256,7 +256,7 @@ describe("rotation", () => {
     expect(replaced).toContainEqual([key.id, { id: next.id, hint: next.hint }]);
     expect(replaced).toContainEqual([next.id, null]);
     expect((await store.keys.byId(id, key.id))?.state).toBe("live");
-    // The successor lives as long as the key that it replaced would have.
+    // The successor lives as long as the key that it replaced would have lived.
     const third = value(await store.keys.rotate(id, next.id, DAY_MS, actor)).key;
     expect(third.expiresAtMs).toBeNull();
   });
@@ -277,7 +277,7 @@ describe("rotation", () => {
     const first = await store.keys.list(id);
     const rotate = (key: { readonly id: string }) => store.keys.rotate(id, key.id, DAY_MS, actor);
     const fresh = await Promise.all(first.slice(3).map(rotate));
-    // Three more fit, and 20 keys that were not rotated yet are asked for.
+    // Three more fit, while 20 keys that were not rotated yet request it.
     const rest = [...first.slice(0, 3), ...fresh.map((one) => value(one).key)];
     const reasons = (await Promise.all(rest.map(rotate))).map(reasonOf);
     expect(reasons.filter((reason) => reason === null)).toHaveLength(3);

@@ -50,7 +50,7 @@ describe("a new key-encryption key", () => {
     const revision = () => there.owner.query("select revision from touchdown.key_revision");
     const heard = await revision();
     const both = fixture.withVault(vaultOf(`next:${next},old:${old}`));
-    // The account's first key was sealed with a third key, which is not here.
+    // The account's first key was sealed with a third key, which is missing here.
     expect(await both.keys.missingEncryptionKeys()).toEqual(["one"]);
     expect(await both.keys.rewrap()).toEqual({ rewrapped: 1, failed: 1 });
     expect(await both.keys.rewrap()).toEqual({ rewrapped: 0, failed: 1 });

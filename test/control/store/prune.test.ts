@@ -27,14 +27,14 @@ it("takes what is past its time, more than one step of it, and nothing else", as
   );
   const [audited, changed] = [await count("audit"), await count("key_changes")];
   expect(changed).toBe(1);
-  // 35 days of ten minutes are kept; the row of the very moment may fall either way.
+  // 35 days of ten-minute rows are kept; the row exactly at the limit may fall either way.
   const gone = await store.prune();
   expect(Math.abs((await count("usage_minutes")) - 35 * 144)).toBeLessThanOrEqual(1);
   expect(await count("audit")).toBe(audited - 1);
   expect(await count("key_changes")).toBe(0);
   expect(Math.abs(gone - (12_000 - 35 * 144) - 2)).toBeLessThanOrEqual(1);
   expect(await store.prune()).toBeLessThanOrEqual(1);
-  // An edge that was away longer sees that it must read everything.
+  // An edge that was offline for longer sees that it must read everything.
   const [row] = await there.owner.query<{ revision: number; oldest: number }>(
     "select * from touchdown.edge_revision",
   );

@@ -13,7 +13,7 @@ const edge = there.open(there.edgeUrl);
 const all = { region: null, keyId: null };
 const MINUTE_MS = 60_000;
 
-/** One value in a histogram. */
+/** A histogram with `count` values in bucket `at`, and none in the others. */
 function bucket(bounds: readonly number[], at: number, count: number): number[] {
   return Array.from({ length: bounds.length + 1 }, (_, index) => (index === at ? count : 0));
 }

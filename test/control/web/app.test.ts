@@ -8,7 +8,9 @@ import {
   type TestControl,
 } from "../../support/control.ts";
 
-/** Addresses as a proxy writes them: the client's, and what the client claimed before it. */
+/**
+ * Addresses as a proxy writes them: the client's, and the one that the client claimed before it.
+ */
 const CLIENT = "203.0.113.7";
 const CLAIMED = "198.51.100.9";
 
@@ -16,7 +18,7 @@ async function latestAddress(browser: Browser): Promise<unknown> {
   return fieldOf((await browser.call("GET", "/api/v1/audit")).json, "entries.0.address");
 }
 
-/** Makes a key with this header, and answers with the address that the audit then has. */
+/** Creates a key with this header; returns the address that the audit then holds. */
 async function addressFor(browser: Browser, forwarded: string): Promise<unknown> {
   const headers = { "x-forwarded-for": forwarded };
   const made = await browser.call("POST", "/api/v1/tokens", { label: "x" }, headers);
@@ -24,7 +26,7 @@ async function addressFor(browser: Browser, forwarded: string): Promise<unknown>
   return await latestAddress(browser);
 }
 
-/** How many of 25 logins are begun before one is refused, each with this header. */
+/** How many of 25 logins start before one is rejected, each with this header. */
 async function attemptsOf(
   site: TestControl,
   forwarded: (count: number) => string,
@@ -46,7 +48,7 @@ describe("behind a proxy that is trusted", () => {
     await grace.login("grace");
   });
   afterAll(() => site?.stop());
-  // A minute later nobody has tried anything too often.
+  // A minute later no attempt limit is exhausted.
   beforeEach(() => site.clock.advance(60_000));
 
   it("the audit has the client's address, through a chain of such proxies too", async () => {

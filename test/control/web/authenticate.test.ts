@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => site?.stop());
 
-/** A browser whose login at the provider was so long ago, on Ada's account. */
+/** A browser that logged in at the provider `agoMs` ago, on Ada's account. */
 async function loggedIn(accountId: string, agoMs: number): Promise<Browser> {
   const authenticatedAtMs = site.clock.unixMs() - agoMs;
   const login = { accountId, issuer: site.provider.issuer, subject: "ada", authenticatedAtMs };
@@ -30,7 +30,7 @@ async function loggedIn(accountId: string, agoMs: number): Promise<Browser> {
   return browser;
 }
 
-/** Each route with what its description says of it. */
+/** Each route with what its description states. */
 async function routes() {
   const { json } = await new Browser(site.url).call("GET", "/api/openapi.json");
   return Object.entries(Object(fieldOf(json, "paths"))).flatMap(([path, methods]) =>
@@ -61,7 +61,7 @@ it("a route that needs a recent login asks for one, and changes nothing without 
     const at = path.replaceAll(/\{(\w+)\}/g, (_, part: string) => ids.get(part) ?? MISSING);
     const response = await late.call(method, at, takesBody ? {} : undefined);
     expect([name, response.status, reasonOf(response)]).toEqual([name, 401, "login_again"]);
-    // The session goes on.
+    // The session continues.
     expect(response.headers.get("set-cookie")).toBeNull();
   }
   expect((await late.call("GET", "/api/v1/audit")).text).toBe(before);

@@ -14,7 +14,7 @@ const passes = (change: Partial<Provenance>): boolean => {
     refuseCrossSite({ ...PAGE, ...change }, SITE);
     return true;
   } catch {
-    // Refused, which is the answer.
+    // The request was rejected.
     return false;
   }
 };

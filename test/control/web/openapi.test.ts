@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => site?.stop());
 
-// The parts of the OpenAPI 3.1.1 schema (spec.openapis.org, 2026-11) that this document has.
+// The parts of the OpenAPI 3.1.1 schema (spec.openapis.org, 2026-11) that this document uses.
 const content = z.strictObject({ schema: z.record(z.string(), z.unknown()) });
 const media = z.union([
   z.strictObject({ "application/json": content }),
@@ -76,7 +76,7 @@ describe("the OpenAPI document", () => {
         `${method.toUpperCase()} ${path}`,
         fieldOf(one, "x-recent-login"),
       ]);
-    // Whoever adds a change decides here, too.
+    // A new operation that changes something must be added here, too.
     expect(Object.fromEntries(decided)).toEqual({
       "PATCH /api/v1/me": false,
       "POST /api/v1/login": false,

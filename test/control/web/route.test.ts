@@ -25,7 +25,7 @@ it("an answer holds what its schema names and no more, whatever the handler give
       },
       routes: [
         openRoute(["GET", "/api/v1/whole"], "", { response: shape }, async () => whole),
-        // As a handler would whose types lie.
+        // Simulates a handler whose types are wrong.
         openRoute(["GET", "/api/v1/wrong"], "", { response: shape }, async () => wrong as never),
       ],
       onReturn: async () => "/",

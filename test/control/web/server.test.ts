@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => site?.stop());
 beforeEach(async () => {
-  // A minute later nobody has tried anything too often.
+  // A minute later no attempt limit is exhausted.
   site.clock.advance(60_000);
   await Promise.all([ada.login("ada"), grace.login("grace")]);
 });
@@ -36,7 +36,7 @@ async function firstKey(browser: Browser): Promise<string> {
   return String(fieldOf((await browser.call("GET", "/api/v1/keys")).json, "keys.0.id"));
 }
 
-/** Every operation of the document, with what a caller needs to try it. */
+/** Every operation of the document, with what a caller needs to call it. */
 async function operations() {
   const { json } = await new Browser(site.url).call("GET", "/api/openapi.json");
   const paths = Object.entries(Object(fieldOf(json, "paths")));
@@ -130,7 +130,7 @@ describe("every route that is not open", () => {
     expect(token).toMatch(/^td_/);
     expect(revealed.headers.get("cache-control")).toBe("no-store");
     for (const { method, path, name } of await operations()) {
-      if (method !== "GET" || path === "/api/v1/live") continue; // That one does not end.
+      if (method !== "GET" || path === "/api/v1/live") continue; // This one does not end.
       const answer = await ada.call("GET", path.replaceAll(/\{\w+\}/g, "1".repeat(64)));
       expect([name, answer.headers.get("cache-control")]).toEqual([name, "no-store"]);
       expect(answer.text.includes(token)).toBe(false);
@@ -330,7 +330,7 @@ describe("who asks too often", () => {
 describe("who asks very much", () => {
   it("of the API is told so, whatever it asks and whoever they are", async () => {
     const { burst } = LIMITS.request;
-    site.clock.advance(60_000); // The logins took some of it.
+    site.clock.advance(60_000); // The logins used some of the limit.
     const asked = await Promise.all(
       Array.from({ length: burst + 10 }, (_, count) =>
         (count % 2 === 0 ? ada : new Browser(site.url)).call("GET", "/api/v1/me"),
@@ -383,7 +383,7 @@ describe("a request that does not arrive", () => {
   });
 });
 
-/** Sends bytes on a socket of their own and answers with what comes until it ends. */
+/** Sends bytes on a separate socket; returns what arrives until it ends. */
 function bytes(text: string, port = Number(new URL(site.url).port)): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = "";
@@ -392,7 +392,7 @@ function bytes(text: string, port = Number(new URL(site.url).port)): Promise<str
       answer += chunk.toString();
     });
     socket.on("close", () => resolve(answer));
-    // A reset is one of the ways in which a server ends a connection.
+    // A server may end a connection by a reset.
     socket.on("error", (error: NodeJS.ErrnoException) => {
       if (error.code !== "ECONNRESET" && error.code !== "EPIPE") reject(error);
     });

@@ -22,7 +22,7 @@ const body = z.strictObject({
 const spec = { body, response: z.object({}), recentLogin: false };
 const tried = route(["POST", "/x"], "account", "", spec, async () => ({}));
 
-/** What is answered to a body. */
+/** The error message for a body. */
 function messageOf(sent: unknown): string {
   const headers = { "content-type": "application/json" };
   try {

@@ -1,4 +1,4 @@
-/** Receipts over real sockets, with a clock that moves by hand. */
+/** Receipts over real sockets, with a manually advanced clock. */
 
 import { connect } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
@@ -35,7 +35,7 @@ async function setup() {
     { clock, slot: () => 390 },
     { keepMs: 600_000, entriesMax: 20_000 },
   );
-  /** What has happened and is not noted before it is asked for. */
+  /** Events that happened and are not recorded before a flush. */
   const unsettled: (() => void)[] = [];
   const flushEvents = (): void => {
     for (const happens of unsettled.splice(0)) happens();
@@ -73,7 +73,7 @@ async function setup() {
       headers: { "api-x-token": key, ...(id === "" ? {} : { "last-event-id": id }) },
       signal,
     });
-  /** Asks, and moves time until the answer is there. */
+  /** Sends a request; returns the parsed response. */
   const get = async (path: string, more: Parameters<typeof ask>[1] = {}) => {
     const response = await ask(path, more);
     const text = await response.text();
@@ -84,7 +84,7 @@ async function setup() {
   return { clock, receipts, server, port, unsettled, submit, land, ask, get, moveKey };
 }
 
-/** The text of a stream as it grows. */
+/** Collects the text of a stream as it arrives. */
 function textOf(response: Response) {
   const seen = { text: "", isEnded: false, isWhole: false };
   const decoder = new TextDecoder();
@@ -92,7 +92,7 @@ function textOf(response: Response) {
     for await (const chunk of response.body ?? []) seen.text += decoder.decode(chunk);
     seen.isWhole = true;
   };
-  // A stream that is cut ends with an error, which is an end as well.
+  // A stream that is cut ends with an error, which counts as an end.
   read()
     .catch(() => {})
     .finally(() => {
@@ -302,12 +302,12 @@ describe("a stream", () => {
     await until("the text", () => size > 0);
     socket.pause();
     const { streams } = server.receipts;
-    // Far more than the kernel holds for one connection.
+    // Far more than the kernel buffers for one connection.
     for (let id = 1; id <= 20_000; id += 1) {
       submit(id);
       land(id);
     }
-    /** Rounds until no more is written. */
+    /** Runs rounds until no more is written. */
     const fill = (): number => {
       let before = -1;
       while (streams.events !== before) {

@@ -67,7 +67,7 @@ it("bounds those of an account and all of them", () => {
   expect(waits.counters).toMatchObject({ pending: RECEIPT_LONG_POLLS_MAX, refused: 2 });
 });
 
-/** How many of a few turns' worth are answered in each, from when `begin` says so. */
+/** How many of several turns' worth of waits are answered in each turn, from `start` on. */
 function inEachTurn(start: (rig: ReturnType<typeof setup>) => void): number[] {
   const rig = setup();
   const { clock, answered, add } = rig;

@@ -3,7 +3,7 @@ import { readListQuery, readStreamQuery, readWaitQuery } from "../../../src/http
 
 const SIGNATURE = "5".repeat(88);
 
-/** The query, or the sentence of its refusal. */
+/** The query, or the message of its rejection. */
 function outcomeOf(
   read: ReturnType<typeof readListQuery | typeof readWaitQuery | typeof readStreamQuery>,
 ) {

@@ -5,7 +5,7 @@ import {
 } from "../../../src/http/limits.ts";
 import { createLive, type Listener } from "../../../src/http/receipts/sse-broadcast.ts";
 
-/** Changes of which a test says whose they are, and how often they were looked at. */
+/** Changes whose account a test chooses, and how often they were checked. */
 function setup(eventChars = 10) {
   const log: string[] = [];
   const looks = { changes: 0, receipts: 0 };

@@ -10,7 +10,7 @@ import { createStreams, type StreamRequest } from "../../../src/http/receipts/ss
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { createRng } from "../../support/rng.ts";
 
-/** A log of changes of which a test says what they are, and a client to each stream. */
+/** A log of changes that a test defines, and a client for each stream. */
 function setup() {
   const clock = createFakeClock();
   const log: { readonly account: string; readonly state: string }[] = [];
@@ -22,7 +22,7 @@ function setup() {
   };
   /** How often the log was read for one stream alone. */
   const alone = { reads: 0 };
-  /** What has happened and is not in the log before it is asked for. */
+  /** Changes that happened and are not in the log before a flush. */
   const unsettled: string[] = [];
   const streams = createStreams({
     clock,
@@ -45,7 +45,7 @@ function setup() {
       eachChange(from, { wants }, take) {
         for (let number = from; number < changes.next; number += 1) {
           const { account = "", state = "" } = log[number - 1] ?? {};
-          // As the tests name them.
+          // The tests name these states.
           if (wants(account)) take(number, state as ReceiptState, account, () => ({ state }));
         }
         return changes.next;
@@ -72,7 +72,7 @@ function setup() {
       },
       () => {},
     );
-    /** The states told since the last look. */
+    /** The states received since the last call. */
     const told = (): string[] => {
       const states = [...client.text.matchAll(/"state":"(\w+)"/g)].map(([, state = ""]) => state);
       client.text = "";
@@ -84,7 +84,7 @@ function setup() {
   return { clock, changes, streams, add, open, alone, unsettled };
 }
 
-/** The stream of an `open` that was let in. */
+/** The stream of an accepted `open`. */
 function letIn<T>(stream: T | "account" | "all"): T {
   if (stream === "account" || stream === "all") throw new Error(`not opened: ${String(stream)}`);
   return stream;
@@ -262,7 +262,7 @@ describe("streams", () => {
     });
     const all = new Map<string, string[]>(accounts.map((account) => [account, []]));
     for (let round = 0; round < 300; round += 1) {
-      // Now and then more than may be written to one in a round.
+      // Occasionally more than may be written to one stream in a round.
       for (let more = rng.chance(40) ? 4_000 : rng.below(6); more > 0; more -= 1) {
         const account = rng.pick(accounts);
         const state = `s${all.get(account)?.length}`;
@@ -304,7 +304,7 @@ describe("streams", () => {
     add("second", "late");
     clock.advance(20);
     expect(late.told()).toEqual(["first", "second"]);
-    // More than their share of what may be looked at in a round.
+    // More than the share of changes that streams may check in a round.
     for (let round = 0; round < 1_500; round += 1) {
       for (let more = 0; more < 200; more += 1) add("new", "nobody");
       clock.advance(20);

@@ -7,13 +7,13 @@ import { fc } from "../../support/properties.ts";
 
 const reader = callReaderOf(native);
 
-/** What the parser makes of a body: the call, null where it is no single one. */
+/** The call that the parser reads from a body, null if it is not a single one. */
 function parsed(body: Uint8Array): RpcCall | null {
   const read = parseBody(body);
   return read.kind === "single" ? readCall(read.call, read.text, -1, true) : null;
 }
 
-/** Compares the two readers; whether the native one read the call. */
+/** Compares the two readers; returns whether the native one read the call. */
 function agrees(body: string | Uint8Array): boolean {
   const bytes = typeof body === "string" ? Buffer.from(body) : body;
   const call = reader.read(bytes);
@@ -24,7 +24,7 @@ function agrees(body: string | Uint8Array): boolean {
   return true;
 }
 
-/** With the counts of a transaction that has one signature. */
+/** Sets the counts of a transaction with one signature. */
 function signedOnce(bytes: Uint8Array): Uint8Array {
   bytes[0] = 1;
   bytes[65] = 1;
@@ -33,7 +33,7 @@ function signedOnce(bytes: Uint8Array): Uint8Array {
 
 const small = (size = 66): Uint8Array => signedOnce(new Uint8Array(size));
 
-/** In base58 where the config says so. */
+/** In base58 if the config says so. */
 function usual(transaction: Uint8Array, id: unknown, config?: Readonly<Record<string, unknown>>) {
   const text =
     config?.["encoding"] === "base58" ? encodeBase58(transaction) : encodeBase64(transaction);

@@ -12,7 +12,7 @@ const send = (encoded: string) => ({
   params: [encoded],
 });
 
-/** As a legacy transaction of so many signatures begins. */
+/** Starts like a legacy transaction with `count` signatures. */
 function signed(size: number, count: number): Uint8Array {
   return new Uint8Array(size)
     .fill(7)

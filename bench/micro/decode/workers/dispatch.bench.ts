@@ -1,9 +1,9 @@
 /**
- * Bursts through the stage, from the first accept to the last answer, decoded on this thread, by
- * workers, or shared by both. The workers run the built code: build first.
+ * Bursts through the stage, from the first accept to the last result, decoded on this thread, by
+ * workers, or by both. The workers run the built code: build first.
  *
  * Excluded: sockets and sending. With as many workers as cores the threads wait for each other, so
- * the rows of one machine compare only with each other.
+ * only rows of the same machine are comparable.
  */
 
 import assert from "node:assert/strict";

@@ -1,4 +1,4 @@
-/** What a JSON-RPC call costs beyond the transaction itself. */
+/** The cost of a JSON-RPC call besides the transaction itself. */
 
 import assert from "node:assert/strict";
 import { Bench } from "tinybench";

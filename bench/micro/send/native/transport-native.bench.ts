@@ -1,7 +1,7 @@
 /**
- * What one transaction to several leaders costs the thread that sends it with the native engine:
- * over one call for all leaders, and over a call for each. The leaders are real QUIC servers on
- * loopback, which take what came while nothing is timed; the bytes are on the wire when a call
+ * What sending one transaction to several leaders costs the calling thread with the native engine:
+ * with one call for all leaders, and with one call each. The leaders are real QUIC servers on
+ * loopback, which read what arrived while nothing is timed; the bytes are on the wire when a call
  * returns.
  */
 
@@ -16,7 +16,7 @@ import { freshIdentity } from "../../../../src/send/identity.ts";
 const BYTES = new Uint8Array(300).fill(7);
 const LEADERS = 4;
 const RECORDS = 256;
-/** Of `peerStats`: the state, and admitted. */
+/** Fields of `peerStats`: the state, and admitted. */
 const ADMITTED = 3;
 const TTL_MS = 5_000;
 let tx = 0;
@@ -67,7 +67,7 @@ async function start(stops: (() => Promise<void>)[]): Promise<Engine> {
   return { native, handle, peers };
 }
 
-/** Sends one to these and lets the leaders take it before the next: what is timed are the calls. */
+/** Sends one to these and lets the leaders read it before the next: only the calls are timed. */
 function timed(bench: Bench, name: string, engine: Engine, calls: readonly Uint32Array[]): void {
   bench.add(
     name,
@@ -93,7 +93,7 @@ export async function build(): Promise<Bench> {
   const each = peers.map((peer) => Uint32Array.of(peer, 0));
   const all = Uint32Array.from(peers.flatMap((peer) => [peer, 0]));
   const bench = new Bench({ name: "send/transport-native", time: 60, warmupTime: 20 });
-  // Twice, so that the noise shows beside the difference.
+  // Twice, so that the noise is visible next to the difference.
   for (const round of [1, 2]) {
     timed(bench, `1 leader, ${round}`, engine, each.slice(0, 1));
     timed(bench, `4 leaders, a call each, ${round}`, engine, each);
