@@ -1,7 +1,8 @@
 /**
  * The records that pass between the stages of an edge. Read this file first.
  *
- *   ingress ─Packet─▶ decode ─ValidationResult─▶ route ─Plan─▶ send ─Outcome─▶ observe
+ *   http ─Packet─▶ decode ─ValidationResult─▶ send ─Outcome─▶ landing, receipts
+ *                                     route ─Plan─▶
  *
  * Each record is built in one place, with all fields present and in one order, so that the hot
  * path stays monomorphic. Byte arrays are views, never copies, unless a field says otherwise.

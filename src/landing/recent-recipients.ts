@@ -6,7 +6,7 @@
  * resend. A row has a fixed number of marks. If all are recent, every leader counts as served: one
  * resend too few is better than a wasted one.
  *
- * Hot path: `clear` and `mark`.
+ * Hot path: `clear` and `add`.
  */
 
 import { NS_PER_MS } from "../core/clock.ts";

@@ -1,4 +1,4 @@
-// Hot path: `note` runs for each rejected submission of a known account.
+// Hot path: `record` runs for each rejected submission of a known account.
 /**
  * The latest rejections of each account, for the dashboard. Both the rejections per account and the
  * number of accounts are bounded; the account recorded first is evicted first. A flood on one

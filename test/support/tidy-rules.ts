@@ -181,7 +181,7 @@ const BANNED: readonly Banned[] = [
   },
   {
     form: new RegExp(`\\b(?:${PRIVATE_WORDS.join("|")})\\b`),
-    remedy: "use the standard term: docs/glossary.md has it beside the old word",
+    remedy: "use the standard term: docs/glossary.md has the names of the code",
     within: /^src\//,
     except: NOWHERE,
   },

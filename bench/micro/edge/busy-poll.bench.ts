@@ -49,7 +49,7 @@ async function listen(): Promise<{ arrival(): Promise<number>; stop(): void }> {
 export async function build(): Promise<Bench> {
   const server = await listen();
   const polling = createPolling();
-  const bench = new Bench({ name: "edge-polling", time: 0, iterations: REQUESTS, warmup: false });
+  const bench = new Bench({ name: "busy-poll", time: 0, iterations: REQUESTS, warmup: false });
   const arrive = async () => {
     const tookNs = await server.arrival();
     assert(tookNs > 0);
