@@ -8,5 +8,5 @@ export const RECORDS_PER_SLICE = 8;
 export const RECORDS_BACKLOG_MAX = 192;
 /** The longest wait for ingress threads to finish pending requests when they are stopped. */
 export const INGRESS_THREADS_STOP_MS_MAX = 30_000;
-/** The longest wait for an ingress thread that was told to exit immediately. */
+/** The maximum wait for an ingress thread after the command to exit immediately. */
 export const INGRESS_THREAD_EXIT_MS_MAX = 1_000;

@@ -49,7 +49,7 @@ fn fixture(grant: KeyGrant) -> (Memory, KeyCache) {
 }
 
 fn no_time() -> f64 {
-    panic!("nobody needs the time of day");
+    panic!("the test reads no wall clock");
 }
 
 fn admit(key_cache: &KeyCache, now_ns: u64) -> Result<u32, NotAdmitted> {
@@ -187,7 +187,7 @@ fn shared_limit_is_charged_and_counted() {
 fn revoked_key_is_rejected() {
     let (memory, mut key_cache) = fixture(grant());
     key_cache.revoke(TOKEN, KEY_SLOT);
-    key_cache.revoke(b"nobody has this", KEY_SLOT);
+    key_cache.revoke(b"an unknown key", KEY_SLOT);
     assert!(key_cache.is_empty() && !key_cache.knows(TOKEN));
     assert_eq!(admit(&key_cache, NOW_NS), Err(Key));
     assert_eq!(full_ns(&memory, 4), 0);

@@ -65,7 +65,7 @@ export function createAuthenticator(
     const { sessions } = store;
     const known = unattended ? sessions.look : sessions.touch;
     const session = secret === null ? null : await known(secret);
-    if (session === null) throw new ApiError("unauthorized", "nobody is logged in here");
+    if (session === null) throw new ApiError("unauthorized", "no user is logged in");
     const account = enabled(session.account);
     if (demand.access === "admin" && !account.admin) {
       throw new ApiError("forbidden", "this needs the admin right");

@@ -212,7 +212,7 @@ function addSpecial({ app, deps, options, guarded, count }: Door): void {
   });
   app.get(EVENT_STREAM_PATH, getAlone, async (request, reply) => {
     const caller = await guarded(request, EVENT_STREAM_ROUTE);
-    if (caller === null) throw new ApiError("unauthorized", "nobody is logged in here");
+    if (caller === null) throw new ApiError("unauthorized", "no user is logged in");
     const stream = deps.onLive(caller);
     count("ok");
     reply.header("cache-control", "no-store").header("x-accel-buffering", "no");

@@ -245,7 +245,9 @@ describe("a session", () => {
   it("ends at the provider too for who goes there, and comes back to this site", async () => {
     const browser = new Browser(site.url);
     await browser.login("grace");
-    const again = new URL(await browser.throughProvider(await browser.startLogin(), "nobody"));
+    const again = new URL(
+      await browser.throughProvider(await browser.startLogin(), "unknown-user"),
+    );
     expect(again.searchParams.get("code")).not.toBeNull();
     const out = await browser.call("POST", "/api/v1/logout", {});
     const url = String(fieldOf(out.json, "url"));

@@ -63,7 +63,7 @@ describe("behind a proxy that is trusted", () => {
 
   it("each client has tries of its own, and cannot get more by claiming", async () => {
     expect(await attemptsOf(site, () => CLIENT)).toBe(20);
-    expect(await attemptsOf(site, (count) => `nobody-${count}, ${CLIENT}`)).toBe(0);
+    expect(await attemptsOf(site, (count) => `unknown-${count}, ${CLIENT}`)).toBe(0);
     expect(await attemptsOf(site, (count) => `203.0.113.${100 + count}`)).toBe(25);
   });
 });
