@@ -31,9 +31,9 @@ const SENDING_WORKER = join(import.meta.dirname, "sending.worker.js");
 
 /** Transactions per turn that stay on the HTTP thread, and the thread that sends the others. */
 const DISPATCHES = {
-  "all here": { inline: "always", workersSend: false },
-  "as an edge": { inline: "auto", workersSend: false },
-  "workers judge": { inline: "never", workersSend: false },
+  "main thread": { inline: "always", workersSend: false },
+  auto: { inline: "auto", workersSend: false },
+  "workers decode": { inline: "never", workersSend: false },
   "workers send": { inline: "never", workersSend: true },
 } as const;
 
@@ -73,23 +73,26 @@ while (stats[0] !== ADMITTED) {
   native.peerStats(engine, peer, stats);
 }
 
-const copies = Uint32Array.of(peer, 0);
+const deliveries = Uint32Array.of(peer, 0);
 const validation = new Float64Array(VALIDATION_NUMBERS);
 let tx = 0;
 
 function send(bytes: Uint8Array): boolean {
   tx += 1;
-  return native.txSend(engine, copies, bytes, tx, TTL_MS) !== 0;
+  return native.txSend(engine, deliveries, bytes, tx, TTL_MS) !== 0;
 }
 
 type Verified = (isGood: boolean) => void;
 
-function passHere(bytes: Uint8Array, answer: Verified): void {
-  answer(native.decode(decoder, bytes, validation, 0) === 1 && send(bytes));
+function sendHere(bytes: Uint8Array, respond: Verified): void {
+  respond(native.decode(decoder, bytes, validation, 0) === 1 && send(bytes));
 }
 
 /** The dispatch stage of an edge, with a sender behind it or on the workers. */
-async function createPass({ inline, workersSend }: (typeof DISPATCHES)[keyof typeof DISPATCHES]) {
+async function createDispatched({
+  inline,
+  workersSend,
+}: (typeof DISPATCHES)[keyof typeof DISPATCHES]) {
   const pool = workersSend ? createWorkerPool(SENDING_WORKER) : createWorkerPool();
   // Additional data for the sending worker.
   const sending: WorkerPool = {
@@ -102,18 +105,18 @@ async function createPass({ inline, workersSend }: (typeof DISPATCHES)[keyof typ
     { inline, workers: 1, decoder: { nativeHandle: decoder }, ...NATIVE_HERE },
   );
   await dispatch.start();
-  return (bytes: Uint8Array, answer: Verified): void => {
+  return (bytes: Uint8Array, respond: Verified): void => {
     const packet = { id: 1, bytes, account: "", receivedNs: 0, maxRetries: null };
     dispatch.accept({ ...packet, priorityLamports: 0 }, ({ bytes }, { kind }) => {
-      answer(kind === "accepted" && (workersSend || send(bytes)));
+      respond(kind === "accepted" && (workersSend || send(bytes)));
     });
   };
 }
 
 const given = Object.entries(DISPATCHES).find(([name]) => name === dispatched)?.[1];
-const pass = given === undefined ? passHere : await createPass(given);
+const validateAndSend = given === undefined ? sendHere : await createDispatched(given);
 
-function take(judge: (body: ArrayBuffer) => Uint8Array) {
+function take(decodeBody: (body: ArrayBuffer) => Uint8Array) {
   return (response: uws.HttpResponse): void => {
     let isOpen = true;
     response.onAborted(() => {
@@ -121,7 +124,7 @@ function take(judge: (body: ArrayBuffer) => Uint8Array) {
     });
     // The generator sends each request in one piece.
     response.onData((chunk) => {
-      pass(judge(chunk), (isGood) => {
+      validateAndSend(decodeBody(chunk), (isGood) => {
         if (!isOpen) return;
         response.cork(() => {
           response.end(isGood ? '{"success":true}' : '{"error":"refused"}');

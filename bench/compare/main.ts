@@ -30,7 +30,7 @@ if (process.argv.includes("--help")) {
 }
 
 async function run(options: CompareOptions): Promise<void> {
-  const stage = await startStage(buildProgram(), options.sides);
+  const stage = await startStage(buildProgram(), options.sides, options.before);
   try {
     for (const side of stage.sides) await warmUp(stage, side, options);
     const rows: Row[] = [];

@@ -1,8 +1,10 @@
 /** The command line of the comparison, with its bounds. */
 
 import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { DISPATCHES, SIDES, type SideName, VARIANTS } from "./sides.ts";
+import { BEFORE, DISPATCHES, SIDES, type SideName, VARIANTS } from "./sides.ts";
 
 export interface CompareOptions {
   readonly rounds: number;
@@ -10,6 +12,8 @@ export interface CompareOptions {
   readonly rates: readonly number[];
   readonly endpoint: "raw" | "json";
   readonly sides: readonly SideName[];
+  /** A built checkout of another commit, for the sides "…, before". */
+  readonly before: string;
   /** Compares ways of dispatching instead, for another part of docs/benchmarks.md. */
   readonly dispatch: boolean;
   /** Whether to find the highest sustained rate. */
@@ -29,9 +33,10 @@ export const USAGE = `usage: npm run bench:compare -- [options]
   --rates LIST     transactions a second (100,1000,5000); none for none
   --endpoint KIND  json, as most clients speak, or raw (json)
   --sides LIST     ${SIDES.join(",")}
-                   (by itself without the real-time front where the system refuses it);
+                   (the default is without the real-time threads where the system refuses them);
                    also: ${[...VARIANTS, ...DISPATCHES].join(", ")}
   --dispatch       those four last ones: on which thread a burst is decoded and sent
+  --before FOLDER  adds two edges from a built checkout of another commit; prints only
   --no-capacity    does not look for the highest rate held
   --memory N       sends N transactions through the edge and watches its memory (0)
   --memory-rate N  that many of them a second (6000)
@@ -48,37 +53,44 @@ export function readOptions(args: readonly string[]): CompareOptions {
       endpoint: { type: "string", default: "json" },
       sides: { type: "string", default: possibleSides().join(",") },
       dispatch: { type: "boolean", default: false },
+      before: { type: "string", default: "" },
       "no-capacity": { type: "boolean", default: false },
       memory: { type: "string", default: "0" },
       "memory-rate": { type: "string", default: "6000" },
       dry: { type: "boolean", default: false },
     },
   });
-  const { endpoint } = values;
+  const { endpoint, before } = values;
   if (endpoint !== "raw" && endpoint !== "json") throw new Error("--endpoint is raw or json");
+  if (before !== "" && !existsSync(join(before, "dist/main.js"))) {
+    throw new Error(`--before: ${before} has no dist/main.js: run npm run build there`);
+  }
+  const added = before === "" ? [] : Object.keys(BEFORE).map(sideOf);
   const rates = values.rates === "none" ? [] : values.rates.split(",");
   return {
     rounds: wholeNumber("rounds", values.rounds, 1, 100),
     seconds: wholeNumber("seconds", values.seconds, 1, 60),
     rates: rates.map((rate) => wholeNumber("rates", rate, 1, 100_000)),
     endpoint,
-    sides: values.dispatch ? DISPATCHES : values.sides.split(",").map(sideOf),
+    sides: values.dispatch ? DISPATCHES : [...values.sides.split(",").map(sideOf), ...added],
+    before,
     dispatch: values.dispatch,
     capacity: !values["no-capacity"],
     memory: wholeNumber("memory", values.memory, 0, 10_000_000),
     memoryRate: wholeNumber("memory-rate", values["memory-rate"], 100, 100_000),
-    keep: !values.dry,
+    keep: !values.dry && before === "",
   };
 }
 
 /** The sides that can start on this machine: a real-time thread requires a privilege. */
 function possibleSides(): readonly SideName[] {
   const isRealtimePossible = spawnSync("chrt", ["--rr", "1", "true"]).status === 0;
-  return SIDES.filter((name) => name !== "real-time front" || isRealtimePossible);
+  return SIDES.filter((name) => name !== "real-time threads" || isRealtimePossible);
 }
 
 function sideOf(name: string): SideName {
-  const side = [...SIDES, ...VARIANTS, ...DISPATCHES].find((known) => known === name);
+  const sides = [...SIDES, ...VARIANTS, ...DISPATCHES, ...(Object.keys(BEFORE) as SideName[])];
+  const side = sides.find((known) => known === name);
   if (side === undefined) throw new Error(`--sides: ${name} is none of ${SIDES.join(", ")}`);
   return side;
 }

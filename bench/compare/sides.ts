@@ -21,9 +21,9 @@ import { type LineProcess, startLines } from "./program.ts";
 export const SIDES = [
   "incumbent",
   "everything on",
-  "real-time front",
-  "two fronts",
-  "no fronts",
+  "real-time threads",
+  "two ingress threads",
+  "no ingress threads",
   "no verification",
   "bare",
   "bare unverified",
@@ -32,9 +32,15 @@ export const SIDES = [
 /** The edge with one setting changed. */
 export const VARIANTS = ["all inline", "all on workers", "portable engine", "polling"] as const;
 /** The bare path behind the edge's dispatch stage, by the thread that decodes and sends. */
-export const DISPATCHES = ["all here", "as an edge", "workers judge", "workers send"] as const;
+export const DISPATCHES = ["main thread", "auto", "workers decode", "workers send"] as const;
+/** The same edges from a built checkout of another commit, and the side that each repeats. */
+export const BEFORE = {
+  "everything on, before": "everything on",
+  "no verification, before": "no verification",
+} as const;
 export type SideName =
   | (typeof SIDES)[number]
+  | keyof typeof BEFORE
   | (typeof VARIANTS)[number]
   | (typeof DISPATCHES)[number];
 
@@ -60,8 +66,15 @@ const SLOT_MS = 400;
 /** Transactions that may wait for the leader, equal to the capacity of the incumbent's channel. */
 const QUEUE = 4096;
 
-/** Starts the leader, a cluster that names it, and the sides. */
-export async function startStage(program: string, names: readonly SideName[]): Promise<Stage> {
+/**
+ * Starts the leader, a cluster that names it, and the sides.
+ * @param before the folder of the other commit's checkout, for the sides of `BEFORE`
+ */
+export async function startStage(
+  program: string,
+  names: readonly SideName[],
+  before = "",
+): Promise<Stage> {
   const stops: (() => Promise<void>)[] = [];
   const stop = async (): Promise<void> => {
     for (const end of stops.toReversed()) await end();
@@ -69,8 +82,8 @@ export async function startStage(program: string, names: readonly SideName[]): P
   try {
     const folder = mkdtempSync(join(tmpdir(), "touchdown-compare-"));
     const identities = new Map(names.map((name) => [name, freshIdentity()]));
-    const asker = startLines(program, ["incumbent-key"]);
-    const keys = [await asker.line(), ...[...identities.values()].map(publicKeyOf)];
+    const incumbent = startLines(program, ["incumbent-key"]);
+    const keys = [await incumbent.line(), ...[...identities.values()].map(publicKeyOf)];
     const ends = startLines(program, ["path", ...keys]);
     stops.push(() => ends.stop());
     const [leader = "", tipAccount = ""] = (await ends.line()).split(" ");
@@ -90,6 +103,7 @@ export async function startStage(program: string, names: readonly SideName[]): P
       ...urls,
       rpcUrl: rpc.url,
       program,
+      before,
       folder,
       key,
       leader,
@@ -115,6 +129,7 @@ function publicKeyOf(identity: Identity): string {
 
 interface BenchFixture {
   readonly program: string;
+  readonly before: string;
   readonly folder: string;
   readonly key: string;
   readonly leader: string;
@@ -134,14 +149,17 @@ function startSide(fixture: BenchFixture, name: SideName, identityFile: string):
     }
     case "bare":
     case "bare unverified":
-    case "all here":
-    case "as an edge":
-    case "workers judge":
+    case "main thread":
+    case "auto":
+    case "workers decode":
     case "workers send": {
       const script = join(import.meta.dirname, "bare.ts");
       const args = ["--import", "tsx", script, fixture.leader, identityFile, fixture.tipAccount];
       return startLinesSide(fixture, name, process.execPath, [...args, name]);
     }
+    case "everything on, before":
+    case "no verification, before":
+      return startEdge(fixture, name, identityFile, BEFORE[name], fixture.before);
     default:
       return startEdge(fixture, name, identityFile);
   }
@@ -159,9 +177,9 @@ async function startLinesSide(
 }
 
 /** On other machines, the edge's default. */
-const FRONTS: Readonly<Partial<Record<SideName, string>>> = {
-  "two fronts": "threads = 2",
-  "no fronts": "threads = 0",
+const THREADS: Readonly<Partial<Record<SideName, string>>> = {
+  "two ingress threads": "threads = 2",
+  "no ingress threads": "threads = 0",
   "all inline": "threads = 0",
 };
 const INLINE: Readonly<Partial<Record<SideName, string>>> = {
@@ -173,6 +191,8 @@ async function startEdge(
   fixture: BenchFixture,
   name: SideName,
   identityFile: string,
+  settings: SideName = name,
+  tree = ".",
 ): Promise<Side> {
   const { folder, key, tipAccount, rpcUrl, wsUrl } = fixture;
   const [http, admin] = [await freePort(), await freePort()];
@@ -187,23 +207,23 @@ async function startEdge(
     [
       'region = "compare"',
       `[http]\nlisten = "127.0.0.1:${http}"\ndrain_grace = "0s"`,
-      FRONTS[name] ?? "",
+      THREADS[settings] ?? "",
       `[admin]\nlisten = "127.0.0.1:${admin}"`,
       `[cluster]\nrpc_url = "${rpcUrl}"\nws_url = "${wsUrl}"`,
       `[identity]\nkeypair = "${identityFile}"`,
       `[tip]\naccounts = ["${tipAccount}"]`,
       `[accounts]\nkeys_file = "${file}-keys.toml"`,
-      `[decode]\nverify = ${name !== "no verification"}`,
-      `inline = "${INLINE[name] ?? "auto"}"`,
-      `[send]\nengine = "${name === "portable engine" ? "portable" : "native"}"`,
+      `[decode]\nverify = ${settings !== "no verification"}`,
+      `inline = "${INLINE[settings] ?? "auto"}"`,
+      `[send]\nengine = "${settings === "portable engine" ? "portable" : "native"}"`,
       `queue_per_peer = ${QUEUE}`,
-      `[host]\nbusy_poll = ${name === "polling"}\nrealtime = ${name === "real-time front"}\n`,
+      `[host]\nbusy_poll = ${settings === "polling"}\nrealtime = ${settings === "real-time threads"}\n`,
     ].join("\n"),
   );
   const edge: Child = startChild([
     ...nodeOptions(name),
     ...LIKE_THE_IMAGE,
-    "dist/main.js",
+    join(tree, "dist/main.js"),
     "edge",
     "--config",
     `${file}.toml`,
