@@ -217,7 +217,8 @@ async function startEdge(
       `inline = "${INLINE[settings] ?? "auto"}"`,
       `[send]\nengine = "${settings === "portable engine" ? "portable" : "native"}"`,
       `queue_per_peer = ${QUEUE}`,
-      `[host]\nbusy_poll = ${settings === "polling"}\nrealtime = ${settings === "real-time threads"}\n`,
+      `[host]\nbusy_poll = ${settings === "polling"}`,
+      `realtime = ${settings === "real-time threads"}\n`,
     ].join("\n"),
   );
   const edge: Child = startChild([

@@ -11,7 +11,7 @@ import type { OpenStore } from "../control/store/open.ts";
 import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
-import { VERSION } from "../version.ts";
+import { VERSION } from "../runtime/version.ts";
 import { type Command, noPositionals, requiredText } from "./command.ts";
 import { untilStopped } from "./signals.ts";
 

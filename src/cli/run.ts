@@ -5,7 +5,7 @@
 
 import { parseArgs } from "node:util";
 import { SetupError } from "../core/errors.ts";
-import { VERSION } from "../version.ts";
+import { VERSION } from "../runtime/version.ts";
 import { type Command, type ExitCode, type Io, UsageError } from "./command.ts";
 import { COMMANDS, LATER_COMMANDS } from "./commands.ts";
 import { didYouMean } from "./nearest.ts";

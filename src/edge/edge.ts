@@ -31,7 +31,7 @@ import type { Identity } from "../send/identity.ts";
 import { createAdmin, type Readiness } from "../telemetry/admin.ts";
 import { createLog } from "../telemetry/log.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
-import { VERSION } from "../version.ts";
+import { VERSION } from "../runtime/version.ts";
 import { adminQueries } from "./admin-queries.ts";
 import { createPolling } from "./busy-poll.ts";
 import { trustAuthorities } from "./extra-ca-certs.ts";

@@ -25,7 +25,7 @@ import type { Receipts } from "../receipts/receipts.ts";
 import type { RejectionLog } from "../receipts/rejection-log.ts";
 import type { Histogram } from "../runtime/histogram.ts";
 import { sumOf } from "../runtime/shared-counters.ts";
-import { VERSION } from "../version.ts";
+import { VERSION } from "../runtime/version.ts";
 import type { EdgeKeys } from "./keys.ts";
 import { buildNativeIngress, type NativeIngressContext } from "./native-ingress.ts";
 import { connectionsWithin } from "./open-file-limit.ts";

@@ -13,7 +13,7 @@ import { openStore } from "../control/store/open.ts";
 import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
-import { VERSION } from "../version.ts";
+import { VERSION } from "../runtime/version.ts";
 import { EXAMPLE_PATH } from "./cluster-http.ts";
 import { startPostgres } from "./postgres.ts";
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { run } from "../../src/cli/run.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { VERSION } from "../../src/version.ts";
+import { VERSION } from "../../src/runtime/version.ts";
 import { createFakeIo } from "../support/fake-io.ts";
 
 async function ran(...args: string[]) {

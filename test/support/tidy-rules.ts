@@ -35,12 +35,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(STAGES.map((stage) => [stage, ["core", "runtime", "native"]])),
   http: ["core", "runtime", "native", "limits"],
   "native-ingress": ["core", "runtime", "native", "limits", "http", "decode", "send"],
-  edge: [...BELOW_EDGE, "native-ingress", "version"],
+  edge: [...BELOW_EDGE, "native-ingress"],
   control: ["core", "runtime", "config", "accounts", "telemetry"],
-  sandbox: [...BELOW_EDGE, "native-ingress", "edge", "control", "version"],
-  cli: [...BELOW_EDGE, "native-ingress", "edge", "control", "sandbox", "version"],
+  sandbox: [...BELOW_EDGE, "native-ingress", "edge", "control"],
+  cli: [...BELOW_EDGE, "native-ingress", "edge", "control", "sandbox"],
   main: ["core", "cli"],
-  version: [],
 };
 
 /** The folder of a file in `src`; a file at its top is a part of its own. */

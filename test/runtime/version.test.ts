@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { VERSION } from "../src/version.ts";
-import { ROOT } from "./support/source-tree.ts";
+import { VERSION } from "../../src/runtime/version.ts";
+import { ROOT } from "../support/source-tree.ts";
 
 it("the version is the one that the package is released under", () => {
   const [, written = ""] =
