@@ -123,7 +123,7 @@ const ROWS = [
     return `address lookup table ${found} looks up no account, at least one is needed`;
   }),
   undecodable("lookups_too_many", (found, needed) => {
-    return `it has ${found} accounts with those of its lookup tables, at most ${needed} can be`;
+    return `it has ${found} accounts including looked-up ones, leaders lock at most ${needed}`;
   }),
 
   // Settings: the version 1 configuration, or ComputeBudget instructions in other versions.

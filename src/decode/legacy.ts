@@ -13,7 +13,7 @@ import { DECODE_ERROR } from "../core/decode-errors.ts";
 import { LEGACY_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
 import { validateComputeBudget } from "./compute-budget.ts";
 import {
-  ACCOUNTS_MAX,
+  ACCOUNT_LOCKS_MAX,
   INSTRUCTION_ACCOUNTS_MAX,
   LEGACY_KEYS_MAX,
   LOOKUP_TABLES_MAX,
@@ -149,8 +149,8 @@ function parseTables(state: ParseState, start: number): number {
     }
     state.accountCount += writable + readonly;
   }
-  if (state.accountCount > ACCOUNTS_MAX) {
-    fail(state, DECODE_ERROR.lookups_too_many, state.accountCount, ACCOUNTS_MAX);
+  if (state.accountCount > ACCOUNT_LOCKS_MAX) {
+    fail(state, DECODE_ERROR.lookups_too_many, state.accountCount, ACCOUNT_LOCKS_MAX);
     return -1;
   }
   return at;

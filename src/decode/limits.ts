@@ -2,16 +2,17 @@
 
 /** Maximum static account keys of a legacy or v0 transaction (38 fill a packet), 2026-11. */
 export const LEGACY_KEYS_MAX = 38;
-/** Maximum account keys of a v1 transaction; also the maximum accounts it may lock, 2026-11. */
-export const V1_KEYS_MAX = 64;
+/**
+ * Maximum accounts of a transaction of any version, static and looked up: leaders drop one that
+ * locks more. `MAX_TX_ACCOUNT_LOCKS` of `solana-transaction`, 2026-11.
+ */
+export const ACCOUNT_LOCKS_MAX = 64;
 /** Maximum top-level instructions. SIMD-0160, 2026-11. */
 export const INSTRUCTIONS_MAX = 64;
 /** Maximum accounts of one instruction. SIMD-0406, 2026-11. */
 export const INSTRUCTION_ACCOUNTS_MAX = 255;
 /** Maximum address lookup tables that fit into a packet, 2026-11. */
 export const LOOKUP_TABLES_MAX = 31;
-/** Maximum accounts, static and looked up: an index is one byte, 2026-11. */
-export const ACCOUNTS_MAX = 256;
 /** Heap size that may be requested, in steps of 1024. `execution_budget.rs`, 2026-11. */
 export const HEAP_BYTES_MIN = 32 * 1024;
 export const HEAP_BYTES_MAX = 256 * 1024;

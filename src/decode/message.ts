@@ -16,7 +16,7 @@ import {
   PROGRAM_SYSTEM,
   programKind,
 } from "./compute-budget.ts";
-import { INSTRUCTIONS_MAX, V1_KEYS_MAX } from "./limits.ts";
+import { ACCOUNT_LOCKS_MAX, INSTRUCTIONS_MAX } from "./limits.ts";
 import { byteAt, fail, isWritable, type ParseState, sameKey, u32At } from "./parse-state.ts";
 import { noteTip, type TipAccounts } from "./tip.ts";
 
@@ -45,7 +45,7 @@ export function validateKeyCount(state: ParseState, count: number, countMax: num
   return true;
 }
 
-const firstWords = new Uint32Array(V1_KEYS_MAX);
+const firstWords = new Uint32Array(ACCOUNT_LOCKS_MAX);
 
 /** No key may occur twice; all keys must lie inside the bytes. */
 export function validateDuplicates(state: ParseState): boolean {

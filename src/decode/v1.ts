@@ -15,7 +15,7 @@
 import { DECODE_ERROR } from "../core/decode-errors.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
 import { validateHeap } from "./compute-budget.ts";
-import { V1_KEYS_MAX } from "./limits.ts";
+import { ACCOUNT_LOCKS_MAX } from "./limits.ts";
 import {
   noteHeader,
   noteInstruction,
@@ -60,7 +60,7 @@ export function parseV1(state: ParseState, tips: TipAccounts): boolean {
   if (!validateMask(state, mask)) return false;
   const instructionCount = byteAt(bytes, 40);
   if (!validateInstructionCount(state, instructionCount)) return false;
-  if (!validateKeyCount(state, byteAt(bytes, 41), V1_KEYS_MAX)) return false;
+  if (!validateKeyCount(state, byteAt(bytes, 41), ACCOUNT_LOCKS_MAX)) return false;
   const configOffset = V1_KEYS_OFFSET + 32 * state.keyCount;
   if (!reaches(state, configOffset)) return false;
   if (!validateDuplicates(state)) return false;

@@ -102,7 +102,7 @@ function tables(rng: Rng): RawTable[] {
   return Array.from({ length: rng.below(3) }, () => ({
     key: rng.bytes(32),
     writable: [...rng.bytes(rng.below(4))],
-    readonly: [...rng.bytes(rng.below(rng.pick([4, 4, 150])))],
+    readonly: [...rng.bytes(rng.below(rng.pick([4, 4, 80])))],
   }));
 }
 

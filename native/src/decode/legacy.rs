@@ -9,7 +9,7 @@
 use crate::decode::compute_budget::validate_compute_budget;
 use crate::decode::errors::{DecodeError, Rejected, reject};
 use crate::decode::message::{
-    note_header, note_instruction, validate_account_indexes, validate_duplicates, validate_end,
+    ACCOUNT_LOCKS_MAX, note_header, note_instruction, validate_account_indexes, validate_duplicates, validate_end,
     validate_instruction_count, validate_key_count, validate_signature_count,
 };
 use crate::decode::parse_state::{Instruction, ParseState};
@@ -23,8 +23,6 @@ const LEGACY_KEYS_MAX: usize = 38;
 const INSTRUCTION_ACCOUNTS_MAX: usize = 255;
 /// Maximum address lookup tables that fit into a packet. `agave-transaction-view`, 2026-11.
 const LOOKUP_TABLES_MAX: usize = 31;
-/// Maximum accounts, static and looked up: an index is one byte. Same source.
-const ACCOUNTS_MAX: usize = 256;
 
 const VERSION_BIT: usize = 0x80;
 
@@ -124,8 +122,8 @@ fn parse_tables(state: &mut ParseState<'_>, start: usize) -> Result<usize, Rejec
         }
         state.account_count += writable + readonly;
     }
-    if state.account_count > ACCOUNTS_MAX {
-        return reject(DecodeError::lookups_too_many, state.account_count, ACCOUNTS_MAX);
+    if state.account_count > ACCOUNT_LOCKS_MAX {
+        return reject(DecodeError::lookups_too_many, state.account_count, ACCOUNT_LOCKS_MAX);
     }
     Ok(at)
 }

@@ -11,8 +11,9 @@ use crate::decode::tip::{TipRule, note_tip};
 
 /// Maximum signatures of a transaction. `agave-transaction-view` 4.2.2, 2026-11.
 pub const SIGNATURES_MAX: usize = 12;
-/// Maximum account keys of a v1 transaction. Same source.
-pub const V1_KEYS_MAX: usize = 64;
+/// Maximum accounts of a transaction of any version, static and looked up: leaders drop one that
+/// locks more. `MAX_TX_ACCOUNT_LOCKS` of `solana-transaction`, 2026-11.
+pub const ACCOUNT_LOCKS_MAX: usize = 64;
 /// Maximum top-level instructions. SIMD-0160, 2026-11.
 const INSTRUCTIONS_MAX: usize = 64;
 
@@ -60,8 +61,8 @@ pub fn validate_key_count(
 
 /// Rejects duplicate keys, and keys that lie outside the bytes.
 pub fn validate_duplicates(state: &ParseState<'_>) -> Result<(), Rejected> {
-    let mut words = [0; V1_KEYS_MAX];
-    for (i, slot) in (0..state.key_count).zip(0..V1_KEYS_MAX) {
+    let mut words = [0; ACCOUNT_LOCKS_MAX];
+    for (i, slot) in (0..state.key_count).zip(0..ACCOUNT_LOCKS_MAX) {
         let word = state.u64(state.keys_offset + 32 * i);
         for (j, earlier) in words.iter().enumerate().take(slot) {
             if *earlier == word && state.key(i) == state.key(j) {

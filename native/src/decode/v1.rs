@@ -12,7 +12,7 @@
 use crate::decode::compute_budget::validate_heap;
 use crate::decode::errors::{DecodeError, Rejected, reject};
 use crate::decode::message::{
-    V1_KEYS_MAX, note_header, note_instruction, validate_account_indexes, validate_duplicates,
+    ACCOUNT_LOCKS_MAX, note_header, note_instruction, validate_account_indexes, validate_duplicates,
     validate_end, validate_instruction_count, validate_key_count, validate_signature_count,
 };
 use crate::decode::parse_state::{Instruction, LAMPORTS_TOLD_MAX, ParseState};
@@ -52,7 +52,7 @@ pub fn parse_v1(state: &mut ParseState<'_>, rule: &TipRule) -> Result<(), Reject
     let instruction_count = state.byte(40);
     validate_instruction_count(instruction_count)?;
     let key_count = state.byte(41);
-    validate_key_count(state, key_count, V1_KEYS_MAX)?;
+    validate_key_count(state, key_count, ACCOUNT_LOCKS_MAX)?;
     let config_offset = KEYS_OFFSET + 32 * state.key_count;
     state.reaches(config_offset)?;
     validate_duplicates(state)?;

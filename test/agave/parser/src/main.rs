@@ -1,8 +1,8 @@
 //! Reads transactions in hex, one a line, and writes what Agave's ingress says of each:
 //! `accepted FEE`, the fee being the priority fee in lamports, or `refused WHY`.
 //!
-//! That is the parser and its sanitize rules, the rule that no account stands twice, and the
-//! compute budget. Signatures, balances and blockhashes are not looked at.
+//! That is the parser and its sanitize rules, the rule that no account stands twice, the number of
+//! accounts to lock, and the compute budget. Signatures, balances and blockhashes are not looked at.
 
 use std::io::{BufRead, BufWriter, Result, Write, stdin, stdout};
 
@@ -19,6 +19,9 @@ const CONFIG: SanitizeConfig = SanitizeConfig {
     max_instructions: 64,
     max_accounts_per_instruction: Some(255),
 };
+
+/// `MAX_TX_ACCOUNT_LOCKS` of `solana-transaction` 4.1.6, 2026-11.
+const ACCOUNT_LOCKS_MAX: usize = 64;
 
 fn main() -> Result<()> {
     let features = FeatureSet::default();
@@ -38,6 +41,9 @@ fn fee(bytes: &[u8], features: &FeatureSet) -> std::result::Result<u64, String> 
     let keys = view.static_account_keys();
     if keys.iter().enumerate().any(|(i, key)| keys.iter().take(i).any(|other| other == key)) {
         return Err("AccountLoadedTwice".into());
+    }
+    if usize::from(view.total_num_accounts()) > ACCOUNT_LOCKS_MAX {
+        return Err("TooManyAccountLocks".into());
     }
     if matches!(view.version(), TransactionVersion::V1) {
         let config = view.transaction_config();
