@@ -1,8 +1,9 @@
 /**
- * The RPC of a cluster in which every transaction lands: it returns each status with the slot
- * before the current one, and proxies all other requests to the simulated cluster. Without it an
- * edge would watch every transaction of a run until its blockhash expires, which does not happen on
- * a real cluster. A real node has its own machine, whereas this one shares two processors with the
+ * The RPC of the node that the edges ask: it answers requests for statuses and proxies all others to
+ * the simulated cluster, which announces each slot over WebSocket. Either every transaction has
+ * landed in the slot before the current one, as most do on a real cluster; or the node knows no
+ * transaction of the run, as if their blockhashes were of another cluster, so that an edge watches
+ * each of them and sends it again for as long as it may land. A real node has its own machine, whereas this one shares two processors with the
  * measured process; so it does not parse requests, and builds responses by repetition.
  */
 
@@ -18,6 +19,7 @@ export interface AgreeingRpc {
 export async function startAgreeingRpc(
   clusterUrl: string,
   currentSlot: () => number,
+  lands: boolean,
 ): Promise<AgreeingRpc> {
   const server = createServer((incoming, outgoing) => {
     const chunks: Buffer[] = [];
@@ -26,7 +28,7 @@ export async function startAgreeingRpc(
       const body = Buffer.concat(chunks);
       if (body.includes('"getSignatureStatuses"')) {
         outgoing.setHeader("content-type", "application/json");
-        outgoing.end(statuses(body, currentSlot()));
+        outgoing.end(statuses(body, currentSlot(), lands));
         return;
       }
       const { headers, method } = incoming;
@@ -62,12 +64,13 @@ function countOf(question: Buffer): number {
   return quotes / 2;
 }
 
-function statuses(question: Buffer, slot: number): string {
+function statuses(question: Buffer, slot: number, lands: boolean): string {
   const id = /"id":(\d+)/.exec(question.toString("latin1", 0, HEAD_BYTES))?.[1];
-  if (id === undefined) throw new Error(`a question without its id in front: ${question}`);
-  const status =
+  if (id === undefined) throw new Error(`a request that does not begin with its id: ${question}`);
+  const landed =
     `{"slot":${slot - 1},"confirmations":1,"err":null,"status":{"Ok":null},` +
     '"confirmationStatus":"confirmed"}';
+  const status = lands ? landed : "null";
   const value = `${status},`.repeat(countOf(question)).slice(0, -1);
   return `{"jsonrpc":"2.0","id":${id},"result":{"context":{"slot":${slot}},"value":[${value}]}}`;
 }

@@ -15,6 +15,8 @@ import { undisturbed } from "./undisturbed.ts";
 
 const WARM_UP_RATE = 4_000;
 const WARM_UP_SECONDS = 10;
+/** Transactions of a process that has just started before those that are measured. */
+const FRESH_TRANSACTIONS = 1_000;
 const LADDER_FROM = 8_000;
 const LADDER_STEP = 2_000;
 const LADDER_TO = 50_000;
@@ -30,9 +32,9 @@ if (process.argv.includes("--help")) {
 }
 
 async function run(options: CompareOptions): Promise<void> {
-  const stage = await startStage(buildProgram(), options.sides, options.before);
+  const stage = await startStage(buildProgram(), options.sides, options);
   try {
-    for (const side of stage.sides) await warmUp(stage, side, options);
+    if (!options.fresh) for (const side of stage.sides) await warmUp(stage, side, options);
     const rows: Row[] = [];
     for (const rate of options.rates) rows.push(...(await compareAt(stage, options, rate)));
     const held = options.capacity ? await climb(stage, options) : [];
@@ -54,7 +56,13 @@ function warmUp(stage: Stage, side: Side, options: CompareOptions) {
 
 function measure(stage: Stage, side: Side, options: CompareOptions, rate: number) {
   const json = options.endpoint === "json";
-  return undisturbed(() => takeTurn(stage, side, { rate, seconds: options.seconds, json }));
+  const load = { rate, seconds: options.seconds, json };
+  if (!options.fresh) return undisturbed(() => takeTurn(stage, side, load));
+  let fresh = side;
+  return undisturbed(async () => {
+    fresh = await stage.restart(fresh);
+    return takeTurn(stage, fresh, { ...load, warm: FRESH_TRANSACTIONS });
+  });
 }
 
 /** Runs rounds of all sides; the order rotates, so that no side always follows the same one. */

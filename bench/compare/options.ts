@@ -16,6 +16,10 @@ export interface CompareOptions {
   readonly before: string;
   /** Compares ways of dispatching instead, for another part of docs/benchmarks.md. */
   readonly dispatch: boolean;
+  /** Whether each turn is that of a process that has just started. */
+  readonly fresh: boolean;
+  /** Whether the node reports every transaction as landed, or knows none of them. */
+  readonly lands: boolean;
   /** Whether to find the highest sustained rate. */
   readonly capacity: boolean;
   /** Transactions of the memory run; 0 for none. */
@@ -37,6 +41,9 @@ export const USAGE = `usage: npm run bench:compare -- [options]
                    also: ${[...VARIANTS, ...DISPATCHES].join(", ")}
   --dispatch       those four last ones: on which thread a burst is decoded and sent
   --before FOLDER  adds two edges from a built checkout of another commit; prints only
+  --fresh          starts a side anew for each turn, and measures from its 1,001st transaction on
+  --node KIND      lands: every transaction has landed when the edge asks for its status;
+                   unknown: the node knows none of them (lands)
   --no-capacity    does not look for the highest rate held
   --memory N       sends N transactions through the edge and watches its memory (0)
   --memory-rate N  that many of them a second (6000)
@@ -54,14 +61,17 @@ export function readOptions(args: readonly string[]): CompareOptions {
       sides: { type: "string", default: possibleSides().join(",") },
       dispatch: { type: "boolean", default: false },
       before: { type: "string", default: "" },
+      fresh: { type: "boolean", default: false },
+      node: { type: "string", default: "lands" },
       "no-capacity": { type: "boolean", default: false },
       memory: { type: "string", default: "0" },
       "memory-rate": { type: "string", default: "6000" },
       dry: { type: "boolean", default: false },
     },
   });
-  const { endpoint, before } = values;
+  const { endpoint, before, fresh, node } = values;
   if (endpoint !== "raw" && endpoint !== "json") throw new Error("--endpoint is raw or json");
+  if (node !== "lands" && node !== "unknown") throw new Error("--node is lands or unknown");
   if (before !== "" && !existsSync(join(before, "dist/main.js"))) {
     throw new Error(`--before: ${before} has no dist/main.js: run npm run build there`);
   }
@@ -74,11 +84,14 @@ export function readOptions(args: readonly string[]): CompareOptions {
     endpoint,
     sides: values.dispatch ? DISPATCHES : [...values.sides.split(",").map(sideOf), ...added],
     before,
+    fresh,
+    lands: node === "lands",
     dispatch: values.dispatch,
-    capacity: !values["no-capacity"],
+    capacity: !values["no-capacity"] && !fresh,
     memory: wholeNumber("memory", values.memory, 0, 10_000_000),
     memoryRate: wholeNumber("memory-rate", values["memory-rate"], 100, 100_000),
-    keep: !values.dry && before === "",
+    // The tables of docs/benchmarks.md are of warm sides of one commit.
+    keep: !values.dry && before === "" && !fresh && node === "lands",
   };
 }
 

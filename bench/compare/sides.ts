@@ -51,6 +51,8 @@ export interface Side {
   readonly pid: number;
   /** The URL of its metrics; null for none. */
   readonly metricsUrl: string | null;
+  /** Ends its process. */
+  stop(): Promise<void>;
 }
 
 export interface Stage {
@@ -58,7 +60,16 @@ export interface Stage {
   readonly key: string;
   /** Generator and leader. */
   readonly ends: LineProcess;
+  /** Ends a side's process and starts it again; the side returned takes its place. */
+  restart(side: Side): Promise<Side>;
   stop(): Promise<void>;
+}
+
+export interface StageOptions {
+  /** The folder of the other commit's checkout, for the sides of `BEFORE`. */
+  readonly before: string;
+  /** Whether the node reports every transaction as landed, or knows none of them. */
+  readonly lands: boolean;
 }
 
 const READY_MS = 30_000;
@@ -66,14 +77,11 @@ const SLOT_MS = 400;
 /** Transactions that may wait for the leader, equal to the capacity of the incumbent's channel. */
 const QUEUE = 4096;
 
-/**
- * Starts the leader, a cluster that names it, and the sides.
- * @param before the folder of the other commit's checkout, for the sides of `BEFORE`
- */
+/** Starts the leader, a cluster that names it, and the sides. */
 export async function startStage(
   program: string,
   names: readonly SideName[],
-  before = "",
+  { before, lands }: StageOptions = { before: "", lands: true },
 ): Promise<Stage> {
   const stops: (() => Promise<void>)[] = [];
   const stop = async (): Promise<void> => {
@@ -96,7 +104,7 @@ export async function startStage(
     });
     const urls = await cluster.start();
     stops.push(() => cluster.stop());
-    const rpc = await startAgreeingRpc(urls.rpcUrl, () => cluster.currentSlot());
+    const rpc = await startAgreeingRpc(urls.rpcUrl, () => cluster.currentSlot(), lands);
     stops.push(() => rpc.stop());
     const key = `td_${randomBytes(18).toString("base64url")}`;
     const fixture: BenchFixture = {
@@ -111,12 +119,18 @@ export async function startStage(
       stops,
     };
     const sides: Side[] = [];
+    const fileOf = (name: SideName): string => join(folder, `${name.replaceAll(" ", "-")}.json`);
     for (const [name, identity] of identities) {
-      const file = join(folder, `${name.replaceAll(" ", "-")}.json`);
-      writeFileSync(file, JSON.stringify([...identity.seed, ...identity.publicKey]));
-      sides.push(await startSide(fixture, name, file));
+      writeFileSync(fileOf(name), JSON.stringify([...identity.seed, ...identity.publicKey]));
+      sides.push(await startSide(fixture, name, fileOf(name)));
     }
-    return { sides, key, ends, stop };
+    const restart = async (side: Side): Promise<Side> => {
+      await side.stop();
+      const fresh = await startSide(fixture, side.name, fileOf(side.name));
+      sides[sides.indexOf(side)] = fresh;
+      return fresh;
+    };
+    return { sides, key, ends, restart, stop };
   } catch (cause) {
     await stop();
     throw cause;
@@ -173,7 +187,8 @@ async function startLinesSide(
 ): Promise<Side> {
   const child = startLines(program, args);
   fixture.stops.push(() => child.stop());
-  return { name, address: await child.line(), pid: child.pid, metricsUrl: null };
+  const address = await child.line();
+  return { name, address, pid: child.pid, metricsUrl: null, stop: () => child.stop() };
 }
 
 /** On other machines, the edge's default. */
@@ -232,7 +247,8 @@ async function startEdge(
   fixture.stops.push(() => edge.stop());
   await untilReady(edge, `http://127.0.0.1:${admin}/readyz`, READY_MS);
   const metricsUrl = `http://127.0.0.1:${admin}/metrics`;
-  return { name, address: `127.0.0.1:${http}`, pid: edge.pid, metricsUrl };
+  const address = `127.0.0.1:${http}`;
+  return { name, address, pid: edge.pid, metricsUrl, stop: () => edge.stop() };
 }
 
 /** Options for Node in the edge with everything on, for manual profiling. */
