@@ -15,14 +15,14 @@ import { type Command, type Io, noPositionals, requiredText } from "./command.ts
 
 export const checkCommand: Command = {
   name: "check",
-  summary: "prints the effective configuration with secrets hidden, or every problem at once",
+  summary: "prints the effective configuration with secrets hidden, or every problem in one run",
   usage: ["check --config FILE"],
   options: { config: { type: "string" } },
   detail: `
 Exits with 1 when there is a problem. What an edge could not read on this machine, its
-identity, its keys or its engine, is told of and is no problem, as is what it would warn of:
+identity, its keys or its engine, is reported and is no problem, as is what it would warn of:
 the configuration may be another machine's.
-A file with a table [control] is judged as the control process's, any other as an edge's. Each
+A file with a table [control] is checked as the control process's, any other as an edge's. Each
 key can be overridden by an environment variable: http.listen by TOUCHDOWN_HTTP_LISTEN. The
 sections and their keys; docs/configuration.md says what each means:
 

@@ -22,10 +22,10 @@ export const controlCommand: Command = {
   options: { config: { type: "string" } },
   detail: `
 SIGTERM or SIGINT drains: /readyz turns 503, requests are answered for control.drain_grace,
-open ones are finished, exit 0. A second one stops at once.
+open ones are finished, exit 0. A second signal stops immediately.
 
-\`touchdown check --config FILE\` says what the file lacks; a file with a table [control] is
-judged as this command's.
+\`touchdown check --config FILE\` reports what the file lacks; it checks a file with a table
+[control] as this command's.
 `,
   isService: true,
   async run(given, positionals, io) {

@@ -18,8 +18,8 @@ export const edgeCommand: Command = {
   options: { config: { type: "string" } },
   detail: `
 SIGTERM or SIGINT drains: /readyz turns 503, new work is refused after http.drain_grace,
-work in hand is finished, exit 0. A second one stops at once, and so does one that comes
-while it starts. SIGHUP reads the keys file and the identity again; a broken file is
+pending work is finished, exit 0. A second signal stops immediately, and so does one during
+the start. SIGHUP reads the keys file and the identity again; a broken file is
 reported, and what it held before stays.
 
 \`touchdown check --help\` lists the keys of the configuration.

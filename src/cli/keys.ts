@@ -46,15 +46,15 @@ export const keysCommand: Command = {
   --file FILE      the keys file; create makes it when there is none
   --config FILE    instead of --file: the keys file of an edge's configuration, or the
                    accounts database of control's
-  --account NAME   whose key it is; an account's keys share one rate limit. In the database
-                   a name or an id; an account that is not there is made
+  --account NAME   the account of the key; its keys share one rate limit. In the database a name
+                   or an id; a missing account is created
   --plan NAME      a plan of the file or database, Beta when not given
   --label TEXT     a note for the list
 
 create prints the key. A keys file holds its SHA-256 alone, so it cannot be shown again.
 revoke takes the key or at least the first 8 digits of its SHA-256, as list shows them.
 rewrap seals the database's keys with the first key of the vault file.
-A running edge takes a keys file over on SIGHUP, and hears the database's changes itself.
+A running edge reads a keys file again on SIGHUP, and follows the database's changes.
 `,
   async run(given, positionals, io) {
     const [action, ...rest] = positionals;

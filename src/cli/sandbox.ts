@@ -52,8 +52,8 @@ listens on loopback only, and nothing is kept when it stops.
 function dashboardLines(url: string): string {
   return [
     `The dashboard: ${url}`,
-    "  Log in as Grace, or as Ada, an operator; nobody asks for a password. Each has a key there.",
-    "  What the key above sends is shown to whoever links it: Keys, Link a key.",
+    "  Log in as Grace, or as Ada, an operator; no password is needed. Each has a key there.",
+    "  To see what the key above sends, link it to your account: Keys, Link a key.",
     "",
   ].join("\n");
 }

@@ -46,7 +46,7 @@ FILE holds the transaction as raw bytes, base64 or base58; - reads standard inpu
   --wait            wait for the end and print it: exit code 0 only where it landed and succeeded
   --timeout TIME    how long to wait for the end, 90s when not given
 
-A refusal is printed as its reason and a sentence on standard error, exit code 1.
+A refusal is printed on standard error as its reason and its message, exit code 1.
 `,
   async run(given, positionals, io) {
     const [file, ...surplus] = positionals;

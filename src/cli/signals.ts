@@ -107,7 +107,7 @@ export function untilStopped(options: SignalOptions): Promise<ExitCode> {
     };
     const stop = (): void => {
       timer = io.clock.after(STOP_MS_MAX, () => {
-        io.err(`work in hand did not end within ${STOP_MS_MAX} ms, stopping without it`);
+        io.err(`pending work did not end within ${STOP_MS_MAX} ms, stopping without it`);
         end(1);
       });
       service.stop().then(
@@ -120,7 +120,7 @@ export function untilStopped(options: SignalOptions): Promise<ExitCode> {
     };
     const onStop = (): void => {
       if (state === "draining") {
-        io.err("second signal: stopping at once");
+        io.err("second signal: stopping immediately");
         end(1);
         return;
       }

@@ -56,8 +56,9 @@ export function createStatusProof({ clock, log, rpc, counters }: StatusProofDeps
   function learn(now: "yes" | "no"): void {
     provenNs = clock.nowNs();
     if (reporting === now) return;
-    if (now === "no") log.warn({}, "the node tells no statuses: what landed cannot be known of it");
-    else if (reporting === "no") log.info({}, "the node tells statuses again");
+    if (now === "no")
+      log.warn({}, "the node reports no statuses: what landed cannot be learned from it");
+    else if (reporting === "no") log.info({}, "the node reports statuses again");
     reporting = now;
   }
 

@@ -169,12 +169,12 @@ export const KEYS = {
 
   "limits.redis_url": optional<string>(
     url(["redis", "rediss"]),
-    "Valkey or Redis, through which edges share the limits of plans that say so",
+    "Valkey or Redis, through which edges share the limits of plans that ask for it",
   ),
   "limits.edges": key(
     integer(1, 1000),
     5,
-    "Edges that a shared limit is divided by until the store has told how many there are",
+    "Edges that a shared limit is divided by until the store reports their number",
   ),
 
   "decode.inline": key(
@@ -185,7 +185,7 @@ export const KEYS = {
   "decode.workers": key(
     integerOrAuto(0, 64),
     "auto",
-    "Threads that check transactions; auto: one less than there are processors beside " +
+    "Threads that check transactions; auto: one less than there are processors besides " +
       "`http.threads`",
   ),
   "decode.verify": key(boolean(), true, "Whether signatures are verified before sending"),
@@ -281,12 +281,12 @@ export const KEYS = {
   "control.listen": key(
     listen(),
     "127.0.0.1:8088",
-    "Where `control` serves the dashboard; in front of it stands whatever ends TLS",
+    "The address at which `control` serves the dashboard, behind the proxy that ends TLS",
   ),
   "control.public_url": required(
     "control",
     origin(),
-    "Where browsers find the dashboard, scheme and host; nothing is believed of a request instead",
+    "The scheme and host at which browsers find the dashboard; requests never override it",
   ),
   "control.oidc_issuer": required(
     "control",
@@ -301,7 +301,7 @@ export const KEYS = {
   "control.oidc_scope": key(
     text(256),
     "openid profile email",
-    "What the provider is asked to tell; names and addresses are shown, never matched",
+    "The claims that the provider is asked for; names and addresses are shown, never matched",
   ),
   "control.vault_file": required(
     "control",
@@ -358,7 +358,7 @@ export const KEYS = {
   "control.trusted_proxies": key(
     networks(64),
     [],
-    "Networks of the proxies in front of it, whose `X-Forwarded-For` is believed, as CIDR",
+    "Networks, as CIDR, of the proxies in front of it; their `X-Forwarded-For` is trusted",
   ),
   "control.drain_grace": key(
     duration("0s", "10m"),

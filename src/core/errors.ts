@@ -156,13 +156,13 @@ export type DeliveryReason = keyof typeof DELIVERY_REASONS;
 /** Why an accepted transaction ended without landing, as far as this edge can know. */
 export const END_REASONS = {
   blockhash_expired: "its blockhash is too old for any leader, and no block holds it",
-  never_sent: "no copy was put on the wire, and none will be",
-  tracking_ended: "nothing was heard of it for as long as a transaction is watched",
-  table_full: "more transactions await their end than are watched, and this was the oldest",
+  never_sent: "it was not put on the wire, and will not be",
+  tracking_ended: "no block and no expiry was reported in the time for which it is tracked",
+  table_full: "more transactions are in flight than are tracked, and this was the oldest",
   shutting_down: "this edge stopped before its end was known",
-  unconfirmed: "a block held it, and was not confirmed for as long as a transaction is watched",
+  unconfirmed: "a block held it, and was not confirmed in the time for which it is tracked",
   status_unknown:
-    "its blockhash is too old, and the node tells no statuses: nobody could say whether it landed",
+    "its blockhash is too old, and the node reports no statuses: whether it landed is unknown",
 } as const satisfies Record<string, string>;
 
 export type EndReason = keyof typeof END_REASONS;

@@ -43,7 +43,7 @@ export function trustAuthorities(
   const fields = { file, trusted };
   if (trusted <= 0) log.warn(fields, `${NAME}: holds no certificate that can be read`);
   else if (trusted < found) log.warn({ ...fields, found }, `${NAME}: not all can be read`);
-  else log.info(fields, `${NAME}: trusted beside Mozilla's authorities`);
+  else log.info(fields, `${NAME}: trusted in addition to Mozilla's authorities`);
 }
 
 const NAME = "NODE_EXTRA_CA_CERTS";

@@ -26,9 +26,9 @@ function keysCheck(ok: boolean): Check {
 
 /** Status reporting. Without it the edge sends all the same, so this check never fails. */
 const STATUSES = {
-  yes: "the node tells statuses",
-  no: "the node tells no statuses: what landed cannot be known of it",
-  unknown: "whether the node tells statuses is not known yet",
+  yes: "the node reports statuses",
+  no: "the node reports no statuses: what landed cannot be learned from it",
+  unknown: "whether the node reports statuses is not known yet",
 } as const satisfies Record<ReturnType<ClusterClient["statusReporting"]>, string>;
 
 /** The lifecycle phase of an edge. */
@@ -46,7 +46,7 @@ export function createReadiness({ router, sender, cluster, feed }: ReadinessDeps
     const fresh = slotAgeMs !== null && slotAgeMs <= SLOT_AGE_MS_MAX;
     const age = slotAgeMs === null ? "no event yet" : `last event ${Math.round(slotAgeMs)} ms ago`;
     // A node that hangs reports the same slot forever, which is no better than none.
-    const stuck = slot === null && fresh ? " because the node tells of no new one" : "";
+    const stuck = slot === null && fresh ? " because the node reports no new one" : "";
     const checks: Check[] = [
       { name: "serving", ok: phase === "serving", detail: SERVING[phase] },
       {

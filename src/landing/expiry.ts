@@ -25,16 +25,16 @@ export interface ExpiryDeps {
   >;
 }
 
-/** From this age on it matters when a transaction expires. */
+/** Age from which on the expiry of a transaction is looked up. */
 const LOOKUP_AGE_NS = 2 * NS_PER_S;
-/** Times that the chain is asked for a blockhash before it counts as unknown. */
+/** Lookups of a blockhash in the cluster client before it counts as unknown. */
 const LOOKUPS_MAX = 4;
-/** A height that is known for longer says little of what is the newest block. */
+/** Age above which a height no longer bounds the newest block. */
 const HEIGHT_FRESH_NS = 2 * NS_PER_S;
 
 export class Expiry {
   readonly #deps: ExpiryDeps;
-  /** The newest block height that the cluster confirmed, and when it became known. */
+  /** The newest confirmed block height, and when it became known. */
   #height = UNKNOWN;
   #heightNs = 0;
 
@@ -42,22 +42,22 @@ export class Expiry {
     this.#deps = deps;
   }
 
-  /** The newest height that is known; UNKNOWN before the first. */
+  /** The newest known height; UNKNOWN before the first. */
   get height(): number {
     return this.#height;
   }
 
-  /** Asks the chain for the height. */
+  /** Reads the height from the cluster client. */
   read(): void {
     const { cluster, clock } = this.#deps;
     const height = cluster.blockHeight() ?? UNKNOWN;
-    // It goes back where what was believed before turned out to be wrong.
+    // A height that turned out to be wrong is replaced by a lower one.
     if (height === UNKNOWN || height === this.#height) return;
     this.#height = height;
     this.#heightNs = cluster.blockHeightNs?.() ?? clock.nowNs();
   }
 
-  /** Notes where the chain stands when a transaction is accepted. Hot path. */
+  /** Records the slot and the height at which a transaction is accepted. Hot path. */
   open(row: number, nowNs: number): void {
     const { table, cluster } = this.#deps;
     const slot = cluster.currentSlot(nowNs) ?? UNKNOWN;
@@ -66,7 +66,7 @@ export class Expiry {
     table.receivedHeight[row] = this.#heightAt(nowNs);
   }
 
-  /** Finds out when a transaction expires, and notes when it did. */
+  /** Looks up when a transaction expires, and records when it did. */
   check(row: number, nowNs: number): void {
     const { table } = this.#deps;
     if (table.is(row, DURABLE) || nowNs - (table.sinceNs[row] ?? 0) < LOOKUP_AGE_NS) return;
@@ -76,27 +76,28 @@ export class Expiry {
     this.#note(row);
   }
 
-  /** Whether no leader takes the transaction any more, as far as is known. */
+  /** Whether the newest known height is above the transaction's last valid height. */
   isTooOld(row: number): boolean {
     const lastValid = this.#deps.table.lastValidHeight[row] ?? UNKNOWN;
     return lastValid !== UNKNOWN && this.#height > lastValid;
   }
 
-  /** Whether the chain is past the transaction's last height for good, and that was noted. */
+  /** Whether the cluster was recorded as past the last valid height, including the margin. */
   isOver(row: number): boolean {
     return (this.#deps.table.expiredSlot[row] ?? UNKNOWN) !== UNKNOWN;
   }
 
   /**
-   * A node at `slot` has no block with the transaction; it was asked at `heightAtRequest`. Returns
-   * whether it may still land, expired, or expired and can no longer be proven not to have landed.
+   * A node at `slot` reports no block with the transaction; the request was made at
+   * `heightAtRequest`. Returns `open` if the transaction may still land, `expired` if it is proven
+   * not to have landed, `lost` if it is too old and this can no longer be proven.
    */
   absent(row: number, slot: number, heightAtRequest: number): "open" | "expired" | "lost" {
     const { table } = this.#deps;
     const before = table.absentSlot[row] ?? UNKNOWN;
-    // The height may have moved, or have been set back, since the row was looked at.
+    // The height may have changed in either direction since the row was checked.
     const isPast = this.#note(row) && this.#isPast(row, heightAtRequest);
-    // Without a slot in progress nobody can tell who lags behind.
+    // Without a known slot in progress a lagging node cannot be recognized.
     if (isPast && this.isOver(row) && slot >= (table.expiredSlot[row] ?? UNKNOWN)) {
       return before === UNKNOWN || slot - before <= STATUS_SPAN_SLOTS ? "expired" : "lost";
     }
@@ -104,7 +105,7 @@ export class Expiry {
     return "open";
   }
 
-  /** UNKNOWN when the feed is silent: a blockhash might be much younger than what it told last. */
+  /** UNKNOWN if the last height is old: the blockhash may be from a much later block. */
   #heightAt(nowNs: number): number {
     return nowNs - this.#heightNs <= HEIGHT_FRESH_NS ? this.#height : UNKNOWN;
   }
@@ -123,7 +124,7 @@ export class Expiry {
     return received + BLOCKHASH_AGE_MAX + BLOCKHASH_SLACK_BLOCKS;
   }
 
-  /** Notes the slot in which the last height was seen to be past; answers whether it is. */
+  /** Records the first slot in which the last valid height is past; returns whether it is. */
   #note(row: number): boolean {
     const { table, cluster } = this.#deps;
     const isPast = this.#isPast(row, this.#height);
@@ -134,7 +135,7 @@ export class Expiry {
     return isPast;
   }
 
-  /** Whether the cluster is past the last height for good, forks and all. */
+  /** Whether `height` is past the last valid height by more than any fork can take back. */
   #isPast(row: number, height: number): boolean {
     const lastValid = this.#deps.table.lastValidHeight[row] ?? UNKNOWN;
     return lastValid !== UNKNOWN && height > lastValid + EXPIRY_MARGIN_BLOCKS;

@@ -17,26 +17,26 @@ import { RowIndex } from "./row-index.ts";
 
 const SIGNATURE_BYTES = 64;
 const BLOCKHASH_BYTES = 32;
-/** Where a blockhash's last height is not known. */
+/** An unknown height or slot. */
 export const UNKNOWN = -1;
-/** `retriesLeft` of a packet whose sender named no number. */
+/** `retriesLeft` of a packet whose client set no `maxRetries`. */
 const RETRIES_UNLIMITED = 2 ** 31 - 1;
-/** Ranks: four to each doubling of what is paid. */
+/** Priority buckets: four for each doubling of the payment. */
 const BUCKETS_PER_DOUBLING = 4;
 export const PRIORITY_BUCKETS = 256;
 
 /** Bits of `flags`. */
 export const DURABLE = 1;
-/** At least one copy was on the wire. */
+/** At least one delivery was on the wire. */
 export const SENT = 2;
-/** A block that is not confirmed yet holds it. */
+/** A processed block, not confirmed yet, holds it. */
 export const PROCESSED = 4;
-/** A request for its status is in hand. */
+/** A request for its status is pending. */
 export const REQUESTED = 8;
 
 export class InFlightTable {
   readonly packetId: Float64Array;
-  /** `Clock.nowNs` of acceptance, of the newest send, and of when its status is next asked for. */
+  /** `Clock.nowNs` of acceptance, of the newest send, and of the next status request. */
   readonly sinceNs: Float64Array;
   readonly lastSentNs: Float64Array;
   readonly nextPollNs: Float64Array;
@@ -44,30 +44,30 @@ export class InFlightTable {
   readonly receivedSlot: Float64Array;
   /** The block height known at acceptance; UNKNOWN without one. */
   readonly receivedHeight: Float64Array;
-  /** The last height at which its blockhash is valid; UNKNOWN until asked for. */
+  /** The last height at which its blockhash is valid; UNKNOWN before it is looked up. */
   readonly lastValidHeight: Float64Array;
-  /** The slot of the newest answer that no block holds it; that of acceptance before the first. */
+  /** The slot of the newest response without it; the slot of acceptance before the first. */
   readonly absentSlot: Float64Array;
   /** While PROCESSED: the slot of the block. */
   readonly processedSlot: Float64Array;
-  /** The slot in progress when the height was seen to be past that; UNKNOWN before. */
+  /** The slot in progress when the height first exceeded that; UNKNOWN before. */
   readonly expiredSlot: Float64Array;
   readonly retriesLeft: Int32Array;
-  /** Times that it was sent again. */
+  /** Number of resends. */
   readonly resends: Uint32Array;
-  /** Times that the chain was asked for its blockhash. */
+  /** Number of lookups of its blockhash. */
   readonly lookups: Uint8Array;
   readonly flags: Uint8Array;
-  /** What its sender pays in lamports, and that on a scale of PRIORITY_BUCKETS; more goes first. */
+  /** The payment in lamports, and its priority bucket; higher is sent first. */
   readonly priorityLamports: Float64Array;
   readonly priorityBucket: Uint8Array;
   readonly capacity: number;
   /** Rows in use. */
   count = 0;
-  /** No row at or above this number was ever used. */
+  /** Rows at or above this number were never used. */
   rowsUsed = 0;
   readonly #signatures: Buffer;
-  /** Of each signature: most rows that are come upon while one is looked for differ in it. */
+  /** A word of each signature; most rows of a hash chain that do not match differ in it. */
   readonly #hashes: Int32Array;
   readonly #size: Int32Array;
   readonly #bytes: Int32Array;
@@ -83,7 +83,7 @@ export class InFlightTable {
   readonly #byPacket: RowIndex;
   readonly #scratch = new Uint8Array(V1_TRANSACTION_BYTES_MAX);
   readonly #blockhash = new Uint8Array(BLOCKHASH_BYTES);
-  /** Senders choose their signatures, so what hashes them is not theirs to know. */
+  /** Clients choose their signatures, so the hash has a secret seed. */
   readonly #seed = randomInt(2 ** 32);
 
   constructor(capacity: number, bytesMax: number) {
@@ -126,17 +126,17 @@ export class InFlightTable {
     return this.#newer[row] ?? NONE;
   }
 
-  /** Whether something has to end before `size` bytes more can be watched. */
+  /** Whether a row must end before a transaction of `size` bytes can be opened. */
   isFullFor(size: number): boolean {
     return this.count === this.capacity || !this.#store.hasRoomFor(size);
   }
 
-  /** Opens a row and copies the bytes; the caller has made room. The times are the caller's. */
+  /** Opens a row and copies the bytes; the caller has made room and sets the times. */
   open(packet: Packet, accepted: Accepted): number {
     const { bytes } = packet;
     const row = this.#takeRow();
     const offset = accepted.signatureOffset;
-    // Byte by byte, because a view of them would cost more than they do.
+    // Copied byte by byte: creating a view costs more.
     const start = row * SIGNATURE_BYTES;
     for (let at = 0; at < SIGNATURE_BYTES; at += 1) {
       this.#signatures[start + at] = bytes[offset + at] ?? 0;
@@ -174,7 +174,7 @@ export class InFlightTable {
     this.count -= 1;
   }
 
-  /** Whether the row is still that packet's. */
+  /** Whether the row still holds that packet. */
   holds(row: number, packetId: number): boolean {
     return this.packetId[row] === packetId;
   }
@@ -197,7 +197,7 @@ export class InFlightTable {
     return NONE;
   }
 
-  /** Another submission allows more resends than what is left. */
+  /** Raises the remaining resends to those that a repeated submission allows. */
   raiseRetries(row: number, maxRetries: number | null): void {
     this.retriesLeft[row] = Math.max(this.retriesLeft[row] ?? 0, retriesOf(maxRetries));
   }
@@ -214,21 +214,21 @@ export class InFlightTable {
     this.flags[row] = (this.flags[row] ?? 0) & ~flag;
   }
 
-  /** The transaction's bytes; they hold until the next call of this. */
+  /** The transaction's bytes; valid until the next call. */
   bytes(row: number): Uint8Array {
     const size = this.#size[row] ?? 0;
     this.#store.read(this.#bytes[row] ?? NONE, 0, size, this.#scratch);
     return this.#scratch.subarray(0, size);
   }
 
-  /** The recent blockhash or durable nonce; it holds until the next call of this. */
+  /** The recent blockhash or durable nonce; valid until the next call. */
   blockhash(row: number): Uint8Array {
     const offset = this.#blockhashOffset[row] ?? 0;
     this.#store.read(this.#bytes[row] ?? NONE, offset, BLOCKHASH_BYTES, this.#blockhash);
     return this.#blockhash;
   }
 
-  /** The signatures of rows, one after the other. */
+  /** The signatures of the rows, concatenated. */
   signatures(rows: readonly number[]): Uint8Array {
     const bytes = Buffer.allocUnsafe(rows.length * SIGNATURE_BYTES);
     for (const [index, row] of rows.entries()) {
@@ -238,7 +238,7 @@ export class InFlightTable {
     return bytes;
   }
 
-  /** The free row that was used last, else the next one that never was; the youngest from now. */
+  /** The free row used last, else the next unused one; it becomes the youngest. */
   #takeRow(): number {
     let row = this.#free;
     if (row === NONE) {

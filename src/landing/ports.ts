@@ -5,23 +5,23 @@
 
 import type { Packet, Target } from "../core/flow.ts";
 
-/** What the cluster says of one transaction that is in a block. */
+/** The status of a transaction that is in a block. */
 export interface TxStatus {
   /** The slot of that block. */
   readonly slot: number;
-  /** Whether the cluster confirmed the block; a block that is only processed may vanish. */
+  /** Whether the block is confirmed; a processed block may be abandoned. */
   readonly confirmed: boolean;
   /** The network's error as JSON text; null for success. */
   readonly error: string | null;
 }
 
-/** Whether statuses are told at all: a node that drops them answers null for what landed, too. */
+/** Whether the node reports statuses; one that drops them returns null for landed transactions. */
 export type StatusReporting = "yes" | "no" | "unknown";
 
 export interface StatusResponse {
-  /** The slot that the answering node had processed. */
+  /** The slot that the responding node had processed. */
   readonly slot: number;
-  /** In the order of the signatures; null for one that no recent block holds. */
+  /** In the order of the signatures; null for a signature that no recent block holds. */
   readonly statuses: readonly (TxStatus | null)[];
 }
 

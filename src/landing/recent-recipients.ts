@@ -12,7 +12,7 @@
 import { NS_PER_MS } from "../core/clock.ts";
 import { RESEND_SAME_LEADER_MS } from "./limits.ts";
 
-/** A mark that is older than every other. */
+/** The time of an empty mark, older than every other. */
 const NEVER_NS = Number.NEGATIVE_INFINITY;
 
 /** FNV-1a over the UTF-16 units. */
@@ -43,7 +43,7 @@ export class RecentRecipients {
   }
 
   /**
-   * Marks that the leader has the bytes since `atNs`; updates its mark, else replaces the oldest.
+   * Marks that the leader received the bytes at `atNs`; updates its mark, else replaces the oldest.
    */
   add(row: number, identityTag: number, addressTag: number, atNs: number): void {
     const start = row * this.#perRow;
@@ -69,7 +69,7 @@ export class RecentRecipients {
     }
   }
 
-  /** Whether the leader may be sent these bytes now. */
+  /** Whether these bytes may be sent to the leader now. */
   allows(row: number, identityTag: number, addressTag: number, nowNs: number): boolean {
     const start = row * this.#perRow;
     const youngNs = nowNs - RESEND_SAME_LEADER_MS * NS_PER_MS;

@@ -7,16 +7,16 @@ import { NONE } from "./byte-store.ts";
 import { PRIORITY_BUCKETS } from "./in-flight-table.ts";
 
 export class ResendPriorityBuckets {
-  /** Those that are not taken yet. */
+  /** Entries not taken yet. */
   length = 0;
   readonly #rows: Int32Array;
   readonly #ids: Float64Array;
-  /** The place that is next in its rank, by place. */
+  /** The next entry of the same bucket, by entry. */
   readonly #next: Int32Array;
   readonly #first = new Int32Array(PRIORITY_BUCKETS).fill(NONE);
   readonly #last = new Int32Array(PRIORITY_BUCKETS).fill(NONE);
   #used = 0;
-  /** No rank above it has any left. */
+  /** All buckets above it are empty. */
   #priorityBucket = 0;
 
   constructor(capacity: number) {
@@ -32,7 +32,7 @@ export class ResendPriorityBuckets {
     this.length = 0;
   }
 
-  /** Adds a row and the packet that it has now; past the capacity nothing. */
+  /** Adds a row and the packet that it holds; does nothing beyond the capacity. */
   add(row: number, packetId: number, priorityBucket: number): void {
     const place = this.#used;
     if (place === this.#rows.length) return;
@@ -47,7 +47,7 @@ export class ResendPriorityBuckets {
     this.#priorityBucket = Math.max(this.#priorityBucket, priorityBucket);
   }
 
-  /** Takes the place of the next one; NONE when all are taken. */
+  /** Takes the next entry; NONE when none is left. */
   pop(): number {
     if (this.length === 0) return NONE;
     while (this.#first[this.#priorityBucket] === NONE) this.#priorityBucket -= 1;
@@ -57,7 +57,7 @@ export class ResendPriorityBuckets {
     return place;
   }
 
-  /** The row at a place that was taken; holds until `clear`. */
+  /** The row of a taken entry; valid until `clear`. */
   row(place: number): number {
     return this.#rows[place] ?? NONE;
   }

@@ -29,7 +29,7 @@ export interface ResendsDeps {
   readonly recipients: RecentRecipients;
   readonly counters: LandCounters;
   readonly resender: Resender;
-  /** Reports transactions that no leader accepts any more. */
+  /** Whether no leader accepts a transaction any more. */
   readonly expiry: { isTooOld(row: number): boolean };
 }
 
@@ -39,12 +39,12 @@ const TICK_MS = 5;
 const VAIN_MAX = 128;
 /** Share of the budget left to resends when first sends use all of it. */
 const SHARE_MIN = 0.25;
-/** The budget of this many milliseconds may be saved up. */
+/** The budget accumulates for at most this many milliseconds. */
 const SAVED_MS = 20;
 
 type Leader = Pick<Target, "identity" | "address">;
 
-/** A leader as the marks know it. */
+/** A leader as the marks identify it. */
 interface Tagged extends Leader {
   readonly identityTag: number;
   readonly addressTag: number;
@@ -54,22 +54,22 @@ export class Resends {
   readonly #deps: ResendsDeps;
   readonly #perNs: number;
   #leaders: readonly Tagged[] = [];
-  /** The round at hand. */
+  /** The current round. */
   readonly #due: ResendPriorityBuckets;
-  /** Looks at what is in flight for it, the oldest first. */
+  /** Scans the rows in flight for it, the oldest first. */
   readonly #slicer: TimeSlicer;
-  /** The row that was looked at last, and whose it was. */
+  /** The row that was checked last, and the packet that it held. */
   #checkedRow = NONE;
   #checkedId = NONE;
-  /** Packets up to this one were looked at. */
+  /** Packets up to this one were checked. */
   #checkedTo = NONE;
   #timer: Timer | null = null;
   #budget = 0;
   #tickedNs = 0;
-  /** First sends since the last handful. */
+  /** First sends since the last batch. */
   #fresh = 0;
   #running = false;
-  /** The row that is being sent, for `#to`. */
+  /** The row that `#to` sends. */
   #row = NONE;
   #nowNs = 0;
   readonly #to: ResendTo & { ordinal: number };
@@ -103,7 +103,7 @@ export class Resends {
     this.#due.clear();
   }
 
-  /** The leaders to send to from now on; begins a round. */
+  /** Sets the leaders to send to; begins a round. */
   usePlan(plan: Plan): void {
     this.#leaders = plan.send.map(taggedOf);
     if (!this.#running) return;
@@ -116,8 +116,8 @@ export class Resends {
   }
 
   /**
-   * A transaction is about to be sent for the first time: its leaders have it from now on. Hot
-   * path.
+   * Called before a transaction is sent for the first time, so that its leaders count as served.
+   * Hot path.
    */
   first(row: number, nowNs: number): void {
     this.#fresh += 1;
@@ -130,13 +130,13 @@ export class Resends {
     }
   }
 
-  /** A copy for a leader is on the wire since then. Hot path. */
+  /** Records that a delivery for a leader was on the wire at that time. Hot path. */
   sent(row: number, leader: Leader, atNs: number): void {
     const { identityTag, addressTag } = this.#tagged(leader);
     this.#deps.recipients.add(row, identityTag, addressTag, atNs);
   }
 
-  /** A copy for a leader never went out. */
+  /** Records that a delivery for a leader was never sent. */
   unsent(row: number, leader: Leader): void {
     const { identityTag, addressTag } = this.#tagged(leader);
     this.#deps.recipients.remove(row, identityTag, addressTag);
@@ -178,7 +178,7 @@ export class Resends {
   #handful(): void {
     const { table, clock } = this.#deps;
     this.#earn(clock.nowNs());
-    // What pays most may be among those that were not looked at yet.
+    // The highest payment may be among the rows that were not checked yet.
     if (this.#slicer.isBusy) return;
     let vain = 0;
     while (this.#due.length > 0 && this.#budget >= 1 && vain < VAIN_MAX) {
@@ -194,7 +194,7 @@ export class Resends {
     }
   }
 
-  /** First sends come out of the same budget, but never take all of it. */
+  /** First sends use the same budget, but never all of it. */
   #earn(nowNs: number): void {
     const earned = (nowNs - this.#tickedNs) * this.#perNs;
     const left = Math.max(earned * SHARE_MIN, earned - this.#fresh);
@@ -204,7 +204,7 @@ export class Resends {
     this.#fresh = 0;
   }
 
-  /** Checks some rows for due resends. Returns whether there are more. */
+  /** Checks a slice of rows for due resends. Returns whether rows remain. */
   #collect(): boolean {
     const { table, clock } = this.#deps;
     const nowNs = clock.nowNs();
@@ -225,8 +225,8 @@ export class Resends {
   }
 
   /**
-   * The row behind the one that was looked at last. Where that is another's by now it begins
-   * again, and passes over what was looked at: ids rise with age.
+   * The row after the one that was checked last. If that row was reused meanwhile, the scan
+   * restarts and skips the packets already checked, because ids ascend.
    */
   #nextRow(): number {
     const { table } = this.#deps;
@@ -241,7 +241,7 @@ export class Resends {
     return !expiry.isTooOld(row) && this.#lacks(row, nowNs);
   }
 
-  /** Whether a leader of the plan may be sent the transaction now. */
+  /** Whether the transaction may be sent to a leader of the plan now. */
   #lacks(row: number, nowNs: number): boolean {
     const leaders = this.#leaders;
     for (let index = 0; index < leaders.length; index += 1) {
@@ -253,7 +253,7 @@ export class Resends {
     return false;
   }
 
-  /** The leader's tags; those of the plan's leaders are at hand. */
+  /** The leader's tags; cached for the leaders of the plan. */
   #tagged(leader: Leader): Tagged {
     const leaders = this.#leaders;
     for (let index = 0; index < leaders.length; index += 1) {

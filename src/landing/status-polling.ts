@@ -29,9 +29,9 @@ export interface StatusPollerDeps {
   readonly table: InFlightTable;
   readonly counters: LandCounters;
   readonly cluster: Pick<ClusterView, "fetchStatuses">;
-  /** At each tick, before anything is asked for. */
+  /** Called at each tick, before any request. */
   readonly onTick: (nowNs: number) => void;
-  /** What a row is, at each tick; may end it. Answers whether it is still there. */
+  /** Called for each row at each tick; may end it. Returns whether the row still exists. */
   readonly onCheck: (row: number, nowNs: number) => boolean;
   /** A value that a response must postdate to prove that a transaction is absent. */
   readonly stamp: () => number;
@@ -39,51 +39,51 @@ export interface StatusPollerDeps {
   readonly onStatus: (row: number, status: TxStatus | null, slot: number, stamp: number) => void;
 }
 
-/** One request in hand. */
+/** One pending request. */
 interface Request {
   rows: readonly number[];
   ids: readonly number[];
-  /** From when it was made; 0 while it is not. */
+  /** The stamp from before the request was made; 0 before. */
   stamp: number;
-  /** Until it is made, then its deadline, then until more of the answer is taken. */
+  /** Delays the request; then its deadline; then delays the next slice of the response. */
   timer: Timer | null;
   over: boolean;
-  /** What came, until all of it is taken; null before. */
+  /** The response, until all of it is handled; null before. */
   response: StatusResponse | null;
-  /** How many of its rows are taken. */
+  /** The number of rows handled. */
   handled: number;
 }
 
-/** A look at all that is in flight, until it is over. */
+/** A scan of all rows in flight, until it ends. */
 interface Search {
-  /** Between two regular ticks it goes no further than to what may be asked for. */
+  /** Between two regular ticks the scan stops once the requests are full. */
   readonly isEarly: boolean;
-  /** In a pause nothing is asked for; what time does to a row is done all the same. */
+  /** In a pause no request is made, but rows still age and expire. */
   readonly isPaused: boolean;
   readonly from: number;
   readonly rowsUsed: number;
   checked: number;
   lagNs: number;
-  /** What is due and may be asked for, each row with the packet that it had then. */
+  /** Due rows that may be requested, each with the packet that it held at that time. */
   readonly rows: number[];
   readonly ids: number[];
   isCut: boolean;
 }
 
-/** Ages from which on a transaction is asked for at every second and every fourth tick only. */
+/** Ages from which on a status is requested at every second, and every fourth tick only. */
 const OLD_NS = 10 * NS_PER_S;
 const VERY_OLD_NS = 40 * NS_PER_S;
-/** Most ticks that are left out while requests fail. */
+/** Maximum number of ticks skipped while requests fail. */
 const PAUSE_TICKS_MAX = 16;
-/** Requests of one tick are this part of a tick apart. */
+/** The distance between the requests of one tick, as a share of a tick. */
 const APART_SHARE = 1 / 8;
-/** And this part while more is due than can be asked for at a time. */
+/** The same while more rows are due than one tick may request. */
 const CATCHING_UP_SHARE = 1 / 64;
-/** A row that is due within this share of a tick is taken with those that are due now. */
+/** A row that is due within this share of a tick is requested with those that are due now. */
 const EARLY_SHARE = 0.25;
 
 export class StatusPoller {
-  /** By how much the most overdue transaction was late at the last tick. */
+  /** The delay of the most overdue transaction at the last tick. */
   lagNs = 0;
   readonly #deps: StatusPollerDeps;
   readonly #periodMs: number;
@@ -92,15 +92,15 @@ export class StatusPoller {
   readonly #slicer: TimeSlicer;
   #running = false;
   #timer: Timer | null = null;
-  /** A tick between two of the regular ones. */
+  /** An additional tick between two regular ones. */
   #early: Timer | null = null;
-  /** Whether more was due at the last tick than could be asked for. */
+  /** Whether more rows were due at the last tick than it could request. */
   #isCut = false;
   /** The row at which the next search begins. */
   #cursor = 0;
-  /** From when on the next request may be made. */
+  /** The earliest time of the next request. */
   #freeNs = 0;
-  /** Ticks to leave out, and how many it were after the last failure. */
+  /** Ticks left to skip, and the number skipped after the last failure. */
   #pause = 0;
   #pauseLength = 0;
 
@@ -138,7 +138,7 @@ export class StatusPoller {
     return nowNs + this.#periodMs * NS_PER_MS * (1 - EARLY_SHARE);
   }
 
-  /** Ticks until a tick finds that nothing is in flight. */
+  /** Starts the ticks, which end when a tick finds nothing in flight. */
   #wake(nowNs: number): void {
     if (!this.#running) return;
     this.#deps.onTick(nowNs);
@@ -157,7 +157,7 @@ export class StatusPoller {
     }
   }
 
-  /** Looks at what is in flight, unless that is being done, and asks for what is due. */
+  /** Scans all rows, unless a scan runs, and requests the due ones. */
   #searchAll(isEarly: boolean): void {
     if (this.#search !== null && (isEarly || !this.#search.isEarly)) return;
     this.#slicer.stop();
@@ -175,7 +175,7 @@ export class StatusPoller {
     this.#slicer.start();
   }
 
-  /** Looks at some rows; once it is through, asks. Answers whether there are more. */
+  /** Scans a slice of rows; requests the due ones after the last. Returns whether rows remain. */
   #searchNext(): boolean {
     const search = this.#search;
     if (search === null) return false;
@@ -188,7 +188,7 @@ export class StatusPoller {
     return false;
   }
 
-  /** Runs one slice of checks and ends. Returns whether there are more. */
+  /** Checks one slice of rows and ends some. Returns whether rows remain. */
   #checkNext(search: Search, nowNs: number): boolean {
     const { table, onCheck } = this.#deps;
     const { from, rowsUsed, rows, ids, isEarly } = search;
@@ -219,7 +219,7 @@ export class StatusPoller {
     return search.checked < rowsUsed;
   }
 
-  /** Asks for what a search found, in requests that are a while apart. */
+  /** Requests the rows that a search found, in requests spaced out in time. */
   #request(found: Search, nowNs: number): void {
     const { table, clock } = this.#deps;
     const apart = found.isCut ? CATCHING_UP_SHARE : APART_SHARE;
@@ -311,7 +311,7 @@ export class StatusPoller {
     if (this.#isCut) this.#tickEarly();
   }
 
-  /** Once a request is answered another can be made: as many as the node answers, and no more. */
+  /** Starts the next search after a response, so that the node sets the pace. */
   #tickEarly(): void {
     if (this.#early !== null || this.#pause > 0 || !this.#running) return;
     this.#early = this.#deps.clock.after(this.#periodMs * CATCHING_UP_SHARE, () => {
@@ -325,7 +325,7 @@ export class StatusPoller {
     const { table } = this.#deps;
     const ageNs = nowNs - (table.sinceNs[row] ?? 0);
     const tickNs = this.#periodMs * NS_PER_MS;
-    // What is in a block already is to be confirmed within a second.
+    // A transaction in a processed block is confirmed within a second.
     if (table.is(row, PROCESSED) || ageNs < OLD_NS) return tickNs * (1 - EARLY_SHARE);
     return tickNs * (ageNs < VERY_OLD_NS ? 2 : 4);
   }
@@ -338,7 +338,7 @@ export class StatusPoller {
     this.#pause = this.#pauseLength;
   }
 
-  /** Its transactions may be asked for again. */
+  /** Ends a request; its transactions may be requested again. */
   #close(request: Request): void {
     const { table } = this.#deps;
     request.over = true;

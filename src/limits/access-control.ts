@@ -344,7 +344,7 @@ function unauthorized(message: string): Rejection {
 /** The edge cannot distinguish these cases: it holds valid keys only. */
 export const UNKNOWN_KEY = unauthorized(
   "the key in api-x-token is unknown or revoked, or its account is disabled; " +
-    "whoever issued it can tell which",
+    "its issuer can see which",
 );
 const DIGEST_BYTES = 32;
 

@@ -239,7 +239,7 @@ function getBlock({ bank, unixMs }: RpcContext, params: Params): unknown {
   const slot = count(params, 0);
   const config = params[1];
   const detail = isRecord(config) ? config["transactionDetails"] : undefined;
-  if (detail !== "signatures") throw new RpcFault(-32602, "Only signatures are told here");
+  if (detail !== "signatures") throw new RpcFault(-32602, "Only signatures are available here");
   const content = bank.contentOf(slot);
   if (content === null) {
     const message = `Slot ${slot} was skipped, or missing due to ledger jump to recent snapshot`;

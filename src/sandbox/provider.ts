@@ -178,7 +178,7 @@ async function interact(
   const user = TEST_USERS.find((one) => one.subject === subject);
   const result =
     user === undefined
-      ? { error: "access_denied", error_description: "there is nobody of that name" }
+      ? { error: "access_denied", error_description: "no user has that name" }
       : { login: { accountId: user.subject } };
   await provider.interactionFinished(request, response, result);
   return true;

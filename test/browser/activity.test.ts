@@ -64,7 +64,7 @@ describe("after a key was used, the page", () => {
     expect(rate).toMatch(/\b50\s+in each region/);
     const meter = page.getByRole("meter", { name: "Mean of the last two minutes" });
     expect(await meter.getAttribute("aria-valuemax")).toBe("50");
-    expect(await page.getByRole("region", { name: "At once" }).innerText()).toMatch(/\b100\b/);
+    expect(await page.getByRole("region", { name: "Burst" }).innerText()).toMatch(/\b100\b/);
   });
 
   it("Audit shows the actions, actors and addresses", async () => {

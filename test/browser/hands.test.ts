@@ -50,9 +50,9 @@ describe("a dialog", () => {
     await button.focus();
     await page.keyboard.press("Enter");
     await page.getByLabel("Requests a second").fill("3");
-    await page.getByLabel("At once").fill("4");
+    await page.getByLabel("Burst").fill("4");
     await page.keyboard.press("Enter");
-    await page.getByText("3 requests a second, 4 at once").waitFor();
+    await page.getByText("3 requests a second, a burst of 4").waitFor();
     expect(await page.evaluate(FOCUSED)).toBe("Change the key First key");
   });
 });

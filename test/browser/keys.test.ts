@@ -68,7 +68,7 @@ describe("the page Keys", () => {
     await old.getByText(`Replaced by td_…${second.slice(-4)}`).waitFor();
     expect(await old.getByRole("button", { name: /^Rotate/ }).count()).toBe(0);
     await lookAt(grace.page, "keys-replaced");
-    const third = await rotate("End it at once");
+    const third = await rotate("Ends immediately");
     await untilStatus(third, 200);
     await untilStatus(second, 401);
     expect(await statusOf(first)).toBe(200);
@@ -116,11 +116,11 @@ describe("the page Keys", () => {
 
     await change(async (dialog) => {
       await dialog.getByLabel("Requests a second").fill("1");
-      await dialog.getByLabel("At once").fill("2");
+      await dialog.getByLabel("Burst").fill("2");
       await dialog.getByLabel("Expires").selectOption("In a day");
       await dialog.getByLabel("Label").fill("to be changed, slowly");
     });
-    await card.getByText("1 request a second, 2 at once").waitFor();
+    await card.getByText("1 request a second, a burst of 2").waitFor();
     expect(await card.getByRole("heading").innerText()).toBe("to be changed, slowly");
     await card.getByText(/^in (?:23|24) hr\.$|^tomorrow$/).waitFor();
     // Three concurrent requests are one more than the key's burst.
@@ -129,7 +129,7 @@ describe("the page Keys", () => {
 
     await change(async (dialog) => {
       await dialog.getByLabel("Requests a second").fill("");
-      await dialog.getByLabel("At once").fill("");
+      await dialog.getByLabel("Burst").fill("");
       await dialog.getByLabel("Expires").selectOption("Never");
       await from(dialog).fill("");
     });
@@ -146,7 +146,7 @@ describe("the page Keys", () => {
     await dialog.getByLabel("Requests a second").fill("1000000");
     await dialog.getByRole("button", { name: "Save" }).click();
     await dialog.getByText("A key's own limit needs both").waitFor();
-    await dialog.getByLabel("At once").fill("5");
+    await dialog.getByLabel("Burst").fill("5");
     await dialog.getByRole("button", { name: "Save" }).click();
     await dialog.getByText(/plan/).waitFor();
     await lookAt(page, "dialog-change-key-refused");

@@ -76,7 +76,7 @@ it("keys are created, rotated and revoked after a fresh login, fields restored",
 
   await untilOld(grace);
   await page.getByRole("button", { name: "Rotate the key from before" }).click();
-  await dialog.getByLabel("The old key works on for").selectOption("End it at once");
+  await dialog.getByLabel("The old key works on for").selectOption("Ends immediately");
   await dialog.getByRole("button", { name: "Rotate" }).click();
   await logInAgain(grace, "Grace");
   await dialog.getByRole("button", { name: "Rotate" }).click();

@@ -48,7 +48,7 @@ describe("check", () => {
     expect(out).toContain(JSON.stringify(join(directory, "keys.toml")));
   });
 
-  it("prints every problem at once, exit code 1, and nothing to standard output", async () => {
+  it("prints every problem in one run, exit code 1, and nothing to standard output", async () => {
     const { code, out, err } = await check('region = 1\n[send]\nleaders = "two"\nx = 1\n');
     expect({ code, out }).toEqual({ code: 1, out: "" });
     for (const key of ["region", "send.leaders", "send.x", "tip.accounts", "accounts"]) {

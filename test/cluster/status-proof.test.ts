@@ -79,12 +79,12 @@ describe("whether a node tells statuses", () => {
       clock.advance(10_000);
     }
     expect(proof.reporting).toBe("no");
-    expect(lines).toEqual(["the node tells no statuses: what landed cannot be known of it"]);
+    expect(lines).toEqual(["the node reports no statuses: what landed cannot be learned from it"]);
     node.status = TOLD;
     proof.onResponse(nothing());
     await settle();
     expect(proof.reporting).toBe("yes");
-    expect(lines.at(-1)).toBe("the node tells statuses again");
+    expect(lines.at(-1)).toBe("the node reports statuses again");
   });
 
   it("is denied by the word that there is no such method, and by no other failure", () => {

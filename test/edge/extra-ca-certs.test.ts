@@ -39,7 +39,7 @@ function toldOf(file: string | null, engine = native): readonly unknown[] {
 describe.skipIf(native === null)("authorities of an operator's own", () => {
   it("are those that the file holds, whatever else is in it", () => {
     const [good, some] = [
-      "NODE_EXTRA_CA_CERTS: trusted beside Mozilla's authorities",
+      "NODE_EXTRA_CA_CERTS: trusted in addition to Mozilla's authorities",
       "NODE_EXTRA_CA_CERTS: not all can be read",
     ];
     expect(toldOf(null)).toEqual([]);

@@ -59,7 +59,7 @@ describe("an edge's readiness", () => {
       { name: "schedule", ok: true, detail: "the current leader is known" },
       { name: "contacts", ok: true, detail: "4 leaders with an address" },
       { name: "warm", ok: true, detail: "1 live connections" },
-      { name: "statuses", ok: true, detail: "the node tells statuses" },
+      { name: "statuses", ok: true, detail: "the node reports statuses" },
     ]);
   });
 
@@ -75,21 +75,21 @@ describe("an edge's readiness", () => {
     expect(failing(edge)).toEqual(["serving"]);
   });
 
-  it("tells a node that hangs from one that is silent", () => {
+  it("distinguishes a node that hangs from one that is silent", () => {
     const hanging = readinessOf({ slot: null }).readiness.check();
-    const detail = "slot unknown because the node tells of no new one, last event 120 ms ago";
+    const detail = "slot unknown because the node reports no new one, last event 120 ms ago";
     expect(hanging.checks).toContainEqual({ name: "slot", ok: false, detail });
     const silent = readinessOf({ slot: null, slotAgeMs: null }).readiness.check();
     const none = "slot unknown, no event yet";
     expect(silent.checks).toContainEqual({ name: "slot", ok: false, detail: none });
   });
 
-  it("says that a node tells no statuses, and is given all the same", () => {
+  it("is ready, with a note, when the node reports no statuses", () => {
     const edge = readinessOf();
     edge.world.reporting = "no";
     const { ok, checks } = edge.readiness.check();
     expect(ok).toBe(true);
-    const detail = expect.stringContaining("tells no statuses");
+    const detail = expect.stringContaining("reports no statuses");
     expect(checks).toContainEqual({ name: "statuses", ok: true, detail });
   });
 

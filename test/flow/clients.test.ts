@@ -231,7 +231,7 @@ describe("where the reason stands", () => {
         statusCode: 401,
         message:
           "Unauthorized: the key in api-x-token is unknown or revoked, or its account is " +
-          "disabled; whoever issued it can tell which",
+          "disabled; its issuer can see which",
       },
     });
     expect(error).toMatchObject({ message: expect.stringContaining("unknown or revoked") });

@@ -61,7 +61,7 @@ describe("a node that tells no statuses", () => {
     );
     expect(detail(running)).toContain("tells no statuses");
     expect(running.edge.readiness().ok).toBe(true);
-    const warning = "warn the node tells no statuses: what landed cannot be known of it";
+    const warning = "warn the node reports no statuses: what landed cannot be learned from it";
     expect(running.lines.filter((line) => line === warning)).toHaveLength(1);
 
     running.network.cluster.behave({ statuses: "works" });

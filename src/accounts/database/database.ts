@@ -315,7 +315,7 @@ function listenOn(
     counters.connectionsLost += 1;
     on.lost();
     // Logs each reason once until listening resumes, because it retries every few seconds.
-    if (reason !== told) log.warn({ channel, reason }, "the accounts database is not heard");
+    if (reason !== told) log.warn({ channel, reason }, "the accounts database cannot be followed");
     told = reason;
     timer = clock.after(waitMs, () => void connect());
     waitMs = Math.min(waitMs * 2, DATABASE_RETRY_MS_MAX);

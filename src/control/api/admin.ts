@@ -99,7 +99,7 @@ export function adminRoutes(store: Pick<Store, "accounts" | "plans" | "usage">):
     route(
       ["GET", "/api/v1/admin/usage"],
       "admin",
-      "The figures over all accounts",
+      "Usage of all accounts",
       {
         query: z.strictObject({ range: z.enum(["hour", "day", "month"]).default("hour") }),
         response: z.object({ totals: statsShape }),

@@ -23,7 +23,7 @@ export function checkOptions(
   if ((ratePerSecond === null) !== (burst === null)) {
     return refused(
       "invalid",
-      "a key's own limit needs both, requests a second and requests at once, or neither",
+      "a key's own limit needs both, requests a second and a burst, or neither",
     );
   }
   if (ratePerSecond !== null && !(ratePerSecond > 0 && ratePerSecond <= plan.ratePerSecond)) {

@@ -261,7 +261,7 @@ describe("a channel", () => {
       expect(losses).toBe(times);
     }
     // Each loss is logged, though the reason is the same.
-    expect(told).toEqual(Array(2).fill("the accounts database is not heard"));
+    expect(told).toEqual(Array(2).fill("the accounts database cannot be followed"));
     await owner.query("select pg_notify('news', '4')");
     await until("a fourth notice", () => heard.length === 4);
     expect(heard).toEqual(["1", "2", "3", "4"]);
@@ -286,7 +286,7 @@ describe("a channel", () => {
     };
     database.listen("news", { notice() {}, connected() {}, lost });
     await until("three attempts", () => attempts >= 3 && losses >= 3);
-    expect(told).toEqual(["the accounts database is not heard"]);
+    expect(told).toEqual(["the accounts database cannot be followed"]);
     await database.stop();
     server.close();
   });

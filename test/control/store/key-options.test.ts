@@ -27,7 +27,7 @@ describe("a key's options", () => {
     [{ expiresAtMs: NOW }, /to come/],
     [{ expiresAtMs: Number.NaN }, /to come/],
     [{ expiresAtMs: NOW + 11 * 366 * 86_400_000 }, /within 10 years/],
-    [{ ratePerSecond: 1 }, /both, requests a second and requests at once/],
+    [{ ratePerSecond: 1 }, /both, requests a second and a burst/],
     [{ ratePerSecond: 50.1, burst: 1 }, /at most the plan's 50, is 50.1/],
     [{ ratePerSecond: 0, burst: 1 }, /above 0/],
     [{ ratePerSecond: Number.NaN, burst: 1 }, /above 0/],

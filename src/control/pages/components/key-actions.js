@@ -43,7 +43,7 @@ export function changeKey(key) {
 }
 
 const OVERLAPS = /** @type {const} */ ([
-  ["0", "End it at once"],
+  ["0", "Ends immediately"],
   ["3600", "An hour"],
   ["86400", "A day"],
   ["604800", "A week"],
@@ -53,7 +53,7 @@ const OVERLAPS = /** @type {const} */ ([
 /** @param {any} key */
 export async function rotateKey(key) {
   const text =
-    "A new key takes its place, with the same label and limits. The old one goes on for a while, " +
+    "A new key takes its place, with the same label and limits. The old one works for a while, " +
     "so that your programs can be changed without a gap.";
   const made = await ask({
     title: `Rotate ${key.label}`,
@@ -159,7 +159,7 @@ function restrictions(key) {
         name: "rate_per_second",
         value: key.rate_per_second ?? "",
       }),
-      textField("At once", { ...number, name: "burst", value: key.burst ?? "" }),
+      textField("Burst", { ...number, name: "burst", value: key.burst ?? "" }),
     ),
   ];
 }

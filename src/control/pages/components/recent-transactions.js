@@ -110,7 +110,7 @@ function contentOf({ transactions, more, unreachable }, filter, limit, showMore)
 function nothing([name], allAnswered) {
   if (!allAnswered) return el("p", { class: "soft" }, "None in the regions that answered.");
   if (name !== "all") return el("p", { class: "soft" }, "None of the transactions that are kept.");
-  const text = "What you send appears here by itself, with what became of it.";
+  const text = "What you send appears here automatically, with its outcome.";
   return empty(
     "Nothing was sent lately",
     text,

@@ -88,7 +88,7 @@ export function reveal(key, signal, onChange) {
   signal.addEventListener("abort", hide);
   if (!key.revealable) {
     button.disabled = true;
-    const why = "This key was stored without its text, so nobody can show it again.";
+    const why = "This key was stored without its text, so it cannot be shown again.";
     fill(below, el("p", { class: "small soft" }, why));
   }
   const element = el("div", {}, el("div", { class: "secret" }, code, left, copy, button), below);

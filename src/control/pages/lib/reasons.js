@@ -8,12 +8,12 @@ const REFUSED = {
   unauthorized: "The key was missing, unknown or revoked, or its account disabled",
   rate_limited: "The account's rate limit was exceeded",
   length_required: "The request carried Transfer-Encoding",
-  too_large: "The body was larger than is taken",
+  too_large: "The body was larger than the limit",
   parse_error: "The body was not JSON, or empty",
-  invalid_request: "The body was no JSON-RPC request",
+  invalid_request: "The body was not a JSON-RPC request",
   method_not_found: "A JSON-RPC method other than sendTransaction and getHealth",
   invalid_params: "Wrong params: count, type or encoding",
-  undecodable: "Not one whole transaction that leaders would take on",
+  undecodable: "Not one complete transaction that leaders accept",
   tip_missing: "No transfer of the minimum tip to a tip account",
   signature_invalid: "A signature did not verify",
   no_leader: "No leader could be reached then",
@@ -24,12 +24,13 @@ const REFUSED = {
 /** @type {Record<string, string>} */
 const ENDED = {
   blockhash_expired: "The blockhash became too old for any leader, and no block holds it",
-  never_sent: "No copy was put on the wire",
-  tracking_ended: "Nothing was heard of it for as long as a transaction is watched",
-  table_full: "More transactions awaited their end than are watched",
+  never_sent: "It was not put on the wire",
+  tracking_ended: "No block and no expiry was reported in the time for which it is tracked",
+  table_full: "More transactions were in flight than are tracked",
   shutting_down: "The edge stopped before the end was known",
-  unconfirmed: "A block held it, and was not confirmed for as long as it was watched",
-  status_unknown: "Its blockhash became too old, and the node told nobody whether it landed",
+  unconfirmed: "A block held it, and was not confirmed in the time for which it is tracked",
+  status_unknown:
+    "Its blockhash became too old, and the node reports no statuses: whether it landed is unknown",
 };
 
 /** @param {"refused" | "expired" | "dropped"} kind @param {string} reason */

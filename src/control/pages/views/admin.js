@@ -169,7 +169,7 @@ function planSheet(plans) {
     { title: "Plan", cell: ({ name }) => name },
     { title: "Accounts", number: true, cell: ({ accounts: number }) => count(number) },
     { title: "Requests a second", number: true, cell: (plan) => count(plan.rate_per_second) },
-    { title: "At once", number: true, cell: ({ burst }) => count(burst) },
+    { title: "Burst", number: true, cell: ({ burst }) => count(burst) },
     { title: "Holds", cell: ({ shared }) => (shared ? "for all regions" : "for each region") },
   ];
   return sheet("Plans", table("Plans", columns, plans, { stack: true }));

@@ -22,7 +22,8 @@ export async function page({ main, signal }) {
   const make = button("Make a key", "btn main", () => act(makeKey, "The key is made"), "plus");
   make.dataset["act"] = "make";
   const link = button("Link a key", "btn", () => act(linkKey, "The key is linked"));
-  const text = "One for each program or machine, so that each can be limited and ended by itself.";
+  const text =
+    "One for each program or machine, so that each can be limited and revoked separately.";
   fill(main, pageHeader("Keys", text, link, make), list);
 
   async function load() {
@@ -118,7 +119,7 @@ function facts(key) {
   const { allowed_addresses: addresses, rate_per_second: rate, burst } = key;
   const limit = [
     rate !== null && `${plural(rate, "request")} a second`,
-    burst !== null && `${count(burst)} at once`,
+    burst !== null && `a burst of ${count(burst)}`,
   ].filter(Boolean);
   return el(
     "dl",

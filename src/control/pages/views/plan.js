@@ -17,7 +17,7 @@ export async function page({ main, signal }) {
   const keysMax = plan.rights.keys_max;
   const mean = Math.round((recent.requests / (MINUTES * 60)) * 10) / 10;
   const where = each
-    ? "The limits hold in each region by itself: sending to two regions gives twice as much."
+    ? "The limits hold in each region separately: sending to two regions gives twice as much."
     : "The limits hold for all regions together, however the requests are spread over them.";
   const lost = "A request above the limit is refused with 429 and costs nothing.";
   fill(
@@ -37,9 +37,9 @@ export async function page({ main, signal }) {
         ),
       ),
       sheet(
-        "At once",
+        "Burst",
         big(count(plan.burst), `${plan.burst === 1 ? "request" : "requests"} in one moment`),
-        el("p", { class: "soft" }, "After a pause so many go through without waiting."),
+        el("p", { class: "soft" }, "After a pause this number is accepted without waiting."),
       ),
       sheet(
         "Keys",
