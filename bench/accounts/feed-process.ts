@@ -122,7 +122,7 @@ function findNs(): number {
     clock: systemClock,
     keys: table,
     looksMistyped: () => false,
-    sharedLimits: null,
+    globalLimits: null,
   });
   const tokens = [...picked(count)].map(textOf);
   const origin = { remoteAddress: () => "127.0.0.1" };
@@ -133,7 +133,7 @@ function median(measure: () => number): number {
   return [measure(), measure(), measure()].sort((a, b) => a - b)[1] ?? Number.NaN;
 }
 
-function tell(message: FeedMessage): void {
+function sendMessage(message: FeedMessage): void {
   process.send?.(message);
 }
 
@@ -155,7 +155,7 @@ const wait = setInterval(() => {
   const { user, system } = process.cpuUsage(startCpu);
   const startCpuMs = (user + system) / 1_000;
   const { keys } = table.counters;
-  tell({ kind: "ready", startMs: (readyNs - startNs) / 1e6, startCpuMs, keys });
+  sendMessage({ kind: "ready", startMs: (readyNs - startNs) / 1e6, startCpuMs, keys });
   const rewritten = setInterval(() => {
     if (journal.counters.rewrites === 0) return;
     clearInterval(rewritten);
@@ -168,7 +168,7 @@ process.on("message", () => {
   const rssMb = process.memoryUsage.rss() / 1e6;
   const [heldCpuMsMax, heldCpuMsP99] = [turns.max / 1e3, turns.percentile(99) / 1e3];
   const stats = { lookupNs: median(lookupNs), findNs: median(findNs) };
-  tell({
+  sendMessage({
     kind: "report",
     ...{
       knownNs,

@@ -173,7 +173,8 @@ async function wholeEdge(database: BenchDatabase, from: string, url: string): Pr
   await untilReady(edge, `http://127.0.0.1:${port}/ping`, READY_MS);
   const deadlineNs = systemClock.nowNs() + READY_MS * 1e6;
   while ((await statOf(admin, "touchdown_keys")) < many) {
-    if (systemClock.nowNs() > deadlineNs) throw new Error(`the keys never came: ${edge.output()}`);
+    if (systemClock.nowNs() > deadlineNs)
+      throw new Error(`the keys never arrived: ${edge.output()}`);
     // Each check costs the edge 1 to 2 ms.
     await pause(100);
   }

@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "../../src/core/clock.ts";
 import { decodeBase58 } from "../../src/core/encoding.ts";
-import { NATIVE_HERE, nativeDecoder } from "../../src/decode/native-decoder.ts";
+import { NATIVE_INLINE, nativeDecoder } from "../../src/decode/native-decoder.ts";
 import { createDispatch } from "../../src/decode/workers/dispatch.ts";
 import { createWorkerPool, type WorkerPool } from "../../src/decode/workers/piscina-pool.ts";
 import * as uws from "../../src/http/uws.ts";
@@ -102,7 +102,7 @@ async function createDispatched({
   const log = { info() {}, warn() {}, error: console.error };
   const dispatch = createDispatch(
     { clock: systemClock, decoder: nativeDecoder(native, decoder), workers: sending, log },
-    { inline, workers: 1, decoder: { nativeHandle: decoder }, ...NATIVE_HERE },
+    { inline, workers: 1, decoder: { nativeHandle: decoder }, ...NATIVE_INLINE },
   );
   await dispatch.start();
   return (bytes: Uint8Array, respond: Verified): void => {

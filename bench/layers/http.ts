@@ -15,7 +15,7 @@ export async function startBareHttp(keys: KeyTable) {
     clock,
     keys,
     looksMistyped: () => false,
-    sharedLimits: null,
+    globalLimits: null,
   });
   const server = createHttpServer(
     {

@@ -60,7 +60,7 @@ export function startChild(args: readonly string[], withIpc = false): Child {
 /** Waits until the URL returns 200; on timeout throws an Error with the child's output. */
 export async function untilReady(child: Child, url: string, timeoutMs: number): Promise<void> {
   const deadlineNs = systemClock.nowNs() + timeoutMs * 1e6;
-  let last = "no answer";
+  let last = "no response";
   while (systemClock.nowNs() < deadlineNs) {
     if (child.process.exitCode !== null) break;
     try {

@@ -44,7 +44,7 @@ export async function startFixture(
     const args = ["--import", "tsx", script, String(options.leaders), String(count)];
     const leaders = startChild(args, true);
     children.push(leaders);
-    const cluster = await heard(leaders, "ready");
+    const cluster = await receive(leaders, "ready");
     const [httpPort, adminPort] = [await freePort(), await freePort()];
     const key = `td_${randomBytes(18).toString("base64url")}`;
     writeFileSync(join(folder, "keys.toml"), keysFile(key));
@@ -59,7 +59,7 @@ export async function startFixture(
       edgePid: edge.pid,
       arrivals: async () => {
         leaders.process.send("collect");
-        return (await heard(leaders, "arrivals")).arrivedNs;
+        return (await receive(leaders, "arrivals")).arrivedNs;
       },
       stop,
     };
@@ -129,13 +129,13 @@ function edgeConfig(
   ].join("\n");
 }
 
-type Heard<Kind> = Extract<LeaderMessage, { readonly kind: Kind }>;
+type MessageOf<Kind> = Extract<LeaderMessage, { readonly kind: Kind }>;
 
 /** The next message of that kind; an Error if the child ends or sends none in time. */
-async function heard<Kind extends LeaderMessage["kind"]>(
+async function receive<Kind extends LeaderMessage["kind"]>(
   child: Child,
   kind: Kind,
-): Promise<Heard<Kind>> {
+): Promise<MessageOf<Kind>> {
   const signal = AbortSignal.timeout(ANSWER_MS);
   const exit = once(child.process, "exit", { signal }).then(() => {
     throw new Error(`the leaders' process ended\n${child.output()}`);
@@ -145,7 +145,8 @@ async function heard<Kind extends LeaderMessage["kind"]>(
   exit.catch(() => undefined);
   message.catch(() => undefined);
   // Both ends of the channel are in this folder, and the type describes what they send.
-  const told = (await Promise.race([message, exit])) as LeaderMessage;
-  if (told.kind !== kind) throw new Error(`the leaders' process told ${told.kind}, not ${kind}`);
-  return told as Heard<Kind>;
+  const received = (await Promise.race([message, exit])) as LeaderMessage;
+  if (received.kind !== kind)
+    throw new Error(`the leaders' process sent ${received.kind}, not ${kind}`);
+  return received as MessageOf<Kind>;
 }

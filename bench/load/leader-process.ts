@@ -22,7 +22,7 @@ export type LeaderMessage =
       /** First arrival by transaction, NaN for none. */
       readonly arrivedNs: Float64Array;
       /** All arrivals, counting each delivery. */
-      readonly copies: number;
+      readonly deliveries: number;
     };
 
 /** No skipped slots, so that runs are alike. */
@@ -30,15 +30,15 @@ const SLOT_MS = 400;
 
 const [leaderCount = 4, transactionCount = 0, slotMs = SLOT_MS] = process.argv.slice(2).map(Number);
 const arrivedNs = new Float64Array(transactionCount).fill(Number.NaN);
-let copies = 0;
+let deliveries = 0;
 
 function note(bytes: Uint8Array, atNs: number): void {
-  copies += 1;
+  deliveries += 1;
   const number = numberOf(bytes);
   if (Number.isNaN(arrivedNs[number])) arrivedNs[number] = atNs;
 }
 
-function tell(message: LeaderMessage): void {
+function sendMessage(message: LeaderMessage): void {
   process.send?.(message);
 }
 
@@ -62,9 +62,9 @@ const cluster = await createSimulatedCluster({
 });
 const urls = await cluster.start();
 
-process.on("message", () => tell({ kind: "arrivals", arrivedNs, copies }));
+process.on("message", () => sendMessage({ kind: "arrivals", arrivedNs, deliveries }));
 process.on("disconnect", () => process.exit(0));
 process.on("SIGTERM", () => process.exit(0));
 // The simulation's clocks do not keep the process alive.
 setInterval(() => undefined, 60_000);
-tell({ kind: "ready", ...urls });
+sendMessage({ kind: "ready", ...urls });

@@ -95,7 +95,9 @@ function report(result: LoadResult): void {
   console.log(`\n${drawMachine(result)}`);
   console.log(`Accepted ${result.accepted} of ${result.sent}; errors ${JSON.stringify(errors)}.`);
   if (machine.load_before > machine.cores / 2) {
-    console.log(`The machine was busy (load ${machine.load_before}): these figures say little.`);
+    console.log(
+      `The machine was busy (load ${machine.load_before}): these numbers are unreliable.`,
+    );
   }
   if (late !== null) {
     console.log(`The generator was late by ${late.p50} us at p50, ${late.p99} us at p99.`);

@@ -110,13 +110,13 @@ function whole(
 }
 
 /** Defaults to the first of `known`. */
-function oneOf<Word extends string>(
+function oneOf<Choice extends string>(
   name: string,
   text: string | undefined,
-  known: readonly [Word, ...Word[]],
-): Word {
+  known: readonly [Choice, ...Choice[]],
+): Choice {
   if (text === undefined) return known[0];
-  const word = known.find((candidate) => candidate === text);
-  if (word === undefined) throw new Error(`${name} is ${text}, needed is one of ${known}`);
-  return word;
+  const choice = known.find((candidate) => candidate === text);
+  if (choice === undefined) throw new Error(`${name} is ${text}, needed is one of ${known}`);
+  return choice;
 }

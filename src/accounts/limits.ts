@@ -14,15 +14,15 @@ export const USAGE_ROUNDS_MAX = 1_024;
  * the 75 s in which a blockhash expires. 25 bytes each.
  */
 export const USAGE_PACKETS_MAX = 524_288;
-/** Maximum accounts whose shared limit is tracked here. */
-export const SHARED_ACCOUNTS_MAX = 100_000;
-/** Accounts reported to the shared limit store per round; a round checks twice as many. */
-export const SHARED_ROUND_MAX = 1_000;
+/** Maximum accounts whose global limit is tracked here. */
+export const GLOBAL_ACCOUNTS_MAX = 100_000;
+/** Accounts reported to the limit store per round; a round checks twice as many. */
+export const GLOBAL_ROUND_MAX = 1_000;
 /** Of those, accounts per event-loop turn; about 10 us each, including the response. */
-export const SHARED_LIMITS_SENT_PER_SLICE = 16;
+export const GLOBAL_LIMITS_SENT_PER_SLICE = 16;
 /** Buckets of other threads checked before a round; about 50 ns each. */
-export const SHARED_LIMITS_READ_PER_ROUND = 4_096;
-/** Timeout of the shared limit store in milliseconds. */
+export const GLOBAL_LIMITS_READ_PER_ROUND = 4_096;
+/** Timeout of the limit store in milliseconds. */
 export const LIMIT_STORE_MS_MAX = 1_000;
 /** Maximum line of the key journal in bytes: one change of very many keys. */
 export const KEY_JOURNAL_LINE_BYTES_MAX = 64 * 1024 * 1024;

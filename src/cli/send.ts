@@ -61,7 +61,7 @@ A refusal is printed on standard error as its reason and its message, exit code 
     const key = await keyOf(given, io);
     const bytes = transactionBytes(await readInput(file, io));
     const answer = await post(endpoint, key, bytes, io.clock);
-    if (answer.kind === "refused") {
+    if (answer.kind === "rejected") {
       io.err(answer.message);
       return 1;
     }
@@ -151,7 +151,7 @@ function startsLikeTransaction(bytes: Uint8Array): boolean {
 
 type SendResponse =
   | { readonly kind: "accepted"; readonly signature: string }
-  | { readonly kind: "refused"; readonly message: string };
+  | { readonly kind: "rejected"; readonly message: string };
 
 async function post(
   endpoint: string,
@@ -187,7 +187,7 @@ function answerOf(status: number, text: string): SendResponse {
   }
   const reason = typeof body["reason"] === "string" ? body["reason"] : `HTTP ${status}`;
   const error = typeof body["error"] === "string" ? body["error"] : text.trim().slice(0, 500);
-  return { kind: "refused", message: `${reason}: ${error}` };
+  return { kind: "rejected", message: `${reason}: ${error}` };
 }
 
 function parseObject(text: string): Readonly<Record<string, unknown>> {

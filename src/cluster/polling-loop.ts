@@ -6,6 +6,7 @@
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
+import type { Log } from "../core/log.ts";
 import { type BackOffOptions, createBackOff } from "./back-off.ts";
 
 export interface PollLoopStatus {
@@ -30,6 +31,15 @@ export interface PollLoopDeps {
   readonly poll: () => Promise<number>;
   /** Called on each failure with the number of consecutive failures. */
   readonly onFailure: (error: unknown, failures: number) => void;
+}
+
+/** An `onFailure` that counts each failure and logs the first of consecutive ones. */
+export function warnAtFirst(log: Log, text: string, count: () => void): PollLoopDeps["onFailure"] {
+  return (error, failures) => {
+    count();
+    const reason = error instanceof Error ? error.message : String(error);
+    if (failures === 1) log.warn({ reason }, text);
+  };
 }
 
 export function createPollLoop({ clock, backOff, poll, onFailure }: PollLoopDeps): PollLoop {

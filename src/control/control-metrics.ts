@@ -37,12 +37,12 @@ export function controlMetricSources(parts: ControlParts): SourcesOf<typeof CONT
     },
     touchdown_control_provider_known: () => (oidc.available() ? 1 : 0),
     touchdown_control_discoveries_failed_total: () => oidc.counters.discoveryFailed,
-    touchdown_control_rate_limited_total: () => attempts.counters.refused,
-    touchdown_control_rate_limiter_evictions_total: () => attempts.counters.forgotten,
+    touchdown_control_rate_limited_total: () => attempts.counters.limited,
+    touchdown_control_rate_limiter_evictions_total: () => attempts.counters.evicted,
     touchdown_control_event_streams: () => eventStreams.count(),
     touchdown_control_event_streams_ended_total: () =>
       samplesBy("reason", {
-        rejected: eventStreams.counters.refused,
+        rejected: eventStreams.counters.rejected,
         backpressure: eventStreams.counters.cutOff,
       }),
     touchdown_control_edge_requests_total: () =>

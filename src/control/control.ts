@@ -200,7 +200,7 @@ function createUpkeep(store: Pick<Store, "check" | "prune">, clock: Clock, log: 
     try {
       pruned += await store.prune();
     } catch (error) {
-      log.warn({ err: error }, "old rows were not let go, the next hour tries again");
+      log.warn({ err: error }, "old rows were not deleted; the next attempt is in an hour");
     }
   }
   return {

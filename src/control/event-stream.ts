@@ -26,7 +26,7 @@ import type { Caller } from "./web/route.ts";
 import { iso } from "./web/schema.ts";
 
 export interface EventStreams {
-  readonly counters: { opened: number; refused: number; cutOff: number };
+  readonly counters: { opened: number; rejected: number; cutOff: number };
   /** Open streams. */
   count(): number;
   /** @throws ApiError when there are too many streams */
@@ -61,7 +61,7 @@ export function createEventStreams(deps: Deps): EventStreams {
 }
 
 class EventStreamHub implements EventStreams {
-  readonly counters = { opened: 0, refused: 0, cutOff: 0 };
+  readonly counters = { opened: 0, rejected: 0, cutOff: 0 };
   readonly #store: Deps["store"];
   readonly #clock: Clock;
   readonly #log: Log;
@@ -82,7 +82,7 @@ class EventStreamHub implements EventStreams {
     const accountId = caller.account.id;
     const mine = this.#audiences.get(accountId)?.listeners.size ?? 0;
     if (mine >= EVENT_STREAMS_PER_ACCOUNT_MAX || this.#count >= EVENT_STREAMS_MAX) {
-      this.counters.refused += 1;
+      this.counters.rejected += 1;
       const seconds = EVENT_STREAM_PERIOD_MS / 1000;
       throw new ApiError("rate_limited", "too many live streams are open", {
         retry_after_seconds: seconds,

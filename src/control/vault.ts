@@ -66,7 +66,7 @@ export function createVaultFile(path: string, id: string): void {
   try {
     handle = openSync(path, "wx", MODE_OWNER_ONLY);
   } catch (cause) {
-    throw new SetupError(`the vault file ${path} cannot be made`, { cause });
+    throw new SetupError(`the vault file ${path} cannot be created`, { cause });
   }
   try {
     writeFileSync(handle, `${HEADING}${table}`);

@@ -1,7 +1,7 @@
 /**
  * The one table of reasons why a request was rejected or a delivery did not reach its leader. The
- * names are part of the interface (responses, metrics, receipts, documents): add names, never
- * change or remove them.
+ * names are part of the interface (responses, metrics, receipts, documents): from 1.0 on names are
+ * added, never changed or removed.
  *
  * JSON-RPC responds to errors in the request's content with HTTP 200, as the network's own RPC
  * does, because `@solana/kit` hides the body of every other status from its user.
@@ -83,7 +83,7 @@ export const REJECTIONS = {
     rpcStatus: 200,
     rpcCode: -32602,
     retryable: false,
-    meaning: "not one whole transaction that leaders would take on",
+    meaning: "not one complete transaction that leaders would accept",
   },
   tip_missing: {
     status: 400,
@@ -141,14 +141,14 @@ export type RejectionReason = keyof typeof REJECTIONS;
 /** Why one delivery of an accepted transaction failed. */
 export const DELIVERY_REASONS = {
   queue_full: "that leader's queue was full",
-  expired: "the copy waited longer than it could be of use",
-  leader_saturated: "the leader granted no stream in time, or the way to it loses too much",
+  expired: "the delivery waited longer than `send.copy_ttl`",
+  leader_saturated: "the leader granted no stream in time, or packet loss on the path is too high",
   not_connected: "no connection to that leader was ready",
-  connection_lost: "the connection ended before the leader acknowledged the copy",
-  stream_stopped: "the leader's stack refused the stream",
-  too_many_in_flight: "more copies await this leader's acknowledgement than are tracked",
+  connection_lost: "the connection ended before the leader acknowledged the delivery",
+  stream_stopped: "the leader stopped the stream",
+  too_many_in_flight: "more deliveries await this leader's acknowledgement than are tracked",
   shutting_down: "this edge is stopping",
-  stream_too_large: "larger than this leader takes on one stream",
+  stream_too_large: "larger than this leader accepts on one stream",
 } as const satisfies Record<string, string>;
 
 export type DeliveryReason = keyof typeof DELIVERY_REASONS;
@@ -178,15 +178,15 @@ export const CONTROL_REJECTIONS = {
   login_again: { status: 401, meaning: "this needs a login of the last minutes" },
   forbidden: { status: 403, meaning: "the caller lacks the right, or the account is disabled" },
   cross_site: { status: 403, meaning: "the request comes from another site's page" },
-  not_found: { status: 404, meaning: "no such path, or no such thing of this account" },
+  not_found: { status: 404, meaning: "no such path, or no such object of this account" },
   method_not_allowed: { status: 405, meaning: "the path exists, but not for this method" },
-  conflict: { status: 409, meaning: "the state of things does not allow it" },
-  key_refused: { status: 400, meaning: "that key cannot be linked; never says why" },
+  conflict: { status: 409, meaning: "the current state does not allow it" },
+  key_refused: { status: 400, meaning: "that key cannot be linked; the reason is never given" },
   too_large: { status: 413, meaning: "the body is larger than 16 KiB" },
   unsupported_media_type: { status: 415, meaning: "the body is not application/json" },
   invalid_request: { status: 400, meaning: "malformed, or a field is missing or out of bounds" },
-  rate_limited: { status: 429, meaning: "too many tries; `Retry-After` says when again" },
-  login_failed: { status: 400, meaning: "the provider's answer was refused" },
+  rate_limited: { status: 429, meaning: "too many attempts; `Retry-After` gives the time to wait" },
+  login_failed: { status: 400, meaning: "the provider's response was rejected" },
   login_expired: { status: 400, meaning: "the login took too long, or was used already" },
   login_unavailable: { status: 503, meaning: "the identity provider cannot be reached" },
   disabled: { status: 403, meaning: "the account is disabled" },
@@ -199,7 +199,7 @@ export type ControlReason = keyof typeof CONTROL_REJECTIONS;
 /** A rejection as the client receives it: reason, message, and the numbers in the message. */
 export interface Rejection {
   readonly reason: RejectionReason;
-  /** The values found and needed, in one sentence without a full stop. */
+  /** The values found and needed, without a full stop. */
   readonly message: string;
   /** The numbers of the message by name, for programs. */
   readonly data: Readonly<Record<string, string | number>>;

@@ -60,7 +60,7 @@ export type DecodeErrorCode = number;
 
 /** A rejected transaction: the error, and the two numbers of its message. */
 export interface Rejected {
-  readonly kind: "refused";
+  readonly kind: "rejected";
   readonly errorCode: DecodeErrorCode;
   /** The value found; its unit depends on the error. */
   readonly found: number;
@@ -73,7 +73,7 @@ export type ValidationResult = Accepted | Rejected;
 /** The result that the client receives. */
 export type SubmitResult =
   | { readonly kind: "accepted"; readonly signature: string }
-  | { readonly kind: "refused"; readonly rejection: Rejection };
+  | { readonly kind: "rejected"; readonly rejection: Rejection };
 
 /** One leader to send to or to keep connected. */
 export interface Target {

@@ -43,11 +43,11 @@ export function createDecoder(options: DecoderOptions): Decoder {
   return {
     decode(bytes) {
       const validation = parser.decode(bytes);
-      if (validation.kind === "refused" || !options.verify) return validation;
+      if (validation.kind === "rejected" || !options.verify) return validation;
       const bad = verifier.verify(bytes, validation);
       if (bad === -1) return validation;
       const errorCode = signatureErrorCode(bytes, validation, bad);
-      return { kind: "refused", errorCode, found: bad, needed: validation.signatureCount };
+      return { kind: "rejected", errorCode, found: bad, needed: validation.signatureCount };
     },
     counters: verifier.counters,
   };

@@ -15,9 +15,9 @@ import { createTipAccounts } from "./tip.ts";
 export function diagnose(bytes: Uint8Array, rejected: Rejected): Rejected {
   if (bytes.length === 0 || reasonOf(rejected.errorCode) !== "undecodable") return rejected;
   const text = textErrorCode(bytes);
-  if (text !== null) return { kind: "refused", errorCode: text, found: bytes.length, needed: 0 };
+  if (text !== null) return { kind: "rejected", errorCode: text, found: bytes.length, needed: 0 };
   if (!isMessage(bytes)) return rejected;
-  return { kind: "refused", errorCode: DECODE_ERROR.message_only, found: bytes.length, needed: 0 };
+  return { kind: "rejected", errorCode: DECODE_ERROR.message_only, found: bytes.length, needed: 0 };
 }
 
 /** Shorter text is not an encoded transaction. */

@@ -17,7 +17,11 @@ import { readValidation } from "./workers/worker-channel.ts";
  * How long the calling thread decodes itself per turn, and while workers are behind: 0.25 ms and 1
  * ms, in units of a transaction of a known signer. Handing one over takes longer than that.
  */
-export const NATIVE_HERE = { hereAtLeast: 64, hereATurn: 256, hereUnitUs: 4 } as const;
+export const NATIVE_INLINE = {
+  inlinePerTurnMin: 64,
+  inlinePerTurnMax: 256,
+  inlineUnitUs: 4,
+} as const;
 
 /** A decoder with its handle. */
 export interface NativeDecoder extends Decoder {
@@ -55,7 +59,7 @@ export function nativeDecoder(native: NativeDecoding, handle: number): NativeDec
       const code = native.decode(handle, bytes, out, 0);
       if (code < 0) throw new Error(`the native decoder returned status ${code}`);
       const validation = readValidation(out, 0);
-      return validation.kind === "refused" ? diagnose(bytes, validation) : validation;
+      return validation.kind === "rejected" ? diagnose(bytes, validation) : validation;
     },
     counters: {
       get verified() {

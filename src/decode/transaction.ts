@@ -81,7 +81,7 @@ function acceptedBy(state: ParseState): Accepted {
 }
 
 function rejectedBy(state: ParseState): Rejected {
-  return { kind: "refused", errorCode: state.errorCode, found: state.found, needed: state.needed };
+  return { kind: "rejected", errorCode: state.errorCode, found: state.found, needed: state.needed };
 }
 
 /**

@@ -11,7 +11,7 @@ import type { AdminDeps } from "../telemetry/admin.ts";
 
 export function adminQueries(
   receipts: Pick<Receipts, "find" | "list">,
-  refusals: Pick<RejectionLog, "latest">,
+  rejections: Pick<RejectionLog, "latest">,
   /** Reconciles accounting with all sends so far. */
   flushEvents: () => void = () => {},
 ): NonNullable<AdminDeps["ofAccount"]> {
@@ -23,12 +23,12 @@ export function adminQueries(
     receipts(account, text) {
       flushEvents();
       const read = readListQuery(text);
-      if (read.kind === "refused") return { kind: "refused", message: read.rejection.message };
+      if (read.kind === "rejected") return { kind: "rejected", message: read.rejection.message };
       return { kind: "list", list: receipts.list(account, read.query) };
     },
     refusals(account) {
       flushEvents();
-      return refusals.latest(account);
+      return rejections.latest(account);
     },
   };
 }

@@ -17,7 +17,7 @@ import { decodeBase58 } from "../core/encoding.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { createDecoder, type DecoderOptions } from "../decode/decoder.ts";
-import { createNativeDecoder, NATIVE_HERE } from "../decode/native-decoder.ts";
+import { createNativeDecoder, NATIVE_INLINE } from "../decode/native-decoder.ts";
 import { createDispatch } from "../decode/workers/dispatch.ts";
 import { createWorkerPool } from "../decode/workers/piscina-pool.ts";
 import { createDedupCache, openDedupCache } from "../dedup/recent-transactions.ts";
@@ -258,12 +258,12 @@ function buildDecode(
   context: NativeIngressContext | null,
 ) {
   const options = decoderOptionsOf(config);
-  const { decoder, handle, forWorkers, here, close } = decodersOf(options, engine);
+  const { decoder, handle, forWorkers, inlineLimits, close } = decodersOf(options, engine);
   const pollUs = busyPollOf(config.host, engine, availableParallelism());
   const workers = workersOf(config, context);
   const dispatch = createDispatch(
     { clock, decoder, log, workers: createWorkerPool() },
-    { inline: config.decode.inline, workers, decoder: forWorkers, pollUs, ...here },
+    { inline: config.decode.inline, workers, decoder: forWorkers, pollUs, ...inlineLimits },
   );
   // Workers use the native decoder until they end, so it is closed after them.
   const decoderLifecycle: Lifecycle = { start() {}, stop: close };
@@ -281,12 +281,12 @@ function workersOf({ decode }: Config, context: NativeIngressContext | null): nu
 function decodersOf(options: DecoderOptions, { native }: EngineChoice) {
   if (native === null) {
     const decoder = createDecoder(options);
-    return { decoder, handle: null, forWorkers: options, here: {}, close() {} };
+    return { decoder, handle: null, forWorkers: options, inlineLimits: {}, close() {} };
   }
   const decoder = createNativeDecoder(native, { ...options, keyCacheSize: NATIVE_KEYS_MAX });
   const { handle } = decoder;
   const forWorkers = { nativeHandle: handle };
-  return { decoder, handle, forWorkers, here: NATIVE_HERE, close: () => decoder.close() };
+  return { decoder, handle, forWorkers, inlineLimits: NATIVE_INLINE, close: () => decoder.close() };
 }
 
 type Ports = { http: number; admin: number; upstream: number };

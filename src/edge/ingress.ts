@@ -138,13 +138,13 @@ function accessControlOf(
   context: NativeIngressContext | null,
   onPolicyViolation: NonNullable<AccessControlDeps["onPolicyViolation"]>,
 ): AccessControl {
-  const { table, sharedLimits } = keys;
+  const { table, globalLimits } = keys;
   const delegated = context?.delegated ?? null;
   return createAccessControl({
     clock,
     keys: table,
     looksMistyped,
-    sharedLimits,
+    globalLimits,
     delegated,
     onPolicyViolation,
   });

@@ -1,11 +1,11 @@
 /**
  * An edge's keys: from a file, or from the accounts database with usage written back and, if a
- * store for it is configured, limits shared with the other edges.
+ * store for it is configured, global limits, which apply to all edges together.
  */
 
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import { createSharedLimits, type SharedLimits } from "../accounts/global-limits/sync.ts";
+import { createGlobalLimits, type GlobalLimits } from "../accounts/global-limits/sync.ts";
 import { createKeyFeed, type KeyFeed } from "../accounts/keys/feed.ts";
 import { createKeyJournal } from "../accounts/keys/journal.ts";
 import { lockJournal } from "../accounts/keys/journal-lock.ts";
@@ -25,7 +25,7 @@ export interface EdgeKeys {
   /** null for keys from a file, as are all fields below. */
   readonly feed: KeyFeed | null;
   readonly usage: Usage | null;
-  readonly sharedLimits: SharedLimits | null;
+  readonly globalLimits: GlobalLimits | null;
   /** Reads the keys again. @throws SetupError when the file is wrong; the old keys stay */
   reload(): void;
   start(): void;
@@ -57,7 +57,7 @@ function keysOfFile(path: string, log: Log): EdgeKeys {
     loads,
     feed: null,
     usage: null,
-    sharedLimits: null,
+    globalLimits: null,
     reload() {
       try {
         table.replace(loadKeys(path));
@@ -99,10 +99,10 @@ function keysOfDatabase(config: Config, url: string, deps: EdgeKeysDeps): EdgeKe
     { clock, log, database },
     { edge: edge.slice(0, 64), region, periodMs: accounts.usagePeriodMs },
   );
-  const sharedLimits =
+  const globalLimits =
     limits.redisUrl === null
       ? null
-      : createSharedLimits(
+      : createGlobalLimits(
           {
             clock,
             log,
@@ -116,15 +116,15 @@ function keysOfDatabase(config: Config, url: string, deps: EdgeKeysDeps): EdgeKe
     loads: { ok: 0, failed: 0 },
     feed,
     usage,
-    sharedLimits,
+    globalLimits,
     reload: () => feed.refresh(),
     start() {
       feed.start();
       usage.start();
-      sharedLimits?.start();
+      globalLimits?.start();
     },
     async stop() {
-      await sharedLimits?.stop();
+      await globalLimits?.stop();
       await usage.stop();
       await feed.stop();
       await database.stop();

@@ -24,7 +24,7 @@ import type { Clients } from "./ingress.ts";
 import type { EdgeKeys } from "./keys.ts";
 import type { Pipeline } from "./pipeline.ts";
 
-type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "sharedLimits"> & {
+type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "globalLimits"> & {
   readonly table: { readonly counters: { readonly keys: number } };
 };
 
@@ -144,7 +144,7 @@ function clientSources({ counters, unread }: Pick<Clients, "counters" | "unread"
   } satisfies Partial<MetricSources>;
 }
 
-function keySources({ loads, feed, usage, sharedLimits }: KeySource) {
+function keySources({ loads, feed, usage, globalLimits }: KeySource) {
   return {
     touchdown_keys_loads_total: () =>
       samplesBy(
@@ -162,8 +162,8 @@ function keySources({ loads, feed, usage, sharedLimits }: KeySource) {
         refused: usage?.counters.refused ?? 0,
       }),
     touchdown_usage_batches_pending: () => usage?.counters.waiting ?? 0,
-    touchdown_shared_limits_connected: () => sharedLimits?.counters.connected ?? 0,
-    touchdown_shared_limits_edges: () => sharedLimits?.counters.edges ?? 0,
+    touchdown_shared_limits_connected: () => globalLimits?.counters.connected ?? 0,
+    touchdown_shared_limits_edges: () => globalLimits?.counters.edges ?? 0,
   } satisfies Partial<MetricSources>;
 }
 
@@ -274,23 +274,23 @@ function sendSources({ sender, receipts }: MetricDeps) {
     touchdown_connections_ended_total: () => {
       const { counters } = sender;
       return samplesBy("reason", {
-        evicted: counters.endedDropped,
+        evicted: counters.endedEvicted,
         disallowed: counters.endedDisallowed,
         too_many: counters.endedTooMany,
         invalid_stream: counters.endedInvalidStream,
         other_code: counters.endedOtherCode,
         transport: counters.endedTransport,
-        idle_timeout: counters.endedUnresponsive,
+        idle_timeout: counters.endedIdle,
         unresponsive: counters.silentBeforeTurn,
         local: counters.endedLocal,
       });
     },
     touchdown_engine_drops_total: () => {
-      const { recordsLost, datagramsDropped, datagramsRefused, panics } = sender.losses();
+      const { recordsLost, datagramsDropped, datagramsRejected, panics } = sender.losses();
       return samplesBy("kind", {
         event: recordsLost,
         datagram: datagramsDropped,
-        datagram_rejected: datagramsRefused,
+        datagram_rejected: datagramsRejected,
         panic: panics,
       });
     },
@@ -373,21 +373,21 @@ function receiptSources({ receipts, http }: MetricDeps) {
     },
     touchdown_receipt_long_polls: () => http.receipts.waits.pending,
     touchdown_receipt_long_polls_total: () => {
-      const { reached, timedOut, drained, left, refused } = http.receipts.waits;
+      const { reached, timedOut, drained, left, rejected } = http.receipts.waits;
       return samplesBy("outcome", {
         reached,
         timed_out: timedOut,
         drained,
         aborted: left,
-        rejected: refused,
+        rejected,
       });
     },
     touchdown_receipt_streams: () => http.receipts.streams.open,
     touchdown_receipt_streams_total: () => {
-      const { opened, refused, closedSlow, closedKey, gaps } = http.receipts.streams;
+      const { opened, rejected, closedSlow, closedKey, gaps } = http.receipts.streams;
       return samplesBy("event", {
         opened,
-        rejected: refused,
+        rejected,
         closed_slow: closedSlow,
         closed_key: closedKey,
         gap: gaps,

@@ -108,7 +108,7 @@ export function createNativeIngressContext(
 export interface NativeIngressDeps {
   readonly clock: Clock;
   readonly log: Log;
-  readonly keys: Pick<EdgeKeys, "table" | "sharedLimits" | "usage">;
+  readonly keys: Pick<EdgeKeys, "table" | "globalLimits" | "usage">;
   readonly pipeline: Pick<Pipeline, "recordSend" | "recordDuplicate">;
   readonly latencies: Histogram;
   /** Reconciles accounting with all sends so far. */
@@ -140,13 +140,19 @@ export function buildNativeIngress(
 ): IngressThreads {
   const { clock, log, keys, pipeline, latencies, flushEvents, decoder } = deps;
   const { count, realtime, routes, delegated, yieldThread, native } = context;
-  const { table, sharedLimits } = keys;
+  const { table, globalLimits } = keys;
   const memory = context.keyCacheMemory;
   const upstreamConnectionsEach = Math.max(1, Math.floor(upstreamConnectionsMax / count));
   const share = options.connectionsPerAddress / connectionsMax;
-  sharedLimits?.join(new GlobalLimitStates(memory));
-  const shared = sharedLimits === null ? null : new GlobalDelegation(sharedLimits);
-  const keyCache = createKeyCacheSync({ clock, keys: table, delegated, shared, memory });
+  globalLimits?.join(new GlobalLimitStates(memory));
+  const globalDelegation = globalLimits === null ? null : new GlobalDelegation(globalLimits);
+  const keyCache = createKeyCacheSync({
+    clock,
+    keys: table,
+    delegated,
+    globalDelegation,
+    memory,
+  });
   const ingressThreads = createIngressThreads(
     {
       clock,

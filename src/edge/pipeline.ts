@@ -92,8 +92,8 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
 
   function recordDuplicate({ bytes, account, maxRetries }: Submitted, offset: number): void {
     const hasReceipt = receipts.addSubmitter(bytes, offset, account);
-    const isWatched = landing.mergeDuplicate(bytes, offset, maxRetries);
-    if (!hasReceipt && !isWatched) early?.add(bytes, offset, { account, maxRetries });
+    const isTracked = landing.mergeDuplicate(bytes, offset, maxRetries);
+    if (!hasReceipt && !isTracked) early?.add(bytes, offset, { account, maxRetries });
   }
 
   /** Records duplicates that arrived before their original was recorded. */
@@ -172,7 +172,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       } else {
         validations.errorCounts[validation.errorCode] =
           (validations.errorCounts[validation.errorCode] ?? 0) + 1;
-        done({ kind: "refused", rejection: rejectionOf(validation) });
+        done({ kind: "rejected", rejection: rejectionOf(validation) });
       }
     });
     submitted = null;
@@ -223,7 +223,7 @@ const NO_LEADER_REJECTION: Rejection = {
     "accepts a transaction of this size",
   data: {},
 };
-const NO_LEADER: SubmitResult = { kind: "refused", rejection: NO_LEADER_REJECTION };
+const NO_LEADER: SubmitResult = { kind: "rejected", rejection: NO_LEADER_REJECTION };
 const LEADERS_FULL_REJECTION: Rejection = {
   reason: "overloaded",
   message:
@@ -231,4 +231,4 @@ const LEADERS_FULL_REJECTION: Rejection = {
     "and each transaction in it pays as much or more",
   data: {},
 };
-const LEADERS_FULL: SubmitResult = { kind: "refused", rejection: LEADERS_FULL_REJECTION };
+const LEADERS_FULL: SubmitResult = { kind: "rejected", rejection: LEADERS_FULL_REJECTION };

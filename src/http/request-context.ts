@@ -75,7 +75,10 @@ export class RequestContext implements PendingRequest {
   principal: Principal | null = null;
   /** What the proxying ingress thread reports; null for a request that was not proxied. */
   proxied: ProxiedRequest | null = null;
-  /** Defer the response: meanwhile the library closes the connection at a further request. */
+  /**
+   * The request has `Connection: close`. Its response is deferred, so that the library closes the
+   * connection if another request follows.
+   */
   isLast = false;
   /** The key as sent, kept only where the body decides whether one is needed. */
   token = "";
@@ -178,7 +181,7 @@ export class RequestContext implements PendingRequest {
   respond(result: SubmitResult): void {
     if (!this.open || this.#isDeferred) return;
     this.#tracker.recordLatency(this.receivedNs);
-    if (result.kind === "refused") {
+    if (result.kind === "rejected") {
       this.reject(result.rejection);
       return;
     }

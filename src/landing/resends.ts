@@ -36,7 +36,7 @@ export interface ResendsDeps {
 /** Time between two batches. A batch blocks the thread for a fraction of a millisecond. */
 const TICK_MS = 5;
 /** Maximum transactions per batch that no leader accepts: they cost time, but no budget. */
-const VAIN_MAX = 128;
+const UNACCEPTED_MAX = 128;
 /** Share of the budget left to resends when first sends use all of it. */
 const SHARE_MIN = 0.25;
 /** The budget accumulates for at most this many milliseconds. */
@@ -67,7 +67,7 @@ export class Resends {
   #budget = 0;
   #tickedNs = 0;
   /** First sends since the last batch. */
-  #fresh = 0;
+  #firstSends = 0;
   #running = false;
   /** The row that `#to` sends. */
   #row = NONE;
@@ -120,7 +120,7 @@ export class Resends {
    * Hot path.
    */
   first(row: number, nowNs: number): void {
-    this.#fresh += 1;
+    this.#firstSends += 1;
     const { recipients } = this.#deps;
     recipients.clear(row);
     const leaders = this.#leaders;
@@ -157,36 +157,36 @@ export class Resends {
       null,
       table.priorityLamports[row] ?? 0,
     );
-    const copies = resender.resend(packet, this.#to);
+    const deliveries = resender.resend(packet, this.#to);
     this.#row = NONE;
-    if (copies === 0) return 0;
+    if (deliveries === 0) return 0;
     table.lastSentNs[row] = this.#nowNs;
     table.resends[row] = this.#to.ordinal;
     counters.resends += 1;
-    counters.resendCopies += copies;
-    return copies;
+    counters.resendCopies += deliveries;
+    return deliveries;
   }
 
   #arm(): void {
     this.#timer = this.#deps.clock.after(TICK_MS, () => {
       this.#timer = null;
-      this.#handful();
+      this.#sendBatch();
       if (this.#due.length > 0) this.#arm();
     });
   }
 
-  #handful(): void {
+  #sendBatch(): void {
     const { table, clock } = this.#deps;
-    this.#earn(clock.nowNs());
+    this.#refillBudget(clock.nowNs());
     // The highest payment may be among the rows that were not checked yet.
     if (this.#slicer.isBusy) return;
-    let vain = 0;
-    while (this.#due.length > 0 && this.#budget >= 1 && vain < VAIN_MAX) {
+    let unaccepted = 0;
+    while (this.#due.length > 0 && this.#budget >= 1 && unaccepted < UNACCEPTED_MAX) {
       const place = this.#due.pop();
       const row = this.#due.row(place);
       if (!table.holds(row, this.#due.packetId(place))) continue;
       if (this.resend(row) === 0) {
-        vain += 1;
+        unaccepted += 1;
         continue;
       }
       this.#budget -= 1;
@@ -195,13 +195,13 @@ export class Resends {
   }
 
   /** First sends use the same budget, but never all of it. */
-  #earn(nowNs: number): void {
+  #refillBudget(nowNs: number): void {
     const earned = (nowNs - this.#tickedNs) * this.#perNs;
-    const left = Math.max(earned * SHARE_MIN, earned - this.#fresh);
+    const left = Math.max(earned * SHARE_MIN, earned - this.#firstSends);
     const max = Math.max(1, SAVED_MS * NS_PER_MS * this.#perNs);
     if (this.#perNs > 0) this.#budget = Math.min(this.#budget + left, max);
     this.#tickedNs = nowNs;
-    this.#fresh = 0;
+    this.#firstSends = 0;
   }
 
   /** Checks a slice of rows for due resends. Returns whether rows remain. */
@@ -238,11 +238,11 @@ export class Resends {
     const { table, expiry } = this.#deps;
     if ((table.retriesLeft[row] ?? 0) <= 0 || table.is(row, PROCESSED)) return false;
     if (nowNs - (table.lastSentNs[row] ?? 0) < RESEND_PAUSE_MS * NS_PER_MS) return false;
-    return !expiry.isTooOld(row) && this.#lacks(row, nowNs);
+    return !expiry.isTooOld(row) && this.#isMissingAtLeader(row, nowNs);
   }
 
   /** Whether the transaction may be sent to a leader of the plan now. */
-  #lacks(row: number, nowNs: number): boolean {
+  #isMissingAtLeader(row: number, nowNs: number): boolean {
     const leaders = this.#leaders;
     for (let index = 0; index < leaders.length; index += 1) {
       const leader = leaders[index];

@@ -2,7 +2,7 @@
  * Access control: keys and rate limits, checked before a byte of the body is read.
  *
  * A key is looked up by its SHA-256; the table compares in constant time. Each account has one
- * limit, shared by its keys and by every endpoint. The state of a limit is one number, survives a
+ * limit, common to its keys and to every endpoint. The state of a limit is one number, survives a
  * reload of the keys, and is removed once its bucket is full, so idle accounts use no memory.
  *
  * Hot path: two look-ups per request, and a hash for a key not used lately; no closures.
@@ -26,7 +26,7 @@ export interface RatePlan {
   readonly ratePerSecond: number;
   /** Requests allowed at the same time; at least 1. */
   readonly burst: number;
-  /** Whether the limit applies to all edges together; otherwise to each edge separately. */
+  /** Whether the limit is global: it applies to all edges together, else to each separately. */
   readonly shared: boolean;
 }
 
@@ -71,7 +71,7 @@ export interface KeyLookup {
 }
 
 /** Limits that apply to all edges together, for the plans that request it. */
-export interface SharedLimits {
+export interface GlobalLimits {
   /** How long the account must wait now, in nanoseconds; 0: not at all. Changes nothing. */
   waitNs(account: string, plan: RatePlan, nowNs: number): number;
   /** Charges one request: 0, or the nanoseconds to wait, in which case nothing is charged. */
@@ -84,7 +84,7 @@ export interface AccessControlDeps {
   /** Whether an unknown key looks like a mistyped key of this service. */
   readonly looksMistyped: (token: string) => boolean;
   /** null: every limit applies to this edge alone. */
-  readonly sharedLimits: SharedLimits | null;
+  readonly globalLimits: GlobalLimits | null;
   /** Limits that other threads charge too; absent: this thread charges all limits alone. */
   readonly delegated?: DelegatedLimits | null;
   /**
@@ -145,7 +145,7 @@ export function createAccessControl(
   deps: AccessControlDeps,
   options: AccessControlOptions = {},
 ): AccessControl {
-  const { sharedLimits } = deps;
+  const { globalLimits } = deps;
   const delegated = deps.delegated ?? null;
   const states =
     delegated?.states ?? new LocalLimitStates(options.accountsMax ?? LIMITED_ACCOUNTS_MAX);
@@ -184,7 +184,7 @@ export function createAccessControl(
     const { account, plan, keyId, policy } = principal;
     const own = policy?.limit ?? null;
     const ownName = own === null ? "" : ownLimitName(keyId);
-    const limits = plan.shared && sharedLimits !== null ? sharedLimits : delegated;
+    const limits = plan.shared && globalLimits !== null ? globalLimits : delegated;
     const ownWait = own === null ? 0 : delegated.tryCharge(ownName, own, nowNs);
     if (ownWait > 0) return rejected(ownWait, limits.waitNs(account, plan, nowNs));
     const wait = limits.tryCharge(account, plan, nowNs);
@@ -234,9 +234,9 @@ export function createAccessControl(
       const own = policy?.limit ?? null;
       const ownName = own === null ? "" : ownLimitName(keyId);
       const ownWait = own === null ? 0 : waitOf(states.of(ownName), own, nowNs);
-      if (plan.shared && sharedLimits !== null) {
-        if (ownWait > 0) return rejected(ownWait, sharedLimits.waitNs(account, plan, nowNs));
-        const wait = sharedLimits.tryCharge(account, plan, nowNs);
+      if (plan.shared && globalLimits !== null) {
+        if (ownWait > 0) return rejected(ownWait, globalLimits.waitNs(account, plan, nowNs));
+        const wait = globalLimits.tryCharge(account, plan, nowNs);
         if (wait > 0) return rejected(0, wait);
       } else {
         const state = states.of(account);

@@ -1,5 +1,5 @@
 /**
- * Delegates limits that apply to all edges to shared slots that ingress threads charge: those of
+ * Delegates global limits, which apply to all edges, to slots that ingress threads charge: those of
  * accounts with a cached key. A slot belongs to one account until it was released as often as it
  * was delegated.
  */

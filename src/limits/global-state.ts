@@ -1,7 +1,7 @@
 /**
- * Limits that apply to all edges, in memory that threads share. Each has a state, which every
- * thread charges directly, and a count of allowed requests, which the main thread reports to the
- * other edges. One more number is common to all: the edge count by which rate and burst are
+ * Global limits, which apply to all edges, in memory that threads share. Each has a state, which
+ * every thread charges directly, and a count of allowed requests, which the main thread reports to
+ * the other edges. One more number is common to all: the edge count by which rate and burst are
  * divided, 1 while edges can exchange counts.
  *
  * Note: a request is counted before it is charged, and the count is reverted if it is rejected. So
@@ -34,27 +34,27 @@ export class GlobalLimitStates {
 
   /** Charges and counts one request: 0, or the nanoseconds to wait without either. */
   tryCharge(limitSlot: number, nowNs: number, { ratePerSecond, burst }: Rate): number {
-    const share = this.#edgeCount();
-    const interval = intervalNs(ratePerSecond) * share;
-    const atOnce = shareOf(burst, share);
+    const edgeCount = this.#edgeCount();
+    const interval = intervalNs(ratePerSecond) * edgeCount;
+    const edgeBurst = burstOfEdge(burst, edgeCount);
     const place = DELEGATED_LIMITS_MAX + limitSlot;
-    const wait = this.#limitStates.waitNs(place, nowNs, interval, atOnce);
+    const wait = this.#limitStates.waitNs(place, nowNs, interval, edgeBurst);
     if (wait > 0) return wait;
     Atomics.add(this.#int32, limitSlot, 1);
-    const lateWait = this.#limitStates.tryCharge(place, nowNs, interval, atOnce);
+    const lateWait = this.#limitStates.tryCharge(place, nowNs, interval, edgeBurst);
     if (lateWait > 0) Atomics.sub(this.#int32, limitSlot, 1);
     return lateWait;
   }
 
   /** How long the next request must wait. Changes nothing. */
   waitNs(limitSlot: number, nowNs: number, { ratePerSecond, burst }: Rate): number {
-    const share = this.#edgeCount();
-    const interval = intervalNs(ratePerSecond) * share;
+    const edgeCount = this.#edgeCount();
+    const interval = intervalNs(ratePerSecond) * edgeCount;
     return this.#limitStates.waitNs(
       DELEGATED_LIMITS_MAX + limitSlot,
       nowNs,
       interval,
-      shareOf(burst, share),
+      burstOfEdge(burst, edgeCount),
     );
   }
 
@@ -88,6 +88,6 @@ export class GlobalLimitStates {
   }
 }
 
-function shareOf(burst: number, share: number): number {
-  return Math.max(1, Math.floor(burst / share));
+function burstOfEdge(burst: number, edgeCount: number): number {
+  return Math.max(1, Math.floor(burst / edgeCount));
 }

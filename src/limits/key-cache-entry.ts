@@ -18,8 +18,8 @@ export interface KeyGrant {
   readonly ranges: readonly string[] | null;
   /** A limit below the account's; null for none. */
   readonly limit: KeyLimit | null;
-  /** Whether the account's limit applies to all edges; its slot is then a global one. */
-  readonly isShared: boolean;
+  /** Whether the account's limit is global: it applies to all edges and has a global slot. */
+  readonly isGlobal: boolean;
   readonly accountLimitSlot: number;
   /** Of the limit below the account's; NO_LIMIT_SLOT for none. */
   readonly keyLimitSlot: number;

@@ -11,8 +11,8 @@
  * key continue to be proxied. The scan is slow enough that with more keys than slots most cached
  * keys stay: rotating them would cost more than proxying the others.
  *
- * A limit that all edges share has a slot of another kind, whose charges are counted, so that the
- * main thread can report them to the other edges.
+ * A global limit, which applies to all edges, has a slot of another kind that counts its charges,
+ * so that the main thread can report them to the other edges.
  */
 
 import { hash } from "node:crypto";
@@ -55,8 +55,8 @@ export interface KeyCacheSyncDeps {
   readonly keys: ChangingKeys;
   /** The limits that the main thread's access control charges. */
   readonly delegated: DelegatedLimits;
-  /** The limits that all edges share; null: every limit applies to this edge alone. */
-  readonly shared: GlobalDelegation | null;
+  /** The global limits; null: every limit applies to this edge alone. */
+  readonly globalDelegation: GlobalDelegation | null;
   /** From `createKeyCacheMemory`, the memory that holds all limit slots. */
   readonly memory: SharedArrayBuffer;
 }
@@ -104,8 +104,8 @@ interface Entry {
   readonly token: string;
   readonly digest: Buffer;
   readonly principal: Principal;
-  /** Where the account's limit is delegated; null for a limit of this edge alone. */
-  readonly shared: GlobalDelegation | null;
+  /** Where the account's global limit is delegated; null for a limit of this edge alone. */
+  readonly globalDelegation: GlobalDelegation | null;
   readonly accountLimitSlot: number;
   readonly keyLimitSlot: number;
   readonly keySlot: number;
@@ -174,10 +174,10 @@ export function createKeyCacheSync(deps: KeyCacheSyncDeps): KeyCacheSync {
     release(entry);
   }
 
-  function release({ principal, shared, keyLimitSlot }: Entry): void {
+  function release({ principal, globalDelegation, keyLimitSlot }: Entry): void {
     const nowNs = clock.nowNs();
-    if (shared === null) delegated.release(principal.account, nowNs);
-    else shared.release(principal.account);
+    if (globalDelegation === null) delegated.release(principal.account, nowNs);
+    else globalDelegation.release(principal.account);
     if (keyLimitSlot !== NO_LIMIT_SLOT) delegated.release(ownLimitName(principal.keyId), nowNs);
   }
 
@@ -205,8 +205,9 @@ export function createKeyCacheSync(deps: KeyCacheSyncDeps): KeyCacheSync {
     if (keySlot === undefined) return null;
     const { account, plan, policy } = principal;
     // Each slot has limit slots of both kinds, so delegation always succeeds.
-    const shared = plan.shared ? deps.shared : null;
-    const accountLimitSlot = shared?.delegate(account, plan) ?? delegated.delegate(account);
+    const globalDelegation = plan.shared ? deps.globalDelegation : null;
+    const accountLimitSlot =
+      globalDelegation?.delegate(account, plan) ?? delegated.delegate(account);
     const isNarrower = (policy?.limit ?? null) !== null;
     const keyLimitSlot = isNarrower
       ? delegated.delegate(ownLimitName(principal.keyId))
@@ -217,7 +218,7 @@ export function createKeyCacheSync(deps: KeyCacheSyncDeps): KeyCacheSync {
       token,
       digest,
       principal,
-      shared,
+      globalDelegation,
       accountLimitSlot,
       keyLimitSlot,
       ...rest,
@@ -287,7 +288,7 @@ function newCounters(cachedKeys: () => number): KeyCacheCounters {
 function grantOf({
   token,
   principal,
-  shared,
+  globalDelegation,
   accountLimitSlot,
   keyLimitSlot,
   keySlot,
@@ -303,7 +304,7 @@ function grantOf({
     expiresUnixMs: policy?.expiresUnixMs ?? null,
     ranges: policy?.networks?.ranges ?? null,
     limit: limit === null ? null : { ratePerSecond: limit.ratePerSecond, burst: limit.burst },
-    isShared: shared !== null,
+    isGlobal: globalDelegation !== null,
     accountLimitSlot,
     keyLimitSlot,
     keySlot,

@@ -14,12 +14,12 @@ import { charged, waitNs } from "./gcra.ts";
 
 /** One for the account of each cached key, and one for each key with a limit of its own. */
 export const DELEGATED_LIMITS_MAX = 2 * CACHED_KEYS_MAX;
-/** After them, one per cached key whose account's limit all edges share (global-state.ts). */
-export const SHARED_LIMITS_MAX = DELEGATED_LIMITS_MAX + CACHED_KEYS_MAX;
+/** After them, one per cached key with a global limit (global-state.ts). */
+export const LIMIT_STATES_MAX = DELEGATED_LIMITS_MAX + CACHED_KEYS_MAX;
 /** No slot. */
 export const NO_LIMIT_SLOT = -1;
 
-const LIMIT_STATES_BYTES = 8 * SHARED_LIMITS_MAX;
+const LIMIT_STATES_BYTES = 8 * LIMIT_STATES_MAX;
 /** A count for each global limit, and one int32 for all of them. */
 const GLOBAL_INT32S = CACHED_KEYS_MAX + 1;
 const MARKS_AT = LIMIT_STATES_BYTES + 4 * GLOBAL_INT32S;
@@ -48,7 +48,7 @@ export class SharedLimitStates {
 
   /** `memory` is from `createKeyCacheMemory`. */
   constructor(memory: SharedArrayBuffer) {
-    this.#limitStates = new BigInt64Array(memory, 0, SHARED_LIMITS_MAX);
+    this.#limitStates = new BigInt64Array(memory, 0, LIMIT_STATES_MAX);
   }
 
   /** Charges one request: 0, or the nanoseconds to wait, in which case nothing is charged. */

@@ -230,13 +230,13 @@ const RELEASED_SLOTS_PER_READ = 256;
 function grantNumbers(
   grant: Extract<KeyUpdate, { readonly kind: "grant" }>["grant"],
 ): Float64Array {
-  const { plan, limit, isShared, ranges } = grant;
+  const { plan, limit, isGlobal, ranges } = grant;
   const numbers = new Float64Array(KEY_GRANT_NUMBERS);
   numbers.set([
     grant.keySlot,
     plan.ratePerSecond,
     plan.burst,
-    isShared ? 1 : 0,
+    isGlobal ? 1 : 0,
     grant.accountLimitSlot,
     grant.keyLimitSlot,
     limit?.ratePerSecond ?? -1,

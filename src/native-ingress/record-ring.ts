@@ -138,7 +138,7 @@ export class RecordReader {
 }
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);
-const NO_VALIDATION: ValidationResult = { kind: "refused", errorCode: 0, found: 0, needed: 0 };
+const NO_VALIDATION: ValidationResult = { kind: "rejected", errorCode: 0, found: 0, needed: 0 };
 
 /** Initialized with fractions, so that V8 represents each field as a double. */
 function newRecord() {

@@ -8,6 +8,7 @@
 import type { Clock } from "../core/clock.ts";
 import { decodeBase58, encodeSignature } from "../core/encoding.ts";
 import { RECEIPT_LIST_STEPS_MAX } from "../core/limits.ts";
+import type { ListQuery, ReceiptSource } from "../core/receipt-source.ts";
 import { RECEIPT_STATES, type ReceiptState } from "../core/receipt-state.ts";
 import { NONE, STATE_LANDED, STATE_PROCESSED } from "./columns.ts";
 import { RECEIPT_SUBMITTERS_MAX } from "./limits.ts";
@@ -17,15 +18,6 @@ import { type Receipt, type ReceiptSummary, receiptOf, stateName, summaryOf } fr
 
 const SIGNATURE_BYTES = 64;
 
-/** Filter and position of a list. */
-export interface ListQuery {
-  /** Only those in one of these states; null for all. */
-  readonly states: readonly ReceiptState[] | null;
-  readonly limit: number;
-  /** Only those older than this signature; null for all. */
-  readonly before: string | null;
-}
-
 export interface ReceiptList {
   /** Newest first, by the account's first submission. */
   readonly transactions: readonly ReceiptSummary[];
@@ -33,47 +25,7 @@ export interface ReceiptList {
   readonly next: string | null;
 }
 
-/** Receives one change; false stops after it. */
-export type OnChange = (number: number, receipt: Receipt) => boolean;
-
-/** Receives one change of a wanted account; `receipt` builds the receipt when called. */
-export type OnAnyChange = (
-  number: number,
-  state: ReceiptState,
-  account: string,
-  receipt: () => Receipt,
-) => void;
-
-export interface ReceiptReader {
-  /** The receipt for an account that sent it; null for any other account and if there is none. */
-  find(signature: string, account: string): Receipt | null;
-  /** The ticket of a receipt that `find` would return, else null. */
-  ticket(signature: string, account: string): number | null;
-  /** Whether the ticket's receipt has reached the goal, has ended, or was evicted. */
-  reached(ticket: number, goal: "processed" | "landed"): boolean;
-  list(account: string, query: ListQuery): ReceiptList;
-  /** Numbers of the oldest kept change and of the next one. */
-  readonly changes: { readonly first: number; readonly next: number };
-  /**
-   * Passes this account's changes to one of `states` to `take`, starting at number `from` and
-   * checking at most `stepsMax` changes. Returns the number to continue from.
-   */
-  readChanges(
-    account: string,
-    from: number,
-    limits: { readonly states: readonly ReceiptState[] | null; readonly stepsMax: number },
-    take: OnChange,
-  ): number;
-  /**
-   * Passes the changes of all accounts that it `wants` to `take`, starting at number `from` and
-   * checking at most `stepsMax` changes. Returns the number to continue from.
-   */
-  eachChange(
-    from: number,
-    which: { readonly wants: (account: string) => boolean; readonly stepsMax: number },
-    take: OnAnyChange,
-  ): number;
-}
+export type ReceiptReader = ReceiptSource<Receipt, ReceiptList>;
 
 export function createReceiptReader(
   clock: Clock,

@@ -17,7 +17,7 @@ export interface RouteCounters {
   /** Epochs added to the schedule. */
   epochsSet: number;
   /** Epochs rejected because their size or number is invalid. */
-  epochsRefused: number;
+  epochsRejected: number;
   /** Slot indexes outside their epoch; ignored. */
   scheduleIndexesInvalid: number;
   /** Times the table of contacts was replaced. */
@@ -42,7 +42,7 @@ export function createRouteCounters(): RouteCounters {
     slotRewinds: 0,
     slotsExtrapolated: 0,
     epochsSet: 0,
-    epochsRefused: 0,
+    epochsRejected: 0,
     scheduleIndexesInvalid: 0,
     contactsSet: 0,
     contactsInvalid: 0,

@@ -64,7 +64,7 @@ export function createSchedule(counters: RouteCounters = createRouteCounters()):
     setEpoch(epoch) {
       const built = build(epoch, counters);
       if (built === null) {
-        counters.epochsRefused += 1;
+        counters.epochsRejected += 1;
         return false;
       }
       counters.epochsSet += 1;

@@ -1,12 +1,13 @@
 /**
  * Translates the virtual machine's errors into those of the network's RPC.
  *
- * litesvm reports an error without fields as its index in the network's own enumeration, so the
- * names here are in that order and never move. A transaction with an error either lands, is charged
- * and has an `err` in its status, or stays out of every block; leaders never report which.
+ * litesvm reports an error without fields as its index in an enumeration of its own, whose order is
+ * not that of src/cluster/geyser/transaction-error.ts; the names here are in litesvm's order. A
+ * transaction with an error either lands, is charged and has an `err` in its status, or stays out
+ * of every block; leaders never report which.
  */
 
-/** `TransactionError` of the crate solana-transaction-error, in its order; checked 2026-11. */
+/** `TransactionErrorFieldless` of litesvm, in its order; checked 2026-11. */
 const TRANSACTION_ERRORS = [
   "AccountInUse",
   "AccountLoadedTwice",
@@ -45,7 +46,7 @@ const TRANSACTION_ERRORS = [
   "CommitCancelled",
 ] as const;
 
-/** `InstructionError` of the crate solana-instruction-error, fieldless ones; checked 2026-11. */
+/** `InstructionErrorFieldless` of litesvm, in its order; checked 2026-11. */
 const INSTRUCTION_ERRORS = [
   "GenericError",
   "InvalidArgument",

@@ -121,7 +121,7 @@ async function completeLinks(folder: string): Promise<void> {
     await symlink(relative(dirname(at), join(folder, source)), at).catch((cause: unknown) => {
       // Another process may have created it first.
       if (existsSync(at)) return;
-      throw new SetupError(`the library link ${at} is missing and cannot be made`, { cause });
+      throw new SetupError(`the library link ${at} is missing and cannot be created`, { cause });
     });
   }
 }

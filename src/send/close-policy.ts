@@ -51,7 +51,7 @@ export const CLOSE_POLICIES = {
     score: 0.1,
     // A full node evicts all the time. A node that shut down does not answer the next attempt.
     gone: false,
-    counter: "endedDropped",
+    counter: "endedEvicted",
     meaning: "code 1: evicted for another connection, or the node shuts down",
   },
   disallowed: {
@@ -131,7 +131,7 @@ export const CLOSE_POLICIES = {
     single: true,
     score: 0.5,
     gone: true,
-    counter: "endedUnresponsive",
+    counter: "endedIdle",
     meaning: "no answer to the handshake: unreachable, or the address is over its rate limit",
   },
   silent: {
@@ -141,7 +141,7 @@ export const CLOSE_POLICIES = {
     single: false,
     score: 0.25,
     gone: true,
-    counter: "endedUnresponsive",
+    counter: "endedIdle",
     meaning: "idle timeout on an established connection, or a stateless reset by the leader",
   },
   local: {

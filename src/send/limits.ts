@@ -21,7 +21,7 @@ export const RESENDS_IN_FLIGHT_MAX = 64;
 /** Bytes that may be queued in one UDP socket before datagrams are dropped. */
 export const SOCKET_QUEUE_BYTES_MAX = 1024 * 1024;
 /**
- * Requested from the kernel for each UDP socket, in bytes; it may grant less (`doctor` reports it).
+ * Requested from the kernel for each UDP socket, in bytes; it may grant less.
  */
 export const SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;
 /**
@@ -52,12 +52,12 @@ export const TARGET_BACKLOG_MAX = 8;
 /** A faster leader may have as many queued as it accepts within this time. */
 export const TARGET_BACKLOG_MS = 20;
 /**
- * Minimum time in which ingress threads send nothing to a backlogged leader: the maximum delay of a
- * record (RECORD_DELAY_MS_MAX), so that such a leader creates at most two versions in it.
+ * Minimum time in which ingress threads send nothing to a backlogged leader: above the maximum
+ * delay of a record, 210 ms, so that such a leader creates at most two versions within RETIRING_MS.
  */
 export const TARGET_EXCLUDED_MS_MIN = 300;
 /**
- * Versions of the target table for which records are accepted. Within RECORD_DELAY_MS_MAX the 16
+ * Versions of the target table for which records are accepted. Within RETIRING_MS the 16
  * leaders of the table can create 32; the other 32 are for new plans and connections.
  */
 export const TARGET_VERSIONS_KEPT = 64;
@@ -67,7 +67,10 @@ export const TARGET_VERSIONS_KEPT = 64;
 export const INGRESS_TX_MIN = 2 ** 40;
 /** Deliveries whose outcome arrived before their record; a power of two. */
 export const EARLY_OUTCOMES_MAX = 8192;
-/** How long a retiring connection is kept for deliveries without a record on this thread. */
-export const RECORD_DELAY_MS_MAX = 300;
+/**
+ * How long a retiring connection is kept for deliveries without a record on this thread; a record
+ * is at most 210 ms late.
+ */
+export const RETIRING_MS = 300;
 /** Engine events handled before the thread yields to an ingress thread that needs the processor. */
 export const ENGINE_EVENTS_PER_SLICE = 32;

@@ -10,7 +10,7 @@ export interface SendCounters {
   /** Packets accepted by at least one live connection. */
   packetsAccepted: number;
   /** Packets that no connection accepted: nothing was sent or queued. */
-  packetsRefused: number;
+  packetsRejected: number;
   /** Packets of ingress threads whose record was too late to know their leaders: no deliveries. */
   packetsRecordedLate: number;
   deliveries: number;
@@ -31,13 +31,13 @@ export interface SendCounters {
   /** Wanted by the plan but above the connection limit. */
   connectionsOverLimit: number;
   connectionsEnded: number;
-  endedDropped: number;
+  endedEvicted: number;
   endedDisallowed: number;
   endedTooMany: number;
   endedInvalidStream: number;
   endedOtherCode: number;
   endedTransport: number;
-  endedUnresponsive: number;
+  endedIdle: number;
   endedLocal: number;
   handshakeTimeouts: number;
   /** Connections that did not respond just before their leader window. */
@@ -49,7 +49,7 @@ export interface SendCounters {
 export function newSendCounters(): SendCounters {
   return {
     packetsAccepted: 0,
-    packetsRefused: 0,
+    packetsRejected: 0,
     packetsRecordedLate: 0,
     deliveries: 0,
     deliveriesQueued: 0,
@@ -65,13 +65,13 @@ export function newSendCounters(): SendCounters {
     identityChanges: 0,
     connectionsOverLimit: 0,
     connectionsEnded: 0,
-    endedDropped: 0,
+    endedEvicted: 0,
     endedDisallowed: 0,
     endedTooMany: 0,
     endedInvalidStream: 0,
     endedOtherCode: 0,
     endedTransport: 0,
-    endedUnresponsive: 0,
+    endedIdle: 0,
     endedLocal: 0,
     handshakeTimeouts: 0,
     silentBeforeTurn: 0,

@@ -23,7 +23,7 @@ import { LeaderStatsTable } from "./leader-stats.ts";
 import {
   DELIVERIES_IN_FLIGHT_MAX,
   NATIVE_DELIVERIES_IN_FLIGHT_MAX,
-  RECORD_DELAY_MS_MAX,
+  RETIRING_MS,
 } from "./limits.ts";
 import { SendReconciler } from "./native/reconcile.ts";
 import type { SendRecord } from "./native/send-record.ts";
@@ -56,7 +56,7 @@ const SLOT_TIME_MS = 250;
 
 /** Overrides with ingress threads: their deliveries are recorded late, and in batches. */
 const WITH_INGRESS_THREADS = {
-  unseenMs: RECORD_DELAY_MS_MAX,
+  unseenMs: RETIRING_MS,
   inFlightMax: NATIVE_DELIVERIES_IN_FLIGHT_MAX,
 } as const;
 
@@ -242,18 +242,18 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     const nowNs = clock.nowNs();
     const { sendTargets } = leaders;
     let acceptedCount = 0;
-    let refusal = 0;
+    let rejection = 0;
     for (let index = 0; index < sendTargets.length; index += 1) {
       const sendTarget = sendTargets[index];
       if (sendTarget === undefined) continue;
       const result = sendTarget.leader.trySend(packet, sendTarget.target, nowNs);
       results[index] = result;
       if (result === "accepted") acceptedCount += 1;
-      else if (result === "leader_saturated") refusal = ALL_FULL;
+      else if (result === "leader_saturated") rejection = ALL_FULL;
     }
     if (acceptedCount === 0) {
-      counters.packetsRefused += 1;
-      return refusal;
+      counters.packetsRejected += 1;
+      return rejection;
     }
     counters.packetsAccepted += 1;
     counters.deliveries += sendTargets.length;

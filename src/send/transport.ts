@@ -116,7 +116,7 @@ export interface Losses {
   readonly recordsLost: number;
   /** Datagrams dropped for lack of room, and those that the system rejected. */
   readonly datagramsDropped: number;
-  readonly datagramsRefused: number;
+  readonly datagramsRejected: number;
   /** Panics caught in the engine, most of which ended the connection being processed. */
   readonly panics: number;
 }
@@ -126,7 +126,7 @@ export const NO_LOSSES: Losses = {
   outcomesEvicted: 0,
   recordsLost: 0,
   datagramsDropped: 0,
-  datagramsRefused: 0,
+  datagramsRejected: 0,
   panics: 0,
 };
 

@@ -51,7 +51,7 @@ export interface AdminDeps {
 /** A list response, or the message that explains the invalid query. */
 export type ReceiptListResult =
   | { readonly kind: "list"; readonly list: object }
-  | { readonly kind: "refused"; readonly message: string };
+  | { readonly kind: "rejected"; readonly message: string };
 
 export interface AdminOptions {
   readonly host: string;
@@ -61,7 +61,7 @@ export interface AdminOptions {
 
 export interface Admin {
   /** Responses by status. */
-  readonly counters: { answered: number; refused: number; failed: number };
+  readonly counters: { answered: number; rejected: number; failed: number };
   /** Starts to listen; a SetupError says why it cannot. */
   start(): Promise<{ readonly port: number }>;
   /** Stops listening and closes open connections. */
@@ -78,7 +78,7 @@ interface Page {
 type Route = (rest: string, account: string | null, query: string) => Page | Promise<Page>;
 
 export function createAdmin(deps: AdminDeps, options: AdminOptions): Admin {
-  const counters = { answered: 0, refused: 0, failed: 0 };
+  const counters = { answered: 0, rejected: 0, failed: 0 };
   const routes = routesOf(deps);
   const server = createServer(
     {
@@ -130,7 +130,7 @@ function routesOf(deps: AdminDeps): ReadonlyMap<string, Route> {
     routes.set("/receipts/", (signature, account) => {
       if (account === null) return NO_ACCOUNT;
       const receipt = ofAccount.receipt(signature, account);
-      return receipt === null ? refusal("not_found", "no receipt") : json(200, receipt);
+      return receipt === null ? rejection("not_found", "no receipt") : json(200, receipt);
     });
     routes.set("/receipts", (_, account, query) => {
       if (account === null) return NO_ACCOUNT;
@@ -171,12 +171,15 @@ async function handle(
   // No route takes a body; it is discarded.
   request.resume();
   if (route === undefined) {
-    counters.refused += 1;
-    send(response, refusal("not_found", `no such path: the admin paths are ${[...routes.keys()]}`));
+    counters.rejected += 1;
+    send(
+      response,
+      rejection("not_found", `no such path: the admin paths are ${[...routes.keys()]}`),
+    );
   } else if (method !== "GET" && method !== "HEAD") {
-    counters.refused += 1;
+    counters.rejected += 1;
     response.setHeader("Allow", "GET, HEAD");
-    send(response, refusal("method_not_allowed", `${path} takes GET and HEAD`));
+    send(response, rejection("method_not_allowed", `${path} takes GET and HEAD`));
   } else {
     const given = new URLSearchParams(query);
     const account = given.get("account");
@@ -186,7 +189,7 @@ async function handle(
   }
 }
 
-function refusal(reason: "not_found" | "method_not_allowed", error: string): Page {
+function rejection(reason: "not_found" | "method_not_allowed", error: string): Page {
   return json(REJECTIONS[reason].status, { status: "error", reason, error });
 }
 

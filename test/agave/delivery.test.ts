@@ -2,14 +2,17 @@ import { getBase58Decoder } from "@solana/kit";
 import { afterEach, describe, expect, it } from "vitest";
 import { freshIdentity } from "../../src/send/identity.ts";
 import { until } from "../support/wait.ts";
-import { type AgaveLeaders, payload, type Rig, startLeaders, startSender } from "./harness.ts";
+import { type AgaveLeaders, type Fixture, payload, startLeaders, startSender } from "./harness.ts";
 
-const open: { leaders: AgaveLeaders | null; rig: Rig | null } = { leaders: null, rig: null };
+const open: { leaders: AgaveLeaders | null; fixture: Fixture | null } = {
+  leaders: null,
+  fixture: null,
+};
 
 afterEach(async () => {
-  await open.rig?.sender.stop();
+  await open.fixture?.sender.stop();
   open.leaders?.close();
-  open.rig = null;
+  open.fixture = null;
   open.leaders = null;
 });
 
@@ -20,37 +23,37 @@ async function startDelivery(
 ) {
   const leaders = await startLeaders(count, options);
   open.leaders = leaders;
-  const rig = await startSender(leaders.addresses, {}, identity);
-  open.rig = rig;
-  await until("all connections are live", () => rig.sender.warmCount === count);
-  return { leaders, rig };
+  const fixture = await startSender(leaders.addresses, {}, identity);
+  open.fixture = fixture;
+  await until("all connections are live", () => fixture.sender.warmCount === count);
+  return { leaders, fixture };
 }
 
 describe("the sender at Agave's own server", () => {
-  it("delivers transactions of every size unchanged and learns of each", async () => {
-    const { leaders, rig } = await startDelivery(1);
+  it("delivers transactions of every size unchanged and reports each outcome", async () => {
+    const { leaders, fixture } = await startDelivery(1);
     const sizes = [1, 134, 300, 1170, 1232, 1233, 2048, 4095, 4096];
     const sent = sizes.map((size, index) => payload(size, index));
-    for (const bytes of sent) expect(rig.send(bytes)).toBe(1);
+    for (const bytes of sent) expect(fixture.send(bytes)).toBe(1);
     await until("all are received", () => leaders.received.length === sizes.length);
-    await until("all are acknowledged", () => rig.count("acked") === sizes.length);
+    await until("all are acknowledged", () => fixture.count("acked") === sizes.length);
     for (const bytes of sent) {
       expect(leaders.received.some((it) => it.bytes.equals(bytes))).toBe(true);
     }
-    expect(rig.count("failed") + rig.count("dropped")).toBe(0);
+    expect(fixture.count("failed") + fixture.count("dropped")).toBe(0);
   });
 
   it("drops what no stream of this leader could carry and keeps the connection", async () => {
-    const { leaders, rig } = await startDelivery(1);
-    expect(rig.send(payload(4097, 1))).toBe(0);
-    expect(rig.send(payload(200, 2))).toBe(1);
+    const { leaders, fixture } = await startDelivery(1);
+    expect(fixture.send(payload(4097, 1))).toBe(0);
+    expect(fixture.send(payload(200, 2))).toBe(1);
     await until("the next one is received", () => leaders.received.length === 1);
-    expect(rig.sender.counters.connectionsEnded).toBe(0);
+    expect(fixture.sender.counters.connectionsEnded).toBe(0);
   });
 
-  it("is taken as unstaked without stake, for which the server looks up no key", async () => {
-    const { leaders, rig } = await startDelivery(1);
-    rig.send(payload(200, 1));
+  it("is treated as unstaked without stake, without a key look-up by the server", async () => {
+    const { leaders, fixture } = await startDelivery(1);
+    fixture.send(payload(200, 1));
     await until("it is received", () => leaders.received.length === 1);
     expect(leaders.received[0]).toMatchObject({ peer: null, staked: false });
   });
@@ -59,32 +62,32 @@ describe("the sender at Agave's own server", () => {
     const leaders = await startLeaders(1, ["--kind", "raw"]);
     open.leaders = leaders;
     await leaders.command("admit 0 128");
-    const rig = await startSender(leaders.addresses);
-    open.rig = rig;
-    await until("the connection is live", () => rig.sender.warmCount === 1);
-    rig.send(payload(200, 1));
+    const fixture = await startSender(leaders.addresses);
+    open.fixture = fixture;
+    await until("the connection is live", () => fixture.sender.warmCount === 1);
+    fixture.send(payload(200, 1));
     await until("it is received", () => leaders.received.length === 1);
-    expect(leaders.received[0]?.peer).toBe(getBase58Decoder().decode(rig.identity.publicKey));
+    expect(leaders.received[0]?.peer).toBe(getBase58Decoder().decode(fixture.identity.publicKey));
   });
 
-  it("is seen as staked when its identity has stake", async () => {
+  it("is treated as staked when its identity has stake", async () => {
     const identity = freshIdentity();
     const pubkey = getBase58Decoder().decode(identity.publicKey);
-    const { leaders, rig } = await startDelivery(
+    const { leaders, fixture } = await startDelivery(
       1,
       ["--stake", `${pubkey}=1000000000000`],
       identity,
     );
-    rig.send(payload(200, 1));
+    fixture.send(payload(200, 1));
     await until("it is received", () => leaders.received.length === 1);
     expect(leaders.received[0]).toMatchObject({ peer: pubkey, staked: true });
   });
 
-  it("delivers to four leaders, each its own copy", async () => {
-    const { leaders, rig } = await startDelivery(4);
-    for (let seed = 0; seed < 50; seed += 1) expect(rig.send(payload(300, seed))).toBe(4);
+  it("delivers to four leaders, once each", async () => {
+    const { leaders, fixture } = await startDelivery(4);
+    for (let seed = 0; seed < 50; seed += 1) expect(fixture.send(payload(300, seed))).toBe(4);
     await until("all are received", () => leaders.received.length === 200);
-    await until("all are acknowledged", () => rig.count("acked") === 200);
+    await until("all are acknowledged", () => fixture.count("acked") === 200);
     for (let leader = 0; leader < 4; leader += 1) {
       const seeds = leaders.received
         .filter((it) => it.leader === leader)
@@ -93,16 +96,19 @@ describe("the sender at Agave's own server", () => {
     }
   });
 
-  it("loses nothing when it sends faster than an unstaked peer is read", async () => {
-    const { leaders, rig } = await startDelivery(1);
+  it("loses nothing when it sends faster than the server reads an unstaked client", async () => {
+    const { leaders, fixture } = await startDelivery(1);
     // 128 streams immediately, then 20 per 100 ms: further deliveries wait for credit.
     let taken = 0;
-    for (let seed = 0; seed < 200; seed += 1) taken += rig.send(payload(250, seed));
+    for (let seed = 0; seed < 200; seed += 1) taken += fixture.send(payload(250, seed));
     expect(taken).toBeGreaterThan(128);
-    const ended = () => rig.count("acked") + rig.count("failed") + rig.count("dropped");
-    await until("every copy has ended", () => ended() === taken);
-    await until("all that were sent arrived", () => leaders.received.length === rig.count("sent"));
-    expect(rig.count("failed")).toBe(0);
-    expect(rig.sender.counters.connectionsEnded).toBe(0);
+    const ended = () => fixture.count("acked") + fixture.count("failed") + fixture.count("dropped");
+    await until("every delivery has ended", () => ended() === taken);
+    await until(
+      "all that were sent arrived",
+      () => leaders.received.length === fixture.count("sent"),
+    );
+    expect(fixture.count("failed")).toBe(0);
+    expect(fixture.sender.counters.connectionsEnded).toBe(0);
   });
 });

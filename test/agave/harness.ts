@@ -52,7 +52,7 @@ export interface AgaveLeaders {
   readonly addresses: readonly string[];
   readonly received: readonly ReceivedTransaction[];
   /** Sends a command and waits until the program reports that it is done. */
-  command(words: string): Promise<void>;
+  command(line: string): Promise<void>;
   close(): void;
 }
 
@@ -78,23 +78,23 @@ export async function startLeaders(count: number, options: readonly string[] = [
     } else if (event.event === "listening") addresses[event.leader] = event.address;
     if (event.event !== "transaction" && event.event !== "connected") answers.push(line);
   });
-  await until(`leaders listen; they said: ${complaint}`, () => answers.length === count);
+  await until(`leaders listen; their output: ${complaint}`, () => answers.length === count);
   const leaders: AgaveLeaders = {
     addresses,
     received,
-    async command(words) {
+    async command(line) {
       const before = answers.length;
-      child.stdin.write(`${words}\n`);
-      await until(`an answer to ${words}; ${complaint}`, () => answers.length > before);
+      child.stdin.write(`${line}\n`);
+      await until(`a response to ${line}; ${complaint}`, () => answers.length > before);
       const answer = answers[before] ?? "";
-      if (answer.includes('"unknown"')) throw new Error(`the leader does not know: ${words}`);
+      if (answer.includes('"unknown"')) throw new Error(`the leader does not know: ${line}`);
     },
     close: () => void child.kill(),
   };
   return leaders;
 }
 
-export interface Rig {
+export interface Fixture {
   readonly sender: Sender;
   readonly outcomes: readonly Outcome[];
   readonly identity: Identity;
@@ -147,24 +147,24 @@ function sendAsIngressThread(
 ): Send {
   const ingressSender = createIngressSender(native, memory);
   const adoptions: (() => void)[] = [];
-  const adopt = (): void => {
+  const recordAll = (): void => {
     for (const act of adoptions.splice(0)) act();
   };
-  targetTable.beforeDrain = adopt;
+  targetTable.beforeDrain = recordAll;
   return (packet) => {
     const sent = newSendRecord();
     if (!ingressSender.send(packet.bytes, sent)) {
-      adopt();
+      recordAll();
       return sender.accept(packet);
     }
     const sentNs = systemClock.nowNs();
     adoptions.push(() => sender.recordSend(packet, sent, sentNs));
     if (ingressSender.needsImmediateWake) {
       // The sender queues deliveries for the leaders that the ingress thread left out.
-      adopt();
+      recordAll();
       return sender.sendableCount;
     }
-    systemClock.after(ADOPTION_MS, adopt);
+    systemClock.after(ADOPTION_MS, recordAll);
     const taken = (sent.status | (sent.status >>> 16)) & 0xffff;
     return taken.toString(2).replaceAll("0", "").length;
   };
@@ -175,7 +175,7 @@ export async function startSender(
   addresses: readonly string[],
   options: Partial<SenderOptions> = {},
   identity: Identity = freshIdentity(),
-): Promise<Rig> {
+): Promise<Fixture> {
   const outcomes: Outcome[] = [];
   const engine = chooseEngine(ENGINE === "native" ? "native" : "portable", log);
   const memory = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);

@@ -62,14 +62,16 @@ describe.each(engines)("the $name decoder and the network's parser", ({ decoder 
         transactions.push(mutated(rng, bytes, transactions.at(-11) ?? bytes));
       }
     }
-    const told = opinions(transactions);
-    expect(told).toHaveLength(transactions.length);
+    const results = opinions(transactions);
+    expect(results).toHaveLength(transactions.length);
     let sound = 0;
     for (const [i, bytes] of transactions.entries()) {
       const validation = decoder.decode(bytes);
-      const [word, fee] = (told[i] ?? "").split(" ");
+      const [outcome, fee] = (results[i] ?? "").split(" ");
       const hex = Buffer.from(bytes).toString("hex");
-      expect(isSound(validation) ? "accepted" : "refused", `${told[i]} for ${hex}`).toBe(word);
+      expect(isSound(validation) ? "accepted" : "refused", `${results[i]} for ${hex}`).toBe(
+        outcome,
+      );
       if (validation.kind !== "accepted") continue;
       sound += 1;
       const clamped = Math.min(Number(fee), Number.MAX_SAFE_INTEGER);

@@ -110,10 +110,10 @@ describe("a region that does not respond", () => {
     }
     await page.goto(`${rig.site.url}/transactions`);
     await page
-      .getByText("No answer from tokyo and oslo: what they know is missing")
+      .getByText("No response from tokyo and oslo: what they know is missing")
       .nth(1)
       .waitFor();
-    expect(await page.getByText("None in the regions that answered.").count()).toBe(2);
+    expect(await page.getByText("None in the regions that responded.").count()).toBe(2);
     expect(await page.getByText("Nothing was").count()).toBe(0);
     await lookAt(page, "transactions-unreachable");
   });

@@ -49,7 +49,7 @@ let counted = 0;
 let answered = 0;
 let open = 0;
 /** From the response to a revocation, just after Postgres returned, until it holds, in ms. */
-const heardAfterMs: number[] = [];
+const appliedAfterMs: number[] = [];
 const kills = { edge: 0, control: 0, postgres: 0, blind: 0 };
 
 beforeAll(async () => {
@@ -61,7 +61,7 @@ beforeAll(async () => {
 afterAll(async () => {
   const revoked = client.keys.filter((key) => key.revoked === "answered").length;
   const facts = { seed: SEED, rounds: ROUNDS, ...kills, made: client.keys.length, revoked };
-  process.stdout.write(`${JSON.stringify({ ...facts, ...client.requests, heardAfterMs })}\n`);
+  process.stdout.write(`${JSON.stringify({ ...facts, ...client.requests, appliedAfterMs })}\n`);
   await service.stop();
 });
 
@@ -113,7 +113,7 @@ async function kill({ victim, awayMs }: Kill): Promise<void> {
 }
 
 /** Polls until the edge returns `wanted` for every key; returns how long that took. */
-async function untilHeard(keys: readonly NotedKey[], wanted: boolean): Promise<number> {
+async function untilApplied(keys: readonly NotedKey[], wanted: boolean): Promise<number> {
   const startNs = systemClock.nowNs();
   for (const key of keys) {
     while ((await client.probe(key)) !== wanted) {
@@ -145,7 +145,7 @@ async function startBlind(): Promise<void> {
   const [key] = made();
   if (key === undefined) return;
   await revokeNow(key);
-  heardAfterMs.push(Math.round(await untilHeard([key], false)));
+  appliedAfterMs.push(Math.round(await untilApplied([key], false)));
 }
 
 async function revokeNow(key: NotedKey): Promise<void> {
@@ -159,7 +159,7 @@ async function revokeNow(key: NotedKey): Promise<void> {
 describe(`${ROUNDS} rounds of kills, seed ${SEED}`, () => {
   for (const [index, round] of rounds.entries()) {
     const victims = round.kills.map(({ victim }) => victim).join(", ");
-    it(`round ${index + 1}, ${victims}: nothing lost, let in or counted twice`, async () => {
+    it(`round ${index + 1}, ${victims}: nothing lost, wrongly valid or counted twice`, async () => {
       const work = client.run();
       for (const one of round.kills) {
         await pause(one.afterMs);
@@ -167,14 +167,14 @@ describe(`${ROUNDS} rounds of kills, seed ${SEED}`, () => {
       }
       await pause(round.restMs);
       await work.stop();
-      await untilHeard(revoked(), false);
-      await untilHeard(made(), true);
+      await untilApplied(revoked(), false);
+      await untilApplied(made(), true);
       await expectCounted();
       if (index % 3 === 2) await startBlind();
     });
   }
 
-  it("killed what the seed says, as often", () => {
+  it("killed each process as often as the seed determines", () => {
     const planned = { edge: 0, control: 0, postgres: 0 };
     for (const { victim } of rounds.flatMap((round) => round.kills)) planned[victim] += 1;
     expect(kills).toMatchObject(planned);

@@ -56,7 +56,7 @@ describe("check", () => {
     }
   });
 
-  it("reads a pipe, which says what it says once", async () => {
+  it("reads a pipe, which can be read only once", async () => {
     const pipe = join(directory, "pipe");
     writeKeys();
     execFileSync("mkfifo", [pipe]);
@@ -73,7 +73,7 @@ describe("check", () => {
     ["keys that are not there", "", "keys.toml: the keys file cannot be read (ENOENT)"],
     ["keys that are none", "[plans", "keys.toml"],
     ["an identity that is not there", null, "identity.keypair: "],
-  ])("tells of %s, as an edge would, and calls the configuration good", async (_, keys, told) => {
+  ])("reports %s, as an edge would, and accepts the configuration", async (_, keys, warning) => {
     if (keys === null) writeKeys();
     else if (keys !== "") writeFileSync(join(directory, "keys.toml"), keys);
     const identity = keys === null ? '[identity]\nkeypair = "identity.json"\n' : "";
@@ -85,10 +85,10 @@ describe("check", () => {
     expect(err.split("\n")).toEqual([
       expect.stringMatching(/: an edge on this machine would refuse to start: /),
     ]);
-    expect(err).toContain(told);
+    expect(err).toContain(warning);
   });
 
-  it("tells what the portable engine is for, and calls the configuration good", async () => {
+  it("reports what the portable engine is for, and accepts the configuration", async () => {
     writeKeys();
     const { code, err, warnings } = await check(
       `[tip]\naccounts = ["${TIP}"]\n[accounts]\n${KEYS}\n[send]\nengine = "portable"\n`,
@@ -99,7 +99,7 @@ describe("check", () => {
     ]);
   });
 
-  it("tells what is valid but not part of this version", async () => {
+  it("reports what is valid but not part of this version", async () => {
     const { code, out, err } = await check(
       `[tip]\naccounts = ["${TIP}"]\n[accounts]\ndatabase_url = "postgres://u:s3cret@db/x"\n` +
         '[quic]\nlisten = "127.0.0.1:0"\n',
@@ -112,7 +112,7 @@ describe("check", () => {
 });
 
 describe("check of a control file", () => {
-  it("demands what the control process reads, and nothing of an edge", async () => {
+  it("requires what the control process reads, and nothing of an edge", async () => {
     const { code, err } = await check('[control]\npublic_url = "https://dash.example"\n');
     expect(code).toBe(1);
     expect(err).toContain("  control.oidc_issuer: must be given");

@@ -2,19 +2,19 @@ import { describe, expect, it } from "vitest";
 import { noPositionals, optionalText, requiredText, UsageError } from "../../src/cli/command.ts";
 
 describe("options", () => {
-  it("are texts, or null when they were not given", () => {
+  it("are strings, or null when not given", () => {
     expect(optionalText({ a: "x" }, "a")).toBe("x");
     expect(optionalText({}, "a")).toBeNull();
   });
 
-  it("that are needed and missing, or empty, are wrong usage", () => {
+  it("that are required and missing, or empty, are wrong usage", () => {
     expect(() => requiredText({}, "a")).toThrow(UsageError);
     expect(() => requiredText({ a: "" }, "a")).toThrow(UsageError);
     expect(() => optionalText({ a: "" }, "a")).toThrow(UsageError);
   });
 });
 
-describe("words beyond the options", () => {
+describe("arguments besides the options", () => {
   it("are wrong usage where none is expected", () => {
     expect(() => noPositionals([])).not.toThrow();
     expect(() => noPositionals(["x"])).toThrow(UsageError);

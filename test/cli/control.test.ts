@@ -43,7 +43,7 @@ level = "silent"
 }
 
 describe("control", () => {
-  it("refuses a wrong configuration, and demands nothing of an edge", async () => {
+  it("rejects a wrong configuration, and requires nothing of an edge", async () => {
     const { io, code } = started('[control]\nlisten = 1\npublic_url = "x"\n');
     expect(await code).toBe(1);
     const err = io.errLines.join("\n");
@@ -53,7 +53,7 @@ describe("control", () => {
     expect(err).not.toContain("tip.accounts");
   });
 
-  it("says so where the database cannot be reached", async () => {
+  it("reports a database that cannot be reached", async () => {
     const { io, code } = started(configOf(1, "postgres://u:s3cret@127.0.0.1:1/x"));
     expect(await code).toBe(1);
     const err = io.errLines.join("\n");
@@ -62,7 +62,7 @@ describe("control", () => {
     expect(err).not.toContain("bug");
   });
 
-  it("makes the schema as the owner of a fresh database, and serves with less", async () => {
+  it("creates the schema as the owner of a new database, serves with fewer rights", async () => {
     const { owner, open, url } = await testDatabase();
     const name = `operator_${randomBytes(4).toString("hex")}`;
     const login = (role: string) => `create role ${name}_${role} login password 'p'`;
@@ -82,7 +82,9 @@ describe("control", () => {
     const { io, code } = started(
       text.replace("[control]", `[control]\nowner_url = "${as("owner")}"`),
     );
-    await until("being told", () => io.errLines.some((line) => line.startsWith("control:")));
+    await until("a log line of control", () =>
+      io.errLines.some((line) => line.startsWith("control:")),
+    );
     const logged = (await open(as("dashboard")).query("select from touchdown.plans")).length;
     expect(logged).toBe(1);
     io.emit("SIGTERM");
@@ -90,11 +92,13 @@ describe("control", () => {
     expect(io.errLines.join("\n")).not.toContain(":p@");
   });
 
-  it("serves until a signal, though the identity provider is away", async () => {
+  it("serves until a signal while the identity provider is unreachable", async () => {
     const { url } = await testDatabase();
     const port = await freePort();
     const { io, code } = started(configOf(port, url));
-    await until("being told", () => io.errLines.some((line) => line.startsWith("control:")));
+    await until("a log line of control", () =>
+      io.errLines.some((line) => line.startsWith("control:")),
+    );
     const [, admin = ""] = /admin on (\S+)/.exec(io.errLines.join("\n")) ?? [];
     expect((await fetch(`http://${admin}/readyz`)).status).toBe(200);
     expect(await (await fetch(`http://${admin}/metrics`)).text()).toContain(

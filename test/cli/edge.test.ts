@@ -23,8 +23,8 @@ async function edge(text: string) {
   return { code, out: io.outLines.join("\n"), err: io.errLines.join("\n") };
 }
 
-describe("edge, before anything is started", () => {
-  it("refuses a wrong configuration with all its problems", async () => {
+describe("edge, before start", () => {
+  it("rejects a wrong configuration with all its problems", async () => {
     const { code, err } = await edge("[http]\nlisten = 1\n");
     expect(code).toBe(1);
     for (const key of ["http.listen", "tip.accounts", "accounts"]) {
@@ -32,7 +32,7 @@ describe("edge, before anything is started", () => {
     }
   });
 
-  it("refuses what this version cannot do instead of leaving it out", async () => {
+  it("rejects unsupported configuration instead of ignoring it", async () => {
     const { code, err } = await edge(
       `[tip]\naccounts = ["${TIP}"]\n[accounts]\ndatabase_url = "postgres://u:s3cret@db/x"\n` +
         '[quic]\nlisten = "127.0.0.1:0"\n',

@@ -26,7 +26,7 @@ describe("readInput", () => {
     expect(Buffer.from(await readInput("-", io)).toString()).toBe("def");
   });
 
-  it("takes a file of the largest size and refuses one byte more", async () => {
+  it("accepts a file of the maximum size and rejects one byte more", async () => {
     const file = join(directory, "tx");
     writeFileSync(file, Buffer.alloc(COMMAND_INPUT_BYTES_MAX));
     expect(await readInput(file, createFakeIo())).toHaveLength(COMMAND_INPUT_BYTES_MAX);
@@ -34,13 +34,13 @@ describe("readInput", () => {
     await expect(readInput(file, createFakeIo())).rejects.toThrow(SetupError);
   });
 
-  it("says why a file cannot be read", async () => {
+  it("reports why a file cannot be read", async () => {
     await expect(readInput(directory, createFakeIo())).rejects.toThrow(/EISDIR/);
   });
 });
 
-describe("a service's lines", () => {
-  it("do not end it when nobody reads them any more", async () => {
+describe("a service's output", () => {
+  it("does not end it when the reader has closed the pipe", async () => {
     const io = join(import.meta.dirname, "../../dist/cli/io.js");
     const program = `
       import { processIo } from ${JSON.stringify(io)};

@@ -28,7 +28,7 @@ async function place() {
 }
 
 describe("keys of the accounts database", () => {
-  it("are created, listed and revoked, and edges are told", async () => {
+  it("are created, listed and revoked, and edges are notified", async () => {
     const { there, config } = await place();
     const made = await keys("create", "--config", config, "--account", "acme", "--label", "bot");
     expect(made).toMatchObject({
@@ -56,7 +56,7 @@ describe("keys of the accounts database", () => {
     });
   });
 
-  it("go to one account of a name, two or another plan are told", async () => {
+  it("belong to one account of a name; two, or another plan, are reported", async () => {
     const { there, config } = await place();
     await keys("create", "--config", config, "--account", "acme");
     const other = await keys("create", "--config", config, "--account", "acme", "--plan", "Gold");
@@ -72,7 +72,7 @@ describe("keys of the accounts database", () => {
     expect((await keys("create", "--config", config, "--account", made?.id ?? "")).code).toBe(0);
   });
 
-  it("are sealed anew by rewrap once the vault has a new first key", async () => {
+  it("are encrypted again by rewrap once the vault has a new first key", async () => {
     const { there, directory, config } = await place();
     await keys("create", "--config", config, "--account", "acme");
     const file = join(directory, "vault.toml");
@@ -90,7 +90,7 @@ describe("keys of the accounts database", () => {
     expect(lost.err).toContain("key-encryption keys are missing");
   });
 
-  it("need control's configuration, and a database that answers", async () => {
+  it("require control's configuration, and a reachable database", async () => {
     const { directory, config } = await place();
     const edge = join(directory, "edge.toml");
     const tip = '[tip]\naccounts = ["96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5"]\n';
@@ -105,7 +105,7 @@ describe("keys of the accounts database", () => {
     expect(down.err).not.toContain("hunter2");
   });
 
-  it("and those of a file are told apart", async () => {
+  it("are distinguished from those of a file", async () => {
     const file = join(mkdtempSync(join(tmpdir(), "touchdown-keys-")), "keys.toml");
     const response = await keys("rewrap", "--file", file);
     expect(response).toMatchObject({ code: 1, err: expect.stringContaining("no vault") });

@@ -23,7 +23,7 @@ async function keys(...args: string[]) {
 }
 
 describe("keys", () => {
-  it("names the nearest action where there is none of that name", async () => {
+  it("names the nearest action for an unknown one", async () => {
     const { code, err } = await keys("crate", "--file", file);
     expect(code).toBe(2);
     expect(err).toContain(
@@ -33,7 +33,7 @@ describe("keys", () => {
     expect((await keys()).err).toContain("touchdown keys: say create, list, revoke or rewrap\n");
   });
 
-  it("creates, lists and revokes a key, which stands nowhere but in the first answer", async () => {
+  it("creates, lists and revokes a key, which only the first output contains", async () => {
     const made = await keys("create", "--file", file, "--account", "acme", "--label", "bot 7");
     expect(made.code).toBe(0);
     expect(made.out).toMatch(/^td_[a-z0-9]+_\w+$/);
@@ -80,7 +80,7 @@ describe("keys", () => {
     expect(readFileSync(file, "utf8")).toBe(before);
   });
 
-  it("exits with 1 on a list of a file that is not there", async () => {
+  it("exits with 1 on a list of a missing file", async () => {
     expect((await keys("list", "--file", file)).code).toBe(1);
   });
 

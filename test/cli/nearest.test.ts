@@ -17,11 +17,11 @@ describe("the nearest name", () => {
     expect(didYouMean(typed, NAMES)).toBe(`, did you mean ${meant}?`);
   });
 
-  it.each(["--owner", "--x", "-u", "", "--time-is-out"])("to %j is none", (typed) => {
+  it.each(["--owner", "--x", "-u", "", "--time-is-out"])("to %j is null", (typed) => {
     expect(didYouMean(typed, NAMES)).toBe("");
   });
 
-  it("is the first of those that are equally near", () => {
+  it("is the first of equally near ones", () => {
     expect(didYouMean("cat", ["bat", "rat"])).toBe(", did you mean bat?");
   });
 

@@ -64,18 +64,18 @@ describe("ready", () => {
     expect(await ready(await admin(503, 200), "20s")).toEqual({ code: 0, out: "ready", err: "" });
   });
 
-  it("exits with 0 once the control process serves, by a file of its", async () => {
+  it("exits with 0 once the control process serves, with its file", async () => {
     const found = await ready(await admin(503, 200), "20s", CONTROL);
     expect(found).toEqual({ code: 0, out: "ready", err: "" });
   });
 
-  it("exits with 1 and the edge's own reason when the time is up", async () => {
+  it("exits with 1 and the edge's reason after the timeout", async () => {
     const { code, out, err } = await ready(await admin(503), "300ms");
     expect({ code, out }).toEqual({ code: 1, out: "" });
     expect(err).toContain("no leader yet");
   });
 
-  it("says that nothing listens", async () => {
+  it("reports that nothing listens", async () => {
     const port = await admin(200);
     server?.close();
     const { code, err } = await ready(port, "300ms");
@@ -83,13 +83,13 @@ describe("ready", () => {
     expect(err).toContain("ECONNREFUSED");
   });
 
-  it("cannot ask a port that is chosen at start", async () => {
+  it("rejects a port that is chosen at start", async () => {
     const { code, err } = await ready(0, "1ms");
     expect(code).toBe(1);
     expect(err).toContain("port 0");
   });
 
-  it("asks on loopback where the edge listens on all addresses", () => {
+  it("uses loopback when the edge listens on all addresses", () => {
     expect(readyUrl({ host: "0.0.0.0", port: 1 })).toBe("http://127.0.0.1:1/readyz");
     expect(readyUrl({ host: "::", port: 1 })).toBe("http://[::1]:1/readyz");
     expect(readyUrl({ host: "10.0.0.1", port: 1 })).toBe("http://10.0.0.1:1/readyz");

@@ -26,7 +26,7 @@ describe("touchdown", () => {
     for (const name of NAMES) expect(out).toContain(`  ${name} `);
   });
 
-  it.each(["--version", "-v", "-V", "version"])("says which version it is on %s", async (word) => {
+  it.each(["--version", "-v", "-V", "version"])("prints its version on %s", async (word) => {
     expect(await ran(word)).toEqual({ code: 0, out: `touchdown ${VERSION}`, err: "" });
   });
 
@@ -50,14 +50,17 @@ describe("touchdown", () => {
     expect(first).toBe(`touchdown: there is no command "${typed}", did you mean ${meant}?`);
   });
 
-  it.each(["doctor"])("says that %s is not there yet, and does not list it", async (name) => {
-    const { code, err } = await ran(name, "--config", "x");
-    expect({ code, err }).toEqual({
-      code: 1,
-      err: `touchdown ${name}: not available in this version`,
-    });
-    expect((await ran("--help")).out).not.toContain(name);
-  });
+  it.each(["doctor"])(
+    "reports that %s is not available yet, and does not list it",
+    async (name) => {
+      const { code, err } = await ran(name, "--config", "x");
+      expect({ code, err }).toEqual({
+        code: 1,
+        err: `touchdown ${name}: not available in this version`,
+      });
+      expect((await ran("--help")).out).not.toContain(name);
+    },
+  );
 });
 
 describe.each(NAMES)("%s", (name) => {
@@ -71,7 +74,7 @@ describe.each(NAMES)("%s", (name) => {
     expect(out).not.toMatch(/^--/m);
   });
 
-  it("refuses an option that it does not have, with its usage and exit code 2", async () => {
+  it("rejects an unknown option, with its usage and exit code 2", async () => {
     const { code, out, err } = await ran(name, "--no-such-option");
     expect({ code, out }).toEqual({ code: 2, out: "" });
     expect(err).toContain("--no-such-option");
@@ -79,7 +82,7 @@ describe.each(NAMES)("%s", (name) => {
   });
 });
 
-describe("a line of Node that has ended", () => {
+describe("a Node release line at its end of life", () => {
   /** The warning that a command prints on standard error, called with a surplus argument. */
   async function said(name: string, time: string): Promise<string> {
     const io = createFakeIo({ ...systemClock, unixMs: () => Date.parse(time) });
@@ -88,17 +91,17 @@ describe("a line of Node that has ended", () => {
   }
   const line = `Node ${Number.parseInt(process.versions.node, 10)}`;
 
-  it.each(["sandbox", "edge", "control"])("is warned of once by %s", async (name) => {
+  it.each(["sandbox", "edge", "control"])("causes one warning by %s", async (name) => {
     const warning = await said(name, "2040-01-01");
     expect(warning).toMatch(new RegExp(`^touchdown ${name}: ${line} has had no security fixes`));
     expect(warning).not.toContain("\n");
   });
 
-  it.each(["check", "ready", "send", "keys"])("is nothing that %s speaks of", async (name) => {
+  it.each(["check", "ready", "send", "keys"])("causes no warning by %s", async (name) => {
     expect(await said(name, "2040-01-01")).toBe("");
   });
 
-  it("is judged by the date of the clock", async () => {
+  it("is determined by the date of the clock", async () => {
     expect(await said("edge", "2020-01-01")).toBe("");
   });
 });
@@ -110,20 +113,20 @@ describe("a mistyped option", () => {
     [["ready", "--config", "x", "--timout", "1s"], "--timout", "--timeout"],
     [["send", "a", "--key-flie", "x"], "--key-flie", "--key-file"],
     [["sandbox", "--hlep"], "--hlep", "--help"],
-  ])("is answered with the nearest one: %j", async (args, typed, meant) => {
+  ])("is reported with the nearest one: %j", async (args, typed, meant) => {
     const { code, out, err } = await ran(...args);
     expect({ code, out }).toEqual({ code: 2, out: "" });
     const [first] = err.replace(/^.*security.*\n/, "").split("\n");
     expect(first).toBe(`touchdown ${args[0]}: unknown option ${typed}, did you mean ${meant}?`);
   });
 
-  it("is answered without a guess where nothing is near", async () => {
+  it("is reported without a suggestion when nothing is near", async () => {
     const { code, err } = await ran("check", "--no-such-option");
     expect(code).toBe(2);
     expect(err.split("\n")[0]).toBe("touchdown check: unknown option --no-such-option");
   });
 
-  it("is answered without its value, which may be a key", async () => {
+  it("is reported without its value, which may be a key", async () => {
     for (const args of [["--kye=s3cret"], ["-ks3cret"]]) {
       expect((await ran("send", "a", ...args)).err).not.toContain("s3cret");
     }
@@ -136,14 +139,14 @@ describe("an option that is given twice", () => {
     [["check", "--config=a", "--config", "b"], "--config"],
     [["send", "a", "--wait", "--url", "http://a", "--wait"], "--wait"],
     [["send", "a", "--key", "s3cret", "--key", "s3cret"], "--key"],
-  ])("is refused, exit code 2: %j", async (args, name) => {
+  ])("is rejected, exit code 2: %j", async (args, name) => {
     const { code, out, err } = await ran(...args);
     expect({ code, out }).toEqual({ code: 2, out: "" });
     expect(err.split("\n")[0]).toBe(`touchdown ${args[0]}: ${name} is given twice`);
     expect(err).not.toContain("s3cret");
   });
 
-  it("is no option after --", async () => {
+  it("is not an option after --", async () => {
     const { err } = await ran("check", "--config", "a", "--", "--config");
     expect(err).toContain('one word too many: "--config"');
   });

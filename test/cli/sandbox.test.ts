@@ -9,7 +9,7 @@ import { createFakeIo } from "../support/fake-io.ts";
 
 describe("sandbox", () => {
   it.each(["65536", "-1", "http", "80.5"])(
-    "refuses --port=%s before it starts anything",
+    "rejects --port=%s before it starts anything",
     async (port) => {
       const io = createFakeIo();
       expect(await run(["sandbox", `--port=${port}`], io)).toBe(2);
@@ -17,14 +17,14 @@ describe("sandbox", () => {
     },
   );
 
-  it("names the command that adds its packages where they are not installed", () => {
+  it("names the command that adds its packages when they are not installed", () => {
     const { status, stdout, stderr } = withoutItsPackages("sandbox");
     expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
     expect(stderr).toMatch(/^touchdown sandbox: an installation for production goes without/m);
     expect(stderr).toMatch(/^ {2}npm install .* litesvm@\d/m);
   });
 
-  it("is the only command that needs its packages", () => {
+  it("is the only command that requires its packages", () => {
     const { status, stderr } = withoutItsPackages("check", "--config", "there-is-none.toml");
     expect({ status, stderr }).toEqual({
       status: 1,

@@ -62,20 +62,20 @@ describe("the end of a transaction", () => {
       false,
       "expired: blockhash_expired: too old",
     ],
-  ])("is one line: %j", async (landing, landed, line) => {
+  ])("is printed as one line: %j", async (landing, landed, line) => {
     const { wait } = await edge(ended(landing));
     const ending = await wait();
     expect(ending.landed).toBe(landed);
     expect(ending.line).toContain(line);
   });
 
-  it("says so where it had landed before this edge was sent it", async () => {
+  it("is reported when it had landed before it reached this edge", async () => {
     const landing = { state: "landed", slot: 9, slots: 0, error: null };
     const { wait } = await edge({ body: { received_slot: 12, landing } });
     expect((await wait()).line).toContain("landed in slot 9, before it came here");
   });
 
-  it("is asked for with the key until it is known", async () => {
+  it("is requested with the key until it is known", async () => {
     const { asked, wait } = await edge(
       IN_FLIGHT,
       IN_FLIGHT,
@@ -86,20 +86,20 @@ describe("the end of a transaction", () => {
     expect(asked[0]).toMatch(/^td_key \/api\/v1\/transactions\/5ig\?wait=landed&timeout=\d+ms$/);
   });
 
-  it("is asked for again where the edge refuses for now", async () => {
+  it("is requested again after a retryable rejection", async () => {
     const limited = { status: 429, body: { error: "too often" } };
     const { asked, wait } = await edge(limited, ended({ state: "landed", slot: 9, error: null }));
     expect((await wait()).landed).toBe(true);
     expect(asked).toHaveLength(2);
   });
 
-  it("is not waited for where there is no such receipt", async () => {
+  it("is not awaited when there is no such receipt", async () => {
     const { asked, wait } = await edge({ status: 404, body: { error: "no such transaction" } });
     expect(await wait()).toEqual({ landed: false, line: "no such transaction" });
     expect(asked).toHaveLength(1);
   });
 
-  it("is given up when the time is up, with what was known last", async () => {
+  it("is abandoned after the timeout, with the last known state", async () => {
     const { wait } = await edge(IN_FLIGHT);
     expect(await wait(300)).toEqual({ landed: false, line: "no end in time: it is sent" });
   });

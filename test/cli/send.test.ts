@@ -12,7 +12,7 @@ import { fc } from "../support/properties.ts";
 /** The size of a transaction with one signature, and its two counts of signatures. */
 const BYTES = Uint8Array.from({ length: 215 }, (_, at) => (at === 0 || at === 65 ? 1 : at));
 
-interface Seen {
+interface SeenRequest {
   readonly url: string | undefined;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
@@ -20,10 +20,10 @@ interface Seen {
 
 let directory = "";
 let server: Server | null = null;
-const seen: Seen[] = [];
+const requests: SeenRequest[] = [];
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "touchdown-send-"));
-  seen.length = 0;
+  requests.length = 0;
 });
 afterEach(() => {
   server?.close();
@@ -38,7 +38,7 @@ async function edge(status: number, body: string): Promise<string> {
     const chunks: Buffer[] = [];
     request.on("data", (chunk) => chunks.push(chunk));
     request.on("end", () => {
-      seen.push({ url: request.url, headers: request.headers, body: Buffer.concat(chunks) });
+      requests.push({ url: request.url, headers: request.headers, body: Buffer.concat(chunks) });
       response.writeHead(status).end(body);
     });
   });
@@ -70,18 +70,18 @@ describe("send", () => {
     const url = await edge(200, '{"success":true,"signature":"5ig"}');
     const answer = await send([file("tx", content), "--url", url, "--key", "td_key"]);
     expect(answer).toEqual({ code: 0, out: "5ig", err: "" });
-    expect(seen[0]).toMatchObject({
+    expect(requests[0]).toMatchObject({
       url: "/api/v1/sendRawTransaction",
       headers: { "api-x-token": "td_key", "content-type": "application/octet-stream" },
     });
-    expect(seen[0]?.body.equals(BYTES)).toBe(true);
+    expect(requests[0]?.body.equals(BYTES)).toBe(true);
   });
 
   it("reads the transaction from standard input", async () => {
     const url = await edge(200, '{"success":true,"signature":"5ig"}');
     const answer = await send(["-", "--url", url, "--key", "td_key"], BYTES);
     expect(answer.code).toBe(0);
-    expect(seen[0]?.body.equals(BYTES)).toBe(true);
+    expect(requests[0]?.body.equals(BYTES)).toBe(true);
   });
 
   it("reads the key from a file or from standard input", async () => {
@@ -89,20 +89,20 @@ describe("send", () => {
     const tx = file("tx", BYTES);
     await send([tx, "--url", url, "--key-file", file("key", "td_file\n")]);
     await send([tx, "--url", url, "--key-file", "-"], Buffer.from("td_stdin\n"));
-    expect(seen.map(({ headers }) => headers["api-x-token"])).toEqual(["td_file", "td_stdin"]);
+    expect(requests.map(({ headers }) => headers["api-x-token"])).toEqual(["td_file", "td_stdin"]);
   });
 
-  it("waits for the end with --wait, exit code 1 where it did not land", async () => {
+  it("waits for the end with --wait, exit code 1 when it did not land", async () => {
     const landing = { state: "dropped", reason: "never_sent", message: "no copy went out" };
     const url = await edge(200, JSON.stringify({ signature: "5ig", landing }));
     const tx = file("tx", BYTES);
     const answer = await send([tx, "--url", url, "--key", "td_key", "--wait"]);
     expect(answer).toEqual({ code: 1, out: "5ig", err: "dropped: never_sent: no copy went out" });
-    const urls = seen.map((each) => each.url);
+    const urls = requests.map((each) => each.url);
     expect(urls[1]).toContain("/api/v1/transactions/5ig?wait=landed");
   });
 
-  it("says how it landed with --wait, exit code 0", async () => {
+  it("reports the landing with --wait, exit code 0", async () => {
     const landing = { state: "landed", slot: 9, slots: 0, error: null };
     const url = await edge(200, JSON.stringify({ signature: "5ig", landing }));
     const args = [file("tx", BYTES), "--url", url, "--key", "td_key", "--wait", "--timeout", "5s"];
@@ -116,27 +116,27 @@ describe("send", () => {
   it.each([
     [["--timeout", "5s"], "--wait"],
     [["--wait", "--timeout", "5"], "--timeout must be a duration"],
-  ])("takes no %j", async (more, why) => {
+  ])("rejects %j", async (more, why) => {
     const args = [file("tx", BYTES), "--url", "http://127.0.0.1:9", "--key", "k", ...more];
     const { code, err } = await send(args);
     expect(code).toBe(2);
     expect(err).toContain(why);
   });
 
-  it("says the reason and the sentence of a refusal, exit code 1", async () => {
+  it("reports the reason and the message of a rejection, exit code 1", async () => {
     const body = '{"success":false,"error":"no tip of 1000000 lamports","reason":"tip_missing"}';
     const url = await edge(400, body);
     const answer = await send([file("tx", BYTES), "--url", url, "--key", "td_s3cret"]);
     expect(answer).toEqual({ code: 1, out: "", err: "tip_missing: no tip of 1000000 lamports" });
   });
 
-  it("shows an answer that is not an edge's", async () => {
+  it("shows a response that is not an edge's", async () => {
     const url = await edge(502, "<h1>Bad gateway</h1>");
     const { code, err } = await send([file("tx", BYTES), "--url", url, "--key", "k"]);
     expect({ code, err }).toEqual({ code: 1, err: "HTTP 502: <h1>Bad gateway</h1>" });
   });
 
-  it("says that the edge cannot be reached, without the key", async () => {
+  it("reports an unreachable edge, without the key", async () => {
     const url = await edge(200, "");
     server?.close();
     const { code, err } = await send([file("tx", BYTES), "--url", url, "--key", "td_s3cret"]);
@@ -145,7 +145,7 @@ describe("send", () => {
     expect(err).not.toContain("s3cret");
   });
 
-  it("says that it was sent elsewhere, where nothing with a key is taken to", async () => {
+  it("reports a redirect, and sends no key there", async () => {
     const url = await edge(301, "");
     server?.on("request", (_, response) => response.setHeader("location", "https://h/"));
     const { code, err } = await send([file("tx", BYTES), "--url", url, "--key", "k"]);
@@ -153,7 +153,7 @@ describe("send", () => {
     expect(err).toMatch(/cannot be reached: .*redirect/);
   });
 
-  it("takes no login in an address, and does not repeat it", async () => {
+  it("rejects a login in an address, and does not repeat it", async () => {
     const url = "http://me:s3cret@127.0.0.1:9";
     const { code, err } = await send([file("tx", BYTES), "--url", url, "--key", "k"]);
     expect(code).toBe(2);
@@ -162,7 +162,7 @@ describe("send", () => {
   });
 
   it.each(["localhost:8080", "127.0.0.1:8080", "mailto:edge", "http://", ""])(
-    "says what an address must look like instead of %j",
+    "describes a valid address instead of %j",
     async (url) => {
       const { code, err } = await send([file("tx", BYTES), "--url", url, "--key", "k"]);
       expect(code).toBe(2);
@@ -171,15 +171,15 @@ describe("send", () => {
     },
   );
 
-  it("says which file cannot be read", async () => {
+  it("names the file that cannot be read", async () => {
     const { code, err } = await send(["nowhere.tx", "--url", "http://127.0.0.1:9", "--key", "k"]);
     expect(code).toBe(1);
     expect(err).toContain("nowhere.tx cannot be read (ENOENT)");
   });
 });
 
-describe("the form of a transaction", () => {
-  it("is found out for any bytes that begin like one", () => {
+describe("the encoding of a transaction", () => {
+  it("is detected for any bytes that begin like one", () => {
     const tail = fc.uint8Array({ minLength: 101, maxLength: 1_000 });
     fc.assert(
       fc.property(fc.boolean(), tail, (v1, rest) => {
@@ -198,12 +198,12 @@ describe("the form of a transaction", () => {
     );
   });
 
-  it("takes base64 that is wrapped into lines", () => {
+  it("may be base64 that is wrapped into lines", () => {
     const wrapped = encodeBase64(BYTES).replace(/.{76}/g, "$&\n");
     expect(Buffer.from(transactionBytes(Buffer.from(wrapped))).equals(BYTES)).toBe(true);
   });
 
-  it.each(["", " \n", "not a transaction!", "===="])("refuses %j", (text) => {
+  it.each(["", " \n", "not a transaction!", "===="])("is rejected for %j", (text) => {
     expect(() => transactionBytes(Buffer.from(text))).toThrow();
   });
 });

@@ -33,7 +33,7 @@ function setUp(graceMs: number, ...reload: readonly (() => unknown)[]) {
 
 describe("a signal to stop", () => {
   it.each(["SIGTERM", "SIGINT"] as const)(
-    "%s drains, and stops when the grace is over",
+    "%s drains, and stops after the grace period",
     async (signal) => {
       const { clock, io, steps, stopped, code } = setUp(5_000);
       io.emit(signal);
@@ -47,7 +47,7 @@ describe("a signal to stop", () => {
     },
   );
 
-  it("stops at once without a grace", async () => {
+  it("stops immediately without a grace period", async () => {
     const { io, steps, stopped, code } = setUp(0);
     io.emit("SIGINT");
     expect(steps).toEqual(["drain", "stop"]);
@@ -55,7 +55,7 @@ describe("a signal to stop", () => {
     expect(await code).toBe(0);
   });
 
-  it("ends at once when it comes a second time, during the grace", async () => {
+  it("stops immediately when received twice during the grace period", async () => {
     const { clock, io, steps, code } = setUp(5_000);
     io.emit("SIGTERM");
     io.emit("SIGINT");
@@ -64,14 +64,14 @@ describe("a signal to stop", () => {
     expect(steps).toEqual(["drain"]);
   });
 
-  it("ends at once when it comes a second time, while work in hand is finished", async () => {
+  it("stops immediately when received twice while pending work is finished", async () => {
     const { io, code } = setUp(0);
     io.emit("SIGTERM");
     io.emit("SIGTERM");
     expect(await code).toBe(1);
   });
 
-  it("does not wait for ever for work in hand", async () => {
+  it("does not wait forever for pending work", async () => {
     const { clock, io, code } = setUp(0);
     io.emit("SIGTERM");
     clock.advance(STOP_MS_MAX);
@@ -98,7 +98,7 @@ describe("a signal to stop", () => {
 });
 
 describe("SIGHUP", () => {
-  it("reads the keys again, each time, and while draining too", () => {
+  it("reloads the keys, each time, also while draining", () => {
     let count = 0;
     const { io } = setUp(5_000, () => {
       count += 1;
@@ -110,7 +110,7 @@ describe("SIGHUP", () => {
     expect(count).toBe(3);
   });
 
-  it("reports keys that cannot be read, thrown or rejected, and goes on", async () => {
+  it("reports unreadable keys, thrown or rejected, and continues", async () => {
     for (const reload of [
       () => {
         throw new Error("line 3");
@@ -126,7 +126,7 @@ describe("SIGHUP", () => {
     }
   });
 
-  it("reads each of what there is again, whatever becomes of the others", () => {
+  it("reloads each reloadable part, even when others fail", () => {
     const read: string[] = [];
     const { io } = setUp(
       0,
@@ -139,7 +139,7 @@ describe("SIGHUP", () => {
     expect(read).toEqual(["identity"]);
   });
 
-  it("is left alone where there is nothing to read", () => {
+  it("is ignored when there is nothing to reload", () => {
     expect(setUp(0).io.listeners("SIGHUP")).toBe(0);
   });
 });
@@ -160,14 +160,14 @@ describe("a signal while the service starts", () => {
     return { io, start, held, listeners };
   }
 
-  it.each(["SIGTERM", "SIGINT"] as const)("%s is obeyed at once", async (signal) => {
+  it.each(["SIGTERM", "SIGINT"] as const)("%s stops it immediately", async (signal) => {
     const { io, held, listeners } = starting();
     io.emit(signal);
     expect(await held).toBeNull();
     expect(listeners()).toEqual([0, 0, 0]);
   });
 
-  it("SIGHUP ends nothing, and what it asks for is done once it runs", async () => {
+  it("SIGHUP ends nothing, and its reload happens once the service runs", async () => {
     const { io, start, held, listeners } = starting();
     io.emit("SIGHUP");
     io.emit("SIGHUP");
@@ -185,7 +185,7 @@ describe("a signal while the service starts", () => {
     expect([await code, reloads, ...listeners()]).toEqual([0, 2, 0, 0, 0]);
   });
 
-  it("leaves the failure of the start as it is", async () => {
+  it("does not change the error of a failed start", async () => {
     const { start, held, listeners } = starting();
     start.reject(new Error("the port is taken"));
     await expect(held).rejects.toThrow("the port is taken");

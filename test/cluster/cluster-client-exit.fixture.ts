@@ -1,6 +1,6 @@
 /**
  * Runs a cluster client against the given URLs and stops it; the test checks that the process then
- * ends automatically, with one printed word.
+ * exits automatically after it printed "stopped".
  */
 
 import { createServer } from "node:net";
@@ -22,17 +22,17 @@ const client = createClusterClient(
 );
 client.start();
 
-// The clock's timers do not keep the process alive; this server does until the client has run.
-const alive = createServer().listen(0, "127.0.0.1");
-const look = systemClock.every(20, () => {
+// The clock's timers do not keep the process running; this server does until the client has run.
+const keepAlive = createServer().listen(0, "127.0.0.1");
+const check = systemClock.every(20, () => {
   const { counters } = client;
-  const lived =
+  const done =
     when === "while it runs"
       ? counters.slotEvents > 3 && counters.contactFetches > 0
       : counters.socketsClosed > 2 && counters.slotPollFailures > 1;
-  if (!lived) return;
-  look.cancel();
-  alive.close();
+  if (!done) return;
+  check.cancel();
+  keepAlive.close();
   client.stop();
   process.stdout.write("stopped\n");
 });

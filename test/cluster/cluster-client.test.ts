@@ -32,15 +32,15 @@ const LEADERS = [0, 1, 2, 3, 4].map((index) => ({
   address: `127.0.0.1:${9000 + index}`,
 }));
 
-/** The clock of everything here except started processes. */
+/** The clock of all tests here; child processes have their own. */
 let clock: FakeClock;
-const endings: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 beforeEach(() => {
   clock = createFakeClock();
-  endings.push(pace(clock));
+  cleanups.push(pace(clock));
 });
 afterEach(async () => {
-  for (const end of endings.splice(0).reverse()) await end();
+  for (const end of cleanups.splice(0).reverse()) await end();
 });
 
 async function startCluster(options: Partial<ClusterOptions> = {}) {
@@ -51,12 +51,12 @@ async function startCluster(options: Partial<ClusterOptions> = {}) {
     skipShare: 0,
     epochSlots: 432,
     ledger: createBlindLedger(),
-    // The node may return on its port.
+    // Fixed ports: a restarted node listens on the same URLs.
     rpcPort: await freePort(),
     wsPort: await freePort(),
     ...options,
   });
-  endings.push(() => cluster.stop());
+  cleanups.push(() => cluster.stop());
   const urls = await cluster.start();
   return { cluster, urls };
 }
@@ -81,15 +81,15 @@ function startClient(
   );
   router.start();
   client.start();
-  endings.push(() => {
+  cleanups.push(() => {
     client.stop();
     router.stop();
   });
   return { client, router };
 }
 
-describe("the chain", () => {
-  it("gives the router slots, this and the next schedule, and contacts", async () => {
+describe("cluster client", () => {
+  it("passes slots, the current and the next schedule, and contacts to the router", async () => {
     const { cluster, urls } = await startCluster();
     const { client, router } = startClient(urls);
     await vi.waitFor(() => {
@@ -110,40 +110,40 @@ describe("the chain", () => {
     }, WAIT);
   });
 
-  it("knows the height, a blockhash's last height, and what became of signatures", async () => {
+  it("returns the height, a blockhash's last valid height, and signature statuses", async () => {
     const { cluster, urls } = await startCluster({ blockhashAgeMax: 40 });
     const { client } = startClient(urls, { heightMs: 50, blockhashesMs: 50 });
     expect(client.blockHeight()).toBeNull();
     await vi.waitFor(() => expect(client.blockHeight()).toBeGreaterThan(0), WAIT);
     const before = client.blockHeight() ?? 0;
-    const seen = decodeBase58(cluster.latestBlockhash(), 32) ?? new Uint8Array();
-    await vi.waitFor(() => expect(client.lastValidHeight(seen)).not.toBeNull(), WAIT);
-    const left = (client.lastValidHeight(seen) ?? 0) - before;
-    expect(left).toBeGreaterThanOrEqual(40);
-    expect(left).toBeLessThanOrEqual(60);
+    const recentBlockhash = decodeBase58(cluster.latestBlockhash(), 32) ?? new Uint8Array();
+    await vi.waitFor(() => expect(client.lastValidHeight(recentBlockhash)).not.toBeNull(), WAIT);
+    const remaining = (client.lastValidHeight(recentBlockhash) ?? 0) - before;
+    expect(remaining).toBeGreaterThanOrEqual(40);
+    expect(remaining).toBeLessThanOrEqual(60);
     await vi.waitFor(() => expect(client.blockHeight()).toBeGreaterThan(before + 2), WAIT);
 
     const leader = cluster.leaderAt(cluster.currentSlot());
     const blockhash = decodeBase58(cluster.latestBlockhash(), 32) ?? new Uint8Array();
     const { bytes, signature } = buildTransaction({ payer: newKeypair(77), blockhash });
     cluster.receive(leader, bytes);
-    const asked = new Uint8Array(128).fill(9);
-    asked.set(decodeBase58(signature, 64) ?? [], 64);
+    const queried = new Uint8Array(128).fill(9);
+    queried.set(decodeBase58(signature, 64) ?? [], 64);
     await vi.waitFor(async () => {
-      const { slot, statuses } = await client.fetchStatuses(asked);
+      const { slot, statuses } = await client.fetchStatuses(queried);
       const landed = cluster.statusOf(signature)?.slot;
       expect(slot).toBeGreaterThanOrEqual(landed ?? 0);
       expect(statuses).toEqual([null, { slot: landed, confirmed: true, error: null }]);
     }, WAIT);
     await expect(client.fetchStatuses(new Uint8Array(257 * 64))).rejects.toThrow("at most 256");
     await cluster.stopRpc();
-    await expect(client.fetchStatuses(asked)).rejects.toThrow();
+    await expect(client.fetchStatuses(queried)).rejects.toThrow();
     expect(client.counters.statusFailures).toBe(1);
   });
 
-  it("takes slots, landings and blocks over gRPC too, and comes back after a cut", async () => {
+  it("receives slots, landings and blocks over gRPC, and reconnects after a cut", async () => {
     const server = await startFakeGeyser();
-    endings.push(() => server.stop());
+    cleanups.push(() => server.stop());
     const { cluster, urls } = await startCluster();
     const landed: string[] = [];
     const client = createClusterClient(
@@ -158,7 +158,7 @@ describe("the chain", () => {
       { ...urls, grpcUrl: server.url, grpcToken: "a token", accounts: ["T"], retryMsFirst: 50 },
     );
     client.start();
-    endings.push(() => client.stop());
+    cleanups.push(() => client.stop());
     await vi.waitFor(() => expect(server.requests).toHaveLength(1), WAIT);
     expect(server.tokens).toEqual(["a token"]);
     await vi.waitFor(() => expect(client.blockHeight()).not.toBeNull(), WAIT);
@@ -179,11 +179,11 @@ describe("the chain", () => {
     expect(client.counters).toMatchObject({ geyserOpened: 2, geyserClosed: 1 });
   });
 
-  it("tells the router which leaders are delinquent", async () => {
+  it("reports delinquent leaders to the router", async () => {
     const [first, ...others] = LEADERS;
     if (first === undefined) throw new Error("there are five leaders");
     const { urls } = await startCluster({ leaders: [{ ...first, delinquent: true }, ...others] });
-    const told: (readonly string[])[] = [];
+    const reported: (readonly string[])[] = [];
     const client = createClusterClient(
       {
         openGeyser,
@@ -194,18 +194,18 @@ describe("the chain", () => {
           slotEvent: () => undefined,
           setEpoch: () => true,
           setContacts: () => undefined,
-          setDelinquent: (identities) => void told.push(identities),
+          setDelinquent: (identities) => void reported.push(identities),
         },
       },
       urls,
     );
     client.start();
-    endings.push(() => client.stop());
-    await vi.waitFor(() => expect(told).toEqual([[first.identity]]), WAIT);
+    cleanups.push(() => client.stop());
+    await vi.waitFor(() => expect(reported).toEqual([[first.identity]]), WAIT);
     expect(client.status().votes.failures).toBe(0);
   });
 
-  it("survives a restart of the RPC node, and shows how stale it is meanwhile", async () => {
+  it("recovers from a restart of the RPC node and reports its slot age meanwhile", async () => {
     const { cluster, urls } = await startCluster();
     const { client, router } = startClient(urls);
     await vi.waitFor(() => expect(client.status().slots.source).toBe("slotsUpdates"), WAIT);
@@ -218,7 +218,7 @@ describe("the chain", () => {
       expect(client.counters.slotPollFailures).toBeGreaterThan(0);
     }, WAIT);
     expect(router.status().slotAgeMs).toBeGreaterThan(600);
-    // The clock predicts the slots that pass meanwhile.
+    // Meanwhile the router predicts the current slot from the clock.
     expect(router.plan?.send.length).toBe(2);
     expect(await cluster.startRpc()).toEqual(urls);
     await vi.waitFor(() => expect(client.status().slots.source).toBe("slotsUpdates"), WAIT);
@@ -228,7 +228,7 @@ describe("the chain", () => {
     }, WAIT);
   });
 
-  it("follows another cluster behind the same name, once a connection is there again", async () => {
+  it("switches to a different cluster at the same URLs after it reconnects", async () => {
     const { cluster, urls } = await startCluster();
     const { router } = startClient(urls, { contactsMs: 300 });
     await vi.waitFor(() => expect(router.plan?.send.length).toBe(2), WAIT);
@@ -249,7 +249,7 @@ describe("the chain", () => {
     }, WAIT);
   });
 
-  it("starts before the node does", async () => {
+  it("starts while the node is down", async () => {
     const { cluster, urls } = await startCluster();
     await cluster.stopRpc();
     const { client, router } = startClient(urls);
@@ -263,11 +263,11 @@ describe("the chain", () => {
   });
 
   it.each([
-    ["refuses slot updates", { slotsUpdates: "unsupported" }, "slot"],
-    ["is silent with slot updates", { slotsUpdates: "silent" }, "slot"],
-    ["refuses both feeds", { slotsUpdates: "unsupported", slots: "unsupported" }, "polling"],
-    ["is silent with both feeds", { slotsUpdates: "silent", slots: "silent" }, "polling"],
-  ] as const)("follows a node that %s", async (_, faults, source) => {
+    ["rejects slot updates", { slotsUpdates: "unsupported" }, "slot"],
+    ["sends no slot updates", { slotsUpdates: "silent" }, "slot"],
+    ["rejects both methods", { slotsUpdates: "unsupported", slots: "unsupported" }, "polling"],
+    ["sends no events at all", { slotsUpdates: "silent", slots: "silent" }, "polling"],
+  ] as const)("follows the slots of a node that %s", async (_, faults, source) => {
     const { cluster, urls } = await startCluster();
     cluster.behave(faults);
     const { client, router } = startClient(urls);
@@ -278,7 +278,7 @@ describe("the chain", () => {
     }, WAIT);
   });
 
-  it("is not led astray by shreds of a far future", async () => {
+  it("ignores shred events for slots in the far future", async () => {
     const { cluster, urls } = await startCluster();
     cluster.behave({ bogusSlotsAhead: 1_000_000 });
     const { router } = startClient(urls);
@@ -290,7 +290,7 @@ describe("the chain", () => {
     }, WAIT);
   });
 
-  it("goes over the end of an epoch without a gap", async () => {
+  it("covers an epoch boundary without a gap in the schedule", async () => {
     const { urls } = await startCluster({ epochSlots: 24 });
     const { router } = startClient(urls);
     await vi.waitFor(() => expect(router.plan?.send.length).toBe(2), WAIT);
@@ -302,18 +302,18 @@ describe("the chain", () => {
     expect(gaps).toEqual([]);
   });
 
-  it("is not harmed by a node that sends nonsense", async () => {
+  it("keeps working with a node that sends invalid messages", async () => {
     const server = createServer((_request, response) => response.end('{"result":7}'));
     const sockets = new WebSocketServer({ server });
-    const heard: string[] = [];
+    const received: string[] = [];
     sockets.on("connection", (socket) => {
       socket.on("message", (data) => {
-        heard.push(String(data));
+        received.push(String(data));
         const { id } = JSON.parse(String(data)) as { id: number };
         const update = (result: unknown) =>
           JSON.stringify({ method: "slotsUpdatesNotification", params: { result } });
         socket.send(JSON.stringify({ jsonrpc: "2.0", id, result: 1 }));
-        for (const nonsense of [
+        for (const message of [
           "null",
           "7",
           "[]",
@@ -328,13 +328,13 @@ describe("the chain", () => {
           update({ type: "firstShredReceived" }),
           update({ type: "firstShredReceived", slot: 42 }),
         ]) {
-          socket.send(nonsense);
+          socket.send(message);
         }
       });
     });
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
-    endings.push(() => {
+    cleanups.push(() => {
       for (const socket of sockets.clients) socket.terminate();
       server.close();
       server.closeAllConnections();
@@ -347,14 +347,14 @@ describe("the chain", () => {
     // Both subscriptions received the same response.
     await vi.waitFor(() => expect(router.counters.slotEventsInvalid).toBeGreaterThan(5), WAIT);
     await vi.waitFor(() => expect(client.status().contacts.failures).toBeGreaterThan(1), WAIT);
-    expect(heard.length).toBeGreaterThan(0);
+    expect(received.length).toBeGreaterThan(0);
   });
 
-  it("gives up an answer that does not come in time", async () => {
+  it("times out requests that the node does not answer", async () => {
     const server = createServer(() => undefined);
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
-    endings.push(() => {
+    cleanups.push(() => {
       server.close();
       server.closeAllConnections();
     });
@@ -369,26 +369,26 @@ describe("the chain", () => {
   it.each([
     ["while it runs", "native"],
     ["while it runs", "portable"],
-    ["while the node is away", "native"],
-    ["while the node is away", "portable"],
-  ])("lets the process end after stop, %s, with the %s engine", async (when, engine) => {
+    ["while the node is down", "native"],
+    ["while the node is down", "portable"],
+  ])("lets the process exit after stop, %s, with the %s engine", async (when, engine) => {
     const { cluster, urls } = await startCluster();
-    if (when === "while the node is away") await cluster.stopRpc();
+    if (when === "while the node is down") await cluster.stopRpc();
     const script = fileURLToPath(new URL("./cluster-client-exit.fixture.ts", import.meta.url));
     const child = spawn(
       process.execPath,
       ["--import", "tsx", script, urls.rpcUrl, urls.wsUrl, when, engine],
       { stdio: ["ignore", "pipe", "pipe"] },
     );
-    endings.push(() => child.kill("SIGKILL"));
-    let said = "";
+    cleanups.push(() => child.kill("SIGKILL"));
+    let output = "";
     child.stdout.on("data", (chunk) => {
-      said += String(chunk);
+      output += String(chunk);
     });
     child.stderr.on("data", (chunk) => {
-      said += String(chunk);
+      output += String(chunk);
     });
     const [code] = (await once(child, "exit")) as [number | null];
-    expect({ code, said }).toEqual({ code: 0, said: "stopped\n" });
+    expect({ code, output }).toEqual({ code: 0, output: "stopped\n" });
   });
 });

@@ -32,14 +32,14 @@ const around = (value: string, odd: string) => [
   `${value}${odd}\t`,
 ];
 
-describe.skipIf(native === null)("with a front", () => {
+describe.skipIf(native === null)("with an ingress thread", () => {
   let edge: Fixture;
   beforeAll(async () => {
     edge = await startFixture({ ingressEngine: native });
   });
   afterAll(() => edge?.stop());
 
-  it.each(PATHS)("a length with other bytes around it is refused on %s", async (path) => {
+  it.each(PATHS)("a length with other bytes around it is rejected on %s", async (path) => {
     for (const length of [...ODD, ...CONTROLS].flatMap((odd) => around("452", odd))) {
       const client = await connectRaw(edge.port);
       client.write(Buffer.concat([request({ path, length }), request({})]));
@@ -49,7 +49,7 @@ describe.skipIf(native === null)("with a front", () => {
     expect(edge.submitted.splice(0)).toEqual([]);
   });
 
-  it("a key with other bytes around it is not the key", async () => {
+  it("a key with other bytes around it is another key", async () => {
     for (const path of [RAW, RPC]) {
       for (const [bytes, wanted] of [
         [ODD, 401],
@@ -64,7 +64,7 @@ describe.skipIf(native === null)("with a front", () => {
     expect(edge.submitted.splice(0)).toEqual([]);
   });
 
-  it("spaces and tabs around either are none of it", async () => {
+  it("spaces and tabs around either are ignored", async () => {
     for (const blank of [" ", "\t", " \t "]) {
       const parts = { length: `${blank}452${blank}`, key: `${blank}${KEY}${blank}` };
       expect((await once(edge.port, request(parts))).status).toBe(200);

@@ -10,8 +10,8 @@ import { connect, type Socket } from "node:net";
 import { networksOf } from "../../src/accounts/keys/policy.ts";
 import { type Clock, systemClock } from "../../src/core/clock.ts";
 import type { Rejection } from "../../src/core/errors.ts";
+import type { ReceiptSource } from "../../src/core/receipt-source.ts";
 import { createForwardedHeaderName } from "../../src/http/proxied-request.ts";
-import type { ReceiptSource } from "../../src/http/receipts/source.ts";
 import type { ProxySource } from "../../src/http/request-checks.ts";
 import type { HttpCounters } from "../../src/http/request-tracker.ts";
 import { createHttpServer, type HttpServer } from "../../src/http/server.ts";
@@ -75,7 +75,7 @@ export interface FixtureOptions {
 export const accept: Submit = (_, done) => done({ kind: "accepted", signature: SIGNATURE });
 
 export function refuse(rejection: Rejection): Submit {
-  return (_, done) => done({ kind: "refused", rejection });
+  return (_, done) => done({ kind: "rejected", rejection });
 }
 
 export async function startFixture(options: FixtureOptions = {}): Promise<Fixture> {
@@ -130,7 +130,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
           },
         },
         looksMistyped: (token) => token.startsWith("td_"),
-        sharedLimits: null,
+        globalLimits: null,
         onPolicyViolation: ({ account }, { message }) =>
           void violations.push(`${account} ${message}`),
       }),
@@ -165,14 +165,14 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
   const { port } = ingress?.start(upstream.port) ?? upstream;
   const url = `http://127.0.0.1:${port}`;
   const clients = ingress?.ingressThreads.stats[0]?.counters ?? server.counters;
-  const told = { clients, submitted, errors, refused, violations, moveKey };
+  const observed = { clients, submitted, errors, refused, violations, moveKey };
   async function stop(): Promise<void> {
     // As an edge does: pending requests are answered, then no ingress thread is left.
     if (ingress !== null) server.drain();
     await ingress?.stop();
     await server.stop();
   }
-  const fixture: Fixture = { server, ingress, port, url, ...told, submit: accept, stop };
+  const fixture: Fixture = { server, ingress, port, url, ...observed, submit: accept, stop };
   return fixture;
 }
 
@@ -206,19 +206,19 @@ export async function connectRaw(port: number): Promise<RawClient> {
   let buffered = "";
   let isEnded = false;
   let wake: (() => void) | null = null;
-  const tell = (): void => {
+  const notify = (): void => {
     wake?.();
     wake = null;
   };
   socket.on("data", (data) => {
     buffered += data.toString("latin1");
-    tell();
+    notify();
   });
   // A server may end a connection by a reset.
   socket.on("error", () => {});
   socket.on("close", () => {
     isEnded = true;
-    tell();
+    notify();
   });
   await new Promise<void>((resolve) => socket.once("connect", resolve));
 
@@ -227,7 +227,7 @@ export async function connectRaw(port: number): Promise<RawClient> {
     for (;;) {
       const value = read();
       if (value !== null) return value;
-      if (deadline.aborted) throw new Error(`nothing came in time; buffered: ${buffered}`);
+      if (deadline.aborted) throw new Error(`nothing arrived in time; buffered: ${buffered}`);
       await new Promise<void>((resolve) => {
         wake = resolve;
         deadline.addEventListener("abort", () => resolve(), { once: true });

@@ -43,7 +43,7 @@ describe("Transfer-Encoding", () => {
   const paths = [RAW, RPC, "/", "/ping", "/api/v1/tip", "/nowhere"];
 
   for (const value of values) {
-    it(`is refused with 411 as "${value}", and what follows it is not run`, async () => {
+    it(`is rejected with 411 as "${value}", and what follows it is not executed`, async () => {
       client.write(
         Buffer.from(
           head(`POST ${RAW} HTTP/1.1`, "Host: x", WITH_KEY, `Transfer-Encoding: ${value}`) +
@@ -65,7 +65,7 @@ describe("Transfer-Encoding", () => {
   }
 
   for (const path of paths) {
-    it(`is refused on ${path}, whatever the method, with or without a body behind it`, async () => {
+    it(`is rejected on ${path} for any method, with or without a body after it`, async () => {
       const methods = ["POST", "GET", "OPTIONS", "PUT"];
       for (const method of methods) {
         const other = await connectRaw(edge.port);
@@ -76,7 +76,7 @@ describe("Transfer-Encoding", () => {
     });
   }
 
-  it("keeps JSON-RPC's shape on its endpoint", async () => {
+  it("keeps JSON-RPC's format on its endpoint", async () => {
     client.write(head(`POST ${RPC} HTTP/1.1`, "Host: x", WITH_KEY, "Transfer-Encoding: chunked"));
     const { error, id } = JSON.parse((await client.response()).body);
     expect({ code: error.code, reason: error.data.reason, id }).toEqual({
@@ -86,7 +86,7 @@ describe("Transfer-Encoding", () => {
     });
   });
 
-  it("hides behind no Content-Length and no second header", async () => {
+  it("is found next to a Content-Length and a second header", async () => {
     const tricks = [
       ["Transfer-Encoding:", "Content-Length: 5"],
       ["Transfer-Encoding:", "Transfer-Encoding: chunked"],
@@ -106,7 +106,7 @@ describe("Transfer-Encoding", () => {
     expect(edge.submitted).toHaveLength(0);
   });
 
-  it("is refused behind good requests in the same segment, which are answered", async () => {
+  it("is rejected after valid requests in the same segment, which are answered", async () => {
     const start = head(`POST ${RAW} HTTP/1.1`, "Host: x", WITH_KEY, "Transfer-Encoding: chunked");
     client.write(Buffer.from(FOLLOW_UP + FOLLOW_UP + start + CHUNKED + FOLLOW_UP, "latin1"));
     expect((await client.response()).status).toBe(200);
@@ -116,7 +116,7 @@ describe("Transfer-Encoding", () => {
     expect(edge.submitted).toHaveLength(2);
   });
 
-  it("does not touch other connections that speak at the same time", async () => {
+  it("does not affect other connections that send at the same time", async () => {
     const others = await Promise.all(Array.from({ length: 20 }, () => connectRaw(edge.port)));
     const start = head(`POST ${RAW} HTTP/1.1`, "Host: x", WITH_KEY, "Transfer-Encoding: chunked");
     client.write(start + CHUNKED);
@@ -142,7 +142,7 @@ describe("Content-Length", () => {
     ["one empty and one good", ["Content-Length:", "Content-Length: 5"]],
   ];
   for (const [name, lines] of faults) {
-    it(`is refused with 400 and the connection ended: ${name}`, async () => {
+    it(`is rejected with 400, and the connection is closed: ${name}`, async () => {
       const start = head(`POST ${RAW} HTTP/1.1`, "Host: x", WITH_KEY, ...lines);
       client.write(Buffer.from(`${start}hello${FOLLOW_UP}`, "latin1"));
       const response = await client.response();
@@ -159,7 +159,7 @@ describe("Content-Length", () => {
     expect((await client.response()).status).toBe(200);
   });
 
-  it("may be missing where there is no body: the key is judged first, then that", async () => {
+  it("may be missing without a body: the key is checked first, then the length", async () => {
     client.write(Buffer.from(head(`POST ${RAW} HTTP/1.1`, "Host: x")));
     expect((await client.response()).status).toBe(401);
     client.write(Buffer.from(head(`POST ${RAW} HTTP/1.1`, "Host: x", WITH_KEY)));
@@ -167,7 +167,7 @@ describe("Content-Length", () => {
     expect(edge.submitted.map(({ bytes }) => bytes.length)).toEqual([0]);
   });
 
-  it("above the cap ends the connection, and what follows the body is not run", async () => {
+  it("above the cap closes the connection, and what follows the body is ignored", async () => {
     const big = post(RAW, Buffer.alloc(17_000), [WITH_KEY]).toString("latin1");
     client.write(Buffer.from(big + FOLLOW_UP, "latin1"));
     expect((await client.response()).status).toBe(413);
@@ -177,7 +177,7 @@ describe("Content-Length", () => {
 });
 
 describe("a body in several segments", () => {
-  it("is put together unchanged, in any cutting", async () => {
+  it("is assembled unchanged, however it is split", async () => {
     const whole = post(RAW, BYTES, [WITH_KEY]);
     for (const cuts of [[80], [whole.length - 300], [whole.length - 1], [20, 150, 151, 400]]) {
       const before = edge.submitted.length;
@@ -193,7 +193,7 @@ describe("a body in several segments", () => {
     }
   });
 
-  it("is told of even when it is empty", async () => {
+  it("is reported even when it is empty", async () => {
     for (const path of [RAW, RPC, "/"]) {
       const whole = post(path, "", [WITH_KEY]);
       for (const cut of [1, 20, whole.length - 1]) {
@@ -205,7 +205,7 @@ describe("a body in several segments", () => {
     }
   });
 
-  it("holds for every single byte on its own", async () => {
+  it("works for single bytes", async () => {
     for (const byte of post(RPC, sendCall(BYTES), [WITH_KEY])) {
       client.write(Uint8Array.of(byte));
       await new Promise<void>((next) => setImmediate(next));
@@ -214,7 +214,7 @@ describe("a body in several segments", () => {
     expect(sha(edge.submitted[0]?.bytes ?? new Uint8Array())).toBe(sha(BYTES));
   });
 
-  it("survives bytes that are kept beyond the loan and read after it", async () => {
+  it("stays intact when its bytes are kept and read after the callback", async () => {
     const kept: Uint8Array[] = [];
     edge.submit = (submission, done) => {
       kept.push(submission.bytes);
@@ -234,7 +234,7 @@ describe("a body in several segments", () => {
 });
 
 describe("a client that leaves", () => {
-  it("in the middle of the body does no harm", async () => {
+  it("in the middle of the body is harmless", async () => {
     const whole = post(RAW, BYTES, [WITH_KEY]);
     const before = edge.clients.aborted;
     client.write(whole.subarray(0, whole.length - 10));
@@ -245,7 +245,7 @@ describe("a client that leaves", () => {
     expect((await once(edge.port, whole)).status).toBe(200);
   });
 
-  it("while its answer is out does no harm when the answer comes", async () => {
+  it("while its response is pending is harmless when the response comes", async () => {
     let late: Parameters<Submit>[1] | null = null;
     edge.submit = (_, done) => {
       late = done;
@@ -264,7 +264,7 @@ describe("a client that leaves", () => {
     expect(edge.errors).toHaveLength(0);
   });
 
-  it("may be answered twice by mistake, and the second answer is dropped", async () => {
+  it("may be answered twice by mistake, and the second response is dropped", async () => {
     edge.submit = (submission, done) => {
       accept(submission, done);
       accept(submission, done);
@@ -285,7 +285,7 @@ describe("several requests on one connection", () => {
     }
   });
 
-  it("are served when they come in one segment and are answered at once", async () => {
+  it("are served when they arrive in one segment and are answered immediately", async () => {
     client.write(Buffer.from(FOLLOW_UP.repeat(5), "latin1"));
     for (let i = 0; i < 5; i += 1) expect((await client.response()).status).toBe(200);
     expect(edge.submitted).toHaveLength(5);
@@ -293,7 +293,7 @@ describe("several requests on one connection", () => {
 
   // An ingress thread processes the second request once the first is answered.
   it.runIf(testIngressEngine !== null)(
-    "are answered in order where the first still waits",
+    "are answered in order when the first is still pending",
     async () => {
       const waiting: Parameters<Submit>[1][] = [];
       edge.submit = (_, done) => void waiting.push(done);
@@ -309,7 +309,7 @@ describe("several requests on one connection", () => {
   );
 
   it.skipIf(testIngressEngine !== null)(
-    "end the connection when the first still waits",
+    "close the connection when the first is still pending",
     async () => {
       const waiting: Parameters<Submit>[1][] = [];
       edge.submit = (_, done) => void waiting.push(done);
@@ -327,14 +327,14 @@ describe("several requests on one connection", () => {
 describe("Connection: close", () => {
   const last = (option: string) => post(RAW, BYTES, [WITH_KEY, `Connection: ${option}`]);
 
-  it("is answered, and the connection ended", async () => {
+  it("is answered, and the connection closed", async () => {
     client.write(last("close"));
     expect((await client.response()).status).toBe(200);
     expect(await client.ended()).toBe("");
   });
 
   for (const option of ["close", "Close", "foo, close"]) {
-    it(`as "${option}" has nothing carried out that follows it in the same segment`, async () => {
+    it(`as "${option}" prevents execution of what follows it in the same segment`, async () => {
       client.write(Buffer.concat([last(option), Buffer.from(FOLLOW_UP, "latin1")]));
       await client.ended();
       expect(edge.submitted).toHaveLength(1);
@@ -344,7 +344,7 @@ describe("Connection: close", () => {
 });
 
 describe("a preflight with Connection: close", () => {
-  it("has nothing carried out that follows it in the same segment", async () => {
+  it("executes nothing that follows it in the same segment", async () => {
     const preflight = "OPTIONS / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     client.write(Buffer.from(preflight + FOLLOW_UP, "latin1"));
     await client.ended();
@@ -353,13 +353,13 @@ describe("a preflight with Connection: close", () => {
 });
 
 describe("a PROXY preamble", () => {
-  it("of version 1 is no HTTP", async () => {
+  it("of version 1 is rejected as invalid HTTP", async () => {
     client.write(`PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n${FOLLOW_UP}`);
     expect(await client.ended()).toMatch(/^HTTP\/1\.1 (400|505)/);
     expect(edge.submitted).toHaveLength(0);
   });
 
-  it("of version 2 gives nobody another address or account", async () => {
+  it("of version 2 changes no client's address or account", async () => {
     const preamble = Buffer.from([
       ...[0x0d, 0x0a, 0x0d, 0x0a, 0x00, 0x0d, 0x0a, 0x51, 0x55, 0x49, 0x54, 0x0a],
       ...[0x21, 0x11, 0x00, 0x0c, 10, 0, 0, 1, 10, 0, 0, 2, 0, 1, 0, 2],
@@ -369,7 +369,7 @@ describe("a PROXY preamble", () => {
   });
 });
 
-describe("what is no request of HTTP 1.1", () => {
+describe("an invalid HTTP/1.1 request", () => {
   const rows: readonly (readonly [string, string])[] = [
     ["HTTP 1.0", "GET /ping HTTP/1.0\r\nHost: x\r\n\r\n"],
     ["no Host", "GET /ping HTTP/1.1\r\n\r\n"],
@@ -379,7 +379,7 @@ describe("what is no request of HTTP 1.1", () => {
     ["headers beyond 4 KiB", `GET /ping HTTP/1.1\r\nHost: x\r\nX: ${"a".repeat(9_000)}\r\n\r\n`],
   ];
   for (const [name, text] of rows) {
-    it(`is refused and its connection ended: ${name}`, async () => {
+    it(`is rejected and its connection closed: ${name}`, async () => {
       client.write(Buffer.from(text, "latin1"));
       expect(await client.ended()).toMatch(/^HTTP\/1\.1 (400|431|505) /);
       expect((await once(edge.port, post(RAW, BYTES, [WITH_KEY]))).status).toBe(200);
@@ -387,7 +387,7 @@ describe("what is no request of HTTP 1.1", () => {
   }
 });
 
-it("asks for a body that the client holds back with Expect", async () => {
+it("requests a body that the client withholds with Expect", async () => {
   const lines = ["Host: x", WITH_KEY, "Expect: 100-continue", "Content-Length: 300"];
   client.write(head(`POST ${RAW} HTTP/1.1`, ...lines));
   expect((await client.response()).status).toBe(100);

@@ -232,7 +232,7 @@ const CASES: Readonly<Record<string, string>> = {
   "a preamble of version 2 before a submission": PREAMBLE + raw(WITH_KEY),
   "two requests": get("/ping") + get("/nowhere"),
   "a submission and a GET": raw(WITH_KEY) + get("/nowhere"),
-  "a refused one and a good one": raw() + raw(WITH_KEY),
+  "a rejected one and a valid one": raw() + raw(WITH_KEY),
   "one with Expect and one behind": raw(WITH_KEY, "Expect: 100-continue") + get("/nowhere"),
   "one with an upgrade and one behind": get("/ping", "Upgrade: x") + get("/nowhere"),
 };
@@ -273,7 +273,7 @@ async function said(
   return text.replaceAll(/Date: [^\r]*/g, "Date: now");
 }
 
-describe.skipIf(native === null)("a client of a front", () => {
+describe.skipIf(native === null)("a client of an ingress thread", () => {
   let plain: Fixture;
   let fronted: Fixture;
   beforeAll(async () => {
@@ -322,7 +322,7 @@ describe.skipIf(native === null)("a client of a front", () => {
   });
 
   // The library matches only this single token and keeps the connection when others are present.
-  it("has its connection closed where it asks for that among others", async () => {
+  it("has its connection closed when it requests that among other options", async () => {
     for (const lines of [
       ["Connection: keep-alive, close"],
       ["Connection: foo, CLOSE"],
@@ -334,7 +334,7 @@ describe.skipIf(native === null)("a client of a front", () => {
   });
 
   // The library drops a response that is not sent yet when it rejects the bytes that follow.
-  it("has the answer to a good request before that to one that is none", async () => {
+  it("receives the response to a valid request before that to an invalid one", async () => {
     const chunks = raw(WITH_KEY, "Transfer-Encoding: chunked");
     for (const [bad, status] of [
       [chunks, 400],
@@ -349,7 +349,7 @@ describe.skipIf(native === null)("a client of a front", () => {
     }
   });
 
-  it("is let in with a key of some networks by its own address, not the front's", async () => {
+  it("is admitted with a network-restricted key by its own address", async () => {
     const narrow = `api-x-token: ${NARROW_KEY}`;
     const requests = [raw(narrow), get(`/api/v1/transactions/${SIGNATURE}`, narrow)];
     for (const [address, statuses] of [

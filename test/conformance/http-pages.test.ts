@@ -21,7 +21,7 @@ const RECEIPT = `/api/v1/transactions/${SIGNATURE}`;
 const ask = (method: string, path: string, ...headers: readonly string[]) =>
   once(edge.port, `${[`${method} ${path} HTTP/1.1`, "Host: x", ...headers].join("\r\n")}\r\n\r\n`);
 
-describe("what needs no key", () => {
+describe("a route without a key", () => {
   it("GET /ping answers ok as text", async () => {
     const response = await ask("GET", "/ping");
     expect(response).toMatchObject({ status: 200, body: "ok" });
@@ -29,7 +29,7 @@ describe("what needs no key", () => {
     expect(response.headers.get("access-control-allow-origin")).toBe("*");
   });
 
-  it("GET / says what this is", async () => {
+  it("GET / describes the service", async () => {
     const response = await ask("GET", "/");
     expect(JSON.parse(response.body)).toMatchObject({
       service: "touchdown",
@@ -38,7 +38,7 @@ describe("what needs no key", () => {
     });
   });
 
-  it("GET /api/v1/tip answers the tip accounts and the minimum", async () => {
+  it("GET /api/v1/tip returns the tip accounts and the minimum", async () => {
     const response = await ask("GET", "/api/v1/tip");
     expect(JSON.parse(response.body)).toEqual({
       accounts: ["Tip1111", "Tip2222"],
@@ -53,7 +53,7 @@ describe("what needs no key", () => {
 
 describe("HEAD", () => {
   for (const path of ["/ping", "/", "/api/v1/tip", RECEIPT, "/nowhere", RPC]) {
-    it(`answers ${path} like GET without the body, and the connection goes on`, async () => {
+    it(`answers ${path} like GET without the body, and keeps the connection`, async () => {
       const get = await ask("GET", path, WITH_KEY);
       const client = await connectRaw(edge.port);
       for (let i = 0; i < 2; i += 1) {
@@ -78,7 +78,7 @@ describe("HEAD", () => {
 });
 
 describe("a receipt", () => {
-  it("is answered to the account that sent the transaction", async () => {
+  it("is returned to the account that sent the transaction", async () => {
     const response = await ask("GET", RECEIPT, WITH_KEY);
     expect(response.status).toBe(200);
     expect(JSON.parse(response.body)).toEqual({ signature: SIGNATURE, status: "landed" });
@@ -97,7 +97,7 @@ describe("a receipt", () => {
     expect(JSON.parse(response.body)).toMatchObject({ reason: "not_found" });
   });
 
-  it("is 400 for what is no signature", async () => {
+  it("is 400 for an invalid signature", async () => {
     for (const text of ["", "0".repeat(88), "x", `${SIGNATURE}/..`, "%35".repeat(40)]) {
       const response = await ask("GET", `/api/v1/transactions/${text}`, WITH_KEY);
       expect(response.status).toBe(400);
@@ -116,7 +116,7 @@ describe("unknown paths and methods", () => {
     }
   });
 
-  it("are told which methods a path takes", async () => {
+  it("receive the methods that a path accepts", async () => {
     const rows = [
       ["GET", RAW, "POST, OPTIONS"],
       ["GET", RPC, "POST, OPTIONS"],
@@ -169,7 +169,7 @@ describe("a preflight", () => {
   });
 });
 
-it("lets a browser read the headers of a refusal", async () => {
+it("lets a browser read the headers of a rejection", async () => {
   const response = await once(edge.port, post(RAW, "x", []));
   const exposed = response.headers.get("access-control-expose-headers");
   for (const name of ["retry-after", "ratelimit", "ratelimit-policy"]) {

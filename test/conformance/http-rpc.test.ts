@@ -55,21 +55,21 @@ describe("id", () => {
     expect(json.error.code).toBe(-32602);
   });
 
-  it("is the call's own, not one that stands elsewhere", async () => {
+  it("is that of the call, not one found elsewhere", async () => {
     const body =
       `{ "params" : ["${BASE64}",{"id":77777777777777777771}], "x" : "\\"id\\":1" , "\\u0069d" :` +
       ' 9007199254740993 ,"jsonrpc":"2.0","method":"sendTransaction"}';
     expect((await call(body)).text).toMatch(/"id":9007199254740993\}$/);
   });
 
-  it("is the last of several, as JSON has it", async () => {
+  it("is the last of several, as in JSON", async () => {
     const body = send("9007199254740993").replace("{", '{"id":9007199254740995,');
     expect((await call(body)).text).toMatch(/"id":9007199254740993\}$/);
   });
 });
 
 describe("params", () => {
-  it("take base64 when no encoding is given, and when it is null", async () => {
+  it("default to base64 when the encoding is absent or null", async () => {
     const configs = [undefined, null, {}, { encoding: null }, { encoding: "base64" }];
     for (const config of configs) {
       const params = config === undefined ? [BASE64] : [BASE64, config];
@@ -81,12 +81,12 @@ describe("params", () => {
     expect(edge.submitted).toHaveLength(configs.length);
   });
 
-  it("take base58 when that is said", async () => {
+  it("accept base58 when that is the encoding", async () => {
     await call(send("1", ["StV1DL6CwTryKyV", { encoding: "base58" }]));
     expect(Buffer.from(edge.submitted[0]?.bytes ?? []).toString()).toBe("hello world");
   });
 
-  it("hand maxRetries on and ignore every other key of the config", async () => {
+  it("forward maxRetries and ignore every other key of the config", async () => {
     const config = {
       maxRetries: 3,
       skipPreflight: true,
@@ -102,14 +102,14 @@ describe("params", () => {
 });
 
 describe("a batch", () => {
-  it("is answered in order, each call under its own id, whatever comes first", async () => {
+  it("is answered in order, each call under its own id, in any order of completion", async () => {
     const waiting: Parameters<Submit>[1][] = [];
     edge.submit = (_, done) => {
       waiting.push(done);
       if (waiting.length < 3) return;
       waiting[2]?.({ kind: "accepted", signature: "third" });
       const rejection = { reason: "tip_missing", message: "no tip", data: { found: 0 } } as const;
-      waiting[1]?.({ kind: "refused", rejection });
+      waiting[1]?.({ kind: "rejected", rejection });
       setImmediate(() => waiting[0]?.({ kind: "accepted", signature: "first" }));
     };
     const calls = [send("1"), health('"h"'), send("9007199254740993"), send("null"), "7"];
@@ -125,7 +125,7 @@ describe("a batch", () => {
     ]);
   });
 
-  it("may have 1 to 16 calls; none or more are one invalid_request", async () => {
+  it("may have 1 to 16 calls; any other count is one invalid_request", async () => {
     for (const size of [1, 16]) {
       const { json } = await call(`[${Array.from({ length: size }, () => send("1")).join()}]`);
       expect(json).toHaveLength(size);
@@ -139,9 +139,9 @@ describe("a batch", () => {
     }
   });
 
-  it("keeps HTTP 200 when every call is refused", async () => {
+  it("has HTTP 200 even when every call is rejected", async () => {
     const rejection = { reason: "no_leader", message: "none", data: {} } as const;
-    edge.submit = (_, done) => done({ kind: "refused", rejection });
+    edge.submit = (_, done) => done({ kind: "rejected", rejection });
     const { status, json } = await call(`[${send("1")},${send("2")}]`);
     expect(status).toBe(200);
     expect(json.map((part: { error: { code: number } }) => part.error.code)).toEqual([
@@ -149,7 +149,7 @@ describe("a batch", () => {
     ]);
   });
 
-  it("is charged for each call, and one beyond the limit gets its own -32005", async () => {
+  it("is charged per call, and a call beyond the limit gets its own -32005", async () => {
     const limited = await startFixture();
     const key = [`api-x-token: ${SLOW_KEY}`];
     const body = `[${send('"a"')},${health('"b"')},${send('"c"')},7]`;
@@ -166,7 +166,7 @@ describe("a batch", () => {
     await limited.stop();
   });
 
-  it("costs one when it is refused as a whole", async () => {
+  it("is charged once when it is rejected completely", async () => {
     const limited = await startFixture();
     const key = [`api-x-token: ${SLOW_KEY}`];
     await once(limited.port, post(RPC, "[]", key));
@@ -197,20 +197,20 @@ describe("getHealth", () => {
     }
   });
 
-  it("does not let a transaction pass along with it", async () => {
+  it("does not admit a transaction in the same request", async () => {
     const small = `[${health("1")},${send("2", ["AA=="])}]`;
     expect(small.length).toBeLessThan(256);
     expect((await call(small, [])).status).toBe(401);
     expect(edge.submitted).toHaveLength(0);
   });
 
-  it("is judged like any call: without an id it is no request", async () => {
+  it("is validated like any call: it is invalid without an id", async () => {
     const { json } = await call('{"jsonrpc":"2.0","method":"getHealth"}', []);
     expect(json.error.code).toBe(-32600);
   });
 });
 
-it("tells on / where transactions go", async () => {
+it("GET on / names the endpoint for transactions", async () => {
   const { status, json } = await call(send("5"), [], "/");
   expect(status).toBe(200);
   expect(json).toMatchObject({ id: 5, error: { code: -32601 } });
@@ -219,7 +219,7 @@ it("tells on / where transactions go", async () => {
 });
 
 describe("the deadline", () => {
-  it("answers overloaded when the stage behind does not, and drops its late answer", async () => {
+  it("returns overloaded when the pipeline stalls, and drops its late result", async () => {
     const clock = createFakeClock();
     const slow = await startFixture({ clock });
     const waiting: Parameters<Submit>[1][] = [];

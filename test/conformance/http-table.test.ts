@@ -75,7 +75,7 @@ function expectJsonWithCors(response: RawResponse): void {
 }
 
 describe("an accepted transaction", () => {
-  it("answers the binary endpoint with success and signature, and nothing else", async () => {
+  it("returns only success and signature on the binary endpoint", async () => {
     const response = await sendRaw();
     expect(response.status).toBe(200);
     expect(JSON.parse(response.body)).toEqual({ success: true, signature: SIGNATURE });
@@ -85,7 +85,7 @@ describe("an accepted transaction", () => {
     expect(Buffer.from(submission?.bytes ?? [])).toEqual(Buffer.from(BYTES));
   });
 
-  it("answers JSON-RPC with the signature as the result", async () => {
+  it("returns the signature as the JSON-RPC result", async () => {
     const response = await sendRpc();
     expect(response.status).toBe(200);
     expect(JSON.parse(response.body)).toEqual({ jsonrpc: "2.0", result: SIGNATURE, id: 1 });
@@ -105,7 +105,7 @@ describe("an accepted transaction", () => {
     expect(rpc.status).toBe(200);
   });
 
-  it("keeps the library's name out of the answer", async () => {
+  it("does not expose the library's name", async () => {
     expect([...(await sendRaw()).headers.keys()]).not.toContain("uwebsockets");
   });
 });
@@ -144,11 +144,11 @@ describe("unauthorized", () => {
     client.close();
   });
 
-  it("is named before a body that is too large", async () => {
+  it("precedes too_large", async () => {
     expectRaw(await sendRaw(Buffer.alloc(17_000), []), 401, "unauthorized");
   });
 
-  it("is not avoided by a small body that is not getHealth", async () => {
+  it("is returned also for a small body that is not getHealth", async () => {
     for (const body of ["", "not json", '{"method":"sendTransaction"}', "[]"]) {
       expectRpc(await sendRpc(body, []), 401, -32000, "unauthorized", null);
     }
@@ -177,7 +177,7 @@ describe("rate_limited", () => {
     await limited.stop();
   });
 
-  it("charges a request whose content is refused, and one that is too large", async () => {
+  it("charges a request with rejected content, and an oversized one", async () => {
     const limited = await startFixture();
     const key = [`api-x-token: ${SLOW_KEY}`];
     expect((await once(limited.port, post(RAW, Buffer.alloc(17_000), key))).status).toBe(413);
@@ -186,7 +186,7 @@ describe("rate_limited", () => {
     await limited.stop();
   });
 
-  it("is answered before the body is read and is named before its size", async () => {
+  it("is answered before the body is read, and precedes too_large", async () => {
     const limited = await startFixture();
     const key = [`api-x-token: ${SLOW_KEY}`];
     for (let i = 0; i < 2; i += 1) await once(limited.port, post(RAW, BYTES, key));
@@ -229,7 +229,7 @@ describe("too_large", () => {
   });
 });
 
-describe("refusals by the stages behind", () => {
+describe("rejections by the pipeline", () => {
   const rows = [
     ["undecodable", 400, 200, -32602, false],
     ["tip_missing", 400, 200, -32602, false],
@@ -240,7 +240,7 @@ describe("refusals by the stages behind", () => {
   ] as const;
 
   for (const [reason, rawStatus, rpcStatus, code, retryable] of rows) {
-    it(`answers ${reason} as the table says, with the figures`, async () => {
+    it(`answers ${reason} as in the table, with the numbers`, async () => {
       const rejection: Rejection = {
         reason,
         message: "a tip of 400000 lamports where 1000000 is the minimum",
@@ -253,22 +253,22 @@ describe("refusals by the stages behind", () => {
       const error = expectRpc(rpc, rpcStatus, code, reason, 1);
       expect(error.message).toBe(rejection.message);
       const message = "a tip of 400000 lamports where 1000000 is the minimum";
-      const figures = { found: 400_000, needed: 1_000_000 };
-      expect(error.data).toEqual({ reason, retryable, message, ...figures });
+      const lamports = { found: 400_000, needed: 1_000_000 };
+      expect(error.data).toEqual({ reason, retryable, message, ...lamports });
       const retryAfter = rawStatus === 503 ? "1" : undefined;
       expect(raw.headers.get("retry-after")).toBe(retryAfter);
       expect(rpc.headers.get("retry-after")).toBe(retryAfter);
     });
   }
 
-  it("repeats the sentence in the status line, where kit shows it to its user", async () => {
+  it("repeats the message in the status line, where kit shows it to its user", async () => {
     edge.submit = refuse({ reason: "no_leader", message: "kein Führer\r\nX: y", data: {} });
     const response = await sendRpc();
     expect(response.reason).toBe("Service Unavailable: kein F?hrer??X: y");
     expect(response.headers.has("x")).toBe(false);
   });
 
-  it("answers 500 when the stage behind throws, and goes on serving", async () => {
+  it("answers 500 when the pipeline throws, and continues to serve", async () => {
     edge.submit = () => {
       throw new Error("a bug");
     };
@@ -281,7 +281,7 @@ describe("refusals by the stages behind", () => {
 });
 
 describe("a throw before the body is read", () => {
-  it("is answered 500 on every route that looks a key up, and the process goes on", async () => {
+  it("is answered 500 on every route that looks up a key, and the process continues", async () => {
     const broken = [`api-x-token: ${BROKEN_KEY}`];
     expectRaw(await sendRaw(BYTES, broken), 500, "internal");
     expectRpc(await sendRpc(sendCall(BYTES), broken), 500, -32603, "internal", null);
@@ -293,14 +293,14 @@ describe("a throw before the body is read", () => {
   });
 });
 
-describe("faults of a JSON-RPC request", () => {
-  it("names parse_error for what is not JSON, or empty", async () => {
+describe("errors of a JSON-RPC request", () => {
+  it("are parse_error for invalid JSON and for an empty body", async () => {
     for (const body of ["", "{", "[1,", "\u0000", '{"jsonrpc":"2.0"}x', "[".repeat(100_000)]) {
       expectRpc(await sendRpc(body), 200, -32700, "parse_error", null);
     }
   });
 
-  it("names invalid_request for what is not JSON-RPC", async () => {
+  it("are invalid_request for invalid JSON-RPC", async () => {
     const call = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params: ["AA=="] };
     const { id: _id, ...withoutId } = call;
     const rows: [unknown, unknown][] = [
@@ -324,14 +324,14 @@ describe("faults of a JSON-RPC request", () => {
     }
   });
 
-  it("names method_not_found for any other method", async () => {
+  it("are method_not_found for any other method", async () => {
     for (const method of ["getBalance", "sendtransaction", "", "__proto__", "toString"]) {
       const body = JSON.stringify({ jsonrpc: "2.0", id: "m", method });
       expectRpc(await sendRpc(body), 200, -32601, "method_not_found", "m");
     }
   });
 
-  it("names invalid_params with what was found and what is needed", async () => {
+  it("are invalid_params with what was found and what is required", async () => {
     const rows: [unknown, string][] = [
       [undefined, "params"],
       [null, "params"],
@@ -367,21 +367,21 @@ describe("faults of a JSON-RPC request", () => {
     expect(edge.submitted).toHaveLength(0);
   });
 
-  it("refuses base58 longer than any transaction without decoding it", async () => {
+  it("include base58 longer than any transaction, which is not decoded", async () => {
     const params = ["z".repeat(6_000), { encoding: "base58" }];
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "sendTransaction", params });
     const error = expectRpc(await sendRpc(body), 200, -32602, "undecodable", 1);
     expect(error.message).toMatch(/^transaction could not be decoded/);
   });
 
-  it("hands an empty transaction on to the decoder", async () => {
+  it("do not include an empty transaction, which the decoder rejects", async () => {
     await sendRpc(sendCall(new Uint8Array()));
     await sendRaw(new Uint8Array());
     expect(edge.submitted.map((submission) => submission.bytes.length)).toEqual([0, 0]);
   });
 });
 
-it("takes the key case-insensitively by name and exactly by value", async () => {
+it("matches the key's header name case-insensitively and its value exactly", async () => {
   expect((await sendRaw(BYTES, [`API-X-Token:   ${KEY}  `])).status).toBe(200);
   expect((await sendRaw(BYTES, [`api-x-token: ${KEY.toUpperCase()}`])).status).toBe(401);
 });

@@ -19,13 +19,13 @@ afterEach(async () => {
 });
 
 /** Sends a request, and reads nothing until `read` is called. */
-async function asker(): Promise<Socket> {
+async function unreadClient(): Promise<Socket> {
   const socket = connect(edge.port, "127.0.0.1").pause();
   socket.on("error", () => {});
   sockets.push(socket);
   const before = edge.server.counters.responsesUnread;
   socket.write(ASK);
-  await until("its answer to wait", () => edge.server.counters.responsesUnread > before);
+  await until("its response to be pending", () => edge.server.counters.responsesUnread > before);
   return socket;
 }
 
@@ -40,17 +40,17 @@ async function read(socket: Socket): Promise<number> {
   return size;
 }
 
-it("what waits for all of them is bounded: the one that waits for the longest is cut", async () => {
+it("unread responses are bounded in total: the oldest unread connection is closed", async () => {
   const receipts = receiptSource({ list: () => ({ text: TEXT }) });
   edge = await startFixture({ receipts });
   const { unread } = edge.server;
-  const askers: Socket[] = [];
+  const clients: Socket[] = [];
   for (let count = 0; count < 5; count += 1) {
-    askers.push(await asker());
+    clients.push(await unreadClient());
     expect(unread.bytes).toBeLessThanOrEqual(UNREAD_BYTES_MAX);
   }
   expect(unread.closed).toBe(3);
-  const [first, , , fourth, fifth] = askers;
+  const [first, , , fourth, fifth] = clients;
   if (first === undefined || fourth === undefined || fifth === undefined) throw new Error("none");
   // A client that was not closed receives its complete response as soon as it reads.
   expect(await read(fifth)).toBeGreaterThan(TEXT.length);

@@ -170,7 +170,7 @@ function expectAgreement(bytes: Uint8Array, validation: Accepted): void {
 }
 
 describe("against @solana/kit and @solana/web3.js", () => {
-  it("reads sound transactions alike", () => {
+  it("parses valid transactions identically", () => {
     const next = random(1);
     for (let i = 0; i < 1500; i += 1) {
       const bytes = anyTransaction(next);
@@ -178,7 +178,7 @@ describe("against @solana/kit and @solana/web3.js", () => {
     }
   });
 
-  it("accepts no damaged transaction that they read otherwise", () => {
+  it("accepts no damaged transaction that they parse differently", () => {
     const next = random(2);
     const count = { accepted: 0, refused: 0, refusedByKit: 0 };
     for (let i = 0; i < 900; i += 1) {
@@ -201,7 +201,7 @@ describe("against @solana/kit and @solana/web3.js", () => {
     expect(count.refusedByKit).toBeGreaterThan(500);
   });
 
-  it("reads every single changed byte of one transaction alike", () => {
+  it("parses a transaction with any one byte changed identically", () => {
     for (const version of [-1, 0, 1] as const) {
       const { bytes } = tipped({ version, extraInstructions: [memo("a"), memo("b")] });
       for (let at = 0; at < bytes.length; at += 1) {

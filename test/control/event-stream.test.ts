@@ -131,7 +131,7 @@ describe("live numbers", () => {
     const { live, caller } = await setup();
     const streams = Array.from({ length: EVENT_STREAMS_PER_ACCOUNT_MAX }, () => live.open(caller));
     expect(() => live.open(caller)).toThrow(/too many/);
-    expect(live.counters.refused).toBe(1);
+    expect(live.counters.rejected).toBe(1);
     streams[0]?.destroy();
     await new Promise((resolve) => setImmediate(resolve));
     expect(() => live.open(caller)).not.toThrow();

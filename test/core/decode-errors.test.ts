@@ -59,7 +59,7 @@ const ORDER = [
 
 const CODES = [...Array(DECODE_ERROR_COUNT).keys()];
 const rejected = (errorCode: number, found = 3, needed = 7) =>
-  rejectionOf({ kind: "refused", errorCode, found, needed });
+  rejectionOf({ kind: "rejected", errorCode, found, needed });
 
 describe("the table of faults", () => {
   it("keeps each fault at its place", () => {

@@ -28,8 +28,8 @@ describe("the decoder", () => {
     it(`accepts a signed, tipped transaction of version ${version}`, () => {
       const { bytes, signatureBytes } = twoSigners(version);
       const validation = decoder.decode(bytes);
-      if (validation.kind === "refused")
-        throw new Error(`refused with fault ${validation.errorCode}`);
+      if (validation.kind === "rejected")
+        throw new Error(`rejected with error ${validation.errorCode}`);
       expect(validation).toMatchObject({ version, signatureCount: 2, tipLamports: 1000 });
       const at = validation.signatureOffset;
       expect(Buffer.from(bytes.subarray(at, at + 64)).equals(signatureBytes)).toBe(true);
@@ -38,13 +38,13 @@ describe("the decoder", () => {
     it(`reports the invalid signature of version ${version}`, () => {
       const { bytes } = twoSigners(version);
       const validation = decoder.decode(bytes);
-      if (validation.kind === "refused") throw new Error("the whole one is accepted");
+      if (validation.kind === "rejected") throw new Error("the whole one is accepted");
       for (const index of [0, 1]) {
         const spoiled = bytes.slice();
         const at = validation.signatureOffset + 64 * index + 8;
         spoiled[at] = (spoiled[at] ?? 0) ^ 1;
         expect(decoder.decode(spoiled)).toEqual({
-          kind: "refused",
+          kind: "rejected",
           errorCode: DECODE_ERROR.signature_wrong,
           found: index,
           needed: 2,
@@ -56,7 +56,7 @@ describe("the decoder", () => {
   it("reports a missing signature", () => {
     const { parts } = twoSigners(-1);
     expect(decoder.decode(serializeTransaction(parts, [payer]).bytes)).toEqual({
-      kind: "refused",
+      kind: "rejected",
       errorCode: DECODE_ERROR.signature_missing,
       found: 1,
       needed: 2,
@@ -67,7 +67,7 @@ describe("the decoder", () => {
     const { parts } = twoSigners(-1);
     const trusting = createDecoder({ ...DECODER, verify: false });
     expect(trusting.decode(serializeTransaction(parts, []).bytes).kind).toBe("accepted");
-    expect(trusting.decode(new Uint8Array(3)).kind).toBe("refused");
+    expect(trusting.decode(new Uint8Array(3)).kind).toBe("rejected");
   });
 
   it("reports a missing tip before a bad signature", () => {
@@ -82,7 +82,7 @@ describe("the decoder", () => {
       fc.property(fc.nat({ max: bytes.length * 8 - 1 }), (bit) => {
         const changed = bytes.slice();
         changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-        expect(decoder.decode(changed).kind).toBe("refused");
+        expect(decoder.decode(changed).kind).toBe("rejected");
       }),
     );
   });

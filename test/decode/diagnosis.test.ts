@@ -70,13 +70,13 @@ describe("a diagnosis", () => {
   it("is made only for undecodable bytes", () => {
     const text = ascii("{}");
     const low: Rejected = {
-      kind: "refused",
+      kind: "rejected",
       errorCode: DECODE_ERROR.tip_too_low,
       found: 1,
       needed: 2,
     };
     const wrong: Rejected = {
-      kind: "refused",
+      kind: "rejected",
       errorCode: DECODE_ERROR.signature_wrong,
       found: 0,
       needed: 1,

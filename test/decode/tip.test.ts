@@ -129,7 +129,7 @@ describe("a rejection for the tip", () => {
   it("reports the found and the needed lamports", () => {
     const tips = [3, 400_000, 7].map((lamports) => ({ to: tipAccount.publicKey, lamports }));
     const validation = decoder.decode(tipped({ tips }).bytes);
-    if (validation.kind !== "refused") throw new Error("a low tip was accepted");
+    if (validation.kind !== "rejected") throw new Error("a low tip was accepted");
     expect(rejectionOf(validation)).toEqual({
       reason: "tip_missing",
       message: "a tip of 400000 lamports was found where 1000000 is the minimum",
@@ -140,7 +140,7 @@ describe("a rejection for the tip", () => {
   it("reports the minimum when there is no tip", () => {
     const validation = decoder.decode(tipped({ tips: [] }).bytes);
     expect(validation).toEqual({
-      kind: "refused",
+      kind: "rejected",
       errorCode: DECODE_ERROR.tip_absent,
       found: 0,
       needed: LAMPORTS_MIN,

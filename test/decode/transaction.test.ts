@@ -173,7 +173,7 @@ describe("for arbitrary bytes", () => {
       fc.property(first, bytes, (byte, rest) => {
         if (rest.length > 0) rest[0] = byte;
         const validation = decoder.decode(rest);
-        expect(["accepted", "refused"]).toContain(validation.kind);
+        expect(["accepted", "rejected"]).toContain(validation.kind);
         const offset = peekSignatureOffset(rest);
         expect(offset === -1 || offset + 64 <= rest.length).toBe(true);
       }),

@@ -87,7 +87,7 @@ describe("the verifier decides as verify_strict does", () => {
 
   it("rejects a non-canonical key, and one that is not a point", () => {
     const { signature } = vectors("ed25519-wycheproof.json", "hex")[0] ?? { signature: null };
-    if (signature === null) throw new Error("the file holds vectors");
+    if (signature === null) throw new Error("the file contains vectors");
     const verifier = createVerifier({ keyCacheSize: 16 });
     for (const first of [0x02, 0xed, 0xee, 0xef, 0xf0, 0xff]) {
       const key = new Uint8Array(32).fill(0xff);

@@ -23,7 +23,7 @@ const ACCEPTED: Accepted = {
 function setup() {
   const clock = createFakeClock();
   const receipts = createReceipts({ clock, slot: () => 7 }, { keepMs: 60_000, entriesMax: 100 });
-  const refusals = createRejectionLog(clock);
+  const rejections = createRejectionLog(clock);
   let id = 0;
   /** Accepts a transaction of this account; returns its signature. */
   const take = (account: string): string => {
@@ -35,7 +35,7 @@ function setup() {
     clock.advance(1000);
     return encodeSignature(bytes, 1);
   };
-  return { asked: adminQueries(receipts, refusals), refusals, take };
+  return { asked: adminQueries(receipts, rejections), rejections, take };
 }
 
 const signaturesOf = (
@@ -45,11 +45,11 @@ const signaturesOf = (
     ? Object(response.list).transactions.map((one: { signature: string }) => one.signature)
     : response.message;
 
-describe("what an edge answers the dashboard", () => {
-  it("is of the account that is named alone", () => {
-    const { asked, refusals, take } = setup();
+describe("the admin queries of an edge", () => {
+  it("return data of the named account only", () => {
+    const { asked, rejections, take } = setup();
     const [first, second] = [take("acme"), take("other")];
-    refusals.record("acme", { reason: "tip_missing", message: "no tip", data: {} }, "k1");
+    rejections.record("acme", { reason: "tip_missing", message: "no tip", data: {} }, "k1");
     expect(asked.receipt(first, "acme")).toMatchObject({ signature: first, state: "accepted" });
     expect(asked.receipt(second, "acme")).toBeNull();
     expect(signaturesOf(asked.receipts("acme", ""))).toEqual([first]);
@@ -58,7 +58,7 @@ describe("what an edge answers the dashboard", () => {
     expect(asked.refusals("other")).toEqual([]);
   });
 
-  it("is a list as of the public API: newest first, of some states, so many, from one on", () => {
+  it("list as the public API does: newest first, by state, with a limit and a cursor", () => {
     const { asked, take } = setup();
     const [first, second, third] = [take("acme"), take("acme"), take("acme")];
     expect(signaturesOf(asked.receipts("acme", "limit=2"))).toEqual([third, second]);
@@ -67,7 +67,7 @@ describe("what an edge answers the dashboard", () => {
     expect(signaturesOf(asked.receipts("acme", "state=landed,accepted&limit=1"))).toEqual([third]);
   });
 
-  it("is a sentence where the query is not right", () => {
+  it("return an error message for an invalid query", () => {
     const { asked } = setup();
     expect(signaturesOf(asked.receipts("acme", "state=gone"))).toMatch(
       /^state has "gone", some of/,

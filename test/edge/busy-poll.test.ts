@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { createPolling } from "../../src/edge/busy-poll.ts";
 import { until } from "../support/wait.ts";
 
-describe("polling", () => {
-  it("keeps the loop turning until it is stopped", async () => {
+describe("busy polling", () => {
+  it("keeps the event loop running until it is stopped", async () => {
     const polling = createPolling();
     polling.start();
     // No timer, no socket: a sleeping loop would iterate rarely, however long the test waits.
@@ -14,7 +14,7 @@ describe("polling", () => {
     expect(polling.counters.iterations).toBe(iterations);
   });
 
-  it("starts once, and may be stopped before it was started", async () => {
+  it("starts once, and can be stopped before it was started", async () => {
     const polling = createPolling();
     polling.stop();
     polling.start();

@@ -11,8 +11,8 @@ function bytesOf(id: number): Uint8Array {
   return bytes;
 }
 
-describe("early repetitions", () => {
-  it("are given once, in their order, to their own transaction alone", () => {
+describe("early duplicates", () => {
+  it("are returned once, in order, only for their own transaction", () => {
     const early = new EarlyDuplicates();
     const [first, second] = [
       { account: "a", maxRetries: 3 },
@@ -30,7 +30,7 @@ describe("early repetitions", () => {
     expect(early.size).toBe(0);
   });
 
-  it("are bounded, the oldest go", () => {
+  it("are bounded: the oldest are evicted", () => {
     const early = new EarlyDuplicates();
     const duplicate = { account: "a", maxRetries: null };
     for (let id = 0; id <= EARLY_DUPLICATES_MAX; id += 1) early.add(bytesOf(id), 1, duplicate);

@@ -123,8 +123,8 @@ async function failure(over: Sections): Promise<Error> {
   throw new Error("it started");
 }
 
-describe("starting", () => {
-  it("listens, and becomes ready with the checks that the operator sees", async () => {
+describe("start", () => {
+  it("listens, and becomes ready with the checks shown to the operator", async () => {
     const edge = await startReady();
     expect(edge.httpAddress).toMatch(/^127\.0\.0\.1:[1-9]\d*$/);
     expect(edge.adminAddress).toMatch(/^127\.0\.0\.1:[1-9]\d*$/);
@@ -145,7 +145,7 @@ describe("starting", () => {
     });
   });
 
-  it("takes a transaction to a leader", async () => {
+  it("delivers a transaction to a leader", async () => {
     const edge = await startReady();
     const { bytes, signature } = network.tipped();
     expect(await post(edge, bytes)).toMatchObject({
@@ -161,7 +161,7 @@ describe("starting", () => {
     expect(leaders[0].handshakeMs).toBeGreaterThan(0);
   });
 
-  it("shows the leaders the identity of the file", async () => {
+  it("presents the identity of the file to leaders", async () => {
     const pair = newKeypair(99);
     const file = join(folder, "identity.json");
     writeFileSync(file, JSON.stringify([...pair.seed, ...pair.publicKey]));
@@ -177,7 +177,7 @@ describe("starting", () => {
     expect(seen[0]).toBe(Buffer.from(pair.publicKey).toString("hex"));
   });
 
-  it("counts a refused handshake once, and never takes it back", async () => {
+  it("counts a rejected handshake once, and never decrements the counter", async () => {
     const silent = await startNetwork(1);
     undo.push(() => silent.stop());
     silent.leaders[0]?.setBehaviour({ admission: "refuse" });
@@ -198,9 +198,9 @@ describe("starting", () => {
   });
 });
 
-describe("a start that fails", () => {
+describe("a failed start", () => {
   it.each(["http", "admin"])(
-    "because the port of [%s] is taken names it and leaves nothing running",
+    "reports that the port of [%s] is in use, and leaves nothing running",
     async (section) => {
       await untilClosed();
       await withTakenPort(async (port) => {
@@ -215,7 +215,7 @@ describe("a start that fails", () => {
   );
 
   it.each(["192.0.2.1:0", "[2001:db8::1]:0"])(
-    "because %s is no address of this machine to send from says so",
+    "reports that %s is not a local address to send from",
     async (bind) => {
       const error = await failure({ send: { bind } });
       expect(error).toBeInstanceOf(SetupError);
@@ -224,7 +224,7 @@ describe("a start that fails", () => {
     },
   );
 
-  it("because of the keys file names the file and no key", async () => {
+  it("reports an invalid keys file by its name, without any key", async () => {
     writeFileSync(join(folder, "keys.toml"), '[[keys]]\ntoken = "a-secret-that-must-not-show"\n');
     const error = await failure({});
     expect(error).toBeInstanceOf(SetupError);
@@ -246,8 +246,8 @@ describe("a start that fails", () => {
   });
 });
 
-describe("the address to send from", () => {
-  it("has the port that was asked for", async () => {
+describe("the source address", () => {
+  it("has the configured port", async () => {
     const port = await freePort();
     const taken = createSocket("udp4");
     await new Promise<void>((resolve) => taken.bind(port, "127.0.0.1", resolve));
@@ -259,7 +259,7 @@ describe("the address to send from", () => {
 });
 
 describe("keys", () => {
-  it("are read again on demand, and the log says how many", async () => {
+  it("are reloaded on request, and the log reports their count", async () => {
     const edge = await startReady();
     const token = "a-key-that-was-not-there";
     expect((await post(edge, network.tipped().bytes, token)).status).toBe(401);
@@ -276,7 +276,7 @@ describe("keys", () => {
     });
   });
 
-  it("stay as they are when the file is broken, empty or gone, however often", async () => {
+  it("are unchanged when the file is invalid, empty or missing, however often", async () => {
     const edge = await startReady();
     for (const text of ["[[keys", '[[keys]]\ntoken = "short"\n', ""]) {
       writeFileSync(join(folder, "keys.toml"), text);
@@ -294,7 +294,7 @@ describe("keys", () => {
 });
 
 describe("the identity", () => {
-  it("is read again on demand, and transactions go on meanwhile", async () => {
+  it("is reloaded on request, and transactions are sent meanwhile", async () => {
     const [before, after] = [freshIdentity(), freshIdentity()];
     const path = join(folder, "identity.json");
     const write = ({ seed, publicKey }: typeof before): void =>
@@ -323,8 +323,8 @@ describe("the identity", () => {
   });
 });
 
-describe("stopping", () => {
-  it("turns readiness off first and goes on taking work until it is told to stop", async () => {
+describe("stop", () => {
+  it("turns readiness off first, and accepts requests until stop is called", async () => {
     const edge = await startReady();
     edge.drain();
     expect((await page(edge, "/readyz")).status).toBe(503);
@@ -334,7 +334,7 @@ describe("stopping", () => {
     await expect(page(edge, "/livez")).rejects.toThrow();
   });
 
-  it("waits for a request that is half here, not ready meanwhile, and sends it", async () => {
+  it("waits for a partly received request while not ready, and sends it", async () => {
     const edge = await startReady();
     const { bytes, signature } = network.tipped();
     const whole = postBytes(RAW_PATH, bytes, [`api-x-token: ${WIDE_KEY}`]);
@@ -357,7 +357,7 @@ describe("stopping", () => {
     client.close();
   });
 
-  it("leaves nothing open, and its ports can be taken at once", async () => {
+  it("leaves nothing open, and its ports can be bound immediately", async () => {
     const [http, admin] = [await freePort(), await freePort()];
     const sections = {
       http: { listen: `127.0.0.1:${http}` },
@@ -370,7 +370,7 @@ describe("stopping", () => {
     expect(next.httpAddress).toBe(`127.0.0.1:${http}`);
   });
 
-  it("happens once, however often it is asked for", async () => {
+  it("runs once, however often it is called", async () => {
     const edge = await startReady();
     await Promise.all([edge.stop(), edge.stop()]);
     await edge.stop();
@@ -379,8 +379,8 @@ describe("stopping", () => {
   });
 });
 
-describe("what the dashboard asks of the admin listener", () => {
-  it("is answered for the account whose key sent it, and for no other", async () => {
+describe("a dashboard query to the admin listener", () => {
+  it("returns a transaction to the account that sent it, and to no other", async () => {
     const edge = await startReady();
     expect(await post(edge, new Uint8Array([1, 2, 3]))).toMatchObject({ status: 400 });
     const mine = JSON.parse((await page(edge, "/refusals?account=acme")).text);

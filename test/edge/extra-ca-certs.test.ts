@@ -25,19 +25,19 @@ function fileOf(text: string): string {
 
 /** What is logged about a file, and with which numbers. */
 function toldOf(file: string | null, engine = native): readonly unknown[] {
-  const told: unknown[] = [];
+  const logEntries: unknown[] = [];
   const say = (level: string) => (fields: object, message: string) => {
     const { file: named, ...rest } = { file: "", ...fields };
     expect(named).toBe(file);
-    told.push(level, rest, message);
+    logEntries.push(level, rest, message);
   };
   const log: Log = { info: say("info"), warn: say("warn"), error: say("error") };
   if (engine !== null) trustAuthorities(engine, file, log);
-  return told;
+  return logEntries;
 }
 
-describe.skipIf(native === null)("authorities of an operator's own", () => {
-  it("are those that the file holds, whatever else is in it", () => {
+describe.skipIf(native === null)("extra certificate authorities", () => {
+  it("are those in the file, whatever else it contains", () => {
     const [good, some] = [
       "NODE_EXTRA_CA_CERTS: trusted in addition to Mozilla's authorities",
       "NODE_EXTRA_CA_CERTS: not all can be read",
@@ -50,7 +50,7 @@ describe.skipIf(native === null)("authorities of an operator's own", () => {
       expect(toldOf(fileOf(text))).toEqual(["warn", { trusted: 1, found: 2 }, some]);
   });
 
-  it("are none where the file is of no use, which is told and ends nothing", () => {
+  it("are empty for an unusable file, which is logged and is not fatal", () => {
     const none = "NODE_EXTRA_CA_CERTS: holds no certificate that can be read";
     const half = first.slice(0, first.length / 2);
     for (const text of ["", "nothing", BROKEN, half])
@@ -59,14 +59,14 @@ describe.skipIf(native === null)("authorities of an operator's own", () => {
     expect(toldOf(join(folder, "none"))).toEqual(["warn", { cause: "ENOENT" }, unread]);
   });
 
-  it("are not read from what is no file, which could make the start wait for ever", () => {
+  it("are not read from a non-regular file, which could block the start forever", () => {
     const pipe = join(folder, "pipe");
     execFileSync("mkfifo", [pipe]);
     for (const path of [pipe, folder])
       expect(toldOf(path)).toEqual(["warn", {}, "NODE_EXTRA_CA_CERTS: is no file and is not read"]);
   });
 
-  it("are read from a file of the largest size and not from a larger one", () => {
+  it("are read from a file of the maximum size, not from a larger one", () => {
     const file = fileOf(first);
     truncateSync(file, AUTHORITIES_BYTES_MAX);
     expect(toldOf(file)[1]).toEqual({ trusted: 1 });
@@ -78,7 +78,7 @@ describe.skipIf(native === null)("authorities of an operator's own", () => {
 describe.each(native === null ? (["portable"] as const) : (["portable", "native"] as const))(
   "an edge with the %s engine",
   (engine) => {
-    it("asks and hears a node behind an authority that NODE_EXTRA_CA_CERTS names", async () => {
+    it("connects to a node whose certificate NODE_EXTRA_CA_CERTS makes trusted", async () => {
       const network = await startNetwork(1);
       const authority = createAuthority();
       const rpc = await authority.before(Number(new URL(network.rpcUrl).port));

@@ -26,13 +26,13 @@ function holderOf(first: Identity, file: string | null = path) {
 }
 
 describe("an edge's identity", () => {
-  it("is the file's, and a fresh one each time without a file", () => {
+  it("is read from the file, and new each time without a file", () => {
     const written = write(freshIdentity());
     expect(readIdentity(path)).toEqual(written);
     expect(readIdentity(null)).not.toEqual(readIdentity(null));
   });
 
-  it("is changed when its file holds another one, and the log names both keys alone", () => {
+  it("changes with its file, and the log contains only both public keys", () => {
     const before = write(freshIdentity());
     const { holder, used, lines } = holderOf(before);
     holder.reload();
@@ -45,7 +45,7 @@ describe("an edge's identity", () => {
     expect(lines).toEqual([{ from, to }]);
   });
 
-  it("stays when the file is broken or gone", () => {
+  it("is unchanged when the file is invalid or missing", () => {
     const first = write(freshIdentity());
     const { holder, used } = holderOf(first);
     writeFileSync(path, JSON.stringify([...first.seed]));
@@ -55,7 +55,7 @@ describe("an edge's identity", () => {
     expect([holder.identity, used]).toEqual([first, []]);
   });
 
-  it("stays when the engine makes no certificate of the new one", () => {
+  it("is unchanged when the engine makes no certificate of the new one", () => {
     const first = write(freshIdentity());
     const log: Log = { info() {}, warn() {}, error() {} };
     const sender = {
@@ -69,7 +69,7 @@ describe("an edge's identity", () => {
     expect(holder.identity).toBe(first);
   });
 
-  it("is not read again where it has no file", () => {
+  it("is not reloaded without a file", () => {
     const { holder, used } = holderOf(freshIdentity(), null);
     holder.reload();
     expect(used).toEqual([]);

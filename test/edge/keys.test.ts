@@ -96,7 +96,7 @@ function postFrom(at: Edge, localAddress: string, token: string, body: Uint8Arra
 }
 
 describe("an edge on the accounts database", () => {
-  it("that could not start leaves the journal to the next, wherever it failed", async () => {
+  it("releases the journal when its start fails, at any step", async () => {
     const accounts = {
       database_url: "postgres://nobody@127.0.0.1:1/none",
       journal: "keys.journal",
@@ -109,7 +109,7 @@ describe("an edge on the accounts database", () => {
     edge = await started();
   });
 
-  it("serves a key once it is made and refuses it once it is revoked", async () => {
+  it("accepts a key once it is created, and rejects it once it is revoked", async () => {
     const token = generateToken("test");
     const at = await startReady();
     expect(await post(at, token, network.tipped().bytes)).toBe(401);
@@ -119,10 +119,10 @@ describe("an edge on the accounts database", () => {
     await there.owner.query("update touchdown.keys set revoked_at = now() where sha256 = $1", [
       tokenSha256(token),
     ]);
-    await untilResponse("the revoked key is refused", ask, (status) => status === 401);
+    await untilResponse("the revoked key is rejected", ask, (status) => status === 401);
   });
 
-  it("takes a key of some networks from those alone, by the client's own address", async () => {
+  it("accepts a key with networks only from those, by the client's address", async () => {
     const token = generateToken("test");
     await makeKey(token, ["127.0.0.0/31", "127.0.0.4/32"]);
     const at = await startReady();
@@ -150,7 +150,7 @@ describe("an edge on the accounts database", () => {
     });
   });
 
-  it("writes what the key did: requests by outcome, bytes, and times to the wire", async () => {
+  it("writes the key's usage: requests by outcome, bytes, and send times", async () => {
     const token = generateToken("test");
     await makeKey(token);
     const at = await startReady();
@@ -179,7 +179,7 @@ describe("an edge on the accounts database", () => {
     });
   });
 
-  it("serves known keys after a restart without the database, and no unknown one", async () => {
+  it("accepts known keys after a restart without the database, and no other", async () => {
     const token = generateToken("test");
     await makeKey(token);
     await startReady();
@@ -203,7 +203,7 @@ const NO_PARTS = {
 };
 
 describe("an edge on a keys file", () => {
-  it("has its keys at once and neither feed nor usage", () => {
+  it("has its keys immediately, and neither a key feed nor usage", () => {
     const path = join(folder, "keys.toml");
     writeFileSync(path, keysToml());
     const keys = openKeys(configOf({ keys_file: path }), {
@@ -212,12 +212,12 @@ describe("an edge on a keys file", () => {
       modules: NO_PARTS,
     });
     expect(keys.table.counters.keys).toBeGreaterThan(0);
-    expect([keys.feed, keys.usage, keys.sharedLimits]).toEqual([null, null, null]);
+    expect([keys.feed, keys.usage, keys.globalLimits]).toEqual([null, null, null]);
   });
 });
 
-describe("limits that edges share", () => {
-  it("count two edges of one name as two", async () => {
+describe("limits shared by edges", () => {
+  it("count two edges of the same name as two", async () => {
     const heartbeats: string[] = [];
     const store: LimitStore = {
       start() {},
@@ -235,9 +235,9 @@ describe("limits that edges share", () => {
       const accounts = { database_url: "postgres://127.0.0.1:1/none", journal };
       return openKeys(configOf(accounts, { limits }), { clock: systemClock, log: silent, modules });
     });
-    for (const { sharedLimits } of opened) sharedLimits?.start();
+    for (const { globalLimits } of opened) globalLimits?.start();
     await until("a sign of life of each", () => heartbeats.length >= 2);
-    for (const { sharedLimits } of opened) await sharedLimits?.stop();
+    for (const { globalLimits } of opened) await globalLimits?.stop();
     expect(new Set(heartbeats.slice(0, 2)).size).toBe(2);
   });
 });

@@ -8,11 +8,11 @@ import { createFakeClock } from "../support/fake-clock.ts";
 import { DECODER, newPacket } from "../support/packets.ts";
 import { newKeypair } from "../support/transactions.ts";
 
-describe("landing, joined to an edge", () => {
-  it("asks the chain by signature and tells the receipts of sightings and the end", async () => {
+describe("landing, connected to an edge", () => {
+  it("requests statuses by signature, and reports processing and the end to receipts", async () => {
     const clock = createFakeClock();
     const asked: Uint8Array[] = [];
-    const told: unknown[] = [];
+    const calls: unknown[] = [];
     let isConfirmed = false;
     const fetchStatuses: ClusterClient["fetchStatuses"] = async (signatures) => {
       asked.push(signatures);
@@ -29,15 +29,15 @@ describe("landing, joined to an edge", () => {
         statusReporting: () => "yes",
       },
       router: { currentSlot: () => 70, leaderAt: (slot) => `leader of ${slot}` },
-      leaderStats: { landed: (identity) => void told.push(identity) },
+      leaderStats: { landed: (identity) => void calls.push(identity) },
       sender: { resend: () => 0 },
       receipts: {
-        end: (end: FinalState) => void told.push(end.kind, end.slotDelta),
-        processed: ({ slot }) => void told.push(slot),
-        rolledBack: () => void told.push("vanished"),
+        end: (end: FinalState) => void calls.push(end.kind, end.slotDelta),
+        processed: ({ slot }) => void calls.push(slot),
+        rolledBack: () => void calls.push("vanished"),
       },
-      reconcile: () => void told.push("adopted"),
-      usage: { ended: ({ kind }) => void told.push(`counted ${kind}`) },
+      reconcile: () => void calls.push("adopted"),
+      usage: { ended: ({ kind }) => void calls.push(`counted ${kind}`) },
     });
     landing.start();
     const packet = newPacket(1);
@@ -45,7 +45,7 @@ describe("landing, joined to an edge", () => {
     if (validation.kind !== "accepted") throw new Error("the packet should be accepted");
     const seen = { slot: 71, confirmed: false, error: null };
     landing.seen(packet.bytes.subarray(1, 65), seen);
-    expect(told.splice(0)).toEqual(["adopted"]);
+    expect(calls.splice(0)).toEqual(["adopted"]);
     landing.track(packet, validation, clock.nowNs());
     for (const confirmed of [false, true]) {
       isConfirmed = confirmed;
@@ -53,7 +53,7 @@ describe("landing, joined to an edge", () => {
       for (let turn = 0; turn < 4; turn += 1) await Promise.resolve();
     }
     expect(Buffer.from(asked[0] ?? [])).toEqual(Buffer.from(packet.bytes.subarray(1, 65)));
-    expect(told).toEqual([71, "landed", 1, "leader of 71", "counted landed"]);
+    expect(calls).toEqual([71, "landed", 1, "leader of 71", "counted landed"]);
     landing.stop();
   });
 });

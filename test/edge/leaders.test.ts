@@ -6,15 +6,15 @@ import { stub } from "../support/stub.ts";
 const V4 = { host: "10.0.0.1", port: 7 };
 const V6 = { host: "::1", port: 0 };
 
-describe("where the portable engine sends from", () => {
-  it("is one address of each family, whichever comes first", () => {
+describe("the source addresses of the portable engine", () => {
+  it("are one address of each family, in any order", () => {
     const both = { bindIpv4: "10.0.0.1", portIpv4: 7, bindIpv6: "::1", portIpv6: 0 };
     expect(portableBindOf([V4, V6])).toEqual(both);
     expect(portableBindOf([V6, V4])).toEqual(both);
     expect(portableBindOf([V6])).toEqual({ bindIpv6: "::1", portIpv6: 0 });
   });
 
-  it("is refused with both addresses named when a family has two", () => {
+  it("are rejected when a family has two, naming both", () => {
     const other = { host: "10.0.0.2", port: 0 };
     expect(() => portableBindOf([V4, other])).toThrow("10.0.0.1:7, 10.0.0.2:0");
     expect(() => portableBindOf([V4, V6, other])).toThrow("send.bind");
@@ -24,7 +24,7 @@ describe("where the portable engine sends from", () => {
 describe("polling", () => {
   const native = { name: "native", native: stub<NativeEngine>({}) } as const;
 
-  it("is for the native engine on a machine with processors to spare", () => {
+  it("is enabled for the native engine on a machine with enough processors", () => {
     const asked = { busyPoll: true };
     expect(busyPollOf(asked, native, 4)).toBeGreaterThan(0);
     expect(() => busyPollOf(asked, native, 3)).toThrow("this machine has 3");
@@ -33,8 +33,8 @@ describe("polling", () => {
   });
 });
 
-describe("sources of slots", () => {
-  it("speak for one node where they have one host, whatever the ports", () => {
+describe("slot sources", () => {
+  it("count as one node when they share a host, whatever the ports", () => {
     const urls = { rpcUrl: "http://a.test:8899/key", wsUrl: "wss://a.test:8900" };
     const own = { slotsUpdates: "a.test", slot: "a.test", polling: "a.test" };
     expect(slotOriginsOf({ ...urls, grpcUrl: "https://b.test" })).toEqual({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { SharedLimitsCounters } from "../../src/accounts/global-limits/sync.ts";
+import type { GlobalLimitsCounters } from "../../src/accounts/global-limits/sync.ts";
 import type { ClusterClient } from "../../src/cluster/cluster-client.ts";
 import { createClusterCounters } from "../../src/cluster/counters.ts";
 import { DECODE_ERROR, DECODE_ERROR_COUNT } from "../../src/core/decode-errors.ts";
@@ -96,9 +96,9 @@ const DEPS: MetricDeps = {
     unread: { bytes: 971, closed: 972 },
     receipts: {
       reads: { allowed: 171, limited: 172, evicted: 0 },
-      waits: { pending: 1, reached: 173, timedOut: 174, drained: 175, left: 176, refused: 177 },
+      waits: { pending: 1, reached: 173, timedOut: 174, drained: 175, left: 176, rejected: 177 },
       streams: {
-        ...{ open: 2, opened: 181, events: 186, refused: 182 },
+        ...{ open: 2, opened: 181, events: 186, rejected: 182 },
         ...{ closedSlow: 183, closedKey: 184, gaps: 185 },
       },
     },
@@ -123,8 +123,8 @@ const DEPS: MetricDeps = {
         ...{ refused: 1_210, waiting: 1_207, untracked: 0 },
       },
     }),
-    sharedLimits: stub<NonNullable<MetricDeps["keys"]["sharedLimits"]>>({
-      counters: stub<SharedLimitsCounters>({ connected: 1_208, edges: 1_209 }),
+    globalLimits: stub<NonNullable<MetricDeps["keys"]["globalLimits"]>>({
+      counters: stub<GlobalLimitsCounters>({ connected: 1_208, edges: 1_209 }),
     }),
   },
   pipeline: stub<Pipeline>({
@@ -188,7 +188,7 @@ const DEPS: MetricDeps = {
       connectionsOverLimit: 1_400,
       identityChanges: 149,
       connectionsAttempted: 170,
-      endedDropped: 171,
+      endedEvicted: 171,
       silentBeforeTurn: 172,
       connectionsAdmitted: 150,
       connectionsNotAdmitted: 6,
@@ -203,7 +203,7 @@ const DEPS: MetricDeps = {
         recordsLost: LOST.event,
         panics: LOST.panic,
       },
-      ...{ datagramsDropped: LOST.datagram, datagramsRefused: LOST.datagram_rejected },
+      ...{ datagramsDropped: LOST.datagram, datagramsRejected: LOST.datagram_rejected },
     }),
     warmCount: 145,
     sendableCount: 146,
@@ -354,7 +354,7 @@ describe("an edge's metrics", () => {
     expect(seriesValue(await pageOf(), `touchdown_${name}`, labels)).toBe(value);
   });
 
-  it("name ten leaders of a dozen: those that most was sent to", async () => {
+  it("include ten of twelve leaders: those with the most deliveries", async () => {
     const page = await pageOf();
     const named = (metric: string): readonly string[] => {
       const samples = page.get(`touchdown_leader_${metric}`)?.samples ?? [];
@@ -366,7 +366,7 @@ describe("an edge's metrics", () => {
     }
   });
 
-  it("name every refusal, every fault and every reason of a loss", async () => {
+  it("include every rejection, every decode error and every drop reason", async () => {
     const page = await pageOf();
     const values = (metric: string, label: string, names: readonly string[]): number[] =>
       names.map((name) => seriesValue(page, `touchdown_${metric}`, { [label]: name }));
@@ -386,7 +386,7 @@ describe("an edge's metrics", () => {
     );
   });
 
-  it("are nothing rather than wrong before the cluster was heard of", async () => {
+  it("omit unknown values before the cluster has responded", async () => {
     const unknown = { ...STATUS, slot: null, slotAgeMs: null, scheduleCovers: false };
     const page = await pageOf({
       router: stub<Router>({

@@ -35,19 +35,19 @@ const POLLING = { host: { busyPoll: true, realtime: false } };
 const REALTIME = { host: { busyPoll: false, realtime: true } };
 const TWO_WORKERS = { decode: stub<Config["decode"]>({ inline: "auto", workers: 2 }) };
 
-describe("the ground of fronts", () => {
-  it("is none where none are asked for, whatever the engine", () => {
+describe("the context of ingress threads", () => {
+  it("is null when none are configured, for any engine", () => {
     expect(createNativeIngressContext(configOf(0), portable, 8)).toBeNull();
   });
 
-  it("is refused where the engine sends from one thread alone, saying what is needed", () => {
+  it("is rejected for an engine that sends from one thread, naming the requirement", () => {
     expect(() => createNativeIngressContext(configOf(2), portable, 8)).toThrow(SetupError);
     expect(() => createNativeIngressContext(configOf(2), portable, 8)).toThrow(
       /http\.threads.*0 is needed/,
     );
   });
 
-  it("is refused where there is none that could go before others, saying what is needed", () => {
+  it("is rejected where no real-time priority is available, naming the requirement", () => {
     for (const engine of [native, portable]) {
       expect(() => createNativeIngressContext(configOf(0, REALTIME), engine, 8)).toThrow(
         SetupError,
@@ -60,7 +60,7 @@ describe("the ground of fronts", () => {
     expect(createNativeIngressContext(configOf(null), native, 8)?.realtime).toBe(false);
   });
 
-  it("is refused where fronts that go before others would leave too little to these", () => {
+  it("is rejected where real-time threads would leave too few processors", () => {
     expect(() => createNativeIngressContext(configOf(5, REALTIME), native, 8)).toThrow(SetupError);
     expect(() => createNativeIngressContext(configOf(5, REALTIME), native, 8)).toThrow(
       /5 of 8 processors/,
@@ -69,7 +69,7 @@ describe("the ground of fronts", () => {
     expect(createNativeIngressContext(configOf(5), native, 8)?.count).toBe(5);
   });
 
-  it("is memory that all of them share, and as many as were asked for", () => {
+  it("has memory shared by all of them, and the configured count", () => {
     const context = createNativeIngressContext(configOf(3), native, 1);
     expect(context?.count).toBe(3);
     context?.yieldThread();
@@ -79,7 +79,7 @@ describe("the ground of fronts", () => {
     }
   });
 
-  it("gives way to nobody where fronts take the processor by themselves", () => {
+  it("yields to no thread where ingress threads have real-time priority", () => {
     const before = yields;
     createNativeIngressContext(configOf(1, REALTIME), native, 2)?.yieldThread();
     expect(yields).toBe(before);
@@ -89,19 +89,19 @@ describe("the ground of fronts", () => {
     ["one with the native engine", native, 2, {}, 1],
     ["one for each four processors", native, 11, {}, 2],
     ["a few on many", native, 64, {}, 4],
-    ["none where workers are asked for", native, 8, TWO_WORKERS, undefined],
+    ["none where workers are configured", native, 8, TWO_WORKERS, undefined],
     ["none with the portable engine", portable, 8, {}, undefined],
     ["none on one processor", native, 1, {}, undefined],
     ["none where the main thread polls", native, 8, POLLING, undefined],
     ["none where workers check each transaction", native, 8, NOT_INLINE, undefined],
-  ])("is by itself that of %s", (_, engine, processors, other, count) => {
+  ])("has the default of %s", (_, engine, processors, other, count) => {
     expect(createNativeIngressContext(configOf(null, other), engine, processors)?.count).toBe(
       count,
     );
   });
 });
 
-describe("fronts on their ground", () => {
+describe("ingress threads in their context", () => {
   const OPTIONS = {
     host: "127.0.0.1",
     port: 0,
@@ -114,12 +114,12 @@ describe("fronts on their ground", () => {
 
   function built(count: number, engine: EngineChoice) {
     const context = createNativeIngressContext(configOf(count), engine, 2);
-    if (context === null) throw new Error("no ground");
+    if (context === null) throw new Error("no context");
     const table = stub<NativeIngressDeps["keys"]["table"]>({ onChange: () => {} });
     const deps: NativeIngressDeps = {
       clock: createFakeClock(),
       log: stub({}),
-      keys: { table, sharedLimits: null, usage: null },
+      keys: { table, globalLimits: null, usage: null },
       pipeline: stub({}),
       latencies: stub({}),
       flushEvents: () => {},
@@ -128,7 +128,7 @@ describe("fronts on their ground", () => {
     return { context, ingressThreads: buildNativeIngress(context, deps, OPTIONS) };
   }
 
-  it("are started on what they share, each with its part of all connections", () => {
+  it("start with the shared memory, each with its share of all connections", () => {
     const listened: number[] = [];
     const starts: { options: NativeIngressThreadOptions; memory: NativeIngressThreadMemory }[] = [];
     const starting = stub<NativeEngine>({
@@ -166,7 +166,7 @@ describe("fronts on their ground", () => {
     }
   });
 
-  it("are heard before the engine's news, and have their turn in between", () => {
+  it("are read before the engine's events, and are yielded to in between", () => {
     const { context, ingressThreads } = built(1, native);
     expect(context.routes.beforeDrain).toBe(ingressThreads.reconcile);
     const before = yields;

@@ -27,8 +27,8 @@ function under(filesMax: number, wanted: number, workers = 0, hasIngressThreads 
   return JSON.parse(stdout);
 }
 
-describe("the limit of open files", () => {
-  it("is read from the system's text, and none where that tells of none", () => {
+describe("the open-file limit", () => {
+  it("is read from the system's text, and is null where it has none", () => {
     expect(filesMaxOf(LIMITS)).toBe(4096);
     const unlimited = LIMITS.replace("4096     ", "unlimited");
     expect([unlimited, "", "Max open files"].map(filesMaxOf)).toEqual([
@@ -38,7 +38,7 @@ describe("the limit of open files", () => {
     ]);
   });
 
-  it("leaves what an edge needs besides its clients' connections, and says so", () => {
+  it("reserves what an edge needs besides client connections, and reports it", () => {
     const facts = { wanted: 20_000, connections: 344, files: 600 };
     expect(under(600, 20_000)).toEqual([{ clients: 344, upstreamConnections: 0 }, facts]);
     expect(under(100, 20_000)).toEqual([
@@ -47,19 +47,19 @@ describe("the limit of open files", () => {
     ]);
   });
 
-  it("leaves what so many worker threads need", () => {
+  it("reserves what the worker threads need", () => {
     const facts = { wanted: 20_000, connections: 688, files: 1_200 };
     expect(under(1_200, 20_000, 64)).toEqual([{ clients: 688, upstreamConnections: 0 }, facts]);
   });
 
-  it("leaves what fronts relay through, of which each has both its ends here", () => {
+  it("reserves two descriptors for each proxied connection of ingress threads", () => {
     const facts = { wanted: 20_000, connections: 172, files: 600 };
     expect(under(600, 20_000, 0, true)).toEqual([{ clients: 172, upstreamConnections: 86 }, facts]);
     expect(under(600, 172, 0, true)).toEqual([{ clients: 172, upstreamConnections: 86 }, null]);
     expect(under(600, 1, 0, true)).toEqual([{ clients: 1, upstreamConnections: 86 }, null]);
   });
 
-  it("changes nothing where it is wide enough", () => {
+  it("changes nothing where it is high enough", () => {
     expect(under(600, 344)).toEqual([{ clients: 344, upstreamConnections: 0 }, null]);
     const use = { workers: 0, log: SILENT };
     expect(connectionsWithin(1, { ...use, hasIngressThreads: false })).toEqual({

@@ -13,12 +13,12 @@ const loaded = async (values: object, engine: EngineChoice): Promise<string[]> =
   return Object.entries(modules).flatMap(([name, part]) => (part === null ? [] : [name]));
 };
 
-describe("the parts of an edge", () => {
+describe("the optional modules of an edge", () => {
   it("are none for a keys file and the native engine", async () => {
     expect(await loaded({ accounts: { keys_file: "k" } }, NATIVE)).toEqual([]);
   });
 
-  it("are those that the configuration asks for", async () => {
+  it("are those that the configuration requires", async () => {
     const values = {
       accounts: { database_url: "postgres://u:p@h/d" },
       limits: { redis_url: "redis://h" },
@@ -32,7 +32,7 @@ describe("the parts of an edge", () => {
     ]);
   });
 
-  it("are said to be missing rather than used", () => {
+  it("are reported as missing when they are not installed", () => {
     expect(() => requireModule(null)).toThrow("was not loaded");
     expect(requireModule(7)).toBe(7);
   });

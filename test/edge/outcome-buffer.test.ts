@@ -15,20 +15,20 @@ const outcome = (packetId: number): Outcome => ({
   resend: 0,
 });
 
-it("tells at once what comes between packets, and later what comes while one is offered", () => {
-  const heard: number[] = [];
-  const buffer = createOutcomeBuffer(({ packetId }) => heard.push(packetId));
+it("reports outcomes immediately between packets, and afterwards during a send", () => {
+  const reported: number[] = [];
+  const buffer = createOutcomeBuffer(({ packetId }) => reported.push(packetId));
   buffer.push(outcome(1));
-  expect(heard).toEqual([1]);
+  expect(reported).toEqual([1]);
   buffer.suspend();
   buffer.push(outcome(2));
   buffer.push(outcome(3));
-  expect(heard).toEqual([1]);
+  expect(reported).toEqual([1]);
   buffer.flush();
-  expect(heard).toEqual([1, 2, 3]);
+  expect(reported).toEqual([1, 2, 3]);
   buffer.push(outcome(4));
-  expect(heard).toEqual([1, 2, 3, 4]);
+  expect(reported).toEqual([1, 2, 3, 4]);
   buffer.suspend();
   buffer.flush();
-  expect(heard).toEqual([1, 2, 3, 4]);
+  expect(reported).toEqual([1, 2, 3, 4]);
 });

@@ -5,12 +5,12 @@ import { NS_PER_MS, systemClock } from "../../src/core/clock.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
 import { newSendRecord } from "../../src/send/native/send-record.ts";
 import { DECODER } from "../support/packets.ts";
-import { bytesOf, newRig, signatureOf } from "../support/pipeline-rig.ts";
+import { bytesOf, newFixture, signatureOf } from "../support/pipeline-rig.ts";
 
-describe("what a front has sent", () => {
+describe("a send of an ingress thread", () => {
   const DELAY_NS = 50 * NS_PER_MS;
 
-  function adoptNew(all: ReturnType<typeof newRig>, id: number, account = "acme") {
+  function adoptNew(all: ReturnType<typeof newFixture>, id: number, account = "acme") {
     const { clock, pipeline } = all;
     const bytes = bytesOf(id);
     const accepted = createDecoder(DECODER).decode(bytes);
@@ -24,52 +24,51 @@ describe("what a front has sent", () => {
     return { bytes, receivedUnixMs, ...times };
   }
 
-  it("is in all the books afterwards, as if it had been sent here when it was sent there", () => {
-    const all = newRig();
-    const { rig, receipts, landing, pipeline } = all;
+  it("is recorded in every stage, as a main-thread send of the same time", () => {
+    const all = newFixture();
+    const { fixture, receipts, landing, pipeline } = all;
     const { bytes, receivedUnixMs, sentNs } = adoptNew(all, 1);
-    expect(rig.calls).toEqual(["suspend", "recordSend", "receipt.open", "track", "flush"]);
-    expect(rig.recorded).toMatchObject([{ packet: { id: 1 }, sentNs }]);
-    expect(rig.counted).toEqual(["1 k"]);
+    expect(fixture.calls).toEqual(["suspend", "recordSend", "receipt.open", "track", "flush"]);
+    expect(fixture.recorded).toMatchObject([{ packet: { id: 1 }, sentNs }]);
+    expect(fixture.counted).toEqual(["1 k"]);
     expect(pipeline.validations.accepted).toBe(1);
     expect(landing.inFlight).toBe(1);
     const receipt = receipts.find(signatureOf(bytes), "acme");
     expect(receipt).toMatchObject({ received_at: new Date(receivedUnixMs).toISOString() });
   });
 
-  it("shares ids with what is sent here", () => {
-    const all = newRig();
+  it("shares the ids of main-thread sends", () => {
+    const all = newFixture();
     all.submit(bytesOf(1));
     adoptNew(all, 2);
     all.submit(bytesOf(3));
-    expect([...all.rig.sent, ...all.rig.recorded.map(({ packet }) => packet)]).toMatchObject([
-      { id: 1 },
-      { id: 3 },
-      { id: 2 },
-    ]);
+    expect([
+      ...all.fixture.sent,
+      ...all.fixture.recorded.map(({ packet }) => packet),
+    ]).toMatchObject([{ id: 1 }, { id: 3 }, { id: 2 }]);
   });
 
-  it("joins the one in flight where two fronts had it, and is one transaction", () => {
-    const all = newRig();
+  it("merges with the one in flight when two threads sent it", () => {
+    const all = newFixture();
     const { bytes } = adoptNew(all, 1);
     adoptNew(all, 1, "other");
     expect(all.landing.inFlight).toBe(1);
     expect(all.landing.counters.accepted).toBe(1);
-    expect(all.rig.counted).toEqual(["1 k"]);
+    expect(all.fixture.counted).toEqual(["1 k"]);
     for (const account of ["acme", "other"]) {
       expect(all.receipts.find(signatureOf(bytes), account)).toMatchObject({ submissions: 2 });
     }
   });
 
-  it("is shared by whoever a front answered a repetition to", () => {
-    const all = newRig();
+  it("is shared by each account for which an ingress thread found a duplicate", () => {
+    const all = newFixture();
     const { bytes } = adoptNew(all, 1);
     all.pipeline.recordDuplicate({ bytes, account: "other", maxRetries: null }, 1);
     expect(all.receipts.find(signatureOf(bytes), "other")).toMatchObject({ submissions: 2 });
   });
 
-  it("is shared also where the word of the repetition came before its own", () => {
-    const all = newRig(true);
+  it("is shared also when the duplicate's record arrives before its own", () => {
+    const all = newFixture(true);
     for (const account of ["other", "third"]) {
       all.pipeline.recordDuplicate({ bytes: bytesOf(1), account, maxRetries: null }, 1);
     }
@@ -80,37 +79,39 @@ describe("what a front has sent", () => {
     expect(all.landing.counters).toMatchObject({ accepted: 1, duplicatesMerged: 2 });
   });
 
-  it("is shared also by who was answered while a front had it that left it to this one", () => {
-    const all = newRig(true);
+  it("is shared by duplicates answered while a proxied original was pending", () => {
+    const all = newFixture(true);
     all.pipeline.recordDuplicate({ bytes: bytesOf(1), account: "other", maxRetries: null }, 1);
     all.submit(bytesOf(1));
     expect(all.receipts.find(signatureOf(bytesOf(1)), "other")).toMatchObject({ submissions: 2 });
   });
 
-  it("answers for nothing while it is not sent: who comes meanwhile is sent for himself", () => {
-    const { rig, dedup, submit } = newRig(true);
-    dedup.reserve(bytesOf(1), 1, rig.clock.nowNs());
-    rig.taken = 0;
+  it("answers no duplicate before it is sent: later ones are sent separately", () => {
+    const { fixture, dedup, submit } = newFixture(true);
+    dedup.reserve(bytesOf(1), 1, fixture.clock.nowNs());
+    fixture.taken = 0;
     submit(bytesOf(1));
-    expect(rig.results).toMatchObject([{ kind: "refused", rejection: { reason: "no_leader" } }]);
-    rig.taken = 1;
+    expect(fixture.results).toMatchObject([
+      { kind: "rejected", rejection: { reason: "no_leader" } },
+    ]);
+    fixture.taken = 1;
     submit(bytesOf(1));
-    expect(rig.results[1]).toMatchObject({ kind: "accepted" });
-    expect(rig.sent).toHaveLength(1);
+    expect(fixture.results[1]).toMatchObject({ kind: "accepted" });
+    expect(fixture.sent).toHaveLength(1);
     // The reservation belongs to the other thread.
-    expect(rig.calls).not.toContain("dedup.rollback");
-    expect(rig.calls).not.toContain("dedup.commit");
+    expect(fixture.calls).not.toContain("dedup.rollback");
+    expect(fixture.calls).not.toContain("dedup.commit");
   });
 
-  it("is waited for while the front is interrupted with it, so that no leader has it twice", () => {
-    const { rig, dedup, submit } = newRig(true);
+  it("is awaited while the ingress thread is preempted, so no leader gets two", () => {
+    const { fixture, dedup, submit } = newFixture(true);
     const untilNs = systemClock.nowNs() + 4 * NS_PER_MS;
-    dedup.reserve(bytesOf(1), 1, rig.clock.nowNs());
-    rig.onReserve = () => {
+    dedup.reserve(bytesOf(1), 1, fixture.clock.nowNs());
+    fixture.onReserve = () => {
       if (systemClock.nowNs() > untilNs) dedup.commit(bytesOf(1), 1);
     };
     submit(bytesOf(1));
-    expect(rig.results).toEqual([{ kind: "accepted", signature: signatureOf(bytesOf(1)) }]);
-    expect(rig.sent).toEqual([]);
+    expect(fixture.results).toEqual([{ kind: "accepted", signature: signatureOf(bytesOf(1)) }]);
+    expect(fixture.sent).toEqual([]);
   });
 });

@@ -3,13 +3,13 @@ import { NS_PER_MS } from "../../src/core/clock.ts";
 import { DECODE_ERROR } from "../../src/core/decode-errors.ts";
 import { ALL_FULL } from "../../src/send/sender.ts";
 import { expectBalance } from "../support/landing-balance.ts";
-import { bytesOf, newRig, signatureOf } from "../support/pipeline-rig.ts";
+import { bytesOf, newFixture, signatureOf } from "../support/pipeline-rig.ts";
 
-describe("the order", () => {
-  it("of a new transaction: asked, decoded, noted, sent, remembered, answered", () => {
-    const { rig, submit } = newRig();
+describe("the order of steps", () => {
+  it("for a new transaction: look up, decode, record, send, store, respond", () => {
+    const { fixture, submit } = newFixture();
     submit(bytesOf(1));
-    expect(rig.calls).toEqual([
+    expect(fixture.calls).toEqual([
       "dedup.query",
       "decode",
       "suspend",
@@ -20,141 +20,150 @@ describe("the order", () => {
       "dedup.insert",
       "result",
     ]);
-    expect(rig.results).toEqual([{ kind: "accepted", signature: signatureOf(bytesOf(1)) }]);
+    expect(fixture.results).toEqual([{ kind: "accepted", signature: signatureOf(bytesOf(1)) }]);
   });
 
-  it("gives receipt and landing the slot of one moment, so that they count alike", () => {
-    const { rig, submit } = newRig();
+  it("gives receipt and landing the same slot", () => {
+    const { fixture, submit } = newFixture();
     // Each clock read returns a different time.
-    const stopped = rig.clock.nowNs.bind(rig.clock);
+    const stopped = fixture.clock.nowNs.bind(fixture.clock);
     let looks = 0;
-    rig.clock.nowNs = () => {
+    fixture.clock.nowNs = () => {
       looks += 1;
       return stopped() + looks;
     };
     submit(bytesOf(1));
-    expect(rig.slotsAsked).toHaveLength(2);
-    expect(rig.slotsAsked[0]).toBe(rig.slotsAsked[1]);
+    expect(fixture.slotsAsked).toHaveLength(2);
+    expect(fixture.slotsAsked[0]).toBe(fixture.slotsAsked[1]);
   });
 
-  it("is over before submit returns when nothing waits", () => {
-    const { rig, submit } = newRig();
+  it("ends before submit returns when nothing is asynchronous", () => {
+    const { fixture, submit } = newFixture();
     submit(bytesOf(1));
-    expect(rig.results).toHaveLength(1);
-    expect(rig.sent[0]?.bytes).toEqual(bytesOf(1));
+    expect(fixture.results).toHaveLength(1);
+    expect(fixture.sent[0]?.bytes).toEqual(bytesOf(1));
   });
 
-  it("of a repetition: only asked and shared", () => {
-    const { rig, submit } = newRig();
+  it("for a duplicate: look up and share only", () => {
+    const { fixture, submit } = newFixture();
     submit(bytesOf(1));
-    rig.calls.length = 0;
+    fixture.calls.length = 0;
     submit(bytesOf(1));
-    expect(rig.calls).toEqual(["dedup.query", "receipt.addSubmitter", "mergeDuplicate", "result"]);
-    expect(rig.results[1]).toEqual(rig.results[0]);
-    expect(rig.sent).toHaveLength(1);
+    expect(fixture.calls).toEqual([
+      "dedup.query",
+      "receipt.addSubmitter",
+      "mergeDuplicate",
+      "result",
+    ]);
+    expect(fixture.results[1]).toEqual(fixture.results[0]);
+    expect(fixture.sent).toHaveLength(1);
   });
 
-  it("of a refused one: neither noted nor sent nor remembered", () => {
-    const { rig, submit, receipts, dedup } = newRig();
+  it("for a rejected one: no record, no send, no dedup entry", () => {
+    const { fixture, submit, receipts, dedup } = newFixture();
     submit(bytesOf(1, 999));
-    expect(rig.calls).toEqual(["dedup.query", "decode", "result"]);
-    expect(rig.results).toMatchObject([{ kind: "refused", rejection: { reason: "tip_missing" } }]);
+    expect(fixture.calls).toEqual(["dedup.query", "decode", "result"]);
+    expect(fixture.results).toMatchObject([
+      { kind: "rejected", rejection: { reason: "tip_missing" } },
+    ]);
     expect(receipts.count()).toBe(0);
     expect(dedup.counters.entries).toBe(0);
   });
 
-  it("hands on what the sender said, with ids that count up", () => {
-    const { rig, submit, clock } = newRig();
+  it("forwards the sender's result, with increasing ids", () => {
+    const { fixture, submit, clock } = newFixture();
     submit(bytesOf(1), "acme", 3);
     clock.advance(5);
     submit(bytesOf(2), "other");
-    expect(rig.sent).toMatchObject([
+    expect(fixture.sent).toMatchObject([
       { id: 1, account: "acme", maxRetries: 3, receivedNs: clock.nowNs() - 5 * NS_PER_MS },
       { id: 2, account: "other", maxRetries: null, receivedNs: clock.nowNs() },
     ]);
   });
 
-  it("spends an id only on what a leader took", () => {
-    const { rig, submit } = newRig();
+  it("uses an id only for what a leader accepted", () => {
+    const { fixture, submit } = newFixture();
     for (const id of [1, 2]) for (const lamports of [999, 1000]) submit(bytesOf(id, lamports));
-    expect(rig.sent.map(({ id }) => id)).toEqual([1, 2]);
+    expect(fixture.sent.map(({ id }) => id)).toEqual([1, 2]);
   });
 
-  it("takes any bytes at all, and asks the decoder about those without a signature", () => {
-    const { rig, submit } = newRig();
+  it("accepts any bytes, and decodes those without a signature", () => {
+    const { fixture, submit } = newFixture();
     const bodies = [new Uint8Array(0), Uint8Array.of(1), Buffer.from("{}"), Buffer.alloc(5000, 1)];
     for (const body of bodies) submit(body);
-    expect(rig.results.map((response) => response.kind)).toEqual(bodies.map(() => "refused"));
-    expect(rig.sent).toEqual([]);
+    expect(fixture.results.map((response) => response.kind)).toEqual(bodies.map(() => "rejected"));
+    expect(fixture.sent).toEqual([]);
   });
 });
 
-describe("no leader", () => {
-  it("is answered as such, and leaves no receipt and no memory", () => {
-    const { rig, submit, receipts, landing } = newRig();
-    rig.taken = 0;
+describe("the lack of a leader", () => {
+  it("is reported as no_leader, and leaves no receipt and no dedup entry", () => {
+    const { fixture, submit, receipts, landing } = newFixture();
+    fixture.taken = 0;
     submit(bytesOf(1));
-    expect(rig.calls.slice(-4)).toEqual(["suspend", "send", "flush", "result"]);
+    expect(fixture.calls.slice(-4)).toEqual(["suspend", "send", "flush", "result"]);
     expect(landing.counters.accepted).toBe(0);
     expectBalance(landing);
-    expect(rig.results).toMatchObject([{ kind: "refused", rejection: { reason: "no_leader" } }]);
+    expect(fixture.results).toMatchObject([
+      { kind: "rejected", rejection: { reason: "no_leader" } },
+    ]);
     expect(receipts.find(signatureOf(bytesOf(1)), "acme")).toBeNull();
   });
 
-  it("is not remembered where others share what was seen: the next try is sent", () => {
-    const { rig, submit } = newRig(true);
-    rig.taken = 0;
+  it("is not stored in a shared dedup cache: the next attempt is sent", () => {
+    const { fixture, submit } = newFixture(true);
+    fixture.taken = 0;
     submit(bytesOf(1));
-    expect(rig.calls).toContain("dedup.rollback");
-    rig.taken = 2;
+    expect(fixture.calls).toContain("dedup.rollback");
+    fixture.taken = 2;
     submit(bytesOf(1));
-    expect(rig.results).toMatchObject([{ kind: "refused" }, { kind: "accepted" }]);
-    expect(rig.sent).toHaveLength(1);
+    expect(fixture.results).toMatchObject([{ kind: "rejected" }, { kind: "accepted" }]);
+    expect(fixture.sent).toHaveLength(1);
   });
 
-  it("does not stand in the way of the next try", () => {
-    const { rig, submit, receipts } = newRig();
-    rig.taken = 0;
+  it("does not block the next attempt", () => {
+    const { fixture, submit, receipts } = newFixture();
+    fixture.taken = 0;
     submit(bytesOf(1));
-    rig.taken = 2;
+    fixture.taken = 2;
     submit(bytesOf(1));
-    expect(rig.results[1]).toEqual({ kind: "accepted", signature: signatureOf(bytesOf(1)) });
-    expect(rig.sent.map(({ id }) => id)).toEqual([1]);
+    expect(fixture.results[1]).toEqual({ kind: "accepted", signature: signatureOf(bytesOf(1)) });
+    expect(fixture.sent.map(({ id }) => id)).toEqual([1]);
     expect(receipts.find(signatureOf(bytesOf(1)), "acme")).toMatchObject({ submissions: 1 });
   });
 
-  it("leaves the receipt of an earlier time, when there were leaders", () => {
-    const { rig, submit, receipts, landing, clock } = newRig();
+  it("keeps the receipt of an earlier send", () => {
+    const { fixture, submit, receipts, landing, clock } = newFixture();
     submit(bytesOf(1));
     landing.stop();
     // Longer than the dedup cache remembers.
     clock.advance(10_000);
-    rig.taken = 0;
+    fixture.taken = 0;
     submit(bytesOf(1));
-    expect(rig.results[1]).toMatchObject({ rejection: { reason: "no_leader" } });
+    expect(fixture.results[1]).toMatchObject({ rejection: { reason: "no_leader" } });
     expect(receipts.find(signatureOf(bytesOf(1)), "acme")).not.toBeNull();
   });
 });
 
-describe("leaders that are all full", () => {
-  it("are no missing leaders: it is overloaded, and leaves nothing behind", () => {
-    const { rig, submit, receipts, landing, dedup } = newRig();
-    rig.taken = ALL_FULL;
+describe("leaders with full queues", () => {
+  it("are reported as overloaded, not as no_leader, and leave no state", () => {
+    const { fixture, submit, receipts, landing, dedup } = newFixture();
+    fixture.taken = ALL_FULL;
     submit(bytesOf(1));
     const rejection = { reason: "overloaded", data: {} };
-    expect(rig.results).toMatchObject([{ kind: "refused", rejection }]);
+    expect(fixture.results).toMatchObject([{ kind: "rejected", rejection }]);
     expect(receipts.find(signatureOf(bytesOf(1)), "acme")).toBeNull();
     expect(landing.counters.accepted).toBe(0);
     expect(dedup.counters.entries).toBe(0);
-    rig.taken = 1;
+    fixture.taken = 1;
     submit(bytesOf(1));
-    expect(rig.results[1]).toMatchObject({ kind: "accepted" });
+    expect(fixture.results[1]).toMatchObject({ kind: "accepted" });
   });
 });
 
-describe("a repetition", () => {
-  it("by another account shares the receipt, and only once it was accepted", () => {
-    const { submit, receipts } = newRig();
+describe("a duplicate", () => {
+  it("from another account shares the receipt, only once accepted", () => {
+    const { submit, receipts } = newFixture();
     const signature = signatureOf(bytesOf(1));
     submit(bytesOf(1), "acme");
     expect(receipts.find(signature, "other")).toBeNull();
@@ -162,80 +171,80 @@ describe("a repetition", () => {
     expect(receipts.find(signature, "other")).toMatchObject({ submissions: 2 });
   });
 
-  it("with other bytes behind the same signature is no repetition", () => {
-    const { rig, submit } = newRig();
+  it("requires equal bytes, not only an equal signature", () => {
+    const { fixture, submit } = newFixture();
     submit(bytesOf(1));
     const forged = Uint8Array.from(bytesOf(1));
     forged[forged.length - 1] = (forged[forged.length - 1] ?? 0) ^ 1;
     submit(forged, "other");
-    expect(rig.results[1]).toMatchObject({ rejection: { reason: "signature_invalid" } });
-    expect(rig.sent).toHaveLength(1);
+    expect(fixture.results[1]).toMatchObject({ rejection: { reason: "signature_invalid" } });
+    expect(fixture.sent).toHaveLength(1);
   });
 
-  it("joins the one in flight also when it was forgotten, and is judged once more", () => {
-    const { rig, submit, clock, receipts, landing } = newRig();
+  it("merges with the one in flight after eviction, and is decoded again", () => {
+    const { fixture, submit, clock, receipts, landing } = newFixture();
     submit(bytesOf(1));
     clock.advance(1_999);
     submit(bytesOf(1));
-    expect(rig.sent).toHaveLength(1);
+    expect(fixture.sent).toHaveLength(1);
     clock.advance(2);
-    rig.calls.length = 0;
+    fixture.calls.length = 0;
     submit(bytesOf(1));
     const shared = ["mergeDuplicate", "receipt.addSubmitter", "dedup.insert", "result"];
-    expect(rig.calls).toEqual(["dedup.query", "decode", ...shared]);
-    expect(rig.sent).toHaveLength(1);
-    expect(rig.results[2]).toEqual(rig.results[0]);
+    expect(fixture.calls).toEqual(["dedup.query", "decode", ...shared]);
+    expect(fixture.sent).toHaveLength(1);
+    expect(fixture.results[2]).toEqual(fixture.results[0]);
     expect(receipts.find(signatureOf(bytesOf(1)), "acme")).toMatchObject({ submissions: 3 });
     expect(landing.counters).toMatchObject({ accepted: 1, duplicatesMerged: 2 });
   });
 
-  it("of one that ended is another acceptance", () => {
-    const { rig, submit, clock, landing } = newRig();
+  it("of an ended transaction is accepted anew", () => {
+    const { fixture, submit, clock, landing } = newFixture();
     submit(bytesOf(1));
     landing.stop();
     clock.advance(2_001);
     submit(bytesOf(1));
-    expect(rig.sent.map(({ id }) => id)).toEqual([1, 2]);
+    expect(fixture.sent.map(({ id }) => id)).toEqual([1, 2]);
     expect(landing.counters).toMatchObject({ accepted: 2, dropped: 1 });
     expectBalance(landing);
   });
 
-  it("of what a worker still has is sent once, and both are answered", () => {
-    const { rig, submit, decide, pipeline, receipts } = newRig();
-    rig.holds = true;
+  it("of one pending in a worker is sent once, and both get a response", () => {
+    const { fixture, submit, decide, pipeline, receipts } = newFixture();
+    fixture.holds = true;
     submit(bytesOf(1), "acme");
     submit(bytesOf(1), "other");
-    expect(rig.results).toEqual([]);
+    expect(fixture.results).toEqual([]);
     decide();
     const signature = signatureOf(bytesOf(1));
     const accepted = { kind: "accepted", signature };
-    expect(rig.results).toEqual([accepted, accepted]);
-    expect(rig.sent.map(({ id }) => id)).toEqual([1]);
+    expect(fixture.results).toEqual([accepted, accepted]);
+    expect(fixture.sent.map(({ id }) => id)).toEqual([1]);
     expect(receipts.find(signature, "other")).toMatchObject({ submissions: 2 });
     expect(pipeline.validations.accepted).toBe(2);
   });
 
-  it("of what a worker still has gets its own try when the first found no leader", () => {
-    const { rig, submit, decide } = newRig();
-    rig.holds = true;
+  it("of one pending in a worker has its own attempt when the first had no leader", () => {
+    const { fixture, submit, decide } = newFixture();
+    fixture.holds = true;
     submit(bytesOf(1));
     submit(bytesOf(1));
-    const [first, second] = rig.pending.splice(0);
+    const [first, second] = fixture.pending.splice(0);
     if (first === undefined || second === undefined) throw new Error("both should wait");
-    rig.taken = 0;
-    rig.pending.push(first);
+    fixture.taken = 0;
+    fixture.pending.push(first);
     decide();
-    rig.taken = 1;
-    rig.pending.push(second);
+    fixture.taken = 1;
+    fixture.pending.push(second);
     decide();
-    expect(rig.results.map(({ kind }) => kind)).toEqual(["refused", "accepted"]);
-    expect(rig.sent.map(({ id }) => id)).toEqual([1]);
+    expect(fixture.results.map(({ kind }) => kind)).toEqual(["rejected", "accepted"]);
+    expect(fixture.sent.map(({ id }) => id)).toEqual([1]);
   });
 });
 
-describe("verdicts", () => {
-  it("are counted by fault, each once", () => {
-    const { submit, pipeline } = newRig();
+describe("validation results", () => {
+  it("are counted by error, each once", () => {
+    const { submit, pipeline } = newFixture();
     submit(bytesOf(1));
     submit(bytesOf(1));
     submit(bytesOf(2, 999));
@@ -252,18 +261,18 @@ describe("verdicts", () => {
     expect(errorCounts[DECODE_ERROR.signature_wrong]).toBe(1);
   });
 
-  it("of a stage that is full or dead become overloaded and internal", () => {
-    const { rig, submit, decide, pipeline } = newRig();
-    rig.holds = true;
+  it("of a full or failed stage become overloaded and internal", () => {
+    const { fixture, submit, decide, pipeline } = newFixture();
+    fixture.holds = true;
     submit(bytesOf(1));
-    decide({ kind: "refused", errorCode: DECODE_ERROR.ring_full, found: 4, needed: 4 });
+    decide({ kind: "rejected", errorCode: DECODE_ERROR.ring_full, found: 4, needed: 4 });
     submit(bytesOf(1));
-    decide({ kind: "refused", errorCode: DECODE_ERROR.worker_died, found: 0, needed: 0 });
-    expect(rig.results).toMatchObject([
+    decide({ kind: "rejected", errorCode: DECODE_ERROR.worker_died, found: 0, needed: 0 });
+    expect(fixture.results).toMatchObject([
       { rejection: { reason: "overloaded" } },
       { rejection: { reason: "internal" } },
     ]);
     expect(pipeline.validations.errorCounts[DECODE_ERROR.ring_full]).toBe(1);
-    expect(rig.sent).toEqual([]);
+    expect(fixture.sent).toEqual([]);
   });
 });

@@ -42,15 +42,15 @@ const failing = ({ readiness }: ReturnType<typeof readinessOf>): string[] =>
     .map(({ name }) => name);
 
 describe("an edge's readiness", () => {
-  it("waits for keys where a database has them", () => {
+  it("waits for keys when a database provides them", () => {
     const feed = { hasKeys: false };
-    const rig = readinessOf({}, 1, feed);
-    expect(failing(rig)).toEqual(["keys"]);
+    const fixture = readinessOf({}, 1, feed);
+    expect(failing(fixture)).toEqual(["keys"]);
     feed.hasKeys = true;
-    expect(failing(rig)).toEqual([]);
+    expect(failing(fixture)).toEqual([]);
   });
 
-  it("is given when everything is known, and says what was found", () => {
+  it("is reported when all data is known, with details", () => {
     const { ok, checks } = readinessOf().readiness.check();
     expect(ok).toBe(true);
     expect(checks).toEqual([
@@ -100,17 +100,17 @@ describe("an edge's readiness", () => {
     ["an unknown current leader", "schedule", { scheduleCovers: false }, 1],
     ["no leader's address", "contacts", { contacts: 0 }, 1],
     ["no live connection", "warm", {}, 0],
-  ] as const)("is refused for %s, and names the check %s alone", (_, name, status, warmCount) => {
+  ] as const)("is denied for %s, and names only the check %s", (_, name, status, warmCount) => {
     const edge = readinessOf(status, warmCount);
     expect(failing(edge)).toEqual([name]);
     expect(edge.readiness.check().ok).toBe(false);
   });
 
-  it("bears a slot event of 5 s ago", () => {
+  it("tolerates a slot event of 5 s ago", () => {
     expect(readinessOf({ slotAgeMs: 5_000 }).readiness.check().ok).toBe(true);
   });
 
-  it("follows what happens: lost, found again, and lost for good by draining", () => {
+  it("follows the state: lost, recovered, and lost for good by draining", () => {
     const edge = readinessOf();
     edge.world.warmCount = 0;
     expect(failing(edge)).toEqual(["warm"]);

@@ -151,12 +151,12 @@ describe.each(CLIENTS)("%s", (name, send) => {
     await until("the bytes at a leader", () => flow.deliveriesOf(bytes) > 0);
   });
 
-  it("is told of a key that is unknown", async () => {
+  it("receives unauthorized for an unknown key", async () => {
     const text = await caught(send(flow.url, UNKNOWN_KEY, flow.tipped().bytes));
     expect(text).toContain("the key in api-x-token is unknown or revoked");
   });
 
-  it("is told of the rate limit, with its figures", async () => {
+  it("receives the rate limit, with its numbers", async () => {
     const key = slowKey(place);
     await send(flow.url, key, flow.tipped().bytes);
     const text = await caught(send(flow.url, key, flow.tipped().bytes));
@@ -164,13 +164,13 @@ describe.each(CLIENTS)("%s", (name, send) => {
     expect(text).toContain("the next one is let through in");
   });
 
-  it("is told what cannot be decoded in it", async () => {
+  it("receives what could not be decoded", async () => {
     const { bytes } = flow.tipped();
     const text = await caught(send(flow.url, WIDE_KEY, bytes.subarray(0, bytes.length - 1)));
     expect(text).toContain("transaction could not be decoded: it ends after");
   });
 
-  it("is told of a transaction above the network's limit", async () => {
+  it("receives too_large for a transaction above the network's limit", async () => {
     const { bytes } = flow.tipped();
     const padded = Buffer.concat([bytes, Buffer.alloc(1300)]);
     const text = await caught(send(flow.url, WIDE_KEY, padded));
@@ -178,7 +178,7 @@ describe.each(CLIENTS)("%s", (name, send) => {
     expect(text).toContain(`it has ${padded.length} bytes`);
   });
 
-  it("is told how large the tip was and how large it must be", async () => {
+  it("receives the found and the required tip", async () => {
     const tips = [{ to: flow.sandbox.tipAccount, lamports: 400_000 }];
     const text = await caught(send(flow.url, WIDE_KEY, flow.tipped({ tips }).bytes));
     expect(text).toContain("400000");
@@ -186,13 +186,13 @@ describe.each(CLIENTS)("%s", (name, send) => {
     expect(text).toMatch(/tip/);
   });
 
-  it("is told of a transaction without any tip", async () => {
+  it("receives the error of a missing tip", async () => {
     const text = await caught(send(flow.url, WIDE_KEY, flow.tipped({ tips: [] }).bytes));
     expect(text).toMatch(/tip/);
     expect(text).toContain("1000000");
   });
 
-  it("is told of a signature that does not verify", async () => {
+  it("receives the error of an invalid signature", async () => {
     const bytes = Uint8Array.from(flow.tipped().bytes);
     bytes[10] = (bytes[10] ?? 0) ^ 1;
     const text = await caught(send(flow.url, WIDE_KEY, bytes));
@@ -201,28 +201,28 @@ describe.each(CLIENTS)("%s", (name, send) => {
     if (name === "@solana/kit") expect(text).toContain('"reason":"signature_invalid"');
   });
 
-  it("is told of a body that is too large", async () => {
+  it("receives the error of an oversized body", async () => {
     // The binary endpoint accepts at most 16 KiB, the other one 128 KiB.
     const text = await caught(send(flow.url, WIDE_KEY, Buffer.alloc(110_000, 1)));
     if (name === "touchdown send") expect(text).toContain("at most 65536 are read");
     else expect(text).toMatch(/the body has \d+ bytes, at most \d+ are accepted here/);
   });
 
-  it("is told that no leader can be reached", async () => {
+  it("receives no_leader when no leader can be reached", async () => {
     const text = await caught(send(deserted.url, WIDE_KEY, deserted.tipped().bytes));
     expect(text).toContain("no leader can be reached now");
     expect(deserted.received).toEqual([]);
   });
 });
 
-describe("where the reason stands", () => {
-  it("web3.js repeats the whole body of an answer that is not 200", async () => {
+describe("the position of the reason", () => {
+  it("web3.js repeats the complete body of a response that is not 200", async () => {
     const text = await caught(web3(flow.url, UNKNOWN_KEY, flow.tipped().bytes));
     expect(text).toContain("401");
     expect(text).toContain('"reason":"unauthorized"');
   });
 
-  it("kit has the sentence in the status line, and nothing of the body", async () => {
+  it("kit has the message in the status line, and nothing of the body", async () => {
     const error: unknown = await kit(flow.url, UNKNOWN_KEY, flow.tipped().bytes).catch(
       (thrown: unknown) => thrown,
     );
@@ -237,7 +237,7 @@ describe("where the reason stands", () => {
     expect(error).toMatchObject({ message: expect.stringContaining("unknown or revoked") });
   });
 
-  it("curl shows the reason's name at both endpoints", async () => {
+  it("curl shows the reason's name on both endpoints", async () => {
     const { bytes } = flow.tipped({ tips: [] });
     for (const send of [curl, curlRpc]) {
       expect(await caught(send(flow.url, WIDE_KEY, bytes))).toContain('"reason":"tip_missing"');
@@ -251,7 +251,7 @@ describe("where the reason stands", () => {
 });
 
 describe("other calls of real clients", () => {
-  it("web3.js is told of params and methods that are not taken", async () => {
+  it("web3.js receives the error of unsupported params and methods", async () => {
     const connection = new Connection(flow.url + RPC_PATH, {
       httpHeaders: { "api-x-token": WIDE_KEY },
     });
@@ -259,7 +259,7 @@ describe("other calls of real clients", () => {
     expect(await caught(connection.getSlot())).toMatch(/getSlot|sendTransaction/);
   });
 
-  it("kit is told of params and methods that are not taken", async () => {
+  it("kit receives the error of unsupported params and methods", async () => {
     const rpc = kitRpc(flow.url, WIDE_KEY);
     // As a user without types would write it.
     const wrong = "not base64!" as Parameters<typeof rpc.sendTransaction>[0];
@@ -268,7 +268,7 @@ describe("other calls of real clients", () => {
     expect(await caught(rpc.getSlot().send())).toMatch(/getSlot|sendTransaction/);
   });
 
-  it("kit sends base58 too", async () => {
+  it("kit sends base58 as well", async () => {
     const { base58, signature } = flow.tipped();
     const rpc = kitRpc(flow.url, WIDE_KEY);
     // The brand again; this method expects base58 when no encoding is given.
@@ -277,27 +277,27 @@ describe("other calls of real clients", () => {
     expect(await rpc.sendTransaction(encoded, config).send()).toBe(signature);
   });
 
-  it("web3.js, which repeats a limited request by itself, gets through in the end", async () => {
+  it("web3.js succeeds after its automatic retries of a limited request", async () => {
     const connection = new Connection(flow.url + RPC_PATH, {
       httpHeaders: { "api-x-token": BRISK_KEY },
     });
-    const told = vi.spyOn(console, "error").mockImplementation(() => {});
-    const isTold = () => told.mock.calls.join("\n").includes("429 Too Many Requests");
+    const consoleError = vi.spyOn(console, "error").mockImplementation(() => {});
+    const isLogged = () => consoleError.mock.calls.join("\n").includes("429 Too Many Requests");
     // If the machine stalls between two of them, the second is allowed immediately.
-    while (!isTold()) {
+    while (!isLogged()) {
       const { bytes, signature } = flow.tipped();
       expect(await connection.sendRawTransaction(bytes, { skipPreflight: true })).toBe(signature);
     }
-    told.mockRestore();
+    consoleError.mockRestore();
   });
 
-  it("kit asks for health without a key", async () => {
+  it("kit requests health without a key", async () => {
     const transport = createDefaultRpcTransport({ url: flow.url });
     expect(await createSolanaRpcFromTransport(transport).getHealth().send()).toBe("ok");
   });
 });
 
-describe("what the sandbox prints", () => {
+describe("the command printed by the sandbox", () => {
   let sandbox: Sandbox;
   beforeAll(async () => {
     sandbox = await startSandbox({
@@ -308,7 +308,7 @@ describe("what the sandbox prints", () => {
   });
   afterAll(() => sandbox?.stop());
 
-  it("is a line that works as pasted, and lands", async () => {
+  it("works as pasted, and its transaction lands", async () => {
     const first = sandbox.lines.findIndex((line) => /^curl .*sendTransaction/.test(line));
     const pasted = sandbox.lines.slice(first, first + 3).join("\n");
     const { code, out, err } = await runProgram("bash", ["-c", pasted]);

@@ -26,30 +26,30 @@ const sizeMax = (version: -1 | 0 | 1): number =>
 const ONCE = { landing: { resends_per_second: 0 } };
 
 /** The deliveries of a receipt, reduced to the fields that matter here. */
-interface Copy {
+interface Delivery {
   readonly identity: string;
   readonly state: string;
   readonly reason: string | null;
 }
 
-function copiesIn(receipt: EdgeResponse): readonly Copy[] {
+function deliveriesIn(receipt: EdgeResponse): readonly Delivery[] {
   expect(receipt.status).toBe(200);
   // The receipt's own shape is tested with the module that creates it.
-  return receipt.json["leaders"] as readonly Copy[];
+  return receipt.json["leaders"] as readonly Delivery[];
 }
 
 /**
  * No leader receives it twice. Near the end of a window the plan also names the next leader, so
  * there may be a delivery for each of two.
  */
-function expectOncePerLeader(flow: Flow, bytes: Uint8Array, list: readonly Copy[]): void {
+function expectOncePerLeader(flow: Flow, bytes: Uint8Array, list: readonly Delivery[]): void {
   const had = flow.received.filter((it) => it.bytes.equals(bytes)).map((it) => it.leader);
   expect(had).toEqual([...new Set(had)]);
-  const told = list.map(({ identity }) => identity);
-  expect(told).toEqual([...new Set(told)]);
+  const identities = list.map(({ identity }) => identity);
+  expect(identities).toEqual([...new Set(identities)]);
 }
 
-const copies = (families: ReadonlyMap<string, Family>, outcome: string): number =>
+const deliveryCount = (families: ReadonlyMap<string, Family>, outcome: string): number =>
   seriesValue(families, "touchdown_deliveries_total", { outcome });
 
 /** A transaction of exactly `size` bytes, or as close below as its lengths allow. */
@@ -95,7 +95,7 @@ describe("bytes", () => {
     });
   }
 
-  it("arrive unaltered whatever their form, on both endpoints, in both encodings", async () => {
+  it("arrive unaltered in any form, on both endpoints, in both encodings", async () => {
     const spec = fc.record({
       version: fc.constantFrom(...VERSIONS),
       lamports: fc.integer({ min: 1_000_000, max: 2 ** 40 }),
@@ -120,7 +120,7 @@ describe("bytes", () => {
     );
   });
 
-  it("that were refused never arrive, whichever way they were damaged", async () => {
+  it("never arrive when they were rejected, whatever the damage", async () => {
     const before = await flow.metrics();
     const sentBefore = flow.received.length;
     const damage = fc.record({
@@ -159,20 +159,20 @@ describe("bytes", () => {
     await arrives(last, flow.postRaw(last.bytes));
     expect(damaged.filter((bytes) => flow.deliveriesOf(bytes) > 0)).toEqual([]);
     const after = await flow.metrics();
-    const sent = copies(after, "sent") - copies(before, "sent");
-    await until("its copies", () => flow.received.length - sentBefore === sent);
+    const sent = deliveryCount(after, "sent") - deliveryCount(before, "sent");
+    await until("its deliveries", () => flow.received.length - sentBefore === sent);
     expect(sent).toBeLessThanOrEqual(2);
   });
 });
 
-describe("a repetition", () => {
+describe("a duplicate", () => {
   let flow: Flow;
   beforeAll(async () => {
     flow = await startFlow({ edge: { ...ONCE, send: { leaders: 1 } } });
   });
   afterAll(() => flow?.stop());
 
-  it("answers with the same signature, and no leader has it twice, whichever way", async () => {
+  it("returns the same signature, and no leader gets it twice, on any endpoint", async () => {
     const { bytes, base64, base58, signature } = flow.tipped();
     const responses = [
       await flow.postRaw(bytes),
@@ -191,15 +191,15 @@ describe("a repetition", () => {
       ({ json }) => json["state"] === "acknowledged",
     );
     expect(receipt.json["submissions"]).toBe(responses.length);
-    expectOncePerLeader(flow, bytes, copiesIn(receipt));
+    expectOncePerLeader(flow, bytes, deliveriesIn(receipt));
   });
 
-  it("reaches no leader twice when many connections send it at the same moment", async () => {
+  it("reaches no leader twice when many connections send it simultaneously", async () => {
     for (let round = 0; round < 20; round += 1) {
       const { bytes, signature } = flow.tipped();
       const responses = await Promise.all(Array.from({ length: 16 }, () => flow.postRaw(bytes)));
       expect(new Set(responses.map(({ json }) => json["signature"]))).toEqual(new Set([signature]));
-      const list = copiesIn(await flow.receipt(signature));
+      const list = deliveriesIn(await flow.receipt(signature));
       expectOncePerLeader(flow, bytes, list);
       expect([1, 2]).toContain(list.length);
     }
@@ -213,7 +213,7 @@ describe("a receipt", () => {
   });
   afterAll(() => flow?.stop());
 
-  it("is there for the account that sent the transaction, and for no other", async () => {
+  it("exists for the account that sent the transaction, and for no other", async () => {
     const { bytes, signature } = flow.tipped();
     await flow.postRaw(bytes);
     expect(await flow.receipt(signature)).toMatchObject({ status: 200, json: { signature } });
@@ -235,7 +235,7 @@ describe("a receipt", () => {
       expect(response).toMatchObject({ status: 200, json: { submissions: 2 } });
   });
 
-  it("is not made for what was refused", async () => {
+  it("is not created for a rejected transaction", async () => {
     const { bytes, signature } = flow.tipped({ tips: [] });
     await flow.postRaw(bytes);
     expect(await flow.receipt(signature)).toMatchObject({ status: 404 });
@@ -249,7 +249,7 @@ describe.each(["auto", "never", "always"])("[decode] inline = %s", (inline) => {
   });
   afterAll(() => flow?.stop());
 
-  it("answers and delivers a burst, good and bad, and decodes where it says", async () => {
+  it("answers and delivers a mixed burst, and decodes as configured", async () => {
     const good = Array.from({ length: 150 }, () => flow.tipped());
     const bad = Array.from({ length: 50 }, () => flow.tipped({ tips: [] }));
     const forged = Array.from({ length: 20 }, () => flow.tipped({ sign: false }));
@@ -279,7 +279,7 @@ describe.each(["auto", "never", "always"])("[decode] inline = %s", (inline) => {
 });
 
 describe("conservation", () => {
-  it("ends every copy of every accepted transaction, while leaders stall and leave", async () => {
+  it("ends every delivery of every accepted transaction as leaders stall and leave", async () => {
     const flow = await startFlow({ edge: { ...ONCE, send: { copy_ttl: "200ms" } } });
     try {
       const sent: BuiltTransaction[] = [];
@@ -301,26 +301,26 @@ describe("conservation", () => {
       expect(accepted.length + refused.length).toBe(800);
       expect(accepted.length).toBeGreaterThan(200);
 
-      const ended = (all: readonly Copy[]) =>
+      const ended = (all: readonly Delivery[]) =>
         all.every(({ state }) => ["acked", "failed", "dropped"].includes(state));
       let total = 0;
       for (const { json } of accepted) {
         const receipt = await untilResponse(
-          "every copy of it to end",
+          "all its deliveries to end",
           () => flow.receipt(String(json["signature"])),
-          (response) => ended(copiesIn(response)),
+          (response) => ended(deliveriesIn(response)),
         );
-        const list = copiesIn(receipt);
+        const list = deliveriesIn(receipt);
         expect(list.length).toBeGreaterThan(0);
         for (const { state, reason } of list) expect(reason === null).toBe(state === "acked");
         total += list.length;
       }
       const metrics = await flow.metrics();
       const [acked, failed, dropped] = ["acked", "failed", "dropped"].map((outcome) =>
-        copies(metrics, outcome),
+        deliveryCount(metrics, outcome),
       );
       expect((acked ?? 0) + (failed ?? 0) + (dropped ?? 0)).toBe(total);
-      expect(copies(metrics, "sent")).toBe((acked ?? 0) + (failed ?? 0));
+      expect(deliveryCount(metrics, "sent")).toBe((acked ?? 0) + (failed ?? 0));
       const validation = seriesValue(metrics, "touchdown_validations_total", {
         result: "accepted",
       });
@@ -331,7 +331,7 @@ describe("conservation", () => {
     }
   });
 
-  it("answers everything when it stops in the middle of a load, and keeps its word", async () => {
+  it("answers everything when it stops under load, and sends what it accepted", async () => {
     for (const inline of ["auto", "never"]) {
       const flow = await startFlow({ edge: { decode: { inline, workers: 2 } } });
       const accepted: Buffer[] = [];
@@ -368,7 +368,7 @@ describe("conservation", () => {
 });
 
 describe("without a live leader", () => {
-  it("refuses with no_leader and sends nothing, and recovers when leaders return", async () => {
+  it("rejects with no_leader and sends nothing, and recovers when leaders return", async () => {
     const flow = await startFlow({ leaderCount: 2 });
     try {
       for (const leader of flow.sandbox.leaders) await leader.stop();

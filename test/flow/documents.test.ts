@@ -76,8 +76,8 @@ const ANSWERS: readonly (readonly [RegExp, (answer: unknown) => void])[] = [
   ],
 ];
 
-describe("a curl command of the documents", () => {
-  it("is among those that are run here", () => {
+describe("a curl command in the documents", () => {
+  it("is one of those run here", () => {
     expect(commands.length).toBeGreaterThanOrEqual(6);
   });
 

@@ -11,7 +11,7 @@ import { expectScrapedBalance } from "../support/landing-balance.ts";
 import { useLanding } from "../support/landing-rig.ts";
 import { seriesValue } from "../support/prometheus.ts";
 
-const rig = useLanding();
+const fixture = useLanding();
 
 const NETWORKS: readonly {
   readonly name: string;
@@ -31,8 +31,8 @@ const NETWORKS: readonly {
 ];
 
 describe("a network that", () => {
-  it.each(NETWORKS)("$name lets everything land that was accepted", async ({ faults, shows }) => {
-    const { network, ...edge } = await rig.start({ faults, cluster: { slotMs: 250 } });
+  it.each(NETWORKS)("$name lands every accepted transaction", async ({ faults, shows }) => {
+    const { network, ...edge } = await fixture.start({ faults, cluster: { slotMs: 250 } });
     const signatures: string[] = [];
     for (let count = 0; count < 60; count += 1) {
       signatures.push(await edge.postUntilTaken(network.tipped()));
@@ -40,7 +40,7 @@ describe("a network that", () => {
     for (const signature of signatures) {
       expect(await edge.ended(signature)).toMatchObject({ state: "landed" });
       const { leaders } = await untilResponse(
-        "every copy to end",
+        "every delivery to end",
         () => edge.receipt(signature),
         (receipt) => receipt.leaders.every(({ state }) => state !== "sent"),
       );
@@ -48,12 +48,12 @@ describe("a network that", () => {
     }
     const happened = network.proxies.reduce((sum, { counters }) => sum + counters[shows], 0);
     expect(happened).toBeGreaterThan(0);
-    const copies = (outcome: string) => (families: Parameters<typeof seriesValue>[0]) =>
+    const deliveries = (outcome: string) => (families: Parameters<typeof seriesValue>[0]) =>
       seriesValue(families, "touchdown_deliveries_total", { outcome });
     const families = await untilResponse(
-      "the copies of resends to end",
+      "the deliveries of resends to end",
       edge.metrics,
-      (now) => copies("sent")(now) === copies("acked")(now) + copies("failed")(now),
+      (now) => deliveries("sent")(now) === deliveries("acked")(now) + deliveries("failed")(now),
     );
     const { accepted, landed } = expectScrapedBalance(families);
     expect({ accepted, landed }).toEqual({ accepted: 60, landed: 60 });

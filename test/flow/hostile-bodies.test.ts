@@ -62,7 +62,7 @@ function send(agent: Agent, path: string, body: Uint8Array): Promise<EdgeRespons
         );
       },
     );
-    sent.on("timeout", () => sent.destroy(new Error(`no answer within ${ANSWER_MS_MAX} ms`)));
+    sent.on("timeout", () => sent.destroy(new Error(`no response within ${ANSWER_MS_MAX} ms`)));
     sent.on("error", reject);
     sent.end(body);
   });
@@ -75,14 +75,14 @@ function complaint(path: string, { status, body }: EdgeResponse): string | null 
   try {
     json = JSON.parse(body);
   } catch {
-    return `an answer that is not JSON: ${body.slice(0, 300)}`;
+    return `a response that is not JSON: ${body.slice(0, 300)}`;
   }
   const responses = Array.isArray(json) ? json : [json];
   const isWhole = (answer: object): boolean =>
     path === RAW_PATH
       ? "success" in answer && ("signature" in answer || ("error" in answer && "reason" in answer))
       : "jsonrpc" in answer && "id" in answer && ("result" in answer || "error" in answer);
-  return responses.every(isWhole) ? null : `an answer that is neither: ${body.slice(0, 300)}`;
+  return responses.every(isWhole) ? null : `a response that is neither: ${body.slice(0, 300)}`;
 }
 
 /** Sends `count` bodies over several connections; returns the count of each status. */
@@ -117,7 +117,7 @@ async function attack(count: number, seed: number): Promise<ReadonlyMap<number, 
 }
 
 describe("hostile bodies", () => {
-  it("are all answered, without a crash, a 500 or growth, and good ones still pass", async () => {
+  it("are all answered, without a crash, a 500 or memory growth, and valid ones pass", async () => {
     await attack(WARM_UP, SEED);
     const before = await edge.metrics();
     const statuses = await attack(COUNT, SEED + 1);

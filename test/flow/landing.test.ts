@@ -180,7 +180,7 @@ describe("a transaction", () => {
     foreign = await post(transfer(FOREIGN));
   });
 
-  it("that a leader takes ends as landed, in the slot of its block", async () => {
+  it("that a leader accepts ends as landed, in the slot of its block", async () => {
     const signature = await post(transfer());
     const { state, landing } = await ended(signature);
     expect(state).toBe("landed");
@@ -193,9 +193,9 @@ describe("a transaction", () => {
     );
   });
 
-  it("that leaders lose is sent again, and lands with the one who keeps it", async () => {
+  it("that leaders lose is resent, and lands at the leader that keeps it", async () => {
     let [signature, keeper] = ["", ""];
-    let copies: Ended["leaders"] = [];
+    let deliveries: Ended["leaders"] = [];
     let identities: readonly string[] = [];
     // If the machine stalls for a window, the first leader to receive it is the one that keeps it.
     while (identities[0] === undefined || identities[0] === keeper) {
@@ -204,21 +204,21 @@ describe("a transaction", () => {
       keeper = later.find((identity) => identity !== now && identity !== next) ?? "";
       for (const { identity } of contacts) if (identity !== keeper) deaf.add(identity);
       signature = await post(transfer());
-      const { state, leaders: told } = await ended(signature);
+      const { state, leaders: reported } = await ended(signature);
       deaf.clear();
       expect(state).toBe("landed");
-      copies = told;
+      deliveries = reported;
       identities = deliveriesOf(signature).map(({ identity }) => identity);
     }
     expect(cluster.statusOf(signature)?.leader).toBe(keeper);
     expect(identities).toContain(keeper);
-    expect(copies[0]).toMatchObject({ identity: identities[0], resend: 0 });
-    const landedWith = copies.filter(({ identity }) => identity === keeper);
+    expect(deliveries[0]).toMatchObject({ identity: identities[0], resend: 0 });
+    const landedWith = deliveries.filter(({ identity }) => identity === keeper);
     for (const { resend } of landedWith) expect(resend).toBeGreaterThan(0);
     expect(landedWith).not.toEqual([]);
   });
 
-  it("is sent again until it lands, but once only where its sender wants no more", async () => {
+  it("is resent until it lands, but sent once where maxRetries is 0", async () => {
     for (const leader of new Set(
       Array.from({ length: 432 }, (_, slot) => cluster.leaderAt(slot)),
     )) {
@@ -236,23 +236,23 @@ describe("a transaction", () => {
     expectScrapedBalance(await metrics());
   });
 
-  it("with a blockhash that no block has expires", async () => {
+  it("with an unknown blockhash expires", async () => {
     const { state, landing } = await ended(foreign);
     expect(state).toBe("expired");
     expect(landing).toMatchObject({ reason: "blockhash_expired" });
   });
 
-  it("that is in flight when the edge stops has an end, and the balance is even", async () => {
+  it("in flight when the edge stops has an end, and the counts balance", async () => {
     const others = edge;
     await start();
     for (let count = 0; count < 20; count += 1) await post(transfer(FOREIGN));
-    const figures = expectScrapedBalance(await metrics());
-    expect(figures.inFlight).toBeGreaterThanOrEqual(20);
+    const counters = expectScrapedBalance(await metrics());
+    expect(counters.inFlight).toBeGreaterThanOrEqual(20);
     await edge.stop();
     edge = others;
     const [last] = stopped;
     const { accepted, landed, expired, dropped } = last as Record<string, number>;
-    expect(accepted).toBe(figures.accepted);
+    expect(accepted).toBe(counters.accepted);
     expect((landed ?? 0) + (expired ?? 0) + (dropped ?? 0)).toBe(accepted);
     expect(dropped).toBeGreaterThanOrEqual(20);
   });

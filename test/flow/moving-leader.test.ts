@@ -9,11 +9,11 @@ import { useLanding } from "../support/landing-rig.ts";
 import { seriesValue } from "../support/prometheus.ts";
 import { until } from "../support/wait.ts";
 
-const rig = useLanding();
+const fixture = useLanding();
 
 describe("a leader that moves in the middle of its window", () => {
-  it("is sent to at its new address, and lands there what nobody else does", async () => {
-    const { network, ...edge } = await rig.start({ leaders: 2, cluster: { slotMs: 250 } });
+  it("receives transactions at its new address, and lands them there", async () => {
+    const { network, ...edge } = await fixture.start({ leaders: 2, cluster: { slotMs: 250 } });
     const [mover, other] = network.contacts;
     if (mover === undefined || other === undefined) throw new Error("two leaders");
     const { cluster } = network;
@@ -39,7 +39,7 @@ describe("a leader that moves in the middle of its window", () => {
       const { state, leaders } = await edge.ended(signature);
       expect(state).toBe("landed");
       expect(cluster.statusOf(signature)?.leader).toBe(mover.identity);
-      const acked = leaders.filter((copy) => copy.state === "acked");
+      const acked = leaders.filter((delivery) => delivery.state === "acked");
       expect(acked.map(({ address }) => address)).toContain(mover.address);
     }
     const metrics = await edge.metrics();

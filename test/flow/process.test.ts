@@ -68,8 +68,8 @@ function keptClient(edge: EdgeProcess) {
   };
 }
 
-describe("starting", () => {
-  it("is not ready before leaders are known, says why, and is ready once they are", async () => {
+describe("start", () => {
+  it("is not ready before leaders are known, reports why, and then is ready", async () => {
     const own = await startNetwork(2);
     try {
       await own.cluster.stopRpc();
@@ -95,7 +95,7 @@ describe("starting", () => {
     }
   });
 
-  it("on a taken port ends with 1 and a sentence, and steals no connection", async () => {
+  it("on a port in use exits with 1 and a message, and takes no connection", async () => {
     const edge = await start();
     await untilReady(edge);
     const second = spawnEdge(network, { httpPort: edge.port });
@@ -117,7 +117,7 @@ describe("starting", () => {
     expect(statuses.length).toBeGreaterThan(2);
   });
 
-  it("with a broken keys file ends with 1 and names the problem without the key", async () => {
+  it("with an invalid keys file exits with 1 and names the problem without the key", async () => {
     const keys = '[[keys]]\ntoken = "a-secret-token-in-a-broken-file"\nplan = "None"\n';
     const { exited, output, folder } = spawnEdge(network, { keys });
     expect(await exited).toBe(1);
@@ -127,8 +127,8 @@ describe("starting", () => {
   });
 });
 
-describe("a limit of open files", () => {
-  it("leaves it what it needs besides its clients' connections", async () => {
+describe("an open-file limit", () => {
+  it("leaves the edge what it needs besides client connections", async () => {
     const edge = await start({
       filesMax: 300,
       http: "connections_per_address = 300",
@@ -155,7 +155,7 @@ describe("a limit of open files", () => {
 describe("SIGHUP", () => {
   const NEW_KEY = "a-key-that-comes-with-reload";
 
-  it("reads the keys again; a broken file is reported and the old keys stay", async () => {
+  it("reloads the keys; an invalid file is reported and the old keys stay", async () => {
     const edge = await start();
     await untilReady(edge);
     const answer = (key: string) => () => edge.post(network.tipped().bytes, key);
@@ -188,7 +188,7 @@ describe("SIGHUP", () => {
 });
 
 describe("SIGTERM", () => {
-  it("turns readiness off, takes work through the grace, finishes it, exits with 0", async () => {
+  it("turns readiness off, accepts work during the grace, finishes it, exits with 0", async () => {
     // Long enough for this test on any machine.
     const edge = await start({ http: 'drain_grace = "5s"' });
     await untilReady(edge);
@@ -209,7 +209,7 @@ describe("SIGTERM", () => {
     expect((await client.post(during.bytes)).status).toBe(200);
 
     const refused = await untilResponse(
-      "new work to be refused",
+      "new requests to be rejected",
       () => client.post(network.tipped().bytes).catch((error: unknown) => error),
       (answer) => answer instanceof Error || notReady(answer as { status: number }),
     );
@@ -229,13 +229,13 @@ describe("SIGTERM", () => {
     await expect(edge.post(network.tipped().bytes)).rejects.toThrow();
   });
 
-  it("without a grace and without work ends at once with 0", async () => {
+  it("exits immediately with 0 without a grace period and without work", async () => {
     const edge = await start({ http: 'drain_grace = "0s"' });
     edge.child.kill("SIGTERM");
     expect(await edge.exited).toBe(0);
   });
 
-  it("ends with 0 when nobody is left to send to", async () => {
+  it("exits with 0 when no leader is left", async () => {
     const own = await startNetwork(1);
     const edge = await start({ http: 'drain_grace = "0s"' }, own);
     await untilReady(edge);
@@ -244,7 +244,7 @@ describe("SIGTERM", () => {
     expect(await edge.exited).toBe(0);
   });
 
-  it("a second time stops at once, whatever is in hand", async () => {
+  it("stops immediately when received twice, whatever is pending", async () => {
     const edge = await start({ http: 'drain_grace = "10m"' });
     const slow = await connectRaw(edge.port);
     slow.write(submission(network.tipped().bytes).subarray(0, 150));
@@ -260,7 +260,7 @@ describe("SIGTERM", () => {
     slow.close();
   });
 
-  it("answers all that it took from many clients before it exits", async () => {
+  it("answers every accepted request of many clients before it exits", async () => {
     const edge = await start({ http: 'drain_grace = "100ms"', more: '[decode]\ninline = "never"' });
     await untilReady(edge);
     const accepted: Uint8Array[] = [];
@@ -284,8 +284,8 @@ describe("SIGTERM", () => {
   });
 });
 
-describe("an RPC node that goes away", () => {
-  it("shows in readiness and metrics, while transactions still go out, and heals", async () => {
+describe("an RPC node that becomes unreachable", () => {
+  it("shows in readiness and metrics while transactions are still sent, and recovers", async () => {
     const own = await startNetwork(2);
     try {
       const edge = await start({}, own);
@@ -315,7 +315,7 @@ describe("an RPC node that goes away", () => {
 });
 
 describe("keys", () => {
-  it("are in no line of the output and on no page, whatever is done with them", async () => {
+  it("are never in the output or on a page", async () => {
     const canary = "canary-key-0123456789-canary";
     const secrets = [canary, `${canary}-unknown`];
     const edge = await start({

@@ -175,22 +175,22 @@ async function hammer(targets: readonly Edge[]): Promise<Passed> {
  */
 async function hammerUntil(
   targets: readonly Edge[],
-  bounds: (seconds: number) => { readonly least: number; readonly most: number },
+  bounds: (seconds: number) => { readonly min: number; readonly max: number },
 ): Promise<void> {
-  const seen: string[] = [];
+  const violations: string[] = [];
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
     const { total, seconds } = await hammer(targets);
-    const { least, most } = bounds(seconds);
-    if (total >= least && total <= most) return;
-    seen.push(`${total} in ${seconds} s, not ${least} to ${most}`);
+    const { min, max } = bounds(seconds);
+    if (total >= min && total <= max) return;
+    violations.push(`${total} in ${seconds} s, not ${min} to ${max}`);
   }
-  throw new Error(seen.join("; "));
+  throw new Error(violations.join("; "));
 }
 
 describe.skipIf(program === undefined)(`one limit on ${EDGES} edges, ${title}`, () => {
-  it("holds for all of them together, for each its share while the store is away", async () => {
+  it("holds for all together, and for each its share while the store is unreachable", async () => {
     await hammerUntil(edges, (seconds) => {
-      return { least: RATE * seconds * 0.6, most: BURST * EDGES + RATE * seconds };
+      return { min: RATE * seconds * 0.6, max: BURST * EDGES + RATE * seconds };
     });
 
     const ended = new Promise((resolve) => store?.once("exit", resolve));
@@ -210,7 +210,7 @@ describe.skipIf(program === undefined)(`one limit on ${EDGES} edges, ${title}`, 
     // More than its share: it can use again what the others leave.
     await hammerUntil([one], (seconds) => {
       const all = BURST + RATE * seconds;
-      return { least: all / EDGES + 2, most: all + 1 };
+      return { min: all / EDGES + 2, max: all + 1 };
     });
   });
 });

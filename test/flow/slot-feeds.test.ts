@@ -10,7 +10,7 @@ import { expectScrapedBalance } from "../support/landing-balance.ts";
 import { useLanding } from "../support/landing-rig.ts";
 import { type Family, seriesValue } from "../support/prometheus.ts";
 
-const rig = useLanding();
+const fixture = useLanding();
 
 type Families = ReadonlyMap<string, Family>;
 
@@ -21,75 +21,82 @@ const FEEDS: readonly {
   readonly name: string;
   readonly faults: Partial<ClusterFaults>;
   /** What the metrics finally show. */
-  readonly tells: (families: Families) => boolean;
+  readonly isReported: (families: Families) => boolean;
 }[] = [
   {
-    name: "tells of a far future now and then",
+    name: "occasionally reports a far future slot",
     faults: { bogusSlotsAhead: 1_000_000 },
-    tells: (families) =>
+    isReported: (families) =>
       seriesValue(families, "touchdown_slot_events_total", { result: "too_far_ahead" }) > 0,
   },
   {
     name: "is far in the future altogether",
     faults: { skewSlots: 1_000_000 },
-    tells: (families) => of(families, "followed", "slotsUpdates") === 0,
+    isReported: (families) => of(families, "followed", "slotsUpdates") === 0,
   },
   {
     name: "is thirty slots ahead",
     faults: { skewSlots: 30 },
-    tells: (families) => of(families, "followed", "slotsUpdates") === 0,
+    isReported: (families) => of(families, "followed", "slotsUpdates") === 0,
   },
   {
     name: "is twenty slots behind",
     faults: { skewSlots: -20 },
-    tells: (families) =>
+    isReported: (families) =>
       of(families, "followed", "slotsUpdates") === 0 &&
       of(families, "lag_seconds", "slotsUpdates") > 1,
   },
   {
     name: "stops",
     faults: { slotsUpdates: "silent" },
-    tells: (families) => of(families, "age_seconds", "slotsUpdates") > 1,
+    isReported: (families) => of(families, "age_seconds", "slotsUpdates") > 1,
   },
 ];
 
-describe("a feed of slots that", () => {
-  it.each(FEEDS)("$name does not keep transactions from landing", async ({ faults, tells }) => {
-    const { network, ...edge } = await rig.start();
-    // The feed was honest before, and so accepted.
-    const first = network.tipped();
-    expect(await edge.post(first.bytes)).toBe(200);
-    expect(await edge.ended(first.signature)).toMatchObject({ state: "landed" });
-    network.cluster.behave(faults);
-    await untilResponse("the metrics to tell", edge.metrics, tells);
-    const signatures: string[] = [];
-    for (let count = 0; count < 20; count += 1) {
-      signatures.push(await edge.postUntilTaken(network.tipped()));
-    }
-    for (const signature of signatures) {
-      expect(await edge.ended(signature)).toMatchObject({ state: "landed" });
-    }
-    // On a busy machine the value may be briefly stale, but never for long as far off as the lie.
-    const families = await untilResponse(
-      "a slot that is right",
-      edge.metrics,
-      (now) => Math.abs(seriesValue(now, "touchdown_slot") - network.cluster.currentSlot()) < 15,
-    );
-    expectScrapedBalance(families);
-  });
+describe("a slot subscription that", () => {
+  it.each(FEEDS)(
+    "$name does not keep transactions from landing",
+    async ({ faults, isReported }) => {
+      const { network, ...edge } = await fixture.start();
+      // The feed was honest before, and so accepted.
+      const first = network.tipped();
+      expect(await edge.post(first.bytes)).toBe(200);
+      expect(await edge.ended(first.signature)).toMatchObject({ state: "landed" });
+      network.cluster.behave(faults);
+      await untilResponse("the metrics to report it", edge.metrics, isReported);
+      const signatures: string[] = [];
+      for (let count = 0; count < 20; count += 1) {
+        signatures.push(await edge.postUntilTaken(network.tipped()));
+      }
+      for (const signature of signatures) {
+        expect(await edge.ended(signature)).toMatchObject({ state: "landed" });
+      }
+      // On a busy machine the value may be briefly stale, but never for long as far off as the lie.
+      const families = await untilResponse(
+        "a slot that is right",
+        edge.metrics,
+        (now) => Math.abs(seriesValue(now, "touchdown_slot") - network.cluster.currentSlot()) < 15,
+      );
+      expectScrapedBalance(families);
+    },
+  );
 });
 
-describe("a node that tells of a far future height now and then", () => {
-  it("makes nothing expire that can still land", async () => {
-    const { network, ...edge } = await rig.start({ cluster: { slotMs: 250 } });
-    const doubted = (families: Families): number =>
+describe("a node that occasionally reports a far future height", () => {
+  it("expires nothing that can still land", async () => {
+    const { network, ...edge } = await fixture.start({ cluster: { slotMs: 250 } });
+    const implausibleCount = (families: Families): number =>
       seriesValue(families, "touchdown_block_heights_total", { result: "implausible" });
     // Nothing lands while it lies.
     for (const { identity } of network.contacts) network.deaf.add(identity);
     const signature = await edge.postUntilTaken(network.tipped());
-    const before = doubted(await edge.metrics());
+    const before = implausibleCount(await edge.metrics());
     network.cluster.behave({ heightsAhead: 1_000_000 });
-    await untilResponse("its lies", edge.metrics, (now) => doubted(now) >= before + 4);
+    await untilResponse(
+      "its false heights",
+      edge.metrics,
+      (now) => implausibleCount(now) >= before + 4,
+    );
     network.deaf.clear();
     expect(await edge.ended(signature)).toMatchObject({ state: "landed" });
     const families = await edge.metrics();

@@ -18,18 +18,18 @@ const SHORT = { slotMs: 50, blockhashAgeMax: 90 };
 /** `SlotStatus` in Yellowstone's description. */
 const CONFIRMED = 1;
 
-const rig = useLanding();
+const fixture = useLanding();
 
 /** An edge on a cluster that has existed for longer than a probe looks back. */
 async function start(statuses: "works" | "silent" | "unsupported"): Promise<Landed> {
-  const network = await rig.network({ cluster: SHORT });
+  const network = await fixture.network({ cluster: SHORT });
   network.cluster.behave({ statuses });
   const first = network.cluster.currentSlot();
   await until("some blocks", () => network.cluster.currentSlot() > first + 60);
-  return rig.edge({}, network);
+  return fixture.edge({}, network);
 }
 
-const told = async (running: Landed): Promise<number> =>
+const reportsStatuses = async (running: Landed): Promise<number> =>
   seriesValue(await running.metrics(), "touchdown_node_reports_statuses");
 
 const detail = (running: Landed): string =>
@@ -45,8 +45,8 @@ async function endOf(running: Landed, blockhash?: Uint8Array) {
   return { end, hasLanded: network.cluster.statusOf(signature) !== null };
 }
 
-describe("a node that tells no statuses", () => {
-  it.each(["silent", "unsupported"] as const)("(%s) is found out", async (manner) => {
+describe("a node that reports no statuses", () => {
+  it.each(["silent", "unsupported"] as const)("(%s) is detected", async (manner) => {
     const running = await start(manner);
     // On a stalled machine one may come too late to land; none is reported as expired.
     await untilResponse(
@@ -54,12 +54,12 @@ describe("a node that tells no statuses", () => {
       async () => {
         const { end, hasLanded } = await endOf(running);
         expect(end).toBe("dropped status_unknown");
-        return hasLanded && (await told(running)) === 0;
+        return hasLanded && (await reportsStatuses(running)) === 0;
       },
       (isFound) => isFound,
       90_000,
     );
-    expect(detail(running)).toContain("tells no statuses");
+    expect(detail(running)).toContain("reports no statuses");
     expect(running.edge.readiness().ok).toBe(true);
     const warning = "warn the node reports no statuses: what landed cannot be learned from it";
     expect(running.lines.filter((line) => line === warning)).toHaveLength(1);
@@ -71,11 +71,11 @@ describe("a node that tells no statuses", () => {
       ({ end }) => end === "landed null",
       90_000,
     );
-    expect(await told(running)).toBe(1);
+    expect(await reportsStatuses(running)).toBe(1);
     expectScrapedBalance(await running.metrics());
   });
 
-  it("is not confused with one that has nothing to tell of", async () => {
+  it("is distinguished from one with no status to report", async () => {
     const running = await start("works");
     // Nothing lands, so only the node's own blocks can prove expiry; until then it is unknown.
     await untilResponse(
@@ -88,13 +88,13 @@ describe("a node that tells no statuses", () => {
       (end) => end.startsWith("expired"),
       120_000,
     );
-    expect(await told(running)).toBe(1);
+    expect(await reportsStatuses(running)).toBe(1);
   });
 
-  it("hides nothing where gRPC tells of landings and confirmations", async () => {
+  it("hides nothing when gRPC reports landings and confirmations", async () => {
     const geyser = await startFakeGeyser();
     try {
-      const network = await rig.network({
+      const network = await fixture.network({
         cluster: {
           onLanded({ signature, slot }) {
             const bytes = Buffer.from(decodeBase58(signature, 64) ?? []);
@@ -103,7 +103,7 @@ describe("a node that tells no statuses", () => {
         },
       });
       network.cluster.behave({ statuses: "unsupported" });
-      const running = await rig.edge({ cluster: { grpc_url: geyser.url } }, network);
+      const running = await fixture.edge({ cluster: { grpc_url: geyser.url } }, network);
       await until("its stream", () => geyser.requests.length > 0);
       const { bytes, signature } = network.tipped();
       expect(await running.post(bytes)).toBe(200);
@@ -114,7 +114,7 @@ describe("a node that tells no statuses", () => {
       );
       geyser.say({ slot: { slot: landing["slot"], status: CONFIRMED } });
       expect(await running.ended(signature)).toMatchObject({ state: "landed" });
-      expect(await told(running)).not.toBe(1);
+      expect(await reportsStatuses(running)).not.toBe(1);
       expectScrapedBalance(await running.metrics());
     } finally {
       geyser.stop();

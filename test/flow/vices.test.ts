@@ -13,7 +13,7 @@ import { expectScrapedBalance } from "../support/landing-balance.ts";
 import { seriesValue } from "../support/prometheus.ts";
 import { until } from "../support/wait.ts";
 
-interface Vice {
+interface LeaderFault {
   readonly name: string;
   readonly behaviour: Partial<LeaderBehaviour>;
   /** How its connections end; null: they do not end. */
@@ -27,11 +27,11 @@ const ROUND_NS = 50 * NS_PER_MS;
 const AWAY = ["not_connected", "connection_lost", "expired", "leader_saturated"];
 const close = (code: number): Partial<LeaderBehaviour> => ({ closeNew: { code, reason: "no" } });
 
-const VICES: readonly Vice[] = [
+const LEADER_FAULTS: readonly LeaderFault[] = [
   { name: "is silent", behaviour: { admission: "silent" }, end: "unanswered", reasons: AWAY },
   { name: "refuses", behaviour: { admission: "refuse" }, end: "refused", reasons: AWAY },
   {
-    name: "grants no stream, ever",
+    name: "never grants a stream",
     behaviour: { streamsMax: 0 },
     end: null,
     reasons: AWAY,
@@ -58,7 +58,7 @@ const VICES: readonly Vice[] = [
   { name: "loses late fragments", behaviour: { fragmentMs: 0 }, end: null, reasons: AWAY },
 ];
 
-interface Copy {
+interface Delivery {
   readonly identity: string;
   readonly address: string;
   readonly state: string;
@@ -86,13 +86,14 @@ async function statsOf({ sandbox }: Flow, address: string): Promise<LeaderStats>
   return stats;
 }
 
-async function deliveriesOf(running: Flow, signature: string): Promise<readonly Copy[]> {
-  const ended = (copies: readonly Copy[]) =>
-    copies.every(({ state }) => ["acked", "failed", "dropped"].includes(state));
+async function deliveriesOf(running: Flow, signature: string): Promise<readonly Delivery[]> {
+  const ended = (deliveries: readonly Delivery[]) =>
+    deliveries.every(({ state }) => ["acked", "failed", "dropped"].includes(state));
   // Its shape is tested with the module that creates it.
-  const listed = (json: Readonly<Record<string, unknown>>) => json["leaders"] as readonly Copy[];
+  const listed = (json: Readonly<Record<string, unknown>>) =>
+    json["leaders"] as readonly Delivery[];
   const receipt = await untilResponse(
-    "every copy to end",
+    "every delivery to end",
     () => running.receipt(signature),
     ({ json }) => ended(listed(json)),
   );
@@ -119,13 +120,13 @@ async function postUntil(running: Flow, done: () => Promise<boolean>): Promise<r
 async function expectBalance(running: Flow, accepted: number): Promise<void> {
   const metrics = await running.metrics();
   expect(expectScrapedBalance(metrics).accepted).toBe(accepted);
-  const copies = (outcome: string) =>
+  const deliveries = (outcome: string) =>
     seriesValue(metrics, "touchdown_deliveries_total", { outcome });
-  expect(copies("sent")).toBe(copies("acked") + copies("failed"));
+  expect(deliveries("sent")).toBe(deliveries("acked") + deliveries("failed"));
 }
 
 describe("a leader that", () => {
-  it.each(VICES)("$name disturbs no other", async ({ behaviour, end, reasons }) => {
+  it.each(LEADER_FAULTS)("$name affects no other", async ({ behaviour, end, reasons }) => {
     const running = await startFlow({
       // Nothing is resent automatically, so that deliveries can be counted.
       edge: { landing: { resends_per_second: 0 }, send: { leaders: 4, copy_ttl: "300ms" } },
@@ -143,10 +144,10 @@ describe("a leader that", () => {
     });
 
     for (const signature of signatures) {
-      for (const copy of await deliveriesOf(running, signature)) {
-        if (copy.address === address && copy.state !== "acked") {
-          expect(reasons).toContain(copy.reason);
-        } else expect(copy).toMatchObject({ state: "acked", reason: null });
+      for (const delivery of await deliveriesOf(running, signature)) {
+        if (delivery.address === address && delivery.state !== "acked") {
+          expect(reasons).toContain(delivery.reason);
+        } else expect(delivery).toMatchObject({ state: "acked", reason: null });
       }
     }
     await expectBalance(running, signatures.length);
@@ -157,8 +158,8 @@ describe("a leader that", () => {
   });
 });
 
-describe("leaders that read nothing any more", () => {
-  it("are told as overloaded once as many wait for them as may, and not as missing", async () => {
+describe("leaders that no longer read", () => {
+  it("are reported as overloaded once their queues are full, not as no_leader", async () => {
     const send = { queue_per_peer: 3, copy_ttl: "60s" };
     flow = await startFlow({ leaderCount: 1, edge: { send } });
     const { sandbox, postRaw, postRpc, tipped, metrics } = flow;

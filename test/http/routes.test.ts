@@ -13,7 +13,7 @@ const access = createAccessControl({
   clock: createFakeClock(),
   keys: { lookup: () => principal, changes: 0 },
   looksMistyped: () => false,
-  sharedLimits: null,
+  globalLimits: null,
 });
 
 function serve(method: string, path: string, token = "") {

@@ -3,11 +3,11 @@ import { describe, expect, it } from "vitest";
 import { networksOf } from "../../src/accounts/keys/policy.ts";
 import {
   createAccessControl,
+  type GlobalLimits,
   limitRejection,
   ownLimitName,
   type Principal,
   retryAfterSeconds,
-  type SharedLimits,
 } from "../../src/limits/access-control.ts";
 import { DelegatedLimits } from "../../src/limits/delegated-limits.ts";
 import { createKeyCacheMemory, SharedLimitStates } from "../../src/limits/shared-state.ts";
@@ -23,7 +23,7 @@ const principal = (account: string, ratePerSecond = 1, burst = 2): Principal =>
 function accessWith(
   rows: Readonly<Record<string, Principal>>,
   accountsMax = 100_000,
-  sharedLimits: SharedLimits | null = null,
+  globalLimits: GlobalLimits | null = null,
 ) {
   const table = new Map(
     Object.entries(rows).map(([token, row]) => [
@@ -37,7 +37,7 @@ function accessWith(
   };
   const clock = createFakeClock();
   const looksMistyped = (token: string): boolean => token.startsWith("td_");
-  return createAccessControl({ clock, keys, looksMistyped, sharedLimits }, { accountsMax });
+  return createAccessControl({ clock, keys, looksMistyped, globalLimits }, { accountsMax });
 }
 
 describe("find", () => {
@@ -60,7 +60,7 @@ describe("find", () => {
       clock: createFakeClock(),
       keys,
       looksMistyped: () => false,
-      sharedLimits: null,
+      globalLimits: null,
     });
     for (const size of [0, 15, 129, 4_000]) access.authenticate("x".repeat(size), HERE);
     expect(lookups).toHaveLength(0);
@@ -83,7 +83,7 @@ describe("find", () => {
       clock,
       keys,
       looksMistyped: () => false,
-      sharedLimits: null,
+      globalLimits: null,
     });
     expect(access.authenticate(TOKEN, HERE)?.account).toBe("a");
     expect(access.authenticate(TOKEN, HERE)?.account).toBe("a");
@@ -152,7 +152,7 @@ describe("a plan that is shared by all edges", () => {
   function scene() {
     const charges: string[] = [];
     let wait = 0;
-    const shared: SharedLimits = {
+    const shared: GlobalLimits = {
       waitNs: () => wait,
       tryCharge(account) {
         if (wait === 0) charges.push(account);
@@ -197,7 +197,7 @@ describe("a restricted key", () => {
       clock,
       keys: { lookup: () => row, changes: 0 },
       looksMistyped: () => false,
-      sharedLimits: null,
+      globalLimits: null,
     });
     clock.advance(999);
     expect(access.authenticate(TOKEN, HERE)).toBe(row);
@@ -215,7 +215,7 @@ describe("a restricted key", () => {
       clock: createFakeClock(),
       keys: { lookup: () => row, changes: 0 },
       looksMistyped: () => false,
-      sharedLimits: null,
+      globalLimits: null,
       onPolicyViolation: ({ account }, { reason, message }) =>
         void violations.push(`${account} ${reason}: ${message}`),
     });
@@ -298,7 +298,7 @@ describe("limits that are held for other threads", () => {
       clock: createFakeClock(),
       keys: { lookup: () => null, changes: 0 },
       looksMistyped: () => false,
-      sharedLimits: null,
+      globalLimits: null,
     };
     const [apart, ours] = [createAccessControl(deps), createAccessControl({ ...deps, delegated })];
     const rng = createRng(5);
@@ -337,14 +337,14 @@ describe("limits that are held for other threads", () => {
       if (wait === 0) charges += 1;
       return wait;
     };
-    const sharedLimits = { waitNs: () => wait, tryCharge };
+    const globalLimits = { waitNs: () => wait, tryCharge };
     const keys = { lookup: () => null, changes: 0 };
     const clock = createFakeClock();
     const access = createAccessControl({
       clock,
       keys,
       looksMistyped: () => false,
-      sharedLimits,
+      globalLimits,
       delegated,
     });
     const plan = { name: "S", ratePerSecond: 1, burst: 1, shared: true };

@@ -8,7 +8,7 @@ import {
   createKeyCacheMemory,
   DELEGATED_LIMITS_MAX,
   keyUsedMarks,
-  SHARED_LIMITS_MAX,
+  LIMIT_STATES_MAX,
   SharedLimitStates,
 } from "../../src/limits/shared-state.ts";
 import { until } from "../support/wait.ts";
@@ -72,7 +72,7 @@ describe("a shared limit", () => {
     expect([0, DELEGATED_LIMITS_MAX - 1].map((limitSlot) => plain.fullNsOf(limitSlot))).toEqual([
       0, 0,
     ]);
-    expect(plain.fullNsOf(SHARED_LIMITS_MAX - 1)).toBe(NOW + INTERVAL);
+    expect(plain.fullNsOf(LIMIT_STATES_MAX - 1)).toBe(NOW + INTERVAL);
     const marks = keyUsedMarks(memory);
     expect(marks.every((mark) => mark === 0)).toBe(true);
     marks.fill(1);

@@ -6,7 +6,13 @@ import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { AccessControl } from "../../src/limits/access-control.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
-import { joinThread, keyCacheScene, keyCacheSceneOn, keyRow, PLAN } from "../support/key-cache.ts";
+import {
+  joinThread,
+  keyCacheFixture,
+  keyCacheFixtureOn,
+  keyRow,
+  PLAN,
+} from "../support/key-cache.ts";
 import { createFakeStore } from "../support/limit-store.ts";
 import { HERE } from "../support/principals.ts";
 import { until } from "../support/wait.ts";
@@ -15,8 +21,8 @@ const TOKEN = "token-of-account-a";
 const OTHER = "other-of-account-a";
 const STRANGER = "token-of-account-b";
 
-function sharedIn({ news }: ReturnType<typeof joinThread>): readonly boolean[] {
-  return news.flatMap((message) => (message.kind === "grant" ? [message.grant.isShared] : []));
+function sharedIn({ updates }: ReturnType<typeof joinThread>): readonly boolean[] {
+  return updates.flatMap((message) => (message.kind === "grant" ? [message.grant.isGlobal] : []));
 }
 
 describe("a pass of a plan that all edges share", () => {
@@ -24,15 +30,15 @@ describe("a pass of a plan that all edges share", () => {
     const plan = { ...PLAN, name: "S", shared: true };
     const rows = [keyRow(TOKEN, "a", { plan }), keyRow(STRANGER, "b")];
     const clock = createFakeClock();
-    const scene = keyCacheSceneOn(clock, rows, createFakeStore(clock));
-    const [thread, alone] = [joinThread(scene), joinThread(keyCacheScene(rows))];
+    const scene = keyCacheFixtureOn(clock, rows, createFakeStore(clock));
+    const [thread, alone] = [joinThread(scene), joinThread(keyCacheFixture(rows))];
     for (const token of [TOKEN, STRANGER]) {
       thread.ask(token);
       alone.ask(token);
     }
     expect(sharedIn(thread)).toEqual([true, false]);
     expect(sharedIn(alone)).toEqual([false, false]);
-    expect([scene.shared?.size, scene.delegated.delegatedCount]).toEqual([1, 1]);
+    expect([scene.globalDelegation?.size, scene.delegated.delegatedCount]).toEqual([1, 1]);
   });
 
   it("is one over all edges, too, in its cell and out of it", async () => {
@@ -40,8 +46,8 @@ describe("a pass of a plan that all edges share", () => {
     const rows = [keyRow(TOKEN, "a", { plan }), keyRow(OTHER, "a", { plan })];
     const clock = createFakeClock();
     const store = createFakeStore(clock);
-    const scene = keyCacheSceneOn(clock, rows, store);
-    scene.sharedLimits?.start();
+    const scene = keyCacheFixtureOn(clock, rows, store);
+    scene.globalLimits?.start();
     for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
     const thread = joinThread(scene);
     const charge = (access: AccessControl, token: string) => {
@@ -59,9 +65,9 @@ describe("a pass of a plan that all edges share", () => {
     scene.keys.remove(tokenSha256(TOKEN));
     await Promise.resolve();
     thread.deliver();
-    expect([scene.shared?.size, charge(thread.access, OTHER)]).toEqual([1, wait]);
+    expect([scene.globalDelegation?.size, charge(thread.access, OTHER)]).toEqual([1, wait]);
     thread.holder.leave();
-    expect([scene.shared?.size, charge(scene.access, OTHER)]).toEqual([0, wait]);
+    expect([scene.globalDelegation?.size, charge(scene.access, OTHER)]).toEqual([0, wait]);
     clock.advance(100);
     await Promise.resolve();
     expect(store.told).toBe(3);
@@ -74,10 +80,10 @@ describe("a pass of a plan that all edges share", () => {
       const plan = { ...PLAN, shared: was };
       const clock = createFakeClock();
       const store = createFakeStore(clock);
-      const scene = keyCacheSceneOn(clock, [keyRow(TOKEN, "a", { plan })], store);
+      const scene = keyCacheFixtureOn(clock, [keyRow(TOKEN, "a", { plan })], store);
       const [first, late] = [joinThread(scene), joinThread(scene)];
-      const delegation = () => [scene.shared?.size, scene.delegated.delegatedCount];
-      const own = (isShared: boolean) => (isShared ? [1, 0] : [0, 1]);
+      const delegation = () => [scene.globalDelegation?.size, scene.delegated.delegatedCount];
+      const own = (isGlobal: boolean) => (isGlobal ? [1, 0] : [0, 1]);
       for (const thread of [first, late]) {
         thread.ask(TOKEN);
         thread.deliver();
@@ -106,9 +112,9 @@ describe("threads with a pass of one key", () => {
     const slow = { name: "P", ratePerSecond: 0.001, burst: 20_000, shared };
     const store = createFakeStore(systemClock);
     const rows = [keyRow(TOKEN, "a", { plan: slow })];
-    const main = keyCacheSceneOn(systemClock, rows, shared ? store : null);
-    main.sharedLimits?.start();
-    const delegated = () => main.delegated.delegatedCount + (main.shared?.size ?? 0);
+    const main = keyCacheFixtureOn(systemClock, rows, shared ? store : null);
+    main.globalLimits?.start();
+    const delegated = () => main.delegated.delegatedCount + (main.globalDelegation?.size ?? 0);
     const threads = [1, 2].map(() => {
       const { port1, port2 } = new MessageChannel();
       const words = new Int32Array(new SharedArrayBuffer(3 * 4));
@@ -146,7 +152,7 @@ describe("threads with a pass of one key", () => {
     expect(total(REFUSED)).toBe(refused);
     // What all threads used up is used up here.
     expect(main.access.charge(known, systemClock.nowNs())).toBeGreaterThan(0);
-    await main.sharedLimits?.stop();
+    await main.globalLimits?.stop();
     await Promise.all(threads.map(({ end }) => end()));
   });
 });

@@ -10,7 +10,7 @@ import {
 import type { KeyGrant } from "../../src/limits/key-cache-entry.ts";
 import { createKeyCacheSync } from "../../src/limits/key-cache-sync.ts";
 import { NO_LIMIT_SLOT } from "../../src/limits/shared-state.ts";
-import { joinThread, keyCacheScene, keyRow, PLAN } from "../support/key-cache.ts";
+import { joinThread, keyCacheFixture, keyRow, PLAN } from "../support/key-cache.ts";
 import { HERE } from "../support/principals.ts";
 
 const TOKEN = "token-of-account-a";
@@ -19,8 +19,8 @@ const STRANGER = "token-of-account-b";
 const nth = (number: number): string => `token number ${number}`.padEnd(20, "x");
 
 /** The grants posted to a thread, without consuming them. */
-function grantsIn({ news }: ReturnType<typeof joinThread>): readonly KeyGrant[] {
-  return news.flatMap((message) => (message.kind === "grant" ? [message.grant] : []));
+function grantsIn({ updates }: ReturnType<typeof joinThread>): readonly KeyGrant[] {
+  return updates.flatMap((message) => (message.kind === "grant" ? [message.grant] : []));
 }
 
 describe("a pass", () => {
@@ -28,7 +28,7 @@ describe("a pass", () => {
     const networks = networksOf(["10.0.0.0/8"]);
     const limit = { ratePerSecond: 1, burst: 2 };
     const policy = { expiresUnixMs: 1_900_000_000_000, networks, limit };
-    const scene = keyCacheScene([keyRow(TOKEN), keyRow(OTHER, "a", { policy })]);
+    const scene = keyCacheFixture([keyRow(TOKEN), keyRow(OTHER, "a", { policy })]);
     const thread = joinThread(scene);
     const narrowed = scene.keys.lookup(tokenSha256(OTHER));
     thread.ask(TOKEN);
@@ -40,7 +40,7 @@ describe("a pass", () => {
       account: "a",
       plan: PLAN,
       ...{ expiresUnixMs: null, ranges: null, limit: null },
-      isShared: false,
+      isGlobal: false,
       accountLimitSlot: plain?.accountLimitSlot,
       keyLimitSlot: NO_LIMIT_SLOT,
       keySlot: plain?.keySlot,
@@ -57,11 +57,11 @@ describe("a pass", () => {
   });
 
   it("is given once to each thread that asks", () => {
-    const scene = keyCacheScene([keyRow(TOKEN)]);
+    const scene = keyCacheFixture([keyRow(TOKEN)]);
     const [first, second] = [joinThread(scene), joinThread(scene)];
     for (let request = 0; request < 5; request += 1) first.ask(TOKEN);
     second.ask(TOKEN);
-    expect([first.news, second.news].map(({ length }) => length)).toEqual([1, 1]);
+    expect([first.updates, second.updates].map(({ length }) => length)).toEqual([1, 1]);
     expect(grantsIn(first)).toEqual(grantsIn(second));
     expect(scene.keyCache.counters).toMatchObject({ cachedKeys: 1, granted: 2, revoked: 0 });
   });
@@ -69,7 +69,7 @@ describe("a pass", () => {
 
 describe("a limit of which a pass is out", () => {
   it("is one, whoever charges it, from what it was before to what it is after", () => {
-    const scene = keyCacheScene([keyRow(TOKEN)]);
+    const scene = keyCacheFixture([keyRow(TOKEN)]);
     const thread = joinThread(scene);
     const principal = scene.access.authenticate(TOKEN, HERE);
     const own = () => thread.access.authenticate(TOKEN, HERE);
@@ -93,7 +93,7 @@ describe("a limit of which a pass is out", () => {
   });
 
   it("gives its cell to nobody before each thread has returned the pass", async () => {
-    const scene = keyCacheScene([keyRow(TOKEN), keyRow(STRANGER, "b")]);
+    const scene = keyCacheFixture([keyRow(TOKEN), keyRow(STRANGER, "b")]);
     const threads = [joinThread(scene), joinThread(scene)];
     for (const thread of threads) thread.ask(TOKEN);
     for (const thread of threads) thread.deliver();
@@ -116,7 +116,7 @@ describe("a limit of which a pass is out", () => {
 /** An ingress thread with `count` cached keys, which are reviewed in separate turns. */
 function inTurns(count: number) {
   const rows = Array.from({ length: count }, (_, number) => keyRow(nth(number), `a${number}`));
-  const scene = keyCacheScene(rows);
+  const scene = keyCacheFixture(rows);
   const turns: (() => void)[] = [];
   const after = (_: number, act: () => void) => {
     turns.push(act);
@@ -153,7 +153,7 @@ describe("a change of the keys", () => {
       keyRow(nth(7)),
       keyRow(nth(8)),
     ];
-    const scene = keyCacheScene(before);
+    const scene = keyCacheFixture(before);
     const thread = joinThread(scene);
     for (const { sha256 } of before) {
       const principal = scene.keys.lookup(sha256);
@@ -174,7 +174,7 @@ describe("a change of the keys", () => {
       keyRow(nth(8), "a", { keyId: "f".repeat(32) }),
     ]);
     await Promise.resolve();
-    expect(thread.news.map((news) => news.kind === "revoke" && news.token)).toEqual(
+    expect(thread.updates.map((news) => news.kind === "revoke" && news.token)).toEqual(
       [1, 2, 4, 5, 6, 7, 8].map(nth),
     );
     thread.deliver();
@@ -187,7 +187,7 @@ describe("a change of the keys", () => {
   it.each([{ name: "Q" }, { ratePerSecond: 2 }, { burst: 4 }, { shared: true }])(
     "sends a plan anew with the next request: %o",
     async (change) => {
-      const scene = keyCacheScene([keyRow(TOKEN)]);
+      const scene = keyCacheFixture([keyRow(TOKEN)]);
       const thread = joinThread(scene);
       thread.ask(TOKEN);
       thread.deliver();
@@ -203,26 +203,26 @@ describe("a change of the keys", () => {
   );
 
   it("is also seen where nothing but a plan was set, and lets stay what is so still", async () => {
-    const scene = keyCacheScene([keyRow(TOKEN)]);
+    const scene = keyCacheFixture([keyRow(TOKEN)]);
     const thread = joinThread(scene);
     thread.ask(TOKEN);
     thread.deliver();
     scene.keys.setPlan({ ...PLAN });
     await Promise.resolve();
-    expect(thread.news).toEqual([]);
+    expect(thread.updates).toEqual([]);
     scene.keys.setPlan({ ...PLAN, burst: 9 });
     await Promise.resolve();
-    expect(thread.news).toMatchObject([{ kind: "revoke", token: TOKEN }]);
+    expect(thread.updates).toMatchObject([{ kind: "revoke", token: TOKEN }]);
   });
 
   it("gives no pass by what was so before it", () => {
-    const scene = keyCacheScene([keyRow(TOKEN)]);
+    const scene = keyCacheFixture([keyRow(TOKEN)]);
     const [first, second] = [joinThread(scene), joinThread(scene)];
     first.ask(TOKEN);
     scene.keys.setPlan({ ...PLAN, burst: 9 });
     // The cached key has not been reviewed yet.
     second.ask(TOKEN);
-    expect(second.news).toEqual([]);
+    expect(second.updates).toEqual([]);
   });
 
   it("is held against a share of the passes a turn, all after the last change", async () => {
@@ -231,15 +231,15 @@ describe("a change of the keys", () => {
     scene.keys.remove(tokenSha256(nth(count - 1)));
     await Promise.resolve();
     turns.pop()?.();
-    expect(thread.news).toHaveLength(0);
+    expect(thread.updates).toHaveLength(0);
     // A change in between does not restart the review: the last key is reviewed in its turn.
     scene.keys.remove(tokenSha256(nth(0)));
     await Promise.resolve();
-    expect(thread.news).toHaveLength(0);
+    expect(thread.updates).toHaveLength(0);
     turns.pop()?.();
-    expect(thread.news).toMatchObject([{ token: nth(count - 1) }]);
+    expect(thread.updates).toMatchObject([{ token: nth(count - 1) }]);
     turns.pop()?.();
-    expect(thread.news).toMatchObject([{ token: nth(count - 1) }, { token: nth(0) }]);
+    expect(thread.updates).toMatchObject([{ token: nth(count - 1) }, { token: nth(0) }]);
     for (let left = count / KEY_REVIEWS_PER_SLICE; turns.length > 0; left -= 1) {
       expect(left).toBeGreaterThan(0);
       turns.pop()?.();
@@ -252,18 +252,18 @@ describe("a change of the keys", () => {
     const { scene, thread, turns } = inTurns(count);
     scene.keys.setPlan({ ...PLAN, burst: 9 });
     await Promise.resolve();
-    expect(thread.news).toHaveLength(KEY_REVOCATIONS_PER_SLICE);
+    expect(thread.updates).toHaveLength(KEY_REVOCATIONS_PER_SLICE);
     turns.pop()?.();
-    expect(thread.news).toHaveLength(2 * KEY_REVOCATIONS_PER_SLICE);
+    expect(thread.updates).toHaveLength(2 * KEY_REVOCATIONS_PER_SLICE);
     turns.pop()?.();
     turns.pop()?.();
-    expect(thread.news.map((news) => news.kind === "revoke" && news.token)).toEqual(
+    expect(thread.updates.map((news) => news.kind === "revoke" && news.token)).toEqual(
       Array.from({ length: count }, (_, number) => nth(number)),
     );
   });
 
   it("wakes nobody where no pass is out, or after the end", async () => {
-    const scene = keyCacheScene([keyRow(TOKEN), keyRow(STRANGER)]);
+    const scene = keyCacheFixture([keyRow(TOKEN), keyRow(STRANGER)]);
     scene.keys.remove(tokenSha256(STRANGER));
     await Promise.resolve();
     const thread = joinThread(scene);
@@ -278,7 +278,7 @@ describe("a change of the keys", () => {
 
 describe("a thread that is gone", () => {
   it("has no pass and gets none, and the next one asks for its own", () => {
-    const scene = keyCacheScene([keyRow(TOKEN), keyRow(STRANGER, "b")]);
+    const scene = keyCacheFixture([keyRow(TOKEN), keyRow(STRANGER, "b")]);
     const [first, second] = [joinThread(scene), joinThread(scene)];
     first.ask(TOKEN);
     first.ask(STRANGER);
@@ -293,7 +293,7 @@ describe("a thread that is gone", () => {
   });
 
   it("is not waited for", async () => {
-    const scene = keyCacheScene([keyRow(TOKEN)]);
+    const scene = keyCacheFixture([keyRow(TOKEN)]);
     const [first, second] = [joinThread(scene), joinThread(scene)];
     for (const thread of [first, second]) thread.ask(TOKEN);
     scene.keys.remove(tokenSha256(TOKEN));
@@ -314,7 +314,7 @@ describe("when there are as many as there may be", () => {
   });
 
   function full() {
-    const scene = keyCacheScene(rows);
+    const scene = keyCacheFixture(rows);
     const thread = joinThread(scene);
     for (let number = 0; number < CACHED_KEYS_MAX; number += 1) thread.ask(nth(number));
     thread.deliver();
@@ -326,7 +326,7 @@ describe("when there are as many as there may be", () => {
     scene.usedMarks.fill(1);
     scene.usedMarks[5] = 0;
     thread.ask(nth(CACHED_KEYS_MAX));
-    expect(thread.news).toMatchObject([{ kind: "revoke", token: nth(5) }]);
+    expect(thread.updates).toMatchObject([{ kind: "revoke", token: nth(5) }]);
     // One pending return is enough.
     scene.clock.advance(KEY_SLOT_SCAN_MS);
     thread.ask(nth(CACHED_KEYS_MAX));
@@ -347,7 +347,7 @@ describe("when there are as many as there may be", () => {
       thread.ask(nth(CACHED_KEYS_MAX + round));
       scene.clock.advance(KEY_SLOT_SCAN_MS);
     }
-    expect(thread.news).toEqual([]);
+    expect(thread.updates).toEqual([]);
     expect(scene.keyCache.counters).toMatchObject({ evicted: 0, declined: 20 });
     expect(scene.usedMarks.filter((mark) => mark === 0)).toHaveLength(20 * 8);
   });
@@ -373,6 +373,6 @@ describe("when there are as many as there may be", () => {
     scene.usedMarks.fill(0);
     thread.access.authenticate(nth(0), HERE);
     thread.ask(nth(CACHED_KEYS_MAX));
-    expect(thread.news).toMatchObject([{ token: nth(1) }]);
+    expect(thread.updates).toMatchObject([{ token: nth(1) }]);
   });
 });

@@ -6,7 +6,7 @@ import { charged, waitNs } from "../../src/limits/gcra.ts";
 import {
   createKeyCacheMemory,
   keyUsedMarks,
-  SHARED_LIMITS_MAX,
+  LIMIT_STATES_MAX,
   SharedLimitStates,
 } from "../../src/limits/shared-state.ts";
 import { fc } from "../support/properties.ts";
@@ -60,11 +60,11 @@ describe("a cell", () => {
     const limitStates = new SharedLimitStates(memory);
     const marks = keyUsedMarks(memory);
     marks.fill(1);
-    expect(limitStates.fullNsOf(SHARED_LIMITS_MAX - 1)).toBe(0);
-    limitStates.set(SHARED_LIMITS_MAX - 1, NOW);
+    expect(limitStates.fullNsOf(LIMIT_STATES_MAX - 1)).toBe(0);
+    limitStates.set(LIMIT_STATES_MAX - 1, NOW);
     expect(marks).toHaveLength(CACHED_KEYS_MAX);
     expect(marks.every((mark) => mark === 1)).toBe(true);
-    expect(new SharedLimitStates(memory).fullNsOf(SHARED_LIMITS_MAX - 1)).toBe(NOW);
+    expect(new SharedLimitStates(memory).fullNsOf(LIMIT_STATES_MAX - 1)).toBe(NOW);
   });
 });
 

@@ -10,11 +10,11 @@ import {
 } from "../../src/native/contract.ts";
 import { recordsMemory } from "../../src/native-ingress/record-ring.ts";
 import { ingressThreadCountersMemory } from "../../src/native-ingress/thread-counters.ts";
-import { faultOf, KEY_GRANT, rig, shared, started, UPSTREAM_PORT } from "./rig.ts";
+import { faultOf, fixture, KEY_GRANT, shared, started, UPSTREAM_PORT } from "./rig.ts";
 
-describe("a front that starts", () => {
-  it("is told who it is, what it uses and where it relays to", () => {
-    const { ingressThreads, threads } = rig();
+describe("an ingress thread that starts", () => {
+  it("receives its index, its options and its upstream port", () => {
+    const { ingressThreads, threads } = fixture();
     ingressThreads.start(UPSTREAM_PORT);
     const common = {
       engine: 7,
@@ -36,8 +36,8 @@ describe("a front that starts", () => {
     ]);
   });
 
-  it("is given all of each memory: records and figures of its own, and what all share", () => {
-    const { ingressThreads, memory, threads } = rig();
+  it("receives all memory: its own records and counters, and what all share", () => {
+    const { ingressThreads, memory, threads } = fixture();
     ingressThreads.start(UPSTREAM_PORT);
     for (const { memory: given } of threads) {
       for (const part of Object.values(given)) expect(part.length).toBe(shared(part).byteLength);
@@ -56,14 +56,14 @@ describe("a front that starts", () => {
     [NO_PRIORITY, /^host\.realtime: .*CAP_SYS_NICE.*LimitRTPRIO.*--ulimit rtprio/],
     [INGRESS_THREAD_OPTIONS, /^http\.threads: a thread could not be started, .* returned -80$/],
     [0, /^http\.threads: /],
-  ])("says what it takes where the engine answers %d", (answer, words) => {
-    const { engine, ingressThreads } = rig(1);
+  ])("reports what is required when the engine returns %d", (answer, words) => {
+    const { engine, ingressThreads } = fixture(1);
     engine.startResults = [answer];
     expect(faultOf(() => ingressThreads.start(UPSTREAM_PORT)).message).toMatch(words);
   });
 });
 
-describe("a pass of a front", () => {
+describe("a cached key of an ingress thread", () => {
   const LIMITED: KeyGrant = {
     ...KEY_GRANT,
     token: "another",
@@ -71,7 +71,7 @@ describe("a pass of a front", () => {
     limit: { ratePerSecond: 0.5, burst: 2 },
     expiresUnixMs: 1_790_000_000_000,
     ranges: ["10.0.0.0/8", "2001:db8::/32"],
-    isShared: true,
+    isGlobal: true,
     accountLimitSlot: 8,
     keyLimitSlot: 9,
     keySlot: 4,
@@ -91,8 +91,8 @@ describe("a pass of a front", () => {
       [3, 1, 1, 0, 0, NO_LIMIT_SLOT, -1, -1, -1, 1],
       "",
     ],
-  ])("%s is told in numbers", async (_, grant, numbers, ranges) => {
-    const { ingressThreads, holders, threads } = rig();
+  ])("%s is passed as numbers", async (_, grant, numbers, ranges) => {
+    const { ingressThreads, holders, threads } = fixture();
     ingressThreads.start(UPSTREAM_PORT);
     holders[1]?.post({ kind: "grant", grant });
     expect(threads.map(({ keyCache }) => keyCache)).toEqual([
@@ -103,7 +103,7 @@ describe("a pass of a front", () => {
     await ingressThreads.stop();
   });
 
-  it("says whose key it is, also where the place was another's before", async () => {
+  it("identifies its key, also when the slot was another's before", async () => {
     const { ingressThreads, holders, thread, accounting } = started(1);
     thread(0).note(10);
     ingressThreads.reconcile();
@@ -113,7 +113,7 @@ describe("a pass of a front", () => {
     expect(accounting).toEqual(["acme 10", "other 11"]);
   });
 
-  it("is taken back by its key and its place", async () => {
+  it("is revoked by its key and its slot", async () => {
     const { ingressThreads, holders, threads } = started();
     holders[0]?.post({ kind: "revoke", token: "t", keySlot: 3 });
     expect(threads.map(({ revokedKeys }) => revokedKeys)).toEqual([
@@ -124,7 +124,7 @@ describe("a pass of a front", () => {
     await ingressThreads.stop();
   });
 
-  it("is returned with all others, however many the front has given back", async () => {
+  it("is returned with all others, however many the thread has released", async () => {
     const { ingressThreads, holders, thread } = started(1);
     const keySlots = Array.from({ length: 1_000 }, (_, keySlot) => keySlot);
     thread(0).returned.push(...keySlots);
@@ -133,7 +133,7 @@ describe("a pass of a front", () => {
     await ingressThreads.stop();
   });
 
-  it("is returned also where the front says so with its end", async () => {
+  it("is returned also when the thread reports it with its exit", async () => {
     const { ingressThreads, holders, thread } = started(1);
     thread(0).returned.push(KEY_GRANT.keySlot);
     await ingressThreads.stop();

@@ -19,11 +19,11 @@ import {
   REJECTION_NAMES,
 } from "../../src/native-ingress/thread-counters.ts";
 import { testPrincipal } from "../support/principals.ts";
-import { faultOf, KEY_GRANT, PUBLIC_PORT, rig, shared, started, UPSTREAM_PORT } from "./rig.ts";
+import { faultOf, fixture, KEY_GRANT, PUBLIC_PORT, shared, started, UPSTREAM_PORT } from "./rig.ts";
 
-describe("fronts that start", () => {
-  it("listen together at the public address, and tell the port", () => {
-    const { engine, ingressThreads, threads } = rig();
+describe("ingress threads that start", () => {
+  it("listen together on the public address, and report the port", () => {
+    const { engine, ingressThreads, threads } = fixture();
     expect(ingressThreads.start(UPSTREAM_PORT)).toEqual({ port: PUBLIC_PORT });
     expect(threads.map(({ options }) => options.number)).toEqual([0, 1]);
     expect(engine.listens).toEqual([
@@ -31,8 +31,8 @@ describe("fronts that start", () => {
     ]);
   });
 
-  it("are all ended where one of them does not come up", () => {
-    const { clock, deaths, engine, ingressThreads, holders, threads } = rig(3);
+  it("are all stopped when one of them does not start", () => {
+    const { clock, deaths, engine, ingressThreads, holders, threads } = fixture(3);
     engine.startResults = [INGRESS_THREAD_FULL, null, null];
     expect(faultOf(() => ingressThreads.start(UPSTREAM_PORT)).message).toMatch(/^http\.threads: /);
     expect(engine.listens).toEqual([]);
@@ -47,8 +47,8 @@ describe("fronts that start", () => {
     expect(deaths).toEqual([]);
   });
 
-  it("are all ended where they cannot listen, with where that was and why it may be", () => {
-    const { engine, ingressThreads, threads } = rig();
+  it("are all stopped when they cannot listen, with the address and a likely reason", () => {
+    const { engine, ingressThreads, threads } = fixture();
     engine.listenResult = INGRESS_THREAD_LISTEN;
     expect(faultOf(() => ingressThreads.start(UPSTREAM_PORT)).message).toMatch(
       /^http\.listen: cannot listen on 127\.0\.0\.1:0; either the port is in use/,
@@ -60,8 +60,8 @@ describe("fronts that start", () => {
   });
 });
 
-describe("what fronts did", () => {
-  it("is taken in when asked for, each under its owner", async () => {
+describe("the records of ingress threads", () => {
+  it("are read on request, each under its owner", async () => {
     const { ingressThreads, thread, accounting } = started();
     thread(0).note(10);
     thread(1).note(20);
@@ -74,7 +74,7 @@ describe("what fronts did", () => {
     await ingressThreads.stop();
   });
 
-  it("is taken in with the engine's news when one says that it has something", async () => {
+  it("are read with the engine's events when a thread reports some", async () => {
     const { ingressThreads, thread, accounting, settled } = started(1);
     thread(0).note(10);
     thread(0).wake();
@@ -82,7 +82,7 @@ describe("what fronts did", () => {
     await ingressThreads.stop();
   });
 
-  it("is taken in after all were heard, so that what comes meanwhile wakes again", async () => {
+  it("are read after all wake flags, so that later ones wake again", async () => {
     const { ingressThreads, threads, thread, settled } = started();
     const looks: (readonly number[])[] = [];
     settled.push = (...items) => {
@@ -94,7 +94,7 @@ describe("what fronts did", () => {
     await ingressThreads.stop();
   });
 
-  it("is taken in before a pass that let it in is given up", async () => {
+  it("are read before the key grant that admitted them is released", async () => {
     const { ingressThreads, thread, holders } = started();
     thread(1).note(10);
     thread(0).returned.push(KEY_GRANT.keySlot);
@@ -104,14 +104,14 @@ describe("what fronts did", () => {
     await ingressThreads.stop();
   });
 
-  it("is taken in to the last when they stop", async () => {
+  it("are read completely when the threads stop", async () => {
     const { ingressThreads, thread, accounting, keyCache } = started(1);
     thread(0).note(10);
     await ingressThreads.stop();
     expect([accounting, keyCache.stops]).toEqual([["acme 10"], 1]);
   });
 
-  it("is told with what they count: why they relay in all, and the figures of each", async () => {
+  it("are reported with the counters: proxy reasons in total, and each thread's", async () => {
     const { ingressThreads, thread } = started();
     const first = HTTP_COUNTER_NAMES.length + REJECTION_NAMES.length;
     for (const [number, counts] of [
@@ -130,8 +130,8 @@ describe("what fronts did", () => {
   });
 });
 
-describe("fronts that wait for the processor of the books", () => {
-  it("have their turn after every few of a ring's records", async () => {
+describe("ingress threads that need the processor of the main thread", () => {
+  it("are yielded to after every few records of a ring", async () => {
     const { ingressThreads, thread, ways } = started();
     for (let n = 0; n < 2 * RECORDS_PER_SLICE + 1; n += 1) thread(0).note(n);
     thread(1).note(1);
@@ -140,7 +140,7 @@ describe("fronts that wait for the processor of the books", () => {
     await ingressThreads.stop();
   });
 
-  it("wait while so many of a ring's records are left that it could fill up", async () => {
+  it("wait while a ring has so much unread that it could fill up", async () => {
     const { ingressThreads, thread, accounting, ways } = started();
     const few = 3 * RECORDS_PER_SLICE;
     for (let n = 0; n < RECORDS_BACKLOG_MAX + few; n += 1) thread(0).note(1);
@@ -154,7 +154,7 @@ describe("fronts that wait for the processor of the books", () => {
     await ingressThreads.stop();
   });
 
-  it("cannot keep the main thread at their books by what they do meanwhile", async () => {
+  it("cannot keep the main thread reading by adding records meanwhile", async () => {
     const { ingressThreads, thread, accounting, ways } = started();
     const note = (count: number): void => {
       for (let n = 0; n < count; n += 1) thread(0).note(n);
@@ -172,8 +172,8 @@ describe("fronts that wait for the processor of the books", () => {
   });
 });
 
-describe("a front that relays a request", () => {
-  it("is the one that is to let in its key", async () => {
+describe("an ingress thread that proxies a request", () => {
+  it("is the one that receives its key", async () => {
     const { ingressThreads, holders } = started();
     const principal = testPrincipal("acme", KEY_GRANT.plan);
     ingressThreads.known(1, "its key", principal);
@@ -184,8 +184,8 @@ describe("a front that relays a request", () => {
   });
 });
 
-describe("fronts that end", () => {
-  it("leave new work to the main thread where the edge drains", async () => {
+describe("ingress threads that end", () => {
+  it("leave new requests to the main thread while the edge drains", async () => {
     const { ingressThreads, threads } = started();
     ingressThreads.drain();
     expect(threads.map(({ commands }) => commands)).toEqual([
@@ -195,21 +195,21 @@ describe("fronts that end", () => {
     await ingressThreads.stop();
   });
 
-  it("are stopped, closed, give their memory back and have no pass any more", async () => {
+  it("are stopped and closed, release their memory and have no cached keys", async () => {
     const { ingressThreads, holders, threads, deaths } = started();
     await ingressThreads.stop();
-    const told = [INGRESS_THREAD_COMMANDS.stop, INGRESS_THREAD_COMMANDS.exit];
-    expect(threads.map((thread) => thread.commands)).toEqual([told, told]);
+    const stopCommands = [INGRESS_THREAD_COMMANDS.stop, INGRESS_THREAD_COMMANDS.exit];
+    expect(threads.map((thread) => thread.commands)).toEqual([stopCommands, stopCommands]);
     expect(threads.map(({ closes }) => closes)).toEqual([1, 1]);
     expect(holders.every(({ left }) => left)).toBe(true);
     expect(deaths).toEqual([]);
     // No thread is left to notify.
     ingressThreads.drain();
     await ingressThreads.stop();
-    expect(threads.map((thread) => thread.commands)).toEqual([told, told]);
+    expect(threads.map((thread) => thread.commands)).toEqual([stopCommands, stopCommands]);
   });
 
-  it("close no connection while any of them has something in hand", async () => {
+  it("close no connection while any of them has pending requests", async () => {
     const { ingressThreads, threads, thread, accounting } = started();
     thread(0).isDeaf = true;
     let isStopped = false;
@@ -235,7 +235,7 @@ describe("fronts that end", () => {
   it.each([
     ["fails", INGRESS_THREAD_STATES.panicked, "an ingress thread panicked"],
     ["ends", INGRESS_THREAD_STATES.exited, "an ingress thread ended"],
-  ])("are told of one that %s though nobody asked for it, once", async (_, state, message) => {
+  ])("report a thread that %s without a request, once", async (_, state, message) => {
     const { ingressThreads, thread, deaths, accounting, holders } = started();
     thread(0).note(10);
     thread(0).become(state);
@@ -249,7 +249,7 @@ describe("fronts that end", () => {
     expect([thread(0).commands, thread(1).closes]).toEqual([[], 1]);
   });
 
-  it("fail to stop where one of them fails meanwhile, once all are through", async () => {
+  it("fail to stop when one of them fails meanwhile, after all have ended", async () => {
     const { ingressThreads, threads, thread, deaths, accounting } = started();
     thread(1).isDeaf = true;
     const stopping = ingressThreads.stop();
@@ -262,20 +262,20 @@ describe("fronts that end", () => {
     expect([accounting, deaths]).toEqual([["acme 10"], []]);
   });
 
-  it("fail to stop where one of them fails when it is to close its connections", async () => {
+  it("fail to stop when one of them fails to close its connections", async () => {
     const { ingressThreads, threads, thread, deaths } = started();
     const stopping = ingressThreads.stop();
-    const { tell } = thread(0);
-    thread(0).tell = (what) => {
+    const { command } = thread(0);
+    thread(0).command = (what) => {
       thread(0).isDeaf = true;
-      tell.call(thread(0), what);
+      command.call(thread(0), what);
       thread(0).become(INGRESS_THREAD_STATES.panicked);
     };
     await expect(stopping).rejects.toThrow("an ingress thread panicked");
     expect([threads.map(({ closes }) => closes), deaths]).toEqual([[1, 1], []]);
   });
 
-  it("are ended at last where they do not stop by themselves", async () => {
+  it("are terminated when they do not stop in time", async () => {
     const { clock, ingressThreads, thread } = started(1);
     thread(0).isDeaf = true;
     const stopping = ingressThreads.stop();
@@ -292,7 +292,7 @@ describe("fronts that end", () => {
     expect(thread(0).closes).toBe(1);
   });
 
-  it("are given up where they do not even end then", async () => {
+  it("are abandoned when they do not even terminate", async () => {
     const { clock, ingressThreads, thread, accounting } = started(1);
     thread(0).isDeaf = true;
     const stopping = ingressThreads.stop();

@@ -28,26 +28,26 @@ const OWNERS: readonly CachedKeyPrincipal[] = [
   { keyId: "k1", account: "other" },
 ];
 
-function rig() {
-  const told: unknown[] = [];
+function fixture() {
+  const calls: unknown[] = [];
   const latencies: number[] = [];
-  const adopted: { packet: Packet; sent: SentSubmission }[] = [];
+  const recorded: { packet: Packet; sent: SentSubmission }[] = [];
   const consumer = new RecordConsumer(
     {
       accounting: {
         recordSend(packet, keyId, _, sent) {
-          adopted.push({ packet, sent });
-          told.push(["recordSend", keyId, packet.account, packet.priorityLamports]);
+          recorded.push({ packet, sent });
+          calls.push(["recordSend", keyId, packet.account, packet.priorityLamports]);
         },
         recordDuplicate: ({ account, maxRetries }, offset) =>
-          told.push(["duplicate", account, maxRetries, offset]),
+          calls.push(["duplicate", account, maxRetries, offset]),
       },
       latency: { record: (ns) => latencies.push(ns) },
-      usage: { request: (keyId, reason, bytes) => told.push(["usage", keyId, reason, bytes]) },
+      usage: { request: (keyId, reason, bytes) => calls.push(["usage", keyId, reason, bytes]) },
     },
     OWNERS,
   );
-  return { consumer, told, latencies, adopted };
+  return { consumer, calls, latencies, recorded };
 }
 
 function record(kind: number, over: Partial<RingRecord> = {}): RingRecord {
@@ -67,24 +67,24 @@ function record(kind: number, over: Partial<RingRecord> = {}): RingRecord {
   };
 }
 
-describe("the ledger of fronts", () => {
-  it("enters what was sent under the key whose pass let it in", () => {
-    const { consumer, told, latencies, adopted } = rig();
+describe("the record consumer", () => {
+  it("records a send under the key that admitted it", () => {
+    const { consumer, calls, latencies, recorded } = fixture();
     consumer.take(record(SENT));
-    expect(told).toEqual([
+    expect(calls).toEqual([
       ["usage", "k1", null, 40],
       ["recordSend", "k1", "other", 1_234],
     ]);
-    expect(adopted[0]?.packet).toMatchObject({ receivedNs: 100, maxRetries: 2 });
-    expect(adopted[0]?.sent).toMatchObject({ decodedNs: 130, sentNs: 150 });
+    expect(recorded[0]?.packet).toMatchObject({ receivedNs: 100, maxRetries: 2 });
+    expect(recorded[0]?.sent).toMatchObject({ decodedNs: 130, sentNs: 150 });
     expect(latencies).toEqual([50]);
     expect(consumer.counters).toEqual({ decoded: 1, duplicates: 0, corked: 0 });
   });
 
-  it("enters a repetition as one more submission, which costs no decoding", () => {
-    const { consumer, told, latencies } = rig();
+  it("records a duplicate as one more submission, without decoding", () => {
+    const { consumer, calls, latencies } = fixture();
     consumer.take(record(REPEATED, { keySlot: 0, maxRetries: null }));
-    expect(told).toEqual([
+    expect(calls).toEqual([
       ["usage", "k0", null, 40],
       ["duplicate", "acme", null, 1],
     ]);
@@ -92,8 +92,8 @@ describe("the ledger of fronts", () => {
     expect(consumer.counters).toEqual({ decoded: 0, duplicates: 1, corked: 0 });
   });
 
-  it("counts those that left together with others", () => {
-    const { consumer } = rig();
+  it("counts sends that shared a datagram", () => {
+    const { consumer } = fixture();
     consumer.take(record(SENT, { send: { ...newSendRecord(), corked: true } }));
     consumer.take(record(SENT));
     expect(consumer.counters).toEqual({ decoded: 2, duplicates: 0, corked: 1 });

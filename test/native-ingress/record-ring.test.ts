@@ -55,8 +55,8 @@ function readAll(reader: RecordReader): RingRecord[] {
   return records;
 }
 
-describe("records of a front", () => {
-  it("tells what was sent, with all that the books need", () => {
+describe("records of an ingress thread", () => {
+  it("describe a send, with all that the accounting needs", () => {
     const { writer, reader } = ring();
     const send = newSendRecord();
     send.version = 41;
@@ -72,7 +72,7 @@ describe("records of a front", () => {
     expect([...(record?.send.streams ?? [])].slice(0, 3)).toEqual([11, 22, 33]);
   });
 
-  it("tells repetitions, and a missing maxRetries as null", () => {
+  it("describe duplicates, and a missing maxRetries as null", () => {
     const { writer, reader } = ring();
     writer.repeated({ ...note(Uint8Array.of(1, 2)), maxRetries: null }, 1);
     writer.repeated(note(Uint8Array.of(3), 8), 3);
@@ -82,7 +82,7 @@ describe("records of a front", () => {
     expect(second).toMatchObject({ kind: REPEATED, keySlot: 8, offset: 3, maxRetries: 0 });
   });
 
-  it("tells of each nothing that is left of others, whatever came before it", () => {
+  it("contain nothing of earlier records", () => {
     const { writer, reader } = ring(1);
     const full = { version: 41, count: 2, status: 3, corked: true };
     const none = { version: 0, count: 0, status: 0, corked: false };
@@ -102,7 +102,7 @@ describe("records of a front", () => {
     }
   });
 
-  it("says that there is no room before anything is lost", () => {
+  it("report a full ring before anything is lost", () => {
     const { writer, reader } = ring(2);
     writer.repeated(note(Uint8Array.of(1)), 1);
     expect(writer.hasRoom).toBe(true);
@@ -114,14 +114,14 @@ describe("records of a front", () => {
     expect(writer.depth).toBe(0);
   });
 
-  it("gives a place back even where its reader throws", () => {
+  it("release their slot even when the reader throws", () => {
     const { writer, reader } = ring(2);
     writer.repeated(note(Uint8Array.of(1)), 1);
     expect(() =>
       reader.read(() => {
-        throw new Error("books closed");
+        throw new Error("accounting closed");
       }),
-    ).toThrow("books closed");
+    ).toThrow("accounting closed");
     expect(reader.depth).toBe(0);
   });
 });

@@ -28,7 +28,7 @@ export const KEY_GRANT: KeyGrant = {
   expiresUnixMs: null,
   ranges: null,
   limit: null,
-  isShared: false,
+  isGlobal: false,
   accountLimitSlot: 0,
   keyLimitSlot: -1,
   keySlot: 3,
@@ -81,7 +81,7 @@ export class FakeIngressThread {
     this.wake();
   }
 
-  tell(what: number): void {
+  command(what: number): void {
     this.commands.push(what);
     if (this.isDeaf || what === INGRESS_THREAD_COMMANDS.drain) return;
     this.state =
@@ -105,7 +105,8 @@ function fakeNative() {
     [];
   const find = (handle: number): FakeIngressThread => {
     const thread = threads[handle - FIRST_HANDLE];
-    if (thread === undefined || thread.closes > 0) throw new Error(`no front has handle ${handle}`);
+    if (thread === undefined || thread.closes > 0)
+      throw new Error(`no ingress thread has handle ${handle}`);
     return thread;
   };
   const engine = {
@@ -142,7 +143,7 @@ function fakeNative() {
       return places.length;
     },
     ingressThreadCommand(handle, what) {
-      find(handle).tell(what);
+      find(handle).command(what);
       return OK;
     },
     ingressThreadState: (thread) => find(thread).state,
@@ -163,7 +164,7 @@ interface FakeHolder {
   left: boolean;
 }
 
-export function rig(count = 2) {
+export function fixture(count = 2) {
   const clock = createFakeClock();
   const { engine, native } = fakeNative();
   const accounting: string[] = [];
@@ -249,13 +250,13 @@ export function faultOf(act: () => unknown): SetupError {
 
 /** The same, started, each thread with one cached key. */
 export function started(count = 2) {
-  const all = rig(count);
+  const all = fixture(count);
   all.ingressThreads.start(UPSTREAM_PORT);
   for (const { post } of all.holders) post({ kind: "grant", grant: KEY_GRANT });
   /** The ingress thread of that number. */
   const thread = (number: number): FakeIngressThread => {
     const found = all.threads[number];
-    if (found === undefined) throw new Error(`no front ${number}`);
+    if (found === undefined) throw new Error(`no ingress thread ${number}`);
     return found;
   };
   return { ...all, thread };

@@ -15,8 +15,8 @@ import { createFakeClock } from "../support/fake-clock.ts";
 
 const QUIET = { info() {}, warn() {}, error() {} };
 
-describe("a front's figures", () => {
-  it("are all that a desk counts, and every reason to refuse", () => {
+describe("the counters of an ingress thread", () => {
+  it("include all HTTP counters, and every rejection reason", () => {
     const tracker = new RequestTracker(
       { clock: createFakeClock(), log: QUIET, latency: null },
       { requestDeadlineMs: 1000 },
@@ -25,11 +25,12 @@ describe("a front's figures", () => {
     expect(REJECTION_NAMES).toEqual(Object.keys(REJECTIONS));
   });
 
-  it("are read on the other side as they are counted, each by itself", () => {
+  it("are read by the other side as they are counted, each separately", () => {
     const memory = ingressThreadCountersMemory();
-    const [front, main] = [ingressThreadCounters(memory), ingressThreadCounters(memory)];
-    for (const [index, name] of HTTP_COUNTER_NAMES.entries()) front.counters[name] += index + 1;
-    for (const [index, reason] of REJECTION_NAMES.entries()) front.rejections[reason] = 100 + index;
+    const [ingress, main] = [ingressThreadCounters(memory), ingressThreadCounters(memory)];
+    for (const [index, name] of HTTP_COUNTER_NAMES.entries()) ingress.counters[name] += index + 1;
+    for (const [index, reason] of REJECTION_NAMES.entries())
+      ingress.rejections[reason] = 100 + index;
     expect(HTTP_COUNTER_NAMES.map((name) => main.counters[name])).toEqual(
       HTTP_COUNTER_NAMES.map((_, i) => i + 1),
     );
@@ -38,7 +39,7 @@ describe("a front's figures", () => {
     );
   });
 
-  it("have the names and the order that the engine writes them in", () => {
+  it("have the names and the order of the engine", () => {
     const path = new URL("../../native/src/submit/counters.rs", import.meta.url);
     const rust = readFileSync(path, "utf8");
     const numberOf = (name: string) =>

@@ -102,11 +102,11 @@ describe("the bindings and contract.ts", () => {
 
   it("have the same codes where both name one", () => {
     const codes = [...answers.matchAll(/^pub\(crate\) const (\w+): i32 = (-?\d+);/gm)];
-    const told = new Map(codes.map(([, name = "", code = ""]) => [name, code]));
+    const codeByName = new Map(codes.map(([, name = "", code = ""]) => [name, code]));
     const declared = [...contract.matchAll(/^export const (\w+) = (-?\d+);/gm)];
-    const shared = declared.filter(([, name = ""]) => told.has(name));
+    const shared = declared.filter(([, name = ""]) => codeByName.has(name));
     for (const [, name = "", code] of shared)
-      expect(`${name} ${code}`).toBe(`${name} ${told.get(name)}`);
+      expect(`${name} ${code}`).toBe(`${name} ${codeByName.get(name)}`);
     expect(shared.length).toBeGreaterThan(5);
   });
 });

@@ -18,7 +18,7 @@ describe.skipIf(native === null)("both decoders return the same results", () => 
   const portable = createDecoder(options);
   const cached = createNativeDecoder(addon, options);
   const uncached = createNativeDecoder(addon, { ...options, keyCacheSize: 0 });
-  const seen = new Set<string>();
+  const outcomes = new Set<string>();
 
   afterAll(() => {
     cached.close();
@@ -28,7 +28,7 @@ describe.skipIf(native === null)("both decoders return the same results", () => 
   function compare(bytes: Uint8Array): void {
     const expected = portable.decode(bytes);
     const wanted = Object.values(expected).join();
-    seen.add(expected.kind === "accepted" ? "accepted" : String(expected.errorCode));
+    outcomes.add(expected.kind === "accepted" ? "accepted" : String(expected.errorCode));
     for (const decoder of [cached, uncached]) {
       if (Object.values(decoder.decode(bytes)).join() === wanted) continue;
       const hex = Buffer.from(bytes).toString("hex");
@@ -53,7 +53,7 @@ describe.skipIf(native === null)("both decoders return the same results", () => 
       other = bytes;
     }
     // Text, and errors that only a worker thread reports, are not among them.
-    expect(seen.size).toBeGreaterThan(DECODE_ERROR_COUNT - 10);
+    expect(outcomes.size).toBeGreaterThan(DECODE_ERROR_COUNT - 10);
     expect(cached.counters.keysFound).toBeGreaterThan(1000);
   });
 

@@ -46,7 +46,7 @@ describe.skipIf(native === null)("one transaction for several leaders", () => {
       (receipt) => deliveriesOf(receipt.json).every(({ state }) => state === "acked"),
     );
     const leaders = deliveriesOf(json).map(({ identity }) => identity);
-    await until("every copy", () => flow.deliveriesOf(bytes) === leaders.length);
+    await until("every delivery", () => flow.deliveriesOf(bytes) === leaders.length);
     const had = flow.received.filter((it) => it.bytes.equals(bytes)).map(({ leader }) => leader);
     expect(new Set(had).size).toBe(leaders.length);
 

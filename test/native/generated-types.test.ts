@@ -72,7 +72,7 @@ describe.skipIf(!existsSync(GENERATED))("the types that napi derives", () => {
     ["another option", "queueMax: number", "queueMost: number"],
     ["another option of an ingress thread", "forwardedHeader: string", "forwardedHeader: number"],
     ["another memory of an ingress thread", "dedup: Uint8Array", "dedup: Float64Array"],
-  ])("would be told from others: %s", (_, from, to) => {
+  ])("would differ from others: %s", (_, from, to) => {
     const other = text.replace(from, to);
     expect(other).not.toBe(text);
     expect(complaints(other)).toContain("error TS");

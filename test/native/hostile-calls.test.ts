@@ -42,7 +42,7 @@ interface Count {
   readonly positive: number;
   readonly threw: number;
 }
-type Told = Readonly<Record<string, Count>>;
+type CallCounts = Readonly<Record<string, Count>>;
 
 /** Arguments that ingress threads require. */
 const memorySizes = {
@@ -54,13 +54,13 @@ const memorySizes = {
 };
 
 /** Each thread's counts; throws with the process's output where it failed. */
-function storm(options: object): readonly Told[] {
+function storm(options: object): readonly CallCounts[] {
   const script = fileURLToPath(new URL("../support/native-storm.mjs", import.meta.url));
   const given = JSON.stringify({ addon: ADDON_PATH, exports: exported, memorySizes, ...options });
   const ran = spawnSync(process.execPath, [script, given], { encoding: "utf8" });
   if (ran.status !== 0) throw new Error(`${ran.signal ?? ran.status}: ${ran.stderr.slice(-2000)}`);
   // The script belongs to this project and writes nothing else.
-  return JSON.parse(ran.stdout) as readonly Told[];
+  return JSON.parse(ran.stdout) as readonly CallCounts[];
 }
 
 describe.skipIf(native === null)("an export called with arbitrary arguments", () => {
@@ -97,14 +97,14 @@ describe.skipIf(native === null)("an export called with arbitrary arguments", ()
   });
 
   it("does so on several threads, while engines and threads start and stop", () => {
-    const told = storm({ rounds: 6_000, seed: 7, workers: 3 });
-    expect(told).toHaveLength(4);
-    for (const each of told) expect(Object.keys(each)).toHaveLength(exported.length);
+    const counts = storm({ rounds: 6_000, seed: 7, workers: 3 });
+    expect(counts).toHaveLength(4);
+    for (const each of counts) expect(Object.keys(each)).toHaveLength(exported.length);
   });
 
   it("outlives threads that started engines and ingress threads and exited", () => {
-    const [, ...told] = storm({ rounds: 3_000, seed: 9, workers: 2, onlyWorkers: true });
-    for (const each of told) expect(each["engineStart"]?.answered).toBeGreaterThan(0);
-    expect(told.some((each) => (each["ingressThreadStart"]?.positive ?? 0) > 0)).toBe(true);
+    const [, ...counts] = storm({ rounds: 3_000, seed: 9, workers: 2, onlyWorkers: true });
+    for (const each of counts) expect(each["engineStart"]?.answered).toBeGreaterThan(0);
+    expect(counts.some((each) => (each["ingressThreadStart"]?.positive ?? 0) > 0)).toBe(true);
   });
 });

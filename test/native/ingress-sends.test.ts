@@ -29,7 +29,7 @@ const log = { info() {}, warn() {}, error() {} };
 const threadEntry = new URL("../support/ingress-sender-thread.mjs", import.meta.url);
 
 /** The record of one transaction by an ingress thread. */
-interface Word {
+interface SendReport {
   readonly id: number;
   readonly bytes: Uint8Array;
   readonly taken: boolean;
@@ -87,14 +87,14 @@ async function setUp(behaviour: Partial<LeaderBehaviour> = {}) {
   const parts = await startSender(behaviour);
   const { outcomes, sender, memory } = parts;
   /** Records of ingress threads that the sender has not read yet. */
-  const words: Word[] = [];
-  const refused: Word[] = [];
+  const reports: SendReport[] = [];
+  const refused: SendReport[] = [];
   return {
     ...parts,
-    words,
+    reports,
     refused,
-    adopt(): void {
-      for (const { id, bytes, sent, sentNs } of words.splice(0)) {
+    recordAll(): void {
+      for (const { id, bytes, sent, sentNs } of reports.splice(0)) {
         sender.recordSend(packetOf(id, bytes), sent, sentNs);
       }
     },
@@ -103,17 +103,17 @@ async function setUp(behaviour: Partial<LeaderBehaviour> = {}) {
       const thread = new Worker(threadEntry, { workerData: { memory } });
       endings.push(() => thread.terminate());
       await new Promise((resolve) => thread.once("message", resolve));
-      thread.on("message", (word: Word) => (word.taken ? words : refused).push(word));
+      thread.on("message", (report: SendReport) => (report.taken ? reports : refused).push(report));
       return thread;
     },
     /** The reports of each delivery, in order, by packet and leader. */
     stories(): readonly string[] {
-      const told = new Map<string, string[]>();
+      const kindsByDelivery = new Map<string, string[]>();
       for (const { packetId, identity, kind, reason } of outcomes) {
         const key = `${packetId} ${identity}`;
-        told.set(key, [...(told.get(key) ?? []), reason ?? kind]);
+        kindsByDelivery.set(key, [...(kindsByDelivery.get(key) ?? []), reason ?? kind]);
       }
-      return [...told.values()].map((kinds) => kinds.join(" "));
+      return [...kindsByDelivery.values()].map((kinds) => kinds.join(" "));
     },
     ended: () => outcomes.filter(({ kind }) => kind !== "sent").length,
   };
@@ -121,15 +121,18 @@ async function setUp(behaviour: Partial<LeaderBehaviour> = {}) {
 
 describe.skipIf(native === null)("a send of an ingress thread", () => {
   it("is acknowledged once by each leader, recorded as the engine's events arrive", async () => {
-    const rig = await setUp();
-    rig.targetTable.beforeDrain = rig.adopt;
-    const thread = await rig.ingressThread();
+    const fixture = await setUp();
+    fixture.targetTable.beforeDrain = fixture.recordAll;
+    const thread = await fixture.ingressThread();
     thread.postMessage({ id: 1, count: 50, pauseMs: 1 });
-    await until("every word", () => rig.outcomes.length > 0 && rig.ended() === 50 * LEADERS);
-    expect(rig.refused).toEqual([]);
-    expect(rig.stories()).toEqual(Array(50 * LEADERS).fill("sent acked"));
-    expect(rig.leaders.map(({ received }) => received.length)).toEqual([50, 50]);
-    expect(rig.sender.counters).toMatchObject({
+    await until(
+      "every report",
+      () => fixture.outcomes.length > 0 && fixture.ended() === 50 * LEADERS,
+    );
+    expect(fixture.refused).toEqual([]);
+    expect(fixture.stories()).toEqual(Array(50 * LEADERS).fill("sent acked"));
+    expect(fixture.leaders.map(({ received }) => received.length)).toEqual([50, 50]);
+    expect(fixture.sender.counters).toMatchObject({
       packetsAccepted: 50,
       deliveries: 100,
       deliveriesAcked: 100,
@@ -137,44 +140,47 @@ describe.skipIf(native === null)("a send of an ingress thread", () => {
   });
 
   it("is reported to its end where all events arrived before its record", async () => {
-    const rig = await setUp();
-    const thread = await rig.ingressThread();
+    const fixture = await setUp();
+    const thread = await fixture.ingressThread();
     thread.postMessage({ id: 1, count: 20, pauseMs: 1 });
-    await until("every word", () => rig.words.length === 20);
-    await until("all news", () => (rig.transport.counters["recordsDrained"] ?? 0) >= newsOf(20));
-    expect(rig.outcomes).toEqual([]);
+    await until("every report", () => fixture.reports.length === 20);
+    await until(
+      "all events",
+      () => (fixture.transport.counters["recordsDrained"] ?? 0) >= newsOf(20),
+    );
+    expect(fixture.outcomes).toEqual([]);
     const adoptedNs = systemClock.nowNs();
-    rig.adopt();
-    expect(rig.stories()).toEqual(Array(20 * LEADERS).fill("sent acked"));
-    const acked = rig.outcomes.filter(({ kind }) => kind === "acked");
+    fixture.recordAll();
+    expect(fixture.stories()).toEqual(Array(20 * LEADERS).fill("sent acked"));
+    const acked = fixture.outcomes.filter(({ kind }) => kind === "acked");
     expect(acked.filter(({ atNs }) => atNs >= adoptedNs)).toEqual([]);
   });
 
   it("has an end where the connection ended before its record", async () => {
-    const rig = await setUp();
-    const thread = await rig.ingressThread();
+    const fixture = await setUp();
+    const thread = await fixture.ingressThread();
     thread.postMessage({ id: 1, count: 20, pauseMs: 0 });
-    await until("every word", () => rig.words.length === 20);
-    await rig.leaders[0]?.leader.stop();
-    await until("the end", () => rig.sender.sendableCount < LEADERS);
-    rig.adopt();
-    await until("every end", () => rig.ended() === 20 * LEADERS);
-    for (const story of rig.stories()) {
+    await until("every report", () => fixture.reports.length === 20);
+    await fixture.leaders[0]?.leader.stop();
+    await until("the end", () => fixture.sender.sendableCount < LEADERS);
+    fixture.recordAll();
+    await until("every end", () => fixture.ended() === 20 * LEADERS);
+    for (const story of fixture.stories()) {
       expect(["sent acked", "sent connection_lost"]).toContain(story);
     }
-    expect(rig.stories()).toHaveLength(20 * LEADERS);
+    expect(fixture.stories()).toHaveLength(20 * LEADERS);
   });
 
   it("waits where a leader grants no streams, and then the sender sends it", async () => {
-    const rig = await setUp({ reading: "stalled", streamsMax: 8 });
-    const thread = await rig.ingressThread();
+    const fixture = await setUp({ reading: "stalled", streamsMax: 8 });
+    const thread = await fixture.ingressThread();
     thread.postMessage({ id: 1, count: 60, pauseMs: 0 });
-    await until("every word", () => rig.words.length + rig.refused.length === 60);
-    expect(rig.refused.length).toBeGreaterThan(0);
-    const taken = rig.words.length;
-    rig.adopt();
-    await until("every end", () => rig.ended() === taken * LEADERS);
-    const stories = rig.stories();
+    await until("every report", () => fixture.reports.length + fixture.refused.length === 60);
+    expect(fixture.refused.length).toBeGreaterThan(0);
+    const taken = fixture.reports.length;
+    fixture.recordAll();
+    await until("every end", () => fixture.ended() === taken * LEADERS);
+    const stories = fixture.stories();
     expect(stories).toHaveLength(taken * LEADERS);
     expect(stories.filter((story) => story === "sent acked")).toHaveLength(8 * LEADERS);
     expect(stories.filter((story) => story === "leader_saturated")).toHaveLength(
@@ -183,10 +189,10 @@ describe.skipIf(native === null)("a send of an ingress thread", () => {
   });
 
   it("uses its own streams, next to other ingress threads and the sender", async () => {
-    const rig = await setUp();
-    rig.targetTable.beforeDrain = rig.adopt;
+    const fixture = await setUp();
+    fixture.targetTable.beforeDrain = fixture.recordAll;
     const count = 300;
-    const threads = [await rig.ingressThread(), await rig.ingressThread()];
+    const threads = [await fixture.ingressThread(), await fixture.ingressThread()];
     for (const [index, thread] of threads.entries()) {
       thread.postMessage({ id: 1 + index * 10_000, count, pauseMs: 1 });
     }
@@ -194,17 +200,17 @@ describe.skipIf(native === null)("a send of an ingress thread", () => {
     const end = everyMoment(() => {
       if (id === 50_000 + count) return;
       id += 1;
-      rig.sender.accept(packetOf(id, Uint8Array.of(id >> 8, id)));
+      fixture.sender.accept(packetOf(id, Uint8Array.of(id >> 8, id)));
     });
     await until("every send", () => id === 50_000 + count);
     end();
-    const heard = (): number => rig.sender.counters.packetsAccepted + rig.refused.length;
-    await until("every word", () => heard() === 3 * count);
-    const taken = rig.sender.counters.packetsAccepted;
-    await until("every end", () => rig.ended() === taken * LEADERS);
-    expect(rig.stories()).toHaveLength(taken * LEADERS);
-    expect(new Set(rig.stories())).toEqual(new Set(["sent acked"]));
+    const handled = (): number => fixture.sender.counters.packetsAccepted + fixture.refused.length;
+    await until("every report", () => handled() === 3 * count);
+    const taken = fixture.sender.counters.packetsAccepted;
+    await until("every end", () => fixture.ended() === taken * LEADERS);
+    expect(fixture.stories()).toHaveLength(taken * LEADERS);
+    expect(new Set(fixture.stories())).toEqual(new Set(["sent acked"]));
     expect(taken).toBeGreaterThan(2 * count);
-    for (const { received } of rig.leaders) expect(received).toHaveLength(taken);
+    for (const { received } of fixture.leaders) expect(received).toHaveLength(taken);
   });
 });

@@ -35,7 +35,7 @@ describe.skipIf(native === null)(`an edge with ${THREADS} ingress threads`, () =
   /** Until both have cached the key: from then on they accept it themselves. */
   async function warm(): Promise<void> {
     await untilResponse(
-      "transactions that no front relays",
+      "transactions that no ingress thread proxies",
       async () => {
         const before = await proxiedCount();
         await Promise.all(Array.from({ length: 8 }, () => flow.postRaw(flow.tipped().bytes)));

@@ -9,7 +9,7 @@ function all(changes: ReceiptChanges): (readonly [number, number])[] {
   return found;
 }
 
-it("numbers changes from 1 and keeps the latest ones", () => {
+it("numbers changes from 1 and keeps the latest", () => {
   const changes = new ReceiptChanges(4);
   expect([changes.first, changes.next]).toEqual([1, 1]);
   for (let n = 1; n <= 6; n += 1) changes.add(100 + n, n % 3);
@@ -22,7 +22,7 @@ it("numbers changes from 1 and keeps the latest ones", () => {
   ]);
 });
 
-it("knows receipts apart beyond 32 bits", () => {
+it("distinguishes receipts beyond 32 bits", () => {
   const changes = new ReceiptChanges(4);
   const sequences = [-2, -1, 0, 1].map((step) => 3 * 2 ** 32 + step);
   for (const sequence of sequences) changes.add(sequence, 0);

@@ -13,7 +13,7 @@ import {
   reasonOf,
 } from "../../src/receipts/columns.ts";
 
-it("gives each reason a number of its own, and 0 to none", () => {
+it("gives each reason a distinct number, and 0 to none", () => {
   // The keys of a literal are exactly its own names.
   const deliveries = Object.keys(DELIVERY_REASONS) as DeliveryReason[];
   const ends = Object.keys(END_REASONS) as EndReason[];
@@ -23,6 +23,6 @@ it("gives each reason a number of its own, and 0 to none", () => {
   expect([endReasonNumber(null), endReasonOf(0), endReasonOf(255)]).toEqual([0, null, null]);
 });
 
-it("adds up what columns take", () => {
+it("sums the bytes of columns", () => {
   expect(bytesOf({ a: new Float64Array(3), b: new Uint8Array(5) })).toBe(29);
 });

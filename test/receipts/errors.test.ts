@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { NO_ERROR, ReceiptErrors } from "../../src/receipts/errors.ts";
 import { RECEIPT_ERROR_CHARS_MAX, RECEIPT_ERRORS_MAX } from "../../src/receipts/limits.ts";
 
-it("keeps a text once, as long as a receipt shows it", () => {
+it("stores a text once, while a receipt shows it", () => {
   const errors = new ReceiptErrors();
   const first = errors.take('"A"');
   expect(errors.take('"A"')).toBe(first);
@@ -14,7 +14,7 @@ it("keeps a text once, as long as a receipt shows it", () => {
   expect(errors.at(errors.take('"B"'))).toBe('"B"');
 });
 
-it("says so where a text is too long or there is no place", () => {
+it("reports a text that is too long, or for which there is no space", () => {
   const errors = new ReceiptErrors();
   const long = errors.take("x".repeat(RECEIPT_ERROR_CHARS_MAX + 1));
   expect(JSON.parse(errors.at(long) ?? "")).toContain("not kept");
@@ -25,7 +25,7 @@ it("says so where a text is too long or there is no place", () => {
   expect(errors.size).toBe(RECEIPT_ERRORS_MAX);
 });
 
-it("has a number for no error", () => {
+it("has a number for the absence of an error", () => {
   const errors = new ReceiptErrors();
   expect([errors.take(null), errors.at(NO_ERROR)]).toEqual([NO_ERROR, null]);
   errors.release(NO_ERROR);

@@ -24,7 +24,7 @@ describe("the leaders of receipts", () => {
     expect([leaders.identityOf(99), leaders.addressOf(99), leaders.count]).toEqual(["", "", 3]);
   });
 
-  it("are forgotten when no copy has them and there are many", () => {
+  it("are removed when no delivery uses them and there are many", () => {
     const leaders = new ReceiptLeaders(4);
     for (let n = 0; n < 4; n += 1) leaders.numberOf("a", `${n}:1`, NONE_IN_USE);
     const kept = leaders.numberOf("a", "2:1", NONE_IN_USE);
@@ -34,7 +34,7 @@ describe("the leaders of receipts", () => {
     expect(leaders.numberOf("a", "2:1", NONE_IN_USE)).toBe(kept);
   });
 
-  it("are looked through again only when they have doubled", () => {
+  it("are scanned again only when they have doubled", () => {
     const leaders = new ReceiptLeaders(4);
     const used: number[] = [];
     for (let n = 0; n < 8; n += 1) {
@@ -45,7 +45,7 @@ describe("the leaders of receipts", () => {
     expect(leaders.count).toBeLessThan(16);
   });
 
-  it("stay what they were for as long as a copy has them, over any order of use", () => {
+  it("are unchanged while a delivery uses them, in any order of use", () => {
     const pair = fc.record({
       identity: fc.constantFrom("a", "b", "c"),
       address: fc.constantFrom("1:1", "2:2", "3:3", "4:4"),

@@ -38,18 +38,18 @@ function setup(rowsMax = 16) {
     stepsMax = 1000,
     states: "landed"[] | null = null,
   ) => {
-    const told: string[] = [];
+    const entries: string[] = [];
     const next = reader.readChanges(account, from, { states, stepsMax }, (number, receipt) => {
-      told.push(`${number} ${receipt.state}`);
+      entries.push(`${number} ${receipt.state}`);
       return true;
     });
-    return { told, next };
+    return { entries, next };
   };
   return { clock, store, reader, open, land, list, changes };
 }
 
 describe("a list", () => {
-  it("has an account's receipts, newest first, without their leaders", () => {
+  it("contains an account's receipts, newest first, without their leaders", () => {
     const { open, list } = setup();
     for (const number of [1, 2, 3]) open(number);
     open(4, "other");
@@ -60,7 +60,7 @@ describe("a list", () => {
     expect(list({}, "nobody")).toEqual({ transactions: [], next: null });
   });
 
-  it("goes on behind a cursor until the end", () => {
+  it("continues after a cursor until the end", () => {
     const { open, list } = setup();
     for (let number = 1; number <= 5; number += 1) open(number);
     const first = list({ limit: 2 });
@@ -73,7 +73,7 @@ describe("a list", () => {
     expect(list({ limit: 5 }).next).toBeNull();
   });
 
-  it("is empty behind a cursor that is gone, or is another account's", () => {
+  it("is empty after an evicted cursor, or that of another account", () => {
     const { open, list } = setup();
     open(1);
     open(2, "other");
@@ -81,7 +81,7 @@ describe("a list", () => {
     expect(list({ before: nameOf(99) })).toEqual({ transactions: [], next: null });
   });
 
-  it("has those in the states that were asked for", () => {
+  it("contains those in the requested states", () => {
     const { store, open, land, list } = setup();
     land(open(1));
     recordDelivery(store, open(2), "sent");
@@ -91,7 +91,7 @@ describe("a list", () => {
     expect(list({ states: ["sent", "expired"] }).transactions).toMatchObject([{ state: "sent" }]);
   });
 
-  it("leaves out what is too old", () => {
+  it("omits receipts that are too old", () => {
     const { clock, open, list } = setup();
     open(1);
     clock.advance(600);
@@ -100,7 +100,7 @@ describe("a list", () => {
     expect(list().transactions.map(({ signature }) => signature)).toEqual([nameOf(2)]);
   });
 
-  it("looks at a bounded number, and says from where to go on", () => {
+  it("checks a bounded number, and returns where to continue", () => {
     const { open, land, list } = setup(RECEIPT_LIST_STEPS_MAX + 10);
     land(open(0));
     for (let number = 1; number <= RECEIPT_LIST_STEPS_MAX; number += 1) open(number);
@@ -112,7 +112,7 @@ describe("a list", () => {
 });
 
 describe("a ticket", () => {
-  it("tells when its receipt has come far enough, has ended or is gone", () => {
+  it("reports that its receipt has reached the status, has ended or was evicted", () => {
     const { store, reader, open, land } = setup(2);
     const row = open(1);
     const ticket = reader.ticket(nameOf(1), "acme") ?? -1;
@@ -135,38 +135,38 @@ describe("a ticket", () => {
 });
 
 describe("the changes", () => {
-  it("are told to the account whose receipts they are of, with the state of that change", () => {
+  it("are read by the receipt's account, with the state of that change", () => {
     const { store, open, land, changes } = setup();
     const row = open(1);
     open(2, "other");
     recordDelivery(store, row, "sent");
     land(row);
-    expect(changes("acme")).toEqual({ told: ["1 accepted", "3 sent", "4 landed"], next: 5 });
-    expect(changes("other").told).toEqual(["2 accepted"]);
-    expect(changes("nobody")).toEqual({ told: [], next: 5 });
-    expect(changes("acme", 4).told).toEqual(["4 landed"]);
-    expect(changes("acme", 1, 1000, ["landed"]).told).toEqual(["4 landed"]);
+    expect(changes("acme")).toEqual({ entries: ["1 accepted", "3 sent", "4 landed"], next: 5 });
+    expect(changes("other").entries).toEqual(["2 accepted"]);
+    expect(changes("nobody")).toEqual({ entries: [], next: 5 });
+    expect(changes("acme", 4).entries).toEqual(["4 landed"]);
+    expect(changes("acme", 1, 1000, ["landed"]).entries).toEqual(["4 landed"]);
   });
 
-  it("are read in bounded steps, and no further than the taker wants", () => {
+  it("are read in bounded steps, until the callback stops", () => {
     const { reader, open, changes } = setup();
     for (const number of [1, 2, 3, 4]) open(number);
-    expect(changes("acme", 2, 2)).toEqual({ told: ["2 accepted", "3 accepted"], next: 4 });
+    expect(changes("acme", 2, 2)).toEqual({ entries: ["2 accepted", "3 accepted"], next: 4 });
     const limits = { states: null, stepsMax: 100 };
     expect(reader.readChanges("acme", 1, limits, () => false)).toBe(2);
   });
 
-  it("skip what was let go, and what the ring has lost", () => {
+  it("skip evicted receipts, and changes overwritten in the ring", () => {
     const { store, open, changes } = setup(2);
     open(1);
     open(2);
     store.evict();
-    expect(changes("acme").told).toEqual(["2 accepted"]);
+    expect(changes("acme").entries).toEqual(["2 accepted"]);
     for (let number = 3; number < 12; number += 1) open(number);
-    expect(changes("acme").told).toEqual(["10 accepted", "11 accepted"]);
+    expect(changes("acme").entries).toEqual(["10 accepted", "11 accepted"]);
   });
 
-  it("of all accounts together are what each of them is told alone", () => {
+  it("of all accounts together equal those of each account", () => {
     const { store, reader, open, land, changes } = setup(64);
     const rng = createRng(11);
     const accounts = ["acme", "other", "third", "fourth", "fifth"];
@@ -177,19 +177,19 @@ describe("the changes", () => {
       }
       if (rng.chance(2)) land(row);
     }
-    const told = new Map<string, string[]>(accounts.map((account) => [account, []]));
+    const entries = new Map<string, string[]>(accounts.map((account) => [account, []]));
     let receipts = 0;
     const which = { wants: (account: string) => account !== "third", stepsMax: 100 };
     let from = 1;
     while (from < store.changes.next) {
       from = reader.eachChange(from, which, (number, state, account, receipt) => {
-        told.get(account)?.push(`${number} ${state}`);
+        entries.get(account)?.push(`${number} ${state}`);
         if (rng.chance(3)) receipts += receipt().state === state ? 1 : -1_000;
       });
     }
-    expect(told.get("third")).toEqual([]);
+    expect(entries.get("third")).toEqual([]);
     for (const account of ["acme", "other", "fourth", "fifth"]) {
-      expect([account, told.get(account)]).toEqual([account, changes(account).told]);
+      expect([account, entries.get(account)]).toEqual([account, changes(account).entries]);
     }
     expect(receipts).toBeGreaterThan(10);
   });

@@ -59,17 +59,17 @@ function setup(slotThen: number | null = 390) {
     slot = shown;
   };
   const states = (): string[] => {
-    const told: string[] = [];
+    const statesSeen: string[] = [];
     receipts.readChanges("acme", 1, { states: null, stepsMax: 1000 }, (_, { state }) => {
-      told.push(state);
+      statesSeen.push(state);
       return true;
     });
-    return told;
+    return statesSeen;
   };
   return { clock, receipts, submit, outcome, end, processed, find, show, states };
 }
 
-it("a receipt goes from acceptance over a sighting to its landing", () => {
+it("a receipt goes from accepted through processed to landed", () => {
   const { clock, submit, outcome, end, processed, find, states } = setup();
   submit(1);
   outcome(1, "sent");
@@ -93,7 +93,7 @@ it("a receipt goes from acceptance over a sighting to its landing", () => {
   expect(states()).toEqual(["accepted", "sent", "acknowledged", "processed", "landed"]);
 });
 
-it("a sighting may move to another slot, and vanish", () => {
+it("a processed slot may change, and be rolled back", () => {
   const { receipts, clock, submit, outcome, end, processed, find, states } = setup();
   submit(1);
   outcome(1, "sent");
@@ -109,7 +109,7 @@ it("a sighting may move to another slot, and vanish", () => {
   expect(states()).toEqual(["accepted", "sent", "processed", "sent", "expired"]);
 });
 
-it("a transaction that was in a block to the last, unconfirmed, tells both", () => {
+it("a transaction that expires in an unconfirmed block reports both", () => {
   const { receipts, clock, submit, end, find } = setup();
   submit(1);
   const error = '{"InstructionError":[0,"InvalidArgument"]}';
@@ -127,14 +127,14 @@ it("a transaction that was in a block to the last, unconfirmed, tells both", () 
   });
 });
 
-it("a landing is never told to be before the receipt", () => {
+it("a landing is never reported before the receipt", () => {
   const { submit, end, find } = setup();
   submit(1);
   end(1, "landed", { slot: 388, slotDelta: 0 });
   expect(find()?.landing).toMatchObject({ slot: 388, slots: 0 });
 });
 
-it.each(["sight", "end"] as const)("the slot at receipt is put right (%s)", (how) => {
+it.each(["sight", "end"] as const)("the slot at receipt is corrected (%s)", (how) => {
   const { submit, end, processed, find, show } = setup();
   submit(1);
   expect(find()?.received_slot).toBe(390);
@@ -144,7 +144,7 @@ it.each(["sight", "end"] as const)("the slot at receipt is put right (%s)", (how
   expect(find()).toMatchObject({ received_slot: 389, landing: { slot: 389, slots: 0 } });
 });
 
-it("the slot at receipt is no later one and none that is not known any more", () => {
+it("the slot at receipt is not corrected to a later or an unknown one", () => {
   for (const shown of [391, null]) {
     const { submit, end, find, show } = setup();
     submit(1);
@@ -154,7 +154,7 @@ it("the slot at receipt is no later one and none that is not known any more", ()
   }
 });
 
-it("a landing is taken back by no later end", () => {
+it("a landing is not replaced by a later end", () => {
   const { submit, end, find, states } = setup();
   submit(1);
   end(1, "landed", { slot: 391 });
@@ -164,7 +164,7 @@ it("a landing is taken back by no later end", () => {
   expect(states()).toEqual(["accepted", "landed"]);
 });
 
-it("what ended without landing is in flight again when it is accepted anew", () => {
+it("a transaction that ended without landing is in flight when accepted again", () => {
   const { submit, outcome, end, find, states } = setup();
   submit(1);
   end(1, "dropped", { reason: "tracking_ended" });
@@ -179,7 +179,7 @@ it("what ended without landing is in flight again when it is accepted anew", () 
   expect(states()).toEqual(["accepted", "dropped", "accepted", "sent", "landed"]);
 });
 
-it("what was in a block that nobody confirmed is accepted anew without that block's error", () => {
+it("the error of an unconfirmed block is cleared when accepted again", () => {
   const { receipts, clock, submit, end, find } = setup();
   submit(1);
   const error = '{"InstructionError":[0,"InvalidArgument"]}';
@@ -189,7 +189,7 @@ it("what was in a block that nobody confirmed is accepted anew without that bloc
   expect(find()?.landing).toMatchObject({ state: "in_flight", slot: null, error: null });
 });
 
-it("the slot at receipt is that of the landing's difference where it was not known", () => {
+it("an unknown slot at receipt is derived from the landing's difference", () => {
   const { submit, processed, find } = setup(null);
   submit(1);
   expect(find()?.received_slot).toBeNull();
@@ -205,7 +205,7 @@ it("the end of a transaction without a receipt is counted", () => {
   expect(receipts.counters.untracked).toBe(1);
 });
 
-it("what receipts take is fixed", () => {
+it("the memory of receipts is fixed", () => {
   const { receipts, submit } = setup();
   const { bytes } = receipts;
   submit(1);

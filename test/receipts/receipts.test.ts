@@ -76,7 +76,7 @@ function setup({ entriesMax = 8, keepMs = 1000, slot = 390 as number | null } = 
 }
 
 describe("a receipt", () => {
-  it("come in their order though the wall clock tells whole milliseconds alone", () => {
+  it("are ordered although the wall clock has a resolution of 1 ms", () => {
     const clock = createFakeClock();
     const coarse = { ...clock, unixMs: () => Math.floor(clock.unixMs()) };
     const receipts = createReceipts(
@@ -156,7 +156,7 @@ describe("a receipt", () => {
     expect([decode.sumNs, wire.sumNs, ack.sumNs]).toEqual([30 * US, 80 * US, 1_000.5 * US]);
   });
 
-  it("tells each leader's copy and why one was not delivered", () => {
+  it("shows each leader's delivery, and why one failed", () => {
     const { startNs, receipts, submit, outcome, find } = setup();
     const id = submit(1);
     outcome(id, "sent", { atNs: startNs + 50 * US });
@@ -182,7 +182,7 @@ describe("a receipt", () => {
     expect(receipts.durations.ack.count).toBe(0);
   });
 
-  it("is failed once every copy ended without an acknowledgement", () => {
+  it("is failed once every delivery ended without an acknowledgement", () => {
     const { submit, outcome, find } = setup();
     const id = submit(1);
     outcome(id, "sent");
@@ -192,7 +192,7 @@ describe("a receipt", () => {
     expect(find(1)?.state).toBe("failed");
   });
 
-  it("tells two copies of one leader apart, whichever ends first", () => {
+  it("distinguishes two deliveries to one leader, whichever ends first", () => {
     const { startNs, submit, outcome, find } = setup();
     const id = submit(1);
     outcome(id, "sent", { atNs: startNs + 50 * US });
@@ -206,7 +206,7 @@ describe("a receipt", () => {
     ]);
   });
 
-  it("is shown to the accounts that sent the transaction and to nobody else", () => {
+  it("is visible only to the accounts that sent the transaction", () => {
     const { submit, find } = setup();
     submit(1, "acme");
     expect(find(1, "acme")).not.toBeNull();
@@ -218,14 +218,14 @@ describe("a receipt", () => {
     expect(find(2, "acme")).toBeNull();
   });
 
-  it("is shown to a bounded number of accounts, the first ones", () => {
+  it("is visible to a bounded number of accounts, the first ones", () => {
     const { submit, find } = setup();
     for (let n = 0; n <= RECEIPT_SUBMITTERS_MAX; n += 1) submit(1, `account-${n}`);
     expect(find(1, `account-${RECEIPT_SUBMITTERS_MAX - 1}`)).not.toBeNull();
     expect(find(1, `account-${RECEIPT_SUBMITTERS_MAX}`)).toBeNull();
   });
 
-  it("is joined by a later submission, whose outcomes are its own", () => {
+  it("includes a later submission, with separate outcomes", () => {
     const { clock, startNs, submit, outcome, find, receipts } = setup();
     const first = submit(1);
     outcome(first, "sent", { atNs: startNs + 40 * US });
@@ -244,7 +244,7 @@ describe("a receipt", () => {
     expect(receipts.count()).toBe(1);
   });
 
-  it("is shared by a repetition in flight, which sends nothing", () => {
+  it("is shared by a duplicate in flight, which sends nothing", () => {
     const { submit, find, receipts } = setup();
     submit(1, "acme");
     expect(receipts.addSubmitter(transaction(1).bytes, 1, "other")).toBe(true);
@@ -254,7 +254,7 @@ describe("a receipt", () => {
     expect(receipts.count()).toBe(1);
   });
 
-  it("keeps its bound of copies and counts the rest", () => {
+  it("keeps a bounded number of deliveries and counts the rest", () => {
     const { submit, outcome, find, receipts } = setup({ entriesMax: 100 });
     const id = submit(1);
     for (let n = 0; n < RECEIPT_DELIVERIES_MAX + 3; n += 1)
@@ -276,8 +276,8 @@ describe("a receipt", () => {
   );
 });
 
-describe("the receipts that are kept", () => {
-  it("are let go when their time is over", () => {
+describe("the stored receipts", () => {
+  it("are evicted after their retention time", () => {
     const { clock, submit, find, receipts } = setup();
     submit(1);
     clock.advance(600);
@@ -292,7 +292,7 @@ describe("the receipts that are kept", () => {
     expect(find(2)).not.toBeNull();
   });
 
-  it("are swept on a timer between start and stop", () => {
+  it("are scanned on a timer between start and stop", () => {
     const { clock, submit, receipts } = setup();
     submit(1);
     receipts.start();
@@ -302,7 +302,7 @@ describe("the receipts that are kept", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("tell one time of receipt, however the wall clock is set meanwhile", () => {
+  it("keep one time of receipt, even when the wall clock is set", () => {
     const { clock, submit, find } = setup();
     submit(1);
     const first = find(1)?.received_at;
@@ -311,14 +311,14 @@ describe("the receipts that are kept", () => {
     expect(find(1)?.received_at).toBe(first);
   });
 
-  it("go oldest first when there is no more room", () => {
+  it("are evicted oldest first when the store is full", () => {
     const { submit, find, receipts } = setup({ entriesMax: 3 });
     for (const number of [1, 2, 3, 4]) submit(number);
     expect([1, 2, 3, 4].map((number) => find(number) !== null)).toEqual([false, true, true, true]);
     expect(receipts.counters).toMatchObject({ evictedCapacity: 1, evictedExpired: 0, opened: 4 });
   });
 
-  it("start anew for a transaction whose receipt's time was over", () => {
+  it("are created anew after the retention time of the first", () => {
     const { clock, submit, find } = setup({ entriesMax: 100 });
     for (let number = 1; number <= 50; number += 1) submit(number);
     clock.advance(2000);
@@ -330,7 +330,7 @@ describe("the receipts that are kept", () => {
     expect(find(49)).toBeNull();
   });
 
-  it("make room for copies by letting the oldest receipts go", () => {
+  it("make room for deliveries by evicting the oldest receipts", () => {
     const { submit, outcome, find, receipts } = setup({ entriesMax: 4 });
     const [first, second] = [submit(1), submit(2)];
     for (let n = 0; n < 10; n += 1) outcome(first, "sent", { identity: `L${n}` });
@@ -342,14 +342,14 @@ describe("the receipts that are kept", () => {
     expect(receipts.counters.evictedCapacity).toBe(1);
   });
 
-  it("never let a receipt go for its own copies", () => {
+  it("never evict a receipt for its own deliveries", () => {
     const { submit, outcome, find } = setup({ entriesMax: 2 });
     const id = submit(1);
     for (let n = 0; n < 12; n += 1) outcome(id, "sent", { identity: `L${n}` });
     expect(find(1)).toMatchObject({ leaders_omitted: 4 });
   });
 
-  it("count outcomes that belong to none of them", () => {
+  it("count outcomes that match none of them", () => {
     const { submit, outcome, receipts } = setup({ entriesMax: 1 });
     outcome(0, "sent");
     outcome(99, "sent");
@@ -361,7 +361,7 @@ describe("the receipts that are kept", () => {
     expect(receipts.counters.untracked).toBe(5);
   });
 
-  it("hold what a plain map would hold, over any order of events", () => {
+  it("match a plain map, over any order of events", () => {
     const event = fc.record({
       number: fc.integer({ min: 1, max: 12 }),
       deliveries: fc.integer({ min: 0, max: 3 }),

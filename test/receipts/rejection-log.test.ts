@@ -7,8 +7,8 @@ const rejection = (message: string): Rejection => ({ reason: "tip_missing", mess
 
 const KEY = "0123456789abcdef0123456789abcdef";
 
-describe("the latest refusals", () => {
-  it("are told to their account alone, newest first, with their time", () => {
+describe("the latest rejections", () => {
+  it("are returned to their account only, newest first, with their time", () => {
     const clock = createFakeClock();
     const log = createRejectionLog(clock);
     log.record("ada", rejection("first"), KEY);
@@ -22,13 +22,13 @@ describe("the latest refusals", () => {
     expect(log.latest("nobody")).toEqual([]);
   });
 
-  it("are bounded for each account: the oldest goes", () => {
+  it("are bounded per account: the oldest is evicted", () => {
     const log = createRejectionLog(createFakeClock(), { eachMax: 2 });
     for (const message of ["a", "b", "c"]) log.record("ada", rejection(message), KEY);
     expect(log.latest("ada").map(({ message }) => message)).toEqual(["c", "b"]);
   });
 
-  it("hold one entry, the latest, of a row of requests with a key that is not good there", () => {
+  it("contain one entry, the latest, of consecutive requests with a restricted key", () => {
     const log = createRejectionLog(createFakeClock(), { eachMax: 2 });
     const barred = (message: string): Rejection => ({ reason: "unauthorized", message, data: {} });
     log.record("ada", rejection("a"), KEY);
@@ -38,7 +38,7 @@ describe("the latest refusals", () => {
     expect(log.latest("ada").map(({ message }) => message)).toEqual(["e", "d"]);
   });
 
-  it("are bounded over the accounts: the one heard of first goes, and is counted", () => {
+  it("are bounded over all accounts: the oldest account is evicted, and counted", () => {
     const log = createRejectionLog(createFakeClock(), { accountsMax: 2 });
     for (const account of ["a", "b", "a", "c"]) log.record(account, rejection("x"), KEY);
     expect(log.latest("a")).toEqual([]);

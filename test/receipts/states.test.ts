@@ -24,7 +24,7 @@ function setup() {
   };
 }
 
-it("follows the copies, and notes each change once", () => {
+it("follows the deliveries, and records each change once", () => {
   const { deliveries, state, changes } = setup();
   deliveries("sent", "sent", "dropped", "failed");
   expect(state()).toBe("sent");
@@ -33,7 +33,7 @@ it("follows the copies, and notes each change once", () => {
   expect(changes()).toEqual(["sent", "acknowledged"]);
 });
 
-it("fails with the last copy on the wire, and is sent again by a resend", () => {
+it("fails with the last delivery in flight, and is sent again by a resend", () => {
   const { deliveries, state, changes } = setup();
   deliveries("dropped");
   expect(state()).toBe("accepted");
@@ -43,7 +43,7 @@ it("fails with the last copy on the wire, and is sent again by a resend", () => 
   expect(changes()).toEqual(["sent", "failed", "sent", "acknowledged"]);
 });
 
-it("hides the copies behind the landing, and gives them back when a block vanishes", () => {
+it("hides deliveries behind the landing, and shows them after a rollback", () => {
   const { deliveries, landing, state, changes } = setup();
   deliveries("sent");
   landing(STATE_PROCESSED, 400);

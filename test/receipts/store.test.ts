@@ -33,7 +33,7 @@ function deliveriesOf(store: ReceiptStore, row: number): number[] {
 }
 
 describe("the store's rows", () => {
-  it("are found by all 64 bytes, wherever these start", () => {
+  it("are found by all 64 bytes, at any offset", () => {
     const store = new ReceiptStore(8);
     const rows = [1, 2, 3].map((number) => open(store, number));
     expect([1, 2, 3].map((number) => store.find(signature(number), 0))).toEqual(rows);
@@ -44,7 +44,7 @@ describe("the store's rows", () => {
     expect(store.find(shifted, 4)).toBe(NONE);
   });
 
-  it("are found as fast beside many whose signatures begin alike", () => {
+  it("are found as fast among many signatures with the same prefix", () => {
     const store = new ReceiptStore(512);
     // A signer that reuses one nonce makes the first half of all its signatures equal.
     const alike = (number: number): Uint8Array => {
@@ -65,7 +65,7 @@ describe("the store's rows", () => {
     expect(compared).toBeLessThan(100);
   });
 
-  it("begin blank although another receipt had the place", () => {
+  it("start empty when another receipt used the row", () => {
     const store = new ReceiptStore(1);
     const row = open(store, 1);
     store.submitters.add(row, "acme");
@@ -81,7 +81,7 @@ describe("the store's rows", () => {
     expect(deliveriesOf(store, row)).toEqual([]);
   });
 
-  it("tell when they are full, and are let go oldest first", () => {
+  it("report when they are full, and are released oldest first", () => {
     const store = new ReceiptStore(2);
     const first = open(store, 1);
     expect(store.isFull).toBe(false);
@@ -93,7 +93,7 @@ describe("the store's rows", () => {
     expect(store.find(signature(2), 0)).toBe(store.oldestRow);
   });
 
-  it("hold what a plain list would hold, over any order of opening and letting go", () => {
+  it("match a plain list, over any order of opening and releasing", () => {
     const step = fc.constantFrom("open", "open", "evict");
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
@@ -119,8 +119,8 @@ describe("the store's rows", () => {
   });
 });
 
-describe("the store's copies", () => {
-  it("stand in their row in the order of adding, and return when it is let go", () => {
+describe("the store's deliveries", () => {
+  it("are kept in order of adding, and are released with their row", () => {
     const store = new ReceiptStore(2);
     const [first, second] = [open(store, 1), open(store, 2)];
     const added = [first, second, first, second, first].map((row) => store.addDelivery(row));
@@ -138,7 +138,7 @@ describe("the store's copies", () => {
     expect(store.isFullOfDeliveries).toBe(true);
   });
 
-  it("are bounded for each row, whatever room there is", () => {
+  it("are bounded per row, whatever space is left", () => {
     const store = new ReceiptStore(100);
     const row = open(store, 1);
     for (let count = 0; count < RECEIPT_DELIVERIES_MAX; count += 1) {
@@ -154,7 +154,7 @@ describe("the store's copies", () => {
 });
 
 describe("a packet", () => {
-  it("leads to its receipt until that is let go", () => {
+  it("refers to its receipt until that is released", () => {
     const store = new ReceiptStore(3);
     // Enough rounds that rows are reused.
     for (let number = 1; number <= 10; number += 1) {
@@ -166,7 +166,7 @@ describe("a packet", () => {
     expect(known).toEqual([false, false, true, true, true]);
   });
 
-  it("is forgotten when a later one takes its place", () => {
+  it("is forgotten when a later one uses its slot", () => {
     const store = new ReceiptStore(3);
     const row = open(store, 1);
     expect(store.placeOfPacket(1 + RECEIPT_PACKETS_MIN)).toBe(NONE);
@@ -177,7 +177,7 @@ describe("a packet", () => {
 });
 
 describe("the store's memory", () => {
-  it("is what docs/api.md says of a receipt, and does not grow with what it is given", () => {
+  it("equals the figure in docs/api.md, and does not grow with use", () => {
     const rowsMax = 200_000;
     const store = new ReceiptStore(rowsMax);
     const emptyBytes = store.bytes;

@@ -12,7 +12,7 @@ function rowsOf(submitters: ReceiptSubmitters, account: string): number[] {
   return rows;
 }
 
-it("lists the rows of an account, the one that it sent last first", () => {
+it("lists the rows of an account, the last one sent first", () => {
   const submitters = new ReceiptSubmitters(8);
   for (const row of [3, 1, 7]) submitters.add(row, "acme");
   submitters.add(1, "other");
@@ -25,14 +25,14 @@ it("lists the rows of an account, the one that it sent last first", () => {
   expect(submitters.nodeOf(7, NO_ACCOUNT)).toBe(NONE);
 });
 
-it("gives a row to a bounded number of accounts, the first ones", () => {
+it("accepts a bounded number of accounts per row, the first ones", () => {
   const submitters = new ReceiptSubmitters(2);
   for (let n = 0; n <= RECEIPT_SUBMITTERS_MAX; n += 1) submitters.add(0, `account ${n}`);
   expect(submitters.accounts).toBe(RECEIPT_SUBMITTERS_MAX + 1 - 1);
   expect(submitters.numberOf(`account ${RECEIPT_SUBMITTERS_MAX}`)).toBe(NO_ACCOUNT);
 });
 
-it("forgets an account with its last row, and shows its number to no other", () => {
+it("removes an account with its last row, and keeps a reused number separate", () => {
   const submitters = new ReceiptSubmitters(4);
   submitters.add(0, "acme");
   submitters.add(1, "acme");
@@ -45,7 +45,7 @@ it("forgets an account with its last row, and shows its number to no other", () 
   expect(rowsOf(submitters, "acme")).toEqual([]);
 });
 
-it("holds what plain lists would hold, over any order of adding and releasing", () => {
+it("matches plain lists, over any order of adding and releasing", () => {
   const step = fc.record({
     row: fc.integer({ min: 0, max: 4 }),
     account: fc.constantFrom("a", "b", "c", "d", "e", "f"),

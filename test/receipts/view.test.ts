@@ -83,7 +83,7 @@ function viewOf(deliveries: readonly DeliverySpec[], spec: RowSpec = {}): Receip
 }
 
 describe("a receipt's view", () => {
-  it("shows the row under the names that are promised", () => {
+  it("shows the row under the documented names", () => {
     expect(viewOf([], { leftOut: 2 })).toEqual({
       signature: "Sig",
       state: "accepted",
@@ -124,11 +124,11 @@ describe("a receipt's view", () => {
     ["failed", [FAILED]],
     ["failed", [DROPPED, FAILED]],
     ["accepted", [DROPPED]],
-  ] as const)("is %s with copies in the states %j", (state, states) => {
+  ] as const)("is %s with deliveries in the states %j", (state, states) => {
     expect(viewOf(states.map((each) => ({ state: each }))).state).toBe(state);
   });
 
-  it("tells only the times that a copy's state has", () => {
+  it("shows only the times that a delivery's state has", () => {
     const times = { sentUs: 10, endedUs: 90.25, rttUs: 850.4 };
     const shown = viewOf([SENT, ACKED, FAILED, DROPPED].map((state) => ({ state, ...times })));
     expect(shown.leaders).toMatchObject([
@@ -139,7 +139,7 @@ describe("a receipt's view", () => {
     ]);
   });
 
-  it("takes the first times over all copies, whichever copy has them", () => {
+  it("has the earliest times of all deliveries", () => {
     const { timings } = viewOf([
       { state: ACKED, sentUs: 50, endedUs: 900 },
       { state: ACKED, sentUs: 60, endedUs: 700 },
@@ -149,7 +149,7 @@ describe("a receipt's view", () => {
     expect(timings).toMatchObject({ first_sent_us: 40, first_acked_us: 700 });
   });
 
-  it("shows each copy's leader, its reason, and no round trip where none is known", () => {
+  it("shows each delivery's leader and reason, and no unknown round trip", () => {
     const { leaders } = viewOf([{ state: SENT }, { state: DROPPED, reason: "queue_full" }]);
     expect(leaders).toMatchObject([
       { identity: "leader 0", address: "10.0.0.1:8009", reason: null, rtt_us: null },
@@ -157,7 +157,7 @@ describe("a receipt's view", () => {
     ]);
   });
 
-  it("tells how warm the connection was, which try and which resend a copy is", () => {
+  it("shows the connection's age, the attempt and the resend of a delivery", () => {
     const { leaders } = viewOf([
       { state: SENT, ageMs: 4_200.26, identity: "A" },
       { state: SENT, ageMs: -3, identity: "B" },
@@ -176,7 +176,7 @@ describe("a receipt's view", () => {
 });
 
 describe("the landing in a view", () => {
-  it("has its slot, the slots since receipt, and when it was known", () => {
+  it("has its slot, the slots since receipt, and the time it was known", () => {
     const { state, landing } = viewOf([{ state: ACKED }], { landing: STATE_LANDED, slot: 392 });
     expect(state).toBe("landed");
     expect(landing).toEqual({
@@ -190,7 +190,7 @@ describe("the landing in a view", () => {
     });
   });
 
-  it("has the network's error as a value, also where that is no JSON", () => {
+  it("has the network's error as a value, also when it is not JSON", () => {
     const failed = { landing: STATE_LANDED, slot: 391 };
     const error = '{"InstructionError":[2,{"Custom":6001}]}';
     expect(viewOf([], { ...failed, error }).landing).toMatchObject({
@@ -203,7 +203,7 @@ describe("the landing in a view", () => {
   it.each([
     [STATE_EXPIRED, "expired", "blockhash_expired"],
     [STATE_DROPPED, "dropped", "never_sent"],
-  ] as const)("has the reason and its sentence where it is %i", (landing, state, reason) => {
+  ] as const)("has the reason and its message where it is %i", (landing, state, reason) => {
     const view = viewOf([{ state: SENT }], { landing, reason });
     expect(view.state).toBe(state);
     expect(view.landing).toMatchObject({ state, slot: null, slots: null, reason });

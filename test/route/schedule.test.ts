@@ -59,7 +59,7 @@ describe("the schedule", () => {
     ]) {
       expect(schedule.setEpoch(bad)).toBe(false);
     }
-    expect(counters.epochsRefused).toBe(6);
+    expect(counters.epochsRejected).toBe(6);
     schedule.setEpoch({ ...good, leaders: new Map([["A", [0, -1, 8, 0.5, 7]]]) });
     expect(counters.scheduleIndexesInvalid).toBe(3);
     expect(schedule.leaderAt(7)).toBe("A");

@@ -23,18 +23,18 @@ function counter() {
   };
 }
 
-describe("a quick record", () => {
-  it("is what a literal with a getter is not", () => {
+describe("a fast object", () => {
+  it("has fast properties, unlike a literal with a getter", () => {
     expect(isQuick(counter())).toBe(false);
     expect(isQuick(withFastProperties(counter()))).toBe(true);
   });
 
-  it("is the second and the third of a kind as well", () => {
+  it("has them also as the second and third of its kind", () => {
     const records = [1, 2, 3].map(() => withFastProperties(counter()));
     expect(records.map((record) => isQuick(record))).toEqual([true, true, true]);
   });
 
-  it("has the same properties, and its getters tell what holds now", () => {
+  it("has the same properties, and its getters return current values", () => {
     const record = withFastProperties(counter());
     record.add();
     record.add();
@@ -42,7 +42,7 @@ describe("a quick record", () => {
     expect(Object.keys(record)).toEqual(["name", "add", "count"]);
   });
 
-  it("is what transactions pass through", () => {
+  it("is used on the path of transactions", () => {
     const ring = () => createRing(new SharedArrayBuffer(ringBytes(4, 64)), 0, 4, 64);
     const native = loadNative();
     const histograms = [createHistogram([1]), createHistogram([1, 2])];

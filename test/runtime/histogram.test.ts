@@ -29,14 +29,14 @@ describe("a histogram", () => {
     expect([histogram.sumNs, histogram.count]).toEqual([4000.5, 2]);
   });
 
-  it("takes a negative duration as none", () => {
+  it("counts a negative duration as 0", () => {
     const histogram = createHistogram();
     histogram.record(-256);
     expect(histogram.counts[0]).toBe(1);
     expect(histogram.sumNs).toBe(0);
   });
 
-  it("refuses bounds that do not rise", () => {
+  it("rejects bounds that do not increase", () => {
     expect(() => createHistogram([1, 3, 3])).toThrow(RangeError);
     expect(() => createHistogram([1, Number.NaN])).toThrow(RangeError);
   });

@@ -27,7 +27,7 @@ function dashboardWith(log: Log) {
       ...{ clock, log, routes: [], attempts: createAttemptLimiter(clock), authenticator },
       onReturn: async () => "/",
       onLive: () => {
-        throw new Error("nobody listens");
+        throw new Error("nothing listens");
       },
     },
     {
@@ -37,8 +37,8 @@ function dashboardWith(log: Log) {
   );
 }
 
-describe("a server that could not take a connection", () => {
-  it("says so once and takes the next one", async () => {
+describe("a server that failed to accept a connection", () => {
+  it("reports it once and accepts the next one", async () => {
     const errors: object[] = [];
     const note = (fields: object): void => void errors.push(fields);
     const server = createServer((_, response) => response.end("here"));
@@ -60,7 +60,7 @@ describe("a server that could not take a connection", () => {
   it.each([
     ["the admin listener", adminWith],
     ["the dashboard", dashboardWith],
-  ])("ends no process: %s", async (_, make) => {
+  ])("does not end the process: %s", async (_, make) => {
     const errors: object[] = [];
     const service = make({ info() {}, warn() {}, error: (fields) => void errors.push(fields) });
     const listen = vi.spyOn(Server.prototype, "listen");

@@ -11,15 +11,15 @@ import {
 const own = parseIdentity(ownIdentity());
 if (own === null) throw new Error("a mark that cannot be read");
 
-describe("a process's mark", () => {
-  it("is alive as long as its process, whose it is by the time of its start too", () => {
+describe("a process identity", () => {
+  it("is alive while its process is, also identified by its start time", () => {
     expect(own).toMatchObject({ pid: process.pid });
     expect([isAlive(own), hasEnded(own)]).toEqual([true, false]);
     const before = { ...own, start: "1" };
     expect([isAlive(before), hasEnded(before)]).toEqual([false, true]);
   });
 
-  it("of a process that has ended is gone for certain, but for one of another space", async () => {
+  it("of an ended process is reported dead, except from another namespace", async () => {
     const child = spawn(process.execPath, ["-e", ""]);
     await once(child, "exit");
     const ended = { ...own, pid: child.pid ?? 0 };
@@ -29,13 +29,13 @@ describe("a process's mark", () => {
   });
 
   it.each(["", "{", "null", "7", "{}", '{"pid":"7"}', '{"pid":0}', '{"pid":-1}', '{"pid":1.5}'])(
-    "is none in %s",
+    "is null in %s",
     (text) => {
       expect(parseIdentity(text)).toBeNull();
     },
   );
 
-  it("is one in what versions before wrote", () => {
+  it("is read from the format of earlier versions", () => {
     expect(parseIdentity('{"pid":7,"start":"42"}')).toEqual({
       pid: 7,
       start: "42",

@@ -36,7 +36,7 @@ function pull({ reader, numbers }: Rings): number | null {
 }
 
 describe("a ring", () => {
-  it("takes as many as it has slots, and one more after one was read", () => {
+  it("accepts as many as it has slots, and one more after one was read", () => {
     const ring = newRing(4);
     expect([1, 2, 3, 4, 5].map((value) => push(ring, value))).toEqual([
       true,
@@ -51,7 +51,7 @@ describe("a ring", () => {
     expect(push(ring, 7)).toBe(false);
   });
 
-  it("shows nothing that was claimed but not published", () => {
+  it("shows nothing that was reserved but not published", () => {
     const ring = newRing(2);
     const slot = ring.writer.claim();
     expect(ring.reader.peek()).toBe(-1);
@@ -69,7 +69,7 @@ describe("a ring", () => {
     expect(push(ring, 2)).toBe(true);
   });
 
-  it("refuses a layout that would break its arithmetic", () => {
+  it("rejects a layout that would break its arithmetic", () => {
     const buffer = new SharedArrayBuffer(4096);
     expect(() => createRing(buffer, 0, 3, 8)).toThrow(RangeError);
     expect(() => createRing(buffer, 0, 0, 8)).toThrow(RangeError);
@@ -78,7 +78,7 @@ describe("a ring", () => {
     expect(() => createRing(buffer, 0, 1024, 8)).toThrow(RangeError);
   });
 
-  it("behaves as a bounded queue, wherever its cursors stand", () => {
+  it("behaves as a bounded queue at any cursor", () => {
     const slotCounts = fc.constantFrom(1, 2, 4, 8);
     const starts = fc.oneof(fc.integer(), fc.constantFrom(0, -3, 0x7ffffffe, 0x7fffffff));
     const steps = fc.array(fc.boolean(), { maxLength: 200 });
@@ -99,7 +99,7 @@ describe("a ring", () => {
     );
   });
 
-  it("brings a million numbers from one thread to another in order", async () => {
+  it("transfers a million numbers between threads in order", async () => {
     const COUNT = 1_000_000;
     const slots = 512;
     const buffer = new SharedArrayBuffer(ringBytes(slots, SLOT_BYTES));

@@ -5,8 +5,8 @@ import { countersMemory, sharedCounters, sumOf } from "../../src/runtime/shared-
 
 const NAMES = ["requests", "refused"] as const;
 
-describe("figures in shared memory", () => {
-  it("are counted on one side and read on the other", () => {
+describe("counters in shared memory", () => {
+  it("are incremented on one side and read on the other", () => {
     const memory = countersMemory(NAMES.length);
     const [here, there] = [sharedCounters(NAMES, memory), sharedCounters(NAMES, memory)];
     here.requests += 1;
@@ -15,7 +15,7 @@ describe("figures in shared memory", () => {
     expect({ ...there }).toEqual({ requests: 2, refused: 1 });
   });
 
-  it("lie beside others in the same memory", () => {
+  it("can share memory with others", () => {
     const memory = countersMemory(4);
     const first = sharedCounters(NAMES, memory);
     const second = sharedCounters(NAMES, memory, 2);
@@ -27,7 +27,7 @@ describe("figures in shared memory", () => {
     ]);
   });
 
-  it("sum up as they are at the moment of asking", () => {
+  it("are summed when they are read", () => {
     const all = [1, 2, 3].map(() => sharedCounters(NAMES, countersMemory(NAMES.length)));
     const sums = sumOf(NAMES, all);
     for (const [index, counters] of all.entries()) counters.requests = index + 1;

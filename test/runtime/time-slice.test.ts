@@ -13,8 +13,8 @@ function workOf(shares: number) {
   return { clock, work, slicer };
 }
 
-describe("work in turns", () => {
-  it("does its first share at once and one in each turn after it", () => {
+describe("time-sliced work", () => {
+  it("runs its first slice immediately and one in each later turn", () => {
     const { clock, work, slicer } = workOf(3);
     slicer.start();
     expect([work.done, slicer.isBusy, clock.pending]).toEqual([1, true, 1]);
@@ -22,20 +22,20 @@ describe("work in turns", () => {
     expect([work.done, slicer.isBusy, clock.pending]).toEqual([3, false, 0]);
   });
 
-  it("takes no timer where one share is all", () => {
+  it("uses no timer when one slice is enough", () => {
     const { clock, work, slicer } = workOf(1);
     slicer.start();
     expect([work.done, slicer.isBusy, clock.pending]).toEqual([1, false, 0]);
   });
 
-  it("is not begun again while shares are left", () => {
+  it("is not started again while slices are left", () => {
     const { work, slicer } = workOf(5);
     slicer.start();
     slicer.start();
     expect(work.done).toBe(1);
   });
 
-  it("is finished at once where that is asked for, and only what was begun", () => {
+  it("is finished immediately on request, and only when it was started", () => {
     const { clock, work, slicer } = workOf(4);
     slicer.finish();
     expect(work.done).toBe(0);
@@ -44,7 +44,7 @@ describe("work in turns", () => {
     expect([work.done, slicer.isBusy, clock.pending]).toEqual([4, false, 0]);
   });
 
-  it("leaves the rest undone when it is stopped", () => {
+  it("drops the rest when it is stopped", () => {
     const { clock, work, slicer } = workOf(4);
     slicer.start();
     slicer.stop();

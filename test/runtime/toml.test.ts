@@ -11,7 +11,7 @@ describe("parseToml", () => {
     });
   });
 
-  it("names line and column of a fault", () => {
+  it("names line and column of an error", () => {
     expect(parseToml("a = 1\nb = \n")).toEqual({
       kind: "error",
       message: "not valid TOML: invalid value at line 2, column 5",
@@ -20,23 +20,23 @@ describe("parseToml", () => {
     });
   });
 
-  it("quotes nothing of the text, which may be a secret", () => {
+  it("quotes none of the text, which may be a secret", () => {
     const parsed = parseToml('token = "td_secret_secret" oops\n');
     expect(parsed.kind).toBe("error");
     expect(JSON.stringify(parsed)).not.toContain("secret");
   });
 
-  it("refuses keys that would reach an object's prototype", () => {
+  it("rejects keys that would reach an object's prototype", () => {
     expect(parseToml("__proto__ = 1").kind).toBe("error");
     expect(parseToml("[constructor]\nprototype = 1").kind).toBe("error");
   });
 
-  it("refuses an integer that a double cannot hold, and takes the largest that it can", () => {
+  it("rejects integers that a double cannot hold, and accepts the largest it can", () => {
     expect(parseToml("a = 9007199254740993").kind).toBe("error");
     expect(parseToml("a = 9007199254740991").kind).toBe("ok");
   });
 
-  it("refuses a document nested beyond its bound instead of exhausting the stack", () => {
+  it("rejects a document nested too deeply instead of exhausting the stack", () => {
     expect(parseToml(`a = ${"[".repeat(100_000)}`).kind).toBe("error");
     expect(parseToml(`a = ${"[".repeat(40)}${"]".repeat(40)}`).kind).toBe("error");
   });

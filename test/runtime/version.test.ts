@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { VERSION } from "../../src/runtime/version.ts";
 import { ROOT } from "../support/source-tree.ts";
 
-it("the version is the one that the package is released under", () => {
+it("the version equals that of the package", () => {
   const [, written = ""] =
     /"version": "(\d+\.\d+\.\d+[^"]*)"/.exec(readFileSync(join(ROOT, "package.json"), "utf8")) ??
     [];

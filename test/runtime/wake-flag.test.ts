@@ -4,22 +4,22 @@ import { describe, expect, it } from "vitest";
 import { WakeFlag, wake } from "../../src/runtime/wake-flag.ts";
 import { until } from "../support/wait.ts";
 
-describe("a bell", () => {
-  it("has its act run for each ringing while it sleeps", async () => {
+describe("a wake flag", () => {
+  it("runs its callback for each wake while it waits", async () => {
     let acts = 0;
     const wakeFlag = new WakeFlag(() => {
       acts += 1;
     });
-    const word = new Int32Array(wakeFlag.memory);
+    const int32 = new Int32Array(wakeFlag.memory);
     wakeFlag.start();
     for (let round = 2; round < 6; round += 1) {
-      wake(word, 0);
+      wake(int32, 0);
       await until("the act", () => acts >= round);
     }
     wakeFlag.stop();
   });
 
-  it("loses no ringing that falls into the act itself", async () => {
+  it("loses no wake that happens during the callback", async () => {
     let acts = 0;
     const wakeFlag: WakeFlag = new WakeFlag(() => {
       acts += 1;

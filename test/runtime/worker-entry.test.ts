@@ -6,7 +6,7 @@ import { compiledPath } from "../../src/runtime/worker-entry.ts";
 
 const path = (...parts: string[]): string => sep + join(...parts);
 
-describe("the built file", () => {
+describe("the compiled path", () => {
   it("of a source folder is below dist, whatever lies above", () => {
     const folder = path("home", "src", "edge", "src", "decode");
     expect(compiledPath(folder, "a.js")).toBe(

@@ -7,7 +7,7 @@ import { endAll, LEADERS, leaderOfWindow, SLOT_MS, setUpByHand } from "./cluster
 afterEach(endAll);
 
 describe("a transaction", () => {
-  it("lands at once when it reaches the current leader", async () => {
+  it("lands immediately when it reaches the current leader", async () => {
     const { cluster, landed, transfer } = await setUpByHand();
     const { bytes, signature } = transfer();
     cluster.receive(leaderOfWindow(cluster, 0), bytes);
@@ -28,7 +28,7 @@ describe("a transaction", () => {
     expect(cluster.statusOf(signature)).toMatchObject({ slot: turn, err: null });
   });
 
-  it("is lost at a leader whose turn is further away", async () => {
+  it("is lost at a leader with a later window", async () => {
     const { clock, cluster, transfer } = await setUpByHand();
     const far = () =>
       LEADERS.find(({ identity }) =>
@@ -42,7 +42,7 @@ describe("a transaction", () => {
     expect(cluster.counters.outOfTurn).toBe(1);
   });
 
-  it("lands once, however many leaders have it", async () => {
+  it("lands once when several leaders have it", async () => {
     const { clock, cluster, landed, transfer } = await setUpByHand();
     const { bytes } = transfer();
     for (const ahead of [0, 1, 2]) cluster.receive(leaderOfWindow(cluster, ahead), bytes);
@@ -93,13 +93,13 @@ describe("a transaction", () => {
     expect(cluster.counters).toMatchObject({ landed: 1, landedFailed: 1 });
   });
 
-  it("is nothing when its bytes are none", async () => {
+  it("is ignored when its bytes do not decode", async () => {
     const { cluster } = await setUpByHand();
     for (const size of [0, 1, 300]) cluster.receive(leaderOfWindow(cluster, 0), randomBytes(size));
     expect(cluster.counters).toMatchObject({ received: 3, undecodable: 3, landed: 0 });
   });
 
-  it("lands with the leader of its slot, even when the timer of the slot is late", async () => {
+  it("lands at the leader of its slot, even when the slot timer is late", async () => {
     const { clock, cluster, transfer } = await setUpByHand({ slotMs: 250.2, seed: 3 });
     const next = leaderOfWindow(cluster, 1);
     expect(next).not.toBe(leaderOfWindow(cluster, 0));

@@ -6,7 +6,7 @@ import { endAll, setUpRunning } from "./cluster-fixture.ts";
 afterEach(endAll);
 
 describe("the simulated RPC", () => {
-  it("answers health, refuses other methods, and does not send transactions", async () => {
+  it("answers health, rejects other methods, and does not send transactions", async () => {
     const { rpcUrl, post } = await setUpRunning();
     expect(await (await fetch(`${rpcUrl}/health`)).text()).toBe("ok");
     expect((await fetch(rpcUrl)).status).toBe(405);
@@ -41,7 +41,7 @@ describe("the simulated RPC", () => {
     expect(JSON.parse(text)).toMatchObject({ error: { code } });
   });
 
-  it("answers batches in order, and refuses a body that is too large", async () => {
+  it("answers batches in order, and rejects an oversized body", async () => {
     const { post } = await setUpRunning();
     const { text } = await post([
       { jsonrpc: "2.0", id: "a", method: "getHealth" },
@@ -64,7 +64,7 @@ describe("the simulated RPC", () => {
 });
 
 describe("JSON with large integers", () => {
-  it("holds them as integers, and leaves text that looks like one alone", () => {
+  it("keeps them as integers, and does not change text that looks like one", () => {
     const value = { a: 2n ** 64n - 1n, b: ["12", 3, null], c: "\\u00007" };
     expect(toJson(value)).toBe('{"a":18446744073709551615,"b":["12",3,null],"c":"\\\\u00007"}');
   });

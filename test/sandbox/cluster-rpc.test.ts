@@ -48,7 +48,7 @@ describe("web3.js on the simulated cluster", () => {
     expect(await web3.getGenesisHash()).toHaveLength(44);
   });
 
-  it("funds an account, sees it, and confirms a transaction over the WebSocket", async () => {
+  it("funds an account, reads it, and confirms a transaction over the WebSocket", async () => {
     const { cluster, web3 } = await setUpRunning();
     const payer = newKeypair();
     const owner = new PublicKey(payer.address);
@@ -70,7 +70,7 @@ describe("web3.js on the simulated cluster", () => {
     expect(await web3.getMinimumBalanceForRentExemption(0)).toBe(890_880);
   });
 
-  it("keeps the account of recent blockhashes, newest first", async () => {
+  it("serves the sysvar of recent blockhashes, newest first", async () => {
     const { web3 } = await setUpRunning();
     const account = new PublicKey("SysvarRecentB1ockHashes11111111111111111111");
     const latest = await web3.getLatestBlockhash("confirmed");
@@ -86,7 +86,7 @@ describe("web3.js on the simulated cluster", () => {
     expect((await web3.isBlockhashValid(hashes.at(-1) ?? "")).value).toBe(true);
   });
 
-  it("is told of slots by both subscriptions", async () => {
+  it("receives slots from both subscriptions", async () => {
     const { web3 } = await setUpRunning();
     const slots: number[] = [];
     const updates: string[] = [];
@@ -104,7 +104,7 @@ describe("web3.js on the simulated cluster", () => {
 });
 
 describe("kit on the simulated cluster", () => {
-  it("reads what it needs to send a transaction and to see it land", async () => {
+  it("reads what it needs to send a transaction and to observe its landing", async () => {
     const { cluster, rpcUrl } = await setUpRunning();
     const kit = createSolanaRpc(rpcUrl);
     const payer = newKeypair();
@@ -134,7 +134,7 @@ describe("kit on the simulated cluster", () => {
     expect(fee.value).toBe(5000n);
   });
 
-  it("is told of slots", async () => {
+  it("receives slots", async () => {
     const { wsUrl } = await setUpRunning();
     const subscriptions = createSolanaRpcSubscriptions(wsUrl);
     const abort = new AbortController();
@@ -154,7 +154,7 @@ describe("kit on the simulated cluster", () => {
 });
 
 describe("a block of the simulated cluster", () => {
-  it("tells its signatures, all of which have a status unless told otherwise", async () => {
+  it("contains its signatures, and each has a status unless configured otherwise", async () => {
     const { cluster, web3, post } = await setUpRunning();
     const { signature } = land(cluster, cluster.latestBlockhash());
     const landed = cluster.statusOf(signature)?.slot ?? 0;

@@ -12,7 +12,7 @@ const OPTIONS = {
 };
 
 describe("the calendar", () => {
-  it("begins with the third epoch and passes with the clock", () => {
+  it("starts with the third epoch and advances with the clock", () => {
     const clock = createFakeClock();
     const calendar = createCalendar(clock, OPTIONS);
     expect(calendar.slotAt(clock.nowNs())).toBe(128);
@@ -24,7 +24,7 @@ describe("the calendar", () => {
     expect([calendar.epochOf(127), calendar.epochOf(128)]).toEqual([1, 2]);
   });
 
-  it("gives each window of four slots to one leader, and every leader some", () => {
+  it("assigns each window of four slots to one leader, and some to every leader", () => {
     fc.assert(
       fc.property(fc.integer(), fc.integer({ min: 0, max: 1_000_000 }), (seed, window) => {
         const calendar = createCalendar(createFakeClock(), { ...OPTIONS, seed });
@@ -37,7 +37,7 @@ describe("the calendar", () => {
     expect(seen).toEqual(new Set(["A", "B", "C"]));
   });
 
-  it("tells the same leaders by epoch as by slot", () => {
+  it("returns the same leaders by epoch as by slot", () => {
     const calendar = createCalendar(createFakeClock(), OPTIONS);
     const leaders = calendar.leadersOf(5);
     const indexes = Object.values(leaders).flat();
@@ -47,7 +47,7 @@ describe("the calendar", () => {
     }
   });
 
-  it("is the same for the same seed, and another for another", () => {
+  it("is equal for equal seeds, and different for others", () => {
     const text = (seed: number): string => {
       const calendar = createCalendar(createFakeClock(), { ...OPTIONS, seed });
       return Array.from(
@@ -59,7 +59,7 @@ describe("the calendar", () => {
     expect(text(7)).not.toBe(text(8));
   });
 
-  it("skips no slot, every slot, or the share between", () => {
+  it("skips no slot, every slot, or a share of them", () => {
     const skipped = (skipShare: number): number => {
       const calendar = createCalendar(createFakeClock(), { ...OPTIONS, skipShare });
       return Array.from({ length: 10_000 }, (_, slot) => calendar.isSkipped(slot)).filter(Boolean)
@@ -70,7 +70,7 @@ describe("the calendar", () => {
     expect(Math.abs(skipped(0.2) - 2000)).toBeLessThan(200);
   });
 
-  it("needs leaders and whole windows", () => {
+  it("requires leaders and complete windows", () => {
     const clock = createFakeClock();
     expect(() => createCalendar(clock, { ...OPTIONS, identities: [] })).toThrow(/leader/);
     expect(() => createCalendar(clock, { ...OPTIONS, epochSlots: 30 })).toThrow(/windows/);

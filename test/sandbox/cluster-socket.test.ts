@@ -19,20 +19,20 @@ async function listen(wsUrl: string, ...texts: string[]) {
   const socket = new WebSocket(wsUrl);
   atEnd(() => socket.terminate());
   await once(socket, "open");
-  const heard: Message[] = [];
+  const messages: Message[] = [];
   // The shape of everything that the server sends.
-  socket.on("message", (data) => heard.push(JSON.parse(String(data)) as Message));
+  socket.on("message", (data) => messages.push(JSON.parse(String(data)) as Message));
   for (const text of texts) socket.send(text);
-  return { socket, heard };
+  return { socket, messages };
 }
 
 const call = (method: string, ...params: unknown[]): string =>
   JSON.stringify({ jsonrpc: "2.0", id: method, method, params });
 
 describe("the simulated WebSocket", () => {
-  it("survives what is no JSON-RPC, answers no notification, and ends subscriptions", async () => {
+  it("survives invalid JSON-RPC, answers no notification, and ends subscriptions", async () => {
     const { wsUrl } = await setUpRunning();
-    const { heard } = await listen(
+    const { messages } = await listen(
       wsUrl,
       "{",
       "null",
@@ -42,7 +42,7 @@ describe("the simulated WebSocket", () => {
       '{"jsonrpc":"2.0","id":3,"method":"slotUnsubscribe","params":[1]}',
       '{"jsonrpc":"2.0","id":4,"method":"slotUnsubscribe","params":[1]}',
     );
-    const answers = () => heard.filter((message) => message.id !== undefined);
+    const answers = () => messages.filter((message) => message.id !== undefined);
     await vi.waitFor(() => expect(answers().at(-1)?.id).toBe(4), WAIT);
     expect(answers().map(({ id, error, result }) => [id, error?.code ?? result])).toEqual([
       [null, -32700],
@@ -53,45 +53,45 @@ describe("the simulated WebSocket", () => {
     ]);
   });
 
-  it("tells once that a signature has reached the commitment asked for", async () => {
+  it("notifies once that a signature has reached the requested commitment", async () => {
     const { cluster, wsUrl } = await setUpRunning();
     const { signature } = land(cluster, cluster.latestBlockhash());
     const ask = (commitment: string) => call("signatureSubscribe", signature, { commitment });
-    const { heard } = await listen(wsUrl, ask("processed"), ask("confirmed"));
-    const notes = () => heard.filter(({ method }) => method === "signatureNotification");
-    await vi.waitFor(() => expect(notes()).toHaveLength(2), WAIT);
-    expect(notes().map(({ params }) => params?.result["value"])).toEqual([
+    const { messages } = await listen(wsUrl, ask("processed"), ask("confirmed"));
+    const notifications = () => messages.filter(({ method }) => method === "signatureNotification");
+    await vi.waitFor(() => expect(notifications()).toHaveLength(2), WAIT);
+    expect(notifications().map(({ params }) => params?.result["value"])).toEqual([
       { err: null },
       { err: null },
     ]);
     const slot = cluster.currentSlot();
     await vi.waitFor(() => expect(cluster.currentSlot()).toBeGreaterThan(slot + 3), WAIT);
-    expect(notes()).toHaveLength(2);
+    expect(notifications()).toHaveLength(2);
   });
 
-  it("refuses feeds, keeps them silent, or lies, as it is told", async () => {
+  it("rejects subscriptions, sends nothing, or sends false slots, as configured", async () => {
     const { cluster, wsUrl } = await setUpRunning();
     const ask = [call("slotsUpdatesSubscribe"), call("slotSubscribe")];
     cluster.behave({ slotsUpdates: "unsupported", slots: "silent" });
     const refused = await listen(wsUrl, ...ask);
     const slot = cluster.currentSlot();
     await vi.waitFor(() => expect(cluster.currentSlot()).toBeGreaterThan(slot + 3), WAIT);
-    expect(refused.heard.map(({ error, result }) => error?.code ?? result)).toEqual([-32601, 1]);
+    expect(refused.messages.map(({ error, result }) => error?.code ?? result)).toEqual([-32601, 1]);
     cluster.behave({ bogusSlotsAhead: 5000 });
     const lied = await listen(wsUrl, ...ask);
     const far = () =>
-      lied.heard.some(
+      lied.messages.some(
         ({ params }) => Number(params?.result["slot"]) > cluster.currentSlot() + 4000,
       );
     await vi.waitFor(() => expect(far()).toBe(true), WAIT);
     cluster.behave({ skewSlots: -300 });
     const skewed = await listen(wsUrl, ...ask);
-    const told = () =>
-      skewed.heard
+    const skewedSlots = () =>
+      skewed.messages
         .filter(({ method }) => method === "slotsUpdatesNotification")
         .map(({ params }) => params?.result["slot"]);
-    await vi.waitFor(() => expect(told().length).toBeGreaterThan(3), WAIT);
-    for (const slot of told())
+    await vi.waitFor(() => expect(skewedSlots().length).toBeGreaterThan(3), WAIT);
+    for (const slot of skewedSlots())
       expect(Number(slot)).toBeLessThanOrEqual(cluster.currentSlot() - 300);
   });
 });

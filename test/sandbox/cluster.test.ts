@@ -4,7 +4,7 @@ import { endAll, land, setUpByHand, setUpRunning } from "./cluster-fixture.ts";
 afterEach(endAll);
 
 describe("the simulated cluster", () => {
-  it("makes a block in each slot that is not skipped", async () => {
+  it("produces a block in each slot that is not skipped", async () => {
     const { clock, cluster } = await setUpByHand({ skipShare: 0.3 });
     const first = cluster.currentSlot();
     clock.advance(250 * 1000);
@@ -15,7 +15,7 @@ describe("the simulated cluster", () => {
     expect(skipped / 1001).toBeLessThan(0.35);
   });
 
-  it("goes on while its RPC is away, which comes back on the same ports", async () => {
+  it("continues while its RPC is down, which returns on the same ports", async () => {
     const { cluster, rpcUrl, wsUrl, web3 } = await setUpRunning();
     await cluster.stopRpc();
     await expect(fetch(`${rpcUrl}/health`)).rejects.toThrow();

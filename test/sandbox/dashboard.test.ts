@@ -30,8 +30,8 @@ async function send(key: string) {
   return { status: response.status, signature: String(fieldOf(json, "result")) };
 }
 
-describe("a login at the provider that is over", () => {
-  it("says so, with a way back to the dashboard", async () => {
+describe("an expired login at the provider", () => {
+  it("is reported, with a link to the dashboard", async () => {
     const { issuer } = (await sandbox.dashboard) ?? { issuer: "" };
     const answer = await fetch(`${issuer}/login/finished-already`);
     expect(answer.status).toBe(400);
@@ -42,7 +42,7 @@ describe("a login at the provider that is over", () => {
 });
 
 describe("from a login to a landed transaction", () => {
-  it("works with the key that the account has from the start", async () => {
+  it("works with the account's initial key", async () => {
     const browser = new Browser(url);
     await browser.login("grace");
     const keys = await browser.call("GET", "/api/v1/keys");
@@ -68,13 +68,13 @@ describe("from a login to a landed transaction", () => {
     expect(fieldOf(usage.json, "regions.0.region")).toBe("sandbox");
     await browser.call("POST", `${path}/revoke`, {});
     await untilResponse(
-      "the revoked key to be refused",
+      "the revoked key to be rejected",
       () => send(token),
       ({ status }) => status === 401,
     );
   });
 
-  it("has an example to paste: raw bytes that a submission takes as they come", async () => {
+  it("has an example to paste: raw bytes that a submission accepts unchanged", async () => {
     const site = await new Browser(url).call("GET", "/api/v1/site");
     const bytes = await fetch(String(fieldOf(site.json, "examples.transaction_url")));
     expect(bytes.headers.get("content-type")).toBe("application/octet-stream");
@@ -91,7 +91,7 @@ describe("from a login to a landed transaction", () => {
     expect(fieldOf(await rpc.json(), "result.value.blockhash")).toBeTypeOf("string");
   });
 
-  it("works with the key on the terminal, which its holder can link, and none guess", async () => {
+  it("works with the key on the terminal, which its holder can link to the account", async () => {
     expect((await send(sandbox.key)).status).toBe(200);
     const browser = new Browser(url);
     await browser.login("grace");
@@ -115,7 +115,7 @@ describe("from a login to a landed transaction", () => {
 });
 
 describe("the sandbox's database", () => {
-  it("is gone when it is stopped, wherever it had to be put", async () => {
+  it("is removed when it is stopped, wherever it is", async () => {
     const folder = mkdtempSync(join(tmpdir(), "touchdown-accounts-"));
     const accounts = await openAccounts({ clock: systemClock, log: SILENT }, folder);
     expect(readdirSync(accounts.databaseFolder)).toContain("data");
@@ -125,8 +125,8 @@ describe("the sandbox's database", () => {
   });
 });
 
-describe("a dashboard that cannot be started", () => {
-  it("keeps nothing else from being stopped and removed", async () => {
+describe("a dashboard that fails to start", () => {
+  it("does not prevent everything else from being stopped and removed", async () => {
     // An edge reads these keys too, but not the rule that compares two of them.
     vi.stubEnv("TOUCHDOWN_CONTROL_SESSION_IDLE", "24h");
     // Other sandboxes come and go among the usual temporary folders meanwhile.

@@ -62,14 +62,14 @@ async function sendAll(send: (number: number) => void, count: number): Promise<v
 }
 
 describe("a fault proxy", () => {
-  it("passes everything on, both ways, where no fault is asked for", async () => {
+  it("forwards everything in both directions when no fault is configured", async () => {
     const { arrived, answered, send } = await setUp({});
     await sendAll(send, 100);
-    await until("all answers", () => new Set(answered).size >= 100);
+    await until("all responses", () => new Set(answered).size >= 100);
     expect(new Set(arrived).size).toBeGreaterThanOrEqual(100);
   });
 
-  it("loses, doubles and reorders about as much as it is told", async () => {
+  it("drops, duplicates and reorders about the configured share", async () => {
     const { proxy, arrived, send } = await setUp({
       loss: 0.2,
       duplicate: 0.2,
@@ -85,14 +85,14 @@ describe("a fault proxy", () => {
     expect([...arrived].sort((a, b) => a - b)).not.toEqual(arrived);
   });
 
-  it("passes nothing on where all is lost", async () => {
+  it("forwards nothing when the loss is complete", async () => {
     const { proxy, arrived, send } = await setUp({ loss: 1 });
     await sendAll(send, 50);
     await until("all were lost", () => proxy.counters.lost >= 50);
     expect(arrived).toEqual([]);
   });
 
-  it("refuses a target that is no address", () => {
+  it("rejects a target that is not an address", () => {
     const make = () => createFaultProxy({ clock: systemClock, target: "here", seed: 1 });
     expect(make).toThrow(RangeError);
   });

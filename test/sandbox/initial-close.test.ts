@@ -4,7 +4,7 @@ import { quiche } from "../../src/send/portable/quiche.ts";
 import { CLIENT, clientConfig, LEADER, newClient } from "../support/quic-memory.ts";
 
 describe("a close before any handshake", () => {
-  it("is understood by a client from its first packet on", () => {
+  it("is accepted by a client from its first packet on", () => {
     const client = newClient(clientConfig());
     const first = Buffer.alloc(1500);
     const size = client.send(first)?.[0] ?? 0;

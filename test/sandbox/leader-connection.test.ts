@@ -19,21 +19,21 @@ const SECOND = 6;
 /** A leader's connection and a bare client, joined manually; `meet` exchanges their packets. */
 function setup(config = clientConfig()) {
   const { socket, take } = memorySocket();
-  const seen = { established: 0, invalid: 0, stalled: false, late: false };
+  const observed = { established: 0, invalid: 0, stalled: false, late: false };
   const received: { bytes: string; peer: Uint8Array | null }[] = [];
   const connection = new LeaderConnection(newServer(), CLIENT, socket, {
     established: () => {
-      seen.established += 1;
+      observed.established += 1;
     },
     transaction: (bytes, peer) => {
       received.push({ bytes: Buffer.from(bytes).toString(), peer });
     },
     invalidStream: () => {
-      seen.invalid += 1;
+      observed.invalid += 1;
     },
-    stalled: () => seen.stalled,
+    stalled: () => observed.stalled,
     nowNs: () => 0,
-    tooLate: () => seen.late,
+    tooLate: () => observed.late,
   });
   const client = newClient(config);
   const wire = endOf(client, CLIENT);
@@ -44,42 +44,42 @@ function setup(config = clientConfig()) {
     expect(client.streamSend(stream, bytes, ended)).toBe(bytes.length);
     meet();
   };
-  return { connection, client, wire, meet, write, seen, received };
+  return { connection, client, wire, meet, write, observed, received };
 }
 
 function established() {
-  const rig = setup();
-  rig.meet();
-  expect(rig.connection.established).toBe(true);
-  return rig;
+  const fixture = setup();
+  fixture.meet();
+  expect(fixture.connection.established).toBe(true);
+  return fixture;
 }
 
 describe("a leader's connection", () => {
-  it("hands on what comes in pieces, unless the last one is too late", () => {
-    const { write, seen, received } = established();
+  it("emits a transaction that arrives in fragments, unless the last one is too late", () => {
+    const { write, observed, received } = established();
     write(FIRST, "early", false);
     write(FIRST, " end", true);
     write(SECOND, "late", false);
-    seen.late = true;
+    observed.late = true;
     write(SECOND, " end", true);
     expect(received.map(({ bytes }) => bytes)).toEqual(["early end"]);
   });
 
-  it("tells of its handshake once, and hands on transactions with the client's key", () => {
+  it("reports its handshake once, and emits transactions with the client's key", () => {
     const identity = freshIdentity();
-    const { meet, write, seen, received } = setup(clientConfig(identity));
-    expect(seen.established).toBe(0);
+    const { meet, write, observed, received } = setup(clientConfig(identity));
+    expect(observed.established).toBe(0);
     meet();
     write(FIRST, "one", true);
     write(SECOND, "two", true);
-    expect(seen.established).toBe(1);
+    expect(observed.established).toBe(1);
     expect(received).toEqual([
       { bytes: "one", peer: identity.publicKey },
       { bytes: "two", peer: identity.publicKey },
     ]);
   });
 
-  it("joins the pieces of a stream, and keeps streams apart", () => {
+  it("joins the fragments of a stream, and keeps streams separate", () => {
     const { write, received } = established();
     write(FIRST, "on", false);
     write(SECOND, "t", false);
@@ -89,8 +89,8 @@ describe("a leader's connection", () => {
     expect(received.map(({ bytes }) => bytes)).toEqual(["two", "one"]);
   });
 
-  it("takes the largest transaction, and closes with code 5 above it", () => {
-    const { client, write, meet, seen, received, connection } = established();
+  it("accepts the largest transaction, and closes with code 5 above it", () => {
+    const { client, write, meet, observed, received, connection } = established();
     write(FIRST, "x".repeat(V1_TRANSACTION_BYTES_MAX), true);
     expect(received[0]?.bytes).toHaveLength(V1_TRANSACTION_BYTES_MAX);
     client.streamSend(SECOND, Buffer.alloc(V1_TRANSACTION_BYTES_MAX), false);
@@ -99,30 +99,30 @@ describe("a leader's connection", () => {
     client.streamSend(SECOND, Buffer.alloc(1), true);
     meet();
     expect(client.peerError()).toMatchObject({ isApp: true, errorCode: 5 });
-    expect([seen.invalid, connection.over, received.length]).toEqual([1, true, 1]);
+    expect([observed.invalid, connection.over, received.length]).toEqual([1, true, 1]);
   });
 
   it("closes with code 5 on a stream without a byte", () => {
-    const { client, write, seen, received } = established();
+    const { client, write, observed, received } = established();
     write(FIRST, "", true);
     expect(client.peerError()).toMatchObject({ isApp: true, errorCode: 5 });
-    expect([seen.invalid, received]).toEqual([1, []]);
+    expect([observed.invalid, received]).toEqual([1, []]);
   });
 
   it("leaves streams unread while the leader is stalled", () => {
-    const { connection, meet, write, seen, received } = established();
-    seen.stalled = true;
+    const { connection, meet, write, observed, received } = established();
+    observed.stalled = true;
     write(FIRST, "one", true);
     connection.read();
     expect(received).toEqual([]);
-    seen.stalled = false;
+    observed.stalled = false;
     connection.read();
     meet();
     expect(received.map(({ bytes }) => bytes)).toEqual(["one"]);
   });
 
-  it("closes with the code and the words it is given, and reads nothing after", () => {
-    const { connection, client, wire, meet, seen, received } = established();
+  it("closes with the given code and reason, and reads nothing after", () => {
+    const { connection, client, wire, meet, observed, received } = established();
     client.streamSend(FIRST, Buffer.from("late"), true);
     const late = wire.take();
     connection.close(4, "too_many");
@@ -133,10 +133,10 @@ describe("a leader's connection", () => {
     expect(client.peerError()).toMatchObject({ isApp: true, errorCode: 4 });
     expect(Buffer.from(client.peerError()?.reason ?? []).toString()).toBe("too_many");
     expect([connection.over, connection.scanTimeouts(), received]).toEqual([true, -1, []]);
-    expect(seen.invalid).toBe(0);
+    expect(observed.invalid).toBe(0);
   });
 
-  it("is over when its client closes, and when that shows no certificate", () => {
+  it("ends when its client closes, or presents no certificate", () => {
     const { connection, client, meet } = established();
     expect(connection.scanTimeouts()).toBeGreaterThanOrEqual(0);
     client.close(true, 0, new Uint8Array(0));
@@ -145,10 +145,10 @@ describe("a leader's connection", () => {
 
     const anonymous = setup(anonymousConfig());
     anonymous.meet();
-    expect([anonymous.connection.over, anonymous.seen.established]).toEqual([true, 0]);
+    expect([anonymous.connection.over, anonymous.observed.established]).toEqual([true, 0]);
   });
 
-  it("bears datagrams that are not QUIC", () => {
+  it("ignores datagrams that are not QUIC", () => {
     const { connection, meet, write, received } = established();
     for (let size = 1; size < 64; size += 1) connection.receive(new Uint8Array(size).fill(size));
     meet();

@@ -22,7 +22,7 @@ afterEach(async () => {
   await open.leader?.leader.stop();
 });
 
-async function startRig(behaviour: Partial<LeaderBehaviour>) {
+async function startFixture(behaviour: Partial<LeaderBehaviour>) {
   open.leader = await startLeader(behaviour);
   open.transport = await startTransport();
   const { connection, cause } = connectTo(open.transport, open.leader.address);
@@ -30,9 +30,9 @@ async function startRig(behaviour: Partial<LeaderBehaviour>) {
   return { leader, received, connection, cause };
 }
 
-describe("a leader with a vice", () => {
-  it("finishes the handshake and admits nothing, where no stream is ever granted", async () => {
-    const { connection } = await startRig({ streamsMax: 0 });
+describe("a leader with a fault", () => {
+  it("completes the handshake and grants no stream", async () => {
+    const { connection } = await startFixture({ streamsMax: 0 });
     await until("the handshake", () => connection.established);
     for (let round = 0; round < 20; round += 1) {
       connection.ping();
@@ -43,7 +43,7 @@ describe("a leader with a vice", () => {
   });
 
   it("evicts each connection with code 1 after its time", async () => {
-    const { leader, cause } = await startRig({ evictAfterMs: 50 });
+    const { leader, cause } = await startFixture({ evictAfterMs: 50 });
     await until("the close", () => cause() !== null);
     expect(cause()).toEqual({ kind: "app", code: 1 });
     expect(leader.counters.evictions).toBe(1);
@@ -51,34 +51,34 @@ describe("a leader with a vice", () => {
 
   for (const code of [1, 2, 4, 5]) {
     it(`closes new connections with code ${code}`, async () => {
-      const { cause } = await startRig({ closeNew: { code, reason: "no" } });
+      const { cause } = await startFixture({ closeNew: { code, reason: "no" } });
       await until("the close", () => cause() !== null);
       expect(cause()).toEqual({ kind: "app", code });
     });
   }
 
-  it("forgets who said nothing for two seconds", async () => {
-    const { connection, leader } = await startRig({ idleTimeoutMs: 2_000 });
+  it("drops a connection that is silent for two seconds", async () => {
+    const { connection, leader } = await startFixture({ idleTimeoutMs: 2_000 });
     await until("admission", () => connection.admitted);
     expect(leader.counters.connections).toBe(1);
     await until("it is forgotten", () => leader.connectionCount === 0);
   });
 
-  it("loses the first datagrams of an address, and takes the ones sent again", async () => {
-    const { connection, received, leader } = await startRig({ dropFirst: 2 });
+  it("loses the first datagrams of an address, and accepts the retransmitted ones", async () => {
+    const { connection, received, leader } = await startFixture({ dropFirst: 2 });
     await until("admission", () => connection.admitted);
     connection.send(payload(300));
     await until("the transaction", () => received.length === 1);
     expect(leader.counters.connectionsIgnored).toBe(2);
   });
 
-  it("loses a transaction whose later fragments come too late, and no other", async () => {
-    const { connection, received, leader } = await startRig({ fragmentMs: 0 });
+  it("loses a transaction with late fragments, and no other", async () => {
+    const { connection, received, leader } = await startFixture({ fragmentMs: 0 });
     await until("admission", () => connection.admitted);
     expect(connection.send(payload(4096))).toBeGreaterThanOrEqual(0);
     await until("the late fragment", () => leader.counters.fragmentsLate > 0);
     connection.send(payload(300));
-    await until("what came in one piece", () => received.length > 0);
+    await until("an unfragmented transaction", () => received.length > 0);
     expect(received.map(({ bytes }) => bytes.length)).toEqual([300]);
   });
 });

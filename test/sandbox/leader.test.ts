@@ -31,7 +31,7 @@ afterEach(async () => {
   open.closers = [];
 });
 
-async function startRig(behaviour: Partial<LeaderBehaviour> = {}) {
+async function startFixture(behaviour: Partial<LeaderBehaviour> = {}) {
   const leader = await startLeader(behaviour);
   open.leaders.push(leader);
   const transport = await startTransport();
@@ -81,7 +81,7 @@ function bareConfig() {
 }
 
 describe("a simulated leader", () => {
-  it("hands on transactions with the sender's key and the time", async () => {
+  it("emits transactions with the sender's key and the time", async () => {
     const identity = freshIdentity();
     const leader = createSimulatedLeader({ clock: systemClock, identity: freshIdentity() });
     const { address } = await leader.start();
@@ -104,8 +104,8 @@ describe("a simulated leader", () => {
     await leader.stop();
   });
 
-  it("takes no client without a certificate", async () => {
-    const { address } = await startRig();
+  it("rejects a client without a certificate", async () => {
+    const { address } = await startFixture();
     const client = await rawClient(address, false);
     await until("the alert", () => client.peerError() !== null);
     // RFC 9001 section 4.8: 0x100 and the TLS alert certificate_required.
@@ -113,7 +113,7 @@ describe("a simulated leader", () => {
   });
 
   it("closes with code 5 on a stream without a byte", async () => {
-    const { address, leader } = await startRig();
+    const { address, leader } = await startFixture();
     const client = await rawClient(address);
     await until("the handshake", () => client.isEstablished());
     client.streamSend(2, new Uint8Array(0), true);
@@ -123,7 +123,7 @@ describe("a simulated leader", () => {
   });
 
   it("closes on a stream of more than 4096 bytes", async () => {
-    const { address } = await startRig();
+    const { address } = await startFixture();
     const client = await rawClient(address);
     await until("the handshake", () => client.isEstablished());
     client.streamSend(2, payload(4096), false);
@@ -136,7 +136,7 @@ describe("a simulated leader", () => {
   });
 
   it("closes the ninth connection of an address with code 4", async () => {
-    const { address, transport, leader } = await startRig();
+    const { address, transport, leader } = await startFixture();
     const links = Array.from({ length: 9 }, () => connectTo(transport, address));
     await until("the ninth is closed", () => links.some((it) => it.cause() !== null));
     const ended = links.filter((it) => it.cause() !== null);
@@ -144,8 +144,8 @@ describe("a simulated leader", () => {
     expect(leader.counters.connectionsTooMany).toBe(1);
   });
 
-  it("closes new connections with the code it is told, until it is told otherwise", async () => {
-    const { address, transport, leader } = await startRig({
+  it("closes new connections with the configured code until that is reset", async () => {
+    const { address, transport, leader } = await startFixture({
       closeNew: { code: 2, reason: "disallowed" },
     });
     const first = connectTo(transport, address);
@@ -157,15 +157,15 @@ describe("a simulated leader", () => {
     expect(second.cause()).toBeNull();
   });
 
-  it("does not answer while it is silent", async () => {
-    const { address, transport, leader } = await startRig({ admission: "silent" });
+  it("does not respond while it is silent", async () => {
+    const { address, transport, leader } = await startFixture({ admission: "silent" });
     const { connection } = connectTo(transport, address);
     await until("it was ignored", () => leader.counters.connectionsIgnored > 0);
     expect(connection.established).toBe(false);
   });
 
-  it("keeps unread what comes while it is stalled, and reads it after", async () => {
-    const { address, transport, leader, received } = await startRig({ reading: "stalled" });
+  it("leaves what arrives while it is stalled unread, and reads it afterwards", async () => {
+    const { address, transport, leader, received } = await startFixture({ reading: "stalled" });
     const { connection } = connectTo(transport, address);
     await until("admission", () => connection.admitted);
     const stream = connection.send(payload(100));
@@ -175,8 +175,8 @@ describe("a simulated leader", () => {
     await until("arrival", () => received.length === 1);
   });
 
-  it("comes back on the same port", async () => {
-    const { address, transport, leader, received } = await startRig();
+  it("returns on the same port", async () => {
+    const { address, transport, leader, received } = await startFixture();
     const first = connectTo(transport, address);
     await until("admission", () => first.connection.admitted);
     // Once the leader's handshake has finished as well, it closes with its own code.

@@ -2,14 +2,14 @@ import { describe, expect, it } from "vitest";
 import { ledgerError } from "../../src/sandbox/ledger-errors.ts";
 
 describe("an error of the virtual machine", () => {
-  it("has the name that its place in the network's enumeration gives it", () => {
+  it("has the name at its index in the network's enumeration", () => {
     expect(ledgerError(6)).toEqual({ err: "AlreadyProcessed", lands: false });
     expect(ledgerError(34)).toEqual({ err: "CommitCancelled", lands: false });
     expect(ledgerError(3)).toEqual({ err: "ProgramAccountNotFound", lands: true });
     expect(ledgerError(999)).toEqual({ err: "SanitizeFailure", lands: false });
   });
 
-  it("keeps the fields of those that have some", () => {
+  it("keeps its fields", () => {
     expect(ledgerError({ index: 2, err: () => 52 }).err).toEqual({
       InstructionError: [2, "BorshIoError"],
     });

@@ -32,14 +32,14 @@ describe("the ledger", () => {
     expect(ledger.account(to.address)).toMatchObject({ lamports: 2_000_000n, executable: false });
   });
 
-  it("keeps out a transaction whose payer has nothing", async () => {
+  it("rejects a transaction of a payer without funds", async () => {
     const ledger = await createLedger();
     const built = buildTransaction({ tips: [{ to: randomBytes(32), lamports: 5 }] });
     const error = ledger.execute(decoded(ledger, built.bytes));
     expect(error).toEqual({ err: "AccountNotFound", lands: false });
   });
 
-  it("keeps out a transaction whose signature does not verify", async () => {
+  it("rejects a transaction with an invalid signature", async () => {
     const ledger = await createLedger();
     const payer = newKeypair();
     ledger.airdrop(payer.address, 1_000_000_000n);
@@ -71,7 +71,7 @@ describe("the ledger", () => {
     expect(ledger.execute(transaction)).toBeNull();
   });
 
-  it("tells bytes that are no transaction", async () => {
+  it("reports bytes that are not a transaction", async () => {
     const ledger = await createLedger();
     for (const size of [0, 1, 64, 200, 1232, 5000]) {
       expect(ledger.decode(randomBytes(size))).toBeNull();
@@ -80,7 +80,7 @@ describe("the ledger", () => {
 });
 
 describe("the ledger without LiteSVM", () => {
-  it("says so, lands everything and knows airdrops", () => {
+  it("reports its absence, lands everything and supports airdrops", () => {
     const ledger = createBlindLedger();
     expect(ledger.executes).toBe(false);
     const built = buildTransaction({ tips: [{ to: randomBytes(32), lamports: 5 }] });

@@ -14,7 +14,7 @@ const runAs = await chooseUser();
 const someone = { uid: 64_000, gid: 64_000 };
 
 describe("the programs", () => {
-  it("are there and run as the user chosen", async () => {
+  it("are present and run as the chosen user", async () => {
     const { postgres, initdb } = await findBinaries(runAs);
     expect(existsSync(initdb)).toBe(true);
     const version = execFileSync(postgres, ["--version"], { ...(runAs ?? {}), encoding: "utf8" });
@@ -37,7 +37,7 @@ describe("a folder", () => {
     expect(isReachable("/usr/not/there/yet", someone)).toBe(true);
   });
 
-  it("that cannot be reached is moved to a place of the same name every time", () => {
+  it("that cannot be reached is moved to the same place every time", () => {
     expect(reachableFolder("/usr/share/data", someone)).toBe("/usr/share/data");
     const moved = reachableFolder(join(closed, "data"), someone);
     expect(moved).toBe(reachableFolder(join(closed, "data"), someone));

@@ -18,7 +18,7 @@ import { createFakeClock } from "../support/fake-clock.ts";
 const fresh = () => openFolder(join(mkdtempSync(join(tmpdir(), "folder-")), "kept"));
 
 describe("the folder", () => {
-  it("makes its passwords once and keeps the port that was found", () => {
+  it("creates its passwords once and keeps the port that was found", () => {
     const folder = fresh();
     const facts = folder.facts();
     expect(new Set(Object.values(facts)).size).toBe(4);
@@ -26,7 +26,7 @@ describe("the folder", () => {
     expect(openFolder(folder.path).facts()).toEqual({ ...facts, port: 5433 });
   });
 
-  it("says so when its passwords are damaged, instead of making new ones", () => {
+  it("reports damaged passwords instead of creating new ones", () => {
     const folder = fresh();
     for (const text of ["{", "{}"]) {
       writeFileSync(join(folder.path, "server.json"), text);
@@ -34,7 +34,7 @@ describe("the folder", () => {
     }
   });
 
-  it("can be claimed after its owner is gone, released, or wrote half a file", async () => {
+  it("can be claimed after its owner has exited, released it, or wrote half a file", async () => {
     const folder = fresh();
     const file = join(folder.path, "owner.json");
     claim(folder);
@@ -52,7 +52,7 @@ describe("the folder", () => {
 describe("a leftover", () => {
   const pidFile = (data: string): string => join(data, "postmaster.pid");
 
-  it("file that names another program's process is removed, the process let be", async () => {
+  it("file that names another program's process is removed; the process stays", async () => {
     const folder = fresh();
     mkdirSync(folder.data);
     const other = spawn("sleep", ["60"]);
@@ -63,7 +63,7 @@ describe("a leftover", () => {
     other.kill("SIGKILL");
   });
 
-  it("server that still runs is ended with a signal", async () => {
+  it("server that still runs is stopped with a signal", async () => {
     const folder = fresh();
     mkdirSync(folder.data);
     const program =
@@ -79,12 +79,12 @@ describe("a leftover", () => {
     expect(existsSync(pidFile(folder.data))).toBe(false);
   });
 
-  it("that is none at all needs nothing", async () => {
+  it("that does not exist needs nothing", async () => {
     await expect(endLeftover(fresh(), createFakeClock())).resolves.toBeUndefined();
   });
 });
 
-it("a server's status is its own alone", () => {
+it("a server's status applies to that server only", () => {
   const folder = fresh();
   mkdirSync(folder.data);
   writeFileSync(join(folder.data, "postmaster.pid"), "42\nd\n0\n1\n\nh\n0\nready   \n");

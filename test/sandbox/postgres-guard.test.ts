@@ -61,7 +61,7 @@ function guardsOf(pid: number): readonly string[] {
 }
 
 describe("the guard of a server", () => {
-  it("ends it when its owner is killed", async () => {
+  it("stops it when its owner is killed", async () => {
     const data = folder();
     const child = await server(data);
     await kill(await owner(child.pid ?? 0, data));
@@ -69,7 +69,7 @@ describe("the guard of a server", () => {
     expect(child.signalCode).toBe("SIGINT");
   });
 
-  it("ends it by force when it does not end by itself", async () => {
+  it("kills it when it does not stop in time", async () => {
     const data = folder();
     const child = await server(data, 'process.on("SIGINT", () => {});');
     await kill(await owner(child.pid ?? 0, data));
@@ -77,7 +77,7 @@ describe("the guard of a server", () => {
     expect(child.signalCode).toBe("SIGKILL");
   });
 
-  it("lets a process be that does not run on this data", async () => {
+  it("leaves a process alone that does not run on this data", async () => {
     const [mine, other] = [await server(folder()), await server(folder())];
     const data = folder();
     const guarded = await server(data);
@@ -87,7 +87,7 @@ describe("the guard of a server", () => {
     expect([ended(mine), ended(other)]).toEqual([false, false]);
   });
 
-  it("is gone once it is dismissed, and the server goes on", async () => {
+  it("exits once it is dismissed, and the server continues", async () => {
     const data = folder();
     const child = await server(data);
     const pid = child.pid ?? 0;

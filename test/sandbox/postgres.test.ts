@@ -84,7 +84,7 @@ afterEach(async () => {
 });
 
 describe("an embedded Postgres", () => {
-  it("keeps what was committed, its port and its passwords over a restart", async () => {
+  it("keeps committed data, its port and its passwords over a restart", async () => {
     const folder = place();
     // A port that no other program takes while the server is stopped.
     const first = await start(folder, await freePort());
@@ -98,7 +98,7 @@ describe("an embedded Postgres", () => {
     ]);
   });
 
-  it("shows its passwords to its owner alone, and leaves none in its log", async () => {
+  it("shows its passwords only to its owner, and never in its log", async () => {
     const { folder, ownerUrl } = await start(place());
     expect(statSync(join(folder, "server.json")).mode & 0o777).toBe(0o600);
     expect(readdirSync(folder).filter((name) => name.includes("initdb"))).toEqual([]);
@@ -106,7 +106,7 @@ describe("an embedded Postgres", () => {
     expect(readFileSync(join(folder, "server.log"), "utf8")).not.toContain(password);
   });
 
-  it("refuses a second owner while the first one lives", async () => {
+  it("rejects a second owner while the first one lives", async () => {
     const { folder } = await start(place());
     const other = join(folder, "owner.json");
     // The test's parent process is alive, and is not this one.
@@ -117,7 +117,7 @@ describe("an embedded Postgres", () => {
     await expect(start(folder)).rejects.toThrow(`is in use by process ${ppid}`);
   });
 
-  it("ends when its owner is killed, and the next owner finds its data", async () => {
+  it("stops when its owner is killed, and the next owner finds its data", async () => {
     const folder = place();
     const left = await ownedServer(folder, "guarded");
     await connect(left.url).query("create table kept as select 7 as n");
@@ -127,7 +127,7 @@ describe("an embedded Postgres", () => {
     expect(await connect(next.ownerUrl).query("select n from kept")).toEqual([{ n: 7 }]);
   });
 
-  it("that outlived its owner is taken over with its data by the next one", async () => {
+  it("that outlived its owner is taken over by the next one, with its data", async () => {
     const folder = place();
     const left = await ownedServer(folder, "outlives");
     await connect(left.url).query("create table kept as select 7 as n");
@@ -139,7 +139,7 @@ describe("an embedded Postgres", () => {
     expect(await connect(next.ownerUrl).query("select n from kept")).toEqual([{ n: 7 }]);
   });
 
-  it("starts over what kill -9 of owner and server at once leaves behind", async () => {
+  it("starts after kill -9 of owner and server together", async () => {
     const folder = place();
     const left = await ownedServer(folder, "guarded");
     await connect(left.url).query("create table kept as select 7 as n");
@@ -148,16 +148,16 @@ describe("an embedded Postgres", () => {
     expect(await connect(next.ownerUrl).query("select n from kept")).toEqual([{ n: 7 }]);
   });
 
-  it("takes nobody down whose folder is removed under it, and can be stopped", async () => {
+  it("does not crash its process when its folder is removed, and can be stopped", async () => {
     const folder = place();
-    const told: string[] = [];
-    const log = { ...silent, error: (_: object, text: string) => void told.push(text) };
+    const errors: string[] = [];
+    const log = { ...silent, error: (_: object, text: string) => void errors.push(text) };
     const postgres = await startPostgres({ ...deps, log }, { folder, port: null });
     rmSync(postgres.folder, { recursive: true, force: true });
     process.kill(postgres.pid(), "SIGKILL");
     await until(
       "a second try",
-      () => told.filter((text) => /does not start/.test(text)).length > 1,
+      () => errors.filter((text) => /does not start/.test(text)).length > 1,
     );
     await postgres.stop();
     expect(postgres.counters.restarts).toBe(0);

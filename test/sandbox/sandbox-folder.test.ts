@@ -57,8 +57,8 @@ async function sandbox(): Promise<{ readonly child: ChildProcess; readonly folde
 
 const remove = () => removeLeftovers(deps, temporary, lent);
 
-describe("what sandboxes leave", () => {
-  it("stays while its process lives, and goes once that was killed", async () => {
+describe("a folder left by a sandbox", () => {
+  it("stays while its process lives, and is removed once that was killed", async () => {
     const [one, other] = [await sandbox(), await sandbox()];
     writeFileSync(join(one.folder, "keys.toml"), "secret");
     expect(await remove()).toEqual([]);
@@ -67,7 +67,7 @@ describe("what sandboxes leave", () => {
     expect([existsSync(one.folder), existsSync(other.folder)]).toEqual([false, true]);
   });
 
-  it("goes with what root had the lent user keep elsewhere", async () => {
+  it("is removed with the data that root stored elsewhere for the other user", async () => {
     const { child, folder } = await sandbox();
     const postgres = join(lent, lentFolderName(join(folder, "postgres")));
     mkdirSync(join(postgres, "data"), { recursive: true });
@@ -78,7 +78,7 @@ describe("what sandboxes leave", () => {
     expect([existsSync(folder), existsSync(postgres)]).toEqual([false, false]);
   });
 
-  it("goes after the server that still runs on it", async () => {
+  it("is removed after the server that still runs on it", async () => {
     const { child, folder } = await sandbox();
     const data = join(folder, "postgres", "data");
     mkdirSync(data, { recursive: true });
@@ -94,7 +94,7 @@ describe("what sandboxes leave", () => {
     expect(await ended).not.toEqual([null, null]);
   });
 
-  it("stays where its process cannot be seen, is not named, or never was a sandbox", async () => {
+  it("stays if its process is not visible, not named, or was never a sandbox", async () => {
     const gone = { pid: 2 ** 22 + 1, start: "1", space: "pid:[1]" };
     const identity = JSON.stringify(gone);
     const made = (name: string, text: string | null): void => {
@@ -115,7 +115,7 @@ describe("what sandboxes leave", () => {
     expect(existsSync(join(temporary, "elsewhere", "owner.json"))).toBe(true);
   });
 
-  it("is no trouble where there is nothing", async () => {
+  it("causes no error when it does not exist", async () => {
     expect(await removeLeftovers(deps, join(place, "no"), join(place, "nor this"))).toEqual([]);
     expect(existsSync(makeSandboxFolder(temporary))).toBe(true);
     expect(await remove()).toEqual([]);

@@ -9,11 +9,11 @@ const manifest: {
 const NAMES = Object.keys(manifest.peerDependencies);
 
 describe("the packages of the sandbox", () => {
-  it("are there in a clone", () => {
+  it("are present in a clone", () => {
     expect(() => requireSandboxPackages()).not.toThrow();
   });
 
-  it.each(NAMES)("are asked for in one line that adds %s alone where it is missing", (name) => {
+  it.each(NAMES)("are requested in one line that adds only %s when it is missing", (name) => {
     const others = NAMES.filter((other) => other !== name);
     const required = () => requireSandboxPackages((each) => others.includes(each));
     expect(required).toThrow(SetupError);
@@ -21,7 +21,7 @@ describe("the packages of the sandbox", () => {
     expect(required).toThrow(`:\n\n  npm install --no-save --save-prod --omit=dev ${exact}\n`);
   });
 
-  it("are asked for in one line together", () => {
+  it("are requested together in one line", () => {
     const all = NAMES.map((name) => `${name}@${manifest.peerDependencies[name]}`).join(" ");
     expect(() => requireSandboxPackages(() => false)).toThrow(
       `npm install --no-save --save-prod --omit=dev ${all}`,

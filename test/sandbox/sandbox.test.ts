@@ -50,7 +50,7 @@ describe("the sandbox", () => {
     expect(sandbox.leaders).toHaveLength(4);
   });
 
-  it("lands what it is sent although four of its six leaders have a vice", async () => {
+  it("lands what it is sent although four of its six leaders have a fault", async () => {
     const sandbox = await start({ faults: true });
     expect(sandbox.leaders).toHaveLength(6);
     const all = Array.from({ length: 10 }, () => sandbox.transaction());
@@ -62,8 +62,8 @@ describe("the sandbox", () => {
   });
 
   it("lands and executes the transaction that it offers", async () => {
-    const told: string[] = [];
-    const sandbox = await start({ print: (line) => told.push(line) });
+    const printed: string[] = [];
+    const sandbox = await start({ print: (line) => printed.push(line) });
     const before = sandbox.cluster.balance(sandbox.tipAccount);
     const bytes = sandbox.transaction();
     const signature = encodeSignature(bytes, 1);
@@ -73,7 +73,9 @@ describe("the sandbox", () => {
     if (sandbox.cluster.executes) {
       expect(sandbox.cluster.balance(sandbox.tipAccount) - before).toBe(1_000_001n);
     }
-    expect(told).toEqual([expect.stringMatching(new RegExp(`^${signature} landed in slot \\d+$`))]);
+    expect(printed).toEqual([
+      expect.stringMatching(new RegExp(`^${signature} landed in slot \\d+$`)),
+    ]);
   });
 
   it("offers another transaction each time, and all of them land", async () => {
@@ -87,7 +89,7 @@ describe("the sandbox", () => {
     );
   });
 
-  it("tells every address, the key and the tip account, and the key nowhere else", async () => {
+  it("prints every address, the key and the tip account, and the key nowhere else", async () => {
     const sandbox = await start();
     const text = sandbox.lines.join("\n");
     const { url, adminUrl, key, tipAccount } = sandbox;
@@ -99,7 +101,7 @@ describe("the sandbox", () => {
     }
   });
 
-  it("draws keys, payer and tip account afresh", async () => {
+  it("generates new keys, payer and tip account", async () => {
     const [one, other] = [await start(), await start()];
     expect(one.key).not.toBe(other.key);
     expect(one.tipAccount).not.toBe(other.tipAccount);
@@ -113,7 +115,7 @@ describe("the sandbox", () => {
     expect(elsewhere.status).toBe(401);
   });
 
-  it("takes keys of the edge's configuration over its own", async () => {
+  it("prefers keys of the edge's configuration over its own", async () => {
     const sandbox = await start({
       leaderCount: 1,
       edge: { region: "elsewhere", tip: { lamports_min: 5_000_000 } },
@@ -125,7 +127,7 @@ describe("the sandbox", () => {
     expect(tip).toEqual({ accounts: [sandbox.tipAccount], lamportsMin: 5_000_000 });
   });
 
-  it("refuses a wrong key of the configuration and leaves nothing behind", async () => {
+  it("rejects a wrong key in the configuration and leaves nothing behind", async () => {
     const temporary = temporaryFolder();
     const starting = startSandbox({ ...BASE, edge: { http: { listne: "x" } } });
     await expect(starting).rejects.toThrow(/http\.listne/);
@@ -133,7 +135,7 @@ describe("the sandbox", () => {
     expect(readdirSync(temporary)).toEqual([]);
   });
 
-  it("refuses a port that was asked for and is taken", async () => {
+  it("rejects a configured port that is in use", async () => {
     const first = await start();
     const port = Number(new URL(first.url).port);
     const starting = startSandbox({ ...BASE, port });
@@ -141,7 +143,7 @@ describe("the sandbox", () => {
     expect((await send(first, first.transaction())).status).toBe(200);
   });
 
-  it("moves to a free port when none was asked for and the usual one is taken", async () => {
+  it("uses a free port when none is configured and the default is in use", async () => {
     const isUsual = ({ url }: Sandbox): boolean => url === "http://127.0.0.1:8080";
     const usual = createServer();
     const isOurs = await new Promise<boolean>((resolve) => {
@@ -160,7 +162,7 @@ describe("the sandbox", () => {
     if (isOurs) await new Promise((resolve) => usual.close(resolve));
   });
 
-  it("ends everything when it is stopped, once or twice", async () => {
+  it("stops everything when it is stopped, once or twice", async () => {
     const temporary = temporaryFolder();
     const sandbox = await startSandbox(BASE);
     expect(readdirSync(temporary)).toEqual([expect.stringMatching(/^touchdown-sandbox-/)]);

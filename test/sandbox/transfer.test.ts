@@ -12,7 +12,7 @@ const transferOf = (lamports: bigint): Uint8Array =>
   signedTransfer({ payer: identityOfSeed(PAYER.seed), to: TO, lamports, blockhash: BLOCKHASH });
 
 it.each([0n, 1_000_000n, 2n ** 64n - 1n])(
-  "a transfer of %d lamports is byte for byte what another builder makes",
+  "a transfer of %d lamports equals another builder's, byte for byte",
   (lamports) => {
     const tips = [{ to: TO, lamports }];
     const { bytes } = buildTransaction({ payer: PAYER, tips, blockhash: BLOCKHASH });
@@ -22,7 +22,7 @@ it.each([0n, 1_000_000n, 2n ** 64n - 1n])(
   },
 );
 
-it("a transfer has the size that is promised, and the decoder finds its tip", () => {
+it("a transfer has the documented size, and the decoder finds its tip", () => {
   const options = { tipAccounts: [TO], lamportsMin: 1_000_000, verify: true, keyCacheSize: 4 };
   const bytes = transferOf(1_000_001n);
   expect(bytes).toHaveLength(215);

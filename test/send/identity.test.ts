@@ -27,7 +27,7 @@ describe("an identity", () => {
   });
 
   it.each(["", "secret 1,2,3", "{}", "[1,2,3]", JSON.stringify(new Array(64).fill(256))])(
-    "is refused when the file holds %j",
+    "is rejected when the file contains %j",
     (text) => {
       expect(() => identityOfJson(text)).toThrow(/^the identity file is not/);
     },

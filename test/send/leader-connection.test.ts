@@ -73,18 +73,18 @@ describe("in-flight deliveries of a leader connection", () => {
     engineConnection.ack(0);
     engineConnection.stop(1);
     engineConnection.ack(3);
-    const told: string[] = [];
+    const reports: string[] = [];
     const note = ({ packetId }: InFlightDelivery, streamResult: StreamResult): void => {
-      told.push(`${packetId} ${streamResult === ACKED ? "acked" : "stopped"}`);
+      reports.push(`${packetId} ${streamResult === ACKED ? "acked" : "stopped"}`);
     };
     const onWire = (): void => expect.unreachable();
     connection.collectResults(1, onWire, note);
-    expect(told).toEqual(["1 acked", "2 stopped"]);
+    expect(reports).toEqual(["1 acked", "2 stopped"]);
     connection.collectResults(1, onWire, note);
-    expect(told).toHaveLength(2);
+    expect(reports).toHaveLength(2);
     engineConnection.ack(2);
     connection.collectResults(1, onWire, note);
-    expect(told.slice(2)).toEqual(["3 acked", "4 acked"]);
+    expect(reports.slice(2)).toEqual(["3 acked", "4 acked"]);
     expect(connection.inFlight.size).toBe(1);
   });
 
@@ -97,16 +97,23 @@ describe("in-flight deliveries of a leader connection", () => {
       connection.inFlight.push(late + 1, TARGET, connection.send(BYTES, 0), 0, 0, 0);
     }
     engineConnection.sendQueued(3);
-    const told: string[] = [];
+    const reports: string[] = [];
     const note =
       (what: string) =>
       ({ packetId, sentNs }: InFlightDelivery): void =>
-        void told.push(`${packetId} ${what}${sentNs > 0 ? "" : ", never sent"}`);
+        void reports.push(`${packetId} ${what}${sentNs > 0 ? "" : ", never sent"}`);
     for (let turn = 0; turn < 2; turn += 1) {
       connection.failAll(1, note("sent"), note("acked"), note("failed"));
     }
     const [late, last] = ["4 sent", "4 failed"];
-    expect(told).toEqual(["1 failed", "2 acked", "3 failed", late, last, "5 failed, never sent"]);
+    expect(reports).toEqual([
+      "1 failed",
+      "2 acked",
+      "3 failed",
+      late,
+      last,
+      "5 failed, never sent",
+    ]);
   });
 
   it("are empty while there is no connection", () => {
@@ -124,27 +131,27 @@ describe("in-flight deliveries of a leader connection", () => {
       engineConnection.delay(stream);
       connection.inFlight.push(stream + 1, TARGET, connection.send(BYTES, 0), 0, 0, 0);
     }
-    const told: string[] = [];
+    const reports: string[] = [];
     const collectResults = (nowNs: number): void =>
       connection.collectResults(
         nowNs,
-        ({ packetId, sentNs }) => told.push(`${packetId} sent ${sentNs}`),
-        ({ packetId, endNs }, streamResult) => told.push(`${packetId} ${streamResult} ${endNs}`),
+        ({ packetId, sentNs }) => reports.push(`${packetId} sent ${sentNs}`),
+        ({ packetId, endNs }, streamResult) => reports.push(`${packetId} ${streamResult} ${endNs}`),
       );
     engineConnection.sendQueued(1);
     collectResults(5);
-    expect(told).toEqual(["2 sent 5"]);
+    expect(reports).toEqual(["2 sent 5"]);
     engineConnection.endNs = 6;
     engineConnection.ack(2);
     engineConnection.refuse(3, 2);
     collectResults(7);
-    expect(told.slice(1)).toEqual(["3 sent 7"]);
+    expect(reports.slice(1)).toEqual(["3 sent 7"]);
     engineConnection.endNs = 8;
     for (const stream of [0, 1]) engineConnection.ack(stream);
     engineConnection.sendQueued(4);
     collectResults(9);
     const ends = [`1 ${ACKED} 8`, `2 ${ACKED} 8`, `3 ${ACKED} 6`, `4 ${DROPPED + 2} 6`];
-    expect(told.slice(2)).toEqual([...ends, "5 sent 9"]);
+    expect(reports.slice(2)).toEqual([...ends, "5 sent 9"]);
   });
 
   it("are reported on the wire once they are, when they were queued", () => {
@@ -154,21 +161,21 @@ describe("in-flight deliveries of a leader connection", () => {
     const streams = [connection.send(BYTES, 0), connection.send(BYTES, 0)];
     expect(streams.map((stream) => connection.isQueued(stream))).toEqual([true, true]);
     for (const stream of streams) connection.inFlight.push(stream + 1, TARGET, stream, 0, 0, 0);
-    const told: string[] = [];
+    const reports: string[] = [];
     const collectResults = (): void =>
       connection.collectResults(
         1,
-        ({ packetId }) => told.push(`${packetId} sent`),
-        ({ packetId }, streamResult) => told.push(`${packetId} ${streamResult}`),
+        ({ packetId }) => reports.push(`${packetId} sent`),
+        ({ packetId }, streamResult) => reports.push(`${packetId} ${streamResult}`),
       );
     collectResults();
-    expect(told).toEqual([]);
+    expect(reports).toEqual([]);
     engineConnection.sendQueued(0);
     collectResults();
-    expect(told).toEqual(["1 sent"]);
+    expect(reports).toEqual(["1 sent"]);
     engineConnection.ack(0);
     engineConnection.refuse(1, 2);
     collectResults();
-    expect(told).toEqual(["1 sent", `1 ${ACKED}`, `2 ${DROPPED + 2}`]);
+    expect(reports).toEqual(["1 sent", `1 ${ACKED}`, `2 ${DROPPED + 2}`]);
   });
 });

@@ -20,13 +20,13 @@ describe("a leader that reports a transaction as too large", () => {
 
   /** A leader whose connection was closed with code 5 after that delivery, and is live again. */
   function twice(bytes: Uint8Array<ArrayBuffer>) {
-    const rig = live();
-    rig.trySend(1, bytes);
-    rig.connection().end({ kind: "app", code: 5 });
-    rig.later(1_000);
-    rig.connect();
-    rig.connection().admit();
-    return rig;
+    const fixture = live();
+    fixture.trySend(1, bytes);
+    fixture.connection().end({ kind: "app", code: 5 });
+    fixture.later(1_000);
+    fixture.connect();
+    fixture.connection().admit();
+    return fixture;
   }
 });
 
@@ -139,10 +139,10 @@ describe("a leader is reported unreachable", () => {
 describe("just before the leader window", () => {
   /** A live leader on an engine that counts datagrams, two seconds before its window. */
   function waiting() {
-    const rig = live();
-    rig.connection().heard = 0;
-    rig.leader.windowStartNs = rig.clock.nowNs() + 2_000 * 1_000_000;
-    return { ...rig, first: rig.connection() };
+    const fixture = live();
+    fixture.connection().heard = 0;
+    fixture.leader.windowStartNs = fixture.clock.nowNs() + 2_000 * 1_000_000;
+    return { ...fixture, first: fixture.connection() };
   }
 
   it("a responding connection is kept", () => {

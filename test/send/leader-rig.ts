@@ -77,8 +77,8 @@ export function setup(transport = createFakeTransport()) {
 
 /** A leader whose connection accepts `credit` deliveries. */
 export function live(credit = 1_000) {
-  const rig = setup();
-  rig.connect();
-  rig.connection().admit(credit);
-  return rig;
+  const fixture = setup();
+  fixture.connect();
+  fixture.connection().admit(credit);
+  return fixture;
 }

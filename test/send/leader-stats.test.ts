@@ -102,7 +102,7 @@ describe("the reliability of a leader", () => {
     const leaderStats = new LeaderStatsTable();
     const stats = leaderStats.stats("A", ADDRESS);
     const reachable = () => leaderStats.view()[0]?.reachable;
-    const told = [reachable()];
+    const reported = [reachable()];
     for (const happens of [
       () => stats.end("local", false, false),
       () => stats.admit(128, false),
@@ -111,9 +111,9 @@ describe("the reliability of a leader", () => {
       () => stats.end("silent", true, true),
     ]) {
       happens();
-      told.push(reachable());
+      reported.push(reachable());
     }
-    expect(told).toEqual([null, false, true, false, true, true]);
+    expect(reported).toEqual([null, false, true, false, true, true]);
   });
 });
 

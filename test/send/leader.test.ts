@@ -212,11 +212,11 @@ describe("a delivery in flight", () => {
 
 describe("the end of a connection", () => {
   it.each<readonly [CloseCause, keyof ReturnType<typeof newSendCounters>]>([
-    [{ kind: "silence", code: 0 }, "endedUnresponsive"],
+    [{ kind: "silence", code: 0 }, "endedIdle"],
     [{ kind: "local", code: 0 }, "endedLocal"],
     [{ kind: "transport", code: 2 }, "endedTransport"],
     [{ kind: "app", code: 0 }, "endedOtherCode"],
-    [{ kind: "app", code: 1 }, "endedDropped"],
+    [{ kind: "app", code: 1 }, "endedEvicted"],
     [{ kind: "app", code: 2 }, "endedDisallowed"],
     [{ kind: "app", code: 3 }, "endedOtherCode"],
     [{ kind: "app", code: 4 }, "endedTooMany"],
@@ -255,15 +255,15 @@ describe("the end of a connection", () => {
 describe("an old connection", () => {
   /** A leader whose connection just reached its lifetime, with one delivery in flight. */
   function old() {
-    const rig = live();
-    const first = rig.connection();
-    rig.clock.advance(59_999);
-    expect(rig.leader.mayRecycle(rig.clock.nowNs())).toBe(false);
-    rig.clock.advance(1);
-    expect(rig.leader.mayRecycle(rig.clock.nowNs())).toBe(true);
-    rig.trySend(1);
-    rig.leader.recycle(rig.clock.nowNs());
-    return { ...rig, first, second: rig.connection() };
+    const fixture = live();
+    const first = fixture.connection();
+    fixture.clock.advance(59_999);
+    expect(fixture.leader.mayRecycle(fixture.clock.nowNs())).toBe(false);
+    fixture.clock.advance(1);
+    expect(fixture.leader.mayRecycle(fixture.clock.nowNs())).toBe(true);
+    fixture.trySend(1);
+    fixture.leader.recycle(fixture.clock.nowNs());
+    return { ...fixture, first, second: fixture.connection() };
   }
 
   it("includes a worn one, but not before a leader grants one more", () => {

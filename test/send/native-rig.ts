@@ -88,10 +88,10 @@ export class FakeNative implements NativeSending {
     return this.sendResult;
   }
   txHold(): number {
-    throw new Error("the sender's own thread holds nothing");
+    throw new Error("the sender's thread corks nothing");
   }
   txRelease(): number {
-    throw new Error("the sender's own thread holds nothing");
+    throw new Error("the sender's thread corks nothing");
   }
   outcomesDrain(_: number, out: Float64Array): number {
     const batch = this.#records.splice(0, Math.floor(out.length / 8));
@@ -108,7 +108,7 @@ export class FakeNative implements NativeSending {
     this.#records.push(...event);
   }
 
-  tell(...event: EngineEvent[]): void {
+  emit(...event: EngineEvent[]): void {
     this.happen(...event);
     this.#wake();
   }
@@ -134,18 +134,18 @@ export async function fixture(queuePerPeer = 128, targetTable: SharedTargetTable
     },
   );
   await transport.start();
-  const told: (CloseCause | "progress")[] = [];
+  const hookEvents: (CloseCause | "progress")[] = [];
   const connection = transport.connect("127.0.0.1:8009", {
-    progress: () => told.push("progress"),
-    ended: (cause) => told.push(cause),
+    progress: () => hookEvents.push("progress"),
+    ended: (cause) => hookEvents.push(cause),
   });
   if (connection === null) throw new Error("no connection");
-  return { native, transport, connection, told };
+  return { native, transport, connection, hookEvents };
 }
 
 export async function admitted(queuePerPeer?: number, targetTable?: SharedTargetTable) {
   const parts = await fixture(queuePerPeer, targetTable);
-  parts.native.tell({ kind: "connected", detail: 4096 }, { kind: "admitted", rttUs: 900 });
-  parts.told.length = 0;
+  parts.native.emit({ kind: "connected", detail: 4096 }, { kind: "admitted", rttUs: 900 });
+  parts.hookEvents.length = 0;
   return parts;
 }

@@ -16,7 +16,7 @@ export function planOf(send: readonly string[], warm: readonly string[] = []): P
 }
 
 /** With `targetTable` ingress threads may send as well. */
-export async function startRig(
+export async function startFixture(
   plan: Plan,
   options: Partial<SenderOptions> = {},
   targetTable: SharedTargetTable | null = null,

@@ -3,7 +3,7 @@ import { NS_PER_MS } from "../../src/core/clock.ts";
 import { RESENDS_IN_FLIGHT_MAX } from "../../src/send/limits.ts";
 import { ALL_FULL } from "../../src/send/sender.ts";
 import { fc } from "../support/properties.ts";
-import { planOf, startRig } from "./rig.ts";
+import { planOf, startFixture } from "./rig.ts";
 
 const A = "10.0.0.1:8009";
 const B = "10.0.0.2:8009";
@@ -12,20 +12,20 @@ const RESET = { kind: "transport", code: 0 } as const;
 
 describe("accept", () => {
   it("sends one delivery to each live leader of the plan and reports each", async () => {
-    const rig = await startRig(planOf([A, B], [C]));
-    for (const address of [A, B, C]) rig.transport.to(address).admit();
-    expect(rig.send(Uint8Array.of(9, 8))).toBe(2);
-    expect(rig.transport.to(A).sent).toEqual([Uint8Array.of(9, 8)]);
-    expect(rig.transport.to(C).sent).toEqual([]);
-    expect(rig.story(1)).toEqual(["sent", "sent"]);
-    expect(rig.outcomes[0]).toEqual({
+    const fixture = await startFixture(planOf([A, B], [C]));
+    for (const address of [A, B, C]) fixture.transport.to(address).admit();
+    expect(fixture.send(Uint8Array.of(9, 8))).toBe(2);
+    expect(fixture.transport.to(A).sent).toEqual([Uint8Array.of(9, 8)]);
+    expect(fixture.transport.to(C).sent).toEqual([]);
+    expect(fixture.story(1)).toEqual(["sent", "sent"]);
+    expect(fixture.outcomes[0]).toEqual({
       packetId: 1,
       identity: `id-of-${A}`,
       address: A,
       slot: 7,
       kind: "sent",
       reason: null,
-      atNs: rig.clock.nowNs(),
+      atNs: fixture.clock.nowNs(),
       rttUs: 0,
       connectionAgeMs: 0,
       resend: 0,
@@ -33,192 +33,192 @@ describe("accept", () => {
   });
 
   it("accepts and queues nothing when no connection is live", async () => {
-    const rig = await startRig(planOf([A, B]));
-    expect(rig.send()).toBe(0);
-    rig.transport.to(A).establish();
-    expect(rig.send()).toBe(0);
-    rig.transport.to(A).admit();
-    rig.clock.advance(10_000);
-    expect(rig.transport.to(A).sent).toEqual([]);
-    expect(rig.outcomes).toEqual([]);
-    expect(rig.sender.counters).toMatchObject({ packetsRefused: 2, deliveries: 0 });
+    const fixture = await startFixture(planOf([A, B]));
+    expect(fixture.send()).toBe(0);
+    fixture.transport.to(A).establish();
+    expect(fixture.send()).toBe(0);
+    fixture.transport.to(A).admit();
+    fixture.clock.advance(10_000);
+    expect(fixture.transport.to(A).sent).toEqual([]);
+    expect(fixture.outcomes).toEqual([]);
+    expect(fixture.sender.counters).toMatchObject({ packetsRejected: 2, deliveries: 0 });
   });
 
   it("queues a delivery for a connecting leader once another accepted it", async () => {
-    const rig = await startRig(planOf([A, B]));
-    rig.transport.to(A).admit();
+    const fixture = await startFixture(planOf([A, B]));
+    fixture.transport.to(A).admit();
     const lent = Uint8Array.of(5, 6);
-    expect(rig.send(lent)).toBe(1);
+    expect(fixture.send(lent)).toBe(1);
     lent.fill(0);
-    rig.transport.to(B).admit();
-    expect(rig.transport.to(B).sent).toEqual([Uint8Array.of(5, 6)]);
+    fixture.transport.to(B).admit();
+    expect(fixture.transport.to(B).sent).toEqual([Uint8Array.of(5, 6)]);
   });
 
   it("drops the delivery of a leader that is not even connecting", async () => {
-    const rig = await startRig(planOf([A, B]));
-    rig.transport.to(A).admit();
-    rig.transport.to(B).end(RESET);
-    expect(rig.send()).toBe(1);
-    expect(rig.story(1, B)).toEqual(["dropped:not_connected"]);
+    const fixture = await startFixture(planOf([A, B]));
+    fixture.transport.to(A).admit();
+    fixture.transport.to(B).end(RESET);
+    expect(fixture.send()).toBe(1);
+    expect(fixture.story(1, B)).toEqual(["dropped:not_connected"]);
   });
 
   it("counts a live leader out of credit as accepted and sends when credit comes", async () => {
-    const rig = await startRig(planOf([A]));
-    rig.transport.to(A).admit(1);
-    expect([rig.send(), rig.send(), rig.send()]).toEqual([1, 1, 1]);
-    expect(rig.transport.to(A).sent.length).toBe(1);
-    rig.transport.to(A).grant(1);
-    expect(rig.story(2)).toEqual(["sent"]);
-    expect(rig.story(3)).toEqual([]);
+    const fixture = await startFixture(planOf([A]));
+    fixture.transport.to(A).admit(1);
+    expect([fixture.send(), fixture.send(), fixture.send()]).toEqual([1, 1, 1]);
+    expect(fixture.transport.to(A).sent.length).toBe(1);
+    fixture.transport.to(A).grant(1);
+    expect(fixture.story(2)).toEqual(["sent"]);
+    expect(fixture.story(3)).toEqual([]);
   });
 
   it("returns ALL_FULL when the only live leader's queue is full", async () => {
-    const rig = await startRig(planOf([A, B]), { queuePerPeer: 2 });
-    rig.transport.to(A).admit(0);
-    expect([rig.send(), rig.send(), rig.send()]).toEqual([1, 1, ALL_FULL]);
-    expect(rig.story(3)).toEqual([]);
-    expect(rig.sender.counters).toMatchObject({ packetsAccepted: 2, packetsRefused: 1 });
+    const fixture = await startFixture(planOf([A, B]), { queuePerPeer: 2 });
+    fixture.transport.to(A).admit(0);
+    expect([fixture.send(), fixture.send(), fixture.send()]).toEqual([1, 1, ALL_FULL]);
+    expect(fixture.story(3)).toEqual([]);
+    expect(fixture.sender.counters).toMatchObject({ packetsAccepted: 2, packetsRejected: 1 });
     // No connection is left.
-    rig.transport.to(A).end(RESET);
-    expect(rig.send()).toBe(0);
+    fixture.transport.to(A).end(RESET);
+    expect(fixture.send()).toBe(0);
   });
 
   it("drops the delivery of a full queue when another leader accepted the packet", async () => {
-    const rig = await startRig(planOf([A, B]), { queuePerPeer: 1 });
-    rig.transport.to(A).admit(0);
-    rig.transport.to(B).admit();
-    expect([rig.send(), rig.send()]).toEqual([2, 1]);
-    expect(rig.story(2, A)).toEqual(["dropped:leader_saturated"]);
-    expect(rig.story(2, B)).toEqual(["sent"]);
+    const fixture = await startFixture(planOf([A, B]), { queuePerPeer: 1 });
+    fixture.transport.to(A).admit(0);
+    fixture.transport.to(B).admit();
+    expect([fixture.send(), fixture.send()]).toEqual([2, 1]);
+    expect(fixture.story(2, A)).toEqual(["dropped:leader_saturated"]);
+    expect(fixture.story(2, B)).toEqual(["sent"]);
   });
 
   it("drops expired deliveries: saturated when connected, expired when not", async () => {
-    const rig = await startRig(planOf([A, B, C]), { copyTtlMs: 500 });
-    rig.transport.to(A).admit(0);
-    rig.transport.to(B).establish();
-    rig.send();
-    rig.clock.advance(400);
-    expect(rig.outcomes).toEqual([]);
-    rig.clock.advance(150);
-    expect(rig.story(1, A)).toEqual(["dropped:leader_saturated"]);
-    expect(rig.story(1, B)).toEqual(["dropped:leader_saturated"]);
-    expect(rig.story(1, C)).toEqual(["dropped:expired"]);
+    const fixture = await startFixture(planOf([A, B, C]), { copyTtlMs: 500 });
+    fixture.transport.to(A).admit(0);
+    fixture.transport.to(B).establish();
+    fixture.send();
+    fixture.clock.advance(400);
+    expect(fixture.outcomes).toEqual([]);
+    fixture.clock.advance(150);
+    expect(fixture.story(1, A)).toEqual(["dropped:leader_saturated"]);
+    expect(fixture.story(1, B)).toEqual(["dropped:leader_saturated"]);
+    expect(fixture.story(1, C)).toEqual(["dropped:expired"]);
   });
 
   it("never sends an expired delivery, even when credit comes before the next poll", async () => {
-    const rig = await startRig(planOf([A]), { copyTtlMs: 70 });
-    rig.transport.to(A).admit(0);
-    rig.clock.advance(1);
-    rig.send();
-    rig.clock.advance(72);
-    rig.transport.to(A).grant(5);
-    expect(rig.story(1)).toEqual(["dropped:leader_saturated"]);
-    expect(rig.transport.to(A).sent).toEqual([]);
+    const fixture = await startFixture(planOf([A]), { copyTtlMs: 70 });
+    fixture.transport.to(A).admit(0);
+    fixture.clock.advance(1);
+    fixture.send();
+    fixture.clock.advance(72);
+    fixture.transport.to(A).grant(5);
+    expect(fixture.story(1)).toEqual(["dropped:leader_saturated"]);
+    expect(fixture.transport.to(A).sent).toEqual([]);
   });
 
   it("drops a transaction that is larger than the leader's streams", async () => {
-    const rig = await startRig(planOf([A, B]));
-    rig.transport.to(A).admit();
-    rig.transport.to(B).admit();
-    rig.transport.to(B).streamBytesMax = 1232;
-    expect(rig.send(new Uint8Array(1233))).toBe(1);
-    expect(rig.story(1, B)).toEqual(["dropped:stream_too_large"]);
+    const fixture = await startFixture(planOf([A, B]));
+    fixture.transport.to(A).admit();
+    fixture.transport.to(B).admit();
+    fixture.transport.to(B).streamBytesMax = 1232;
+    expect(fixture.send(new Uint8Array(1233))).toBe(1);
+    expect(fixture.story(1, B)).toEqual(["dropped:stream_too_large"]);
     // No live leader accepts that size, so the queue does not matter.
-    rig.transport.to(A).streamBytesMax = 1232;
-    expect(rig.send(new Uint8Array(1233))).toBe(0);
+    fixture.transport.to(A).streamBytesMax = 1232;
+    expect(fixture.send(new Uint8Array(1233))).toBe(0);
   });
 
   it("does not count a leader whose connection ends while it sends", async () => {
-    const rig = await startRig(planOf([A, B]));
-    rig.transport.to(A).admit();
-    rig.transport.to(B).admit();
-    rig.transport.to(A).endOnSend = { kind: "local", code: 0 };
-    expect(rig.send()).toBe(1);
-    expect(rig.story(1, A)).toEqual(["dropped:not_connected"]);
+    const fixture = await startFixture(planOf([A, B]));
+    fixture.transport.to(A).admit();
+    fixture.transport.to(B).admit();
+    fixture.transport.to(A).endOnSend = { kind: "local", code: 0 };
+    expect(fixture.send()).toBe(1);
+    expect(fixture.story(1, A)).toEqual(["dropped:not_connected"]);
   });
 
   it("accepts nothing before start and after stop", async () => {
-    const rig = await startRig(planOf([A]));
-    rig.transport.to(A).admit();
-    await rig.sender.stop();
-    expect(rig.send()).toBe(0);
-    expect(rig.transport.running).toBe(false);
+    const fixture = await startFixture(planOf([A]));
+    fixture.transport.to(A).admit();
+    await fixture.sender.stop();
+    expect(fixture.send()).toBe(0);
+    expect(fixture.transport.running).toBe(false);
   });
 });
 
 describe("the outcome of a delivery", () => {
   it("is acked when the leader has it, in the order of sending", async () => {
-    const rig = await startRig(planOf([A]));
-    const a = rig.transport.to(A);
+    const fixture = await startFixture(planOf([A]));
+    const a = fixture.transport.to(A);
     a.admit();
-    rig.send();
-    rig.send();
+    fixture.send();
+    fixture.send();
     a.ack(1);
-    expect(rig.story(2)).toEqual(["sent"]);
+    expect(fixture.story(2)).toEqual(["sent"]);
     a.ack(0);
-    expect(rig.story(1)).toEqual(["sent", "acked"]);
-    expect(rig.story(2)).toEqual(["sent", "acked"]);
+    expect(fixture.story(1)).toEqual(["sent", "acked"]);
+    expect(fixture.story(2)).toEqual(["sent", "acked"]);
   });
 
   it("is failed when the leader's stack stopped the stream", async () => {
-    const rig = await startRig(planOf([A]));
-    rig.transport.to(A).admit();
-    rig.send();
-    rig.transport.to(A).stop(0);
-    expect(rig.story(1)).toEqual(["sent", "failed:stream_stopped"]);
+    const fixture = await startFixture(planOf([A]));
+    fixture.transport.to(A).admit();
+    fixture.send();
+    fixture.transport.to(A).stop(0);
+    expect(fixture.story(1)).toEqual(["sent", "failed:stream_stopped"]);
   });
 
   it("is failed when the connection ends first, and queued ones are dropped", async () => {
-    const rig = await startRig(planOf([A]));
-    rig.transport.to(A).admit(1);
-    rig.send();
-    rig.send();
-    rig.transport.to(A).end(RESET);
-    expect(rig.story(1)).toEqual(["sent", "failed:connection_lost"]);
-    expect(rig.story(2)).toEqual(["dropped:not_connected"]);
+    const fixture = await startFixture(planOf([A]));
+    fixture.transport.to(A).admit(1);
+    fixture.send();
+    fixture.send();
+    fixture.transport.to(A).end(RESET);
+    expect(fixture.story(1)).toEqual(["sent", "failed:connection_lost"]);
+    expect(fixture.story(2)).toEqual(["dropped:not_connected"]);
   });
 
   it("waits over a reconnect that is allowed immediately", async () => {
-    const rig = await startRig(planOf([A]), { reconnectMs: 0, copyTtlMs: 500 });
-    rig.transport.to(A).admit(0);
-    rig.send();
-    rig.transport.to(A).end({ kind: "silence", code: 0 });
-    rig.clock.advance(50);
-    rig.transport.to(A).admit();
-    expect(rig.story(1)).toEqual(["sent"]);
+    const fixture = await startFixture(planOf([A]), { reconnectMs: 0, copyTtlMs: 500 });
+    fixture.transport.to(A).admit(0);
+    fixture.send();
+    fixture.transport.to(A).end({ kind: "silence", code: 0 });
+    fixture.clock.advance(50);
+    fixture.transport.to(A).admit();
+    expect(fixture.story(1)).toEqual(["sent"]);
   });
 
   it("fails the oldest when more than the in-flight bound await acknowledgement", async () => {
-    const rig = await startRig(planOf([A]));
-    rig.transport.to(A).admit(2_000);
-    for (let count = 0; count < 1025; count += 1) rig.send();
-    expect(rig.story(1)).toEqual(["sent", "failed:too_many_in_flight"]);
-    expect(rig.story(2)).toEqual(["sent"]);
-    expect(rig.sender.leaders()[0]?.inFlight).toBe(1024);
+    const fixture = await startFixture(planOf([A]));
+    fixture.transport.to(A).admit(2_000);
+    for (let count = 0; count < 1025; count += 1) fixture.send();
+    expect(fixture.story(1)).toEqual(["sent", "failed:too_many_in_flight"]);
+    expect(fixture.story(2)).toEqual(["sent"]);
+    expect(fixture.sender.leaders()[0]?.inFlight).toBe(1024);
   });
 
   it("is final at stop at the latest", async () => {
-    const rig = await startRig(planOf([A]), { stopMs: 100 });
-    rig.transport.to(A).admit(1);
-    rig.send();
-    rig.send();
-    const stopped = rig.sender.stop();
-    rig.clock.advance(150);
+    const fixture = await startFixture(planOf([A]), { stopMs: 100 });
+    fixture.transport.to(A).admit(1);
+    fixture.send();
+    fixture.send();
+    const stopped = fixture.sender.stop();
+    fixture.clock.advance(150);
     await stopped;
-    expect(rig.story(1)).toEqual(["sent", "failed:shutting_down"]);
-    expect(rig.story(2)).toEqual(["dropped:shutting_down"]);
+    expect(fixture.story(1)).toEqual(["sent", "failed:shutting_down"]);
+    expect(fixture.story(2)).toEqual(["dropped:shutting_down"]);
   });
 
   it("is awaited at stop", async () => {
-    const rig = await startRig(planOf([A]), { stopMs: 100 });
-    rig.transport.to(A).admit();
-    rig.send();
-    const stopped = rig.sender.stop();
-    rig.clock.advance(20);
-    rig.transport.to(A).ack(0);
-    rig.clock.advance(20);
+    const fixture = await startFixture(planOf([A]), { stopMs: 100 });
+    fixture.transport.to(A).admit();
+    fixture.send();
+    const stopped = fixture.sender.stop();
+    fixture.clock.advance(20);
+    fixture.transport.to(A).ack(0);
+    fixture.clock.advance(20);
     await stopped;
-    expect(rig.story(1)).toEqual(["sent", "acked"]);
+    expect(fixture.story(1)).toEqual(["sent", "acked"]);
   });
 });
 
@@ -229,10 +229,10 @@ describe("conservation of deliveries", () => {
     which: fc.nat({ max: 2 }),
   });
 
-  function play(rig: Awaited<ReturnType<typeof startRig>>, { what, which }: Step): void {
-    if (what === "send") rig.send();
-    if (what === "wait") rig.clock.advance(60 * (which + 1));
-    const connection = rig.transport.to([A, B, C][which] ?? A);
+  function play(fixture: Awaited<ReturnType<typeof startFixture>>, { what, which }: Step): void {
+    if (what === "send") fixture.send();
+    if (what === "wait") fixture.clock.advance(60 * (which + 1));
+    const connection = fixture.transport.to([A, B, C][which] ?? A);
     if (connection.closed) return;
     if (what === "admit") connection.admit(which);
     if (what === "grant" && connection.admitted) connection.grant(1);
@@ -244,16 +244,19 @@ describe("conservation of deliveries", () => {
   it("holds for any history: each delivery ends once, sent at most once before", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
-        const rig = await startRig(planOf([A, B, C]), { reconnectMs: 100, queuePerPeer: 3 });
-        for (const it of steps) play(rig, it);
-        const { counters } = rig.sender;
-        const open = rig.sender.leaders().reduce((sum, it) => sum + it.queued + it.inFlight, 0);
+        const fixture = await startFixture(planOf([A, B, C]), {
+          reconnectMs: 100,
+          queuePerPeer: 3,
+        });
+        for (const it of steps) play(fixture, it);
+        const { counters } = fixture.sender;
+        const open = fixture.sender.leaders().reduce((sum, it) => sum + it.queued + it.inFlight, 0);
         const { deliveriesAcked, deliveriesFailed, deliveriesDropped } = counters;
         expect(deliveriesAcked + deliveriesFailed + deliveriesDropped + open).toBe(
           counters.deliveries,
         );
-        const stopped = rig.sender.stop();
-        rig.clock.advance(1_000);
+        const stopped = fixture.sender.stop();
+        fixture.clock.advance(1_000);
         await stopped;
         const ended =
           counters.deliveriesAcked + counters.deliveriesFailed + counters.deliveriesDropped;
@@ -261,7 +264,7 @@ describe("conservation of deliveries", () => {
         expect(counters.deliveriesSent).toBe(counters.deliveriesAcked + counters.deliveriesFailed);
         const reasons = Object.values(counters.reasons).reduce((sum, it) => sum + it, 0);
         expect(reasons).toBe(counters.deliveriesFailed + counters.deliveriesDropped);
-        const ends = rig.outcomes.filter((it) => it.kind !== "sent");
+        const ends = fixture.outcomes.filter((it) => it.kind !== "sent");
         expect(new Set(ends.map((it) => `${it.packetId} ${it.address}`)).size).toBe(ends.length);
       }),
       { numRuns: 150 },
@@ -271,21 +274,21 @@ describe("conservation of deliveries", () => {
 
 describe("counts", () => {
   it("reports live connections, and those of them that are sent to now", async () => {
-    const rig = await startRig(planOf([A], [B, C]));
-    rig.transport.to(A).admit();
-    rig.transport.to(B).admit();
-    rig.transport.to(C).establish();
-    expect([rig.sender.warmCount, rig.sender.sendableCount]).toEqual([2, 1]);
-    expect(["live", "live", "waiting"]).toEqual([A, B, C].map(rig.stateOf));
+    const fixture = await startFixture(planOf([A], [B, C]));
+    fixture.transport.to(A).admit();
+    fixture.transport.to(B).admit();
+    fixture.transport.to(C).establish();
+    expect([fixture.sender.warmCount, fixture.sender.sendableCount]).toEqual([2, 1]);
+    expect(["live", "live", "waiting"]).toEqual([A, B, C].map(fixture.stateOf));
   });
 
   it("stamps outcomes with the clock", async () => {
-    const rig = await startRig(planOf([A]));
-    rig.transport.to(A).admit();
-    const beforeNs = rig.clock.nowNs();
-    rig.clock.advance(3);
-    rig.send();
-    expect(rig.outcomes[0]?.atNs).toBe(beforeNs + 3 * NS_PER_MS);
+    const fixture = await startFixture(planOf([A]));
+    fixture.transport.to(A).admit();
+    const beforeNs = fixture.clock.nowNs();
+    fixture.clock.advance(3);
+    fixture.send();
+    expect(fixture.outcomes[0]?.atNs).toBe(beforeNs + 3 * NS_PER_MS);
   });
 });
 
@@ -301,24 +304,24 @@ describe("resend", () => {
   const anyone = { ordinal: 1, wants: () => true, accepted: () => {} };
 
   it("sends to the selected live leaders of the plan, and reports each", async () => {
-    const rig = await startRig(planOf([A, B, C]));
-    rig.transport.to(A).admit();
-    rig.transport.to(B).admit();
+    const fixture = await startFixture(planOf([A, B, C]));
+    fixture.transport.to(A).admit();
+    fixture.transport.to(B).admit();
     const accepted: string[] = [];
     const to = {
       ordinal: 3,
       wants: ({ address }: { address: string }) => address !== A,
       accepted: ({ address }: { address: string }) => void accepted.push(address),
     };
-    expect(rig.sender.resend(packet, to)).toBe(1);
+    expect(fixture.sender.resend(packet, to)).toBe(1);
     expect(accepted).toEqual([B]);
-    expect(rig.transport.to(A).sent).toEqual([]);
-    expect(rig.transport.to(B).sent).toEqual([packet.bytes]);
-    expect(rig.story(77)).toEqual(["sent"]);
-    rig.transport.to(B).ack(0);
-    expect(rig.story(77)).toEqual(["sent", "acked"]);
-    expect(rig.outcomes.map(({ resend }) => resend)).toEqual([3, 3]);
-    expect(rig.sender.counters).toMatchObject({
+    expect(fixture.transport.to(A).sent).toEqual([]);
+    expect(fixture.transport.to(B).sent).toEqual([packet.bytes]);
+    expect(fixture.story(77)).toEqual(["sent"]);
+    fixture.transport.to(B).ack(0);
+    expect(fixture.story(77)).toEqual(["sent", "acked"]);
+    expect(fixture.outcomes.map(({ resend }) => resend)).toEqual([3, 3]);
+    expect(fixture.sender.counters).toMatchObject({
       deliveries: 1,
       deliveriesAcked: 1,
       packetsAccepted: 0,
@@ -326,41 +329,41 @@ describe("resend", () => {
   });
 
   it("neither queues nor reports a delivery where there is no credit", async () => {
-    const rig = await startRig(planOf([A]));
-    rig.transport.to(A).admit(0);
-    expect(rig.sender.resend(packet, anyone)).toBe(0);
-    rig.transport.to(A).grant(10);
-    expect(rig.transport.to(A).sent).toEqual([]);
-    expect(rig.outcomes).toEqual([]);
+    const fixture = await startFixture(planOf([A]));
+    fixture.transport.to(A).admit(0);
+    expect(fixture.sender.resend(packet, anyone)).toBe(0);
+    fixture.transport.to(A).grant(10);
+    expect(fixture.transport.to(A).sent).toEqual([]);
+    expect(fixture.outcomes).toEqual([]);
   });
 
   it("does not overtake queued first sends", async () => {
-    const rig = await startRig(planOf([A]));
-    rig.transport.to(A).admit(0);
-    rig.send();
-    expect(rig.sender.resend(packet, anyone)).toBe(0);
-    rig.transport.to(A).grant(1);
-    expect(rig.story(1)).toEqual(["sent"]);
+    const fixture = await startFixture(planOf([A]));
+    fixture.transport.to(A).admit(0);
+    fixture.send();
+    expect(fixture.sender.resend(packet, anyone)).toBe(0);
+    fixture.transport.to(A).grant(1);
+    expect(fixture.story(1)).toEqual(["sent"]);
   });
 
   it("leaves part of a connection's grant to first sends", async () => {
-    const rig = await startRig(planOf([A]));
-    rig.transport.to(A).admit(1_000);
+    const fixture = await startFixture(planOf([A]));
+    fixture.transport.to(A).admit(1_000);
     let taken = 0;
-    while (rig.sender.resend(packet, anyone) === 1) taken += 1;
+    while (fixture.sender.resend(packet, anyone) === 1) taken += 1;
     expect(taken).toBe(RESENDS_IN_FLIGHT_MAX);
-    expect(rig.send()).toBe(1);
-    rig.transport.to(A).ack(0);
-    rig.transport.to(A).ack(1);
-    expect(rig.sender.resend(packet, anyone)).toBe(1);
+    expect(fixture.send()).toBe(1);
+    fixture.transport.to(A).ack(0);
+    fixture.transport.to(A).ack(1);
+    expect(fixture.sender.resend(packet, anyone)).toBe(1);
   });
 
   it("sends nothing once stopped", async () => {
-    const rig = await startRig(planOf([A]));
-    rig.transport.to(A).admit();
-    const stopping = rig.sender.stop();
-    expect(rig.sender.resend(packet, anyone)).toBe(0);
-    rig.clock.advance(1_000);
+    const fixture = await startFixture(planOf([A]));
+    fixture.transport.to(A).admit();
+    const stopping = fixture.sender.stop();
+    expect(fixture.sender.resend(packet, anyone)).toBe(0);
+    fixture.clock.advance(1_000);
     await stopping;
   });
 });

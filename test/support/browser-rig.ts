@@ -19,7 +19,7 @@ import {
 } from "./chromium.ts";
 import { type Dashboard, type DashboardOptions, startDashboard } from "./dashboard.ts";
 
-export interface BrowserRig {
+export interface BrowserFixture {
   readonly site: Dashboard;
   readonly browser: Browser;
   /** A new page of the browser in which this test user is logged in for the complete file. */
@@ -29,7 +29,7 @@ export interface BrowserRig {
 }
 
 /** Call once, at the top of a test file. */
-export function useBrowser(options: DashboardOptions = {}): BrowserRig {
+export function useBrowser(options: DashboardOptions = {}): BrowserFixture {
   let site: Dashboard | null = null;
   let browser: Browser | null = null;
   const homes = new Map<TestUser, Visitor>();
@@ -48,7 +48,7 @@ export function useBrowser(options: DashboardOptions = {}): BrowserRig {
     await site?.stop();
   });
 
-  const rig: BrowserRig = {
+  const fixture: BrowserFixture = {
     get site() {
       return started(site);
     },
@@ -58,23 +58,23 @@ export function useBrowser(options: DashboardOptions = {}): BrowserRig {
     async page(user) {
       let home = homes.get(user);
       if (home === undefined) {
-        home = await visit(rig.browser);
-        await logIn(home, rig.site.url, user);
+        home = await visit(fixture.browser);
+        await logIn(home, fixture.site.url, user);
         homes.set(user, home);
       }
       const visitor = await newPage(home.context);
       visitors.push({ visitor, end: () => visitor.page.close() });
-      await enter(visitor, rig.site.url, user);
+      await enter(visitor, fixture.site.url, user);
       return visitor;
     },
     async visitor(user) {
-      const visitor = await visit(rig.browser);
+      const visitor = await visit(fixture.browser);
       visitors.push({ visitor, end: () => visitor.context.close() });
-      if (user !== undefined) await logIn(visitor, rig.site.url, user);
+      if (user !== undefined) await logIn(visitor, fixture.site.url, user);
       return visitor;
     },
   };
-  return rig;
+  return fixture;
 }
 
 /** Opens the dashboard, with a new login if another test ended the session. */
@@ -95,6 +95,6 @@ async function enter({ page, complaints }: Visitor, url: string, user: TestUser)
 }
 
 function started<T>(part: T | null): T {
-  if (part === null) throw new Error("the rig is asked for something before it has started");
+  if (part === null) throw new Error("the fixture is used before it has started");
   return part;
 }

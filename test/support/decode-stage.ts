@@ -47,7 +47,7 @@ export function newStage(options: Partial<DispatchOptions> = {}) {
     responses.push({
       id: packet.id,
       kind: validation.kind,
-      errorCode: validation.kind === "refused" ? validation.errorCode : null,
+      errorCode: validation.kind === "rejected" ? validation.errorCode : null,
       bytes: Buffer.from(packet.bytes),
     });
   };

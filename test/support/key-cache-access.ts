@@ -39,7 +39,7 @@ export interface KeyCacheAccessDeps {
 
 export interface KeyCacheAccess extends AccessControl {
   /** Handles a message of the main thread. */
-  onMessage(news: KeyUpdate): void;
+  onMessage(update: KeyUpdate): void;
   put(grant: KeyGrant): void;
   /** Notifies the main thread, whether the key was there or not. */
   revoke(token: string, keySlot: number): void;
@@ -56,7 +56,7 @@ export interface KeyCacheAccessCounters extends AccessCounters {
 
 /** The principal of a cached key. */
 interface CachedKey extends Principal {
-  readonly isShared: boolean;
+  readonly isGlobal: boolean;
   readonly accountLimitSlot: number;
   readonly keyLimitSlot: number;
   readonly keySlot: number;
@@ -79,8 +79,8 @@ export function createKeyCacheAccess(deps: KeyCacheAccessDeps): KeyCacheAccess {
     return Math.max(ownWait, accountWait);
   }
 
-  function accountWait({ accountLimitSlot, plan, isShared }: CachedKey, nowNs: number): number {
-    if (isShared) return shared.waitNs(accountLimitSlot, nowNs, plan);
+  function accountWait({ accountLimitSlot, plan, isGlobal }: CachedKey, nowNs: number): number {
+    if (isGlobal) return shared.waitNs(accountLimitSlot, nowNs, plan);
     return limitStates.waitNs(accountLimitSlot, nowNs, intervalNs(plan.ratePerSecond), plan.burst);
   }
 
@@ -117,11 +117,11 @@ export function createKeyCacheAccess(deps: KeyCacheAccessDeps): KeyCacheAccess {
     },
     charge(principal, nowNs) {
       if (!isCachedKey(principal) || !principal.isGood) return rejected(0, 1);
-      const { accountLimitSlot, keyLimitSlot, plan, isShared } = principal;
+      const { accountLimitSlot, keyLimitSlot, plan, isGlobal } = principal;
       const own = principal.policy?.limit ?? null;
       const ownWait = own === null ? 0 : charge(limitStates, keyLimitSlot, own, nowNs);
       if (ownWait > 0) return rejected(ownWait, accountWait(principal, nowNs));
-      const wait = isShared
+      const wait = isGlobal
         ? shared.tryCharge(accountLimitSlot, nowNs, plan)
         : charge(limitStates, accountLimitSlot, plan, nowNs);
       if (wait > 0) {
@@ -132,9 +132,9 @@ export function createKeyCacheAccess(deps: KeyCacheAccessDeps): KeyCacheAccess {
       return 0;
     },
     rejectionOf: () => UNKNOWN_KEY,
-    onMessage(news) {
-      if (news.kind === "grant") put(news.grant);
-      else revoke(news.token, news.keySlot);
+    onMessage(update) {
+      if (update.kind === "grant") put(update.grant);
+      else revoke(update.token, update.keySlot);
     },
     put,
     revoke,
@@ -173,7 +173,7 @@ function isCachedKey(principal: Principal): principal is CachedKey {
 /** Copied, so that all have one shape: an object from a port may have another. */
 function cachedKeyOf(grant: KeyGrant, networksOf: KeyCacheAccessDeps["networksOf"]): CachedKey {
   const { keyId, account, plan, expiresUnixMs, ranges, limit } = grant;
-  const { isShared, accountLimitSlot, keyLimitSlot, keySlot } = grant;
+  const { isGlobal, accountLimitSlot, keyLimitSlot, keySlot } = grant;
   const { name, ratePerSecond, burst, shared } = plan;
   const isNarrowed = expiresUnixMs !== null || ranges !== null || limit !== null;
   const networks = ranges === null ? null : networksOf(ranges);
@@ -182,7 +182,7 @@ function cachedKeyOf(grant: KeyGrant, networksOf: KeyCacheAccessDeps["networksOf
     account,
     plan: { name, ratePerSecond, burst, shared },
     policy: isNarrowed ? { expiresUnixMs, networks, limit } : null,
-    isShared,
+    isGlobal,
     accountLimitSlot,
     keyLimitSlot,
     keySlot,

@@ -2,7 +2,7 @@
  * Cached keys over a real key table, and the authenticators of their threads, on this thread.
  */
 
-import { createSharedLimits, type LimitStore } from "../../src/accounts/global-limits/sync.ts";
+import { createGlobalLimits, type LimitStore } from "../../src/accounts/global-limits/sync.ts";
 import type { KeyRow, Plan } from "../../src/accounts/keys/key.ts";
 import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
 import { networksOf } from "../../src/accounts/keys/policy.ts";
@@ -39,13 +39,13 @@ export function keyRow(
 }
 
 /**
- * The main thread: keys, its authenticator and key cache; limits are shared where there is a store.
+ * The main thread: keys, its authenticator and key cache; limits are global where there is a store.
  */
-export function keyCacheScene(rows: readonly KeyRow[] = []) {
-  return keyCacheSceneOn(createFakeClock(), rows);
+export function keyCacheFixture(rows: readonly KeyRow[] = []) {
+  return keyCacheFixtureOn(createFakeClock(), rows);
 }
 
-export function keyCacheSceneOn<C extends Clock>(
+export function keyCacheFixtureOn<C extends Clock>(
   clock: C,
   rows: readonly KeyRow[],
   store: LimitStore | null = null,
@@ -54,30 +54,34 @@ export function keyCacheSceneOn<C extends Clock>(
   const memory = createKeyCacheMemory();
   const delegated = createDelegatedLimits(memory);
   const options = { edge: "e", initialEdgeCount: 1 };
-  const sharedLimits = store && createSharedLimits({ clock, log: silent, store }, options);
-  sharedLimits?.join(new GlobalLimitStates(memory));
-  const shared = sharedLimits && new GlobalDelegation(sharedLimits);
+  const globalLimits = store && createGlobalLimits({ clock, log: silent, store }, options);
+  globalLimits?.join(new GlobalLimitStates(memory));
+  const globalDelegation = globalLimits && new GlobalDelegation(globalLimits);
   const access = createAccessControl({
     clock,
     keys,
     looksMistyped: () => false,
-    sharedLimits,
+    globalLimits,
     delegated,
   });
-  const keyCache = createKeyCacheSync({ clock, keys, delegated, shared, memory });
+  const keyCache = createKeyCacheSync({ clock, keys, delegated, globalDelegation, memory });
   const rest = { limitStates: new SharedLimitStates(memory), usedMarks: keyUsedMarks(memory) };
-  return { clock, keys, memory, delegated, shared, sharedLimits, access, keyCache, ...rest };
+  const limits = { delegated, globalDelegation, globalLimits };
+  return { clock, keys, memory, ...limits, access, keyCache, ...rest };
 }
 
-type Scene = Pick<ReturnType<typeof keyCacheScene>, "memory" | "access" | "keyCache"> & {
+type KeyCacheFixture = Pick<
+  ReturnType<typeof keyCacheFixture>,
+  "memory" | "access" | "keyCache"
+> & {
   readonly clock: Clock;
 };
 
 /** One more thread, whose messages wait until `deliver`, copied as a port would. */
-export function joinThread({ clock, memory, access, keyCache }: Scene) {
-  const news: KeyUpdate[] = [];
+export function joinThread({ clock, memory, access, keyCache }: KeyCacheFixture) {
+  const updates: KeyUpdate[] = [];
   const returned: KeySlotReleased[] = [];
-  const holder = keyCache.join({ post: (message) => void news.push(structuredClone(message)) });
+  const holder = keyCache.join({ post: (message) => void updates.push(structuredClone(message)) });
   const own = createKeyCacheAccess({
     clock,
     memory,
@@ -87,11 +91,11 @@ export function joinThread({ clock, memory, access, keyCache }: Scene) {
   return {
     holder,
     access: own,
-    news,
+    updates,
     returned,
     /** Delivers pending messages in both directions. */
     deliver() {
-      for (const message of news.splice(0)) own.onMessage(message);
+      for (const message of updates.splice(0)) own.onMessage(message);
       for (const message of returned.splice(0)) holder.onReturned(message);
     },
     /** A proxied request: the main thread knows the key, or not. */

@@ -21,7 +21,7 @@ export interface Landed extends LandingEdge {
   postUntilTaken(built: BuiltTransaction): Promise<string>;
 }
 
-export interface LandingRig {
+export interface LandingFixture {
   /** A network without an edge; ends with the test. */
   network(options?: LandingNetworkOptions): Promise<LandingNetwork>;
   /** An edge in front of a network, a fresh one when none is given; `over` are its own sections. */
@@ -31,21 +31,21 @@ export interface LandingRig {
 }
 
 /** Call it once at the top of a test file. */
-export function useLanding(): LandingRig {
+export function useLanding(): LandingFixture {
   const running: { stop(): Promise<void> }[] = [];
   afterEach(async () => {
     // The edge before its network.
     for (const each of running.splice(0).reverse()) await each.stop();
   });
 
-  const rig: LandingRig = {
+  const fixture: LandingFixture = {
     async network(options) {
       const network = await startLandingNetwork(options);
       running.push(network);
       return network;
     },
     async edge(over, given) {
-      const network = given ?? (await rig.network());
+      const network = given ?? (await fixture.network());
       const edge = await startLandingEdge(network, over);
       running.push(edge);
       return {
@@ -53,7 +53,7 @@ export function useLanding(): LandingRig {
         network,
         async postUntilTaken({ bytes, signature }) {
           await untilResponse(
-            "a leader that takes it",
+            "a leader that accepts it",
             () => edge.post(bytes),
             (status) => status === 200,
           );
@@ -61,7 +61,7 @@ export function useLanding(): LandingRig {
         },
       };
     },
-    start: async (options) => rig.edge({}, await rig.network(options)),
+    start: async (options) => fixture.edge({}, await fixture.network(options)),
   };
-  return rig;
+  return fixture;
 }

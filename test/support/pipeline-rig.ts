@@ -19,7 +19,7 @@ interface Pending {
 /**
  * Real dedup cache, receipts and decoder, with a decode stage that can wait and a scripted sender.
  */
-export function newRig(sharesDedup = false) {
+export function newFixture(sharesDedup = false) {
   const clock = createFakeClock();
   const dedup = createDedupCache();
   /** The times for which the slot was queried. */
@@ -31,7 +31,7 @@ export function newRig(sharesDedup = false) {
   const receipts = createReceipts({ clock, slot: slotAt }, { keepMs: 60_000, entriesMax: 100 });
   const decoder = createDecoder(DECODER);
   const landing = newLanding(clock, slotAt);
-  const rig = {
+  const fixture = {
     clock,
     dedup,
     receipts,
@@ -51,7 +51,7 @@ export function newRig(sharesDedup = false) {
     onReserve: (): void => {},
     slotsAsked,
   };
-  const note = (call: string): void => void rig.calls.push(call);
+  const note = (call: string): void => void fixture.calls.push(call);
   const pipeline = createPipeline({
     clock,
     dedup: {
@@ -65,7 +65,7 @@ export function newRig(sharesDedup = false) {
       },
       reserve(bytes, offset, nowNs) {
         note("dedup.reserve");
-        rig.onReserve();
+        fixture.onReserve();
         return dedup.reserve(bytes, offset, nowNs);
       },
       commit(bytes, offset) {
@@ -80,19 +80,19 @@ export function newRig(sharesDedup = false) {
     dispatch: {
       accept(packet, done) {
         note("decode");
-        if (rig.holds) rig.pending.push({ packet: kept(packet), done });
+        if (fixture.holds) fixture.pending.push({ packet: kept(packet), done });
         else done(packet, decoder.decode(packet.bytes));
       },
     },
     sender: {
       accept(packet) {
         note("send");
-        if (rig.taken > 0) rig.sent.push(kept(packet));
-        return rig.taken;
+        if (fixture.taken > 0) fixture.sent.push(kept(packet));
+        return fixture.taken;
       },
       recordSend(packet, send, sentNs) {
         note("recordSend");
-        rig.recorded.push({ packet: kept(packet), send, sentNs });
+        fixture.recorded.push({ packet: kept(packet), send, sentNs });
       },
     },
     outcomes: { suspend: () => note("suspend"), flush: () => note("flush") },
@@ -118,23 +118,23 @@ export function newRig(sharesDedup = false) {
       },
     },
     sharesDedup,
-    usage: { taken: (packetId, keyId) => void rig.counted.push(`${packetId} ${keyId}`) },
+    usage: { taken: (packetId, keyId) => void fixture.counted.push(`${packetId} ${keyId}`) },
   });
   const submit = (bytes: Uint8Array, account = "acme", maxRetries: number | null = null): void =>
     pipeline.submit(
       { bytes, account, keyId: "k", receivedNs: clock.nowNs(), maxRetries },
       (result) => {
         note("result");
-        rig.results.push(result);
+        fixture.results.push(result);
       },
     );
   /** Delivers the deferred validation results, oldest first. */
   const decide = (validation?: ValidationResult): void => {
-    for (const { packet, done } of rig.pending.splice(0)) {
+    for (const { packet, done } of fixture.pending.splice(0)) {
       done(packet, validation ?? decoder.decode(packet.bytes));
     }
   };
-  return { ...rig, rig, landing, pipeline, submit, decide };
+  return { ...fixture, fixture, landing, pipeline, submit, decide };
 }
 
 /** A real one, whose cluster reports nothing and whose leaders accept no resend. */
@@ -148,7 +148,7 @@ export function newLanding(clock: Clock, slotAt: (nowNs?: number) => number) {
         currentSlot: slotAt,
         lastValidHeight: () => null,
         statusReporting: () => "yes",
-        fetchStatuses: () => Promise.reject(new Error("nobody answers")),
+        fetchStatuses: () => Promise.reject(new Error("no node responds")),
       },
       resender: { resend: () => 0 },
       onFinalState() {},

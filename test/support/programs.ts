@@ -34,8 +34,8 @@ export async function run(name: Program, text: string, around: Around = {}): Pro
   const folder = mkdtempSync(join(ROOT, "node_modules", ".program-"));
   try {
     writeFileSync(join(folder, file), text);
-    for (const [beside, bytes] of Object.entries(around.files ?? {})) {
-      writeFileSync(join(folder, beside), bytes);
+    for (const [fileName, bytes] of Object.entries(around.files ?? {})) {
+      writeFileSync(join(folder, fileName), bytes);
     }
     // Proxies cannot reach loopback.
     const env = { ...process.env, no_proxy: "127.0.0.1", ...around.env };

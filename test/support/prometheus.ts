@@ -31,7 +31,7 @@ const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\["\\n])*)"(,|$)/y;
 export function parsePrometheus(text: string): ReadonlyMap<string, Family> {
   if (!text.endsWith("\n")) throw new Error("the page does not end with a line feed");
   const families = new Map<string, Open>();
-  const seen = new Set<string>();
+  const identities = new Set<string>();
   const helps = new Map<string, string>();
   let open: Open | null = null;
   for (const line of text.split("\n")) {
@@ -50,8 +50,8 @@ export function parsePrometheus(text: string): ReadonlyMap<string, Family> {
     const series = parseSample(line);
     if (open === null || !belongs(series.name, open)) throw new Error(`no TYPE before: ${line}`);
     const identity = `${series.name} ${JSON.stringify(Object.entries(series.labels).sort())}`;
-    if (seen.has(identity)) throw new Error(`a series twice: ${line}`);
-    seen.add(identity);
+    if (identities.has(identity)) throw new Error(`a series twice: ${line}`);
+    identities.add(identity);
     open.samples.push(series);
   }
   for (const family of families.values()) if (family.kind === "histogram") checkHistogram(family);

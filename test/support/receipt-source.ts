@@ -1,8 +1,8 @@
 /**
- * Receipts as ingress reads them, for tests that configure each response.
+ * Receipts as HTTP reads them, for tests that configure each response.
  */
 
-import type { ReceiptSource } from "../../src/http/receipts/source.ts";
+import type { ReceiptSource } from "../../src/core/receipt-source.ts";
 
 /** A source without receipts, except those of a test. */
 export function receiptSource(parts: Partial<ReceiptSource> = {}): ReceiptSource {

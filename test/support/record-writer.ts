@@ -41,7 +41,7 @@ export function createRecordWriter(
   /** Begins a record; returns the offset of its numbers. */
   function startRecord(kind: number, note: SubmissionRecord): number {
     const start = ring.claim();
-    if (start === -1) throw new RangeError("no room for a record: hasRoom was not asked");
+    if (start === -1) throw new RangeError("no space for a record: hasRoom was not called");
     const { receivedNs, decodedNs, sentNs, bodyBytes, maxRetries } = note;
     const at = start / 8;
     numbers.set([kind, note.bytes.length, note.keySlot], at);

@@ -35,33 +35,33 @@ export class TargetTable {
   /** The engine's handle of each target. */
   readonly peers = new Uint32Array(SHARED_TARGETS_MAX);
   readonly #cells = new Uint32Array(SHARED_TARGETS_MAX);
-  readonly #words: Uint32Array;
+  readonly #int32: Uint32Array;
   #sequence = 0;
 
   constructor(memory: SharedArrayBuffer) {
-    this.#words = new Uint32Array(memory);
-    this.threadNumber = Atomics.add(this.#words, INGRESS_THREADS, 1) + 1;
+    this.#int32 = new Uint32Array(memory);
+    this.threadNumber = Atomics.add(this.#int32, INGRESS_THREADS, 1) + 1;
   }
 
   /** Whether ingress threads may send now. */
   get isOpen(): boolean {
-    return Atomics.load(this.#words, OPEN) === 1;
+    return Atomics.load(this.#int32, OPEN) === 1;
   }
 
   /** Rises at the begin and end of each drain of engine events; odd meanwhile. */
   get drainCount(): number {
-    return Atomics.load(this.#words, DRAIN_COUNT);
+    return Atomics.load(this.#int32, DRAIN_COUNT);
   }
 
   /** Closes the table until the sender has checked it. */
   close(): void {
-    Atomics.store(this.#words, OPEN, 0);
+    Atomics.store(this.#int32, OPEN, 0);
   }
 
   /** Reads changes; false where it is being written repeatedly. */
   refresh(): boolean {
     for (let tries = 0; tries < TRIES; tries += 1) {
-      const sequence = Atomics.load(this.#words, SEQUENCE);
+      const sequence = Atomics.load(this.#int32, SEQUENCE);
       if (sequence === this.#sequence) return true;
       if (sequence % 2 === 0 && this.#read(sequence)) return true;
     }
@@ -70,24 +70,24 @@ export class TargetTable {
 
   /** The next stream of a target. */
   nextStream(index: number): number {
-    return allocateStream(this.#words, this.#cells[index] ?? 0);
+    return allocateStream(this.#int32, this.#cells[index] ?? 0);
   }
 
   #read(sequence: number): boolean {
-    const words = this.#words;
+    const int32 = this.#int32;
     // The values read below are valid only after the final check.
     this.#sequence = 0;
-    this.engine = Atomics.load(words, ENGINE);
-    this.version = Atomics.load(words, VERSION);
-    this.count = Math.min(Atomics.load(words, COUNT), SHARED_TARGETS_MAX);
-    this.ttlMs = Atomics.load(words, TTL_MS);
-    this.bytesMax = Atomics.load(words, BYTES_MAX);
-    this.excluded = Atomics.load(words, EXCLUDED);
+    this.engine = Atomics.load(int32, ENGINE);
+    this.version = Atomics.load(int32, VERSION);
+    this.count = Math.min(Atomics.load(int32, COUNT), SHARED_TARGETS_MAX);
+    this.ttlMs = Atomics.load(int32, TTL_MS);
+    this.bytesMax = Atomics.load(int32, BYTES_MAX);
+    this.excluded = Atomics.load(int32, EXCLUDED);
     for (let index = 0; index < this.count; index += 1) {
-      this.peers[index] = Atomics.load(words, PEERS + index);
-      this.#cells[index] = Atomics.load(words, CELLS_OF + index);
+      this.peers[index] = Atomics.load(int32, PEERS + index);
+      this.#cells[index] = Atomics.load(int32, CELLS_OF + index);
     }
-    if (Atomics.load(words, SEQUENCE) !== sequence) return false;
+    if (Atomics.load(int32, SEQUENCE) !== sequence) return false;
     this.#sequence = sequence;
     return true;
   }

@@ -95,7 +95,7 @@ describe("the admin listener", () => {
     expect((await get("/livez?verbose=1")).status).toBe(200);
   });
 
-  it("shows the leaders where it is given them", async () => {
+  it("shows the leaders when they are provided", async () => {
     const leaderStats = () => ({ leaders: [{ identity: "A" }] });
     const { get } = await setup({ leaders: () => ({ slot: 7, send: [] }), leaderStats });
     expect(await (await get("/leaders/stats")).json()).toEqual({ leaders: [{ identity: "A" }] });
@@ -114,10 +114,10 @@ describe("the admin listener", () => {
     expect(wrong.status).toBe(405);
     expect(wrong.headers.get("allow")).toBe("GET, HEAD");
     expect(await wrong.json()).toMatchObject({ reason: "method_not_allowed" });
-    expect(admin.counters).toMatchObject({ answered: 0, refused: 2 });
+    expect(admin.counters).toMatchObject({ answered: 0, rejected: 2 });
   });
 
-  it("answers 500 and logs when a page cannot be made, and goes on", async () => {
+  it("answers 500 and logs when a page fails, and continues", async () => {
     const broken = {
       contentType: "text/plain",
       text: () => Promise.reject(new Error("no source")),
@@ -133,7 +133,7 @@ describe("the admin listener", () => {
     expect(admin.counters).toMatchObject({ failed: 2, answered: 1 });
   });
 
-  it("refuses headers above its bound and closes the connection", async () => {
+  it("rejects headers above the bound and closes the connection", async () => {
     const { port } = await setup();
     const long = "x".repeat(ADMIN_HEADERS_BYTES_MAX);
     expect(await talk(port, `GET / HTTP/1.1\r\nX-Long: ${long}\r\n\r\n`)).toMatch(
@@ -141,7 +141,7 @@ describe("the admin listener", () => {
     );
   });
 
-  it("refuses a port that is taken, and says which", async () => {
+  it("fails on a port in use, and names it", async () => {
     const { port } = await setup();
     const second = setup({}, port);
     await expect(second).rejects.toBeInstanceOf(SetupError);
@@ -158,18 +158,18 @@ describe("the admin listener", () => {
   });
 });
 
-describe("what the dashboard asks", () => {
+describe("a dashboard query", () => {
   const ofAccount = {
     receipt: (signature: string, account: string) =>
       signature === "sig" && account === "ada" ? { signature, state: "landed" } : null,
     receipts: (account: string, query: string) =>
       query === "state=landed"
         ? ({ kind: "list", list: { transactions: [account] } } as const)
-        : ({ kind: "refused", message: `no such query: ${query}` } as const),
+        : ({ kind: "rejected", message: `no such query: ${query}` } as const),
     refusals: (account: string) => [{ reason: "tip_missing", message: account }],
   };
 
-  it("is answered for the account that is named", async () => {
+  it("is answered for the named account", async () => {
     const { get } = await setup({ ofAccount });
     const receipt = await get("/receipts/sig?account=ada");
     expect(await receipt.json()).toEqual({ signature: "sig", state: "landed" });
@@ -185,7 +185,7 @@ describe("what the dashboard asks", () => {
     });
   });
 
-  it("is refused without an account, and not there where nobody can answer it", async () => {
+  it("is rejected without an account, and is 404 without a query handler", async () => {
     const { get } = await setup({ ofAccount });
     expect((await get("/receipts/sig")).status).toBe(400);
     expect((await get("/refusals")).status).toBe(400);

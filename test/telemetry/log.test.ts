@@ -26,7 +26,7 @@ function only(lines: readonly string[]): Record<string, unknown> {
 }
 
 describe("the log", () => {
-  it("writes one JSON object a line, with level, time, base fields and message", () => {
+  it("writes one JSON object per line, with level, time, base fields and message", () => {
     const { log, lines } = capture();
     log.info({ slot: 5, leader: "abc" }, "a line\nwith a break");
     const line = only(lines);
@@ -40,7 +40,7 @@ describe("the log", () => {
     expect(new Date(String(line["time"])).toISOString()).toBe(line["time"]);
   });
 
-  it("leaves out what is below its level", () => {
+  it("omits what is below its level", () => {
     const { log, lines } = capture("warn");
     log.debug({}, "no");
     log.info({}, "no");
@@ -89,12 +89,12 @@ describe("the log", () => {
     "password",
     "authorization",
     "secret_key",
-  ])("hides the value of a field named %s whatever it looks like", (name) => {
+  ])("hides the value of a field named %s, whatever its content", (name) => {
     const clean = redactFields({ headers: { [name]: "plain" }, list: [{ [name]: ["plain"] }] });
     expect(JSON.stringify(clean)).not.toContain("plain");
   });
 
-  it("cuts a header's value, a password in a URL and a key in a query out of text", () => {
+  it("redacts a header's value, a password in a URL and a key in a query", () => {
     const clean = redactFields({
       a: "api-x-token: any!visible$text",
       b: "postgres://user:p4ss@host/db",
@@ -120,13 +120,13 @@ describe("the log", () => {
     });
   });
 
-  it("leaves what it was given unchanged", () => {
+  it("does not change its arguments", () => {
     const fields = Object.freeze({ token: "x", deep: Object.freeze({ note: CANARY }) });
     redactFields(fields);
     expect(fields).toEqual({ token: "x", deep: { note: CANARY } });
   });
 
-  it("writes a line for whatever it is given, and never throws", () => {
+  it("writes a line for any arguments, and never throws", () => {
     fc.assert(
       fc.property(fc.object({ withBigInt: true, withDate: true, withMap: true }), (fields) => {
         const { log, lines } = capture();

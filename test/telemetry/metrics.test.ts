@@ -36,7 +36,7 @@ describe("the metric table", () => {
     }
   });
 
-  it("has no label whose values are without bound", () => {
+  it("has no label with unbounded values", () => {
     const known = ["version", "engine", "region", "outcome", "reason", "result"];
     known.push("path", "feed", "event", "kind", "state", "source", "client", "leader", "reachable");
     for (const row of rows) for (const label of row.labels) expect(known).toContain(label);
@@ -60,7 +60,7 @@ describe("the metrics page", () => {
     expect(seriesValue(parsePrometheus(await metrics.text()), "touchdown_slot")).toBe(8);
   });
 
-  it("tells figures of one moment, and lets the event loop turn while it writes them", async () => {
+  it("shows values of one moment, and yields to the event loop while it writes them", async () => {
     let counted = 1;
     const [first, last] = ["touchdown_ready", "touchdown_receipts"] as const;
     const names = METRICS.map((row): string => row.name);
@@ -81,7 +81,7 @@ describe("the metrics page", () => {
     expect(seriesValue(families, last)).toBe(1);
   });
 
-  it("gives one page to all who ask while it is written", async () => {
+  it("returns one page to all requests while it is written", async () => {
     let reads = 0;
     const slot = (): number => {
       reads += 1;
@@ -94,7 +94,7 @@ describe("the metrics page", () => {
     expect(reads).toBe(2);
   });
 
-  it("shows labelled counters one series each", async () => {
+  it("shows one series for each labelled counter", async () => {
     const outcomes = {
       accepted: 4,
       ...Object.fromEntries(Object.keys(REJECTIONS).map((r) => [r, 1])),
@@ -127,7 +127,7 @@ describe("the metrics page", () => {
     parsePrometheus(text);
   });
 
-  it("escapes what a label's value may hold", async () => {
+  it("escapes label values", async () => {
     const region = 'a "quoted\\ region"\nwith a break';
     const labels = { version: "1", engine: "portable", region };
     const families = await page({ touchdown_build_info: () => [{ labels, value: 1 }] });
@@ -148,7 +148,7 @@ describe("the metrics page", () => {
     }
   });
 
-  it("samples nothing on a timer of JavaScript that wakes an idle process", async () => {
+  it("uses no JavaScript timer that wakes an idle process", async () => {
     const timers = vi.spyOn(globalThis, "setInterval");
     const families = parsePrometheus(await createMetrics(sources()).text());
     const pausesMs = timers.mock.calls.map(([, pauseMs]) => pauseMs);
@@ -157,13 +157,13 @@ describe("the metrics page", () => {
     expect([...families.keys()].filter((name) => name.includes("utilization"))).toEqual([]);
   });
 
-  it("is refused when a row has no source", () => {
+  it("is rejected when a row has no source", () => {
     const { touchdown_slot: _left, ...rest } = sources();
     // The compiler rejects it as well, hence the cast.
     expect(() => createMetrics(rest as unknown as MetricSources)).toThrow(/touchdown_slot/);
   });
 
-  it("is refused when a source has no row", () => {
+  it("is rejected when a source has no row", () => {
     const more = { ...sources(), touchdown_other: () => 1 };
     expect(() => createMetrics(more)).toThrow(/touchdown_other/);
   });

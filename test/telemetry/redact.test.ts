@@ -5,12 +5,12 @@ import { HIDDEN, redactFields, redactLine, redactText } from "../../src/telemetr
 const KEY = "td_0123456789abcdef";
 
 describe("a finished line", () => {
-  it("stays JSON without the keys in it", () => {
+  it("stays valid JSON without its keys", () => {
     const line = JSON.stringify({ msg: `two: ${KEY} and ${KEY}_-Z`, n: 1 });
     expect(JSON.parse(redactLine(line))).toEqual({ msg: `two: ${HIDDEN} and ${HIDDEN}`, n: 1 });
   });
 
-  it("loses nothing that is too short to be a key", () => {
+  it("keeps what is too short to be a key", () => {
     const short = KEY.slice(0, -1);
     expect(redactLine(short)).toBe(short);
     expect(redactLine(KEY)).toBe(HIDDEN);
@@ -35,13 +35,13 @@ describe("a text", () => {
     "the key is wrong, the token too",
     "127.0.0.1:8009 and [::1]:8009",
     "td_short",
-  ])("is left as it is where it holds none: %s", (text) => {
+  ])("is unchanged without a secret: %s", (text) => {
     expect(redactText(text)).toBe(text);
   });
 });
 
 describe("fields", () => {
-  it("lose what is named like a secret, even when it is empty, but not null", () => {
+  it("lose a value named like a secret, even an empty one, but not null", () => {
     expect(redactFields({ token: null, password: "", key: 0 })).toEqual({
       token: null,
       password: HIDDEN,
@@ -63,13 +63,13 @@ describe("fields", () => {
     "secret",
     "secretKey",
     "token",
-  ])("named %s are hidden, however deep", (name) => {
+  ])("named %s are hidden at any depth", (name) => {
     const secret = "any visible ASCII";
     const clean = redactFields({ [name]: secret, inner: { [name]: [secret] } });
     expect(clean).toEqual({ [name]: HIDDEN, inner: { [name]: HIDDEN } });
   });
 
-  it("are cut at the bound of entries, which says how many more there were", () => {
+  it("are cut at the bound of entries, with the count of the rest", () => {
     const entries = (count: number): object =>
       Object.fromEntries(Array.from({ length: count }, (_, index) => [`f${index}`, index]));
     expect(Object.keys(redactFields(entries(LOG_ENTRIES_MAX)))).toHaveLength(LOG_ENTRIES_MAX);
@@ -80,14 +80,14 @@ describe("fields", () => {
     expect(redactFields({ list })["list"]).toEqual([...list.slice(2), "2 more"]);
   });
 
-  it("are followed down to the bound of depth and no further", () => {
+  it("are followed down to the bound of depth", () => {
     const nested = (depth: number): object => (depth === 0 ? {} : { a: nested(depth - 1) });
     const shown = (depth: number): string => JSON.stringify(redactFields(nested(depth)));
     expect(shown(LOG_DEPTH_MAX)).not.toContain("[deeper]");
     expect(shown(LOG_DEPTH_MAX + 1)).toContain('{"a":"[deeper]"}');
   });
 
-  it("may hold the same object twice, but not within itself", () => {
+  it("may contain the same object twice, but not within itself", () => {
     const shared = { slot: 5 };
     const circle: { self?: object } = {};
     circle.self = circle;
@@ -98,7 +98,7 @@ describe("fields", () => {
     expect(redactFields({ circle })).toEqual({ circle: { self: "[circular]" } });
   });
 
-  it("show what JSON cannot", () => {
+  it("show values that JSON cannot represent", () => {
     const clean = redactFields({
       big: 2n ** 64n,
       act: () => 1,
@@ -123,7 +123,7 @@ describe("fields", () => {
     });
   });
 
-  it("cut a long text before a word that the cut goes through, and tell its length", () => {
+  it("cut a long text before a word at the limit, and show its length", () => {
     const whole = "x".repeat(LOG_TEXT_CHARS_MAX);
     expect(redactFields({ whole })["whole"]).toBe(whole);
     const long = `${"y ".repeat(LOG_TEXT_CHARS_MAX / 2 - 4)}${KEY}`;

@@ -29,7 +29,7 @@ interface Status {
 }
 
 /** The fields that the test reads of a receipt. */
-interface Told {
+interface ReceiptJson {
   readonly state: string;
   readonly received_slot: number | null;
   readonly landing: { readonly slot: number | null; readonly slots: number | null };
@@ -53,7 +53,7 @@ afterAll(async () => {
 });
 
 /** Nothing has landed yet, so the edge can test only the validator's own blocks. */
-it("proves the validator by its blocks, and calls expired what cannot land", async () => {
+it("verifies the validator by its blocks, and reports what cannot land as expired", async () => {
   const [payer] = payers;
   if (payer === undefined) throw new Error("a payer");
   const tips = [{ to: tip.address, lamports: TIP_LAMPORTS }];
@@ -71,7 +71,7 @@ it("proves the validator by its blocks, and calls expired what cannot land", asy
   expect((await receiptOf(signature)).state).toBe("expired");
 });
 
-it(`lands ${COUNT} tipped transfers, and the receipts say what the validator says`, async () => {
+it(`lands ${COUNT} tipped transfers, and the receipts agree with the validator`, async () => {
   const sent = await sendAll();
   const statuses = await settled(sent);
   const receipts = await Promise.all(sent.map(receiptOf));
@@ -197,12 +197,12 @@ async function settled(sent: readonly string[]): Promise<readonly (Status | null
   return untilResponse("every status", ask, over, SETTLE_MS + 10_000);
 }
 
-async function receiptOf(signature: string): Promise<Told> {
-  const ask = async (): Promise<Told> => {
+async function receiptOf(signature: string): Promise<ReceiptJson> {
+  const ask = async (): Promise<ReceiptJson> => {
     const path = `/api/v1/transactions/${signature}?wait=landed&timeout=10s`;
     const response = await fetch(url + path, { headers: { "api-x-token": KEY } });
     // The receipt, as docs/api.md shows it.
-    return (await response.json()) as Told;
+    return (await response.json()) as ReceiptJson;
   };
   const ends = ["landed", "expired", "dropped"];
   return untilResponse("its end", ask, ({ state }) => ends.includes(state), SETTLE_MS);

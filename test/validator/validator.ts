@@ -84,9 +84,9 @@ async function call<Result>(
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
   });
   // The caller names the method's result type; a wrong one fails immediately in the run.
-  const told = (await response.json()) as { result?: Result; error?: unknown };
-  if (told.result === undefined) throw new Error(`${method}: ${JSON.stringify(told.error)}`);
-  return told.result;
+  const parsed = (await response.json()) as { result?: Result; error?: unknown };
+  if (parsed.result === undefined) throw new Error(`${method}: ${JSON.stringify(parsed.error)}`);
+  return parsed.result;
 }
 
 async function stop(child: ChildProcess, folder: string): Promise<void> {

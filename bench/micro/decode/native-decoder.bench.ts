@@ -81,7 +81,7 @@ function addCalls(bench: Bench, native: NativeDecoding, samples: readonly Uint8A
   const bytes = samples[0] ?? new Uint8Array(0);
   assert.equal(native.decode(0, bytes, out, 0), NO_DECODER);
   assert.equal(native.decode(parsing, bytes, out, 0), 1);
-  bench.add("native: a call that does nothing", () => native.decode(0, bytes, out, 0));
+  bench.add("native: an empty call", () => native.decode(0, bytes, out, 0));
   bench.add("native: parse only, numbers out", () => native.decode(parsing, bytes, out, 0));
 
   const buffer = new Uint8Array(bytes.length * BATCH);

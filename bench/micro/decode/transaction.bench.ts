@@ -61,7 +61,7 @@ export async function build(): Promise<Bench> {
 
   const text = Buffer.from(tipped({ version: 0 }).base64);
   const refused = decoder.decode(text);
-  assert(refused.kind === "refused" && refused.errorCode === DECODE_ERROR.text_base64);
+  assert(refused.kind === "rejected" && refused.errorCode === DECODE_ERROR.text_base64);
   bench.add("refused: base64 text", () => decoder.decode(text));
 
   const { bytes: swap } = busy(0, 14, 120);

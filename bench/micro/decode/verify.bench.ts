@@ -54,7 +54,7 @@ export async function build(): Promise<Bench> {
   const cache = createKeyCache(4096);
   assert.equal(cache.keyAt(key, 0).asymmetricKeyType, "ed25519");
   let serial = 0;
-  bench.add("key look-up, ever new", () => {
+  bench.add("key look-up, always new", () => {
     serial += 1;
     new DataView(key.buffer).setUint32(4, serial);
     cache.keyAt(key, 0);
@@ -62,6 +62,6 @@ export async function build(): Promise<Bench> {
   const known = newKeypair(4).publicKey;
   for (let i = 0; i < 3; i += 1) cache.keyAt(known, 0);
   assert.equal(cache.counters.keysFound, 1);
-  bench.add("key look-up, kept", () => cache.keyAt(known, 0));
+  bench.add("key look-up, cached", () => cache.keyAt(known, 0));
   return bench;
 }

@@ -20,13 +20,13 @@ export async function build(): Promise<Bench> {
 
   let n = 0;
   const bench = new Bench({ name: "ingress: seen" });
-  bench.add("ask for one that is not there", () => {
+  bench.add("look up one that is absent", () => {
     dedup.query(unknown, 1, 1);
   });
-  bench.add("ask for one that is there", () => {
+  bench.add("look up one that is present", () => {
     dedup.query(known, 1, 1);
   });
-  bench.add("remember one at the bound", () => {
+  bench.add("insert one at the bound", () => {
     n += 1;
     full.insert(transactions[n % 4_096] ?? known, 1, n);
   });

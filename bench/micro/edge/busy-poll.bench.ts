@@ -17,12 +17,12 @@ const REQUESTS = 400;
 
 /** Reports how long each request took to arrive, one after the other. */
 async function listen(): Promise<{ arrival(): Promise<number>; stop(): void }> {
-  let told: (tookNs: number) => void = () => {};
+  let resolveLatency: (tookNs: number) => void = () => {};
   const app = uws.App();
   app.post("/*", (response) => {
     response.onAborted(() => undefined);
     response.onData((chunk) => {
-      told(systemClock.nowNs() - Number(Buffer.from(chunk).toString("latin1")));
+      resolveLatency(systemClock.nowNs() - Number(Buffer.from(chunk).toString("latin1")));
       response.end();
     });
   });
@@ -34,7 +34,7 @@ async function listen(): Promise<{ arrival(): Promise<number>; stop(): void }> {
   });
   const arrival = () =>
     new Promise<number>((resolve) => {
-      told = resolve;
+      resolveLatency = resolve;
     });
   await arrival();
   return {

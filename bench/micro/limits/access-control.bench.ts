@@ -28,7 +28,7 @@ export async function build(): Promise<Bench> {
     clock: systemClock,
     keys,
     looksMistyped: () => false,
-    sharedLimits: null,
+    globalLimits: null,
   });
   const token = tokens[77_777] ?? "";
   const principal = access.authenticate(token, HERE);
@@ -59,14 +59,14 @@ export async function build(): Promise<Bench> {
   bench.add("find a key among 100,000", () => {
     access.authenticate(token, HERE);
   });
-  bench.add("refuse an unknown key", () => {
+  bench.add("reject an unknown key", () => {
     access.authenticate("a-key-of-no-account-in-this-table", HERE);
   });
   bench.add("charge the limit", () => {
     nowNs += 1_000;
     if (principal !== null) access.charge(principal, nowNs);
   });
-  bench.add("charge a limit that other threads charge as well", () => {
+  bench.add("charge a limit shared with other threads", () => {
     nowNs += 1_000;
     limitStates.tryCharge(0, nowNs, 1_000, 1_000_000);
   });

@@ -65,7 +65,7 @@ async function arm(
   for (const leader of leaders) addresses.push((await leader.start()).address);
   const healthy = addresses[before.length];
   let sentNs = 0;
-  let heard = (): void => {};
+  let onSent = (): void => {};
   const sender: Sender = createSender({
     clock,
     transport,
@@ -73,7 +73,7 @@ async function arm(
     onOutcome({ address, kind }) {
       if (address !== healthy || kind !== "sent") return;
       sentNs = clock.nowNs();
-      heard();
+      onSent();
     },
   });
   await sender.start();
@@ -90,12 +90,12 @@ async function arm(
       lastId += 1;
       const packet = { id: lastId, bytes: BYTES, account: "a", receivedNs: 0, maxRetries: null };
       sentNs = 0;
-      const told = new Promise<void>((resolve) => {
-        heard = resolve;
+      const acked = new Promise<void>((resolve) => {
+        onSent = resolve;
       });
       const startNs = clock.nowNs();
       assert(sender.accept({ ...packet, priorityLamports: lastId }) > 0);
-      if (sentNs === 0) await told;
+      if (sentNs === 0) await acked;
       return (sentNs - startNs) / 1e6;
     },
     async stop() {

@@ -1,5 +1,5 @@
 /**
- * One account's bucket in the limit shared by all edges, as this edge knows it: the time when it is
+ * One account's bucket in its global limit, as this edge knows it: the time when it is
  * full again, and the requests not yet reported to the store.
  *
  * The bucket may be delegated to a cell that several threads charge ("held"). The cell then holds

@@ -18,10 +18,10 @@ import { NS_PER_MS, NS_PER_US } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import type { Plan } from "../keys/key.ts";
 import {
-  SHARED_ACCOUNTS_MAX,
-  SHARED_LIMITS_READ_PER_ROUND,
-  SHARED_LIMITS_SENT_PER_SLICE,
-  SHARED_ROUND_MAX,
+  GLOBAL_ACCOUNTS_MAX,
+  GLOBAL_LIMITS_READ_PER_ROUND,
+  GLOBAL_LIMITS_SENT_PER_SLICE,
+  GLOBAL_ROUND_MAX,
 } from "../limits.ts";
 import { type Away, Bucket, type BucketStates, costNs, type Spent } from "./bucket.ts";
 
@@ -35,20 +35,20 @@ export interface LimitStore {
   stop(): void;
 }
 
-export interface SharedLimitsDeps {
+export interface GlobalLimitsDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly store: LimitStore;
 }
 
-export interface SharedLimitsOptions {
+export interface GlobalLimitsOptions {
   /** This edge's unique name. */
   readonly edge: string;
   /** Edge count assumed until the store returns it. */
   readonly initialEdgeCount: number;
 }
 
-export interface SharedLimitsCounters {
+export interface GlobalLimitsCounters {
   /** Rounds that the store answered. */
   rounds: number;
   failures: number;
@@ -62,7 +62,7 @@ export interface SharedLimitsCounters {
   evicted: number;
 }
 
-export interface SharedLimits {
+export interface GlobalLimits {
   /** Nanoseconds until the account's next request is allowed; 0: allowed now. Changes nothing. */
   waitNs(account: string, plan: Plan, nowNs: number): number;
   /** Charges one request and returns 0, or returns the wait in nanoseconds and charges nothing. */
@@ -76,7 +76,7 @@ export interface SharedLimits {
   start(): void;
   /** Reports what the store does not know yet, if it responds. */
   stop(): Promise<void>;
-  readonly counters: Readonly<SharedLimitsCounters>;
+  readonly counters: Readonly<GlobalLimitsCounters>;
 }
 
 const ROUND_MS = 100;
@@ -85,17 +85,17 @@ const ALIVE_MS = 10_000;
 /** Interval of extra heartbeats after a failed round, until the next regular one. */
 const ASK_NS = 500 * NS_PER_MS;
 
-export function createSharedLimits(
-  { clock, log, store }: SharedLimitsDeps,
-  { edge, initialEdgeCount }: SharedLimitsOptions,
-): SharedLimits {
+export function createGlobalLimits(
+  { clock, log, store }: GlobalLimitsDeps,
+  { edge, initialEdgeCount }: GlobalLimitsOptions,
+): GlobalLimits {
   /** Buckets that are not full or not reported, in the order in which rounds process them. */
   const line = new Map<string, Bucket>();
   /** Buckets that other threads charge, queued or not. */
   const held = new Map<string, Bucket>();
   let hand = held.entries();
   let limitStates: BucketStates | null = null;
-  const counters: SharedLimitsCounters = {
+  const counters: GlobalLimitsCounters = {
     rounds: 0,
     failures: 0,
     edges: initialEdgeCount,
@@ -127,7 +127,7 @@ export function createSharedLimits(
 
   /** Queues the bucket, evicting the oldest account if the queue is full. */
   function enter(account: string, bucket: Bucket): void {
-    if (line.size >= SHARED_ACCOUNTS_MAX && !line.has(account)) {
+    if (line.size >= GLOBAL_ACCOUNTS_MAX && !line.has(account)) {
       const [first = ""] = line.keys();
       line.delete(first);
       // A held bucket is not lost: it is queued again when there is something to report.
@@ -139,7 +139,7 @@ export function createSharedLimits(
 
   /** Queues held buckets that were charged; checks a bounded number of them. */
   function gather(nowNs: number): void {
-    for (let looks = Math.min(held.size, SHARED_LIMITS_READ_PER_ROUND); looks > 0; looks -= 1) {
+    for (let looks = Math.min(held.size, GLOBAL_LIMITS_READ_PER_ROUND); looks > 0; looks -= 1) {
       let next = hand.next();
       if (next.done === true) {
         hand = held.entries();
@@ -157,7 +157,7 @@ export function createSharedLimits(
     const chosen: (readonly [string, Bucket])[] = [];
     let looks = 0;
     for (const [account, bucket] of line) {
-      if (chosen.length >= SHARED_ROUND_MAX || looks >= 2 * SHARED_ROUND_MAX) break;
+      if (chosen.length >= GLOBAL_ROUND_MAX || looks >= 2 * GLOBAL_ROUND_MAX) break;
       looks += 1;
       if (!bucket.look(nowNs) && bucket.fullNs <= nowNs) line.delete(account);
       else chosen.push([account, bucket]);
@@ -177,10 +177,10 @@ export function createSharedLimits(
   async function round(): Promise<void> {
     const chosen = due(clock.nowNs());
     const told: Promise<boolean>[] = [];
-    for (let first = 0; first < chosen.length; first += SHARED_LIMITS_SENT_PER_SLICE) {
+    for (let first = 0; first < chosen.length; first += GLOBAL_LIMITS_SENT_PER_SLICE) {
       if (first > 0) await nextTurn();
       if (counters.connected === 0) break;
-      told.push(tell(chosen.slice(first, first + SHARED_LIMITS_SENT_PER_SLICE)));
+      told.push(tell(chosen.slice(first, first + GLOBAL_LIMITS_SENT_PER_SLICE)));
     }
     const isTold = (await Promise.all(told)).every((isTold) => isTold);
     if (isTold && told.length > 0) counters.rounds += 1;

@@ -169,7 +169,7 @@ function changeFile(path: string, edit: (text: string) => string): void {
   try {
     handle = openSync(beside, "wx", MODE_OWNER_ONLY);
   } catch (cause) {
-    throw failure(`${beside} cannot be made (is another change under way?)`, cause);
+    throw failure(`${beside} cannot be created (is another change under way?)`, cause);
   }
   try {
     try {

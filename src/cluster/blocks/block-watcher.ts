@@ -12,7 +12,7 @@ import { type Clock, NS_PER_MS } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import type { BackOffOptions } from "../back-off.ts";
 import type { ClusterCounters } from "../counters.ts";
-import { createPollLoop, type PollLoop } from "../polling-loop.ts";
+import { createPollLoop, type PollLoop, warnAtFirst } from "../polling-loop.ts";
 import type { Rpc } from "../rpc/rpc.ts";
 import type { Blocks } from "./blocks.ts";
 
@@ -68,10 +68,8 @@ export function createBlockWatcher(deps: BlockWatcherDeps, options: BlockWatcher
       await readBlocks();
       return busy() || blocks.wanted ? heightMs : idleHeightMs;
     },
-    onFailure(error, failures) {
+    onFailure: warnAtFirst(log, "the cluster's blocks could not be read", () => {
       counters.blockFailures += 1;
-      const reason = error instanceof Error ? error.message : String(error);
-      if (failures === 1) log.warn({ reason }, "the chain's blocks could not be read");
-    },
+    }),
   });
 }

@@ -7,31 +7,12 @@
  * Decision: docs/decisions/0009-reread-addresses-of-unreachable-leaders.md
  */
 
-import type { Clock } from "../../core/clock.ts";
-import type { Log } from "../../core/log.ts";
-import type { BackOffOptions } from "../back-off.ts";
-import type { ClusterCounters } from "../counters.ts";
-import { createPollLoop, type PollLoop } from "../polling-loop.ts";
-import type { ClusterSink } from "../ports.ts";
-import type { Rpc } from "../rpc/rpc.ts";
-
-export interface ContactWatcherDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly rpc: Pick<Rpc, "contacts">;
-  readonly sink: Pick<ClusterSink, "setContacts">;
-  readonly counters: ClusterCounters;
-  readonly backOff: BackOffOptions;
-}
-
-export interface ContactWatcherOptions {
-  /** How often the nodes are read, in milliseconds. */
-  readonly intervalMs: number;
-}
+import { createPollLoop, type PollLoop, warnAtFirst } from "../polling-loop.ts";
+import type { WatcherDeps, WatcherOptions } from "./watcher-deps.ts";
 
 export function createContactWatcher(
-  deps: ContactWatcherDeps,
-  options: ContactWatcherOptions,
+  deps: WatcherDeps<"contacts", "setContacts">,
+  { intervalMs }: WatcherOptions,
 ): PollLoop {
   const { clock, log, rpc, sink, counters, backOff } = deps;
   return createPollLoop({
@@ -44,12 +25,10 @@ export function createContactWatcher(
         throw new Error("no node takes QUIC transactions");
       }
       sink.setContacts(contacts);
-      return options.intervalMs;
+      return intervalMs;
     },
-    onFailure(error, failures) {
+    onFailure: warnAtFirst(log, "the cluster's nodes could not be read", () => {
       counters.contactFailures += 1;
-      const reason = error instanceof Error ? error.message : String(error);
-      if (failures === 1) log.warn({ reason }, "the cluster's nodes could not be read");
-    },
+    }),
   });
 }

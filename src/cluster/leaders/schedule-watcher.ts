@@ -9,22 +9,13 @@
  * read again.
  */
 
-import type { Clock } from "../../core/clock.ts";
 import { EPOCHS_MAX, SLOT_TIME_MS_MIN } from "../../core/limits.ts";
-import type { Log } from "../../core/log.ts";
-import type { BackOffOptions } from "../back-off.ts";
-import type { ClusterCounters } from "../counters.ts";
-import { createPollLoop, type PollLoop } from "../polling-loop.ts";
-import type { ClusterSink } from "../ports.ts";
-import type { EpochSpan, Rpc } from "../rpc/rpc.ts";
+import { createPollLoop, type PollLoop, warnAtFirst } from "../polling-loop.ts";
+import type { EpochSpan } from "../rpc/rpc.ts";
+import type { WatcherDeps } from "./watcher-deps.ts";
 
-export interface ScheduleWatcherDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly rpc: Pick<Rpc, "epochs" | "leaders">;
-  readonly sink: Pick<ClusterSink, "setEpoch" | "forgetEpochs">;
-  readonly counters: ClusterCounters;
-  readonly backOff: BackOffOptions;
+export interface ScheduleWatcherDeps
+  extends WatcherDeps<"epochs" | "leaders", "setEpoch" | "forgetEpochs"> {
   /** The node belongs to another cluster than before. */
   readonly onOther?: () => void;
 }
@@ -86,11 +77,9 @@ export function createScheduleWatcher(
       const longestMs = isNextKnown ? options.checkMsMax : options.nextRetryMs;
       return Math.min(longestMs, Math.max(options.checkMsMin, remainingMs));
     },
-    onFailure(error, failures) {
+    onFailure: warnAtFirst(log, "the leader schedule could not be read", () => {
       counters.scheduleFailures += 1;
-      const reason = error instanceof Error ? error.message : String(error);
-      if (failures === 1) log.warn({ reason }, "the leader schedule could not be read");
-    },
+    }),
   });
 }
 

@@ -56,7 +56,7 @@ export async function migrate(
   } catch (error) {
     if (!(error instanceof DatabaseError) || error.kind !== "refused") throw error;
     const needs =
-      "the accounts database must be made or brought up to date by its owner, " +
+      "the accounts database must be created or migrated by its owner, " +
       "whose login goes into control.owner_url";
     throw new SetupError(`${needs}: ${error.message}`, { cause: error });
   }

@@ -50,7 +50,7 @@ export function networkOf(address: string): string {
 }
 
 export interface AttemptLimiter {
-  readonly counters: { refused: number; forgotten: number };
+  readonly counters: { limited: number; evicted: number };
   /**
    * Milliseconds to wait; 0 when the attempt is allowed, which is then charged to all the callers.
    */
@@ -61,7 +61,7 @@ export function createAttemptLimiter(
   clock: Clock,
   keptMax = CONTROL_LIMITED_CALLERS_MAX,
 ): AttemptLimiter {
-  const counters = { refused: 0, forgotten: 0 };
+  const counters = { limited: 0, evicted: 0 };
   /** When each bucket is full again, by limit and caller; least recently used first. */
   const fullAtMs = new Map<string, number>();
   return {
@@ -75,7 +75,7 @@ export function createAttemptLimiter(
       );
       const waitMs = Math.max(0, ...waits);
       if (waitMs > 0) {
-        counters.refused += 1;
+        counters.limited += 1;
         return waitMs;
       }
       for (const name of names) {
@@ -86,7 +86,7 @@ export function createAttemptLimiter(
       for (const oldest of fullAtMs.keys()) {
         if (fullAtMs.size <= keptMax) break;
         fullAtMs.delete(oldest);
-        counters.forgotten += 1;
+        counters.evicted += 1;
       }
       return 0;
     },

@@ -16,18 +16,18 @@ export interface Provenance {
 }
 
 /** @throws ApiError `cross_site` when another site's page may have sent this */
-export function refuseCrossSite(request: Provenance, publicUrl: string): void {
+export function rejectCrossSite(request: Provenance, publicUrl: string): void {
   const { method, origin, fetchSite, bearer } = request;
   if (bearer) return;
   const changes = method !== "GET" && method !== "HEAD";
   if (fetchSite !== null && fetchSite !== "same-origin" && (changes || fetchSite !== "none")) {
-    throw foreign();
+    throw crossSite();
   }
-  if (origin !== null && origin !== publicUrl) throw foreign();
-  if (changes && fetchSite === null && origin === null) throw foreign();
+  if (origin !== null && origin !== publicUrl) throw crossSite();
+  if (changes && fetchSite === null && origin === null) throw crossSite();
 }
 
-function foreign(): ApiError {
+function crossSite(): ApiError {
   return new ApiError("cross_site", "this was not sent by a page of the dashboard");
 }
 

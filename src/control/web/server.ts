@@ -19,7 +19,7 @@ import { type AttemptLimiter, networkOf } from "./attempt-limiter.ts";
 import type { Authenticator } from "./authenticate.ts";
 import { readCookie, writeCookie } from "./cookies.ts";
 import { EVENT_STREAM_ROUTE } from "./event-stream-route.ts";
-import { refuseCrossSite } from "./guard.ts";
+import { rejectCrossSite } from "./guard.ts";
 import { openApi } from "./openapi.ts";
 import { parseRequest } from "./parse-request.ts";
 import type { Call, Caller, Route } from "./route.ts";
@@ -61,7 +61,7 @@ const PAGE_NAMES = /^\/(?:overview|connect|keys|transactions|plan|audit|account|
 export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
   const { clock, log } = deps;
   const counters: WebServer["counters"] = { requests: {}, duration: createHistogram() };
-  let refusing = false;
+  let isStopping = false;
 
   function count(outcome: string): void {
     counters.requests[outcome] = (counters.requests[outcome] ?? 0) + 1;
@@ -85,33 +85,33 @@ export function createWebServer(deps: WebDeps, options: WebOptions): WebServer {
   app.addHook("onRequest", async (_, reply) => {
     reply.header("vary", "Origin, Sec-Fetch-Site, Cookie");
     reply.header("permissions-policy", PERMISSIONS);
-    if (refusing) {
+    if (isStopping) {
       reply.header("connection", "close");
       throw new ApiError("unavailable", "the service is stopping");
     }
   });
   const guarded = guardOf(deps, options);
-  const door: Door = { app, deps, options, guarded, count, clock };
+  const setup: RouteSetup = { app, deps, options, guarded, count, clock };
   return {
     counters,
     async start() {
       await app.register(fastifyHelmet, headersOf(options));
-      await addPages(door);
-      for (const route of deps.routes) addRoute(door, route, counters.duration);
-      addSpecial(door);
+      await addPages(setup);
+      for (const route of deps.routes) addRoute(setup, route, counters.duration);
+      addSpecial(setup);
       app.setNotFoundHandler((request, reply) => missing(deps, request, reply));
       const started = await listen(app, options);
       surviveAcceptErrors(app.server, log, "control");
       return started;
     },
     refuse() {
-      refusing = true;
+      isStopping = true;
     },
     stop: () => app.close(),
   };
 }
 
-interface Door {
+interface RouteSetup {
   readonly app: App;
   readonly deps: WebDeps;
   readonly options: WebOptions;
@@ -130,14 +130,14 @@ function guardOf({ authenticator, attempts }: WebDeps, { publicUrl }: WebOptions
     const waitMs = attempts.take(limit, callers);
     if (waitMs === 0) return;
     const seconds = Math.ceil(waitMs / 1000);
-    throw new ApiError("rate_limited", `too many tries, the next one in ${seconds} s`, {
+    throw new ApiError("rate_limited", `too many attempts, the next one in ${seconds} s`, {
       retry_after_seconds: seconds,
     });
   }
   return async (request, { access, method, limit, recentLogin }) => {
     const { headers, ip } = request;
     const authorization = headers.authorization ?? null;
-    refuseCrossSite(
+    rejectCrossSite(
       {
         method: request.method,
         origin: headers.origin ?? null,
@@ -171,7 +171,11 @@ function guardOf({ authenticator, attempts }: WebDeps, { publicUrl }: WebOptions
   };
 }
 
-function addRoute({ app, guarded, count, clock }: Door, route: Route, duration: Histogram): void {
+function addRoute(
+  { app, guarded, count, clock }: RouteSetup,
+  route: Route,
+  duration: Histogram,
+): void {
   const callers = new WeakMap<Request, Caller | null>();
   app.route({
     method: route.method,
@@ -193,7 +197,7 @@ function addRoute({ app, guarded, count, clock }: Door, route: Route, duration: 
 }
 
 /** Routes that are not a plain request and response. */
-function addSpecial({ app, deps, options, guarded, count }: Door): void {
+function addSpecial({ app, deps, options, guarded, count }: RouteSetup): void {
   const document = openApi([...deps.routes, EVENT_STREAM_ROUTE], options);
   app.get("/api/openapi.json", async () => document);
   // HEAD would consume the login without showing a page, and open a stream without a reader.
@@ -220,7 +224,7 @@ function addSpecial({ app, deps, options, guarded, count }: Door): void {
   });
 }
 
-async function addPages({ app, options }: Door): Promise<void> {
+async function addPages({ app, options }: RouteSetup): Promise<void> {
   await app.register(fastifyStatic, {
     root: options.pagesFolder,
     wildcard: true,

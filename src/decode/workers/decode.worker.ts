@@ -102,7 +102,7 @@ function decoderOf(decoder: WorkerDecoder): Decoder {
 
 const NO_COUNTERS = { verified: 0, invalid: 0, keysFound: 0, keysMade: 0, keysEvicted: 0 };
 const FAILED: Rejected = {
-  kind: "refused",
+  kind: "rejected",
   errorCode: DECODE_ERROR.worker_died,
   found: 0,
   needed: 0,

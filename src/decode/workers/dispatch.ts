@@ -55,13 +55,13 @@ export interface DispatchOptions {
   readonly workers: number;
   /** Options of each worker's decoder. */
   readonly decoder: WorkerDecoder;
-  /** Decoded inline per turn in any case; `hereATurn`: while every worker is behind. */
-  readonly hereAtLeast?: number;
-  readonly hereATurn?: number;
+  /** Decoded inline per turn in any case; `inlinePerTurnMax`: while every worker is behind. */
+  readonly inlinePerTurnMin?: number;
+  readonly inlinePerTurnMax?: number;
   /**
    * Duration of one unit: a slower transaction counts as several; by default each counts as one.
    */
-  readonly hereUnitUs?: number;
+  readonly inlineUnitUs?: number;
   /** Slots of each worker's rings, a power of two; default DECODE_RING_SLOTS. */
   readonly ringSlots?: number;
   /** How long a worker polls for more before it sleeps; default 0. */
@@ -103,7 +103,7 @@ export interface Dispatch {
 }
 
 const FAILED: Rejected = {
-  kind: "refused",
+  kind: "rejected",
   errorCode: DECODE_ERROR.worker_died,
   found: 0,
   needed: 0,
@@ -114,28 +114,28 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
   const slots = options.ringSlots ?? DECODE_RING_SLOTS;
   const workers = options.inline === "always" ? 0 : options.workers;
   const auto = options.inline === "auto";
-  const hereAtLeast = options.hereAtLeast ?? DECODE_INLINE_PER_TURN_MIN;
-  const hereATurn = options.hereATurn ?? DECODE_INLINE_PER_TURN_MAX;
+  const inlinePerTurnMin = options.inlinePerTurnMin ?? DECODE_INLINE_PER_TURN_MIN;
+  const inlinePerTurnMax = options.inlinePerTurnMax ?? DECODE_INLINE_PER_TURN_MAX;
   const group = new WorkerGroup(deps, {
     workers,
     slots,
     decoder: options.decoder,
     pollUs: options.pollUs ?? 0,
   });
-  const unitNs = (options.hereUnitUs ?? Number.POSITIVE_INFINITY) * NS_PER_US;
+  const unitNs = (options.inlineUnitUs ?? Number.POSITIVE_INFINITY) * NS_PER_US;
   const own = { inline: 0, handed: 0, full: 0, failed: 0 };
   let stopped = false;
   /** Decoded inline in this turn, and in preceding small turns, in units. */
-  let hereInTurn = 0;
+  let inlineInTurn = 0;
   /** From this count on, the end of the turn is awaited. */
-  const largeTurn = hereAtLeast >> 2;
+  const largeTurn = inlinePerTurnMin >> 2;
   let isEndAwaited = false;
   const endTurn = (): void => {
-    hereInTurn = 0;
+    inlineInTurn = 0;
     isEndAwaited = false;
   };
 
-  function decodeHere(packet: Packet, done: DecodeDone): void {
+  function decodeInline(packet: Packet, done: DecodeDone): void {
     own.inline += 1;
     const beganNs = deps.clock.nowNs();
     let validation: ValidationResult = FAILED;
@@ -146,8 +146,8 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
       own.failed += 1;
       deps.log.error({ error: String(error) }, "the decoder threw");
     }
-    hereInTurn += Math.max(1, (deps.clock.nowNs() - beganNs) / unitNs);
-    if (hereInTurn > largeTurn && workers > 0 && !isEndAwaited) {
+    inlineInTurn += Math.max(1, (deps.clock.nowNs() - beganNs) / unitNs);
+    if (inlineInTurn > largeTurn && workers > 0 && !isEndAwaited) {
       isEndAwaited = true;
       setImmediate(endTurn);
     }
@@ -158,7 +158,7 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
     own.full += 1;
     const needed = slots * workers;
     done(packet, {
-      kind: "refused",
+      kind: "rejected",
       errorCode: DECODE_ERROR.ring_full,
       found: group.depth,
       needed,
@@ -168,17 +168,17 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
   function share(packet: Packet, done: DecodeDone): void {
     const worker = group.leastBusy();
     const isBehind = worker === null || worker.pendingCount >= DECODE_BEHIND;
-    const share = isBehind ? hereATurn : hereAtLeast;
-    if (auto && (worker === null || hereInTurn < share)) decodeHere(packet, done);
+    const perTurn = isBehind ? inlinePerTurnMax : inlinePerTurnMin;
+    if (auto && (worker === null || inlineInTurn < perTurn)) decodeInline(packet, done);
     else if (worker?.offer(packet, done)) own.handed += 1;
     else reject(packet, done);
   }
 
   function accept(packet: Packet, done: DecodeDone): void {
     // A body longer than any transaction is rejected by its length: no work to distribute.
-    const noShare = workers === 0 || packet.bytes.length > V1_TRANSACTION_BYTES_MAX;
+    const mustBeInline = workers === 0 || packet.bytes.length > V1_TRANSACTION_BYTES_MAX;
     if (stopped) reject(packet, done);
-    else if (noShare) decodeHere(packet, done);
+    else if (mustBeInline) decodeInline(packet, done);
     else share(packet, done);
   }
 

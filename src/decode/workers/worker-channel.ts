@@ -73,7 +73,7 @@ export function writeValidation(
   validation: ValidationResult,
 ): void {
   const at = offset / 8;
-  if (validation.kind === "refused") {
+  if (validation.kind === "rejected") {
     numbers[at] = 0;
     numbers[at + 1] = validation.errorCode;
     numbers[at + 2] = validation.found;
@@ -98,7 +98,7 @@ export function readValidation(numbers: Float64Array, offset: number): Validatio
   const at = offset / 8;
   if (numbers[at] === 0) {
     return {
-      kind: "refused",
+      kind: "rejected",
       errorCode: numbers[at + 1] ?? 0,
       found: numbers[at + 2] ?? 0,
       needed: numbers[at + 3] ?? 0,

@@ -54,7 +54,7 @@ export interface WorkerHandleOptions {
 }
 
 const DIED: Rejected = {
-  kind: "refused",
+  kind: "rejected",
   errorCode: DECODE_ERROR.worker_died,
   found: 0,
   needed: 0,

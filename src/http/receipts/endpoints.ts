@@ -10,6 +10,7 @@
 
 import type { Clock } from "../../core/clock.ts";
 import type { Rejection } from "../../core/errors.ts";
+import type { ReceiptSource } from "../../core/receipt-source.ts";
 import {
   type AccessControl,
   type Principal,
@@ -28,7 +29,6 @@ import {
   type WaitQuery,
 } from "./query.ts";
 import { createReadLimit, type ReadLimit, readLimitRejection } from "./read-rate-limit.ts";
-import type { ReceiptSource } from "./source.ts";
 import { createStreams, type SseConnection, type StreamCounters } from "./sse-streams.ts";
 
 export interface ReceiptEndpointsDeps {
@@ -205,7 +205,7 @@ function tooMany(what: string, whose: "account" | "all"): Rejection {
 }
 
 const NO_SIGNATURE = {
-  kind: "refused",
+  kind: "rejected",
   rejection: {
     reason: "invalid_params",
     message: "the path ends with no signature, the first one of a transaction in base58 is needed",

@@ -7,15 +7,14 @@
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
+import type { ReceiptSource, WaitGoal } from "../../core/receipt-source.ts";
 import { createTimeSlicer } from "../../runtime/time-slice.ts";
 import {
   RECEIPT_LONG_POLLS_MAX,
   RECEIPT_LONG_POLLS_PER_ACCOUNT_MAX,
   RECEIPT_RESPONSES_PER_SLICE,
 } from "../limits.ts";
-import type { WaitGoal } from "./query.ts";
 import { Quota } from "./quota.ts";
-import type { ReceiptSource } from "./source.ts";
 
 export interface WaitsDeps {
   readonly clock: Clock;
@@ -50,7 +49,7 @@ export interface WaitCounters {
   /** Clients that disconnected before their response. */
   left: number;
   /** Rejected because a quota is exhausted. */
-  refused: number;
+  rejected: number;
 }
 
 interface PendingWait extends Wait {
@@ -66,7 +65,7 @@ export function createWaits({ clock, receipts }: WaitsDeps): Waits {
     timedOut: 0,
     drained: 0,
     left: 0,
-    refused: 0,
+    rejected: 0,
   };
   const slicer = createTimeSlicer(clock, look);
   let timer: Timer | null = null;
@@ -116,7 +115,7 @@ export function createWaits({ clock, receipts }: WaitsDeps): Waits {
       }
       const full = quota.acquire(wait.account);
       if (full !== null) {
-        counters.refused += 1;
+        counters.rejected += 1;
         return full;
       }
       const entry: PendingWait = { ...wait, untilNs: clock.nowNs() + wait.timeoutMs * NS_PER_MS };

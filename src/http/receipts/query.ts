@@ -6,6 +6,7 @@
 
 import type { Rejection } from "../../core/errors.ts";
 import { RECEIPT_LIST_MAX } from "../../core/limits.ts";
+import type { ListQuery, WaitGoal } from "../../core/receipt-source.ts";
 import { RECEIPT_STATES, type ReceiptState } from "../../core/receipt-state.ts";
 import {
   RECEIPT_LIST_DEFAULT,
@@ -14,19 +15,10 @@ import {
   RECEIPT_LONG_POLL_MS_MIN,
 } from "../limits.ts";
 
-/** How far a transaction must have progressed before the response. */
-export type WaitGoal = "processed" | "landed";
-
 export interface WaitQuery {
   /** null: respond immediately. */
   readonly goal: WaitGoal | null;
   readonly timeoutMs: number;
-}
-
-export interface ListQuery {
-  readonly states: readonly ReceiptState[] | null;
-  readonly limit: number;
-  readonly before: string | null;
 }
 
 export interface StreamQuery {
@@ -36,7 +28,7 @@ export interface StreamQuery {
 /** A parsed query, or its rejection. */
 export type Read<Query> =
   | { readonly kind: "query"; readonly query: Query }
-  | { readonly kind: "refused"; readonly rejection: Rejection };
+  | { readonly kind: "rejected"; readonly rejection: Rejection };
 
 /** A signature is 64 bytes, which are 64 to 88 digits of base 58. */
 export const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
@@ -84,7 +76,7 @@ function read<Query>(
   } catch (error) {
     if (!(error instanceof BadQuery)) throw error;
     const rejection = { reason: "invalid_params", message: error.message, data: {} } as const;
-    return { kind: "refused", rejection };
+    return { kind: "rejected", rejection };
   }
 }
 

@@ -8,9 +8,9 @@
  *        └──────────────────┘ stalled, or more in a round than may be written at one time
  */
 
+import type { ReceiptSource } from "../../core/receipt-source.ts";
 import type { ReceiptState } from "../../core/receipt-state.ts";
 import { RECEIPT_STREAM_CHARS_PER_ROUND, RECEIPT_STREAM_PASS_STEPS_MAX } from "../limits.ts";
-import type { ReceiptSource } from "./source.ts";
 
 /** The part of a stream that the broadcast uses. */
 export interface Listener {

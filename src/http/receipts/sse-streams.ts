@@ -13,6 +13,7 @@
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
+import type { ReceiptSource } from "../../core/receipt-source.ts";
 import type { ReceiptState } from "../../core/receipt-state.ts";
 import {
   RECEIPT_STREAM_ALONE_STEPS_MAX,
@@ -23,7 +24,6 @@ import {
   RECEIPT_STREAMS_PER_ACCOUNT_MAX,
 } from "../limits.ts";
 import { Quota } from "./quota.ts";
-import type { ReceiptSource } from "./source.ts";
 import { createLive, type Listener } from "./sse-broadcast.ts";
 
 export interface StreamsDeps {
@@ -86,7 +86,7 @@ export interface StreamCounters {
   /** Streams that continued after changes that are no longer kept. */
   gaps: number;
   /** Rejected because a quota is exhausted. */
-  refused: number;
+  rejected: number;
 }
 
 interface Open extends Listener {
@@ -113,7 +113,7 @@ export function createStreams(deps: StreamsDeps): Streams {
     closedSlow: 0,
     closedKey: 0,
     gaps: 0,
-    refused: 0,
+    rejected: 0,
   };
   let timer: Timer | null = null;
 
@@ -223,7 +223,7 @@ export function createStreams(deps: StreamsDeps): Streams {
     open({ account, states, lastEventId }, connection, start) {
       const full = quota.acquire(account);
       if (full !== null) {
-        counters.refused += 1;
+        counters.rejected += 1;
         return full;
       }
       const nowNs = clock.nowNs();

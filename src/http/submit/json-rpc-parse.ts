@@ -19,7 +19,7 @@ import { RPC_BATCH_CALLS_MAX } from "../limits.ts";
 import { idText } from "./json-id.ts";
 
 export type RpcBody =
-  | { readonly kind: "refused"; readonly rejection: Rejection }
+  | { readonly kind: "rejected"; readonly rejection: Rejection }
   | { readonly kind: "single"; readonly text: string; readonly call: unknown }
   | { readonly kind: "batch"; readonly text: string; readonly calls: readonly unknown[] };
 
@@ -32,7 +32,7 @@ export type RpcCall =
       readonly maxRetries: number | null;
     }
   | { readonly kind: "health"; readonly id: string }
-  | { readonly kind: "refused"; readonly id: string; readonly rejection: Rejection };
+  | { readonly kind: "rejected"; readonly id: string; readonly rejection: Rejection };
 
 /** Parses a complete body. */
 export function parseBody(bytes: Uint8Array): RpcBody {
@@ -158,7 +158,7 @@ function readBase58(id: string, encoded: string, maxRetries: number | null): Rpc
         `a transaction of the most bytes has ${lengthMax}`,
       data: { found: encoded.length, needed: lengthMax },
     };
-    return { kind: "refused", id, rejection };
+    return { kind: "rejected", id, rejection };
   }
   // The longest text may decode to a few bytes more than a transaction: the decoder reports that.
   const bytes = decodeBase58(encoded, lengthMax);
@@ -177,7 +177,7 @@ function rejected(
   message: string,
   data: Rejection["data"] = {},
 ): RpcCall {
-  return { kind: "refused", id, rejection: { reason, message, data } };
+  return { kind: "rejected", id, rejection: { reason, message, data } };
 }
 
 function rejectedBody(
@@ -185,7 +185,7 @@ function rejectedBody(
   message: string,
   data: Rejection["data"] = {},
 ): RpcBody {
-  return { kind: "refused", rejection: { reason, message, data } };
+  return { kind: "rejected", rejection: { reason, message, data } };
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -36,7 +36,7 @@ export function createRpcHandler(deps: RpcDeps, sends: boolean): BodyHandler {
   function handleSingle(context: RequestContext, call: unknown, text: string): void {
     const read = readCall(call, text, -1, sends);
     context.id = read.id;
-    if (read.kind === "refused") {
+    if (read.kind === "rejected") {
       context.reject(read.rejection);
     } else if (read.kind === "health") {
       context.send(STATUS_OK, HEADERS_JSON, rpcResult(read.id, HEALTHY));
@@ -78,7 +78,7 @@ export function createRpcHandler(deps: RpcDeps, sends: boolean): BodyHandler {
     index: number,
   ): void {
     const read = readCall(call, text, index, sends);
-    if (read.kind === "refused") {
+    if (read.kind === "rejected") {
       batch.reject(index, read.id, read.rejection);
     } else if (read.kind === "health") {
       batch.fill(index, rpcResult(read.id, HEALTHY));
@@ -96,7 +96,7 @@ export function createRpcHandler(deps: RpcDeps, sends: boolean): BodyHandler {
     const body = parseBody(bytes);
     if (sends && context.principal === null && !asksOnlyHealth(body)) {
       context.reject(access.rejectionOf(context.token, context));
-    } else if (body.kind === "refused") {
+    } else if (body.kind === "rejected") {
       context.reject(body.rejection);
     } else if (body.kind === "single") {
       handleSingle(context, body.call, body.text);
@@ -118,7 +118,7 @@ export function createRpcHandler(deps: RpcDeps, sends: boolean): BodyHandler {
 
 /** Whether a body contains only calls that need no key. */
 function asksOnlyHealth(body: RpcBody): boolean {
-  if (body.kind === "refused") return false;
+  if (body.kind === "rejected") return false;
   const calls = body.kind === "single" ? [body.call] : body.calls;
   return calls.every((call) => {
     return (
@@ -156,7 +156,7 @@ class Batch implements BatchResponse {
     if (this.#parts[index] !== null || !this.#context.open) return;
     this.#tracker.recordLatency(this.#context.receivedNs);
     const id = this.#ids[index] ?? "null";
-    if (result.kind === "refused") {
+    if (result.kind === "rejected") {
       this.reject(index, id, result.rejection);
       return;
     }

@@ -153,7 +153,7 @@ export function createNativeTransport(
   /** After a stop: the counters at the time of the stop. */
   function losses(): Losses {
     if (handle !== 0) native.engineCounters(handle, engineCounters);
-    const [, , recordsLost = 0, datagramsDropped = 0, datagramsRefused = 0, panics = 0] =
+    const [, , recordsLost = 0, datagramsDropped = 0, datagramsRejected = 0, panics = 0] =
       engineCounters;
     const { expired: outcomesExpired = 0, evicted: outcomesEvicted = 0 } = early ?? {};
     return {
@@ -161,7 +161,7 @@ export function createNativeTransport(
       outcomesEvicted,
       recordsLost,
       datagramsDropped,
-      datagramsRefused,
+      datagramsRejected,
       panics,
     };
   }

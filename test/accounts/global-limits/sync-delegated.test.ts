@@ -1,8 +1,8 @@
 /** Limits shared by all edges, where each edge also has other threads that charge them. */
 
 import { describe, expect, it } from "vitest";
-import { createSharedLimits } from "../../../src/accounts/global-limits/sync.ts";
-import { SHARED_ACCOUNTS_MAX } from "../../../src/accounts/limits.ts";
+import { createGlobalLimits } from "../../../src/accounts/global-limits/sync.ts";
+import { GLOBAL_ACCOUNTS_MAX } from "../../../src/accounts/limits.ts";
 import { NS_PER_MS, NS_PER_S } from "../../../src/core/clock.ts";
 import { GlobalDelegation } from "../../../src/limits/global-delegation.ts";
 import { GlobalLimitStates } from "../../../src/limits/global-state.ts";
@@ -19,7 +19,7 @@ function createFixture(edgeCount: number) {
   const store = createFakeStore(clock, edgeCount);
   const edges = Array.from({ length: edgeCount }, (_, index) => {
     const options = { edge: `e${index}`, initialEdgeCount: edgeCount };
-    const limits = createSharedLimits({ clock, log: silent, store }, options);
+    const limits = createGlobalLimits({ clock, log: silent, store }, options);
     const memory = createKeyCacheMemory();
     limits.join(new GlobalLimitStates(memory));
     const delegation = new GlobalDelegation(limits);
@@ -202,14 +202,14 @@ describe("a bucket that is held", () => {
     await settle(100);
     edge.pass(1);
     const nowNs = clock.nowNs();
-    for (let index = 0; index < SHARED_ACCOUNTS_MAX + 10; index += 1) {
+    for (let index = 0; index < GLOBAL_ACCOUNTS_MAX + 10; index += 1) {
       edge.limits.tryCharge(`account ${index}`, plan, nowNs);
     }
-    expect(edge.limits.counters).toMatchObject({ accounts: SHARED_ACCOUNTS_MAX, evicted: 10 });
+    expect(edge.limits.counters).toMatchObject({ accounts: GLOBAL_ACCOUNTS_MAX, evicted: 10 });
     expect(edge.pass()).toBe(0);
     expect(edge.passMain()).toBe(0);
     for (let round = 0; round < 110; round += 1) await settle(100);
-    expect(store.told).toBe(21 + SHARED_ACCOUNTS_MAX);
+    expect(store.told).toBe(21 + GLOBAL_ACCOUNTS_MAX);
   });
 
   it("costs what its newest plan says", async () => {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { createSharedLimits, type LimitStore } from "../../../src/accounts/global-limits/sync.ts";
+import { createGlobalLimits, type LimitStore } from "../../../src/accounts/global-limits/sync.ts";
 import {
-  SHARED_ACCOUNTS_MAX,
-  SHARED_LIMITS_SENT_PER_SLICE,
-  SHARED_ROUND_MAX,
+  GLOBAL_ACCOUNTS_MAX,
+  GLOBAL_LIMITS_SENT_PER_SLICE,
+  GLOBAL_ROUND_MAX,
 } from "../../../src/accounts/limits.ts";
 import { NS_PER_S } from "../../../src/core/clock.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
@@ -27,7 +27,7 @@ function createFixture(edgeCount: number) {
       spend: (spent) => reached(() => state.spend(spent)),
       heartbeat: (edge, aliveMs) => reached(() => state.heartbeat(edge, aliveMs)),
     };
-    const limits = createSharedLimits({ clock, log: silent, store }, options);
+    const limits = createGlobalLimits({ clock, log: silent, store }, options);
     limits.start();
     return limits;
   });
@@ -229,7 +229,7 @@ describe("a round", () => {
     const { clock, edges, state } = createFixture(1);
     const [limits] = edges;
     for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
-    for (let index = 0; index < 2 * SHARED_LIMITS_SENT_PER_SLICE + 1; index += 1) {
+    for (let index = 0; index < 2 * GLOBAL_LIMITS_SENT_PER_SLICE + 1; index += 1) {
       limits?.tryCharge(`account ${index}`, plan, clock.nowNs());
     }
     const told: number[] = [];
@@ -249,7 +249,7 @@ describe("a round", () => {
 
   it("asks for a share of the accounts in each turn of the event loop", async () => {
     const { told, limits, state } = await turnsOf(false);
-    const share = SHARED_LIMITS_SENT_PER_SLICE;
+    const share = GLOBAL_LIMITS_SENT_PER_SLICE;
     expect(told).toEqual([share, 0, share, 0, 1, 0, 0]);
     expect(limits?.counters.rounds).toBe(1);
     expect(state.told).toBe(2 * share + 1);
@@ -257,7 +257,7 @@ describe("a round", () => {
 
   it("asks no more once the store is away", async () => {
     const { told, limits } = await turnsOf(true);
-    expect(told).toEqual([SHARED_LIMITS_SENT_PER_SLICE, 0, 0, 0, 0]);
+    expect(told).toEqual([GLOBAL_LIMITS_SENT_PER_SLICE, 0, 0, 0, 0]);
     expect(limits?.counters).toMatchObject({ rounds: 0, connected: 0 });
   });
 });
@@ -287,10 +287,10 @@ describe("its memory", () => {
     const { edges, clock, settle } = createFixture(1);
     const [limits] = edges;
     const nowNs = clock.nowNs();
-    for (let index = 0; index < SHARED_ACCOUNTS_MAX + 10; index += 1) {
+    for (let index = 0; index < GLOBAL_ACCOUNTS_MAX + 10; index += 1) {
       limits?.tryCharge(`account ${index}`, plan, nowNs);
     }
-    expect(limits?.counters).toMatchObject({ accounts: SHARED_ACCOUNTS_MAX, evicted: 10 });
+    expect(limits?.counters).toMatchObject({ accounts: GLOBAL_ACCOUNTS_MAX, evicted: 10 });
     for (let round = 0; round < 120; round += 1) await settle(100);
     await settle(10_000);
     for (let round = 0; round < 120; round += 1) await settle(100);
@@ -301,7 +301,7 @@ describe("its memory", () => {
     const { edges, clock, settle } = createFixture(1);
     const [limits] = edges;
     await settle(0);
-    const most = 2 * SHARED_ROUND_MAX;
+    const most = 2 * GLOBAL_ROUND_MAX;
     for (let index = 0; index < 2 * most; index += 1) {
       limits?.waitNs(`account ${index}`, plan, clock.nowNs());
     }

@@ -135,7 +135,7 @@ describe("the keys of an edge", () => {
       clock: systemClock,
       keys: table,
       looksMistyped,
-      sharedLimits: null,
+      globalLimits: null,
     });
     const origin = { remoteAddress: () => "127.0.0.1" };
     await until("it is let in", () => access.authenticate(token, origin) !== null);

@@ -52,7 +52,7 @@ function requests(count: number): readonly Buffer[] {
 const options = { host: HOST, ratePerSecond: 2000, connections: 4, markAt: 10 };
 
 describe("the load generator", () => {
-  it("sends every transaction once, whole, on its schedule", async () => {
+  it("sends every transaction once, complete, on its schedule", async () => {
     const seen: Buffer[] = [];
     const port = await serve(edge(seen));
     let marks = 0;
@@ -74,7 +74,7 @@ describe("the load generator", () => {
     }
   });
 
-  it("goes on after lost connections and counts what was in flight", async () => {
+  it("continues after lost connections and counts what was in flight", async () => {
     const seen: Buffer[] = [];
     const drop = (count: number, destroy: () => void): boolean => {
       if (count % 20 !== 0) return false;
@@ -88,14 +88,14 @@ describe("the load generator", () => {
     expect(shots.faults.filter((fault) => fault === "")).toHaveLength(95);
   });
 
-  it("refuses to start where nobody listens", async () => {
+  it("fails to start when nothing listens", async () => {
     const port = await serve(() => undefined);
     servers.splice(0)[0]?.close();
     const started = generate(requests(1), { ...options, port, mark: () => undefined });
     await expect(started).rejects.toThrow(/0 connections/);
   });
 
-  it("reads the answers of both endpoints", () => {
+  it("reads the responses of both endpoints", () => {
     const signature = toBase58(new Uint8Array(64).fill(5));
     const read = (status: number, body: object) =>
       readResponse({ status, body: Buffer.from(JSON.stringify(body)) });
@@ -109,7 +109,7 @@ describe("the load generator", () => {
 });
 
 describe("the load's transactions", () => {
-  it("are all different, signed, and carry their number", () => {
+  it("are all different, signed, and contain their number", () => {
     const all = signTransactions(10, 3, TIP, 1_000_000);
     expect(new Set(all.map((bytes) => bytes.toString("hex"))).size).toBe(10);
     expect(all.map(numberOf)).toEqual([...Array(10).keys()]);
@@ -141,7 +141,7 @@ describe("the load's results", () => {
     edgeRssMb: 90,
   };
 
-  it("leave the warm-up out and count from when each was due", () => {
+  it("exclude the warm-up and count from each scheduled time", () => {
     const result = summarize(shots, 1, readOptions([]), seen);
     expect(result).toMatchObject({
       sent: 3,
@@ -162,7 +162,7 @@ describe("the load's results", () => {
     expect(summarize(shots, 0, readOptions([]), { ...seen, arrivedNs: null }).lost).toBeNull();
   });
 
-  it("never hold the key", () => {
+  it("never contain the key", () => {
     const key = "td_0123456789abcdef";
     const secret = readOptions(["--url", "http://h:1", "--key", key]);
     expect(JSON.stringify(summarize(shots, 0, secret, seen))).not.toContain(key);
@@ -177,7 +177,7 @@ describe("the load's results", () => {
     expect(quantiles([NaN])).toBeNull();
   });
 
-  it("are drawn as a table, the latest of each kind", () => {
+  it("are shown as a table, the latest of each kind", () => {
     const slow = summarize(shots, 0, readOptions(["--rate", "500"]), seen);
     const fast = summarize(shots, 0, readOptions(["--rate", "5000"]), seen);
     const again = { ...fast, lost: 7 };
@@ -197,7 +197,7 @@ describe("the load's options", () => {
     [["--url", "http://h"], "--key"],
     [["--rate", "100000", "--seconds", "600"], "transactions"],
     [["--nonsense", "1"], "nonsense"],
-  ])("refuse %j by name", (args, name) => {
+  ])("reject %j by name", (args, name) => {
     expect(() => readOptions(args)).toThrow(name);
   });
 });

@@ -30,7 +30,7 @@ const landedShare = ({ landed, accepted, refused }: SimulationResult): number =>
 
 describe("a simulated cluster of 50 leaders, 250 ms slots, 100 ms round trip", () => {
   for (const seed of [1, 2, 3]) {
-    it(`takes 99.9 % within 2 slots at p99 where all are honest, seed ${seed}`, async () => {
+    it(`lands 99.9 % within 2 slots at p99 when all are honest, seed ${seed}`, async () => {
       const result = await run({ seed });
       expectBalance(result, SHORT.transactions);
       expect(landedShare(result)).toBeGreaterThanOrEqual(0.999);
@@ -38,7 +38,7 @@ describe("a simulated cluster of 50 leaders, 250 ms slots, 100 ms round trip", (
       expect(quantile(result.deltas, 0.99)).toBeLessThanOrEqual(2);
     });
 
-    it(`takes 99 % within 6 slots at p99 with a fifth out of order, seed ${seed}`, async () => {
+    it(`lands 99 % within 6 slots at p99 with a fifth out of order, seed ${seed}`, async () => {
       const result = await run({ seed, dead: 0.1, saturated: 0.1, loss: 0.02 });
       expectBalance(result, SHORT.transactions);
       expect(landedShare(result)).toBeGreaterThanOrEqual(0.99);
@@ -46,7 +46,7 @@ describe("a simulated cluster of 50 leaders, 250 ms slots, 100 ms round trip", (
     });
   }
 
-  it("takes all that finds a leader when a fifth is dead, no later than can be", async () => {
+  it("lands all that reaches a leader when a fifth is dead, as early as possible", async () => {
     const result = await run({ dead: 0.2, loss: 0.02 });
     expectBalance(result, SHORT.transactions);
     expect(landedShare(result)).toBeGreaterThanOrEqual(0.99);
@@ -54,14 +54,14 @@ describe("a simulated cluster of 50 leaders, 250 ms slots, 100 ms round trip", (
     expect(quantile(result.deltas, 0.99)).toBeLessThanOrEqual(quantile(result.floor, 0.99) + 1);
   });
 
-  it("keeps what a fork took, and has it land again", async () => {
+  it("keeps what a fork rolled back, and lands it again", async () => {
     const result = await run({ forks: 0.2 });
     expectBalance(result, SHORT.transactions);
     expect(result.forked).toBeGreaterThan(10);
     expect(landedShare(result)).toBeGreaterThanOrEqual(0.999);
   });
 
-  it("sends again what whole windows without a block took, until it lands", async () => {
+  it("resends what was lost in windows without a block, until it lands", async () => {
     const result = await run({ skip: 0.6 });
     expectBalance(result, SHORT.transactions);
     expect(result.landed).toBe(SHORT.transactions);
@@ -73,7 +73,7 @@ describe("a simulated cluster of 50 leaders, 250 ms slots, 100 ms round trip", (
     expect(result.refused).toBe(SHORT.transactions);
   });
 
-  it("ends each transaction with a reason when hardly a packet gets through", async () => {
+  it("ends each transaction with a reason when almost every packet is lost", async () => {
     const result = await run({ loss: 0.7 });
     expectBalance(result, SHORT.transactions);
     expect(result.landed).toBeGreaterThan(0);
@@ -83,13 +83,13 @@ describe("a simulated cluster of 50 leaders, 250 ms slots, 100 ms round trip", (
 describe("a simulation", () => {
   const small = { ...SIMULATION_DEFAULTS, slots: SLOTS_MIN, transactions: 300, loss: 0.05 };
 
-  it("says the same twice with one seed, and something else with another", async () => {
+  it("is deterministic for a seed, and differs for another", async () => {
     const once = report(await simulate(small));
     expect(report(await simulate(small))).toEqual(once);
     expect(report(await simulate({ ...small, seed: 2 }))).not.toEqual(once);
   });
 
-  it("refuses what is too short to begin and to end", async () => {
+  it("rejects a run that is too short to start and to end", async () => {
     for (const slots of [0, SLOTS_MIN - 4, SLOTS_MIN + 1]) {
       await expect(simulate({ ...small, slots })).rejects.toThrow(RangeError);
     }

@@ -147,7 +147,7 @@ describe("the block feed", () => {
     blocks.lastValidHeight(hashAt(7));
     await advance(10_000);
     expect(blocks.height()).toBe(100);
-    expect(warnings).toEqual(["the chain's blocks could not be read"]);
+    expect(warnings).toEqual(["the cluster's blocks could not be read"]);
     expect(counters.blockFailures).toBeGreaterThan(2);
     expect(counters.blockFailures).toBeLessThan(7);
     node.away = false;

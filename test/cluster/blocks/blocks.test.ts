@@ -16,12 +16,12 @@ function newBlocks(nowNs = () => 0) {
   return createBlocks(nowNs, createClusterCounters());
 }
 
-describe("the block height", () => {
-  it("is unknown at first, is the highest that was told, and knows since when", () => {
+describe("block height", () => {
+  it("is null at first, then the highest reported height with its time", () => {
     let nowNs = 0;
     const blocks = newBlocks(() => nowNs);
     expect(blocks.height()).toBeNull();
-    for (const [told, known] of [
+    for (const [reported, accepted] of [
       [10, null],
       [10, 10],
       [9, 10],
@@ -29,16 +29,16 @@ describe("the block height", () => {
       [12, 12],
     ] as const) {
       nowNs += 1;
-      expect(blocks.setHeight(told)).toBe(known !== null);
-      expect(blocks.height()).toBe(known);
+      expect(blocks.setHeight(reported)).toBe(accepted !== null);
+      expect(blocks.height()).toBe(accepted);
     }
-    // The last height was not new.
+    // The fifth report repeated the height of the fourth.
     expect(blocks.heightNs()).toBe(4);
   });
 });
 
-describe("a blockhash", () => {
-  it("is known with its last height, the newest that was told", () => {
+describe("blockhash", () => {
+  it("is stored with the last valid height added most recently", () => {
     const blocks = newBlocks();
     const bytes = hash(1);
     blocks.add(bytes, 160);
@@ -49,7 +49,7 @@ describe("a blockhash", () => {
     expect(blocks.lastValidHeight(hash(1))).toBe(170);
   });
 
-  it("is not taken for another that begins alike, nor for one of another size", () => {
+  it("is compared in full, and is ignored if it has another size", () => {
     const blocks = newBlocks();
     blocks.add(hash(1, 7), 160);
     expect(blocks.lastValidHeight(hash(2, 7))).toBeNull();
@@ -57,7 +57,7 @@ describe("a blockhash", () => {
     expect(blocks.lastValidHeight(hash(1).subarray(1))).toBeNull();
   });
 
-  it("is forgotten once as many newer ones came as are kept, and no earlier", () => {
+  it("is evicted exactly when BLOCKHASHES_KEPT newer ones were added", () => {
     const blocks = newBlocks();
     for (let index = 0; index < BLOCKHASHES_KEPT; index += 1) blocks.add(hash(index), index);
     expect(blocks.lastValidHeight(hash(0))).toBe(0);
@@ -66,17 +66,17 @@ describe("a blockhash", () => {
     expect(blocks.lastValidHeight(hash(1))).toBe(1);
   });
 
-  it("is found, whatever was told before, when it is among the newest", () => {
-    const told = fc.array(fc.record({ index: fc.nat(60), height: fc.nat(1000) }));
+  it("is found if it is among the newest, after any sequence of additions", () => {
+    const additions = fc.array(fc.record({ index: fc.nat(60), height: fc.nat(1000) }));
     fc.assert(
-      fc.property(told, (list) => {
+      fc.property(additions, (list) => {
         const blocks = newBlocks();
-        const last = new Map<number, number>();
+        const latest = new Map<number, number>();
         for (const { index, height } of list) {
           blocks.add(hash(index), height);
-          last.set(index, height);
+          latest.set(index, height);
         }
-        for (const [index, height] of last) {
+        for (const [index, height] of latest) {
           expect(blocks.lastValidHeight(hash(index))).toBe(height);
         }
       }),
@@ -84,8 +84,8 @@ describe("a blockhash", () => {
   });
 });
 
-describe("what is wanted", () => {
-  it("is everything at first, and then what was looked up in vain", () => {
+describe("wanted", () => {
+  it("is true at first, and again after a lookup that found nothing", () => {
     const blocks = newBlocks();
     expect(blocks.wanted).toBe(true);
     blocks.clearWanted();

@@ -17,61 +17,61 @@ function setUp() {
   const clock = createFakeClock();
   const counters = { heightsAccepted: 0, heightsImplausible: 0, heightsReanchored: 0 };
   const height = createHeight(() => clock.nowNs(), counters);
-  /** Polls an honest node every half second; `at` is the cluster's height at the start. */
-  function ask(at: number, forMs: number): number {
+  /** Polls an honest node every 500 ms; the cluster's height at the start is `startHeight`. */
+  function pollHonestNode(startHeight: number, forMs: number): number {
     for (let ms = 0; ms < forMs; ms += 500) {
       clock.advance(500);
-      height.observe(at + Math.floor((ms + 500) / SLOT_MS));
+      height.observe(startHeight + Math.floor((ms + 500) / SLOT_MS));
     }
-    return at + forMs / SLOT_MS;
+    return startHeight + forMs / SLOT_MS;
   }
-  return { clock, counters, height, ask };
+  return { clock, counters, height, pollHonestNode };
 }
 
-/** A height that has accepted the cluster's, which is at `now`. */
-function known(first = 10_000) {
-  const rig = setUp();
-  const now = rig.ask(first, 5_000);
-  expect(rig.height.value).toBe(now);
-  return { ...rig, now, doubted: rig.counters.heightsImplausible };
+/** A fixture whose height tracker has accepted the cluster's height, `current`. */
+function withHeight(first = 10_000) {
+  const fixture = setUp();
+  const current = fixture.pollHonestNode(first, 5_000);
+  expect(fixture.height.value).toBe(current);
+  return { ...fixture, current, implausibleBefore: fixture.counters.heightsImplausible };
 }
 
-describe("a wild height", () => {
-  it("changes nothing, is counted, and the chain goes on", () => {
-    const { height, ask, counters, now, doubted } = known();
-    for (const wild of [now + 1_000_000, Number.MAX_SAFE_INTEGER, 0]) {
+describe("implausible height", () => {
+  it("is counted and ignored, and later heights are accepted", () => {
+    const { height, pollHonestNode, counters, current, implausibleBefore } = withHeight();
+    for (const wild of [current + 1_000_000, Number.MAX_SAFE_INTEGER, 0]) {
       expect(height.observe(wild)).toBe(false);
     }
-    expect(height.value).toBe(now);
-    expect(counters.heightsImplausible - doubted).toBe(3);
-    const latest = ask(now, 1_000);
+    expect(height.value).toBe(current);
+    expect(counters.heightsImplausible - implausibleBefore).toBe(3);
+    const latest = pollHonestNode(current, 1_000);
     expect(height.value).toBe(latest);
     expect(counters.heightsReanchored).toBe(0);
   });
 
-  it("is one that is further than blocks can have come, and not one block less", () => {
-    const { clock, height, now } = known();
+  it("starts one block above what the cluster can have produced since the last height", () => {
+    const { clock, height, current } = withHeight();
     const passedMs = 2_000;
     clock.advance(passedMs);
-    const most = now + passedMs / HEIGHT_BLOCK_MS_MIN + HEIGHT_SLACK_BLOCKS;
-    expect(height.observe(most + 1)).toBe(false);
-    expect(height.value).toBe(now);
-    expect(height.observe(most)).toBe(true);
-    expect(height.value).toBe(most);
+    const max = current + passedMs / HEIGHT_BLOCK_MS_MIN + HEIGHT_SLACK_BLOCKS;
+    expect(height.observe(max + 1)).toBe(false);
+    expect(height.value).toBe(current);
+    expect(height.observe(max)).toBe(true);
+    expect(height.value).toBe(max);
   });
 
-  it("at the very first is not believed either, nor the one that it hides", () => {
-    const { clock, height, ask } = setUp();
+  it("is not accepted as the first height, nor is the single height after it", () => {
+    const { clock, height, pollHonestNode } = setUp();
     expect(height.observe(9_000_000)).toBe(false);
     expect(height.value).toBeNull();
     clock.advance(500);
     expect(height.observe(10_000)).toBe(false);
     expect(height.value).toBeNull();
-    ask(10_000, 500);
+    pollHonestNode(10_000, 500);
     expect(height.value).toBe(10_002);
   });
 
-  it("is not needed to begin with: nodes that take turns may be far apart", () => {
+  it("does not include two load-balanced nodes up to HEIGHT_FIRST_BLOCKS apart", () => {
     const { clock, height } = setUp();
     for (let at = 10_000; at < 10_020; at += 2) {
       height.observe(at % 4 === 0 ? at : at - HEIGHT_FIRST_BLOCKS);
@@ -80,9 +80,9 @@ describe("a wild height", () => {
     expect(height.value).toBeGreaterThanOrEqual(10_016);
   });
 
-  it("that comes again and again is not believed while an honest one comes in between", () => {
-    const { clock, height, counters, now } = known();
-    let at = now;
+  it("is not accepted when repeated while honest heights come in between", () => {
+    const { clock, height, counters, current } = withHeight();
+    let at = current;
     for (let ms = 0; ms < 60_000; ms += SLOT_MS) {
       clock.advance(SLOT_MS);
       at += 1;
@@ -94,100 +94,100 @@ describe("a wild height", () => {
     expect(counters.heightsReanchored).toBe(0);
   });
 
-  it("that stands still is never believed", () => {
-    const { clock, height, now } = known();
+  it("is never accepted while it does not advance", () => {
+    const { clock, height, current } = withHeight();
     for (let ms = 0; ms < 120_000; ms += 500) {
       clock.advance(500);
-      height.observe(now + 1_000_000);
+      height.observe(current + 1_000_000);
     }
-    expect(height.value).toBe(now);
+    expect(height.value).toBe(current);
   });
 });
 
-describe("a node that was restarted", () => {
-  it("and catches up is ignored until it is back where it was", () => {
-    const { clock, height, counters, now } = known();
-    let at = now - 4_000;
-    // Eight blocks a second, where the cluster makes four.
-    while (at < now) {
+describe("restarted node", () => {
+  it("is ignored until it has caught up", () => {
+    const { clock, height, counters, current } = withHeight();
+    let at = current - 4_000;
+    // It replays 8 blocks per second; the cluster produces 4.
+    while (at < current) {
       clock.advance(500);
       at += 4;
       height.observe(at);
-      expect(height.value).toBe(Math.max(now, at));
+      expect(height.value).toBe(Math.max(current, at));
     }
-    // It exceeds that as soon as it has caught up.
+    // A height above the old one is accepted as soon as the node has caught up.
     height.observe(at + 1);
     expect(height.value).toBe(at + 1);
     expect(counters.heightsReanchored).toBe(0);
   });
 
-  it("a few blocks behind is no reason for doubt", () => {
-    const { height, now, counters, doubted } = known();
-    expect(height.observe(now - HEIGHT_BACK_MAX)).toBe(true);
-    expect(height.value).toBe(now);
-    expect(counters.heightsImplausible).toBe(doubted);
-    expect(height.observe(now - HEIGHT_BACK_MAX - 1)).toBe(false);
+  it("may lag by up to HEIGHT_BACK_MAX blocks", () => {
+    const { height, current, counters, implausibleBefore } = withHeight();
+    expect(height.observe(current - HEIGHT_BACK_MAX)).toBe(true);
+    expect(height.value).toBe(current);
+    expect(counters.heightsImplausible).toBe(implausibleBefore);
+    expect(height.observe(current - HEIGHT_BACK_MAX - 1)).toBe(false);
   });
 
-  it("with a chain that was begun anew is followed after a while", () => {
-    const { height, ask, counters } = known();
-    const then = ask(5, HEIGHT_REANCHOR_DOWN_MS);
+  it("is followed to a restarted ledger after HEIGHT_REANCHOR_DOWN_MS", () => {
+    const { height, pollHonestNode, counters } = withHeight();
+    const reached = pollHonestNode(5, HEIGHT_REANCHOR_DOWN_MS);
     expect(height.value).toBeGreaterThan(10_000);
-    const latest = ask(then, 1_000);
+    const latest = pollHonestNode(reached, 1_000);
     expect(height.value).toBe(latest);
     expect(counters.heightsReanchored).toBe(1);
   });
 });
 
-describe("an honest jump", () => {
-  it("after a node was away for an hour is believed at once", () => {
-    const { clock, height, counters, now } = known();
+describe("honest jump in height", () => {
+  it("is accepted immediately after the node was down for an hour", () => {
+    const { clock, height, counters, current } = withHeight();
     clock.advance(3_600_000);
-    expect(height.observe(now + 3_600_000 / 200)).toBe(true);
-    expect(height.value).toBe(now + 18_000);
+    expect(height.observe(current + 3_600_000 / 200)).toBe(true);
+    expect(height.value).toBe(current + 18_000);
     expect(counters.heightsReanchored).toBe(0);
   });
 
-  it("after this machine slept, and its clock with it, is believed after a while", () => {
-    const { height, ask, counters, now } = known();
-    const then = ask(now + 14_400, HEIGHT_REANCHOR_UP_MS);
-    expect(height.value).toBe(now);
-    const latest = ask(then, 1_000);
+  it("is accepted after HEIGHT_REANCHOR_UP_MS if this machine and its clock slept", () => {
+    const { height, pollHonestNode, counters, current } = withHeight();
+    const reached = pollHonestNode(current + 14_400, HEIGHT_REANCHOR_UP_MS);
+    expect(height.value).toBe(current);
+    const latest = pollHonestNode(reached, 1_000);
     expect(height.value).toBe(latest);
     expect(counters.heightsReanchored).toBe(1);
   });
 });
 
-describe("a node that stands still", () => {
-  it("does not keep another from being followed after a jump", () => {
-    const { clock, height, now } = known();
-    let at = now + 14_400;
+describe("stalled node", () => {
+  it("does not block another node from being followed after a jump", () => {
+    const { clock, height, current } = withHeight();
+    let at = current + 14_400;
     for (let ms = 0; ms <= HEIGHT_REANCHOR_UP_MS; ms += 500) {
       clock.advance(500);
       at += 2;
       height.observe(at);
-      height.observe(now);
+      height.observe(current);
     }
     expect(height.value).toBe(at);
   });
 });
 
-describe("whatever is told", () => {
-  it("once, an honest chain is known within its last answer", () => {
-    const wild = fc.record({ at: fc.nat({ max: 59 }), height: fc.maxSafeNat() });
+describe("arbitrary heights", () => {
+  it("do not delay an honest node's height beyond its last response", () => {
+    const wildHeight = fc.record({ step: fc.nat({ max: 59 }), height: fc.maxSafeNat() });
     fc.assert(
-      fc.property(fc.array(wild, { maxLength: 20 }), (lies) => {
+      fc.property(fc.array(wildHeight, { maxLength: 20 }), (wildHeights) => {
         const { clock, height } = setUp();
         let last = 0;
         for (let step = 0; step < 60; step += 1) {
           clock.advance(500);
           last = 50_000 + 2 * step;
-          for (const lie of lies) if (lie.at === step) height.observe(lie.height);
+          for (const wild of wildHeights) if (wild.step === step) height.observe(wild.height);
           height.observe(last);
         }
-        const most = last + HEIGHT_SLACK_BLOCKS + 500 / HEIGHT_BLOCK_MS_MIN;
+        const max = last + HEIGHT_SLACK_BLOCKS + 500 / HEIGHT_BLOCK_MS_MIN;
         expect(height.value).toBeGreaterThanOrEqual(last);
-        expect(height.value).toBeLessThanOrEqual(most);
+        expect(height.value).toBeLessThanOrEqual(max);
       }),
     );
   });

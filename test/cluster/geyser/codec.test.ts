@@ -5,7 +5,7 @@ import { decodeUpdate, encodePing, encodeSubscribe } from "../../../src/cluster/
 import { toBase58 } from "../../support/base58.ts";
 import { fc } from "../../support/properties.ts";
 
-/** The protocol's own definition, independent of the codec under test. */
+/** The protocol's .proto file, independent of the codec under test. */
 const description = loadSync(
   fileURLToPath(new URL("../../support/geyser.proto", import.meta.url)),
   {
@@ -28,8 +28,8 @@ const requestOf = (bytes: Uint8Array): unknown =>
 
 const SIGNATURE = Buffer.alloc(64, 7);
 
-describe("a request", () => {
-  it("asks for slots in all stages, the accounts' transactions without votes, and blocks", () => {
+describe("gRPC request encoding", () => {
+  it("subscribes to all slot stages, non-vote transactions of the accounts, and blocks", () => {
     expect(requestOf(encodeSubscribe(["A", "B"]))).toEqual({
       slots: {
         edge: expect.objectContaining({ filter_by_commitment: false, interslot_updates: true }),
@@ -45,7 +45,7 @@ describe("a request", () => {
     expect(filter).not.toContain("failed");
   });
 
-  it("takes as many accounts as a configuration can have", () => {
+  it("encodes the maximum of 64 configured accounts", () => {
     const accounts = Array.from({ length: 64 }, (_, index) =>
       toBase58(Buffer.alloc(32, index + 1)),
     );
@@ -54,13 +54,13 @@ describe("a request", () => {
     });
   });
 
-  it("answers a ping with its number", () => {
+  it("encodes a ping with its id", () => {
     expect(requestOf(encodePing(1))).toMatchObject({ ping: { id: 1 } });
   });
 });
 
-describe("an update", () => {
-  it("tells the stage of a slot, whatever else it carries", () => {
+describe("gRPC update decoding", () => {
+  it("decodes the stage of a slot and ignores all other fields", () => {
     const stages = [
       "processed",
       "confirmed",
@@ -80,7 +80,7 @@ describe("an update", () => {
     }
   });
 
-  it("tells of a landing, with the error that the network gave", () => {
+  it("decodes a landing and its transaction error", () => {
     const status = { slot: 5, signature: SIGNATURE, index: 3 };
     expect(decodeUpdate(update({ transaction_status: status }))).toEqual({
       kind: "status",
@@ -94,7 +94,7 @@ describe("an update", () => {
     });
   });
 
-  it("tells a block's height and hash, and null where it has none", () => {
+  it("decodes a block's hash and height, with null for a missing height", () => {
     const block_meta = { slot: 9, blockhash: "abc", parent_slot: 8, parent_blockhash: "x" };
     const block = { kind: "block", slot: 9, blockhash: "abc" };
     expect(decodeUpdate(update({ block_meta }))).toEqual({ ...block, height: null });
@@ -105,17 +105,17 @@ describe("an update", () => {
     });
   });
 
-  it("may be a ping, or something that is of no use here", () => {
+  it("decodes a ping, and any other kind as other", () => {
     expect(decodeUpdate(update({ ping: {} }))).toEqual({ kind: "ping" });
     expect(decodeUpdate(update({ pong: { id: 1 } }))).toEqual({ kind: "other" });
   });
 
-  it("is none when it is empty, breaks off, or lacks what it must have", () => {
-    const whole = update({ transaction_status: { slot: 5, signature: SIGNATURE } });
-    for (let size = 0; size < whole.length; size += 1) {
-      expect(decodeUpdate(whole.subarray(0, size))).toBeNull();
+  it("returns null for empty, truncated or incomplete updates", () => {
+    const complete = update({ transaction_status: { slot: 5, signature: SIGNATURE } });
+    for (let size = 0; size < complete.length; size += 1) {
+      expect(decodeUpdate(complete.subarray(0, size))).toBeNull();
     }
-    for (const bad of [
+    for (const malformed of [
       update({ transaction_status: { slot: 5, signature: SIGNATURE.subarray(1) } }),
       update({ transaction_status: { signature: SIGNATURE } }),
       update({ slot: { status: 3 } }),
@@ -124,11 +124,11 @@ describe("an update", () => {
       Buffer.from([0x03]),
       Buffer.from([0x00, 0x00]),
     ]) {
-      expect(decodeUpdate(bad)).toBeNull();
+      expect(decodeUpdate(malformed)).toBeNull();
     }
   });
 
-  it("never throws, whatever the bytes", () => {
+  it("never throws on arbitrary bytes", () => {
     fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => void decodeUpdate(bytes)));
   });
 });

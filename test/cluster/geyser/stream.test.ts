@@ -9,37 +9,37 @@ import {
 import { startFakeGeyser } from "../../support/fake-geyser.ts";
 
 const WAIT = { timeout: 30_000, interval: 10 };
-const endings: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const end of endings.splice(0).reverse()) await end();
+  for (const end of cleanups.splice(0).reverse()) await end();
 });
 
 function open(url: string, options: Partial<GeyserOptions> = {}) {
   const updates: GeyserUpdate[] = [];
   const closed: string[] = [];
-  const seen = { garbage: 0 };
+  const counts = { garbage: 0 };
   const events: GeyserEvents = {
     update: (update) => void updates.push(update),
     garbage: () => {
-      seen.garbage += 1;
+      counts.garbage += 1;
     },
     closed: (reason) => void closed.push(reason),
   };
   const stream = openGeyser({ url, token: null, accounts: ["A"], ...options }, events);
-  endings.push(() => stream.end());
-  return { stream, updates, closed, seen };
+  cleanups.push(() => stream.end());
+  return { stream, updates, closed, counts };
 }
 
 async function setUp(options: Partial<GeyserOptions> = {}) {
   const server = await startFakeGeyser();
-  endings.push(() => server.stop());
+  cleanups.push(() => server.stop());
   const client = open(server.url, options);
   await vi.waitFor(() => expect(server.requests).toHaveLength(1), WAIT);
   return { server, ...client };
 }
 
-describe("a stream from a gRPC server", () => {
-  it("is asked for once, with the token where there is one", async () => {
+describe("gRPC stream", () => {
+  it("sends one subscribe request, with the token if one is configured", async () => {
     const token = "secret-0123456789";
     const { server } = await setUp({ token });
     expect(server.tokens).toEqual([token]);
@@ -50,7 +50,7 @@ describe("a stream from a gRPC server", () => {
     expect((await setUp()).server.tokens).toEqual([null]);
   });
 
-  it("tells what the server says, in its order", async () => {
+  it("delivers the server's updates in order", async () => {
     const { server, updates } = await setUp();
     const signature = Buffer.alloc(64, 1);
     server.say({ slot: { slot: 7, status: 3 } });
@@ -71,17 +71,17 @@ describe("a stream from a gRPC server", () => {
     expect(server.requests[1]).toMatchObject({ ping: { id: 1 } });
   });
 
-  it("goes on after garbage", async () => {
-    const { server, updates, seen, closed } = await setUp();
+  it("counts messages that it cannot decode and continues", async () => {
+    const { server, updates, counts, closed } = await setUp();
     server.sayBytes(Buffer.from("no protobuf at all"));
     server.sayBytes(Buffer.alloc(0));
     server.say({ slot: { slot: 8, status: 4 } });
     await vi.waitFor(() => expect(updates).toHaveLength(1), WAIT);
-    expect(seen.garbage).toBe(2);
+    expect(counts.garbage).toBe(2);
     expect(closed).toEqual([]);
   });
 
-  it("tells once that it was cut, and nothing after its own end", async () => {
+  it("reports a disconnect once, and nothing after end()", async () => {
     const { server, closed } = await setUp();
     server.cut();
     await vi.waitFor(() => expect(closed).toHaveLength(1), WAIT);
@@ -91,20 +91,20 @@ describe("a stream from a gRPC server", () => {
     expect(other.closed).toEqual([]);
   });
 
-  it("tells that nobody is there, and that who is there speaks something else", async () => {
+  it("reports a refused connection and a server that does not speak HTTP/2", async () => {
     const { server } = await setUp();
     server.stop();
-    const away = open(server.url);
-    await vi.waitFor(() => expect(away.closed).toHaveLength(1), WAIT);
+    const refused = open(server.url);
+    await vi.waitFor(() => expect(refused.closed).toHaveLength(1), WAIT);
     const sockets: Socket[] = [];
-    const stranger = createServer((socket) => {
+    const httpServer = createServer((socket) => {
       sockets.push(socket);
       socket.on("error", () => undefined);
       socket.end("HTTP/1.1 400 Bad Request\r\n\r\n");
     });
-    await new Promise<void>((resolve) => stranger.listen(0, "127.0.0.1", resolve));
-    endings.push(() => stranger.close());
-    const address = stranger.address();
+    await new Promise<void>((resolve) => httpServer.listen(0, "127.0.0.1", resolve));
+    cleanups.push(() => httpServer.close());
+    const address = httpServer.address();
     const port = typeof address === "object" ? address?.port : 0;
     const { closed } = open(`http://127.0.0.1:${port}`);
     await vi.waitFor(() => expect(closed).toHaveLength(1), WAIT);

@@ -11,7 +11,7 @@ function setUp() {
   const counters = createClusterCounters();
   const blocks = createBlocks(() => clock.nowNs(), counters);
   const streams: { events: GeyserEvents; ended: boolean }[] = [];
-  const taken: string[] = [];
+  const calls: string[] = [];
   const warnings: string[] = [];
   const watcher = createGeyserWatcher(
     {
@@ -24,9 +24,9 @@ function setUp() {
         error: () => undefined,
       },
       backOff: { firstMs: 500, maxMs: 30_000, random: () => 1 },
-      sink: { slotEvent: (kind, slot) => void taken.push(`${kind} ${slot}`) },
-      onLanded: (signature, slot, error) => void taken.push(`${signature[0]} in ${slot}: ${error}`),
-      onConfirmed: (slot) => void taken.push(`confirmed ${slot}`),
+      sink: { slotEvent: (kind, slot) => void calls.push(`${kind} ${slot}`) },
+      onLanded: (signature, slot, error) => void calls.push(`${signature[0]} in ${slot}: ${error}`),
+      onConfirmed: (slot) => void calls.push(`confirmed ${slot}`),
       open(events) {
         const stream = { events, ended: false };
         streams.push(stream);
@@ -40,18 +40,18 @@ function setUp() {
     { silenceMs: 2_500, reconnectMs: 20_000 },
   );
   const events = (): GeyserEvents => {
-    const last = streams.at(-1);
-    if (last === undefined) throw new Error("no stream was opened");
-    return last.events;
+    const latest = streams.at(-1);
+    if (latest === undefined) throw new Error("no stream was opened");
+    return latest.events;
   };
-  return { clock, counters, blocks, streams, taken, warnings, watcher, events };
+  return { clock, counters, blocks, streams, calls, warnings, watcher, events };
 }
 
 const hash = (fill: number) => new Uint8Array(32).fill(fill);
 
-describe("the gRPC feed", () => {
-  it("hands on starts, ends and confirmations of slots, and nothing else of them", () => {
-    const { watcher, events, taken } = setUp();
+describe("gRPC watcher", () => {
+  it("forwards slot starts, ends and confirmations, and no other slot stages", () => {
+    const { watcher, events, calls } = setUp();
     watcher.start();
     for (const stage of ["firstShred", "created", "completed", "processed"] as const) {
       events().update({ kind: "slot", slot: 7, stage });
@@ -59,22 +59,22 @@ describe("the gRPC feed", () => {
     for (const stage of ["confirmed", "other"] as const) {
       events().update({ kind: "slot", slot: 8, stage });
     }
-    expect(taken).toEqual(["start 7", "start 7", "end 7", "end 7", "confirmed 8"]);
+    expect(calls).toEqual(["start 7", "start 7", "end 7", "end 7", "confirmed 8"]);
     watcher.stop();
   });
 
-  it("hands on landings with their error", () => {
-    const { watcher, events, taken, counters } = setUp();
+  it("forwards landings with their errors", () => {
+    const { watcher, events, calls, counters } = setUp();
     watcher.start();
     const signature = new Uint8Array(64).fill(3);
     events().update({ kind: "status", slot: 7, signature, error: null });
     events().update({ kind: "status", slot: 8, signature, error: '"AccountInUse"' });
-    expect(taken).toEqual(["3 in 7: null", '3 in 8: "AccountInUse"']);
+    expect(calls).toEqual(["3 in 7: null", '3 in 8: "AccountInUse"']);
     expect(counters.geyserStatuses).toBe(2);
     watcher.stop();
   });
 
-  it("knows a blockhash at once, and a height only when its slot is confirmed", () => {
+  it("records a blockhash immediately, and a height once its slot is confirmed", () => {
     const { watcher, events, blocks, counters } = setUp();
     watcher.start();
     for (const [slot, height] of [
@@ -84,7 +84,7 @@ describe("the gRPC feed", () => {
       events().update({ kind: "block", slot, blockhash: toBase58(hash(slot)), height });
     }
     expect(blocks.lastValidHeight(hash(9))).toBe(251);
-    // The very first height is accepted only together with a second one.
+    // The first height is accepted only after a second report agrees with it.
     blocks.setHeight(99);
     blocks.setHeight(99);
     events().update({ kind: "slot", slot: 7, stage: "confirmed" });
@@ -97,7 +97,7 @@ describe("the gRPC feed", () => {
     watcher.stop();
   });
 
-  it("is live while it is told of blocks, whatever of slots, and not when they stop", () => {
+  it("is live only while block updates arrive, regardless of slot updates", () => {
     const { watcher, events, clock } = setUp();
     watcher.start();
     expect(watcher.blocksLive).toBe(false);
@@ -112,7 +112,7 @@ describe("the gRPC feed", () => {
     watcher.stop();
   });
 
-  it("comes back after 0.5 s, then later each time up to 30 s, and soon after an update", () => {
+  it("reconnects after 0.5 s, doubling up to 30 s, and resets after an update", () => {
     const { watcher, events, streams, clock, counters, warnings } = setUp();
     watcher.start();
     for (const waitMs of [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]) {
@@ -132,7 +132,7 @@ describe("the gRPC feed", () => {
     watcher.stop();
   });
 
-  it("gives up a stream that is silent, and counts it", () => {
+  it("reopens and counts a stream that sends no updates", () => {
     const { watcher, events, streams, clock, counters } = setUp();
     watcher.start();
     for (let ms = 0; ms < 30_000; ms += 10_000) {
@@ -147,7 +147,7 @@ describe("the gRPC feed", () => {
     watcher.stop();
   });
 
-  it("counts garbage, and leaves nothing behind when stopped", () => {
+  it("counts undecodable messages, and stops its stream and timers", () => {
     const { watcher, events, streams, clock, counters } = setUp();
     watcher.start();
     events().garbage();

@@ -4,20 +4,20 @@ import { createContactWatcher } from "../../../src/cluster/leaders/contact-watch
 import type { Contact } from "../../../src/cluster/ports.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
-async function settle(): Promise<void> {
+async function flushMicrotasks(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
 }
 
-const GOOD: readonly Contact[] = [
+const CONTACTS: readonly Contact[] = [
   { identity: "A", address: "10.0.0.1:8009", version: "4.3.0" },
   { identity: "B", address: null, version: null },
 ];
 
-function setUp(answers: (readonly Contact[] | Error)[]) {
+function setUp(responses: (readonly Contact[] | Error)[]) {
   const clock = createFakeClock();
   const counters = createClusterCounters();
   const warnings: string[] = [];
-  const set: (readonly Contact[])[] = [];
+  const published: (readonly Contact[])[] = [];
   let calls = 0;
   const watcher = createContactWatcher(
     {
@@ -25,57 +25,57 @@ function setUp(answers: (readonly Contact[] | Error)[]) {
       counters,
       log: {
         info: () => undefined,
-        warn: (_f, text) => warnings.push(text),
+        warn: (_fields, text) => warnings.push(text),
         error: () => undefined,
       },
       backOff: { firstMs: 500, maxMs: 8000, random: () => 1 },
-      sink: { setContacts: (contacts) => void set.push(contacts) },
+      sink: { setContacts: (contacts) => void published.push(contacts) },
       rpc: {
         async contacts() {
-          const answer = answers[calls] ?? GOOD;
+          const response = responses[calls] ?? CONTACTS;
           calls += 1;
-          if (answer instanceof Error) throw answer;
-          return answer;
+          if (response instanceof Error) throw response;
+          return response;
         },
       },
     },
     { intervalMs: 60_000 },
   );
-  return { clock, counters, warnings, set, watcher };
+  return { clock, counters, warnings, published, watcher };
 }
 
-describe("the contact feed", () => {
-  it("hands on the list, and again with each refresh", async () => {
-    const { clock, watcher, set } = setUp([]);
+describe("contact watcher", () => {
+  it("publishes the contacts at the start and after each refresh", async () => {
+    const { clock, watcher, published } = setUp([]);
     watcher.start();
-    await settle();
+    await flushMicrotasks();
     clock.advance(60_000);
-    await settle();
-    expect(set).toEqual([GOOD, GOOD]);
+    await flushMicrotasks();
+    expect(published).toEqual([CONTACTS, CONTACTS]);
     watcher.stop();
   });
 
-  it("keeps what is known when the node is away or knows nobody, and says so once", async () => {
+  it("keeps its contacts and warns once if the node is down or lists no address", async () => {
     const unreachable = [{ identity: "A", address: null, version: null }];
-    const { clock, watcher, set, warnings, counters } = setUp([
-      GOOD,
-      new Error("away"),
+    const { clock, watcher, published, warnings, counters } = setUp([
+      CONTACTS,
+      new Error("unavailable"),
       unreachable,
       [],
     ]);
     watcher.start();
     for (const waitMs of [60_000, 500, 1000]) {
-      await settle();
+      await flushMicrotasks();
       clock.advance(waitMs);
     }
-    await settle();
-    expect(set).toHaveLength(1);
+    await flushMicrotasks();
+    expect(published).toHaveLength(1);
     expect(watcher.status().failures).toBe(3);
     expect(warnings).toHaveLength(1);
     expect(counters).toMatchObject({ contactFetches: 4, contactFailures: 3 });
     clock.advance(2000);
-    await settle();
-    expect(set).toHaveLength(2);
+    await flushMicrotasks();
+    expect(published).toHaveLength(2);
     watcher.stop();
     expect(clock.pending).toBe(0);
   });

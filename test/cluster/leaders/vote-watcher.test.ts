@@ -4,7 +4,7 @@ import { createVoteWatcher } from "../../../src/cluster/leaders/vote-watcher.ts"
 import type { ClusterSink } from "../../../src/cluster/ports.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
-async function settle(): Promise<void> {
+async function flushMicrotasks(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
 }
 
@@ -12,7 +12,7 @@ function setUp(sink: Pick<ClusterSink, "setDelinquent">) {
   const clock = createFakeClock();
   const counters = createClusterCounters();
   const warnings: string[] = [];
-  const node = { delinquent: ["A"] as readonly string[], away: false };
+  const node = { delinquent: ["A"] as readonly string[], down: false };
   const log = {
     info: () => undefined,
     warn: (_fields: object, text: string) => void warnings.push(text),
@@ -27,7 +27,7 @@ function setUp(sink: Pick<ClusterSink, "setDelinquent">) {
       backOff: { firstMs: 500, maxMs: 8000, random: () => 1 },
       rpc: {
         async delinquent() {
-          if (node.away) throw new Error("away");
+          if (node.down) throw new Error("unavailable");
           return node.delinquent;
         },
       },
@@ -37,40 +37,40 @@ function setUp(sink: Pick<ClusterSink, "setDelinquent">) {
   return { clock, counters, warnings, node, watcher };
 }
 
-describe("the vote feed", () => {
-  it("hands on the delinquent leaders at once and every minute", async () => {
-    const set: (readonly string[])[] = [];
-    const { watcher, clock, node } = setUp({ setDelinquent: (list) => void set.push(list) });
+describe("vote watcher", () => {
+  it("publishes the delinquent leaders immediately and every 60 s", async () => {
+    const published: (readonly string[])[] = [];
+    const { watcher, clock, node } = setUp({ setDelinquent: (list) => void published.push(list) });
     watcher.start();
-    await settle();
+    await flushMicrotasks();
     node.delinquent = [];
     clock.advance(60_000);
-    await settle();
-    expect(set).toEqual([["A"], []]);
+    await flushMicrotasks();
+    expect(published).toEqual([["A"], []]);
     watcher.stop();
     expect(clock.pending).toBe(0);
   });
 
-  it("changes nothing while the node is away, and says so once", async () => {
-    const set: (readonly string[])[] = [];
+  it("publishes nothing and warns once while the node is down", async () => {
+    const published: (readonly string[])[] = [];
     const { watcher, clock, node, warnings, counters } = setUp({
-      setDelinquent: (list) => void set.push(list),
+      setDelinquent: (list) => void published.push(list),
     });
-    node.away = true;
+    node.down = true;
     watcher.start();
-    await settle();
+    await flushMicrotasks();
     clock.advance(500);
-    await settle();
-    expect(set).toEqual([]);
+    await flushMicrotasks();
+    expect(published).toEqual([]);
     expect(warnings).toEqual(["the delinquent leaders could not be read"]);
     expect(counters).toMatchObject({ voteFetches: 2, voteFailures: 2 });
     watcher.stop();
   });
 
-  it("does no harm where nobody wants to know", async () => {
+  it("works with a sink without setDelinquent", async () => {
     const { watcher, counters } = setUp({});
     watcher.start();
-    await settle();
+    await flushMicrotasks();
     expect(counters.voteFailures).toBe(0);
     watcher.stop();
   });

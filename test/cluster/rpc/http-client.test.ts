@@ -9,35 +9,35 @@ import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import { native } from "../../native/addon.ts";
 import { createFakeClock, type FakeClock } from "../../support/fake-clock.ts";
 
-const endings: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 afterEach(() => {
-  for (const end of endings.splice(0).reverse()) end();
+  for (const end of cleanups.splice(0).reverse()) end();
 });
 
 function signal() {
-  let tell = (): void => undefined;
-  const told = new Promise<void>((resolve) => {
-    tell = resolve;
+  let fire = (): void => undefined;
+  const fired = new Promise<void>((resolve) => {
+    fire = resolve;
   });
-  return { told, tell: () => tell() };
+  return { fired, fire: () => fire() };
 }
 
-/** For tests that must not depend on a deadline. */
-const GENEROUS_MS = 60_000;
+/** For tests that must not reach the timeout. */
+const LONG_TIMEOUT_MS = 60_000;
 
-/** Both RPC clients; they differ in the clock of the deadline. */
-const POSTERS = [
+/** Both RPC HTTP clients; they differ in the clock of their timeout. */
+const CLIENTS = [
   {
-    name: "a post",
-    here: true,
+    name: "RPC HTTP client",
+    built: true,
     timeoutMs: 2_000,
     create: (clock: Clock, options: RpcHttpOptions) => createRpcHttpClient(clock, options),
     pass: (clock: FakeClock) => clock.advance(2_000),
   },
   {
-    name: "a post of the native engine",
-    here: native !== null,
-    // Real time, in which a busy machine must also respond.
+    name: "RPC HTTP client of the native engine",
+    built: native !== null,
+    // Real time: long enough for a busy machine to respond.
     timeoutMs: 2_000,
     create(_: Clock, options: RpcHttpOptions) {
       if (native === null) throw new Error("the native engine is not built");
@@ -47,156 +47,156 @@ const POSTERS = [
   },
 ] as const;
 
-describe.each(POSTERS.filter(({ here }) => here))("$name", ({ create, timeoutMs, pass }) => {
+describe.each(CLIENTS.filter(({ built }) => built))("$name", ({ create, timeoutMs, pass }) => {
   async function setUp(
     act: (request: IncomingMessage, response: ServerResponse) => void,
-    patienceMs = GENEROUS_MS,
+    requestTimeoutMs = LONG_TIMEOUT_MS,
   ) {
     const server = createServer((request, response) => {
       request.resume().on("end", () => act(request, response));
     });
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
-    // A TCP server's address is never a path.
+    // A TCP server's address is always an AddressInfo.
     const { port } = server.address() as AddressInfo;
     const clock = createFakeClock();
     const options = { url: `http://me:word@127.0.0.1:${port}/path?key=1`, bytesMax: 1_000 };
-    const httpClient = create(clock, { ...options, timeoutMs: patienceMs });
-    endings.push(() => httpClient.close());
-    endings.push(() => server.close().closeAllConnections());
-    return { server, httpClient, clock, options, ask: () => httpClient.post("{}") };
+    const httpClient = create(clock, { ...options, timeoutMs: requestTimeoutMs });
+    cleanups.push(() => httpClient.close());
+    cleanups.push(() => server.close().closeAllConnections());
+    return { server, httpClient, clock, options, post: () => httpClient.post("{}") };
   }
 
-  it("carries body and headers, and takes status and body back", async () => {
-    const seen: unknown[] = [];
-    const { ask } = await setUp(({ method, url, headers }, response) => {
-      seen.push(method, url, headers["content-type"], headers["content-length"]);
-      seen.push(headers["user-agent"]);
-      seen.push(Buffer.from(headers.authorization?.split(" ")[1] ?? "", "base64").toString());
+  it("sends body and headers, and returns status and body", async () => {
+    const head: unknown[] = [];
+    const { post } = await setUp(({ method, url, headers }, response) => {
+      head.push(method, url, headers["content-type"], headers["content-length"]);
+      head.push(headers["user-agent"]);
+      head.push(Buffer.from(headers.authorization?.split(" ")[1] ?? "", "base64").toString());
       response.writeHead(201).end("yes");
     });
-    const { status, retryAfterMs, body } = await ask();
+    const { status, retryAfterMs, body } = await post();
     expect([status, retryAfterMs, String(body)]).toEqual([201, 0, "yes"]);
-    expect(seen).toEqual(["POST", "/path?key=1", "application/json", "2", "touchdown", "me:word"]);
+    expect(head).toEqual(["POST", "/path?key=1", "application/json", "2", "touchdown", "me:word"]);
   });
 
-  it("uses one connection for questions that follow each other", async () => {
+  it("reuses one connection for sequential requests", async () => {
     const ports = new Set<number | undefined>();
-    const { ask } = await setUp(({ socket }, response) => {
+    const { post } = await setUp(({ socket }, response) => {
       ports.add(socket.remotePort);
       response.end("yes");
     });
-    for (let time = 0; time < 3; time += 1) await ask();
+    for (let time = 0; time < 3; time += 1) await post();
     expect(ports.size).toBe(1);
   });
 
-  it("asks again where the node closes an idle connection as it is used", async () => {
-    let asked = 0;
-    const { ask } = await setUp(({ socket }, response) => {
-      asked += 1;
-      if (asked === 2) socket.resetAndDestroy();
-      else response.end(String(asked));
+  it("retries if the node closes an idle connection that is being reused", async () => {
+    let requestCount = 0;
+    const { post } = await setUp(({ socket }, response) => {
+      requestCount += 1;
+      if (requestCount === 2) socket.resetAndDestroy();
+      else response.end(String(requestCount));
     });
-    await ask();
-    expect(String((await ask()).body)).toBe("3");
+    await post();
+    expect(String((await post()).body)).toBe("3");
   });
 
-  it("leaves connections that were idle when another went dead", async () => {
+  it("discards connections that were idle when a request on another timed out", async () => {
     const sockets = new Set<unknown>();
-    const both = signal();
-    const dead = signal();
-    const held: ServerResponse[] = [];
-    const { ask, clock } = await setUp(({ socket }, response) => {
+    const bothArrived = signal();
+    const reused = signal();
+    const heldResponses: ServerResponse[] = [];
+    const { post, clock } = await setUp(({ socket }, response) => {
       const isNew = !sockets.has(socket);
       sockets.add(socket);
-      if (!isNew) dead.tell();
-      else if (held.push(response) === 2) both.tell();
-      else if (held.length > 2) response.end("new");
+      if (!isNew) reused.fire();
+      else if (heldResponses.push(response) === 2) bothArrived.fire();
+      else if (heldResponses.length > 2) response.end("new");
     }, timeoutMs);
-    const first = [ask(), ask()];
-    await both.told;
-    for (const response of held) response.end("yes");
+    const first = [post(), post()];
+    await bothArrived.fired;
+    for (const response of heldResponses) response.end("yes");
     await Promise.all(first);
-    const failing = expect(ask()).rejects.toThrow(`no answer in ${timeoutMs} ms`);
-    await dead.told;
+    const failing = expect(post()).rejects.toThrow(`no answer in ${timeoutMs} ms`);
+    await reused.fired;
     pass(clock);
     await failing;
-    expect(String((await ask()).body)).toBe("new");
+    expect(String((await post()).body)).toBe("new");
   });
 
-  it("fails where a connection that was never good is reset", async () => {
-    const { ask } = await setUp(({ socket }) => socket.resetAndDestroy());
-    await expect(ask()).rejects.toThrow(/reset/i);
+  it("fails if a new connection is reset", async () => {
+    const { post } = await setUp(({ socket }) => socket.resetAndDestroy());
+    await expect(post()).rejects.toThrow(/reset/i);
   });
 
-  it("asks once more at the most where the node closes every connection", async () => {
-    let asked = 0;
-    const { ask } = await setUp(({ socket }) => {
-      asked += 1;
+  it("retries at most once if the node closes every connection", async () => {
+    let requestCount = 0;
+    const { post } = await setUp(({ socket }) => {
+      requestCount += 1;
       socket.destroy();
     });
-    await expect(ask()).rejects.toThrow();
-    expect(asked).toBeLessThanOrEqual(2);
+    await expect(post()).rejects.toThrow();
+    expect(requestCount).toBeLessThanOrEqual(2);
   });
 
-  it("tells for how long a node wants to be left alone, and takes no date for that", async () => {
-    const told = ["7", "Wed, 21 Oct 2026 07:28:00 GMT", "-1"];
-    const { ask } = await setUp((_, response) => {
-      response.writeHead(429, { "retry-after": told.pop() ?? "" }).end();
+  it("returns Retry-After in milliseconds, and ignores dates and negative values", async () => {
+    const headers = ["7", "Wed, 21 Oct 2026 07:28:00 GMT", "-1"];
+    const { post } = await setUp((_, response) => {
+      response.writeHead(429, { "retry-after": headers.pop() ?? "" }).end();
     });
-    const answers = [await ask(), await ask(), await ask(), await ask()];
-    expect(answers.map(({ retryAfterMs }) => retryAfterMs)).toEqual([0, 0, 7_000, 0]);
+    const responses = [await post(), await post(), await post(), await post()];
+    expect(responses.map(({ retryAfterMs }) => retryAfterMs)).toEqual([0, 0, 7_000, 0]);
   });
 
-  it("follows no redirect", async () => {
-    const { ask } = await setUp((_, response) => {
+  it("does not follow redirects", async () => {
+    const { post } = await setUp((_, response) => {
       response.writeHead(302, { location: "/elsewhere" }).end();
     });
-    expect((await ask()).status).toBe(302);
+    expect((await post()).status).toBe(302);
   });
 
-  it("unpacks gzip, up to the bound and no further", async () => {
+  it("decompresses gzip up to the size limit", async () => {
     let size = 1_000;
-    const { ask } = await setUp((_, response) => {
+    const { post } = await setUp((_, response) => {
       response.setHeader("content-encoding", "gzip");
       response.end(gzipSync(Buffer.alloc(size, "x")));
     });
-    expect((await ask()).body).toHaveLength(1_000);
+    expect((await post()).body).toHaveLength(1_000);
     size = 1_001;
-    await expect(ask()).rejects.toThrow("an answer above 1000 B");
+    await expect(post()).rejects.toThrow("an answer above 1000 B");
   });
 
-  it("fails when an answer ends half way", async () => {
-    const { ask } = await setUp(({ socket }, response) => {
+  it("fails if a response is truncated", async () => {
+    const { post } = await setUp(({ socket }, response) => {
       response.setHeader("content-length", "100");
       response.write("half", () => socket.destroy());
     });
-    await expect(ask()).rejects.toThrow();
+    await expect(post()).rejects.toThrow();
   });
 
-  it("says how long it waited for an answer that does not end", async () => {
-    const asked = signal();
-    const { ask, clock } = await setUp((_, response) => {
-      response.write("half", () => asked.tell());
+  it("reports the timeout of a response that does not end", async () => {
+    const arrived = signal();
+    const { post, clock } = await setUp((_, response) => {
+      response.write("half", () => arrived.fire());
     }, timeoutMs);
-    const failing = expect(ask()).rejects.toThrow(`no answer in ${timeoutMs} ms`);
-    await asked.told;
+    const failing = expect(post()).rejects.toThrow(`no answer in ${timeoutMs} ms`);
+    await arrived.fired;
     pass(clock);
     await failing;
     expect(clock.pending).toBe(0);
   });
 
-  it("fails when it is closed, with nothing left behind", async () => {
-    const asked = signal();
-    const { ask, httpClient, clock } = await setUp(() => asked.tell());
-    const failing = expect(ask()).rejects.toThrow("the client was closed");
-    await asked.told;
+  it("rejects pending requests and cancels its timers when closed", async () => {
+    const arrived = signal();
+    const { post, httpClient, clock } = await setUp(() => arrived.fire());
+    const failing = expect(post()).rejects.toThrow("the client was closed");
+    await arrived.fired;
     httpClient.close();
     await failing;
     expect(clock.pending).toBe(0);
   });
 
-  it("fails where nobody listens", async () => {
+  it("fails if the connection is refused", async () => {
     const { server, options, httpClient } = await setUp(() => undefined);
     httpClient.close();
     server.close();

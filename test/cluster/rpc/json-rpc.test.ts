@@ -1,25 +1,25 @@
 import { describe, expect, it } from "vitest";
 import { createCaller, RpcError } from "../../../src/cluster/rpc/json-rpc.ts";
 
-interface Answer {
+interface NodeResponse {
   readonly status?: number;
   readonly body: unknown;
 }
 
-/** A node that returns these responses in order; strings unchanged, all others as JSON. */
-function setUp(...answers: readonly Answer[]) {
-  const asked: unknown[] = [];
-  const left = [...answers];
+/** A node that returns these responses in order: strings unchanged, all other bodies as JSON. */
+function setUp(...responses: readonly NodeResponse[]) {
+  const sent: unknown[] = [];
+  const remaining = [...responses];
   const caller = createCaller({
     async post(body) {
-      asked.push(JSON.parse(body));
-      const [next] = left.splice(0, 1);
-      if (next === undefined) throw new Error("away");
+      sent.push(JSON.parse(body));
+      const [next] = remaining.splice(0, 1);
+      if (next === undefined) throw new Error("unavailable");
       const text = typeof next.body === "string" ? next.body : JSON.stringify(next.body);
       return { status: next.status ?? 200, retryAfterMs: 0, body: Buffer.from(text) };
     },
   });
-  return { ...caller, asked };
+  return { ...caller, sent };
 }
 
 const CALLS = [
@@ -27,11 +27,11 @@ const CALLS = [
   { method: "b", params: [] },
 ];
 
-describe("a call", () => {
-  it("asks in JSON-RPC 2.0 and gives the result", async () => {
-    const { call, asked } = setUp({ body: { jsonrpc: "2.0", id: 1, result: null } });
+describe("JSON-RPC call", () => {
+  it("sends a JSON-RPC 2.0 request and returns the result", async () => {
+    const { call, sent } = setUp({ body: { jsonrpc: "2.0", id: 1, result: null } });
     expect(await call("getSlot", [7])).toBeNull();
-    expect(asked).toEqual([{ jsonrpc: "2.0", id: 1, method: "getSlot", params: [7] }]);
+    expect(sent).toEqual([{ jsonrpc: "2.0", id: 1, method: "getSlot", params: [7] }]);
   });
 
   it.each([
@@ -47,18 +47,18 @@ describe("a call", () => {
     [{ body: "<html>" }, "a: the answer is no JSON"],
     [{ body: "<html>", status: 502 }, "a: HTTP 502 Bad Gateway"],
     [{ body: "{}", status: 429 }, "a: HTTP 429 Too Many Requests"],
-  ])("fails for %j", async (answer, message) => {
-    await expect(setUp(answer).call("a", [])).rejects.toThrow(message);
+  ])("rejects the response %j", async (response, message) => {
+    await expect(setUp(response).call("a", [])).rejects.toThrow(message);
   });
 });
 
-describe("a batch", () => {
-  it("gives each call its own result, in whatever order they come", async () => {
-    const { batch, asked } = setUp({
+describe("JSON-RPC batch", () => {
+  it("matches results to calls by id, in any order", async () => {
+    const { batch, sent } = setUp({
       body: [{ id: 1, error: { message: "no" } }, { id: 9, result: 9 }, null, { id: 0, result: 5 }],
     });
     expect(await batch(CALLS)).toEqual([{ result: 5 }, { error: new RpcError(0, "b: no") }]);
-    expect(asked).toEqual([
+    expect(sent).toEqual([
       [
         { jsonrpc: "2.0", id: 0, method: "a", params: [1] },
         { jsonrpc: "2.0", id: 1, method: "b", params: [] },
@@ -66,7 +66,7 @@ describe("a batch", () => {
     ]);
   });
 
-  it("names a call that has no answer", async () => {
+  it("names a call that has no response in the batch", async () => {
     const { batch } = setUp({ body: [{ id: 0, result: 5 }] });
     const [, second] = await batch(CALLS);
     expect(second).toEqual({ error: new Error("b: no answer in the batch") });
@@ -79,9 +79,9 @@ describe("a batch", () => {
     { body: [] },
     { body: "Forbidden", status: 403 },
     { body: { error: { message: "too many calls" } }, status: 413 },
-  ])("asks one by one from then on where the node answers %j", async (refusal) => {
-    const { batch, asked } = setUp(
-      refusal,
+  ])("switches to single requests permanently if the node responds %j", async (response) => {
+    const { batch, sent } = setUp(
+      response,
       { body: { id: 1, result: 1 } },
       { body: { error: { message: "no" } } },
       { body: { id: 1, result: 3 } },
@@ -89,11 +89,11 @@ describe("a batch", () => {
     );
     expect(await batch(CALLS)).toEqual([{ result: 1 }, { error: new RpcError(0, "b: no") }]);
     expect(await batch(CALLS)).toEqual([{ result: 3 }, { result: 4 }]);
-    expect(asked.map(Array.isArray)).toEqual([true, false, false, false, false]);
+    expect(sent.map(Array.isArray)).toEqual([true, false, false, false, false]);
   });
 
-  it("fails, and goes on with batches, where the node is away or limits it", async () => {
-    const { batch, asked } = setUp(
+  it("fails but keeps sending batches if the node is down or rate limits them", async () => {
+    const { batch, sent } = setUp(
       { body: "{}", status: 429 },
       { body: "{}", status: 503 },
       { body: [{ id: 0, result: 1 }] },
@@ -101,17 +101,17 @@ describe("a batch", () => {
     await expect(batch(CALLS)).rejects.toThrow("HTTP 429");
     await expect(batch(CALLS)).rejects.toThrow("HTTP 503");
     expect((await batch(CALLS))[0]).toEqual({ result: 1 });
-    await expect(batch(CALLS)).rejects.toThrow("away");
-    expect(asked.every(Array.isArray)).toBe(true);
+    await expect(batch(CALLS)).rejects.toThrow("unavailable");
+    expect(sent.every(Array.isArray)).toBe(true);
   });
 
-  it("takes an error of null beside a result for none", async () => {
+  it("treats a null error next to a result as no error", async () => {
     const { batch } = setUp({ body: [{ id: 0, result: 5, error: null }] });
     expect((await batch(CALLS))[0]).toEqual({ result: 5 });
   });
 
-  it("fails as a whole where no single question has a result, and is tried again", async () => {
-    const { batch, asked } = setUp(
+  it("fails if no single request has a result either, then sends a batch again", async () => {
+    const { batch, sent } = setUp(
       { body: { error: { message: "over the limit" } } },
       { body: { error: { message: "over the limit" } } },
       { body: { error: { message: "over the limit" } } },
@@ -119,6 +119,6 @@ describe("a batch", () => {
     );
     await expect(batch(CALLS)).rejects.toThrow("over the limit");
     expect((await batch(CALLS))[0]).toEqual({ result: 1 });
-    expect(asked.map(Array.isArray)).toEqual([true, false, false, true]);
+    expect(sent.map(Array.isArray)).toEqual([true, false, false, true]);
   });
 });

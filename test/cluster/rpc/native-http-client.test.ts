@@ -11,28 +11,28 @@ import { systemClock } from "../../../src/core/clock.ts";
 import { encodeSignatures } from "../../../src/core/encoding.ts";
 import { native } from "../../native/addon.ts";
 
-const endings: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 afterEach(() => {
-  for (const end of endings.splice(0).reverse()) end();
+  for (const end of cleanups.splice(0).reverse()) end();
 });
 
-/** A node that returns this response to every request. */
-async function nodeThat(answer: (body: string) => { status?: number; text: string }) {
+/** Starts a node that returns this response to every request. */
+async function startNode(respond: (body: string) => { status?: number; text: string }) {
   const server = createServer(async (request, response) => {
     let body = "";
     for await (const chunk of request) body += String(chunk);
-    const { status = 200, text } = answer(body);
+    const { status = 200, text } = respond(body);
     response.writeHead(status).end(text);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  endings.push(() => server.close().closeAllConnections());
-  // A TCP server's address is never a path.
+  cleanups.push(() => server.close().closeAllConnections());
+  // A TCP server's address is always an AddressInfo.
   const { port } = server.address() as AddressInfo;
   return `http://127.0.0.1:${port}`;
 }
 
-function told(value: unknown, more: object = {}): string {
+function statusesText(value: unknown, more: object = {}): string {
   const result = { context: { apiVersion: "4.2.2", slot: 99 }, value };
   return JSON.stringify({ jsonrpc: "2.0", result, id: 1, ...more });
 }
@@ -40,90 +40,90 @@ function told(value: unknown, more: object = {}): string {
 const STATUS = { slot: 7, confirmations: 3, err: null, confirmationStatus: "confirmed" };
 const ERROR = { InstructionError: [0, { Custom: 1 }] };
 
-/** Deeper than JavaScript writes. */
+/** Nested deeper than `JSON.stringify` supports before Node 26, where such a response fails. */
 const DEEP = "[".repeat(100_000) + "]".repeat(100_000);
 
 /** Responses for two signatures: those that the engine parses, and those returned unchanged. */
-const ANSWERS: readonly { readonly text: string; readonly status?: number }[] = [
-  { text: told([null, null]) },
-  { text: told([STATUS, { ...STATUS, confirmationStatus: "processed", slot: 0 }]) },
-  { text: told([{ ...STATUS, err: ERROR, status: { Err: ERROR } }, null]) },
+const RESPONSES: readonly { readonly text: string; readonly status?: number }[] = [
+  { text: statusesText([null, null]) },
+  { text: statusesText([STATUS, { ...STATUS, confirmationStatus: "processed", slot: 0 }]) },
+  { text: statusesText([{ ...STATUS, err: ERROR, status: { Err: ERROR } }, null]) },
   {
-    text: told([
+    text: statusesText([
       { ...STATUS, err: "AccountInUse" },
       { ...STATUS, err: "Ünïcödé \n \u0000" },
     ]),
   },
   {
-    text: told([
+    text: statusesText([
       { slot: 1, confirmations: null },
       { slot: 2, confirmations: 4 },
     ]),
   },
-  { text: told([{ slot: 1 }, { slot: 2, confirmations: null, confirmationStatus: null }]) },
+  { text: statusesText([{ slot: 1 }, { slot: 2, confirmations: null, confirmationStatus: null }]) },
   {
-    text: told([
+    text: statusesText([
       { ...STATUS, confirmationStatus: 'new"er' },
       { ...STATUS, extra: [{}] },
     ]),
   },
-  { text: JSON.stringify(JSON.parse(told([STATUS, { ...STATUS, err: ERROR }])), null, 2) },
-  { text: told([null, null], { error: null }) },
-  { text: told([null]) },
-  { text: told([null, null, null]) },
-  { text: told([STATUS, 7]) },
-  { text: told([STATUS, { ...STATUS, slot: 1.5 }]) },
-  { text: told([STATUS, { ...STATUS, slot: 2 ** 53 }]) },
-  { text: told([null, null], { id: 2 }) },
-  { text: told([null, null], { error: { code: -32005, message: "behind" } }) },
+  { text: JSON.stringify(JSON.parse(statusesText([STATUS, { ...STATUS, err: ERROR }])), null, 2) },
+  { text: statusesText([null, null], { error: null }) },
+  { text: statusesText([null]) },
+  { text: statusesText([null, null, null]) },
+  { text: statusesText([STATUS, 7]) },
+  { text: statusesText([STATUS, { ...STATUS, slot: 1.5 }]) },
+  { text: statusesText([STATUS, { ...STATUS, slot: 2 ** 53 }]) },
+  { text: statusesText([null, null], { id: 2 }) },
+  { text: statusesText([null, null], { error: { code: -32005, message: "behind" } }) },
   { text: JSON.stringify({ jsonrpc: "2.0", id: 1, error: { code: -32601, message: "no" } }) },
-  { text: told([[7, null, null, "confirmed"], null]) },
+  { text: statusesText([[7, null, null, "confirmed"], null]) },
   { text: `[1,{"context":{"slot":9},"value":[null,null]},null]` },
   { text: `{"id":1,"result":[{"slot":9},[null,null]]}` },
   { text: `{"id":1,"result":{"context":[9],"value":[null,null]}}` },
-  { text: told([STATUS, STATUS]).replace('"err":null', `"err":${DEEP}`) },
-  { text: told([STATUS, STATUS]).replace('"err":null', '"err":1e999,"x":"\\ud800"') },
-  { text: told([STATUS, STATUS]).replace('"slot":7', '"slot":1,"slot":7') },
-  { text: `\ufeff${told([null, null])}` },
+  { text: statusesText([STATUS, STATUS]).replace('"err":null', `"err":${DEEP}`) },
+  { text: statusesText([STATUS, STATUS]).replace('"err":null', '"err":1e999,"x":"\\ud800"') },
+  { text: statusesText([STATUS, STATUS]).replace('"slot":7', '"slot":1,"slot":7') },
+  { text: `\ufeff${statusesText([null, null])}` },
   { text: "<html>" },
   { text: "" },
-  { text: told([null, null]), status: 502 },
+  { text: statusesText([null, null]), status: 502 },
   { text: "busy", status: 429 },
 ];
 
-/** What both engines' readers return for a response: the portable one first. */
-async function read(answer: { text: string; status?: number }, ask: (rpc: Rpc) => unknown) {
-  const rpcUrl = await nodeThat(() => answer);
+/** Returns what both engines' RPC clients return for a response, the portable one first. */
+async function read(response: { text: string; status?: number }, send: (rpc: Rpc) => unknown) {
+  const rpcUrl = await startNode(() => response);
   const outcomes: unknown[] = [];
   for (const engine of [null, native]) {
     const deps = { clock: systemClock, counters: createClusterCounters(), native: engine };
     const rpc = createRpc(deps, { rpcUrl, wsUrl: "ws://127.0.0.1:1", timeoutMs: 60_000 });
-    endings.push(() => rpc.close());
+    cleanups.push(() => rpc.close());
     outcomes.push(
-      await Promise.resolve(ask(rpc)).catch((error: unknown) => [error, String(error)]),
+      await Promise.resolve(send(rpc)).catch((error: unknown) => [error, String(error)]),
     );
   }
   return outcomes;
 }
 
-describe.skipIf(native === null)("statuses that the native engine asks for", () => {
+describe.skipIf(native === null)("native status requests", () => {
   const signatures = Buffer.alloc(128, 7).fill(0, 64, 70);
 
-  it("are those that are read here, whatever the node says", async () => {
-    const wanted: unknown[] = [];
-    for (const answer of ANSWERS) {
-      const outcomes = await read(answer, (rpc) => rpc.statuses(signatures));
-      expect(outcomes[1], answer.text.slice(0, 200)).toEqual(outcomes[0]);
-      wanted.push(outcomes[0]);
+  it("return the same as the portable client for every node response", async () => {
+    const expected: unknown[] = [];
+    for (const response of RESPONSES) {
+      const outcomes = await read(response, (rpc) => rpc.statuses(signatures));
+      expect(outcomes[1], response.text.slice(0, 200)).toEqual(outcomes[0]);
+      if (!response.text.includes(DEEP)) expected.push(outcomes[0]);
     }
-    expect(wanted.filter((outcome) => !Array.isArray(outcome))).toHaveLength(11);
+    expect(expected.filter((outcome) => !Array.isArray(outcome))).toHaveLength(11);
   });
 
-  it("are asked for by name, 256 at the most", async () => {
+  it("send the signatures in base58, at most 256", async () => {
     const bodies: string[] = [];
-    const url = await nodeThat((body) => {
+    const url = await startNode((body) => {
       bodies.push(body);
-      return { text: told([null, null]) };
+      return { text: statusesText([null, null]) };
     });
     if (native === null) throw new Error("the native engine is not built");
     const httpClient = createNativeRpcHttpClient(native, {
@@ -131,7 +131,7 @@ describe.skipIf(native === null)("statuses that the native engine asks for", () 
       bytesMax: 10_000,
       timeoutMs: 60_000,
     });
-    endings.push(() => httpClient.close());
+    cleanups.push(() => httpClient.close());
     expect(await httpClient.statuses?.(signatures)).toEqual({ slot: 99, statuses: [null, null] });
     expect(bodies.map((body) => JSON.parse(body))).toEqual([
       {
@@ -145,7 +145,7 @@ describe.skipIf(native === null)("statuses that the native engine asks for", () 
     await expect(httpClient.statuses?.(new Uint8Array(65))).rejects.toThrow("not taken on");
   });
 
-  it("are refused beyond what may be in hand, and taken again after that", async () => {
+  it("are rejected above 64 pending requests, and accepted again afterwards", async () => {
     let release = (): void => undefined;
     const released = new Promise<void>((resolve) => {
       release = resolve;
@@ -157,40 +157,40 @@ describe.skipIf(native === null)("statuses that the native engine asks for", () 
     });
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
-    endings.push(() => server.close().closeAllConnections());
+    cleanups.push(() => server.close().closeAllConnections());
     const { port } = server.address() as AddressInfo;
     if (native === null) throw new Error("the native engine is not built");
     const url = `http://127.0.0.1:${port}`;
     const httpClient = createNativeRpcHttpClient(native, { url, bytesMax: 100, timeoutMs: 60_000 });
-    endings.push(() => httpClient.close());
-    const asked = Array.from({ length: 64 }, () => httpClient.post("{}"));
+    cleanups.push(() => httpClient.close());
+    const pending = Array.from({ length: 64 }, () => httpClient.post("{}"));
     await expect(httpClient.post("{}")).rejects.toThrow("code -51");
     release();
-    const answers = await Promise.all(asked);
-    expect(answers.map(({ body }) => String(body))).toEqual(new Array(64).fill("{}"));
+    const responses = await Promise.all(pending);
+    expect(responses.map(({ body }) => String(body))).toEqual(new Array(64).fill("{}"));
     expect((await httpClient.post("{}")).status).toBe(200);
   });
 
-  it("fail where the system starts no thread that looks the host up", async () => {
+  it("fail if the system cannot start a request thread", async () => {
     const script = fileURLToPath(new URL("./native-http-client.fixture.ts", import.meta.url));
-    // A stack of that size cannot be allocated.
+    // The system cannot allocate a stack of this size.
     const env = { ...process.env, RUST_MIN_STACK: String(2 ** 50) };
     const child = spawn(process.execPath, ["--import", "tsx", script], {
       env,
       stdio: ["ignore", "pipe", "ignore"],
     });
-    endings.push(() => child.kill("SIGKILL"));
-    let said = "";
+    cleanups.push(() => child.kill("SIGKILL"));
+    let output = "";
     child.stdout.on("data", (chunk) => {
-      said += String(chunk);
+      output += String(chunk);
     });
     await once(child, "close");
-    expect(said).toBe("Error: the native engine failed to send the request\n".repeat(20));
+    expect(output).toBe("Error: the native engine failed to send the request\n".repeat(20));
   });
 
-  it("are not asked for once the poster is closed", async () => {
+  it("are rejected after the client is closed", async () => {
     if (native === null) throw new Error("the native engine is not built");
-    const url = await nodeThat(() => ({ text: "{}" }));
+    const url = await startNode(() => ({ text: "{}" }));
     const httpClient = createNativeRpcHttpClient(native, { url, bytesMax: 100, timeoutMs: 60_000 });
     httpClient.close();
     await expect(httpClient.post("{}")).rejects.toThrow("the client was closed");
@@ -201,19 +201,19 @@ describe.skipIf(native === null)("statuses that the native engine asks for", () 
 
 const NODE = { pubkey: "A", gossip: "1.2.3.4:1", tpuQuic: "1.2.3.4:5", version: "2.3.6" };
 const VOTE = { nodePubkey: "A", votePubkey: "V", epochCredits: [[1, 2, 3]] };
-const answerOf = (result: unknown, more: object = {}): string =>
+const responseText = (result: unknown, more: object = {}): string =>
   JSON.stringify({ jsonrpc: "2.0", result, id: 1, ...more });
 
-describe.skipIf(native === null)("long answers that the native engine shortens", () => {
-  const odd = [
+describe.skipIf(native === null)("large responses that the native engine shortens", () => {
+  const failures = [
     { text: "<html>" },
-    { text: answerOf([NODE]), status: 503 },
-    { text: answerOf(null, { error: { code: -32603, message: "no" } }) },
-    { text: answerOf([NODE], { error: { code: -32603, message: "no" } }) },
-    { text: answerOf([NODE], { id: 2 }) },
+    { text: responseText([NODE]), status: 503 },
+    { text: responseText(null, { error: { code: -32603, message: "no" } }) },
+    { text: responseText([NODE], { error: { code: -32603, message: "no" } }) },
+    { text: responseText([NODE], { id: 2 }) },
   ];
 
-  it("tell of nodes what they told, whatever the node says", async () => {
+  it("return the same contacts as the portable client for every node response", async () => {
     const results: readonly unknown[] = [
       [NODE, { ...NODE, pubkey: "B", tpuQuic: null, version: undefined }],
       [{ ...NODE, pubkey: 7 }, { ...NODE, tpuQuic: 7, version: { a: [1] } }, {}],
@@ -223,16 +223,18 @@ describe.skipIf(native === null)("long answers that the native engine shortens",
       {},
       null,
     ];
-    const answers = [...results.map((result) => ({ text: answerOf(result) })), ...odd];
-    const twice = answerOf([NODE]).replace('"pubkey":"A"', '"pubkey":"A","pubkey":"B"');
-    const [plain, same] = await read({ text: twice }, (rpc) => rpc.contacts());
+    const responses = [...results.map((result) => ({ text: responseText(result) })), ...failures];
+    const repeatedKey = responseText([NODE]).replace('"pubkey":"A"', '"pubkey":"A","pubkey":"B"');
+    const [plain, same] = await read({ text: repeatedKey }, (rpc) => rpc.contacts());
     expect(same).toEqual(plain);
-    const told = await Promise.all(answers.map((each) => read(each, (rpc) => rpc.contacts())));
-    for (const [portable, shortened] of told) expect(shortened).toEqual(portable);
-    expect(told[0]?.[1]).toHaveLength(2);
+    const outcomes = await Promise.all(
+      responses.map((each) => read(each, (rpc) => rpc.contacts())),
+    );
+    for (const [portable, shortened] of outcomes) expect(shortened).toEqual(portable);
+    expect(outcomes[0]?.[1]).toHaveLength(2);
   });
 
-  it("tell who is delinquent", async () => {
+  it("return the same delinquent leaders as the portable client", async () => {
     const results: readonly unknown[] = [
       { current: [VOTE], delinquent: [{ ...VOTE, nodePubkey: "B" }, VOTE, {}, null] },
       { current: [VOTE, [1]], delinquent: [{ ...VOTE, nodePubkey: "B" }] },
@@ -240,21 +242,23 @@ describe.skipIf(native === null)("long answers that the native engine shortens",
       { current: [VOTE] },
       [[VOTE], [VOTE]],
     ];
-    const answers = [...results.map((result) => ({ text: answerOf(result) })), ...odd];
-    const told = await Promise.all(answers.map((each) => read(each, (rpc) => rpc.delinquent())));
-    for (const [portable, shortened] of told) expect(shortened).toEqual(portable);
-    expect(told[2]).toEqual([["B"], ["B"]]);
+    const responses = [...results.map((result) => ({ text: responseText(result) })), ...failures];
+    const outcomes = await Promise.all(
+      responses.map((each) => read(each, (rpc) => rpc.delinquent())),
+    );
+    for (const [portable, shortened] of outcomes) expect(shortened).toEqual(portable);
+    expect(outcomes[2]).toEqual([["B"], ["B"]]);
   });
 
-  it("come without what nobody reads", async () => {
+  it("contain only the fields that the client reads", async () => {
     if (native === null) throw new Error("the native engine is not built");
-    const url = await nodeThat(() => ({ text: answerOf([NODE]) }));
+    const url = await startNode(() => ({ text: responseText([NODE]) }));
     const httpClient = createNativeRpcHttpClient(native, {
       url,
       bytesMax: 10_000,
       timeoutMs: 60_000,
     });
-    endings.push(() => httpClient.close());
+    cleanups.push(() => httpClient.close());
     const { body } = await httpClient.post('{"id":1,"method":"getClusterNodes","params":[]}');
     const { gossip: _, ...rest } = NODE;
     expect(JSON.parse(String(body))).toEqual({ id: 1, result: [rest] });

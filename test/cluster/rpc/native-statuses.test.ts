@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { readStatusColumns } from "../../../src/cluster/rpc/native-statuses.ts";
 
-/** Doubles, then bytes; then index, size and text of each error. */
+/** The layout: doubles, then flag bytes, then index, size and text of each error. */
 function columns(
   numbers: readonly number[],
   flags: readonly number[],
@@ -18,8 +18,8 @@ function doubles(numbers: readonly number[]): Buffer {
   return Buffer.from(Float64Array.from(numbers).buffer);
 }
 
-describe("statuses in columns", () => {
-  it("become the statuses of each signature, absent ones null", () => {
+describe("status columns of the native engine", () => {
+  it("decode to one status per signature, with null for absent ones", () => {
     expect(readStatusColumns(columns([9, -1, 7, 8], [0, 0, 1]), 3)).toEqual({
       slot: 9,
       statuses: [
@@ -30,7 +30,7 @@ describe("statuses in columns", () => {
     });
   });
 
-  it("share a record only where they are alike in all", () => {
+  it("share one object only between equal statuses", () => {
     const bytes = columns([9, 7, 7, 7, -1, 7, 7, 8], [1, 1, 0, 0, 0, 0, 0], [[4, '"a"']]);
     const { statuses } = readStatusColumns(bytes, 7);
     expect(statuses).toEqual([
@@ -45,7 +45,7 @@ describe("statuses in columns", () => {
     expect(statuses[0]).toBe(statuses[1]);
   });
 
-  it("carry errors by their place, without the node's own spaces", () => {
+  it("assign errors by index and remove the node's JSON whitespace", () => {
     const bytes = columns([9, 7, 8], [1, 1], [[1, '{ "a": [1, 2] }']]);
     const { statuses } = readStatusColumns(bytes, 2);
     expect(statuses.map((status) => status?.error)).toEqual([null, '{"a":[1,2]}']);
@@ -61,7 +61,7 @@ describe("statuses in columns", () => {
     expect(read.map((status) => status?.error)).toEqual(['"x"', '"AccountInUse"']);
   });
 
-  it("may be those of no signature", () => {
+  it("may be empty", () => {
     expect(readStatusColumns(columns([9], []), 0)).toEqual({ slot: 9, statuses: [] });
   });
 });

@@ -10,9 +10,9 @@ import { systemClock } from "../../../src/core/clock.ts";
 import { encodeKey } from "../../../src/core/encoding.ts";
 
 const WAIT = { timeout: 30_000, interval: 10 };
-const endings: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const end of endings.splice(0).reverse()) await end();
+  for (const end of cleanups.splice(0).reverse()) await end();
 });
 
 interface Call {
@@ -20,12 +20,12 @@ interface Call {
   readonly params: readonly unknown[];
 }
 
-type Question = Call & { readonly id: number };
+type JsonRpcRequest = Call & { readonly id: number };
 
 const hash = (fill: number) => new Uint8Array(32).fill(fill);
 
-/** The account of recent blockhashes. */
-function listOf(...fills: number[]): string {
+/** The base64 data of the recent blockhashes sysvar account. */
+function sysvarData(...fills: number[]): string {
   const data = Buffer.alloc(8 + 40 * fills.length);
   data.writeBigUInt64LE(BigInt(fills.length));
   for (const [index, fill] of fills.entries()) data.set(hash(fill), 8 + 40 * index);
@@ -35,29 +35,31 @@ function listOf(...fills: number[]): string {
 /** A node that responds to each method with its configured result. */
 async function setUp(results: Record<string, unknown> = {}, timeoutMs = 60_000) {
   const calls: Call[] = [];
-  let raw: ((response: ServerResponse) => void) | null = null;
+  let override: ((response: ServerResponse) => void) | null = null;
   const server = createServer(async (request, response) => {
     let body = "";
     for await (const chunk of request) body += String(chunk);
-    if (raw !== null) {
+    if (override !== null) {
       calls.push({ method: "", params: [] });
-      return raw(response);
+      return override(response);
     }
-    const asked = JSON.parse(body) as Question | Question[];
-    const answers = (Array.isArray(asked) ? asked : [asked]).map(({ id, method, params }) => {
-      calls.push({ method, params });
-      const result = results[method];
-      const answer =
-        result instanceof RpcError
-          ? { error: { code: result.code, message: result.message } }
-          : { result };
-      return { jsonrpc: "2.0", id, ...answer };
-    });
-    response.end(JSON.stringify(Array.isArray(asked) ? answers : answers[0]));
+    const message = JSON.parse(body) as JsonRpcRequest | JsonRpcRequest[];
+    const responses = (Array.isArray(message) ? message : [message]).map(
+      ({ id, method, params }) => {
+        calls.push({ method, params });
+        const result = results[method];
+        const outcome =
+          result instanceof RpcError
+            ? { error: { code: result.code, message: result.message } }
+            : { result };
+        return { jsonrpc: "2.0", id, ...outcome };
+      },
+    );
+    response.end(JSON.stringify(Array.isArray(message) ? responses : responses[0]));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  endings.push(() => {
+  cleanups.push(() => {
     server.close();
     server.closeAllConnections();
   });
@@ -67,21 +69,21 @@ async function setUp(results: Record<string, unknown> = {}, timeoutMs = 60_000) 
     { clock: systemClock, counters: createClusterCounters(), native: null },
     { ...options, timeoutMs },
   );
-  endings.push(() => rpc.close());
-  const answerWith = (act: (response: ServerResponse) => void) => {
-    raw = act;
+  cleanups.push(() => rpc.close());
+  const respondWith = (act: (response: ServerResponse) => void) => {
+    override = act;
   };
-  return { server, rpc, calls, answerWith };
+  return { server, rpc, calls, respondWith };
 }
 
-describe("the RPC client", () => {
-  it("asks for the processed slot", async () => {
+describe("RPC client", () => {
+  it("requests the slot at processed commitment", async () => {
     const { rpc, calls } = await setUp({ getSlot: 42 });
     expect(await rpc.slot()).toBe(42);
     expect(calls).toEqual([{ method: "getSlot", params: [{ commitment: "processed" }] }]);
   });
 
-  it("places this epoch and the next, also where epochs still grow", async () => {
+  it("locates the current and the next epoch, also during epoch warm-up", async () => {
     const { rpc } = await setUp({
       getEpochSchedule: {
         slotsPerEpoch: 8192,
@@ -101,7 +103,7 @@ describe("the RPC client", () => {
     });
   });
 
-  it("asks anew how long epochs are, and does without the cluster's name", async () => {
+  it("requests the epoch schedule each time, and works without a genesis hash", async () => {
     const results: Record<string, unknown> = {
       getEpochSchedule: { slotsPerEpoch: 8192, firstNormalEpoch: 0 },
       getEpochInfo: { absoluteSlot: 40, epoch: 0, slotIndex: 40, slotsInEpoch: 8192 },
@@ -109,15 +111,15 @@ describe("the RPC client", () => {
     };
     const { rpc } = await setUp(results);
     expect(await rpc.epochs()).toMatchObject({ next: { slots: 8192 }, genesis: null });
-    // Another cluster's node behind the same name.
+    // A node of another cluster at the same URL.
     results["getEpochSchedule"] = { slotsPerEpoch: 32, firstNormalEpoch: 0 };
-    for (const nonsense of [7, null, "", "4uhcVJyU9pJkvQyS88uRDiswHXSCkY3zQawwpjk2Ns"]) {
-      results["getGenesisHash"] = nonsense;
+    for (const invalid of [7, null, "", "4uhcVJyU9pJkvQyS88uRDiswHXSCkY3zQawwpjk2Ns"]) {
+      results["getGenesisHash"] = invalid;
       expect(await rpc.epochs()).toMatchObject({ next: { slots: 32 }, genesis: null });
     }
   });
 
-  it("asks for the leaders of the epoch of a slot, and takes null for not known yet", async () => {
+  it("requests the leader schedule for a slot's epoch, and returns null if unknown", async () => {
     const results: Record<string, unknown> = { getLeaderSchedule: { A: [0, 1], B: [2] } };
     const { rpc, calls } = await setUp(results);
     expect(await rpc.leaders(96)).toEqual(
@@ -150,7 +152,7 @@ describe("the RPC client", () => {
     ]);
   });
 
-  it("asks for heights, statuses and votes in the words of the network", async () => {
+  it("sends the network's requests for height, statuses and vote accounts", async () => {
     const { rpc, calls } = await setUp({
       getBlockHeight: 77,
       getSignatureStatuses: { context: { slot: 9 }, value: [null] },
@@ -169,18 +171,18 @@ describe("the RPC client", () => {
     ]);
   });
 
-  it("asks for the height and all blockhashes at once, and places them by the latest", async () => {
+  it("requests height and blockhashes together, and derives heights from the latest", async () => {
     const latest = { blockhash: encodeKey(hash(9)), lastValidBlockHeight: 227 };
     const results: Record<string, unknown> = {
       getBlockHeight: 77,
       getLatestBlockhash: { context: { slot: 9 }, value: latest },
-      getAccountInfo: { context: { slot: 9 }, value: { data: [listOf(10, 9, 8), "base64"] } },
+      getAccountInfo: { context: { slot: 9 }, value: { data: [sysvarData(10, 9, 8), "base64"] } },
     };
     const { rpc, calls } = await setUp(results);
-    const news = await rpc.blockInfo();
-    expect(news.height).toBe(77);
+    const info = await rpc.blockInfo();
+    expect(info.height).toBe(77);
     expect(
-      news.blockhashes.map(({ blockhash: [fill], lastValidHeight }) => [fill, lastValidHeight]),
+      info.blockhashes.map(({ blockhash: [fill], lastValidHeight }) => [fill, lastValidHeight]),
     ).toEqual([
       [10, 228],
       [9, 227],
@@ -195,7 +197,7 @@ describe("the RPC client", () => {
     await expect(rpc.blockInfo()).rejects.toThrow("getLatestBlockhash: behind");
   });
 
-  it("reads a block's signatures, and null where its slot has no block", async () => {
+  it("returns a block's signatures, or null for a slot without a block", async () => {
     const results: Record<string, unknown> = { getBlock: { signatures: ["A", "B"] } };
     const { rpc, calls } = await setUp(results);
     expect(await rpc.blockSignatures(7)).toEqual(["A", "B"]);
@@ -214,22 +216,22 @@ describe("the RPC client", () => {
     await expect(rpc.blockSignatures(7)).rejects.toThrow("no signatures");
   });
 
-  it("fails with the node's own words and code", async () => {
+  it("fails with the node's error message and code", async () => {
     const { rpc } = await setUp({ getClusterNodes: new RpcError(-32005, "node is behind") });
-    const words = "getClusterNodes: node is behind";
-    await expect(rpc.contacts()).rejects.toMatchObject({ message: words, code: -32005 });
+    const text = "getClusterNodes: node is behind";
+    await expect(rpc.contacts()).rejects.toMatchObject({ message: text, code: -32005 });
   });
 
-  it("fails at once where the node limits it, without tries of its own", async () => {
-    const { rpc, calls, answerWith } = await setUp();
-    answerWith((response) => response.writeHead(429).end("slow down"));
+  it("fails immediately without a retry if the node rate limits it", async () => {
+    const { rpc, calls, respondWith } = await setUp();
+    respondWith((response) => response.writeHead(429).end("slow down"));
     await expect(rpc.slot()).rejects.toThrow(/429/);
     expect(calls).toHaveLength(1);
   });
 
-  it("does not read an answer without end", async () => {
-    const { rpc, answerWith } = await setUp();
-    answerWith((response) => {
+  it("stops reading a response that exceeds the size limit", async () => {
+    const { rpc, respondWith } = await setUp();
+    respondWith((response) => {
       const chunk = Buffer.alloc(1024 * 1024, " ");
       const more = (): void => {
         while (!response.destroyed && response.write(chunk));
@@ -240,16 +242,16 @@ describe("the RPC client", () => {
     await expect(rpc.contacts()).rejects.toThrow(String(RPC_RESPONSE_BYTES_MAX));
   });
 
-  it("says how long it has waited for an answer that does not come", async () => {
-    const { rpc, answerWith } = await setUp({}, 50);
-    answerWith((response) => response.write("{"));
+  it("reports the timeout of a response that does not come", async () => {
+    const { rpc, respondWith } = await setUp({}, 50);
+    respondWith((response) => response.write("{"));
     await expect(rpc.contacts()).rejects.toThrow("no answer in 50 ms");
   });
 
-  it("ends requests in hand when it is closed", async () => {
-    const { rpc, answerWith } = await setUp();
+  it("rejects pending requests when it is closed", async () => {
+    const { rpc, respondWith } = await setUp();
     let arrived = false;
-    answerWith(() => {
+    respondWith(() => {
       arrived = true;
     });
     const failing = expect(rpc.slot()).rejects.toThrow();

@@ -10,17 +10,17 @@ import { createFakeClock } from "../../support/fake-clock.ts";
 
 const SILENT_LOG = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
-async function settle(): Promise<void> {
+async function flushMicrotasks(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
 }
 
 /** A watcher on a node that the test controls. */
-function setUp(refused: readonly SlotSubscription[] = [], coalescedClock?: Clock) {
+function setUp(rejected: readonly SlotSubscription[] = [], coalescedClock?: Clock) {
   const clock = createFakeClock();
   const counters = createClusterCounters();
-  const taken: string[] = [];
+  const slots: string[] = [];
   const sources: string[] = [];
-  const sessions: { events: SlotSubscriberEvents; asked: SlotSubscription[]; ended: boolean }[] =
+  const sessions: { events: SlotSubscriberEvents; names: SlotSubscription[]; ended: boolean }[] =
     [];
   const node = { slot: 100 as number | null, slotTimeMs: 400 as number | null | undefined };
   const hints: number[] = [];
@@ -34,14 +34,14 @@ function setUp(refused: readonly SlotSubscription[] = [], coalescedClock?: Clock
       backOff: { firstMs: 500, maxMs: 8000, random: () => 1 },
       sink: {
         slotEvent(kind, slot, source) {
-          taken.push(`${kind} ${slot}`);
+          slots.push(`${kind} ${slot}`);
           sources.push(source);
         },
         slotTimeHint: (slotTimeMs) => void hints.push(slotTimeMs),
       },
       rpc: {
         async slot() {
-          if (node.slot === null) throw new Error("away");
+          if (node.slot === null) throw new Error("unavailable");
           return node.slot;
         },
         async slotTimeMs() {
@@ -49,12 +49,12 @@ function setUp(refused: readonly SlotSubscription[] = [], coalescedClock?: Clock
           return node.slotTimeMs;
         },
         openSlotSubscriber(events) {
-          const session = { events, asked: [] as SlotSubscription[], ended: false };
+          const session = { events, names: [] as SlotSubscription[], ended: false };
           sessions.push(session);
           return {
             async subscribe(name) {
-              session.asked.push(name);
-              return !refused.includes(name);
+              session.names.push(name);
+              return !rejected.includes(name);
             },
             end: () => {
               session.ended = true;
@@ -66,109 +66,109 @@ function setUp(refused: readonly SlotSubscription[] = [], coalescedClock?: Clock
     { silenceMs: 2000, reconnectMs: 20_000, pollMs: 400, checkMs: 2000 },
   );
   const session = () => {
-    const last = sessions.at(-1);
-    if (last === undefined) throw new Error("no connection was opened");
-    return last;
+    const latest = sessions.at(-1);
+    if (latest === undefined) throw new Error("no connection was opened");
+    return latest;
   };
   const advance = async (ms: number): Promise<void> => {
     for (let passed = 0; passed < ms; passed += 100) {
       clock.advance(100);
-      await settle();
+      await flushMicrotasks();
     }
   };
-  const seen = { taken, hints, sources, sessions, warnings };
-  return { clock, counters, ...seen, node, watcher, session, advance };
+  const records = { slots, hints, sources, sessions, warnings };
+  return { clock, counters, ...records, node, watcher, session, advance };
 }
 
-describe("the slot feed", () => {
-  it("asks for the first slot at once, and then now and then while events come", async () => {
-    const { watcher, taken, session, advance } = setUp();
+describe("slot watcher", () => {
+  it("polls the first slot immediately, then every 2 s while events come", async () => {
+    const { watcher, slots, session, advance } = setUp();
     watcher.start();
-    await settle();
-    expect(taken).toEqual(["polled 100"]);
+    await flushMicrotasks();
+    expect(slots).toEqual(["polled 100"]);
     session().events.opened();
     for (let slot = 101; slot < 130; slot += 1) {
       session().events.event("slotsUpdates", "start", slot);
       await advance(300);
     }
-    // Once at the start, and every other second of the 8.7 that pass.
-    expect(taken.filter((each) => each.startsWith("polled"))).toHaveLength(5);
-    expect(session().asked).toEqual(["slotsUpdates", "slot"]);
+    // One poll at the start, then one every 2 s in the 8.7 s that pass.
+    expect(slots.filter((each) => each.startsWith("polled"))).toHaveLength(5);
+    expect(session().names).toEqual(["slotsUpdates", "slot"]);
     expect(watcher.status()).toMatchObject({ source: "slotsUpdates", connected: true });
     watcher.stop();
   });
 
-  it("checks in rounds, and asks in between while no events come", async () => {
+  it("checks on the coalesced clock, and polls on its own clock while no events come", async () => {
     const coalescedClock = createFakeClock();
-    const { watcher, taken, advance } = setUp([], coalescedClock);
-    const polls = async (inRoundsMs: number, ms: number): Promise<number> => {
-      const before = taken.length;
-      coalescedClock.advance(inRoundsMs);
+    const { watcher, slots, advance } = setUp([], coalescedClock);
+    const polls = async (coalescedMs: number, ms: number): Promise<number> => {
+      const before = slots.length;
+      coalescedClock.advance(coalescedMs);
       await advance(ms);
-      return taken.length - before;
+      return slots.length - before;
     };
     watcher.start();
-    await settle();
-    // Silence checks and polls happen only in the coalesced clock's rounds.
+    await flushMicrotasks();
+    // The coalesced clock alone starts the checks that detect silence.
     expect([await polls(0, 10_000), await polls(500, 400)]).toEqual([0, 1]);
     expect(await polls(0, 4_000)).toBe(10);
     watcher.stop();
   });
 
-  it("asks once for the slot time, and does without where the node does not tell it", async () => {
-    for (const [told, hints] of [
+  it("requests the slot time once, and works without it", async () => {
+    for (const [reported, hints] of [
       [400, [400]] as const,
       [null, []] as const,
       [undefined, []] as const,
     ]) {
-      const { watcher, node, hints: heard, advance } = setUp();
-      node.slotTimeMs = told;
+      const { watcher, node, hints: received, advance } = setUp();
+      node.slotTimeMs = reported;
       watcher.start();
       await advance(5000);
-      expect(heard).toEqual(hints);
+      expect(received).toEqual(hints);
       watcher.stop();
     }
   });
 
-  it("asks for the first slot until it has it", async () => {
-    const { watcher, taken, node, advance, counters } = setUp();
+  it("retries the first slot poll until it succeeds", async () => {
+    const { watcher, slots, node, advance, counters } = setUp();
     node.slot = null;
     watcher.start();
     await advance(1500);
-    expect(taken).toEqual([]);
+    expect(slots).toEqual([]);
     expect(counters.slotPollFailures).toBeGreaterThan(1);
     node.slot = 7;
     await advance(2000);
-    expect(taken[0]).toBe("polled 7");
+    expect(slots[0]).toBe("polled 7");
     watcher.stop();
   });
 
-  it("takes slot notifications where updates are refused", async () => {
+  it("uses slotSubscribe if the node rejects slotsUpdatesSubscribe", async () => {
     const { watcher, session, counters } = setUp(["slotsUpdates"]);
     watcher.start();
     session().events.opened();
-    await settle();
-    expect(session().asked).toEqual(["slotsUpdates", "slot"]);
+    await flushMicrotasks();
+    expect(session().names).toEqual(["slotsUpdates", "slot"]);
     session().events.event("slot", "start", 101);
     expect(watcher.status().source).toBe("slot");
     expect(counters.subscriptionsRefused).toBe(1);
     watcher.stop();
   });
 
-  it("polls at once where both are refused", async () => {
-    const { watcher, session, advance, taken } = setUp(["slotsUpdates", "slot"]);
+  it("polls immediately if the node rejects both subscriptions", async () => {
+    const { watcher, session, advance, slots } = setUp(["slotsUpdates", "slot"]);
     watcher.start();
     session().events.opened();
     await advance(1700);
-    expect(taken.length).toBeGreaterThanOrEqual(4);
+    expect(slots.length).toBeGreaterThanOrEqual(4);
     expect(watcher.status()).toMatchObject({ source: "polling", connected: true });
     watcher.stop();
   });
 
-  it("takes every source that delivers, and says which one it is", async () => {
+  it("accepts events from every source, and reports the preferred one", async () => {
     const { watcher, session, sources } = setUp();
     watcher.start();
-    await settle();
+    await flushMicrotasks();
     session().events.opened();
     session().events.event("slot", "start", 101);
     expect(watcher.status().source).toBe("slot");
@@ -179,15 +179,15 @@ describe("the slot feed", () => {
     watcher.stop();
   });
 
-  it("asks for the slot often while both feeds are silent, and else rarely", async () => {
-    const { watcher, session, advance, taken, counters } = setUp();
+  it("polls often while both subscriptions are silent, rarely otherwise", async () => {
+    const { watcher, session, advance, slots, counters } = setUp();
     watcher.start();
     session().events.opened();
     await advance(2600);
-    expect(session().asked).toEqual(["slotsUpdates", "slot"]);
+    expect(session().names).toEqual(["slotsUpdates", "slot"]);
     expect(watcher.status().source).toBe("polling");
     session().events.event("slot", "start", 109);
-    await settle();
+    await flushMicrotasks();
     expect(counters.slotPolls).toBeGreaterThanOrEqual(2);
     await advance(400);
     const polls = counters.slotPolls;
@@ -196,11 +196,11 @@ describe("the slot feed", () => {
       await advance(300);
     }
     expect(counters.slotPolls - polls).toBeLessThanOrEqual(2);
-    expect(taken.at(-1)).toBe("start 119");
+    expect(slots.at(-1)).toBe("start 119");
     watcher.stop();
   });
 
-  it("opens a silent connection anew, with back-off", async () => {
+  it("reopens a silent connection, with back-off", async () => {
     const { watcher, session, sessions, advance, counters } = setUp();
     watcher.start();
     session().events.opened();
@@ -213,7 +213,7 @@ describe("the slot feed", () => {
     watcher.stop();
   });
 
-  it("gives up a connection that never opens", async () => {
+  it("times out a connection that never opens", async () => {
     const { watcher, sessions, advance } = setUp();
     watcher.start();
     await advance(22_000);
@@ -222,7 +222,7 @@ describe("the slot feed", () => {
     watcher.stop();
   });
 
-  it("comes back later each time, and soon again after an event", async () => {
+  it("doubles the reconnect delay up to 8 s, and resets it after an event", async () => {
     const { watcher, session, sessions, advance } = setUp();
     watcher.start();
     session().events.opened();
@@ -244,7 +244,7 @@ describe("the slot feed", () => {
     watcher.stop();
   });
 
-  it("says once why no slots come over the WebSocket, and again after they came", async () => {
+  it("logs once why the WebSocket delivers no slots, and again after an event", async () => {
     const { watcher, session, sessions, warnings, advance } = setUp();
     watcher.start();
     for (const waitMs of [500, 1000, 2000]) {
@@ -263,12 +263,12 @@ describe("the slot feed", () => {
     watcher.stop();
   });
 
-  it("tells a node that refuses both subscriptions from one that says nothing", async () => {
-    for (const [refused, reason] of [
+  it("distinguishes rejected subscriptions from silence in its warning", async () => {
+    for (const [rejected, reason] of [
       [["slotsUpdates", "slot"] as const, "refuses both subscriptions"],
       [[] as const, "says nothing"],
     ] as const) {
-      const { watcher, session, warnings, advance } = setUp(refused);
+      const { watcher, session, warnings, advance } = setUp(rejected);
       watcher.start();
       session().events.opened();
       await advance(21_000);
@@ -279,21 +279,21 @@ describe("the slot feed", () => {
     }
   });
 
-  it("ignores what an old connection still says", async () => {
-    const { watcher, session, advance, taken } = setUp();
+  it("ignores events of a closed connection", async () => {
+    const { watcher, session, advance, slots } = setUp();
     watcher.start();
-    await settle();
+    await flushMicrotasks();
     const old = session();
     old.events.opened();
     old.events.closed();
     await advance(500);
     old.events.event("slotsUpdates", "start", 999);
     old.events.closed();
-    expect(taken).not.toContain("start 999");
+    expect(slots).not.toContain("start 999");
     watcher.stop();
   });
 
-  it("tells that nothing comes while the node is away", async () => {
+  it("reports source none and the event age while the node is down", async () => {
     const { watcher, session, node, advance } = setUp();
     watcher.start();
     session().events.opened();
@@ -307,13 +307,13 @@ describe("the slot feed", () => {
     watcher.stop();
   });
 
-  it("leaves no timer and no connection behind when stopped", async () => {
+  it("cancels its timers and ends its connection when stopped", async () => {
     const { watcher, clock, session, advance } = setUp(["slotsUpdates", "slot"]);
     watcher.start();
     session().events.opened();
     await advance(3000);
     watcher.stop();
-    await settle();
+    await flushMicrotasks();
     expect(session().ended).toBe(true);
     expect(clock.pending).toBe(0);
   });

@@ -6,59 +6,59 @@ import { WEBSOCKET_MESSAGE_BYTES_MAX } from "../../../src/cluster/limits.ts";
 import { openWebSocket } from "../../../src/cluster/slots/websocket.ts";
 
 const WAIT = { timeout: 30_000, interval: 10 };
-const endings: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 afterEach(() => {
-  for (const end of endings.splice(0).reverse()) end();
+  for (const end of cleanups.splice(0).reverse()) end();
 });
 
 async function connect(fragment = "") {
   const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
   await once(server, "listening");
-  endings.push(() => server.close());
-  // A TCP server's address is never a path.
+  cleanups.push(() => server.close());
+  // A TCP server's address is always an AddressInfo.
   const { port } = server.address() as AddressInfo;
-  const seen: string[] = [];
+  const events: string[] = [];
   const socket = openWebSocket(`ws://127.0.0.1:${port}/${fragment}`, 30_000, {
-    opened: () => seen.push("opened"),
-    message: (text) => seen.push(`${text.slice(0, 10)} ${text.length}`),
-    closed: () => seen.push("closed"),
+    opened: () => events.push("opened"),
+    message: (text) => events.push(`${text.slice(0, 10)} ${text.length}`),
+    closed: () => events.push("closed"),
   });
-  endings.push(() => socket.end());
+  cleanups.push(() => socket.end());
   // Messages sent before it is open are discarded without an error.
   socket.send("early");
   const [peer, request] = await once(server, "connection");
-  await vi.waitFor(() => expect(seen).toEqual(["opened"]), WAIT);
-  return { seen, socket, peer, headers: request.headers };
+  await vi.waitFor(() => expect(events).toEqual(["opened"]), WAIT);
+  return { events, socket, peer, headers: request.headers };
 }
 
-describe("a WebSocket of the chain's", () => {
-  it("carries text both ways, and ends once", async () => {
-    const { seen, socket, peer } = await connect();
-    const heard = once(peer, "message");
+describe("cluster WebSocket", () => {
+  it("sends and receives text, and reports its end once", async () => {
+    const { events, socket, peer } = await connect();
+    const received = once(peer, "message");
     socket.send("question");
-    expect(String((await heard)[0])).toBe("question");
+    expect(String((await received)[0])).toBe("question");
     peer.send("answer");
-    await vi.waitFor(() => expect(seen.at(-1)).toBe("answer 6"), WAIT);
+    await vi.waitFor(() => expect(events.at(-1)).toBe("answer 6"), WAIT);
     peer.terminate();
-    await vi.waitFor(() => expect(seen.at(-1)).toBe("closed"), WAIT);
-    expect(seen.filter((each) => each === "closed")).toHaveLength(1);
+    await vi.waitFor(() => expect(events.at(-1)).toBe("closed"), WAIT);
+    expect(events.filter((each) => each === "closed")).toHaveLength(1);
   });
 
-  it("leaves out the fragment of an address, which is for no server", async () => {
+  it("removes the fragment from the URL", async () => {
     const { headers } = await connect("#here");
     expect(headers["user-agent"]).toBe("touchdown");
   });
 
-  it("says what it is, because some gateways turn those away that do not", async () => {
+  it("sends a user agent, because some gateways reject requests without one", async () => {
     const { headers } = await connect();
     expect(headers["user-agent"]).toBe("touchdown");
   });
 
-  it("ends where a message is larger than any that is read", async () => {
-    const { seen, peer } = await connect();
+  it("closes on a message above the size limit", async () => {
+    const { events, peer } = await connect();
     peer.send("x".repeat(WEBSOCKET_MESSAGE_BYTES_MAX));
     peer.send("x".repeat(WEBSOCKET_MESSAGE_BYTES_MAX + 1));
-    await vi.waitFor(() => expect(seen.at(-1)).toBe("closed"), WAIT);
-    expect(seen).toEqual(["opened", `xxxxxxxxxx ${WEBSOCKET_MESSAGE_BYTES_MAX}`, "closed"]);
+    await vi.waitFor(() => expect(events.at(-1)).toBe("closed"), WAIT);
+    expect(events).toEqual(["opened", `xxxxxxxxxx ${WEBSOCKET_MESSAGE_BYTES_MAX}`, "closed"]);
   });
 });

@@ -76,7 +76,7 @@ describe("migrations", () => {
     const sql = "create table touchdown.x ()";
     const more = [...MIGRATIONS, { number: NEXT, name: "more", sql }];
     await expect(migrate(database, more)).rejects.toThrow(
-      /must be made or brought up to date by its owner, .*permission denied/,
+      /must be created or migrated by its owner, .*permission denied/,
     );
   });
 });

@@ -18,7 +18,7 @@ describe("tries", () => {
     expect(attempts.take("link", ["a"])).toBe(1);
     clock.advance(1);
     expect(attempts.take("link", ["a"])).toBe(0);
-    expect(attempts.counters.refused).toBe(2);
+    expect(attempts.counters.limited).toBe(2);
   });
 
   it("are counted for each caller and each limit apart, and refused when one is spent", () => {
@@ -34,7 +34,7 @@ describe("tries", () => {
     for (let count = 0; count < LIMITS.link.burst; count += 1) attempts.take("link", ["a"]);
     attempts.take("link", ["b"]);
     attempts.take("link", ["c"]);
-    expect(attempts.counters.forgotten).toBe(1);
+    expect(attempts.counters.evicted).toBe(1);
     expect(attempts.take("link", ["a"])).toBe(0);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Provenance, refuseCrossSite, returnPath } from "../../../src/control/web/guard.ts";
+import { type Provenance, rejectCrossSite, returnPath } from "../../../src/control/web/guard.ts";
 
 const SITE = "https://dash.example";
 const PAGE: Provenance = {
@@ -11,7 +11,7 @@ const PAGE: Provenance = {
 
 const passes = (change: Partial<Provenance>): boolean => {
   try {
-    refuseCrossSite({ ...PAGE, ...change }, SITE);
+    rejectCrossSite({ ...PAGE, ...change }, SITE);
     return true;
   } catch {
     // The request was rejected.

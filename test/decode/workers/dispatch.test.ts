@@ -32,7 +32,7 @@ describe("dispatch, inline auto", () => {
   });
 
   it("decodes the configured number inline", async () => {
-    const { accept, responses, dispatch, workers } = await startedStage({ hereAtLeast: 5 });
+    const { accept, responses, dispatch, workers } = await startedStage({ inlinePerTurnMin: 5 });
     for (let id = 1; id <= 7; id += 1) accept(newPacket(id));
     expect(ids(responses)).toEqual([1, 2, 3, 4, 5]);
     expect(dispatch.depth).toBe(2);
@@ -41,7 +41,7 @@ describe("dispatch, inline auto", () => {
   });
 
   it("counts a slow transaction as several", async () => {
-    const options = { hereAtLeast: 8, hereUnitUs: 5 };
+    const options = { inlinePerTurnMin: 8, inlineUnitUs: 5 };
     const { accept, responses, decoding, workers } = await startedStage(options);
     decoding.us = 15;
     for (let id = 1; id <= 5; id += 1) accept(newPacket(id));
@@ -56,8 +56,8 @@ describe("dispatch, inline auto", () => {
 
   it("begins the next turn inline after one that exceeded the budget", async () => {
     const { accept, responses, decoding, workers } = await startedStage({
-      hereAtLeast: 64,
-      hereUnitUs: 4,
+      inlinePerTurnMin: 64,
+      inlineUnitUs: 4,
     });
     decoding.us = 3_000;
     accept(newPacket(1));
@@ -82,7 +82,7 @@ describe("dispatch, inline auto", () => {
   });
 
   it("counts small turns towards the next, until a large one ends", async () => {
-    const { accept, responses, dispatch, workers } = await startedStage({ hereAtLeast: 8 });
+    const { accept, responses, dispatch, workers } = await startedStage({ inlinePerTurnMin: 8 });
     for (let id = 1; id <= 2; id += 1) {
       accept(newPacket(id));
       await nextTurn();
@@ -195,17 +195,17 @@ describe("dispatch answers every transaction with its own result", () => {
       packetOf(3, spoiled),
       packetOf(4, new Uint8Array(0)),
     ];
-    const seen: [Packet, ValidationResult][] = [];
+    const results: [Packet, ValidationResult][] = [];
     for (const packet of packets) {
       dispatch.accept({ ...packet, maxRetries: packet.id }, (answered, validation) => {
-        seen.push([{ ...answered, bytes: answered.bytes.slice() }, validation]);
+        results.push([{ ...answered, bytes: answered.bytes.slice() }, validation]);
       });
     }
     workers.started[0]?.work();
-    await until(() => seen.length === 4);
+    await until(() => results.length === 4);
     for (const [i, packet] of packets.entries()) {
-      expect(seen[i]?.[0]).toEqual({ ...packet, maxRetries: packet.id });
-      expect(seen[i]?.[1]).toEqual(decoder.decode(packet.bytes));
+      expect(results[i]?.[0]).toEqual({ ...packet, maxRetries: packet.id });
+      expect(results[i]?.[1]).toEqual(decoder.decode(packet.bytes));
     }
   });
 
@@ -217,24 +217,24 @@ describe("dispatch answers every transaction with its own result", () => {
     expect(ids(responses)).toEqual([4097, 16_384]);
     for (const worker of workers.started) worker.work();
     await until(() => responses.length === 4);
-    expect(responses.every((response) => response.kind === "refused")).toBe(true);
+    expect(responses.every((response) => response.kind === "rejected")).toBe(true);
   });
 
   it("when a callback submits the next one", async () => {
     const { dispatch, workers } = await startedStage({ inline: "never", workers: 1 });
-    const seen: string[] = [];
+    const results: string[] = [];
     const next = (packet: Packet): void => {
       const bytes = Buffer.from(packet.bytes);
       if (packet.id < 40) dispatch.accept(newPacket(packet.id + 4), next);
       expect(Buffer.from(packet.bytes).equals(bytes)).toBe(true);
-      seen.push(String(packet.id));
+      results.push(String(packet.id));
     };
     for (let id = 1; id <= 4; id += 1) dispatch.accept(newPacket(id), next);
     await until(() => {
       workers.started[0]?.work();
-      return seen.length >= 20 && dispatch.depth === 0;
+      return results.length >= 20 && dispatch.depth === 0;
     });
-    expect(new Set(seen).size).toBe(seen.length);
+    expect(new Set(results).size).toBe(results.length);
   });
 
   it("when the decoder of this thread throws", () => {

@@ -42,11 +42,11 @@ function newStage(options: Partial<DispatchOptions> & { entry?: string; clock?: 
 }
 
 const errorCodeOf = (validation: ValidationResult): number | null =>
-  validation.kind === "refused" ? validation.errorCode : null;
+  validation.kind === "rejected" ? validation.errorCode : null;
 
 describe("worker threads", () => {
   it.each([0, 500])(
-    "give each of many transactions its verdict, once, polling for %i us",
+    "return one validation result for each of many transactions, polling for %i us",
     async (pollUs) => {
       const { dispatch, accept, answered } = newStage({ inline: "auto", ringSlots: 16, pollUs });
       await dispatch.start();

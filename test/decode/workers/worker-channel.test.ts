@@ -13,7 +13,7 @@ const count = fc.nat({ max: 4096 });
 const lamports = fc.maxSafeNat();
 const anyValidation: fc.Arbitrary<ValidationResult> = fc.oneof(
   fc.record({
-    kind: fc.constant("refused" as const),
+    kind: fc.constant("rejected" as const),
     errorCode: fc.nat({ max: 60 }),
     found: lamports,
     needed: lamports,

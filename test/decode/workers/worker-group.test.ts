@@ -77,16 +77,16 @@ describe("a worker group", () => {
 
   it("handles a worker that responds while other results are being processed", async () => {
     const { dispatch, workers } = await startedStage({ inline: "never" });
-    const seen: number[] = [];
+    const answeredIds: number[] = [];
     for (const id of [1, 2, 3, 4]) {
       dispatch.accept(newPacket(id), (packet) => {
-        seen.push(packet.id);
+        answeredIds.push(packet.id);
         // The first worker was drained in this round, and sets the flag again now.
         if (packet.id === 2) workers.started[0]?.work();
       });
     }
     workers.started[1]?.work();
-    await until(() => seen.length === 4);
-    expect(seen).toEqual([2, 4, 1, 3]);
+    await until(() => answeredIds.length === 4);
+    expect(answeredIds).toEqual([2, 4, 1, 3]);
   });
 });

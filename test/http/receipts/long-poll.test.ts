@@ -64,7 +64,7 @@ it("bounds those of an account and all of them", () => {
   for (let n = 0; n < RECEIPT_LONG_POLLS_MAX; n += 1) add(n, `account ${n % accounts}`);
   expect(add(0, "account 0")).toBe("account");
   expect(add(0, "another")).toBe("all");
-  expect(waits.counters).toMatchObject({ pending: RECEIPT_LONG_POLLS_MAX, refused: 2 });
+  expect(waits.counters).toMatchObject({ pending: RECEIPT_LONG_POLLS_MAX, rejected: 2 });
 });
 
 /** How many of several turns' worth of waits are answered in each turn, from `start` on. */

@@ -60,7 +60,7 @@ describe("what is refused says what was found and what is needed", () => {
     [readStreamQuery, `state=${"x".repeat(3_000)}`, `state has "${"x".repeat(40)}", some of`],
   ])("%o %j", (read, text, message) => {
     const response = read(text);
-    expect(response).toMatchObject({ kind: "refused", rejection: { reason: "invalid_params" } });
+    expect(response).toMatchObject({ kind: "rejected", rejection: { reason: "invalid_params" } });
     expect(outcomeOf(response)).toContain(message);
   });
 });

@@ -228,7 +228,7 @@ describe("streams", () => {
     expect(open({ account: "another" }).stream).toBe("all");
     letIn(own[0]?.stream ?? "all").left();
     letIn(open().stream);
-    expect(streams.counters).toMatchObject({ open: RECEIPT_STREAMS_MAX, refused: 2 });
+    expect(streams.counters).toMatchObject({ open: RECEIPT_STREAMS_MAX, rejected: 2 });
   });
 
   it("end when draining, after what there is to tell", () => {

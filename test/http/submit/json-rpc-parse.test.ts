@@ -39,7 +39,7 @@ describe("parseBody", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (body) => {
         const parsed = parseBody(body);
-        if (parsed.kind === "refused") expect(parsed.rejection.message.length).toBeLessThan(100);
+        if (parsed.kind === "rejected") expect(parsed.rejection.message.length).toBeLessThan(100);
       }),
     );
   });
@@ -69,7 +69,7 @@ describe("readCall", () => {
     const call = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params: ["AAAA"] };
     expect(readCall(call, "", -1, true)).toMatchObject({ kind: "send", maxRetries: null });
     expect(readCall(call, "", -1, false)).toMatchObject({
-      kind: "refused",
+      kind: "rejected",
       rejection: { reason: "method_not_found" },
     });
   });
@@ -77,7 +77,7 @@ describe("readCall", () => {
   it("sends who asks for anything else to a node", () => {
     const call = { jsonrpc: "2.0", id: 1, method: "getLatestBlockhash" };
     const read = readCall(call, "", -1, true);
-    expect(read.kind === "refused" && read.rejection).toMatchObject({
+    expect(read.kind === "rejected" && read.rejection).toMatchObject({
       reason: "method_not_found",
       message: expect.stringMatching(/"getLatestBlockhash".*by a node of the network$/),
     });
@@ -86,7 +86,7 @@ describe("readCall", () => {
   it("hints at base58 where base64 was expected", () => {
     const call = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params: ["StV1DL6CwTryKyV"] };
     const read = readCall(call, "", -1, true);
-    expect(read.kind === "refused" && read.rejection.message).toContain('"encoding":"base58"');
+    expect(read.kind === "rejected" && read.rejection.message).toContain('"encoding":"base58"');
   });
 
   it("hints at it where the text could be read as base64 as well", () => {
@@ -95,7 +95,7 @@ describe("readCall", () => {
       const encoded = encodeBase58(signed(size, 1));
       if (decodeBase64(encoded) !== null) readable += 1;
       const read = readCall(send(encoded), "", -1, true);
-      expect(read.kind === "refused" && read.rejection).toMatchObject({
+      expect(read.kind === "rejected" && read.rejection).toMatchObject({
         reason: "invalid_params",
         message: expect.stringContaining('"encoding":"base58"'),
       });

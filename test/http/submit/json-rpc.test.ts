@@ -19,7 +19,7 @@ function handle(body: unknown, submit: Submit, hasKey = true) {
     clock,
     keys: { lookup: () => null, changes: 0 },
     looksMistyped: () => false,
-    sharedLimits: null,
+    globalLimits: null,
   });
   const response = fakeResponse();
   const context = new RequestContext(response, tracker, "rpc");

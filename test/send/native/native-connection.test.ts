@@ -22,21 +22,21 @@ import { admitted, BYTES, fixture, PEER, RECORD_NS } from "../native-rig.ts";
 
 describe("a connection of the native engine", () => {
   it("accepts nothing before the leader has granted a stream", async () => {
-    const { native, connection, told } = await fixture();
+    const { native, connection, hookEvents } = await fixture();
     expect([connection.established, connection.send(BYTES)]).toEqual([false, BLOCKED]);
-    native.tell({ kind: "connected" });
+    native.emit({ kind: "connected" });
     expect([connection.established, connection.admitted]).toEqual([true, false]);
     expect(connection.send(BYTES)).toBe(BLOCKED);
-    native.tell({ kind: "admitted", rttUs: 900 });
+    native.emit({ kind: "admitted", rttUs: 900 });
     expect([connection.admitted, connection.rttUs]).toEqual([true, 900]);
-    expect(told).toEqual(["progress", "progress"]);
+    expect(hookEvents).toEqual(["progress", "progress"]);
     expect(native.sent).toHaveLength(0);
   });
 
   it("reports whether it went through Retry", async () => {
     for (const reason of [0, 1]) {
       const { native, connection } = await fixture();
-      native.tell({ kind: "connected", reason });
+      native.emit({ kind: "connected", reason });
       expect(connection.retried).toBe(reason === 1);
     }
   });
@@ -79,7 +79,7 @@ describe("a connection of the native engine", () => {
 
   it("rejects sizes that this leader accepts on no stream", async () => {
     const { native, connection } = await fixture();
-    native.tell({ kind: "connected", detail: 1232 }, { kind: "admitted" });
+    native.emit({ kind: "connected", detail: 1232 }, { kind: "admitted" });
     expect(connection.send(new Uint8Array(1233))).toBe(TOO_LARGE);
     expect(connection.send(new Uint8Array(1232))).toBeGreaterThan(0);
     expect(native.sent).toHaveLength(1);
@@ -100,7 +100,7 @@ describe("a leader without credit, with the native engine", () => {
     native.queued = 32;
     expect(connection.send(BYTES)).toBe(BLOCKED);
     expect(native.sent).toHaveLength(32);
-    native.tell({ kind: "sent", tag: streams[0] ?? 0 });
+    native.emit({ kind: "sent", tag: streams[0] ?? 0 });
     expect(connection.send(BYTES)).toBeGreaterThan(0);
   });
 
@@ -124,14 +124,14 @@ describe("a leader without credit, with the native engine", () => {
 
 describe("a stream result with the native engine", () => {
   it("is returned once when acknowledged or stopped by the leader, then forgotten", async () => {
-    const { native, connection, told } = await admitted();
+    const { native, connection, hookEvents } = await admitted();
     const [first, second] = [connection.send(BYTES), connection.send(BYTES)];
     expect([connection.streamResult(first), connection.streamResult(second)]).toEqual([
       IN_FLIGHT,
       IN_FLIGHT,
     ]);
-    native.tell({ kind: "acked", tag: first }, { kind: "failed", tag: second, reason: 6 });
-    expect(told).toEqual(["progress"]);
+    native.emit({ kind: "acked", tag: first }, { kind: "failed", tag: second, reason: 6 });
+    expect(hookEvents).toEqual(["progress"]);
     expect([connection.streamResult(first), connection.streamResult(second)]).toEqual([
       ACKED,
       STOPPED,
@@ -142,19 +142,19 @@ describe("a stream result with the native engine", () => {
   it("has the time of the event, not that of the record", async () => {
     const { native, connection } = await admitted();
     const stream = connection.send(BYTES);
-    native.tell({ kind: "acked", tag: stream });
+    native.emit({ kind: "acked", tag: stream });
     connection.streamResult(stream);
     expect(connection.endNs).toBe(RECORD_NS);
   });
 
   it("is QUEUED until the engine reports it on the wire", async () => {
-    const { native, connection, told } = await admitted();
+    const { native, connection, hookEvents } = await admitted();
     native.sendResult = 1 << 16;
     const stream = connection.send(BYTES);
     expect(connection.streamResult(stream)).toBe(QUEUED);
     expect(connection.sentNs).toBe(0);
-    native.tell({ kind: "sent", tag: stream });
-    expect([connection.streamResult(stream), told]).toEqual([IN_FLIGHT, ["progress"]]);
+    native.emit({ kind: "sent", tag: stream });
+    expect([connection.streamResult(stream), hookEvents]).toEqual([IN_FLIGHT, ["progress"]]);
     expect(connection.sentNs).toBe(RECORD_NS);
   });
 
@@ -162,14 +162,14 @@ describe("a stream result with the native engine", () => {
     const { native, connection } = await admitted();
     native.sendResult = 1 << 16;
     const stream = connection.send(BYTES);
-    native.tell({ kind: "dropped", tag: stream, reason: 3 });
+    native.emit({ kind: "dropped", tag: stream, reason: 3 });
     expect(connection.streamResult(stream)).toBe(DROPPED + 2);
   });
 
   it("stays IN_FLIGHT when the connection failed, until its end", async () => {
     const { native, connection } = await admitted();
     const stream = connection.send(BYTES);
-    native.tell({ kind: "failed", tag: stream, reason: 5 });
+    native.emit({ kind: "failed", tag: stream, reason: 5 });
     expect(connection.streamResult(stream)).toBe(IN_FLIGHT);
   });
 });
@@ -184,17 +184,17 @@ describe("the end of a native connection", () => {
     ["a handshake that took too long", 8, 0, { kind: "silence", code: 0 }],
     ["our own bug", 9, 0, { kind: "local", code: 0 }],
   ])("is reported as %s, after the records before it", async (_, reason, detail, cause) => {
-    const { native, connection, told } = await admitted();
+    const { native, connection, hookEvents } = await admitted();
     const stream = connection.send(BYTES);
-    native.tell({ kind: "acked", tag: stream }, { kind: "closed", reason, detail });
-    expect(told).toEqual(["progress", cause]);
+    native.emit({ kind: "acked", tag: stream }, { kind: "closed", reason, detail });
+    expect(hookEvents).toEqual(["progress", cause]);
     expect(connection.send(BYTES)).toBe(CLOSED);
-    native.tell({ kind: "closed", reason, detail });
-    expect(told).toHaveLength(2);
+    native.emit({ kind: "closed", reason, detail });
+    expect(hookEvents).toHaveLength(2);
   });
 
   it("comes after the results of its deliveries, though the engine reports it first", async () => {
-    const { native, connection, told } = await admitted();
+    const { native, connection, hookEvents } = await admitted();
     const [acked, flying] = [connection.send(BYTES), connection.send(BYTES)];
     native.sendResult = 1 << 16;
     const sent = connection.send(BYTES);
@@ -205,8 +205,8 @@ describe("the end of a native connection", () => {
       { kind: "sent", tag: sent },
       { kind: "acked", tag: acked },
     ] as const;
-    native.tell({ kind: "closed", reason: 2, detail: 4 }, ...records);
-    expect(told).toEqual(["progress", { kind: "app", code: 4 }]);
+    native.emit({ kind: "closed", reason: 2, detail: 4 }, ...records);
+    expect(hookEvents).toEqual(["progress", { kind: "app", code: 4 }]);
     expect([acked, flying, sent].map((stream) => connection.streamResult(stream))).toEqual([
       ACKED,
       IN_FLIGHT,
@@ -215,11 +215,11 @@ describe("the end of a native connection", () => {
   });
 
   it("emits nothing when closed locally", async () => {
-    const { native, connection, told } = await admitted();
+    const { native, connection, hookEvents } = await admitted();
     connection.close();
     connection.close();
-    native.tell({ kind: "closed", reason: 1 });
-    expect([native.closed, told]).toEqual([[PEER], []]);
+    native.emit({ kind: "closed", reason: 1 });
+    expect([native.closed, hookEvents]).toEqual([[PEER], []]);
   });
 });
 
@@ -247,15 +247,15 @@ describe("a native connection shared with ingress threads", () => {
   });
 
   it("reports an ingress thread's delivery once it is recorded, as its own", async () => {
-    const { connection, shared, native, told } = await sharedOne();
+    const { connection, shared, native, hookEvents } = await sharedOne();
     expect([shared.recordSend(4, false), shared.recordSend(5, true)]).toEqual([false, false]);
     expect([connection.streamResult(4), connection.streamResult(5)]).toEqual([IN_FLIGHT, QUEUED]);
-    native.tell(
+    native.emit(
       { kind: "acked", tag: 4, tx: INGRESS_SEND },
       { kind: "sent", tag: 5, tx: INGRESS_SEND },
       { kind: "dropped", tag: 6, tx: 6 },
     );
-    expect([connection.streamResult(4), connection.streamResult(5), told]).toEqual([
+    expect([connection.streamResult(4), connection.streamResult(5), hookEvents]).toEqual([
       ACKED,
       IN_FLIGHT,
       ["progress"],
@@ -265,7 +265,7 @@ describe("a native connection shared with ingress threads", () => {
 
   it("stores an outcome before the record, and reports it then", async () => {
     const { connection, shared, native } = await sharedOne();
-    native.tell(
+    native.emit(
       { kind: "sent", tag: 4, tx: INGRESS_SEND, atNs: 7 },
       { kind: "acked", tag: 4, tx: INGRESS_SEND, atNs: 9 },
       { kind: "dropped", tag: 5, tx: INGRESS_SEND, reason: 3 },
@@ -280,13 +280,13 @@ describe("a native connection shared with ingress threads", () => {
   });
 
   it("stores it although the connection ends, for a later record", async () => {
-    const { connection, shared, native, told } = await sharedOne();
-    native.tell(
+    const { connection, shared, native, hookEvents } = await sharedOne();
+    native.emit(
       { kind: "closed", reason: 2, detail: 1 },
       { kind: "acked", tag: 4, tx: INGRESS_SEND },
       { kind: "failed", tag: 5, tx: INGRESS_SEND, reason: 5 },
     );
-    expect(told).toEqual(["progress", { kind: "app", code: 1 }]);
+    expect(hookEvents).toEqual(["progress", { kind: "app", code: 1 }]);
     expect([shared.recordSend(4, false), shared.recordSend(5, false)]).toEqual([true, false]);
     expect([connection.streamResult(4), connection.streamResult(5)]).toEqual([ACKED, IN_FLIGHT]);
   });
@@ -299,31 +299,31 @@ describe("a native connection shared with ingress threads", () => {
       if (!other) throw new Error("it is not shared");
       return other;
     };
-    const beside = connect(8);
-    expect(beside.cell).not.toBe(shared.cell);
-    native.tell(
+    const neighbour = connect(8);
+    expect(neighbour.cell).not.toBe(shared.cell);
+    native.emit(
       { kind: "acked", tag: 1, tx: INGRESS_SEND, peer: 8, atNs: 8 },
       { kind: "dropped", tag: 1, tx: INGRESS_SEND, reason: 3 },
     );
     expect(targetTable.nextStream(shared.cell)).toBe(1);
-    native.tell({ kind: "closed", reason: 2 });
+    native.emit({ kind: "closed", reason: 2 });
     const after = connect(9);
     expect([after.cell, targetTable.nextStream(after.cell)]).toEqual([shared.cell, 2]);
     expect([after.recordSend(2, false), shared.recordSend(1, false)]).toEqual([false, true]);
     expect(connection.streamResult(1)).toBe(DROPPED + 2);
-    expect([beside.recordSend(1, false), beside.recordSend(1, false)]).toEqual([true, false]);
+    expect([neighbour.recordSend(1, false), neighbour.recordSend(1, false)]).toEqual([true, false]);
   });
 
   it("stores nothing of its own rejected deliveries, nor anything for long", async () => {
     const { connection, shared, native, transport } = await sharedOne();
     native.sendResult = 0;
     expect(connection.send(BYTES)).toBe(BLOCKED);
-    native.tell(
+    native.emit(
       { kind: "dropped", tag: 1 },
       { kind: "dropped", tag: 9, tx: INGRESS_SEND, atNs: 1e9 },
     );
     expect(shared.recordSend(1, false)).toBe(false);
-    native.tell({ kind: "sent", tag: 8, tx: INGRESS_SEND, atNs: 2e9 });
+    native.emit({ kind: "sent", tag: 8, tx: INGRESS_SEND, atNs: 2e9 });
     expect(shared.recordSend(9, false)).toBe(false);
     expect(transport.losses?.()).toMatchObject({ outcomesExpired: 1, outcomesEvicted: 0 });
   });
@@ -350,7 +350,7 @@ describe("a native connection shared with ingress threads", () => {
   function endQuickly({ shared, native }: Shared, kind: "acked" | "sent" | "dropped" | "failed") {
     const tags = Array.from({ length: 1002 }, (_, index) => index + 1);
     for (const tag of tags) shared.recordSend(tag, false);
-    native.tell(
+    native.emit(
       ...tags.map((tag) => ({
         kind,
         tag,

@@ -11,7 +11,7 @@ import type { SenderOptions } from "../../../src/send/sender.ts";
 import type { FakeConnection } from "../../support/fake-transport.ts";
 import { createIngressSender } from "../../support/ingress-sender.ts";
 import { packetOf } from "../../support/packets.ts";
-import { planOf, startRig } from "../rig.ts";
+import { planOf, startFixture } from "../rig.ts";
 
 export const [A, B, C] = ["10.0.0.1:8009", "10.0.0.2:8009", "10.0.0.3:8009"] as const;
 export const BYTES = Uint8Array.of(1, 2, 3);
@@ -25,7 +25,7 @@ const FIRST_ID = 1_000;
 export async function setUp(plan = planOf([A, B]), options: Partial<SenderOptions> = {}) {
   const memory = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
   const targetTable = new SharedTargetTable(memory);
-  const rig = await startRig(plan, { random: () => 0, ...options }, targetTable);
+  const fixture = await startFixture(plan, { random: () => 0, ...options }, targetTable);
   const engine = { status: 0b11, peers: [] as number[] };
   const send = (_: number, deliveries: Uint32Array): number => {
     engine.peers = [...deliveries].filter((_, index) => index % 2 === 0);
@@ -36,11 +36,11 @@ export async function setUp(plan = planOf([A, B]), options: Partial<SenderOption
   /** Deliveries of `trySend` that are queued in the engine. */
   const held: { readonly connection: FakeConnection; readonly stream: number }[] = [];
   return {
-    ...rig,
+    ...fixture,
     targetTable,
     engine,
     /** Packets sent by the sender itself. */
-    accept: rig.send,
+    accept: fixture.send,
     /** As at the end of a batch of engine events. */
     check: () => targetTable.afterDrain(),
     /** The send of an ingress thread; null: it may not. It is not recorded. */
@@ -56,31 +56,31 @@ export async function setUp(plan = planOf([A, B]), options: Partial<SenderOption
       engine.status = status;
       const sent = newSendRecord();
       if (!ingressSender.send(BYTES, sent)) return null;
-      const sentNs = rig.clock.nowNs();
+      const sentNs = fixture.clock.nowNs();
       id += 1;
       const packet = packetOf(id, BYTES);
       for (let index = 0; index < sent.count; index += 1) {
-        const connection = rig.transport.made[(engine.peers[index] ?? 0) - 1];
+        const connection = fixture.transport.made[(engine.peers[index] ?? 0) - 1];
         const waits = ((status >>> (16 + index)) & 1) === 1;
         const stream = sent.streams[index] ?? 0;
         if (connection !== undefined && waits) held.push({ connection, stream });
       }
-      return () => rig.sender.recordSend(packet, sent, sentNs);
+      return () => fixture.sender.recordSend(packet, sent, sentNs);
     },
     held,
     /** Makes an ingress thread send, and records it: returns the time and the streams. */
     send(status = 0b11, priorityLamports = 0) {
       engine.status = status;
       const sent = newSendRecord();
-      if (!ingressSender.send(BYTES, sent)) throw new Error("the front may not send");
-      const sentNs = rig.clock.nowNs();
+      if (!ingressSender.send(BYTES, sent)) throw new Error("the ingress thread may not send");
+      const sentNs = fixture.clock.nowNs();
       id += 1;
       const packet = { ...packetOf(id, BYTES), priorityLamports };
       return {
         id,
         sentNs,
         streams: sent.streams,
-        recordSend: () => rig.sender.recordSend(packet, sent, sentNs),
+        recordSend: () => fixture.sender.recordSend(packet, sent, sentNs),
       };
     },
   };
@@ -88,8 +88,8 @@ export async function setUp(plan = planOf([A, B]), options: Partial<SenderOption
 
 /** Both leaders of the plan are live. */
 export async function live(plan?: ReturnType<typeof planOf>, options?: Partial<SenderOptions>) {
-  const rig = await setUp(plan, options);
-  for (const address of [A, B]) rig.transport.to(address).admit();
-  rig.check();
-  return rig;
+  const fixture = await setUp(plan, options);
+  for (const address of [A, B]) fixture.transport.to(address).admit();
+  fixture.check();
+  return fixture;
 }

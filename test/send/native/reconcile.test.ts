@@ -7,70 +7,76 @@ import { A, B, BYTES, C, live, setUp } from "./reconcile-rig.ts";
 
 const RESET = { kind: "transport", code: 0 } as const;
 
-describe("fronts", () => {
+describe("ingress threads", () => {
   it("may send to every live leader, once there is one", async () => {
-    const rig = await setUp();
-    rig.check();
-    expect(rig.sendAsIngress()).toBeNull();
-    rig.transport.to(B).admit();
-    rig.check();
-    expect([rig.sendAsIngress(1)?.count, rig.engine.peers]).toEqual([1, [2]]);
+    const fixture = await setUp();
+    fixture.check();
+    expect(fixture.sendAsIngress()).toBeNull();
+    fixture.transport.to(B).admit();
+    fixture.check();
+    expect([fixture.sendAsIngress(1)?.count, fixture.engine.peers]).toEqual([1, [2]]);
     // A leader without a connection needs no immediate wake-up.
-    expect([rig.sender.excludedCount, rig.needsImmediateWake()]).toEqual([0, false]);
-    rig.transport.to(A).admit();
-    rig.check();
-    expect([rig.sendAsIngress()?.count, rig.engine.peers]).toEqual([2, [1, 2]]);
-    rig.transport.to(A).end(RESET);
-    rig.check();
-    expect([rig.sendAsIngress(1)?.count, rig.engine.peers]).toEqual([1, [2]]);
+    expect([fixture.sender.excludedCount, fixture.needsImmediateWake()]).toEqual([0, false]);
+    fixture.transport.to(A).admit();
+    fixture.check();
+    expect([fixture.sendAsIngress()?.count, fixture.engine.peers]).toEqual([2, [1, 2]]);
+    fixture.transport.to(A).end(RESET);
+    fixture.check();
+    expect([fixture.sendAsIngress(1)?.count, fixture.engine.peers]).toEqual([1, [2]]);
   });
 
   it("accept no larger transaction than each leader does, nor more than 16 leaders", async () => {
-    const rig = await setUp();
-    rig.transport.to(A).streamBytesMax = 2;
-    for (const address of [A, B]) rig.transport.to(address).admit();
-    rig.check();
-    expect(rig.sendAsIngress()).toBeNull();
-    rig.transport.to(A).isBacklogged = true;
-    rig.check();
-    expect(rig.sendAsIngress(1)?.count).toBe(1);
+    const fixture = await setUp();
+    fixture.transport.to(A).streamBytesMax = 2;
+    for (const address of [A, B]) fixture.transport.to(address).admit();
+    fixture.check();
+    expect(fixture.sendAsIngress()).toBeNull();
+    fixture.transport.to(A).isBacklogged = true;
+    fixture.check();
+    expect(fixture.sendAsIngress(1)?.count).toBe(1);
     const many = Array.from({ length: SHARED_TARGETS_MAX + 1 }, (_, n) => `10.0.1.${n}:8009`);
-    rig.sender.usePlan(planOf(many));
-    for (const address of many) rig.transport.to(address).admit();
-    rig.check();
-    expect([rig.sendAsIngress()?.count, rig.sender.excludedCount]).toEqual([SHARED_TARGETS_MAX, 1]);
-    rig.sender.usePlan(planOf(many.slice(1)));
-    expect([rig.sendAsIngress()?.count, rig.sender.excludedCount]).toEqual([SHARED_TARGETS_MAX, 0]);
+    fixture.sender.usePlan(planOf(many));
+    for (const address of many) fixture.transport.to(address).admit();
+    fixture.check();
+    expect([fixture.sendAsIngress()?.count, fixture.sender.excludedCount]).toEqual([
+      SHARED_TARGETS_MAX,
+      1,
+    ]);
+    fixture.sender.usePlan(planOf(many.slice(1)));
+    expect([fixture.sendAsIngress()?.count, fixture.sender.excludedCount]).toEqual([
+      SHARED_TARGETS_MAX,
+      0,
+    ]);
   });
 
   it("may send nothing once the sender stops", async () => {
-    const rig = await live();
-    const stopping = rig.sender.stop();
-    expect(rig.sendAsIngress()).toBeNull();
-    rig.clock.advance(1_000);
+    const fixture = await live();
+    const stopping = fixture.sender.stop();
+    expect(fixture.sendAsIngress()).toBeNull();
+    fixture.clock.advance(1_000);
     await stopping;
-    rig.check();
-    expect(rig.sendAsIngress()).toBeNull();
+    fixture.check();
+    expect(fixture.sendAsIngress()).toBeNull();
   });
 
   it("with queued deliveries may send again when the sender finds none queued", async () => {
-    const rig = await live();
-    const sends = Array.from({ length: 16 }, () => rig.send(0b01 | (1 << 17)));
-    expect(rig.sendAsIngress()).toBeNull();
-    for (const { streams } of sends) rig.transport.to(B).sendQueued(streams[1] ?? 0);
+    const fixture = await live();
+    const sends = Array.from({ length: 16 }, () => fixture.send(0b01 | (1 << 17)));
+    expect(fixture.sendAsIngress()).toBeNull();
+    for (const { streams } of sends) fixture.transport.to(B).sendQueued(streams[1] ?? 0);
     for (const sent of sends) sent.recordSend();
-    expect(rig.sendAsIngress()?.count).toBe(2);
+    expect(fixture.sendAsIngress()?.count).toBe(2);
   });
 });
 
 describe("a packet sent by an ingress thread", () => {
   it("is reported as if it had been sent by the sender, with its own time", async () => {
-    const rig = await live();
-    const sent = rig.send();
-    rig.clock.advance(50);
+    const fixture = await live();
+    const sent = fixture.send();
+    fixture.clock.advance(50);
     sent.recordSend();
-    expect(rig.story(sent.id)).toEqual(["sent", "sent"]);
-    expect(rig.outcomes[0]).toEqual({
+    expect(fixture.story(sent.id)).toEqual(["sent", "sent"]);
+    expect(fixture.outcomes[0]).toEqual({
       packetId: sent.id,
       identity: `id-of-${A}`,
       address: A,
@@ -82,123 +88,124 @@ describe("a packet sent by an ingress thread", () => {
       connectionAgeMs: 0,
       resend: 0,
     });
-    rig.transport.to(A).ack(sent.streams[0] ?? 0);
-    rig.transport.to(B).stop(sent.streams[1] ?? 0);
-    expect(rig.story(sent.id, A)).toEqual(["sent", "acked"]);
-    expect(rig.story(sent.id, B)).toEqual(["sent", "failed:stream_stopped"]);
-    expect(rig.sender.counters).toMatchObject({
+    fixture.transport.to(A).ack(sent.streams[0] ?? 0);
+    fixture.transport.to(B).stop(sent.streams[1] ?? 0);
+    expect(fixture.story(sent.id, A)).toEqual(["sent", "acked"]);
+    expect(fixture.story(sent.id, B)).toEqual(["sent", "failed:stream_stopped"]);
+    expect(fixture.sender.counters).toMatchObject({
       packetsAccepted: 1,
       deliveries: 2,
       deliveriesSent: 2,
     });
-    expect(rig.sender.leaders().map(({ inFlight }) => inFlight)).toEqual([0, 0]);
+    expect(fixture.sender.leaders().map(({ inFlight }) => inFlight)).toEqual([0, 0]);
   });
 
   it("is reported on the wire when the engine reports it", async () => {
-    const rig = await live();
-    const sent = rig.send(0b01 | (1 << 17));
+    const fixture = await live();
+    const sent = fixture.send(0b01 | (1 << 17));
     sent.recordSend();
-    expect([rig.story(sent.id, A), rig.story(sent.id, B)]).toEqual([["sent"], []]);
-    rig.transport.to(B).sendQueued(sent.streams[1] ?? 0);
-    expect(rig.story(sent.id, B)).toEqual(["sent"]);
+    expect([fixture.story(sent.id, A), fixture.story(sent.id, B)]).toEqual([["sent"], []]);
+    fixture.transport.to(B).sendQueued(sent.streams[1] ?? 0);
+    expect(fixture.story(sent.id, B)).toEqual(["sent"]);
   });
 
   it("is reported to its end immediately where the outcome arrived before", async () => {
-    const rig = await live();
-    const sent = rig.send(0b01 | (1 << 17));
-    rig.transport.to(A).ack(sent.streams[0] ?? 0);
-    rig.transport.to(B).refuse(sent.streams[1] ?? 0, 2);
-    expect(rig.outcomes).toEqual([]);
+    const fixture = await live();
+    const sent = fixture.send(0b01 | (1 << 17));
+    fixture.transport.to(A).ack(sent.streams[0] ?? 0);
+    fixture.transport.to(B).refuse(sent.streams[1] ?? 0, 2);
+    expect(fixture.outcomes).toEqual([]);
     sent.recordSend();
-    expect(rig.story(sent.id, A)).toEqual(["sent", "acked"]);
-    expect(rig.story(sent.id, B)).toEqual(["dropped:leader_saturated"]);
+    expect(fixture.story(sent.id, A)).toEqual(["sent", "acked"]);
+    expect(fixture.story(sent.id, B)).toEqual(["dropped:leader_saturated"]);
   });
 
   it("goes to leaders that the ingress thread missed, now or when they are live", async () => {
-    const rig = await live(planOf([A, B, C]));
-    const sent = rig.send(0b01);
+    const fixture = await live(planOf([A, B, C]));
+    const sent = fixture.send(0b01);
     sent.recordSend();
-    expect(rig.transport.to(A).sent).toEqual([]);
-    expect(rig.transport.to(B).sent).toEqual([BYTES]);
-    expect(rig.story(sent.id, C)).toEqual([]);
-    rig.transport.to(C).admit();
-    expect(rig.story(sent.id, C)).toEqual(["sent"]);
-    expect(rig.sender.counters).toMatchObject({ deliveries: 3, deliveriesSent: 3 });
+    expect(fixture.transport.to(A).sent).toEqual([]);
+    expect(fixture.transport.to(B).sent).toEqual([BYTES]);
+    expect(fixture.story(sent.id, C)).toEqual([]);
+    fixture.transport.to(C).admit();
+    expect(fixture.story(sent.id, C)).toEqual(["sent"]);
+    expect(fixture.sender.counters).toMatchObject({ deliveries: 3, deliveriesSent: 3 });
   });
 
   it("is dropped for a leader without a connection", async () => {
-    const rig = await live();
-    rig.transport.to(B).end(RESET);
-    rig.check();
-    const sent = rig.send(0b01);
+    const fixture = await live();
+    fixture.transport.to(B).end(RESET);
+    fixture.check();
+    const sent = fixture.send(0b01);
     sent.recordSend();
-    expect(rig.story(sent.id, B)).toEqual(["dropped:not_connected"]);
+    expect(fixture.story(sent.id, B)).toEqual(["dropped:not_connected"]);
   });
 });
 
 describe("a delivery on a connection that ended before it is recorded", () => {
   it("is lost, or acknowledged where that arrived before, or never sent", async () => {
-    const rig = await live();
-    const lost = rig.send();
-    const acked = rig.send();
-    const waiting = rig.send(0b10 | (1 << 16));
-    rig.transport.to(A).ack(acked.streams[0] ?? 0);
-    rig.transport.to(A).end(RESET);
+    const fixture = await live();
+    const lost = fixture.send();
+    const acked = fixture.send();
+    const waiting = fixture.send(0b10 | (1 << 16));
+    fixture.transport.to(A).ack(acked.streams[0] ?? 0);
+    fixture.transport.to(A).end(RESET);
     for (const sent of [lost, acked, waiting]) sent.recordSend();
-    expect(rig.story(lost.id, A)).toEqual(["sent", "failed:connection_lost"]);
-    expect(rig.story(acked.id, A)).toEqual(["sent", "acked"]);
-    expect(rig.story(waiting.id, A)).toEqual(["dropped:not_connected"]);
-    for (const { id } of [lost, acked, waiting]) expect(rig.story(id, B)).toEqual(["sent"]);
+    expect(fixture.story(lost.id, A)).toEqual(["sent", "failed:connection_lost"]);
+    expect(fixture.story(acked.id, A)).toEqual(["sent", "acked"]);
+    expect(fixture.story(waiting.id, A)).toEqual(["dropped:not_connected"]);
+    for (const { id } of [lost, acked, waiting]) expect(fixture.story(id, B)).toEqual(["sent"]);
   });
 
   it("is cut where this edge has stopped", async () => {
-    const rig = await live();
-    const sent = rig.send();
-    const stopping = rig.sender.stop();
-    rig.clock.advance(1_000);
+    const fixture = await live();
+    const sent = fixture.send();
+    const stopping = fixture.sender.stop();
+    fixture.clock.advance(1_000);
     await stopping;
     sent.recordSend();
-    expect(rig.story(sent.id, A)).toEqual(["sent", "failed:shutting_down"]);
-    const { deliveries, deliveriesFailed } = rig.sender.counters;
+    expect(fixture.story(sent.id, A)).toEqual(["sent", "failed:shutting_down"]);
+    const { deliveries, deliveriesFailed } = fixture.sender.counters;
     expect(deliveriesFailed).toBe(deliveries);
   });
 
   it("is awaited where the connection is only being replaced", async () => {
-    const rig = await live(planOf([A, B]), { lifetimeMs: 60_000 });
-    const first = rig.transport.to(A);
-    rig.clock.advance(60_100);
-    const second = rig.transport.to(A);
+    const fixture = await live(planOf([A, B]), { lifetimeMs: 60_000 });
+    const first = fixture.transport.to(A);
+    fixture.clock.advance(60_100);
+    const second = fixture.transport.to(A);
     expect(second).not.toBe(first);
-    const sent = rig.send();
+    const sent = fixture.send();
     second.admit();
-    rig.check();
-    rig.clock.advance(100);
+    fixture.check();
+    fixture.clock.advance(100);
     expect(first.closed).toBe(false);
     sent.recordSend();
     first.ack(sent.streams[0] ?? 0);
-    expect(rig.story(sent.id, A)).toEqual(["sent", "acked"]);
-    rig.clock.advance(300);
+    expect(fixture.story(sent.id, A)).toEqual(["sent", "acked"]);
+    fixture.clock.advance(300);
     expect(first.closed).toBe(true);
   });
 });
 
 describe("target tables that have changed since", () => {
   it("are kept for a while: their deliveries are reported", async () => {
-    const rig = await live();
-    const sent = rig.send();
-    rig.sender.usePlan(planOf([C]));
-    for (let turn = 0; turn < TARGET_VERSIONS_KEPT - 2; turn += 1) rig.sender.usePlan(planOf([C]));
+    const fixture = await live();
+    const sent = fixture.send();
+    fixture.sender.usePlan(planOf([C]));
+    for (let turn = 0; turn < TARGET_VERSIONS_KEPT - 2; turn += 1)
+      fixture.sender.usePlan(planOf([C]));
     sent.recordSend();
-    expect([rig.story(sent.id, A), rig.story(sent.id, C)]).toEqual([["sent"], []]);
+    expect([fixture.story(sent.id, A), fixture.story(sent.id, C)]).toEqual([["sent"], []]);
   });
 
   it("are forgotten later: nothing is reported, and that is counted", async () => {
-    const rig = await live();
-    const sent = rig.send();
-    for (let turn = 0; turn <= TARGET_VERSIONS_KEPT; turn += 1) rig.sender.usePlan(planOf([C]));
+    const fixture = await live();
+    const sent = fixture.send();
+    for (let turn = 0; turn <= TARGET_VERSIONS_KEPT; turn += 1) fixture.sender.usePlan(planOf([C]));
     sent.recordSend();
-    expect(rig.outcomes).toEqual([]);
-    expect(rig.sender.counters).toMatchObject({
+    expect(fixture.outcomes).toEqual([]);
+    expect(fixture.sender.counters).toMatchObject({
       packetsAccepted: 1,
       packetsRecordedLate: 1,
       deliveries: 0,
@@ -207,10 +214,10 @@ describe("target tables that have changed since", () => {
 });
 
 describe("conservation of deliveries, with ingress threads", () => {
-  type Rig = Awaited<ReturnType<typeof setUp>>;
+  type Fixture = Awaited<ReturnType<typeof setUp>>;
   const step = fc.record({
     what: fc.constantFrom(
-      ...["front", "front", "front", "adopt", "adopt", "send", "admit", "grant"],
+      ...["ingress", "ingress", "ingress", "record", "record", "send", "admit", "grant"],
       ...["ack", "ack", "fly", "refuse", "stop", "end", "wait", "plan", "check", "crowd"],
     ),
     which: fc.nat({ max: 2 }),
@@ -220,24 +227,28 @@ describe("conservation of deliveries, with ingress threads", () => {
   type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
   const PLANS = [planOf([A, B]), planOf([B, C], [A]), planOf([A, B, C])];
 
-  function play(rig: Rig, waiting: (() => void)[], { what, which, stream, status }: Step): void {
-    if (what === "send") rig.accept();
-    if (what === "front") {
-      const recordSend = rig.trySend(status);
+  function play(
+    fixture: Fixture,
+    waiting: (() => void)[],
+    { what, which, stream, status }: Step,
+  ): void {
+    if (what === "send") fixture.accept();
+    if (what === "ingress") {
+      const recordSend = fixture.trySend(status);
       if (recordSend !== null) waiting.push(recordSend);
     }
-    if (what === "adopt") for (const recordSend of waiting.splice(0, which + 1)) recordSend();
-    if (what === "wait") rig.clock.advance(60 * (which + 1));
-    if (what === "plan") rig.sender.usePlan(PLANS[which] ?? planOf([A]));
-    if (what === "check") rig.check();
+    if (what === "record") for (const recordSend of waiting.splice(0, which + 1)) recordSend();
+    if (what === "wait") fixture.clock.advance(60 * (which + 1));
+    if (what === "plan") fixture.sender.usePlan(PLANS[which] ?? planOf([A]));
+    if (what === "check") fixture.check();
     if (what === "fly" || what === "refuse") {
-      const [delivery] = rig.held.splice(stream, 1);
+      const [delivery] = fixture.held.splice(stream, 1);
       if (delivery === undefined || delivery.connection.closed) return;
       if (what === "fly") delivery.connection.sendQueued(delivery.stream);
       else delivery.connection.refuse(delivery.stream, 2);
     }
     const address = [A, B, C][which] ?? A;
-    const connection = rig.transport.made.findLast((it) => it.address === address);
+    const connection = fixture.transport.made.findLast((it) => it.address === address);
     if (connection === undefined || connection.closed) return;
     if (what === "crowd") connection.isBacklogged = !connection.isBacklogged;
     if (what === "admit") connection.admit(which);
@@ -248,30 +259,30 @@ describe("conservation of deliveries, with ingress threads", () => {
   }
 
   it("holds for any history: each delivery ends once, sent at most once before", async () => {
-    let adopted = 0;
+    let acceptedCount = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
-        const rig = await live(PLANS[2], { reconnectMs: 100, queuePerPeer: 3 });
+        const fixture = await live(PLANS[2], { reconnectMs: 100, queuePerPeer: 3 });
         const waiting: (() => void)[] = [];
-        for (const it of steps) play(rig, waiting, it);
-        const { counters } = rig.sender;
-        const open = rig.sender.leaders().reduce((sum, it) => sum + it.queued + it.inFlight, 0);
+        for (const it of steps) play(fixture, waiting, it);
+        const { counters } = fixture.sender;
+        const open = fixture.sender.leaders().reduce((sum, it) => sum + it.queued + it.inFlight, 0);
         const ended = (): number =>
           counters.deliveriesAcked + counters.deliveriesFailed + counters.deliveriesDropped;
         expect(ended() + open).toBe(counters.deliveries);
-        const stopped = rig.sender.stop();
-        rig.clock.advance(1_000);
+        const stopped = fixture.sender.stop();
+        fixture.clock.advance(1_000);
         await stopped;
         for (const recordSend of waiting) recordSend();
         expect(ended()).toBe(counters.deliveries);
         expect(counters.deliveriesSent).toBe(counters.deliveriesAcked + counters.deliveriesFailed);
-        const ends = rig.outcomes.filter(({ kind }) => kind !== "sent");
+        const ends = fixture.outcomes.filter(({ kind }) => kind !== "sent");
         expect(new Set(ends.map((it) => `${it.packetId} ${it.address}`)).size).toBe(ends.length);
         expect(counters.packetsRecordedLate).toBe(0);
-        adopted += counters.packetsAccepted;
+        acceptedCount += counters.packetsAccepted;
       }),
       { numRuns: 300 },
     );
-    expect(adopted).toBeGreaterThan(300);
+    expect(acceptedCount).toBeGreaterThan(300);
   });
 });

@@ -11,7 +11,7 @@ import { TargetTable } from "../../support/target-table.ts";
 function setUp() {
   const memory = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
   const targetTable = new SharedTargetTable(memory);
-  return { memory, targetTable, table: new TargetTable(memory), words: new Uint32Array(memory) };
+  return { memory, targetTable, table: new TargetTable(memory), int32: new Uint32Array(memory) };
 }
 
 function connectionOf(peer: number, cell: number): SharedConnection {
@@ -30,8 +30,8 @@ describe("the target table", () => {
       5,
     );
     expect([table.isOpen, table.refresh()]).toEqual([false, true]);
-    const told = { engine: 3, version, count: 2, ttlMs: 800, bytesMax: 1232, excluded: 5 };
-    expect(table).toMatchObject(told);
+    const fields = { engine: 3, version, count: 2, ttlMs: 800, bytesMax: 1232, excluded: 5 };
+    expect(table).toMatchObject(fields);
     expect([...table.peers.slice(0, 2)]).toEqual([2 ** 32 - 1, 8]);
     targetTable.open(true);
     expect(table.isOpen).toBe(true);
@@ -50,11 +50,11 @@ describe("the target table", () => {
   });
 
   it("is not read while it is being written, and then completely", () => {
-    const { targetTable, table, words } = setUp();
+    const { targetTable, table, int32 } = setUp();
     targetTable.publish([connectionOf(7, 0)], 800, 1232);
-    Atomics.add(words, 0, 1);
+    Atomics.add(int32, 0, 1);
     expect(table.refresh()).toBe(false);
-    Atomics.add(words, 0, 1);
+    Atomics.add(int32, 0, 1);
     expect([table.refresh(), table.peers[0]]).toEqual([true, 7]);
   });
 
@@ -75,7 +75,7 @@ describe("the target table", () => {
 
 describe("the target table, read by a thread while it is written", () => {
   it("is never read partly old and partly new", async () => {
-    const { memory, targetTable, words } = setUp();
+    const { memory, targetTable, int32 } = setUp();
     const thread = new Worker(new URL("../../support/target-table-reader.mjs", import.meta.url), {
       workerData: { memory },
     });
@@ -94,7 +94,7 @@ describe("the target table, read by a thread while it is written", () => {
       for (const version of versions)
         targetTable.publish(version, version.length, 100 * version.length);
     }
-    Atomics.store(words, 60, 1);
+    Atomics.store(int32, 60, 1);
     expect(await whole).toMatchObject({ torn: 0, versions: expect.any(Number) });
     await thread.terminate();
   });
@@ -102,7 +102,7 @@ describe("the target table, read by a thread while it is written", () => {
 
 describe("stream numbers", () => {
   it("are one sequence for all threads, without 0", () => {
-    const { targetTable, table, words } = setUp();
+    const { targetTable, table, int32 } = setUp();
     const cell = targetTable.allocateCell();
     targetTable.publish([connectionOf(7, cell)], 800, 1232);
     table.refresh();
@@ -111,7 +111,7 @@ describe("stream numbers", () => {
       table.nextStream(0),
       targetTable.nextStream(cell),
     ]).toEqual([1, 2, 3]);
-    words[64 + cell] = 2 ** 32 - 2;
+    int32[64 + cell] = 2 ** 32 - 2;
     expect([table.nextStream(0), targetTable.nextStream(cell)]).toEqual([2 ** 32 - 1, 1]);
   });
 

@@ -14,7 +14,7 @@ describe("the native transport", () => {
     const { native, transport, connection } = await admitted();
     const strangers = Array.from({ length: 1_000 }, () => ({ kind: "acked", peer: 99 }) as const);
     const stream = connection.send(BYTES);
-    native.tell(...strangers, { kind: "acked", tag: stream });
+    native.emit(...strangers, { kind: "acked", tag: stream });
     expect(connection.streamResult(stream)).toBe(ACKED);
     expect(transport.counters["recordsDrained"]).toBe(1_003);
   });
@@ -29,7 +29,7 @@ describe("the native transport", () => {
   it("reports the engine's losses, also after it has stopped", async () => {
     const { native, transport } = await fixture();
     native.counters = [9, 8, 7, 6, 5, 4];
-    const known = { recordsLost: 7, datagramsDropped: 6, datagramsRefused: 5, panics: 4 };
+    const known = { recordsLost: 7, datagramsDropped: 6, datagramsRejected: 5, panics: 4 };
     expect(transport.losses?.()).toEqual({ ...NO_LOSSES, ...known });
     native.counters = [9, 8, 8, 6, 5, 4];
     await transport.stop();
@@ -54,14 +54,14 @@ describe("the native transport", () => {
 describe("the native transport with ingress threads", () => {
   it("calls hooks before and after each batch, so that deliveries are recorded first", async () => {
     const targetTable = new SharedTargetTable(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES));
-    const { native, connection, told } = await admitted(128, targetTable);
+    const { native, connection, hookEvents } = await admitted(128, targetTable);
     const order: unknown[] = [];
     targetTable.beforeDrain = () => {
       order.push("before");
       connection.shared?.recordSend(4, false);
     };
-    targetTable.afterDrain = () => order.push(connection.streamResult(4), told.length);
-    native.tell({ kind: "acked", tag: 4, tx: 2 ** 40 });
+    targetTable.afterDrain = () => order.push(connection.streamResult(4), hookEvents.length);
+    native.emit({ kind: "acked", tag: 4, tx: 2 ** 40 });
     expect(order).toEqual(["before", ACKED, 1]);
   });
 
@@ -74,8 +74,8 @@ describe("the native transport with ingress threads", () => {
     targetTable.beforeDrain = () => drainCount.push(table.drainCount);
     targetTable.yieldThread = () => drainCount.push(table.drainCount);
     targetTable.afterDrain = () => drainCount.push(table.drainCount);
-    const news = (_: unknown, tag: number) => ({ kind: "acked", tag }) as const;
-    native.tell(...Array.from({ length: ENGINE_EVENTS_PER_SLICE }, news));
+    const ackEvent = (_: unknown, tag: number) => ({ kind: "acked", tag }) as const;
+    native.emit(...Array.from({ length: ENGINE_EVENTS_PER_SLICE }, ackEvent));
     const [before = 1] = drainCount;
     expect(before % 2).toBe(0);
     expect(drainCount.map((taking) => taking - before)).toEqual([0, 1, 1, 2]);
@@ -84,18 +84,18 @@ describe("the native transport with ingress threads", () => {
   it("drains everything on flush, and records sends while it does not run", async () => {
     const targetTable = new SharedTargetTable(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES));
     const { native, transport, connection } = await admitted(128, targetTable);
-    let adopted = 0;
+    let recordCount = 0;
     targetTable.beforeDrain = () => {
-      adopted += 1;
+      recordCount += 1;
       connection.shared?.recordSend(4, false);
     };
     native.happen({ kind: "acked", tag: 4, tx: 2 ** 40 });
-    expect(adopted).toBe(0);
+    expect(recordCount).toBe(0);
     transport.flushEvents?.();
-    expect([connection.streamResult(4), adopted]).toEqual([ACKED, 1]);
+    expect([connection.streamResult(4), recordCount]).toEqual([ACKED, 1]);
     await transport.stop();
     transport.flushEvents?.();
-    expect(adopted).toBe(2);
+    expect(recordCount).toBe(2);
   });
 
   it("yields to ingress threads after every few events", async () => {
@@ -106,7 +106,7 @@ describe("the native transport with ingress threads", () => {
       ways += 1;
     };
     const count = 2 * ENGINE_EVENTS_PER_SLICE + 1;
-    native.tell(...Array.from({ length: count }, (_, tag) => ({ kind: "acked", tag }) as const));
+    native.emit(...Array.from({ length: count }, (_, tag) => ({ kind: "acked", tag }) as const));
     expect(ways).toBe(2);
   });
 
@@ -119,7 +119,7 @@ describe("the native transport with ingress threads", () => {
     const events = { progress() {}, ended() {} };
     native.openResponse = PEER + 1;
     expect([connection, transport.connect("10.0.0.1:1", events)].map(cellOf)).toEqual([0, 1]);
-    native.tell({ kind: "closed" });
+    native.emit({ kind: "closed" });
     native.openResponse = PEER + 2;
     expect(cellOf(transport.connect("10.0.0.2:1", events))).toBe(0);
     await transport.stop();

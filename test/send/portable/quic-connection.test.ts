@@ -33,7 +33,7 @@ const SILENCE_MS = 10_000;
 /** A connection over this quiche connection, with a record of its events. */
 function connectionOver(raw: QuicheConnection, onProgress = (): void => {}) {
   const { socket, take } = memorySocket(CLIENT);
-  const told = { progress: 0, touched: 0, gone: 0 };
+  const calls = { progress: 0, touched: 0, gone: 0 };
   const clock = createFakeClock();
   const pendingCloses: CloseCause[] = [];
   const connection = new QuicConnection(
@@ -43,39 +43,39 @@ function connectionOver(raw: QuicheConnection, onProgress = (): void => {}) {
     socket,
     {
       progress: () => {
-        told.progress += 1;
+        calls.progress += 1;
         onProgress();
       },
       ended: (cause) => void pendingCloses.push(cause),
     },
     {
       nowNs: () => clock.nowNs(),
-      touched: () => void told.touched++,
-      gone: () => void told.gone++,
+      touched: () => void calls.touched++,
+      gone: () => void calls.gone++,
     },
     SILENCE_MS * NS_PER_MS,
   );
-  return { connection, take, told, pendingCloses, clock };
+  return { connection, take, calls, pendingCloses, clock };
 }
 
 /** A connection and a bare leader side, connected by hand. */
 function setup({ streams = 128, streamBytes = 4096, resetToken = 1n } = {}) {
   const raw = newClient(clientConfig());
-  const rig = connectionOver(raw);
-  const { connection, take } = rig;
+  const fixture = connectionOver(raw);
+  const { connection, take } = fixture;
   const server = newServer(streams, streamBytes, resetToken);
   const wire = endOf(server, LEADER);
   const own = { take, receive: (bytes: Uint8Array) => connection.receive(bytes) };
   const meet = (): void => exchange(own, wire);
-  return { ...rig, server, wire, meet, theirId: () => raw.sourceId() };
+  return { ...fixture, server, wire, meet, theirId: () => raw.sourceId() };
 }
 
 function established(options: Parameters<typeof setup>[0] = {}) {
-  const rig = setup(options);
-  rig.connection.open();
-  rig.meet();
-  expect([rig.connection.established, rig.connection.admitted]).toEqual([true, true]);
-  return rig;
+  const fixture = setup(options);
+  fixture.connection.open();
+  fixture.meet();
+  expect([fixture.connection.established, fixture.connection.admitted]).toEqual([true, true]);
+  return fixture;
 }
 
 /** Reads a stream on the leader's side to its end: its bytes, and whether it ended. */
@@ -86,7 +86,7 @@ function readAll(server: QuicheConnection, stream: number): { bytes: string; end
 }
 
 const broken = (): never => {
-  throw new Error("the binding's fault");
+  throw new Error("the binding's error");
 };
 
 /** A connection after its handshake over a binding that the test controls. */
@@ -109,24 +109,24 @@ function stubbed(changes: Partial<QuicheConnection>, onProgress?: () => void) {
     send: () => null,
     close: (app, code) => void closes.push([app, code]),
   });
-  const rig = connectionOver(raw, onProgress);
-  rig.connection.receive(BYTES);
-  expect(rig.connection.admitted).toBe(true);
+  const fixture = connectionOver(raw, onProgress);
+  fixture.connection.receive(BYTES);
+  expect(fixture.connection.admitted).toBe(true);
   Object.assign(raw, changes);
-  return { ...rig, closes };
+  return { ...fixture, closes };
 }
 
 describe("a connection's handshake", () => {
   it("begins with the first datagram when it is opened, and accepts nothing before its end", () => {
-    const { connection, take, meet, told } = setup();
+    const { connection, take, meet, calls } = setup();
     expect(take()).toEqual([]);
     connection.open();
     expect(connection.send(BYTES)).toBe(CLOSED);
     expect([connection.established, connection.admitted]).toEqual([false, false]);
     meet();
     expect([connection.established, connection.admitted]).toEqual([true, true]);
-    expect(told.progress).toBeGreaterThan(0);
-    expect(told.touched).toBeGreaterThan(0);
+    expect(calls.progress).toBeGreaterThan(0);
+    expect(calls.touched).toBeGreaterThan(0);
   });
 
   it("does not admit where the leader grants no stream", () => {
@@ -160,15 +160,15 @@ describe("a connection's send", () => {
   });
 
   it("is blocked without a granted stream, writes nothing then, and continues when renewed", () => {
-    const { connection, server, take, meet, told } = established({ streams: 2 });
+    const { connection, server, take, meet, calls } = established({ streams: 2 });
     expect([connection.send(BYTES), connection.send(BYTES)]).toEqual([2, 6]);
     meet();
     expect(connection.send(BYTES)).toBe(BLOCKED);
     expect(take()).toEqual([]);
-    const before = told.progress;
+    const before = calls.progress;
     for (const stream of [2, 6]) readAll(server, stream);
     meet();
-    expect(told.progress).toBeGreaterThan(before);
+    expect(calls.progress).toBeGreaterThan(before);
     expect(connection.send(BYTES)).toBe(10);
   });
 
@@ -217,7 +217,7 @@ describe("a stream result", () => {
   });
 
   it("is returned once as STOPPED when the leader stopped it", () => {
-    const { connection, server, take, wire, told } = established();
+    const { connection, server, take, wire, calls } = established();
     // Two datagrams, of which one arrives: a complete stream can no longer be stopped.
     const stream = connection.send(new Uint8Array(2_000));
     const [first = BYTES, ...others] = take();
@@ -227,9 +227,9 @@ describe("a stream result", () => {
     expect(connection.streamResult(stream)).toBe(IN_FLIGHT);
     server.streamShutdown(stream, quiche.Shutdown.Read, 9);
     for (const datagram of wire.take()) connection.receive(datagram);
-    const before = told.progress;
+    const before = calls.progress;
     connection.scanTimeouts();
-    expect(told.progress).toBe(before + 1);
+    expect(calls.progress).toBe(before + 1);
     expect([1, 2].map(() => connection.streamResult(stream) === STOPPED)).toEqual([true, false]);
   });
 });
@@ -241,7 +241,7 @@ describe("a connection's end", () => {
   ] as const)(
     "by the leader (application: %s) is reported once with its code",
     (isApp, kind, code) => {
-      const { connection, server, meet, told, pendingCloses } = established();
+      const { connection, server, meet, calls, pendingCloses } = established();
       const stream = connection.send(BYTES);
       server.close(isApp, code, new Uint8Array(0));
       meet();
@@ -252,23 +252,23 @@ describe("a connection's end", () => {
         CLOSED,
         IN_FLIGHT,
       ]);
-      expect([connection.scanTimeouts(), pendingCloses.length, told.gone]).toEqual([-1, 1, 1]);
+      expect([connection.scanTimeouts(), pendingCloses.length, calls.gone]).toEqual([-1, 1, 1]);
     },
   );
 
   it("comes after the acknowledgements sent with it, and nothing is sent in between", () => {
-    const seen: unknown[] = [];
-    const look = (): void => {
+    const results: unknown[] = [];
+    const check = (): void => {
       if (stream !== 0)
-        seen.push(connection.streamResult(stream), connection.send(BYTES), pendingCloses.length);
+        results.push(connection.streamResult(stream), connection.send(BYTES), pendingCloses.length);
     };
     let stream = 0;
     const goodbye = { isApp: true, errorCode: 4, reason: new Uint8Array(0) };
-    const told = { streamFinished: () => true, isDraining: () => true, peerError: () => goodbye };
-    const { connection, pendingCloses } = stubbed(told, look);
+    const calls = { streamFinished: () => true, isDraining: () => true, peerError: () => goodbye };
+    const { connection, pendingCloses } = stubbed(calls, check);
     stream = connection.send(BYTES);
     connection.receive(BYTES);
-    expect(seen).toEqual([ACKED, CLOSED, 0]);
+    expect(results).toEqual([ACKED, CLOSED, 0]);
     expect(pendingCloses).toEqual([{ kind: "app", code: 4 }]);
   });
 
@@ -304,12 +304,12 @@ describe("a connection's end", () => {
   });
 
   it("is not reported when local; the leader receives code 0", () => {
-    const { connection, server, meet, told, pendingCloses } = established();
+    const { connection, server, meet, calls, pendingCloses } = established();
     connection.close();
     connection.close();
     meet();
     expect(server.peerError()).toMatchObject({ isApp: true, errorCode: 0 });
-    expect([pendingCloses, told.gone]).toEqual([[], 1]);
+    expect([pendingCloses, calls.gone]).toEqual([[], 1]);
   });
 });
 
@@ -318,18 +318,18 @@ describe("a connection whose round trip quiche overestimates", () => {
   /** As after many losses: 98 s; quiche would wait three times that for a response. */
   function misjudged() {
     const path = stub<ReturnType<QuicheConnection["pathStats"]>[number]>({ rtt: 98_000 });
-    const rig = stubbed({
+    const fixture = stubbed({
       pathStats: () => [path],
       timeout: () => 294_000,
       writable: () => stub<Streams>({ [Symbol.iterator]: () => [][Symbol.iterator]() }),
       streamFinished: () => true,
     });
     for (let sample = 0; sample < 8; sample += 1) {
-      rig.connection.send(BYTES);
-      rig.clock.advance(80);
-      rig.connection.receive(BYTES);
+      fixture.connection.send(BYTES);
+      fixture.clock.advance(80);
+      fixture.connection.receive(BYTES);
     }
-    return rig;
+    return fixture;
   }
 
   it("knows the correct round trip, and that it is worn", () => {
@@ -338,7 +338,7 @@ describe("a connection whose round trip quiche overestimates", () => {
   });
 
   it("ends as silent when a response is owed for the idle timeout", () => {
-    const { connection, clock, pendingCloses, told } = misjudged();
+    const { connection, clock, pendingCloses, calls } = misjudged();
     connection.send(BYTES);
     expect(connection.scanTimeouts()).toBe(SILENCE_MS);
     clock.advance(SILENCE_MS - 1);
@@ -349,7 +349,7 @@ describe("a connection whose round trip quiche overestimates", () => {
       -1,
       [{ kind: "silence", code: 0 }],
     ]);
-    expect([told.gone, connection.send(BYTES)]).toEqual([1, CLOSED]);
+    expect([calls.gone, connection.send(BYTES)]).toEqual([1, CLOSED]);
   });
 
   it("stays open without an owed response, within the idle timeout", () => {
@@ -363,11 +363,11 @@ describe("a connection whose idle timeout passed while the process was suspended
   it.each(["send", "ping", "receive", "scanTimeouts"] as const)(
     "is over, with %s first",
     (first) => {
-      const { connection, clock, pendingCloses, told } = stubbed({});
+      const { connection, clock, pendingCloses, calls } = stubbed({});
       clock.advance(SILENCE_MS);
       connection[first](BYTES);
       // Buffered datagrams may acknowledge deliveries, so they are processed.
-      expect([told.progress, pendingCloses.length]).toEqual(first === "receive" ? [2, 0] : [1, 1]);
+      expect([calls.progress, pendingCloses.length]).toEqual(first === "receive" ? [2, 0] : [1, 1]);
       expect([connection.send(BYTES), pendingCloses]).toEqual([
         CLOSED,
         [{ kind: "silence", code: 0 }],
@@ -395,11 +395,11 @@ describe("an error of the binding", () => {
     ["writing less than there was room for", { streamSend: () => 1 }],
     ["making a datagram", { send: broken }],
   ])("in %s ends the connection as local, and notifies the leader", (_, fault) => {
-    const { connection, closes, pendingCloses, told } = stubbed(fault);
+    const { connection, closes, pendingCloses, calls } = stubbed(fault);
     expect(connection.send(BYTES)).toBe(CLOSED);
     expect(pendingCloses).toEqual([{ kind: "local", code: 0 }]);
     // RFC 9000 section 20.1: INTERNAL_ERROR.
-    expect([closes, told.gone]).toEqual([[[false, 1]], 1]);
+    expect([closes, calls.gone]).toEqual([[[false, 1]], 1]);
   });
 
   it("in receive or ping does so too, and nothing is thrown", () => {

@@ -100,10 +100,10 @@ describe("a misjudged connection", () => {
   it("is one whose round trip quiche overestimates, while it does", () => {
     const trip = new RoundTrip(SILENCE_NS);
     measure(trip, [80, 80, 80, 80, 80, 80, 80, 80]);
-    const judged = [160_000, 520_000, 520_001, 98_000_000, 90_000].map((us) => {
+    const results = [160_000, 520_000, 520_001, 98_000_000, 90_000].map((us) => {
       trip.compare(us);
       return trip.misjudged;
     });
-    expect(judged).toEqual([false, false, true, true, false]);
+    expect(results).toEqual([false, false, true, true, false]);
   });
 });

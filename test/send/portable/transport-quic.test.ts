@@ -136,7 +136,7 @@ describe("a connection to a leader", () => {
     expect(connection.streamsLeft).toBe(127);
     await until("arrival", () => leader.received.length === 1);
     connection.ping();
-    await until("an answer", () => connection.heard > heard);
+    await until("a response", () => connection.heard > heard);
   });
 
   it("works over IPv6", async () => {
@@ -202,7 +202,7 @@ describe("the end of a connection", () => {
   it("is not reported when local, and the leader receives it", async () => {
     const { leader, connection, cause } = await admitted();
     connection.close();
-    await until("the leader hears", () => leader.leader.connectionCount === 0);
+    await until("the leader receives the close", () => leader.leader.connectionCount === 0);
     expect(cause()).toBeNull();
     expect(connection.send(payload(10))).toBe(CLOSED);
     connection.ping();

@@ -36,7 +36,7 @@ export async function build(): Promise<Bench> {
     read(plain);
   });
   if (reader !== null) {
-    bench.add("the same by the native engine", () => {
+    bench.add("the same with the native engine", () => {
       reader.read(plain);
     });
   }
@@ -46,7 +46,7 @@ export async function build(): Promise<Bench> {
   bench.add("write a result", () => {
     rpcResult("1", signature);
   });
-  bench.add("write a binary answer", () => {
+  bench.add("write a binary response", () => {
     rawAccepted(signature);
   });
   bench.add("write an error", () => {

@@ -67,7 +67,7 @@ function fillingOf({ examples }, { key, token, region, tip }) {
 /** Why the programs cannot run as shown, or null. @param {State} state */
 function noteOf({ key, token, region, tip, tipAsked }) {
   if (tip === null && tipAsked) {
-    return `${region.name} does not answer, so nothing can be sent to it now. Choose another region.`;
+    return `${region.name} does not respond, so nothing can be sent to it now. Choose another region.`;
   }
   if (token !== null) return null;
   if (key?.revealable) return "The key is hidden. Fill it in, then copy and run.";

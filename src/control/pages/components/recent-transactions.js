@@ -108,7 +108,7 @@ function contentOf({ transactions, more, unreachable }, filter, limit, showMore)
 
 /** @param {(typeof FILTERS)[number]} filter @param {boolean} allAnswered */
 function nothing([name], allAnswered) {
-  if (!allAnswered) return el("p", { class: "soft" }, "None in the regions that answered.");
+  if (!allAnswered) return el("p", { class: "soft" }, "None in the regions that responded.");
   if (name !== "all") return el("p", { class: "soft" }, "None of the transactions that are kept.");
   const text = "What you send appears here automatically, with its outcome.";
   return empty(

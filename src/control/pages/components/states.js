@@ -108,7 +108,7 @@ function buttonsOf(button) {
 export function unreachableNote(unreachable) {
   if (unreachable.length === 0) return null;
   const missing = unreachable.length === 1 ? "what it knows" : "what they know";
-  const text = `No answer from ${listOf(unreachable)}: ${missing} is missing here.`;
+  const text = `No response from ${listOf(unreachable)}: ${missing} is missing here.`;
   return el("p", { class: "note warn" }, text);
 }
 

@@ -49,7 +49,10 @@ async function call(method, path, body, signal, unattended = false) {
   const answer = await parsed(response);
   if (response.ok) return answer;
   if (answer?.error?.reason === "unauthorized") loginEnded();
-  const unknown = { reason: "internal", message: `the server answered HTTP ${response.status}` };
+  const unknown = {
+    reason: "internal",
+    message: `the server responded with HTTP ${response.status}`,
+  };
   throw new ApiError(response.status, answer?.error ?? unknown);
 }
 

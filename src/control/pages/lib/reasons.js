@@ -1,5 +1,5 @@
 /**
- * A sentence for each reason of the service. The texts match the table of reasons in the README; an
+ * A text for each reason of the service. The texts match the table of reasons in the README; an
  * unknown reason is shown by its name.
  */
 
@@ -13,7 +13,7 @@ const REFUSED = {
   invalid_request: "The body was not a JSON-RPC request",
   method_not_found: "A JSON-RPC method other than sendTransaction and getHealth",
   invalid_params: "Wrong params: count, type or encoding",
-  undecodable: "Not one complete transaction that leaders accept",
+  undecodable: "Not one complete transaction that leaders would accept",
   tip_missing: "No transfer of the minimum tip to a tip account",
   signature_invalid: "A signature did not verify",
   no_leader: "No leader could be reached then",

@@ -79,7 +79,7 @@ function rust({ url, key, exampleUrl }) {
     `        .set("api-x-token", "${key}")`,
     '        .set("content-type", "application/octet-stream")',
     "        .send_bytes(&transaction);",
-    "    // A refusal is an answer too: it says what was found and what was needed.",
+    "    // A refusal has a body too: what was found and what was needed.",
     "    let answer = match answer {",
     "        Ok(answer) | Err(ureq::Error::Status(_, answer)) => answer,",
     "        Err(error) => return Err(error.into()),",
@@ -112,7 +112,7 @@ function python({ url, key, exampleUrl }) {
     "try:",
     "    print(urllib.request.urlopen(request).read().decode())",
     "except urllib.error.HTTPError as refusal:",
-    "    # A refusal is an answer too: it says what was found and what was needed.",
+    "    # A refusal has a body too: what was found and what was needed.",
     "    print(refusal.read().decode())",
   ].join("\n");
 }

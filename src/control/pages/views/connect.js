@@ -57,7 +57,7 @@ export async function page({ site, main, signal }) {
     steps.append(sheet("Choose a region", empty("No regions", text)));
   } else {
     const table = regionTable(site.regions, signal, (region) => void choose(region));
-    const text = "The round trip is measured from this browser: best of several tries.";
+    const text = "The round trip is measured from this browser: the best of several attempts.";
     steps.append(sheet("Choose a region", el("p", { class: "soft" }, text), table));
     steps.append(sheet("Send a transaction", program, next()));
   }

@@ -9,7 +9,7 @@ import { logIn } from "../lib/session.js";
 /** Messages for the errors that the callback puts in the URL. */
 const LOGIN_ERRORS = new Map([
   ["login_expired", "That login took too long or was used already. Try again."],
-  ["login_failed", "The identity provider's answer was refused. Try again."],
+  ["login_failed", "The identity provider's response was rejected. Try again."],
   ["login_unavailable", "The identity provider cannot be reached now. Try again in a moment."],
   ["rate_limited", "Too many logins were tried from here. Wait a minute, then try again."],
   ["disabled", "This account is disabled. Ask whoever runs this service."],
@@ -17,7 +17,7 @@ const LOGIN_ERRORS = new Map([
 
 const POINTS = [
   ["Straight to the leaders", "Over warm QUIC connections, to those that can include it."],
-  ["Refused with a reason", "What cannot land is not sent: the answer says what is wrong."],
+  ["Refused with a reason", "What cannot land is not sent: the response states what is wrong."],
   ["Followed to the end", "Each transaction has a receipt: what was sent, where it landed."],
 ];
 

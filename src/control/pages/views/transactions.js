@@ -126,7 +126,7 @@ function noReceipt(error, again) {
   if (!missing) return [el("div", { class: "sheet" }, failed(error, again))];
   const text = "It was not sent with this account's keys, or so long ago that it is forgotten.";
   const unreachable = error.fields["unreachable"] ?? [];
-  const which = unreachable.length === 0 ? "No region" : "No region that answered";
+  const which = unreachable.length === 0 ? "No region" : "No region that responded";
   const none = empty(`${which} knows this transaction`, text);
   return [unreachableNote(unreachable), el("div", { class: "sheet" }, none)];
 }
@@ -139,7 +139,7 @@ async function latestRefusals(place, signal) {
     const text =
       unreachable.length === 0
         ? "Nothing was refused since the regions started."
-        : "None in the regions that answered.";
+        : "None in the regions that responded.";
     const none = el("p", { class: "soft" }, text);
     const content = refusals.length === 0 ? none : refusalTable(title, refusals);
     fill(place, sheet(title, unreachableNote(unreachable), content));

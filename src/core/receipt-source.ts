@@ -1,28 +1,39 @@
-/** The receipt reader that HTTP needs; the receipts stage implements it. */
+/** How receipts are read: HTTP needs this interface, the receipts stage implements it. */
 
-import type { ReceiptState } from "../../core/receipt-state.ts";
-import type { ListQuery, WaitGoal } from "./query.ts";
+import type { ReceiptState } from "./receipt-state.ts";
+
+/** How far a transaction must have progressed before the response. */
+export type WaitGoal = "processed" | "landed";
+
+/** Filter and position of a list. */
+export interface ListQuery {
+  /** Only those in one of these states; null for all. */
+  readonly states: readonly ReceiptState[] | null;
+  readonly limit: number;
+  /** Only those older than this signature; null for all. */
+  readonly before: string | null;
+}
 
 /** Receives one change of state; returns false to stop reading after it. */
-export type OnChange = (number: number, receipt: object) => boolean;
+export type OnChange<Receipt> = (number: number, receipt: Receipt) => boolean;
 
 /** Receives one change of a wanted account; `receipt` builds the receipt when called. */
-export type OnAnyChange = (
+export type OnAnyChange<Receipt> = (
   number: number,
   state: ReceiptState,
   account: string,
-  receipt: () => object,
+  receipt: () => Receipt,
 ) => void;
 
-export interface ReceiptSource {
+export interface ReceiptSource<Receipt = object, List = object> {
   /** The receipt of a transaction that this account sent; null when there is none. */
-  find(signature: string, account: string): object | null;
-  /** A handle for a receipt that `find` would return; null when there is none. */
+  find(signature: string, account: string): Receipt | null;
+  /** A ticket for a receipt that `find` would return; null when there is none. */
   ticket(signature: string, account: string): number | null;
   /** Whether the ticket's transaction has reached the goal, has ended, or was evicted. */
   reached(ticket: number, goal: WaitGoal): boolean;
   /** An account's receipts, newest first. */
-  list(account: string, query: ListQuery): object;
+  list(account: string, query: ListQuery): List;
   /** The numbers of the oldest change kept, and of the next one. */
   readonly changes: { readonly first: number; readonly next: number };
   /**
@@ -33,7 +44,7 @@ export interface ReceiptSource {
     account: string,
     from: number,
     limits: { readonly states: readonly ReceiptState[] | null; readonly stepsMax: number },
-    take: OnChange,
+    take: OnChange<Receipt>,
   ): number;
   /**
    * Calls `take` for the changes of all accounts that `wants` accepts from number `from` on,
@@ -42,6 +53,6 @@ export interface ReceiptSource {
   eachChange(
     from: number,
     which: { readonly wants: (account: string) => boolean; readonly stepsMax: number },
-    take: OnAnyChange,
+    take: OnAnyChange<Receipt>,
   ): number;
 }
