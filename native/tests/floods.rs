@@ -16,9 +16,9 @@ use support::rogue::{Nature, Rogue};
 use support::{
     ACKED, CLOSED, DROPPED, FAILED, LONG_MS, Leader, Manners, SENT, Sender, ended, options,
 };
-use touchdown_native::limits::STREAMS_AHEAD_MAX;
 use touchdown_native::quic::engine::Options;
 use touchdown_native::quic::event_ring::{CloseCause, Reason};
+use touchdown_native::quic::limits::STREAMS_AHEAD_MAX;
 
 #[global_allocator]
 static HEAP: heap::Counted = heap::Counted;

@@ -12,9 +12,9 @@ use support::rng::rng;
 use support::{ACKED, ADMITTED, CONNECTED, DROPPED, FAILED, LONG_MS, SENT};
 use support::{Leader, Manners, Sender};
 use support::{ended, options};
-use touchdown_native::limits::STREAMS_AHEAD_MAX;
 use touchdown_native::quic::engine::Options;
 use touchdown_native::quic::event_ring::{CloseCause, Reason};
+use touchdown_native::quic::limits::STREAMS_AHEAD_MAX;
 use touchdown_native::quic::tls::public_key;
 
 #[test]

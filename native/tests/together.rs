@@ -14,9 +14,9 @@ use parking_lot::Mutex;
 use support::between::{Between, From};
 use support::rng::rng;
 use support::{ACKED, DROPPED, LONG_MS, Leader, Manners, SENT, Sender, ended, options};
-use touchdown_native::limits::CORKED_MAX;
 use touchdown_native::quic::engine::Options;
 use touchdown_native::quic::event_ring::Reason;
+use touchdown_native::quic::limits::CORKED_DELIVERIES_MAX;
 use touchdown_native::quic::peer::{Backlog, uncork};
 
 /// The transactions that the leader received, each as its first byte and its size.
@@ -257,7 +257,7 @@ fn the_cork_limit_uncorks_and_an_ending_thread_reports_its_deliveries() {
     let leader = Leader::start(Manners { grant: 1_000, ..Manners::default() });
     let mut sender = Sender::start(options());
     let id = sender.open_admitted(leader.address);
-    let (engine, count) = (sender.engine.clone(), CORKED_MAX as u64 + 2);
+    let (engine, count) = (sender.engine.clone(), CORKED_DELIVERIES_MAX as u64 + 2);
     let holding = std::thread::spawn(move || {
         for tx in 0..count {
             engine.cork(&[id, 0], &[1; 50], tx, LONG_MS);
@@ -267,7 +267,7 @@ fn the_cork_limit_uncorks_and_an_ending_thread_reports_its_deliveries() {
     sender.until("ended", |seen| ended(seen) == count as usize);
     let dropped: Vec<_> = sender.seen.iter().filter(|one| one.kind == DROPPED).collect();
     assert_eq!(dropped.iter().map(|one| one.tx).collect::<Vec<_>>(), [count - 2, count - 1]);
-    leader.assert_received(CORKED_MAX);
+    leader.assert_received(CORKED_DELIVERIES_MAX);
 }
 
 #[test]

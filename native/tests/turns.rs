@@ -11,8 +11,8 @@ use std::time::Duration;
 use support::packets::{MAX_DATA, MAX_STREAMS_UNI, frame};
 use support::rogue::{Nature, Rogue, Terms, value};
 use support::{DROPPED, LONG_MS, SENT, Seen, Sender, ended, options};
-use touchdown_native::limits::BATCH_CANDIDATES_MAX;
 use touchdown_native::quic::engine::Options;
+use touchdown_native::quic::limits::BATCH_CANDIDATES_MAX;
 use touchdown_native::quic::peer::uncork;
 
 fn sent(seen: &[Seen]) -> Vec<u64> {

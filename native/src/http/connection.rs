@@ -32,7 +32,7 @@ use crate::sync::clock::NS_PER_S;
 /// Requests of one client that are served before other clients get their turn.
 const REQUESTS_PER_TURN: usize = 16;
 /// Longest idle time of a client: without a request, or without reading a pending response.
-const STALL_NS: u64 = 10 * NS_PER_S;
+const CLIENT_IDLE_NS: u64 = 10 * NS_PER_S;
 /// How long an idle upstream connection is kept for the next request: less than the 8 s after which
 /// the upstream server may close it, possibly just as a request is on its way.
 const UPSTREAM_IDLE_NS: u64 = 5 * NS_PER_S;
@@ -202,7 +202,7 @@ impl Client {
         if self.ended_ns.is_some_and(|ended_ns| is_past(now_ns, ended_ns, HALF_CLOSED_NS)) {
             return Some(Overdue::Idle);
         }
-        let is_still = is_past(now_ns, self.seen_ns, STALL_NS);
+        let is_still = is_past(now_ns, self.seen_ns, CLIENT_IDLE_NS);
         if self.socket.unwritten() > 0 {
             return is_still.then_some(Overdue::Idle);
         }

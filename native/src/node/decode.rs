@@ -3,10 +3,10 @@
 use napi::bindgen_prelude::{Float64ArraySlice, Uint8ArraySlice};
 use napi_derive::napi;
 
-use crate::base58::signature_text_at;
+use crate::decode::base58::signature_text_at;
 use crate::decode::decoder::{Decoder, numbers, numbers_of_all};
+use crate::decode::limits::TRANSACTION_BYTES_MAX;
 use crate::http::json_rpc::read_call;
-use crate::limits::TRANSACTION_BYTES_MAX;
 use crate::node::convert::{DECODERS, fill, guarded, insert_made, put};
 use crate::node::shared_bytes::{overlap, writable, writable_bytes};
 use crate::node::status_codes::*;

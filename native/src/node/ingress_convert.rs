@@ -8,9 +8,9 @@ use napi::Env;
 use crate::http::event_loop;
 use crate::http::listener::Listener;
 use crate::http::mailbox::{Command, EventLoopHandle, Listening};
-use crate::limits::INGRESS_THREADS_MAX;
 use crate::node::convert::{DECODERS, ENGINES, guarded};
 use crate::node::handles::Handles;
+use crate::node::limits::INGRESS_THREADS_MAX;
 use crate::node::options::{IngressThreadMemory, IngressThreadOptions};
 use crate::node::shared_bytes::release_shared;
 use crate::node::status_codes::{

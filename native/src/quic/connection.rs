@@ -22,14 +22,14 @@ use quinn_proto::{
     StreamId, VarInt, WriteError,
 };
 
-use crate::limits::{
-    BATCH_CANDIDATES_MAX, DATAGRAMS_PER_TURN, IDLE_AFTER_NS, IDLE_GRID_NS, PROMPT_MAX, PROMPT_PART,
-    STALL_RETRY_NS, STREAMS_AHEAD_MAX,
-};
 use crate::quic::delivery::{Delivery, PeerState};
 use crate::quic::event_ring::{CloseCause, Kind, Reason};
 use crate::quic::gso_batch::{GsoBatch, GsoWriter};
 use crate::quic::in_flight::InFlight;
+use crate::quic::limits::{
+    BATCH_CANDIDATES_MAX, DATAGRAMS_PER_TURN, IDLE_AFTER_NS, IDLE_GRID_NS, PROMPT_MAX, PROMPT_PART,
+    STALL_RETRY_NS, STREAMS_AHEAD_MAX,
+};
 use crate::quic::packing::{capacity_of, remaining_capacity, sort_for_gso};
 use crate::quic::peer_core::PeerCore;
 use crate::quic::transport_params::stream_bytes_max;

@@ -23,13 +23,13 @@ use quinn_proto::{
 use quinn_udp::RecvMeta;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::limits::{
-    CLOSE_NS_MAX, DATAGRAM_BYTES_MAX, IO_TURNS, RECEIVE_BUFFER_BYTES, RECEIVE_BUFFERS,
-    RECEIVES_PER_TURN, SLEEP_NS_MAX, TIMER_SLACK_NS_MAX,
-};
 use crate::quic::engine_state::EngineState;
 use crate::quic::event_ring::mark_io_thread;
 use crate::quic::gso_batch::Socket;
+use crate::quic::limits::{
+    CLOSE_NS_MAX, DATAGRAM_BYTES_MAX, IO_TURNS, RECEIVE_BUFFER_BYTES, RECEIVE_BUFFERS,
+    RECEIVES_PER_TURN, SLEEP_NS_MAX, TIMER_SLACK_NS_MAX,
+};
 use crate::quic::peer::{IoQueues, Peer};
 use crate::quic::peer_table::PeerTable;
 use crate::quic::timer::Due;

@@ -11,7 +11,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::limits::{OUTCOMES_DELAY_NS_MAX, OUTCOMES_PER_WAKE, PEER_EVENTS_MAX};
+use crate::quic::limits::{OUTCOMES_DELAY_NS_MAX, OUTCOMES_PER_WAKE, PEER_EVENTS_MAX};
 use crate::sync::clock::NEVER_NS;
 use crate::sync::mutex_queue::MutexQueue;
 

@@ -1,7 +1,7 @@
 //! Event order and loss, and when the reader is woken.
 
 use super::{EventRing, Kind, RECORD_FIELDS, Record};
-use crate::limits::{OUTCOMES_DELAY_NS_MAX, OUTCOMES_PER_WAKE};
+use crate::quic::limits::{OUTCOMES_DELAY_NS_MAX, OUTCOMES_PER_WAKE};
 use crate::sync::clock::NEVER_NS;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -14,6 +14,7 @@ pub mod event_ring;
 pub mod gso_batch;
 pub mod in_flight;
 pub mod io_wakeup;
+pub mod limits;
 pub mod packing;
 pub mod peer;
 pub mod peer_core;

@@ -28,12 +28,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use quinn_proto::{Connection, ConnectionHandle};
 
-use crate::limits::{CALLER_TURNS, CORKED_MAX, IO_TURNS};
 use crate::quic::connection::{ConnectionDriver, Progress};
 use crate::quic::delivery::{Delivery, PeerState};
 use crate::quic::engine_state::EngineState;
 use crate::quic::event_ring::CloseCause;
 use crate::quic::gso_batch::{GsoWriter, Socket};
+use crate::quic::limits::{CALLER_TURNS, CORKED_DELIVERIES_MAX, IO_TURNS};
 use crate::quic::peer_core::PeerCore;
 use crate::quic::send_result::SendResult;
 use crate::quic::timer::Due;
@@ -133,7 +133,7 @@ impl Peer {
         }
     }
 
-    /// Keeps a delivery on this thread until `uncork`, or until `CORKED_MAX` are kept.
+    /// Keeps a delivery on this thread until `uncork`, or until `CORKED_DELIVERIES_MAX` are kept.
     pub fn cork(self: &Arc<Self>, delivery: Delivery) -> SendResult {
         let state = self.state();
         if state >= PeerState::Closing {
@@ -142,7 +142,7 @@ impl Peer {
         }
         // Before this delivery is added, not after: a thread that has corked that many learns the
         // backlog from its own `uncork`.
-        if CORKED.with_borrow(|corked| corked.0.len() >= CORKED_MAX) {
+        if CORKED.with_borrow(|corked| corked.0.len() >= CORKED_DELIVERIES_MAX) {
             uncork();
         }
         CORKED.with_borrow_mut(|corked| corked.0.push((self.clone(), delivery)));

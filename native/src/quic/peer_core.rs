@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use quinn_proto::ConnectionEvent;
 
-use crate::limits::INBOX_DATAGRAMS_MAX;
 use crate::quic::connection_stats::ConnectionStats;
 use crate::quic::delivery::{Delivery, PeerState};
 use crate::quic::engine_state::EngineState;
 use crate::quic::event_ring::{Kind, Reason, Record};
 use crate::quic::gso_batch::Socket;
+use crate::quic::limits::INBOX_DATAGRAMS_MAX;
 use crate::quic::timer::ConnectionTimer;
 use crate::sync::clock::NEVER_NS;
 use crate::sync::mutex_queue::MutexQueue;

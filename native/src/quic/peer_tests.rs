@@ -12,12 +12,12 @@ use quinn_udp::UdpSocketState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Backlog, Delivery, Peer, PeerState, SendResult, uncork};
-use crate::limits::CORKED_MAX;
 use crate::quic::endpoint::Io;
 use crate::quic::engine_state::EngineState;
 use crate::quic::event_ring::{CloseCause, EventRing, Kind, RECORD_FIELDS, Reason};
 use crate::quic::gso_batch::Socket;
 use crate::quic::io_wakeup::IoWaker;
+use crate::quic::limits::CORKED_DELIVERIES_MAX;
 use crate::quic::peer_table::PeerTable;
 use crate::quic::tls::{Transport, client_config};
 use crate::sync::clock::{Clock, NEVER_NS, NS_PER_S, monotonic_ns};
@@ -136,7 +136,7 @@ fn uncork_reports_the_backlog_at_the_cork_limit() {
             assert_eq!(peer.cork(delivery(tx)), SendResult::Queued);
         }
     }
-    assert_eq!((peers.len() * 16, peers[0].queued()), (CORKED_MAX, 0));
+    assert_eq!((peers.len() * 16, peers[0].queued()), (CORKED_DELIVERIES_MAX, 0));
     assert_eq!(uncork(), Backlog::Full, "there are no connections yet");
     assert!(peers.iter().all(|peer| peer.queued() == 16));
 }

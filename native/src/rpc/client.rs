@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::limits::{CONNECTIONS_TO_NODE_MAX, RPC_REQUESTS_MAX, RPC_THREAD_STACK_BYTES};
 use crate::rpc::http_post::{HttpClient, HttpError, HttpResponse};
+use crate::rpc::limits::{CONNECTIONS_TO_NODE_MAX, RPC_REQUESTS_MAX, RPC_THREAD_STACK_BYTES};
 use crate::rpc::response_filter;
 use crate::rpc::statuses;
 use crate::sync::thread_priority::give_way;

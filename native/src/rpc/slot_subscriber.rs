@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use rustix::event::PollFlags;
 use tungstenite::{Error, Message, WebSocket};
 
-use crate::limits::{RPC_THREAD_STACK_BYTES, SLOT_NOTIFICATIONS_MAX, SLOT_SUBSCRIBERS_MAX};
+use crate::rpc::limits::{RPC_THREAD_STACK_BYTES, SLOT_NOTIFICATIONS_MAX, SLOT_SUBSCRIBERS_MAX};
 use crate::rpc::slot_messages::{self, Event, Kind, LastSlots, ServerMessage, Subscription};
 use crate::rpc::websocket::{self, Address, Interrupt, MaybeTlsStream};
 use crate::sync::thread_priority::give_way;

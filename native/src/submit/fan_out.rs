@@ -30,7 +30,7 @@ pub const BURST_MIN: u32 = 4;
 /// verification lie between two transactions of one loop turn.
 pub const BURST_GAP_NS: u64 = 60_000;
 /// Most transactions that are corked.
-pub const CORKED_MAX: u32 = 16;
+pub const CORKED_TRANSACTIONS_MAX: u32 = 16;
 /// How long the oldest one may be corked before the next transaction or other work.
 pub const CORKED_NS_MAX: u64 = 200_000;
 /// Consecutive transactions with a queued delivery after which ingress threads stop sending until
@@ -46,7 +46,7 @@ pub const STALL_COUNT_MAX: u32 = 512;
 pub const TX_MIN: u64 = 1 << 40;
 /// Ingress threads with transaction numbers of their own, all exact as JavaScript numbers: more
 /// than can exist.
-const INGRESS_THREADS_MAX: u64 = 8191;
+const TX_RANGES: u64 = 8191;
 /// Bits of deliveries on the wire, in the result of `EngineHandle::send`.
 const ON_WIRE: u32 = 0xffff;
 
@@ -145,7 +145,7 @@ impl<W: EngineHandle> FanOut<W> {
     /// One that sent nothing yet.
     #[must_use]
     pub fn new(routes: Routes, engine_handle: W) -> Self {
-        let tx = TX_MIN * (1 + u64::from(routes.thread_number()) % INGRESS_THREADS_MAX);
+        let tx = TX_MIN * (1 + u64::from(routes.thread_number()) % TX_RANGES);
         Self {
             routes,
             engine_handle,
@@ -350,7 +350,7 @@ impl Burst {
     /// Whether corked transactions should wait no longer.
     fn is_due(&self, now_ns: u64) -> bool {
         let is_old = now_ns.saturating_sub(self.since_ns) >= CORKED_NS_MAX;
-        self.corked >= CORKED_MAX || (self.corked > 0 && is_old)
+        self.corked >= CORKED_TRANSACTIONS_MAX || (self.corked > 0 && is_old)
     }
 }
 

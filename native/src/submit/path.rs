@@ -11,15 +11,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::base58::{SIGNATURE_TEXT_MAX, signature_text_at};
+use crate::decode::base58::{SIGNATURE_TEXT_MAX, signature_text_at};
 use crate::decode::decoder::{Decoder, numbers};
+use crate::decode::limits::TRANSACTION_BYTES_MAX;
 use crate::decode::tx::peek_signature_offset;
 use crate::http::handler::{
     CloseReason, Endpoint, ForwardedMeta, Handled, Health, ProxyReason, Request, RequestHandler,
 };
 use crate::http::json_rpc::read_call;
 use crate::http::response::ResponseWriter;
-use crate::limits::TRANSACTION_BYTES_MAX;
 use crate::submit::counters::{Counter, Counters};
 use crate::submit::dedup::{DedupCache, Reservation};
 use crate::submit::fan_out::{EngineHandle, FanOut, FanOutResult};

@@ -18,7 +18,8 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use crate::decode::decoder::VALIDATION_NUMBERS;
-use crate::limits::{DELIVERIES_MAX, TRANSACTION_BYTES_MAX};
+use crate::decode::limits::TRANSACTION_BYTES_MAX;
+use crate::quic::limits::DELIVERIES_MAX;
 use crate::submit::fan_out::FanOutResult;
 use crate::sync::shared_memory::{AtomicSlice, Memory};
 

@@ -20,7 +20,7 @@
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
 
-use crate::limits::DELIVERIES_MAX;
+use crate::quic::limits::DELIVERIES_MAX;
 use crate::sync::shared_memory::{AtomicSlice, Memory};
 
 /// Leaders that ingress threads send to: `SHARED_TARGETS_MAX` of `src/core/limits.ts`, the same as

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::limits::OUTCOMES_DELAY_NS_MAX;
 use crate::quic::event_ring::Waker;
+use crate::quic::limits::OUTCOMES_DELAY_NS_MAX;
 
 /// Number of unread records at which the main thread is woken.
 const RECORDS_WAKE: usize = 128;
