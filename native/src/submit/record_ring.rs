@@ -35,6 +35,7 @@ const OFFSET: usize = 8;
 const VERSION: usize = 9;
 const ROUTES: usize = 10;
 const STATUS: usize = 11;
+// 12 is unused.
 const CORKED: usize = 13;
 const VALIDATION: usize = 14;
 const STREAMS: usize = VALIDATION + VALIDATION_NUMBERS;

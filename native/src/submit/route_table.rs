@@ -143,7 +143,7 @@ impl Routes {
             count: usize::try_from(self.word(COUNT)).map_or(ROUTES_MAX, |all| all.min(ROUTES_MAX)),
             ttl_ms: self.word(TTL_MS),
             bytes_max: self.word(BYTES_MAX),
-            left_out: self.word(LEFT_OUT),
+            left_out: self.word(EXCLUDED),
             ..Table::default()
         };
         let routes = table.peers.iter_mut().zip(&mut table.cells).enumerate();
@@ -172,7 +172,7 @@ const VERSION: usize = 4;
 const COUNT: usize = 5;
 const TTL_MS: usize = 6;
 const BYTES_MAX: usize = 7;
-const LEFT_OUT: usize = 8;
+const EXCLUDED: usize = 8;
 const DRAIN_COUNT: usize = 9;
 const PEERS: usize = 10;
 const CELLS_OF: usize = PEERS + ROUTES_MAX;
