@@ -99,8 +99,8 @@ export const CLOSE_CAUSE = {
   internal: 9,
 } as const;
 /**
- * The reason of a failed record whose leader stopped the stream. A reason is 0 for none, or one more
- * than its index in `DELIVERY_REASONS`: `Reason` of the same file.
+ * The reason of a failed record whose leader stopped the stream. A reason is 0 for none, or one
+ * more than its index in `DELIVERY_REASONS`: `Reason` of the same file.
  */
 export const STREAM_STOPPED = 6;
 /** The numbers of `engineCounters`, in order. */

@@ -96,8 +96,9 @@ const EQUAL: readonly Pair[] = [
   ...alike(
     "submit/record_ring.rs",
     "src/native-ingress/record-ring.ts",
-    "SENT REPEATED OFFSET VERSION ROUTES STATUS CORKED VALIDATION STREAMS SLOT_BYTES",
+    "SENT REPEATED OFFSET VERSION ROUTES STATUS CORKED VALIDATION SLOT_BYTES",
   ),
+  ["submit/record_ring.rs", "TAGS", "src/native-ingress/record-ring.ts", "STREAMS"],
   ["submit/route_table.rs", "ROUTES_MAX", "src/core/limits.ts", "SHARED_TARGETS_MAX"],
   ["submit/route_table.rs", "CELLS_MAX", "src/send/limits.ts", "TARGET_CELLS_MAX"],
   ...alike(

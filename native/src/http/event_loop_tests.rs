@@ -81,7 +81,7 @@ fn connections_are_distributed_round_robin_to_live_ingress_threads() {
     for server in [&first, &second, &third] {
         assert_eq!(server.handled(), 3);
     }
-    assert!(third.handle.send(Command::End));
+    assert!(third.handle.send(Command::Exit));
     third.join();
     assert!(!third.handle.send(Command::Drain));
     let more: Vec<_> = (0..4).map(|_| TestClient::to(address)).collect();
@@ -142,10 +142,10 @@ fn stopping_reports_idle_when_all_requests_are_answered() {
     drop(busy);
     server.run_turns();
     assert!(server.log.lock().unwrap().idle);
-    assert!(server.handle.send(Command::End));
+    assert!(server.handle.send(Command::Exit));
     server.join();
     assert_eq!(kept.receive_all(), b"");
-    assert!(!server.handle.send(Command::End));
+    assert!(!server.handle.send(Command::Exit));
 }
 
 #[test]
@@ -240,13 +240,13 @@ fn stop_without_clients_is_idle_and_end_closes_all() {
     assert!(server.handle.send(Command::Stop));
     server.run_turns();
     assert!(server.log.lock().unwrap().idle);
-    assert!(server.handle.send(Command::End));
+    assert!(server.handle.send(Command::Exit));
     server.join();
     let (mut server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
     client.send_text(&get("/").replace("Host", "Transfer-Encoding: x\r\nHost"));
     upstream.next();
-    assert!(server.handle.send(Command::End));
+    assert!(server.handle.send(Command::Exit));
     server.join();
     client.receive_all();
 }

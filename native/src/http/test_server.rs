@@ -46,14 +46,14 @@ pub(super) struct Echo {
 impl RequestHandler for Echo {
     type Update = Sender<()>;
 
-    fn knows(&self, token: &[u8]) -> bool {
+    fn has_key(&self, token: &[u8]) -> bool {
         token == b"known"
     }
 
     fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
         self.log.lock().unwrap().handled += 1;
         if request.body.starts_with(b"relay") {
-            return Handled::Proxy(ForwardedMeta { is_paid: true, received_ns: 7 });
+            return Handled::Proxy(ForwardedMeta { is_limit_charged: true, received_ns: 7 });
         }
         let body = request.body;
         let endpoint = request.endpoint;
@@ -234,7 +234,7 @@ pub(super) fn listener(
 
 impl Drop for TestServer {
     fn drop(&mut self) {
-        self.handle.send(Command::End);
+        self.handle.send(Command::Exit);
         if let Some(thread) = self.thread.take() {
             let ended = thread.join();
             assert!(std::thread::panicking() || ended.is_ok());

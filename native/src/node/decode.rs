@@ -80,9 +80,9 @@ pub fn decode_batch(
     })
 }
 
-/// Reads one JSON-RPC call sendTransaction in its usual form and writes the transaction to the start
-/// of `out`, which holds 4096 bytes or more, and `Call::numbers`. Returns 1; 0 for any other form,
-/// or NO_ROOM or PANIC.
+/// Reads one JSON-RPC call sendTransaction in its usual form and writes the transaction to the
+/// start of `out`, which holds 4096 bytes or more, and `Call::numbers`. Returns 1; 0 for any other
+/// form, or NO_ROOM or PANIC.
 #[napi]
 pub fn call_read(
     body: &[u8],

@@ -45,7 +45,7 @@ pub(crate) fn start_ingress_thread(
         counters: memory.figures.memory(),
         routes: memory.routes.memory(),
         dedup: memory.dedup.memory(),
-        key_cache: memory.key_cache.memory(),
+        limit_states: memory.key_cache.memory(),
     };
     let started = INGRESS_THREADS
         .insert(|_| false, || IngressThread::start(options, &shared, waker).map(Arc::new));
@@ -86,7 +86,12 @@ fn options_of(given: &IngressThreadOptions) -> Option<Options> {
         upstream_connections_per_address: given.upstream_connections_per_address as usize,
         read_timeout_ns: u64::from(given.read_timeout_ms) * NS_PER_MS,
     };
-    Some(Options { event_loop, engine: (given.engine, engine), decoder, is_first: given.realtime })
+    Some(Options {
+        event_loop,
+        engine: (given.engine, engine),
+        decoder,
+        is_realtime: given.realtime,
+    })
 }
 
 /// Returns what `ingress_threads_listen` returns.
@@ -102,7 +107,7 @@ pub(crate) fn listen_for(threads: &[u32], host: &str, port: u32, per_address: u3
         return INGRESS_THREAD_LISTEN;
     };
     let Ok(bound) = listener.local_addr() else { return INGRESS_THREAD_LISTEN };
-    first.tell(Command::Listen(Box::new(listener)));
+    first.send(Command::Listen(Box::new(listener)));
     i32::from(bound.port())
 }
 
@@ -119,7 +124,7 @@ fn listen(
 
 /// Returns what `ingress_thread_command` returns.
 pub(crate) fn send_command(thread: &IngressThread, command: Command<KeyUpdate>) -> i32 {
-    thread.tell(command);
+    thread.send(command);
     OK
 }
 
@@ -138,7 +143,7 @@ pub(crate) fn key_grant_of(numbers: &[f64], ranges: &str) -> Option<KeyGrant> {
         key_slot,
         rate,
         burst,
-        is_shared,
+        is_global,
         cell,
         key_limit_slot,
         own_rate,
@@ -151,7 +156,7 @@ pub(crate) fn key_grant_of(numbers: &[f64], ranges: &str) -> Option<KeyGrant> {
     Some(KeyGrant {
         rate_per_second: rate,
         burst,
-        is_shared: is_shared == 1.0,
+        is_global: is_global == 1.0,
         expires_unix_ms: (expires >= 0.0).then_some(expires),
         // Invalid networks admit no request, and neither does an empty list.
         networks: if is_narrow == 0.0 { None } else { Some(networks.unwrap_or_default()) },

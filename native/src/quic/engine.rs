@@ -19,7 +19,7 @@ use socket2::{Domain, Protocol, Type};
 
 use crate::decode::limits::TRANSACTION_BYTES_MAX;
 use crate::quic::delivery::{Delivery, PeerState};
-use crate::quic::endpoint::{Command, Io};
+use crate::quic::endpoint::{Command, IoThread};
 use crate::quic::engine_state::EngineState;
 use crate::quic::event_ring::{EventRing, Kind, Reason, Record, Waker};
 use crate::quic::gso_batch::Socket;
@@ -163,7 +163,7 @@ impl Engine {
         let commands = Arc::new(MutexQueue::default());
         let (state_io, peer_table_io, commands_io) =
             (engine_state.clone(), peer_table.clone(), commands.clone());
-        let io = Io::new(
+        let io = IoThread::new(
             state_io,
             queues.clone(),
             peer_table_io,

@@ -23,13 +23,12 @@ pub const STREAMS_AHEAD_MAX: usize = 1024;
 pub const CORKED_DELIVERIES_MAX: usize = 256;
 /// Most queued deliveries of a leader that are searched for ones that fit into one datagram.
 pub const BATCH_CANDIDATES_MAX: usize = 16;
-/// Most deliveries that find their connection busy and leave with its next turn without an
-/// immediate wake; fewer if the queue limit is low. The sender holds back deliveries while the
-/// queue is full, and must be woken when it is empty: with only two turns' worth of deliveries it
-/// never gets there.
-pub const PROMPT_MAX: usize = 4;
-/// Divisor of the queue limit for the same purpose.
-pub const PROMPT_PART: usize = 4;
+/// Most deliveries that may arrive in one turn and still count as sent immediately (`detail` 0 of
+/// `Sent`); at most 1 / `IMMEDIATE_PART` of the queue limit. Above that the main thread is woken,
+/// because its sender stops at a full queue and continues only when it is notified of room.
+pub const IMMEDIATE_MAX: usize = 4;
+/// See `IMMEDIATE_MAX`.
+pub const IMMEDIATE_PART: usize = 4;
 /// Turns of a sending thread before it hands the connection to the I/O thread.
 pub const CALLER_TURNS: usize = 2;
 /// Turns of the I/O thread before it serves other connections.

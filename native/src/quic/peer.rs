@@ -39,7 +39,8 @@ use crate::quic::send_result::SendResult;
 use crate::quic::timer::Due;
 use crate::sync::mutex_queue::MutexQueue;
 
-/// One connection to one leader.
+/// One connection to one leader. Dereferences to `PeerCore`, the part that `ConnectionDriver` may
+/// use.
 pub struct Peer {
     core: PeerCore,
     announced: AtomicUsize,
@@ -140,7 +141,7 @@ impl Peer {
             self.report_drop(&delivery, self.closed_reason());
             return SendResult::Rejected;
         }
-        // Before this delivery is added, not after: a thread that has corked that many learns the
+        // Before this delivery is added, not after: a thread that has corked that many gets the
         // backlog from its own `uncork`.
         if CORKED.with_borrow(|corked| corked.0.len() >= CORKED_DELIVERIES_MAX) {
             uncork();
@@ -196,8 +197,7 @@ impl Peer {
                 self.arm();
                 self.engine_state.events.wake_here();
                 // The I/O thread may be asleep beyond the deadline of events recorded here, and the
-                // ingress threads rely on it (`submit/wakeup.rs`). Does nothing
-                // while it is awake.
+                // ingress threads rely on it (`submit/wakeup.rs`). Does nothing while it is awake.
                 self.engine_state.io_waker.wake_by(self.engine_state.events.due_ns());
                 return;
             }

@@ -17,6 +17,9 @@ use crate::quic::timer::ConnectionTimer;
 use crate::sync::clock::NEVER_NS;
 use crate::sync::mutex_queue::MutexQueue;
 
+/// No transaction has this number.
+const NO_TX: u64 = u64::MAX;
+
 /// State that a connection's protocol side and other threads share.
 pub struct PeerCore {
     /// The connection's handle.
@@ -34,7 +37,7 @@ pub struct PeerCore {
     pub(super) close_by_ns: AtomicU64,
     pub(super) ping_asked: AtomicBool,
     pub(super) timer: ConnectionTimer,
-    /// The transaction sent last; NEVER_NS: none.
+    /// The transaction sent last, or NO_TX.
     pub(super) last_sent_tx: AtomicU64,
     pub(crate) latest: ConnectionStats,
 }
@@ -60,7 +63,7 @@ impl PeerCore {
             close_by_ns: AtomicU64::new(NEVER_NS),
             ping_asked: AtomicBool::new(false),
             timer: ConnectionTimer::default(),
-            last_sent_tx: AtomicU64::new(NEVER_NS),
+            last_sent_tx: AtomicU64::new(NO_TX),
             latest: ConnectionStats::default(),
         }
     }
@@ -118,12 +121,12 @@ impl PeerCore {
 
     /// Reserves a place in the queue, or reports that it is full.
     pub(super) fn reserve_place(&self, delivery: &Delivery) -> bool {
-        let reserve_place = self.queued.fetch_add(1, Ordering::AcqRel) < self.queue_max;
-        if !reserve_place {
+        let is_reserved = self.queued.fetch_add(1, Ordering::AcqRel) < self.queue_max;
+        if !is_reserved {
             self.queued.fetch_sub(1, Ordering::AcqRel);
             self.report_drop(delivery, Reason::QueueFull);
         }
-        reserve_place
+        is_reserved
     }
 
     /// Whether a ping was requested since the last call.

@@ -12,7 +12,7 @@ use quinn_udp::UdpSocketState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Backlog, Delivery, Peer, PeerState, SendResult, uncork};
-use crate::quic::endpoint::Io;
+use crate::quic::endpoint::IoThread;
 use crate::quic::engine_state::EngineState;
 use crate::quic::event_ring::{CloseCause, EventRing, Kind, RECORD_FIELDS, Reason};
 use crate::quic::gso_batch::Socket;
@@ -92,7 +92,7 @@ fn deliveries_handed_to_the_io_thread_are_reported_when_it_ends() {
     let peer = peer_table.insert(|id| peer(id, &engine_state)).unwrap();
     let socket = peer.socket.clone();
     let sockets = std::slice::from_ref(&socket);
-    let io = Io::new(
+    let io = IoThread::new(
         engine_state.clone(),
         peer.queues.clone(),
         peer_table,
@@ -170,7 +170,7 @@ fn events_recorded_while_the_io_thread_prepares_to_sleep_shorten_its_sleep() {
     let peer = peer(1, &engine_state);
     let sockets = std::slice::from_ref(&peer.socket);
     let queues = peer.queues.clone();
-    let io = Io::new(
+    let io = IoThread::new(
         engine_state.clone(),
         queues,
         Arc::default(),

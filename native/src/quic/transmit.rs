@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use quinn_proto::VarInt;
 
-use crate::quic::congestion::polls_window;
+use crate::quic::congestion::poll_noting_window;
 use crate::quic::connection::{ConnectionDriver, DatagramBatch};
 use crate::quic::delivery::PeerState;
 use crate::quic::event_ring::{Kind, Reason};
@@ -68,7 +68,8 @@ impl ConnectionDriver {
         self.start_delivery(peer, 0)
     }
 
-    /// Makes the queued delivery at index `position` the batch; false if the leader grants no stream.
+    /// Makes the queued delivery at index `position` the batch; false if the leader grants no
+    /// stream.
     pub(crate) fn start_delivery(&mut self, peer: &PeerCore, position: usize) -> bool {
         let Some(stream) = self.take_stream(peer) else {
             return false;
@@ -89,7 +90,7 @@ impl ConnectionDriver {
         };
         while self.stalled.is_empty() {
             let poll = || conn.poll_transmit(now, 1, &mut gso_writer.scratch);
-            let (transmit, asked) = polls_window(poll);
+            let (transmit, asked) = poll_noting_window(poll);
             let Some(transmit) = transmit else {
                 self.is_blocked = asked;
                 if !asked {
@@ -116,7 +117,7 @@ impl ConnectionDriver {
         let at_ns = peer.engine_state.clock.now_ns();
         if let Some(delivery) = self.in_flight.sent(index, at_ns) {
             peer.record_on_wire(delivery.tx);
-            let waited = u64::from(!self.prompt);
+            let waited = u64::from(!self.is_immediate);
             peer.report_at(at_ns, Kind::Sent, delivery.tx, delivery.tag, 0, waited);
         }
     }

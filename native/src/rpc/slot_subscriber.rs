@@ -22,7 +22,7 @@ use tungstenite::{Error, Message, WebSocket};
 use crate::rpc::limits::{RPC_THREAD_STACK_BYTES, SLOT_NOTIFICATIONS_MAX, SLOT_SUBSCRIBERS_MAX};
 use crate::rpc::slot_messages::{self, Event, Kind, LastSlots, ServerMessage, Subscription};
 use crate::rpc::websocket::{self, Address, Interrupt, MaybeTlsStream};
-use crate::sync::thread_priority::give_way;
+use crate::sync::thread_priority::lower_priority;
 
 /// A notification for JavaScript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +168,7 @@ impl Drop for SlotSubscriber {
 impl Shared {
     /// The thread's main function.
     fn serve(&self, address: Address, until: Instant) {
-        give_way();
+        lower_priority();
         // A panic ends this connection only.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             if let Some(mut socket) = websocket::open(address, &self.interrupt, until) {
@@ -250,8 +250,11 @@ impl State {
     /// Whether a response is still expected.
     fn awaits(&self, subscription: Subscription) -> bool {
         let is_subscribing = self.subscribing.get(subscription as usize) == Some(&true);
-        let has_come = |notification: &SlotNotification| matches!(notification, SlotNotification::Subscribed(other, _) if *other == subscription);
-        is_subscribing && !self.notifications.iter().any(has_come)
+        let is_response = |notification: &SlotNotification| match notification {
+            SlotNotification::Subscribed(other, _) => *other == subscription,
+            _ => false,
+        };
+        is_subscribing && !self.notifications.iter().any(is_response)
     }
 }
 

@@ -33,7 +33,8 @@ fn repeated_backlog_after_uncork_stalls_sending() {
     assert_eq!(hold(&mut fixture, STALL_COUNT - 1), (false, false));
     assert_eq!(hold(&mut fixture, 1), (false, true));
     assert_eq!(hold(&mut fixture, 1), (true, false));
-    // The same when they are uncorked at `CORKED_TRANSACTIONS_MAX`; the last transaction is still sent.
+    // The same when they are uncorked at `CORKED_TRANSACTIONS_MAX`; the last transaction is still
+    // sent.
     fixture.publisher.open(true);
     let sent = fixture.send_many(0b11, BURST_MIN + STALL_COUNT_MAX + 1);
     assert_eq!(sent.iter().filter(|sent| !**sent).count(), 1);

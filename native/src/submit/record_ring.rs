@@ -5,7 +5,7 @@
 //! ```text
 //!  head ─ 64 bytes ─ tail ─ 64 bytes ─ slots:
 //!     ┌ numbers ──────────────────────────────────────────────────────────────────┬ transaction ─┐
-//!     │ kind, size, key slot, times, body, retries, ..., routes, result, streams  │ 4096 bytes   │
+//!     │ kind, size, key slot, times, body, retries, ..., routes, result, tags     │ 4096 bytes   │
 //!     └───────────────────────────────────────────────────────────────────────────┴──────────────┘
 //! ```
 //!
@@ -38,8 +38,8 @@ const STATUS: usize = 11;
 // 12 is unused.
 const CORKED: usize = 13;
 const VALIDATION: usize = 14;
-const STREAMS: usize = VALIDATION + VALIDATION_NUMBERS;
-const HEAD_NUMBERS: usize = STREAMS + DELIVERIES_MAX;
+const TAGS: usize = VALIDATION + VALIDATION_NUMBERS;
+const HEAD_NUMBERS: usize = TAGS + DELIVERIES_MAX;
 const HEAD_BYTES: usize = 8 * HEAD_NUMBERS;
 const SLOT_BYTES: usize = HEAD_BYTES + TRANSACTION_BYTES_MAX;
 
@@ -132,7 +132,7 @@ impl Records {
         put(slot, STATUS, [f64::from(sent.status)]);
         put(slot, CORKED, [f64::from(u8::from(sent.corked))]);
         put(slot, VALIDATION, validation);
-        put(slot, STREAMS, sent.streams.into_iter().take(count).map(f64::from));
+        put(slot, TAGS, sent.tags.into_iter().take(count).map(f64::from));
         self.publish();
         true
     }
