@@ -114,9 +114,9 @@ fn invalid_options_make_no_decoder() {
 
 #[test]
 fn a_rejection_is_serialized_as_its_code_and_numbers() {
-    let told = numbers(&decoder().decode(&[]));
+    let written = numbers(&decoder().decode(&[]));
     let mut expected = [0.0; VALIDATION_NUMBERS];
     expected[1] = f64::from(DecodeError::empty as u8);
     expected[3] = 1.0;
-    assert_eq!(told, expected);
+    assert_eq!(written, expected);
 }

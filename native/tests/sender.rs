@@ -95,19 +95,19 @@ fn connects_through_address_validation() {
 
 #[test]
 fn reports_granted_and_remaining_streams() {
-    for (grant, told) in [(3, 3), (128, 128), (100_000, STREAMS_AHEAD_MAX as u64)] {
+    for (grant, reported) in [(3, 3), (128, 128), (100_000, STREAMS_AHEAD_MAX as u64)] {
         let leader = Leader::start(LeaderOptions { grant, ..LeaderOptions::default() });
         let mut sender = Sender::start(options());
         let peer = sender.open_admitted(leader.address);
         let find =
             |sender: &Sender, kind| *sender.events.iter().find(|one| one.kind == kind).unwrap();
         assert_eq!(find(&sender, CONNECTED).reason, 0);
-        assert_eq!(find(&sender, ADMITTED).detail, told);
+        assert_eq!(find(&sender, ADMITTED).detail, reported);
         let peer_now = sender.engine.peer(peer).unwrap();
-        assert_eq!(peer_now.stats()[9], told);
+        assert_eq!(peer_now.stats()[9], reported);
         sender.engine.send(&[peer, 0], b"takes one", 1, LONG_MS);
         sender.until("acked", |events| ended(events) == 1);
-        assert!(peer_now.stats()[9] <= told);
+        assert!(peer_now.stats()[9] <= reported);
     }
 }
 

@@ -246,11 +246,11 @@ fn ambiguous_request_is_piped_verbatim_in_both_directions() {
         assert_eq!(client.read_exact(15), b"anything at all");
         client.send_text(&later);
         assert_eq!(client.receive_all(), b"more");
-        let mut told = format!("{text}{later}END");
+        let mut expected = format!("{text}{later}END");
         if is_parsed {
-            told.insert_str(told.find('\n').unwrap() + 1, line);
+            expected.insert_str(expected.find('\n').unwrap() + 1, line);
         }
-        assert_eq!(upstream.next().head, told);
+        assert_eq!(upstream.next().head, expected);
         assert_eq!(upstream.next().head, later);
         assert_eq!(
             (server.proxied(), server.handled()),

@@ -90,8 +90,8 @@ pub fn call_read(
     mut numbers: Float64ArraySlice<'_>,
 ) -> i32 {
     guarded(PANIC, || {
-        let (out, told) = (writable_bytes(&mut out), writable(&mut numbers));
-        let shared = overlap(body, out) || overlap(body, told) || overlap(out, told);
+        let (out, out_numbers) = (writable_bytes(&mut out), writable(&mut numbers));
+        let shared = overlap(body, out) || overlap(body, out_numbers) || overlap(out, out_numbers);
         if shared || out.len() < TRANSACTION_BYTES_MAX {
             return NO_ROOM;
         }

@@ -10,7 +10,7 @@ pub const CONNECTIONS_TO_NODE_MAX: usize = 16;
 pub const RPC_THREAD_STACK_BYTES: usize = 512 * 1024;
 /// Attempts of a request whose connection closes before the response.
 pub const HTTP_ATTEMPTS_MAX: u32 = 2;
-/// Most slot subscribers at once, including closed ones whose thread still runs.
+/// Most slot subscribers, including closed ones whose thread still runs.
 pub const SLOT_SUBSCRIBERS_MAX: usize = 64;
 /// Most unread notifications of a slot subscriber; beyond it slot notifications are dropped.
 pub const SLOT_NOTIFICATIONS_MAX: usize = 256;

@@ -1,4 +1,4 @@
-//! Slot notifications: one WebSocket to a node, read on a thread of its own.
+//! Slot notifications: one WebSocket to a node, read on its own thread.
 //!
 //! The first pending notification wakes JavaScript, which takes them one by one. The queue is
 //! bounded: beyond that a slot event is dropped and counted, while subscription responses (at most
@@ -207,9 +207,9 @@ impl Shared {
 
     fn to_subscribe(&self) -> Option<Subscription> {
         let to_subscribe = &mut self.state.lock().to_subscribe;
-        let place = to_subscribe.iter().position(|wanted| *wanted)?;
-        *to_subscribe.get_mut(place)? = false;
-        Subscription::of(u32::try_from(place).ok()?)
+        let index = to_subscribe.iter().position(|wanted| *wanted)?;
+        *to_subscribe.get_mut(index)? = false;
+        Subscription::of(u32::try_from(index).ok()?)
     }
 
     fn handle_text(&self, last_slots: &mut LastSlots, text: &str) {

@@ -211,7 +211,7 @@ pub fn network_of(text: &str) -> Option<IpNet> {
     IpNet::new(address, bits).ok()
 }
 
-/// Without the zone of an IPv6 address, which says nothing about its origin.
+/// Without the zone of an IPv6 address, which does not identify its origin.
 fn address_of(text: &str) -> Option<IpAddr> {
     let Some((address, zone)) = text.split_once('%') else { return text.parse().ok() };
     let is_zone = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:".contains(&byte);

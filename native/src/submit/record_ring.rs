@@ -155,7 +155,7 @@ impl Records {
         if !self.bytes.write(at + HEAD_BYTES, record.bytes) {
             return None;
         }
-        let told = [
+        let head = [
             kind,
             record.bytes.len() as f64,
             f64::from(record.key_slot),
@@ -165,7 +165,7 @@ impl Records {
             record.body_bytes as f64,
             record.max_retries.map_or(-1.0, |retries| retries as f64),
         ];
-        put(slot, 0, told);
+        put(slot, 0, head);
         Some(slot)
     }
 

@@ -82,8 +82,8 @@ fn sent_record_has_all_fields() {
     };
     sent.tags = [u32::MAX; DELIVERIES_MAX];
     assert!(records.sent(&record(&bytes), VALIDATION_SAMPLE, &sent));
-    let (numbers, told) = reader.read();
-    assert_eq!(told, bytes);
+    let (numbers, transaction) = reader.read();
+    assert_eq!(transaction, bytes);
     let record = [1.0, 4096.0, 16_383.0, 1e12 + 1.0, 1e12 + 2.0, 1e12 + 3.0, 412.0, 3.0];
     assert_eq!(numbers[..8], record);
     // The version, the number of routes, the status as a positive number, and whether it was

@@ -30,8 +30,8 @@ impl Publisher {
         self.version += 1;
         self.words[0].fetch_add(1, SeqCst);
         let count = u32::try_from(routes.len()).unwrap();
-        let told = [self.engine, self.version, count, ttl_ms, bytes_max, excluded];
-        for (word, number) in self.words[3..].iter().zip(told) {
+        let numbers = [self.engine, self.version, count, ttl_ms, bytes_max, excluded];
+        for (word, number) in self.words[3..].iter().zip(numbers) {
             word.store(number, SeqCst);
         }
         for (route, &(peer, cell)) in routes.iter().enumerate() {
@@ -146,24 +146,24 @@ fn table_is_read_again_only_after_a_write() {
 fn concurrent_reads_are_never_torn() {
     const ROUNDS: usize = if cfg!(miri) { 10 } else { 30_000 };
     let (memory, mut publisher, mut routes) = set_up();
-    let (is_over, at_once) = (AtomicBool::new(false), Barrier::new(2));
+    let (is_over, barrier) = (AtomicBool::new(false), Barrier::new(2));
     std::thread::scope(|scope| {
-        let (is_over, memory, at_once) = (&is_over, &memory, &at_once);
+        let (is_over, memory, barrier) = (&is_over, &memory, &barrier);
         let reader = scope.spawn(move || {
             let mut reader = Routes::open(memory).unwrap();
-            at_once.wait();
+            barrier.wait();
             while !is_over.load(SeqCst) {
                 if reader.refresh() {
                     assert_whole(reader.table());
                 }
             }
         });
-        at_once.wait();
+        barrier.wait();
         // Each version writes its count to every field.
         for _ in 0..ROUNDS {
             for count in [16, 1, 9] {
-                let told = u32::try_from(count).unwrap();
-                publisher.publish(&vec![(told, told); count], told, 100 * told, told);
+                let number = u32::try_from(count).unwrap();
+                publisher.publish(&vec![(number, number); count], number, 100 * number, number);
             }
         }
         is_over.store(true, SeqCst);
@@ -175,10 +175,10 @@ fn concurrent_reads_are_never_torn() {
 }
 
 fn assert_whole(table: &Table) {
-    let told = u32::try_from(table.count).unwrap();
-    assert_eq!((table.ttl_ms, table.bytes_max, table.excluded), (told, 100 * told, told));
+    let number = u32::try_from(table.count).unwrap();
+    assert_eq!((table.ttl_ms, table.bytes_max, table.excluded), (number, 100 * number, number));
     let mut routes = table.peers.iter().zip(&table.cells).take(table.count);
-    assert!(routes.all(|route| route == (&told, &told)), "{table:?}");
+    assert!(routes.all(|route| route == (&number, &number)), "{table:?}");
 }
 
 #[test]
@@ -214,11 +214,11 @@ fn concurrently_allocated_tags_are_distinct() {
     const EACH: usize = if cfg!(miri) { 50 } else { 1_000_000 };
     let (memory, mut publisher, _) = set_up();
     publisher.publish(&[(7, 8191)], 800, 1232, 0);
-    let at_once = Barrier::new(2);
+    let barrier = Barrier::new(2);
     let draw = || {
         let mut routes = Routes::open(&memory).unwrap();
         assert!(routes.refresh());
-        at_once.wait();
+        barrier.wait();
         (0..EACH).map(|_| routes.next_tag(0).unwrap()).collect::<Vec<_>>()
     };
     let mut drawn: Vec<u32> = std::thread::scope(|scope| {

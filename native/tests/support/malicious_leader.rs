@@ -223,15 +223,15 @@ impl Doorman {
             params.push((RETRY_ID, self.retried.clone()));
         }
         (self.behaviour.params)(&mut params);
-        let mut told = Vec::new();
+        let mut written = Vec::new();
         for (id, bytes) in &params {
-            number(&mut told, *id);
-            number(&mut told, bytes.len() as u64);
-            told.extend(bytes);
+            number(&mut written, *id);
+            number(&mut written, bytes.len() as u64);
+            written.extend(bytes);
         }
         let mut tls = server_tls();
         tls.send_tls13_tickets = 0;
-        let tls = ServerConnection::new(Arc::new(tls), Version::V1, told).unwrap();
+        let tls = ServerConnection::new(Arc::new(tls), Version::V1, written).unwrap();
         let suite = TLS13_AES_128_GCM_SHA256.tls13().unwrap().quic_suite().unwrap();
         let mut spaces: [Space; 3] = Default::default();
         spaces[INITIAL].keys = Some(suite.keys(&initial.to, Side::Server, Version::V1));

@@ -205,13 +205,15 @@ pub fn open(space: &mut Space, outline: &Outline, packet: &mut [u8]) -> Option<(
     let sample = sample.get(..theirs.header.sample_len())?;
     theirs.header.decrypt_in_place(sample, &mut first[0], &mut rest[at - 1..]).ok()?;
     let size = usize::from(packet[0] & 3) + 1;
-    let told = packet[at..at + size].iter().fold(0u64, |told, byte| told << 8 | u64::from(*byte));
+    let truncated = packet[at..at + size]
+        .iter()
+        .fold(0u64, |truncated, byte| truncated << 8 | u64::from(*byte));
     // RFC 9000 appendix A.3: the number nearest to the expected one.
     let expected = space.received.last().map_or(0, |(_, to)| to + 1);
     let span = 1u64 << (8 * size);
-    let near = (expected & !(span - 1)) | told;
+    let near = (expected & !(span - 1)) | truncated;
     let candidates = [near.saturating_sub(span), near, near + span];
-    let fitting = candidates.into_iter().filter(|one| one & (span - 1) == told);
+    let fitting = candidates.into_iter().filter(|one| one & (span - 1) == truncated);
     let packet_number = fitting.min_by_key(|one| one.abs_diff(expected))?;
     let (header, payload) = packet.split_at_mut(at + size);
     let changed = outline.space == DATA && header[0] & PHASE != space.phase;
