@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 12;
+export const CONTRACT_VERSION = 13;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {
@@ -287,13 +287,13 @@ export interface NativeIngressThreadMemory {
   /** Layout: native-ingress/record-ring.ts. */
   readonly records: Uint8Array;
   /** Layout: native-ingress/thread-counters.ts. */
-  readonly figures: Uint8Array;
+  readonly counters: Uint8Array;
   /** Layout: send/native/shared-target-table.ts. */
   readonly routes: Uint8Array;
   /** Layout: dedup/recent-transactions.ts. */
   readonly dedup: Uint8Array;
   /** Layout: limits/shared-state.ts. */
-  readonly keyCache: Uint8Array;
+  readonly limitStates: Uint8Array;
 }
 
 /** Threads that accept HTTP requests without entering JavaScript. */

@@ -42,10 +42,10 @@ pub(crate) fn start_ingress_thread(
     let Some(options) = options_of(&given) else { return INGRESS_THREAD_OPTIONS };
     let shared = Shared {
         records: memory.records.memory(),
-        counters: memory.figures.memory(),
+        counters: memory.counters.memory(),
         routes: memory.routes.memory(),
         dedup: memory.dedup.memory(),
-        limit_states: memory.key_cache.memory(),
+        limit_states: memory.limit_states.memory(),
     };
     let started = INGRESS_THREADS
         .insert(|_| false, || IngressThread::start(options, &shared, waker).map(Arc::new));
@@ -55,7 +55,8 @@ pub(crate) fn start_ingress_thread(
         Some(Err(_)) => return INGRESS_THREAD_OPTIONS,
         Some(Ok(handle)) => handle,
     };
-    for bytes in [memory.records, memory.figures, memory.routes, memory.dedup, memory.key_cache] {
+    for bytes in [memory.records, memory.counters, memory.routes, memory.dedup, memory.limit_states]
+    {
         bytes.retain(handle);
     }
     // The memory is released with the Node thread that lent it, so the ingress thread must end
