@@ -60,7 +60,7 @@ fn the_io_thread_survives_a_panicking_waker() {
     // A panic in a sending thread's call is caught at the N-API boundary.
     let waker = || {
         let is_io = std::thread::current().name() == Some("touchdown-io");
-        assert!(!is_io, "as a bug would");
+        assert!(!is_io, "a bug, simulated by the test");
     };
     let engine = Engine::start(options(), Box::new(waker)).unwrap();
     let peer = engine.peer_open(leader.address).unwrap();

@@ -63,7 +63,7 @@ pub(crate) enum Overdue {
     /// The client sends no request, or does not read its response.
     Idle,
     /// A request head or body was not complete in time.
-    Slow,
+    ReadTimeout,
 }
 
 /// What a client connection uses during its turn; shared by all clients of a thread.
@@ -213,7 +213,7 @@ impl Client {
         if self.reading.part() == Part::None {
             return is_still.then_some(Overdue::Idle);
         }
-        self.reading.is_late(now_ns, read_timeout_ns).then_some(Overdue::Slow)
+        self.reading.is_late(now_ns, read_timeout_ns).then_some(Overdue::ReadTimeout)
     }
 
     /// Does what is possible now, up to a bound.

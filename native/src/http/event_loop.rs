@@ -178,7 +178,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             .chain(poll_events)
             .min()
             .map(Duration::from_nanos);
-        own.into_iter().chain(self.handler.wake_in(now_ns)).min()
+        own.into_iter().chain(self.handler.max_sleep(now_ns)).min()
     }
 
     fn on_event(&mut self, event: &Event) {
@@ -272,7 +272,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             return;
         }
         if self.open >= self.options.connections_max {
-            self.handler.connection_closed(CloseReason::Full);
+            self.handler.connection_closed(CloseReason::TooMany);
             return;
         }
         let index = self.free.pop().unwrap_or(self.clients.len());
@@ -360,7 +360,9 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             let Some(client) = client_at(&mut self.clients, index) else { continue };
             match client.overdue(now_ns, self.options.read_timeout_ns) {
                 None => continue,
-                Some(Overdue::Slow) => self.handler.connection_closed(CloseReason::Slow),
+                Some(Overdue::ReadTimeout) => {
+                    self.handler.connection_closed(CloseReason::ReadTimeout)
+                }
                 Some(Overdue::Idle) => {}
             }
             self.close(index);

@@ -19,7 +19,7 @@ fn connection_above_the_limit_is_closed() {
     assert_eq!(server.open_count(), 2);
     let mut third = TestClient::to(address);
     assert_eq!(third.receive_all(), b"");
-    assert_eq!(server.log.lock().unwrap().closed, [CloseReason::Full]);
+    assert_eq!(server.log.lock().unwrap().closed, [CloseReason::TooMany]);
     first.send_text(&post("", "hello"));
     assert_eq!(first.receive(), "hello");
     drop(second);
@@ -330,9 +330,9 @@ fn random_pipelined_requests_are_framed_the_same_upstream() {
             }
         });
         for size in bodies {
-            let heard = client.receive();
-            let is_here = heard == "b".repeat(size);
-            assert!(is_here || heard.ends_with(&format!(" +{size}")), "{size}: {heard}");
+            let received = client.receive();
+            let is_here = received == "b".repeat(size);
+            assert!(is_here || received.ends_with(&format!(" +{size}")), "{size}: {received}");
         }
         spoken.join().unwrap();
         assert_eq!(server.open_count(), 1);
@@ -351,7 +351,7 @@ fn corrupted_request_never_becomes_two() {
         let upstream = TestUpstream::echo();
         let (server, address) = TestServer::alone(upstream.address);
         let mut client = TestClient::to(address);
-        let mut bytes = post("known", "relay").into_bytes();
+        let mut bytes = post("known", "proxy").into_bytes();
         for _ in 0..1 + rng.below(3) {
             let at = rng.below(bytes.len());
             match rng.below(3) {

@@ -50,11 +50,11 @@ pub enum Health<'a> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CloseReason {
     /// At accept: too many connections are open.
-    Full,
+    TooMany,
     /// At accept: its address is at its limit.
     Address,
     /// A head or a body was not complete in time.
-    Slow,
+    ReadTimeout,
 }
 
 /// What the handler did with a submission.
@@ -130,7 +130,7 @@ pub trait RequestHandler {
     fn end_turn(&mut self);
 
     /// How long the loop may sleep at most; None: forever.
-    fn wake_in(&self, now_ns: u64) -> Option<Duration>;
+    fn max_sleep(&self, now_ns: u64) -> Option<Duration>;
 
     /// The clock of every timeout.
     fn now_ns(&self) -> u64 {

@@ -36,7 +36,7 @@ pub(super) struct HandlerLog {
     pub(super) idle: bool,
 }
 
-/// Responds with the body of a request; proxies those whose body starts with "relay".
+/// Responds with the body of a request; proxies those whose body starts with "proxy".
 pub(super) struct Echo {
     log: Arc<Mutex<HandlerLog>>,
     now_ns: Arc<AtomicU64>,
@@ -52,7 +52,7 @@ impl RequestHandler for Echo {
 
     fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
         self.log.lock().unwrap().handled += 1;
-        if request.body.starts_with(b"relay") {
+        if request.body.starts_with(b"proxy") {
             return Handled::Proxy(ForwardedMeta { is_limit_charged: true, received_ns: 7 });
         }
         let body = request.body;
@@ -108,7 +108,7 @@ impl RequestHandler for Echo {
         self.turns.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn wake_in(&self, _now_ns: u64) -> Option<Duration> {
+    fn max_sleep(&self, _now_ns: u64) -> Option<Duration> {
         None
     }
 

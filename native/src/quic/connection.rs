@@ -64,7 +64,7 @@ pub(crate) struct ConnectionDriver {
     /// then `detail` of `Sent` is 0, and the main thread is not woken immediately.
     pub(crate) is_immediate: bool,
     /// Datagrams that the socket had no room for.
-    pub(crate) stalled: VecDeque<GsoBatch>,
+    pub(crate) unsent_batches: VecDeque<GsoBatch>,
     /// Makes `work` panic, to test the handling of a bug.
     #[cfg(test)]
     pub(crate) is_broken: bool,
@@ -85,7 +85,7 @@ impl ConnectionDriver {
             batch: None,
             is_blocked: false,
             is_immediate: false,
-            stalled: VecDeque::new(),
+            unsent_batches: VecDeque::new(),
             #[cfg(test)]
             is_broken: false,
         }
@@ -118,7 +118,7 @@ impl ConnectionDriver {
             arrived += 1;
         }
         #[cfg(test)]
-        assert!(!self.is_broken, "as a bug would");
+        assert!(!self.is_broken, "a bug, simulated by the test");
         // The announcement of the new connection may have been consumed by a turn for a delivery,
         // which may have to wait.
         let mut wants_sent = std::mem::take(&mut self.is_new);
@@ -135,7 +135,7 @@ impl ConnectionDriver {
             let few = IMMEDIATE_MAX.min(peer.queue_max / IMMEDIATE_PART);
             self.is_immediate =
                 arrived <= few && self.queue.len() == arrived && self.batch.is_none();
-            self.pump(peer, now, now_ns, gso_writer);
+            self.send_queued(peer, now, now_ns, gso_writer);
             self.is_immediate = false;
             self.flush(peer, gso_writer);
         }
@@ -173,7 +173,7 @@ impl ConnectionDriver {
     /// After a panic: the connection's state is no longer trustworthy.
     pub(crate) fn abandon(&mut self, peer: &PeerCore) {
         self.end(peer, CloseCause::Internal, 0);
-        self.stalled.clear();
+        self.unsent_batches.clear();
         if let Some((handle, _)) = self.connection.take() {
             let drained = (peer.socket.index, handle, EndpointEvent::drained());
             peer.engine_state.endpoint_events.push(drained);
@@ -247,15 +247,15 @@ impl ConnectionDriver {
         now_ns: u64,
         gso_writer: &mut GsoWriter,
     ) {
-        while let Some(gso_batch) = self.stalled.pop_front() {
+        while let Some(gso_batch) = self.unsent_batches.pop_front() {
             if !peer.socket.send(&gso_batch) {
-                self.stalled.push_front(gso_batch);
+                self.unsent_batches.push_front(gso_batch);
                 return;
             }
             gso_writer.recycle(gso_batch);
         }
         self.transmit(peer, now, gso_writer);
-        self.pump(peer, now, now_ns, gso_writer);
+        self.send_queued(peer, now, now_ns, gso_writer);
         self.flush(peer, gso_writer);
         self.update_stats(peer);
     }
@@ -391,7 +391,7 @@ impl ConnectionDriver {
             next_ns =
                 next_ns.min(self.expiry_ns).min(self.admission_deadline_ns).min(peer.close_by_ns());
         }
-        if !self.stalled.is_empty() {
+        if !self.unsent_batches.is_empty() {
             next_ns = next_ns.min(now_ns.saturating_add(STALL_RETRY_NS));
         }
         next_ns

@@ -159,7 +159,7 @@ impl Peer {
 
     /// Sends a ping, so that the leader responds however long the connection has been idle.
     pub fn ping(self: &Arc<Self>) {
-        self.ping_asked.store(true, Ordering::Release);
+        self.ping_requested.store(true, Ordering::Release);
         self.announce(CALLER_TURNS);
     }
 

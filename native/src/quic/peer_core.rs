@@ -35,7 +35,7 @@ pub struct PeerCore {
     pub(super) queued: AtomicUsize,
     /// When to close, whether or not deliveries are pending; NEVER_NS: no close requested.
     pub(super) close_by_ns: AtomicU64,
-    pub(super) ping_asked: AtomicBool,
+    pub(super) ping_requested: AtomicBool,
     pub(super) timer: ConnectionTimer,
     /// The transaction sent last, or NO_TX.
     pub(super) last_sent_tx: AtomicU64,
@@ -61,7 +61,7 @@ impl PeerCore {
             state: AtomicU8::new(PeerState::Connecting as u8),
             queued: AtomicUsize::new(0),
             close_by_ns: AtomicU64::new(NEVER_NS),
-            ping_asked: AtomicBool::new(false),
+            ping_requested: AtomicBool::new(false),
             timer: ConnectionTimer::default(),
             last_sent_tx: AtomicU64::new(NO_TX),
             latest: ConnectionStats::default(),
@@ -131,7 +131,8 @@ impl PeerCore {
 
     /// Whether a ping was requested since the last call.
     pub(crate) fn take_ping(&self) -> bool {
-        self.ping_asked.load(Ordering::Relaxed) && self.ping_asked.swap(false, Ordering::AcqRel)
+        self.ping_requested.load(Ordering::Relaxed)
+            && self.ping_requested.swap(false, Ordering::AcqRel)
     }
 
     /// When to close; NEVER_NS when no close was requested.

@@ -232,6 +232,6 @@ fn protocol_packets_are_sent_while_deliveries_wait() {
     for tx in 7..9 {
         assert_eq!(peer.send(delivery(tx)), SendResult::Queued);
         assert!(received() && !received(), "{tx}");
-        peer.ping_asked.store(true, Ordering::Release);
+        peer.ping_requested.store(true, Ordering::Release);
     }
 }

@@ -280,9 +280,9 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
 
     fn connection_closed(&mut self, reason: CloseReason) {
         let counter = match reason {
-            CloseReason::Full => Counter::ConnectionsRejected,
+            CloseReason::TooMany => Counter::ConnectionsRejected,
             CloseReason::Address => Counter::ConnectionsCrowded,
-            CloseReason::Slow => Counter::ConnectionsSlow,
+            CloseReason::ReadTimeout => Counter::ConnectionsSlow,
         };
         self.path.counters.add(counter, 1.0);
     }
@@ -309,8 +309,8 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
         wake_policy.end_turn(records.depth(), || fan_out.now_ns());
     }
 
-    fn wake_in(&self, now_ns: u64) -> Option<Duration> {
-        self.path.wake_policy.wake_in(now_ns)
+    fn max_sleep(&self, now_ns: u64) -> Option<Duration> {
+        self.path.wake_policy.max_sleep(now_ns)
     }
 }
 

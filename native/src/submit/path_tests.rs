@@ -346,15 +346,15 @@ fn record_without_a_pending_wake_wakes_late() {
     let bytes = good(1);
     assert_eq!(fixture.post(&bytes), Handled::Answered);
     fixture.handler.end_turn();
-    assert_eq!((fixture.handler.wake_in(0), fixture.wakes.load(SeqCst)), (None, 0));
+    assert_eq!((fixture.handler.max_sleep(0), fixture.wakes.load(SeqCst)), (None, 0));
     assert_eq!(fixture.post(&bytes), Handled::Answered);
-    let late = fixture.handler.wake_in(0).unwrap();
+    let late = fixture.handler.max_sleep(0).unwrap();
     fixture.handler.path.fan_out.end_turn();
     assert!(late > Duration::from_millis(1_000));
     for _ in 0..300 {
         fixture.handler.end_turn();
     }
-    assert_eq!((fixture.handler.wake_in(0), fixture.wakes.load(SeqCst)), (None, 1));
+    assert_eq!((fixture.handler.max_sleep(0), fixture.wakes.load(SeqCst)), (None, 1));
 }
 
 #[test]
@@ -362,7 +362,8 @@ fn event_loop_counts_become_the_threads_counters() {
     let mut fixture = Fixture::usual();
     fixture.handler.connections(5);
     fixture.handler.bodies_pending(2);
-    for reason in [CloseReason::Full, CloseReason::Address, CloseReason::Address, CloseReason::Slow]
+    for reason in
+        [CloseReason::TooMany, CloseReason::Address, CloseReason::Address, CloseReason::ReadTimeout]
     {
         fixture.handler.connection_closed(reason);
     }
