@@ -1,4 +1,4 @@
-//! Tells the linker what a Node addon needs; nothing without the `addon` feature.
+//! Passes the linker what a Node addon needs; nothing without the `addon` feature.
 
 fn main() {
     #[cfg(feature = "addon")]

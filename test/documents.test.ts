@@ -34,7 +34,7 @@ const COVERED: readonly (readonly [RegExp, string])[] = [
   [/^cargo (clippy|test) --release( --all-targets)?$/, "native/Cargo.toml"],
   [/^RUSTFLAGS=\S.* cargo build --release --locked --target \S+$/, "native/fuzz/Cargo.toml"],
   [/^mkdir -p target\/found$/, "test/native/fuzz-targets.test.ts"],
-  [/^target\/\S+\/release\/call .*corpus\/call$/, "test/native/fuzz-targets.test.ts"],
+  [/^target\/\S+\/release\/json_rpc .*corpus\/json_rpc$/, "test/native/fuzz-targets.test.ts"],
 ];
 
 const of = (language: string) => snippets.filter((snippet) => snippet.language === language);

@@ -31,30 +31,30 @@ fn main() {
             if burst % leaders != 0 && leaders != 1 {
                 continue;
             }
-            let mut told: Vec<(Way, Vec<(f64, f64)>)> =
-                Way::ALL.iter().map(|way| (*way, Vec::new())).collect();
+            let mut results: Vec<(Method, Vec<(f64, f64)>)> =
+                Method::ALL.iter().map(|method| (*method, Vec::new())).collect();
             for round in 0..=rounds {
-                for (way, figures) in &mut told {
-                    if !way.is_of_use(leaders, burst) {
+                for (method, values) in &mut results {
+                    if !method.is_of_use(leaders, burst) {
                         continue;
                     }
-                    let figure = fixture.measure(*way, bytes, burst, datagrams / burst);
+                    let value = fixture.measure(*method, bytes, burst, datagrams / burst);
                     if round > 0 {
-                        figures.push(figure);
+                        values.push(value);
                     }
                 }
             }
-            for (way, figures) in told.iter().filter(|(_, figures)| !figures.is_empty()) {
-                let sender = median(figures.iter().map(|(sender, _)| *sender));
-                let all = median(figures.iter().map(|(_, all)| *all));
-                println!("{leaders},{bytes},{burst},{way:?},{sender:.2},{all:.2}");
+            for (method, values) in results.iter().filter(|(_, values)| !values.is_empty()) {
+                let sender = median(values.iter().map(|(sender, _)| *sender));
+                let all = median(values.iter().map(|(_, all)| *all));
+                println!("{leaders},{bytes},{burst},{method:?},{sender:.2},{all:.2}");
             }
         }
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum Method {
     /// One `sendmsg` for each datagram.
     OneByOne,
     /// One `sendmmsg` for all.
@@ -63,7 +63,7 @@ enum Way {
     GsoBatch,
 }
 
-impl Way {
+impl Method {
     const ALL: [Self; 3] = [Self::OneByOne, Self::OneCall, Self::GsoBatch];
 
     fn is_of_use(self, leaders: usize, burst: usize) -> bool {
@@ -103,7 +103,7 @@ impl Fixture {
     }
 
     /// Microseconds of processor time per datagram: of the sending thread, and of all threads.
-    fn measure(&self, way: Way, bytes: usize, burst: usize, bursts: usize) -> (f64, f64) {
+    fn measure(&self, method: Method, bytes: usize, burst: usize, bursts: usize) -> (f64, f64) {
         let contents = vec![7; bytes * burst];
         let count = (burst * bursts) as u64;
         let (received, theirs) =
@@ -111,10 +111,10 @@ impl Fixture {
         let (mut mine, mut sent) = (0, received);
         for _ in 0..bursts {
             let before = thread_ns();
-            match way {
-                Way::OneByOne => self.one_by_one(&contents, bytes),
-                Way::OneCall => self.one_call(&contents, bytes),
-                Way::GsoBatch => self.send(&contents, self.leaders[0], Some(bytes)),
+            match method {
+                Method::OneByOne => self.one_by_one(&contents, bytes),
+                Method::OneCall => self.one_call(&contents, bytes),
+                Method::GsoBatch => self.send(&contents, self.leaders[0], Some(bytes)),
             }
             mine += thread_ns() - before;
             sent += burst as u64;
@@ -191,9 +191,9 @@ fn receive(
         let mut slices: Vec<_> = buffers.iter_mut().map(|each| IoSliceMut::new(each)).collect();
         let count = state.recv(socket.into(), &mut slices, &mut metas).unwrap_or(0);
         let datagrams = |meta: &RecvMeta| meta.len.div_ceil(meta.stride.max(1)) as u64;
-        let came = metas.iter().take(count).map(datagrams).sum();
+        let arrived = metas.iter().take(count).map(datagrams).sum();
         receivers_ns.fetch_add(thread_ns() - before, Ordering::AcqRel);
-        received.fetch_add(came, Ordering::AcqRel);
+        received.fetch_add(arrived, Ordering::AcqRel);
     }
 }
 
@@ -205,8 +205,8 @@ fn thread_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-fn median(figures: impl Iterator<Item = f64>) -> f64 {
-    let mut figures: Vec<f64> = figures.collect();
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }

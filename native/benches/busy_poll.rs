@@ -8,14 +8,14 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use support::{ACKED, Leader, Manners, Sender, options};
+use support::{ACKED, Leader, LeaderOptions, Sender, options};
 use touchdown_native::quic::engine::Options;
 
 const SENDS: u64 = 600;
 const PAUSE: Duration = Duration::from_millis(5);
 
 fn main() {
-    let leader = Leader::start(Manners::default());
+    let leader = Leader::start(LeaderOptions::default());
     for round in 0..3 {
         for busy_poll in [Duration::ZERO, Duration::from_millis(1), Duration::from_millis(6)] {
             let mut options = Options { busy_poll, ..options() };
@@ -30,7 +30,7 @@ fn main() {
             }
             std::thread::sleep(Duration::from_millis(100));
             sender.drain_now();
-            let acked = sender.seen.iter().filter(|one| one.kind == ACKED);
+            let acked = sender.events.iter().filter(|one| one.kind == ACKED);
             let mut times: Vec<u64> = acked.map(|one| one.detail / 1000).collect();
             times.sort_unstable();
             assert_eq!(times.len() as u64, SENDS);

@@ -12,13 +12,13 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use support::{ADMITTED, Leader, Manners, Sender, options};
+use support::{ADMITTED, Leader, LeaderOptions, Sender, options};
 
 fn main() {
     let words: Vec<String> =
         std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     if words.first().is_some_and(|word| word == "leader") {
-        let leader = Leader::start(Manners::default());
+        let leader = Leader::start(LeaderOptions::default());
         println!("{}", leader.address);
         std::thread::sleep(Duration::from_secs(600));
         return;
@@ -43,8 +43,8 @@ fn main() {
         sender.open(address);
         // In steps, so that no handshake waits too long.
         if opened % 50 == 0 || opened == connections {
-            sender.until("admitted", |seen| {
-                seen.iter().filter(|one| one.kind == ADMITTED).count() == opened
+            sender.until("admitted", |events| {
+                events.iter().filter(|one| one.kind == ADMITTED).count() == opened
             });
         }
     }

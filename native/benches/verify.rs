@@ -2,7 +2,7 @@
 //!
 //! Every method's result is asserted on a good and a bad signature, then timed: the median, minimum
 //! and maximum of 15 rounds, in microseconds per signature, on one thread. Excluded: parsing, and
-//! building tables (a row of its own). `cargo bench --bench verify`; with `--features aws-lc` that
+//! building tables (a separate row). `cargo bench --bench verify`; with `--features aws-lc` that
 //! library is measured too, which takes a C compiler one minute to build.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -139,9 +139,9 @@ fn public_tables(cases: &[Case], message: &[u8]) {
         black_box(EdwardsBasepointTable::create(black_box(&negated)));
     });
     let base = ED25519_BASEPOINT_TABLE.basepoint();
-    let key_cache = VartimeEdwardsPrecomputation::new([negated, base]);
+    let tables = VartimeEdwardsPrecomputation::new([negated, base]);
     way("dalek VartimeEdwardsPrecomputation", cases, |_, case| {
-        let point = key_cache.vartime_multiscalar_mul([challenge(case, message), scalar(case)]);
+        let point = tables.vartime_multiscalar_mul([challenge(case, message), scalar(case)]);
         point.compress().as_bytes() == &case.signature[..32]
     });
 }
@@ -153,7 +153,7 @@ fn comb<const WIDTH: usize, const BASE_WIDTH: usize>(
 ) {
     let point = |key| Point::decompress(key).unwrap();
     let base = Comb::<BASE_WIDTH>::new(&point(&BASE));
-    let key_cache: Vec<_> =
+    let tables: Vec<_> =
         cases.iter().map(|case| Comb::<WIDTH>::new(&point(&case.key).negated())).collect();
     let sizes = (Comb::<WIDTH>::size() / 1024, Comb::<BASE_WIDTH>::size() / 1024);
     let by = name(backend);
@@ -161,7 +161,7 @@ fn comb<const WIDTH: usize, const BASE_WIDTH: usize>(
     way(&name, cases, |index, case| {
         let mut picks = Picks::new();
         base.pick(&case.signature[32..].try_into().unwrap(), &mut picks);
-        key_cache[index].pick(&challenge(case, message).to_bytes(), &mut picks);
+        tables[index].pick(&challenge(case, message).to_bytes(), &mut picks);
         let point = backend.sum(&picks);
         point.compress(&inverses(&[point])[0])[..] == case.signature[..32]
     });
@@ -176,7 +176,7 @@ fn comb<const WIDTH: usize, const BASE_WIDTH: usize>(
 fn verifier(backend: Backend, cases: &[Case], message: &[u8], tabled: bool) {
     let verifier = Verifier::with_backend(if tabled { 256 } else { 0 }, backend);
     for case in cases {
-        verifier.key_cache().make(&case.key);
+        verifier.table_cache().make(&case.key);
     }
     let (bytes, accepted) = lay(cases, message);
     let count = cases.len();

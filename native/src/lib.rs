@@ -2,7 +2,7 @@
 //!
 //! `node` has the exports for JavaScript; everything else is independent of Node. `http` and
 //! `submit` are the path of a client's transaction, `decode` and `ed25519` validate it, `quic`
-//! sends it, and `rpc` queries nodes. `base58`, `limits` and `sync` are shared by all.
+//! sends it, and `rpc` queries nodes. `sync` is shared by all.
 //!
 //! A transaction is sent on the calling thread, under its connection's lock (`quic::peer`); one I/O
 //! thread receives, acknowledges and runs timers (`quic::endpoint`); the outcome of each delivery
@@ -24,11 +24,9 @@
 #![warn(missing_docs, clippy::all)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic))]
 
-pub mod base58;
 pub mod decode;
 pub mod ed25519;
 pub mod http;
-pub mod limits;
 pub mod node;
 pub mod quic;
 #[cfg(feature = "rpc")]

@@ -53,7 +53,7 @@ fn errors_match_the_typescript_table_in_order() {
 #[test]
 fn corpus_files_are_validated_as_named() {
     let decoder = decoder();
-    let mut seen = BTreeSet::new();
+    let mut covered = BTreeSet::new();
     for (name, bytes) in corpus() {
         // Files added by a fuzzer are named by their hash.
         let Some((expected, _)) = name.split_once('.') else {
@@ -63,9 +63,9 @@ fn corpus_files_are_validated_as_named() {
         let found =
             validation.map_or_else(|rejected| NAMES[rejected.error as usize], |_| "accepted");
         assert_eq!(found, expected, "{name}");
-        seen.insert(found);
+        covered.insert(found);
     }
-    assert!(seen.len() > 35, "the corpus covers only {seen:?}");
+    assert!(covered.len() > 35, "the corpus covers only {covered:?}");
 }
 
 /// Every prefix of every file, every byte set to a few values, and pairs of bytes.
@@ -114,9 +114,9 @@ fn invalid_options_make_no_decoder() {
 
 #[test]
 fn a_rejection_is_serialized_as_its_code_and_numbers() {
-    let told = numbers(&decoder().decode(&[]));
+    let written = numbers(&decoder().decode(&[]));
     let mut expected = [0.0; VALIDATION_NUMBERS];
     expected[1] = f64::from(DecodeError::empty as u8);
     expected[3] = 1.0;
-    assert_eq!(told, expected);
+    assert_eq!(written, expected);
 }

@@ -7,7 +7,7 @@ mod support;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use support::{ACKED, DROPPED, LONG_MS, Leader, Manners, PATIENCE, Sender, ended, options};
+use support::{ACKED, DROPPED, LONG_MS, Leader, LeaderOptions, PATIENCE, Sender, ended, options};
 use touchdown_native::quic::delivery::PeerState;
 use touchdown_native::quic::engine::{Engine, OpenError, Options};
 use touchdown_native::quic::event_ring::{CloseCause, RECORD_FIELDS};
@@ -15,8 +15,11 @@ use touchdown_native::quic::tls::public_key;
 
 #[test]
 fn connections_are_spread_over_the_local_addresses_of_their_family() {
-    let manners = Manners::default();
-    let (v4, v6) = (Leader::start(manners), Leader::start_at("[::1]:0".parse().unwrap(), manners));
+    let leader_options = LeaderOptions::default();
+    let (v4, v6) = (
+        Leader::start(leader_options),
+        Leader::start_at("[::1]:0".parse().unwrap(), leader_options),
+    );
     let binds = ["127.0.0.1:0", "127.0.0.2:0", "[::1]:0"].map(|bind| bind.parse().unwrap());
     let mut sender = Sender::start(Options { binds: binds.to_vec(), ..options() });
     for tx in 0..4 {
@@ -24,7 +27,7 @@ fn connections_are_spread_over_the_local_addresses_of_their_family() {
         let peer = sender.open_admitted(leader.address);
         sender.engine.send(&[peer, 0], b"from anywhere", tx, LONG_MS);
     }
-    sender.until("acked", |seen| ended(seen) == 4);
+    sender.until("acked", |events| ended(events) == 4);
     assert_eq!(sender.count(ACKED), 4);
     let sources = |leader: &Leader| {
         let from = leader.connections.lock();
@@ -40,24 +43,24 @@ fn connections_are_spread_over_the_local_addresses_of_their_family() {
 
 #[test]
 fn a_busy_polling_engine_sends_like_a_sleeping_one() {
-    let leader = Leader::start(Manners::default());
+    let leader = Leader::start(LeaderOptions::default());
     let busy_poll = Duration::from_millis(1);
     let mut sender = Sender::start(Options { busy_poll, ..options() });
     let peer = sender.open_admitted(leader.address);
     for tx in 0..50 {
         sender.engine.send(&[peer, 0], &[1; 900], tx, LONG_MS);
     }
-    sender.until("acked", |seen| ended(seen) == 50);
+    sender.until("acked", |events| ended(events) == 50);
     assert_eq!(sender.count(ACKED), 50);
 }
 
 #[test]
 fn the_io_thread_survives_a_panicking_waker() {
-    let leader = Leader::start(Manners::default());
+    let leader = Leader::start(LeaderOptions::default());
     // A panic in a sending thread's call is caught at the N-API boundary.
     let waker = || {
         let is_io = std::thread::current().name() == Some("touchdown-io");
-        assert!(!is_io, "as a bug would");
+        assert!(!is_io, "a bug, simulated by the test");
     };
     let engine = Engine::start(options(), Box::new(waker)).unwrap();
     let peer = engine.peer_open(leader.address).unwrap();
@@ -81,7 +84,7 @@ fn the_io_thread_survives_a_panicking_waker() {
 
 #[test]
 fn engines_in_one_process_are_independent() {
-    let leader = Leader::start(Manners::default());
+    let leader = Leader::start(LeaderOptions::default());
     let mut senders = [Sender::start(options()), Sender::start(options())];
     let peers = senders.each_mut().map(|sender| sender.open_admitted(leader.address));
     assert_eq!(peers[0], peers[1]);
@@ -89,35 +92,35 @@ fn engines_in_one_process_are_independent() {
         sender.engine.send(&[peer, 0], b"mine", 7, LONG_MS);
     }
     for sender in &mut senders {
-        sender.until("acked", |seen| ended(seen) == 1);
+        sender.until("acked", |events| ended(events) == 1);
     }
     senders[0].engine.stop(Duration::ZERO);
     senders[1].engine.send(&[peers[1], 0], b"still mine", 8, LONG_MS);
-    senders[1].until("acked", |seen| ended(seen) == 2);
+    senders[1].until("acked", |events| ended(events) == 2);
     assert_eq!(senders[1].count(ACKED), 2);
     leader.assert_received(3);
 }
 
 #[test]
 fn stop_returns_within_its_bound() {
-    let leader = Leader::start(Manners { grant: 0, ..Manners::default() });
+    let leader = Leader::start(LeaderOptions { grant: 0, ..LeaderOptions::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open(leader.address);
     sender.engine.send(&[peer, 0], b"never granted", 1, u32::MAX);
     let engine = sender.engine.clone();
-    let (done, told) = std::sync::mpsc::channel();
+    let (done, is_done) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         engine.stop(Duration::from_millis(u64::from(u32::MAX)));
         done.send(()).unwrap();
     });
-    told.recv_timeout(Duration::from_secs(120)).unwrap();
+    is_done.recv_timeout(Duration::from_secs(120)).unwrap();
     sender.drain_now();
     sender.assert_conserved([1]);
 }
 
 #[test]
 fn a_new_identity_serves_new_connections_while_old_ones_finish() {
-    let leader = Leader::start(Manners::default());
+    let leader = Leader::start(LeaderOptions::default());
     let mut sender = Sender::start(options());
     let old = sender.open_admitted(leader.address);
     for tx in 0..50 {
@@ -130,7 +133,7 @@ fn a_new_identity_serves_new_connections_while_old_ones_finish() {
     }
     assert!(sender.engine.peer_close(old, Duration::from_secs(60)));
     sender.engine.send(&[new, 0], &[1; 900], 100, LONG_MS);
-    sender.until("ended", |seen| ended(seen) == 101);
+    sender.until("ended", |events| ended(events) == 101);
     assert_eq!(sender.count(ACKED), 101);
     assert_eq!(sender.closed(old).reason, CloseCause::Local as u8);
     let keys = [public_key(&[5; 32]).unwrap(), public_key(&[6; 32]).unwrap()];
@@ -139,7 +142,7 @@ fn a_new_identity_serves_new_connections_while_old_ones_finish() {
 
 #[test]
 fn threads_share_a_connection_without_lost_or_repeated_outcomes() {
-    let leader = Leader::start(Manners { grant: 64, ..Manners::default() });
+    let leader = Leader::start(LeaderOptions { grant: 64, ..LeaderOptions::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
     let threads: Vec<_> = (0..4u64)
@@ -159,17 +162,17 @@ fn threads_share_a_connection_without_lost_or_repeated_outcomes() {
     for thread in threads {
         thread.join().unwrap();
     }
-    sender.until("ended", |seen| ended(seen) == 2000);
+    sender.until("ended", |events| ended(events) == 2000);
     sender.assert_conserved(0..2000);
     let dropped = sender.count(DROPPED);
     assert_eq!(sender.count(ACKED) + dropped, 2000);
     leader.assert_received(2000 - dropped);
-    assert!(sender.wakes.load(Ordering::SeqCst) <= sender.seen.len());
+    assert!(sender.wakes.load(Ordering::SeqCst) <= sender.events.len());
 }
 
 #[test]
 fn every_call_returns_after_stop() {
-    let leader = Leader::start(Manners::default());
+    let leader = Leader::start(LeaderOptions::default());
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
     sender.engine.send(&[peer, 0], b"last words", 1, LONG_MS);
@@ -187,7 +190,7 @@ fn every_call_returns_after_stop() {
 
 #[test]
 fn a_stopped_engine_frees_its_port() {
-    let leader = Leader::start(Manners::default());
+    let leader = Leader::start(LeaderOptions::default());
     let is_left = || {
         let mut sender = Sender::start(options());
         let peer = sender.open_admitted(leader.address);

@@ -10,15 +10,15 @@ mod support;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use support::malicious_leader::{Behaviour, MaliciousLeader};
 use support::packets::*;
 use support::rng::rng;
-use support::rogue::{Nature, Rogue};
 use support::{
-    ACKED, CLOSED, DROPPED, FAILED, LONG_MS, Leader, Manners, SENT, Sender, ended, options,
+    ACKED, CLOSED, DROPPED, FAILED, LONG_MS, Leader, LeaderOptions, SENT, Sender, ended, options,
 };
-use touchdown_native::limits::STREAMS_AHEAD_MAX;
 use touchdown_native::quic::engine::Options;
 use touchdown_native::quic::event_ring::{CloseCause, Reason};
+use touchdown_native::quic::limits::STREAMS_AHEAD_MAX;
 
 #[global_allocator]
 static HEAP: heap::Counted = heap::Counted;
@@ -40,10 +40,10 @@ type End = Option<u64>;
 /// Sends during a flood to the flooding leader and to a second leader.
 fn survive(name: &str, end: End, mut frames: impl FnMut(usize) -> Vec<u8>) {
     let _alone = ALONE.lock();
-    let rogue = Rogue::start(Nature { grant: 400, ..Nature::default() });
-    let good = Leader::start(Manners::default());
+    let malicious = MaliciousLeader::start(Behaviour { grant: 400, ..Behaviour::default() });
+    let good = Leader::start(LeaderOptions::default());
     let mut sender = Sender::start(options());
-    let peers = [sender.open_admitted(rogue.address), sender.open_admitted(good.address)];
+    let peers = [sender.open_admitted(malicious.address), sender.open_admitted(good.address)];
     let mut txs = 0;
     let mut send = |sender: &mut Sender| {
         for _ in 0..TXS_A_WAVE {
@@ -52,32 +52,33 @@ fn survive(name: &str, end: End, mut frames: impl FnMut(usize) -> Vec<u8>) {
         }
     };
     send(&mut sender);
-    rogue.flood(PACKETS_BEFORE, &mut frames);
-    sender.until(name, |seen| ended(seen) == 20);
-    let (held, told) = (heap::held(), rogue.say(|session| session.heard.datagrams));
+    malicious.flood(PACKETS_BEFORE, &mut frames);
+    sender.until(name, |events| ended(events) == 20);
+    let (allocated, before) =
+        (heap::allocated(), malicious.with_session(|session| session.received.datagrams));
     for wave in 0..10 {
         let (first, size) = (PACKETS_BEFORE + wave * PACKETS / 10, PACKETS / 10);
-        rogue.flood(size, |index| frames(first + index));
+        malicious.flood(size, |index| frames(first + index));
         send(&mut sender);
     }
-    sender.until(name, |seen| ended(seen) == 220);
-    let answers = rogue.say(|session| session.heard.datagrams) - told;
-    let grown = heap::held().saturating_sub(held);
+    sender.until(name, |events| ended(events) == 220);
+    let answers = malicious.with_session(|session| session.received.datagrams) - before;
+    let grown = heap::allocated().saturating_sub(allocated);
     assert!(grown <= GROWTH_BYTES_MAX, "{name}: grew by {grown} bytes");
     // Pings and transactions cause responses of their own.
     assert!(answers <= PACKETS as u64 + 800, "{name}: {answers} responses");
-    let beside = sender.seen.iter().filter(|one| one.kind == ACKED && one.tag == 1);
-    assert_eq!(beside.count(), 110, "{name}: the other leader");
+    let of_other = sender.events.iter().filter(|one| one.kind == ACKED && one.tag == 1);
+    assert_eq!(of_other.count(), 110, "{name}: the other leader");
     for tx in 0..txs {
         let count = |tag, kinds: &[u8]| {
-            let of = sender.seen.iter().filter(|one| one.tx == tx && one.tag == tag);
+            let of = sender.events.iter().filter(|one| one.tx == tx && one.tag == tag);
             of.filter(|one| kinds.contains(&one.kind)).count()
         };
         assert_eq!([count(0, &ENDS), count(1, &ENDS)], [1, 1], "{name}: one outcome per delivery");
         assert_eq!(count(0, &[SENT]), count(0, &[ACKED, FAILED]), "{name}: sent before");
     }
     assert_eq!(sender.engine.counters()[5], 0, "{name}: panics");
-    let closed = sender.seen.iter().filter(|one| one.kind == CLOSED);
+    let closed = sender.events.iter().filter(|one| one.kind == CLOSED);
     let closed: Vec<_> = closed.map(|one| (one.peer, one.reason, one.detail)).collect();
     let expected = end.map(|code| (peers[0], CloseCause::Protocol as u8, code));
     assert_eq!(closed, Vec::from_iter(expected), "{name}");
@@ -111,26 +112,26 @@ fn stream(n: u64) -> u64 {
 }
 
 #[test]
-fn floods_of_connection_ids() {
+fn floods_of_connection_ids_are_survived() {
     // Few enough at a time that each can be retired before the next ones arrive.
-    let now_and_then = |k: usize| match (k / 4, k % 4) {
+    let occasionally = |k: usize| match (k / 4, k % 4) {
         (n, 0) => new_id(n as u64 + 1, n as u64 + 1),
         _ => vec![PING as u8],
     };
-    survive("ids one after the other", None, now_and_then);
+    survive("ids one after the other", None, occasionally);
     survive("one id repeated", None, |k| many(k, |_| new_id(1, 0)));
     survive("ids without retirement", Some(ID_LIMIT), |k| new_id(k as u64 + 1, 0));
     // One-byte ids, so that one packet has more obsolete ones than may wait.
     let late = |n: u64| frame(NEW_CONNECTION_ID, &[n, 0], &[&[1, n as u8], &[9; 16][..]].concat());
-    let at_once = |_| new_id(63, 63).into_iter().chain((1..=52).flat_map(late)).collect();
-    survive("more ids than can be retired", Some(ID_LIMIT), at_once);
+    let burst = |_| new_id(63, 63).into_iter().chain((1..=52).flat_map(late)).collect();
+    survive("more ids than can be retired", Some(ID_LIMIT), burst);
     let retire = |n| frame(RETIRE_CONNECTION_ID, &[n], &[]);
     survive("one id retired repeatedly", None, |k| many(k, |_| retire(1)));
     survive("ids retired before they are issued", Some(VIOLATION), |k| retire(k as u64 + 100));
 }
 
 #[test]
-fn floods_of_challenges_and_credit() {
+fn floods_of_challenges_and_credit_are_survived() {
     survive("pings", None, |k| many(k, |_| vec![PING as u8]));
     survive("challenges", None, |k| many(k, |n| frame(PATH_CHALLENGE, &[], &n.to_be_bytes())));
     survive("streams", None, |k| many(k, |n| frame(MAX_STREAMS_UNI, &[n], &[])));
@@ -145,19 +146,21 @@ fn floods_of_challenges_and_credit() {
 }
 
 #[test]
-fn floods_of_unsolicited_data() {
+fn floods_of_unsolicited_data_are_survived() {
     survive("tokens", None, |k| frame(NEW_TOKEN, &[1_000], &[k as u8; 1_000]));
     survive("datagrams", Some(VIOLATION), |_| frame(DATAGRAM, &[], &[1; 1_000]));
     survive("a stream", Some(STREAM_LIMIT), |_| frame(STREAM, &[3], &[1; 1_000]));
     survive("on our stream", Some(STREAM_STATE), |_| frame(STREAM, &[2], &[1; 1_000]));
-    survive("refusals", None, |k| many(k, |n| frame(STOP_SENDING, &[stream(n % 400), 9], &[])));
+    survive("stopped streams", None, |k| {
+        many(k, |n| frame(STOP_SENDING, &[stream(n % 400), 9], &[]))
+    });
     let unopened = |k: usize| frame(STOP_SENDING, &[stream(500 + k as u64), 9], &[]);
     survive("stops of unopened streams", Some(STREAM_STATE), unopened);
     survive("an unknown frame", Some(ENCODING), |_| frame(0x21, &[1], &[]));
 }
 
 #[test]
-fn floods_of_handshake_bytes() {
+fn floods_of_handshake_bytes_are_survived() {
     fn piece(at: u64, size: usize) -> Vec<u8> {
         frame(CRYPTO, &[at, size as u64], &vec![0x55; size])
     }
@@ -170,7 +173,7 @@ fn floods_of_handshake_bytes() {
 }
 
 #[test]
-fn acknowledgements_of_unsent_packets() {
+fn acknowledgements_of_unsent_packets_end_the_connection() {
     survive("a future packet number", Some(VIOLATION), |_| frame(ACK, &[1 << 30, 0, 0, 0], &[]));
     survive("endless ranges", Some(ENCODING), |_| frame(ACK, &[1, 0, 1 << 20, 0], &[]));
     survive("below zero", Some(ENCODING), |_| frame(ACK, &[1, 0, 1, 0, 5, 0], &[]));
@@ -180,14 +183,14 @@ fn acknowledgements_of_unsent_packets() {
 #[test]
 fn random_frames_end_at_most_their_own_connection() {
     let _alone = ALONE.lock();
-    let good = Leader::start(Manners::default());
+    let good = Leader::start(LeaderOptions::default());
     let mut sender = Sender::start(options());
-    let beside = sender.open_admitted(good.address);
+    let other = sender.open_admitted(good.address);
     let mut below = rng();
     for tx in 0..ODD_LEADERS {
-        let rogue = Rogue::start(Nature::default());
-        let peer = sender.open_admitted(rogue.address);
-        rogue.flood(40, |_| {
+        let malicious = MaliciousLeader::start(Behaviour::default());
+        let peer = sender.open_admitted(malicious.address);
+        malicious.flood(40, |_| {
             let mut frames = Vec::new();
             for _ in 0..1 + below(4) {
                 let kinds = [below(0x20) as u64, below(64) as u64, ACK_FREQUENCY];
@@ -197,11 +200,11 @@ fn random_frames_end_at_most_their_own_connection() {
             }
             frames
         });
-        sender.engine.send(&[peer, 0, beside, 1], b"to both", tx, LONG_MS);
+        sender.engine.send(&[peer, 0, other, 1], b"to both", tx, LONG_MS);
         sender.engine.peer_close(peer, Duration::ZERO);
     }
-    sender.until("ended", |seen| ended(seen) as u64 == 2 * ODD_LEADERS);
-    let acked = sender.seen.iter().filter(|one| one.kind == ACKED && one.tag == 1);
+    sender.until("ended", |events| ended(events) as u64 == 2 * ODD_LEADERS);
+    let acked = sender.events.iter().filter(|one| one.kind == ACKED && one.tag == 1);
     assert_eq!((acked.count() as u64, sender.engine.counters()[5]), (ODD_LEADERS, 0));
 }
 
@@ -212,17 +215,17 @@ const ODD_LEADERS: u64 = 100;
 #[test]
 fn optimistic_acknowledgements_end_the_connection() {
     let _alone = ALONE.lock();
-    let rogue = Rogue::start(Nature { grant: 2_000, ..Nature::default() });
+    let malicious = MaliciousLeader::start(Behaviour { grant: 2_000, ..Behaviour::default() });
     let mut sender = Sender::start(options());
-    let peer = sender.open_admitted(rogue.address);
-    rogue.say(|session| session.acks = false);
+    let peer = sender.open_admitted(malicious.address);
+    malicious.with_session(|session| session.acks = false);
     let mut txs = 0;
-    let is_closed = |sender: &Sender| sender.seen.iter().any(|one| one.kind == CLOSED);
+    let is_closed = |sender: &Sender| sender.events.iter().any(|one| one.kind == CLOSED);
     while !is_closed(&sender) && txs < 1_500 {
         sender.engine.send(&[peer, 0], &[1; 100], txs, LONG_MS);
         txs += 1;
-        rogue.say(|session| {
-            if let Some((_, largest)) = session.spaces[DATA].heard.last().copied() {
+        malicious.with_session(|session| {
+            if let Some((_, largest)) = session.spaces[DATA].received.last().copied() {
                 session.send(&frame(ACK, &[largest, 0, 0, largest], &[]));
             }
         });
@@ -233,7 +236,7 @@ fn optimistic_acknowledgements_end_the_connection() {
     }
     let closed = sender.closed(peer);
     assert_eq!((closed.reason, closed.detail), (CloseCause::Protocol as u8, VIOLATION));
-    sender.until("ended", |seen| ended(seen) == txs as usize);
+    sender.until("ended", |events| ended(events) == txs as usize);
     sender.assert_conserved(0..txs);
 }
 
@@ -241,16 +244,16 @@ fn optimistic_acknowledgements_end_the_connection() {
 #[test]
 fn stopped_streams_count_until_their_reset_is_acknowledged() {
     let _alone = ALONE.lock();
-    let rogue = Rogue::start(Nature { grant: 1 << 40, ..Nature::default() });
+    let malicious = MaliciousLeader::start(Behaviour { grant: 1 << 40, ..Behaviour::default() });
     let mut sender = Sender::start(Options { in_flight_max: 64, ..options() });
-    let peer = sender.open_admitted(rogue.address);
+    let peer = sender.open_admitted(malicious.address);
     let streams_left = |sender: &Sender| sender.engine.peer(peer).unwrap().stats()[9];
-    rogue.say(|session| session.acks = false);
+    malicious.with_session(|session| session.acks = false);
     let mut refused = 0;
     while streams_left(&sender) > 0 {
         let last = refused + streams_left(&sender);
         assert!(last <= 64 + STREAMS_AHEAD_MAX as u64, "{last} streams are open");
-        rogue.flood(1, |_| {
+        malicious.flood(1, |_| {
             let end = last.min(refused + 200);
             let frames = (refused..end).flat_map(|n| frame(STOP_SENDING, &[stream(n), 9], &[]));
             let frames = frames.collect();
@@ -259,13 +262,13 @@ fn stopped_streams_count_until_their_reset_is_acknowledged() {
         });
     }
     sender.engine.send(&[peer, 0], b"no stream is left", 0, 50);
-    sender.until("dropped", |seen| ended(seen) == 1);
-    let dropped = *sender.seen.last().unwrap();
+    sender.until("dropped", |events| ended(events) == 1);
+    let dropped = *sender.events.last().unwrap();
     assert_eq!((dropped.kind, dropped.reason), (DROPPED, Reason::LeaderSaturated as u8));
-    rogue.say(|session| session.acks = true);
-    rogue.flood(1, |_| frame(PING, &[], &[]));
+    malicious.with_session(|session| session.acks = true);
+    malicious.flood(1, |_| frame(PING, &[], &[]));
     sender.engine.peer(peer).unwrap().ping();
     sender.engine.send(&[peer, 0], b"a stream is free", 1, LONG_MS);
-    sender.until("acked", |seen| ended(seen) == 2);
+    sender.until("acked", |events| ended(events) == 2);
     assert_eq!(sender.count(ACKED), 1);
 }

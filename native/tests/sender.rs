@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use support::rng::rng;
 use support::{ACKED, ADMITTED, CONNECTED, DROPPED, FAILED, LONG_MS, SENT};
-use support::{Leader, Manners, Sender};
+use support::{Leader, LeaderOptions, Sender};
 use support::{ended, options};
-use touchdown_native::limits::STREAMS_AHEAD_MAX;
 use touchdown_native::quic::engine::Options;
 use touchdown_native::quic::event_ring::{CloseCause, Reason};
+use touchdown_native::quic::limits::STREAMS_AHEAD_MAX;
 use touchdown_native::quic::tls::public_key;
 
 #[test]
 fn delivers_each_transaction_complete_and_acknowledged() {
-    let leader = Leader::start(Manners::default());
+    let leader = Leader::start(LeaderOptions::default());
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
     let sizes = [1, 200, 1100, 1232, 1233, 4096];
@@ -28,9 +28,9 @@ fn delivers_each_transaction_complete_and_acknowledged() {
             sender.engine.send(&[peer, 40], &vec![index as u8; size], index as u64, LONG_MS);
         assert_eq!((status.live, status.queued), (1, 0));
     }
-    sender.until("acked", |seen| ended(seen) == sizes.len());
+    sender.until("acked", |events| ended(events) == sizes.len());
     assert_eq!(sender.count(ACKED), sizes.len());
-    assert!(sender.seen.iter().filter(|one| one.kind == ACKED).all(|one| one.tag == 40));
+    assert!(sender.events.iter().filter(|one| one.kind == ACKED).all(|one| one.tag == 40));
     sender.assert_conserved(0..sizes.len() as u64);
     leader.assert_received(sizes.len());
     let mut received: Vec<usize> = leader.received.lock().iter().map(Vec::len).collect();
@@ -41,7 +41,7 @@ fn delivers_each_transaction_complete_and_acknowledged() {
 
 #[test]
 fn rejects_invalid_transactions_without_an_outcome() {
-    let leader = Leader::start(Manners::default());
+    let leader = Leader::start(LeaderOptions::default());
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
     for bytes in [&[][..], &[0; 4097][..]] {
@@ -49,12 +49,12 @@ fn rejects_invalid_transactions_without_an_outcome() {
         assert_eq!((status.live, status.queued), (0, 0));
     }
     sender.drain_now();
-    assert_eq!(ended(&sender.seen), 0);
+    assert_eq!(ended(&sender.events), 0);
 }
 
 #[test]
 fn sends_to_several_leaders_and_reports_each() {
-    let leaders: Vec<Leader> = (0..4).map(|_| Leader::start(Manners::default())).collect();
+    let leaders: Vec<Leader> = (0..4).map(|_| Leader::start(LeaderOptions::default())).collect();
     let mut sender = Sender::start(options());
     let mut deliveries = Vec::new();
     for (tag, leader) in leaders.iter().enumerate() {
@@ -63,81 +63,81 @@ fn sends_to_several_leaders_and_reports_each() {
     deliveries.extend([0xdead_beef, 9]);
     let status = sender.engine.send(&deliveries, b"to everyone", 7, LONG_MS);
     assert_eq!((status.live, status.queued), (0b1111, 0));
-    sender.until("ended", |seen| ended(seen) == 5);
+    sender.until("ended", |events| ended(events) == 5);
     assert_eq!(sender.count(ACKED), 4);
-    let dropped = sender.seen.iter().find(|one| one.kind == DROPPED).unwrap();
+    let dropped = sender.events.iter().find(|one| one.kind == DROPPED).unwrap();
     assert_eq!((dropped.tag, dropped.reason), (9, Reason::NotConnected as u8));
 }
 
 #[test]
 fn waits_for_the_handshake_and_then_sends() {
-    let leader = Leader::start(Manners::default());
+    let leader = Leader::start(LeaderOptions::default());
     let mut sender = Sender::start(options());
     let peer = sender.open(leader.address);
     let status = sender.engine.send(&[peer, 0], b"early", 1, LONG_MS);
     // The handshake may be complete by now if this thread was preempted.
     assert_eq!(status.live | status.queued, 1);
-    sender.until("acked", |seen| ended(seen) == 1);
+    sender.until("acked", |events| ended(events) == 1);
     sender.assert_conserved([1]);
     assert_eq!(sender.count(ACKED), 1);
 }
 
 #[test]
 fn connects_through_address_validation() {
-    let leader = Leader::start(Manners { retry: true, ..Manners::default() });
+    let leader = Leader::start(LeaderOptions { retry: true, ..LeaderOptions::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
     sender.engine.send(&[peer, 0], b"after retry", 1, LONG_MS);
-    sender.until("acked", |seen| ended(seen) == 1);
+    sender.until("acked", |events| ended(events) == 1);
     assert_eq!(sender.count(ACKED), 1);
-    assert_eq!(sender.seen.iter().find(|one| one.kind == CONNECTED).unwrap().reason, 1);
+    assert_eq!(sender.events.iter().find(|one| one.kind == CONNECTED).unwrap().reason, 1);
 }
 
 #[test]
 fn reports_granted_and_remaining_streams() {
-    for (grant, told) in [(3, 3), (128, 128), (100_000, STREAMS_AHEAD_MAX as u64)] {
-        let leader = Leader::start(Manners { grant, ..Manners::default() });
+    for (grant, reported) in [(3, 3), (128, 128), (100_000, STREAMS_AHEAD_MAX as u64)] {
+        let leader = Leader::start(LeaderOptions { grant, ..LeaderOptions::default() });
         let mut sender = Sender::start(options());
         let peer = sender.open_admitted(leader.address);
         let find =
-            |sender: &Sender, kind| *sender.seen.iter().find(|one| one.kind == kind).unwrap();
+            |sender: &Sender, kind| *sender.events.iter().find(|one| one.kind == kind).unwrap();
         assert_eq!(find(&sender, CONNECTED).reason, 0);
-        assert_eq!(find(&sender, ADMITTED).detail, told);
+        assert_eq!(find(&sender, ADMITTED).detail, reported);
         let peer_now = sender.engine.peer(peer).unwrap();
-        assert_eq!(peer_now.stats()[9], told);
+        assert_eq!(peer_now.stats()[9], reported);
         sender.engine.send(&[peer, 0], b"takes one", 1, LONG_MS);
-        sender.until("acked", |seen| ended(seen) == 1);
-        assert!(peer_now.stats()[9] <= told);
+        sender.until("acked", |events| ended(events) == 1);
+        assert!(peer_now.stats()[9] <= reported);
     }
 }
 
 #[test]
 fn a_ping_on_an_idle_connection_is_acknowledged() {
-    let leader = Leader::start(Manners::default());
+    let leader = Leader::start(LeaderOptions::default());
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
     let peer = sender.engine.peer(peer).unwrap();
     // Handshake packets may arrive late; afterwards an idle connection is silent.
-    let mut heard = 0;
+    let mut received = 0;
     sender.until("silent", |_| {
-        let before = heard;
+        let before = received;
         std::thread::sleep(Duration::from_millis(200));
-        heard = peer.stats()[8];
-        heard > 0 && heard == before
+        received = peer.stats()[8];
+        received > 0 && received == before
     });
     peer.ping();
-    sender.until("an answer", |_| peer.stats()[8] > heard);
+    sender.until("an answer", |_| peer.stats()[8] > received);
 }
 
 #[test]
 fn a_leader_that_grants_no_stream_saturates_and_times_out() {
-    let leader = Leader::start(Manners { grant: 0, ..Manners::default() });
+    let leader = Leader::start(LeaderOptions { grant: 0, ..LeaderOptions::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open(leader.address);
-    sender.until("connected", |seen| seen.iter().any(|one| one.kind == CONNECTED));
+    sender.until("connected", |events| events.iter().any(|one| one.kind == CONNECTED));
     sender.engine.send(&[peer, 0], b"no credit", 1, 50);
-    sender.until("dropped", |seen| ended(seen) == 1);
-    let dropped = *sender.seen.iter().find(|one| one.kind == DROPPED).unwrap();
+    sender.until("dropped", |events| ended(events) == 1);
+    let dropped = *sender.events.iter().find(|one| one.kind == DROPPED).unwrap();
     assert_eq!(dropped.reason, Reason::LeaderSaturated as u8);
     assert_eq!(sender.count(ADMITTED), 0);
 
@@ -146,49 +146,50 @@ fn a_leader_that_grants_no_stream_saturates_and_times_out() {
     let peer = hasty.open(leader.address);
     hasty.engine.send(&[peer, 0], b"outlives the timeout", 2, LONG_MS);
     assert_eq!(hasty.closed(peer).reason, CloseCause::HandshakeTimeout as u8);
-    hasty.until("ended", |seen| ended(seen) == 1);
+    hasty.until("ended", |events| ended(events) == 1);
     hasty.assert_conserved([2]);
     assert_eq!(hasty.count(ADMITTED), 0);
 }
 
 #[test]
 fn slowly_granted_credit_is_used_in_order() {
-    let leader = Leader::start(Manners { grant: 2, ..Manners::default() });
+    let leader = Leader::start(LeaderOptions { grant: 2, ..LeaderOptions::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
     for tx in 0..300u64 {
         sender.engine.send(&[peer, 0], &tx.to_le_bytes(), tx, LONG_MS);
     }
-    sender.until("ended", |seen| ended(seen) == 300);
+    sender.until("ended", |events| ended(events) == 300);
     assert_eq!(sender.count(ACKED), 300);
     sender.assert_conserved(0..300);
     let sent: Vec<u64> =
-        sender.seen.iter().filter(|one| one.kind == SENT).map(|one| one.tx).collect();
+        sender.events.iter().filter(|one| one.kind == SENT).map(|one| one.tx).collect();
     assert!(sent.is_sorted());
     leader.assert_received(300);
 }
 
 #[test]
 fn a_full_queue_drops_the_delivery_immediately() {
-    let leader = Leader::start(Manners { grant: 0, ..Manners::default() });
+    let leader = Leader::start(LeaderOptions { grant: 0, ..LeaderOptions::default() });
     let mut sender = Sender::start(Options { queue_max: 3, ..options() });
     let peer = sender.open(leader.address);
     let statuses: Vec<u16> =
         (0..5).map(|tx| sender.engine.send(&[peer, 0], b"x", tx, 60_000).queued).collect();
     assert_eq!(statuses, [1, 1, 1, 0, 0]);
-    sender.until("dropped", |seen| ended(seen) == 2);
-    assert!(sender.seen.iter().all(|one| one.kind != DROPPED || one.reason == 1));
+    sender.until("dropped", |events| ended(events) == 2);
+    assert!(sender.events.iter().all(|one| one.kind != DROPPED || one.reason == 1));
     sender.engine.stop(Duration::ZERO);
     sender.drain_now();
     sender.assert_conserved(0..5);
     let stopped = Reason::ShuttingDown as u8;
-    assert_eq!(sender.seen.iter().filter(|one| one.reason == stopped).count(), 3);
+    assert_eq!(sender.events.iter().filter(|one| one.reason == stopped).count(), 3);
 }
 
 #[test]
 fn the_leaders_close_codes_are_reported() {
     for code in [0, 1, 2, 4, 5] {
-        let leader = Leader::start(Manners { close_code: Some(code), ..Manners::default() });
+        let leader =
+            Leader::start(LeaderOptions { close_code: Some(code), ..LeaderOptions::default() });
         let mut sender = Sender::start(options());
         let peer = sender.open(leader.address);
         let closed = sender.closed(peer);
@@ -201,13 +202,17 @@ fn the_leaders_close_codes_are_reported() {
 
 #[test]
 fn a_stopped_stream_fails_only_its_delivery() {
-    let leader = Leader::start(Manners { stop_streams: true, window: 600, ..Manners::default() });
+    let leader = Leader::start(LeaderOptions {
+        stop_streams: true,
+        window: 600,
+        ..LeaderOptions::default()
+    });
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
     for tx in 0..20 {
         sender.engine.send(&[peer, 0], &[1; 3000], tx, LONG_MS);
     }
-    sender.until("ended", |seen| ended(seen) == 20);
+    sender.until("ended", |events| ended(events) == 20);
     sender.assert_conserved(0..20);
     // A leader that acknowledged all before it stopped the stream has the bytes.
     assert!(sender.count(FAILED) > 0);
@@ -221,74 +226,74 @@ fn a_silent_address_times_out() {
     let mut sender = Sender::start(Options { admission_timeout: patience, ..options() });
     let peer = sender.open(silent.local_addr().unwrap());
     sender.engine.send(&[peer, 0], b"into the void", 1, 100);
-    sender.until("dropped", |seen| ended(seen) == 1);
-    let dropped = *sender.seen.iter().find(|one| one.kind == DROPPED).unwrap();
+    sender.until("dropped", |events| ended(events) == 1);
+    let dropped = *sender.events.iter().find(|one| one.kind == DROPPED).unwrap();
     assert_eq!(dropped.reason, Reason::NotConnected as u8);
     assert_eq!(sender.closed(peer).reason, CloseCause::HandshakeTimeout as u8);
 }
 
 #[test]
 fn a_crashed_leader_loses_in_flight_deliveries_and_can_be_reconnected() {
-    let leader = Leader::start(Manners::default());
+    let leader = Leader::start(LeaderOptions::default());
     let mut quick = options();
     quick.transport.idle_timeout = Duration::from_secs(3);
     quick.transport.keep_alive = Duration::from_secs(1);
     let mut sender = Sender::start(quick);
     let peer = sender.open_admitted(leader.address);
     let address = leader.crash();
-    sender.engine.send(&[peer, 0], b"nobody there", 1, 60_000);
+    sender.engine.send(&[peer, 0], b"no leader", 1, 60_000);
     let closed = sender.closed(peer);
     assert_eq!(closed.reason, CloseCause::TimedOut as u8);
-    sender.until("failed", |seen| ended(seen) == 1);
+    sender.until("failed", |events| ended(events) == 1);
     assert_eq!(sender.count(FAILED), 1);
 
-    let again = Leader::start_at(address, Manners::default());
+    let again = Leader::start_at(address, LeaderOptions::default());
     let peer = sender.open_admitted(again.address);
     sender.engine.send(&[peer, 0], b"welcome back", 2, LONG_MS);
-    sender.until("acked", |seen| ended(seen) == 2);
+    sender.until("acked", |events| ended(events) == 2);
     sender.assert_conserved([1, 2]);
 }
 
 #[test]
 fn a_small_window_receives_a_large_transaction_in_pieces() {
-    let leader = Leader::start(Manners { window: 600, ..Manners::default() });
+    let leader = Leader::start(LeaderOptions { window: 600, ..LeaderOptions::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
     for tx in 0..5 {
         sender.engine.send(&[peer, 0], &[tx as u8; 2000], tx, LONG_MS);
     }
-    sender.until("ended", |seen| ended(seen) == 5);
+    sender.until("ended", |events| ended(events) == 5);
     assert_eq!(sender.count(ACKED), 5);
     sender.assert_conserved(0..5);
 }
 
 #[test]
 fn a_delivery_above_the_stream_limit_is_dropped_without_blocking_others() {
-    let leader = Leader::start(Manners { stream_window: 1232, ..Manners::default() });
+    let leader = Leader::start(LeaderOptions { stream_window: 1232, ..LeaderOptions::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open(leader.address);
     // One waits for the handshake, because the leader's limit is unknown before.
     sender.engine.send(&[peer, 0], &[1; 1233], 1, LONG_MS);
-    sender.until("ended", |seen| ended(seen) == 1);
-    let connected = sender.seen.iter().find(|one| one.kind == CONNECTED).unwrap();
+    sender.until("ended", |events| ended(events) == 1);
+    let connected = sender.events.iter().find(|one| one.kind == CONNECTED).unwrap();
     assert_eq!(connected.detail, 1232);
     for (tx, size) in [(2, 1232), (3, 4096), (4, 1233), (5, 1)] {
         sender.engine.send(&[peer, 0], &vec![1; size], tx, LONG_MS);
     }
-    sender.until("ended", |seen| ended(seen) == 5);
+    sender.until("ended", |events| ended(events) == 5);
     sender.assert_conserved(1..=5);
-    let told = |kind| {
-        let of = sender.seen.iter().filter(move |one| one.kind == kind);
+    let reasons_of = |kind| {
+        let of = sender.events.iter().filter(move |one| one.kind == kind);
         of.map(|one| (one.tx, one.reason)).collect::<Vec<_>>()
     };
     let too_large = Reason::StreamTooLarge as u8;
-    assert_eq!(told(DROPPED), [(1, too_large), (3, too_large), (4, too_large)]);
+    assert_eq!(reasons_of(DROPPED), [(1, too_large), (3, too_large), (4, too_large)]);
     assert_eq!(sender.count(ACKED), 2);
 }
 
 #[test]
 fn transactions_that_just_fill_a_datagram_are_sent() {
-    let leader = Leader::start(Manners::default());
+    let leader = Leader::start(LeaderOptions::default());
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
     // Every size around a datagram of 1200 bytes, the initial size, and of 1452.
@@ -296,7 +301,7 @@ fn transactions_that_just_fill_a_datagram_are_sent() {
     for (tx, size) in sizes.iter().enumerate() {
         sender.engine.send(&[peer, 0], &vec![tx as u8; *size], tx as u64, LONG_MS);
     }
-    sender.until("acked", |seen| ended(seen) == sizes.len());
+    sender.until("acked", |events| ended(events) == sizes.len());
     assert_eq!(sender.count(ACKED), sizes.len());
     sender.assert_conserved(0..sizes.len() as u64);
     leader.assert_received(sizes.len());
@@ -304,7 +309,7 @@ fn transactions_that_just_fill_a_datagram_are_sent() {
 
 #[test]
 fn a_drop_on_a_sending_thread_wakes_the_reader_before_send_returns() {
-    let leader = Leader::start(Manners { stream_window: 1232, ..Manners::default() });
+    let leader = Leader::start(LeaderOptions { stream_window: 1232, ..LeaderOptions::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
     for tx in 0..20 {
@@ -321,7 +326,7 @@ fn a_drop_on_a_sending_thread_wakes_the_reader_before_send_returns() {
 
 #[test]
 fn garbage_and_replays_change_nothing() {
-    let leader = Leader::start(Manners::default());
+    let leader = Leader::start(LeaderOptions::default());
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
     let target = sender.engine.local_addresses()[0];
@@ -332,7 +337,7 @@ fn garbage_and_replays_change_nothing() {
         let _ = attacker.send_to(&bytes, target);
     }
     sender.engine.send(&[peer, 0], b"still fine", 1, LONG_MS);
-    sender.until("acked", |seen| ended(seen) == 1);
+    sender.until("acked", |events| ended(events) == 1);
     assert_eq!(sender.count(ACKED), 1);
     assert_eq!(sender.engine.counters()[5], 0);
 }

@@ -67,7 +67,7 @@ fn verifiers(keys: usize) -> (Vec<Verifier>, Verifier) {
 fn agree(tabled: &[Verifier], plain: &Verifier, signed: &Signed, message: &[u8]) -> bool {
     let expected = strict(signed, message);
     for verifier in tabled {
-        verifier.key_cache().make(&signed.0);
+        verifier.table_cache().make(&signed.0);
         assert_eq!(answer(verifier, &[*signed], message).is_ok(), expected, "{signed:02x?}");
     }
     assert_eq!(answer(plain, &[*signed], message).is_ok(), expected, "{signed:02x?}");
@@ -235,7 +235,7 @@ fn name_the_first_bad_one(backend: Backend) {
             let key = SigningKey::from_bytes(&rng.bytes());
             signed.push((key.verifying_key().to_bytes(), key.sign(message).to_bytes()));
             if rng.below(2) == 0 {
-                verifier.key_cache().make(&key.verifying_key().to_bytes());
+                verifier.table_cache().make(&key.verifying_key().to_bytes());
             }
         }
         let is_missing = round % 3 == 0;

@@ -9,25 +9,26 @@ mod support;
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use support::between::Between;
+use support::path::Path;
 use support::rng::rng;
-use support::terms::Terms;
-use support::{ACKED, LONG_MS, Leader, Manners, Sender, ended, options};
+use support::transport_params::Params;
+use support::{ACKED, LONG_MS, Leader, LeaderOptions, Sender, ended, options};
 use touchdown_native::quic::event_ring::CloseCause;
 
 /// Sends through `bend`, and to a second leader directly; every delivery to both must be
 /// acknowledged.
-fn all_arrives(bend: impl FnMut(&[u8]) -> Vec<Vec<u8>> + Send + 'static) {
-    let (bent, straight) = (Leader::start(Manners::default()), Leader::start(Manners::default()));
-    let between = Between::bending_the_leader(bent.address, bend);
+fn all_arrives(alter: impl FnMut(&[u8]) -> Vec<Vec<u8>> + Send + 'static) {
+    let (altered, straight) =
+        (Leader::start(LeaderOptions::default()), Leader::start(LeaderOptions::default()));
+    let path = Path::altering_the_leader(altered.address, alter);
     let mut sender = Sender::start(options());
-    let peers = [sender.open_admitted(between.address), sender.open_admitted(straight.address)];
+    let peers = [sender.open_admitted(path.address), sender.open_admitted(straight.address)];
     for tx in 0..100 {
         sender.engine.send(&[peers[0], 0, peers[1], 1], &[tx as u8; 900], tx, LONG_MS);
     }
-    sender.until("ended", |seen| ended(seen) == 200);
+    sender.until("ended", |events| ended(events) == 200);
     assert_eq!(sender.count(ACKED), 200);
-    bent.assert_received(100);
+    altered.assert_received(100);
     straight.assert_received(100);
     let counters = sender.engine.counters();
     assert_eq!(counters[5], 0, "panics");
@@ -35,11 +36,11 @@ fn all_arrives(bend: impl FnMut(&[u8]) -> Vec<Vec<u8>> + Send + 'static) {
 
 #[test]
 fn replayed_datagrams_change_nothing() {
-    let mut seen: Vec<Vec<u8>> = Vec::new();
+    let mut events: Vec<Vec<u8>> = Vec::new();
     let mut below = rng();
     all_arrives(move |datagram| {
-        seen.push(datagram.to_vec());
-        let again = (0..4).map(|_| seen[below(seen.len())].clone());
+        events.push(datagram.to_vec());
+        let again = (0..4).map(|_| events[below(events.len())].clone());
         again.chain([datagram.to_vec(), datagram.to_vec()]).collect()
     });
 }
@@ -49,14 +50,14 @@ fn truncated_and_altered_leader_datagrams_change_nothing() {
     let mut below = rng();
     all_arrives(move |datagram| {
         let cut = datagram[..below(datagram.len())].to_vec();
-        let mut bent = datagram.to_vec();
-        let place = below(bent.len());
-        bent[place] ^= 1 << below(8);
+        let mut altered = datagram.to_vec();
+        let place = below(altered.len());
+        altered[place] ^= 1 << below(8);
         let mut long = datagram.to_vec();
         long.extend((0..below(200)).map(|_| below(256) as u8));
         // A short header does not contain its length, so a lengthened packet is an altered one; a
         // long header does, and the bytes after it are another packet.
-        vec![cut, bent, long, datagram.to_vec()]
+        vec![cut, altered, long, datagram.to_vec()]
     });
 }
 
@@ -88,7 +89,7 @@ fn forged_packets_of_every_type_change_nothing() {
 fn a_flood_of_forged_retries_ends_at_most_one_attempt() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     silent.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-    let good = Leader::start(Manners::default());
+    let good = Leader::start(LeaderOptions::default());
     let mut sender = Sender::start(touchdown_native::quic::engine::Options {
         admission_timeout: Duration::from_secs(3),
         ..options()
@@ -121,7 +122,7 @@ fn a_flood_of_forged_retries_ends_at_most_one_attempt() {
     let causes = [CloseCause::HandshakeTimeout as u8, CloseCause::Version as u8];
     assert!(causes.contains(&closed.reason), "{closed:?}");
     sender.engine.send(&[peer, 1], b"undisturbed", 999, LONG_MS);
-    sender.until("acked", |seen| seen.iter().any(|one| one.kind == ACKED && one.tx == 999));
+    sender.until("acked", |events| events.iter().any(|one| one.kind == ACKED && one.tx == 999));
     assert_eq!(sender.engine.counters()[5], 0);
 }
 
@@ -131,7 +132,7 @@ const STREAMS_MAX: u64 = 1 << 60;
 
 #[test]
 fn implausible_transport_parameters_cost_at_most_their_own_connection() {
-    let cases: [(&str, Terms, bool); 9] = [
+    let cases: [(&str, Params, bool); 9] = [
         ("unlimited windows", &[(4, VARINT_MAX), (6, VARINT_MAX), (7, VARINT_MAX)], true),
         ("unlimited streams", &[(8, STREAMS_MAX), (9, STREAMS_MAX)], true),
         ("the smallest datagram", &[(3, 1200)], true),
@@ -143,9 +144,9 @@ fn implausible_transport_parameters_cost_at_most_their_own_connection() {
         ("never idle", &[(1, VARINT_MAX)], true),
         ("no stream data", &[(4, 0), (7, 0)], false),
     ];
-    for (name, terms, arrives) in cases {
-        let odd = Leader::start(Manners { terms, ..Manners::default() });
-        let good = Leader::start(Manners::default());
+    for (name, params, arrives) in cases {
+        let odd = Leader::start(LeaderOptions { params, ..LeaderOptions::default() });
+        let good = Leader::start(LeaderOptions::default());
         let mut sender = Sender::start(options());
         let peers = [sender.open(odd.address), sender.open_admitted(good.address)];
         if arrives {
@@ -159,9 +160,9 @@ fn implausible_transport_parameters_cost_at_most_their_own_connection() {
             sender.engine.send(&[peers[0], 0], &[3; 1000], tx, odd_ms);
             sender.engine.send(&[peers[1], 1], &[3; 1000], tx, LONG_MS);
         }
-        sender.until(name, |seen| ended(seen) == 100);
+        sender.until(name, |events| ended(events) == 100);
         let acked = |tag| {
-            let of = sender.seen.iter().filter(|one| one.kind == ACKED && one.tag == tag);
+            let of = sender.events.iter().filter(|one| one.kind == ACKED && one.tag == tag);
             of.count()
         };
         assert_eq!(acked(1), 50, "{name}: the other leader");

@@ -57,7 +57,7 @@ export class IngressThread {
   readonly #deps: IngressThreadDeps;
   readonly #principals: CachedKeyPrincipal[];
   readonly #reconcile: () => void;
-  readonly #memory = { records: recordsMemory(), figures: ingressThreadCountersMemory() };
+  readonly #memory = { records: recordsMemory(), counters: ingressThreadCountersMemory() };
   readonly #releasedSlots = new Float64Array(RELEASED_SLOTS_PER_READ);
   /** The engine's handle of the thread; 0: not running. */
   #handle = 0;
@@ -73,7 +73,7 @@ export class IngressThread {
     this.#principals = principals;
     this.#reconcile = reconcile;
     this.records = new RecordReader(this.#memory.records);
-    this.stats = ingressThreadCounters(this.#memory.figures);
+    this.stats = ingressThreadCounters(this.#memory.counters);
   }
 
   /** The engine's handle of the thread; 0 while it does not run. */
@@ -97,10 +97,10 @@ export class IngressThread {
       { engine, decoder, number, realtime, ...bounds, upstreamPort, forwardedHeader },
       {
         records: new Uint8Array(this.#memory.records),
-        figures: new Uint8Array(this.#memory.figures),
+        counters: new Uint8Array(this.#memory.counters),
         routes: new Uint8Array(task.routes),
         dedup: new Uint8Array(task.dedup),
-        keyCache: new Uint8Array(task.keyCache),
+        limitStates: new Uint8Array(task.keyCache),
       },
       wake,
     );

@@ -39,6 +39,7 @@ const OFFSET = 8;
 const VERSION = 9;
 const ROUTES = 10;
 const STATUS = 11;
+// 12 is unused.
 /** Whether it was corked, to leave together with others. */
 const CORKED = 13;
 const VALIDATION = 14;

@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 12;
+export const CONTRACT_VERSION = 13;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {
@@ -48,7 +48,7 @@ export interface NativeSending {
    * most 1250 ms. Its outcomes can be drained until another engine is started.
    */
   engineStop(engine: number, closeTimeoutMs: number): number;
-  /** Writes sends, leaders, outcomes lost, inbox drops, send errors, panics; returns the count. */
+  /** Writes ENGINE_COUNTERS; returns the count. */
   engineCounters(engine: number, out: Float64Array): number;
   /** Sets the identity of connections opened from now on. */
   identitySet(engine: number, seed: Uint8Array): number;
@@ -57,11 +57,7 @@ export interface NativeSending {
   peerClose(engine: number, peer: number, closeTimeoutMs: number): number;
   /** Makes the leader respond, so that its silence is meaningful. */
   peerPing(engine: number, peer: number): number;
-  /**
-   * Writes state, rtt_us, queued, in flight, mtu, window, lost and sent packets, datagrams received
-   * and streams that may be opened now (up to 1024); returns the count, 0 when the connection is
-   * gone.
-   */
+  /** Writes PEER_STATS; returns the count, 0 when the connection is gone. */
   peerStats(engine: number, peer: number, out: Float64Array): number;
   /**
    * Sends to up to 16 leaders, a handle and a tag each. Bit i of the result: delivery i is on the
@@ -80,6 +76,58 @@ export interface NativeSending {
 
 /** Numbers of a record: kind, tx, peer, tag, reason, at_ns, rtt_us, detail. */
 export const RECORD_NUMBERS = 8;
+/** The kind of a record: `Kind` of `native/src/quic/event_ring.rs`. */
+export const RECORD_KIND = {
+  sent: 1,
+  acked: 2,
+  failed: 3,
+  dropped: 4,
+  connected: 5,
+  admitted: 6,
+  closed: 7,
+} as const;
+/** Which side ended a connection, the reason of a closed record: `CloseCause` of the same file. */
+export const CLOSE_CAUSE = {
+  local: 1,
+  application: 2,
+  transport: 3,
+  protocol: 4,
+  timedOut: 5,
+  reset: 6,
+  version: 7,
+  handshakeTimeout: 8,
+  internal: 9,
+} as const;
+/**
+ * The reason of a failed record whose leader stopped the stream. A reason is 0 for none, or one
+ * more than its index in `DELIVERY_REASONS`: `Reason` of the same file.
+ */
+export const STREAM_STOPPED = 6;
+/** The numbers of `engineCounters`, in order. */
+export const ENGINE_COUNTERS = [
+  "sends",
+  "peers",
+  "outcomesLost",
+  "inboxDrops",
+  "sendErrors",
+  "panics",
+] as const;
+/**
+ * The numbers of `peerStats`, in order. `received`: datagrams; `streamsLeft`: streams that may be
+ * opened now, up to 1024.
+ */
+export const PEER_STATS = [
+  "state",
+  "rttUs",
+  "queued",
+  "inFlight",
+  "mtu",
+  "window",
+  "lostPackets",
+  "sentPackets",
+  "received",
+  "streamsLeft",
+] as const;
 
 /** The complete addon. */
 export type NativeEngine = NativeSending &
@@ -239,13 +287,13 @@ export interface NativeIngressThreadMemory {
   /** Layout: native-ingress/record-ring.ts. */
   readonly records: Uint8Array;
   /** Layout: native-ingress/thread-counters.ts. */
-  readonly figures: Uint8Array;
+  readonly counters: Uint8Array;
   /** Layout: send/native/shared-target-table.ts. */
   readonly routes: Uint8Array;
   /** Layout: dedup/recent-transactions.ts. */
   readonly dedup: Uint8Array;
   /** Layout: limits/shared-state.ts. */
-  readonly keyCache: Uint8Array;
+  readonly limitStates: Uint8Array;
 }
 
 /** Threads that accept HTTP requests without entering JavaScript. */
@@ -358,6 +406,11 @@ export const DECODER_COUNTERS = 6;
 /** Return codes of every call. */
 export const OK = 0;
 export const PANIC = -2;
+/** Return codes of `engineStart`. */
+export const START_FULL = -10;
+export const START_OPTIONS = -11;
+export const START_IDENTITY = -13;
+export const START_THREAD = -14;
 /** From `engineStart`, minus the system's error number: a socket cannot be bound. */
 export const START_SOCKET = -1000;
 /** Return codes of the decoder's calls. */

@@ -162,7 +162,7 @@ describe("ingress threads in their context", () => {
     for (const { memory } of starts) {
       expect(memory.routes.buffer).toBe(context.routesMemory);
       expect(memory.dedup.buffer).toBe(context.dedupMemory);
-      expect(memory.keyCache.buffer).toBe(context.keyCacheMemory);
+      expect(memory.limitStates.buffer).toBe(context.keyCacheMemory);
     }
   });
 

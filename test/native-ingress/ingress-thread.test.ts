@@ -42,12 +42,12 @@ describe("an ingress thread that starts", () => {
     for (const { memory: given } of threads) {
       for (const part of Object.values(given)) expect(part.length).toBe(shared(part).byteLength);
       expect(given.records.length).toBe(recordsMemory().byteLength);
-      expect(given.figures.length).toBe(ingressThreadCountersMemory().byteLength);
+      expect(given.counters.length).toBe(ingressThreadCountersMemory().byteLength);
       expect(shared(given.routes)).toBe(memory.routes);
       expect(shared(given.dedup)).toBe(memory.dedup);
-      expect(shared(given.keyCache)).toBe(memory.keyCache);
+      expect(shared(given.limitStates)).toBe(memory.keyCache);
     }
-    for (const part of ["records", "figures"] as const) {
+    for (const part of ["records", "counters"] as const) {
       expect(new Set(threads.map(({ memory: given }) => shared(given[part]))).size).toBe(2);
     }
   });

@@ -118,7 +118,7 @@ describe("the records of ingress threads", () => {
       [0, [1, 2, 3, 4, 5]],
       [1, [10, 20, 30, 40, 50]],
     ] as const) {
-      const numbers = new Float64Array(shared(thread(number).memory.figures));
+      const numbers = new Float64Array(shared(thread(number).memory.counters));
       numbers.set(counts, first);
       numbers[HTTP_COUNTER_NAMES.indexOf("accepted")] = 100 + number;
     }

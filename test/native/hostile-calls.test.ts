@@ -47,10 +47,10 @@ type CallCounts = Readonly<Record<string, Count>>;
 /** Arguments that ingress threads require. */
 const memorySizes = {
   records: recordsMemory().byteLength,
-  figures: ingressThreadCountersMemory().byteLength,
+  counters: ingressThreadCountersMemory().byteLength,
   routes: SHARED_TARGET_TABLE_BYTES,
   dedup: dedupMemory().byteLength,
-  keyCache: createKeyCacheMemory().byteLength,
+  limitStates: createKeyCacheMemory().byteLength,
 };
 
 /** Each thread's counts; throws with the process's output where it failed. */

@@ -11,16 +11,14 @@ import { listFiles, ROOT } from "../support/source-tree.ts";
 
 /** By folder of `native/src`, or by file next to them: what it may import. */
 const ARROWS: Readonly<Record<string, readonly string[]>> = {
-  node: ["base58", "decode", "http", "limits", "quic", "rpc", "submit", "sync"],
-  submit: ["base58", "decode", "http", "limits", "quic", "sync"],
-  http: ["base58", "limits", "sync"],
-  quic: ["limits", "sync"],
-  rpc: ["base58", "limits", "sync"],
-  decode: ["ed25519", "limits", "sync"],
+  node: ["decode", "http", "quic", "rpc", "submit", "sync"],
+  submit: ["decode", "http", "quic", "sync"],
+  http: ["decode", "sync"],
+  quic: ["decode", "sync"],
+  rpc: ["decode", "sync"],
+  decode: ["ed25519", "sync"],
   ed25519: [],
   sync: [],
-  base58: ["limits"],
-  limits: [],
   lib: [],
 };
 
@@ -74,13 +72,13 @@ describe("the modules of the Rust crate", () => {
 describe("a violation", () => {
   const crate = (texts: Readonly<Record<string, string>>) => {
     const sound = {
-      "lib.rs": "pub mod limits;\npub mod ed25519;\npub mod quic;\n",
-      "limits.rs": "pub const MOST: usize = 1;\n",
+      "lib.rs": "pub mod sync;\npub mod ed25519;\npub mod quic;\n",
+      "sync.rs": "pub const NEVER: usize = 1;\n",
       "ed25519/mod.rs": "pub mod curve;\npub mod verify;\n",
       "ed25519/curve.rs": "pub struct Point;\n",
       "ed25519/verify.rs": "use super::curve::Point;\n",
       "quic/mod.rs": "//! `crate::ed25519` is not imported.\npub mod engine;\npub mod peer;\n",
-      "quic/engine.rs": "use crate::quic::peer::{self, Peer};\nuse crate::limits::MOST;\n",
+      "quic/engine.rs": "use crate::quic::peer::{self, Peer};\nuse crate::sync::NEVER;\n",
       "quic/peer.rs": '#[cfg(test)]\n#[path = "peer_tests.rs"]\nmod tests;\n',
       "quic/peer_tests.rs": "use super::*;\nuse crate::quic::engine::Engine;\n",
     };
@@ -93,7 +91,7 @@ describe("a violation", () => {
     expect(told(crate({}))).toEqual([
       "ed25519/verify.rs -> ed25519/curve.rs",
       "quic/engine.rs -> quic/peer.rs",
-      "quic/engine.rs -> limits.rs",
+      "quic/engine.rs -> sync.rs",
       "quic/peer_tests.rs -> quic/peer.rs (test)",
       "quic/peer_tests.rs -> quic/engine.rs (test)",
     ]);
@@ -102,21 +100,21 @@ describe("a violation", () => {
   });
 
   it.each([
-    ["by its full path", "use crate::limits::MOST;\n"],
-    ["by the folder above", "use super::super::limits;\n"],
-    ["in a group", "use crate::{\n    ed25519::curve::{Point, *},\n    limits::MOST,\n};\n"],
-    ["without use", "fn most() -> usize { crate::limits::MOST }\n"],
-    ["behind a module inside", "mod inner {\n    use super::super::super::limits;\n}\n"],
+    ["by its full path", "use crate::sync::NEVER;\n"],
+    ["by the folder above", "use super::super::sync;\n"],
+    ["in a group", "use crate::{\n    ed25519::curve::{Point, *},\n    sync::NEVER,\n};\n"],
+    ["without use", "fn never() -> usize { crate::sync::NEVER }\n"],
+    ["behind a module inside", "mod inner {\n    use super::super::super::sync;\n}\n"],
   ])("of the table is found: %s", (_, text) => {
     expect(breaches(crate({ "ed25519/verify.rs": text }))).toEqual([
-      "ed25519/verify.rs -> limits.rs",
+      "ed25519/verify.rs -> sync.rs",
     ]);
   });
 
   it("in a test module is recognized", () => {
-    const text = "#[cfg(test)]\nmod tests {\n    use super::*;\n    use crate::limits::MOST;\n}\n";
-    const found = crate({ "ed25519/curve.rs": text }).filter(({ to }) => to === "limits.rs");
-    expect(told(found)).toContain("ed25519/curve.rs -> limits.rs (test)");
+    const text = "#[cfg(test)]\nmod tests {\n    use super::*;\n    use crate::sync::NEVER;\n}\n";
+    const found = crate({ "ed25519/curve.rs": text }).filter(({ to }) => to === "sync.rs");
+    expect(told(found)).toContain("ed25519/curve.rs -> sync.rs (test)");
   });
 
   it("by a cycle is found, also inside a folder", () => {

@@ -2,7 +2,11 @@
  * A connection of the native transport, on an addon that the test controls.
  */
 
-import type { NativeSending } from "../../src/native/contract.ts";
+import {
+  CONTRACT_VERSION,
+  RECORD_KIND as KIND,
+  type NativeSending,
+} from "../../src/native/contract.ts";
 import { identityOfSeed } from "../../src/send/identity.ts";
 import type { SharedTargetTable } from "../../src/send/native/shared-target-table.ts";
 import { createNativeTransport } from "../../src/send/native/transport-native.ts";
@@ -13,9 +17,6 @@ export const PEER = 7;
 export const ENGINE = 3;
 /** The time of every record. */
 export const RECORD_NS = 5;
-
-/** Kinds of records, as `native/src/quic/event_ring.rs` numbers them. */
-const KIND = { sent: 1, acked: 2, failed: 3, dropped: 4, connected: 5, admitted: 6, closed: 7 };
 
 export interface EngineEvent {
   readonly kind: keyof typeof KIND;
@@ -42,7 +43,7 @@ export class FakeNative implements NativeSending {
   #wake: () => void = () => {};
 
   contractVersion(): number {
-    return 3;
+    return CONTRACT_VERSION;
   }
   engineStart(_: unknown, wake: () => void): number {
     this.#wake = wake;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
-use touchdown_native::base58::{signature_text, SIGNATURE_TEXT_MAX};
+use touchdown_native::decode::base58::{signature_text, SIGNATURE_TEXT_MAX};
 use touchdown_native::decode::decoder::Decoder;
 use touchdown_native::http::json_rpc::read_call;
 use touchdown_native::quic::delivery::PeerState;

@@ -24,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
     for backend in [Backend::Scalar, Backend::best()] {
         let verifier = Verifier::with_backend(1, backend);
         assert_eq!(verify(&verifier), expected);
-        verifier.key_cache().make(key);
+        verifier.table_cache().make(key);
         assert_eq!(verify(&verifier), expected);
     }
 });

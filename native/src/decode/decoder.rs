@@ -10,7 +10,7 @@ use crate::decode::tip::TipRule;
 use crate::decode::tx::{Accepted, parse};
 use crate::ed25519::multi_add::Backend;
 use crate::ed25519::verify::Verifier;
-use crate::sync::thread_priority::give_way;
+use crate::sync::thread_priority::lower_priority;
 
 /// Numbers of a serialized validation result: see `numbers`.
 pub const VALIDATION_NUMBERS: usize = 11;
@@ -39,7 +39,8 @@ impl Decoder {
             return None;
         }
         let rule = TipRule { accounts: accounts.into(), lamports_min: lamports_min as i64 };
-        let verifier = verify.then(|| Verifier::with_builder(keys, Backend::best(), give_way));
+        let verifier =
+            verify.then(|| Verifier::with_builder(keys, Backend::best(), lower_priority));
         Some(Self { rule, verifier })
     }
 

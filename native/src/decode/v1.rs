@@ -11,13 +11,13 @@
 
 use crate::decode::compute_budget::validate_heap;
 use crate::decode::errors::{DecodeError, Rejected, reject};
+use crate::decode::limits::TRANSACTION_BYTES_MAX;
 use crate::decode::message::{
     ACCOUNT_LOCKS_MAX, note_header, note_instruction, validate_account_indexes, validate_duplicates,
     validate_end, validate_instruction_count, validate_key_count, validate_signature_count,
 };
 use crate::decode::parse_state::{Instruction, LAMPORTS_TOLD_MAX, ParseState};
 use crate::decode::tip::TipRule;
-use crate::limits::TRANSACTION_BYTES_MAX;
 
 /// The version byte of a v1 transaction.
 pub const V1_FIRST_BYTE: usize = 0x81;

@@ -1,4 +1,4 @@
-//! Ed25519 verification: a verifier with tables of keys that sign often (`verify`, `key_cache`,
+//! Ed25519 verification: a verifier with tables of keys that sign often (`verify`, `table_cache`,
 //! `comb_table`), and the arithmetic under it, one number or eight at a time.
 
 pub mod comb_table;
@@ -18,7 +18,7 @@ mod ifma_field_tests;
 #[allow(unsafe_code)]
 pub mod ifma_points;
 mod inverse;
-pub mod key_cache;
 pub mod multi_add;
 pub mod picks;
+pub mod table_cache;
 pub mod verify;

@@ -5,7 +5,7 @@
 //! below the order; an R that is not canonical can never pass, and a non-canonical A is rejected
 //! too, because the discrete logarithm that would determine whether dalek accepts it is not known.
 //! Equation: S B - k A, encoded, equals R byte for byte, without the cofactor. A key with a table
-//! (`key_cache`) is verified here; any other by ring, whose equation is the same.
+//! (`table_cache`) is verified here; any other by ring, whose equation is the same.
 //!
 //! Several signatures of one transaction can share the inversion of the encoding, a third of the
 //! work. A random combination of their equations would be faster still, but it accepts some
@@ -23,9 +23,9 @@ use crate::ed25519::curve::{BASE, BATCH_MAX, Point, inverses};
 use crate::ed25519::encoding::{
     SignatureError, halves, is_scalar_canonical, is_unsafe_point, signature_error,
 };
-use crate::ed25519::key_cache::{KeyCache, KeyCounters, KeyTable};
 use crate::ed25519::multi_add::Backend;
 use crate::ed25519::picks::Picks;
+use crate::ed25519::table_cache::{KeyCounters, KeyTable, TableCache};
 
 /// The shape that `benches/verify.rs` found fastest for the base point: 512 kB for all keys
 /// together.
@@ -37,7 +37,7 @@ pub static BASE_COMB: LazyLock<BaseComb> =
 
 /// Verifies signatures for any number of threads.
 pub struct Verifier {
-    key_cache: KeyCache,
+    table_cache: TableCache,
     backend: Backend,
     verified: AtomicU64,
     invalid: AtomicU64,
@@ -78,7 +78,7 @@ impl Verifier {
     pub fn with_builder(keys: usize, backend: Backend, begin: fn()) -> Self {
         LazyLock::force(&BASE_COMB);
         Self {
-            key_cache: KeyCache::with_builder(keys, begin),
+            table_cache: TableCache::with_builder(keys, begin),
             backend,
             verified: AtomicU64::new(0),
             invalid: AtomicU64::new(0),
@@ -113,13 +113,13 @@ impl Verifier {
     /// Counts of table events.
     #[must_use]
     pub fn key_counters(&self) -> KeyCounters {
-        self.key_cache.counters()
+        self.table_cache.counters()
     }
 
     /// The tables, for callers that build one immediately.
     #[must_use]
-    pub fn key_cache(&self) -> &KeyCache {
-        &self.key_cache
+    pub fn table_cache(&self) -> &TableCache {
+        &self.table_cache
     }
 
     /// The index of the first bad signature.
@@ -166,13 +166,13 @@ impl Verifier {
         if is_unsafe_point(key) || is_unsafe_point(&r) || !is_scalar_canonical(&s) {
             return Check::Bad;
         }
-        if let Some(table) = self.key_cache.find(key) {
+        if let Some(table) = self.table_cache.find(key) {
             return Check::Open(recomputed(self.backend, &table, &r, &s, message), r);
         }
         if UnparsedPublicKey::new(&ED25519, key).verify(message, signature).is_err() {
             return Check::Bad;
         }
-        self.key_cache.record_verified(key);
+        self.table_cache.record_verified(key);
         Check::Good
     }
 }

@@ -32,7 +32,7 @@ use crate::sync::clock::NS_PER_S;
 /// Requests of one client that are served before other clients get their turn.
 const REQUESTS_PER_TURN: usize = 16;
 /// Longest idle time of a client: without a request, or without reading a pending response.
-const STALL_NS: u64 = 10 * NS_PER_S;
+const CLIENT_IDLE_NS: u64 = 10 * NS_PER_S;
 /// How long an idle upstream connection is kept for the next request: less than the 8 s after which
 /// the upstream server may close it, possibly just as a request is on its way.
 const UPSTREAM_IDLE_NS: u64 = 5 * NS_PER_S;
@@ -63,13 +63,13 @@ pub(crate) enum Overdue {
     /// The client sends no request, or does not read its response.
     Idle,
     /// A request head or body was not complete in time.
-    Slow,
+    ReadTimeout,
 }
 
 /// What a client connection uses during its turn; shared by all clients of a thread.
-pub(crate) struct ConnectionContext<'a, D> {
+pub(crate) struct ConnectionContext<'a, H> {
     /// Handles submissions.
-    pub(crate) handler: &'a mut D,
+    pub(crate) handler: &'a mut H,
     /// Where sockets are registered.
     pub(crate) registry: &'a Registry,
     /// Address of the upstream server (the main thread's).
@@ -202,7 +202,7 @@ impl Client {
         if self.ended_ns.is_some_and(|ended_ns| is_past(now_ns, ended_ns, HALF_CLOSED_NS)) {
             return Some(Overdue::Idle);
         }
-        let is_still = is_past(now_ns, self.seen_ns, STALL_NS);
+        let is_still = is_past(now_ns, self.seen_ns, CLIENT_IDLE_NS);
         if self.socket.unwritten() > 0 {
             return is_still.then_some(Overdue::Idle);
         }
@@ -213,20 +213,20 @@ impl Client {
         if self.reading.part() == Part::None {
             return is_still.then_some(Overdue::Idle);
         }
-        self.reading.is_late(now_ns, read_timeout_ns).then_some(Overdue::Slow)
+        self.reading.is_late(now_ns, read_timeout_ns).then_some(Overdue::ReadTimeout)
     }
 
     /// Does what is possible now, up to a bound.
-    pub(crate) fn run_turn<D: RequestHandler>(
+    pub(crate) fn run_turn<H: RequestHandler>(
         &mut self,
-        cx: &mut ConnectionContext<'_, D>,
+        cx: &mut ConnectionContext<'_, H>,
     ) -> Progress {
         self.try_run_turn(cx).unwrap_or(Progress::Closed)
     }
 
-    fn try_run_turn<D: RequestHandler>(
+    fn try_run_turn<H: RequestHandler>(
         &mut self,
-        cx: &mut ConnectionContext<'_, D>,
+        cx: &mut ConnectionContext<'_, H>,
     ) -> Result<Progress, Disconnected> {
         if self.socket.has_ended() {
             self.on_read_closed(cx.now_ns)?;
@@ -262,9 +262,9 @@ impl Client {
         Ok(is_done)
     }
 
-    fn serve<D: RequestHandler>(
+    fn serve<H: RequestHandler>(
         &mut self,
-        cx: &mut ConnectionContext<'_, D>,
+        cx: &mut ConnectionContext<'_, H>,
     ) -> Result<Progress, Disconnected> {
         self.check_idle_upstream(cx.scratch);
         let held = self.input.len();
@@ -308,10 +308,10 @@ impl Client {
 
     /// Serves the requests in the first `size` bytes of `scratch`; returns how many bytes were
     /// consumed and what follows.
-    fn serve_all<D: RequestHandler>(
+    fn serve_all<H: RequestHandler>(
         &mut self,
         size: usize,
-        cx: &mut ConnectionContext<'_, D>,
+        cx: &mut ConnectionContext<'_, H>,
     ) -> Result<(usize, ParseOutcome), Disconnected> {
         let ConnectionContext { handler, scratch, out, is_draining, .. } = cx;
         let forwarded = |meta| ForwardedHeader {
@@ -358,11 +358,11 @@ impl Client {
         Ok((done, ParseOutcome::Ready))
     }
 
-    fn start_proxy<D: RequestHandler>(
+    fn start_proxy<H: RequestHandler>(
         &mut self,
         framing: ProxyRequestFraming,
         is_upload: bool,
-        cx: &mut ConnectionContext<'_, D>,
+        cx: &mut ConnectionContext<'_, H>,
     ) -> Result<Progress, Disconnected> {
         let upload_permit = if is_upload { cx.upload_permits.try_acquire(self.from) } else { None };
         if is_upload && upload_permit.is_none() {
@@ -388,9 +388,9 @@ impl Client {
 
     /// Too many requests are proxied, or the upstream server closed without a response. Answers 503
     /// and closes: the connection cannot be used after the request.
-    fn reject_proxy<D: RequestHandler>(
+    fn reject_proxy<H: RequestHandler>(
         &mut self,
-        cx: &mut ConnectionContext<'_, D>,
+        cx: &mut ConnectionContext<'_, H>,
     ) -> Result<Progress, Disconnected> {
         cx.handler.proxy_rejected();
         self.socket.send(NO_ROOM).map_err(|_| Disconnected)?;
@@ -398,9 +398,9 @@ impl Client {
         Ok(Progress::Ready)
     }
 
-    fn drive_proxied<D: RequestHandler>(
+    fn drive_proxied<H: RequestHandler>(
         &mut self,
-        cx: &mut ConnectionContext<'_, D>,
+        cx: &mut ConnectionContext<'_, H>,
     ) -> Result<Progress, Disconnected> {
         let Some(proxied) = &mut self.proxied else { return Ok(Progress::Ready) };
         let progress = proxied.run(&mut self.socket, &mut self.input, cx.scratch);

@@ -19,7 +19,7 @@ fn submissions_are_answered_locally_and_other_requests_are_proxied() {
     assert_eq!((server.handled(), server.proxied()), (2, vec![]));
     client.send_text(&get("/pages"));
     assert_eq!(client.receive(), "GET /pages HTTP/1.1 +0");
-    client.send_text(&post("known", "relay this"));
+    client.send_text(&post("known", "proxy this"));
     assert_eq!(client.receive(), "POST /api/v1/sendRawTransaction HTTP/1.1 +10");
     assert_eq!((server.handled(), server.proxied()), (1, vec![ProxyReason::Other]));
     let first = upstream.next();
@@ -29,7 +29,7 @@ fn submissions_are_answered_locally_and_other_requests_are_proxied() {
     );
     let second = upstream.next();
     assert!(second.head.contains("HTTP/1.1\r\nx-secret-name: 127.0.0.1 3 1 7\r\nHost: a\r\n"));
-    assert_eq!(second.body, b"relay this");
+    assert_eq!(second.body, b"proxy this");
     // Over the same upstream connection.
     assert_eq!((first.connection, second.connection), (0, 0));
 }
@@ -49,7 +49,7 @@ fn pipelined_responses_keep_request_order() {
             text += &post("known", &format!("body {number}"));
             responses.push(format!("body {number}"));
         } else {
-            let body = format!("relay {number}");
+            let body = format!("proxy {number}");
             text += &post("", &body);
             responses.push(format!("POST /api/v1/sendRawTransaction HTTP/1.1 +{}", body.len()));
         }
@@ -80,8 +80,8 @@ fn request_split_at_any_byte_is_answered() {
     let mut client = TestClient::to(address);
     for (text, response) in [
         (post("known", "hello"), "hello"),
-        (post("known", "relay"), "POST /api/v1/sendRawTransaction HTTP/1.1 +5"),
-        (post("unknown", "relay"), "POST /api/v1/sendRawTransaction HTTP/1.1 +5"),
+        (post("known", "proxy"), "POST /api/v1/sendRawTransaction HTTP/1.1 +5"),
+        (post("unknown", "proxy"), "POST /api/v1/sendRawTransaction HTTP/1.1 +5"),
         (get("/a"), "GET /a HTTP/1.1 +0"),
         (post("", "hello").replace("POST", "PUT"), "PUT /api/v1/sendRawTransaction HTTP/1.1 +5"),
     ] {
@@ -246,11 +246,11 @@ fn ambiguous_request_is_piped_verbatim_in_both_directions() {
         assert_eq!(client.read_exact(15), b"anything at all");
         client.send_text(&later);
         assert_eq!(client.receive_all(), b"more");
-        let mut told = format!("{text}{later}END");
+        let mut expected = format!("{text}{later}END");
         if is_parsed {
-            told.insert_str(told.find('\n').unwrap() + 1, line);
+            expected.insert_str(expected.find('\n').unwrap() + 1, line);
         }
-        assert_eq!(upstream.next().head, told);
+        assert_eq!(upstream.next().head, expected);
         assert_eq!(upstream.next().head, later);
         assert_eq!(
             (server.proxied(), server.handled()),

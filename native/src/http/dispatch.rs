@@ -32,8 +32,8 @@ pub(crate) enum Dispatched {
 }
 
 /// Decides on the request that `bytes` start with.
-pub(crate) fn dispatch<D: RequestHandler>(
-    handler: &mut D,
+pub(crate) fn dispatch<H: RequestHandler>(
+    handler: &mut H,
     framed: &Framed<'_>,
     bytes: &[u8],
     from: IpAddr,
@@ -47,7 +47,7 @@ pub(crate) fn dispatch<D: RequestHandler>(
             return Dispatched::Pending(if has_started { Part::Body } else { Part::BodyStart });
         }
         let token = framed.submission().map(|submission| submission.token);
-        let is_known = !is_draining && token.is_some_and(|token| handler.knows(token));
+        let is_known = !is_draining && token.is_some_and(|token| handler.has_key(token));
         let reason = if token.is_some() { ProxyReason::Large } else { ProxyReason::Other };
         return proxy(handler, if is_draining { ProxyReason::Draining } else { reason }, !is_known);
     };
@@ -68,7 +68,7 @@ pub(crate) fn dispatch<D: RequestHandler>(
     }
 }
 
-fn proxy<D: RequestHandler>(handler: &mut D, reason: ProxyReason, is_upload: bool) -> Dispatched {
+fn proxy<H: RequestHandler>(handler: &mut H, reason: ProxyReason, is_upload: bool) -> Dispatched {
     handler.proxied(reason);
     Dispatched::Proxy { meta: ForwardedMeta::default(), is_upload }
 }

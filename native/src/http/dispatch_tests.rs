@@ -10,10 +10,10 @@ fn small_request_is_proxied_only_when_complete() {
     let (server, address) = TestServer::alone(upstream.address);
     let mut clients = Vec::new();
     for text in [
-        post("known", "relay"),
-        post("other", "relay"),
-        post("known", "relay").replace("POST", "PUT"),
-        post("known", "relay").replace("/api/v1/sendRawTransaction", "/"),
+        post("known", "proxy"),
+        post("other", "proxy"),
+        post("known", "proxy").replace("POST", "PUT"),
+        post("known", "proxy").replace("/api/v1/sendRawTransaction", "/"),
     ] {
         let before = upstream.connections.load(Ordering::SeqCst);
         let mut client = TestClient::to(address);
@@ -23,7 +23,7 @@ fn small_request_is_proxied_only_when_complete() {
         assert_eq!(upstream.connections.load(Ordering::SeqCst), before);
         client.send_text(end);
         assert!(client.receive().ends_with(" +5"));
-        assert_eq!(upstream.next().body, b"relay");
+        assert_eq!(upstream.next().body, b"proxy");
         // Keep each connection open until the end.
         clients.push(client);
     }
@@ -37,13 +37,13 @@ fn expect_100_continue_is_answered_by_the_upstream_server() {
         assert!(bytes[..count].ends_with(b"\r\n\r\n"));
         served.send_text("HTTP/1.1 100 Continue\r\n\r\n");
         let count = served.read(&mut bytes).unwrap();
-        assert_eq!(&bytes[..count], b"relay");
+        assert_eq!(&bytes[..count], b"proxy");
         served.send_text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
         served.serve_echo();
     });
     let (_server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
-    let text = post("known", "relay").replace("Host", "Expect: 100-continue\r\nHost");
+    let text = post("known", "proxy").replace("Host", "Expect: 100-continue\r\nHost");
     let (head, body) = text.split_at(text.len() - 5);
     client.send_text(head);
     assert_eq!(client.receive(), "");

@@ -58,14 +58,14 @@ pub struct Options {
     pub read_timeout_ns: u64,
 }
 
-/// Serves until `Command::End`.
+/// Serves until `Command::Exit`.
 ///
 /// # Errors
 /// When the poll fails.
-pub fn run<D: RequestHandler>(
+pub fn run<H: RequestHandler>(
     options: Options,
-    handler: &mut D,
-    mailbox: Mailbox<D::Update>,
+    handler: &mut H,
+    mailbox: Mailbox<H::Update>,
 ) -> io::Result<()> {
     EventLoop::new(options, handler, mailbox).run()
 }
@@ -79,14 +79,14 @@ enum Phase {
     Exiting,
 }
 
-struct EventLoop<'a, D: RequestHandler> {
+struct EventLoop<'a, H: RequestHandler> {
     options: Options,
     /// Only on the ingress thread that listens for all.
-    listener: Option<Listener<D::Update>>,
+    listener: Option<Listener<H::Update>>,
     upstream_permits: Permits,
     upload_permits: Permits,
-    handler: &'a mut D,
-    mailbox: Mailbox<D::Update>,
+    handler: &'a mut H,
+    mailbox: Mailbox<H::Update>,
     /// By the index in their tokens.
     clients: Vec<Option<Client>>,
     open: usize,
@@ -109,8 +109,8 @@ struct EventLoop<'a, D: RequestHandler> {
     scan_from: usize,
 }
 
-impl<'a, D: RequestHandler> EventLoop<'a, D> {
-    fn new(options: Options, handler: &'a mut D, mailbox: Mailbox<D::Update>) -> Self {
+impl<'a, H: RequestHandler> EventLoop<'a, H> {
+    fn new(options: Options, handler: &'a mut H, mailbox: Mailbox<H::Update>) -> Self {
         Self {
             upstream_permits: Permits::new(
                 options.upstream_connections_max,
@@ -178,7 +178,7 @@ impl<'a, D: RequestHandler> EventLoop<'a, D> {
             .chain(poll_events)
             .min()
             .map(Duration::from_nanos);
-        own.into_iter().chain(self.handler.wake_in(now_ns)).min()
+        own.into_iter().chain(self.handler.max_sleep(now_ns)).min()
     }
 
     fn on_event(&mut self, event: &Event) {
@@ -231,7 +231,7 @@ impl<'a, D: RequestHandler> EventLoop<'a, D> {
         Ok(())
     }
 
-    fn handle_command(&mut self, command: Command<D::Update>) -> io::Result<()> {
+    fn handle_command(&mut self, command: Command<H::Update>) -> io::Result<()> {
         match command {
             Command::Update(update) => self.handler.update(update),
             Command::Listen(listening) => {
@@ -250,7 +250,7 @@ impl<'a, D: RequestHandler> EventLoop<'a, D> {
                 self.phase =
                     if self.phase == Phase::Exiting { Phase::Exiting } else { Phase::Stopping };
             }
-            Command::End => self.phase = Phase::Exiting,
+            Command::Exit => self.phase = Phase::Exiting,
         }
         Ok(())
     }
@@ -272,7 +272,7 @@ impl<'a, D: RequestHandler> EventLoop<'a, D> {
             return;
         }
         if self.open >= self.options.connections_max {
-            self.handler.connection_closed(CloseReason::Full);
+            self.handler.connection_closed(CloseReason::TooMany);
             return;
         }
         let index = self.free.pop().unwrap_or(self.clients.len());
@@ -360,7 +360,9 @@ impl<'a, D: RequestHandler> EventLoop<'a, D> {
             let Some(client) = client_at(&mut self.clients, index) else { continue };
             match client.overdue(now_ns, self.options.read_timeout_ns) {
                 None => continue,
-                Some(Overdue::Slow) => self.handler.connection_closed(CloseReason::Slow),
+                Some(Overdue::ReadTimeout) => {
+                    self.handler.connection_closed(CloseReason::ReadTimeout)
+                }
                 Some(Overdue::Idle) => {}
             }
             self.close(index);
@@ -372,7 +374,7 @@ fn poll_events(poll: &mut Poll, events: &mut Events, timeout: Option<Duration>) 
     match poll.poll(events, timeout) {
         // An interrupted poll returns no events.
         Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
-        looked => looked,
+        result => result,
     }
 }
 

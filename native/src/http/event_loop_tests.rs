@@ -19,7 +19,7 @@ fn connection_above_the_limit_is_closed() {
     assert_eq!(server.open_count(), 2);
     let mut third = TestClient::to(address);
     assert_eq!(third.receive_all(), b"");
-    assert_eq!(server.log.lock().unwrap().closed, [CloseReason::Full]);
+    assert_eq!(server.log.lock().unwrap().closed, [CloseReason::TooMany]);
     first.send_text(&post("", "hello"));
     assert_eq!(first.receive(), "hello");
     drop(second);
@@ -81,7 +81,7 @@ fn connections_are_distributed_round_robin_to_live_ingress_threads() {
     for server in [&first, &second, &third] {
         assert_eq!(server.handled(), 3);
     }
-    assert!(third.handle.send(Command::End));
+    assert!(third.handle.send(Command::Exit));
     third.join();
     assert!(!third.handle.send(Command::Drain));
     let more: Vec<_> = (0..4).map(|_| TestClient::to(address)).collect();
@@ -142,10 +142,10 @@ fn stopping_reports_idle_when_all_requests_are_answered() {
     drop(busy);
     server.run_turns();
     assert!(server.log.lock().unwrap().idle);
-    assert!(server.handle.send(Command::End));
+    assert!(server.handle.send(Command::Exit));
     server.join();
     assert_eq!(kept.receive_all(), b"");
-    assert!(!server.handle.send(Command::End));
+    assert!(!server.handle.send(Command::Exit));
 }
 
 #[test]
@@ -240,13 +240,13 @@ fn stop_without_clients_is_idle_and_end_closes_all() {
     assert!(server.handle.send(Command::Stop));
     server.run_turns();
     assert!(server.log.lock().unwrap().idle);
-    assert!(server.handle.send(Command::End));
+    assert!(server.handle.send(Command::Exit));
     server.join();
     let (mut server, address) = TestServer::alone(upstream.address);
     let mut client = TestClient::to(address);
     client.send_text(&get("/").replace("Host", "Transfer-Encoding: x\r\nHost"));
     upstream.next();
-    assert!(server.handle.send(Command::End));
+    assert!(server.handle.send(Command::Exit));
     server.join();
     client.receive_all();
 }
@@ -330,9 +330,9 @@ fn random_pipelined_requests_are_framed_the_same_upstream() {
             }
         });
         for size in bodies {
-            let heard = client.receive();
-            let is_here = heard == "b".repeat(size);
-            assert!(is_here || heard.ends_with(&format!(" +{size}")), "{size}: {heard}");
+            let received = client.receive();
+            let is_here = received == "b".repeat(size);
+            assert!(is_here || received.ends_with(&format!(" +{size}")), "{size}: {received}");
         }
         spoken.join().unwrap();
         assert_eq!(server.open_count(), 1);
@@ -351,7 +351,7 @@ fn corrupted_request_never_becomes_two() {
         let upstream = TestUpstream::echo();
         let (server, address) = TestServer::alone(upstream.address);
         let mut client = TestClient::to(address);
-        let mut bytes = post("known", "relay").into_bytes();
+        let mut bytes = post("known", "proxy").into_bytes();
         for _ in 0..1 + rng.below(3) {
             let at = rng.below(bytes.len());
             match rng.below(3) {

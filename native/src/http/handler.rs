@@ -50,11 +50,11 @@ pub enum Health<'a> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CloseReason {
     /// At accept: too many connections are open.
-    Full,
+    TooMany,
     /// At accept: its address is at its limit.
     Address,
     /// A head or a body was not complete in time.
-    Slow,
+    ReadTimeout,
 }
 
 /// What the handler did with a submission.
@@ -70,7 +70,7 @@ pub enum Handled {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ForwardedMeta {
     /// Whether the rate limit was charged here.
-    pub is_paid: bool,
+    pub is_limit_charged: bool,
     /// CLOCK_MONOTONIC when it was complete, 0 where unknown.
     pub received_ns: u64,
 }
@@ -94,7 +94,7 @@ pub trait RequestHandler {
     type Update: Send;
 
     /// Whether this key is in the key cache.
-    fn knows(&self, token: &[u8]) -> bool;
+    fn has_key(&self, token: &[u8]) -> bool;
 
     /// Answers a submission, or leaves it to the main thread.
     fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled;
@@ -130,7 +130,7 @@ pub trait RequestHandler {
     fn end_turn(&mut self);
 
     /// How long the loop may sleep at most; None: forever.
-    fn wake_in(&self, now_ns: u64) -> Option<Duration>;
+    fn max_sleep(&self, now_ns: u64) -> Option<Duration>;
 
     /// The clock of every timeout.
     fn now_ns(&self) -> u64 {

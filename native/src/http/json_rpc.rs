@@ -13,8 +13,8 @@ use base64::engine::general_purpose::GeneralPurposeConfig;
 use base64::engine::simd::Simd;
 use memchr::memchr;
 
-use crate::base58;
-use crate::limits::TRANSACTION_BYTES_MAX;
+use crate::decode::base58;
+use crate::decode::limits::TRANSACTION_BYTES_MAX;
 
 /// A call; its transaction was written to the caller's buffer.
 #[derive(Debug, PartialEq, Eq)]

@@ -25,9 +25,9 @@ pub(super) const LISTENER: Token = Token(1);
 
 /// Accepts connections and distributes them.
 #[derive(Debug)]
-pub struct Listener<N> {
+pub struct Listener<U> {
     socket: TcpListener,
-    others: Vec<EventLoopHandle<N>>,
+    others: Vec<EventLoopHandle<U>>,
     addresses: Arc<AddressLimits>,
     /// The next ingress thread: 0 is the one that accepts.
     next: usize,
@@ -35,7 +35,7 @@ pub struct Listener<N> {
     paused_until_ns: u64,
 }
 
-impl<N> Listener<N> {
+impl<U> Listener<U> {
     /// Binds and listens without sharing the port. Connections go round-robin to the ingress thread
     /// that gets this listener and to the `others`. One address may hold `per_address` of them at
     /// the same time.
@@ -44,9 +44,9 @@ impl<N> Listener<N> {
     /// When the port is in use, or the address is not local.
     pub fn bind(
         address: SocketAddr,
-        others: Vec<EventLoopHandle<N>>,
+        others: Vec<EventLoopHandle<U>>,
         per_address: usize,
-    ) -> io::Result<Listening<N>> {
+    ) -> io::Result<Listening<U>> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
         // Allows a port with connections in TIME_WAIT, not one with a listener.
@@ -59,7 +59,7 @@ impl<N> Listener<N> {
     }
 
     /// Accepts from this socket.
-    pub(super) fn new(listening: Listening<N>) -> Self {
+    pub(super) fn new(listening: Listening<U>) -> Self {
         let Listening { socket, others, addresses } = listening;
         Self { socket, others, addresses, next: 0, can_accept: false, paused_until_ns: 0 }
     }

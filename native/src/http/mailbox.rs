@@ -19,29 +19,29 @@ pub(super) const WAKER: Token = Token(0);
 
 /// A command to an event loop.
 #[derive(Debug)]
-pub enum Command<N> {
+pub enum Command<U> {
     /// For its request handler.
-    Update(N),
+    Update(U),
     /// Accept connections from this socket.
-    Listen(Box<Listening<N>>),
+    Listen(Box<Listening<U>>),
     /// Proxy every further request; the upstream server rejects new work with the reason.
     Drain,
     /// Accept no further connections, and report whenever nothing is pending.
     Stop,
     /// Close everything and return.
-    End,
+    Exit,
 }
 
 /// A listening socket and what belongs to it.
 #[derive(Debug)]
-pub struct Listening<N> {
+pub struct Listening<U> {
     pub(super) socket: TcpListener,
     /// The event loops that share connections with the one that accepts.
-    pub(super) others: Vec<EventLoopHandle<N>>,
+    pub(super) others: Vec<EventLoopHandle<U>>,
     pub(super) addresses: Arc<AddressLimits>,
 }
 
-impl<N> Listening<N> {
+impl<U> Listening<U> {
     /// Its local address.
     ///
     /// # Errors
@@ -53,20 +53,20 @@ impl<N> Listening<N> {
 
 /// A message in the channel.
 #[derive(Debug)]
-pub(super) enum Message<N> {
-    Command(Command<N>),
+pub(super) enum Message<U> {
+    Command(Command<U>),
     Socket(AcceptedSocket),
 }
 
 /// The sending end of the channel; clones lead to the same event loop.
 #[derive(Debug)]
-pub struct EventLoopHandle<N> {
-    sender: Sender<Message<N>>,
+pub struct EventLoopHandle<U> {
+    sender: Sender<Message<U>>,
     waker: Arc<Waker>,
     pending_sockets: Arc<AtomicUsize>,
 }
 
-impl<N> Clone for EventLoopHandle<N> {
+impl<U> Clone for EventLoopHandle<U> {
     fn clone(&self) -> Self {
         Self {
             sender: self.sender.clone(),
@@ -76,9 +76,9 @@ impl<N> Clone for EventLoopHandle<N> {
     }
 }
 
-impl<N> EventLoopHandle<N> {
+impl<U> EventLoopHandle<U> {
     /// Sends a command; false if the event loop has ended. Commands arrive in sending order.
-    pub fn send(&self, command: Command<N>) -> bool {
+    pub fn send(&self, command: Command<U>) -> bool {
         self.sender.send(Message::Command(command)).is_ok() && self.waker.wake().is_ok()
     }
 
@@ -105,15 +105,15 @@ impl<N> EventLoopHandle<N> {
 
 /// The event loop's receiving end.
 #[derive(Debug)]
-pub struct Mailbox<N> {
+pub struct Mailbox<U> {
     pub(super) poll: Poll,
-    receiver: Receiver<Message<N>>,
+    receiver: Receiver<Message<U>>,
     pending_sockets: Arc<AtomicUsize>,
 }
 
-impl<N> Mailbox<N> {
+impl<U> Mailbox<U> {
     /// The oldest message.
-    pub(super) fn next(&self) -> Option<Message<N>> {
+    pub(super) fn next(&self) -> Option<Message<U>> {
         let message = self.receiver.try_recv().ok()?;
         if matches!(message, Message::Socket(_)) {
             self.pending_sockets.fetch_sub(1, Ordering::Relaxed);
@@ -126,7 +126,7 @@ impl<N> Mailbox<N> {
 ///
 /// # Errors
 /// When the system has no descriptors left.
-pub fn mailbox<N>() -> io::Result<(EventLoopHandle<N>, Mailbox<N>)> {
+pub fn mailbox<U>() -> io::Result<(EventLoopHandle<U>, Mailbox<U>)> {
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
     let (sender, receiver) = channel();

@@ -90,11 +90,11 @@ impl ForwardedHeader<'_> {
     fn insert(self, line_end: usize, bytes: &[u8], out: &mut Vec<u8>) {
         let (line, rest) = bytes.split_at_checked(line_end).unwrap_or((bytes, &[]));
         let Self { name, from, ingress_thread, meta } = self;
-        let (is_paid, received_ns) = (u8::from(meta.is_paid), meta.received_ns);
+        let (is_limit_charged, received_ns) = (u8::from(meta.is_limit_charged), meta.received_ns);
         out.clear();
         out.extend_from_slice(line);
         // Writing to memory cannot fail.
-        let _ = write!(out, "{name}: {from} {ingress_thread} {is_paid} {received_ns}\r\n");
+        let _ = write!(out, "{name}: {from} {ingress_thread} {is_limit_charged} {received_ns}\r\n");
         out.extend_from_slice(rest);
     }
 }

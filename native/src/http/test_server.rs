@@ -36,7 +36,7 @@ pub(super) struct HandlerLog {
     pub(super) idle: bool,
 }
 
-/// Responds with the body of a request; proxies those whose body starts with "relay".
+/// Responds with the body of a request; proxies those whose body starts with "proxy".
 pub(super) struct Echo {
     log: Arc<Mutex<HandlerLog>>,
     now_ns: Arc<AtomicU64>,
@@ -46,14 +46,14 @@ pub(super) struct Echo {
 impl RequestHandler for Echo {
     type Update = Sender<()>;
 
-    fn knows(&self, token: &[u8]) -> bool {
+    fn has_key(&self, token: &[u8]) -> bool {
         token == b"known"
     }
 
     fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
         self.log.lock().unwrap().handled += 1;
-        if request.body.starts_with(b"relay") {
-            return Handled::Proxy(ForwardedMeta { is_paid: true, received_ns: 7 });
+        if request.body.starts_with(b"proxy") {
+            return Handled::Proxy(ForwardedMeta { is_limit_charged: true, received_ns: 7 });
         }
         let body = request.body;
         let endpoint = request.endpoint;
@@ -108,7 +108,7 @@ impl RequestHandler for Echo {
         self.turns.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn wake_in(&self, _now_ns: u64) -> Option<Duration> {
+    fn max_sleep(&self, _now_ns: u64) -> Option<Duration> {
         None
     }
 
@@ -234,7 +234,7 @@ pub(super) fn listener(
 
 impl Drop for TestServer {
     fn drop(&mut self) {
-        self.handle.send(Command::End);
+        self.handle.send(Command::Exit);
         if let Some(thread) = self.thread.take() {
             let ended = thread.join();
             assert!(std::thread::panicking() || ended.is_ok());

@@ -9,8 +9,8 @@ use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8ArraySlice};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 
 use crate::decode::decoder::{DECODERS_MAX, Decoder};
-use crate::limits::{ENGINES_MAX, RPC_CLIENTS_MAX, SLOT_SUBSCRIBERS_MAX};
 use crate::node::handles::Handles;
+use crate::node::limits::{ENGINES_MAX, RPC_CLIENTS_MAX};
 use crate::node::options::EngineOptions;
 use crate::node::shared_bytes::{writable, writable_bytes};
 use crate::node::status_codes::{
@@ -20,6 +20,7 @@ use crate::quic::engine::{Engine, Options};
 use crate::quic::event_ring::Waker;
 use crate::quic::tls::Transport;
 use crate::rpc::client::{RpcClient, RpcRequest};
+use crate::rpc::limits::SLOT_SUBSCRIBERS_MAX;
 use crate::rpc::slot_subscriber::SlotSubscriber;
 
 pub(crate) static ENGINES: Handles<Engine> = Handles::new(ENGINES_MAX);

@@ -3,10 +3,10 @@
 use napi::bindgen_prelude::{Float64ArraySlice, Uint8ArraySlice};
 use napi_derive::napi;
 
-use crate::base58::signature_text_at;
+use crate::decode::base58::signature_text_at;
 use crate::decode::decoder::{Decoder, numbers, numbers_of_all};
+use crate::decode::limits::TRANSACTION_BYTES_MAX;
 use crate::http::json_rpc::read_call;
-use crate::limits::TRANSACTION_BYTES_MAX;
 use crate::node::convert::{DECODERS, fill, guarded, insert_made, put};
 use crate::node::shared_bytes::{overlap, writable, writable_bytes};
 use crate::node::status_codes::*;
@@ -80,9 +80,9 @@ pub fn decode_batch(
     })
 }
 
-/// Reads one JSON-RPC call sendTransaction in its usual form and writes the transaction to the start
-/// of `out`, which holds 4096 bytes or more, and `Call::numbers`. Returns 1; 0 for any other form,
-/// or NO_ROOM or PANIC.
+/// Reads one JSON-RPC call sendTransaction in its usual form and writes the transaction to the
+/// start of `out`, which holds 4096 bytes or more, and `Call::numbers`. Returns 1; 0 for any other
+/// form, or NO_ROOM or PANIC.
 #[napi]
 pub fn call_read(
     body: &[u8],
@@ -90,8 +90,8 @@ pub fn call_read(
     mut numbers: Float64ArraySlice<'_>,
 ) -> i32 {
     guarded(PANIC, || {
-        let (out, told) = (writable_bytes(&mut out), writable(&mut numbers));
-        let shared = overlap(body, out) || overlap(body, told) || overlap(out, told);
+        let (out, out_numbers) = (writable_bytes(&mut out), writable(&mut numbers));
+        let shared = overlap(body, out) || overlap(body, out_numbers) || overlap(out, out_numbers);
         if shared || out.len() < TRANSACTION_BYTES_MAX {
             return NO_ROOM;
         }

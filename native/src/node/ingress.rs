@@ -86,7 +86,7 @@ pub fn ingress_thread_command(thread: u32, command: u32) -> i32 {
     with_ingress_thread(thread, |thread| match command {
         1 => send_command(thread, Command::Drain),
         2 => send_command(thread, Command::Stop),
-        3 => send_command(thread, Command::End),
+        3 => send_command(thread, Command::Exit),
         _ => INGRESS_THREAD_OPTIONS,
     })
 }

@@ -8,9 +8,9 @@ use napi::Env;
 use crate::http::event_loop;
 use crate::http::listener::Listener;
 use crate::http::mailbox::{Command, EventLoopHandle, Listening};
-use crate::limits::INGRESS_THREADS_MAX;
 use crate::node::convert::{DECODERS, ENGINES, guarded};
 use crate::node::handles::Handles;
+use crate::node::limits::INGRESS_THREADS_MAX;
 use crate::node::options::{IngressThreadMemory, IngressThreadOptions};
 use crate::node::shared_bytes::release_shared;
 use crate::node::status_codes::{
@@ -42,10 +42,10 @@ pub(crate) fn start_ingress_thread(
     let Some(options) = options_of(&given) else { return INGRESS_THREAD_OPTIONS };
     let shared = Shared {
         records: memory.records.memory(),
-        counters: memory.figures.memory(),
+        counters: memory.counters.memory(),
         routes: memory.routes.memory(),
         dedup: memory.dedup.memory(),
-        key_cache: memory.key_cache.memory(),
+        limit_states: memory.limit_states.memory(),
     };
     let started = INGRESS_THREADS
         .insert(|_| false, || IngressThread::start(options, &shared, waker).map(Arc::new));
@@ -55,7 +55,8 @@ pub(crate) fn start_ingress_thread(
         Some(Err(_)) => return INGRESS_THREAD_OPTIONS,
         Some(Ok(handle)) => handle,
     };
-    for bytes in [memory.records, memory.figures, memory.routes, memory.dedup, memory.key_cache] {
+    for bytes in [memory.records, memory.counters, memory.routes, memory.dedup, memory.limit_states]
+    {
         bytes.retain(handle);
     }
     // The memory is released with the Node thread that lent it, so the ingress thread must end
@@ -86,7 +87,12 @@ fn options_of(given: &IngressThreadOptions) -> Option<Options> {
         upstream_connections_per_address: given.upstream_connections_per_address as usize,
         read_timeout_ns: u64::from(given.read_timeout_ms) * NS_PER_MS,
     };
-    Some(Options { event_loop, engine: (given.engine, engine), decoder, is_first: given.realtime })
+    Some(Options {
+        event_loop,
+        engine: (given.engine, engine),
+        decoder,
+        is_realtime: given.realtime,
+    })
 }
 
 /// Returns what `ingress_threads_listen` returns.
@@ -102,7 +108,7 @@ pub(crate) fn listen_for(threads: &[u32], host: &str, port: u32, per_address: u3
         return INGRESS_THREAD_LISTEN;
     };
     let Ok(bound) = listener.local_addr() else { return INGRESS_THREAD_LISTEN };
-    first.tell(Command::Listen(Box::new(listener)));
+    first.send(Command::Listen(Box::new(listener)));
     i32::from(bound.port())
 }
 
@@ -119,7 +125,7 @@ fn listen(
 
 /// Returns what `ingress_thread_command` returns.
 pub(crate) fn send_command(thread: &IngressThread, command: Command<KeyUpdate>) -> i32 {
-    thread.tell(command);
+    thread.send(command);
     OK
 }
 
@@ -138,7 +144,7 @@ pub(crate) fn key_grant_of(numbers: &[f64], ranges: &str) -> Option<KeyGrant> {
         key_slot,
         rate,
         burst,
-        is_shared,
+        is_global,
         cell,
         key_limit_slot,
         own_rate,
@@ -151,7 +157,7 @@ pub(crate) fn key_grant_of(numbers: &[f64], ranges: &str) -> Option<KeyGrant> {
     Some(KeyGrant {
         rate_per_second: rate,
         burst,
-        is_shared: is_shared == 1.0,
+        is_global: is_global == 1.0,
         expires_unix_ms: (expires >= 0.0).then_some(expires),
         // Invalid networks admit no request, and neither does an empty list.
         networks: if is_narrow == 0.0 { None } else { Some(networks.unwrap_or_default()) },

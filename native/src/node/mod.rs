@@ -39,4 +39,7 @@ mod ingress_convert;
 pub mod shared_bytes;
 
 #[cfg(feature = "addon")]
+mod limits;
+
+#[cfg(feature = "addon")]
 mod status_codes;

@@ -66,7 +66,7 @@ pub struct IngressThreadMemory {
     pub records: SharedBytes,
     /// As `src/native-ingress/thread-counters.ts` lays it out.
     #[napi(ts_type = "Uint8Array")]
-    pub figures: SharedBytes,
+    pub counters: SharedBytes,
     /// As `src/send/native/shared-target-table.ts` lays it out.
     #[napi(ts_type = "Uint8Array")]
     pub routes: SharedBytes,
@@ -75,5 +75,5 @@ pub struct IngressThreadMemory {
     pub dedup: SharedBytes,
     /// As `src/limits/shared-state.ts` lays it out.
     #[napi(ts_type = "Uint8Array")]
-    pub key_cache: SharedBytes,
+    pub limit_states: SharedBytes,
 }

@@ -3,11 +3,11 @@
 use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8ArraySlice};
 use napi_derive::napi;
 
-use crate::limits::{RPC_REQUEST_BYTES_MAX, RPC_RESPONSE_BYTES_MAX, STATUS_SIGNATURES_MAX};
 use crate::node::convert::{
     RPC_CLIENTS, SLOT_SUBSCRIBERS, fill_bytes, guarded, insert_made, milliseconds, put,
     submit_request, waker, with_rpc_client, with_slot_subscriber,
 };
+use crate::node::limits::{RPC_REQUEST_BYTES_MAX, RPC_RESPONSE_BYTES_MAX, STATUS_SIGNATURES_MAX};
 use crate::node::status_codes::*;
 use crate::rpc::client::{RpcClient, RpcRequest, RpcResponse};
 use crate::rpc::statuses::SIGNATURE_BYTES;

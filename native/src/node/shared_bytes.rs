@@ -13,7 +13,7 @@ use napi::sys::{
     napi_get_typedarray_info, napi_is_arraybuffer, napi_ref, napi_value,
 };
 
-use crate::limits::SOCKETS_MAX;
+use crate::quic::limits::SOCKETS_MAX;
 use crate::sync::shared_memory::Memory;
 
 /// The strings of a short array; None if it is too long. Does not allocate by the array's length:

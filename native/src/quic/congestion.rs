@@ -30,7 +30,7 @@ thread_local! {
 
 /// The result of `poll`, and whether quinn-proto read the window meanwhile. It does not expose a
 /// connection's controller, and reads it on the thread that polls.
-pub(crate) fn polls_window<T>(poll: impl FnOnce() -> T) -> (T, bool) {
+pub(crate) fn poll_noting_window<T>(poll: impl FnOnce() -> T) -> (T, bool) {
     ASKED.set(false);
     (poll(), ASKED.get())
 }

@@ -22,14 +22,14 @@ use quinn_proto::{
     StreamId, VarInt, WriteError,
 };
 
-use crate::limits::{
-    BATCH_CANDIDATES_MAX, DATAGRAMS_PER_TURN, IDLE_AFTER_NS, IDLE_GRID_NS, PROMPT_MAX, PROMPT_PART,
-    STALL_RETRY_NS, STREAMS_AHEAD_MAX,
-};
 use crate::quic::delivery::{Delivery, PeerState};
 use crate::quic::event_ring::{CloseCause, Kind, Reason};
 use crate::quic::gso_batch::{GsoBatch, GsoWriter};
 use crate::quic::in_flight::InFlight;
+use crate::quic::limits::{
+    BATCH_CANDIDATES_MAX, DATAGRAMS_PER_TURN, IDLE_AFTER_NS, IDLE_GRID_NS, IMMEDIATE_MAX,
+    IMMEDIATE_PART, STALL_RETRY_NS, STREAMS_AHEAD_MAX,
+};
 use crate::quic::packing::{capacity_of, remaining_capacity, sort_for_gso};
 use crate::quic::peer_core::PeerCore;
 use crate::quic::transport_params::stream_bytes_max;
@@ -60,10 +60,11 @@ pub(crate) struct ConnectionDriver {
     pub(crate) batch: Option<DatagramBatch>,
     /// Whether the window or the pacer stopped quinn-proto from sending.
     pub(crate) is_blocked: bool,
-    /// Whether the deliveries being sent arrived in this turn, were few, and found none waiting.
-    pub(crate) prompt: bool,
+    /// Whether the deliveries being sent arrived in this turn, were few, and found none waiting:
+    /// then `detail` of `Sent` is 0, and the main thread is not woken immediately.
+    pub(crate) is_immediate: bool,
     /// Datagrams that the socket had no room for.
-    pub(crate) stalled: VecDeque<GsoBatch>,
+    pub(crate) unsent_batches: VecDeque<GsoBatch>,
     /// Makes `work` panic, to test the handling of a bug.
     #[cfg(test)]
     pub(crate) is_broken: bool,
@@ -83,8 +84,8 @@ impl ConnectionDriver {
             opened_streams: VecDeque::new(),
             batch: None,
             is_blocked: false,
-            prompt: false,
-            stalled: VecDeque::new(),
+            is_immediate: false,
+            unsent_batches: VecDeque::new(),
             #[cfg(test)]
             is_broken: false,
         }
@@ -110,14 +111,14 @@ impl ConnectionDriver {
         gso_writer: &mut GsoWriter,
     ) -> Progress {
         let now_ns = peer.engine_state.clock.ns(now);
-        let mut came = 0;
+        let mut arrived = 0;
         for delivery in delivery.into_iter().chain(std::iter::from_fn(|| peer.next_delivery())) {
             self.expiry_ns = self.expiry_ns.min(delivery.until_ns);
             self.queue.push_back(delivery);
-            came += 1;
+            arrived += 1;
         }
         #[cfg(test)]
-        assert!(!self.is_broken, "as a bug would");
+        assert!(!self.is_broken, "a bug, simulated by the test");
         // The announcement of the new connection may have been consumed by a turn for a delivery,
         // which may have to wait.
         let mut wants_sent = std::mem::take(&mut self.is_new);
@@ -129,22 +130,23 @@ impl ConnectionDriver {
         }
         if self.ended {
             self.drop_waiting(peer, peer.closed_reason());
-        } else if came > 0 {
-            self.arrange(peer, came);
-            let few = PROMPT_MAX.min(peer.queue_max / PROMPT_PART);
-            self.prompt = came <= few && self.queue.len() == came && self.batch.is_none();
-            self.pump(peer, now, now_ns, gso_writer);
-            self.prompt = false;
+        } else if arrived > 0 {
+            self.sort_arrived(peer, arrived);
+            let few = IMMEDIATE_MAX.min(peer.queue_max / IMMEDIATE_PART);
+            self.is_immediate =
+                arrived <= few && self.queue.len() == arrived && self.batch.is_none();
+            self.send_queued(peer, now, now_ns, gso_writer);
+            self.is_immediate = false;
             self.flush(peer, gso_writer);
         }
-        let arrived = self.receive(peer);
+        let datagrams = self.receive(peer);
         let timed = self.handle_timers(peer, now, now_ns);
-        if arrived > 0 || timed || came == 0 || wants_sent {
+        if datagrams > 0 || timed || arrived == 0 || wants_sent {
             self.send_pending(peer, now, now_ns, gso_writer);
         }
         self.send_endpoint_events(peer);
         peer.set_timer(self.next_timer_ns(peer, now_ns));
-        if arrived >= DATAGRAMS_PER_TURN { Progress::More } else { Progress::Done }
+        if datagrams >= DATAGRAMS_PER_TURN { Progress::More } else { Progress::Done }
     }
 
     /// Ends the connection and reports the outcome of every pending delivery.
@@ -171,7 +173,7 @@ impl ConnectionDriver {
     /// After a panic: the connection's state is no longer trustworthy.
     pub(crate) fn abandon(&mut self, peer: &PeerCore) {
         self.end(peer, CloseCause::Internal, 0);
-        self.stalled.clear();
+        self.unsent_batches.clear();
         if let Some((handle, _)) = self.connection.take() {
             let drained = (peer.socket.index, handle, EndpointEvent::drained());
             peer.engine_state.endpoint_events.push(drained);
@@ -245,15 +247,15 @@ impl ConnectionDriver {
         now_ns: u64,
         gso_writer: &mut GsoWriter,
     ) {
-        while let Some(gso_batch) = self.stalled.pop_front() {
+        while let Some(gso_batch) = self.unsent_batches.pop_front() {
             if !peer.socket.send(&gso_batch) {
-                self.stalled.push_front(gso_batch);
+                self.unsent_batches.push_front(gso_batch);
                 return;
             }
             gso_writer.recycle(gso_batch);
         }
         self.transmit(peer, now, gso_writer);
-        self.pump(peer, now, now_ns, gso_writer);
+        self.send_queued(peer, now, now_ns, gso_writer);
         self.flush(peer, gso_writer);
         self.update_stats(peer);
     }
@@ -389,7 +391,7 @@ impl ConnectionDriver {
             next_ns =
                 next_ns.min(self.expiry_ns).min(self.admission_deadline_ns).min(peer.close_by_ns());
         }
-        if !self.stalled.is_empty() {
+        if !self.unsent_batches.is_empty() {
             next_ns = next_ns.min(now_ns.saturating_add(STALL_RETRY_NS));
         }
         next_ns
@@ -408,19 +410,19 @@ impl ConnectionDriver {
         stats_out.sent_packets.store(stats.path.sent_packets, Ordering::Relaxed);
     }
 
-    /// Orders the `came` newest queued deliveries so that they fill datagrams best. None moves
+    /// Orders the `arrived` newest queued deliveries so that they fill datagrams best. None moves
     /// before one that waited already, which could otherwise wait for as long as better-fitting
     /// ones arrive; and none without a stream moves before one that has a stream.
-    pub(crate) fn arrange(&mut self, peer: &PeerCore, came: usize) {
-        if came < 2 {
+    pub(crate) fn sort_arrived(&mut self, peer: &PeerCore, arrived: usize) {
+        if arrived < 2 {
             return;
         }
-        let waited = self.queue.len().saturating_sub(came);
-        let covered = self.covered(peer, self.queue.len());
+        let waited = self.queue.len().saturating_sub(arrived);
+        let sendable_count = self.sendable_count(peer, self.queue.len());
         let Some((_, conn)) = &self.connection else { return };
         let room = capacity_of(conn.current_mtu());
         let mut deliveries = self.queue.split_off(waited);
-        let mut left = covered.saturating_sub(waited);
+        let mut left = sendable_count.saturating_sub(waited);
         while left > 0 && !deliveries.is_empty() {
             let count = deliveries.len().min(BATCH_CANDIDATES_MAX).min(left);
             left -= count;
@@ -434,7 +436,7 @@ impl ConnectionDriver {
     }
 
     /// How many of the first `count` queued deliveries have a stream and in-flight capacity now.
-    fn covered(&mut self, peer: &PeerCore, count: usize) -> usize {
+    fn sendable_count(&mut self, peer: &PeerCore, count: usize) -> usize {
         if self.opened_streams.len() < count {
             self.open_granted_streams(peer);
         }
@@ -476,8 +478,11 @@ impl ConnectionDriver {
             let goes = |delivery: &Delivery| {
                 delivery.bytes.len() <= size_max && delivery.until_ns > now_ns
             };
-            let covered = self.covered(peer, self.queue.len().min(BATCH_CANDIDATES_MAX));
-            let Some(position) = self.queue.iter().take(covered).position(goes) else { return };
+            let sendable_count =
+                self.sendable_count(peer, self.queue.len().min(BATCH_CANDIDATES_MAX));
+            let Some(position) = self.queue.iter().take(sendable_count).position(goes) else {
+                return;
+            };
             let Some(batch) = self.batch.take() else { return };
             if !self.start_delivery(peer, position) {
                 self.batch = Some(batch);

@@ -8,7 +8,8 @@ pub struct Delivery {
     pub bytes: Bytes,
     /// The transaction's number.
     pub tx: u64,
-    /// Returned in the delivery's outcomes.
+    /// Identifies the delivery within its connection, and is part of its outcomes; not the QUIC
+    /// stream ID, which is chosen when the stream is opened.
     pub tag: u32,
     /// Expiry time, CLOCK_MONOTONIC ns.
     pub until_ns: u64,

@@ -23,13 +23,13 @@ use quinn_proto::{
 use quinn_udp::RecvMeta;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::limits::{
-    CLOSE_NS_MAX, DATAGRAM_BYTES_MAX, IO_TURNS, RECEIVE_BUFFER_BYTES, RECEIVE_BUFFERS,
-    RECEIVES_PER_TURN, SLEEP_NS_MAX, TIMER_SLACK_NS_MAX,
-};
 use crate::quic::engine_state::EngineState;
 use crate::quic::event_ring::mark_io_thread;
 use crate::quic::gso_batch::Socket;
+use crate::quic::limits::{
+    CLOSE_NS_MAX, DATAGRAM_BYTES_MAX, IO_TURNS, RECEIVE_BUFFER_BYTES, RECEIVE_BUFFERS,
+    RECEIVES_PER_TURN, SLEEP_NS_MAX, TIMER_SLACK_NS_MAX,
+};
 use crate::quic::peer::{IoQueues, Peer};
 use crate::quic::peer_table::PeerTable;
 use crate::quic::timer::Due;
@@ -44,12 +44,12 @@ pub(crate) enum Command {
 }
 
 /// State of the I/O thread.
-pub(crate) struct Io {
+pub(crate) struct IoThread {
     engine_state: Arc<EngineState>,
     queues: Arc<IoQueues>,
     peer_table: Arc<PeerTable>,
     commands: Arc<MutexQueue<Command>>,
-    ports: Vec<Port>,
+    ports: Vec<EndpointSocket>,
     timers: BinaryHeap<Reverse<(u64, u32)>>,
     buffers: Vec<u8>,
     /// Connections that received datagrams in this turn.
@@ -60,13 +60,13 @@ pub(crate) struct Io {
 }
 
 /// A socket, the endpoint that routes its datagrams, and its connections.
-struct Port {
+struct EndpointSocket {
     socket: Arc<Socket>,
     endpoint: Endpoint,
     peers: HashMap<ConnectionHandle, Arc<Peer>>,
 }
 
-impl Io {
+impl IoThread {
     pub(crate) fn new(
         engine_state: Arc<EngineState>,
         queues: Arc<IoQueues>,
@@ -80,7 +80,7 @@ impl Io {
         let _ = config.max_udp_payload_size(DATAGRAM_BYTES_MAX);
         config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(CID_BYTES)));
         let config = Arc::new(config);
-        let ports = sockets.iter().map(|socket| Port {
+        let ports = sockets.iter().map(|socket| EndpointSocket {
             socket: socket.clone(),
             endpoint: Endpoint::new(config.clone(), None, !socket.state.may_fragment(), None),
             peers: HashMap::new(),
@@ -346,7 +346,7 @@ impl Io {
     }
 }
 
-impl Port {
+impl EndpointSocket {
     fn route(
         &mut self,
         now: Instant,

@@ -17,16 +17,17 @@ use quinn_proto::ClientConfig;
 use quinn_udp::UdpSocketState;
 use socket2::{Domain, Protocol, Type};
 
-use crate::limits::{
-    BUSY_POLL_MAX, DELIVERIES_MAX, OUTCOMES_MAX, QUEUE_MAX, SOCKET_BUFFER_BYTES, SOCKETS_MAX,
-    STOP_CLOSE_TIMEOUT_MAX, TIMEOUT_MIN, TRANSACTION_BYTES_MAX,
-};
+use crate::decode::limits::TRANSACTION_BYTES_MAX;
 use crate::quic::delivery::{Delivery, PeerState};
-use crate::quic::endpoint::{Command, Io};
+use crate::quic::endpoint::{Command, IoThread};
 use crate::quic::engine_state::EngineState;
 use crate::quic::event_ring::{EventRing, Kind, Reason, Record, Waker};
 use crate::quic::gso_batch::Socket;
 use crate::quic::io_wakeup::IoWaker;
+use crate::quic::limits::{
+    BUSY_POLL_MAX, DELIVERIES_MAX, OUTCOMES_MAX, QUEUE_MAX, SOCKET_BUFFER_BYTES, SOCKETS_MAX,
+    STOP_CLOSE_TIMEOUT_MAX, TIMEOUT_MIN,
+};
 use crate::quic::peer::{IoQueues, Peer};
 use crate::quic::peer_table::PeerTable;
 use crate::quic::send_result::{SendResult, SendStatus};
@@ -162,7 +163,7 @@ impl Engine {
         let commands = Arc::new(MutexQueue::default());
         let (state_io, peer_table_io, commands_io) =
             (engine_state.clone(), peer_table.clone(), commands.clone());
-        let io = Io::new(
+        let io = IoThread::new(
             state_io,
             queues.clone(),
             peer_table_io,

@@ -11,7 +11,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::limits::{OUTCOMES_DELAY_NS_MAX, OUTCOMES_PER_WAKE, PEER_EVENTS_MAX};
+use crate::quic::limits::{OUTCOMES_DELAY_NS_MAX, OUTCOMES_PER_WAKE, PEER_EVENTS_MAX};
 use crate::sync::clock::NEVER_NS;
 use crate::sync::mutex_queue::MutexQueue;
 
@@ -50,7 +50,8 @@ pub enum Reason {
     QueueFull = 1,
     /// The delivery waited until it expired.
     Expired = 2,
-    /// The leader granted no stream in time.
+    /// It expired while the leader's stream credit, its flow control or the congestion window held
+    /// it back.
     LeaderSaturated = 3,
     /// No connection to the leader was ready.
     NotConnected = 4,
@@ -101,7 +102,7 @@ pub struct Record {
     pub peer: u32,
     /// The delivery's tag as given to `send`.
     pub tag: u32,
-    /// A `Reason`, or a `CloseCause` for `Closed`.
+    /// A `Reason`; for `Closed` a `CloseCause`, for `Connected` 1 after a Retry.
     pub reason: u8,
     /// When it happened, CLOCK_MONOTONIC ns.
     pub at_ns: u64,
@@ -196,8 +197,8 @@ impl EventRing {
     }
 
     /// Wakes the reader when a record that it acts on waits, when many wait, or when one has waited
-    /// for long. Immediate sends and acknowledgements only update receipts, and a wake-up costs the
-    /// reader's thread a good part of a transaction's time.
+    /// for long. Sends that did not wait, and acknowledgements, only update receipts, and a wake-up
+    /// costs the reader's thread a good part of a transaction's time.
     pub fn wake_due(&self, now_ns: u64) {
         let full = self.deliveries.len() >= OUTCOMES_PER_WAKE;
         let due = now_ns >= self.due_ns();

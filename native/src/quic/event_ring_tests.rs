@@ -1,7 +1,7 @@
 //! Event order and loss, and when the reader is woken.
 
 use super::{EventRing, Kind, RECORD_FIELDS, Record};
-use crate::limits::{OUTCOMES_DELAY_NS_MAX, OUTCOMES_PER_WAKE};
+use crate::quic::limits::{OUTCOMES_DELAY_NS_MAX, OUTCOMES_PER_WAKE};
 use crate::sync::clock::NEVER_NS;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -114,7 +114,7 @@ fn a_record_appended_during_an_empty_check_is_reported() {
     let (events, wakes) = events(8);
     let (events, done) = (&events, &AtomicBool::new(false));
     let mut out = [0.0; 8 * RECORD_FIELDS];
-    let mut untold = 0;
+    let mut unnotified = 0;
     std::thread::scope(|scope| {
         scope.spawn(move || {
             while !done.load(Ordering::Relaxed) {
@@ -130,15 +130,15 @@ fn a_record_appended_during_an_empty_check_is_reported() {
             while wakes.load(Ordering::Relaxed) < tx as usize && Instant::now() < by {
                 std::thread::yield_now();
             }
-            untold += u64::from(wakes.swap(tx as usize, Ordering::Relaxed) != tx as usize);
+            unnotified += u64::from(wakes.swap(tx as usize, Ordering::Relaxed) != tx as usize);
             events.drain(&mut out);
-            if untold > 0 {
+            if unnotified > 0 {
                 break;
             }
         }
         done.store(true, Ordering::Relaxed);
     });
-    assert_eq!(untold, 0);
+    assert_eq!(unnotified, 0);
 }
 
 const ROUNDS: u64 = 5_000;

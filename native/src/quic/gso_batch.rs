@@ -13,7 +13,7 @@ use std::{io, net::IpAddr};
 use quinn_proto::Transmit;
 use quinn_udp::{EcnCodepoint, UdpSocketState};
 
-use crate::limits::SEGMENTS_MAX;
+use crate::quic::limits::SEGMENTS_MAX;
 
 /// One bound UDP socket.
 pub struct Socket {

@@ -1,6 +1,11 @@
 //! QUIC to the leaders: the engine (`engine`), its connections (`peer`; `connection` holds the
 //! protocol state and `transmit` sends deliveries, both under the connection lock), the I/O thread
 //! (`endpoint`), and the ring that carries events to JavaScript (`event_ring`).
+//!
+//! `peer` shares `peer_core` and `connection_stats` with other threads; `peer_table` finds it by its
+//! handle. `in_flight`, `packing` and `gso_batch` serve `transmit`; `congestion` and
+//! `transport_params` adapt quinn-proto; `timer` and `io_wakeup` decide when the I/O thread wakes.
+//! `tls` and `certificate` identify this client.
 
 pub mod certificate;
 mod congestion;
@@ -14,6 +19,7 @@ pub mod event_ring;
 pub mod gso_batch;
 pub mod in_flight;
 pub mod io_wakeup;
+pub mod limits;
 pub mod packing;
 pub mod peer;
 pub mod peer_core;

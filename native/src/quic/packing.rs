@@ -3,7 +3,7 @@
 //! Datagrams leave in one call if all have one size except the last, which may be smaller
 //! (`gso_batch`). Transactions vary in size, so of each two datagrams the larger goes first.
 
-use crate::limits::BATCH_CANDIDATES_MAX;
+use crate::quic::limits::BATCH_CANDIDATES_MAX;
 
 /// Overhead of a datagram besides stream frames: a short header of 1, 20 and 4 bytes, a tag of 16,
 /// 8 that quinn-proto reserves for a frame's length, and an acknowledgement.

@@ -28,18 +28,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use quinn_proto::{Connection, ConnectionHandle};
 
-use crate::limits::{CALLER_TURNS, CORKED_MAX, IO_TURNS};
 use crate::quic::connection::{ConnectionDriver, Progress};
 use crate::quic::delivery::{Delivery, PeerState};
 use crate::quic::engine_state::EngineState;
 use crate::quic::event_ring::CloseCause;
 use crate::quic::gso_batch::{GsoWriter, Socket};
+use crate::quic::limits::{CALLER_TURNS, CORKED_DELIVERIES_MAX, IO_TURNS};
 use crate::quic::peer_core::PeerCore;
 use crate::quic::send_result::SendResult;
 use crate::quic::timer::Due;
 use crate::sync::mutex_queue::MutexQueue;
 
-/// One connection to one leader.
+/// One connection to one leader. Dereferences to `PeerCore`, the part that `ConnectionDriver` may
+/// use.
 pub struct Peer {
     core: PeerCore,
     announced: AtomicUsize,
@@ -133,16 +134,16 @@ impl Peer {
         }
     }
 
-    /// Keeps a delivery on this thread until `uncork`, or until `CORKED_MAX` are kept.
+    /// Keeps a delivery on this thread until `uncork`, or until `CORKED_DELIVERIES_MAX` are kept.
     pub fn cork(self: &Arc<Self>, delivery: Delivery) -> SendResult {
         let state = self.state();
         if state >= PeerState::Closing {
             self.report_drop(&delivery, self.closed_reason());
             return SendResult::Rejected;
         }
-        // Before this delivery is added, not after: a thread that has corked that many learns the
+        // Before this delivery is added, not after: a thread that has corked that many gets the
         // backlog from its own `uncork`.
-        if CORKED.with_borrow(|corked| corked.0.len() >= CORKED_MAX) {
+        if CORKED.with_borrow(|corked| corked.0.len() >= CORKED_DELIVERIES_MAX) {
             uncork();
         }
         CORKED.with_borrow_mut(|corked| corked.0.push((self.clone(), delivery)));
@@ -158,7 +159,7 @@ impl Peer {
 
     /// Sends a ping, so that the leader responds however long the connection has been idle.
     pub fn ping(self: &Arc<Self>) {
-        self.ping_asked.store(true, Ordering::Release);
+        self.ping_requested.store(true, Ordering::Release);
         self.announce(CALLER_TURNS);
     }
 
@@ -196,8 +197,7 @@ impl Peer {
                 self.arm();
                 self.engine_state.events.wake_here();
                 // The I/O thread may be asleep beyond the deadline of events recorded here, and the
-                // ingress threads rely on it (`submit/wakeup.rs`). Does nothing
-                // while it is awake.
+                // ingress threads rely on it (`submit/wakeup.rs`). Does nothing while it is awake.
                 self.engine_state.io_waker.wake_by(self.engine_state.events.due_ns());
                 return;
             }

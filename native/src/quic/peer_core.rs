@@ -7,15 +7,18 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use quinn_proto::ConnectionEvent;
 
-use crate::limits::INBOX_DATAGRAMS_MAX;
 use crate::quic::connection_stats::ConnectionStats;
 use crate::quic::delivery::{Delivery, PeerState};
 use crate::quic::engine_state::EngineState;
 use crate::quic::event_ring::{Kind, Reason, Record};
 use crate::quic::gso_batch::Socket;
+use crate::quic::limits::INBOX_DATAGRAMS_MAX;
 use crate::quic::timer::ConnectionTimer;
 use crate::sync::clock::NEVER_NS;
 use crate::sync::mutex_queue::MutexQueue;
+
+/// No transaction has this number.
+const NO_TX: u64 = u64::MAX;
 
 /// State that a connection's protocol side and other threads share.
 pub struct PeerCore {
@@ -32,9 +35,9 @@ pub struct PeerCore {
     pub(super) queued: AtomicUsize,
     /// When to close, whether or not deliveries are pending; NEVER_NS: no close requested.
     pub(super) close_by_ns: AtomicU64,
-    pub(super) ping_asked: AtomicBool,
+    pub(super) ping_requested: AtomicBool,
     pub(super) timer: ConnectionTimer,
-    /// The transaction sent last; NEVER_NS: none.
+    /// The transaction sent last, or NO_TX.
     pub(super) last_sent_tx: AtomicU64,
     pub(crate) latest: ConnectionStats,
 }
@@ -58,9 +61,9 @@ impl PeerCore {
             state: AtomicU8::new(PeerState::Connecting as u8),
             queued: AtomicUsize::new(0),
             close_by_ns: AtomicU64::new(NEVER_NS),
-            ping_asked: AtomicBool::new(false),
+            ping_requested: AtomicBool::new(false),
             timer: ConnectionTimer::default(),
-            last_sent_tx: AtomicU64::new(NEVER_NS),
+            last_sent_tx: AtomicU64::new(NO_TX),
             latest: ConnectionStats::default(),
         }
     }
@@ -118,17 +121,18 @@ impl PeerCore {
 
     /// Reserves a place in the queue, or reports that it is full.
     pub(super) fn reserve_place(&self, delivery: &Delivery) -> bool {
-        let reserve_place = self.queued.fetch_add(1, Ordering::AcqRel) < self.queue_max;
-        if !reserve_place {
+        let is_reserved = self.queued.fetch_add(1, Ordering::AcqRel) < self.queue_max;
+        if !is_reserved {
             self.queued.fetch_sub(1, Ordering::AcqRel);
             self.report_drop(delivery, Reason::QueueFull);
         }
-        reserve_place
+        is_reserved
     }
 
     /// Whether a ping was requested since the last call.
     pub(crate) fn take_ping(&self) -> bool {
-        self.ping_asked.load(Ordering::Relaxed) && self.ping_asked.swap(false, Ordering::AcqRel)
+        self.ping_requested.load(Ordering::Relaxed)
+            && self.ping_requested.swap(false, Ordering::AcqRel)
     }
 
     /// When to close; NEVER_NS when no close was requested.

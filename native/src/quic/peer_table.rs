@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use crate::limits::PEERS_MAX;
+use crate::quic::limits::PEERS_MAX;
 use crate::quic::peer::Peer;
 
 /// The connections of an engine by handle.

@@ -12,12 +12,12 @@ use quinn_udp::UdpSocketState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Backlog, Delivery, Peer, PeerState, SendResult, uncork};
-use crate::limits::CORKED_MAX;
-use crate::quic::endpoint::Io;
+use crate::quic::endpoint::IoThread;
 use crate::quic::engine_state::EngineState;
 use crate::quic::event_ring::{CloseCause, EventRing, Kind, RECORD_FIELDS, Reason};
 use crate::quic::gso_batch::Socket;
 use crate::quic::io_wakeup::IoWaker;
+use crate::quic::limits::CORKED_DELIVERIES_MAX;
 use crate::quic::peer_table::PeerTable;
 use crate::quic::tls::{Transport, client_config};
 use crate::sync::clock::{Clock, NEVER_NS, NS_PER_S, monotonic_ns};
@@ -92,7 +92,7 @@ fn deliveries_handed_to_the_io_thread_are_reported_when_it_ends() {
     let peer = peer_table.insert(|id| peer(id, &engine_state)).unwrap();
     let socket = peer.socket.clone();
     let sockets = std::slice::from_ref(&socket);
-    let io = Io::new(
+    let io = IoThread::new(
         engine_state.clone(),
         peer.queues.clone(),
         peer_table,
@@ -136,7 +136,7 @@ fn uncork_reports_the_backlog_at_the_cork_limit() {
             assert_eq!(peer.cork(delivery(tx)), SendResult::Queued);
         }
     }
-    assert_eq!((peers.len() * 16, peers[0].queued()), (CORKED_MAX, 0));
+    assert_eq!((peers.len() * 16, peers[0].queued()), (CORKED_DELIVERIES_MAX, 0));
     assert_eq!(uncork(), Backlog::Full, "there are no connections yet");
     assert!(peers.iter().all(|peer| peer.queued() == 16));
 }
@@ -170,7 +170,7 @@ fn events_recorded_while_the_io_thread_prepares_to_sleep_shorten_its_sleep() {
     let peer = peer(1, &engine_state);
     let sockets = std::slice::from_ref(&peer.socket);
     let queues = peer.queues.clone();
-    let io = Io::new(
+    let io = IoThread::new(
         engine_state.clone(),
         queues,
         Arc::default(),
@@ -232,6 +232,6 @@ fn protocol_packets_are_sent_while_deliveries_wait() {
     for tx in 7..9 {
         assert_eq!(peer.send(delivery(tx)), SendResult::Queued);
         assert!(received() && !received(), "{tx}");
-        peer.ping_asked.store(true, Ordering::Release);
+        peer.ping_requested.store(true, Ordering::Release);
     }
 }

@@ -5,7 +5,8 @@
 pub enum SendResult {
     /// On the wire.
     Sent,
-    /// Next in line on a live connection.
+    /// Queued on an admitted connection: for stream credit, for the congestion window, or for the
+    /// thread that drives it.
     Live,
     /// Waits for the connection.
     Queued,
@@ -18,7 +19,7 @@ pub enum SendResult {
 pub struct SendStatus {
     /// On the wire now.
     pub wire: u16,
-    /// On the wire, or next in line on a live connection.
+    /// On the wire, or queued on an admitted connection.
     pub live: u16,
     /// Waiting for a connection.
     pub queued: u16,

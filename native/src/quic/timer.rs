@@ -56,7 +56,7 @@ impl ConnectionTimer {
     /// I/O thread: the timer to wait for, when it is sooner than the armed one.
     pub(crate) fn take_timer_update(&self) -> Option<u64> {
         // A swap, not a store, which a processor may delay past the load that follows: a timer that
-        // moves meanwhile is then seen here, or passed as a new update.
+        // moves meanwhile is then found here, or passed as a new update.
         self.is_pending.swap(false, Ordering::AcqRel);
         let timer_ns = self.timer_ns.load(Ordering::Acquire);
         (timer_ns < self.armed_ns.load(Ordering::Acquire)).then(|| {
@@ -88,7 +88,7 @@ impl ConnectionTimer {
         if timer_ns <= at_ns {
             return Due::Now;
         }
-        // As in `take_timer_update`: a timer that moves closer meanwhile is seen by the second
+        // As in `take_timer_update`: a timer that moves closer meanwhile is found by the second
         // load, or passed on by the thread that moves it.
         self.armed_ns.swap(timer_ns, Ordering::AcqRel);
         let latest_ns = self.timer_ns.load(Ordering::Acquire);

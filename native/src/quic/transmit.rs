@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use quinn_proto::VarInt;
 
-use crate::quic::congestion::polls_window;
+use crate::quic::congestion::poll_noting_window;
 use crate::quic::connection::{ConnectionDriver, DatagramBatch};
 use crate::quic::delivery::PeerState;
 use crate::quic::event_ring::{Kind, Reason};
@@ -18,7 +18,7 @@ use crate::sync::clock::NEVER_NS;
 
 impl ConnectionDriver {
     /// Sends queued deliveries while the leader and the path allow.
-    pub(crate) fn pump(
+    pub(crate) fn send_queued(
         &mut self,
         peer: &PeerCore,
         now: Instant,
@@ -31,8 +31,9 @@ impl ConnectionDriver {
                 self.fill_batch(peer, now_ns);
                 self.transmit(peer, now, gso_writer);
             }
-            let is_held_up = self.batch.is_some() || self.is_blocked || !self.stalled.is_empty();
-            if is_held_up || !self.start_next(peer, now_ns) {
+            let is_waiting =
+                self.batch.is_some() || self.is_blocked || !self.unsent_batches.is_empty();
+            if is_waiting || !self.start_next(peer, now_ns) {
                 return;
             }
         }
@@ -68,7 +69,8 @@ impl ConnectionDriver {
         self.start_delivery(peer, 0)
     }
 
-    /// Makes the queued delivery at index `position` the batch; false if the leader grants no stream.
+    /// Makes the queued delivery at index `position` the batch; false if the leader grants no
+    /// stream.
     pub(crate) fn start_delivery(&mut self, peer: &PeerCore, position: usize) -> bool {
         let Some(stream) = self.take_stream(peer) else {
             return false;
@@ -87,12 +89,12 @@ impl ConnectionDriver {
         let Some((_, conn)) = &mut self.connection else {
             return;
         };
-        while self.stalled.is_empty() {
+        while self.unsent_batches.is_empty() {
             let poll = || conn.poll_transmit(now, 1, &mut gso_writer.scratch);
-            let (transmit, asked) = polls_window(poll);
+            let (transmit, was_window_read) = poll_noting_window(poll);
             let Some(transmit) = transmit else {
-                self.is_blocked = asked;
-                if !asked {
+                self.is_blocked = was_window_read;
+                if !was_window_read {
                     self.record_batch_sent(peer);
                 }
                 return;
@@ -101,14 +103,14 @@ impl ConnectionDriver {
                 batch.record_datagram(transmit.size, conn.current_mtu());
             }
             if let Some(gso_batch) = gso_writer.push(&transmit, &peer.socket) {
-                self.stalled.push_back(gso_batch);
+                self.unsent_batches.push_back(gso_batch);
             }
         }
     }
 
     pub(crate) fn flush(&mut self, peer: &PeerCore, gso_writer: &mut GsoWriter) {
         if let Some(gso_batch) = gso_writer.flush(&peer.socket) {
-            self.stalled.push_back(gso_batch);
+            self.unsent_batches.push_back(gso_batch);
         }
     }
 
@@ -116,7 +118,7 @@ impl ConnectionDriver {
         let at_ns = peer.engine_state.clock.now_ns();
         if let Some(delivery) = self.in_flight.sent(index, at_ns) {
             peer.record_on_wire(delivery.tx);
-            let waited = u64::from(!self.prompt);
+            let waited = u64::from(!self.is_immediate);
             peer.report_at(at_ns, Kind::Sent, delivery.tx, delivery.tag, 0, waited);
         }
     }
@@ -165,7 +167,7 @@ impl ConnectionDriver {
             Reason::NotConnected
         } else if self.in_flight.is_full() {
             Reason::TooManyInFlight
-        } else if !self.stalled.is_empty() {
+        } else if !self.unsent_batches.is_empty() {
             Reason::Expired
         } else {
             Reason::LeaderSaturated

@@ -383,7 +383,7 @@ fn a_full_local_socket_is_not_reported_as_a_leader_reason() {
     let transmit = Transmit { destination, ecn: None, size, segment_size: None, src_ip: None };
     fixture.gso_writer.scratch.push(0);
     assert!(fixture.gso_writer.push(&transmit, &fixture.peer.socket).is_none());
-    fixture.driver.stalled.extend(fixture.gso_writer.gso_batch.take());
+    fixture.driver.unsent_batches.extend(fixture.gso_writer.gso_batch.take());
     fixture.send(0, 200, SHORT);
     fixture.work();
     fixture.pass(SHORT);

@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::limits::{CONNECTIONS_TO_NODE_MAX, RPC_REQUESTS_MAX, RPC_THREAD_STACK_BYTES};
 use crate::rpc::http_post::{HttpClient, HttpError, HttpResponse};
+use crate::rpc::limits::{CONNECTIONS_TO_NODE_MAX, RPC_REQUESTS_MAX, RPC_THREAD_STACK_BYTES};
 use crate::rpc::response_filter;
 use crate::rpc::statuses;
-use crate::sync::thread_priority::give_way;
+use crate::sync::thread_priority::lower_priority;
 
 /// A request.
 pub enum RpcRequest {
@@ -168,7 +168,7 @@ impl Drop for RpcClient {
 impl Shared {
     /// The loop of a worker thread.
     fn serve(&self) {
-        give_way();
+        lower_priority();
         while let Some(queued) = self.next() {
             let id = queued.id;
             let outcome = catch_unwind(AssertUnwindSafe(|| self.response(queued)));

@@ -17,7 +17,7 @@ use ureq::http::Uri;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 
-use crate::limits::{DNS_CACHE_TTL, DNS_REFRESH_TIMEOUT, DNS_RETRY_DELAY};
+use crate::rpc::limits::{DNS_CACHE_TTL, DNS_REFRESH_TIMEOUT, DNS_RETRY_DELAY};
 
 /// Caches the addresses of one host. Clones share the cache.
 #[derive(Debug)]

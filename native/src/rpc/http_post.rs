@@ -14,8 +14,8 @@ use ureq::http::Uri;
 use ureq::unversioned::transport::{Connector, TcpConnector};
 use ureq::{Agent, Error};
 
-use crate::limits::{CONNECTIONS_TO_NODE_MAX, HTTP_ATTEMPTS_MAX, HTTP_BUFFER_BYTES};
 use crate::rpc::dns_cache::DnsCache;
+use crate::rpc::limits::{CONNECTIONS_TO_NODE_MAX, HTTP_ATTEMPTS_MAX, HTTP_BUFFER_BYTES};
 use crate::rpc::tls::TlsConnector;
 
 /// A node's HTTP address, and the connections to it.

@@ -14,6 +14,8 @@ pub mod json_lenient;
 #[cfg(feature = "addon")]
 pub mod json_object;
 #[cfg(feature = "addon")]
+pub mod limits;
+#[cfg(feature = "addon")]
 pub mod response_filter;
 #[cfg(feature = "addon")]
 pub mod root_store;

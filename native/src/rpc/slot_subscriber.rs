@@ -1,4 +1,4 @@
-//! Slot notifications: one WebSocket to a node, read on a thread of its own.
+//! Slot notifications: one WebSocket to a node, read on its own thread.
 //!
 //! The first pending notification wakes JavaScript, which takes them one by one. The queue is
 //! bounded: beyond that a slot event is dropped and counted, while subscription responses (at most
@@ -19,10 +19,10 @@ use parking_lot::Mutex;
 use rustix::event::PollFlags;
 use tungstenite::{Error, Message, WebSocket};
 
-use crate::limits::{RPC_THREAD_STACK_BYTES, SLOT_NOTIFICATIONS_MAX, SLOT_SUBSCRIBERS_MAX};
+use crate::rpc::limits::{RPC_THREAD_STACK_BYTES, SLOT_NOTIFICATIONS_MAX, SLOT_SUBSCRIBERS_MAX};
 use crate::rpc::slot_messages::{self, Event, Kind, LastSlots, ServerMessage, Subscription};
 use crate::rpc::websocket::{self, Address, Interrupt, MaybeTlsStream};
-use crate::sync::thread_priority::give_way;
+use crate::sync::thread_priority::lower_priority;
 
 /// A notification for JavaScript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +168,7 @@ impl Drop for SlotSubscriber {
 impl Shared {
     /// The thread's main function.
     fn serve(&self, address: Address, until: Instant) {
-        give_way();
+        lower_priority();
         // A panic ends this connection only.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             if let Some(mut socket) = websocket::open(address, &self.interrupt, until) {
@@ -207,9 +207,9 @@ impl Shared {
 
     fn to_subscribe(&self) -> Option<Subscription> {
         let to_subscribe = &mut self.state.lock().to_subscribe;
-        let place = to_subscribe.iter().position(|wanted| *wanted)?;
-        *to_subscribe.get_mut(place)? = false;
-        Subscription::of(u32::try_from(place).ok()?)
+        let index = to_subscribe.iter().position(|wanted| *wanted)?;
+        *to_subscribe.get_mut(index)? = false;
+        Subscription::of(u32::try_from(index).ok()?)
     }
 
     fn handle_text(&self, last_slots: &mut LastSlots, text: &str) {
@@ -250,8 +250,11 @@ impl State {
     /// Whether a response is still expected.
     fn awaits(&self, subscription: Subscription) -> bool {
         let is_subscribing = self.subscribing.get(subscription as usize) == Some(&true);
-        let has_come = |notification: &SlotNotification| matches!(notification, SlotNotification::Subscribed(other, _) if *other == subscription);
-        is_subscribing && !self.notifications.iter().any(has_come)
+        let is_response = |notification: &SlotNotification| match notification {
+            SlotNotification::Subscribed(other, _) => *other == subscription,
+            _ => false,
+        };
+        is_subscribing && !self.notifications.iter().any(is_response)
     }
 }
 

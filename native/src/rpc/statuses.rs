@@ -8,7 +8,7 @@
 use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::base58::{SIGNATURE_TEXT_MAX, signature_text};
+use crate::decode::base58::{SIGNATURE_TEXT_MAX, signature_text};
 use crate::rpc::json_object::Object;
 
 /// Bytes of a signature.

@@ -28,7 +28,7 @@ use tungstenite::http::header::{
 use tungstenite::http::{StatusCode, Uri};
 use tungstenite::protocol::{Role, WebSocketConfig};
 
-use crate::limits::{WEBSOCKET_BUFFER_BYTES, WEBSOCKET_MESSAGE_BYTES_MAX};
+use crate::rpc::limits::{WEBSOCKET_BUFFER_BYTES, WEBSOCKET_MESSAGE_BYTES_MAX};
 use crate::rpc::root_store::node_config;
 
 /// Interrupts a thread that waits for a node.

@@ -191,7 +191,7 @@ impl Play {
     fn run(&self, memory: &Memory) -> u32 {
         let dedup = DedupCache::open_with(memory, self.sizes).unwrap();
         let mut numbers = Numbers(1);
-        let (mut now_ns, mut told) = (1_000_000_000, 0_u32);
+        let (mut now_ns, mut digest) = (1_000_000_000, 0_u32);
         for _ in 0..self.steps {
             let what = numbers.next() % 8;
             let n = numbers.next() % self.kinds;
@@ -206,9 +206,9 @@ impl Play {
                 5..7 => dedup.commit(&bytes, 1),
                 _ => dedup.rollback(&bytes, 1),
             }
-            told = (told ^ response).wrapping_mul(0x0100_0193);
+            digest = (digest ^ response).wrapping_mul(0x0100_0193);
         }
-        told
+        digest
     }
 }
 
@@ -235,8 +235,8 @@ fn memory_equals_javascripts_to_the_byte() {
     for ((entries_max, bytes_max, keep_ms), [steps, kinds, spread], pause_ns, golden) in cases {
         let sizes = Sizes { entries_max, bytes_max, keep_ms, lock_ms: 50 };
         let memory = prepared(sizes, 0x89ab_cdef).unwrap();
-        let told = Play { sizes, steps, kinds, spread, pause_ns }.run(&memory);
-        assert_eq!((told, digest_of(&memory).as_str()), golden);
+        let digest = Play { sizes, steps, kinds, spread, pause_ns }.run(&memory);
+        assert_eq!((digest, digest_of(&memory).as_str()), golden);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Hot path: sends an ingress thread's transactions to the leaders of the route table that the
 //! sender publishes. Transactions that it does not send, or not to every leader, are the sender's
-//! task, which learns of them from the record.
+//! task, which finds them in the record.
 //!
 //! Bursts are corked. One datagram and one system call per transaction cost the thread and the
 //! leaders time. An ingress thread that falls behind holds further transactions in the engine until
@@ -30,7 +30,7 @@ pub const BURST_MIN: u32 = 4;
 /// verification lie between two transactions of one loop turn.
 pub const BURST_GAP_NS: u64 = 60_000;
 /// Most transactions that are corked.
-pub const CORKED_MAX: u32 = 16;
+pub const CORKED_TRANSACTIONS_MAX: u32 = 16;
 /// How long the oldest one may be corked before the next transaction or other work.
 pub const CORKED_NS_MAX: u64 = 200_000;
 /// Consecutive transactions with a queued delivery after which ingress threads stop sending until
@@ -46,9 +46,9 @@ pub const STALL_COUNT_MAX: u32 = 512;
 pub const TX_MIN: u64 = 1 << 40;
 /// Ingress threads with transaction numbers of their own, all exact as JavaScript numbers: more
 /// than can exist.
-const INGRESS_THREADS_MAX: u64 = 8191;
+const TX_RANGES: u64 = 8191;
 /// Bits of deliveries on the wire, in the result of `EngineHandle::send`.
-const ON_WIRE: u32 = 0xffff;
+const ON_WIRE: u32 = (1 << ROUTES_MAX) - 1;
 
 /// Result of sending one transaction.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,8 +57,8 @@ pub struct FanOutResult {
     pub version: u32,
     /// It was sent to the first `count` routes of that version.
     pub count: usize,
-    /// The stream number of each delivery.
-    pub streams: [u32; 16],
+    /// The tag of each delivery, which identifies it within its connection.
+    pub tags: [u32; ROUTES_MAX],
     /// Bit i: route i's delivery is on the wire; bit 16 + i: it is queued or corked.
     pub status: u32,
     /// Whether it was corked.
@@ -123,9 +123,9 @@ fn guarded<T>(otherwise: T, act: impl FnOnce() -> T) -> T {
 
 /// Sends the transactions of one ingress thread. All calls are made on one thread, because the
 /// engine keeps corked deliveries per thread.
-pub struct FanOut<W> {
+pub struct FanOut<E> {
     routes: Routes,
-    engine_handle: W,
+    engine_handle: E,
     /// Number of the last transaction. The engine uses it to recognize whether a connection's last
     /// delivery was of this transaction, so no other thread may use it.
     tx: u64,
@@ -141,11 +141,11 @@ pub struct FanOut<W> {
     has_pending_events: bool,
 }
 
-impl<W: EngineHandle> FanOut<W> {
+impl<E: EngineHandle> FanOut<E> {
     /// One that sent nothing yet.
     #[must_use]
-    pub fn new(routes: Routes, engine_handle: W) -> Self {
-        let tx = TX_MIN * (1 + u64::from(routes.thread_number()) % INGRESS_THREADS_MAX);
+    pub fn new(routes: Routes, engine_handle: E) -> Self {
+        let tx = TX_MIN * (1 + u64::from(routes.thread_number()) % TX_RANGES);
         Self {
             routes,
             engine_handle,
@@ -167,7 +167,7 @@ impl<W: EngineHandle> FanOut<W> {
         if !self.routes.is_open() || !self.routes.refresh() {
             return false;
         }
-        let &Table { engine, version, count, ttl_ms, bytes_max, left_out, .. } =
+        let &Table { engine, version, count, ttl_ms, bytes_max, excluded, .. } =
             self.routes.table();
         // The sender may have started another engine.
         if engine == 0 || engine != self.engine_handle.engine() || count == 0 {
@@ -177,22 +177,22 @@ impl<W: EngineHandle> FanOut<W> {
         if bytes.is_empty() || !is_small {
             return false;
         }
-        let Some((deliveries, streams)) = self.allocate_streams() else { return false };
+        let Some((deliveries, tags)) = self.allocate_tags() else { return false };
         self.drain_count = self.routes.drain_count();
         let Some(deliveries) = deliveries.get(..count) else { return false };
-        let status = self.give(deliveries.as_flattened(), bytes, ttl_ms);
+        let status = self.send_or_cork(deliveries.as_flattened(), bytes, ttl_ms);
         if status == 0 {
             self.routes.close();
             return false;
         }
         let corked = self.burst.is_corked;
-        *sent = FanOutResult { version, count, streams, status, corked };
+        *sent = FanOutResult { version, count, tags, status, corked };
         let all = (1 << count) - 1;
         // A corked transaction may have no events for long: its leader may have no credit.
         self.has_pending_events = status & ON_WIRE != 0;
         // The sender delivers to the leaders that did not accept it.
-        self.needs_immediate_wake = left_out > 0 || (status | status >> 16) & all != all;
-        if !corked && self.count_waits(u32::from(status != all)) {
+        self.needs_immediate_wake = excluded > 0 || (status | status >> 16) & all != all;
+        if !corked && self.record_wait(u32::from(status != all)) {
             self.needs_immediate_wake = true;
         }
         true
@@ -240,22 +240,22 @@ impl<W: EngineHandle> FanOut<W> {
         std::mem::take(&mut self.is_stalled)
     }
 
-    /// The deliveries of one transaction, each a connection handle and a stream number, and the
-    /// stream numbers alone. None if the table is inconsistent.
-    fn allocate_streams(&self) -> Option<([[u32; 2]; ROUTES_MAX], [u32; ROUTES_MAX])> {
-        let (mut deliveries, mut streams) = ([[0; 2]; ROUTES_MAX], [0; ROUTES_MAX]);
+    /// The deliveries of one transaction, each a connection handle and a tag, and the tags alone.
+    /// None if the table is inconsistent.
+    fn allocate_tags(&self) -> Option<([[u32; 2]; ROUTES_MAX], [u32; ROUTES_MAX])> {
+        let (mut deliveries, mut tags) = ([[0; 2]; ROUTES_MAX], [0; ROUTES_MAX]);
         let Table { count, peers, .. } = self.routes.table();
-        let places = deliveries.iter_mut().zip(&mut streams).zip(peers).enumerate();
-        for (route, ((copy, place), &peer)) in places.take(*count) {
-            let stream = self.routes.next_stream(route)?;
-            *copy = [peer, stream];
-            *place = stream;
+        let slots = deliveries.iter_mut().zip(&mut tags).zip(peers).enumerate();
+        for (route, ((delivery, slot), &peer)) in slots.take(*count) {
+            let tag = self.routes.next_tag(route)?;
+            *delivery = [peer, tag];
+            *slot = tag;
         }
-        Some((deliveries, streams))
+        Some((deliveries, tags))
     }
 
     /// As `EngineHandle::send`. A corked delivery is reported as queued.
-    fn give(&mut self, deliveries: &[u32], bytes: &[u8], ttl_ms: u32) -> u32 {
+    fn send_or_cork(&mut self, deliveries: &[u32], bytes: &[u8], ttl_ms: u32) -> u32 {
         self.tx = self.tx.wrapping_add(1);
         let now_ns = self.engine_handle.now_ns();
         self.burst.count_in(now_ns);
@@ -281,11 +281,11 @@ impl<W: EngineHandle> FanOut<W> {
         let left = self.engine_handle.uncork();
         self.burst.last_ns = Some(self.engine_handle.now_ns());
         self.is_stalled |= match left {
-            Backlog::None => self.count_waits(0),
+            Backlog::None => self.record_wait(0),
             // It is unknown whether they would be queued without the other thread.
             Backlog::Moves => false,
-            Backlog::Waits => self.count_waits(count),
-            Backlog::Full => self.stall(),
+            Backlog::Waits => self.record_wait(count),
+            Backlog::Full => self.close_routes(),
         };
     }
 
@@ -293,7 +293,7 @@ impl<W: EngineHandle> FanOut<W> {
     /// or for lack of the leader's credit. Several in a row mean the latter, and then the
     /// highest-paying transactions must go first: the sender finds the leader and excludes it.
     /// Returns whether that point is reached.
-    fn count_waits(&mut self, count: u32) -> bool {
+    fn record_wait(&mut self, count: u32) -> bool {
         if count == 0 {
             self.waited = 0;
             return false;
@@ -305,11 +305,11 @@ impl<W: EngineHandle> FanOut<W> {
         self.waited = self.waited.saturating_add(count);
         let is_long = now_ns.saturating_sub(self.waited_since_ns) >= STALL_NS;
         let most = if is_long { STALL_COUNT } else { STALL_COUNT_MAX };
-        self.waited >= most && self.stall()
+        self.waited >= most && self.close_routes()
     }
 
     /// Stops sending until the sender has checked.
-    fn stall(&mut self) -> bool {
+    fn close_routes(&mut self) -> bool {
         self.waited = 0;
         self.routes.close();
         true
@@ -333,9 +333,9 @@ struct Burst {
 impl Burst {
     /// Counts one more transaction.
     fn count_in(&mut self, now_ns: u64) {
-        let goes_on =
+        let continues =
             self.last_ns.is_some_and(|last_ns| now_ns.saturating_sub(last_ns) < BURST_GAP_NS);
-        self.size = if goes_on { self.size.saturating_add(1) } else { 0 };
+        self.size = if continues { self.size.saturating_add(1) } else { 0 };
         self.is_corked = self.size >= BURST_MIN;
     }
 
@@ -350,7 +350,7 @@ impl Burst {
     /// Whether corked transactions should wait no longer.
     fn is_due(&self, now_ns: u64) -> bool {
         let is_old = now_ns.saturating_sub(self.since_ns) >= CORKED_NS_MAX;
-        self.corked >= CORKED_MAX || (self.corked > 0 && is_old)
+        self.corked >= CORKED_TRANSACTIONS_MAX || (self.corked > 0 && is_old)
     }
 }
 

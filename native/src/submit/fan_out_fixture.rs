@@ -85,10 +85,10 @@ pub(super) struct Fixture {
 }
 
 impl Fixture {
-    pub(super) fn new(count: u32, left_out: u32, pause_ns: u64) -> Self {
+    pub(super) fn new(count: u32, excluded: u32, pause_ns: u64) -> Self {
         let memory = Memory::fresh(ROUTES_BYTES);
         let mut publisher = Publisher::new(&memory);
-        let version = publisher.publish(&routes_of(count), 800, 1232, left_out);
+        let version = publisher.publish(&routes_of(count), 800, 1232, excluded);
         publisher.open(true);
         let fake = Rc::new(Fake {
             now_ns: Cell::new(1_000_000_000),

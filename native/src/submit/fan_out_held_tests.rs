@@ -33,7 +33,8 @@ fn repeated_backlog_after_uncork_stalls_sending() {
     assert_eq!(hold(&mut fixture, STALL_COUNT - 1), (false, false));
     assert_eq!(hold(&mut fixture, 1), (false, true));
     assert_eq!(hold(&mut fixture, 1), (true, false));
-    // The same when they are uncorked at `CORKED_MAX`; the last transaction is still sent.
+    // The same when they are uncorked at `CORKED_TRANSACTIONS_MAX`; the last transaction is still
+    // sent.
     fixture.publisher.open(true);
     let sent = fixture.send_many(0b11, BURST_MIN + STALL_COUNT_MAX + 1);
     assert_eq!(sent.iter().filter(|sent| !**sent).count(), 1);
@@ -141,8 +142,8 @@ fn duration_of_a_send_or_uncork_is_no_pause() {
 fn corked_transactions_are_uncorked_at_the_maximum_count() {
     let mut fixture = Fixture::busy();
     fixture.give(BURST_MIN, NS_PER_US);
-    let expected = [times(Call::Cork, CORKED_MAX), times(Call::Uncork, 1)].concat();
-    assert_eq!(fixture.give(CORKED_MAX, NS_PER_US), expected);
+    let expected = [times(Call::Cork, CORKED_TRANSACTIONS_MAX), times(Call::Uncork, 1)].concat();
+    assert_eq!(fixture.give(CORKED_TRANSACTIONS_MAX, NS_PER_US), expected);
     assert_eq!((fixture.end_turn(), fixture.give(1, NS_PER_US)), (vec![], vec![Call::Cork]));
 }
 

@@ -12,11 +12,11 @@ use crate::submit::route_table::CELLS_MAX;
 fn transaction_is_sent_to_all_routes_in_one_call() {
     let mut fixture = Fixture::calm();
     assert!(fixture.send());
-    let FanOutResult { version, count, streams, status, corked } = fixture.sent;
+    let FanOutResult { version, count, tags, status, corked } = fixture.sent;
     assert_eq!((version, count, status, corked), (fixture.version, 2, 0b11, false));
-    assert_eq!(streams[..2], [1, 1]);
+    assert_eq!(tags[..2], [1, 1]);
     assert!(fixture.send());
-    assert_eq!(fixture.sent.streams[..2], [2, 2]);
+    assert_eq!(fixture.sent.tags[..2], [2, 2]);
     let given = fixture.fake.given.take();
     assert_eq!((&given[0].0[..], &given[1].0[..]), (&[70, 1, 71, 1][..], &[70, 2, 71, 2][..]));
     assert_eq!(given[0].2, 800);
@@ -48,7 +48,7 @@ fn up_to_16_deliveries_are_sent() {
     fixture.fake.status.set(u32::MAX);
     assert!(fixture.send());
     assert_eq!(
-        (fixture.sent.count, fixture.sent.status, fixture.sent.streams),
+        (fixture.sent.count, fixture.sent.status, fixture.sent.tags),
         (16, u32::MAX, [1; 16])
     );
     assert_eq!(fixture.fake.given.take()[0].0.len(), 32);
@@ -98,7 +98,7 @@ fn table_of_another_engine_sends_nothing_and_stays_open() {
         assert!(!fixture.send());
     }
     let (is_open, calls) = (fixture.publisher.words[1].load(SeqCst), fixture.fake.calls.take());
-    // No stream number is allocated either.
+    // No tag is allocated either.
     assert_eq!((is_open, calls, fixture.publisher.words[64].load(SeqCst)), (1, vec![], 0));
     fixture.publisher.engine = 3;
     fixture.publisher.publish(&routes_of(2), 800, 1232, 0);

@@ -23,8 +23,8 @@ pub struct KeyGrant {
     pub rate_per_second: f64,
     /// Of the account.
     pub burst: f64,
-    /// Whether all edges share the account's limit, so that its state is among the shared ones.
-    pub is_shared: bool,
+    /// Whether all edges share the account's limit, so that its state is among the global ones.
+    pub is_global: bool,
     /// When the key expires, in milliseconds since the Unix epoch.
     pub expires_unix_ms: Option<f64>,
     /// Networks that it may be used from; None for any.
@@ -55,7 +55,7 @@ struct CachedKey {
     /// Slot and cost of the key's own limit.
     own: Option<(u32, Cost)>,
     cost: Cost,
-    is_shared: bool,
+    is_global: bool,
     account_limit_slot: u32,
     key_slot: u32,
 }
@@ -94,7 +94,7 @@ impl KeyCache {
 
     /// Whether the key is cached, valid or not.
     #[must_use]
-    pub fn knows(&self, token: &[u8]) -> bool {
+    pub fn has_key(&self, token: &[u8]) -> bool {
         self.keys.contains_key(token)
     }
 
@@ -115,7 +115,7 @@ impl KeyCache {
             return Err(NotAdmitted::Key);
         }
         self.limit_states.mark(key.key_slot);
-        if self.is_charged(key, now_ns as f64) { Ok(key.key_slot) } else { Err(NotAdmitted::Limit) }
+        if self.try_charge(key, now_ns as f64) { Ok(key.key_slot) } else { Err(NotAdmitted::Limit) }
     }
 
     /// Number of cached keys.
@@ -131,7 +131,7 @@ impl KeyCache {
     }
 
     /// Charges the key's own limit first, and refunds it if the account's is exceeded.
-    fn is_charged(&self, key: &CachedKey, now_ns: f64) -> bool {
+    fn try_charge(&self, key: &CachedKey, now_ns: f64) -> bool {
         let limit_states = &self.limit_states;
         let CachedKey { cost, account_limit_slot, .. } = *key;
         if key
@@ -140,8 +140,8 @@ impl KeyCache {
         {
             return false;
         }
-        let wait_ns = if key.is_shared {
-            limit_states.charge_shared(account_limit_slot, now_ns, cost)
+        let wait_ns = if key.is_global {
+            limit_states.charge_global(account_limit_slot, now_ns, cost)
         } else {
             limit_states.charge(account_limit_slot, now_ns, cost)
         };
@@ -157,7 +157,7 @@ impl KeyCache {
 impl CachedKey {
     /// None if the slot or a rate is invalid, or if an own limit has no slot.
     fn of(grant: KeyGrant) -> Option<Self> {
-        let KeyGrant { rate_per_second, burst, is_shared, account_limit_slot, key_slot, .. } =
+        let KeyGrant { rate_per_second, burst, is_global, account_limit_slot, key_slot, .. } =
             grant;
         let own = match grant.own_limit {
             Some(limit) => Some((grant.key_limit_slot?, Cost::of(limit)?)),
@@ -171,7 +171,7 @@ impl CachedKey {
             networks: grant.networks.map(Vec::into_boxed_slice),
             own,
             cost: Cost::of(Rate { rate_per_second, burst })?,
-            is_shared,
+            is_global,
             account_limit_slot,
             key_slot,
         })
@@ -211,7 +211,7 @@ pub fn network_of(text: &str) -> Option<IpNet> {
     IpNet::new(address, bits).ok()
 }
 
-/// Without the zone of an IPv6 address, which says nothing about its origin.
+/// Without the zone of an IPv6 address, which does not identify its origin.
 fn address_of(text: &str) -> Option<IpAddr> {
     let Some((address, zone)) = text.split_once('%') else { return text.parse().ok() };
     let is_zone = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:".contains(&byte);

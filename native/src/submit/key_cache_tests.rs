@@ -6,7 +6,7 @@ use std::thread::scope;
 
 use super::NotAdmitted::{Key, Limit};
 use super::*;
-use crate::submit::rate_limit::{DELEGATED_LIMITS_MAX, KEY_CACHE_BYTES};
+use crate::submit::rate_limit::{DELEGATED_LIMITS_MAX, LIMIT_MEMORY_BYTES};
 use crate::sync::shared_memory::Memory;
 
 const TOKEN: &[u8] = b"0123456789abcdef";
@@ -20,7 +20,7 @@ fn grant() -> KeyGrant {
     KeyGrant {
         rate_per_second: 1.0,
         burst: 3.0,
-        is_shared: false,
+        is_global: false,
         expires_unix_ms: None,
         networks: None,
         own_limit: None,
@@ -37,7 +37,7 @@ fn narrowed() -> KeyGrant {
 }
 
 fn none() -> (Memory, KeyCache) {
-    let memory = Memory::fresh(KEY_CACHE_BYTES);
+    let memory = Memory::fresh(LIMIT_MEMORY_BYTES);
     let key_cache = KeyCache::new(SharedLimitStates::new(&memory).unwrap());
     (memory, key_cache)
 }
@@ -57,7 +57,7 @@ fn admit(key_cache: &KeyCache, now_ns: u64) -> Result<u32, NotAdmitted> {
 }
 
 fn is_marked(memory: &Memory) -> bool {
-    let at = KEY_CACHE_BYTES - CACHED_KEYS_MAX + KEY_SLOT as usize;
+    let at = LIMIT_MEMORY_BYTES - CACHED_KEYS_MAX + KEY_SLOT as usize;
     memory.atomics::<AtomicU8>(at, 1).unwrap()[0].load(SeqCst) == 1
 }
 
@@ -81,11 +81,11 @@ fn only_cached_keys_are_admitted() {
     let (memory, key_cache) = fixture(grant());
     for stranger in [&b"0123456789abcdefx"[..], b"0123456789abcde", b""] {
         assert_eq!(key_cache.admit(stranger, HERE, NOW_NS, no_time), Err(Key));
-        assert!(!key_cache.knows(stranger));
+        assert!(!key_cache.has_key(stranger));
     }
     assert!(!is_marked(&memory));
     assert_eq!(full_ns(&memory, 4), 0);
-    assert!(key_cache.knows(TOKEN));
+    assert!(key_cache.has_key(TOKEN));
     assert_eq!(admit(&key_cache, NOW_NS), Ok(KEY_SLOT));
     assert!(is_marked(&memory));
     assert_eq!(key_cache.len(), 1);
@@ -135,7 +135,7 @@ fn limit_admits_its_burst_and_rate() {
 fn request_over_the_limit_still_marks_the_key_as_used() {
     let (memory, key_cache) = fixture(grant());
     while admit(&key_cache, NOW_NS).is_ok() {}
-    let at = KEY_CACHE_BYTES - CACHED_KEYS_MAX + KEY_SLOT as usize;
+    let at = LIMIT_MEMORY_BYTES - CACHED_KEYS_MAX + KEY_SLOT as usize;
     memory.atomics::<AtomicU8>(at, 1).unwrap()[0].store(0, SeqCst);
     assert_eq!(admit(&key_cache, NOW_NS), Err(Limit));
     assert!(is_marked(&memory));
@@ -164,7 +164,7 @@ fn own_and_account_limits_apply_and_rejections_charge_neither() {
 
 #[test]
 fn shared_limit_is_charged_and_counted() {
-    let (memory, key_cache) = fixture(KeyGrant { is_shared: true, ..narrowed() });
+    let (memory, key_cache) = fixture(KeyGrant { is_global: true, ..narrowed() });
     assert_eq!(admit(&key_cache, NOW_NS), Err(Limit));
     assert_eq!(full_ns(&memory, 5), NOW_NS);
     write_edge_count(&memory, 1);
@@ -188,7 +188,7 @@ fn revoked_key_is_rejected() {
     let (memory, mut key_cache) = fixture(grant());
     key_cache.revoke(TOKEN, KEY_SLOT);
     key_cache.revoke(b"an unknown key", KEY_SLOT);
-    assert!(key_cache.is_empty() && !key_cache.knows(TOKEN));
+    assert!(key_cache.is_empty() && !key_cache.has_key(TOKEN));
     assert_eq!(admit(&key_cache, NOW_NS), Err(Key));
     assert_eq!(full_ns(&memory, 4), 0);
 }
@@ -222,7 +222,7 @@ fn invalid_limit_slot_admits_nothing() {
     let held = DELEGATED_LIMITS_MAX as u32;
     let wrong = [
         KeyGrant { account_limit_slot: held, ..grant() },
-        KeyGrant { account_limit_slot: CACHED_KEYS_MAX as u32, is_shared: true, ..grant() },
+        KeyGrant { account_limit_slot: CACHED_KEYS_MAX as u32, is_global: true, ..grant() },
         KeyGrant { key_limit_slot: Some(held), ..narrowed() },
         KeyGrant { account_limit_slot: u32::MAX, ..narrowed() },
     ];
@@ -243,7 +243,7 @@ fn cache_holds_at_most_the_maximum_of_keys() {
         assert!(key_cache.put(&token(number), KeyGrant { key_slot: number as u32, ..grant() }));
     }
     assert!(!key_cache.put(TOKEN, grant()));
-    assert!(!key_cache.knows(TOKEN));
+    assert!(!key_cache.has_key(TOKEN));
     // A cached key can be replaced.
     assert!(key_cache.put(&token(3), KeyGrant { key_slot: 3, ..narrowed() }));
     key_cache.revoke(&token(3), 3);
@@ -253,7 +253,7 @@ fn cache_holds_at_most_the_maximum_of_keys() {
 
 #[test]
 fn threads_share_the_limit_of_a_key() {
-    let memory = Memory::fresh(KEY_CACHE_BYTES);
+    let memory = Memory::fresh(LIMIT_MEMORY_BYTES);
     let admitted: usize = scope(|threads| {
         let threads = [1, 2].map(|_| {
             threads.spawn(|| {

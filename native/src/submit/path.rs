@@ -1,6 +1,6 @@
 //! Hot path: how an ingress thread handles a submission: the steps of the main thread
 //! (`src/edge/pipeline.ts`) in the same order, as far as one thread can go alone. The engine gets
-//! the transaction before the main thread learns of it. Whatever the thread is not certain of it
+//! the transaction before the main thread has its record. Whatever the thread is not certain of it
 //! proxies to the main thread, without having done any of it.
 //!
 //! ```text
@@ -11,15 +11,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::base58::{SIGNATURE_TEXT_MAX, signature_text_at};
+use crate::decode::base58::{SIGNATURE_TEXT_MAX, signature_text_at};
 use crate::decode::decoder::{Decoder, numbers};
+use crate::decode::limits::TRANSACTION_BYTES_MAX;
 use crate::decode::tx::peek_signature_offset;
 use crate::http::handler::{
     CloseReason, Endpoint, ForwardedMeta, Handled, Health, ProxyReason, Request, RequestHandler,
 };
 use crate::http::json_rpc::read_call;
 use crate::http::response::ResponseWriter;
-use crate::limits::TRANSACTION_BYTES_MAX;
 use crate::submit::counters::{Counter, Counters};
 use crate::submit::dedup::{DedupCache, Reservation};
 use crate::submit::fan_out::{EngineHandle, FanOut, FanOutResult};
@@ -36,7 +36,7 @@ pub enum KeyUpdate {
 }
 
 /// What a submission passes through.
-pub struct SubmitPath<W> {
+pub struct SubmitPath<E> {
     /// Which keys are admitted.
     pub key_cache: KeyCache,
     /// Recently accepted transactions of all threads.
@@ -44,7 +44,7 @@ pub struct SubmitPath<W> {
     /// Validates transactions.
     pub decoder: Arc<Decoder>,
     /// Sends them.
-    pub fan_out: FanOut<W>,
+    pub fan_out: FanOut<E>,
     /// Records for the main thread.
     pub records: Records,
     /// Counters for the main thread.
@@ -54,8 +54,8 @@ pub struct SubmitPath<W> {
 }
 
 /// The request handler of an ingress thread.
-pub struct SubmitHandler<W> {
-    path: SubmitPath<W>,
+pub struct SubmitHandler<E> {
+    path: SubmitPath<E>,
     writer: ResponseWriter,
     transaction: Box<[u8; TRANSACTION_BYTES_MAX]>,
     sent: FanOutResult,
@@ -75,10 +75,10 @@ struct SignatureText {
     size: usize,
 }
 
-impl<W: EngineHandle> SubmitHandler<W> {
+impl<E: EngineHandle> SubmitHandler<E> {
     /// A handler without submissions so far.
     #[must_use]
-    pub fn new(path: SubmitPath<W>) -> Self {
+    pub fn new(path: SubmitPath<E>) -> Self {
         let transaction = Box::new([0; TRANSACTION_BYTES_MAX]);
         Self { path, writer: ResponseWriter::new(), transaction, sent: FanOutResult::default() }
     }
@@ -91,7 +91,7 @@ impl<W: EngineHandle> SubmitHandler<W> {
             Ok(key_slot) => key_slot,
             Err(reason) => {
                 self.path.counters.add(counter_of(reason), 1.0);
-                return Handled::Proxy(ForwardedMeta { is_paid: false, received_ns });
+                return Handled::Proxy(ForwardedMeta { is_limit_charged: false, received_ns });
             }
         };
         match self.respond(request, key_slot, received_ns, out) {
@@ -102,7 +102,7 @@ impl<W: EngineHandle> SubmitHandler<W> {
             }
             Err(reason) => {
                 self.path.counters.add(reason, 1.0);
-                Handled::Proxy(ForwardedMeta { is_paid: true, received_ns })
+                Handled::Proxy(ForwardedMeta { is_limit_charged: true, received_ns })
             }
         }
     }
@@ -136,7 +136,7 @@ impl<W: EngineHandle> SubmitHandler<W> {
     }
 }
 
-impl<W: EngineHandle> SubmitPath<W> {
+impl<E: EngineHandle> SubmitPath<E> {
     /// Sends it, or finds that it is a duplicate; returns its signature. Otherwise why it is left
     /// to the main thread.
     fn submit(
@@ -225,11 +225,11 @@ impl SignatureText {
     }
 }
 
-impl<W: EngineHandle> RequestHandler for SubmitHandler<W> {
+impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
     type Update = KeyUpdate;
 
-    fn knows(&self, token: &[u8]) -> bool {
-        self.path.key_cache.knows(token)
+    fn has_key(&self, token: &[u8]) -> bool {
+        self.path.key_cache.has_key(token)
     }
 
     fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
@@ -280,9 +280,9 @@ impl<W: EngineHandle> RequestHandler for SubmitHandler<W> {
 
     fn connection_closed(&mut self, reason: CloseReason) {
         let counter = match reason {
-            CloseReason::Full => Counter::ConnectionsRejected,
+            CloseReason::TooMany => Counter::ConnectionsRejected,
             CloseReason::Address => Counter::ConnectionsCrowded,
-            CloseReason::Slow => Counter::ConnectionsSlow,
+            CloseReason::ReadTimeout => Counter::ConnectionsSlow,
         };
         self.path.counters.add(counter, 1.0);
     }
@@ -309,8 +309,8 @@ impl<W: EngineHandle> RequestHandler for SubmitHandler<W> {
         wake_policy.end_turn(records.depth(), || fan_out.now_ns());
     }
 
-    fn wake_in(&self, now_ns: u64) -> Option<Duration> {
-        self.path.wake_policy.wake_in(now_ns)
+    fn max_sleep(&self, now_ns: u64) -> Option<Duration> {
+        self.path.wake_policy.max_sleep(now_ns)
     }
 }
 

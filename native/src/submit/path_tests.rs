@@ -10,7 +10,7 @@ use super::*;
 use crate::quic::peer::Backlog;
 use crate::submit::counters::COUNTERS_BYTES;
 use crate::submit::dedup::{Sizes, prepared};
-use crate::submit::rate_limit::{KEY_CACHE_BYTES, SharedLimitStates};
+use crate::submit::rate_limit::{LIMIT_MEMORY_BYTES, SharedLimitStates};
 use crate::submit::record_ring::RECORDS_BYTES;
 use crate::submit::route_table::tests::Publisher;
 use crate::submit::route_table::{ROUTES_BYTES, Routes};
@@ -72,7 +72,7 @@ fn grant() -> KeyGrant {
     KeyGrant {
         rate_per_second: 1.0,
         burst: 2.0,
-        is_shared: false,
+        is_global: false,
         expires_unix_ms: None,
         networks: None,
         own_limit: None,
@@ -86,7 +86,7 @@ impl Fixture {
     /// With a grant for `TOKEN`, and two leaders that accept deliveries.
     fn new(grant: KeyGrant) -> Self {
         let [key_cache, counters, records, routes] =
-            [KEY_CACHE_BYTES, COUNTERS_BYTES, RECORDS_BYTES, ROUTES_BYTES].map(Memory::fresh);
+            [LIMIT_MEMORY_BYTES, COUNTERS_BYTES, RECORDS_BYTES, ROUTES_BYTES].map(Memory::fresh);
         let dedup = prepared(SIZES, 5).unwrap();
         let mut publisher = Publisher::new(&routes);
         publisher.publish(&[(70, 0), (71, 1)], 800, 4096, 0);
@@ -189,11 +189,11 @@ fn signature(bytes: &[u8]) -> String {
     String::from_utf8(text[..size].to_vec()).unwrap()
 }
 
-fn is_paid(handled: Handled) -> bool {
+fn is_limit_charged(handled: Handled) -> bool {
     match handled {
-        Handled::Proxy(ForwardedMeta { is_paid, received_ns }) => {
-            assert!(received_ns > 0 || !is_paid);
-            is_paid
+        Handled::Proxy(ForwardedMeta { is_limit_charged, received_ns }) => {
+            assert!(received_ns > 0 || !is_limit_charged);
+            is_limit_charged
         }
         Handled::Answered => panic!("it was answered"),
     }
@@ -231,19 +231,19 @@ fn json_rpc_call_is_answered_with_its_id() {
 #[test]
 fn unusual_json_rpc_call_is_proxied_as_charged() {
     let mut fixture = Fixture::usual();
-    assert!(is_paid(fixture.take(Endpoint::JsonRpc, TOKEN, br#"[{"jsonrpc":"2.0"}]"#)));
+    assert!(is_limit_charged(fixture.take(Endpoint::JsonRpc, TOKEN, br#"[{"jsonrpc":"2.0"}]"#)));
     assert_eq!((fixture.counter(Counter::ProxiedOther), fixture.response()), (1.0, String::new()));
 }
 
 #[test]
 fn request_that_is_not_admitted_is_proxied_uncharged() {
     let mut fixture = Fixture::usual();
-    assert!(!is_paid(fixture.take(Endpoint::Raw, b"another key", &good(1))));
+    assert!(!is_limit_charged(fixture.take(Endpoint::Raw, b"another key", &good(1))));
     assert_eq!(fixture.counter(Counter::ProxiedKey), 1.0);
     for number in [1, 2] {
         assert_eq!(fixture.post(&good(number)), Handled::Answered);
     }
-    assert!(!is_paid(fixture.post(&good(3))));
+    assert!(!is_limit_charged(fixture.post(&good(3))));
     assert_eq!((fixture.counter(Counter::ProxiedLimit), fixture.given()), (1.0, 2));
 }
 
@@ -251,8 +251,8 @@ fn request_that_is_not_admitted_is_proxied_uncharged() {
 fn invalid_transaction_is_proxied_as_charged_and_not_cached() {
     let mut fixture = Fixture::usual();
     let poor = transaction(1, 999);
-    assert!(is_paid(fixture.post(&poor)));
-    assert!(is_paid(fixture.post(b"")));
+    assert!(is_limit_charged(fixture.post(&poor)));
+    assert!(is_limit_charged(fixture.post(b"")));
     assert_eq!(
         (fixture.counter(Counter::ProxiedOther), fixture.given(), fixture.depth()),
         (2.0, 0, 0)
@@ -277,7 +277,7 @@ fn transaction_reserved_by_another_thread_is_proxied_as_charged() {
     let mut fixture = Fixture::usual();
     let bytes = good(1);
     assert_eq!(fixture.other.reserve(&bytes, 1, 1_000_000_000), Reservation::New);
-    assert!(is_paid(fixture.post(&bytes)));
+    assert!(is_limit_charged(fixture.post(&bytes)));
     assert_eq!((fixture.given(), fixture.depth()), (0, 0));
     fixture.other.commit(&bytes, 1);
     assert_eq!(fixture.post(&bytes), Handled::Answered);
@@ -289,7 +289,7 @@ fn closed_routes_proxy_as_charged_and_roll_back_the_reservation() {
     let mut fixture = Fixture::usual();
     fixture.publisher.open(false);
     let bytes = good(1);
-    assert!(is_paid(fixture.post(&bytes)));
+    assert!(is_limit_charged(fixture.post(&bytes)));
     assert_eq!((fixture.counter(Counter::ProxiedLeaders), fixture.depth()), (1.0, 0));
     assert_eq!(fixture.other.reserve(&bytes, 1, 1_000_000_000), Reservation::New);
 }
@@ -302,7 +302,7 @@ fn full_record_ring_prevents_sending() {
         assert_eq!(fixture.post(&bytes), Handled::Answered);
     }
     let (other, given) = (good(2), fixture.given());
-    assert!(is_paid(fixture.post(&other)));
+    assert!(is_limit_charged(fixture.post(&other)));
     assert_eq!((fixture.counter(Counter::ProxiedRecordRing), fixture.given()), (1.0, given));
     assert_eq!(fixture.other.reserve(&other, 1, 1_000_000_000), Reservation::New);
 }
@@ -311,7 +311,7 @@ fn full_record_ring_prevents_sending() {
 fn panic_in_the_handler_proxies_the_request() {
     let mut fixture = Fixture::usual();
     fixture.is_broken.set(true);
-    assert!(!is_paid(fixture.post(&good(1))));
+    assert!(!is_limit_charged(fixture.post(&good(1))));
     assert_eq!((fixture.counter(Counter::HandlerErrors), fixture.response()), (1.0, String::new()));
     fixture.is_broken.set(false);
     assert_eq!(fixture.post(&good(2)), Handled::Answered);
@@ -320,9 +320,9 @@ fn panic_in_the_handler_proxies_the_request() {
 #[test]
 fn revoked_key_is_not_admitted_and_its_slot_is_released() {
     let mut fixture = Fixture::usual();
-    assert!(fixture.handler.knows(TOKEN));
+    assert!(fixture.handler.has_key(TOKEN));
     fixture.handler.update(KeyUpdate::Revoke(TOKEN.into(), KEY_SLOT));
-    assert!(!fixture.handler.knows(TOKEN) && !is_paid(fixture.post(&good(1))));
+    assert!(!fixture.handler.has_key(TOKEN) && !is_limit_charged(fixture.post(&good(1))));
     assert_eq!(
         (fixture.status.take_released_slots(8), fixture.wakes.load(SeqCst)),
         (vec![KEY_SLOT], 1)
@@ -334,7 +334,7 @@ fn unchargeable_grant_is_not_cached_and_its_slot_is_released_on_revoke() {
     let mut fixture = Fixture::usual();
     let broken = KeyGrant { rate_per_second: 0.0, key_slot: 9, ..grant() };
     fixture.handler.update(KeyUpdate::Grant(b"broken".as_slice().into(), broken));
-    assert!(!fixture.handler.knows(b"broken"));
+    assert!(!fixture.handler.has_key(b"broken"));
     assert!(fixture.status.take_released_slots(8).is_empty());
     fixture.handler.update(KeyUpdate::Revoke(b"broken".as_slice().into(), 9));
     assert_eq!(fixture.status.take_released_slots(8), [9]);
@@ -346,15 +346,15 @@ fn record_without_a_pending_wake_wakes_late() {
     let bytes = good(1);
     assert_eq!(fixture.post(&bytes), Handled::Answered);
     fixture.handler.end_turn();
-    assert_eq!((fixture.handler.wake_in(0), fixture.wakes.load(SeqCst)), (None, 0));
+    assert_eq!((fixture.handler.max_sleep(0), fixture.wakes.load(SeqCst)), (None, 0));
     assert_eq!(fixture.post(&bytes), Handled::Answered);
-    let late = fixture.handler.wake_in(0).unwrap();
+    let late = fixture.handler.max_sleep(0).unwrap();
     fixture.handler.path.fan_out.end_turn();
     assert!(late > Duration::from_millis(1_000));
     for _ in 0..300 {
         fixture.handler.end_turn();
     }
-    assert_eq!((fixture.handler.wake_in(0), fixture.wakes.load(SeqCst)), (None, 1));
+    assert_eq!((fixture.handler.max_sleep(0), fixture.wakes.load(SeqCst)), (None, 1));
 }
 
 #[test]
@@ -362,7 +362,8 @@ fn event_loop_counts_become_the_threads_counters() {
     let mut fixture = Fixture::usual();
     fixture.handler.connections(5);
     fixture.handler.bodies_pending(2);
-    for reason in [CloseReason::Full, CloseReason::Address, CloseReason::Address, CloseReason::Slow]
+    for reason in
+        [CloseReason::TooMany, CloseReason::Address, CloseReason::Address, CloseReason::ReadTimeout]
     {
         fixture.handler.connection_closed(reason);
     }

@@ -27,12 +27,12 @@ pub const DELEGATED_LIMITS_MAX: usize = 2 * CACHED_KEYS_MAX;
 /// Limits that all edges share: `GLOBAL_LIMITS_MAX` of `src/limits/global-state.ts`.
 pub const GLOBAL_LIMITS_MAX: usize = CACHED_KEYS_MAX;
 
-const SHARED_AT: usize = 8 * DELEGATED_LIMITS_MAX;
-const COUNTS_AT: usize = SHARED_AT + 8 * GLOBAL_LIMITS_MAX;
+const GLOBAL_AT: usize = 8 * DELEGATED_LIMITS_MAX;
+const COUNTS_AT: usize = GLOBAL_AT + 8 * GLOBAL_LIMITS_MAX;
 const EDGE_COUNT_AT: usize = COUNTS_AT + 4 * GLOBAL_LIMITS_MAX;
 const MARKS_AT: usize = EDGE_COUNT_AT + 4;
 /// Bytes of `createKeyCacheMemory` of `src/limits/shared-state.ts`.
-pub const KEY_CACHE_BYTES: usize = MARKS_AT + CACHED_KEYS_MAX;
+pub const LIMIT_MEMORY_BYTES: usize = MARKS_AT + CACHED_KEYS_MAX;
 
 const NS_PER_S: f64 = 1e9;
 /// Wait of a request that no waiting would admit.
@@ -73,9 +73,9 @@ impl Cost {
 /// A thread's view of the limits, and of the marks of used keys.
 pub struct SharedLimitStates {
     local: AtomicSlice<AtomicU64>,
-    shared: AtomicSlice<AtomicU64>,
+    global: AtomicSlice<AtomicU64>,
     counts: AtomicSlice<AtomicU32>,
-    /// Number of edges by which shared rates and bursts are divided: one word.
+    /// Number of edges by which global rates and bursts are divided: one word.
     edge_count: AtomicSlice<AtomicU32>,
     marks: AtomicSlice<AtomicU8>,
 }
@@ -84,12 +84,12 @@ impl SharedLimitStates {
     /// None if the size differs from that of `createKeyCacheMemory`.
     #[must_use]
     pub fn new(memory: &Memory) -> Option<Self> {
-        if memory.size() != KEY_CACHE_BYTES {
+        if memory.size() != LIMIT_MEMORY_BYTES {
             return None;
         }
         Some(Self {
             local: memory.atomics(0, DELEGATED_LIMITS_MAX)?,
-            shared: memory.atomics(SHARED_AT, GLOBAL_LIMITS_MAX)?,
+            global: memory.atomics(GLOBAL_AT, GLOBAL_LIMITS_MAX)?,
             counts: memory.atomics(COUNTS_AT, GLOBAL_LIMITS_MAX)?,
             edge_count: memory.atomics(EDGE_COUNT_AT, 1)?,
             marks: memory.atomics(MARKS_AT, CACHED_KEYS_MAX)?,
@@ -126,10 +126,10 @@ impl SharedLimitStates {
     /// Charges one request to a limit that all edges share, and counts it: 0, or the nanoseconds to
     /// wait, and then neither is done.
     #[must_use]
-    pub fn charge_shared(&self, limit_slot: u32, now_ns: f64, cost: Cost) -> f64 {
+    pub fn charge_global(&self, limit_slot: u32, now_ns: f64, cost: Cost) -> f64 {
         let Some(share) = self.share_of(cost) else { return FOREVER_NS };
         let (Some(state), Some(count)) =
-            (at(&self.shared, limit_slot), at(&self.counts, limit_slot))
+            (at(&self.global, limit_slot), at(&self.counts, limit_slot))
         else {
             return FOREVER_NS;
         };
@@ -139,9 +139,9 @@ impl SharedLimitStates {
 
     /// How long the next request would have to wait. Changes nothing.
     #[must_use]
-    pub fn shared_wait_ns(&self, limit_slot: u32, now_ns: f64, cost: Cost) -> f64 {
+    pub fn global_wait_ns(&self, limit_slot: u32, now_ns: f64, cost: Cost) -> f64 {
         let Some(share) = self.share_of(cost) else { return FOREVER_NS };
-        at(&self.shared, limit_slot)
+        at(&self.global, limit_slot)
             .map_or(FOREVER_NS, |state| wait_ns(full_ns(state), now_ns, share))
     }
 

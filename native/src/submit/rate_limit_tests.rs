@@ -14,7 +14,7 @@ fn rate(rate_per_second: f64, burst: f64) -> Cost {
 }
 
 fn fixture() -> (Memory, SharedLimitStates) {
-    let memory = Memory::fresh(KEY_CACHE_BYTES);
+    let memory = Memory::fresh(LIMIT_MEMORY_BYTES);
     let limit_states = SharedLimitStates::new(&memory).unwrap();
     (memory, limit_states)
 }
@@ -100,8 +100,8 @@ fn refund_restores_one_request() {
 
 #[test]
 fn memory_of_another_size_is_rejected() {
-    assert_eq!(KEY_CACHE_BYTES, 475_140);
-    for size in [0, KEY_CACHE_BYTES - 1, KEY_CACHE_BYTES + 1] {
+    assert_eq!(LIMIT_MEMORY_BYTES, 475_140);
+    for size in [0, LIMIT_MEMORY_BYTES - 1, LIMIT_MEMORY_BYTES + 1] {
         assert!(SharedLimitStates::new(&Memory::fresh(size)).is_none());
     }
 }
@@ -122,7 +122,7 @@ fn layout_equals_javascripts() {
     }
     assert_eq!(states(), [0, 32_767]);
     for limit_slot in [0, 16_383] {
-        assert_eq!(limit_states.charge_shared(limit_slot, NOW_NS, cost), 0.0);
+        assert_eq!(limit_states.charge_global(limit_slot, NOW_NS, cost), 0.0);
     }
     assert_eq!(states(), [0, 32_767, 32_768, 49_151]);
     assert_eq!(f64::from_bits(doubles[49_151].load(SeqCst)), NOW_NS + INTERVAL_NS);
@@ -148,15 +148,15 @@ fn slot_outside_of_the_memory_admits_nothing() {
     }
     for limit_slot in [GLOBAL_LIMITS_MAX, DELEGATED_LIMITS_MAX, u32::MAX as usize] {
         let limit_slot = u32::try_from(limit_slot).unwrap();
-        assert_eq!(limit_states.charge_shared(limit_slot, NOW_NS, cost), f64::INFINITY);
-        assert_eq!(limit_states.shared_wait_ns(limit_slot, NOW_NS, cost), f64::INFINITY);
+        assert_eq!(limit_states.charge_global(limit_slot, NOW_NS, cost), f64::INFINITY);
+        assert_eq!(limit_states.global_wait_ns(limit_slot, NOW_NS, cost), f64::INFINITY);
         limit_states.mark(limit_slot);
     }
     assert_eq!(bytes_of(&memory), before);
 }
 
 fn bytes_of(memory: &Memory) -> Vec<u8> {
-    let bytes = memory.atomics::<AtomicU8>(0, KEY_CACHE_BYTES).unwrap();
+    let bytes = memory.atomics::<AtomicU8>(0, LIMIT_MEMORY_BYTES).unwrap();
     bytes.iter().map(|byte| byte.load(SeqCst)).collect()
 }
 
@@ -217,14 +217,14 @@ fn concurrent_refunds_leave_only_unrefunded_charges() {
 fn shared_limit_counts_only_admitted_requests() {
     let limit_states = shared_fixture(1);
     let cost = rate(10.0, 20.0);
-    assert_eq!(passed(|| limit_states.charge_shared(4, NOW_NS, cost)), 20);
-    assert_eq!(limit_states.charge_shared(4, NOW_NS, cost), INTERVAL_NS);
-    assert_eq!(limit_states.shared_wait_ns(4, NOW_NS, cost), INTERVAL_NS);
+    assert_eq!(passed(|| limit_states.charge_global(4, NOW_NS, cost)), 20);
+    assert_eq!(limit_states.charge_global(4, NOW_NS, cost), INTERVAL_NS);
+    assert_eq!(limit_states.global_wait_ns(4, NOW_NS, cost), INTERVAL_NS);
     assert_eq!(
         [3, 4, 5].map(|limit_slot| limit_states.counts[limit_slot].load(SeqCst)),
         [0, 20, 0]
     );
-    assert_eq!(full_ns(&limit_states.shared[4]), NOW_NS + 20.0 * INTERVAL_NS);
+    assert_eq!(full_ns(&limit_states.global[4]), NOW_NS + 20.0 * INTERVAL_NS);
     // The slot of the same number among the limits of this edge alone is unaffected.
     assert_eq!(held_ns(&limit_states, 4), 0.0);
 }
@@ -262,9 +262,9 @@ fn shared_limit_is_divided_by_the_edge_count() {
     for (rate_per_second, burst, edge_count, through, then_ns, wait_ns) in golden {
         let limit_states = shared_fixture(edge_count);
         let cost = rate(rate_per_second, burst);
-        assert_eq!(passed(|| limit_states.charge_shared(0, NOW_NS, cost)), through);
-        assert_eq!(limit_states.shared_wait_ns(0, NOW_NS, cost), wait_ns);
-        assert_eq!(full_ns(&limit_states.shared[0]), then_ns);
+        assert_eq!(passed(|| limit_states.charge_global(0, NOW_NS, cost)), through);
+        assert_eq!(limit_states.global_wait_ns(0, NOW_NS, cost), wait_ns);
+        assert_eq!(full_ns(&limit_states.global[0]), then_ns);
     }
 }
 
@@ -272,9 +272,9 @@ fn shared_limit_is_divided_by_the_edge_count() {
 fn edge_count_change_applies_to_the_next_charge() {
     let limit_states = shared_fixture(7);
     let cost = rate(10.0, 20.0);
-    assert_eq!(passed(|| limit_states.charge_shared(0, NOW_NS, cost)), 2);
+    assert_eq!(passed(|| limit_states.charge_global(0, NOW_NS, cost)), 2);
     set_edge_count(&limit_states, 1);
-    assert_eq!(passed(|| limit_states.charge_shared(0, NOW_NS, cost)), 6);
+    assert_eq!(passed(|| limit_states.charge_global(0, NOW_NS, cost)), 6);
 }
 
 #[test]
@@ -282,8 +282,8 @@ fn unknown_edge_count_admits_nothing() {
     for edge_count in [0, -1] {
         let limit_states = shared_fixture(edge_count);
         let cost = rate(10.0, 20.0);
-        assert_eq!(limit_states.charge_shared(0, NOW_NS, cost), f64::INFINITY);
-        assert_eq!(limit_states.shared_wait_ns(0, NOW_NS, cost), f64::INFINITY);
+        assert_eq!(limit_states.charge_global(0, NOW_NS, cost), f64::INFINITY);
+        assert_eq!(limit_states.global_wait_ns(0, NOW_NS, cost), f64::INFINITY);
         assert_eq!(limit_states.counts[0].load(SeqCst), 0);
     }
 }
@@ -295,9 +295,9 @@ fn three_threads_admit_and_count_exactly_the_shared_burst() {
     let limit_states = shared_fixture(1);
     let cost = rate(1e6, f64::from(BURST));
     let through = by_three(|| {
-        (0..EACH).filter(|_| limit_states.charge_shared(9, NOW_NS, cost) == 0.0).count()
+        (0..EACH).filter(|_| limit_states.charge_global(9, NOW_NS, cost) == 0.0).count()
     });
     assert_eq!(through.iter().sum::<usize>(), BURST as usize);
     assert_eq!(limit_states.counts[9].load(SeqCst), BURST);
-    assert_eq!(full_ns(&limit_states.shared[9]), NOW_NS + f64::from(BURST) * 1e3);
+    assert_eq!(full_ns(&limit_states.global[9]), NOW_NS + f64::from(BURST) * 1e3);
 }

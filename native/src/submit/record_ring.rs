@@ -5,7 +5,7 @@
 //! ```text
 //!  head ─ 64 bytes ─ tail ─ 64 bytes ─ slots:
 //!     ┌ numbers ──────────────────────────────────────────────────────────────────┬ transaction ─┐
-//!     │ kind, size, key slot, times, body, retries, ..., routes, result, streams  │ 4096 bytes   │
+//!     │ kind, size, key slot, times, body, retries, ..., routes, result, tags     │ 4096 bytes   │
 //!     └───────────────────────────────────────────────────────────────────────────┴──────────────┘
 //! ```
 //!
@@ -18,7 +18,8 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use crate::decode::decoder::VALIDATION_NUMBERS;
-use crate::limits::{DELIVERIES_MAX, TRANSACTION_BYTES_MAX};
+use crate::decode::limits::TRANSACTION_BYTES_MAX;
+use crate::quic::limits::DELIVERIES_MAX;
 use crate::submit::fan_out::FanOutResult;
 use crate::sync::shared_memory::{AtomicSlice, Memory};
 
@@ -34,10 +35,11 @@ const OFFSET: usize = 8;
 const VERSION: usize = 9;
 const ROUTES: usize = 10;
 const STATUS: usize = 11;
+// 12 is unused.
 const CORKED: usize = 13;
 const VALIDATION: usize = 14;
-const STREAMS: usize = VALIDATION + VALIDATION_NUMBERS;
-const HEAD_NUMBERS: usize = STREAMS + DELIVERIES_MAX;
+const TAGS: usize = VALIDATION + VALIDATION_NUMBERS;
+const HEAD_NUMBERS: usize = TAGS + DELIVERIES_MAX;
 const HEAD_BYTES: usize = 8 * HEAD_NUMBERS;
 const SLOT_BYTES: usize = HEAD_BYTES + TRANSACTION_BYTES_MAX;
 
@@ -130,7 +132,7 @@ impl Records {
         put(slot, STATUS, [f64::from(sent.status)]);
         put(slot, CORKED, [f64::from(u8::from(sent.corked))]);
         put(slot, VALIDATION, validation);
-        put(slot, STREAMS, sent.streams.into_iter().take(count).map(f64::from));
+        put(slot, TAGS, sent.tags.into_iter().take(count).map(f64::from));
         self.publish();
         true
     }
@@ -153,7 +155,7 @@ impl Records {
         if !self.bytes.write(at + HEAD_BYTES, record.bytes) {
             return None;
         }
-        let told = [
+        let head = [
             kind,
             record.bytes.len() as f64,
             f64::from(record.key_slot),
@@ -163,7 +165,7 @@ impl Records {
             record.body_bytes as f64,
             record.max_retries.map_or(-1.0, |retries| retries as f64),
         ];
-        put(slot, 0, told);
+        put(slot, 0, head);
         Some(slot)
     }
 

@@ -80,10 +80,10 @@ fn sent_record_has_all_fields() {
         corked: true,
         ..FanOutResult::default()
     };
-    sent.streams = [u32::MAX; DELIVERIES_MAX];
+    sent.tags = [u32::MAX; DELIVERIES_MAX];
     assert!(records.sent(&record(&bytes), VALIDATION_SAMPLE, &sent));
-    let (numbers, told) = reader.read();
-    assert_eq!(told, bytes);
+    let (numbers, transaction) = reader.read();
+    assert_eq!(transaction, bytes);
     let record = [1.0, 4096.0, 16_383.0, 1e12 + 1.0, 1e12 + 2.0, 1e12 + 3.0, 412.0, 3.0];
     assert_eq!(numbers[..8], record);
     // The version, the number of routes, the status as a positive number, and whether it was
@@ -91,8 +91,8 @@ fn sent_record_has_all_fields() {
     assert_eq!(numbers[9..12], [41.0, 3.0, 2_147_483_653.0]);
     assert_eq!(numbers[13], 1.0);
     assert_eq!(numbers[14..25], VALIDATION_SAMPLE);
-    let stream = f64::from(u32::MAX);
-    assert_eq!(numbers[25..29], [stream, stream, stream, 0.0]);
+    let tag = f64::from(u32::MAX);
+    assert_eq!(numbers[25..29], [tag, tag, tag, 0.0]);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn oversized_transaction_is_not_written() {
 #[test]
 fn excess_stream_count_is_clamped() {
     let (mut records, reader) = ring(2);
-    let sent = FanOutResult { count: 17, streams: [5; DELIVERIES_MAX], ..FanOutResult::default() };
+    let sent = FanOutResult { count: 17, tags: [5; DELIVERIES_MAX], ..FanOutResult::default() };
     assert!(records.sent(&record(&[1]), VALIDATION_SAMPLE, &sent));
     let (numbers, bytes) = reader.read();
     assert_eq!((numbers[10], numbers[40], bytes), (16.0, 5.0, vec![1]));
@@ -174,13 +174,13 @@ fn memory_equals_javascripts_to_the_byte() {
     let (mut records, reader) = ring(2);
     reader.start_at(i32::MAX as u32);
     let bytes: Vec<u8> = (0..TRANSACTION_BYTES_MAX).map(|at| (at * 7) as u8).collect();
-    let streams = std::array::from_fn(|route| 0xffff_fff0 + route as u32);
-    let sent = FanOutResult { version: 41, count: 16, status: 0x8001_7ffe, corked: true, streams };
+    let tags = std::array::from_fn(|route| 0xffff_fff0 + route as u32);
+    let sent = FanOutResult { version: 41, count: 16, status: 0x8001_7ffe, corked: true, tags };
     assert!(records.sent(&record(&bytes), VALIDATION_SAMPLE, &sent));
     let repetition = SubmissionRecord { max_retries: None, ..record(&bytes[..100]) };
     assert!(records.repeated(&repetition, 1));
     reader.read();
-    let sent = FanOutResult { version: 42, count: 2, status: 2, corked: false, streams };
+    let sent = FanOutResult { version: 42, count: 2, status: 2, corked: false, tags };
     assert!(records.sent(
         &SubmissionRecord { key_slot: 0, ..record(&bytes[3..300]) },
         VALIDATION_SAMPLE,

@@ -9,7 +9,7 @@
 //!         3 ..   engine, version, count, delivery lifetime in ms, bytes max, excluded leaders
 //!         9      drain count: rises at the start and the end of a drain of events; odd meanwhile
 //!        10 ..   for each route the engine's handle of the connection
-//!        26 ..   and the cell that counts its streams
+//!        26 ..   and the cell that counts its tags
 //!        64 ..   the cells
 //! ```
 //!
@@ -20,13 +20,13 @@
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
 
-use crate::limits::DELIVERIES_MAX;
+use crate::quic::limits::DELIVERIES_MAX;
 use crate::sync::shared_memory::{AtomicSlice, Memory};
 
 /// Leaders that ingress threads send to: `SHARED_TARGETS_MAX` of `src/core/limits.ts`, the same as
 /// the deliveries of one engine call.
 pub const ROUTES_MAX: usize = DELIVERIES_MAX;
-/// Cells for the stream numbers of connections: `TARGET_CELLS_MAX` of `src/send/limits.ts`.
+/// Cells for the tags of connections: `TARGET_CELLS_MAX` of `src/send/limits.ts`.
 pub const CELLS_MAX: usize = 8192;
 /// Size of the shared memory: `SHARED_TARGET_TABLE_BYTES` of
 /// `src/send/native/shared-target-table.ts`.
@@ -46,7 +46,7 @@ pub struct Table {
     /// The largest transaction that all of these leaders accept.
     pub bytes_max: u32,
     /// Connected leaders that are not in the table; the sender queues their deliveries.
-    pub left_out: u32,
+    pub excluded: u32,
     /// For each of `count` routes the engine's handle of the connection.
     pub peers: [u32; ROUTES_MAX],
     cells: [u32; ROUTES_MAX],
@@ -119,18 +119,18 @@ impl Routes {
         false
     }
 
-    /// The next stream number of a route, unique across threads; never 0. None if the table has no
-    /// such route, or if its cell is invalid.
+    /// The next tag of a route, unique across threads; never 0. None if the table has no such
+    /// route, or if its cell is invalid.
     #[must_use]
-    pub fn next_stream(&self, route: usize) -> Option<u32> {
+    pub fn next_tag(&self, route: usize) -> Option<u32> {
         let cells = self.table.cells.get(..self.table.count)?;
         let cell = usize::try_from(*cells.get(route)?).ok()?;
         let drawn = self.words.get(CELLS..)?.get(cell)?;
         // Skips 0, which occurs once in 2^32.
         loop {
-            let stream = drawn.fetch_add(1, SeqCst).wrapping_add(1);
-            if stream != 0 {
-                return Some(stream);
+            let tag = drawn.fetch_add(1, SeqCst).wrapping_add(1);
+            if tag != 0 {
+                return Some(tag);
             }
         }
     }
@@ -143,7 +143,7 @@ impl Routes {
             count: usize::try_from(self.word(COUNT)).map_or(ROUTES_MAX, |all| all.min(ROUTES_MAX)),
             ttl_ms: self.word(TTL_MS),
             bytes_max: self.word(BYTES_MAX),
-            left_out: self.word(LEFT_OUT),
+            excluded: self.word(EXCLUDED),
             ..Table::default()
         };
         let routes = table.peers.iter_mut().zip(&mut table.cells).enumerate();
@@ -172,7 +172,7 @@ const VERSION: usize = 4;
 const COUNT: usize = 5;
 const TTL_MS: usize = 6;
 const BYTES_MAX: usize = 7;
-const LEFT_OUT: usize = 8;
+const EXCLUDED: usize = 8;
 const DRAIN_COUNT: usize = 9;
 const PEERS: usize = 10;
 const CELLS_OF: usize = PEERS + ROUTES_MAX;

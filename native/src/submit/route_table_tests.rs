@@ -1,5 +1,5 @@
 //! What is read of the table, also while it is written and when it is inconsistent, and that no
-//! stream number is allocated twice.
+//! tag is allocated twice.
 
 use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
@@ -24,14 +24,14 @@ impl Publisher {
         routes: &[(u32, u32)],
         ttl_ms: u32,
         bytes_max: u32,
-        left_out: u32,
+        excluded: u32,
     ) -> u32 {
         self.open(false);
         self.version += 1;
         self.words[0].fetch_add(1, SeqCst);
         let count = u32::try_from(routes.len()).unwrap();
-        let told = [self.engine, self.version, count, ttl_ms, bytes_max, left_out];
-        for (word, number) in self.words[3..].iter().zip(told) {
+        let numbers = [self.engine, self.version, count, ttl_ms, bytes_max, excluded];
+        for (word, number) in self.words[3..].iter().zip(numbers) {
             word.store(number, SeqCst);
         }
         for (route, &(peer, cell)) in routes.iter().enumerate() {
@@ -64,9 +64,9 @@ fn last_published_table_is_read() {
     assert_eq!(*routes.table(), Table::default());
     let version = publisher.publish(&[(u32::MAX, 0), (8, 1)], 800, 1232, 5);
     assert!(!routes.is_open() && routes.refresh());
-    let Table { engine, count, ttl_ms, bytes_max, left_out, peers, .. } = *routes.table();
+    let Table { engine, count, ttl_ms, bytes_max, excluded, peers, .. } = *routes.table();
     assert_eq!((engine, routes.table().version, count), (3, version, 2));
-    assert_eq!((ttl_ms, bytes_max, left_out, &peers[..2]), (800, 1232, 5, &[u32::MAX, 8][..]));
+    assert_eq!((ttl_ms, bytes_max, excluded, &peers[..2]), (800, 1232, 5, &[u32::MAX, 8][..]));
     publisher.open(true);
     assert!(routes.is_open());
     let next = publisher.publish(&[], 0, 0, 0);
@@ -88,10 +88,10 @@ fn memory_written_by_javascript_is_read_and_its_streams_continue() {
     let mut routes = Routes::open(&memory).unwrap();
     assert_eq!((routes.thread_number(), routes.is_open(), routes.drain_count()), (2, true, 3));
     assert!(routes.refresh());
-    let Table { engine, version, count, ttl_ms, bytes_max, left_out, peers, .. } = *routes.table();
+    let Table { engine, version, count, ttl_ms, bytes_max, excluded, peers, .. } = *routes.table();
     assert_eq!((engine, version, count, &peers[..2]), (258, 2, 2, &[4_000_000_001, 17][..]));
-    assert_eq!((ttl_ms, bytes_max, left_out), (800, 1232, 4));
-    assert_eq!([0, 1].map(|route| routes.next_stream(route)), [Some(3), Some(2)]);
+    assert_eq!((ttl_ms, bytes_max, excluded), (800, 1232, 4));
+    assert_eq!([0, 1].map(|route| routes.next_tag(route)), [Some(3), Some(2)]);
 }
 
 #[test]
@@ -146,24 +146,24 @@ fn table_is_read_again_only_after_a_write() {
 fn concurrent_reads_are_never_torn() {
     const ROUNDS: usize = if cfg!(miri) { 10 } else { 30_000 };
     let (memory, mut publisher, mut routes) = set_up();
-    let (is_over, at_once) = (AtomicBool::new(false), Barrier::new(2));
+    let (is_over, barrier) = (AtomicBool::new(false), Barrier::new(2));
     std::thread::scope(|scope| {
-        let (is_over, memory, at_once) = (&is_over, &memory, &at_once);
+        let (is_over, memory, barrier) = (&is_over, &memory, &barrier);
         let reader = scope.spawn(move || {
             let mut reader = Routes::open(memory).unwrap();
-            at_once.wait();
+            barrier.wait();
             while !is_over.load(SeqCst) {
                 if reader.refresh() {
                     assert_whole(reader.table());
                 }
             }
         });
-        at_once.wait();
+        barrier.wait();
         // Each version writes its count to every field.
         for _ in 0..ROUNDS {
             for count in [16, 1, 9] {
-                let told = u32::try_from(count).unwrap();
-                publisher.publish(&vec![(told, told); count], told, 100 * told, told);
+                let number = u32::try_from(count).unwrap();
+                publisher.publish(&vec![(number, number); count], number, 100 * number, number);
             }
         }
         is_over.store(true, SeqCst);
@@ -175,10 +175,10 @@ fn concurrent_reads_are_never_torn() {
 }
 
 fn assert_whole(table: &Table) {
-    let told = u32::try_from(table.count).unwrap();
-    assert_eq!((table.ttl_ms, table.bytes_max, table.left_out), (told, 100 * told, told));
+    let number = u32::try_from(table.count).unwrap();
+    assert_eq!((table.ttl_ms, table.bytes_max, table.excluded), (number, 100 * number, number));
     let mut routes = table.peers.iter().zip(&table.cells).take(table.count);
-    assert!(routes.all(|route| route == (&told, &told)), "{table:?}");
+    assert!(routes.all(|route| route == (&number, &number)), "{table:?}");
 }
 
 #[test]
@@ -196,30 +196,30 @@ fn memory_of_another_size_is_rejected() {
 }
 
 #[test]
-fn stream_numbers_are_one_sequence_across_threads_without_0() {
+fn tags_are_one_sequence_across_threads_without_0() {
     let (memory, mut publisher, mut routes) = set_up();
     let mut other = Routes::open(&memory).unwrap();
     publisher.publish(&[(6, 0), (7, 5)], 800, 1232, 0);
     assert!(routes.refresh() && other.refresh());
-    let drawn = [routes.next_stream(1), other.next_stream(1), routes.next_stream(1)];
+    let drawn = [routes.next_tag(1), other.next_tag(1), routes.next_tag(1)];
     assert_eq!(drawn, [Some(1), Some(2), Some(3)]);
     assert_eq!((publisher.words[64].load(SeqCst), publisher.words[69].load(SeqCst)), (0, 3));
     publisher.words[69].store(u32::MAX - 1, SeqCst);
-    assert_eq!([routes.next_stream(1), other.next_stream(1)], [Some(u32::MAX), Some(1)]);
+    assert_eq!([routes.next_tag(1), other.next_tag(1)], [Some(u32::MAX), Some(1)]);
 }
 
 #[test]
-fn concurrently_allocated_stream_numbers_are_distinct() {
+fn concurrently_allocated_tags_are_distinct() {
     // Enough that the threads run at the same time.
     const EACH: usize = if cfg!(miri) { 50 } else { 1_000_000 };
     let (memory, mut publisher, _) = set_up();
     publisher.publish(&[(7, 8191)], 800, 1232, 0);
-    let at_once = Barrier::new(2);
+    let barrier = Barrier::new(2);
     let draw = || {
         let mut routes = Routes::open(&memory).unwrap();
         assert!(routes.refresh());
-        at_once.wait();
-        (0..EACH).map(|_| routes.next_stream(0).unwrap()).collect::<Vec<_>>()
+        barrier.wait();
+        (0..EACH).map(|_| routes.next_tag(0).unwrap()).collect::<Vec<_>>()
     };
     let mut drawn: Vec<u32> = std::thread::scope(|scope| {
         let threads = [scope.spawn(draw), scope.spawn(draw)];
@@ -232,14 +232,14 @@ fn concurrently_allocated_stream_numbers_are_distinct() {
 #[test]
 fn invalid_route_or_cell_has_no_streams() {
     let (_, mut publisher, mut routes) = set_up();
-    assert_eq!(routes.next_stream(0), None);
+    assert_eq!(routes.next_tag(0), None);
     publisher.publish(&[(7, 8191), (8, 8192), (9, u32::MAX)], 800, 1232, 0);
     assert!(routes.refresh());
-    let drawn = [0, 1, 2, 3, 16, usize::MAX].map(|route| routes.next_stream(route));
+    let drawn = [0, 1, 2, 3, 16, usize::MAX].map(|route| routes.next_tag(route));
     assert_eq!(drawn, [Some(1), None, None, None, None, None]);
     // A route count above the maximum.
     publisher.words[0].fetch_add(2, SeqCst);
     publisher.words[5].store(u32::MAX, SeqCst);
     assert!(routes.refresh());
-    assert_eq!((routes.table().count, routes.next_stream(16)), (16, None));
+    assert_eq!((routes.table().count, routes.next_tag(16)), (16, None));
 }

@@ -24,7 +24,7 @@ use crate::submit::record_ring::Records;
 use crate::submit::route_table::Routes;
 use crate::submit::wakeup::{ThreadState, ThreadStatus, WakePolicy};
 use crate::sync::shared_memory::Memory;
-use crate::sync::thread_priority::go_first;
+use crate::sync::thread_priority::set_realtime;
 
 /// Memory that an ingress thread shares with the main thread.
 pub struct Shared {
@@ -37,7 +37,7 @@ pub struct Shared {
     /// For `dedup`.
     pub dedup: Memory,
     /// For `rate_limit`.
-    pub key_cache: Memory,
+    pub limit_states: Memory,
 }
 
 /// Options of an ingress thread.
@@ -49,7 +49,7 @@ pub struct Options {
     /// Validates transactions.
     pub decoder: Arc<Decoder>,
     /// Whether the thread gets a real-time priority.
-    pub is_first: bool,
+    pub is_realtime: bool,
 }
 
 /// Why an ingress thread does not start.
@@ -81,16 +81,16 @@ impl IngressThread {
         let mut handler = handler_of(&options, shared, status.clone()).ok_or(StartError::Memory)?;
         let (event_loop, mailbox) = mailbox().map_err(|_| StartError::Thread)?;
         let (ready, is_ready) = sync_channel(1);
-        let (is_first, status_writer) = (options.is_first, status.clone());
+        let (is_realtime, status_writer) = (options.is_realtime, status.clone());
         let run = move || {
-            let goes = !is_first || go_first();
-            let is_heard = ready.send(goes).is_ok();
-            if !goes || !is_heard {
+            let has_priority = !is_realtime || set_realtime();
+            let is_reported = ready.send(has_priority).is_ok();
+            if !has_priority || !is_reported {
                 return;
             }
             let serve = || event_loop::run(options.event_loop, &mut handler, mailbox);
-            let is_well = catch_unwind(AssertUnwindSafe(serve)).is_ok_and(|ran| ran.is_ok());
-            status_writer.enter(if is_well { ThreadState::Exited } else { ThreadState::Panicked });
+            let is_ok = catch_unwind(AssertUnwindSafe(serve)).is_ok_and(|ran| ran.is_ok());
+            status_writer.enter(if is_ok { ThreadState::Exited } else { ThreadState::Panicked });
         };
         let thread = Builder::new().name("td-ingress".into()).spawn(run);
         let thread = thread.map_err(|_| StartError::Thread)?;
@@ -101,7 +101,7 @@ impl IngressThread {
     }
 
     /// Sends it a command.
-    pub fn tell(&self, command: Command<KeyUpdate>) {
+    pub fn send(&self, command: Command<KeyUpdate>) {
         self.event_loop.send(command);
     }
 
@@ -119,7 +119,7 @@ impl IngressThread {
 
     /// Ends it immediately and waits for that: afterwards it does not touch the shared memory.
     pub fn end(&self) {
-        self.event_loop.send(Command::End);
+        self.event_loop.send(Command::Exit);
         // A second caller waits here for the first.
         if let Some(thread) = self.thread.lock().take() {
             let _ = thread.join();
@@ -135,7 +135,7 @@ fn handler_of(
     let (handle, engine) = options.engine.clone();
     let engine_handle = EngineRef::new(handle, engine);
     Some(SubmitHandler::new(SubmitPath {
-        key_cache: KeyCache::new(SharedLimitStates::new(&shared.key_cache)?),
+        key_cache: KeyCache::new(SharedLimitStates::new(&shared.limit_states)?),
         dedup: DedupCache::open(&shared.dedup)?,
         decoder: options.decoder.clone(),
         records: Records::open(&shared.records)?,
@@ -156,20 +156,20 @@ mod tests {
     use crate::quic::engine;
     use crate::submit::counters::COUNTERS_BYTES;
     use crate::submit::dedup::{Sizes, prepared};
-    use crate::submit::rate_limit::KEY_CACHE_BYTES;
+    use crate::submit::rate_limit::LIMIT_MEMORY_BYTES;
     use crate::submit::record_ring::RECORDS_BYTES;
     use crate::submit::route_table::ROUTES_BYTES;
 
     const GUARD: Duration = Duration::from_secs(20);
 
     fn shared() -> Shared {
-        let [records, counters, routes, key_cache] =
-            [RECORDS_BYTES, COUNTERS_BYTES, ROUTES_BYTES, KEY_CACHE_BYTES].map(Memory::fresh);
+        let [records, counters, routes, limit_states] =
+            [RECORDS_BYTES, COUNTERS_BYTES, ROUTES_BYTES, LIMIT_MEMORY_BYTES].map(Memory::fresh);
         Shared {
             records,
             counters,
             routes,
-            key_cache,
+            limit_states,
             dedup: prepared(Sizes::default(), 1).unwrap(),
         }
     }
@@ -188,7 +188,7 @@ mod tests {
             read_timeout_ns: 1,
         };
         let decoder = Arc::new(Decoder::new(&[1; 32], 0.0, true, 1).unwrap());
-        Options { event_loop, engine: (1, engine), decoder, is_first: false }
+        Options { event_loop, engine: (1, engine), decoder, is_realtime: false }
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
         let wake = Box::new(move || sender.send(()).unwrap_or_default());
         let thread = IngressThread::start(options(), &shared(), wake).unwrap();
         assert_eq!(thread.status().state(), ThreadState::Running as u8);
-        thread.tell(Command::Stop);
+        thread.send(Command::Stop);
         woken.recv_timeout(GUARD).unwrap();
         assert_eq!(thread.status().state(), ThreadState::Idle as u8);
         assert!(thread.status().take_released_slots(1).is_empty());
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(thread.status().state(), ThreadState::Exited as u8);
         // Ending it again has no effect.
         thread.end();
-        thread.tell(Command::Stop);
+        thread.send(Command::Stop);
     }
 
     #[test]
@@ -215,11 +215,11 @@ mod tests {
         let none = || Memory::fresh(8);
         for index in 0..5 {
             let mut parts =
-                [&whole.records, &whole.counters, &whole.routes, &whole.dedup, &whole.key_cache]
+                [&whole.records, &whole.counters, &whole.routes, &whole.dedup, &whole.limit_states]
                     .map(Clone::clone);
             parts[index] = none();
-            let [records, counters, routes, dedup, key_cache] = parts;
-            let shared = Shared { records, counters, routes, dedup, key_cache };
+            let [records, counters, routes, dedup, limit_states] = parts;
+            let shared = Shared { records, counters, routes, dedup, limit_states };
             let started = IngressThread::start(options(), &shared, Box::new(|| {}));
             assert_eq!(started.err(), Some(StartError::Memory));
         }

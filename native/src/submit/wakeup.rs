@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::limits::OUTCOMES_DELAY_NS_MAX;
 use crate::quic::event_ring::Waker;
+use crate::quic::limits::OUTCOMES_DELAY_NS_MAX;
 
 /// Number of unread records at which the main thread is woken.
 const RECORDS_WAKE: usize = 128;
@@ -137,7 +137,7 @@ impl WakePolicy {
 
     /// How long the thread may sleep; None: forever.
     #[must_use]
-    pub fn wake_in(&self, now_ns: u64) -> Option<Duration> {
+    pub fn max_sleep(&self, now_ns: u64) -> Option<Duration> {
         self.late_ns.map(|late_ns| Duration::from_nanos(late_ns.saturating_sub(now_ns)))
     }
 
@@ -194,14 +194,14 @@ mod tests {
     #[test]
     fn record_without_a_pending_wake_wakes_after_the_delay() {
         let (mut wake_policy, _status, wakes) = wake_policy();
-        assert_eq!(wake_policy.wake_in(5), None);
+        assert_eq!(wake_policy.max_sleep(5), None);
         wake_policy.record_written(1, false, false, 5);
         wake_policy.record_written(2, false, false, 50);
-        assert_eq!(wake_policy.wake_in(6), Some(Duration::from_nanos(LATE_NS - 1)));
+        assert_eq!(wake_policy.max_sleep(6), Some(Duration::from_nanos(LATE_NS - 1)));
         wake_policy.end_turn(2, || LATE_NS + 4);
         assert_eq!(wakes.load(SeqCst), 0);
         wake_policy.end_turn(2, || LATE_NS + 5);
-        assert_eq!((wakes.load(SeqCst), wake_policy.wake_in(0)), (1, None));
+        assert_eq!((wakes.load(SeqCst), wake_policy.max_sleep(0)), (1, None));
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
         let (mut wake_policy, _status, wakes) = wake_policy();
         wake_policy.record_written(1, false, true, 0);
         wake_policy.end_turn(1, || u64::MAX);
-        assert_eq!((wakes.load(SeqCst), wake_policy.wake_in(0)), (0, None));
+        assert_eq!((wakes.load(SeqCst), wake_policy.max_sleep(0)), (0, None));
     }
 
     #[test]
@@ -218,7 +218,7 @@ mod tests {
         wake_policy.record_written(1, false, false, 0);
         wake_policy.wake_now();
         wake_policy.end_turn(0, || LATE_NS);
-        assert_eq!((wakes.load(SeqCst), wake_policy.wake_in(0)), (0, None));
+        assert_eq!((wakes.load(SeqCst), wake_policy.max_sleep(0)), (0, None));
     }
 
     #[test]

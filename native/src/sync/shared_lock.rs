@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::sync::shared_memory::{AtomicSlice, Memory};
 
 /// Attempts before the first sleep: `SPINS` of `src/runtime/shared-lock.ts`.
-const LOOKS: u32 = 1_000;
+const SPINS: u32 = 1_000;
 /// Sleep between two attempts after that: `SLEEP_MS` of `src/runtime/shared-lock.ts`, here in
 /// microseconds.
 const SLEEP_US: u32 = 200;
@@ -47,7 +47,7 @@ impl SharedLock {
 
     fn acquire_with(&self, mut pause: impl FnMut()) -> Option<Locked<'_>> {
         let word = self.words.first()?;
-        for _ in 0..LOOKS {
+        for _ in 0..SPINS {
             if take(word) {
                 return Some(Locked(word));
             }

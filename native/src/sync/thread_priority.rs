@@ -18,7 +18,7 @@ use thread_priority::{
 const NICE: i32 = 10;
 
 /// Lowers the priority of the calling thread. Has no effect where the system does not support it.
-pub(crate) fn give_way() {
+pub(crate) fn lower_priority() {
     // On Linux it applies to the thread; elsewhere it would apply to the process.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::nice(NICE);
@@ -31,7 +31,7 @@ const LEAST_REALTIME: ThreadPriority = ThreadPriority::Min;
 /// Gives the calling thread a real-time priority; false where the system does not allow it. Threads
 /// that it starts would inherit it.
 #[cfg(feature = "ingress")]
-pub(crate) fn go_first() -> bool {
+pub(crate) fn set_realtime() -> bool {
     let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::RoundRobin);
     set_thread_priority_and_policy(thread_native_id(), LEAST_REALTIME, policy).is_ok()
 }
@@ -40,13 +40,13 @@ pub(crate) fn go_first() -> bool {
 mod tests {
     use rustix::process::getpriority_process;
 
-    use super::{NICE, give_way, go_first};
+    use super::{NICE, lower_priority, set_realtime};
 
     #[test]
     fn lowered_priority_applies_to_the_calling_thread_only() {
         let before = getpriority_process(None).unwrap();
         let other = std::thread::spawn(|| {
-            give_way();
+            lower_priority();
             getpriority_process(None).unwrap()
         });
         assert_eq!(other.join().unwrap(), (before + NICE).min(19));
@@ -64,7 +64,7 @@ mod tests {
         };
         let usual = ("0".to_owned(), "0".to_owned());
         assert_eq!(policies(), usual);
-        let (went, had) = std::thread::spawn(move || (go_first(), policies())).join().unwrap();
+        let (went, had) = std::thread::spawn(move || (set_realtime(), policies())).join().unwrap();
         // SCHED_RR is 2.
         assert_eq!(had, if went { ("1".to_owned(), "2".to_owned()) } else { usual.clone() });
         assert_eq!(policies(), usual);

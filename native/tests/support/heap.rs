@@ -5,23 +5,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub struct Counted;
 
-static CORKED: AtomicUsize = AtomicUsize::new(0);
+static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes allocated now.
-pub fn held() -> usize {
-    CORKED.load(Ordering::Relaxed)
+pub fn allocated() -> usize {
+    ALLOCATED.load(Ordering::Relaxed)
 }
 
 // SAFETY: all calls are forwarded to the system allocator; only counters are added.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        CORKED.fetch_add(layout.size(), Ordering::Relaxed);
+        ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed);
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        CORKED.fetch_sub(layout.size(), Ordering::Relaxed);
+        ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: the caller keeps the contract of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }

@@ -1,4 +1,4 @@
-//! Messages of a node's WebSocket, from `fuzz/corpus/news` or a fuzzer. Whatever the
+//! Messages of a node's WebSocket, from `fuzz/corpus/slot_messages` or a fuzzer. Whatever the
 //! parser reads must equal what a complete JSON parser finds.
 
 use serde_json::Value;

@@ -2,13 +2,13 @@
 
 #![allow(dead_code, clippy::unwrap_used, clippy::indexing_slicing)]
 
-pub mod between;
-pub mod heard;
+pub mod client_frames;
+pub mod malicious_leader;
 pub mod packets;
+pub mod path;
 pub mod rng;
-pub mod rogue;
-pub mod terms;
 mod tls;
+pub mod transport_params;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use quinn::{Connection, Endpoint, EndpointConfig, Incoming, ServerConfig, TokioR
 use rustls::pki_types::CertificateDer;
 use tokio::runtime::Runtime;
 
-use terms::{OtherTerms, Terms};
 pub use tls::server_tls;
+use transport_params::{Params, WithParams};
 
 use touchdown_native::quic::engine::{Engine, Options};
 use touchdown_native::quic::event_ring::RECORD_FIELDS;
 
 /// How a leader treats its clients.
 #[derive(Clone, Copy)]
-pub struct Manners {
+pub struct LeaderOptions {
     /// Streams granted once the handshake is complete; none before.
     pub grant: u32,
     /// Validates addresses with a Retry packet first.
@@ -43,10 +43,10 @@ pub struct Manners {
     /// Size of a connection's window.
     pub window: u32,
     /// Transport parameters to announce instead.
-    pub terms: Terms,
+    pub params: Params,
 }
 
-impl Default for Manners {
+impl Default for LeaderOptions {
     fn default() -> Self {
         let (grant, retry, close_code, stop_streams) = (128, false, None, false);
         Self {
@@ -56,7 +56,7 @@ impl Default for Manners {
             stop_streams,
             stream_window: 4096,
             window: 1 << 20,
-            terms: &[],
+            params: &[],
         }
     }
 }
@@ -72,11 +72,11 @@ pub struct Leader {
 }
 
 impl Leader {
-    pub fn start(manners: Manners) -> Self {
-        Self::start_at("127.0.0.1:0".parse().unwrap(), manners)
+    pub fn start(leader_options: LeaderOptions) -> Self {
+        Self::start_at("127.0.0.1:0".parse().unwrap(), leader_options)
     }
 
-    pub fn start_at(address: SocketAddr, manners: Manners) -> Self {
+    pub fn start_at(address: SocketAddr, leader_options: LeaderOptions) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.unwrap();
@@ -84,7 +84,7 @@ impl Leader {
         let address = socket.local_addr().unwrap();
         let endpoint = {
             let _entered = runtime.enter();
-            let config = Some(server_config(manners));
+            let config = Some(server_config(leader_options));
             let tokio = Arc::new(TokioRuntime);
             Endpoint::new(EndpointConfig::default(), config, socket, tokio).unwrap()
         };
@@ -93,7 +93,7 @@ impl Leader {
             received: Arc::default(),
             clients: Arc::default(),
             connections: Arc::default(),
-            grant: Arc::new(AtomicU32::new(manners.grant)),
+            grant: Arc::new(AtomicU32::new(leader_options.grant)),
             endpoint: endpoint.clone(),
             runtime: None,
         };
@@ -107,7 +107,7 @@ impl Leader {
             while let Some(incoming) = endpoint.accept().await {
                 let parts = parts.clone();
                 tokio::spawn(async move {
-                    let _ = serve(incoming, manners, parts).await;
+                    let _ = serve(incoming, leader_options, parts).await;
                 });
             }
         });
@@ -168,9 +168,9 @@ type Parts = (
     Arc<AtomicU32>,
 );
 
-async fn serve(incoming: Incoming, manners: Manners, parts: Parts) -> Option<()> {
+async fn serve(incoming: Incoming, leader_options: LeaderOptions, parts: Parts) -> Option<()> {
     let (received, clients, connections, grant) = parts;
-    if manners.retry && !incoming.remote_address_validated() {
+    if leader_options.retry && !incoming.remote_address_validated() {
         incoming.retry().ok()?;
         return Some(());
     }
@@ -179,13 +179,13 @@ async fn serve(incoming: Incoming, manners: Manners, parts: Parts) -> Option<()>
     clients.lock().push(*chain.first()?.get(100..)?.first_chunk()?);
     connection.set_max_concurrent_uni_streams(VarInt::from_u32(grant.load(Ordering::Relaxed)));
     connections.lock().push(connection.clone());
-    if let Some(code) = manners.close_code {
+    if let Some(code) = leader_options.close_code {
         connection.close(VarInt::from_u32(code), b"because");
         return Some(());
     }
     loop {
         let mut stream = connection.accept_uni().await.ok()?;
-        if manners.stop_streams {
+        if leader_options.stop_streams {
             let _ = stream.stop(VarInt::from_u32(7));
             continue;
         }
@@ -195,23 +195,23 @@ async fn serve(incoming: Incoming, manners: Manners, parts: Parts) -> Option<()>
     }
 }
 
-fn server_config(manners: Manners) -> ServerConfig {
-    let mut config = ServerConfig::with_crypto(Arc::new(OtherTerms {
+fn server_config(leader_options: LeaderOptions) -> ServerConfig {
+    let mut config = ServerConfig::with_crypto(Arc::new(WithParams {
         inner: Arc::new(QuicServerConfig::try_from(server_tls()).unwrap()),
-        terms: manners.terms,
+        params: leader_options.params,
     }));
     let transport = Arc::get_mut(&mut config.transport).unwrap();
     transport
         .max_concurrent_uni_streams(VarInt::from_u32(0))
         .max_concurrent_bidi_streams(VarInt::from_u32(0))
-        .stream_receive_window(VarInt::from_u32(manners.stream_window))
-        .receive_window(VarInt::from_u32(manners.window));
+        .stream_receive_window(VarInt::from_u32(leader_options.stream_window))
+        .receive_window(VarInt::from_u32(leader_options.window));
     config
 }
 
 /// One outcome or event, as JavaScript reads it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Seen {
+pub struct Event {
     pub kind: u8,
     pub tx: u64,
     pub peer: u32,
@@ -222,7 +222,7 @@ pub struct Seen {
 
 pub struct Sender {
     pub engine: Arc<Engine>,
-    pub seen: Vec<Seen>,
+    pub events: Vec<Event>,
     pub wakes: Arc<AtomicUsize>,
     woken: Arc<AtomicBool>,
 }
@@ -236,7 +236,7 @@ impl Sender {
             flag.store(true, Ordering::SeqCst);
         });
         let engine = Engine::start(options, waker).unwrap();
-        Self { engine, seen: Vec::new(), wakes, woken }
+        Self { engine, events: Vec::new(), wakes, woken }
     }
 
     /// Drains, but only when woken: a lost wake-up shows as a test that times out.
@@ -252,7 +252,7 @@ impl Sender {
         loop {
             let count = self.engine.outcomes_drain(&mut buffer);
             for fields in buffer.chunks_exact(RECORD_FIELDS).take(count) {
-                self.seen.push(Seen {
+                self.events.push(Event {
                     kind: fields[0] as u8,
                     tx: fields[1] as u64,
                     peer: fields[2] as u32,
@@ -268,14 +268,14 @@ impl Sender {
     }
 
     /// Drains until `is_so`; only a failing test reaches the deadline.
-    pub fn until(&mut self, what: &str, mut is_so: impl FnMut(&[Seen]) -> bool) {
+    pub fn until(&mut self, what: &str, mut is_so: impl FnMut(&[Event]) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         loop {
             self.drain();
-            if is_so(&self.seen) {
+            if is_so(&self.events) {
                 return;
             }
-            let last = &self.seen[self.seen.len().saturating_sub(8)..];
+            let last = &self.events[self.events.len().saturating_sub(8)..];
             assert!(Instant::now() < deadline, "not {what}: {last:?}");
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -287,31 +287,32 @@ impl Sender {
 
     pub fn open_admitted(&mut self, address: SocketAddr) -> u32 {
         let peer = self.open(address);
-        self.until("admitted", |seen| {
-            seen.iter().any(|one| one.kind == ADMITTED && one.peer == peer)
+        self.until("admitted", |events| {
+            events.iter().any(|one| one.kind == ADMITTED && one.peer == peer)
         });
         peer
     }
 
     pub fn count(&self, kind: u8) -> usize {
-        self.seen.iter().filter(|one| one.kind == kind).count()
+        self.events.iter().filter(|one| one.kind == kind).count()
     }
 
-    pub fn closed(&mut self, peer: u32) -> Seen {
-        let is_end = |one: &&Seen| one.kind == CLOSED && one.peer == peer;
-        self.until("closed", |seen| seen.iter().any(|one| is_end(&one)));
-        *self.seen.iter().find(is_end).unwrap()
+    pub fn closed(&mut self, peer: u32) -> Event {
+        let is_end = |one: &&Event| one.kind == CLOSED && one.peer == peer;
+        self.until("closed", |events| events.iter().any(|one| is_end(&one)));
+        *self.events.iter().find(is_end).unwrap()
     }
 
     /// Every delivery ends exactly once, after at most one `sent`, which an ack or failure
     /// requires.
     pub fn assert_conserved(&self, txs: impl IntoIterator<Item = u64>) {
         for tx in txs {
-            let of = |kind| self.seen.iter().filter(|one| one.tx == tx && one.kind == kind).count();
+            let of =
+                |kind| self.events.iter().filter(|one| one.tx == tx && one.kind == kind).count();
             let (sent, acked, failed, dropped) = (of(SENT), of(ACKED), of(FAILED), of(DROPPED));
-            let told = (tx, sent, acked, failed, dropped);
-            assert_eq!(acked + failed + dropped, 1, "tx, sent, acked, failed, dropped: {told:?}");
-            assert_eq!(sent, acked + failed, "tx, sent, acked, failed, dropped: {told:?}");
+            let counts = (tx, sent, acked, failed, dropped);
+            assert_eq!(acked + failed + dropped, 1, "tx, sent, acked, failed, dropped: {counts:?}");
+            assert_eq!(sent, acked + failed, "tx, sent, acked, failed, dropped: {counts:?}");
         }
     }
 }
@@ -324,8 +325,8 @@ pub fn options() -> Options {
     patient
 }
 
-pub fn ended(seen: &[Seen]) -> usize {
-    seen.iter().filter(|one| [ACKED, FAILED, DROPPED].contains(&one.kind)).count()
+pub fn ended(events: &[Event]) -> usize {
+    events.iter().filter(|one| [ACKED, FAILED, DROPPED].contains(&one.kind)).count()
 }
 
 /// Timeout for events that are certain to happen.

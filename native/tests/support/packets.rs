@@ -25,7 +25,7 @@ pub struct Space {
     phase: u8,
     pub next: u64,
     /// Received packet numbers, as ranges that do not touch, the highest last.
-    pub heard: Vec<(u64, u64)>,
+    pub received: Vec<(u64, u64)>,
 }
 
 impl Space {
@@ -44,12 +44,12 @@ impl Space {
     }
 
     pub fn note(&mut self, number: u64) -> bool {
-        if self.heard.iter().any(|(from, to)| (*from..=*to).contains(&number)) {
+        if self.received.iter().any(|(from, to)| (*from..=*to).contains(&number)) {
             return false;
         }
-        self.heard.push((number, number));
-        self.heard.sort_unstable();
-        self.heard.dedup_by(|next, kept| {
+        self.received.push((number, number));
+        self.received.sort_unstable();
+        self.received.dedup_by(|next, kept| {
             let touches = kept.1 + 1 == next.0;
             if touches {
                 kept.1 = next.1;
@@ -61,9 +61,9 @@ impl Space {
 
     /// An acknowledgement of exactly the received packets, limited to the newest ranges.
     pub fn ack(&self) -> Vec<u8> {
-        let mut ranges = self.heard.iter().rev().take(32);
+        let mut ranges = self.received.iter().rev().take(32);
         let Some(&(from, to)) = ranges.next() else { return Vec::new() };
-        let count = self.heard.len().min(32) as u64 - 1;
+        let count = self.received.len().min(32) as u64 - 1;
         let mut bytes = frame(ACK, &[to, 0, count, to - from], &[]);
         let mut lowest = from;
         for &(from, to) in ranges {
@@ -205,13 +205,15 @@ pub fn open(space: &mut Space, outline: &Outline, packet: &mut [u8]) -> Option<(
     let sample = sample.get(..theirs.header.sample_len())?;
     theirs.header.decrypt_in_place(sample, &mut first[0], &mut rest[at - 1..]).ok()?;
     let size = usize::from(packet[0] & 3) + 1;
-    let told = packet[at..at + size].iter().fold(0u64, |told, byte| told << 8 | u64::from(*byte));
+    let truncated = packet[at..at + size]
+        .iter()
+        .fold(0u64, |truncated, byte| truncated << 8 | u64::from(*byte));
     // RFC 9000 appendix A.3: the number nearest to the expected one.
-    let expected = space.heard.last().map_or(0, |(_, to)| to + 1);
+    let expected = space.received.last().map_or(0, |(_, to)| to + 1);
     let span = 1u64 << (8 * size);
-    let near = (expected & !(span - 1)) | told;
+    let near = (expected & !(span - 1)) | truncated;
     let candidates = [near.saturating_sub(span), near, near + span];
-    let fitting = candidates.into_iter().filter(|one| one & (span - 1) == told);
+    let fitting = candidates.into_iter().filter(|one| one & (span - 1) == truncated);
     let packet_number = fitting.min_by_key(|one| one.abs_diff(expected))?;
     let (header, payload) = packet.split_at_mut(at + size);
     let changed = outline.space == DATA && header[0] & PHASE != space.phase;
@@ -250,7 +252,7 @@ pub const INTERNAL: u64 = 0x01;
 pub const STREAM_LIMIT: u64 = 0x04;
 pub const STREAM_STATE: u64 = 0x05;
 pub const ENCODING: u64 = 0x07;
-pub const TERMS: u64 = 0x08;
+pub const TRANSPORT_PARAMETER: u64 = 0x08;
 pub const ID_LIMIT: u64 = 0x09;
 pub const VIOLATION: u64 = 0x0a;
 pub const CRYPTO_BUFFER: u64 = 0x0d;

@@ -11,7 +11,7 @@
  * Hot path: `send` is one call into Rust and one array entry.
  */
 
-import type { NativeSending } from "../../native/contract.ts";
+import { CLOSE_CAUSE, type NativeSending, PEER_STATS } from "../../native/contract.ts";
 import {
   DELIVERIES_IN_FLIGHT_MAX,
   INGRESS_TX_MIN,
@@ -38,19 +38,25 @@ import { DrainRate } from "./drain-rate.ts";
 import type { EarlyOutcomes } from "./early-outcomes.ts";
 import type { SharedTargetTable } from "./shared-target-table.ts";
 
-/** Which side ended a connection: `CloseCause` of `native/src/quic/event_ring.rs`. */
-const CLOSE_CAUSE_KINDS: readonly CloseCause["kind"][] = [
-  "local",
-  "local",
-  "app",
-  "transport",
-  "local",
-  "silence",
-  "silence",
-  "local",
-  "silence",
-  "local",
-];
+/** Which side ended a connection. */
+const CLOSE_CAUSE_KINDS: Readonly<Record<keyof typeof CLOSE_CAUSE, CloseCause["kind"]>> = {
+  local: "local",
+  application: "app",
+  transport: "transport",
+  protocol: "local",
+  timedOut: "silence",
+  reset: "silence",
+  version: "local",
+  handshakeTimeout: "silence",
+  internal: "local",
+};
+/** The same by the cause's number. */
+const KIND_BY_CAUSE: ReadonlyMap<number, CloseCause["kind"]> = new Map(
+  (Object.keys(CLOSE_CAUSE) as (keyof typeof CLOSE_CAUSE)[]).map((cause) => [
+    CLOSE_CAUSE[cause],
+    CLOSE_CAUSE_KINDS[cause],
+  ]),
+);
 
 /** `txSend`'s status for one delivery that is on the wire. */
 const ON_WIRE = 1;
@@ -58,10 +64,10 @@ const ON_WIRE = 1;
 const NO_CELL = -1;
 
 /** Written by `peerStats`; used by one thread only, and not across calls. */
-const STATS = new Float64Array(10);
-const STAT_QUEUED = 2;
-const STAT_HEARD = 8;
-const STAT_STREAMS_LEFT = 9;
+const STATS = new Float64Array(PEER_STATS.length);
+const STAT_QUEUED = PEER_STATS.indexOf("queued");
+const STAT_RECEIVED = PEER_STATS.indexOf("received");
+const STAT_STREAMS_LEFT = PEER_STATS.indexOf("streamsLeft");
 
 export interface Engine {
   readonly native: NativeSending;
@@ -185,7 +191,7 @@ export class NativeConnection implements EngineConnection, SharedConnection {
   }
 
   get heard(): number {
-    return this.#stat(STAT_HEARD);
+    return this.#stat(STAT_RECEIVED);
   }
 
   /** -1 where the connection is over. */
@@ -250,7 +256,7 @@ export class NativeConnection implements EngineConnection, SharedConnection {
     this.progress();
     if (this.over) return;
     this.over = true;
-    const kind = CLOSE_CAUSE_KINDS[cause] ?? "local";
+    const kind = KIND_BY_CAUSE.get(cause) ?? "local";
     this.#events.ended({ kind, code: kind === "app" || kind === "transport" ? code : 0 });
   }
 }

@@ -12,7 +12,19 @@
 import { getSystemErrorName } from "node:util";
 import { V1_TRANSACTION_BYTES_MAX } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
-import { type NativeSending, OK, RECORD_NUMBERS, START_SOCKET } from "../../native/contract.ts";
+import {
+  ENGINE_COUNTERS,
+  type NativeSending,
+  OK,
+  RECORD_KIND,
+  RECORD_NUMBERS,
+  START_FULL,
+  START_IDENTITY,
+  START_OPTIONS,
+  START_SOCKET,
+  START_THREAD,
+  STREAM_STOPPED,
+} from "../../native/contract.ts";
 import type { Identity } from "../identity.ts";
 import {
   ENGINE_EVENTS_PER_SLICE,
@@ -48,23 +60,23 @@ export interface NativeTransportDeps {
   readonly targetTable?: SharedTargetTable | null;
 }
 
-/** The kind of a record, its first number: `native/src/quic/event_ring.rs`. */
-const SENT = 1;
-const DELIVERY_ACKED = 2;
-const DELIVERY_FAILED = 3;
-const DELIVERY_DROPPED = 4;
-const CONNECTED = 5;
-const ADMITTED = 6;
-const CLOSED_RECORD = 7;
+/** The kind of a record, its first number. */
+const SENT = RECORD_KIND.sent;
+const DELIVERY_ACKED = RECORD_KIND.acked;
+const DELIVERY_FAILED = RECORD_KIND.failed;
+const DELIVERY_DROPPED = RECORD_KIND.dropped;
+const CONNECTED = RECORD_KIND.connected;
+const ADMITTED = RECORD_KIND.admitted;
+const CLOSED_RECORD = RECORD_KIND.closed;
 /** The index of a record's timestamp. */
 const AT_NS = 5;
 
-/** Status codes of `engineStart`: `native/src/node/status_codes.rs`. */
+/** Status codes of `engineStart`. */
 const START_FAULTS: Readonly<Record<number, string>> = {
-  [-10]: "this process already runs 16 native engines, the maximum",
-  [-11]: "the native engine rejected its options",
-  [-13]: "the native engine cannot create a certificate for this identity",
-  [-14]: "the native engine cannot start its thread",
+  [START_FULL]: "this process already runs 16 native engines, the maximum",
+  [START_OPTIONS]: "the native engine rejected its options",
+  [START_IDENTITY]: "the native engine cannot create a certificate for this identity",
+  [START_THREAD]: "the native engine cannot start its thread",
 };
 
 function startFault(status: number): string {
@@ -74,10 +86,6 @@ function startFault(status: number): string {
   return START_FAULTS[status] ?? `the native engine failed to start: status ${status}`;
 }
 
-/** `Reason::StreamStopped` in Rust. */
-const STREAM_STOPPED = 6;
-/** Length of the `engineCounters` array. */
-const ENGINE_COUNTERS = 6;
 /** How long the engine waits for its close packets when it stops. */
 const STOP_TIMEOUT_MS = 100;
 /** Agave leaders acknowledge immediately when requested; others apply their own policy. */
@@ -96,7 +104,7 @@ export function createNativeTransport(
   const counters = { recordsDrained: 0, wakes: 0, connectErrors: 0 };
   const connections = new Map<number, NativeConnection>();
   const records = new Float64Array(NATIVE_EVENTS_PER_DRAIN * RECORD_NUMBERS);
-  const engineCounters = new Float64Array(ENGINE_COUNTERS);
+  const engineCounters = new Float64Array(ENGINE_COUNTERS.length);
   const touched: NativeConnection[] = [];
   /** Deferred ends of connections whose end is among the records of this batch. */
   const pendingCloses: (() => void)[] = [];
@@ -153,16 +161,16 @@ export function createNativeTransport(
   /** After a stop: the counters at the time of the stop. */
   function losses(): Losses {
     if (handle !== 0) native.engineCounters(handle, engineCounters);
-    const [, , recordsLost = 0, datagramsDropped = 0, datagramsRejected = 0, panics = 0] =
-      engineCounters;
+    const counter = (name: (typeof ENGINE_COUNTERS)[number]): number =>
+      engineCounters[ENGINE_COUNTERS.indexOf(name)] ?? 0;
     const { expired: outcomesExpired = 0, evicted: outcomesEvicted = 0 } = early ?? {};
     return {
       outcomesExpired,
       outcomesEvicted,
-      recordsLost,
-      datagramsDropped,
-      datagramsRejected,
-      panics,
+      recordsLost: counter("outcomesLost"),
+      datagramsDropped: counter("inboxDrops"),
+      datagramsRejected: counter("sendErrors"),
+      panics: counter("panics"),
     };
   }
 

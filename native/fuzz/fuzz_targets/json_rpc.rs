@@ -2,11 +2,11 @@
 #![no_main]
 #![allow(clippy::indexing_slicing)]
 
-#[path = "../../tests/support/calls.rs"]
-mod calls;
+#[path = "../../tests/support/json_rpc_bodies.rs"]
+mod json_rpc_bodies;
 
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    calls::feed(bytes);
+    json_rpc_bodies::feed(bytes);
 });

@@ -2,7 +2,7 @@
 //!
 //! Decodes ten digits at a time.
 
-use crate::limits::TRANSACTION_BYTES_MAX;
+use crate::decode::limits::TRANSACTION_BYTES_MAX;
 
 /// Most characters of a signature's text.
 pub const SIGNATURE_TEXT_MAX: usize = 88;

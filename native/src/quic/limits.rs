@@ -1,16 +1,12 @@
-//! Every fixed limit of the engine. What an operator may change is in `engine::Options`; limits
-//! given by the network have their source and the date it was checked.
+//! Fixed limits of the engine. What an operator may change is in `engine::Options`; limits given by
+//! the network have their source and the date it was checked.
 
 use std::time::Duration;
 
-/// Largest transaction that is sent, in bytes: a v1 transaction. SIMD-0296, 2026-11.
-pub const TRANSACTION_BYTES_MAX: usize = 4096;
 /// Most deliveries of one send call; each has a bit in the result.
 pub const DELIVERIES_MAX: usize = 16;
 /// Most open connections, including those that are closing.
 pub const PEERS_MAX: usize = 4096;
-/// Most engines of a process at once.
-pub const ENGINES_MAX: usize = 16;
 /// Most local addresses to send from.
 pub const SOCKETS_MAX: usize = 16;
 /// Most datagrams queued for one connection's lock; more are dropped like lost packets.
@@ -24,16 +20,15 @@ pub const DATAGRAMS_PER_TURN: usize = 32;
 /// unstaked address (`swqos.rs`, 2026-11); larger credit is only known to be larger.
 pub const STREAMS_AHEAD_MAX: usize = 1024;
 /// Most deliveries that a thread corks: 16 transactions for 16 leaders each.
-pub const CORKED_MAX: usize = 256;
+pub const CORKED_DELIVERIES_MAX: usize = 256;
 /// Most queued deliveries of a leader that are searched for ones that fit into one datagram.
 pub const BATCH_CANDIDATES_MAX: usize = 16;
-/// Most deliveries that find their connection busy and leave with its next turn without an
-/// immediate wake; fewer if the queue limit is low. The sender holds back deliveries while the
-/// queue is full, and must be woken when it is empty: with only two turns' worth of deliveries it
-/// never gets there.
-pub const PROMPT_MAX: usize = 4;
-/// Divisor of the queue limit for the same purpose.
-pub const PROMPT_PART: usize = 4;
+/// Most deliveries that may arrive in one turn and still count as sent immediately (`detail` 0 of
+/// `Sent`); at most 1 / `IMMEDIATE_PART` of the queue limit. Above that the main thread is woken,
+/// because its sender stops at a full queue and continues only when it is notified of room.
+pub const IMMEDIATE_MAX: usize = 4;
+/// See `IMMEDIATE_MAX`.
+pub const IMMEDIATE_PART: usize = 4;
 /// Turns of a sending thread before it hands the connection to the I/O thread.
 pub const CALLER_TURNS: usize = 2;
 /// Turns of the I/O thread before it serves other connections.
@@ -80,38 +75,3 @@ pub const OUTCOMES_MAX: usize = 1 << 20;
 pub const TIMEOUT_MIN: Duration = Duration::from_millis(10);
 /// Longest that the I/O thread may poll for datagrams before it sleeps.
 pub const BUSY_POLL_MAX: Duration = Duration::from_millis(10);
-/// Most ingress threads: `INGRESS_THREADS_MAX` of `src/config/limits.ts` for each of a few edges.
-pub const INGRESS_THREADS_MAX: usize = 64;
-/// Most RPC clients at once.
-pub const RPC_CLIENTS_MAX: usize = 64;
-/// Most pending requests to one node.
-pub const RPC_REQUESTS_MAX: usize = 64;
-/// Most connections to one node, and threads that wait for its responses.
-pub const CONNECTIONS_TO_NODE_MAX: usize = 16;
-/// Stack of such a thread: a TLS handshake needs less than half of it.
-pub const RPC_THREAD_STACK_BYTES: usize = 512 * 1024;
-/// Attempts of a request whose connection closes before the response.
-pub const HTTP_ATTEMPTS_MAX: u32 = 2;
-/// Most slot subscribers at once, including closed ones whose thread still runs.
-pub const SLOT_SUBSCRIBERS_MAX: usize = 64;
-/// Most unread notifications of a slot subscriber; beyond it slot notifications are dropped.
-pub const SLOT_NOTIFICATIONS_MAX: usize = 256;
-/// Largest WebSocket message; a larger one closes the connection. `WEBSOCKET_MESSAGE_BYTES_MAX` of
-/// `src/cluster/limits.ts`.
-pub const WEBSOCKET_MESSAGE_BYTES_MAX: usize = 64 * 1024;
-/// Buffer for each direction of a WebSocket connection, and largest handshake response.
-pub const WEBSOCKET_BUFFER_BYTES: usize = 16 * 1024;
-/// How long a resolved name is cached.
-pub const DNS_CACHE_TTL: Duration = Duration::from_secs(30);
-/// Longest lookup while older addresses are known.
-pub const DNS_REFRESH_TIMEOUT: Duration = Duration::from_millis(500);
-/// Delay before the next lookup after a failed one.
-pub const DNS_RETRY_DELAY: Duration = Duration::from_secs(5);
-/// Buffer for each direction of a connection to a node.
-pub const HTTP_BUFFER_BYTES: usize = 32 * 1024;
-/// Largest request body.
-pub const RPC_REQUEST_BYTES_MAX: usize = 64 * 1024;
-/// Largest response limit that an operator may set.
-pub const RPC_RESPONSE_BYTES_MAX: usize = 1 << 30;
-/// Most signatures per request. Agave `MAX_GET_SIGNATURE_STATUSES_QUERY_ITEMS`, 2026-11.
-pub const STATUS_SIGNATURES_MAX: usize = 256;

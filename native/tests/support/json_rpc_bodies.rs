@@ -1,4 +1,4 @@
-//! JSON-RPC bodies, from `fuzz/corpus/call` or a fuzzer. Whatever the parser reads must equal
+//! JSON-RPC bodies, from `fuzz/corpus/json_rpc` or a fuzzer. Whatever the parser reads must equal
 //! what a complete JSON parser reads.
 
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! A handwritten leader, down to the frames, that can send what no library allows.
 //!
 //! It completes a valid handshake with one client at a time and acknowledges what it receives,
-//! unless its `Nature` differs; the test sends everything else through `Session`.
+//! unless its `Behaviour` differs; the test sends everything else through `Session`.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use rustls::Side;
 use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::quic::{KeyChange, ServerConnection, Version};
 
-use super::heard::Heard;
+use super::client_frames::Received;
 use super::packets::{
     CRYPTO, DATA, HANDSHAKE, HANDSHAKE_DONE, ID_BYTES, INITIAL, MAX_STREAMS_UNI, Outline, PING,
     Space, VERSION, frame, long, number, open, outline, short,
@@ -27,18 +27,18 @@ use super::{PATIENCE, server_tls};
 /// Ids of transport parameters, RFC 9000 section 18.2, that tests change.
 pub const ORIGINAL_ID: u64 = 0x00;
 pub const RESET_TOKEN: u64 = 0x02;
-pub const MAX_DATA_TERM: u64 = 0x04;
-pub const STREAM_DATA_TERM: u64 = 0x07;
-pub const STREAMS_TERM: u64 = 0x09;
+pub const MAX_DATA_PARAM: u64 = 0x04;
+pub const STREAM_DATA_PARAM: u64 = 0x07;
+pub const STREAMS_PARAM: u64 = 0x09;
 pub const SOURCE_ID: u64 = 0x0f;
 pub const RETRY_ID: u64 = 0x10;
 
-pub type Terms = Vec<(u64, Vec<u8>)>;
+pub type Params = Vec<(u64, Vec<u8>)>;
 
-/// A rogue's behaviour until its handshake is complete.
-pub struct Nature {
+/// A malicious leader's behaviour until its handshake is complete.
+pub struct Behaviour {
     /// Changes the transport parameters before they are sent.
-    pub terms: fn(&mut Terms),
+    pub params: fn(&mut Params),
     /// Retry packets that it sends first, in response to as many Initials.
     pub retries: usize,
     /// Version Negotiation packets before its response, each with these versions.
@@ -51,10 +51,10 @@ pub struct Nature {
     pub coalesced: fn(&Session) -> Vec<u8>,
 }
 
-impl Default for Nature {
+impl Default for Behaviour {
     fn default() -> Self {
         Self {
-            terms: |_| {},
+            params: |_| {},
             retries: 0,
             versions: &[],
             spaces: 3,
@@ -72,7 +72,7 @@ pub struct Session {
     pub theirs: Vec<u8>,
     pub own: [u8; ID_BYTES],
     pub spaces: [Space; 3],
-    pub heard: Heard,
+    pub received: Received,
     /// Whether it acknowledges what it receives.
     pub acks: bool,
     tls: ServerConnection,
@@ -80,25 +80,25 @@ pub struct Session {
     /// Handshake bytes of this side, by space.
     flight: [Vec<u8>; 3],
     ready: bool,
-    nature: Arc<Nature>,
+    behaviour: Arc<Behaviour>,
 }
 
-pub struct Rogue {
+pub struct MaliciousLeader {
     pub address: SocketAddr,
     session: Arc<Mutex<Option<Session>>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Rogue {
-    pub fn start(nature: Nature) -> Self {
+impl MaliciousLeader {
+    pub fn start(behaviour: Behaviour) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
         let address = socket.local_addr().unwrap();
         let (session, stop) = (Arc::new(Mutex::new(None)), Arc::new(AtomicBool::new(false)));
         let mut doorman = Doorman {
             socket,
-            nature: Arc::new(nature),
+            behaviour: Arc::new(behaviour),
             session: session.clone(),
             original: Vec::new(),
             retried: Vec::new(),
@@ -117,12 +117,12 @@ impl Rogue {
     }
 
     /// Runs `act` on the current session.
-    pub fn say<T>(&self, act: impl FnOnce(&mut Session) -> T) -> T {
+    pub fn with_session<T>(&self, act: impl FnOnce(&mut Session) -> T) -> T {
         act(self.session.lock().as_mut().expect("a client is connected"))
     }
 
     /// The same, if a client has connected.
-    pub fn say_if_any(&self, act: impl FnOnce(&mut Session)) {
+    pub fn with_session_if_any(&self, act: impl FnOnce(&mut Session)) {
         self.session.lock().as_mut().map(act);
     }
 
@@ -139,7 +139,7 @@ impl Rogue {
     /// is acknowledged or the client closed.
     pub fn flood(&self, count: usize, mut frames: impl FnMut(usize) -> Vec<u8>) {
         for first in (0..count).step_by(PACKETS_A_WAVE) {
-            let last = self.say(|session| {
+            let last = self.with_session(|session| {
                 for index in first..count.min(first + PACKETS_A_WAVE) {
                     session.send(&frames(index));
                 }
@@ -152,13 +152,13 @@ impl Rogue {
                     session.send(&[PING as u8]);
                 }
                 rounds += 1;
-                session.heard.closed.is_some() || session.heard.acked[DATA] >= Some(last)
+                session.received.closed.is_some() || session.received.acked[DATA] >= Some(last)
             });
         }
     }
 }
 
-impl Drop for Rogue {
+impl Drop for MaliciousLeader {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -170,7 +170,7 @@ impl Drop for Rogue {
 /// Responds to Initials until there is a session for them.
 struct Doorman {
     socket: UdpSocket,
-    nature: Arc<Nature>,
+    behaviour: Arc<Behaviour>,
     session: Arc<Mutex<Option<Session>>>,
     /// The destination of the first Initial, and of the one after the first Retry.
     original: Vec<u8>,
@@ -197,11 +197,11 @@ impl Doorman {
             self.original = initial.to.clone();
         }
         self.answers += 1;
-        if let Some(versions) = self.nature.versions.get(self.answers - 1) {
+        if let Some(versions) = self.behaviour.versions.get(self.answers - 1) {
             let packet = version_negotiation(&initial.from, &initial.to, versions);
             self.socket.send_to(&packet, from).unwrap();
         }
-        if self.answers <= self.nature.retries {
+        if self.answers <= self.behaviour.retries {
             let id = [self.answers as u8; ID_BYTES];
             self.socket.send_to(&retry(&initial.from, &id, &initial.to), from).unwrap();
             if self.retried.is_empty() {
@@ -211,27 +211,27 @@ impl Doorman {
             return None;
         }
         let own = [0xab; ID_BYTES];
-        let mut terms = vec![
+        let mut params = vec![
             (ORIGINAL_ID, self.original.clone()),
             (SOURCE_ID, own.to_vec()),
             (RESET_TOKEN, STATELESS_TOKEN.to_vec()),
-            (MAX_DATA_TERM, value(1 << 24)),
-            (STREAM_DATA_TERM, value(4096)),
-            (STREAMS_TERM, value(0)),
+            (MAX_DATA_PARAM, value(1 << 24)),
+            (STREAM_DATA_PARAM, value(4096)),
+            (STREAMS_PARAM, value(0)),
         ];
         if !self.retried.is_empty() {
-            terms.push((RETRY_ID, self.retried.clone()));
+            params.push((RETRY_ID, self.retried.clone()));
         }
-        (self.nature.terms)(&mut terms);
-        let mut told = Vec::new();
-        for (id, bytes) in &terms {
-            number(&mut told, *id);
-            number(&mut told, bytes.len() as u64);
-            told.extend(bytes);
+        (self.behaviour.params)(&mut params);
+        let mut written = Vec::new();
+        for (id, bytes) in &params {
+            number(&mut written, *id);
+            number(&mut written, bytes.len() as u64);
+            written.extend(bytes);
         }
         let mut tls = server_tls();
         tls.send_tls13_tickets = 0;
-        let tls = ServerConnection::new(Arc::new(tls), Version::V1, told).unwrap();
+        let tls = ServerConnection::new(Arc::new(tls), Version::V1, written).unwrap();
         let suite = TLS13_AES_128_GCM_SHA256.tls13().unwrap().quic_suite().unwrap();
         let mut spaces: [Space; 3] = Default::default();
         spaces[INITIAL].keys = Some(suite.keys(&initial.to, Side::Server, Version::V1));
@@ -241,13 +241,13 @@ impl Doorman {
             theirs: initial.from,
             own,
             spaces,
-            heard: Heard::default(),
+            received: Received::default(),
             acks: true,
             tls,
             read: [0; 3],
             flight: Default::default(),
             ready: false,
-            nature: self.nature.clone(),
+            behaviour: self.behaviour.clone(),
         })
     }
 }
@@ -269,8 +269,8 @@ impl Session {
     }
 
     fn receive(&mut self, mut datagram: &mut [u8]) {
-        self.heard.datagrams += 1;
-        self.heard.bytes += datagram.len() as u64;
+        self.received.datagrams += 1;
+        self.received.bytes += datagram.len() as u64;
         let (mut news, mut wants_ack) = (false, false);
         while let Some(outline) = outline(datagram) {
             let (packet, rest) = datagram.split_at_mut(outline.size);
@@ -278,7 +278,7 @@ impl Session {
             if let Some((packet_number, frames)) = open(&mut self.spaces[space], &outline, packet) {
                 // An earlier packet means that this side's response was lost.
                 news |= !self.spaces[space].note(packet_number) || space < DATA;
-                let elicits = self.heard.take(space, &frames).expect("well-formed frames");
+                let elicits = self.received.take(space, &frames).expect("well-formed frames");
                 wants_ack |= elicits && space == DATA;
             }
             datagram = rest;
@@ -296,7 +296,7 @@ impl Session {
     /// Passes received handshake bytes to TLS, and queues its output.
     fn shake_hands(&mut self) {
         for space in [INITIAL, HANDSHAKE] {
-            let fresh = self.heard.crypto[space][self.read[space]..].to_vec();
+            let fresh = self.received.crypto[space][self.read[space]..].to_vec();
             self.read[space] += fresh.len();
             if !fresh.is_empty() && self.tls.read_hs(&fresh).is_err() {
                 return;
@@ -324,9 +324,9 @@ impl Session {
 
     /// Sends this side's handshake flight; repeated until the handshake is complete.
     fn send_flight(&mut self) {
-        let nature = self.nature.clone();
+        let behaviour = self.behaviour.clone();
         for space in [INITIAL, HANDSHAKE] {
-            if self.spaces[space].keys.is_none() || space >= nature.spaces {
+            if self.spaces[space].keys.is_none() || space >= behaviour.spaces {
                 continue;
             }
             let flight = self.flight[space].clone();
@@ -337,14 +337,14 @@ impl Session {
                     frames.resize(1150, 0);
                 }
                 let mut datagram = self.packet(space, &frames);
-                datagram.extend((nature.coalesced)(self));
+                datagram.extend((behaviour.coalesced)(self));
                 self.socket.send_to(&datagram, self.client).unwrap();
             }
         }
-        if !self.tls.is_handshaking() && nature.spaces == 3 {
+        if !self.tls.is_handshaking() && behaviour.spaces == 3 {
             self.ready = true;
             let mut frames = frame(HANDSHAKE_DONE, &[], &[]);
-            frames.extend(frame(MAX_STREAMS_UNI, &[nature.grant], &[]));
+            frames.extend(frame(MAX_STREAMS_UNI, &[behaviour.grant], &[]));
             self.send(&frames);
         }
     }
@@ -382,7 +382,7 @@ fn version_negotiation(theirs: &[u8], to: &[u8], versions: &[u32]) -> Vec<u8> {
     packet
 }
 
-/// The stateless reset token that every rogue announces.
+/// The stateless reset token that every malicious leader announces.
 pub const STATELESS_TOKEN: [u8; 16] = [0x5a; 16];
 /// Fits the kernel's default receive buffer.
 const PACKETS_A_WAVE: usize = 40;

@@ -15,25 +15,25 @@ pub enum From {
 }
 
 /// Forwards between an engine and a leader; `bend` maps each datagram to the datagrams that arrive.
-pub struct Between {
+pub struct Path {
     pub address: SocketAddr,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Between {
+impl Path {
     pub fn start(
         leader: SocketAddr,
-        bend: impl FnMut(From, &[u8]) -> Vec<Vec<u8>> + Send + 'static,
+        alter: impl FnMut(From, &[u8]) -> Vec<Vec<u8>> + Send + 'static,
     ) -> Self {
-        Self::far_away(leader, Duration::ZERO, bend)
+        Self::with_delay(leader, Duration::ZERO, alter)
     }
 
     /// The same, with a delay for each datagram.
-    pub fn far_away(
+    pub fn with_delay(
         leader: SocketAddr,
         delay: Duration,
-        mut bend: impl FnMut(From, &[u8]) -> Vec<Vec<u8>> + Send + 'static,
+        mut alter: impl FnMut(From, &[u8]) -> Vec<Vec<u8>> + Send + 'static,
     ) -> Self {
         let near = UdpSocket::bind("127.0.0.1:0").unwrap();
         let far = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -51,13 +51,13 @@ impl Between {
                 let mut idle = true;
                 while let Ok((size, from)) = near.recv_from(&mut buffer) {
                     client = Some(from);
-                    let bent = bend(From::Engine, &buffer[..size]);
-                    under_way.extend(bent.into_iter().map(|datagram| (due, datagram, leader)));
+                    let altered = alter(From::Engine, &buffer[..size]);
+                    under_way.extend(altered.into_iter().map(|datagram| (due, datagram, leader)));
                 }
                 while let Ok((size, _)) = far.recv_from(&mut buffer) {
                     let Some(client) = client else { continue };
-                    let bent = bend(From::Leader, &buffer[..size]);
-                    under_way.extend(bent.into_iter().map(|datagram| (due, datagram, client)));
+                    let altered = alter(From::Leader, &buffer[..size]);
+                    under_way.extend(altered.into_iter().map(|datagram| (due, datagram, client)));
                 }
                 while under_way.front().is_some_and(|(due, ..)| *due <= Instant::now()) {
                     let Some((_, datagram, to)) = under_way.pop_front() else { break };
@@ -74,18 +74,18 @@ impl Between {
     }
 
     /// Alters the leader's datagrams, and forwards the engine's unchanged.
-    pub fn bending_the_leader(
+    pub fn altering_the_leader(
         leader: SocketAddr,
-        mut bend: impl FnMut(&[u8]) -> Vec<Vec<u8>> + Send + 'static,
+        mut alter: impl FnMut(&[u8]) -> Vec<Vec<u8>> + Send + 'static,
     ) -> Self {
         Self::start(leader, move |from, datagram| match from {
             From::Engine => vec![datagram.to_vec()],
-            From::Leader => bend(datagram),
+            From::Leader => alter(datagram),
         })
     }
 }
 
-impl Drop for Between {
+impl Drop for Path {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {

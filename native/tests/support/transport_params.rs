@@ -8,14 +8,14 @@ use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectionId, Side};
 
 /// Values to announce, by the parameter's id of RFC 9000 section 18.2.
-pub type Terms = &'static [(u8, u64)];
+pub type Params = &'static [(u8, u64)];
 
-pub struct OtherTerms {
+pub struct WithParams {
     pub inner: Arc<QuicServerConfig>,
-    pub terms: Terms,
+    pub params: Params,
 }
 
-impl ServerConfig for OtherTerms {
+impl ServerConfig for WithParams {
     fn initial_keys(&self, version: u32, id: &ConnectionId) -> Result<Keys, UnsupportedVersion> {
         self.inner.initial_keys(version, id)
     }
@@ -29,10 +29,10 @@ impl ServerConfig for OtherTerms {
         version: u32,
         params: &TransportParameters,
     ) -> Box<dyn Session> {
-        let mut told = Vec::new();
-        params.write(&mut told);
+        let mut written = Vec::new();
+        params.write(&mut written);
         let mut edited = Vec::new();
-        let mut rest = told.as_slice();
+        let mut rest = written.as_slice();
         while let [id, size, ..] = rest {
             // Ids above 63 take more than one byte and are not used here.
             let (id_bytes, size) = match id >> 6 {
@@ -40,12 +40,12 @@ impl ServerConfig for OtherTerms {
                 class => (1 << class, usize::from(rest[1 << class])),
             };
             let whole = id_bytes + 1 + size;
-            if id_bytes > 1 || !self.terms.iter().any(|(other, _)| other == id) {
+            if id_bytes > 1 || !self.params.iter().any(|(other, _)| other == id) {
                 edited.extend(&rest[..whole]);
             }
             rest = &rest[whole..];
         }
-        for (id, value) in self.terms {
+        for (id, value) in self.params {
             // The shortest form, as quinn requires: RFC 9000 section 16.
             let class = [6, 14, 30].iter().filter(|bits| value >> *bits > 0).count();
             let size = 1 << class;
@@ -54,7 +54,7 @@ impl ServerConfig for OtherTerms {
             edited.extend(&whole[8 - size..]);
         }
         let read = TransportParameters::read(Side::Client, &mut edited.as_slice());
-        let other = read.unwrap_or_else(|error| panic!("{:?}: {error}", self.terms));
+        let other = read.unwrap_or_else(|error| panic!("{:?}: {error}", self.params));
         self.inner.clone().start_session(version, &other)
     }
 }

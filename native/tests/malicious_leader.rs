@@ -6,69 +6,73 @@ mod support;
 
 use std::time::Instant;
 
-use support::heard::Piece;
+use support::client_frames::Piece;
+use support::malicious_leader::{Behaviour, MaliciousLeader, Params, value};
 use support::packets::{MAX_STREAMS_UNI, STOP_SENDING, frame};
-use support::rogue::{Nature, Rogue, Terms, value};
-use support::{ACKED, DROPPED, LONG_MS, PATIENCE, Seen, Sender, ended, options};
+use support::{ACKED, DROPPED, Event, LONG_MS, PATIENCE, Sender, ended, options};
 use touchdown_native::quic::event_ring::Reason;
 
 #[test]
 fn the_handwritten_leader_receives_transactions() {
-    let rogue = Rogue::start(Nature::default());
+    let malicious = MaliciousLeader::start(Behaviour::default());
     let mut sender = Sender::start(options());
-    let peer = sender.open_admitted(rogue.address);
+    let peer = sender.open_admitted(malicious.address);
     for tx in 0..50 {
         sender.engine.send(&[peer, 0], &[tx as u8; 900], tx, LONG_MS);
     }
-    sender.until("acked", |seen| ended(seen) == 50);
+    sender.until("acked", |events| ended(events) == 50);
     assert_eq!(sender.count(ACKED), 50);
-    rogue.until("received", |session| session.heard.streams.len() == 50);
+    malicious.until("received", |session| session.received.streams.len() == 50);
 }
 
 #[test]
 fn streams_stopped_before_use_are_skipped() {
-    let rogue = Rogue::start(Nature::default());
+    let malicious = MaliciousLeader::start(Behaviour::default());
     let mut sender = Sender::start(options());
-    let peer = sender.open_admitted(rogue.address);
+    let peer = sender.open_admitted(malicious.address);
     // The first, some in the middle, and the last of the granted streams; 4 n + 2 is the id of the
     // n-th.
     let refused = [0, 1, 5, 6, 7, 63];
     let frames: Vec<u8> =
         refused.iter().flat_map(|n| frame(STOP_SENDING, &[4 * n + 2, 9], &[])).collect();
-    rogue.flood(1, |_| frames.clone());
+    malicious.flood(1, |_| frames.clone());
     for tx in 0..58 {
         sender.engine.send(&[peer, 0], &[tx as u8; 300], tx, LONG_MS);
     }
-    sender.until("acked", |seen| ended(seen) == 58);
+    sender.until("acked", |events| ended(events) == 58);
     assert_eq!(sender.count(ACKED), 58);
     sender.assert_conserved(0..58);
-    rogue.say(|session| {
+    malicious.with_session(|session| {
         for n in 0..64 {
-            let whole = session.heard.streams.contains_key(&(4 * n + 2));
+            let whole = session.received.streams.contains_key(&(4 * n + 2));
             assert_eq!(whole, !refused.contains(&n), "stream {n}");
         }
     });
-    rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[65], &[]));
+    malicious.flood(1, |_| frame(MAX_STREAMS_UNI, &[65], &[]));
     sender.engine.send(&[peer, 0], b"one more", 58, LONG_MS);
-    sender.until("acked", |seen| ended(seen) == 59);
+    sender.until("acked", |events| ended(events) == 59);
     sender.assert_conserved([58]);
 }
 
 #[test]
 fn expiry_for_lack_of_window_or_acknowledgements_names_the_leader() {
-    let few = |terms: &mut Terms| terms[3].1 = value(1_000);
-    for (window, acks) in [(few as fn(&mut Terms), true), (|_| {}, false)] {
-        let rogue = Rogue::start(Nature { grant: 512, terms: window, ..Nature::default() });
+    let few = |params: &mut Params| params[3].1 = value(1_000);
+    for (window, acks) in [(few as fn(&mut Params), true), (|_| {}, false)] {
+        let malicious = MaliciousLeader::start(Behaviour {
+            grant: 512,
+            params: window,
+            ..Behaviour::default()
+        });
         let mut sender = Sender::start(options());
-        let peer = sender.open_admitted(rogue.address);
-        rogue.say(|session| session.acks = acks);
+        let peer = sender.open_admitted(malicious.address);
+        malicious.with_session(|session| session.acks = acks);
         for tx in 0..300 {
             sender.engine.send(&[peer, 0], &[tx as u8; 900], tx, 300);
         }
-        let dropped = |seen: &[Seen]| seen.iter().filter(|one| one.kind == DROPPED).count();
+        let dropped = |events: &[Event]| events.iter().filter(|one| one.kind == DROPPED).count();
         let least = if acks { 299 } else { 100 };
-        sender.until("dropped", |seen| dropped(seen) >= least);
-        for one in sender.seen.iter().filter(|one| one.kind == DROPPED) {
+        sender.until("dropped", |events| dropped(events) >= least);
+        for one in sender.events.iter().filter(|one| one.kind == DROPPED) {
             assert_eq!(one.reason, Reason::LeaderSaturated as u8, "{one:?}");
         }
     }
@@ -87,9 +91,9 @@ fn first_time(pieces: &[Piece]) -> &[Piece] {
 /// they leave together, and half by four threads. Returns the pieces that the leader received; None
 /// if the network lost some.
 fn sent_concurrently(sizes: &[usize]) -> Option<Vec<Piece>> {
-    let rogue = Rogue::start(Nature { grant: 256, ..Nature::default() });
+    let malicious = MaliciousLeader::start(Behaviour { grant: 256, ..Behaviour::default() });
     let mut sender = Sender::start(options());
-    let peer = sender.open(rogue.address);
+    let peer = sender.open(malicious.address);
     let (before, after) = sizes.split_at(sizes.len() / 2);
     let send = |tx: usize, size: &usize| {
         sender.engine.send(&[peer, 0], &vec![tx as u8; *size], tx as u64, LONG_MS);
@@ -103,10 +107,10 @@ fn sent_concurrently(sizes: &[usize]) -> Option<Vec<Piece>> {
             });
         }
     });
-    sender.until("ended", |seen| ended(seen) == sizes.len());
+    sender.until("ended", |events| ended(events) == sizes.len());
     assert_eq!(sender.count(ACKED), sizes.len());
     let [_, _, _, _, _, _, lost, ..] = sender.engine.peer(peer).unwrap().stats();
-    (lost == 0).then(|| rogue.say(|session| session.heard.pieces.clone()))
+    (lost == 0).then(|| malicious.with_session(|session| session.received.pieces.clone()))
 }
 
 #[test]

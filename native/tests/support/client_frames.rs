@@ -8,7 +8,7 @@ use super::packets::{
 
 /// Everything received from a client so far.
 #[derive(Default)]
-pub struct Heard {
+pub struct Received {
     /// Number of frames of each type; all stream types count as `STREAM`.
     pub frames: HashMap<u64, u64>,
     pub datagrams: u64,
@@ -37,7 +37,7 @@ pub struct Piece {
     pub is_last: bool,
 }
 
-impl Heard {
+impl Received {
     /// Reads the frames of one packet; returns whether they elicit an acknowledgement, None if they
     /// are malformed.
     pub fn take(&mut self, space: usize, mut rest: &[u8]) -> Option<bool> {

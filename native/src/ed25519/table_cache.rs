@@ -62,7 +62,7 @@ pub struct KeyCounters {
 }
 
 /// The tables, and the thread that builds them.
-pub struct KeyCache {
+pub struct TableCache {
     state: Arc<CacheState>,
     builder: Option<Thread>,
 }
@@ -92,7 +92,7 @@ struct Queue {
     count: AtomicUsize,
 }
 
-impl KeyCache {
+impl TableCache {
     /// Capacity for `keys` tables, rounded up to a power of two and at most KEYS_MAX; 0 for none.
     /// If the thread cannot be started, no table is ever built.
     #[must_use]
@@ -189,7 +189,7 @@ impl KeyCache {
     }
 }
 
-impl Drop for KeyCache {
+impl Drop for TableCache {
     fn drop(&mut self) {
         self.state.stopped.store(true, Ordering::SeqCst);
         if let Some(builder) = &self.builder {
@@ -311,21 +311,21 @@ mod tests {
     use std::sync::mpsc::channel;
     use std::time::Duration;
 
-    use super::{KeyCache, QUEUE_MAX, Queue};
+    use super::{QUEUE_MAX, Queue, TableCache};
     use crate::ed25519::curve::BASE;
 
     #[test]
     fn lookups_do_not_wait_for_a_locked_set() {
-        let key_cache = KeyCache::new(4);
-        assert!(key_cache.make(&BASE) && key_cache.find(&BASE).is_some());
+        let table_cache = TableCache::new(4);
+        assert!(table_cache.make(&BASE) && table_cache.find(&BASE).is_some());
         let (sender, receiver) = channel();
         std::thread::scope(|scope| {
-            let change = key_cache.state.locate(&BASE).map(|(set, _)| set.write());
-            scope.spawn(|| sender.send(key_cache.find(&BASE).is_none()));
+            let change = table_cache.state.locate(&BASE).map(|(set, _)| set.write());
+            scope.spawn(|| sender.send(table_cache.find(&BASE).is_none()));
             assert_eq!(receiver.recv_timeout(Duration::from_secs(60)), Ok(true));
             drop(change);
         });
-        assert!(key_cache.find(&BASE).is_some());
+        assert!(table_cache.find(&BASE).is_some());
     }
 
     #[test]

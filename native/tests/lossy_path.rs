@@ -6,24 +6,24 @@ mod support;
 
 use std::time::Duration;
 
-use support::between::Between;
-use support::{ACKED, LONG_MS, Leader, Manners, Sender, ended, options};
+use support::path::Path;
+use support::{ACKED, LONG_MS, Leader, LeaderOptions, Sender, ended, options};
 
 /// Sends through a path that alters datagrams of both sides; `harm` receives the number of
 /// datagrams before.
 fn delivers_all_through(harm: fn(Vec<u8>, usize) -> Vec<Vec<u8>>) {
-    let leader = Leader::start(Manners::default());
+    let leader = Leader::start(LeaderOptions::default());
     let mut count = 0;
-    let between = Between::start(leader.address, move |_, datagram| {
+    let path = Path::start(leader.address, move |_, datagram| {
         count += 1;
         harm(datagram.to_vec(), count)
     });
     let mut sender = Sender::start(options());
-    let peer = sender.open_admitted(between.address);
+    let peer = sender.open_admitted(path.address);
     for tx in 0..100 {
         sender.engine.send(&[peer, 0], &[tx as u8; 700], tx, LONG_MS);
     }
-    sender.until("ended", |seen| ended(seen) == 100);
+    sender.until("ended", |events| ended(events) == 100);
     sender.assert_conserved(0..100);
     assert_eq!(sender.count(ACKED), 100);
     leader.assert_received(100);
@@ -61,7 +61,8 @@ fn truncated_and_corrupted_datagrams_are_ignored() {
 
 #[test]
 fn a_flood_of_grants_and_closes_costs_only_its_own_connection() {
-    let (bad, good) = (Leader::start(Manners::default()), Leader::start(Manners::default()));
+    let (bad, good) =
+        (Leader::start(LeaderOptions::default()), Leader::start(LeaderOptions::default()));
     let mut sender = Sender::start(options());
     let bad_peer = sender.open_admitted(bad.address);
     let good_peer = sender.open_admitted(good.address);
@@ -80,15 +81,15 @@ fn a_flood_of_grants_and_closes_costs_only_its_own_connection() {
     }
     flood.join().unwrap();
     assert_eq!(sender.closed(bad_peer).detail, u64::from(u32::MAX));
-    sender.until("ended", |seen| ended(seen) == 400);
-    let acked = sender.seen.iter().filter(|one| one.kind == ACKED && one.tag == 1).count();
+    sender.until("ended", |events| ended(events) == 400);
+    let acked = sender.events.iter().filter(|one| one.kind == ACKED && one.tag == 1).count();
     assert_eq!(acked, 200);
     good.assert_received(200);
 }
 
 #[test]
 fn hundreds_of_opened_and_closed_connections_leave_nothing() {
-    let leader = Leader::start(Manners { grant: 8, ..Manners::default() });
+    let leader = Leader::start(LeaderOptions { grant: 8, ..LeaderOptions::default() });
     let mut sender = Sender::start(options());
     let mut tx = 0;
     for _ in 0..10 {
@@ -102,7 +103,7 @@ fn hundreds_of_opened_and_closed_connections_leave_nothing() {
                 sender.engine.peer_close(*peer, linger);
             }
         }
-        sender.until("ended", |seen| ended(seen) == tx as usize);
+        sender.until("ended", |events| ended(events) == tx as usize);
         for peer in peers {
             sender.engine.peer_close(peer, Duration::ZERO);
         }

@@ -1,13 +1,14 @@
 //! Latency of a small transaction sent directly after one of each size.
 //!
-//! `cargo bench --bench behind -- [ROUNDS] [RTT_MS] [FROM] [TO]`. Through the engine, over
-//! loopback, to one leader with many connections and a round trip of RTT_MS. Each pair has a
+//! `cargo bench --bench small_after_large -- [ROUNDS] [RTT_MS] [FROM] [TO]`. Through the engine,
+//! over loopback, to one leader with many connections and a round trip of RTT_MS. Each pair has a
 //! connection on which nothing else is in flight. Sizes alternate in every round, so that other
 //! load on the machine affects all of them alike. Numbers are microseconds, with bands of sizes
 //! that share a line if there are many; `late` counts those that waited for half a round trip.
 //!
-//! Each size is also compared with its neighbours: how many of its waits are above 1.2 times their p99,
-//! and whether that is more than chance makes likely, for the size alone and for 16 sizes together.
+//! Each size is also compared with its neighbours: how many of its waits are above 1.2 times their
+//! p99, and whether that is more than chance makes likely, for the size alone and for 16 sizes
+//! together.
 //! Of 100 rounds 7 such waits of one size are too many, of 16 sizes about 30 in 1,600.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
@@ -17,8 +18,8 @@ mod support;
 
 use std::time::Duration;
 
-use support::between::Between;
-use support::{ACKED, LONG_MS, Leader, Manners, SENT, Sender, options};
+use support::path::Path;
+use support::{ACKED, LONG_MS, Leader, LeaderOptions, SENT, Sender, options};
 use touchdown_native::quic::engine::Engine;
 use touchdown_native::quic::event_ring::RECORD_FIELDS;
 use touchdown_native::sync::clock::monotonic_ns;
@@ -64,8 +65,8 @@ fn late(waits: &[u64], rtt_ms: u64) -> usize {
     waits.iter().filter(|wait| **wait > rtt_ms * 500_000).count()
 }
 
-/// The groups of `together` neighbouring sizes of which more waits are above 1.2 times the p99 of the
-/// sizes around them than chance makes likely: first size, number of waits, number above.
+/// The groups of `together` neighbouring sizes of which more waits are above 1.2 times the p99 of
+/// the sizes around them than chance makes likely: first size, number of waits, number above.
 fn above(sizes: &[usize], waits: &[Vec<u64>], together: usize) -> Vec<(usize, usize, usize)> {
     let mut found = Vec::new();
     for at in 0..(waits.len() + 1).saturating_sub(together) {
@@ -105,10 +106,10 @@ fn tail(all: usize, count: usize, share: f64) -> f64 {
 /// Nanoseconds until the small transaction was on the wire, per size.
 fn measure(mtu: u64, sizes: &[usize], rounds: usize, rtt_ms: u64) -> Vec<Vec<u64>> {
     // RFC 9000 section 18.2: max_udp_payload_size.
-    let terms: support::terms::Terms = if mtu == 1200 { &[(3, 1200)] } else { &[] };
-    let leader = Leader::start(Manners { terms, ..Manners::default() });
+    let params: support::transport_params::Params = if mtu == 1200 { &[(3, 1200)] } else { &[] };
+    let leader = Leader::start(LeaderOptions { params, ..LeaderOptions::default() });
     let delay = Duration::from_millis(rtt_ms / 2);
-    let path = Between::far_away(leader.address, delay, |_, datagram| vec![datagram.to_vec()]);
+    let path = Path::with_delay(leader.address, delay, |_, datagram| vec![datagram.to_vec()]);
     let mut sender = Sender::start(options());
     let peers: Vec<u32> = (0..PEERS).map(|_| sender.open_admitted(path.address)).collect();
     let engine = sender.engine.clone();
@@ -123,7 +124,7 @@ fn measure(mtu: u64, sizes: &[usize], rounds: usize, rtt_ms: u64) -> Vec<Vec<u64
         let place = turn * 1009 % sizes.len();
         let tag = count % PEERS;
         while pairs[tag].acked < 2 {
-            take_in(&engine, &mut pairs, &mut waits);
+            drain(&engine, &mut pairs, &mut waits);
             std::thread::sleep(Duration::from_micros(100));
         }
         let deliveries = [peers[tag], tag as u32];
@@ -133,7 +134,7 @@ fn measure(mtu: u64, sizes: &[usize], rounds: usize, rtt_ms: u64) -> Vec<Vec<u64
         engine.send(&deliveries, &[2; 200], 2, LONG_MS);
     }
     while pairs.iter().any(|pair| pair.acked < 2) {
-        take_in(&engine, &mut pairs, &mut waits);
+        drain(&engine, &mut pairs, &mut waits);
     }
     waits
 }
@@ -152,7 +153,7 @@ impl Default for Pair {
     }
 }
 
-fn take_in(engine: &Engine, pairs: &mut [Pair], waits: &mut [Vec<u64>]) {
+fn drain(engine: &Engine, pairs: &mut [Pair], waits: &mut [Vec<u64>]) {
     let mut records = [0.0; 64 * RECORD_FIELDS];
     let count = engine.outcomes_drain(&mut records);
     for record in records.chunks_exact(RECORD_FIELDS).take(count) {

@@ -8,22 +8,22 @@ mod support;
 use std::collections::HashSet;
 use std::time::Duration;
 
+use support::malicious_leader::{Behaviour, MaliciousLeader, Params, value};
 use support::packets::{MAX_DATA, MAX_STREAMS_UNI, frame};
-use support::rogue::{Nature, Rogue, Terms, value};
-use support::{DROPPED, LONG_MS, SENT, Seen, Sender, ended, options};
-use touchdown_native::limits::BATCH_CANDIDATES_MAX;
+use support::{DROPPED, Event, LONG_MS, SENT, Sender, ended, options};
 use touchdown_native::quic::engine::Options;
+use touchdown_native::quic::limits::BATCH_CANDIDATES_MAX;
 use touchdown_native::quic::peer::uncork;
 
-fn sent(seen: &[Seen]) -> Vec<u64> {
-    seen.iter().filter(|one| one.kind == SENT).map(|one| one.tx).collect()
+fn sent(events: &[Event]) -> Vec<u64> {
+    events.iter().filter(|one| one.kind == SENT).map(|one| one.tx).collect()
 }
 
 #[test]
 fn later_deliveries_do_not_overtake_waiting_ones_to_fill_a_datagram() {
-    let rogue = Rogue::start(Nature { grant: 1, ..Nature::default() });
+    let malicious = MaliciousLeader::start(Behaviour { grant: 1, ..Behaviour::default() });
     let mut sender = Sender::start(options());
-    let peer = sender.open_admitted(rogue.address);
+    let peer = sender.open_admitted(malicious.address);
     let sizes = [100, 400, 1000, 1000, 650, 700, 650, 700, 650, 700, 650, 700];
     let engine = sender.engine.clone();
     let send = |tx: usize| {
@@ -33,12 +33,12 @@ fn later_deliveries_do_not_overtake_waiting_ones_to_fill_a_datagram() {
     (0..3).for_each(send);
     for tx in 3..sizes.len() {
         send(tx);
-        rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[tx as u64 - 1], &[]));
+        malicious.flood(1, |_| frame(MAX_STREAMS_UNI, &[tx as u64 - 1], &[]));
     }
-    rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[sizes.len() as u64], &[]));
-    sender.until("acked", |seen| ended(seen) == sizes.len());
+    malicious.flood(1, |_| frame(MAX_STREAMS_UNI, &[sizes.len() as u64], &[]));
+    sender.until("acked", |events| ended(events) == sizes.len());
     sender.assert_conserved(0..sizes.len() as u64);
-    assert_eq!(sent(&sender.seen), (0..sizes.len() as u64).collect::<Vec<_>>());
+    assert_eq!(sent(&sender.events), (0..sizes.len() as u64).collect::<Vec<_>>());
 }
 
 #[test]
@@ -47,21 +47,24 @@ fn scarce_streams_go_to_the_earliest_deliveries() {
     let sizes = [900, 1000, 200, 700, 800, 400];
     for grant in 1..=3 {
         for granted in [0, grant] {
-            let rogue = Rogue::start(Nature { grant: 1 + granted as u64, ..Nature::default() });
+            let malicious = MaliciousLeader::start(Behaviour {
+                grant: 1 + granted as u64,
+                ..Behaviour::default()
+            });
             let mut sender = Sender::start(options());
-            let peer = sender.open_admitted(rogue.address);
+            let peer = sender.open_admitted(malicious.address);
             sender.engine.send(&[peer, 0], &[99], 99, LONG_MS);
-            sender.until("sent", |seen| sent(seen) == [99]);
+            sender.until("sent", |events| sent(events) == [99]);
             for (tx, size) in sizes.into_iter().enumerate() {
                 sender.engine.cork(&[peer, 0], &vec![tx as u8; size], tx as u64, LONG_MS);
             }
             uncork();
             for most in (granted..sizes.len()).step_by(grant) {
-                sender.until("sent", |seen| sent(seen).len() == 1 + most);
-                rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[(1 + most + grant) as u64], &[]));
+                sender.until("sent", |events| sent(events).len() == 1 + most);
+                malicious.flood(1, |_| frame(MAX_STREAMS_UNI, &[(1 + most + grant) as u64], &[]));
             }
-            sender.until("acked", |seen| ended(seen) == 1 + sizes.len());
-            let order = &sent(&sender.seen)[1..];
+            sender.until("acked", |events| ended(events) == 1 + sizes.len());
+            let order = &sent(&sender.events)[1..];
             let places: Vec<u64> = (0..sizes.len() as u64).collect();
             for (went, came) in order.chunks(grant).zip(places.chunks(grant)) {
                 let mut went = went.to_vec();
@@ -76,20 +79,21 @@ fn scarce_streams_go_to_the_earliest_deliveries() {
 fn scarce_in_flight_capacity_goes_to_the_earliest_deliveries() {
     // The leader grants plenty of credit, but only a few may await acknowledgement.
     for (in_flight_max, sizes) in [(1, vec![900, 1000]), (2, vec![900, 1000, 200])] {
-        let rogue = Rogue::start(Nature::default());
+        let malicious = MaliciousLeader::start(Behaviour::default());
         let options = Options { in_flight_max, ..options() };
         let mut sender = Sender::start(options);
-        let peer = sender.open_admitted(rogue.address);
-        rogue.say(|session| session.acks = false);
+        let peer = sender.open_admitted(malicious.address);
+        malicious.with_session(|session| session.acks = false);
         for (tx, size) in sizes.iter().enumerate() {
             sender.engine.cork(&[peer, 0], &vec![tx as u8; *size], tx as u64, 500);
         }
         uncork();
-        let all = |seen: &[Seen]| {
-            sent(seen).len() + seen.iter().filter(|one| one.kind == DROPPED).count() == sizes.len()
+        let all = |events: &[Event]| {
+            sent(events).len() + events.iter().filter(|one| one.kind == DROPPED).count()
+                == sizes.len()
         };
         sender.until("sent or expired", all);
-        let mut went = sent(&sender.seen);
+        let mut went = sent(&sender.events);
         went.sort_unstable();
         assert_eq!(went, (0..in_flight_max as u64).collect::<Vec<_>>(), "{sizes:?}");
     }
@@ -99,41 +103,41 @@ fn scarce_in_flight_capacity_goes_to_the_earliest_deliveries() {
 fn scarce_streams_go_to_the_earliest_of_a_large_batch() {
     // The number sorted together; of those after them one has a stream.
     let count = BATCH_CANDIDATES_MAX as u64 + 2;
-    let rogue = Rogue::start(Nature { grant: count - 1, ..Nature::default() });
+    let malicious = MaliciousLeader::start(Behaviour { grant: count - 1, ..Behaviour::default() });
     let mut sender = Sender::start(options());
-    let peer = sender.open_admitted(rogue.address);
+    let peer = sender.open_admitted(malicious.address);
     for tx in 0..count {
         let size = if tx == count - 1 { 1000 } else { 900 };
         sender.engine.cork(&[peer, 0], &vec![tx as u8; size], tx, LONG_MS);
     }
     uncork();
-    sender.until("sent", |seen| sent(seen).len() as u64 == count - 1);
-    rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[count], &[]));
-    sender.until("acked", |seen| ended(seen) as u64 == count);
-    assert_eq!(sent(&sender.seen).last(), Some(&(count - 1)));
+    sender.until("sent", |events| sent(events).len() as u64 == count - 1);
+    malicious.flood(1, |_| frame(MAX_STREAMS_UNI, &[count], &[]));
+    sender.until("acked", |events| ended(events) as u64 == count);
+    assert_eq!(sent(&sender.events).last(), Some(&(count - 1)));
 }
 
 #[test]
 fn streams_of_waiting_deliveries_are_not_given_to_new_ones() {
     // The second stops at the window. Of the two streams left then, one belongs to the waiting
     // third and the other to the fourth, which the fifth would overtake.
-    let terms = |terms: &mut Terms| terms[3].1 = value(1_000);
-    let rogue = Rogue::start(Nature { grant: 4, terms, ..Nature::default() });
+    let params = |params: &mut Params| params[3].1 = value(1_000);
+    let malicious = MaliciousLeader::start(Behaviour { grant: 4, params, ..Behaviour::default() });
     let mut sender = Sender::start(options());
-    let peer = sender.open_admitted(rogue.address);
+    let peer = sender.open_admitted(malicious.address);
     for (tx, size) in [(0, 100), (1, 950), (2, 100)] {
         sender.engine.send(&[peer, 0], &vec![tx as u8; size], tx, LONG_MS);
     }
-    sender.until("sent", |seen| sent(seen) == [0]);
+    sender.until("sent", |events| sent(events) == [0]);
     for (tx, size) in [(3, 900), (4, 1000)] {
         sender.engine.cork(&[peer, 0], &vec![tx as u8; size], tx, LONG_MS);
     }
     uncork();
-    rogue.flood(1, |_| frame(MAX_DATA, &[10_000], &[]));
-    sender.until("sent", |seen| sent(seen).len() == 4);
-    rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[5], &[]));
-    sender.until("acked", |seen| ended(seen) == 5);
-    assert_eq!(sent(&sender.seen), [0, 1, 2, 3, 4]);
+    malicious.flood(1, |_| frame(MAX_DATA, &[10_000], &[]));
+    sender.until("sent", |events| sent(events).len() == 4);
+    malicious.flood(1, |_| frame(MAX_STREAMS_UNI, &[5], &[]));
+    sender.until("acked", |events| ended(events) == 5);
+    assert_eq!(sent(&sender.events), [0, 1, 2, 3, 4]);
 }
 
 #[test]
@@ -141,22 +145,23 @@ fn a_delivery_reports_whether_it_had_to_wait() {
     // When as many arrive together as could delay the sender, they count as waiting. Another thread
     // may process them in parts, but not in that many.
     for (queue_max, few, many) in [(128, 4, 64), (4, 1, 4)] {
-        let rogue = Rogue::start(Nature { grant: few + many, ..Nature::default() });
+        let malicious =
+            MaliciousLeader::start(Behaviour { grant: few + many, ..Behaviour::default() });
         let mut sender = Sender::start(Options { queue_max, ..options() });
-        let peer = sender.open_admitted(rogue.address);
+        let peer = sender.open_admitted(malicious.address);
         let mut waited = |count: u64| {
-            let before = sent(&sender.seen).len();
+            let before = sent(&sender.events).len();
             for tx in 0..count {
                 sender.engine.cork(&[peer, 0], &[tx as u8; 100], tx, LONG_MS);
             }
             uncork();
-            let told = |seen: &[Seen]| sent(seen).len() == before + count as usize;
+            let all_sent = |events: &[Event]| sent(events).len() == before + count as usize;
             if before > 0 && count == 1 {
                 // No credit is left now.
-                rogue.flood(1, |_| frame(MAX_STREAMS_UNI, &[few + many + 1], &[]));
+                malicious.flood(1, |_| frame(MAX_STREAMS_UNI, &[few + many + 1], &[]));
             }
-            sender.until("sent", told);
-            let records = sender.seen.iter().filter(|one| one.kind == SENT);
+            sender.until("sent", all_sent);
+            let records = sender.events.iter().filter(|one| one.kind == SENT);
             records.skip(before).map(|one| one.detail).collect::<Vec<_>>()
         };
         assert!(waited(few).iter().all(|waits| *waits == 0), "{few} of {queue_max}");
@@ -168,10 +173,10 @@ fn a_delivery_reports_whether_it_had_to_wait() {
 #[test]
 fn a_delivery_partly_carried_by_a_loss_probe_does_not_count_as_sent() {
     for size in [4096, 660] {
-        let rogue = Rogue::start(Nature { grant: 512, ..Nature::default() });
+        let malicious = MaliciousLeader::start(Behaviour { grant: 512, ..Behaviour::default() });
         let mut sender = Sender::start(options());
-        let peer = sender.open_admitted(rogue.address);
-        rogue.say(|session| session.acks = false);
+        let peer = sender.open_admitted(malicious.address);
+        malicious.with_session(|session| session.acks = false);
         // More than the congestion window. Then only probes are sent, which are smaller than the
         // path MTU.
         for tx in 0..250 {
@@ -179,21 +184,21 @@ fn a_delivery_partly_carried_by_a_loss_probe_does_not_count_as_sent() {
             if tx % 8 == 7 {
                 uncork();
                 sender.drain_now();
-                rogue.until("heard", |session| {
-                    session.heard.streams.len() >= sent(&sender.seen).len()
+                malicious.until("received", |session| {
+                    session.received.streams.len() >= sent(&sender.events).len()
                 });
             }
         }
         uncork();
-        let dropped = |seen: &[Seen]| seen.iter().filter(|one| one.kind == DROPPED).count();
-        sender.until("too old", |seen| dropped(seen) + sent(seen).len() == 250);
-        assert!(dropped(&sender.seen) > 0);
+        let dropped = |events: &[Event]| events.iter().filter(|one| one.kind == DROPPED).count();
+        sender.until("too old", |events| dropped(events) + sent(events).len() == 250);
+        assert!(dropped(&sender.events) > 0);
         sender.engine.peer_close(peer, Duration::ZERO);
         sender.closed(peer);
         // Nothing is sent from here on.
-        rogue.until("received as reported", |session| {
-            let whole: HashSet<u8> = session.heard.streams.values().map(|one| one[0]).collect();
-            sent(&sender.seen).iter().all(|tx| whole.contains(&(*tx as u8)))
+        malicious.until("received as reported", |session| {
+            let whole: HashSet<u8> = session.received.streams.values().map(|one| one[0]).collect();
+            sent(&sender.events).iter().all(|tx| whole.contains(&(*tx as u8)))
         });
         sender.assert_conserved(0..250);
     }

@@ -1,0 +1,241 @@
+/**
+ * The constants that TypeScript and Rust both define. Reads both sources, so that a change of one
+ * side alone fails here; a Rust comment that names a constant of TypeScript needs a row.
+ */
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { HEADERS_JSON, HEADERS_TEXT, rawAccepted, rpcResult } from "../../src/http/response.ts";
+import { listFiles, ROOT } from "../support/source-tree.ts";
+
+const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
+
+/** A constant's defining text, by the formatter on one line or indented. */
+function definition(path: string, name: string): string | null {
+  const form = new RegExp(`\\bconst ${name}(?:: [^=]+)? =\\s+([^;]+);`);
+  return form.exec(read(path))?.[1]?.trim() ?? null;
+}
+
+const folderOf = (path: string): string => (path.startsWith("native/") ? "native/src" : "src");
+const extensionOf = (path: string): string => (path.startsWith("native/") ? ".rs" : ".ts");
+
+/** A string, or a number computed from literals and constants of the same language. */
+function constantOf(path: string, name: string): string | number {
+  const text = definition(path, name);
+  if (text === null) {
+    // Imported from another file, which alone defines it.
+    const paths = listFiles(folderOf(path), extensionOf(path));
+    const places = paths.filter((each) => each !== path && definition(each, name) !== null);
+    if (places.length !== 1) throw new Error(`${path}: ${name} is defined ${places.length} times`);
+    return constantOf(places[0] ?? "", name);
+  }
+  if (text.startsWith('"')) return JSON.parse(text) as string;
+  const tokens = text.match(/[A-Z][A-Z_0-9]*|\d[\d_.]*|\*\*|<<|[-+*/()]/g) ?? [];
+  if (tokens.join("") !== text.replace(/\s/g, "")) throw new Error(`${path}: ${name} = ${text}`);
+  return sumOf(tokens, (token) =>
+    /^\d/.test(token) ? Number(token.replaceAll("_", "")) : Number(constantOf(path, token)),
+  );
+}
+
+type Operand = (token: string) => number;
+
+/** Takes a sum off the tokens. */
+function sumOf(tokens: string[], operand: Operand): number {
+  let sum = productOf(tokens, operand);
+  while (tokens[0] === "+" || tokens[0] === "-") {
+    const sign = tokens.shift() === "+" ? 1 : -1;
+    sum += sign * productOf(tokens, operand);
+  }
+  return sum;
+}
+
+/** Takes a product off the tokens; powers and shifts occur only alone. */
+function productOf(tokens: string[], operand: Operand): number {
+  let product = factorOf(tokens, operand);
+  for (;;) {
+    const compute = OPERATORS[tokens[0] ?? ""];
+    if (compute === undefined) return product;
+    tokens.shift();
+    product = compute(product, factorOf(tokens, operand));
+  }
+}
+
+function factorOf(tokens: string[], operand: Operand): number {
+  const token = tokens.shift() ?? "";
+  if (token !== "(") return operand(token);
+  const value = sumOf(tokens, operand);
+  tokens.shift();
+  return value;
+}
+
+const OPERATORS: Readonly<Record<string, (left: number, right: number) => number>> = {
+  "*": (left, right) => left * right,
+  "/": (left, right) => left / right,
+  "**": (left, right) => left ** right,
+  "<<": (left, right) => left * 2 ** right,
+};
+
+/** Rust's file and name, then those of TypeScript. */
+type Pair = readonly [string, string, string, string];
+
+/** Constants with the same name on both sides. */
+const alike = (rust: string, typescript: string, names: string): Pair[] =>
+  names.split(" ").map((name) => [rust, name, typescript, name]);
+
+const EQUAL: readonly Pair[] = [
+  ["decode/limits.rs", "TRANSACTION_BYTES_MAX", "src/core/limits.ts", "V1_TRANSACTION_BYTES_MAX"],
+  ["node/limits.rs", "STATUS_SIGNATURES_MAX", "src/core/limits.ts", "STATUSES_PER_REQUEST"],
+  ...alike("rpc/limits.rs", "src/cluster/limits.ts", "WEBSOCKET_MESSAGE_BYTES_MAX"),
+  ...alike("http/dispatch.rs", "src/http/limits.ts", "KEYLESS_BODY_BYTES_MAX"),
+  ...alike("http/request_head.rs", "src/http/framing.ts", "LENGTH_DIGITS_MAX"),
+  ...alike("http/request_head.rs", "src/http/routes.ts", "RAW_PATH RPC_PATH PING_PATH ROOT_PATH"),
+  ["submit/fan_out.rs", "TX_MIN", "src/send/limits.ts", "INGRESS_TX_MIN"],
+  ["submit/fan_out.rs", "STALL_COUNT", "test/support/ingress-sender.ts", "ROUTES_STALL_COUNT"],
+  ["submit/record_ring.rs", "RECORDS", "src/native-ingress/limits.ts", "RECORD_RING_SLOTS"],
+  ...alike(
+    "submit/record_ring.rs",
+    "src/native-ingress/record-ring.ts",
+    "SENT REPEATED OFFSET VERSION ROUTES STATUS CORKED VALIDATION SLOT_BYTES",
+  ),
+  ["submit/record_ring.rs", "TAGS", "src/native-ingress/record-ring.ts", "STREAMS"],
+  ["submit/route_table.rs", "ROUTES_MAX", "src/core/limits.ts", "SHARED_TARGETS_MAX"],
+  ["submit/route_table.rs", "CELLS_MAX", "src/send/limits.ts", "TARGET_CELLS_MAX"],
+  ...alike(
+    "submit/route_table.rs",
+    "src/send/native/shared-target-table.ts",
+    "SEQUENCE OPEN INGRESS_THREADS ENGINE VERSION COUNT TTL_MS BYTES_MAX EXCLUDED DRAIN_COUNT " +
+      "PEERS CELLS_OF CELLS",
+  ),
+  ...alike("submit/rate_limit.rs", "src/limits/bounds.ts", "CACHED_KEYS_MAX"),
+  ...alike("submit/rate_limit.rs", "src/limits/shared-state.ts", "DELEGATED_LIMITS_MAX MARKS_AT"),
+  ...alike("submit/rate_limit.rs", "src/limits/global-state.ts", "GLOBAL_LIMITS_MAX"),
+  ...alike(
+    "submit/dedup_index.rs",
+    "src/dedup/recent-transactions.ts",
+    "OLDEST COUNT HEAD CAPACITY SEED EVICTED WORDS ENTRY_NUMBERS BYTES_MIN",
+  ),
+  ...alike("sync/shared_lock.rs", "src/runtime/shared-lock.ts", "SPINS"),
+];
+
+/** Related in another way: Rust's number must be what the function returns for TypeScript's. */
+const RELATED: readonly (readonly [...Pair, (value: number) => unknown])[] = [
+  // In microseconds.
+  ["sync/shared_lock.rs", "SLEEP_US", "src/runtime/shared-lock.ts", "SLEEP_MS", (ms) => ms * 1000],
+  [
+    "submit/dedup_index.rs",
+    "FREE_PART",
+    "src/dedup/recent-transactions.ts",
+    "FREE_SHARE",
+    (share) => 1 / share,
+  ],
+];
+
+/** Rust's limit is at least TypeScript's, in the unit that the factor gives. */
+const AT_LEAST: readonly (readonly [...Pair, number])[] = [
+  ["node/limits.rs", "INGRESS_THREADS_MAX", "src/config/limits.ts", "INGRESS_THREADS_MAX", 1],
+  ["quic/limits.rs", "SOCKETS_MAX", "src/config/limits.ts", "SEND_ADDRESSES_MAX", 1],
+  ["quic/limits.rs", "OUTCOMES_MAX", "src/send/limits.ts", "NATIVE_RECORDS_MAX", 1],
+  ["quic/limits.rs", "QUEUE_MAX", "src/send/limits.ts", "NATIVE_DELIVERIES_IN_FLIGHT_MAX", 1],
+  // The coalesced timers come first.
+  [
+    "quic/limits.rs",
+    "OUTCOMES_DELAY_NS_MAX",
+    "src/runtime/coalesced-timers.ts",
+    "COALESCE_MS",
+    1e6,
+  ],
+];
+
+const rustValue = (file: string, name: string) => constantOf(`native/src/${file}`, name);
+
+describe("a constant of both languages", () => {
+  it.each(EQUAL)("is equal: %s %s", (file, name, path, counterpart) => {
+    expect(rustValue(file, name)).toBe(constantOf(path, counterpart));
+  });
+
+  it.each(RELATED)("is related: %s %s", (file, name, path, counterpart, relation) => {
+    expect(rustValue(file, name)).toBe(relation(Number(constantOf(path, counterpart))));
+  });
+
+  it.each(AT_LEAST)("is at least as large: %s %s", (file, name, path, counterpart, factor) => {
+    const value = Number(constantOf(path, counterpart)) * factor;
+    expect(value).toBeGreaterThan(0);
+    expect(rustValue(file, name)).toBeGreaterThanOrEqual(value);
+  });
+
+  it("is equal where Rust has it inside: dedup_index.rs", () => {
+    const text = read("native/src/submit/dedup_index.rs");
+    const limits = (name: string) => constantOf("src/dedup/limits.ts", name);
+    const lock = (name: string) => constantOf("src/dedup/recent-transactions.ts", name);
+    const sizes = /Self \{ entries_max: (.*), bytes_max: (.*), keep_ms: (.*), lock_ms: (.*) \}/;
+    const product = (expression: string) =>
+      expression.split("*").reduce((left, right) => left * Number(right.replaceAll("_", "")), 1);
+    expect(sizes.exec(text)?.slice(1).map(product)).toEqual([
+      limits("DEDUP_TRANSACTIONS_MAX"),
+      limits("DEDUP_BYTES_MAX"),
+      limits("DEDUP_KEEP_MS"),
+      lock("LOCK_MS"),
+    ]);
+    const growth = /const GROWTH: \[usize; 2\] = \[(\d), (\d)\];/.exec(text);
+    expect(Number(growth?.[1]) / Number(growth?.[2])).toBe(lock("GROWTH"));
+  });
+
+  it("has a row here if a Rust comment names it", () => {
+    const rows = new Set([
+      ...EQUAL.map(([, , path, name]) => `${name} of ${path}`),
+      ...RELATED.map(([, , path, name]) => `${name} of ${path}`),
+      ...AT_LEAST.map(([, , path, name]) => `${name} of ${path}`),
+    ]);
+    const named = listFiles("native/src", ".rs").flatMap((path) => {
+      const comments = read(path).replace(/\n *\/\/[/!]?/g, " ");
+      const phrases = comments.matchAll(
+        /((?:`[A-Z][A-Z_0-9]+`(?:, | and |, and )?)+) of `(src\/[^`]+)`/g,
+      );
+      return [...phrases].flatMap(([, names = "", file]) =>
+        [...names.matchAll(/`(\w+)`/g)].map(([, name]) => `${name} of ${file}`),
+      );
+    });
+    expect(named.length).toBeGreaterThan(15);
+    expect(named.filter((each) => !rows.has(each) && !COMPARED_ELSEWHERE.has(each))).toEqual([]);
+  });
+});
+
+/** Not single numbers, or compared by a test of this file or of the module. */
+const COMPARED_ELSEWHERE: ReadonlySet<string> = new Set([
+  "DEDUP_TRANSACTIONS_MAX of src/dedup/limits.ts",
+  "DEDUP_BYTES_MAX of src/dedup/limits.ts",
+  "DEDUP_KEEP_MS of src/dedup/limits.ts",
+  "LOCK_MS of src/dedup/recent-transactions.ts",
+  "GROWTH of src/dedup/recent-transactions.ts",
+  "HEADERS_JSON of src/http/response.ts",
+  "HTTP_COUNTER_NAMES of src/native-ingress/thread-counters.ts",
+  "PROXY_REASONS of src/native-ingress/thread-counters.ts",
+  "SHARED_TARGET_TABLE_BYTES of src/send/native/shared-target-table.ts",
+]);
+
+describe("the responses of an ingress thread", () => {
+  const text = read("native/src/http/response.rs");
+  /** A byte string, which continues after a backslash at the end of a line. */
+  const bytes = (name: string): string => {
+    const literal = new RegExp(`const ${name}: &\\[u8\\] = b"([\\s\\S]*?)";`).exec(text)?.[1] ?? "";
+    return JSON.parse(`"${literal.replace(/\\\n\s*/g, "")}"`) as string;
+  };
+  const parts = (name: string): string[] => {
+    const list =
+      new RegExp(`const ${name}: \\[&\\[u8\\]; \\d\\] = \\[(.*)\\];`).exec(text)?.[1] ?? "";
+    return [...list.matchAll(/br#"(.*?)"#/g)].map(([, part = ""]) => part);
+  };
+
+  it("have the headers of the main thread's", () => {
+    const json = `HTTP/1.1 200 OK\r\ncontent-type: ${HEADERS_JSON}\r\n`;
+    expect(bytes("HEAD")).toBe(`${json}Date: `);
+    expect(bytes("HEAD_TEXT")).toBe(`HTTP/1.1 200 OK\r\ncontent-type: ${HEADERS_TEXT}\r\n`);
+  });
+
+  it("have the bodies of the main thread's", () => {
+    expect(parts("RAW").join("SIGNATURE")).toBe(rawAccepted("SIGNATURE"));
+    const [start = "", middle = "", end = ""] = parts("RPC");
+    expect(`${start}RESULT${middle}7${end}`).toBe(rpcResult("7", "RESULT"));
+  });
+});
