@@ -19,13 +19,14 @@ use crate::http::client_socket::AcceptedSocket;
 use crate::http::connection_limits::AddressPermit;
 use crate::http::deadline::{Part, ReadClock, is_past};
 use crate::http::dispatch::{Dispatched, dispatch};
-use crate::http::handler::{ForwardedMeta, ProxyReason, RequestHandler};
+use crate::http::handler::{CloseReason, ForwardedMeta, ProxyReason, RequestHandler};
 use crate::http::permits::Permits;
 use crate::http::proxy::{
-    ForwardedHeader, ProxiedRequest, ProxyProgress, ProxyRequestFraming, UpstreamConnection,
+    ForwardedHeader, ProxiedRequest, ProxyProgress, ProxyRequestFraming, Rejection,
+    UpstreamConnection,
 };
 use crate::http::request_head::{RequestHead, read_request_head};
-use crate::http::response::NO_ROOM;
+use crate::http::response::write_overloaded;
 use crate::http::socket::{BufferedSocket, ReadResult};
 use crate::sync::clock::NS_PER_S;
 
@@ -36,6 +37,10 @@ const CLIENT_IDLE_NS: u64 = 10 * NS_PER_S;
 /// How long an idle upstream connection is kept for the next request: less than the 8 s after which
 /// the upstream server may close it, possibly just as a request is on its way.
 const UPSTREAM_IDLE_NS: u64 = 5 * NS_PER_S;
+
+/// A body that is pending for longer may be the reason why the upstream server closed: it closes a
+/// connection whose body stops arriving after 8 to 12 s.
+const UPSTREAM_TIMEOUT_NS: u64 = 7 * NS_PER_S;
 
 /// How long a half-closed client may still wait for a response in progress.
 const HALF_CLOSED_NS: u64 = NS_PER_S;
@@ -366,13 +371,13 @@ impl Client {
     ) -> Result<Progress, Disconnected> {
         let upload_permit = if is_upload { cx.upload_permits.try_acquire(self.from) } else { None };
         if is_upload && upload_permit.is_none() {
-            return self.reject_proxy(cx);
+            return self.reject_proxy(&framing.rejection, cx);
         }
         let upstream = match self.idle_upstream.take() {
             Some(idle_upstream) => idle_upstream,
             None => {
                 let Some(permit) = cx.upstream_permits.try_acquire(self.from) else {
-                    return self.reject_proxy(cx);
+                    return self.reject_proxy(&framing.rejection, cx);
                 };
                 let opened = BufferedSocket::connect(cx.upstream, cx.registry, cx.upstream_token);
                 Box::new(UpstreamConnection {
@@ -390,10 +395,12 @@ impl Client {
     /// and closes: the connection cannot be used after the request.
     fn reject_proxy<H: RequestHandler>(
         &mut self,
+        rejection: &Rejection,
         cx: &mut ConnectionContext<'_, H>,
     ) -> Result<Progress, Disconnected> {
-        cx.handler.proxy_rejected();
-        self.socket.send(NO_ROOM).map_err(|_| Disconnected)?;
+        cx.handler.proxy_rejected(rejection.charged_token.as_deref());
+        write_overloaded(cx.out, rejection.form, &rejection.id);
+        self.socket.send(cx.out).map_err(|_| Disconnected)?;
         self.closes = true;
         Ok(Progress::Ready)
     }
@@ -419,9 +426,17 @@ impl Client {
                 self.idle_since_ns = cx.now_ns;
             }
             ProxyProgress::UpstreamClosed => {
+                let is_slow = self.reading.is_late(cx.now_ns, UPSTREAM_TIMEOUT_NS);
                 self.reading.set(Part::None, cx.now_ns);
-                self.proxied = None;
-                return self.reject_proxy(cx);
+                let rejection = self.proxied.take().map(ProxiedRequest::into_rejection);
+                if is_slow {
+                    cx.handler.connection_closed(CloseReason::Slow);
+                    return Err(Disconnected);
+                }
+                let Some(rejection) = rejection else { return Err(Disconnected) };
+                // Whether the upstream server examined it is unknown, so its charge stays.
+                let rejection = Rejection { charged_token: None, ..rejection };
+                return self.reject_proxy(&rejection, cx);
             }
         }
         self.seen_ns = cx.now_ns;

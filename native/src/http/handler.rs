@@ -118,7 +118,8 @@ pub trait RequestHandler {
     fn connection_closed(&mut self, reason: CloseReason);
 
     /// A request was answered 503 and its connection closed, because too many are proxied.
-    fn proxy_rejected(&mut self);
+    /// `charged_token`: the key whose limits were charged for it, although nothing was done.
+    fn proxy_rejected(&mut self, charged_token: Option<&[u8]>);
 
     /// The loop is stopping, and nothing is pending. Called repeatedly.
     fn idle(&mut self);

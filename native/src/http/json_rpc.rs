@@ -66,6 +66,15 @@ pub fn read_health(body: &[u8]) -> Option<(usize, usize)> {
     })
 }
 
+/// The id's JSON text of a call that is read here; `null` for any other body.
+#[must_use]
+pub fn id_text(body: &[u8]) -> &str {
+    let mut transaction = [0; TRANSACTION_BYTES_MAX];
+    let id = read_call(body, &mut transaction).map(|call| call.id).or_else(|| read_health(body));
+    let text = id.and_then(|(start, end)| std::str::from_utf8(body.get(start..end)?).ok());
+    text.unwrap_or("null")
+}
+
 struct Text<'a> {
     bytes: &'a [u8],
     at: usize,

@@ -1,4 +1,4 @@
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering;
 
 use super::*;
@@ -118,4 +118,68 @@ fn incomplete_requests_leave_permits_to_others() {
         server.run_turns();
     }
     assert_eq!(server.log.lock().unwrap().rejected_proxies, UPSTREAM_CONNECTIONS_MAX * 3 / 4);
+}
+
+/// A server whose only upstream connection is in use, and the client that uses it.
+fn busy_server() -> (TestUpstream, TestServer, SocketAddr, TestClient) {
+    let upstream = TestUpstream::start(|mut served| {
+        while let Some(received) = served.request() {
+            served.report(received);
+        }
+    });
+    let limits = Limits { upstream_connections: 1, ..LIMITS };
+    let (server, address) = TestServer::alone_with(upstream.address, limits);
+    let mut holder = TestClient::to(address);
+    holder.send_text(&get("/late"));
+    upstream.next();
+    (upstream, server, address, holder)
+}
+
+fn response_to(address: SocketAddr, request: &str) -> String {
+    let mut client = TestClient::to(address);
+    client.send_text(request);
+    String::from_utf8(client.receive_all()).unwrap()
+}
+
+#[test]
+fn rejected_call_gets_a_json_rpc_error_with_its_id() {
+    let (_upstream, _server, address, _holder) = busy_server();
+    let call = |body: &str| {
+        let request = post("known", body).replace("sendRawTransaction", "sendTransaction");
+        // The test's handler answers submissions unless a header asks for more.
+        response_to(address, &request.replace("Host", "Upgrade: x\r\nHost"))
+    };
+    let response = call(r#"{"jsonrpc":"2.0","id":"a1","method":"getHealth","params":[]}"#);
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 503 ") && head.contains("retry-after: 1\r\n"));
+    assert!(head.ends_with(&format!("Content-Length: {}", body.len())));
+    assert!(body.starts_with(r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":""#), "{body}");
+    assert!(body.contains(r#""data":{"reason":"overloaded","retryable":true,"#), "{body}");
+    assert!(body.ends_with(r#""id":"a1"}"#), "{body}");
+    assert!(call("[]").ends_with(r#""id":null}"#));
+}
+
+#[test]
+fn rejected_head_request_gets_no_body() {
+    let (_upstream, _server, address, _holder) = busy_server();
+    let response = response_to(address, &get("/now").replace("GET", "HEAD"));
+    assert!(response.starts_with("HTTP/1.1 503 ") && response.ends_with("\r\n\r\n"), "{response}");
+}
+
+#[test]
+fn preflight_is_answered_without_an_upstream_connection() {
+    let (_upstream, _server, address, _holder) = busy_server();
+    let response = response_to(address, &get("/now").replace("GET", "OPTIONS"));
+    assert!(response.starts_with("HTTP/1.1 204 No Content\r\n"), "{response}");
+    assert!(response.contains("\r\naccess-control-allow-origin: *\r\n"), "{response}");
+    assert!(response.ends_with("\r\n\r\n"), "{response}");
+}
+
+#[test]
+fn charge_of_a_rejected_request_is_refunded() {
+    let (_upstream, server, address, _holder) = busy_server();
+    assert!(response_to(address, &post("known", "relay")).contains("overloaded"));
+    assert_eq!(server.log.lock().unwrap().refunded, [b"known"]);
+    assert!(response_to(address, &get("/now")).contains("overloaded"));
+    assert_eq!(server.log.lock().unwrap().refunded.len(), 1);
 }

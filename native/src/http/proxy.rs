@@ -13,8 +13,10 @@ use mio::event::Event;
 use crate::http::deadline::Part;
 use crate::http::handler::ForwardedMeta;
 use crate::http::header_marks::mark_values;
+use crate::http::json_rpc::id_text;
 use crate::http::permits::Permit;
 use crate::http::request_head::Framed;
+use crate::http::response::ResponseForm;
 use crate::http::response_framing::ResponseFraming;
 use crate::http::socket::{BufferedSocket, ReadResult};
 
@@ -39,6 +41,33 @@ pub(super) struct ProxyRequestFraming {
     closes: bool,
     /// Whether only the end of the connection ends it, because its framing is ambiguous.
     is_pipe: bool,
+    /// What is needed to reject it.
+    pub(super) rejection: Rejection,
+}
+
+/// What is needed to reject a request that cannot be proxied.
+#[derive(Debug)]
+pub(super) struct Rejection {
+    pub(super) form: ResponseForm,
+    /// The JSON text of the call's id.
+    pub(super) id: String,
+    /// The key whose limits were charged.
+    pub(super) charged_token: Option<Box<[u8]>>,
+}
+
+impl Rejection {
+    fn of(framed: &Framed<'_>, bytes: &[u8], meta: ForwardedMeta) -> Self {
+        let body = bytes.get(framed.size..framed.size + framed.body_size);
+        let is_call = framed.form == ResponseForm::JsonRpc;
+        let id = body.filter(|_| is_call).map_or("null", id_text).to_string();
+        let token = framed.submission().map(|submission| submission.token.into());
+        let charged_token = token.filter(|_| meta.is_limit_charged);
+        Self { form: framed.form, id, charged_token }
+    }
+
+    fn of_ambiguous() -> Self {
+        Self { form: ResponseForm::Raw, id: String::new(), charged_token: None }
+    }
 }
 
 impl ForwardedHeader<'_> {
@@ -51,6 +80,7 @@ impl ForwardedHeader<'_> {
     ) -> (usize, ProxyRequestFraming) {
         let total = framed.size + framed.body_size;
         let come = total.min(bytes.len());
+        let rejection = Rejection::of(framed, bytes, self.meta);
         self.insert(framed.line_end, bytes.get(..come).unwrap_or_default(), out);
         mark_values(out);
         let framing = ProxyRequestFraming {
@@ -59,6 +89,7 @@ impl ForwardedHeader<'_> {
             is_head_only: framed.is_head_only,
             closes: framed.closes,
             is_pipe: false,
+            rejection,
         };
         (come, framing)
     }
@@ -84,6 +115,7 @@ impl ForwardedHeader<'_> {
             is_head_only: false,
             closes: true,
             is_pipe: true,
+            rejection: Rejection::of_ambiguous(),
         }
     }
 
@@ -135,6 +167,7 @@ pub(super) struct ProxiedRequest {
     response: ResponseFraming,
     closes: bool,
     is_pipe: bool,
+    rejection: Rejection,
 }
 
 impl ProxiedRequest {
@@ -145,11 +178,20 @@ impl ProxiedRequest {
         upload_permit: Option<Permit>,
         bytes: &[u8],
     ) -> Self {
-        let ProxyRequestFraming { left, has_started, is_head_only, closes, is_pipe } = framing;
+        let ProxyRequestFraming { left, has_started, is_head_only, closes, is_pipe, rejection } =
+            framing;
         let response =
             if is_pipe { ResponseFraming::verbatim() } else { ResponseFraming::new(is_head_only) };
-        let mut proxied =
-            Self { upstream, upload_permit, left, has_started, response, closes, is_pipe };
+        let mut proxied = Self {
+            upstream,
+            upload_permit,
+            left,
+            has_started,
+            response,
+            closes,
+            is_pipe,
+            rejection,
+        };
         proxied.send(bytes);
         proxied
     }
@@ -185,6 +227,11 @@ impl ProxiedRequest {
     pub(super) fn is_under_way(&self, is_quiet: bool) -> bool {
         let is_open = if self.is_pipe { !is_quiet } else { !self.response.is_complete() };
         is_open || self.upstream.socket.unwritten() > 0
+    }
+
+    /// What is needed to reject it: nothing of it was answered.
+    pub(super) fn into_rejection(self) -> Rejection {
+        self.rejection
     }
 
     /// The connection, for the next request.

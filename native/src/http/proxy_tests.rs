@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
-use crate::http::handler::ProxyReason;
+use crate::http::handler::{CloseReason, ProxyReason};
 use crate::http::test_server::{
     GUARD, ServedConnection, TestClient, TestServer, TestUpstream, get, post,
 };
@@ -108,6 +108,26 @@ fn unreachable_upstream_yields_503_and_close() {
     assert!(client.receive().contains(r#""reason":"overloaded""#));
     assert_eq!((client.receive_all(), server.handled()), (Vec::new(), 0));
     assert_eq!(server.log.lock().unwrap().rejected_proxies, 1);
+}
+
+#[test]
+fn slow_body_that_the_upstream_server_gave_up_is_closed_without_a_response() {
+    let upstream = TestUpstream::start(|mut served| {
+        let mut bytes = [0; 1024];
+        // Closes like a server with a timeout: when the test sends the second part.
+        for _ in 0..2 {
+            let _ = served.read(&mut bytes);
+        }
+    });
+    let (server, address) = TestServer::alone(upstream.address);
+    let mut client = TestClient::to(address);
+    client.send_text(&post("known", "some").replace("Length: 4", "Length: 20000"));
+    server.advance_s(8);
+    client.send_text("more");
+    assert_eq!(client.receive_all(), b"");
+    assert_eq!(server.open_count(), 0);
+    let log = server.log.lock().unwrap();
+    assert_eq!((log.rejected_proxies, &*log.closed), (0, [CloseReason::Slow].as_slice()));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::mem::MaybeUninit;
 use httparse::{Error, Header, Request, Status};
 
 use crate::http::handler::Endpoint;
+use crate::http::response::ResponseForm;
 
 /// Largest head that is parsed here; the parser of the upstream server has the same bound
 /// (uWebSockets `MAX_FALLBACK_SIZE`, 2026-11).
@@ -61,6 +62,8 @@ pub(crate) struct Framed<'a> {
     pub(crate) line_end: usize,
     /// Whether the response has no body whatever its head declares.
     pub(crate) is_head_only: bool,
+    /// The form of a response that the event loop itself writes.
+    pub(crate) form: ResponseForm,
     /// Whether this is the connection's last request.
     pub(crate) closes: bool,
     /// Whether the client may withhold the body until it gets `100 Continue`.
@@ -161,10 +164,20 @@ fn check_framing<'a>(
         body_size: fields.body_size,
         line_end,
         is_head_only: method == "HEAD",
+        form: form_of(method, request.path.unwrap_or_default()),
         closes: fields.closes,
         expects: fields.expects,
         ask,
     })
+}
+
+fn form_of(method: &str, path: &str) -> ResponseForm {
+    match (method, path) {
+        ("HEAD", _) => ResponseForm::HeadOnly,
+        ("OPTIONS", _) => ResponseForm::Preflight,
+        ("POST", RPC_PATH | ROOT_PATH) => ResponseForm::JsonRpc,
+        _ => ResponseForm::Raw,
+    }
 }
 
 fn ask_of<'a>(request: &Request<'_, 'a>, fields: &Fields<'a>) -> Ask<'a> {

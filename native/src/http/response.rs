@@ -26,21 +26,58 @@ const HEAD_SIZE: &[u8] = b"\r\nContent-Length: ";
 const RAW: [&[u8]; 2] = [br#"{"success":true,"signature":""#, br#""}"#];
 /// `rpcResult` of `src/http/response.ts`, around the result and the id.
 const RPC: [&[u8]; 3] = [br#"{"jsonrpc":"2.0","result":""#, br#"","id":"#, br#"}"#];
-/// The response to a request that cannot be proxied, because too many are or the upstream server
-/// closed without a response: what `rawRejected` of `src/http/response.ts` writes for `overloaded`,
-/// and the connection's last.
-pub const NO_ROOM: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+/// Head of a 503, up to the body's size: `HEADERS_REJECTION` of `src/http/response.ts`.
+const HEAD_OVERLOADED: &str = "HTTP/1.1 503 Service Unavailable\r\n\
     content-type: application/json\r\n\
     access-control-allow-origin: *\r\n\
     cache-control: no-store\r\n\
     access-control-expose-headers: retry-after, ratelimit, ratelimit-policy\r\n\
     retry-after: 1\r\n\
     Connection: close\r\n\
-    Content-Length: 125\r\n\r\n\
-    {\"success\":false,\"error\":\"this edge has more requests in hand than it takes; \
-    try again a little later\",\"reason\":\"overloaded\"}";
+    Content-Length: ";
+const OVERLOADED: &str = "this edge has too many requests in progress; try again a little later";
+/// The response to a CORS preflight: `PREFLIGHT_HEADERS` of `src/http/response.ts`.
+const PREFLIGHT: &str = "HTTP/1.1 204 No Content\r\n\
+    access-control-allow-origin: *\r\n\
+    access-control-allow-methods: GET, HEAD, POST, OPTIONS\r\n\
+    access-control-allow-headers: content-type, solana-client, api-x-token, last-event-id, *\r\n\
+    access-control-max-age: 86400\r\n\
+    Connection: close\r\n\r\n";
 /// `Thu, 01 Jan 1970 00:00:00 GMT`.
 const DATE_BYTES: usize = 29;
+
+/// The form of a response that the event loop itself writes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ResponseForm {
+    /// As `rawRejected` of `src/http/response.ts`.
+    Raw,
+    /// As `rpcRejected` there.
+    JsonRpc,
+    /// The head of `Raw` alone.
+    HeadOnly,
+    /// A preflight is answered as if there were room, because a browser would hide the rejection.
+    Preflight,
+}
+
+/// Writes the connection's last response to `out`: the request cannot be proxied, because too many
+/// are or the upstream server closed without a response. `id` is the JSON text of the call's id.
+pub fn write_overloaded(out: &mut Vec<u8>, form: ResponseForm, id: &str) {
+    out.clear();
+    let body = match form {
+        ResponseForm::Preflight => return out.extend_from_slice(PREFLIGHT.as_bytes()),
+        ResponseForm::JsonRpc => format!(
+            r#"{{"jsonrpc":"2.0","error":{{"code":-32603,"message":"{OVERLOADED}","data":{{"reason":"overloaded","retryable":true,"message":"{OVERLOADED}"}}}},"id":{id}}}"#
+        ),
+        ResponseForm::Raw | ResponseForm::HeadOnly => {
+            format!(r#"{{"success":false,"error":"{OVERLOADED}","reason":"overloaded"}}"#)
+        }
+    };
+    // Writing to memory cannot fail.
+    let _ = write!(out, "{HEAD_OVERLOADED}{}\r\n\r\n", body.len());
+    if form != ResponseForm::HeadOnly {
+        out.extend_from_slice(body.as_bytes());
+    }
+}
 
 /// Writes responses; caches the current second's date as text.
 #[derive(Debug)]

@@ -32,6 +32,7 @@ pub(super) struct HandlerLog {
     pub(super) closed: Vec<CloseReason>,
     pub(super) left: usize,
     pub(super) rejected_proxies: usize,
+    pub(super) refunded: Vec<Vec<u8>>,
     pub(super) bodies_pending: usize,
     pub(super) idle: bool,
 }
@@ -92,8 +93,10 @@ impl RequestHandler for Echo {
         self.log.lock().unwrap().bodies_pending = count;
     }
 
-    fn proxy_rejected(&mut self) {
-        self.log.lock().unwrap().rejected_proxies += 1;
+    fn proxy_rejected(&mut self, charged_token: Option<&[u8]>) {
+        let mut log = self.log.lock().unwrap();
+        log.rejected_proxies += 1;
+        log.refunded.extend(charged_token.map(<[u8]>::to_vec));
     }
 
     fn idle(&mut self) {

@@ -118,6 +118,19 @@ impl KeyCache {
         if self.try_charge(key, now_ns as f64) { Ok(key.key_slot) } else { Err(NotAdmitted::Limit) }
     }
 
+    /// Undoes the charge of one request. Does nothing for a key that is no longer cached.
+    pub fn refund(&self, token: &[u8]) {
+        let Some(key) = self.keys.get(token) else { return };
+        if let Some((limit_slot, own)) = key.own {
+            self.limit_states.give_back(limit_slot, own);
+        }
+        if key.is_global {
+            self.limit_states.give_back_global(key.account_limit_slot, key.cost);
+        } else {
+            self.limit_states.give_back(key.account_limit_slot, key.cost);
+        }
+    }
+
     /// Number of cached keys.
     #[must_use]
     pub fn len(&self) -> usize {

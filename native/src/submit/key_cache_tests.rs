@@ -163,6 +163,24 @@ fn own_and_account_limits_apply_and_rejections_charge_neither() {
 }
 
 #[test]
+fn refund_undoes_the_charge_of_every_limit() {
+    for is_global in [false, true] {
+        let (memory, key_cache) = fixture(KeyGrant { is_global, ..narrowed() });
+        write_edge_count(&memory, 1);
+        let mut admitted = 0;
+        while admit(&key_cache, NOW_NS).is_ok() {
+            admitted += 1;
+        }
+        assert!((1..100).contains(&admitted));
+        key_cache.refund(TOKEN);
+        assert!(admit(&key_cache, NOW_NS).is_ok());
+        assert!(admit(&key_cache, NOW_NS).is_err());
+        key_cache.refund(b"another");
+        assert!(admit(&key_cache, NOW_NS).is_err());
+    }
+}
+
+#[test]
 fn shared_limit_is_charged_and_counted() {
     let (memory, key_cache) = fixture(KeyGrant { is_global: true, ..narrowed() });
     assert_eq!(admit(&key_cache, NOW_NS), Err(Limit));

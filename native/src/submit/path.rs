@@ -263,8 +263,11 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
         self.path.counters.set(Counter::RequestsOpen, count as f64);
     }
 
-    fn proxy_rejected(&mut self) {
+    fn proxy_rejected(&mut self, charged_token: Option<&[u8]>) {
         self.path.counters.add(Counter::Overloaded, 1.0);
+        if let Some(token) = charged_token {
+            self.path.key_cache.refund(token);
+        }
     }
 
     fn idle(&mut self) {

@@ -368,7 +368,7 @@ fn event_loop_counts_become_the_threads_counters() {
         fixture.handler.connection_closed(reason);
     }
     fixture.handler.client_left();
-    fixture.handler.proxy_rejected();
+    fixture.handler.proxy_rejected(None);
     fixture.handler.proxied(ProxyReason::Other);
     fixture.handler.proxied(ProxyReason::Large);
     let counters = [

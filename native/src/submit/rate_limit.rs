@@ -112,14 +112,8 @@ impl SharedLimitStates {
 
     /// Undoes a charge of the same cost.
     pub fn give_back(&self, limit_slot: u32, cost: Cost) {
-        let Some(state) = at(&self.local, limit_slot) else { return };
-        let mut was = state.load(SeqCst);
-        loop {
-            let full_ns = (f64::from_bits(was) - cost.interval_ns).max(0.0);
-            match state.compare_exchange_weak(was, full_ns.to_bits(), SeqCst, SeqCst) {
-                Ok(_) => return,
-                Err(newer) => was = newer,
-            }
+        if let Some(state) = at(&self.local, limit_slot) {
+            give_back(state, cost);
         }
     }
 
@@ -135,6 +129,18 @@ impl SharedLimitStates {
         };
         let wait_ns = wait_ns(full_ns(state), now_ns, share);
         counted(count, wait_ns, || charge(state, now_ns, share))
+    }
+
+    /// Undoes a charge of the same cost, and its count.
+    pub fn give_back_global(&self, limit_slot: u32, cost: Cost) {
+        let Some(share) = self.share_of(cost) else { return };
+        let (Some(state), Some(count)) =
+            (at(&self.global, limit_slot), at(&self.counts, limit_slot))
+        else {
+            return;
+        };
+        give_back(state, share);
+        count.fetch_sub(1, SeqCst);
     }
 
     /// How long the next request would have to wait. Changes nothing.
@@ -187,6 +193,17 @@ fn counted(count: &AtomicU32, wait_ns: f64, charge: impl FnOnce() -> f64) -> f64
         count.fetch_sub(1, SeqCst);
     }
     late_wait_ns
+}
+
+fn give_back(state: &AtomicU64, cost: Cost) {
+    let mut was = state.load(SeqCst);
+    loop {
+        let full_ns = (f64::from_bits(was) - cost.interval_ns).max(0.0);
+        match state.compare_exchange_weak(was, full_ns.to_bits(), SeqCst, SeqCst) {
+            Ok(_) => return,
+            Err(newer) => was = newer,
+        }
+    }
 }
 
 fn charge(state: &AtomicU64, now_ns: f64, cost: Cost) -> f64 {
