@@ -18,17 +18,17 @@ export function report(result: SimulationResult): readonly string[] {
       `(${hours.toFixed(2)} h), ${share(options.skip)} skipped`,
     `network: ${options.rttMs} ms round trip, ${share(options.loss)} of packets lost ` +
       `(measured ${share(result.lostShare)})`,
-    `landed       ${landed} of ${submitted} (${share(landed / submitted)}), ${refused} refused`,
+    `landed       ${landed} of ${submitted} (${share(landed / submitted)}), ${refused} rejected`,
     `slot delta   ${slotsOf(deltas)}`,
-    `at the least ${slotsOf(floor)}`,
-    `copies       ${(result.copies / accepted).toFixed(3)} a transaction, ` +
+    `minimum      ${slotsOf(floor)}`,
+    `deliveries   ${(result.deliveries / accepted).toFixed(3)} a transaction, ` +
       `${result.resends} resends`,
     `ends         landed ${landed}, expired ${result.expired}, dropped ${result.dropped}, ` +
       `in flight ${result.inFlight}${named(result.reasons)}`,
-    `copies lost  ${named(result.deliveryReasons).trim() || "none"}; out of turn ` +
+    `undelivered  ${named(result.deliveryReasons).trim() || "none"}; out of window ` +
       `${result.outOfTurn}, with a skipped window ${result.heldLost}`,
-    `connections  ${result.connections} begun, ${result.ignored} not answered; ` +
-      `${result.forked} transactions left with a fork`,
+    `connections  ${result.connections} started, ${result.ignored} unanswered; ` +
+      `${result.forked} transactions rolled back by a fork`,
   ];
 }
 

@@ -39,7 +39,7 @@ export interface SimulationResult {
   readonly deltas: Counts;
   /** The same for a sender that always reaches every live leader immediately. */
   readonly floor: Counts;
-  readonly copies: number;
+  readonly deliveries: number;
   readonly deliveryReasons: Readonly<Record<string, number>>;
   readonly resends: number;
   readonly forked: number;
@@ -232,7 +232,7 @@ function resultOf(
     reasons: positive(counters.reasons),
     deltas,
     floor,
-    copies: sender.counters.deliveries,
+    deliveries: sender.counters.deliveries,
     deliveryReasons: positive(sender.counters.reasons),
     resends: counters.resends,
     forked: cluster.forked,

@@ -12,7 +12,7 @@ export interface NotedKey {
   /** asked: the response is missing, so either may be true. */
   revoked: "no" | "asked" | "answered";
   /** The edge's last response for it: served, rejected, or none yet. */
-  heard: "good" | "gone" | null;
+  observed: "good" | "gone" | null;
 }
 
 export interface Client {
@@ -44,7 +44,7 @@ export function createClient(service: Service, rng: Rng): Client {
       await response.arrayBuffer().catch(() => null);
       const isServed = response.status !== 401;
       if (isServed) requests.answered += 1;
-      key.heard = isServed ? "good" : "gone";
+      key.observed = isServed ? "good" : "gone";
       return isServed;
     } catch (error) {
       if (!wasRefused(error)) requests.open += 1;
@@ -74,7 +74,7 @@ export function createClient(service: Service, rng: Rng): Client {
     if (made === null) return;
     // The form in the API's documentation.
     const { key, token } = made as { key: { id: string }; token: string };
-    keys.push({ id: key.id, token, revoked: "no", heard: null });
+    keys.push({ id: key.id, token, revoked: "no", observed: null });
   }
 
   async function revokeAny(): Promise<void> {

@@ -47,7 +47,7 @@ describe("the context of ingress threads", () => {
     );
   });
 
-  it("is rejected where no real-time priority is available, naming the requirement", () => {
+  it("is rejected where no ingress thread can have real-time priority", () => {
     for (const engine of [native, portable]) {
       expect(() => createNativeIngressContext(configOf(0, REALTIME), engine, 8)).toThrow(
         SetupError,

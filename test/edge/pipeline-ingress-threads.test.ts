@@ -79,7 +79,7 @@ describe("a send of an ingress thread", () => {
     expect(all.landing.counters).toMatchObject({ accepted: 1, duplicatesMerged: 2 });
   });
 
-  it("is shared by duplicates answered while a proxied original was pending", () => {
+  it("is shared by duplicates recorded before a proxied original", () => {
     const all = newFixture(true);
     all.pipeline.recordDuplicate({ bytes: bytesOf(1), account: "other", maxRetries: null }, 1);
     all.submit(bytesOf(1));

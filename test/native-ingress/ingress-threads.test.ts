@@ -235,7 +235,7 @@ describe("ingress threads that end", () => {
   it.each([
     ["fails", INGRESS_THREAD_STATES.panicked, "an ingress thread panicked"],
     ["ends", INGRESS_THREAD_STATES.exited, "an ingress thread ended"],
-  ])("report a thread that %s without a request, once", async (_, state, message) => {
+  ])("report a thread that %s unexpectedly, once", async (_, state, message) => {
     const { ingressThreads, thread, deaths, accounting, holders } = started();
     thread(0).note(10);
     thread(0).become(state);

@@ -430,7 +430,7 @@ impl Client {
                 self.reading.set(Part::None, cx.now_ns);
                 let rejection = self.proxied.take().map(ProxiedRequest::into_rejection);
                 if is_slow {
-                    cx.handler.connection_closed(CloseReason::Slow);
+                    cx.handler.connection_closed(CloseReason::ReadTimeout);
                     return Err(Disconnected);
                 }
                 let Some(rejection) = rejection else { return Err(Disconnected) };

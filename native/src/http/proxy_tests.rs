@@ -127,7 +127,7 @@ fn slow_body_that_the_upstream_server_gave_up_is_closed_without_a_response() {
     assert_eq!(client.receive_all(), b"");
     assert_eq!(server.open_count(), 0);
     let log = server.log.lock().unwrap();
-    assert_eq!((log.rejected_proxies, &*log.closed), (0, [CloseReason::Slow].as_slice()));
+    assert_eq!((log.rejected_proxies, &*log.closed), (0, [CloseReason::ReadTimeout].as_slice()));
 }
 
 #[test]
