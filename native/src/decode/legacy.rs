@@ -9,8 +9,9 @@
 use crate::decode::compute_budget::validate_compute_budget;
 use crate::decode::errors::{DecodeError, Rejected, reject};
 use crate::decode::message::{
-    ACCOUNT_LOCKS_MAX, note_header, note_instruction, validate_account_indexes, validate_duplicates, validate_end,
-    validate_instruction_count, validate_key_count, validate_signature_count,
+    ACCOUNT_LOCKS_MAX, note_header, note_instruction, validate_account_indexes,
+    validate_duplicates, validate_end, validate_instruction_count, validate_key_count,
+    validate_signature_count,
 };
 use crate::decode::parse_state::{Instruction, ParseState};
 use crate::decode::tip::TipRule;

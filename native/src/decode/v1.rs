@@ -13,8 +13,9 @@ use crate::decode::compute_budget::validate_heap;
 use crate::decode::errors::{DecodeError, Rejected, reject};
 use crate::decode::limits::TRANSACTION_BYTES_MAX;
 use crate::decode::message::{
-    ACCOUNT_LOCKS_MAX, note_header, note_instruction, validate_account_indexes, validate_duplicates,
-    validate_end, validate_instruction_count, validate_key_count, validate_signature_count,
+    ACCOUNT_LOCKS_MAX, note_header, note_instruction, validate_account_indexes,
+    validate_duplicates, validate_end, validate_instruction_count, validate_key_count,
+    validate_signature_count,
 };
 use crate::decode::parse_state::{Instruction, LAMPORTS_TOLD_MAX, ParseState};
 use crate::decode::tip::TipRule;

@@ -178,7 +178,7 @@ fn preflight_is_answered_without_an_upstream_connection() {
 #[test]
 fn charge_of_a_rejected_request_is_refunded() {
     let (_upstream, server, address, _holder) = busy_server();
-    assert!(response_to(address, &post("known", "relay")).contains("overloaded"));
+    assert!(response_to(address, &post("known", "proxy")).contains("overloaded"));
     assert_eq!(server.log.lock().unwrap().refunded, [b"known"]);
     assert!(response_to(address, &get("/now")).contains("overloaded"));
     assert_eq!(server.log.lock().unwrap().refunded.len(), 1);
