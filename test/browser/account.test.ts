@@ -43,7 +43,7 @@ async function isAsked({ page }: Visitor): Promise<boolean> {
 }
 
 describe("logging out", () => {
-  it("redirects to the provider, ends the login there too, and comes back", async () => {
+  it("redirects to the provider, ends the login there too, and returns", async () => {
     const grace = await rig.visitor("Grace");
     await logOut(grace);
     await grace.page.getByRole("heading", { name: "Log out of the sandbox" }).waitFor();

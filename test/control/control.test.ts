@@ -11,7 +11,7 @@ const readiness = async ({ control }: TestControl): Promise<readonly [number, st
 };
 
 describe("the control process", () => {
-  it("says that it is not ready once the database stops answering, until it answers", async () => {
+  it("is not ready from when the database stops responding until it responds", async () => {
     const started = await startTestControl();
     site = started;
     expect((await readiness(started))[0]).toBe(200);
@@ -41,7 +41,7 @@ describe("the control process", () => {
     await expect.poll(kept).toBe(0);
   });
 
-  it("tells the live streams that it stops, and ends them", async () => {
+  it("notifies the live streams that it stops, and ends them", async () => {
     const started = await startTestControl();
     site = started;
     const grace = new Browser(started.url);

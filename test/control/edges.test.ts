@@ -33,7 +33,7 @@ async function edge(name: string, status: number | null, body: string) {
 const whole = (body: unknown) => body;
 
 describe("edges", () => {
-  it("are all asked in the account's name; one that has nothing gives nothing", async () => {
+  it("are all requested for the account; one without a receipt adds nothing", async () => {
     const one = await edge("one", 200, '{"a":1}');
     const two = await edge("two", 404, '{"status":"error","reason":"not_found"}');
     const edges = createEdges(createFakeClock(), [one, two]);
@@ -58,7 +58,7 @@ describe("edges", () => {
     });
   });
 
-  it("whose 404 is not an edge's own are not taken for having nothing", async () => {
+  it("with a 404 that is not an edge's own count as not responding", async () => {
     const all = [await edge("proxy", 404, "<html>"), await edge("other", 404, '"not_found"')];
     const edges = createEdges(createFakeClock(), all);
     const { unreachable } = await edges.find({ path: "/receipts/x", accountId: "a" }, whole);

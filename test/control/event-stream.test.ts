@@ -105,7 +105,7 @@ function textOf(stream: Readable): { text: string } {
 }
 
 describe("live numbers", () => {
-  it("come at once, again when they changed, with a comment in a long silence", async () => {
+  it("come immediately, again after a change, with a comment during a long silence", async () => {
     const { live, caller, look } = await setup();
     const got = textOf(live.open(caller));
     await look();
@@ -127,7 +127,7 @@ describe("live numbers", () => {
     expect([live.count(), clock.pending]).toEqual([0, 0]);
   });
 
-  it("are so many streams an account", async () => {
+  it("are bounded in number for each account", async () => {
     const { live, caller } = await setup();
     const streams = Array.from({ length: EVENT_STREAMS_PER_ACCOUNT_MAX }, () => live.open(caller));
     expect(() => live.open(caller)).toThrow(/too many/);
@@ -150,7 +150,7 @@ describe("live numbers", () => {
     expect([live.count(), clock.pending]).toEqual([0, 0]);
   });
 
-  it("go on after the database was away", async () => {
+  it("resume after the database was unavailable", async () => {
     const { live, caller, store, look, warned } = await setup();
     const got = textOf(live.open(caller));
     store.gone = true;
@@ -161,7 +161,7 @@ describe("live numbers", () => {
     expect(got.text).toContain("event: usage");
   });
 
-  it("say since when none are newer while the database is away, to late ones too", async () => {
+  it("report since when the database is unavailable, also to later subscribers", async () => {
     const { live, caller, clock, store, look } = await setup();
     const got = textOf(live.open(caller));
     await look();
@@ -183,7 +183,7 @@ describe("live numbers", () => {
     expect(got.text.match(/event: usage/g)).toHaveLength(2);
   });
 
-  it("say so where none were ever to be had", async () => {
+  it("report that no numbers were ever available", async () => {
     const { live, caller, store, look } = await setup();
     store.gone = true;
     const got = textOf(live.open(caller));
@@ -191,7 +191,7 @@ describe("live numbers", () => {
     expect(got.text).toBe(': live\n\nevent: stale\ndata: {"since":null}\n\n');
   });
 
-  it("say so where the database takes a question and does not answer", async () => {
+  it("report that the database accepts a query and does not respond", async () => {
     const { live, caller, look, hold } = await setup();
     const got = textOf(live.open(caller));
     await look();

@@ -44,7 +44,7 @@ describe("the vault of a running process", () => {
     expect(logged).toEqual(["info the vault file was read again"]);
   });
 
-  it("opens what another process sealed anew with a key that came later", () => {
+  it("opens what another process sealed with a key that was added later", () => {
     const [old, fresh] = [entry("old"), entry("fresh")];
     const running = setup(old);
     const other = setup(fresh + old);

@@ -44,7 +44,7 @@ describe("the vault", () => {
     expect(vault.open({ ...sealed, nonce: Buffer.alloc(0) }, owner).kind).toBe("wrong");
   });
 
-  it("tells a missing key-encryption key from a wrong one", () => {
+  it("distinguishes a missing key-encryption key from a wrong one", () => {
     const sealed = vaultOf(`one:${fresh()}`).seal("x", owner);
     expect(vaultOf(`two:${fresh()}`).open(sealed, owner)).toEqual({
       kind: "missing",

@@ -15,8 +15,8 @@ const tx = (n: number, size = 100): Uint8Array => {
   return bytes;
 };
 
-describe("a claim", () => {
-  it("is had once, and stands like any that was accepted", () => {
+describe("a reservation", () => {
+  it("is made once, and counts like an accepted transaction", () => {
     const dedup = createDedupCache();
     expect(dedup.reserve(tx(1), 1, 0)).toBe("new");
     dedup.commit(tx(1), 1);
@@ -25,7 +25,7 @@ describe("a claim", () => {
     expect(dedup.counters).toMatchObject({ hits: 2, entries: 1 });
   });
 
-  it("answers for nothing before it is confirmed, and nobody else has it meanwhile", () => {
+  it("reports no duplicate before its commit, and no other thread can reserve it", () => {
     const memory = dedupMemory();
     const [here, there] = [openDedupCache(memory), openDedupCache(memory)];
     here.reserve(tx(1), 1, 0);
@@ -61,7 +61,7 @@ describe("a claim", () => {
     expect(known.map((is, index) => (is ? index + 1 : 0)).filter(Boolean)).toEqual([11]);
   });
 
-  it("is had by whoever brings no transaction at all", () => {
+  it("is always granted for bytes that are not a transaction", () => {
     const dedup = createDedupCache({ bytesMax: 50 });
     expect([dedup.reserve(tx(1), 1, 0), dedup.reserve(tx(1), 1, 0)]).toEqual(["new", "new"]);
     expect(dedup.reserve(new Uint8Array(3), 1, 0)).toBe("new");

@@ -40,7 +40,7 @@ describe("a transaction that was accepted", () => {
     expect(dedup.counters).toMatchObject({ entries: 1, evicted: 0 });
   });
 
-  it("may come again after its time and starts anew", () => {
+  it("is accepted again after its time", () => {
     const dedup = createDedupCache({ keepMs: 10 });
     dedup.insert(tx(1), 1, 0);
     dedup.insert(tx(1), 1, 11 * MS);
@@ -49,7 +49,7 @@ describe("a transaction that was accepted", () => {
     expect(dedup.query(tx(1), 1, 14 * MS)).toBe(true);
   });
 
-  it("makes way for others at the bound of entries, oldest first", () => {
+  it("is evicted at the bound of entries, oldest first", () => {
     const dedup = createDedupCache({ entriesMax: 3 });
     for (let n = 1; n <= 5; n += 1) dedup.insert(tx(n), 1, 0);
     const known = [1, 2, 3, 4, 5].map((n) => dedup.query(tx(n), 1, 0));
@@ -57,7 +57,7 @@ describe("a transaction that was accepted", () => {
     expect(dedup.counters).toMatchObject({ entries: 3, evicted: 2 });
   });
 
-  it("makes way for others at the bound of bytes, the end of the ring included", () => {
+  it("is evicted at the bound of bytes, also at the end of the ring", () => {
     const dedup = createDedupCache({ bytesMax: 256 });
     const sizes = [104, 100, 48, 60, 200];
     const entries = sizes.map((size, n) => {
@@ -69,7 +69,7 @@ describe("a transaction that was accepted", () => {
     expect(dedup.query(tx(3, 60), 1, 0)).toBe(false);
   });
 
-  it("takes memory by how much has to be remembered, and loses nothing by that", () => {
+  it("uses memory in proportion to its entries, and loses none by growing", () => {
     const dedup = createDedupCache({ keepMs: 2_000, bytesMax: 32 * 1024 * 1024 });
     const size = 700;
     let n = 0;
@@ -93,7 +93,7 @@ describe("a transaction that was accepted", () => {
     expect(dedup.counters.bytes).toBe(bytes);
   });
 
-  it("is found as fast beside many whose signatures begin alike", () => {
+  it("is found as fast among many signatures with the same start", () => {
     const dedup = createDedupCache();
     // A signer that reuses one nonce makes the first half of all its signatures equal.
     const alike = (n: number): Buffer => {
@@ -109,7 +109,7 @@ describe("a transaction that was accepted", () => {
     compare.mockRestore();
   });
 
-  it("is not asked for where there is no signature", () => {
+  it("is not looked up without a signature", () => {
     const dedup = createDedupCache();
     dedup.insert(tx(1, 6), 1, 0);
     expect(dedup.counters.entries).toBe(0);

@@ -256,7 +256,7 @@ describe("SIGTERM", () => {
     );
     edge.child.kill("SIGTERM");
     expect(await edge.exited).toBe(1);
-    expect(edge.output()).toContain("stopping at once");
+    expect(edge.output()).toContain("stopping immediately");
     slow.close();
   });
 

@@ -15,7 +15,7 @@ function readWith(forwardedHeader: string | undefined, headers: Headers) {
 const read = (...headers: Headers) => readWith(undefined, headers);
 
 describe("readFraming", () => {
-  it("takes the key and the size", () => {
+  it("reads the key and the size", () => {
     const framing = read(["host", "x"], ["content-length", "12"], ["api-x-token", "k"]);
     expect(framing).toEqual({
       token: "k",
@@ -38,11 +38,11 @@ describe("readFraming", () => {
     });
   });
 
-  it("takes the first of two keys", () => {
+  it("reads the first of two keys", () => {
     expect(read(["api-x-token", "a"], ["api-x-token", "b"]).token).toBe("a");
   });
 
-  it("takes what a front says under its name alone, the first of it", () => {
+  it("reads the forwarded header by its secret name alone, the first of two", () => {
     const [said, other] = [["x-0a", "first"] as const, ["x-0b", "no"] as const];
     const again = ["x-0a", "second"] as const;
     expect(readWith("x-0a", [other, said, again]).forwarded).toBe("first");

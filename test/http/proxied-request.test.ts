@@ -66,7 +66,7 @@ describe("the name of the line", () => {
 });
 
 describe("the value of the line", () => {
-  it("is the address, the front, whether it is paid for, and when it was there", () => {
+  it("is the address, the ingress thread, whether it is charged, and its arrival time", () => {
     expect(readForwardedHeader("203.0.113.7 12 1 1234567890123456")).toEqual({
       remoteAddress: "203.0.113.7",
       ingressThread: 12,
@@ -81,7 +81,7 @@ describe("the value of the line", () => {
     });
   });
 
-  it("is of nobody where there is none", () => {
+  it("has no key if there is none", () => {
     const untold = { remoteAddress: "", ingressThread: -1, isPaid: false, receivedNs: 0 };
     expect(readForwardedHeader("")).toEqual(untold);
   });
@@ -90,7 +90,7 @@ describe("the value of the line", () => {
 describe("a relayed request", () => {
   const withLine = (line: string, key: string) => post(RAW, BYTES, [line, key]);
 
-  it("comes from where the front says, to a key that may be used from there alone", async () => {
+  it("has the address that the ingress thread forwards, for restricted keys", async () => {
     const { edge } = await behind();
     const statusOf = async (from: string) =>
       (await once(edge.port, withLine(said({ from }), NARROW))).status;
@@ -102,7 +102,7 @@ describe("a relayed request", () => {
     expect(edge.violations.at(-1)).toMatch(/^narrow .* came from 198\.51\.100\.1$/);
   });
 
-  it("comes from there also where it only reads", async () => {
+  it("has that address also for reads", async () => {
     const { edge } = await behind();
     const path = `/api/v1/transactions/${SIGNATURE}`;
     const statusOf = async (...lines: readonly string[]) =>
@@ -111,7 +111,7 @@ describe("a relayed request", () => {
     expect(await statusOf(said({ from: "198.51.100.1" }))).toBe(401);
   });
 
-  it("comes from nowhere where its front could not say from where", async () => {
+  it("has no address if its ingress thread could not forward one", async () => {
     const { edge } = await behind();
     const receipt = ask(`/api/v1/transactions/${SIGNATURE}`, NARROW);
     // The connection's own peer is the ingress thread, and its address would be allowed.
@@ -120,7 +120,7 @@ describe("a relayed request", () => {
     expect((await once(edge.port, withLine("x-other: y", WITH_KEY))).status).toBe(200);
   });
 
-  it("is not charged again where the front has paid for it", async () => {
+  it("is not charged again if the ingress thread charged it", async () => {
     const { edge } = await behind();
     const statusOf = async (paid: boolean) =>
       (await once(edge.port, withLine(said({ paid }), SLOW))).status;
@@ -143,7 +143,7 @@ describe("a relayed request", () => {
     }
   });
 
-  it("was there when the front had all of it", async () => {
+  it("arrived when the ingress thread had received all of it", async () => {
     const { edge } = await behind();
     const line = said({ paid: true, atNs: 1_234_567_890 });
     await once(edge.port, post(RAW, BYTES, [line, WITH_KEY]));
@@ -155,7 +155,7 @@ describe("a relayed request", () => {
     expect(rest).toBeGreaterThan(1_234_567_890);
   });
 
-  it("tells by which front it came and whose key it carries, where that is good", async () => {
+  it("reports its ingress thread and its key, if that is valid", async () => {
     const { edge, known } = await behind();
     for (const request of [
       withLine(said({ ingressThread: 3 }), WITH_KEY),
@@ -217,7 +217,7 @@ describe("a line of a client", () => {
     expect([slow, known]).toEqual([[200, 200, 429], []]);
   });
 
-  it("is nothing behind the front's own", async () => {
+  it("is ignored after the ingress thread's own header", async () => {
     const { edge, known } = await behind();
     const lines = [
       said({ from: "198.51.100.1", ingressThread: 2 }),
@@ -228,7 +228,7 @@ describe("a line of a client", () => {
     expect(known).toEqual([`2 ${KEY} acme`]);
   });
 
-  it("is nothing where there are no fronts: there it comes from its own address", async () => {
+  it("is ignored without ingress threads: the request has its own address", async () => {
     const edge = await startFixture();
     ends.push(edge.stop);
     const line = said({ from: "198.51.100.1", paid: true });

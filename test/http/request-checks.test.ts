@@ -97,7 +97,7 @@ describe("admission", () => {
     expect([131_072, 131_073].map(isCut)).toEqual([false, true]);
   });
 
-  it("tells whose key a front relayed before it charges, and charges what is not paid", () => {
+  it("finds the key of a proxied request, and charges it only if it is not charged yet", () => {
     const stepsOf = (door: Door, forwarded: string, token = "good"): readonly string[] => {
       const steps: string[] = [];
       const headers = { "x-0a": forwarded, "api-x-token": token };

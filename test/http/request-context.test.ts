@@ -34,7 +34,7 @@ describe("an exchange", () => {
     expect(tracker.counters).toMatchObject({ requests: 2, requestsOpen: 0, aborted: 1 });
   });
 
-  it("gathers an answer by itself only where no callback of the library does", () => {
+  it("corks a response only outside the library's callbacks", () => {
     const tracker = trackerOn(createFakeClock());
     const answer = { kind: "accepted", signature: "s" } as const;
     const corked = (): boolean => response.calls.includes("cork");
@@ -82,7 +82,7 @@ describe("an exchange", () => {
     expect(views.map((view) => view.length)).toEqual([0, 4]);
   });
 
-  it("answers 500 when more comes than was announced", () => {
+  it("responds 500 when the body exceeds its announced size", () => {
     const errors: object[] = [];
     const tracker = trackerOn(createFakeClock(), errors);
     const response = fakeResponse();
@@ -108,7 +108,7 @@ describe("an exchange", () => {
     expect(errors).toHaveLength(2);
   });
 
-  it("waits with its answer for a client that has not taken in the ones before", () => {
+  it("defers its response while the client has unread responses", () => {
     const response = fakeResponse();
     response.stall();
     const tracker = trackerOn(createFakeClock());
@@ -186,7 +186,7 @@ describe("an exchange", () => {
     expect(tracker.counters).toMatchObject({ accepted: responses.length, responsesDeferred: 0 });
   });
 
-  it("is one thing to its client and to whoever counts while its answer waits", async () => {
+  it("counts once while its response is deferred", async () => {
     const tracker = trackerOn(createFakeClock());
     for (let i = 0; i < RESPONSES_PER_SLICE_MAX; i += 1) tracker.allowResponse();
     const response = fakeResponse();

@@ -29,7 +29,7 @@ describe("the deadline", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("ends few in a turn where very many are late at once", () => {
+  it("times out a bounded number in a turn when very many are late", () => {
     const clock = createFakeClock();
     const tracker = trackerOn(clock);
     tracker.start();
@@ -53,7 +53,7 @@ describe("the deadline", () => {
     expect(inATurn.reduce((sum, ended) => sum + ended, 0)).toBe(count);
   });
 
-  it("takes one timer, however many wait", () => {
+  it("uses one timer for any number of requests", () => {
     const clock = createFakeClock();
     const tracker = trackerOn(clock);
     tracker.start();
@@ -66,7 +66,7 @@ describe("the deadline", () => {
     tracker.stop();
   });
 
-  it("takes no timer while nobody waits", () => {
+  it("uses no timer while no request waits", () => {
     const clock = createFakeClock();
     const tracker = trackerOn(clock);
     tracker.start();
@@ -101,7 +101,7 @@ describe("the deadline", () => {
 });
 
 describe("whenIdle", () => {
-  it("waits for every request that came in, also those whose body is on its way", () => {
+  it("waits for every received request, also those with an incomplete body", () => {
     const tracker = trackerOn(createFakeClock());
     const contexts = [fakeResponse(), fakeResponse()].map(
       (response) => new RequestContext(response, tracker, "raw"),
@@ -116,7 +116,7 @@ describe("whenIdle", () => {
     expect(isIdle).toBe(true);
   });
 
-  it("is at once when nobody waits", () => {
+  it("is immediate when no request waits", () => {
     const acts: string[] = [];
     trackerOn(createFakeClock()).whenIdle(() => void acts.push("idle"));
     expect(acts).toEqual(["idle"]);

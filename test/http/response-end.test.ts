@@ -13,7 +13,7 @@ function stalled(): FakeResponse {
   return response;
 }
 
-it("ends at once, or waits until the client has taken in what came before", () => {
+it("ends immediately, or waits until the client has read the earlier responses", () => {
   const tracker = trackerOf(100);
   const withFastProperties = fakeResponse();
   endResponse(withFastProperties, tracker, "añswer");

@@ -17,7 +17,7 @@ const rejection = (reason: RejectionReason, message = "s"): Rejection => ({
 });
 
 describe("refusals", () => {
-  it("are JSON for every reason, whatever the sentence holds", () => {
+  it("are JSON for every reason, whatever the message holds", () => {
     const message = 'a "quote", a \\ and \u0000 \u2028 😀';
     // The keys of the table are the reasons.
     for (const reason of Object.keys(REJECTIONS) as RejectionReason[]) {
@@ -38,7 +38,7 @@ describe("refusals", () => {
     }
   });
 
-  it("never let a figure take the place of the reason", () => {
+  it("never let a data field replace the reason", () => {
     const hostile: Rejection = { reason: "internal", message: "s", data: { reason: "x" } };
     expect(JSON.parse(rpcRejected("1", hostile)).error.data.reason).toBe("internal");
   });
@@ -49,13 +49,13 @@ describe("refusals", () => {
     }
   });
 
-  it("put nothing into the status line that ends it, and not all of a long sentence", () => {
+  it("keep line breaks out of the status line, and cut a long message there", () => {
     const line = rejectionStatus(400, rejection("internal", `a\r\nb\tü${"x".repeat(1_000)}`));
     expect(line).toMatch(/^400 Bad Request: a\?\?b\?\?x+$/);
     expect(line.length).toBeLessThan(300);
   });
 
-  it("say when to come back with 503 and 429, and not with 400", () => {
+  it("have Retry-After with 503 and 429, and not with 400", () => {
     expect(rejectionHeaders(rejection("no_leader"), NO_EXTRAS)).toContain("\r\nretry-after: 1");
     expect(rejectionHeaders(rejection("rate_limited"), NO_EXTRAS)).toContain("\r\nretry-after: 1");
     expect(rejectionHeaders(rejection("tip_missing"), NO_EXTRAS)).not.toContain("retry-after: ");

@@ -36,14 +36,14 @@ function serve(method: string, path: string, token = "") {
   return { status, asked, calls: response.calls };
 }
 
-it("asks for a receipt in the name of the key's account, and charges no sending", () => {
+it("requests a receipt for the key's account without charging a submission", () => {
   const before = access.counters.allowed;
   const { status, asked } = serve("GET", `/api/v1/transactions/${SIGNATURE}`, "x".repeat(20));
   expect({ status, asked }).toEqual({ status: "200", asked: [`acme ${SIGNATURE}`] });
   expect(access.counters.allowed).toBe(before);
 });
 
-it("asks for no receipt without a key or with what is no signature", () => {
+it("requests no receipt without a key or with an invalid signature", () => {
   expect(serve("GET", `/api/v1/transactions/${SIGNATURE}`)).toMatchObject({
     status: "401",
     asked: [],
@@ -69,7 +69,7 @@ it("sends no body with HEAD", () => {
   }
 });
 
-it("says where transactions go to who posts one elsewhere", () => {
+it("names the endpoints to a client that posts a transaction elsewhere", () => {
   for (const path of ["/nowhere", "/api/v1/transactions", "/ping"]) {
     const told = serve("POST", path).calls.at(-1);
     expect(told).toContain("/api/v1/sendTransaction or /api/v1/sendRawTransaction");

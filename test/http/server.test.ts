@@ -99,7 +99,7 @@ it("refuses new work with 503 and ends the connection while it drains", async ()
   await edge.stop();
 });
 
-it("finishes what it has in hand before it stops, and takes no new connection", async () => {
+it("finishes pending requests before it stops, and accepts no new connection", async () => {
   const edge = await startFixture();
   let finish: Parameters<Submit>[1] | null = null;
   const started = new Promise<void>((resolve) => {
@@ -205,7 +205,7 @@ describe("a client that sends requests without awaiting their answers", () => {
   // An ingress thread proxies one after the other, so the main thread is free between any two: it
   // answers all.
   it.skipIf(testIngressEngine !== null)(
-    "does not have the thread to itself, though it takes in the answers",
+    "does not monopolize the thread, although it reads the responses",
     async () => {
       const edge = await startFixture();
       for (const method of ["GET", "HEAD", "OPTIONS"]) {

@@ -47,7 +47,7 @@ describe("the build for a Node and a system", () => {
     expect(buildFor(host(node, glibc))).toBe(build);
   });
 
-  it("asks for no glibc where the system is not Linux", () => {
+  it("requires no glibc on a system other than Linux", () => {
     expect(buildFor(host("24.21.0", null, "darwin"))).toBe("uws-node24");
   });
 
@@ -88,7 +88,7 @@ describe("loading", () => {
     return { imported, hasUpstream, import: load };
   }
 
-  it("takes the build that fits", async () => {
+  it("chooses the build that fits", async () => {
     const from = sources(false);
     expect(await loadUws(host("24.21.0", "2.41"), from)).toEqual({ App: "uws-node24" });
     expect(from.imported).toEqual(["uws-node24"]);
@@ -107,7 +107,7 @@ describe("loading", () => {
     "This version of uWS.js (v20.67.0) supports only Node.js versions 22, 24 and 26\n\n" +
     "Error: Cannot find module '@uwsjs/linux-x64-24'\nRequire stack:\n- a.js";
 
-  it("says what to do when the binary of another Node is installed", async () => {
+  it("names what to do when the binary of another Node is installed", async () => {
     const failed = loadUws(host("24.21.0", "2.41"), sources(false, LIBRARY_SAYS));
     await expect(failed).rejects.toThrow(SetupError);
     await expect(failed).rejects.toThrow(
@@ -117,7 +117,7 @@ describe("loading", () => {
     );
   });
 
-  it("says what to do when the operator's package does not load", async () => {
+  it("names what to do when the operator's package does not load", async () => {
     const failed = loadUws(host("25.9.0", "2.41"), sources(true, "no such binary"));
     await expect(failed).rejects.toThrow(SetupError);
     await expect(failed).rejects.toThrow(

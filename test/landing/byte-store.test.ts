@@ -52,7 +52,7 @@ describe("the store of bytes", () => {
     expect(new ByteStore(BLOCK).put(new Uint8Array(0))).toBe(NONE);
   });
 
-  it("says when it is full, and is not full any more once something is given back", () => {
+  it("reports when it is full, and has room again after a release", () => {
     const store = new ByteStore(2 * BLOCK);
     const first = store.put(new Uint8Array(BLOCK + 1));
     expect(store.hasRoomFor(1)).toBe(false);
@@ -61,7 +61,7 @@ describe("the store of bytes", () => {
     expect(store.hasRoomFor(2 * BLOCK + 1)).toBe(false);
   });
 
-  it("never mixes two, whatever comes and goes", () => {
+  it("never mixes two entries under random additions and removals", () => {
     const step = fc.record({ size: fc.integer({ min: 1, max: 1300 }), frees: fc.nat({ max: 9 }) });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {

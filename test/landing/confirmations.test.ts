@@ -85,7 +85,7 @@ describe("what a confirmed block holds", () => {
     expect(landed).toEqual([rows]);
   });
 
-  it("does not hold up the next slot's, nor takes it for its own", () => {
+  it("neither delays nor replaces the confirmation of the next slot", () => {
     const { landing, clock, ids, finalStates } = seen((id) => id % 2 === 0);
     landing.confirmed(5_001);
     landing.confirmed(5_002);
@@ -95,7 +95,7 @@ describe("what a confirmed block holds", () => {
       expect(slot).toBe(packetId % 2 === 0 ? 5_001 : 5_002);
   });
 
-  it("is left where it was seen in another block, or ended, before its turn came", () => {
+  it("is skipped if it was processed in another block, or ended, before its turn", () => {
     const { landing, clock, ids, finalStates, track } = seen();
     landing.confirmed(5_001);
     const [moved, ended] = [COUNT, COUNT - 1];
@@ -115,7 +115,7 @@ describe("what a confirmed block holds", () => {
     expectBalance(landing);
   });
 
-  it("has landed although the edge stops before its turn came", () => {
+  it("counts as landed although the edge stops before its turn", () => {
     const { landing, clock, finalStates } = seen();
     landing.confirmed(5_001);
     landing.stop();
@@ -123,7 +123,7 @@ describe("what a confirmed block holds", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("ends before what comes has no room", () => {
+  it("ends before a new one finds no room", () => {
     const { landing, finalStates, track } = seen();
     landing.confirmed(5_001);
     const enough = 2 * COUNT + LANDINGS_PER_SLICE + 1;
@@ -133,7 +133,7 @@ describe("what a confirmed block holds", () => {
     expectBalance(landing);
   });
 
-  it("ends where it was seen late and its slot is told of again", () => {
+  it("ends if it was processed late and its slot is reported again", () => {
     const { landing, clock, finalStates, track } = seen();
     landing.confirmed(5_001);
     track(COUNT + 1);

@@ -79,7 +79,7 @@ describe("a transaction expires", () => {
     expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
   });
 
-  it("only by an answer that was asked for after the height had passed", async () => {
+  it("only by a response that was requested after the height had passed", async () => {
     const rig = startedRig();
     rig.track(1);
     await pass(rig, 10);
@@ -130,7 +130,7 @@ describe("a transaction expires", () => {
     expect(rig.finalStates).toEqual([]);
   });
 
-  it("nor while nobody knows the slot in progress, so that nobody can tell who lags", async () => {
+  it("nor while the slot in progress is unknown, so that no lag is visible", async () => {
     const rig = startedRig();
     rig.track(1);
     await pass(rig, 10);
@@ -147,7 +147,7 @@ describe("a transaction expires", () => {
     expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
   });
 
-  it("not by a height that turned out to be wrong before the answer came", async () => {
+  it("not by a height that turned out to be wrong before the response came", async () => {
     const rig = startedRig();
     rig.track(1);
     await pass(rig, 10);
@@ -164,7 +164,7 @@ describe("a transaction expires", () => {
     expect(rig.finalStates).toEqual([]);
   });
 
-  it("not by questions that failed; and nobody can tell after a long silence", async () => {
+  it("not by failed requests; after a long silence the outcome is unknown", async () => {
     const rig = startedRig();
     rig.track(1);
     await pass(rig, 300, false);

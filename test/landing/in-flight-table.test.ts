@@ -41,7 +41,7 @@ describe("the table of transactions in flight", () => {
     expect(table.findSignature(new Uint8Array(10), 1)).toBe(NONE);
   });
 
-  it("tells apart signatures of which a signer used one half again", () => {
+  it("distinguishes signatures that share one half", () => {
     const table = new InFlightTable(8, 8192);
     const first = newPacket(1);
     const second = { ...first, id: 2, bytes: Uint8Array.from(first.bytes) };
@@ -111,7 +111,7 @@ describe("the table of transactions in flight", () => {
     expect(priorityBucket(0, 0)).toBe(0);
   });
 
-  it("takes the larger of two wishes for resends", () => {
+  it("uses the larger of two resend limits", () => {
     const table = new InFlightTable(8, 8192);
     const row = open(table, { ...newPacket(1), maxRetries: 0 });
     expect(table.retriesLeft[row]).toBe(0);

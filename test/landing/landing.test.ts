@@ -15,7 +15,7 @@ function startedRig(over: Parameters<typeof startRig>[0] = {}) {
 }
 
 describe("a transaction that lands", () => {
-  it("is sighted in a processed block and ends once that is confirmed", async () => {
+  it("is found in a processed block and ends once that is confirmed", async () => {
     const rig = startedRig();
     rig.track(1);
     rig.slots(2);
@@ -43,7 +43,7 @@ describe("a transaction that lands", () => {
     expectBalance(rig.landing);
   });
 
-  it("is told of a sighting once, and again when it is in another block", async () => {
+  it("reports a processed block once, and again if it is in another block", async () => {
     const rig = startedRig();
     rig.track(1);
     for (const slot of [5_001, 5_001, 5_002]) {
@@ -84,7 +84,7 @@ describe("a transaction that lands", () => {
     expect(rig.landing.counters).toMatchObject({ landed: 1, landedFailed: 1 });
   });
 
-  it("may be seen by a feed before anything was asked", () => {
+  it("may be reported by a watcher before any request", () => {
     const rig = startedRig();
     rig.track(1);
     const signature = bytesOf(1).subarray(1, 65);
@@ -96,7 +96,7 @@ describe("a transaction that lands", () => {
     expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "landed" }]);
   });
 
-  it("may be seen by a feed before the word of who sent it has come", () => {
+  it("may be reported by a watcher before the record of its send arrives", () => {
     const rig = startedRig();
     rig.unadopted.push(() => rig.track(1));
     rig.landing.seen(bytesOf(1).subarray(1, 65), processed(5_001));
@@ -104,7 +104,7 @@ describe("a transaction that lands", () => {
     expect(rig.processedEvents).toMatchObject([{ packetId: 1, slot: 5_001 }]);
   });
 
-  it("has landed once a feed says that its block is confirmed, without a question", () => {
+  it("has landed once a watcher reports its block as confirmed, without a request", () => {
     const rig = startedRig();
     for (const id of [1, 2, 3]) rig.track(id);
     rig.landing.seen(bytesOf(1).subarray(1), { ...processed(5_001), error: '"AccountInUse"' });
@@ -155,7 +155,7 @@ describe("a transaction that lands", () => {
 });
 
 describe("a transaction that was posted again after it had landed", () => {
-  it("tells nothing of how fast it landed", async () => {
+  it("reports no landing time", async () => {
     const rig = startedRig();
     rig.track(1);
     rig.slots(2);
@@ -193,7 +193,7 @@ describe("a transaction that is dropped", () => {
     expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "dropped", reason: "never_sent" }]);
   });
 
-  it("was in a block that nobody confirmed while it was watched", async () => {
+  it("was in a block that was not confirmed while it was tracked", async () => {
     const rig = startedRig({ trackForMs: 30_000 });
     rig.track(1);
     rig.track(2);
@@ -283,7 +283,7 @@ describe("the balance", () => {
     { weight: 2, arbitrary: fc.record({ do: fc.constant("feed"), n: fc.nat({ max: 60 }) }) },
   );
 
-  it("holds whatever happens in whatever order, and each ends exactly once", async () => {
+  it("ends each transaction exactly once, in any order of events", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
         const rig = startedRig({ countMax: 12, trackForMs: 90_000 });
@@ -350,7 +350,7 @@ async function answer(rig: ReturnType<typeof startRig>, seed: number): Promise<v
   await rig.answerAll(statuses);
 }
 
-describe("where the node tells no statuses", () => {
+describe("where the node reports no statuses", () => {
   /** Past the blockhash's last height and the margin for forks. */
   const BLOCKS = 170;
 

@@ -38,7 +38,7 @@ describe("marks of leaders", () => {
     expect(recipients.allows(0, B, THERE, PAUSE_NS + 1)).toBe(true);
   });
 
-  it("allow nobody while every place is young", () => {
+  it("allow no leader while every mark is recent", () => {
     const recipients = new RecentRecipients(1, 2);
     recipients.add(0, A, HERE, 0);
     recipients.add(0, B, THERE, 10);
@@ -55,7 +55,7 @@ describe("marks of leaders", () => {
     expect(recipients.allows(0, A, HERE, 10 + PAUSE_NS)).toBe(true);
   });
 
-  it("are taken back for a copy that never went out, and all at once", () => {
+  it("are removed for a delivery that was never sent, or all together", () => {
     const recipients = new RecentRecipients(1, 3);
     recipients.add(0, A, HERE, 0);
     recipients.add(0, B, THERE, 0);

@@ -11,7 +11,7 @@ function takeAll(due: ResendPriorityBuckets): number[][] {
 }
 
 describe("what is due", () => {
-  it("is taken the highest rank first, and within a rank in the order of its coming", () => {
+  it("is taken from the highest bucket first, and in order of addition within a bucket", () => {
     const due = new ResendPriorityBuckets(10);
     due.add(4, 104, 0);
     due.add(1, 101, 255);
@@ -39,7 +39,7 @@ describe("what is due", () => {
     ]);
   });
 
-  it("takes what is added between two takes, also above the rank reached", () => {
+  it("includes what is added between two takes, also above the current bucket", () => {
     const due = new ResendPriorityBuckets(4);
     due.add(1, 1, 3);
     due.add(2, 2, 3);
@@ -48,7 +48,7 @@ describe("what is due", () => {
     expect(takeAll(due).map(([row]) => row)).toEqual([3, 2]);
   });
 
-  it("holds no more than its capacity", () => {
+  it("holds at most its capacity", () => {
     const due = new ResendPriorityBuckets(2);
     for (const row of [1, 2, 3]) due.add(row, row, row);
     expect(takeAll(due).map(([row]) => row)).toEqual([2, 1]);

@@ -84,7 +84,7 @@ describe("a new plan", () => {
     expect(resendTo(rig, 1)).toEqual(["c"]);
   });
 
-  it("comes back at the next plan to a leader that could not take it", () => {
+  it("is sent with the next plan to a leader that could not accept it", () => {
     const rig = startedRig();
     rig.track(1);
     rig.clock.advance(500);
@@ -98,7 +98,7 @@ describe("a new plan", () => {
     expect(resendTo(rig, 1)).toEqual(["c"]);
   });
 
-  it("counts a leader whose copy was never sent as one that did not have it", () => {
+  it("counts a leader with an unsent delivery as one without the transaction", () => {
     const rig = startedRig();
     rig.track(1);
     rig.landing.outcome(outcomeOf(1, "b", "dropped", rig.clock.nowNs()));
@@ -108,7 +108,7 @@ describe("a new plan", () => {
     expect(resendTo(rig, 1)).toEqual(["b"]);
   });
 
-  it("sends again no more than the sender allowed, and none at all for 0", () => {
+  it("resends at most as often as the client allowed, and never for 0", () => {
     const rig = startedRig();
     rig.track(1, { maxRetries: 0 });
     rig.track(2, { maxRetries: 2 });
@@ -163,7 +163,7 @@ describe("a round", () => {
     expect(rig.resent.map(({ id }) => id)).toEqual([2, 5, 4, 1, 3]);
   });
 
-  it("is spread over time as the budget says", () => {
+  it("is spread over time by the budget", () => {
     const rig = startedRig({ resendsPerSecond: 200 });
     for (let id = 1; id <= 50; id += 1) rig.track(id);
     rig.clock.advance(500);
@@ -177,7 +177,7 @@ describe("a round", () => {
     expect(sent).toEqual([13, 23, 33, 43, 50]);
   });
 
-  it("gives way to first sends, but not altogether", () => {
+  it("yields to first sends, but keeps a minimum share", () => {
     const rig = startedRig({ resendsPerSecond: 200 });
     for (let id = 1; id <= 50; id += 1) rig.track(id);
     rig.clock.advance(500);
@@ -206,7 +206,7 @@ describe("a round", () => {
     expect(rig.resent.length + rig.landing.counters.resendsShed).toBe(40);
   });
 
-  it("takes the thread for a moment at a time where no leader has room, and comes to all", () => {
+  it("checks a bounded number in a turn when no leader has room, and reaches all", () => {
     const rig = startedRig({ countMax: 1_000 });
     for (let id = 1; id <= 500; id += 1) rig.track(id, { sent: [] });
     rig.clock.advance(500);
@@ -229,7 +229,7 @@ describe("a round", () => {
     expect(rig.resent).toEqual([]);
   });
 
-  it("skips whose place another transaction took meanwhile", () => {
+  it("skips a row that another transaction reuses", () => {
     const rig = startedRig({ resendsPerSecond: 100, countMax: 10 });
     for (let id = 1; id <= 10; id += 1) rig.track(id);
     rig.clock.advance(500);
@@ -239,7 +239,7 @@ describe("a round", () => {
     expect(rig.resent.map(({ id }) => id)).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10]);
   });
 
-  describe("that takes several turns to look at all", () => {
+  describe("that needs several turns to check all rows", () => {
     /** `count` in flight for a while; only those in `more` pay more. */
     function crowd(count: number, more: readonly number[]) {
       const rig = startedRig({ countMax: count + 10, resendsPerSecond: 1_000 });

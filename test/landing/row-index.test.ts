@@ -14,7 +14,7 @@ describe("the index of rows", () => {
     expect(rowsOf(new RowIndex(5), 3)).toEqual([]);
   });
 
-  it("takes hashes of any sign", () => {
+  it("accepts hashes of any sign", () => {
     const index = new RowIndex(5);
     for (const [row, hash] of [-1, 2 ** 31 - 1, -(2 ** 31), 0].entries()) index.add(hash, row);
     expect(rowsOf(index, -(2 ** 31))).toContain(2);

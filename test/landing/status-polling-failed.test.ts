@@ -3,7 +3,7 @@ import { STATUS_DEADLINE_MS } from "../../src/landing/limits.ts";
 import { startRig } from "./rig.ts";
 
 describe("questions after statuses", () => {
-  it("that fail say nothing and are asked again, less often as long as they fail", async () => {
+  it("that fail prove nothing and are repeated, less often while they fail", async () => {
     const rig = startRig();
     rig.landing.start();
     rig.track(1, { hash: 3 });
@@ -84,7 +84,7 @@ describe("questions after statuses", () => {
     expect(pauses).toEqual([0, 1, 2, 4, 0, 1]);
   });
 
-  it("without an answer are given up at a deadline, and a late answer is not heard", async () => {
+  it("without a response time out at a deadline, and a late response is ignored", async () => {
     const rig = startRig();
     rig.landing.start();
     rig.track(1);

@@ -10,7 +10,7 @@ import { ACCEPTED, bytesOf, startRig } from "./rig.ts";
 import { packetOf, startPoller } from "./status-poller-rig.ts";
 
 describe("questions after statuses", () => {
-  it("are not asked while nothing is in flight", () => {
+  it("are not requested while nothing is in flight", () => {
     const rig = startRig();
     rig.landing.start();
     expect(rig.clock.pending).toBe(0);
@@ -32,7 +32,7 @@ describe("questions after statuses", () => {
     }
   });
 
-  it("are asked in batches of 256, a bounded number at a time", async () => {
+  it("are requested in batches of 256, a bounded number at a time", async () => {
     const rig = startRig({ countMax: 2_000 });
     rig.landing.start();
     for (let id = 1; id <= 1_500; id += 1) rig.track(id);
@@ -72,7 +72,7 @@ describe("questions after statuses", () => {
     expect(rig.landing.counters.landed).toBe(id - rig.landing.inFlight);
   });
 
-  it("are a while apart also where a node answers at once and very many are due", async () => {
+  it("are spaced out also when the node responds immediately and very many are due", async () => {
     const rig = startRig({ countMax: 20_000 });
     rig.landing.start();
     for (let id = 1; id <= 20_000; id += 1) rig.track(id);
@@ -103,7 +103,7 @@ describe("questions after statuses", () => {
     poller.stop();
   });
 
-  it("look at no more in one turn than takes a moment, and come to all of them", () => {
+  it("check a bounded number in one turn, and reach all of them", () => {
     const count = 3 * CHECKS_PER_SLICE + 1;
     const { clock, poller, seen } = startPoller(count);
     clock.advance(400);
@@ -125,14 +125,14 @@ describe("questions after statuses", () => {
     poller.stop();
   });
 
-  it("go on with a look that takes longer than a tick, and ask at its end", () => {
+  it("continue a scan that lasts longer than a tick, and request at its end", () => {
     const { clock, poller, seen } = startPoller(4 * CHECKS_PER_SLICE, 250);
     clock.advance(400 + 3 * 250);
     expect([seen.looks, seen.asked.length]).toEqual([4 * CHECKS_PER_SLICE, 1]);
     poller.stop();
   });
 
-  it("tell by how much they are late at each regular tick alone", async () => {
+  it("report their delay at each regular tick alone", async () => {
     const { clock, poller, seen } = startPoller(6 * STATUSES_PER_REQUEST);
     clock.advance(400);
     const { lagNs } = poller;
@@ -145,7 +145,7 @@ describe("questions after statuses", () => {
     poller.stop();
   });
 
-  it("are not asked at the end of a look in which one has failed", async () => {
+  it("are not requested at the end of a scan in which one has failed", async () => {
     const { clock, poller, seen } = startPoller(2 * CHECKS_PER_SLICE, 60);
     let fail = (): void => {};
     seen.answer = () =>
@@ -162,7 +162,7 @@ describe("questions after statuses", () => {
     poller.stop();
   });
 
-  it("are dropped with the stage while a look is under way", () => {
+  it("are dropped when the stage stops during a scan", () => {
     const { clock, poller, seen } = startPoller(2 * CHECKS_PER_SLICE);
     seen.onTurn = () => poller.stop();
     clock.advance(800);
@@ -185,7 +185,7 @@ describe("questions after statuses", () => {
     poller.stop();
   });
 
-  it("end no more in one turn than takes a moment where time ends very many at once", () => {
+  it("end a bounded number in one turn when very many expire together", () => {
     const count = 5 * LANDINGS_PER_SLICE;
     const rig = startRig({ countMax: 400, trackForMs: 10_000 });
     rig.landing.start();
@@ -230,7 +230,7 @@ describe("questions after statuses", () => {
     expect(rig.landing.inFlight).toBe(298);
   });
 
-  it("come at every tick for the young and less often for the old", async () => {
+  it("are requested at every tick for young rows and less often for old ones", async () => {
     const rig = startRig();
     rig.landing.start();
     rig.track(1, { accepted: { durableNonce: true } });
@@ -249,7 +249,7 @@ describe("questions after statuses", () => {
     expect(await during(8_000)).toBe(5);
   });
 
-  it("are about whom they were asked for, also when the place is another's by then", async () => {
+  it("apply to the requested transaction only, also when its row was reused", async () => {
     const rig = startRig({ countMax: 1 });
     rig.landing.start();
     rig.track(1);
@@ -271,7 +271,7 @@ describe("questions after statuses", () => {
     expect(rig.finalStates).toMatchObject([{ packetId: 1, reason: "shutting_down" }]);
   });
 
-  it("whose answer is long are taken a few a turn, and asked no sooner than all are", async () => {
+  it("with a long response are handled in slices, and requested again only after all", async () => {
     const rig = startRig({ countMax: 300 });
     rig.landing.start();
     const count = 3 * LANDINGS_PER_SLICE + 1;
@@ -296,7 +296,7 @@ describe("questions after statuses", () => {
     expect(rig.asked.flatMap(({ ids }) => ids).sort()).toEqual([unknown, count + 1]);
   });
 
-  it("whose answer came are heard although the stage ends", async () => {
+  it("with a received response are handled although the stage stops", async () => {
     const rig = startRig({ countMax: 300 });
     rig.landing.start();
     const count = 2 * LANDINGS_PER_SLICE;

@@ -68,7 +68,7 @@ describe("find", () => {
     expect(lookups).toHaveLength(2);
   });
 
-  it("asks for a known key after each change, so that a revoked one is refused at once", () => {
+  it("looks up a cached key after each change, so a revoked one is rejected", () => {
     const digests: string[] = [];
     let good: Principal | null = principal("a");
     const keys = {
@@ -131,7 +131,7 @@ describe("charge", () => {
     expect(access.charge(principal("a", 10, 30), SECOND)).toBe(0);
   });
 
-  it("forgets accounts whose limit says nothing any more", () => {
+  it("evicts accounts with a full bucket", () => {
     const access = accessWith({});
     for (let i = 0; i < 5_000; i += 1)
       access.charge(principal(`a${i}`, 1_000, 1), SECOND * (i + 1));
@@ -240,7 +240,7 @@ describe("a restricted key", () => {
     ]);
   });
 
-  it("has its own limit beside the account's, and neither is charged by a refusal", () => {
+  it("has its own limit besides the account's, and a rejection charges neither", () => {
     const access = accessWith({});
     const slow = testPrincipal("a", plan, { limit: { ratePerSecond: 1, burst: 2 } });
     expect([1, 2, 3, 4].map(() => access.charge(slow, SECOND))).toEqual([0, 0, SECOND, SECOND]);
@@ -267,7 +267,7 @@ describe("a restricted key", () => {
     expect(waits).toEqual([0, 10 * SECOND, 10 * SECOND]);
   });
 
-  it("is refused with the figures of its own limit, or of the account's where that refused", () => {
+  it("is rejected with the numbers of the exceeded limit, own or the account's", () => {
     const access = accessWith({});
     const slow = testPrincipal("a", plan, { limit: { ratePerSecond: 1, burst: 2 } });
     const refusedBehind = (others: Principal, count: number, nowNs: number) => {
@@ -361,7 +361,7 @@ describe("limits that are held for other threads", () => {
 });
 
 describe("a refusal by the limit", () => {
-  it("tells plan, rate, burst and the wait", () => {
+  it("reports plan, rate, burst and the wait", () => {
     const rejection = limitRejection(
       testPrincipal("a", { name: "Beta", ratePerSecond: 50, burst: 100, shared: false }),
       1_500_000,
@@ -377,7 +377,7 @@ describe("a refusal by the limit", () => {
     for (const figure of ["Beta", "50", "100", "2 ms"]) expect(rejection.message).toContain(figure);
   });
 
-  it("asks for at least one whole second", () => {
+  it("is at least one second", () => {
     expect([1, SECOND, SECOND + 1, 2 * SECOND].map(retryAfterSeconds)).toEqual([1, 1, 2, 2]);
   });
 });

@@ -15,7 +15,7 @@ function scene(slotCount = 4, statesMax = 100) {
 }
 
 describe("a limit that is held", () => {
-  it("goes on from what it was, and goes on with what it is when it is let go", () => {
+  it("continues from its state, and keeps it when it is released", () => {
     const { limitStates, limits } = scene();
     expect(limits.tryCharge("a", rate, SECOND)).toBe(0);
     const limitSlot = limits.delegate("a");
@@ -57,7 +57,7 @@ describe("a limit that is held", () => {
     limits.release("nobody", SECOND);
   });
 
-  it("finds no more cells than there are, and one that is free begins anew", () => {
+  it("finds at most the existing slots, and a freed one starts anew", () => {
     const { limitStates, limits } = scene(2);
     const [first, second] = ["a", "b"].map((name) => limits.delegate(name));
     expect(new Set([first, second])).toEqual(new Set([0, 1]));
@@ -70,7 +70,7 @@ describe("a limit that is held", () => {
     expect(limits.tryCharge("a", rate, SECOND)).toBe(SECOND);
   });
 
-  it("makes another one be forgotten where it comes back and there is no room", () => {
+  it("evicts another one when it returns and there is no room", () => {
     const { limits } = scene(4, 2);
     limits.delegate("a");
     for (const name of ["a", "b", "c"]) limits.tryCharge(name, rate, SECOND);

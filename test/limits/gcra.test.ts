@@ -18,7 +18,7 @@ function letThrough(times: readonly number[], rate: number, burst: number): numb
 }
 
 describe("the limit", () => {
-  it("lets exactly the burst through at once, for every rate and burst", () => {
+  it("admits exactly the burst immediately, for every rate and burst", () => {
     for (const rate of [0.001, 0.3, 1, 3, 7, 50, 999, 1_000_000]) {
       for (const burst of [1, 2, 3, 100, 9_999]) {
         const start = 1_790_000_000_123_456;
@@ -35,7 +35,7 @@ describe("the limit", () => {
     expect(waitNs(state, SECOND + interval, interval, 1)).toBe(0);
   });
 
-  it("tells the wait after which the next request is let through", () => {
+  it("reports the wait after which the next request is admitted", () => {
     const interval = intervalNs(3);
     let state = 0;
     for (let i = 0; i < 5; i += 1) state = charged(state, SECOND, interval);

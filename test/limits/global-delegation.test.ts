@@ -28,7 +28,7 @@ it("gives an account one cell until all who hold it have let it go", () => {
   expect(said).toEqual(["a S 0", "a T 0", "b S 1", "c S 2", "a over", "d S 0"]);
 });
 
-it("finds no more cells than there are", () => {
+it("finds at most the existing slots", () => {
   const { delegation, said } = createScene();
   for (let number = 0; number < GLOBAL_LIMITS_MAX; number += 1)
     delegation.delegate(`${number}`, plan);

@@ -35,7 +35,7 @@ describe("a shared limit", () => {
     ]);
   });
 
-  it("is divided by the edges that somebody told, on every thread from then on", () => {
+  it("is divided by the reported number of edges, on every thread", () => {
     const memory = createKeyCacheMemory();
     const [main, front] = [new GlobalLimitStates(memory), new GlobalLimitStates(memory)];
     main.setEdgeCount(7);
@@ -63,7 +63,7 @@ describe("a shared limit", () => {
     expect(limitStates.fullNsOf(9)).toBe(5);
   });
 
-  it("lies beside all other cells and the marks", () => {
+  it("overlaps no other slot and no mark", () => {
     const memory = createKeyCacheMemory();
     const [limitStates, plain] = [new GlobalLimitStates(memory), new SharedLimitStates(memory)];
     limitStates.setEdgeCount(1);
@@ -85,7 +85,7 @@ describe("a shared limit", () => {
 });
 
 describe("a shared limit that three threads charge", () => {
-  it("lets through the burst and no more while the store answers again and again", async () => {
+  it("admits only the burst while the store responds repeatedly", async () => {
     const [limitSlot, burst] = [5, 300_000];
     const fast = { ...plan, ratePerSecond: 1_000_000, burst };
     const memory = createKeyCacheMemory();

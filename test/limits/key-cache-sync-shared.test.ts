@@ -26,7 +26,7 @@ function sharedIn({ updates }: ReturnType<typeof joinThread>): readonly boolean[
 }
 
 describe("a pass of a plan that all edges share", () => {
-  it("says whether all edges share the limit, which they do where there is a store", () => {
+  it("states whether all edges share the limit, as they do with a store", () => {
     const plan = { ...PLAN, name: "S", shared: true };
     const rows = [keyRow(TOKEN, "a", { plan }), keyRow(STRANGER, "b")];
     const clock = createFakeClock();

@@ -24,7 +24,7 @@ function grantsIn({ updates }: ReturnType<typeof joinThread>): readonly KeyGrant
 }
 
 describe("a pass", () => {
-  it("says whose the key is, what narrows it, and where its limits are", () => {
+  it("holds the account of the key, its restrictions, and the slots of its limits", () => {
     const networks = networksOf(["10.0.0.0/8"]);
     const limit = { ratePerSecond: 1, burst: 2 };
     const policy = { expiresUnixMs: 1_900_000_000_000, networks, limit };
@@ -56,7 +56,7 @@ describe("a pass", () => {
     expect(scene.delegated.delegatedCount).toBe(2);
   });
 
-  it("is given once to each thread that asks", () => {
+  it("is granted once to each thread that requests it", () => {
     const scene = keyCacheFixture([keyRow(TOKEN)]);
     const [first, second] = [joinThread(scene), joinThread(scene)];
     for (let request = 0; request < 5; request += 1) first.ask(TOKEN);
@@ -68,7 +68,7 @@ describe("a pass", () => {
 });
 
 describe("a limit of which a pass is out", () => {
-  it("is one, whoever charges it, from what it was before to what it is after", () => {
+  it("is one state for every thread, before, during and after the grant", () => {
     const scene = keyCacheFixture([keyRow(TOKEN)]);
     const thread = joinThread(scene);
     const principal = scene.access.authenticate(TOKEN, HERE);
@@ -92,7 +92,7 @@ describe("a limit of which a pass is out", () => {
     expect(scene.access.charge(principal, nowNs + wait)).toBe(0);
   });
 
-  it("gives its cell to nobody before each thread has returned the pass", async () => {
+  it("releases its slot only after each thread has returned the key", async () => {
     const scene = keyCacheFixture([keyRow(TOKEN), keyRow(STRANGER, "b")]);
     const threads = [joinThread(scene), joinThread(scene)];
     for (const thread of threads) thread.ask(TOKEN);
@@ -131,7 +131,7 @@ function inTurns(count: number) {
 }
 
 describe("a change of the keys", () => {
-  it("takes back what says something else now, and nothing else", async () => {
+  it("revokes the grants that have changed, and no others", async () => {
     const limit = { ratePerSecond: 1, burst: 1 };
     const networks = () => networksOf(["10.0.0.0/8"]);
     const narrow = (expiresUnixMs: number | null, ranges: string, burst: number) => ({
@@ -247,7 +247,7 @@ describe("a change of the keys", () => {
     expect(keyCache.counters.revoked).toBe(2);
   });
 
-  it("takes back fewer a turn, where a plan of many keys is another", async () => {
+  it("revokes a bounded number in a turn after a plan of many keys changed", async () => {
     const count = 3 * KEY_REVOCATIONS_PER_SLICE + 1;
     const { scene, thread, turns } = inTurns(count);
     scene.keys.setPlan({ ...PLAN, burst: 9 });
@@ -262,7 +262,7 @@ describe("a change of the keys", () => {
     );
   });
 
-  it("wakes nobody where no pass is out, or after the end", async () => {
+  it("wakes no thread without grants, or after the end", async () => {
     const scene = keyCacheFixture([keyRow(TOKEN), keyRow(STRANGER)]);
     scene.keys.remove(tokenSha256(STRANGER));
     await Promise.resolve();
@@ -277,7 +277,7 @@ describe("a change of the keys", () => {
 });
 
 describe("a thread that is gone", () => {
-  it("has no pass and gets none, and the next one asks for its own", () => {
+  it("has no grant and gets none, and the next thread requests its own", () => {
     const scene = keyCacheFixture([keyRow(TOKEN), keyRow(STRANGER, "b")]);
     const [first, second] = [joinThread(scene), joinThread(scene)];
     first.ask(TOKEN);

@@ -9,7 +9,7 @@ function charge(states: LocalLimitStates, name: string, interval: number, nowNs:
 }
 
 describe("the states of limits", () => {
-  it("are what was charged, for as long as they say something", () => {
+  it("are kept until their bucket is full", () => {
     const states = new LocalLimitStates(1_000);
     const rng = createRng(7);
     const fullAt = new Map<string, number>();
@@ -24,7 +24,7 @@ describe("the states of limits", () => {
     expect(states.evicted).toBe(0);
   });
 
-  it("that say nothing any more go as fast as new ones come", () => {
+  it("with a full bucket are evicted as fast as new ones are added", () => {
     const states = new LocalLimitStates(10_000);
     for (let place = 0; place < 3_000; place += 1) charge(states, `old ${place}`, 1_000, 0);
     expect(states.size).toBe(3_000);
@@ -53,7 +53,7 @@ describe("the states of limits", () => {
     expect(states).toMatchObject({ size: 1_000, evicted: 100 });
   });
 
-  it("go to somebody else and come back, where they still say something", () => {
+  it("move to another holder and back, if their bucket is not full", () => {
     const states = new LocalLimitStates(2);
     charge(states, "a", 1_000, 5);
     expect(states.take("a")).toBe(1_005);

@@ -18,7 +18,7 @@ const NOW = 864_000 * SECOND + 123_457;
 const [ARRIVED, START, THROUGH, GIVEN_BACK, DONE] = [0, 1, 2, 3, 4];
 
 describe("a cell", () => {
-  it("is charged as the plain algorithm says, and given back what was charged", () => {
+  it("is charged as the plain algorithm computes, and refunded what was charged", () => {
     const step = fc.record({
       gap: fc.integer({ min: 0, max: 400 }),
       interval: fc.integer({ min: 1, max: 300 }),
@@ -55,7 +55,7 @@ describe("a cell", () => {
     }
   });
 
-  it("lies beside the marks, and nothing overlaps", () => {
+  it("overlaps neither the marks nor another slot", () => {
     const memory = createKeyCacheMemory();
     const limitStates = new SharedLimitStates(memory);
     const marks = keyUsedMarks(memory);
@@ -68,7 +68,7 @@ describe("a cell", () => {
   });
 });
 
-describe("a cell that three threads charge at once", () => {
+describe("a slot that three threads charge in parallel", () => {
   it.each([0, 3])("lets through exactly the burst (one in %i is given back)", async (every) => {
     const [tries, interval, burst, limitSlot] = [150_000, 1_000, 200_000, 5];
     const memory = createKeyCacheMemory();

@@ -6,7 +6,17 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { HEADERS_JSON, HEADERS_TEXT, rawAccepted, rpcResult } from "../../src/http/response.ts";
+import {
+  HEADERS_JSON,
+  HEADERS_TEXT,
+  NO_EXTRAS,
+  PREFLIGHT_HEADERS,
+  rawAccepted,
+  rawRejected,
+  rejectionHeaders,
+  rpcRejected,
+  rpcResult,
+} from "../../src/http/response.ts";
 import { listFiles, ROOT } from "../support/source-tree.ts";
 
 const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
@@ -209,6 +219,8 @@ const COMPARED_ELSEWHERE: ReadonlySet<string> = new Set([
   "LOCK_MS of src/dedup/recent-transactions.ts",
   "GROWTH of src/dedup/recent-transactions.ts",
   "HEADERS_JSON of src/http/response.ts",
+  "HEADERS_REJECTION of src/http/response.ts",
+  "PREFLIGHT_HEADERS of src/http/response.ts",
   "HTTP_COUNTER_NAMES of src/native-ingress/thread-counters.ts",
   "PROXY_REASONS of src/native-ingress/thread-counters.ts",
   "SHARED_TARGET_TABLE_BYTES of src/send/native/shared-target-table.ts",
@@ -237,5 +249,38 @@ describe("the responses of an ingress thread", () => {
     expect(parts("RAW").join("SIGNATURE")).toBe(rawAccepted("SIGNATURE"));
     const [start = "", middle = "", end = ""] = parts("RPC");
     expect(`${start}RESULT${middle}7${end}`).toBe(rpcResult("7", "RESULT"));
+  });
+
+  /** A string, which continues after a backslash at the end of a line. */
+  const string = (name: string): string => {
+    const literal = new RegExp(`const ${name}: &str =\\s+"([\\s\\S]*?)";`).exec(text)?.[1] ?? "";
+    return JSON.parse(`"${literal.replace(/\\\n\s*/g, "")}"`) as string;
+  };
+  /** What `format!` makes of the raw string that starts so. */
+  const formatted = (start: string, id: string): string => {
+    const literal = new RegExp(`r#"(${start}.*?)"#`).exec(text)?.[1] ?? "";
+    return literal
+      .replaceAll("{OVERLOADED}", string("OVERLOADED"))
+      .replaceAll("{id}", id)
+      .replaceAll("{{", "{")
+      .replaceAll("}}", "}");
+  };
+
+  it("have the rejection of the main thread's, as the connection's last response", () => {
+    const rejection = { reason: "overloaded", message: string("OVERLOADED"), data: {} } as const;
+    const headers = rejectionHeaders(rejection, NO_EXTRAS).replace("\r\nkeep-alive: timeout=7", "");
+    expect(string("HEAD_OVERLOADED")).toBe(
+      `HTTP/1.1 503 Service Unavailable\r\ncontent-type: ${headers}\r\n` +
+        "Connection: close\r\nContent-Length: ",
+    );
+    expect(formatted(String.raw`\{\{"success"`, "")).toBe(rawRejected(rejection));
+    expect(formatted(String.raw`\{\{"jsonrpc"`, "7")).toBe(rpcRejected("7", rejection));
+  });
+
+  it("have the preflight of the main thread's, as the connection's last response", () => {
+    const lines = PREFLIGHT_HEADERS.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+    expect(string("PREFLIGHT")).toBe(
+      `HTTP/1.1 204 No Content\r\n${lines}Connection: close\r\n\r\n`,
+    );
   });
 });

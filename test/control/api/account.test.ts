@@ -27,7 +27,7 @@ beforeEach(async () => {
 });
 
 describe("the site", () => {
-  it("is told to anybody: its regions, and whether one can log in", async () => {
+  it("is public: its regions, and whether login is available", async () => {
     const { json } = await new Browser(site.url).call("GET", "/api/v1/site");
     expect(json).toMatchObject({
       regions: [
@@ -57,7 +57,7 @@ describe("an account", () => {
     });
   });
 
-  it("has an audit that can be read page by page, and by nobody else", async () => {
+  it("has an audit that only the account can read, page by page", async () => {
     for (const name of ["a", "b", "c"]) await grace.call("PATCH", "/api/v1/me", { name });
     const first = await grace.call("GET", "/api/v1/audit?limit=2");
     const next = String(fieldOf(first.json, "next"));

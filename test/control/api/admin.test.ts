@@ -58,7 +58,7 @@ describe("an operator", () => {
     }
   });
 
-  it("moves an account to another plan, which is told to it and written down", async () => {
+  it("moves an account to another plan, which shows in its audit and its own view", async () => {
     const plan = { name: "Pro", ratePerSecond: 500, burst: 900, shared: true, rights: {} };
     await site.store.plans.save(plan, {
       ...{ kind: "operator", accountId: null, address: null, userAgent: null },
@@ -82,7 +82,7 @@ describe("an operator", () => {
     await change({ plan: "Beta" });
   });
 
-  it("disables an account: sessions and tokens end at once, and no login opens one", async () => {
+  it("disables an account: sessions and tokens end, and no login opens one", async () => {
     const token = String(
       fieldOf((await grace.call("POST", "/api/v1/tokens", { label: "t" })).json, "token"),
     );
@@ -103,7 +103,7 @@ describe("an operator", () => {
     expect(await grace.login("grace")).toBe("/");
   });
 
-  it("changes neither an account that is not there nor the way back to the right", async () => {
+  it("changes neither a missing account nor its own admin right", async () => {
     const path = "/api/v1/admin/accounts/00000000-0000-4000-8000-000000000000";
     for (const body of [{}, { plan: "Beta" }, { disabled: true }]) {
       expect(reasonOf(await ada.call("PATCH", path, body))).toBe("not_found");
@@ -128,7 +128,7 @@ describe("an operator", () => {
     expect(fieldOf((await ada.call("GET", "/api/v1/me")).json, "account")).toEqual(me);
   });
 
-  it("sees the figures of all accounts", async () => {
+  it("sees the usage of all accounts", async () => {
     const { json } = await ada.call("GET", "/api/v1/admin/usage?range=month");
     expect(fieldOf(json, "totals")).toMatchObject({ requests: 0, landed_share: null });
     expect(reasonOf(await ada.call("GET", "/api/v1/admin/usage?range=year"))).toBe(

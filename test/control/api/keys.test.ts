@@ -60,7 +60,7 @@ describe("a key", () => {
     expect(await lastEntry()).toMatchObject({ action: "key.create", detail: { label: "bot" } });
   });
 
-  it("is changed in what is given, and null takes a restriction off", async () => {
+  it("is changed in the given fields, and null removes a restriction", async () => {
     const { path } = await made({ expires_at: inDays(1), rate_per_second: 5, burst: 10 });
     const first = await grace.call("PATCH", path, { allowed_addresses: ["198.51.100.7"] });
     expect(first.status).toBe(200);
@@ -114,7 +114,7 @@ describe("a key", () => {
     expect([response.status, reasonOf(response)]).toEqual([400, "invalid_request"]);
   });
 
-  it("is rotated: the new one at once, the old one until the overlap is over", async () => {
+  it("is rotated: the new key works immediately, the old one until the overlap ends", async () => {
     const old = await made({ label: "rotating", allowed_addresses: ["10.0.0.0/8"] });
     const rotated = await grace.call("POST", `${old.path}/rotate`, { overlap_seconds: 60 });
     expect(rotated.status).toBe(201);
@@ -152,7 +152,7 @@ describe("a key", () => {
     expect(await stateOf(id)).toBe("revoked");
   });
 
-  it("of nobody is linked by itself, once, and told apart from no other refusal", async () => {
+  it("without an account is linked once; every other case gives the same refusal", async () => {
     const token = await site.store.orphanKey();
     // A label that cannot be stored is rejected before the key has moved.
     for (const label of ["a\u202eb", "a\u2028b", "a\ud800"]) {

@@ -81,7 +81,7 @@ describe("a management token", () => {
     ]);
   });
 
-  it("does nothing that needs a person: reveal, link, log out, make tokens, operate", async () => {
+  it("does nothing that needs a session: reveal, link, log out, make tokens, operate", async () => {
     const call = program((await made({ scope: "write" })).token);
     const keys = await call("GET", "/api/v1/keys");
     const keyId = String(fieldOf(keys.json, "keys.0.id"));
@@ -115,7 +115,7 @@ describe("a management token", () => {
     }
   });
 
-  it("is judged alone: neither a session beside it helps, nor half a token", async () => {
+  it("is checked alone: neither an additional session helps nor half a token", async () => {
     for (const authorization of ["Bearer x", "Basic eDp5", "Bearer", "bearer tdm_", ""]) {
       const response = await grace.call("GET", "/api/v1/me", undefined, { authorization });
       expect([authorization, reasonOf(response)]).toEqual([authorization, "unauthorized"]);

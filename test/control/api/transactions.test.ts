@@ -59,7 +59,7 @@ beforeEach(() => {
 const SIGNATURE = encodeBase58(new Uint8Array(64).fill(7));
 
 describe("a transaction", () => {
-  it("is answered with the receipts of all edges, asked in the account's own name", async () => {
+  it("returns the receipts of all edges, requested for the account", async () => {
     responses.one[`/receipts/${SIGNATURE}`] = { signature: SIGNATURE, state: "landed", slot: 5 };
     const { status, json } = await grace.call("GET", `/api/v1/transactions/${SIGNATURE}`);
     expect(status).toBe(200);
@@ -71,14 +71,14 @@ describe("a transaction", () => {
     expect(new Set(asked)).toEqual(new Set([`/receipts/${SIGNATURE} ${accountId}`]));
   });
 
-  it("that no edge knows is not there, with the edges that could not be asked", async () => {
+  it("that no edge knows is not found, with the edges that did not respond", async () => {
     const other = encodeBase58(new Uint8Array(64).fill(9));
     const answer = await grace.call("GET", `/api/v1/transactions/${other}`);
     expect([answer.status, reasonOf(answer)]).toEqual([404, "not_found"]);
     expect(fieldOf(answer.json, "error.unreachable")).toEqual(["away"]);
   });
 
-  it("is asked for by its signature alone: no other path of an edge can be reached", async () => {
+  it("is requested by its signature alone: no other path of an edge can be reached", async () => {
     for (const signature of [
       "0".repeat(64),
       `..%2f..%2fmetrics${"x".repeat(50)}`,
@@ -127,7 +127,7 @@ describe("the latest transactions", () => {
     };
   });
 
-  it("are those of all edges, newest first, asked in the account's own name", async () => {
+  it("are those of all edges, newest first, requested for the account", async () => {
     const all = await list();
     expect(all.status).toBe(200);
     expect(all.order).toEqual([
@@ -141,7 +141,7 @@ describe("the latest transactions", () => {
     expect(new Set(asked)).toEqual(new Set([`/receipts?limit=50 ${accountId}`]));
   });
 
-  it("are so many, and say when there are more", async () => {
+  it("are bounded in number, and the response states whether there are more", async () => {
     const two = await list("?limit=2");
     expect(two.order.map(([at]) => at)).toEqual([
       "2026-11-21T10:00:03.000Z",
@@ -152,7 +152,7 @@ describe("the latest transactions", () => {
     expect((await list()).json).toMatchObject({ more: true });
   });
 
-  it("are of the states that are asked for, and of no others' names", async () => {
+  it("are filtered by the requested states; unknown states are rejected", async () => {
     const answer = await list("?state=landed,expired&limit=100");
     expect(answer.status).toBe(200);
     expect(new Set(asked)).toEqual(

@@ -39,7 +39,7 @@ describe("a login", () => {
     expect(fieldOf((await again.call("GET", "/api/v1/me")).json, "account.id")).toBe(id);
   });
 
-  it("gives the admin right to whom the configuration names", async () => {
+  it("gives the admin right to the users that the configuration names", async () => {
     const browser = new Browser(site.url);
     await browser.login("ada");
     const me = await browser.call("GET", "/api/v1/me");
@@ -56,7 +56,7 @@ describe("a login", () => {
     expect(response.headers.get("cache-control")).toBe("no-store");
   });
 
-  it("draws a new session id, whatever the browser brought along", async () => {
+  it("creates a new session id, whatever cookie the browser sent", async () => {
     const browser = new Browser(site.url);
     const planted = "P".repeat(43);
     browser.cookies.set(SESSION_COOKIE, planted);
@@ -72,7 +72,7 @@ describe("a login", () => {
     expect(await isIn(attacker)).toBe(false);
   });
 
-  it("as somebody else ends the session that the browser had", async () => {
+  it("as another user ends the session that the browser had", async () => {
     const browser = new Browser(site.url);
     await browser.login("grace");
     const old = new Browser(site.url);
@@ -86,7 +86,7 @@ describe("a login", () => {
     expect(fieldOf(me.json, "people.0.subject")).toBe("ada");
   });
 
-  it("may be under way several times at once in one browser, ending in any order", async () => {
+  it("can run several times in parallel in one browser, ending in any order", async () => {
     const browser = new Browser(site.url);
     const first = await browser.startLogin({ return_to: "/keys" });
     const second = await browser.startLogin({ return_to: "/plan" });
@@ -100,8 +100,8 @@ describe("a login", () => {
   });
 });
 
-describe("a way back that is not right", () => {
-  it("works once: a replay logs nobody in", async () => {
+describe("an invalid callback", () => {
+  it("works once: a replay opens no session", async () => {
     const browser = new Browser(site.url);
     const back = await browser.throughProvider(await browser.startLogin(), "grace");
     expect(await browser.comeBack(back)).toBe("/");
@@ -110,7 +110,7 @@ describe("a way back that is not right", () => {
     expect(await isIn(browser)).toBe(false);
   });
 
-  it("is no use in another browser, with or without a login of its own under way", async () => {
+  it("is rejected in another browser, with or without a pending login of its own", async () => {
     const attacker = new Browser(site.url);
     const back = await attacker.throughProvider(await attacker.startLogin(), "grace");
     const victim = new Browser(site.url);
@@ -206,7 +206,7 @@ describe("a session", () => {
     expect(await isIn(browser)).toBe(false);
   });
 
-  it("is not kept alive by a page that asks by itself, nor by its live stream", async () => {
+  it("is not kept alive by a page's automatic requests, nor by its live stream", async () => {
     const browser = new Browser(site.url);
     await browser.login("grace");
     const cookie = `${SESSION_COOKIE}=${browser.cookies.get(SESSION_COOKIE)}`;
@@ -242,7 +242,7 @@ describe("a session", () => {
     expect([await isIn(one), await isIn(two)]).toEqual([false, false]);
   });
 
-  it("ends at the provider too for who goes there, and comes back to this site", async () => {
+  it("ends at the provider too if the browser goes there, and returns to this site", async () => {
     const browser = new Browser(site.url);
     await browser.login("grace");
     const again = new URL(

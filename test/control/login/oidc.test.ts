@@ -38,7 +38,7 @@ async function login(fresh = false, change: () => void = () => {}) {
 }
 
 describe("a provider's answer", () => {
-  it("is taken when all of it is right", async () => {
+  it("is accepted when all of it is valid", async () => {
     expect(await login()).toMatchObject({
       identity: { issuer: provider.issuer, subject: "mallory", name: "Mallory", email: null },
     });
@@ -74,14 +74,14 @@ describe("a provider's answer", () => {
     expect(await login()).toBe("failed");
   });
 
-  it("is taken across a change of the provider's keys, even in the middle of a login", async () => {
+  it("is accepted across a change of the provider's keys, even during a login", async () => {
     expect(await login()).toMatchObject({ identity: { subject: "mallory" } });
     expect(await login(false, () => provider.rotate())).toMatchObject({
       identity: { subject: "mallory" },
     });
   });
 
-  it("proves what it says of when: an old login is no fresh one", async () => {
+  it("must prove its time: an old login does not count as recent", async () => {
     const hourAgo = Math.floor(clock.unixMs() / 1000) - 3600;
     provider.claims = { auth_time: hourAgo };
     expect(await login()).toMatchObject({ authenticatedAtMs: hourAgo * 1000 });
@@ -113,7 +113,7 @@ describe("a provider that is away", () => {
     expect(oidc.counters.discoveryFailed).toBe(2);
   });
 
-  it("is told from one that says no", async () => {
+  it("is distinguished from one that denies the login", async () => {
     provider.status = 503;
     expect(await login()).toBe("unavailable");
     provider.status = 400;

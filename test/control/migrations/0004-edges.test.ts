@@ -61,7 +61,7 @@ async function rightsOf(role: string): Promise<readonly string[]> {
 }
 
 describe("the revision", () => {
-  it("rises with every change that edges must know, and says what changed", async () => {
+  it("rises with every change that edges must know, and names what changed", async () => {
     const before = await revision();
     const [key] = await makeKeys(1);
     if (key === undefined) throw new Error("no key was made");
@@ -94,7 +94,7 @@ describe("the revision", () => {
     expect(await revision()).toBe(before);
   });
 
-  it("is told on the channel, after the change can be seen", async () => {
+  it("is sent on the channel once the change is visible", async () => {
     const heard: string[] = [];
     let ready = false;
     const listener = edge.listen("touchdown_keys", {
@@ -126,7 +126,7 @@ describe("the revision", () => {
     expect((await changesAfter(before)).map(({ id }) => id)).toEqual([left[0]?.id, right[0]?.id]);
   });
 
-  it("tells the digest of a changed key, also when it is revoked", async () => {
+  it("carries the digest of a changed key, also when it is revoked", async () => {
     const [key] = await makeKeys(1);
     const [stored] = await owner.query("select sha256 from touchdown.keys where id = $1", [
       key?.id,
@@ -182,7 +182,7 @@ describe("what edges see", () => {
     ]);
   });
 
-  it("has no text of a key, nobody's name, and no plan's rights", async () => {
+  it("has no key text, no user's name and no plan's rights", async () => {
     const columns = await owner.query<{ readonly at: string }>(
       `select table_name || '.' || column_name as at from information_schema.columns
        where table_schema = 'touchdown' and table_name like 'edge\\_%' order by 1`,

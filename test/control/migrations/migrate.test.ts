@@ -22,7 +22,7 @@ describe("migrations", () => {
     ]);
   });
 
-  it("are applied by one of many who start at once", async () => {
+  it("are applied by one of many processes that start together", async () => {
     const { owner, open, url } = await testDatabase({ migrated: false });
     const others = [owner, open(url), open(url), open(url)];
     const applied = await Promise.all(others.map((database) => migrate(database)));
@@ -70,7 +70,7 @@ describe("migrations", () => {
     );
   });
 
-  it("need no rights when there is nothing to do, and say whose they need else", async () => {
+  it("need no rights when nothing is to migrate, and otherwise name the role", async () => {
     const { database } = await testDatabase();
     expect(await migrate(database)).toEqual([]);
     const sql = "create table touchdown.x ()";

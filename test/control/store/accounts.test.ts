@@ -23,7 +23,7 @@ describe("registering", () => {
     ]);
   });
 
-  it("makes one account of many first logins at once", async () => {
+  it("creates one account from many parallel first logins", async () => {
     const identity = identityOf();
     const register = () => store.accounts.register(identity, actor);
     const all = await atOnce(
@@ -50,7 +50,7 @@ describe("registering", () => {
     expect(ids.size).toBe(4);
   });
 
-  it("takes names as they come, and refuses an empty subject", async () => {
+  it("accepts names as they are, and refuses an empty subject", async () => {
     const odd = { ...identityOf(), name: `\u0000<b>${"x".repeat(300)}`, email: null };
     const { account } = value(await store.accounts.register(odd, actor));
     expect(account.name).toHaveLength(64);
@@ -111,7 +111,7 @@ describe("an operator", () => {
     expect(await store.apiTokens.authenticate(token)).toBeNull();
   });
 
-  it("changes plans, and is told of one that is not there", async () => {
+  it("changes plans, and reports a missing one", async () => {
     const { id } = await user();
     expect(reasonOf(await store.accounts.setPlan(id, "Gold", operator))).toBe("plan_unknown");
     const gold = { name: "Gold", ratePerSecond: 500, burst: 1000, shared: true, rights: {} };
@@ -124,7 +124,7 @@ describe("an operator", () => {
     ]);
   });
 
-  it("cannot take the last admin's right away, nor two the last two at once", async () => {
+  it("cannot remove the last admin's right, not even by two changes in parallel", async () => {
     const [left, right] = [await user(), await user()];
     for (const { id } of [left, right]) value(await store.accounts.setAdmin(id, true, operator));
     const both = [left, right].map(
@@ -149,7 +149,7 @@ describe("an operator", () => {
 });
 
 describe("the list of accounts", () => {
-  it("comes in pages, newest first, each account once", async () => {
+  it("is paged, newest first, each account once", async () => {
     const ids: string[] = [];
     for (let i = 0; i < 5; i += 1) {
       ids.unshift((await loginless()).id);
@@ -166,7 +166,7 @@ describe("the list of accounts", () => {
     expect(seen.slice(0, 5).sort()).toEqual([...ids].sort());
   });
 
-  it("is searched by name, login and plan, wildcards taken as they are", async () => {
+  it("is searched by name, login and plan; wildcards match literally", async () => {
     const identity = { ...identityOf("someone-unique"), name: "100% Ünique_" };
     const { account } = value(await store.accounts.register(identity, actor));
     for (const search of ["ünique_", "100%", "SOMEONE-unique@x", account.id]) {

@@ -36,7 +36,7 @@ describe("a management token", () => {
     expect(reasonOf(past)).toBe("invalid");
   });
 
-  it("is one of a bounded number, also when all come at once", async () => {
+  it("is one of a bounded number, also when all are created in parallel", async () => {
     const { id } = await user();
     const responses = await Promise.all(
       Array.from({ length: API_TOKENS_PER_ACCOUNT_MAX + 3 }, () =>

@@ -3,7 +3,7 @@ import { actor, createFixture } from "./fixture.ts";
 
 const { store, clock, user } = await createFixture();
 
-it("comes in pages, newest first, of one account alone", async () => {
+it("is paged, newest first, for one account alone", async () => {
   const [mine, other] = [await user(), await user()];
   for (let n = 0; n < 5; n += 1) {
     await store.audit.append(mine.id, "key.change", { n }, { ...actor, accountId: mine.id });

@@ -43,7 +43,7 @@ describe("a key", () => {
     expect(JSON.stringify(items)).not.toContain(token);
   });
 
-  it("is not there for another account, whatever is asked", async () => {
+  it("does not exist for another account, whatever the request", async () => {
     const [mine, other] = [await user(), await user()];
     const { key } = value(await store.keys.create(mine.id, plain, actor));
     const responses = await Promise.all([
@@ -59,7 +59,7 @@ describe("a key", () => {
     expect((await store.keys.byId(mine.id, key.id))?.state).toBe("live");
   });
 
-  it("cannot be revealed without its key-encryption key, and all else goes on", async () => {
+  it("cannot be revealed without its key-encryption key; everything else works", async () => {
     const { id } = await user();
     const { key } = value(await store.keys.create(id, plain, actor));
     const missing = fixture.withVault(vaultOf(`two:${freshKek()}`));
@@ -95,7 +95,7 @@ describe("a key", () => {
 });
 
 describe("the number of keys", () => {
-  it("is bounded, also when all come at once", async () => {
+  it("is bounded, also when all are created in parallel", async () => {
     const account = await user();
     const most = keysMax(account.plan);
     const responses = await Promise.all(
@@ -139,7 +139,7 @@ describe("changes", () => {
     expect(reasonOf(await store.keys.reveal(id, key.id, actor))).toBe("key_ended");
   });
 
-  it("of networks, limit or end reach the edges, each by itself, a label does not", async () => {
+  it("of networks, limit or expiry reaches the edges; a change of the label does not", async () => {
     const { id } = await user();
     const { key } = value(await store.keys.create(id, plain, actor));
     const sql = `select expires_at, cidrs, rate_per_second, burst
@@ -227,7 +227,7 @@ describe("rotation", () => {
     );
   });
 
-  it("without an overlap revokes at once, and never lengthens a life", async () => {
+  it("without an overlap revokes immediately, and never extends a lifetime", async () => {
     const { id } = await user();
     const expiresAtMs = clock.unixMs() + 1_000;
     const short = value(await store.keys.create(id, { ...plain, expiresAtMs }, actor)).key;
@@ -269,7 +269,7 @@ describe("rotation", () => {
     expect(reasonOf(await store.keys.rotate(id, key.id, DAY_MS, actor))).toBe("key_replaced");
   });
 
-  it("leaves twice as many good keys as one may make, also when all come at once", async () => {
+  it("leaves at most twice the allowed number of valid keys, also in parallel", async () => {
     const { id } = await user();
     for (let count = 1; count < KEYS_PER_ACCOUNT_MAX; count += 1) {
       value(await store.keys.create(id, plain, actor));
@@ -286,7 +286,7 @@ describe("rotation", () => {
     expect(live).toHaveLength(2 * KEYS_PER_ACCOUNT_MAX);
   });
 
-  it("with an overlap makes one new key of those that are asked for at once", async () => {
+  it("with an overlap creates one new key from parallel requests", async () => {
     const { id } = await user();
     const { key } = value(await store.keys.create(id, plain, actor));
     const rotate = () => store.keys.rotate(id, key.id, DAY_MS, actor);
@@ -294,7 +294,7 @@ describe("rotation", () => {
     expect(reasons.toSorted()).toEqual(["key_replaced", "key_replaced", null]);
   });
 
-  it("without an overlap makes one new key of those that are asked for at once", async () => {
+  it("without an overlap creates one new key from parallel requests", async () => {
     const { id } = await user();
     const { key } = value(await store.keys.create(id, plain, actor));
     const rotate = () => store.keys.rotate(id, key.id, 0, actor);
@@ -311,7 +311,7 @@ describe("rotation", () => {
 });
 
 describe("revoking", () => {
-  it("raises the revision and takes the key from what edges see, once", async () => {
+  it("raises the revision and removes the key from the edges' view, once", async () => {
     const { id } = await user();
     const { key } = value(await store.keys.create(id, plain, actor));
     const before = await revision();

@@ -6,7 +6,7 @@ import { actor, createFixture, plain, reasonOf, value } from "./fixture.ts";
 const { store, user, loginless, there, atOnce } = await createFixture();
 
 describe("linking", () => {
-  it("moves a key that nobody logs in to, and it can be revealed by its new owner", async () => {
+  it("moves a key of an account without logins, and its new owner can reveal it", async () => {
     const [from, to] = [await loginless(), await user()];
     const { key, token } = value(await store.keys.create(from.id, plain, actor));
     expect(value(await store.keys.link(to.id, token, actor))).toMatchObject({
@@ -53,7 +53,7 @@ describe("linking", () => {
     expect((await store.keys.byId(owner.id, owned.key.id))?.state).toBe("live");
   });
 
-  it("gives a key to one of two who ask at once", async () => {
+  it("gives a key to one of two accounts that link it in parallel", async () => {
     const [from, left, right] = [await loginless(), await user(), await user()];
     const { token } = value(await store.keys.create(from.id, plain, actor));
     const both = [left, right].map(

@@ -15,8 +15,8 @@ const attempt = (name: string) => ({
 const take = (name: string, browser = name) =>
   store.logins.take(`state-${name}`, `browser-${browser}`);
 
-describe("a login under way", () => {
-  it("is taken up once", async () => {
+describe("a pending login", () => {
+  it("is used once", async () => {
     await store.logins.startLogin(attempt("a"));
     const responses = await Promise.all([take("a"), take("a"), take("a")]);
     expect(responses.filter((response) => response !== null)).toEqual([
@@ -24,7 +24,7 @@ describe("a login under way", () => {
     ]);
   });
 
-  it("is not taken up by another browser, which does not spoil it", async () => {
+  it("cannot be used by another browser, and stays usable after its attempt", async () => {
     await store.logins.startLogin(attempt("b"));
     await store.logins.startLogin(attempt("c"));
     expect([await take("b", "c"), await take("c", "b"), await take("none")]).toEqual([

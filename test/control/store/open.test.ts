@@ -41,7 +41,7 @@ describe("opening the store", () => {
     expect(existsSync(options.vaultFile)).toBe(false);
   });
 
-  it("opens with another vault too, says what is missing, and hides nothing else", async () => {
+  it("opens with another vault too, names what is missing, and hides nothing else", async () => {
     const options = await place();
     const first = await openStore(deps, options);
     const { account, key } = value(await first.store.accounts.register(identityOf(), actor));
@@ -80,7 +80,7 @@ describe("opening the store", () => {
     await running.stop();
   });
 
-  it("says who must migrate when the login may not", async () => {
+  it("names the role that must migrate when the login may not", async () => {
     const options = await place();
     await expect(openStore(deps, { ...options, ownerUrl: null })).rejects.toThrow(/its owner/);
   });

@@ -6,7 +6,7 @@ import { actor, createFixture, freshKek, plain, reasonOf, value, vaultOf } from 
 const digest = (token: string): string => sha256(token).toString("hex");
 
 describe("over all accounts", () => {
-  it("a key is found by itself or by the start of its hash", async () => {
+  it("a key is found by its text or by the start of its hash", async () => {
     const { store, user } = await createFixture();
     const { key, token } = value(await store.keys.create((await user()).id, plain, actor));
     for (const which of [token, digest(token), digest(token).slice(0, 8).toUpperCase()]) {
@@ -40,7 +40,7 @@ describe("over all accounts", () => {
 });
 
 describe("a new key-encryption key", () => {
-  it("takes over everything, edges hear nothing of it, and the old one can go", async () => {
+  it("seals everything anew without a change for edges; the old key can go", async () => {
     const fixture = await createFixture();
     const { there, user } = fixture;
     const [old, next] = [freshKek(), freshKek()];
@@ -61,7 +61,7 @@ describe("a new key-encryption key", () => {
     expect(await encryptionKeysInUse(fixture.deps)).toEqual(["next", "one"]);
   });
 
-  it("reaches more keys than one step takes", async () => {
+  it("handles more keys than fit into one step", async () => {
     const fixture = await createFixture();
     const { there, store, user } = fixture;
     const account = await user();

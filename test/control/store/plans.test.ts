@@ -11,7 +11,7 @@ const gold = {
 };
 
 describe("plans", () => {
-  it("are made, changed, listed with their accounts, removed when nobody has them", async () => {
+  it("are created, changed, listed with their accounts, and removed when unused", async () => {
     const { id } = await user();
     value(await store.plans.save(gold, operator));
     value(await store.plans.save({ ...gold, burst: 2000 }, operator));

@@ -7,7 +7,7 @@ const count = async (table: string): Promise<number> =>
   (await there.owner.query<{ n: number }>(`select count(*) as n from touchdown.${table}`))[0]?.n ??
   0;
 
-it("takes what is past its time, more than one step of it, and nothing else", async () => {
+it("removes what has expired, in several steps, and nothing else", async () => {
   const { id } = await user();
   const zeros = (length: number): string => `array_fill(0::bigint, array[${length}])`;
   await there.owner.query(

@@ -26,14 +26,14 @@ describe("texts", () => {
   });
 });
 
-it("ids are told from everything else", () => {
+it("ids are distinguished from everything else", () => {
   expect(isUuid(randomUUID())).toBe(true);
   for (const text of ["", "1", randomUUID().toUpperCase(), `${randomUUID()} `, "{}"]) {
     expect(isUuid(text)).toBe(false);
   }
 });
 
-it("a cursor comes back as it went, and nothing else is one", () => {
+it("a cursor is read back unchanged, and nothing else is accepted as one", () => {
   const id = randomUUID();
   expect(readCursor(writeCursor(1234, id))).toEqual({ at: instant(1234), id });
   for (const text of [null, "", "1_2", `x_${id}`, `1_${id.slice(1)}0-`]) {

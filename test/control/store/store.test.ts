@@ -6,7 +6,7 @@ import { createFixture, STORE_OPTIONS } from "./fixture.ts";
 
 const { store, deps } = await createFixture();
 
-it("is well while its database answers, and says so when it does not", async () => {
+it("is healthy while its database responds, and reports when it does not", async () => {
   await expect(store.check()).resolves.toBeUndefined();
   const url = "postgres://u:p@127.0.0.1:1/x";
   const database = createDatabase({ clock: deps.clock, log: silent }, { url });

@@ -99,7 +99,7 @@ describe("from a peer that is no trusted proxy", () => {
   afterAll(() => site?.stop());
   beforeEach(() => site.clock.advance(60_000));
 
-  it("the audit has the peer's own address, whatever it claims", async () => {
+  it("the audit has the peer's own address, whatever its headers claim", async () => {
     for (const claimed of [CLIENT, "10.1.2.3", `${CLIENT}, 10.1.2.3`]) {
       expect(await addressFor(grace, claimed)).toBe("127.0.0.1");
     }
@@ -130,7 +130,7 @@ describe("a body announced as JSON that is empty", () => {
     }
   });
 
-  it("is refused where a route takes one, with what is needed", async () => {
+  it("is refused where a route accepts one, naming what is needed", async () => {
     const empty = await grace.call("POST", "/api/v1/tokens", "");
     expect([empty.status, reasonOf(empty)]).toEqual([400, "invalid_request"]);
     expect(fieldOf(empty.json, "error.message")).toBe("the body must be a JSON object");
@@ -145,7 +145,7 @@ describe("strict transport security", () => {
       ...{ fetchOrigins: [], trustedProxies: [], pagesFolder: "/" },
     });
 
-  it("is asked for where the site is reached by https, and nowhere else", async () => {
+  it("is required where the site is reached by https, and nowhere else", async () => {
     expect(headersAt("https://dash.example").strictTransportSecurity).toEqual({
       maxAge: 31_536_000,
     });

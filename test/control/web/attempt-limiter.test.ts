@@ -7,7 +7,7 @@ import {
 import { createFakeClock } from "../../support/fake-clock.ts";
 
 describe("tries", () => {
-  it("are so many at once, then one each time the interval has passed", () => {
+  it("are limited to a burst, then to one in each interval", () => {
     const clock = createFakeClock();
     const attempts = createAttemptLimiter(clock);
     const { burst, everyMs } = LIMITS.link;
@@ -29,7 +29,7 @@ describe("tries", () => {
     expect(attempts.take("reveal", ["a"])).toBe(0);
   });
 
-  it("are remembered of a bounded number of callers; the one heard of longest ago goes", () => {
+  it("are tracked for a bounded number of callers; the least recent one is evicted", () => {
     const attempts = createAttemptLimiter(createFakeClock(), 2);
     for (let count = 0; count < LIMITS.link.burst; count += 1) attempts.take("link", ["a"]);
     attempts.take("link", ["b"]);

@@ -43,7 +43,7 @@ async function routes() {
   );
 }
 
-it("a route that needs a recent login asks for one, and changes nothing without it", async () => {
+it("a route that needs a recent login requires one, and changes nothing without it", async () => {
   const ada = new Browser(site.url);
   await ada.login("ada");
   const { json } = await ada.call("GET", "/api/v1/me");
@@ -69,7 +69,7 @@ it("a route that needs a recent login asks for one, and changes nothing without 
   expect((await soon.call("POST", "/api/v1/keys", { label: "in time" })).status).toBe(201);
 });
 
-it("an open route is no more open to another site's page for an Authorization header", async () => {
+it("an Authorization header does not open an open route to another site's page", async () => {
   const open = (await routes()).filter(({ access }) => access === "open");
   expect(open.length).toBeGreaterThan(1);
   for (const authorization of ["Bearer x", "Basic eDp5", "", `Bearer tdm_${"a".repeat(64)}`]) {

@@ -17,7 +17,7 @@ describe("cookies", () => {
     }
   });
 
-  it("are bound to the host, and taken away by an age of zero", () => {
+  it("are bound to the host, and removed by an age of zero", () => {
     const attributes = "HttpOnly; Secure; SameSite=Lax";
     expect(writeCookie("login", VALUE, 600_500)).toBe(
       `__Host-td-login=${VALUE}; Path=/; Max-Age=600; ${attributes}`,

@@ -19,7 +19,7 @@ const passes = (change: Partial<Provenance>): boolean => {
   }
 };
 
-describe("where a request comes from", () => {
+describe("the origin of a request", () => {
   it.each<[Partial<Provenance>, boolean]>([
     [{}, true],
     [{ fetchSite: null }, true],

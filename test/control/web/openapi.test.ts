@@ -69,7 +69,7 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  it("says of every change whether a session needs a recent login for it", () => {
+  it("states for every change whether a session needs a recent login", () => {
     const decided = operations()
       .filter(({ method }) => method !== "get")
       .map(({ path, method, one }) => [

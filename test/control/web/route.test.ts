@@ -11,7 +11,7 @@ import { stub } from "../../support/stub.ts";
 
 const shape = z.object({ name: z.string(), inner: z.object({ count: z.number() }) });
 
-it("an answer holds what its schema names and no more, whatever the handler gives", async () => {
+it("a response holds only what its schema names, whatever the handler returns", async () => {
   const clock = createFakeClock();
   const whole = { name: "a", inner: { count: 1, secret: "x" }, ciphertext: "y" };
   const wrong: object = { name: 7 };
@@ -60,7 +60,7 @@ it("cannot be made for a change without a word on whether it needs a recent logi
   expect(make({ recentLogin: false }).recentLogin).toBe(false);
 });
 
-it("is not run for nobody where it is for those who are known", async () => {
+it("does not run without an identity if it requires one", async () => {
   const spec = { response: z.object({}) };
   const known = route(["GET", "/api/v1/x"], "account", "", spec, async () => ({}));
   const call = { params: {}, query: {}, body: null, address: "", userAgent: null };

@@ -195,7 +195,7 @@ describe("what is no route", () => {
     expect(large).toMatch(/^HTTP\/1\.1 431 /);
   });
 
-  it("serves the pages by their names, and nothing beside their folder", async () => {
+  it("serves the pages by their names, and nothing outside their folder", async () => {
     for (const path of ["/", "/keys", "/connect", "/index.html"]) {
       const page = await grace.call("GET", path);
       expect([path, page.status]).toEqual([path, 200]);
@@ -224,7 +224,7 @@ describe("what is no route", () => {
     expect(await at("/api/v1/nothing", html)).toEqual(fault);
   });
 
-  it("sends a page's files compressed to who takes them so, and says that it varies", async () => {
+  it("sends a page's files compressed to clients that accept it, with `Vary`", async () => {
     for (const [encoding, sent] of [
       ["gzip, deflate, br", "gzip"],
       ["identity", null],
@@ -290,7 +290,7 @@ describe("the live stream over HTTP", () => {
     expect((await reader?.read())?.done).toBe(true);
   });
 
-  it("is open to nobody else, and so many times at once, HEAD not counted", async () => {
+  it("is open to no other account; streams are bounded, HEAD not counted", async () => {
     expect((await open(new Browser(site.url))).response.status).toBe(401);
     const statuses = [];
     for (let count = 0; count < 6; count += 1) {
@@ -305,8 +305,8 @@ describe("the live stream over HTTP", () => {
   });
 });
 
-describe("who asks too often", () => {
-  it("is told by their own address: no header of theirs makes them another", async () => {
+describe("a client that requests too often", () => {
+  it("is identified by its own address: no header of its own changes it", async () => {
     const responses = [];
     for (let count = 0; count < 25; count += 1) {
       const headers = {
@@ -327,8 +327,8 @@ describe("who asks too often", () => {
   });
 });
 
-describe("who asks very much", () => {
-  it("of the API is told so, whatever it asks and whoever they are", async () => {
+describe("a client that requests very often", () => {
+  it("of the API gets 429, whatever it requests and whatever its identity", async () => {
     const { burst } = LIMITS.request;
     site.clock.advance(60_000); // The logins used some of the limit.
     const asked = await Promise.all(

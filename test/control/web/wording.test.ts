@@ -33,7 +33,7 @@ function messageOf(sent: unknown): string {
   throw new Error("it was taken");
 }
 
-describe("a field that does not fit is told in plain words", () => {
+describe("a field that does not fit is described in plain words", () => {
   it.each<[unknown, string]>([
     [{ label: 7 }, "label must be a text"],
     [{ label: "" }, "label must not be empty; label must have something to see"],

@@ -153,6 +153,6 @@ describe("worker threads", () => {
       text += chunk;
     });
     const [code] = await once(child, "close");
-    expect([code, text]).toEqual([0, "refused refused stopped\n"]);
+    expect([code, text]).toEqual([0, "rejected rejected stopped\n"]);
   });
 });

@@ -112,7 +112,7 @@ describe("one receipt", () => {
     expect(theirs.body).toEqual(unknown.body);
   });
 
-  it("tells all that has happened by then, as lists do", async () => {
+  it("reports everything up to then, as lists do", async () => {
     const { unsettled, submit, land, get } = await setup();
     unsettled.push(() => submit(1));
     expect((await get(pathOf(1))).body).toMatchObject({ state: "accepted" });
@@ -148,7 +148,7 @@ describe("one receipt", () => {
     expect(server.receipts.waits).toMatchObject({ pending: 0, timedOut: 1 });
   });
 
-  it("is waited for no more when the client leaves", async () => {
+  it("is no longer awaited when the client disconnects", async () => {
     const { server, submit, ask } = await setup();
     submit(1);
     const abort = new AbortController();
@@ -160,7 +160,7 @@ describe("one receipt", () => {
     expect(server.receipts.waits.pending).toBe(0);
   });
 
-  it("is answered at once when the edge drains", async () => {
+  it("is answered immediately when the edge drains", async () => {
     const { server, submit, get } = await setup();
     submit(1);
     const answer = get(`${pathOf(1)}?wait=landed`);
@@ -235,7 +235,7 @@ it("what is refused of reading is no submission that was refused", async () => {
 });
 
 describe("a stream", () => {
-  it("tells each change of the account's receipts", async () => {
+  it("reports each change of the account's receipts", async () => {
     const { clock, submit, land, ask } = await setup();
     const response = await ask(STREAM);
     expect(response.headers.get("content-type")).toBe("text/event-stream");
@@ -260,7 +260,7 @@ describe("a stream", () => {
     expect(server.receipts.streams).toMatchObject({ open: 0, closedKey: 1 });
   });
 
-  it("goes on behind Last-Event-ID on a new connection", async () => {
+  it("continues after Last-Event-ID on a new connection", async () => {
     const { clock, server, submit, land, ask } = await setup();
     const abort = new AbortController();
     const first = textOf(await ask(STREAM, { signal: abort.signal }));
@@ -278,7 +278,7 @@ describe("a stream", () => {
     expect(second.text).not.toContain("event: gap");
   });
 
-  it("ends when the edge drains, which then waits for nobody", async () => {
+  it("ends when the edge drains, which then waits for no stream", async () => {
     const { server, ask } = await setup();
     const seen = textOf(await ask(STREAM));
     await until("the server", () => server.receipts.streams.open === 1);
@@ -290,7 +290,7 @@ describe("a stream", () => {
     expect(server.counters.requestsOpen).toBe(0);
   });
 
-  it("stalls while the client takes nothing in, then goes on, and is cut at last", async () => {
+  it("stalls while the client reads nothing, continues, and is closed at last", async () => {
     const { clock, receipts, server, port, submit, land } = await setup();
     const socket = connect(port, "127.0.0.1");
     let size = 0;

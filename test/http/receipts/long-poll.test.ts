@@ -23,7 +23,7 @@ function setup() {
   return { clock, ended, answered, waits, add };
 }
 
-it("answers when the end is known, and stops looking when nobody waits", () => {
+it("responds when the end is known, and stops checking when no request waits", () => {
   const { clock, ended, answered, waits, add } = setup();
   add(1);
   add(2);

@@ -10,7 +10,7 @@ function outcomeOf(
   return read.kind === "query" ? read.query : read.rejection.message;
 }
 
-describe("what may be asked", () => {
+describe("accepted queries", () => {
   it.each([
     ["", { goal: null, timeoutMs: 10_000 }],
     ["wait=landed", { goal: "landed", timeoutMs: 10_000 }],
@@ -40,7 +40,7 @@ describe("what may be asked", () => {
   });
 });
 
-describe("what is refused says what was found and what is needed", () => {
+describe("a rejected query names what was found and what is needed", () => {
   it.each([
     [readWaitQuery, "wait=finalized", 'wait is "finalized", landed or processed is needed'],
     [readWaitQuery, "timeout=5s", 'timeout is "5s" without a wait, wait=landed is needed'],

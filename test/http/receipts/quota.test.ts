@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { Quota } from "../../../src/http/receipts/quota.ts";
 
-it("bounds each account and all of them, and takes places back", () => {
+it("bounds each account and all together, and reuses released permits", () => {
   const quota = new Quota(3, 2);
   expect([quota.acquire("a"), quota.acquire("a"), quota.acquire("a")]).toEqual([
     null,

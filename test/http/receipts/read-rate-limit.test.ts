@@ -13,7 +13,7 @@ it("lets an account read as often as its plan lets it send", () => {
   expect(limit.counters).toMatchObject({ allowed: 4, limited: 1 });
 });
 
-it("remembers a bounded number of accounts, and drops those that say nothing first", () => {
+it("tracks a bounded number of accounts, and evicts those with full buckets first", () => {
   const limit = createReadLimit(2);
   for (const account of ["a", "b"]) limit.charge(testPrincipal(account, PLAN), 1e9);
   limit.charge(testPrincipal("c", PLAN), 2e9);
@@ -22,7 +22,7 @@ it("remembers a bounded number of accounts, and drops those that say nothing fir
   expect(limit.counters.evicted).toBe(1);
 });
 
-it("says which limit it is, and what to do instead", () => {
+it("names the limit, and what to do instead", () => {
   const rejection = readLimitRejection(PLAN, 1.5e6);
   expect(rejection).toMatchObject({ reason: "rate_limited", data: { retryAfterMs: 2 } });
   expect(rejection.message).toContain("plan P lets receipts be read 10 times a second");

@@ -44,7 +44,7 @@ function setup(eventChars = 10) {
 const always = (): boolean => true;
 
 describe("streams that have read all there was", () => {
-  it("are told in one pass, with one wording for all of an account", () => {
+  it("are notified in one pass, with one text for each account", () => {
     const { log, looks, live, listen } = setup();
     const own = Array.from({ length: 8 }, () => listen("acme"));
     const others = Array.from({ length: 100 }, (_, place) => listen(`other ${place}`));
@@ -61,7 +61,7 @@ describe("streams that have read all there was", () => {
     expect(live.tell(always)).toBe(0);
   });
 
-  it("are left where they are while they take nothing in, and taken up at the head", () => {
+  it("are skipped while they read nothing, and resume at the head", () => {
     const { log, live, listen } = setup();
     const [slow, withFastProperties] = [listen("acme"), listen("acme")];
     log.push("acme");
@@ -76,7 +76,7 @@ describe("streams that have read all there was", () => {
     expect(live.tell(always)).toBe(2);
   });
 
-  it("go on alone from the first event that is too much for one round", () => {
+  it("continue alone from the first event that exceeds one round", () => {
     const chars = RECEIPT_STREAM_CHARS_PER_ROUND / 4;
     const { log, live, listen } = setup(chars);
     const listener = listen("acme");
@@ -86,7 +86,7 @@ describe("streams that have read all there was", () => {
     expect(live.isAtHead(listener)).toBe(false);
   });
 
-  it("go on alone where what they stand at is gone, and a pass is bounded", () => {
+  it("continue alone if their position was evicted, and a pass is bounded", () => {
     const { log, looks, changes, live, listen } = setup();
     const listener = listen("acme");
     log.push(...Array.from({ length: RECEIPT_STREAM_PASS_STEPS_MAX + 5 }, () => "nobody"));
@@ -99,7 +99,7 @@ describe("streams that have read all there was", () => {
     expect(live.isAtHead(listener)).toBe(false);
   });
 
-  it("begin with what comes, however much came while nobody listened", () => {
+  it("begin with the next event, however many passed without a listener", () => {
     const { log, looks, live, listen } = setup();
     live.remove(listen("acme"));
     log.push("acme", "acme");

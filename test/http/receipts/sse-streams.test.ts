@@ -91,7 +91,7 @@ function letIn<T>(stream: T | "account" | "all"): T {
 }
 
 describe("a stream", () => {
-  it("begins with when to come back, and tells what changes from then on", () => {
+  it("begins with the retry interval, and sends later changes", () => {
     const { clock, streams, add, open } = setup();
     add("accepted");
     const { client, told } = open();
@@ -107,7 +107,7 @@ describe("a stream", () => {
     expect(streams.counters).toMatchObject({ open: 1, opened: 1, events: 2, gaps: 0 });
   });
 
-  it("has what happened so far noted before it tells", () => {
+  it("records everything so far before it sends", () => {
     const { clock, unsettled, open } = setup();
     const { told } = open();
     unsettled.push("acked");
@@ -115,7 +115,7 @@ describe("a stream", () => {
     expect(told()).toEqual(["acked"]);
   });
 
-  it("tells only the states that were asked for", () => {
+  it("sends only the requested states", () => {
     const { clock, add, open } = setup();
     const { told } = open({ states: ["landed", "expired"] });
     for (const state of ["accepted", "sent", "landed"]) add(state);
@@ -123,7 +123,7 @@ describe("a stream", () => {
     expect(told()).toEqual(["landed"]);
   });
 
-  it("goes on behind the event that the client saw last", () => {
+  it("continues after the last event that the client received", () => {
     const { clock, streams, add, open } = setup();
     const first = open();
     for (const state of ["accepted", "sent"]) add(state);
@@ -137,7 +137,7 @@ describe("a stream", () => {
     expect(streams.counters.gaps).toBe(0);
   });
 
-  it("says when changes may have been missed, and goes on with what is kept", () => {
+  it("reports that changes may have been missed, and continues with what is kept", () => {
     const { clock, changes, streams, add, open } = setup();
     for (const state of ["accepted", "sent", "landed"]) add(state);
     changes.first = 3;
@@ -179,8 +179,8 @@ describe("a stream", () => {
   });
 });
 
-describe("a client that takes in too slowly", () => {
-  it("is given no more until it has caught up, and misses nothing that is kept", () => {
+describe("a client that reads too slowly", () => {
+  it("is sent nothing more until it has caught up, and misses nothing that is kept", () => {
     const { clock, add, open } = setup();
     const { client, stream, told } = open();
     client.takesIn = false;
@@ -231,7 +231,7 @@ describe("streams", () => {
     expect(streams.counters).toMatchObject({ open: RECEIPT_STREAMS_MAX, rejected: 2 });
   });
 
-  it("end when draining, after what there is to tell", () => {
+  it("end when draining, after the pending events", () => {
     const { clock, streams, add, open } = setup();
     const { client, told } = open();
     add("landed");
@@ -241,7 +241,7 @@ describe("streams", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("are read for together while all of them take in what they are told", () => {
+  it("are served by one read while all of them keep up", () => {
     const { clock, add, open, alone } = setup();
     const clients = Array.from({ length: 24 }, (_, place) => open({ account: `a${place % 6}` }));
     for (let round = 0; round < 10; round += 1) {
@@ -252,7 +252,7 @@ describe("streams", () => {
     expect(alone.reads).toBe(0);
   });
 
-  it("are told each change of their account once and in order, whatever holds them up", () => {
+  it("get each change of their account once and in order, whatever delays them", () => {
     const { clock, add, open } = setup();
     const rng = createRng(3);
     const accounts = ["acme", "other", "third"];
@@ -288,7 +288,7 @@ describe("streams", () => {
     }
   });
 
-  it("come to the head one after another where many are far behind at once", () => {
+  it("catch up one after another when many are far behind", () => {
     const { clock, streams, add, open } = setup();
     const ring = 60_000;
     for (let number = 0; number < ring; number += 1) add("old", "nobody");

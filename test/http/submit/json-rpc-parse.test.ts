@@ -21,12 +21,12 @@ function signed(size: number, count: number): Uint8Array {
 }
 
 describe("parseBody", () => {
-  it("tells one call from a batch", () => {
+  it("distinguishes one call from a batch", () => {
     expect(parseBody(bytes('{"a":1}'))).toMatchObject({ kind: "single", call: { a: 1 } });
     expect(parseBody(bytes("[1,2]"))).toMatchObject({ kind: "batch", calls: [1, 2] });
   });
 
-  it("takes no text that is not UTF-8, of which an id could not be given back", () => {
+  it("rejects text that is not UTF-8, because its id could not be returned", () => {
     for (const id of ["ü", "\u00e9t\u00e9"]) {
       expect(parseBody(bytes(`{"id":"${id}"}`))).toMatchObject({ call: { id } });
       const latin1 = Buffer.from(`{"id":"${id}"}`, "latin1");
@@ -46,7 +46,7 @@ describe("parseBody", () => {
 });
 
 describe("readCall", () => {
-  it("never throws, whatever JSON it is given", () => {
+  it("never throws for any JSON", () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.jsonValue(), fc.jsonValue(), (value, params, config) => {
         const calls = [
@@ -74,7 +74,7 @@ describe("readCall", () => {
     });
   });
 
-  it("sends who asks for anything else to a node", () => {
+  it("names a node as the place for other methods", () => {
     const call = { jsonrpc: "2.0", id: 1, method: "getLatestBlockhash" };
     const read = readCall(call, "", -1, true);
     expect(read.kind === "rejected" && read.rejection).toMatchObject({
@@ -103,7 +103,7 @@ describe("readCall", () => {
     expect(readable).toBeGreaterThan(10);
   });
 
-  it("takes for base64 what a transaction may be there, and what is none either way", () => {
+  it("reads base64 where it can be a transaction, and rejects what is neither encoding", () => {
     const v0 = signed(900, 12);
     v0.set([0x80, 12], 1 + 64 * 12);
     const v1 = new Uint8Array(300).fill(1).fill(0x81, 0, 1);

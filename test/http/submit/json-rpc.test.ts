@@ -33,7 +33,7 @@ function handle(body: unknown, submit: Submit, hasKey = true) {
 const accept: Submit = (_, done) => done({ kind: "accepted", signature: "s" });
 
 describe("a single call", () => {
-  it("is answered at once, or waits", () => {
+  it("is answered immediately, or waits", () => {
     expect(handle(SEND, accept).answer).toBe('{"jsonrpc":"2.0","result":"s","id":1}');
     const waiting = handle(SEND, () => {});
     expect(waiting.answer).toBeNull();
@@ -74,7 +74,7 @@ describe("a batch", () => {
     expect(used).toEqual([100, 100, 100]);
   });
 
-  it("drops an answer that comes twice", () => {
+  it("ignores a second response", () => {
     const twice: Submit = (submission, done) => {
       accept(submission, done);
       accept(submission, done);
