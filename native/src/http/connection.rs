@@ -26,7 +26,7 @@ use crate::http::proxy::{
     UpstreamConnection,
 };
 use crate::http::request_head::{RequestHead, read_request_head};
-use crate::http::response::write_overloaded;
+use crate::http::response::{ResponseForm, write_overloaded};
 use crate::http::socket::{BufferedSocket, ReadResult};
 use crate::sync::clock::NS_PER_S;
 
@@ -39,7 +39,7 @@ const CLIENT_IDLE_NS: u64 = 10 * NS_PER_S;
 const UPSTREAM_IDLE_NS: u64 = 5 * NS_PER_S;
 
 /// A body that is pending for longer may be the reason why the upstream server closed: it closes a
-/// connection whose body stops arriving after 8 to 12 s.
+/// connection whose body does not arrive in 8 to 12 s.
 const UPSTREAM_TIMEOUT_NS: u64 = 7 * NS_PER_S;
 
 /// How long a half-closed client may still wait for a response in progress.
@@ -334,10 +334,10 @@ impl Client {
             }
             let framed = match read_request_head(rest, cx.forwarded_header_name) {
                 RequestHead::Partial => return Ok((done, ParseOutcome::Pending(Part::Head))),
-                RequestHead::Ambiguous { line_end } => {
+                RequestHead::Ambiguous { line_end, form } => {
                     handler.proxied(ProxyReason::Ambiguous);
-                    let framing =
-                        forwarded(ForwardedMeta::default()).write_ambiguous(line_end, rest, out);
+                    let framing = forwarded(ForwardedMeta::default())
+                        .write_ambiguous(line_end, form, rest, out);
                     return Ok((size, ParseOutcome::Proxy { framing, is_upload: true }));
                 }
                 RequestHead::Framed(framed) => framed,
@@ -379,14 +379,16 @@ impl Client {
                 let Some(permit) = cx.upstream_permits.try_acquire(self.from) else {
                     return self.reject_proxy(&framing.rejection, cx);
                 };
-                let opened = BufferedSocket::connect(cx.upstream, cx.registry, cx.upstream_token);
-                Box::new(UpstreamConnection {
-                    socket: opened.map_err(|_| Disconnected)?,
-                    _permit: permit,
-                })
+                let Ok(socket) =
+                    BufferedSocket::connect(cx.upstream, cx.registry, cx.upstream_token)
+                else {
+                    return self.reject_proxy(&framing.rejection, cx);
+                };
+                Box::new(UpstreamConnection { socket, _permit: permit })
             }
         };
-        self.proxied = Some(ProxiedRequest::start(framing, upstream, upload_permit, cx.out));
+        self.proxied =
+            Some(ProxiedRequest::start(framing, upstream, upload_permit, cx.out, cx.now_ns));
         self.seen_ns = cx.now_ns;
         self.drive_proxied(cx)
     }
@@ -398,8 +400,10 @@ impl Client {
         rejection: &Rejection,
         cx: &mut ConnectionContext<'_, H>,
     ) -> Result<Progress, Disconnected> {
-        cx.handler.proxy_rejected(rejection.charged_token.as_deref());
-        write_overloaded(cx.out, rejection.form, &rejection.id);
+        if rejection.form != ResponseForm::Preflight {
+            cx.handler.proxy_rejected(rejection.charged_token.as_deref());
+        }
+        write_overloaded(cx.out, rejection.form, rejection.id.as_deref().unwrap_or("null"));
         self.socket.send(cx.out).map_err(|_| Disconnected)?;
         self.closes = true;
         Ok(Progress::Ready)
@@ -410,6 +414,7 @@ impl Client {
         cx: &mut ConnectionContext<'_, H>,
     ) -> Result<Progress, Disconnected> {
         let Some(proxied) = &mut self.proxied else { return Ok(Progress::Ready) };
+        let is_slow = proxied.is_late(cx.now_ns, UPSTREAM_TIMEOUT_NS);
         let progress = proxied.run(&mut self.socket, &mut self.input, cx.scratch);
         self.reading.set(proxied.part(), cx.now_ns);
         match progress {
@@ -426,7 +431,6 @@ impl Client {
                 self.idle_since_ns = cx.now_ns;
             }
             ProxyProgress::UpstreamClosed => {
-                let is_slow = self.reading.is_late(cx.now_ns, UPSTREAM_TIMEOUT_NS);
                 self.reading.set(Part::None, cx.now_ns);
                 let rejection = self.proxied.take().map(ProxiedRequest::into_rejection);
                 if is_slow {

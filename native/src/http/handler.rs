@@ -71,6 +71,8 @@ pub enum Handled {
 pub struct ForwardedMeta {
     /// Whether the rate limit was charged here.
     pub is_limit_charged: bool,
+    /// Whether the transaction was decoded here and found invalid, so that its charge stays.
+    pub is_examined: bool,
     /// CLOCK_MONOTONIC when it was complete, 0 where unknown.
     pub received_ns: u64,
 }
@@ -117,7 +119,8 @@ pub trait RequestHandler {
     /// The event loop closed a connection.
     fn connection_closed(&mut self, reason: CloseReason);
 
-    /// A request was answered 503 and its connection closed, because too many are proxied.
+    /// A request was answered 503 and its connection closed, because too many are proxied or the
+    /// upstream server closed without a response.
     /// `charged_token`: the key whose limits were charged for it, although nothing was done.
     fn proxy_rejected(&mut self, charged_token: Option<&[u8]>);
 

@@ -66,13 +66,11 @@ pub fn read_health(body: &[u8]) -> Option<(usize, usize)> {
     })
 }
 
-/// The id's JSON text of a call that is read here; `null` for any other body.
+/// The id's JSON text of a single call of any method; None for any other body. Decodes nothing.
 #[must_use]
-pub fn id_text(body: &[u8]) -> &str {
-    let mut transaction = [0; TRANSACTION_BYTES_MAX];
-    let id = read_call(body, &mut transaction).map(|call| call.id).or_else(|| read_health(body));
-    let text = id.and_then(|(start, end)| std::str::from_utf8(body.get(start..end)?).ok());
-    text.unwrap_or("null")
+pub fn id_text(body: &[u8]) -> Option<&str> {
+    let (start, end) = Text { bytes: body, at: 0 }.any_call_id()?;
+    std::str::from_utf8(body.get(start..end)?).ok()
 }
 
 struct Text<'a> {
@@ -125,6 +123,63 @@ impl<'a> Text<'a> {
         self.skip_blanks();
         let is_whole = self.at == self.bytes.len() && version && method;
         id.filter(|_| is_whole)
+    }
+
+    /// Start and end of the id of a complete object with one id.
+    fn any_call_id(mut self) -> Option<(usize, usize)> {
+        let mut id = None;
+        self.expect(b'{')?;
+        loop {
+            if self.key()? == b"id" {
+                if id.replace(self.id()?).is_some() {
+                    return None;
+                }
+            } else {
+                self.skip_value()?;
+            }
+            match self.next_mark()? {
+                b',' => {}
+                b'}' => break,
+                _ => return None,
+            }
+        }
+        self.skip_blanks();
+        id.filter(|_| self.at == self.bytes.len())
+    }
+
+    /// Skips a value up to the comma or bracket behind it.
+    fn skip_value(&mut self) -> Option<()> {
+        let mut depth = 0usize;
+        loop {
+            match self.peek()? {
+                b'"' => self.skip_string()?,
+                b',' | b'}' | b']' if depth == 0 => return Some(()),
+                b'{' | b'[' => {
+                    depth += 1;
+                    self.at += 1;
+                }
+                b'}' | b']' => {
+                    depth -= 1;
+                    self.at += 1;
+                }
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    /// Skips a string with any escapes.
+    fn skip_string(&mut self) -> Option<()> {
+        self.at += 1;
+        loop {
+            match self.peek()? {
+                b'"' => {
+                    self.at += 1;
+                    return Some(());
+                }
+                b'\\' => self.at += 2,
+                _ => self.at += 1,
+            }
+        }
     }
 
     fn peek(&self) -> Option<u8> {

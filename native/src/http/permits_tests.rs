@@ -156,7 +156,15 @@ fn rejected_call_gets_a_json_rpc_error_with_its_id() {
     assert!(body.starts_with(r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":""#), "{body}");
     assert!(body.contains(r#""data":{"reason":"overloaded","retryable":true,"#), "{body}");
     assert!(body.ends_with(r#""id":"a1"}"#), "{body}");
-    assert!(call("[]").ends_with(r#""id":null}"#));
+    let unread = r#"{"method":"x","params":[{"a":"}\"]"}],"id":-7,"jsonrpc":"2.0"}"#;
+    assert!(call(unread).ends_with(r#""id":null}"#));
+    assert!(call(&unread.replace("-7", "7")).ends_with(r#""id":7}"#));
+    for body in ["[]", "", "{", r#"{"id":1,"id":2}"#, r#"{"id":1"#, r#"{"a":"\\"#] {
+        assert!(call(body).ends_with(r#""id":null}"#), "{body}");
+    }
+    let query = post("", "{}").replace("sendRawTransaction", "sendTransaction?a=b");
+    let response = response_to(address, &query);
+    assert!(response.contains(r#"{"jsonrpc":"2.0","error":"#), "{response}");
 }
 
 #[test]
@@ -164,15 +172,18 @@ fn rejected_head_request_gets_no_body() {
     let (_upstream, _server, address, _holder) = busy_server();
     let response = response_to(address, &get("/now").replace("GET", "HEAD"));
     assert!(response.starts_with("HTTP/1.1 503 ") && response.ends_with("\r\n\r\n"), "{response}");
+    let old = get("/now").replace("GET", "HEAD").replace("HTTP/1.1", "HTTP/1.0");
+    assert!(response_to(address, &old).ends_with("\r\n\r\n"));
 }
 
 #[test]
 fn preflight_is_answered_without_an_upstream_connection() {
-    let (_upstream, _server, address, _holder) = busy_server();
+    let (_upstream, server, address, _holder) = busy_server();
     let response = response_to(address, &get("/now").replace("GET", "OPTIONS"));
     assert!(response.starts_with("HTTP/1.1 204 No Content\r\n"), "{response}");
     assert!(response.contains("\r\naccess-control-allow-origin: *\r\n"), "{response}");
     assert!(response.ends_with("\r\n\r\n"), "{response}");
+    assert_eq!(server.log.lock().unwrap().rejected_proxies, 0);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 use mio::event::Event;
 
-use crate::http::deadline::Part;
+use crate::http::deadline::{Part, is_past};
 use crate::http::handler::ForwardedMeta;
 use crate::http::header_marks::mark_values;
 use crate::http::json_rpc::id_text;
@@ -49,24 +49,23 @@ pub(super) struct ProxyRequestFraming {
 #[derive(Debug)]
 pub(super) struct Rejection {
     pub(super) form: ResponseForm,
-    /// The JSON text of the call's id.
-    pub(super) id: String,
+    /// The JSON text of the call's id; None for null.
+    pub(super) id: Option<Box<str>>,
     /// The key whose limits were charged.
     pub(super) charged_token: Option<Box<[u8]>>,
 }
 
 impl Rejection {
     fn of(framed: &Framed<'_>, bytes: &[u8], meta: ForwardedMeta) -> Self {
-        let body = bytes.get(framed.size..framed.size + framed.body_size);
-        let is_call = framed.form == ResponseForm::JsonRpc;
-        let id = body.filter(|_| is_call).map_or("null", id_text).to_string();
-        let token = framed.submission().map(|submission| submission.token.into());
-        let charged_token = token.filter(|_| meta.is_limit_charged);
+        let id = if framed.form == ResponseForm::JsonRpc {
+            bytes.get(framed.size..framed.size + framed.body_size).and_then(id_text).map(Into::into)
+        } else {
+            None
+        };
+        let is_refundable = meta.is_limit_charged && !meta.is_examined;
+        let submission = framed.submission().filter(|_| is_refundable);
+        let charged_token = submission.map(|submission| submission.token.into());
         Self { form: framed.form, id, charged_token }
-    }
-
-    fn of_ambiguous() -> Self {
-        Self { form: ResponseForm::Raw, id: String::new(), charged_token: None }
     }
 }
 
@@ -98,6 +97,7 @@ impl ForwardedHeader<'_> {
     pub(super) fn write_ambiguous(
         self,
         line_end: Option<usize>,
+        form: ResponseForm,
         bytes: &[u8],
         out: &mut Vec<u8>,
     ) -> ProxyRequestFraming {
@@ -115,7 +115,7 @@ impl ForwardedHeader<'_> {
             is_head_only: false,
             closes: true,
             is_pipe: true,
-            rejection: Rejection::of_ambiguous(),
+            rejection: Rejection { form, id: None, charged_token: None },
         }
     }
 
@@ -168,6 +168,7 @@ pub(super) struct ProxiedRequest {
     closes: bool,
     is_pipe: bool,
     rejection: Rejection,
+    started_ns: u64,
 }
 
 impl ProxiedRequest {
@@ -177,6 +178,7 @@ impl ProxiedRequest {
         upstream: Box<UpstreamConnection>,
         upload_permit: Option<Permit>,
         bytes: &[u8],
+        now_ns: u64,
     ) -> Self {
         let ProxyRequestFraming { left, has_started, is_head_only, closes, is_pipe, rejection } =
             framing;
@@ -191,6 +193,7 @@ impl ProxiedRequest {
             closes,
             is_pipe,
             rejection,
+            started_ns: now_ns,
         };
         proxied.send(bytes);
         proxied
@@ -227,6 +230,11 @@ impl ProxiedRequest {
     pub(super) fn is_under_way(&self, is_quiet: bool) -> bool {
         let is_open = if self.is_pipe { !is_quiet } else { !self.response.is_complete() };
         is_open || self.upstream.socket.unwritten() > 0
+    }
+
+    /// Whether the client has owed the rest of the request for longer than this.
+    pub(super) fn is_late(&self, now_ns: u64, timeout_ns: u64) -> bool {
+        self.awaits_client() && is_past(now_ns, self.started_ns, timeout_ns)
     }
 
     /// What is needed to reject it: nothing of it was answered.

@@ -48,6 +48,8 @@ pub(crate) enum RequestHead<'a> {
     Ambiguous {
         /// None if it was not parsed.
         line_end: Option<usize>,
+        /// The form of a response that the event loop itself writes.
+        form: ResponseForm,
     },
 }
 
@@ -135,17 +137,18 @@ fn check_framing<'a>(
     parsed: httparse::Result<usize>,
     forwarded_header_name: &str,
 ) -> RequestHead<'a> {
+    let form = form_of(request.method.unwrap_or_default(), request.path.unwrap_or_default());
     let size = match parsed {
         Ok(Status::Complete(size)) => size,
         Ok(Status::Partial) if bytes.len() <= HEAD_BYTES_MAX => return RequestHead::Partial,
-        _ => return RequestHead::Ambiguous { line_end: None },
+        _ => return RequestHead::Ambiguous { line_end: None, form },
     };
     let head = bytes.get(..size).unwrap_or_default();
     let line_end = line_end(head);
     if size > FRAMED_BYTES_MAX {
-        return RequestHead::Ambiguous { line_end: None };
+        return RequestHead::Ambiguous { line_end: None, form };
     }
-    let ambiguous = RequestHead::Ambiguous { line_end: Some(line_end) };
+    let ambiguous = RequestHead::Ambiguous { line_end: Some(line_end), form };
     let method = request.method.unwrap_or_default();
     if !has_plain_lines(head) {
         return ambiguous;
@@ -164,7 +167,7 @@ fn check_framing<'a>(
         body_size: fields.body_size,
         line_end,
         is_head_only: method == "HEAD",
-        form: form_of(method, request.path.unwrap_or_default()),
+        form,
         closes: fields.closes,
         expects: fields.expects,
         ask,
@@ -172,7 +175,9 @@ fn check_framing<'a>(
 }
 
 fn form_of(method: &str, path: &str) -> ResponseForm {
-    match (method, path) {
+    // The upstream server finds its routes without the query.
+    let route = path.split('?').next().unwrap_or_default();
+    match (method, route) {
         ("HEAD", _) => ResponseForm::HeadOnly,
         ("OPTIONS", _) => ResponseForm::Preflight,
         ("POST", RPC_PATH | ROOT_PATH) => ResponseForm::JsonRpc,

@@ -77,7 +77,7 @@ fn conflicting_framing_headers_are_ambiguous() {
         let line_end = Some(text.find('\n').unwrap() + 1);
         assert_eq!(
             read_request_head(text.as_bytes(), NAME),
-            RequestHead::Ambiguous { line_end },
+            RequestHead::Ambiguous { line_end, form: ResponseForm::Raw },
             "{lines:?}"
         );
     }
@@ -91,13 +91,21 @@ fn conflicting_framing_headers_are_ambiguous() {
         let line_end = Some(text.find('\n').unwrap() + 1);
         assert_eq!(
             read_request_head(text.as_bytes(), NAME),
-            RequestHead::Ambiguous { line_end },
+            RequestHead::Ambiguous { line_end, form: ResponseForm::Raw },
             "{text:?}"
         );
     }
+    let old = "HEAD /x HTTP/1.0\r\n\r\n";
+    let RequestHead::Ambiguous { form, .. } = read_request_head(old.as_bytes(), NAME) else {
+        panic!("HTTP/1.0 is ambiguous");
+    };
+    assert_eq!(form, ResponseForm::HeadOnly);
     let text = format!("\r\n\n{usual}");
     let line_end = Some(usual.find('\n').unwrap() + 4);
-    assert_eq!(read_request_head(text.as_bytes(), NAME), RequestHead::Ambiguous { line_end });
+    assert_eq!(
+        read_request_head(text.as_bytes(), NAME),
+        RequestHead::Ambiguous { line_end, form: ResponseForm::Raw }
+    );
 }
 
 #[test]
@@ -115,7 +123,11 @@ fn unparsable_head_is_ambiguous_without_a_line_end() {
         many.as_str(),
     ] {
         let head = read_request_head(text.as_bytes(), NAME);
-        assert_eq!(head, RequestHead::Ambiguous { line_end: None }, "{text:?}");
+        assert_eq!(
+            head,
+            RequestHead::Ambiguous { line_end: None, form: ResponseForm::Raw },
+            "{text:?}"
+        );
     }
     let most = submission(&"a: b\r\n".repeat(96));
     assert_eq!(framed(most.as_bytes()).body_size, 0);
@@ -138,12 +150,15 @@ fn head_is_partial_until_complete_or_too_large() {
     let large = fill(FRAMED_BYTES_MAX + 1);
     assert_eq!(
         read_request_head(large.as_bytes(), NAME),
-        RequestHead::Ambiguous { line_end: None }
+        RequestHead::Ambiguous { line_end: None, form: ResponseForm::Raw }
     );
     let larger = fill(HEAD_BYTES_MAX + 2);
     let part = &larger.as_bytes()[..=HEAD_BYTES_MAX];
     assert_eq!(read_request_head(&part[..HEAD_BYTES_MAX], NAME), RequestHead::Partial);
-    assert_eq!(read_request_head(part, NAME), RequestHead::Ambiguous { line_end: None });
+    assert_eq!(
+        read_request_head(part, NAME),
+        RequestHead::Ambiguous { line_end: None, form: ResponseForm::Raw }
+    );
 }
 
 #[test]

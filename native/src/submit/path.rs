@@ -1,7 +1,8 @@
 //! Hot path: how an ingress thread handles a submission: the steps of the main thread
 //! (`src/edge/pipeline.ts`) in the same order, as far as one thread can go alone. The engine gets
 //! the transaction before the main thread has its record. Whatever the thread is not certain of it
-//! proxies to the main thread, without having done any of it.
+//! proxies to the main thread, without having sent or recorded it; a charge of the rate limit is
+//! kept, and passed on.
 //!
 //! ```text
 //! key cached? limit? ─▶ duplicate? ─▶ decode, verify ─▶ reserve ─▶ send ─▶ record ─▶ commit ─▶ response
@@ -69,6 +70,19 @@ struct RequestMeta {
     max_retries: Option<u64>,
 }
 
+/// Why a submission is left to the main thread.
+struct Unanswered {
+    counter: Counter,
+    /// Whether the transaction was found invalid.
+    is_examined: bool,
+}
+
+impl From<Counter> for Unanswered {
+    fn from(counter: Counter) -> Self {
+        Self { counter, is_examined: false }
+    }
+}
+
 /// A signature in base58.
 struct SignatureText {
     text: [u8; SIGNATURE_TEXT_MAX],
@@ -91,7 +105,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
             Ok(key_slot) => key_slot,
             Err(reason) => {
                 self.path.counters.add(counter_of(reason), 1.0);
-                return Handled::Proxy(ForwardedMeta { is_limit_charged: false, received_ns });
+                return Handled::Proxy(ForwardedMeta { received_ns, ..ForwardedMeta::default() });
             }
         };
         match self.respond(request, key_slot, received_ns, out) {
@@ -100,9 +114,9 @@ impl<E: EngineHandle> SubmitHandler<E> {
                 self.path.counters.add(Counter::Accepted, 1.0);
                 Handled::Answered
             }
-            Err(reason) => {
-                self.path.counters.add(reason, 1.0);
-                Handled::Proxy(ForwardedMeta { is_limit_charged: true, received_ns })
+            Err(Unanswered { counter, is_examined }) => {
+                self.path.counters.add(counter, 1.0);
+                Handled::Proxy(ForwardedMeta { is_limit_charged: true, is_examined, received_ns })
             }
         }
     }
@@ -113,7 +127,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
         key_slot: u32,
         received_ns: u64,
         out: &mut Vec<u8>,
-    ) -> Result<(), Counter> {
+    ) -> Result<(), Unanswered> {
         let Self { path, writer, transaction, sent } = self;
         let body = request.body;
         let meta = RequestMeta { key_slot, received_ns, body_bytes: body.len(), max_retries: None };
@@ -144,9 +158,9 @@ impl<E: EngineHandle> SubmitPath<E> {
         bytes: &[u8],
         meta: &RequestMeta,
         sent: &mut FanOutResult,
-    ) -> Result<SignatureText, Counter> {
+    ) -> Result<SignatureText, Unanswered> {
         if !self.records.has_room() {
-            return Err(Counter::ProxiedRecordRing);
+            return Err(Counter::ProxiedRecordRing.into());
         }
         if let Some(offset) = peek_signature_offset(bytes)
             && self.dedup.query(bytes, offset, meta.received_ns)
@@ -156,19 +170,21 @@ impl<E: EngineHandle> SubmitPath<E> {
         let validation = self.decoder.decode(bytes);
         let offset = match &validation {
             Ok(accepted) => accepted.signature_offset,
-            Err(_) => return Err(Counter::ProxiedOther),
+            Err(_) => {
+                return Err(Unanswered { counter: Counter::ProxiedOther, is_examined: true });
+            }
         };
         let decoded_ns = self.fan_out.now_ns();
         // Another thread may have accepted it since the query, or has reserved it and not decided
         // yet.
         match self.dedup.reserve(bytes, offset, decoded_ns) {
             Reservation::Duplicate => return self.repeated(bytes, meta, offset),
-            Reservation::Pending => return Err(Counter::ProxiedOther),
+            Reservation::Pending => return Err(Counter::ProxiedOther.into()),
             Reservation::New => {}
         }
         if !self.fan_out.send(bytes, sent) {
             self.dedup.rollback(bytes, offset);
-            return Err(Counter::ProxiedLeaders);
+            return Err(Counter::ProxiedLeaders.into());
         }
         let sent_ns = self.fan_out.now_ns();
         let record = meta.record(bytes, decoded_ns, sent_ns);
@@ -182,7 +198,7 @@ impl<E: EngineHandle> SubmitPath<E> {
             is_wake_pending,
             sent_ns,
         );
-        signature_text_of(bytes, offset)
+        Ok(signature_text_of(bytes, offset)?)
     }
 
     fn repeated(
@@ -190,7 +206,7 @@ impl<E: EngineHandle> SubmitPath<E> {
         bytes: &[u8],
         meta: &RequestMeta,
         offset: usize,
-    ) -> Result<SignatureText, Counter> {
+    ) -> Result<SignatureText, Unanswered> {
         let signature = signature_text_of(bytes, offset)?;
         let now_ns = self.fan_out.now_ns();
         self.records.repeated(&meta.record(bytes, now_ns, now_ns), offset);

@@ -191,7 +191,7 @@ fn signature(bytes: &[u8]) -> String {
 
 fn is_limit_charged(handled: Handled) -> bool {
     match handled {
-        Handled::Proxy(ForwardedMeta { is_limit_charged, received_ns }) => {
+        Handled::Proxy(ForwardedMeta { is_limit_charged, received_ns, .. }) => {
             assert!(received_ns > 0 || !is_limit_charged);
             is_limit_charged
         }
@@ -251,7 +251,9 @@ fn request_that_is_not_admitted_is_proxied_uncharged() {
 fn invalid_transaction_is_proxied_as_charged_and_not_cached() {
     let mut fixture = Fixture::usual();
     let poor = transaction(1, 999);
-    assert!(is_limit_charged(fixture.post(&poor)));
+    let handled = fixture.post(&poor);
+    assert!(matches!(handled, Handled::Proxy(ForwardedMeta { is_examined: true, .. })));
+    assert!(is_limit_charged(handled));
     assert!(is_limit_charged(fixture.post(b"")));
     assert_eq!(
         (fixture.counter(Counter::ProxiedOther), fixture.given(), fixture.depth()),
