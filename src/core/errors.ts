@@ -20,7 +20,10 @@ export interface RejectionRow {
   readonly meaning: string;
 }
 
-/** In the order in which several errors of one request are reported. */
+/**
+ * In the order in which several errors of one request are reported; malformed framing and draining
+ * come before all of them (`http/request-checks.ts`).
+ */
 export const REJECTIONS = {
   unauthorized: {
     status: 401,
@@ -111,7 +114,7 @@ export const REJECTIONS = {
     rpcStatus: 503,
     rpcCode: -32603,
     retryable: true,
-    meaning: "overloaded or draining",
+    meaning: "overloaded, draining, or no response in time: then it may have been sent",
   },
   internal: {
     status: 500,

@@ -2,9 +2,9 @@
  * How the sender reacts to each way in which a connection ends: one table, pure.
  *
  * Waits are in units of `reconnectMs`, the time in which a leader grants one address one more new
- * connection (Agave: eight per minute). The wait counts from the close for a leader that closed
- * explicitly, and from the attempt for a leader that stayed silent. Each consecutive failure
- * doubles the wait. An evicted connection was idle on a full node: it is reopened later, just
+ * connection (Agave: eight per minute). The wait counts from the end of the connection, and from
+ * the attempt for a leader that never answered or a local error. Each consecutive failure doubles
+ * the wait. An evicted connection was idle on a full node: it is reopened later, just
  * before it is needed.
  *
  * Close codes: Agave `streamer/src/nonblocking/quic.rs`, 4.3, 2026-11. Firedancer closes with
@@ -21,7 +21,7 @@ export interface ClosePolicy {
   readonly from: "attempt" | "end";
   /** `before_window`: not before the leader window requires it, and later after each eviction. */
   readonly next: "soon" | "before_window";
-  /** Whether no second connection replaces a live one until one leader window succeeded. */
+  /** Whether no second connection replaces a live one until the next connection is admitted. */
   readonly single: boolean;
   /** The share of its reliability score that the leader loses. */
   readonly score: number;

@@ -4,12 +4,12 @@ import { addressList } from "../../src/config/address-list.ts";
 const kind = addressList(3);
 const read = (raw: unknown) => kind.read(raw, "/");
 
-describe("an address or several", () => {
+describe("address list", () => {
   it.each([
-    ["one as a string", "10.0.0.1:0", [{ host: "10.0.0.1", port: 0 }]],
-    ["one in an array", ["[::1]:9"], [{ host: "::1", port: 9 }]],
+    ["one address as a string", "10.0.0.1:0", [{ host: "10.0.0.1", port: 0 }]],
+    ["one address in an array", ["[::1]:9"], [{ host: "::1", port: 9 }]],
     [
-      "several, of both families, in their order",
+      "several addresses of both families, in their order",
       ["10.0.0.2:7", "[::]:0", "10.0.0.1:7"],
       [
         { host: "10.0.0.2", port: 7 },
@@ -18,29 +18,33 @@ describe("an address or several", () => {
       ],
     ],
     [
-      "any free port of one address more than once",
+      "port 0 of one address more than once",
       ["10.0.0.1:0", "10.0.0.1:0"],
       [
         { host: "10.0.0.1", port: 0 },
         { host: "10.0.0.1", port: 0 },
       ],
     ],
-  ])("is %s", (_, raw, value) => {
+  ])("accepts %s", (_, raw, value) => {
     expect(read(raw)).toEqual({ kind: "ok", value });
   });
 
   it.each([
-    ["none", [], "1 to 3"],
-    ["too many", ["1.1.1.1:1", "1.1.1.1:2", "1.1.1.1:3", "1.1.1.1:4"], "has 4"],
+    ["an empty list", [], "1 to 3"],
+    [
+      "more addresses than the maximum",
+      ["1.1.1.1:1", "1.1.1.1:2", "1.1.1.1:3", "1.1.1.1:4"],
+      "has 4",
+    ],
     ["a host name", ["localhost:0"], "valid IP"],
     ["a number", 8009, "8009"],
     ["a port twice", ["1.1.1.1:1", "1.1.1.1:1"], "twice: 1.1.1.1:1"],
     ["an array in an array", [["1.1.1.1:1"]], "an array"],
-  ])("is not %s", (_, raw, message) => {
+  ])("rejects %s", (_, raw, message) => {
     expect(read(raw)).toEqual({ kind: "problem", message: expect.stringContaining(message) });
   });
 
-  it("comes from the environment with commas, and is written back as it was", () => {
+  it("is comma-separated in the environment, and is shown as written", () => {
     for (const text of ["10.0.0.1:0", "10.0.0.1:0, [::1]:9"]) {
       const reading = read(kind.fromText(text));
       expect(reading.kind === "ok" && [kind.show(reading.value)].flat().join(", ")).toBe(text);

@@ -21,8 +21,8 @@ function effective(accounts: object): string {
   return describeEffective(resolved.shown);
 }
 
-describe("the effective configuration", () => {
-  it("is TOML that configures the same again", () => {
+describe("effective configuration", () => {
+  it("is TOML that resolves to the same configuration", () => {
     const parsed = parseToml(effective({ keys_file: "keys.toml" }));
     const file = parsed.kind === "ok" ? parsed.value : null;
     const again = resolveConfig({ file, directory: "/elsewhere", environment: {} });
@@ -33,19 +33,19 @@ describe("the effective configuration", () => {
     });
   });
 
-  it("hides passwords and the keys of hosted nodes", () => {
+  it("hides passwords and API keys in URLs", () => {
     const text = effective({ database_url: "postgres://td:s3cret@db/touchdown" });
     expect(text).toContain('database_url = "postgres://hidden@db/hidden"');
     expect(text).not.toContain("s3cret");
   });
 
-  it("tells which keys are absent", () => {
+  it("lists the keys that are not set", () => {
     expect(effective({ keys_file: "k" })).toContain("# quic.listen is not set");
   });
 });
 
-describe("the table in words", () => {
-  it("names every key in its section, on lines that fit a terminal", () => {
+describe("descriptions of the keys", () => {
+  it("list every key in its section, on lines of at most 100 characters", () => {
     const lines = describeKeys().split("\n");
     for (const path of KEY_PATHS) {
       const [section = "", name = section] = path.split(".");
@@ -54,7 +54,7 @@ describe("the table in words", () => {
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(100);
   });
 
-  it("has one row a key in the document", () => {
+  it("have one Markdown table row per key", () => {
     expect(describeKeysMarkdown().split("\n")).toHaveLength(KEY_PATHS.length + 2);
   });
 });

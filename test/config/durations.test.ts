@@ -16,7 +16,7 @@ describe("parseDuration", () => {
   });
 
   it.each(["", "30", "s", "-1s", "1 s", "1S", "1d", "1e3s", "1.s", ".5s", "1s1ms", "Infinitys"])(
-    "refuses %j",
+    "rejects %j",
     (text) => {
       expect(parseDuration(text)).toBeNull();
     },
@@ -24,12 +24,12 @@ describe("parseDuration", () => {
 });
 
 describe("formatDuration", () => {
-  it("picks the largest unit that divides", () => {
+  it("picks the largest unit that divides the value", () => {
     const shown = [0, 1, 999, 1_000, 1_500, 60_000, 90_000, 3_600_000].map(formatDuration);
     expect(shown).toEqual(["0s", "1ms", "999ms", "1s", "1500ms", "1m", "90s", "1h"]);
   });
 
-  it("is read back to the same milliseconds", () => {
+  it("is parsed back to the same value", () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 100_000_000 }), (ms) => {
         expect(parseDuration(formatDuration(ms))).toBe(ms);

@@ -13,7 +13,7 @@ import {
 import { SetupError } from "../../src/core/errors.ts";
 
 const TIP = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
-const LEAST = `[tip]\naccounts = ["${TIP}"]\n[accounts]\nkeys_file = "keys.toml"\n`;
+const MINIMAL = `[tip]\naccounts = ["${TIP}"]\n[accounts]\nkeys_file = "keys.toml"\n`;
 
 let directory = "";
 beforeEach(() => {
@@ -30,11 +30,11 @@ function file(text: string): string {
 }
 
 describe("loadConfig", () => {
-  it("reads a file, with paths relative to it", () => {
-    expect(loadConfig(file(LEAST), {}).accounts.keysFile).toBe(join(directory, "keys.toml"));
+  it("reads a file and resolves its paths relative to it", () => {
+    expect(loadConfig(file(MINIMAL), {}).accounts.keysFile).toBe(join(directory, "keys.toml"));
   });
 
-  it("takes the example of the interface as it stands", () => {
+  it("accepts the documented example unchanged", () => {
     const text = `region = "local"
 [http]
 listen = "127.0.0.1:8080"
@@ -59,8 +59,8 @@ leaders = 2
     expect(loadConfig(file(text), {}).quic.listen).toEqual({ host: "127.0.0.1", port: 8009 });
   });
 
-  it("names every problem in one message", () => {
-    const path = file(`${LEAST}[http]\nlisten = 1\nnope = 2\n`);
+  it("lists all problems in one message", () => {
+    const path = file(`${MINIMAL}[http]\nlisten = 1\nnope = 2\n`);
     expect(() => loadConfig(path, { TOUCHDOWN_Y: "" })).toThrow(SetupError);
     const resolved = readConfig(path, { TOUCHDOWN_Y: "" });
     const lines = resolved.kind === "problems" ? describeProblems("f", resolved.problems) : "";
@@ -73,7 +73,7 @@ leaders = 2
     expect(() => loadConfig(path, { TOUCHDOWN_Y: "" })).toThrow(/3 problems\n {2}http\.nope: /);
   });
 
-  it("names line and column of broken TOML, and the environment's problems beside it", () => {
+  it("reports the position of a TOML error together with the environment's problems", () => {
     const resolved = readConfig(file("a = \n"), { TOUCHDOWN_Y: "" });
     const messages = resolved.kind === "problems" ? resolved.problems : [];
     expect(messages.map(({ message }) => message)).toEqual([
@@ -82,20 +82,20 @@ leaders = 2
     ]);
   });
 
-  it("says why a file cannot be read", () => {
+  it("reports why a file cannot be read", () => {
     expect(() => loadConfig(join(directory, "none.toml"), {})).toThrow(/cannot be read \(ENOENT\)/);
     expect(() => loadConfig(directory, {})).toThrow(/cannot be read \(EISDIR\)/);
   });
 
-  it("takes a file of the largest size and refuses one byte more", () => {
-    const pad = (bytes: number): string => `${LEAST}#`.padEnd(bytes, "x");
+  it("accepts a file of the maximum size and rejects one byte more", () => {
+    const pad = (bytes: number): string => `${MINIMAL}#`.padEnd(bytes, "x");
     expect(readConfig(file(pad(CONFIG_FILE_BYTES_MAX)), {}).kind).toBe("ok");
     expect(readConfig(file(pad(CONFIG_FILE_BYTES_MAX + 1)), {}).kind).toBe("problems");
   });
 });
 
-describe("the file of authorities", () => {
-  it("is the one that Node reads, and an empty name is none, as there", () => {
+describe("authoritiesFile", () => {
+  it("returns NODE_EXTRA_CA_CERTS, or null if it is empty or not set", () => {
     expect(authoritiesFile({ NODE_EXTRA_CA_CERTS: "/a/ca.pem" })).toBe("/a/ca.pem");
     expect([authoritiesFile({}), authoritiesFile({ NODE_EXTRA_CA_CERTS: "" })]).toEqual([
       null,
@@ -105,7 +105,7 @@ describe("the file of authorities", () => {
 });
 
 describe("configFromValues", () => {
-  it("takes values in a file's shape", () => {
+  it("accepts values in the structure of a file", () => {
     const values = { tip: { accounts: [TIP] }, accounts: { keys_file: "k" } };
     expect(configFromValues(values, "/a", {}).accounts.keysFile).toBe("/a/k");
     expect(() => configFromValues({}, "/a", {})).toThrow(SetupError);

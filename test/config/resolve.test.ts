@@ -4,7 +4,7 @@ import { type Problem, resolveConfig, resolveControl } from "../../src/config/re
 import { isReadBy, KEY_PATHS } from "../../src/config/table.ts";
 
 const TIP = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
-const LEAST = { tip: { accounts: [TIP] }, accounts: { keys_file: "keys.toml" } };
+const MINIMAL = { tip: { accounts: [TIP] }, accounts: { keys_file: "keys.toml" } };
 
 type File = Readonly<Record<string, unknown>>;
 type Environment = Readonly<Record<string, string>>;
@@ -22,9 +22,9 @@ function problems(file: File | null, environment: Environment = {}): readonly Pr
 
 const keys = (list: readonly Problem[]): readonly string[] => list.map(({ key }) => key);
 
-describe("a configuration", () => {
-  it("needs a tip account and a source of keys; all else has a default", () => {
-    expect(config(LEAST)).toMatchObject({
+describe("edge configuration", () => {
+  it("requires a tip account and a source of keys, and has defaults for the rest", () => {
+    expect(config(MINIMAL)).toMatchObject({
       region: "local",
       http: { listen: { host: "127.0.0.1", port: 8080 }, drainGraceMs: 5_000 },
       quic: { listen: null },
@@ -36,15 +36,15 @@ describe("a configuration", () => {
     expect(keys(problems({}))).toEqual(["tip.accounts", "accounts"]);
   });
 
-  it("is frozen at every depth", () => {
-    const whole = config(LEAST);
-    expect(Object.isFrozen(whole)).toBe(true);
-    expect(Object.isFrozen(whole.http.listen)).toBe(true);
-    expect(Object.isFrozen(whole.tip.accounts)).toBe(true);
+  it("is deeply frozen", () => {
+    const edgeConfig = config(MINIMAL);
+    expect(Object.isFrozen(edgeConfig)).toBe(true);
+    expect(Object.isFrozen(edgeConfig.http.listen)).toBe(true);
+    expect(Object.isFrozen(edgeConfig.tip.accounts)).toBe(true);
   });
 
-  it("shows every key that an edge reads, so that none is forgotten when it is printed", () => {
-    const resolved = resolveConfig({ file: LEAST, directory: "/etc/td", environment: {} });
+  it("shows every key that an edge reads", () => {
+    const resolved = resolveConfig({ file: MINIMAL, directory: "/etc/td", environment: {} });
     expect(resolved.kind === "ok" && [...resolved.shown.keys()].sort()).toEqual(
       KEY_PATHS.filter((path) => isReadBy("edge", path)).sort(),
     );
@@ -52,7 +52,7 @@ describe("a configuration", () => {
 });
 
 describe("problems", () => {
-  it("are told all at once, each with its key", () => {
+  it("are reported together, each with its key", () => {
     const file = {
       regoin: "x",
       http: { listen: 8080, drain_grace: "5", nonsense: true },
@@ -80,51 +80,51 @@ describe("problems", () => {
     );
   });
 
-  it("suggest the key that was probably meant", () => {
-    const [first] = problems({ ...LEAST, http: { listne: "127.0.0.1:1" } });
+  it("suggest the closest known key", () => {
+    const [first] = problems({ ...MINIMAL, http: { listne: "127.0.0.1:1" } });
     expect(first?.message).toBe("unknown key; did you mean http.listen?");
-    const [section] = problems({ ...LEAST, clutser: { rpc_url: "http://a" } });
+    const [section] = problems({ ...MINIMAL, clutser: { rpc_url: "http://a" } });
     expect(section?.message).toBe("unknown key; did you mean cluster?");
-    const [other] = problems({ ...LEAST, http: { wholly_different_thing: 1 } });
+    const [other] = problems({ ...MINIMAL, http: { wholly_different_thing: 1 } });
     expect(other?.message).toBe("unknown key");
   });
 
-  it("name an unknown section below a known one by its whole path", () => {
-    expect(keys(problems({ ...LEAST, http: { tls: { cert: "x" } } }))).toEqual(["http.tls"]);
+  it("name an unknown subsection by its full path", () => {
+    expect(keys(problems({ ...MINIMAL, http: { tls: { cert: "x" } } }))).toEqual(["http.tls"]);
   });
 
-  it("refuse arrays and dates where a table belongs", () => {
-    expect(keys(problems({ ...LEAST, http: [] }))).toEqual(["http"]);
-    expect(keys(problems({ ...LEAST, http: new Date(0) }))).toEqual(["http"]);
+  it("include an array or a date in place of a table", () => {
+    expect(keys(problems({ ...MINIMAL, http: [] }))).toEqual(["http"]);
+    expect(keys(problems({ ...MINIMAL, http: new Date(0) }))).toEqual(["http"]);
   });
 
-  it("refuse the same address for clients and for the operator, but port 0 twice is fine", () => {
+  it("include an address that http and admin share, except with port 0", () => {
     const listen = (port: number): File => ({
-      ...LEAST,
+      ...MINIMAL,
       http: { listen: `127.0.0.1:${port}` },
       admin: { listen: `127.0.0.1:${port}` },
     });
     expect(keys(problems(listen(7000)))).toEqual(["admin.listen"]);
     expect(problems(listen(0))).toEqual([]);
     const apart = { http: { listen: "127.0.0.1:7000" }, admin: { listen: "127.0.0.2:7000" } };
-    expect(problems({ ...LEAST, ...apart })).toEqual([]);
+    expect(problems({ ...MINIMAL, ...apart })).toEqual([]);
     const next = { http: { listen: "127.0.0.1:7000" }, admin: { listen: "127.0.0.1:7001" } };
-    expect(problems({ ...LEAST, ...next })).toEqual([]);
+    expect(problems({ ...MINIMAL, ...next })).toEqual([]);
   });
 
-  it("do not claim that keys are missing when the file could not be read", () => {
+  it("include no missing keys if the file could not be read", () => {
     expect(keys(problems(null, { TOUCHDOWN_X: "" }))).toEqual(["TOUCHDOWN_X"]);
   });
 
-  it("never quote the database's password", () => {
-    const file = { ...LEAST, accounts: { database_url: "mysql://u:s3cret@h" } };
+  it("never quote the database password", () => {
+    const file = { ...MINIMAL, accounts: { database_url: "mysql://u:s3cret@h" } };
     expect(JSON.stringify(problems(file))).not.toContain("s3cret");
   });
 });
 
-describe("the environment", () => {
-  it("overrides each kind of key", () => {
-    const overridden = config(LEAST, {
+describe("environment variables", () => {
+  it("override keys of each type", () => {
+    const overridden = config(MINIMAL, {
       TOUCHDOWN_REGION: "fra",
       TOUCHDOWN_HTTP_LISTEN: "[::1]:0",
       TOUCHDOWN_HTTP_DRAIN_GRACE: "250ms",
@@ -145,22 +145,22 @@ describe("the environment", () => {
     });
   });
 
-  it("has a variable for every key", () => {
+  it("exist for every key", () => {
     const names = KEY_PATHS.map((path) => `TOUCHDOWN_${path.replace(".", "_").toUpperCase()}`);
     expect(new Set(names).size).toBe(KEY_PATHS.length);
-    const unknown = problems(LEAST, Object.fromEntries(names.map((name) => [name, "\n"]))).filter(
+    const unknown = problems(MINIMAL, Object.fromEntries(names.map((name) => [name, "\n"]))).filter(
       ({ message }) => message.startsWith("unknown"),
     );
     expect(unknown).toEqual([]);
   });
 
-  it("is refused where it names no key, is empty, or is of the wrong type", () => {
+  it("are rejected if they are unknown, empty or of the wrong type", () => {
     const environment = {
       TOUCHDOWN_HTTP_LISTN: "127.0.0.1:1",
       TOUCHDOWN_REGION: "",
       TOUCHDOWN_SEND_LEADERS: "two",
     };
-    expect(problems(LEAST, environment)).toEqual([
+    expect(problems(MINIMAL, environment)).toEqual([
       {
         key: "TOUCHDOWN_HTTP_LISTN",
         message: "unknown environment variable; did you mean TOUCHDOWN_HTTP_LISTEN?",
@@ -176,29 +176,35 @@ describe("the environment", () => {
     ]);
   });
 
-  it("says where variables come from that nobody wrote", () => {
+  it("set by Kubernetes are rejected with the option that disables them", () => {
     // Kubernetes sets these in each container for a Service called touchdown-edge.
-    const linked = ["PORT", "PORT_80_TCP", "PORT_80_TCP_ADDR", "SERVICE_HOST", "SERVICE_PORT_HTTP"];
-    const environment = Object.fromEntries(linked.map((end) => [`TOUCHDOWN_EDGE_${end}`, "x"]));
-    const found = problems(LEAST, environment);
-    expect(keys(found)).toEqual(linked.map((end) => `TOUCHDOWN_EDGE_${end}`));
+    const suffixes = [
+      "PORT",
+      "PORT_80_TCP",
+      "PORT_80_TCP_ADDR",
+      "SERVICE_HOST",
+      "SERVICE_PORT_HTTP",
+    ];
+    const environment = Object.fromEntries(suffixes.map((end) => [`TOUCHDOWN_EDGE_${end}`, "x"]));
+    const found = problems(MINIMAL, environment);
+    expect(keys(found)).toEqual(suffixes.map((end) => `TOUCHDOWN_EDGE_${end}`));
     for (const { message } of found) expect(message).toContain("enableServiceLinks: false");
-    const [other] = problems(LEAST, { TOUCHDOWN_PORTS: "x" });
+    const [other] = problems(MINIMAL, { TOUCHDOWN_PORTS: "x" });
     expect(other?.message).toBe("unknown environment variable");
   });
 
-  it("can give the key that the file must otherwise hold", () => {
+  it("can supply keys that the file must otherwise contain", () => {
     const environment = { TOUCHDOWN_TIP_ACCOUNTS: TIP, TOUCHDOWN_ACCOUNTS_KEYS_FILE: "k" };
     expect(config({}, environment).tip.accounts).toEqual([TIP]);
   });
 
-  it("does not hide a mistake in the file", () => {
-    const file = { ...LEAST, region: 1 };
+  it("do not hide an error in the file", () => {
+    const file = { ...MINIMAL, region: 1 };
     expect(keys(problems(file, { TOUCHDOWN_REGION: "ok" }))).toEqual(["region"]);
   });
 });
 
-describe("a configuration of the control process", () => {
+describe("control process configuration", () => {
   const CONTROL = {
     control: {
       public_url: "https://dash.example",
@@ -216,7 +222,7 @@ describe("a configuration of the control process", () => {
       environment: {},
     });
 
-  it("needs no key that only an edge reads", () => {
+  it("requires no key that only an edge reads", () => {
     const found = resolved();
     expect(found.kind === "ok" && found.config).toMatchObject({
       publicUrl: "https://dash.example",
@@ -226,7 +232,7 @@ describe("a configuration of the control process", () => {
     });
   });
 
-  it("is told what it lacks, and an edge is not", () => {
+  it("reports its missing keys, which an edge does not require", () => {
     const found = resolveControl({ file: {}, directory: "/", environment: {} });
     expect(found.kind === "problems" && keys(found.problems)).toEqual([
       "control.public_url",
@@ -235,10 +241,10 @@ describe("a configuration of the control process", () => {
       "control.vault_file",
       "accounts.database_url",
     ]);
-    expect(keys(problems({ ...LEAST, control: {} }))).toEqual([]);
+    expect(keys(problems({ ...MINIMAL, control: {} }))).toEqual([]);
   });
 
-  it("shows its own keys alone, and no secret", () => {
+  it("shows only its own keys, and no secret", () => {
     const found = resolved();
     const shown = found.kind === "ok" ? found.shown : new Map<string, unknown>();
     expect([...shown.keys()]).not.toContain("tip.accounts");
@@ -246,7 +252,7 @@ describe("a configuration of the control process", () => {
     expect(JSON.stringify([...shown])).not.toContain("s3cret");
   });
 
-  it("refuses an idle time above the whole, and plain HTTP to a provider elsewhere", () => {
+  it("rejects an idle time above the session's maximum, and plain HTTP to a remote host", () => {
     for (const [over, key] of [
       [{ session_idle: "13h" }, "control.session_idle"],
       [{ oidc_issuer: "http://login.example" }, "control.oidc_issuer"],

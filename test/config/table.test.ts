@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { environmentName, KEY_PATHS, KEYS } from "../../src/config/table.ts";
 
-describe("the table of keys", () => {
-  it.each(KEY_PATHS)("%s: its default is a value that the key takes", (path) => {
+describe("configuration key table", () => {
+  it.each(KEY_PATHS)("%s: accepts its default", (path) => {
     const { kind, fallback, neededBy } = KEYS[path];
     if (fallback === null) return;
     expect(neededBy).toBeNull();
     expect(kind.read(fallback, "/").kind).toBe("ok");
   });
 
-  it.each(KEY_PATHS)("%s: its default is written back as it stands", (path) => {
+  it.each(KEY_PATHS)("%s: shows its default unchanged", (path) => {
     const key = KEYS[path];
     if (key.fallback === null) return;
     const reading = key.kind.read(key.fallback, "/");
@@ -20,15 +20,15 @@ describe("the table of keys", () => {
     expect(reading.kind === "ok" && show(reading.value)).toEqual(shown);
   });
 
-  it.each(KEY_PATHS)("%s: is section and key in small letters", (path) => {
+  it.each(KEY_PATHS)("%s: is a section and a key in lower case", (path) => {
     expect(path).toMatch(/^[a-z]+(\.[a-z_]+)?$/);
   });
 
-  it.each(KEY_PATHS)("%s: has one sentence without a full stop", (path) => {
+  it.each(KEY_PATHS)("%s: has a one-sentence description without a full stop", (path) => {
     expect(KEYS[path].description).toMatch(/^[A-Z].*[^.]$/);
   });
 
-  it("maps no two keys to one environment variable", () => {
+  it("maps each key to a distinct environment variable", () => {
     expect(new Set(KEY_PATHS.map(environmentName)).size).toBe(KEY_PATHS.length);
   });
 });

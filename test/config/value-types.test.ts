@@ -5,7 +5,7 @@ const TIP = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
 
 function read<T>(kind: kinds.Kind<T>, raw: unknown): T | string {
   const reading = kind.read(raw, "/etc/td");
-  return reading.kind === "ok" ? reading.value : `refused: ${reading.message}`;
+  return reading.kind === "ok" ? reading.value : `rejected: ${reading.message}`;
 }
 
 function accepts(kind: kinds.Kind<unknown>, raw: unknown): boolean {
@@ -39,18 +39,18 @@ describe("address", () => {
     "host:80/",
     8080,
     null,
-  ])("refuses %j", (raw) => {
+  ])("rejects %j", (raw) => {
     expect(accepts(kinds.listen(), raw)).toBe(false);
   });
 
-  it("refuses a host name where an IP address is needed", () => {
+  it("rejects a host name if an IP address is required", () => {
     expect(accepts(kinds.listen(true), "localhost:80")).toBe(false);
     expect(accepts(kinds.listen(true), "127.0.0.1:80")).toBe(true);
   });
 });
 
 describe("numbers", () => {
-  it("say what was found, infinities that JSON cannot write too", () => {
+  it("report the value found, also one that JSON cannot represent", () => {
     for (const [raw, found] of [
       [17, "17"],
       [Number.POSITIVE_INFINITY, "Infinity"],
@@ -58,21 +58,21 @@ describe("numbers", () => {
       ["x", '"x"'],
     ] as const) {
       expect(read(kinds.integer(1, 16), raw)).toBe(
-        `refused: must be an integer from 1 to 16, is ${found}`,
+        `rejected: must be an integer from 1 to 16, is ${found}`,
       );
     }
   });
 
-  it("takes both bounds and refuses one beyond", () => {
+  it("accept both bounds and reject the values beyond them", () => {
     const kind = kinds.integer(1, 16);
     expect([0, 1, 16, 17].map((raw) => accepts(kind, raw))).toEqual([false, true, true, false]);
   });
 
-  it.each([1.5, "2", true, Number.NaN, Number.POSITIVE_INFINITY, [1]])("refuses %j", (raw) => {
+  it.each([1.5, "2", true, Number.NaN, Number.POSITIVE_INFINITY, [1]])("reject %j", (raw) => {
     expect(accepts(kinds.integer(1, 16), raw)).toBe(false);
   });
 
-  it("reads an environment's text as an integer only when it is one", () => {
+  it("are read from environment text only if it is a decimal integer", () => {
     const kind = kinds.integer(1, 16);
     expect(["4", "-4", "4.0", " 4", "0x4", ""].map((text) => kind.fromText(text))).toEqual([
       4,
@@ -84,21 +84,21 @@ describe("numbers", () => {
     ]);
   });
 
-  it("takes auto as null where the key allows it", () => {
+  it("may be auto, read as null, if the key allows it", () => {
     const kind = kinds.integerOrAuto(0, 4);
     expect([read(kind, "auto"), read(kind, 0), kind.show(null)]).toEqual([null, 0, "auto"]);
     expect(accepts(kind, 5)).toBe(false);
   });
 
-  it("takes durations within their bounds only", () => {
+  it("accept durations within their bounds only", () => {
     const kind = kinds.duration("10ms", "60s");
-    const taken = ["9ms", "10ms", "60s", "61s", 10, "10"].map((raw) => accepts(kind, raw));
-    expect(taken).toEqual([false, true, true, false, false, false]);
+    const accepted = ["9ms", "10ms", "60s", "61s", 10, "10"].map((raw) => accepts(kind, raw));
+    expect(accepted).toEqual([false, true, true, false, false, false]);
   });
 });
 
-describe("words and switches", () => {
-  it("takes the listed words, to the letter", () => {
+describe("choice, boolean and name", () => {
+  it("accept the listed words, case-sensitively", () => {
     const kind = kinds.choice(["auto", "never"]);
     expect(["auto", "Auto", "", 1].map((raw) => accepts(kind, raw))).toEqual([
       true,
@@ -108,13 +108,13 @@ describe("words and switches", () => {
     ]);
   });
 
-  it("takes true and false, not their texts, except from the environment", () => {
+  it("accept true and false, and their text only from the environment", () => {
     const kind = kinds.boolean();
     expect([true, "true", 1].map((raw) => accepts(kind, raw))).toEqual([true, false, false]);
     expect(["true", "false", "yes"].map(kind.fromText)).toEqual([true, false, "yes"]);
   });
 
-  it("takes names that are fit for a metric's label", () => {
+  it("accept names that are fit for a metric label", () => {
     const names = ["eu-west_1.a", "", "-a", "a b", "a".repeat(32), "a".repeat(33)];
     expect(names.map((raw) => accepts(kinds.name(), raw))).toEqual([
       true,
@@ -130,9 +130,9 @@ describe("words and switches", () => {
 describe("URL", () => {
   const http = kinds.url(["http", "https"]);
 
-  it("takes its schemes only", () => {
-    const taken = ["http://a", "https://a:1/b", "ws://a", "a", "", "http://", 1];
-    expect(taken.map((raw) => accepts(http, raw))).toEqual([
+  it("accepts its schemes only", () => {
+    const urls = ["http://a", "https://a:1/b", "ws://a", "a", "", "http://", 1];
+    expect(urls.map((raw) => accepts(http, raw))).toEqual([
       true,
       true,
       false,
@@ -143,7 +143,7 @@ describe("URL", () => {
     ]);
   });
 
-  it("takes a name and a password that can be sent to a node", () => {
+  it("accepts a login for a node only if it decodes to valid UTF-8", () => {
     expect(accepts(http, "http://me%40:100%25@a")).toBe(true);
     expect(accepts(http, "http://me:100%@a")).toBe(false);
     expect(accepts(http, "http://%ff:word@a")).toBe(false);
@@ -151,7 +151,7 @@ describe("URL", () => {
     expect(accepts(kinds.url(["postgres"]), "postgres://u:100%@db")).toBe(true);
   });
 
-  it("shows scheme and host, and nothing that may be a secret", () => {
+  it("shows scheme and host, and no part that may be a secret", () => {
     expect(http.show("http://127.0.0.1:8899")).toBe("http://127.0.0.1:8899");
     expect(http.show("https://node.example/v1/s3cret")).toBe("https://node.example/hidden");
     expect(http.show("https://node.example/?api-key=s3cret")).toBe("https://node.example/hidden");
@@ -160,14 +160,14 @@ describe("URL", () => {
     );
   });
 
-  it("does not quote a wrong URL, which may hold a password", () => {
+  it("does not quote an invalid URL, which may contain a password", () => {
     expect(read(http, "postgres://u:s3cret@db")).not.toContain("s3cret");
     expect(read(http, "s3cret")).not.toContain("s3cret");
   });
 });
 
 describe("path", () => {
-  it("starts from the configuration's folder unless it is absolute", () => {
+  it("is resolved against the configuration's folder unless it is absolute", () => {
     expect(read(kinds.path(), "keys.toml")).toBe("/etc/td/keys.toml");
     expect(read(kinds.path(), "/run/keys.toml")).toBe("/run/keys.toml");
     expect(accepts(kinds.path(), "")).toBe(false);
@@ -177,7 +177,7 @@ describe("path", () => {
 describe("list of accounts", () => {
   const kind = kinds.accounts(2);
 
-  it("takes base58 of 32 bytes", () => {
+  it("accepts base58 of 32 bytes", () => {
     expect(read(kind, [TIP])).toEqual([TIP]);
     expect(accepts(kind, ["11111111111111111111111111111111"])).toBe(true);
     expect(accepts(kind, ["JEKNVnkbo3jma5nREBBJCDoXFVeKkD56V3xKrvRmWxFG"])).toBe(true);
@@ -195,11 +195,11 @@ describe("list of accounts", () => {
     [[1]],
     [["a", "b", "c"]],
     [TIP],
-  ])("refuses %j", (raw) => {
+  ])("rejects %j", (raw) => {
     expect(accepts(kind, raw)).toBe(false);
   });
 
-  it("is comma separated in the environment", () => {
+  it("is comma-separated in the environment", () => {
     expect(kind.fromText(`${TIP}, x`)).toEqual([TIP, "x"]);
   });
 });

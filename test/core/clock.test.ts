@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { holdProcess, systemClock } from "../../src/core/clock.ts";
 
-describe("the system's clock", () => {
-  it("never goes backwards and counts nanoseconds", () => {
+describe("system clock", () => {
+  it("is monotonic and counts whole nanoseconds", () => {
     let last = systemClock.nowNs();
     for (let count = 0; count < 10_000; count += 1) {
       const now = systemClock.nowNs();
@@ -12,7 +12,7 @@ describe("the system's clock", () => {
     expect(Number.isInteger(last)).toBe(true);
   });
 
-  it("is that of the system's monotonic clock, which all processes share", () => {
+  it("reads the system's monotonic clock, which all processes share", () => {
     let closest = Number.POSITIVE_INFINITY;
     for (let round = 0; round < 1_000; round += 1) {
       const before = Number(process.hrtime.bigint());
@@ -24,14 +24,14 @@ describe("the system's clock", () => {
     expect(closest).toBeLessThan(50_000);
   });
 
-  it("tells the time of day in milliseconds", () => {
+  it("returns the Unix time in milliseconds", () => {
     const before = Date.now();
     const now = systemClock.unixMs();
     expect(now).toBeGreaterThanOrEqual(before);
     expect(now).toBeLessThanOrEqual(Date.now());
   });
 
-  it("fires once after a delay, not before", async () => {
+  it("fires once after a delay, not earlier", async () => {
     const startNs = systemClock.nowNs();
     await new Promise<void>((resolve) => {
       systemClock.after(5, resolve);
@@ -40,18 +40,18 @@ describe("the system's clock", () => {
     expect(systemClock.nowNs() - startNs).toBeGreaterThanOrEqual(4_000_000);
   });
 
-  it("fires in the next turn of the event loop without a delay, unless cancelled", async () => {
-    const told: string[] = [];
+  it("fires in the next event loop iteration for a zero delay, unless cancelled", async () => {
+    const events: string[] = [];
     await new Promise<void>((resolve) => {
-      setImmediate(() => told.push("before"));
-      systemClock.after(0, () => told.push("fired"));
-      systemClock.after(0, () => told.push("cancelled")).cancel();
+      setImmediate(() => events.push("before"));
+      systemClock.after(0, () => events.push("fired"));
+      systemClock.after(0, () => events.push("cancelled")).cancel();
       setImmediate(resolve);
     });
-    expect(told).toEqual(["before", "fired"]);
+    expect(events).toEqual(["before", "fired"]);
   });
 
-  it("fires again and again until it is cancelled", async () => {
+  it("fires repeatedly until it is cancelled", async () => {
     let count = 0;
     await new Promise<void>((resolve) => {
       const timer = systemClock.every(1, () => {
@@ -64,7 +64,7 @@ describe("the system's clock", () => {
     expect(count).toBe(3);
   });
 
-  it("does not fire what was cancelled", async () => {
+  it("does not fire a cancelled timer", async () => {
     let fired = false;
     const timer = systemClock.after(1, () => {
       fired = true;
@@ -79,19 +79,19 @@ describe("the system's clock", () => {
 });
 
 describe("holdProcess", () => {
-  /** The timers that keep this process alive; timers of the system's clock do not. */
-  const timersThatHold = (): number =>
+  /** The number of timers that keep this process alive; those of the system clock do not. */
+  const refedTimers = (): number =>
     process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
 
-  it("keeps the process alive until it is cancelled, which may happen twice", () => {
-    const before = timersThatHold();
+  it("keeps the process alive until cancelled, and allows a second cancel", () => {
+    const before = refedTimers();
     const timer = systemClock.after(60_000, () => {});
-    expect(timersThatHold()).toBe(before);
+    expect(refedTimers()).toBe(before);
     const hold = holdProcess();
-    expect(timersThatHold()).toBe(before + 1);
+    expect(refedTimers()).toBe(before + 1);
     hold.cancel();
     hold.cancel();
     timer.cancel();
-    expect(timersThatHold()).toBe(before);
+    expect(refedTimers()).toBe(before);
   });
 });

@@ -61,13 +61,13 @@ const CODES = [...Array(DECODE_ERROR_COUNT).keys()];
 const rejected = (errorCode: number, found = 3, needed = 7) =>
   rejectionOf({ kind: "rejected", errorCode, found, needed });
 
-describe("the table of faults", () => {
-  it("keeps each fault at its place", () => {
+describe("decode error table", () => {
+  it("keeps the code of each error", () => {
     expect(Object.keys(DECODE_ERROR).slice(0, ORDER.length)).toEqual(ORDER);
     expect(Object.values(DECODE_ERROR)).toEqual(CODES);
   });
 
-  it("tells every fault under a reason of the interface, in one sentence", () => {
+  it("maps each error to a documented reason and a one-line message", () => {
     for (const code of CODES) {
       const { reason, message, data } = rejected(code);
       expect(Object.keys(REJECTIONS)).toContain(reason);
@@ -78,23 +78,23 @@ describe("the table of faults", () => {
     }
   });
 
-  it("starts what cannot be decoded with the words of the interface", () => {
+  it("starts each undecodable message with the documented prefix", () => {
     for (const code of CODES.filter((each) => reasonOf(each) === "undecodable")) {
       expect(rejected(code).message).toMatch(/^transaction could not be decoded: /);
     }
   });
 
-  it("says no sentence twice", () => {
+  it("has a distinct message for each error", () => {
     expect(new Set(CODES.map((code) => rejected(code).message)).size).toBe(DECODE_ERROR_COUNT);
   });
 
-  it("throws for a code that no fault has", () => {
+  it("throws for an unknown error code", () => {
     for (const code of [-1, DECODE_ERROR_COUNT, 0.5, Number.NaN]) {
       expect(() => rejected(code)).toThrow(RangeError);
     }
   });
 
-  it("writes both figures of a low tip", () => {
+  it("includes the found and the required lamports in the message of a low tip", () => {
     expect(rejected(DECODE_ERROR.tip_too_low, 400_000, 1_000_000)).toEqual({
       reason: "tip_missing",
       message: "a tip of 400000 lamports was found where 1000000 is the minimum",

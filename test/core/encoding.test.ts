@@ -27,7 +27,7 @@ function edged(size: number): fc.Arbitrary<Uint8Array> {
 }
 
 describe("base58 of keys and signatures", () => {
-  it("writes known addresses", () => {
+  it("encodes known addresses", () => {
     expect(encodeKey(new Uint8Array(32))).toBe("1".repeat(32));
     expect(encodeSignature(new Uint8Array(64))).toBe("1".repeat(64));
     expect(encodeKey(new Uint8Array(32).fill(255))).toBe(
@@ -35,7 +35,7 @@ describe("base58 of keys and signatures", () => {
     );
   });
 
-  it("agrees with long division on all keys and signatures", () => {
+  it("matches long division for arbitrary keys and signatures", () => {
     fc.assert(
       fc.property(edged(32), (key) => {
         expect(encodeKey(key)).toBe(toBase58(key));
@@ -50,7 +50,7 @@ describe("base58 of keys and signatures", () => {
     );
   });
 
-  it("reads at an offset, from a view, and refuses to read beyond", () => {
+  it("reads a view at an offset, and throws for an offset out of range", () => {
     const bytes = randomBytes(200);
     const view = bytes.subarray(20);
     expect(encodeKey(view, 11)).toBe(toBase58(bytes.subarray(31, 63)));
@@ -59,7 +59,7 @@ describe("base58 of keys and signatures", () => {
     expect(() => encodeKey(view, -1)).toThrow(RangeError);
   });
 
-  it("remembers nothing of the text before", () => {
+  it("does not depend on the value encoded before", () => {
     encodeSignature(new Uint8Array(64).fill(255));
     const one = new Uint8Array(64);
     one[63] = 1;
@@ -68,8 +68,8 @@ describe("base58 of keys and signatures", () => {
   });
 });
 
-describe("base58 of any bytes", () => {
-  it("comes back as it was", () => {
+describe("base58 of arbitrary bytes", () => {
+  it("decodes to the encoded bytes", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), fc.nat({ max: 5 }), (body, zeros) => {
         const bytes = Uint8Array.from([...Array(zeros).fill(0), ...body]);
@@ -81,7 +81,7 @@ describe("base58 of any bytes", () => {
     );
   });
 
-  it("holds no more than the cap", () => {
+  it("stays within base58LengthMax, and is rejected above the size limit", () => {
     for (const size of [0, 1, 31, 32, 1232, 4096]) {
       const text = encodeBase58(new Uint8Array(size).fill(255));
       expect(text.length).toBeLessThanOrEqual(base58LengthMax(size));
@@ -93,7 +93,7 @@ describe("base58 of any bytes", () => {
     expect(decodeBase58("z".repeat(1_000_000), 4096)).toBeNull();
   });
 
-  it("is refused with a letter that is none", () => {
+  it("is rejected with a character outside the alphabet", () => {
     for (const letter of ["0", "O", "I", "l", " ", "\n", "-", "é", "\u0131", "😀"]) {
       expect(decodeBase58(`2${letter}2`, 32)).toBeNull();
     }
@@ -102,7 +102,7 @@ describe("base58 of any bytes", () => {
 });
 
 describe("base64", () => {
-  it("comes back as it was", () => {
+  it("matches Node's encoder and decodes to the encoded bytes", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
         const text = encodeBase64(bytes);
@@ -113,7 +113,7 @@ describe("base64", () => {
     );
   });
 
-  it("is refused where Node's own decoder would guess", () => {
+  it("is rejected where Node's lenient decoder accepts it", () => {
     expect(plain(decodeBase64("AQID"))).toEqual([1, 2, 3]);
     expect(plain(decodeBase64("AQI="))).toEqual([1, 2]);
     expect(plain(decodeBase64("AQ=="))).toEqual([1]);
@@ -127,14 +127,14 @@ describe("base64", () => {
       "AQID=", // too much padding
       "AQI==",
       "AQ==AQID", // padding in the middle
-      "AQ_-", // the other alphabet
+      "AQ_-", // the URL-safe alphabet
       "AQ ID",
       "AQID\n",
       " AQID",
       "AQI!",
       "AQI\u0000",
       "AQIé",
-      "AR==", // bits behind the last byte
+      "AR==", // bits set after the last byte
       "AQJ=",
       "\uff21QID",
     ]) {
@@ -142,7 +142,7 @@ describe("base64", () => {
     }
   });
 
-  it("is refused with any one letter out of place", () => {
+  it("is rejected with an invalid character at any position", () => {
     const text = encodeBase64(randomBytes(60));
     for (let at = 0; at < text.length; at += 1) {
       expect(decodeBase64(`${text.slice(0, at)}*${text.slice(at + 1)}`)).toBeNull();

@@ -18,7 +18,7 @@ const PROMISED: Readonly<Record<string, readonly [number, number, number]>> = {
   internal: [500, 500, -32603],
 };
 
-describe("the table of refusals", () => {
+describe("rejection table", () => {
   it("keeps every promised status and code", () => {
     const kept = Object.entries(REJECTIONS)
       .filter(([name]) => Object.hasOwn(PROMISED, name))
@@ -26,12 +26,12 @@ describe("the table of refusals", () => {
     expect(Object.fromEntries(kept)).toEqual(PROMISED);
   });
 
-  it("stands in the order in which one of several faults is named", () => {
+  it("orders reasons by precedence if several apply", () => {
     const order = Object.keys(REJECTIONS).filter((name) => Object.hasOwn(PROMISED, name));
     expect(order).toEqual(Object.keys(PROMISED));
   });
 
-  it("calls retryable what may succeed later without a change, and nothing else", () => {
+  it("marks as retryable only what may succeed later unchanged", () => {
     const retryable = Object.entries(REJECTIONS).filter(([, row]) => row.retryable);
     expect(retryable.map(([name]) => name)).toEqual([
       "rate_limited",
@@ -41,7 +41,7 @@ describe("the table of refusals", () => {
     ]);
   });
 
-  it("uses a status of 200 for faults of the content over JSON-RPC alone", () => {
+  it("uses status 200 only for content errors over JSON-RPC", () => {
     for (const row of Object.values(REJECTIONS)) {
       expect(row.status).toBeGreaterThanOrEqual(400);
       if (row.rpcStatus !== row.status) expect([row.status, row.rpcStatus]).toEqual([400, 200]);
@@ -49,17 +49,17 @@ describe("the table of refusals", () => {
   });
 });
 
-describe("reasons of copies", () => {
-  it("say in words when they apply", () => {
+describe("delivery reasons", () => {
+  it("describe when they apply", () => {
     for (const when of Object.values(DELIVERY_REASONS)) expect(when).toMatch(/^[a-z].*[^.]$/);
   });
 });
 
-describe("the code of an error", () => {
-  it("is the system's word for it, or null where there is none", () => {
-    const fault = Object.assign(new Error("no such file"), { code: "ENOENT" });
+describe("codeOf", () => {
+  it("returns the system error code, or null if there is none", () => {
+    const systemError = Object.assign(new Error("no such file"), { code: "ENOENT" });
     const others = [new Error("no code"), { code: "ENOENT" }, "ENOENT", null];
-    expect([fault, ...others].map(codeOf)).toEqual(["ENOENT", null, null, null, null]);
+    expect([systemError, ...others].map(codeOf)).toEqual(["ENOENT", null, null, null, null]);
   });
 });
 

@@ -7,7 +7,7 @@ const BYTES = Uint8Array.of(1);
 /** Created before the packets with other numbers. */
 const first = createPacket(1, BYTES, "acme", 2, null, 0);
 
-it("gives a packet what it is given", () => {
+it("creates a packet with the given fields", () => {
   expect(createPacket(7, BYTES, "acme", 12.5, null, 5_000)).toEqual({
     id: 7,
     bytes: BYTES,
@@ -18,15 +18,15 @@ it("gives a packet what it is given", () => {
   });
 });
 
-it("makes packets of one shape, whatever their numbers are", () => {
+it("creates packets with one hidden class for any numbers", () => {
   setFlagsFromString("--allow-natives-syntax");
-  const isAlike = runInNewContext("(one, other) => %HaveSameMap(one, other)");
-  expect([isAlike([], []), isAlike([], {})]).toEqual([true, false]);
+  const haveSameMap = runInNewContext("(one, other) => %HaveSameMap(one, other)");
+  expect([haveSameMap([], []), haveSameMap([], {})]).toEqual([true, false]);
   setFlagsFromString("--no-allow-natives-syntax");
   const others = [
     createPacket(2 ** 40, BYTES, "acme", 1e15, null, 2 ** 50),
     createPacket(0.5, BYTES, "", 0.5, null, 0.5),
     createPacket(2, BYTES, "acme", 3, null, 1),
   ];
-  for (const other of others) expect(isAlike(first, other)).toBe(true);
+  for (const other of others) expect(haveSameMap(first, other)).toBe(true);
 });

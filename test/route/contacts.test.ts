@@ -3,8 +3,8 @@ import { createContacts } from "../../src/route/contacts.ts";
 import { createRouteCounters } from "../../src/route/counters.ts";
 import { CONTACTS_MAX } from "../../src/route/limits.ts";
 
-describe("the contacts", () => {
-  it("give the address of an identity and are replaced as a whole", () => {
+describe("contacts", () => {
+  it("return an identity's address, and are replaced completely", () => {
     const contacts = createContacts();
     contacts.replace([{ identity: "A", address: "10.0.0.1:8009" }]);
     expect(contacts.address("A")).toBe("10.0.0.1:8009");
@@ -14,7 +14,7 @@ describe("the contacts", () => {
     expect(contacts.size).toBe(1);
   });
 
-  it("leave out nodes without an address, which is not counted as a fault", () => {
+  it("omit nodes without an address, and do not count them as invalid", () => {
     const counters = createRouteCounters();
     const contacts = createContacts(counters);
     contacts.replace([{ identity: "A", address: null }]);
@@ -38,7 +38,7 @@ describe("the contacts", () => {
     "[::1:8009",
     "[fe80::1%eth0]:8009",
     "leader.example:8009",
-  ])("skip and count %j", (address) => {
+  ])("skip and count the invalid address %j", (address) => {
     const counters = createRouteCounters();
     const contacts = createContacts(counters);
     contacts.replace([
@@ -50,7 +50,7 @@ describe("the contacts", () => {
     expect(counters.contactsInvalid).toBe(1);
   });
 
-  it("are bounded", () => {
+  it("are limited to CONTACTS_MAX, and count the overflow", () => {
     const counters = createRouteCounters();
     const contacts = createContacts(counters);
     contacts.replace(
@@ -63,7 +63,7 @@ describe("the contacts", () => {
     expect(counters.contactsOverflow).toBe(2);
   });
 
-  it("pass over who is denied or delinquent, until the list is another", () => {
+  it("exclude denied and delinquent identities until the list changes", () => {
     const contacts = createContacts(createRouteCounters(), ["A"]);
     contacts.replace([..."ABCDE"].map((identity) => ({ identity, address: "10.0.0.1:1" })));
     contacts.setDelinquent(["B", "Z"]);
@@ -74,7 +74,7 @@ describe("the contacts", () => {
     expect(usable().join("")).toBe("BDE");
   });
 
-  it("do not believe that most of the cluster is delinquent", () => {
+  it("ignore a delinquent list that contains most of the cluster", () => {
     const counters = createRouteCounters();
     const contacts = createContacts(counters);
     contacts.setDelinquent(["A", "B"]);

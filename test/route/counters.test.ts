@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { createRouteCounters } from "../../src/route/counters.ts";
 
-describe("the counters of route", () => {
-  it("begin at zero, and each caller has its own", () => {
+describe("route counters", () => {
+  it("start at zero and are separate for each caller", () => {
     const counters = createRouteCounters();
     expect(Object.values(counters).every((count) => count === 0)).toBe(true);
     counters.slotEvents += 1;

@@ -1,17 +1,17 @@
 import { describe, expect, it } from "vitest";
 import { SEND_SLOTS_AHEAD_MAX } from "../../src/core/limits.ts";
-import { type PlanInput, makePlan as plannedOf, samePlan } from "../../src/route/planner.ts";
+import { type PlanInput, makePlan as planWithChange, samePlan } from "../../src/route/planner.ts";
 import { fc } from "../support/properties.ts";
 
-/** Leaders on the far side of the world, and a slot that has just begun. */
+/** Leaders with a round trip of 100 ms, and a slot that has just started. */
 const TIMES = {
   slotLeftMs: 250,
   slotTimeMs: 250,
   times: { roundTripMs: () => 100, neededMs: () => 60, reliabilityOf: () => 1 },
 };
 
-type Short = Omit<PlanInput, keyof typeof TIMES> & Partial<typeof TIMES>;
-const makePlan = (input: Short) => plannedOf({ ...TIMES, ...input }).plan;
+type ShortInput = Omit<PlanInput, keyof typeof TIMES> & Partial<typeof TIMES>;
+const makePlan = (input: ShortInput) => planWithChange({ ...TIMES, ...input }).plan;
 
 /** A schedule from slot 0 on, four slots per letter, and addresses for the given letters. */
 function setUp(order: string, addresses: Record<string, string>) {
@@ -27,8 +27,8 @@ function identities(targets: readonly { identity: string }[]): string {
   return targets.map((target) => target.identity).join("");
 }
 
-describe("a plan", () => {
-  it("sends to the current leader and the next ones, and warms those after", () => {
+describe("plan", () => {
+  it("sends to the current and the next leaders, and warms the following ones", () => {
     const plan = makePlan({ slot: 5, leaders: 2, warmWindows: 4, ...setUp("ABCDEF", ALL) });
     expect(plan.slot).toBe(5);
     expect(plan.send).toEqual([
@@ -38,20 +38,20 @@ describe("a plan", () => {
     expect(identities(plan.warm)).toBe("BCDE");
   });
 
-  it("moves on in the first slot of the next window, not before", () => {
+  it("advances in the first slot of the next window, not earlier", () => {
     const at = (slot: number) =>
       identities(makePlan({ slot, leaders: 2, warmWindows: 2, ...setUp("ABC", ALL) }).send);
     expect(at(3)).toBe("AB");
     expect(at(4)).toBe("BC");
   });
 
-  it("counts windows of one leader that touch, or come again, once", () => {
+  it("counts adjacent and repeated windows of one leader once", () => {
     const plan = makePlan({ slot: 0, leaders: 3, warmWindows: 3, ...setUp("AABABC", ALL) });
     expect(plan.send.map((target) => target.slot)).toEqual([0, 8]);
     expect(identities(plan.warm)).toBe("ABC");
   });
 
-  it("warms one more for each that is likely not to be reached, at most twice as many", () => {
+  it("warms one more leader for each unreliable one, at most twice the count", () => {
     const warmed = (bad: string) => {
       const reliabilityOf = (identity = "") => (bad.includes(identity) ? 0.49 : 0.5);
       const times = { ...TIMES.times, reliabilityOf };
@@ -65,20 +65,20 @@ describe("a plan", () => {
     expect(warmed("ABCDEFGH")).toEqual(["AB", "ABCDEF"]);
   });
 
-  it("passes over leaders without an address", () => {
+  it("skips leaders without an address", () => {
     const { A, C, D } = ALL as Record<"A" | "C" | "D", string>;
     const plan = makePlan({ slot: 0, leaders: 2, warmWindows: 3, ...setUp("ABCD", { A, C, D }) });
     expect(identities(plan.send)).toBe("AC");
     expect(identities(plan.warm)).toBe("ACD");
   });
 
-  it("merges leaders behind one address and takes the next for the other place", () => {
+  it("merges leaders that share an address, and adds the next leader instead", () => {
     const shared = { ...ALL, B: "10.0.0.1:8009" };
     const plan = makePlan({ slot: 0, leaders: 2, warmWindows: 2, ...setUp("ABC", shared) });
     expect(identities(plan.send)).toBe("AC");
   });
 
-  it("does not send to a leader whose turn is too far away to keep what it gets", () => {
+  it("does not send to a leader more than SEND_SLOTS_AHEAD_MAX slots ahead", () => {
     const { A, F } = ALL as Record<"A" | "F", string>;
     const options = { leaders: 2, warmWindows: 2, ...setUp("ABCDEF", { A, F }) };
     expect(identities(makePlan({ slot: 0, ...options }).send)).toBe("A");
@@ -86,7 +86,7 @@ describe("a plan", () => {
     expect(identities(makePlan({ slot: 20 - SEND_SLOTS_AHEAD_MAX, ...options }).send)).toBe("AF");
   });
 
-  it("is empty where nothing is known, and ends where the schedule ends", () => {
+  it("is empty without a schedule or contacts, and stops at the schedule's end", () => {
     expect(makePlan({ slot: 99, leaders: 2, warmWindows: 6, ...setUp("AB", ALL) })).toEqual({
       slot: 99,
       send: [],
@@ -97,19 +97,19 @@ describe("a plan", () => {
     expect(identities(last.send)).toBe("B");
   });
 
-  it("warms at least those it sends to", () => {
+  it("warms at least the leaders that it sends to", () => {
     const plan = makePlan({ slot: 0, leaders: 3, warmWindows: 1, ...setUp("ABCD", ALL) });
     expect(identities(plan.send)).toBe("ABC");
     expect(identities(plan.warm)).toBe("ABC");
   });
 
-  it("warms the next leader of who asked for one, because it may be due", () => {
+  it("warms the next leader if one is configured, because it may become due", () => {
     const plan = makePlan({ slot: 0, leaders: 1, warmWindows: 1, ...setUp("ABCD", ALL) });
     expect(identities(plan.send)).toBe("A");
     expect(identities(plan.warm)).toBe("AB");
   });
 
-  it("names no address twice, sends to a head of what it warms, and is deterministic", () => {
+  it("has unique addresses, sends to a prefix of its warm list, and is deterministic", () => {
     const order = fc.string({ unit: fc.constantFrom(..."ABCDEFGH"), maxLength: 80 });
     const table = fc.dictionary(
       fc.constantFrom(..."ABCDEFGH"),
@@ -133,9 +133,9 @@ describe("a plan", () => {
   });
 });
 
-describe("where two windows meet", () => {
+describe("plan near the end of a leader window", () => {
   const at = (slot: number, slotLeftMs: number, change: Partial<PlanInput> = {}) =>
-    plannedOf({
+    planWithChange({
       ...TIMES,
       slot,
       slotLeftMs,
@@ -146,7 +146,7 @@ describe("where two windows meet", () => {
     });
   const sendAt = (...args: Parameters<typeof at>) => identities(at(...args).plan.send);
 
-  it("one leader is two once what is left is a round trip and what the current one needs", () => {
+  it("adds the next leader when the time left is a round trip plus the needed time", () => {
     expect(sendAt(0, 250)).toBe("A");
     expect(sendAt(2, 250)).toBe("A");
     expect(sendAt(3, 161)).toBe("A");
@@ -155,7 +155,7 @@ describe("where two windows meet", () => {
     expect(sendAt(4, 250)).toBe("B");
   });
 
-  it("the moment of that is told, when it is in this slot", () => {
+  it("reports the time until it adds the next leader, if that is in this slot", () => {
     expect(at(3, 250).changesInMs).toBe(90);
     expect(at(3, 161).changesInMs).toBe(1);
     expect(at(3, 160).changesInMs).toBeNull();
@@ -163,7 +163,7 @@ describe("where two windows meet", () => {
     expect(at(3, 250, { leaders: 2 }).changesInMs).toBeNull();
   });
 
-  it("the round trip is the next leader's, and the need the current one's", () => {
+  it("uses the next leader's round trip and the current leader's needed time", () => {
     const times = {
       roundTripMs: (identity: string) => (identity === "B" ? 300 : 1),
       neededMs: (identity: string) => (identity === "A" ? 50 : 1),
@@ -175,7 +175,7 @@ describe("where two windows meet", () => {
     expect(sendAt(7, 2, { times })).toBe("BC");
   });
 
-  it("a window ends where another address takes over, whether that leader is used or not", () => {
+  it("ends a window where the address changes, even if the next leader is unusable", () => {
     const { A, C } = ALL as Record<"A" | "C", string>;
     expect(sendAt(3, 160, { contacts: { address: (id) => ({ A, C })[id] ?? null } })).toBe("AC");
     const shared = { ...ALL, B: A };
@@ -186,21 +186,21 @@ describe("where two windows meet", () => {
     expect(sendAt(7, 100, setUp("AABC", ALL))).toBe("AB");
   });
 
-  it("nothing changes while nobody leads that can be reached", () => {
+  it("does not change while the current leader is unreachable", () => {
     const { C } = ALL as Record<"C", string>;
     const contacts = { address: (id: string) => ({ C })[id] ?? null };
     expect(sendAt(3, 1, { contacts })).toBe("C");
     expect(at(3, 100, { contacts }).changesInMs).toBeNull();
   });
 
-  it("an operator's two leaders stay two", () => {
+  it("keeps two leaders if two are configured", () => {
     expect(sendAt(0, 250, { leaders: 2 })).toBe("AB");
     expect(sendAt(3, 1, { leaders: 2 })).toBe("AB");
   });
 });
 
-describe("two plans", () => {
-  it("are the same only with the same slot and the same targets", () => {
+describe("samePlan", () => {
+  it("is true only for the same slot and the same targets", () => {
     const make = (slot: number, addresses = ALL) =>
       makePlan({ slot, leaders: 2, warmWindows: 3, ...setUp("ABCD", addresses) });
     expect(samePlan(make(0), make(0))).toBe(true);

@@ -27,8 +27,8 @@ const CONTACTS = [..."ABCDEF"].map((identity, index) => ({
 const sendOf = (plan: Plan | null | undefined): string =>
   plan?.send.map((target) => target.identity).join("") ?? "none";
 
-describe("the router", () => {
-  it("has no plan until the slot is known, whatever comes first", () => {
+describe("router", () => {
+  it("has no plan until the slot is known, even with a schedule and contacts", () => {
     const { router, plans } = setUp();
     router.start();
     router.setEpoch(epochOf(1, 100, "ABC"));
@@ -41,7 +41,7 @@ describe("the router", () => {
     router.stop();
   });
 
-  it("publishes a plan for each slot, also for those that pass without an event", () => {
+  it("publishes a plan for each slot, also for slots without an event", () => {
     const { clock, router, plans } = setUp();
     router.start();
     router.setEpoch(epochOf(1, 100, "ABCDEF"));
@@ -54,7 +54,7 @@ describe("the router", () => {
     router.stop();
   });
 
-  it("tells which slot was in progress at a time, as announcements show it by now", () => {
+  it("returns the slot that was in progress at a past time", () => {
     const { clock, router } = setUp();
     const startNs = clock.nowNs();
     router.slotEvent("start", 100);
@@ -64,7 +64,7 @@ describe("the router", () => {
     expect(router.currentSlot(startNs + 249_000_000)).toBe(100);
   });
 
-  it("waits for a slot with one timer, however many events say the same of it", () => {
+  it("uses about one timer per slot, for any number of events", () => {
     const { clock, router, plans } = setUp();
     let timers = 0;
     const after = clock.after.bind(clock);
@@ -94,7 +94,7 @@ describe("the router", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("does not publish again what has not changed", () => {
+  it("does not publish an unchanged plan again", () => {
     const { router, plans } = setUp();
     router.setEpoch(epochOf(1, 100, "ABCDEF"));
     router.setContacts(CONTACTS);
@@ -108,7 +108,7 @@ describe("the router", () => {
     expect(sendOf(router.plan)).toBe("AC");
   });
 
-  it("goes over the end of an epoch into the next one", () => {
+  it("continues across an epoch boundary", () => {
     const { clock, router } = setUp();
     router.start();
     router.setContacts(CONTACTS);
@@ -125,7 +125,7 @@ describe("the router", () => {
     router.stop();
   });
 
-  it("sends to nobody once its schedules turn out to be another cluster's", () => {
+  it("has no send targets after forgetEpochs, until an epoch is set again", () => {
     const { router } = setUp();
     router.start();
     router.setEpoch(epochOf(1, 100, "ABC"));
@@ -140,7 +140,7 @@ describe("the router", () => {
     router.stop();
   });
 
-  it("ends the plan when the feed is silent too long, until the next event", () => {
+  it("has no plan after a minute without slot events, until the next event", () => {
     const { clock, router, plans } = setUp();
     router.start();
     router.setContacts(CONTACTS);
@@ -155,7 +155,7 @@ describe("the router", () => {
     router.stop();
   });
 
-  it("plans again within a slot, at the moment at which the next leader is due", () => {
+  it("updates the plan within a slot when the next leader becomes due", () => {
     const { clock, router, plans } = setUp({ leaders: 1 });
     router.start();
     router.setEpoch(epochOf(1, 100, "ABCDEF"));
@@ -172,7 +172,7 @@ describe("the router", () => {
     router.stop();
   });
 
-  it("passes over leaders that the operator denies and those that do not vote", () => {
+  it("skips denied and delinquent leaders", () => {
     const { router } = setUp({ deny: ["A"] });
     router.setEpoch(epochOf(1, 100, "ABCDEF"));
     router.setContacts(CONTACTS);
@@ -185,7 +185,7 @@ describe("the router", () => {
     expect(sendOf(router.plan)).toBe("BC");
   });
 
-  it("knows a leader's share of the stake by its slots, and its version by gossip", () => {
+  it("derives a leader's stake share from its slots, and its version from contacts", () => {
     const { router } = setUp();
     router.setEpoch(epochOf(1, 100, "AAAB"));
     router.setContacts([{ identity: "A", address: "10.0.0.1:8009", version: "4.2.1" }]);
@@ -198,7 +198,7 @@ describe("the router", () => {
     expect([router.versionOf("A"), router.versionOf("B")]).toEqual(["4.2.1", null]);
   });
 
-  it("tells its state", () => {
+  it("reports its status", () => {
     const { clock, router } = setUp();
     expect(router.status()).toEqual({
       slot: null,
@@ -227,7 +227,7 @@ describe("the router", () => {
     expect(router.counters).toMatchObject({ slotEvents: 1, epochsSet: 1, plansPublished: 1 });
   });
 
-  it("leaves no timer behind when stopped", () => {
+  it("cancels its timers when stopped", () => {
     const { clock, router } = setUp();
     router.start();
     router.slotEvent("start", 0);

@@ -4,8 +4,8 @@ import { createSchedule } from "../../src/route/schedule.ts";
 import { epochOf } from "../support/epochs.ts";
 import { fc } from "../support/properties.ts";
 
-describe("the schedule", () => {
-  it("names the leader of each slot and nobody outside its epochs", () => {
+describe("leader schedule", () => {
+  it("returns the leader of each slot, and null outside its epochs", () => {
     const schedule = createSchedule();
     schedule.setEpoch(epochOf(7, 700, "ABC"));
     expect(schedule.leaderAt(699)).toBeNull();
@@ -26,7 +26,7 @@ describe("the schedule", () => {
     expect(schedule.leaderAt(24)).toBe("A");
   });
 
-  it("takes lower epochs once it was cleared, as of a cluster that was begun anew", () => {
+  it("accepts lower epochs after clear(), as of a restarted cluster", () => {
     const schedule = createSchedule();
     for (const epoch of [7, 8, 9]) schedule.setEpoch(epochOf(epoch, epoch * 12, "ABC"));
     schedule.clear();
@@ -37,7 +37,7 @@ describe("the schedule", () => {
     expect(schedule.leaderAt(12)).toBe("D");
   });
 
-  it("replaces an epoch that it has", () => {
+  it("replaces an epoch that is already set", () => {
     const schedule = createSchedule();
     schedule.setEpoch(epochOf(1, 0, "AB"));
     schedule.setEpoch(epochOf(1, 0, "CD"));
@@ -45,7 +45,7 @@ describe("the schedule", () => {
     expect(schedule.leaderAt(0)).toBe("C");
   });
 
-  it("refuses epochs that make no sense and skips indexes outside the epoch", () => {
+  it("rejects invalid epochs and skips indexes outside the epoch", () => {
     const counters = createRouteCounters();
     const schedule = createSchedule(counters);
     const good = epochOf(1, 0, "AB");
@@ -66,7 +66,7 @@ describe("the schedule", () => {
     expect(schedule.leaderAt(3)).toBeNull();
   });
 
-  it("holds an epoch of mainnet's size with any order of leaders", () => {
+  it("holds an epoch of mainnet size with any order of leaders", () => {
     const order = fc.array(fc.integer({ min: 0, max: 999 }), { minLength: 20, maxLength: 20 });
     fc.assert(
       fc.property(order, (leaders) => {
@@ -86,7 +86,7 @@ describe("the schedule", () => {
     );
   });
 
-  it("takes more leaders than fit into sixteen bits", () => {
+  it("accepts more leaders than 16 bits can index", () => {
     const leaders = new Map<string, number[]>();
     for (let index = 0; index < 70_000; index += 1) leaders.set(`id${index}`, [index]);
     const schedule = createSchedule();

@@ -3,8 +3,8 @@ import { createSlotLag } from "../../src/route/slot-lag.ts";
 
 const MS = 1_000_000;
 
-describe("the lag of a source", () => {
-  it("is the time from the first word on a slot to its own", () => {
+describe("lag of a slot source", () => {
+  it("is the time from a slot's first announcement to that of the source", () => {
     const [first, second] = [createSlotLag(), createSlotLag()];
     const all = [{ lag: first }, { lag: second }];
     expect(second.ms).toBeNull();
@@ -16,7 +16,7 @@ describe("the lag of a source", () => {
     expect(second.ms).toBeCloseTo(80);
   });
 
-  it("is smoothed, so that one late slot does not make a late source", () => {
+  it("is smoothed, so that one late slot counts only in part", () => {
     const [first, second] = [createSlotLag(), createSlotLag()];
     const all = [{ lag: first }, { lag: second }];
     for (let slot = 1; slot < 50; slot += 1) {
@@ -26,7 +26,7 @@ describe("the lag of a source", () => {
     expect(second.ms).toBeCloseTo(25);
   });
 
-  it("is not made by a later word on an old slot", () => {
+  it("ignores later announcements of an old slot", () => {
     const lag = createSlotLag();
     lag.saw(10, 0, [{ lag }]);
     lag.saw(10, 900 * MS, [{ lag }]);
@@ -35,7 +35,7 @@ describe("the lag of a source", () => {
     expect(lag.firstNs(10)).toBe(0);
   });
 
-  it("does not take a slot for one that has the same place", () => {
+  it("distinguishes slots that share a table index", () => {
     const lag = createSlotLag();
     lag.saw(10, 5, [{ lag }]);
     expect(lag.firstNs(74)).toBeNull();

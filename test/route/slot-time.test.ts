@@ -3,8 +3,8 @@ import { createSlotTime } from "../../src/route/slot-time.ts";
 
 const MS = 1_000_000;
 
-describe("the slot time of a source", () => {
-  it("follows the network through each of its steps, within two dozen slots", () => {
+describe("slot time of a source", () => {
+  it("follows each change of the network's slot time within 27 slots", () => {
     const time = createSlotTime();
     let [slot, atMs] = [0, 0];
     for (const slotMs of [400, 300, 250, 200, 400]) {
@@ -17,7 +17,7 @@ describe("the slot time of a source", () => {
     }
   });
 
-  it("follows such steps also where the slot is only asked for, within some 130 slots", () => {
+  it("follows each change within 184 slots if the slots are polled", () => {
     const time = createSlotTime();
     let [slot, atMs] = [0, 0];
     for (const slotMs of [250, 400, 200]) {
@@ -30,7 +30,7 @@ describe("the slot time of a source", () => {
     }
   });
 
-  it("is not known from ends, from repetitions or after a gap", () => {
+  it("is null for end events, repeated slots and slots after a gap", () => {
     const time = createSlotTime();
     for (let slot = 0; slot < 20; slot += 1) time.add("end", slot, slot * 250 * MS);
     for (let count = 0; count < 20; count += 1) time.add("start", 7, count * 250 * MS);
@@ -38,7 +38,7 @@ describe("the slot time of a source", () => {
     expect(time.ms).toBeNull();
   });
 
-  it("begins anew after a restart, and keeps what it measured", () => {
+  it("keeps its measured value after a restart", () => {
     const time = createSlotTime();
     for (let slot = 0; slot < 10; slot += 1) time.add("start", slot, slot * 250 * MS);
     time.restart();

@@ -10,8 +10,11 @@ function setUp() {
   return { counters, slots: createSlotClock({}, counters) };
 }
 
-/** Starts of `count` slots from `first`, `slotMs` apart, from `fromMs`; returns the time after. */
-function feed(
+/**
+ * Observes the starts of `count` slots from `first`, `slotMs` apart, from `fromMs`; returns the time
+ * of the next start.
+ */
+function observeStarts(
   slots: ReturnType<typeof createSlotClock>,
   first: number,
   count: number,
@@ -24,7 +27,7 @@ function feed(
   return fromMs + count * slotMs;
 }
 
-describe("the current slot", () => {
+describe("current slot", () => {
   it("is unknown before the first event", () => {
     const { slots } = setUp();
     expect(slots.current(5 * MS)).toBeNull();
@@ -32,13 +35,13 @@ describe("the current slot", () => {
     expect(slots.lastEventNs).toBeNull();
   });
 
-  it("begins with the polled slot", () => {
+  it("starts with the polled slot", () => {
     const { slots } = setUp();
     slots.observe("polled", 1000, 0);
     expect(slots.current(0)).toBe(1000);
   });
 
-  it("follows starts, and an end means the next slot", () => {
+  it("follows start events, and advances to the next slot on an end event", () => {
     const { slots } = setUp();
     slots.observe("start", 1000, 0);
     slots.observe("start", 1001, 250 * MS);
@@ -47,15 +50,15 @@ describe("the current slot", () => {
     expect(slots.current(400 * MS)).toBe(1002);
   });
 
-  it("ends to the nanosecond, however shortly before it was asked for", () => {
+  it("changes at the time that nextSlotNs returned, to the nanosecond", () => {
     const { slots } = setUp();
-    const endNs = feed(slots, 1000, 100, 250) * MS;
+    const endNs = observeStarts(slots, 1000, 100, 250) * MS;
     const startNs = slots.nextSlotNs(endNs - 10) ?? 0;
     expect(slots.current(startNs - 10)).toBe(1099);
     expect(slots.current(startNs + 1)).toBe(1100);
   });
 
-  it("ignores what is no slot number", () => {
+  it("ignores and counts invalid slot numbers", () => {
     const { slots, counters } = setUp();
     for (const bad of [-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 60]) {
       slots.observe("start", bad, 0);
@@ -64,18 +67,18 @@ describe("the current slot", () => {
     expect(counters.slotEventsInvalid).toBe(5);
   });
 
-  it("never goes back for events of a fork or late ones", () => {
+  it("never goes back for late events or events of a fork", () => {
     const { slots } = setUp();
-    const afterMs = feed(slots, 1000, 20, 250);
+    const afterMs = observeStarts(slots, 1000, 20, 250);
     expect(slots.current((afterMs - 250) * MS)).toBe(1019);
     slots.observe("start", 1011, (afterMs - 240) * MS);
     slots.observe("end", 1012, (afterMs - 230) * MS);
     expect(slots.current((afterMs - 230) * MS)).toBe(1019);
   });
 
-  it("passes over skipped slots by the clock, without an event", () => {
+  it("extrapolates over skipped slots without an event", () => {
     const { slots, counters } = setUp();
-    const lastMs = feed(slots, 1000, 20, 250) - 250;
+    const lastMs = observeStarts(slots, 1000, 20, 250) - 250;
     expect(slots.current((lastMs + 249) * MS)).toBe(1019);
     expect(slots.current((lastMs + 250) * MS)).toBe(1020);
     expect(slots.current((lastMs + 1000) * MS)).toBe(1023);
@@ -84,23 +87,23 @@ describe("the current slot", () => {
     expect(slots.current((lastMs + 1250) * MS)).toBe(1024);
   });
 
-  it("does not go back when an event says less than the clock did", () => {
+  it("does not go back if an end event is behind the extrapolated slot", () => {
     const { slots } = setUp();
-    const lastMs = feed(slots, 1000, 20, 250) - 250;
+    const lastMs = observeStarts(slots, 1000, 20, 250) - 250;
     expect(slots.current((lastMs + 260) * MS)).toBe(1020);
     slots.observe("end", 1018, (lastMs + 270) * MS);
     expect(slots.current((lastMs + 270) * MS)).toBe(1020);
   });
 
-  it("does not go back when a start comes that the clock has overtaken", () => {
+  it("does not go back if a start event is behind the extrapolated slot", () => {
     const { slots } = setUp();
-    const lastMs = feed(slots, 1000, 20, 250) - 250;
+    const lastMs = observeStarts(slots, 1000, 20, 250) - 250;
     expect(slots.current((lastMs + 800) * MS)).toBe(1022);
     slots.observe("start", 1020, (lastMs + 810) * MS);
     expect(slots.current((lastMs + 810) * MS)).toBe(1022);
   });
 
-  it("believes 48 slots beyond the expected one, and not 49", () => {
+  it("accepts an event 48 slots beyond the expected slot, and rejects 49", () => {
     for (const [slot, accepted] of [
       [100 + 24 + 48, true],
       [100 + 24 + 49, false],
@@ -112,9 +115,9 @@ describe("the current slot", () => {
     }
   });
 
-  it("is not moved by far-future slots, however often they are repeated by a minority", () => {
+  it("ignores far-future slots that a minority of events repeats", () => {
     const { slots, counters } = setUp();
-    let nowMs = feed(slots, 1000, 48, 250);
+    let nowMs = observeStarts(slots, 1000, 48, 250);
     for (let index = 0; index < 40; index += 1) {
       slots.observe("start", 1048 + index, nowMs * MS);
       slots.observe("end", 1048 + index, (nowMs + 200) * MS);
@@ -125,7 +128,7 @@ describe("the current slot", () => {
     expect(counters.slotEventsFarAhead).toBeGreaterThanOrEqual(40);
   });
 
-  it("is not moved by a liar that speaks right after the first poll", () => {
+  it("ignores far-future events right after the first poll", () => {
     const { slots } = setUp();
     slots.observe("polled", 1000, 0);
     for (let index = 0; index < 10; index += 1) {
@@ -137,16 +140,16 @@ describe("the current slot", () => {
     expect(slots.slotTimeMs).toBe(250);
   });
 
-  it("believes a jump once a full history of events agrees on it", () => {
+  it("accepts a jump once a full history of events agrees on it", () => {
     const { slots } = setUp();
     slots.observe("polled", 1000, 0);
-    feed(slots, 5000, 60, 250, 1);
+    observeStarts(slots, 5000, 60, 250, 1);
     expect(slots.current(60 * 250 * MS)).toBeGreaterThanOrEqual(5059);
   });
 
-  it("becomes unknown when the feed is silent for too long, and returns with it", () => {
+  it("becomes null after too long without events, and returns with the next event", () => {
     const { slots } = setUp();
-    const lastMs = feed(slots, 1000, 20, 250) - 250;
+    const lastMs = observeStarts(slots, 1000, 20, 250) - 250;
     expect(slots.current((lastMs + 240 * 250) * MS)).toBe(1259);
     expect(slots.current((lastMs + 241 * 250) * MS)).toBeNull();
     expect(slots.nextSlotNs((lastMs + 241 * 250) * MS)).toBeNull();
@@ -154,9 +157,9 @@ describe("the current slot", () => {
     expect(slots.current((lastMs + 300 * 250) * MS)).toBe(1300);
   });
 
-  it("steps back after a long silence to where the cluster really is", () => {
+  it("steps back to the cluster's slot after 25 s without events", () => {
     const { slots, counters } = setUp();
-    const lastMs = feed(slots, 1000, 20, 250) - 250;
+    const lastMs = observeStarts(slots, 1000, 20, 250) - 250;
     expect(slots.current((lastMs + 25_000) * MS)).toBe(1119);
     slots.observe("start", 1090, (lastMs + 25_001) * MS);
     expect(slots.current((lastMs + 25_001) * MS)).toBe(1090);
@@ -165,40 +168,40 @@ describe("the current slot", () => {
 
   it("does not follow a stuck node that repeats one slot", () => {
     const { slots } = setUp();
-    const lastMs = feed(slots, 1000, 20, 250) - 250;
+    const lastMs = observeStarts(slots, 1000, 20, 250) - 250;
     for (let ms = 400; ms <= 61_000; ms += 400) {
       slots.observe("polled", 1019, (lastMs + ms) * MS);
     }
     expect(slots.current((lastMs + 61_000) * MS)).toBeNull();
   });
 
-  it("follows a cluster that was started anew from an older slot", () => {
+  it("follows a cluster that restarted from an older slot", () => {
     const { slots, counters } = setUp();
-    const afterMs = feed(slots, 100_000, 60, 250);
-    feed(slots, 500, 60, 250, afterMs);
+    const afterMs = observeStarts(slots, 100_000, 60, 250);
+    observeStarts(slots, 500, 60, 250, afterMs);
     expect(slots.current((afterMs + 59 * 250) * MS)).toBe(559);
     expect(counters.slotRewinds).toBe(1);
   });
 
-  it("recovers after a majority of lies", () => {
+  it("recovers after a majority of false events", () => {
     const { slots } = setUp();
-    const afterMs = feed(slots, 1000, 48, 250);
-    feed(slots, 7_000_000, 40, 1, afterMs);
+    const afterMs = observeStarts(slots, 1000, 48, 250);
+    observeStarts(slots, 7_000_000, 40, 1, afterMs);
     expect(slots.current((afterMs + 40) * MS)).toBeGreaterThan(6_000_000);
-    feed(slots, 1048, 60, 250, afterMs + 41);
+    observeStarts(slots, 1048, 60, 250, afterMs + 41);
     expect(slots.current((afterMs + 41 + 59 * 250) * MS)).toBe(1107);
   });
 
-  it("says when the next slot is due", () => {
+  it("has the time at which the next slot is due", () => {
     const { slots } = setUp();
-    const lastMs = feed(slots, 1000, 20, 250) - 250;
+    const lastMs = observeStarts(slots, 1000, 20, 250) - 250;
     expect(slots.nextSlotNs((lastMs + 10) * MS)).toBe((lastMs + 250) * MS);
     expect(slots.nextSlotNs((lastMs + 600) * MS)).toBe((lastMs + 750) * MS);
   });
 });
 
-describe("the slot at a time", () => {
-  it("is the one that was in progress then, also once a later one has begun", () => {
+describe("slot at a time", () => {
+  it("is the slot in progress at that time, also after a later one has started", () => {
     const { slots } = setUp();
     expect(slots.at(0)).toBeNull();
     slots.observe("start", 1000, 0);
@@ -207,9 +210,9 @@ describe("the slot at a time", () => {
     expect([399 * MS, 400 * MS].map((ns) => slots.at(ns))).toEqual([1000, 1001]);
   });
 
-  it("goes back to what was announced where the current slot had run ahead", () => {
+  it("is corrected by a later announcement if the current slot was ahead", () => {
     const { slots } = setUp();
-    const atMs = feed(slots, 1000, 20, 400) - 400;
+    const atMs = observeStarts(slots, 1000, 20, 400) - 400;
     expect(slots.current((atMs + 430) * MS)).toBe(1020);
     expect(slots.at((atMs + 430) * MS)).toBe(1020);
     slots.observe("start", 1020, (atMs + 450) * MS);
@@ -217,9 +220,9 @@ describe("the slot at a time", () => {
     expect(slots.at((atMs + 450) * MS)).toBe(1020);
   });
 
-  it("follows a cluster that was started anew from an older slot", () => {
+  it("follows a cluster that restarted from an older slot", () => {
     const { slots } = setUp();
-    const atMs = feed(slots, 1000, 20, 400) + 60_000;
+    const atMs = observeStarts(slots, 1000, 20, 400) + 60_000;
     slots.observe("start", 500, atMs * MS);
     slots.observe("start", 501, (atMs + 400) * MS);
     expect(slots.current((atMs + 400) * MS)).toBe(501);
@@ -227,7 +230,7 @@ describe("the slot at a time", () => {
     expect(slots.at((atMs - 1) * MS)).toBeNull();
   });
 
-  it("is not ahead for longer than a source that was ahead has a vote", () => {
+  it("is ahead only while a source that is ahead has a vote", () => {
     const { slots } = setUp();
     for (let slot = 1000; slot < 1060; slot += 1) {
       const nowNs = (slot - 1000) * 400 * MS;
@@ -242,17 +245,17 @@ describe("the slot at a time", () => {
   });
 });
 
-describe("the slot time", () => {
+describe("slot time", () => {
   it("is the default until it is measured", () => {
     const { slots } = setUp();
     expect(slots.slotTimeMs).toBe(250);
-    feed(slots, 1000, 4, 400);
+    observeStarts(slots, 1000, 4, 400);
     expect(slots.slotTimeMs).toBe(250);
-    feed(slots, 1004, 1, 400, 1600);
+    observeStarts(slots, 1004, 1, 400, 1600);
     expect(slots.slotTimeMs).toBeCloseTo(400);
   });
 
-  it("is measured over skipped slots too", () => {
+  it("is also measured over skipped slots", () => {
     const { slots } = setUp();
     for (let slot = 0; slot < 60; slot += 3) slots.observe("start", slot, slot * 200 * MS);
     expect(slots.slotTimeMs).toBeCloseTo(200);
@@ -268,14 +271,14 @@ describe("the slot time", () => {
 
   it("stays within 100 and 1000 ms", () => {
     const fast = setUp().slots;
-    feed(fast, 0, 20, 5);
+    observeStarts(fast, 0, 20, 5);
     expect(fast.slotTimeMs).toBe(100);
     const slow = setUp().slots;
-    feed(slow, 0, 20, 5000);
+    observeStarts(slow, 0, 20, 5000);
     expect(slow.slotTimeMs).toBe(1000);
   });
 
-  it("is measured by polling alone, over long spans", () => {
+  it("is measured from polled slots alone, over long spans", () => {
     const { slots } = setUp();
     for (let ms = 0; ms < 100_000; ms += 400) {
       slots.observe("polled", Math.floor(ms / 300), ms * MS);
@@ -285,8 +288,8 @@ describe("the slot time", () => {
   });
 });
 
-describe("any sequence of events", () => {
-  it("never throws, and never goes back while events come often", () => {
+describe("arbitrary slot events", () => {
+  it("never throw, and never move the slot back while gaps are at most 200 ms", () => {
     const event = fc.record({
       kind: fc.constantFrom("start" as const, "end" as const, "polled" as const),
       slot: fc.oneof(fc.integer({ min: 0, max: 3000 }), fc.double(), fc.maxSafeInteger()),
@@ -309,18 +312,18 @@ describe("any sequence of events", () => {
     );
   });
 
-  it("stays within two slots of an honest feed with jitter, skips and a liar in five", () => {
+  it("keep the slot within 2 of the real one with jitter, skips and 20 % false events", () => {
     const jitter = fc.array(fc.integer({ min: 0, max: 120 }), { minLength: 200, maxLength: 200 });
     const noise = fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 200, maxLength: 200 });
     fc.assert(
-      fc.property(jitter, noise, (late, rng) => {
+      fc.property(jitter, noise, (late, noiseValues) => {
         const { slots } = setUp();
         slots.observe("polled", 10_000, 0);
         for (let index = 0; index < 200; index += 1) {
           const atNs = (index * 300 + (late[index] ?? 0)) * MS;
-          const die = rng[index] ?? 0;
-          if (die < 2) slots.observe("start", 10_000 + index + 1_000_000, atNs);
-          if (die !== 9) slots.observe("start", 10_000 + index, atNs);
+          const noiseValue = noiseValues[index] ?? 0;
+          if (noiseValue < 2) slots.observe("start", 10_000 + index + 1_000_000, atNs);
+          if (noiseValue !== 9) slots.observe("start", 10_000 + index, atNs);
           const distance = (slots.current(atNs) ?? 0) - (10_000 + index);
           expect(Math.abs(distance)).toBeLessThanOrEqual(2);
         }
@@ -330,23 +333,23 @@ describe("any sequence of events", () => {
   });
 });
 
-describe("before the slot time is measured", () => {
+describe("slot clock without a measured slot time", () => {
   /** The clock's maximum lead over the real slot, sampled every 10 ms. */
-  function ahead(slots: ReturnType<typeof createSlotClock>, eventsMs: readonly number[]): number {
-    let most = Number.NEGATIVE_INFINITY;
+  function maxLead(slots: ReturnType<typeof createSlotClock>, eventsMs: readonly number[]): number {
+    let lead = Number.NEGATIVE_INFINITY;
     for (let ms = 0; ms <= 4_000; ms += 10) {
       const truth = 1_000 + Math.floor(ms / 400);
       if (eventsMs.includes(ms)) slots.observe("polled", truth, ms * MS, "polling");
-      most = Math.max(most, (slots.current(ms * MS) ?? 0) - truth);
+      lead = Math.max(lead, (slots.current(ms * MS) ?? 0) - truth);
     }
-    return most;
+    return lead;
   }
 
-  it("is never ahead of a network with the slowest slots", () => {
-    expect(ahead(setUp().slots, [0, 2_000, 4_000])).toBe(0);
+  it("is never ahead of a network with 400 ms slots, the slowest", () => {
+    expect(maxLead(setUp().slots, [0, 2_000, 4_000])).toBe(0);
   });
 
-  it("goes on as somebody else measured it, whatever is shown until then", () => {
+  it("extrapolates with a hinted slot time", () => {
     const { slots } = setUp();
     expect(slots.slotTimeMs).toBe(250);
     slots.hint(200);
@@ -355,11 +358,11 @@ describe("before the slot time is measured", () => {
     expect(slots.current(1_000 * MS)).toBe(1_005);
   });
 
-  it("takes no hint that is absurd, and none once it measured", () => {
+  it("ignores hints out of range, and all hints once it has measured", () => {
     const { slots } = setUp();
     for (const ms of [0, -1, 99, 1_001, Number.NaN, Number.POSITIVE_INFINITY]) slots.hint(ms);
     expect(slots.slotTimeMs).toBe(250);
-    feed(slots, 1_000, 10, 300);
+    observeStarts(slots, 1_000, 10, 300);
     slots.hint(200);
     expect(slots.slotTimeMs).toBe(300);
   });

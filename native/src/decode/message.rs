@@ -12,7 +12,8 @@ use crate::decode::tip::{TipRule, note_tip};
 /// Maximum signatures of a transaction. `agave-transaction-view` 4.2.2, 2026-11.
 pub const SIGNATURES_MAX: usize = 12;
 /// Maximum accounts of a transaction of any version, static and looked up: leaders drop one that
-/// locks more. `MAX_TX_ACCOUNT_LOCKS` of `solana-transaction`, 2026-11.
+/// locks more. Agave `Bank::get_transaction_account_lock_limit`, 2026-11: 128 once a cluster
+/// activates `increase_tx_account_lock_limit`, which mainnet has not.
 pub const ACCOUNT_LOCKS_MAX: usize = 64;
 /// Maximum top-level instructions. SIMD-0160, 2026-11.
 const INSTRUCTIONS_MAX: usize = 64;

@@ -37,7 +37,7 @@ pub enum Counter {
     ConnectionsSlow,
     /// Requests received.
     Requests,
-    /// Requests without a response yet.
+    /// Requests with an incomplete body; the main thread counts the proxied ones.
     RequestsOpen,
     /// Transactions accepted.
     Accepted,

@@ -15,11 +15,11 @@ it.each([
   [thrown("x", "40P01"), "conflict"],
   [thrown("x", "23505"), "constraint"],
   [thrown("x", "42P01"), "fault"],
-])("%o is told as %s", (error, kind) => {
+])("translates %o to %s", (error, kind) => {
   expect(translate(error)).toMatchObject({ kind, cause: error });
 });
 
-it("leaves alone what is no fault of the database", () => {
+it("returns errors of other origin unchanged", () => {
   for (const error of [new RangeError("x"), "text", null, thrown("x", "ERR_OTHER")]) {
     expect(translate(error)).toBe(error);
   }

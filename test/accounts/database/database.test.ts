@@ -7,8 +7,8 @@ import { silent, testDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/wait.ts";
 
 const deps = { clock: systemClock, log: silent };
-const there = await testDatabase({ migrated: false });
-const { owner } = there;
+const testDb = await testDatabase({ migrated: false });
+const { owner } = testDb;
 
 const kindOf = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
@@ -21,15 +21,15 @@ async function databaseAt(server: Server) {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
   const port = typeof address === "object" && address !== null ? address.port : 0;
-  const told: string[] = [];
-  const log = { ...silent, warn: (_: object, message: string) => void told.push(message) };
+  const warnings: string[] = [];
+  const log = { ...silent, warn: (_: object, message: string) => void warnings.push(message) };
   const url = `postgres://u:p@127.0.0.1:${port}/x`;
-  return { database: createDatabase({ ...deps, log }, { url }), told };
+  return { database: createDatabase({ ...deps, log }, { url }), warnings };
 }
 
-describe("a connection that is lost between two statements of a transaction", () => {
-  it("fails the transaction, and ends no process", async () => {
-    const database = there.open(there.url);
+describe("connection lost between two statements of a transaction", () => {
+  it("fails the transaction and does not end the process", async () => {
+    const database = testDb.open(testDb.url);
     const counters = { noticed: false };
     const lost = database.transaction(async (tx) => {
       const [row] = await tx.query<{ pid: number }>("select pg_backend_pid() as pid");
@@ -45,8 +45,8 @@ describe("a connection that is lost between two statements of a transaction", ()
   });
 });
 
-describe("a statement", () => {
-  it("answers with numbers for bigints, milliseconds for times, buffers for bytes", async () => {
+describe("statement", () => {
+  it("returns bigints as numbers, times as milliseconds and bytes as buffers", async () => {
     const [row] = await owner.query(
       `select 9007199254740991::bigint as big, '{1,2}'::bigint[] as list, '{}'::bigint[] as none,
          '2026-11-21 10:00:00.5+02'::timestamptz as at, '\\x00ff'::bytea as bytes, $1::text as text,
@@ -64,7 +64,7 @@ describe("a statement", () => {
     });
   });
 
-  it("does not round a bigint beyond exact numbers", async () => {
+  it("fails instead of rounding a bigint beyond the safe integers", async () => {
     await expect(owner.query("select 9007199254740993::bigint as big")).rejects.toThrow(
       "beyond exact numbers",
     );
@@ -77,21 +77,21 @@ describe("a statement", () => {
     ["do $$ begin raise unique_violation; end $$", "constraint"],
     ["do $$ begin raise insufficient_privilege; end $$", "refused"],
     ["select pg_terminate_backend(pg_backend_pid())", "unavailable"],
-  ])("%s fails as %s answers, and the next is served", async (sql, kind) => {
-    const database = createDatabase(deps, { url: there.url, statementMsMax: 3_000 });
+  ])("%s fails as %s, and the next statement succeeds", async (sql, kind) => {
+    const database = createDatabase(deps, { url: testDb.url, statementMsMax: 3_000 });
     expect(await kindOf(database.query(sql))).toBe(kind);
     expect(await database.query("select 1 as one")).toEqual([{ one: 1 }]);
     await database.stop();
   });
 
-  it("repeats no value in its message", async () => {
+  it("includes no parameter value in its error message", async () => {
     const failed = owner.query("select $1::text::uuid", ["secret-secret"]);
     await expect(failed).rejects.toThrow(
       expect.objectContaining({ message: expect.not.stringContaining("secret") }),
     );
   });
 
-  it("names the constraint", async () => {
+  it("names the violated constraint in its error", async () => {
     await owner.query("create table if not exists once (n int constraint only_once unique)");
     await owner.query("insert into once values (1)");
     await expect(owner.query("insert into once values (1)")).rejects.toMatchObject({
@@ -100,8 +100,8 @@ describe("a statement", () => {
     });
   });
 
-  it("is refused at once when too many wait", async () => {
-    const database = createDatabase(deps, { url: there.url, connections: 8 });
+  it("is rejected immediately if too many statements wait", async () => {
+    const database = createDatabase(deps, { url: testDb.url, connections: 8 });
     const all = Array.from({ length: 300 }, () => kindOf(database.query("select pg_sleep(0.001)")));
     const kinds = await Promise.all(all);
     expect(kinds.filter((kind) => kind === "done").length).toBeGreaterThanOrEqual(256);
@@ -110,8 +110,8 @@ describe("a statement", () => {
   });
 });
 
-describe("a database that is not there", () => {
-  it("is unavailable, at once where nothing listens", async () => {
+describe("unreachable database", () => {
+  it("fails as unavailable without the password in the error if no server listens", async () => {
     const database = createDatabase(deps, { url: "postgres://u:hunter2@127.0.0.1:1/x" });
     const failed = database.query("select 1");
     await expect(failed).rejects.toMatchObject({ kind: "unavailable", code: "ECONNREFUSED" });
@@ -119,73 +119,73 @@ describe("a database that is not there", () => {
     await database.stop();
   });
 
-  it("refuses a wrong password as such", async () => {
-    const database = createDatabase(deps, { url: there.url.replace(/:[^:@]+@/, ":wrong@") });
+  it("fails as refused for a wrong password", async () => {
+    const database = createDatabase(deps, { url: testDb.url.replace(/:[^:@]+@/, ":wrong@") });
     expect(await kindOf(database.query("select 1"))).toBe("refused");
     await database.stop();
   });
 });
 
-describe("a database that goes down", () => {
-  const said = (type: string, text: string): Buffer => {
+describe("database that shuts down", () => {
+  const wireMessage = (type: string, text: string): Buffer => {
     const size = Buffer.alloc(4);
     size.writeUInt32BE(4 + text.length);
     return Buffer.concat([Buffer.from(type), size, Buffer.from(text)]);
   };
-  const READY = said("Z", "I");
-  const SERVED = Buffer.concat([said("C", "SELECT 0\0"), READY]);
-  const GOING = said("E", "SFATAL\0C57P01\0Mterminating connection\0\0");
+  const READY = wireMessage("Z", "I");
+  const RESULT = Buffer.concat([wireMessage("C", "SELECT 0\0"), READY]);
+  const SHUTDOWN = wireMessage("E", "SFATAL\0C57P01\0Mterminating connection\0\0");
 
   /**
    * Returns what is logged when the server goes down before, or right after, the pool is stopped.
    */
-  async function toldWhere(when: "before" | "after"): Promise<readonly string[]> {
+  async function warningsWhen(when: "before" | "after"): Promise<readonly string[]> {
     const sockets: Socket[] = [];
     const server = createServer((socket) => {
       sockets.push(socket);
       socket.once("data", () => {
-        socket.write(Buffer.concat([said("R", "\0\0\0\0"), READY]));
-        socket.on("data", (asked) => {
-          if (asked.toString("latin1", 0, 1) === "Q") socket.write(SERVED);
-          else socket.end(GOING);
+        socket.write(Buffer.concat([wireMessage("R", "\0\0\0\0"), READY]));
+        socket.on("data", (request) => {
+          if (request.toString("latin1", 0, 1) === "Q") socket.write(RESULT);
+          else socket.end(SHUTDOWN);
         });
       });
     });
-    const { database, told } = await databaseAt(server);
+    const { database, warnings } = await databaseAt(server);
     await database.query("select");
     const [socket] = sockets;
-    if (when === "before") socket?.end(GOING);
+    if (when === "before") socket?.end(SHUTDOWN);
     const ended = new Promise((resolve) => socket?.once("close", resolve));
     if (when === "before") await ended;
     await database.stop();
     await ended;
     await new Promise((resolve) => server.close(resolve));
-    return told;
+    return warnings;
   }
 
-  it("is told as the end of a connection, unless that was ended here", async () => {
-    expect(await toldWhere("before")).toEqual(["a connection to the accounts database ended"]);
-    expect(await toldWhere("after")).toEqual([]);
+  it("is logged as the end of a connection, unless the pool ended it", async () => {
+    expect(await warningsWhen("before")).toEqual(["a connection to the accounts database ended"]);
+    expect(await warningsWhen("after")).toEqual([]);
   });
 });
 
-describe("a transaction", () => {
-  it("is kept when it ends well, and undone when it throws", async () => {
+describe("transaction", () => {
+  it("commits on success, and rolls back if its function throws", async () => {
     await owner.query("create table tx_kept (n int)");
     const value = await owner.transaction(async (tx) => {
       await tx.query("insert into tx_kept values (1)");
-      return "answer";
+      return "result";
     });
     const failed = owner.transaction(async (tx) => {
       await tx.query("insert into tx_kept values (2)");
       throw new RangeError("changed my mind");
     });
     await expect(failed).rejects.toThrow(RangeError);
-    expect(value).toBe("answer");
+    expect(value).toBe("result");
     expect(await owner.query("select n from tx_kept")).toEqual([{ n: 1 }]);
   });
 
-  it("sees one moment when asked to, and cannot write then", async () => {
+  it("with a snapshot reads one point in time and cannot write", async () => {
     await owner.query("create table tx_moment (n int)");
     await owner.transaction(
       async (tx) => {
@@ -198,19 +198,19 @@ describe("a transaction", () => {
     );
   });
 
-  it("is run again when two are in each other's way", async () => {
+  it("is retried after a deadlock", async () => {
     await owner.query("create table tx_pair (id int primary key, n int)");
     await owner.query("insert into tx_pair values (1, 0), (2, 0)");
     let started = 0;
     let ended = 0;
     const add = async (first: number, second: number): Promise<void> => {
       await owner.transaction(async (tx) => {
-        // The retried one could take back its row before the other one wakes up.
-        if (started >= 2) await until("the other one's end", () => ended > 0);
+        // The retried transaction could lock its row again before the other one wakes up.
+        if (started >= 2) await until("the end of the other transaction", () => ended > 0);
         await tx.query("update tx_pair set n = n + 1 where id = $1", [first]);
         started += 1;
-        // Each holds the row that the other one needs.
-        await until("both have begun", () => started >= 2);
+        // Each transaction holds the row that the other one needs.
+        await until("both transactions have started", () => started >= 2);
         await tx.query("update tx_pair set n = n + 1 where id = $1", [second]);
       });
       ended += 1;
@@ -221,7 +221,7 @@ describe("a transaction", () => {
     expect(owner.counters.retries).toBe(before + 1);
   });
 
-  it("that loses its connection is undone, and the pool goes on", async () => {
+  it("is rolled back if it loses its connection, and the pool continues", async () => {
     await owner.query("create table tx_lost (n int)");
     const lost = owner.transaction(async (tx) => {
       await tx.query("insert into tx_lost values (1)");
@@ -232,17 +232,17 @@ describe("a transaction", () => {
   });
 });
 
-describe("a channel", () => {
-  it("is heard in order, and again after its connection was ended", async () => {
-    const heard: string[] = [];
-    const told: string[] = [];
+describe("notification channel", () => {
+  it("delivers notifications in order, and again after its connection ended", async () => {
+    const payloads: string[] = [];
+    const warnings: string[] = [];
     let connects = 0;
     let losses = 0;
-    const log = { ...silent, warn: (_: object, message: string) => void told.push(message) };
-    const how = { url: there.url, applicationName: "listens" };
-    const database = createDatabase({ ...deps, log }, how);
-    const listener = database.listen("news", {
-      notice: (payload) => void heard.push(payload),
+    const log = { ...silent, warn: (_: object, message: string) => void warnings.push(message) };
+    const options = { url: testDb.url, applicationName: "listens" };
+    const database = createDatabase({ ...deps, log }, options);
+    const listener = database.listen("test_events", {
+      notice: (payload) => void payloads.push(payload),
       connected: () => {
         connects += 1;
       },
@@ -250,28 +250,28 @@ describe("a channel", () => {
         losses += 1;
       },
     });
-    await until("the channel is heard", () => connects === 1);
-    await owner.query("select pg_notify('news', n::text) from generate_series(1, 3) n");
-    await until("three notices", () => heard.length === 3);
+    await until("the channel is connected", () => connects === 1);
+    await owner.query("select pg_notify('test_events', n::text) from generate_series(1, 3) n");
+    await until("three notifications", () => payloads.length === 3);
     for (const times of [1, 2]) {
       await owner.query(
         "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'listens'",
       );
-      await until("the channel is heard again", () => connects === 1 + times);
+      await until("the channel is connected again", () => connects === 1 + times);
       expect(losses).toBe(times);
     }
     // Each loss is logged, though the reason is the same.
-    expect(told).toEqual(Array(2).fill("the accounts database cannot be followed"));
-    await owner.query("select pg_notify('news', '4')");
-    await until("a fourth notice", () => heard.length === 4);
-    expect(heard).toEqual(["1", "2", "3", "4"]);
+    expect(warnings).toEqual(Array(2).fill("the accounts database cannot be followed"));
+    await owner.query("select pg_notify('test_events', '4')");
+    await until("a fourth notification", () => payloads.length === 4);
+    expect(payloads).toEqual(["1", "2", "3", "4"]);
     await listener.stop();
     await database.stop();
-    await owner.query("select pg_notify('news', '5')");
-    expect(heard).toHaveLength(4);
+    await owner.query("select pg_notify('test_events', '5')");
+    expect(payloads).toHaveLength(4);
   });
 
-  it("is tried again and again while the database refuses, which is logged once", async () => {
+  it("reconnects while the database refuses connections, and logs that once", async () => {
     const sockets = new Set<Socket>();
     let attempts = 0;
     const server = createServer((socket) => {
@@ -279,14 +279,14 @@ describe("a channel", () => {
       sockets.add(socket.on("error", () => sockets.delete(socket)));
       socket.destroy();
     });
-    const { database, told } = await databaseAt(server);
+    const { database, warnings } = await databaseAt(server);
     let losses = 0;
     const lost = (): void => {
       losses += 1;
     };
-    database.listen("news", { notice() {}, connected() {}, lost });
+    database.listen("test_events", { notice() {}, connected() {}, lost });
     await until("three attempts", () => attempts >= 3 && losses >= 3);
-    expect(told).toEqual(["the accounts database cannot be followed"]);
+    expect(warnings).toEqual(["the accounts database cannot be followed"]);
     await database.stop();
     server.close();
   });

@@ -15,17 +15,17 @@ import { silent } from "../../support/postgres.ts";
 import { until } from "../../support/wait.ts";
 
 const deps = { clock: systemClock, log: silent };
-const place = mkdtempSync(join(tmpdir(), "touchdown-restored-"));
-chmodSync(place, 0o755);
-const journalPath = join(place, "edge.journal");
+const workFolder = mkdtempSync(join(tmpdir(), "touchdown-restored-"));
+chmodSync(workFolder, 0o755);
+const journalPath = join(workFolder, "edge.journal");
 const stops: (() => Promise<void>)[] = [];
 
 afterAll(async () => {
   for (const stop of stops.reverse()) await stop();
-  rmSync(place, { recursive: true, force: true });
+  rmSync(workFolder, { recursive: true, force: true });
 });
 
-/** Starts a server on this folder, and its owner's connection, until `stop`. */
+/** Starts a server on this folder and a connection as its owner; `stop` ends both. */
 async function start(folder: string) {
   const postgres = await startPostgres(deps, { folder, port: null });
   const owner = createDatabase(deps, { url: postgres.ownerUrl, connections: 2 });
@@ -39,7 +39,7 @@ async function start(folder: string) {
   return { folder: postgres.folder, edgeUrl: postgres.edgeUrl, owner, stop };
 }
 
-/** An edge's keys, which persist on disk from one start to the next. */
+/** Starts an edge's key feed, whose journal persists on disk from one start to the next. */
 function startEdge(url: string) {
   const table = createKeyTable();
   const journal = createKeyJournal(journalPath);
@@ -72,53 +72,53 @@ async function revoke(owner: Database, token: string): Promise<void> {
   ]);
 }
 
-const numberOf = async (owner: Database): Promise<number> => {
+const revisionOf = async (owner: Database): Promise<number> => {
   const [row] = await owner.query<{ revision: number }>(
     "select revision from touchdown.edge_revision",
   );
   return row?.revision ?? 0;
 };
 
-const copy = (from: string, to: string): void => {
+const copyFolder = (from: string, to: string): void => {
   rmSync(to, { recursive: true, force: true });
   execFileSync("cp", ["-a", from, to]);
 };
 
-describe("a database that was restored from a backup", () => {
-  it("is read as a whole, though its changes have come as far as what an edge knows", async () => {
-    const first = await start(join(place, "postgres"));
+describe("database restored from a backup", () => {
+  it("is read completely, even at a revision that the edge already has", async () => {
+    const first = await start(join(workFolder, "postgres"));
     const tokens = ["kept", "revoked since", "made since", "made after", "made last"];
     await first.owner.query(
       "insert into touchdown.accounts (name, plan, created_at) values ('a', 'Beta', now())",
     );
     for (const token of ["kept", "revoked since"]) await makeKey(first.owner, token);
     await first.stop();
-    const backup = join(place, "backup");
-    copy(first.folder, backup);
+    const backup = join(workFolder, "backup");
+    copyFolder(first.folder, backup);
 
-    const second = await start(join(place, "postgres"));
+    const second = await start(join(workFolder, "postgres"));
     await makeKey(second.owner, "made since");
     await revoke(second.owner, "revoked since");
-    const number = await numberOf(second.owner);
+    const revision = await revisionOf(second.owner);
     const edge = startEdge(second.edgeUrl);
-    await until("all is known", () => edge.feed.counters.revision === number);
-    await until("it is on disk", () => edge.journal.counters.rewrites === 1);
+    await until("all keys are known", () => edge.feed.counters.revision === revision);
+    await until("the journal is on disk", () => edge.journal.counters.rewrites === 1);
     expect(edge.known(tokens)).toEqual(["kept", "made since"]);
     await edge.stop();
     await second.stop();
 
-    copy(backup, second.folder);
-    const restored = await start(join(place, "postgres"));
-    expect(await numberOf(restored.owner)).toBe(number - 2);
+    copyFolder(backup, second.folder);
+    const restored = await start(join(workFolder, "postgres"));
+    expect(await revisionOf(restored.owner)).toBe(revision - 2);
     await makeKey(restored.owner, "made after");
     await makeKey(restored.owner, "made last");
-    expect(await numberOf(restored.owner)).toBe(number);
+    expect(await revisionOf(restored.owner)).toBe(revision);
     const again = startEdge(restored.edgeUrl);
-    await until("all is known anew", () => again.feed.ageMs() !== null);
+    await until("all keys are known again", () => again.feed.ageMs() !== null);
     expect(again.known(tokens)).toEqual(["kept", "revoked since", "made after", "made last"]);
     expect(again.feed.counters.snapshots).toBe(1);
     await makeKey(restored.owner, "made since");
-    await until("and followed", () => again.known(["made since"]).length === 1);
+    await until("the change is received", () => again.known(["made since"]).length === 1);
     expect(again.feed.counters.snapshots).toBe(1);
   });
 });

@@ -5,8 +5,8 @@ import {
   USAGE_WIRE_BOUNDS_NS,
 } from "../../../src/accounts/usage/usage-shape.ts";
 
-describe("a row of usage", () => {
-  it("has a place for every value, also one above all bounds", () => {
+describe("usage row", () => {
+  it("has a bucket for every value, also for one above all bounds", () => {
     const row = new UsageRow("k", 0);
     row.wire(-1);
     row.wire(USAGE_WIRE_BOUNDS_NS[0] ?? 0);
@@ -18,7 +18,7 @@ describe("a row of usage", () => {
     expect([wire[0], wire.at(-1), slots.at(-1)]).toEqual([2, 1, 1]);
   });
 
-  it("takes on another row's counts, all of them", () => {
+  it("adds all counts of another row", () => {
     const rows = [new UsageRow("k", 0), new UsageRow("k", 60_000)];
     for (const row of rows) {
       row.request(null, 10);

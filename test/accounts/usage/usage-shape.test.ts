@@ -4,7 +4,7 @@ import {
   USAGE_WIRE_BOUNDS_NS,
 } from "../../../src/accounts/usage/usage-shape.ts";
 
-it("has rising bounds from 10 us to 1 s, and for every slot up to 15", () => {
+it("usage buckets have rising bounds, from 10 us to 1 s, and one bound per slot up to 15", () => {
   const rising = (list: readonly number[]): boolean =>
     list.every((bound, at) => at === 0 || bound > (list[at - 1] ?? 0));
   expect(rising(USAGE_WIRE_BOUNDS_NS) && rising(USAGE_SLOT_BOUNDS)).toBe(true);

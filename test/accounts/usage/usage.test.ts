@@ -40,7 +40,7 @@ function fakeDatabase() {
         sequence: sequence as number,
         rows: JSON.parse(rows as string) as WrittenRow[],
       });
-      if (!state.up) throw new Error("away");
+      if (!state.up) throw new Error("unavailable");
       return [];
     },
   };
@@ -50,18 +50,18 @@ function fakeDatabase() {
 function fixture() {
   const clock = createFakeClock();
   const fake = fakeDatabase();
-  const told: string[] = [];
-  const tell = (_: object, message: string): void => void told.push(message);
+  const logged: string[] = [];
+  const record = (_: object, message: string): void => void logged.push(message);
   const usage = createUsage(
-    { clock, log: { info: tell, warn: tell, error: tell }, database: fake.database },
+    { clock, log: { info: record, warn: record, error: record }, database: fake.database },
     { edge: "e", region: "r", periodMs: PERIOD_MS },
   );
   usage.start();
-  const settle = async (ms: number) => {
+  const advance = async (ms: number) => {
     clock.advance(ms);
     for (let turn = 0; turn < 20; turn += 1) await nextTurn();
   };
-  return { clock, usage, told, ...fake, settle };
+  return { clock, usage, logged, ...fake, advance };
 }
 
 /** Creates a key of a separate account; returns the key's id. */
@@ -82,8 +82,8 @@ const end = (packetId: number, kind: FinalState["kind"], more: Partial<FinalStat
   stub<FinalState>({ packetId, kind, reason: null, slotDelta: null, ...more });
 
 describe("usage", () => {
-  it("is counted by key: requests, bytes, time to the wire, ends and reasons", async () => {
-    const { usage, calls, settle, clock } = fixture();
+  it("is counted per key: requests, bytes, time to first send, final states, reasons", async () => {
+    const { usage, calls, advance, clock } = fixture();
     usage.request(KEY, null, 300);
     usage.request(KEY, "rate_limited", 100);
     usage.request(KEY, "rate_limited", 0);
@@ -95,7 +95,7 @@ describe("usage", () => {
     usage.outcome(sent(1, atNs + 90_000_000));
     usage.ended(end(1, "landed", { slotDelta: 1 }));
     usage.ended(end(2, "expired", { reason: "blockhash_expired" }));
-    await settle(PERIOD_MS);
+    await advance(PERIOD_MS);
     const [row] = calls[0]?.rows ?? [];
     expect(calls[0]?.rows).toHaveLength(1);
     expect(row).toMatchObject({ key: KEY, requests: 3, accepted: 1, refused: 2, bytes: 400 });
@@ -108,14 +108,14 @@ describe("usage", () => {
     ]);
   });
 
-  it("belongs to the minute in which it was", async () => {
-    const { clock, usage, calls, settle } = fixture();
+  it("is counted in the minute of the request", async () => {
+    const { clock, usage, calls, advance } = fixture();
     const first = Math.floor(clock.unixMs() / 60_000) * 60_000;
-    await settle(first + 59_999 - clock.unixMs());
+    await advance(first + 59_999 - clock.unixMs());
     usage.request(KEY, null, 1);
     clock.advance(1);
     usage.request(KEY, null, 1);
-    await settle(PERIOD_MS);
+    await advance(PERIOD_MS);
     const rows = calls.flatMap((call) => call.rows);
     expect(rows.map(({ minute, requests }) => [minute, requests])).toEqual([
       [first, 1],
@@ -123,41 +123,41 @@ describe("usage", () => {
     ]);
   });
 
-  it("repeats a batch under its number until it is written; says nothing when idle", async () => {
-    const { usage, calls, state, settle } = fixture();
+  it("repeats a batch with its sequence until it is written, and writes none when idle", async () => {
+    const { usage, calls, state, advance } = fixture();
     state.up = false;
     usage.request(KEY, null, 1);
-    await settle(PERIOD_MS);
+    await advance(PERIOD_MS);
     usage.request(KEY, null, 1);
-    await settle(PERIOD_MS);
+    await advance(PERIOD_MS);
     expect(calls.map(({ sequence }) => sequence)).toEqual([1, 1]);
     expect(usage.counters).toMatchObject({ failures: 2, waiting: 2 });
     state.up = true;
-    await settle(PERIOD_MS);
-    await settle(PERIOD_MS);
+    await advance(PERIOD_MS);
+    await advance(PERIOD_MS);
     expect(calls.map(({ sequence }) => sequence)).toEqual([1, 1, 1, 2]);
     expect(new Set(calls.map(({ run }) => run)).size).toBe(1);
     expect(usage.counters).toMatchObject({ batchesWritten: 2, waiting: 0 });
   });
 
-  it("is told once as kept each time that the database goes, and once as written", async () => {
-    const { usage, told, state, settle } = fixture();
+  it("logs once when the database becomes unavailable, and once when it recovers", async () => {
+    const { usage, logged, state, advance } = fixture();
     for (const up of [false, false, false, true, true, false, false]) {
       state.up = up;
       usage.request(KEY, null, 1);
-      await settle(PERIOD_MS);
+      await advance(PERIOD_MS);
     }
     const kept = "usage was not written; it is kept";
-    expect(told).toEqual([kept, "usage is written again", kept]);
+    expect(logged).toEqual([kept, "usage is written again", kept]);
   });
 
-  it("keeps its sums when more waits than there is room for", async () => {
-    const { usage, calls, state, settle } = fixture();
+  it("keeps its sums if more rounds wait than USAGE_ROUNDS_MAX", async () => {
+    const { usage, calls, state, advance } = fixture();
     state.up = false;
     const periods = USAGE_ROUNDS_MAX + 21;
     for (let period = 0; period < periods; period += 1) {
       usage.request(KEY, "overloaded", 2);
-      await settle(PERIOD_MS);
+      await advance(PERIOD_MS);
     }
     // One more is being written to the database.
     expect(usage.counters).toMatchObject({ waiting: USAGE_ROUNDS_MAX + 1, merged: 20 });
@@ -170,13 +170,13 @@ describe("usage", () => {
     expect(new Set(calls.map(({ sequence }) => sequence)).size).toBe(USAGE_ROUNDS_MAX + 2);
   });
 
-  it("of more keys than the database takes at a time is several batches", async () => {
-    const { usage, calls, state, settle } = fixture();
+  it("is split into batches of at most USAGE_BATCH_ROWS_MAX rows", async () => {
+    const { usage, calls, state, advance } = fixture();
     state.up = false;
     const keys = 2 * USAGE_BATCH_ROWS_MAX + 7;
     for (let period = 0; period < 3; period += 1) {
       for (let key = 0; key < keys; key += 1) usage.request(`${key}`, null, 1);
-      await settle(PERIOD_MS);
+      await advance(PERIOD_MS);
     }
     expect(usage.counters.waiting).toBe(9);
     state.up = true;
@@ -189,13 +189,13 @@ describe("usage", () => {
     expect(usage.counters).toMatchObject({ batchesWritten: 9, waiting: 0, merged: 0 });
   });
 
-  it("of very many keys waits in few rows at last, and none of its sums is lost", async () => {
-    const { usage, calls, state, settle } = fixture();
+  it("of 60,000 keys is merged into fewer waiting rows without losing counts", async () => {
+    const { usage, calls, state, advance } = fixture();
     state.up = false;
     const [periods, keys] = [8, 60_000];
     for (let period = 0; period < periods; period += 1) {
       for (let key = 0; key < keys; key += 1) usage.request(`${key}`, null, 1);
-      await settle(PERIOD_MS);
+      await advance(PERIOD_MS);
     }
     expect(usage.counters.merged).toBeGreaterThan(0);
     state.up = true;
@@ -208,7 +208,7 @@ describe("usage", () => {
     expect(usage.counters.waiting).toBe(0);
   });
 
-  it("is put into words a few rows a turn", async () => {
+  it("is serialized in slices over several event loop iterations", async () => {
     const { clock, usage, calls } = fixture();
     for (let key = 0; key < 10 * USAGE_ROWS_PER_SLICE; key += 1) usage.request(`${key}`, null, 1);
     clock.advance(PERIOD_MS);
@@ -218,14 +218,14 @@ describe("usage", () => {
     expect(calls).toHaveLength(1);
   });
 
-  it("writes what there is when it stops", async () => {
+  it("writes its pending rows when it stops", async () => {
     const { usage, calls } = fixture();
     usage.request(KEY, null, 1);
     await usage.stop();
     expect(calls).toHaveLength(1);
   });
 
-  it("writes what came while a batch was refused for ever, when it stops", async () => {
+  it("writes rows added during stop() after a permanently rejected batch", async () => {
     const { clock } = fixture();
     const written: string[] = [];
     const database: Queryable = {
@@ -247,7 +247,7 @@ describe("usage", () => {
     expect(usage.counters).toMatchObject({ refused: 1, batchesWritten: 1 });
   });
 
-  it("counts the news of packets that it has forgotten", () => {
+  it("counts events of packets that it no longer tracks", () => {
     const { usage } = fixture();
     usage.taken(1, KEY, 0);
     usage.taken(1 + USAGE_PACKETS_MAX, KEY, 0);
@@ -257,11 +257,11 @@ describe("usage", () => {
   });
 });
 
-describe("in the database", () => {
-  it("a batch that it will never take holds up none that follow", async () => {
-    const there = await testDatabase();
-    const edge = there.open(there.edgeUrl);
-    const key = await makeKey(there.owner);
+describe("usage in the database", () => {
+  it("is written after a permanently rejected batch", async () => {
+    const testDb = await testDatabase();
+    const edge = testDb.open(testDb.edgeUrl);
+    const key = await makeKey(testDb.owner);
     let aheadMs = 7_200_000;
     const fake = createFakeClock();
     const clock = { ...fake, unixMs: () => systemClock.unixMs() + aheadMs };
@@ -272,7 +272,7 @@ describe("in the database", () => {
     usage.start();
     usage.request(key, null, 1);
     clock.advance(PERIOD_MS);
-    await until("it is refused", () => usage.counters.failures > 0);
+    await until("it is rejected", () => usage.counters.failures > 0);
     // The clock is corrected.
     aheadMs = 0;
     clock.advance(60_000);
@@ -281,10 +281,10 @@ describe("in the database", () => {
     expect(usage.counters).toMatchObject({ refused: 1, batchesWritten: 1, waiting: 0 });
   });
 
-  it("is counted once, however often a batch is handed in", async () => {
-    const there = await testDatabase();
-    const edge = there.open(there.edgeUrl);
-    const key = await makeKey(there.owner);
+  it("is counted once if a batch is written twice", async () => {
+    const testDb = await testDatabase();
+    const edge = testDb.open(testDb.edgeUrl);
+    const key = await makeKey(testDb.owner);
     const twice: Queryable = {
       async query(text, values) {
         await edge.query(text, values);
@@ -303,7 +303,7 @@ describe("in the database", () => {
     usage.ended(end(1, "landed", { slotDelta: 0 }));
     await usage.stop();
     expect(usage.counters).toMatchObject({ batchesWritten: 1, failures: 0 });
-    const written = await there.owner.query(
+    const written = await testDb.owner.query(
       `select region, requests, accepted, refused, bytes, landed, slots[1] as slots
        from touchdown.usage_minutes`,
     );

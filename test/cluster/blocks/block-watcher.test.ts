@@ -4,7 +4,7 @@ import { createBlocks } from "../../../src/cluster/blocks/blocks.ts";
 import { createClusterCounters } from "../../../src/cluster/counters.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
-async function clearWanted(): Promise<void> {
+async function flushMicrotasks(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
 }
 
@@ -13,10 +13,10 @@ function setUp() {
   const counters = createClusterCounters();
   const blocks = createBlocks(() => clock.nowNs(), counters);
   const warnings: string[] = [];
-  const node = { height: 100, away: false, live: false, busy: false, asked: [] as string[] };
-  const answer = <T>(name: string, value: T): Promise<T> => {
-    node.asked.push(name);
-    return node.away ? Promise.reject(new Error("away")) : Promise.resolve(value);
+  const node = { height: 100, down: false, live: false, busy: false, requests: [] as string[] };
+  const respond = <T>(name: string, value: T): Promise<T> => {
+    node.requests.push(name);
+    return node.down ? Promise.reject(new Error("unavailable")) : Promise.resolve(value);
   };
   const hashAt = (height: number) => new Uint8Array(32).fill(height);
   const watcher = createBlockWatcher(
@@ -33,13 +33,13 @@ function setUp() {
       busy: () => node.busy,
       backOff: { firstMs: 500, maxMs: 8000, random: () => 1 },
       rpc: {
-        blockHeight: () => answer("height", node.height),
+        blockHeight: () => respond("height", node.height),
         blockInfo() {
           const blockhashes = [0, 1, 2].map((age) => ({
             blockhash: hashAt(node.height - age),
             lastValidHeight: node.height - age + 150,
           }));
-          return answer("news", { height: node.height, blockhashes });
+          return respond("blockInfo", { height: node.height, blockhashes });
         },
       },
     },
@@ -48,81 +48,81 @@ function setUp() {
   const advance = async (ms: number): Promise<void> => {
     for (let passed = 0; passed < ms; passed += 100) {
       clock.advance(100);
-      await clearWanted();
+      await flushMicrotasks();
     }
   };
-  /** Starts the watcher until it knows the height, which takes two responses. */
+  /** Starts the watcher and waits until it has accepted a height, which takes two responses. */
   const start = async (): Promise<void> => {
     watcher.start();
-    await clearWanted();
+    await flushMicrotasks();
     await advance(1_000);
   };
   return { clock, counters, blocks, warnings, node, watcher, hashAt, advance, start };
 }
 
-describe("the block feed", () => {
-  it("asks at once for height and all blockhashes, and believes the second answer", async () => {
+describe("block watcher", () => {
+  it("requests height and blockhashes immediately, and accepts the second response", async () => {
     const { watcher, node, blocks, hashAt, advance } = setUp();
     watcher.start();
-    await clearWanted();
+    await flushMicrotasks();
     await advance(400);
-    expect(node.asked).toEqual(["news"]);
+    expect(node.requests).toEqual(["blockInfo"]);
     expect(blocks.height()).toBeNull();
     await advance(600);
-    expect(node.asked).toEqual(["news", "height", "news"]);
+    expect(node.requests).toEqual(["blockInfo", "height", "blockInfo"]);
     expect(blocks.height()).toBe(100);
     expect(blocks.lastValidHeight(hashAt(98))).toBe(248);
     expect(blocks.lastValidHeight(hashAt(100))).toBe(250);
   });
 
-  it("asks for the height now and then, and often while transactions are in flight", async () => {
+  it("polls the height every 1.5 s, and every 500 ms while transactions are in flight", async () => {
     const { start, node, advance } = setUp();
     await start();
-    node.asked.length = 0;
+    node.requests.length = 0;
     await advance(6_000);
-    expect(node.asked).toEqual(["height", "height", "height", "height"]);
+    expect(node.requests).toEqual(["height", "height", "height", "height"]);
     node.busy = true;
     await advance(1_500);
-    node.asked.length = 0;
+    node.requests.length = 0;
     await advance(2_000);
-    expect(node.asked).toEqual(["height", "height", "height", "height"]);
+    expect(node.requests).toEqual(["height", "height", "height", "height"]);
   });
 
-  it("asks for blockhashes when an unknown one is wanted, once a second at most", async () => {
+  it("requests blockhashes if an unknown one is looked up, at most once per second", async () => {
     const { start, node, advance, blocks, hashAt } = setUp();
     node.busy = true;
     await start();
     await advance(2_000);
     node.height = 103;
-    node.asked.length = 0;
+    node.requests.length = 0;
     expect(blocks.lastValidHeight(hashAt(103))).toBeNull();
     await advance(500);
-    expect(node.asked).toEqual(["news"]);
+    expect(node.requests).toEqual(["blockInfo"]);
     expect(blocks.lastValidHeight(hashAt(103))).toBe(253);
-    node.asked.length = 0;
+    node.requests.length = 0;
     for (let step = 0; step < 20; step += 1) {
       expect(blocks.lastValidHeight(hashAt(7))).toBeNull();
       await advance(100);
     }
-    expect(node.asked).toEqual(["height", "news", "height", "news"]);
+    expect(node.requests).toEqual(["height", "blockInfo", "height", "blockInfo"]);
   });
 
-  it("asks for nothing but what is wanted while a stream tells of every block", async () => {
+  it("requests only unknown blockhashes while a stream reports every block", async () => {
     const { start, node, advance, blocks, hashAt } = setUp();
     await start();
     node.live = true;
-    node.asked.length = 0;
+    node.requests.length = 0;
     await advance(3_000);
-    expect(node.asked).toEqual([]);
+    expect(node.requests).toEqual([]);
     blocks.lastValidHeight(hashAt(7));
     await advance(1_500);
-    expect(node.asked).toEqual(["news"]);
+    expect(node.requests).toEqual(["blockInfo"]);
     node.live = false;
     await advance(1_500);
-    expect(node.asked).toEqual(["news", "height"]);
+    expect(node.requests).toEqual(["blockInfo", "height"]);
   });
 
-  it("leaves what comes with a wild height, and asks for it again", async () => {
+  it("ignores blockhashes with an implausible height, and requests them again", async () => {
     const { start, node, advance, blocks, hashAt } = setUp();
     await start();
     node.busy = true;
@@ -130,7 +130,7 @@ describe("the block feed", () => {
     node.height = 9_000_000;
     expect(blocks.lastValidHeight(hashAt(103))).toBeNull();
     await advance(500);
-    expect(node.asked.at(-1)).toBe("news");
+    expect(node.requests.at(-1)).toBe("blockInfo");
     expect(blocks.height()).toBe(100);
     expect(blocks.lastValidHeight(hashAt(9_000_000))).toBeNull();
     node.height = 103;
@@ -139,26 +139,28 @@ describe("the block feed", () => {
     expect(blocks.lastValidHeight(hashAt(103))).toBe(253);
   });
 
-  it("keeps what it knows when the node is away, says so once, and backs off", async () => {
+  it("keeps its height, warns once and backs off while the node is down", async () => {
     const { start, node, advance, counters, blocks, warnings, hashAt } = setUp();
     node.busy = true;
     await start();
-    node.away = true;
+    node.down = true;
     blocks.lastValidHeight(hashAt(7));
     await advance(10_000);
     expect(blocks.height()).toBe(100);
     expect(warnings).toEqual(["the cluster's blocks could not be read"]);
     expect(counters.blockFailures).toBeGreaterThan(2);
     expect(counters.blockFailures).toBeLessThan(7);
-    node.away = false;
+    node.down = false;
     node.height = 130;
     await advance(8_000);
     expect(blocks.height()).toBe(130);
     // The blockhash requested meanwhile is still fetched.
-    expect(node.asked.at(-1) === "news" || blocks.lastValidHeight(hashAt(130)) === 280).toBe(true);
+    expect(
+      node.requests.at(-1) === "blockInfo" || blocks.lastValidHeight(hashAt(130)) === 280,
+    ).toBe(true);
   });
 
-  it("leaves no timer behind when stopped", async () => {
+  it("cancels its timers when stopped", async () => {
     const { start, watcher, clock } = setUp();
     await start();
     watcher.stop();

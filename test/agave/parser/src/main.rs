@@ -20,7 +20,8 @@ const CONFIG: SanitizeConfig = SanitizeConfig {
     max_accounts_per_instruction: Some(255),
 };
 
-/// `MAX_TX_ACCOUNT_LOCKS` of `solana-transaction` 4.1.6, 2026-11.
+/// `Bank::get_transaction_account_lock_limit` of `solana-runtime` 4.2.2, 2026-11, while
+/// `increase_tx_account_lock_limit` is inactive, as on mainnet.
 const ACCOUNT_LOCKS_MAX: usize = 64;
 
 fn main() -> Result<()> {
