@@ -350,7 +350,7 @@ describe("cluster client", () => {
     expect(received.length).toBeGreaterThan(0);
   });
 
-  it("times out requests that the node does not answer", async () => {
+  it("times out requests without a response of the node", async () => {
     const server = createServer(() => undefined);
     server.listen(0, "127.0.0.1");
     await once(server, "listening");

@@ -10,10 +10,7 @@ function setUp() {
   return { counters, slots: createSlotClock({}, counters) };
 }
 
-/**
- * Observes the starts of `count` slots from `first`, `slotMs` apart, from `fromMs`; returns the time
- * of the next start.
- */
+/** Observes `count` slot starts from slot `first` at `fromMs`; returns when the next is due. */
 function observeStarts(
   slots: ReturnType<typeof createSlotClock>,
   first: number,

@@ -136,9 +136,7 @@ describe("database that shuts down", () => {
   const RESULT = Buffer.concat([wireMessage("C", "SELECT 0\0"), READY]);
   const SHUTDOWN = wireMessage("E", "SFATAL\0C57P01\0Mterminating connection\0\0");
 
-  /**
-   * Returns what is logged when the server goes down before, or right after, the pool is stopped.
-   */
+  /** The warnings if the server shuts down before, or right after, the pool is stopped. */
   async function warningsWhen(when: "before" | "after"): Promise<readonly string[]> {
     const sockets: Socket[] = [];
     const server = createServer((socket) => {

@@ -10,19 +10,17 @@ const LIMIT_SLOT = 3;
 const plan = { name: "S", ratePerSecond: 10, burst: 20, shared: true };
 const COST = costNs(plan);
 
-function delegatedScene(share = 1) {
+function delegatedFixture(share = 1) {
   const memory = createKeyCacheMemory();
   const limitStates = new GlobalLimitStates(memory);
   limitStates.setEdgeCount(share);
   const bucket = new Bucket(COST);
   bucket.delegate(limitStates, LIMIT_SLOT, NOW);
   const charge = (nowNs = NOW) => limitStates.tryCharge(LIMIT_SLOT, nowNs, plan);
-  return { limitStates, bucket, charge, words: globalInt32(memory) };
+  return { limitStates, bucket, charge, int32: globalInt32(memory) };
 }
 
-/**
- * The slots with charges of another thread: `between` runs before each operation of this thread.
- */
+/** Limit states with `between`, a charge of another thread, before each operation of this one. */
 function interrupted(limitStates: GlobalLimitStates, between: () => void): BucketStates {
   const after = <T>(act: () => T): T => {
     between();
@@ -39,36 +37,36 @@ function interrupted(limitStates: GlobalLimitStates, between: () => void): Bucke
   };
 }
 
-describe("a bucket that is held", () => {
-  it("is the same as one that is not, also where edges divide it", () => {
+describe("delegated bucket", () => {
+  it("behaves like a local bucket, also if edges divide the limit", () => {
     const step = fc.record({
       gapMs: fc.integer({ min: 0, max: 400 }),
       charges: fc.integer({ min: 0, max: 12 }),
       share: fc.integer({ min: 1, max: 30 }),
-      act: fc.constantFrom("none", "told", "failed", "moved"),
+      act: fc.constantFrom("none", "reported", "failed", "moved"),
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-        const { limitStates, bucket: delegated } = delegatedScene();
-        const alone = new Bucket(COST);
+        const { limitStates, bucket: delegated } = delegatedFixture();
+        const local = new Bucket(COST);
         let [nowNs, isDelegated] = [NOW, true];
         for (const { gapMs, charges, share, act } of steps) {
           nowNs += gapMs * NS_PER_MS;
           limitStates.setEdgeCount(share);
           for (let charge = 0; charge < charges; charge += 1) {
-            expect(delegated.waitNs(plan, nowNs, share)).toBe(alone.waitNs(plan, nowNs, share));
+            expect(delegated.waitNs(plan, nowNs, share)).toBe(local.waitNs(plan, nowNs, share));
             expect(delegated.tryCharge(plan, nowNs, share)).toBe(
-              alone.tryCharge(plan, nowNs, share),
+              local.tryCharge(plan, nowNs, share),
             );
           }
-          expect(delegated.look(nowNs)).toBe(alone.look(nowNs));
-          if (act === "told" || act === "failed") {
-            const [of, other] = [delegated.take("a", nowNs), alone.take("a", nowNs)];
+          expect(delegated.look(nowNs)).toBe(local.look(nowNs));
+          if (act === "reported" || act === "failed") {
+            const [of, other] = [delegated.take("a", nowNs), local.take("a", nowNs)];
             expect(of.count).toBe(other.count);
-            if (act === "told")
-              for (const one of [delegated, alone]) one.settle(nowNs, gapMs, nowNs);
+            if (act === "reported")
+              for (const one of [delegated, local]) one.settle(nowNs, gapMs, nowNs);
             else
-              for (const [one, spent] of [[delegated, of] as const, [alone, other] as const]) {
+              for (const [one, spent] of [[delegated, of] as const, [local, other] as const]) {
                 one.putBack(spent, nowNs);
               }
           }
@@ -77,14 +75,14 @@ describe("a bucket that is held", () => {
             else delegated.delegate(limitStates, LIMIT_SLOT, nowNs);
             isDelegated = !isDelegated;
           }
-          expect(delegated.fullNs).toBe(alone.fullNs);
+          expect(delegated.fullNs).toBe(local.fullNs);
         }
       }),
     );
   });
 
-  it("tells when the first of its requests was, from a full bucket to the nanosecond", () => {
-    const { bucket, charge } = delegatedScene();
+  it("reports the age of its first request, exactly if the bucket was full", () => {
+    const { bucket, charge } = delegatedFixture();
     for (const _ of [1, 2, 3]) charge();
     expect(bucket.take("a", NOW + 70)).toMatchObject({ count: 3, ageNs: 70 });
     // The bucket is not full, so the request times do not matter; a late time errs on the strict
@@ -99,21 +97,21 @@ describe("a bucket that is held", () => {
     expect(bucket.take("a", laterNs + 200)).toMatchObject({ count: 3, ageNs: 150 });
   });
 
-  it("tells of one that is counted and not charged yet as of one that is new", () => {
-    const { bucket, words } = delegatedScene();
+  it("reports age 0 for a request that is counted but not charged yet", () => {
+    const { bucket, int32 } = delegatedFixture();
     bucket.look(NOW);
-    Atomics.add(words, LIMIT_SLOT, 1);
+    Atomics.add(int32, LIMIT_SLOT, 1);
     // No charge is stored yet, and the initial time 0 is not the time of the request.
     const [first] = [bucket.take("a", NOW + NS_PER_S)];
     expect(first).toMatchObject({ count: 1, ageNs: 0 });
   });
 
-  it("tells one too many once, where one was counted and then refused, and one less then", () => {
-    const { bucket, charge, words } = delegatedScene();
+  it("reports a request that is counted and then rejected, and subtracts it from the next", () => {
+    const { bucket, charge, int32 } = delegatedFixture();
     charge();
-    Atomics.add(words, LIMIT_SLOT, 1);
+    Atomics.add(int32, LIMIT_SLOT, 1);
     expect(bucket.take("a", NOW).count).toBe(2);
-    Atomics.sub(words, LIMIT_SLOT, 1);
+    Atomics.sub(int32, LIMIT_SLOT, 1);
     expect(bucket.take("a", NOW).count).toBe(0);
     charge();
     expect(bucket.take("a", NOW).count).toBe(0);
@@ -121,10 +119,10 @@ describe("a bucket that is held", () => {
     expect(bucket.take("a", NOW).count).toBe(1);
   });
 
-  it("counts on beyond what a word holds", () => {
-    const { limitStates, charge, words, bucket: first } = delegatedScene();
+  it("keeps counting when its 32-bit counter overflows", () => {
+    const { limitStates, charge, int32, bucket: first } = delegatedFixture();
     first.release(NOW);
-    Atomics.store(words, LIMIT_SLOT, 2 ** 31 - 2);
+    Atomics.store(int32, LIMIT_SLOT, 2 ** 31 - 2);
     const bucket = new Bucket(COST);
     bucket.delegate(limitStates, LIMIT_SLOT, NOW);
     for (const _ of [1, 2, 3, 4]) charge();
@@ -133,11 +131,11 @@ describe("a bucket that is held", () => {
   });
 });
 
-describe("an answer that comes while others charge", () => {
-  it("loses none of them, wherever they come between", () => {
-    let most = 0;
+describe("store response while other threads charge", () => {
+  it("loses no charge, at any point between its operations", () => {
+    let callsMax = 0;
     for (let at = 0; at < 12; at += 1) {
-      const { limitStates, bucket: first, charge } = delegatedScene();
+      const { limitStates, bucket: first, charge } = delegatedFixture();
       first.release(NOW);
       let [calls, isOn, late] = [0, false, 0];
       const between = (): void => {
@@ -150,35 +148,35 @@ describe("an answer that comes while others charge", () => {
       const bucket = new Bucket(COST);
       bucket.delegate(interrupted(limitStates, between), LIMIT_SLOT, NOW);
       for (const _ of [1, 2, 3]) charge();
-      const told = bucket.take("a", NOW).count;
-      expect(told).toBe(3);
+      const reported = bucket.take("a", NOW).count;
+      expect(reported).toBe(3);
       isOn = true;
-      bucket.settle(NOW, told * COST, NOW);
+      bucket.settle(NOW, reported * COST, NOW);
       isOn = false;
-      most = Math.max(most, calls);
-      expect(limitStates.fullNsOf(LIMIT_SLOT)).toBe(NOW + (told + late) * COST);
+      callsMax = Math.max(callsMax, calls);
+      expect(limitStates.fullNsOf(LIMIT_SLOT)).toBe(NOW + (reported + late) * COST);
       expect(bucket.take("a", NOW).count).toBe(late);
     }
     // The last charges came after the end of the operation.
-    expect(most).toBeLessThan(12);
+    expect(callsMax).toBeLessThan(12);
   });
 
-  it("charges one twice that is counted before and charged after it, until the next", () => {
-    const { limitStates, bucket, charge, words } = delegatedScene();
+  it("charges a request that is counted but not yet charged twice, until the next one", () => {
+    const { limitStates, bucket, charge, int32 } = delegatedFixture();
     charge();
-    Atomics.add(words, LIMIT_SLOT, 1);
+    Atomics.add(int32, LIMIT_SLOT, 1);
     const first = bucket.take("a", NOW).count;
     bucket.settle(NOW, first * COST, NOW);
     // What the other thread does next: the charge without the count.
     charge();
-    Atomics.sub(words, LIMIT_SLOT, 1);
+    Atomics.sub(int32, LIMIT_SLOT, 1);
     expect([first, limitStates.fullNsOf(LIMIT_SLOT)]).toEqual([2, NOW + 3 * COST]);
     bucket.settle(NOW, (first + bucket.take("a", NOW).count) * COST, NOW);
     expect(limitStates.fullNsOf(LIMIT_SLOT)).toBe(NOW + 2 * COST);
   });
 
-  it("is taken over where the bucket is by then, in its cell or not", () => {
-    const { limitStates, bucket, charge } = delegatedScene();
+  it("is applied to a bucket that was released or delegated again meanwhile", () => {
+    const { limitStates, bucket, charge } = delegatedFixture();
     for (const _ of [1, 2]) charge();
     const { count } = bucket.take("a", NOW);
     charge();
@@ -193,8 +191,8 @@ describe("an answer that comes while others charge", () => {
   });
 });
 
-describe("what is put back", () => {
-  it("keeps the time of its first request, whatever passed meanwhile", () => {
+describe("failed batch that is put back", () => {
+  it("keeps the time of its first request after later requests", () => {
     const bucket = new Bucket(COST);
     bucket.tryCharge(plan, NOW, 1);
     const spent = bucket.take("a", NOW + 100);
@@ -205,90 +203,89 @@ describe("what is put back", () => {
   });
 });
 
-describe("what passed while the store was away", () => {
+describe("requests allowed while the store was unavailable", () => {
   const SHARE = 5;
-  const AWAY = { share: SHARE, untilNs: NOW + 600 * NS_PER_S };
+  const OUTAGE = { share: SHARE, untilNs: NOW + 600 * NS_PER_S };
 
-  /**
-   * Two buckets, one in a cell and one not, after these charges: the second, and the edge count.
-   */
+  /** A delegated and a local bucket after these charges: the second, and the edge count. */
   const both = (charges: readonly (readonly [number, number])[]): readonly Bucket[] => {
-    const { limitStates, bucket } = delegatedScene(SHARE);
-    const alone = new Bucket(COST);
+    const { limitStates, bucket } = delegatedFixture(SHARE);
+    const local = new Bucket(COST);
     for (const [second, share] of charges) {
       const nowNs = NOW + second * NS_PER_S;
       limitStates.setEdgeCount(share);
-      for (const one of [bucket, alone]) {
+      for (const one of [bucket, local]) {
         expect(one.tryCharge(plan, nowNs, share)).toBe(0);
         one.look(nowNs);
       }
     }
-    return [bucket, alone];
+    return [bucket, local];
   };
-  const told = (bucket: Bucket, seconds: number) => {
+  const reported = (bucket: Bucket, seconds: number) => {
     const nowNs = NOW + seconds * NS_PER_S;
-    bucket.repay(AWAY, nowNs);
+    bucket.repay(OUTAGE, nowNs);
     const { count, ageNs } = bucket.take("a", nowNs);
     return { count, ageNs };
   };
   const at = (second: number, count: number, share = SHARE) =>
     Array.from({ length: count }, () => [second, share] as const);
 
-  it("is told but for what this edge's share paid back, as of now", () => {
+  it("are reported as of now, minus what this edge's share refilled", () => {
     for (const bucket of both([...at(0, 2), ...at(300, 1), ...at(600, 4)])) {
-      expect(told(bucket, 600.5)).toEqual({ count: 3, ageNs: 0 });
+      expect(reported(bucket, 600.5)).toEqual({ count: 3, ageNs: 0 });
     }
-    for (const bucket of both(at(0, 4))) expect(told(bucket, 600)).toEqual({ count: 0, ageNs: 0 });
+    for (const bucket of both(at(0, 4)))
+      expect(reported(bucket, 600)).toEqual({ count: 0, ageNs: 0 });
   });
 
-  it("is told in full, as of then, after less than two seconds", () => {
+  it("are reported in full, as of their time, after less than 2 s", () => {
     for (const bucket of both(at(0, 4))) {
-      expect(told(bucket, 1.5)).toEqual({ count: 4, ageNs: 1.5 * NS_PER_S });
+      expect(reported(bucket, 1.5)).toEqual({ count: 4, ageNs: 1.5 * NS_PER_S });
     }
   });
 
-  it("is told in full where it passed since, however long it waited for its turn", () => {
+  it("are reported in full if they came after the outage, even 5 s later", () => {
     for (const bucket of both(at(600, 4))) {
-      expect(told(bucket, 605)).toEqual({ count: 4, ageNs: 5 * NS_PER_S });
+      expect(reported(bucket, 605)).toEqual({ count: 4, ageNs: 5 * NS_PER_S });
     }
   });
 
-  it("pays back a burst from just before at that pace, too", () => {
+  it("include a burst from just before the outage, refilled at the same rate", () => {
     for (const bucket of both(at(0, 20, 1))) {
-      expect(told(bucket, 3)).toEqual({ count: 14, ageNs: 0 });
+      expect(reported(bucket, 3)).toEqual({ count: 14, ageNs: 0 });
     }
   });
 });
 
-describe("another price", () => {
-  it("counts for what passes from then on, in a cell or not", () => {
-    const { bucket: delegated } = delegatedScene();
+describe("bucket with a changed price", () => {
+  it("charges the new price for later requests, delegated or not", () => {
+    const { bucket: delegated } = delegatedFixture();
     for (const bucket of [delegated, new Bucket(COST)]) {
       for (let request = 0; request < 20; request += 1) bucket.tryCharge(plan, NOW, 1);
       bucket.reprice(10 * COST, NOW);
       bucket.tryCharge({ ...plan, ratePerSecond: 1 }, NOW, 1);
-      const told = { count: 3, intervalNs: 10 * COST };
-      expect(bucket.take("a", NOW)).toMatchObject(told);
+      const reported = { count: 3, intervalNs: 10 * COST };
+      expect(bucket.take("a", NOW)).toMatchObject(reported);
       // The plan returns to the old price before the failed batch is put back.
       bucket.reprice(COST, NOW);
-      bucket.putBack({ account: "a", ...told, ageNs: 0 }, NOW);
+      bucket.putBack({ account: "a", ...reported, ageNs: 0 }, NOW);
       expect(bucket.take("a", NOW)).toMatchObject({ count: 30, intervalNs: COST });
     }
   });
 
-  it("adds nothing, however often it changes", () => {
+  it("reports no more than its charges after any number of changes", () => {
     const bucket = new Bucket(COST);
     const slow = { ...plan, ratePerSecond: 1, burst: 1_000 };
-    let toldNs = 0;
+    let reportedNs = 0;
     for (let request = 0; request < 100; request += 1) {
       bucket.reprice(COST, NOW);
       bucket.tryCharge({ ...plan, burst: 1_000_000 }, NOW, 1);
       bucket.reprice(10 * COST, NOW);
       if (request % 2 === 0) bucket.tryCharge(slow, NOW, 1);
       const { count, intervalNs } = bucket.take("a", NOW);
-      toldNs += count * intervalNs;
+      reportedNs += count * intervalNs;
     }
-    expect(toldNs).toBeGreaterThan((100 + 500 - 10 - 1) * COST);
-    expect(toldNs).toBeLessThanOrEqual((100 + 500) * COST);
+    expect(reportedNs).toBeGreaterThan((100 + 500 - 10 - 1) * COST);
+    expect(reportedNs).toBeLessThanOrEqual((100 + 500) * COST);
   });
 });

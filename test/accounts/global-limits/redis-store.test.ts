@@ -31,16 +31,16 @@ beforeAll(async () => {
   const first = createLimitStore({ clock: systemClock, log: silent }, url);
   first.start();
   store = first;
-  let answers = false;
+  let responds = false;
   const stop = systemClock.every(20, () => {
     first.spend([{ account: "probe", count: 0, intervalNs: 1, ageNs: 0 }]).then(
       () => {
-        answers = true;
+        responds = true;
       },
       () => undefined,
     );
   });
-  await until("the store answers", () => answers);
+  await until("the store responds", () => responds);
   stop.cancel();
   direct = new Redis(url);
 });
@@ -55,13 +55,13 @@ afterAll(async () => {
 const spend = (account: string, count: number, intervalNs = 1_000_000_000) =>
   store?.spend([{ account, count, intervalNs, ageNs: 0 }]) ?? Promise.resolve([]);
 
-/** The cost of one request in tests where no pause of the machine may matter. */
+/** A cost of one request at which a pause of the machine does not change the result. */
 const HOUR_US = 3_600_000_000;
 const HOUR_NS = HOUR_US * 1_000;
 const DAY_US = HOUR_US * 24;
 
-describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, () => {
-  it("adds up what every edge spent", async () => {
+describe.skipIf(program === undefined)(`global limit store, ${title}`, () => {
+  it("sums the spending of all edges", async () => {
     // 1000 s each, so the time between the two calls hardly matters.
     const [first = 0] = await spend("adds", 3, 1e12);
     expect(first).toBe(3e9);
@@ -71,12 +71,12 @@ describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, (
     expect(await spend("other", 0)).toEqual([0]);
   });
 
-  it("reckons from when the requests were, not from when it is told", async () => {
+  it("calculates from the time of the requests, not of the report", async () => {
     const spent = { account: "late", count: 3, intervalNs: 1_000_000_000, ageNs: 1_000_000_000 };
     expect(await store?.spend([spent])).toEqual([2_000_000]);
   });
 
-  it("lets nobody wait for its clock when that is set back, and nobody gain by it", async () => {
+  it("keeps the debt, without an extra wait, when its clock is set back", async () => {
     await spend("back", 3, HOUR_NS);
     // The state that results when the clock was one day ahead until now.
     const key = "touchdown:bucket:back";
@@ -92,13 +92,13 @@ describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, (
     expect(await direct?.pttl(key)).toBeLessThanOrEqual(Math.ceil(behind / 1_000) + 1_000);
   });
 
-  it("forgives at most what was owed when its clock is set forward", async () => {
+  it("forgives at most the debt when its clock is set forward", async () => {
     await spend("forward", 3, HOUR_NS);
     await direct?.hincrby("touchdown:bucket:forward", "at", -DAY_US);
     expect(await spend("forward", 2, HOUR_NS)).toEqual([2 * HOUR_US]);
   });
 
-  it("goes on with what another version wrote, and lets be what it does not know", async () => {
+  it("continues from the state of another version, and keeps its unknown fields", async () => {
     // The format shared by all versions: see "Shared limits" in docs/accounts.md.
     const [seconds = 0] = (await direct?.time()) ?? [];
     const key = "touchdown:bucket:versions";
@@ -116,21 +116,21 @@ describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, (
     await direct?.del("touchdown:bucket:edges");
   });
 
-  it("answers for many accounts in their order", async () => {
+  it("returns the results of many accounts in their order", async () => {
     const spent = [5, 1, 3].map((count) => {
       return { account: `many ${count}`, count, intervalNs: 1_000_000_000, ageNs: 0 };
     });
     expect(await store?.spend(spent)).toEqual([5_000_000, 1_000_000, 3_000_000]);
   });
 
-  it("counts nothing that it comes to when that was asked too long ago", async () => {
+  it("rejects a request that it executes too late, and does not count it", async () => {
     let nowNs = 10e9;
     const clock = { ...createFakeClock(), nowNs: () => nowNs };
     const slow = createLimitStore({ clock, log: silent }, url);
     slow.start();
     const spent = [{ account: "too late", count: 3, intervalNs: HOUR_NS, ageNs: 0 }];
     await untilResponse(
-      "a sign of life",
+      "a heartbeat response",
       async () => await slow.heartbeat("slow", 600_000).catch(() => 0),
       (count) => count > 0,
     );
@@ -144,20 +144,20 @@ describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, (
     slow.stop();
   });
 
-  it("counts the edges that live", async () => {
+  it("counts the edges with a recent heartbeat", async () => {
     await direct?.del("touchdown:bucket:edges");
     const alive = async (edge: string) => (await store?.heartbeat(edge, 600_000)) ?? 0;
     expect(await alive("one")).toBe(1);
     expect(await alive("two")).toBe(2);
     expect(await alive("one")).toBe(2);
     await untilResponse(
-      "the silent ones are forgotten",
+      "the silent edge expires",
       async () => (await store?.heartbeat("two", 1)) ?? 0,
       (count) => count === 1,
     );
   });
 
-  it("forgets an edge that was alive when the clock was ahead, after the same time", async () => {
+  it("expires an edge whose heartbeat came while the clock was ahead", async () => {
     const list = "touchdown:bucket:edges";
     await direct?.del(list);
     const aheadMs = systemClock.unixMs() + 3_600_000;
@@ -165,19 +165,22 @@ describe.skipIf(program === undefined)(`the store of shared limits, ${title}`, (
     expect(await store?.heartbeat("alive", 600_000)).toBe(2);
     expect(Number(await direct?.zscore(list, "gone"))).toBeLessThan(aheadMs);
     await untilResponse(
-      "it is forgotten",
+      "the edge expires",
       async () => (await store?.heartbeat("alive", 1)) ?? 0,
       (count) => count === 1,
     );
   });
 
-  it("fails at once while it is away, and comes back by itself", async () => {
-    const away = createLimitStore({ clock: systemClock, log: silent }, "redis://127.0.0.1:1");
-    away.start();
+  it("fails immediately while the server is unreachable", async () => {
+    const unreachable = createLimitStore(
+      { clock: systemClock, log: silent },
+      "redis://127.0.0.1:1",
+    );
+    unreachable.start();
     await expect(
-      away.spend([{ account: "a", count: 1, intervalNs: 1, ageNs: 0 }]),
+      unreachable.spend([{ account: "a", count: 1, intervalNs: 1, ageNs: 0 }]),
     ).rejects.toThrow();
-    await expect(away.heartbeat("e", 1_000)).rejects.toThrow();
-    away.stop();
+    await expect(unreachable.heartbeat("e", 1_000)).rejects.toThrow();
+    unreachable.stop();
   });
 });

@@ -23,41 +23,42 @@ function createFixture(edgeCount: number) {
     const memory = createKeyCacheMemory();
     limits.join(new GlobalLimitStates(memory));
     const delegation = new GlobalDelegation(limits);
-    const front = new GlobalLimitStates(memory);
+    const threadStates = new GlobalLimitStates(memory);
     const limitSlot = delegation.delegate("a", plan);
     limits.start();
     return {
-      ...{ limits, delegation, limitSlot, limitStates: front },
+      ...{ limits, delegation, limitSlot, limitStates: threadStates },
       /** Counts the requests allowed now on an ingress thread. */
-      pass(most = 1_000, of = plan): number {
+      pass(max = 1_000, of = plan): number {
         let passed = 0;
-        while (passed < most && front.tryCharge(limitSlot, clock.nowNs(), of) === 0) passed += 1;
+        while (passed < max && threadStates.tryCharge(limitSlot, clock.nowNs(), of) === 0)
+          passed += 1;
         return passed;
       },
       /** Counts the requests allowed now on the main thread. */
-      passMain(most = 1_000, account = "a"): number {
+      passMain(max = 1_000, account = "a"): number {
         let passed = 0;
-        while (passed < most && limits.tryCharge(account, plan, clock.nowNs()) === 0) passed += 1;
+        while (passed < max && limits.tryCharge(account, plan, clock.nowNs()) === 0) passed += 1;
         return passed;
       },
     };
   });
   const [edge] = edges;
   if (edge === undefined) throw new Error("no edge");
-  const settle = async (ms: number) => {
+  const advance = async (ms: number) => {
     clock.advance(ms);
     for (let turn = 0; turn < 200; turn += 1) {
       await Promise.resolve();
       clock.advance(0);
     }
   };
-  return { clock, store, edges, edge, settle };
+  return { clock, store, edges, edge, advance };
 }
 
-describe("one limit on several edges with fronts", () => {
-  it("is one for the main thread and the fronts", async () => {
-    const { edge, settle, clock } = createFixture(1);
-    await settle(0);
+describe("global limit on several edges with ingress threads", () => {
+  it("is shared by the main thread and the ingress threads", async () => {
+    const { edge, advance, clock } = createFixture(1);
+    await advance(0);
     expect(edge.pass(7)).toBe(7);
     expect(edge.passMain(3)).toBe(3);
     expect(edge.pass()).toBe(10);
@@ -65,141 +66,141 @@ describe("one limit on several edges with fronts", () => {
     expect(edge.passMain()).toBe(0);
   });
 
-  it("knows after a round what passed on the fronts elsewhere", async () => {
-    const { edges, settle, store } = createFixture(2);
-    await settle(0);
+  it("includes after one round what ingress threads of other edges allowed", async () => {
+    const { edges, advance, store } = createFixture(2);
+    await advance(0);
     expect(edges[0]?.pass()).toBe(20);
     edges[1]?.pass(1);
-    await settle(100);
+    await advance(100);
     expect(edges[1]?.pass()).toBe(0);
     expect(store.told).toBe(21);
   });
 
-  it("gives the plan's rate to all together in the long run, bursts paid back", async () => {
-    const { edges, settle, store } = createFixture(5);
-    await settle(0);
+  it("allows the plan's rate in total over a minute, plus at most a burst per edge", async () => {
+    const { edges, advance, store } = createFixture(5);
+    await advance(0);
     store.lagMs = 30;
     let passed = 0;
     const seconds = 60;
     for (let step = 0; step < seconds * 20; step += 1) {
       for (const edge of edges) passed += edge.pass(2) + edge.passMain(1) + edge.pass();
-      await settle(50);
+      await advance(50);
     }
     expect(passed).toBeGreaterThanOrEqual(seconds * plan.ratePerSecond);
     expect(passed).toBeLessThanOrEqual(seconds * plan.ratePerSecond + 5 * plan.burst);
     for (const edge of edges) expect(edge.limits.counters.failures).toBe(0);
   });
 
-  it("refuses nobody who keeps to it, whatever the burst", async () => {
-    const { edge, settle, store } = createFixture(1);
+  it("rejects no client that keeps to the rate, even with a burst of 1", async () => {
+    const { edge, advance, store } = createFixture(1);
     const narrow = { ...plan, burst: 1 };
-    await settle(0);
+    await advance(0);
     store.lagMs = 30;
     for (let step = 0; step < 100; step += 1) {
       expect(edge.pass(1, narrow)).toBe(1);
       // The store receives it up to one round later; the client does not wait for that.
-      await settle(105);
+      await advance(105);
     }
   });
 
-  it("loses nothing that is charged while the answer is on its way", async () => {
-    const { edge, settle, store, clock } = createFixture(1);
-    await settle(0);
+  it("loses no charge made while the store's response is pending", async () => {
+    const { edge, advance, store, clock } = createFixture(1);
+    await advance(0);
     store.lagMs = 40;
     expect(edge.pass(4)).toBe(4);
-    await settle(100);
+    await advance(100);
     expect(edge.pass(5)).toBe(5);
-    await settle(40);
+    await advance(40);
     const spentNs = edge.limitStates.fullNsOf(edge.limitSlot) - clock.nowNs();
     // Nine, minus the refill of 140 ms; since the store was queried, charges count as usual.
     expect(spentNs).toBe(9 * INTERVAL_NS - 140 * NS_PER_MS);
-    for (let round = 0; round < 3; round += 1) await settle(100);
+    for (let round = 0; round < 3; round += 1) await advance(100);
     expect(store.told).toBe(9);
   });
 });
 
-describe("without the store", () => {
-  it("fronts keep to this edge's share of rate and burst, and to all of it later", async () => {
-    const { edge, store, settle } = createFixture(5);
-    await settle(0);
+describe("global limit of ingress threads without the store", () => {
+  it("is this edge's share of rate and burst, and the full limit later", async () => {
+    const { edge, store, advance } = createFixture(5);
+    await advance(0);
     store.up = false;
-    await settle(2_000);
+    await advance(2_000);
     expect(edge.pass()).toBe(4);
     let passed = 0;
     for (let second = 0; second < 30; second += 1) {
-      await settle(1_000);
+      await advance(1_000);
       passed += edge.pass(1) + edge.passMain();
     }
     expect(passed).toBe((30 * plan.ratePerSecond) / 5);
     store.up = true;
-    for (let round = 0; round < 3; round += 1) await settle(100);
+    for (let round = 0; round < 3; round += 1) await advance(100);
     // The rest is paid for by then, at this edge's share of the rate.
     expect(store.told).toBe(4);
     expect(edge.pass()).toBe(20 - 4 + 1);
   });
 });
 
-describe("a bucket that is let go", () => {
-  it("goes on with what it was, and so does one that is held again", async () => {
-    const { edge, settle, store } = createFixture(1);
-    await settle(0);
+describe("released bucket", () => {
+  it("keeps its state, also when it is delegated again", async () => {
+    const { edge, advance, store } = createFixture(1);
+    await advance(0);
     expect(edge.pass(15)).toBe(15);
     edge.delegation.release("a");
     expect(edge.passMain(2)).toBe(2);
     edge.delegation.delegate("a", plan);
     expect(edge.pass()).toBe(3);
     expect(edge.passMain()).toBe(0);
-    await settle(100);
+    await advance(100);
     expect(store.told).toBe(20);
   });
 
-  it("is told of in full, when it is in the middle of a round and before one", async () => {
-    const { edge, settle, store } = createFixture(1);
-    await settle(0);
+  it("is reported in full if it is released during a round", async () => {
+    const { edge, advance, store } = createFixture(1);
+    await advance(0);
     store.lagMs = 40;
     edge.pass(4);
-    await settle(100);
+    await advance(100);
     edge.pass(5);
     edge.delegation.release("a");
     edge.passMain(1);
-    await settle(40);
+    await advance(40);
     // Ten were allowed and 140 ms have passed.
     expect(edge.passMain()).toBe(11);
-    for (let round = 0; round < 2; round += 1) await settle(200);
+    for (let round = 0; round < 2; round += 1) await advance(200);
     expect(store.told).toBe(21);
   });
 
-  it("is remembered as long as it says something, and forgotten then", async () => {
-    const { edge, settle } = createFixture(1);
-    await settle(0);
+  it("is kept until it is full again, and then dropped", async () => {
+    const { edge, advance } = createFixture(1);
+    await advance(0);
     edge.pass(15);
     edge.delegation.release("a");
     expect(edge.limits.counters.accounts).toBe(1);
-    for (let round = 0; round < 30; round += 1) await settle(100);
+    for (let round = 0; round < 30; round += 1) await advance(100);
     expect(edge.limits.counters.accounts).toBe(0);
     expect(edge.passMain()).toBe(20);
   });
 });
 
-describe("a bucket that is held", () => {
-  it("stays while nobody uses it, untold, and is one still", async () => {
-    const { edge, settle, store } = createFixture(1);
-    await settle(0);
+describe("delegated bucket", () => {
+  it("stays without use and without reports, and keeps its limit", async () => {
+    const { edge, advance, store } = createFixture(1);
+    await advance(0);
     edge.pass(3);
-    for (let round = 0; round < 600; round += 1) await settle(100);
+    for (let round = 0; round < 600; round += 1) await advance(100);
     expect(edge.limits.counters.accounts).toBe(0);
     const { rounds } = edge.limits.counters;
     expect(rounds).toBeLessThan(10);
     expect([edge.pass(12), edge.passMain(), edge.pass()]).toEqual([12, 8, 0]);
-    await settle(100);
+    await advance(100);
     expect([store.told, edge.limits.counters.rounds]).toEqual([23, rounds + 1]);
   });
 
-  it("stays where so many accounts come that others are forgotten, and is told of", async () => {
-    const { edge, settle, store, clock } = createFixture(1);
-    await settle(0);
+  it("stays and is reported while other accounts are evicted", async () => {
+    const { edge, advance, store, clock } = createFixture(1);
+    await advance(0);
     edge.pass();
-    await settle(100);
+    await advance(100);
     edge.pass(1);
     const nowNs = clock.nowNs();
     for (let index = 0; index < GLOBAL_ACCOUNTS_MAX + 10; index += 1) {
@@ -208,17 +209,17 @@ describe("a bucket that is held", () => {
     expect(edge.limits.counters).toMatchObject({ accounts: GLOBAL_ACCOUNTS_MAX, evicted: 10 });
     expect(edge.pass()).toBe(0);
     expect(edge.passMain()).toBe(0);
-    for (let round = 0; round < 110; round += 1) await settle(100);
+    for (let round = 0; round < 110; round += 1) await advance(100);
     expect(store.told).toBe(21 + GLOBAL_ACCOUNTS_MAX);
   });
 
-  it("costs what its newest plan says", async () => {
-    const { edge, settle, clock } = createFixture(1);
-    await settle(0);
+  it("charges the price of its newest plan", async () => {
+    const { edge, advance, clock } = createFixture(1);
+    await advance(0);
     const slow = { ...plan, ratePerSecond: 1 };
     expect(edge.delegation.delegate("a", slow)).toBe(edge.limitSlot);
     expect(edge.pass(2, slow)).toBe(2);
-    await settle(100);
+    await advance(100);
     expect(edge.limitStates.fullNsOf(edge.limitSlot)).toBe(clock.nowNs() + 1_900 * NS_PER_MS);
   });
 });

@@ -44,7 +44,7 @@ rate_per_second = 500
 burst = 1000`;
 
 describe("createKey", () => {
-  it("makes the file with plan Beta, readable by the owner alone, without the key itself", () => {
+  it("creates the file with plan Beta, with mode 600 and without the token", () => {
     const { token } = createKey(path, { account: "acme", plan: "Beta" });
     expect(looksMistyped(token)).toBe(false);
     expect(statSync(path).mode & 0o777).toBe(0o600);
@@ -60,7 +60,7 @@ describe("createKey", () => {
     });
   });
 
-  it("appends and leaves every character that was there", () => {
+  it("appends, and keeps the existing text unchanged", () => {
     writeFileSync(path, HAND_WRITTEN);
     createKey(path, { account: "bot", plan: "Gold", label: 'says "hi"\n', environment: "test" });
     createKey(path, { account: "bot", plan: "Beta" });
@@ -73,7 +73,7 @@ describe("createKey", () => {
     ]);
   });
 
-  it("writes nothing for an unknown plan, a bad account or into a broken file", () => {
+  it("writes nothing for an unknown plan, an invalid account or an invalid file", () => {
     writeFileSync(path, HAND_WRITTEN);
     expect(() => createKey(path, { account: "a", plan: "Iron" })).toThrow(/plans\.Iron/);
     expect(() => createKey(path, { account: "", plan: "Beta" })).toThrow(SetupError);
@@ -83,12 +83,12 @@ describe("createKey", () => {
     expect(existsSync(`${path}.new`)).toBe(false);
   });
 
-  it("refuses a file whose keys are written as one array", () => {
+  it("rejects a file whose keys are one inline array", () => {
     writeFileSync(path, "keys = []\n[plans.Beta]\nrate_per_second = 1\nburst = 1\n");
     expect(() => createKey(path, { account: "a", plan: "Beta" })).toThrow(SetupError);
   });
 
-  it("refuses a second change at the same time instead of losing one", () => {
+  it("rejects a concurrent change instead of losing one", () => {
     writeFileSync(path, HAND_WRITTEN);
     writeFileSync(`${path}.new`, "");
     expect(() => createKey(path, { account: "a", plan: "Beta" })).toThrow(/another change/);
@@ -105,10 +105,10 @@ describe("createKey", () => {
 });
 
 describe("revokeKey", () => {
-  it("cuts one key out, by the key itself or the start of its SHA-256, and nothing else", () => {
+  it("removes only the named key, by its token or the start of its SHA-256", () => {
     writeFileSync(path, HAND_WRITTEN);
-    const gone = revokeKey(path, "0123456789abcdef");
-    expect(gone.account).toBe("acme");
+    const revoked = revokeKey(path, "0123456789abcdef");
+    expect(revoked.account).toBe("acme");
     expect(listKeys(path).map((key) => key.account)).toEqual(["edo"]);
     expect(readFileSync(path, "utf8")).toContain("# the desk in Tokyo");
     const { token } = createKey(path, { account: "bot", plan: "Gold" });
@@ -117,7 +117,7 @@ describe("revokeKey", () => {
     expect(loadKeysFile(path).plans.size).toBe(2);
   });
 
-  it("gives up rather than cut a text that it cannot follow", () => {
+  it("throws instead of editing text that it cannot parse", () => {
     const dotted = `[plans]
 Beta = { rate_per_second = 1, burst = 1 }
 [[keys]]
@@ -136,7 +136,7 @@ label = """
     }
   });
 
-  it("says when no key or more than one is meant", () => {
+  it("throws if no key matches or the file is missing", () => {
     writeFileSync(path, HAND_WRITTEN);
     expect(() => revokeKey(path, "not-a-key-at-all")).toThrow(/no key is this one/);
     expect(() => revokeKey(path, "00000000")).toThrow(/0 keys/);

@@ -19,8 +19,8 @@ function write(
 }
 type Numbers = [number, number, number];
 
-describe("the lines of keys", () => {
-  it("hold what was written, over any number of blocks", () => {
+describe("key entries", () => {
+  it("return what was written, across several blocks", () => {
     const entries = new KeyEntries();
     const written = Array.from({ length: 9_000 }, () => ({ sha256: digest(), keyId: id() }));
     for (const [entry, { sha256, keyId }] of written.entries()) {
@@ -37,7 +37,7 @@ describe("the lines of keys", () => {
     }
   });
 
-  it("tell a digest from one that differs in any bit", () => {
+  it("distinguish digests that differ in one bit", () => {
     const entries = new KeyEntries();
     const sha256 = digest();
     write(entries, 0, sha256, id(), 0, 0, 0);
@@ -48,7 +48,7 @@ describe("the lines of keys", () => {
     }
   });
 
-  it("take a digest and an id from the midst of other bytes", () => {
+  it("read a digest and an id at an offset in other bytes", () => {
     const entries = new KeyEntries();
     const bytes = Buffer.from(rng.bytes(80));
     entries.writeDigest(3, bytes, 5);
@@ -59,19 +59,19 @@ describe("the lines of keys", () => {
     expect(entries.idOf(3)).toBe(bytes.toString("hex", 50, 66));
   });
 
-  it("are found by their accounts, up to a count, wherever they were copied to", () => {
+  it("are found by account within the given count, also after a copy", () => {
     const entries = new KeyEntries();
     for (let entry = 0; entry < 6_000; entry += 1)
       write(entries, entry, digest(), id(), entry % 7, 0, 0);
     entries.copy(3, 5_995);
-    const marks = Uint8Array.from([0, 0, 0, 1, 0, 0, 0]);
+    const selectedAccounts = Uint8Array.from([0, 0, 0, 1, 0, 0, 0]);
     const expected = Array.from({ length: 5_999 }, (_, entry) => entry).filter(
       (entry) => entry % 7 === 3 || entry === 5_995,
     );
-    expect(entries.entriesOf(marks, 5_999)).toEqual(expected);
+    expect(entries.entriesOf(selectedAccounts, 5_999)).toEqual(expected);
   });
 
-  it("are copied whole, within a block and from one to another", () => {
+  it("are copied completely within a block and between blocks", () => {
     const entries = new KeyEntries();
     const [sha256, keyId] = [digest(), id()];
     for (const entry of [1, 5_000]) write(entries, entry, digest(), id(), 0, 0, 0);

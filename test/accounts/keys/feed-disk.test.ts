@@ -19,23 +19,23 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 /** What an edge logs about its disk when it starts while the database is unreachable. */
-async function toldAtStart(): Promise<readonly (readonly [object, string])[]> {
-  const told: (readonly [object, string])[] = [];
-  const tell = (facts: object, message: string): void => void told.push([facts, message]);
-  const away = stub<Database>({ listen: () => ({ stop: () => Promise.resolve() }) });
+async function loggedAtStart(): Promise<readonly (readonly [object, string])[]> {
+  const logged: (readonly [object, string])[] = [];
+  const record = (facts: object, message: string): void => void logged.push([facts, message]);
+  const unreachable = stub<Database>({ listen: () => ({ stop: () => Promise.resolve() }) });
   const feed = createKeyFeed({
     clock: createFakeClock(),
-    log: { info: tell, warn: tell, error: tell },
-    database: away,
+    log: { info: record, warn: record, error: record },
+    database: unreachable,
     table: createKeyTable(),
     journal: createKeyJournal(path),
   });
   feed.start();
   await feed.stop();
-  return told;
+  return logged;
 }
 
-async function keepOneKey(): Promise<void> {
+async function writeOneKey(): Promise<void> {
   const table = createKeyTable();
   const sha256 = tokenSha256("one");
   const plan = { name: "P", ratePerSecond: 5, burst: 7, shared: false };
@@ -45,22 +45,22 @@ async function keepOneKey(): Promise<void> {
   journal.close();
 }
 
-describe("an edge that starts without its database", () => {
-  it("tells which keys it has from disk", async () => {
-    await keepOneKey();
-    expect(await toldAtStart()).toEqual([[{ keys: 1, revision: 3 }, "keys taken from disk"]]);
+describe("edge that starts without its database", () => {
+  it("logs the keys and the revision that it loaded from disk", async () => {
+    await writeOneKey();
+    expect(await loggedAtStart()).toEqual([[{ keys: 1, revision: 3 }, "keys taken from disk"]]);
   });
 
-  it("tells that there are none yet", async () => {
-    expect(await toldAtStart()).toEqual([[{}, "no keys are on disk yet"]]);
+  it("logs that no keys are on disk yet", async () => {
+    expect(await loggedAtStart()).toEqual([[{}, "no keys are on disk yet"]]);
   });
 
-  it("tells that what is on disk was not whole, be it the end or all of it", async () => {
+  it("logs the bytes cut from a journal that is damaged at its end or entirely", async () => {
     const message = "the keys on disk were not whole; what was is taken";
-    await keepOneKey();
+    await writeOneKey();
     appendFileSync(path, "half a li");
-    expect(await toldAtStart()).toEqual([[{ keys: 1, revision: 3, bytesCut: 9 }, message]]);
+    expect(await loggedAtStart()).toEqual([[{ keys: 1, revision: 3, bytesCut: 9 }, message]]);
     writeFileSync(path, "something else\n");
-    expect(await toldAtStart()).toEqual([[{ keys: 0, revision: null, bytesCut: 15 }, message]]);
+    expect(await loggedAtStart()).toEqual([[{ keys: 0, revision: null, bytesCut: 15 }, message]]);
   });
 });

@@ -14,8 +14,8 @@ import { createAccessControl } from "../../../src/limits/access-control.ts";
 import { silent, testDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/wait.ts";
 
-const there = await testDatabase();
-const { owner } = there;
+const testDb = await testDatabase();
+const { owner } = testDb;
 let folder = "";
 const running: { feed: KeyFeed; database: Database }[] = [];
 
@@ -30,9 +30,9 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** An edge's keys, with a journal of the same name as before or a new one. */
+/** Starts the key feed of an edge with the journal of this name. */
 function startFeed(
-  url = there.edgeUrl,
+  url = testDb.edgeUrl,
   name = "edge",
   table = createKeyTable(),
 ): { readonly feed: KeyFeed; readonly table: KeyTable; stop(): Promise<void> } {
@@ -61,13 +61,13 @@ async function makeAccount(plan = "Beta"): Promise<string> {
   return row?.id ?? "";
 }
 
-async function makeKey(account: string, token: string, more = ""): Promise<void> {
+async function makeKey(account: string, token: string, changes = ""): Promise<void> {
   await owner.query(
     `insert into touchdown.keys (id, account_id, sha256, hint, label, created_at)
      values (gen_random_uuid(), $1, $2, 'td_…', '', now())`,
     [account, tokenSha256(token)],
   );
-  if (more !== "") await change(token, more);
+  if (changes !== "") await change(token, changes);
 }
 
 async function change(token: string, set: string): Promise<void> {
@@ -76,8 +76,8 @@ async function change(token: string, set: string): Promise<void> {
 
 const knows = (table: KeyTable, token: string) => table.lookup(tokenSha256(token)) !== null;
 
-describe("the keys of an edge", () => {
-  it("are all that are good, with their plan and what narrows them", async () => {
+describe("keys of an edge", () => {
+  it("are all valid keys, with their plans and policies", async () => {
     const account = await makeAccount();
     await makeKey(account, "plain");
     await makeKey(account, "gone", "revoked_at = now()");
@@ -100,7 +100,7 @@ describe("the keys of an edge", () => {
     expect(policy?.expiresUnixMs).toBeGreaterThan(systemClock.unixMs());
   });
 
-  it("follow each change: made, narrowed, moved, revoked, disabled, another plan", async () => {
+  it("follow each change: created, limited, moved, revoked, disabled, changed plan", async () => {
     const { feed, table } = startFeed();
     await until("the keys are read", () => feed.counters.snapshots === 1);
     const [one, two] = [await makeAccount(), await makeAccount()];
@@ -126,7 +126,7 @@ describe("the keys of an edge", () => {
     await owner.query("update touchdown.plans set burst = 100 where name = 'Beta'");
   });
 
-  it("are refused while their account is disabled, and told that this may be why", async () => {
+  it("are rejected while their account is disabled, and the message names that cause", async () => {
     const account = await makeAccount();
     const token = "a key of 16 characters and more";
     await makeKey(account, token);
@@ -138,17 +138,17 @@ describe("the keys of an edge", () => {
       globalLimits: null,
     });
     const origin = { remoteAddress: () => "127.0.0.1" };
-    await until("it is let in", () => access.authenticate(token, origin) !== null);
+    await until("the key is accepted", () => access.authenticate(token, origin) !== null);
     await owner.query("update touchdown.accounts set disabled_at = now() where id = $1", [account]);
-    await until("it is refused", () => access.authenticate(token, origin) === null);
+    await until("the key is rejected", () => access.authenticate(token, origin) === null);
     const rejection = access.rejectionOf(token, origin);
     expect(rejection).toMatchObject({ reason: "unauthorized" });
     expect(rejection.message).toContain("its account is disabled");
     await owner.query("update touchdown.accounts set disabled_at = null where id = $1", [account]);
-    await until("it is let in again", () => access.authenticate(token, origin) !== null);
+    await until("the key is accepted again", () => access.authenticate(token, origin) !== null);
   });
 
-  it("are read anew when very many changed at once", async () => {
+  it("are read as a new snapshot if 10,001 of them change together", async () => {
     const { feed, table } = startFeed();
     await until("the keys are read", () => feed.counters.snapshots === 1);
     const account = await makeAccount();
@@ -158,13 +158,13 @@ describe("the keys of an edge", () => {
        from generate_series(1, 10001) n`,
       [account],
     );
-    await until("all of them", () => knows(table, "many 10001"));
+    await until("all keys are known", () => knows(table, "many 10001"));
     expect(feed.counters.snapshots).toBe(2);
   });
 });
 
-describe("when the database is away", () => {
-  it("known keys are served and what was missed follows", async () => {
+describe("edge without its database or after a restart", () => {
+  it("serves known keys, and receives the missed changes later", async () => {
     const account = await makeAccount();
     await makeKey(account, "stays");
     const { feed, table } = startFeed();
@@ -173,20 +173,20 @@ describe("when the database is away", () => {
       `select pg_terminate_backend(pid) from pg_stat_activity
        where datname = current_database() and usename <> current_user`,
     );
-    await until("it is noticed", () => feed.counters.connected === 0);
+    await until("the loss is noticed", () => feed.counters.connected === 0);
     expect(knows(table, "stays")).toBe(true);
     await change("stays", "revoked_at = now()");
-    await until("it is back", () => feed.counters.connected === 1);
+    await until("the connection is back", () => feed.counters.connected === 1);
     await until("the revocation", () => !knows(table, "stays"));
   });
 
-  it("a restart serves the keys that were known, and none that was revoked", async () => {
+  it("serves the known keys after a restart, and no revoked one", async () => {
     const account = await makeAccount();
     await makeKey(account, "known");
     await makeKey(account, "revoked later");
     const first = startFeed();
     await until("the keys are read", () => first.feed.counters.snapshots === 1);
-    await until("and on disk", () => first.feed.counters.revision > 0);
+    await until("the revision is on disk", () => first.feed.counters.revision > 0);
     await change("revoked later", "revoked_at = now()");
     await until("the revocation", () => !knows(first.table, "revoked later"));
     await first.stop();
@@ -197,7 +197,7 @@ describe("when the database is away", () => {
     expect(second.feed.ageMs()).toBeNull();
   });
 
-  it("a restart with it takes up where the disk ends", async () => {
+  it("continues from the revision on disk after a restart", async () => {
     const account = await makeAccount();
     await makeKey(account, "before");
     const first = startFeed();
@@ -207,26 +207,26 @@ describe("when the database is away", () => {
     await makeKey(account, "meanwhile");
     const second = startFeed();
     expect(knows(second.table, "before")).toBe(true);
-    await until("what was missed", () => knows(second.table, "meanwhile"));
+    await until("the missed changes", () => knows(second.table, "meanwhile"));
     expect(knows(second.table, "before")).toBe(false);
     expect(second.feed.counters.snapshots).toBe(0);
   });
 
-  it("an edge that never knew any says so", async () => {
+  it("reports that it never had keys", async () => {
     const { feed } = startFeed("postgres://u:p@127.0.0.1:1/none", "fresh");
     expect(feed.hasKeys).toBe(false);
     expect(feed.counters.revision).toBe(0);
   });
 });
 
-it("leaves out keys without room, and a revocation of the others holds", async () => {
+it("omits keys that exceed the capacity, and applies revocations of the others", async () => {
   for (const token of ["fits or not", "not or fits"]) await makeKey(await makeAccount(), token);
   const table = createKeyTable();
   const rebuild = table.startRebuild();
-  const places = [1];
-  const putLent = (key: LentKey): boolean => places.pop() === 1 && rebuild.putLent(key);
+  const freeEntries = [1];
+  const putLent = (key: LentKey): boolean => freeEntries.pop() === 1 && rebuild.putLent(key);
   Object.assign(table, { startRebuild: () => ({ ...rebuild, putLent }) });
-  const { feed } = startFeed(there.edgeUrl, "full", table);
+  const { feed } = startFeed(testDb.edgeUrl, "full", table);
   await until("the keys are read", () => feed.counters.snapshots + feed.counters.failures > 0);
   expect([feed.counters.failures, table.counters.keys]).toEqual([0, 1]);
   const revoke = "update touchdown.keys set revoked_at = now() where sha256 = $1";
@@ -234,8 +234,8 @@ it("leaves out keys without room, and a revocation of the others holds", async (
   await until("the revocation", () => table.counters.keys === 0);
 });
 
-describe("a disk that takes nothing", () => {
-  it("keeps no change from holding", async () => {
+describe("disk that rejects all writes", () => {
+  it("does not prevent changes from being applied", async () => {
     const account = await makeAccount();
     await makeKey(account, "to be revoked");
     const table = createKeyTable();
@@ -252,7 +252,7 @@ describe("a disk that takes nothing", () => {
       counters: { linesRead: 0, bytesCut: 0, appends: 0, behind: 0, rewrites: 0 },
     };
     const log = { ...silent, error: (_: object, message: string) => void errors.push(message) };
-    const database = createDatabase({ clock: systemClock, log: silent }, { url: there.edgeUrl });
+    const database = createDatabase({ clock: systemClock, log: silent }, { url: testDb.edgeUrl });
     const feed = createKeyFeed({ clock: systemClock, log, database, table, journal });
     running.push({ feed, database });
     feed.start();
@@ -263,8 +263,8 @@ describe("a disk that takes nothing", () => {
   });
 });
 
-describe("a disk that is full for a moment", () => {
-  it("brings no revoked key back, with the database or without", async () => {
+describe("disk that is full temporarily", () => {
+  it("restores no revoked key, with or without the database", async () => {
     const account = await makeAccount();
     for (const token of ["one", "two"]) await makeKey(account, token);
     const table = createKeyTable();
@@ -278,7 +278,7 @@ describe("a disk that is full for a moment", () => {
         journal.append(changes);
       },
     };
-    const database = createDatabase({ clock: systemClock, log: silent }, { url: there.edgeUrl });
+    const database = createDatabase({ clock: systemClock, log: silent }, { url: testDb.edgeUrl });
     const feed = createKeyFeed({
       clock: systemClock,
       log: silent,
@@ -302,13 +302,13 @@ describe("a disk that is full for a moment", () => {
     expect(knows(alone.table, "two")).toBe(false);
     await alone.stop();
     const again = startFeed();
-    await until("it is read", () => again.feed.ageMs() !== null);
+    await until("the snapshot is read", () => again.feed.ageMs() !== null);
     expect(knows(again.table, "one")).toBe(false);
   });
 });
 
-describe("an edge that reads everything anew", () => {
-  it("keeps on disk what is gone, even if it is killed before that is written anew", async () => {
+describe("edge that reads a second snapshot", () => {
+  it("has removals on disk even if it is killed before the journal is rewritten", async () => {
     const account = await makeAccount();
     for (const token of ["kept on disk", "gone from disk"]) await makeKey(account, token);
     const table = createKeyTable();
@@ -323,7 +323,7 @@ describe("an edge that reads everything anew", () => {
       rewrite: (...all) => (journal.counters.rewrites === 0 ? journal.rewrite(...all) : killed),
     };
     const deps = { clock: systemClock, log: silent };
-    const database = createDatabase(deps, { url: there.edgeUrl });
+    const database = createDatabase(deps, { url: testDb.edgeUrl });
     const feed = createKeyFeed({ ...deps, database, table, journal: slow });
     running.push({ feed, database });
     feed.start();
@@ -334,7 +334,7 @@ describe("an edge that reads everything anew", () => {
       // From here on the database can no longer report the change.
       await tx.query("delete from touchdown.key_changes");
     });
-    await until("everything is read", () => feed.counters.snapshots === 2);
+    await until("the second snapshot is read", () => feed.counters.snapshots === 2);
     const found = createKeyTable();
     createKeyJournal(join(folder, "edge.journal")).load(found);
     kill();
@@ -342,34 +342,40 @@ describe("an edge that reads everything anew", () => {
   });
 });
 
-describe("a change that nobody tells of", () => {
-  it("is found by asking", async () => {
+describe("change without a notification", () => {
+  it("is found by polling", async () => {
     const account = await makeAccount();
     const table = createKeyTable();
     const journal = createKeyJournal(join(folder, "edge.journal"));
-    const database = createDatabase({ clock: systemClock, log: silent }, { url: there.edgeUrl });
-    const deaf: Database = {
+    const database = createDatabase({ clock: systemClock, log: silent }, { url: testDb.edgeUrl });
+    const withoutNotifications: Database = {
       ...database,
       listen(_, on) {
         on.connected();
         return { stop: () => Promise.resolve() };
       },
     };
-    const quick = {
+    const fastClock = {
       ...systemClock,
       every: (_: number, act: () => void) => systemClock.every(10, act),
     };
-    const feed = createKeyFeed({ clock: quick, log: silent, database: deaf, table, journal });
+    const feed = createKeyFeed({
+      clock: fastClock,
+      log: silent,
+      database: withoutNotifications,
+      table,
+      journal,
+    });
     running.push({ feed, database });
     feed.start();
     await until("the keys are read", () => feed.counters.snapshots === 1);
-    await makeKey(account, "untold");
-    await until("the new key", () => knows(table, "untold"));
+    await makeKey(account, "not notified");
+    await until("the new key", () => knows(table, "not notified"));
   });
 });
 
-describe("a plan without keys", () => {
-  it("is on disk once a key is on it", async () => {
+describe("plan without keys", () => {
+  it("is on disk once a key uses it", async () => {
     await owner.query(
       `insert into touchdown.plans (name, rate_per_second, burst, shared)
        values ('Idle', 5, 5, false)`,
@@ -385,16 +391,16 @@ describe("a plan without keys", () => {
   });
 });
 
-describe("another database", () => {
-  it("with a lower number is read as a whole", async () => {
+describe("different database", () => {
+  it("with a lower revision is read completely", async () => {
     const account = await makeAccount();
-    await makeKey(account, "of the old one");
+    await makeKey(account, "of the first database");
     const first = startFeed();
-    await until("the keys are read", () => knows(first.table, "of the old one"));
+    await until("the keys are read", () => knows(first.table, "of the first database"));
     await first.stop();
     const other = await testDatabase();
     const second = startFeed(other.edgeUrl);
-    await until("it is read", () => second.feed.counters.snapshots === 1);
+    await until("the snapshot is read", () => second.feed.counters.snapshots === 1);
     expect(second.table.counters.keys).toBe(0);
   });
 });

@@ -5,9 +5,9 @@ import type { Revision } from "../../../src/accounts/keys/revision.ts";
 import { createKeyTable } from "../../../src/accounts/keys/table.ts";
 import { testDatabase } from "../../support/postgres.ts";
 
-const there = await testDatabase();
-const { owner } = there;
-const edge = there.open(there.edgeUrl);
+const testDb = await testDatabase();
+const { owner } = testDb;
+const edge = testDb.open(testDb.edgeUrl);
 const OTHER_PLAN = "update touchdown.accounts set plan = 'Other' where id = $1";
 await owner.query(
   "insert into touchdown.plans (name, rate_per_second, burst) values ('Other', 1, 1)",
@@ -38,15 +38,15 @@ async function readAll() {
   return { rows, revision };
 }
 
-describe("what an edge reads", () => {
-  it("is every key, over any number of fetches", async () => {
+describe("keys that an edge fetches", () => {
+  it("are complete over several fetches", async () => {
     const account = await makeKeys(4_500);
     const { rows } = await readAll();
     expect(rows.filter((row) => row.account === account)).toHaveLength(4_500);
     expect(new Set(rows.map((row) => row.keyId)).size).toBe(rows.length);
   });
 
-  it("is a change with all keys of an account, and those of it that are gone", async () => {
+  it("are all changed keys of an account, and its removed ones", async () => {
     const account = await makeKeys(3);
     const { rows, revision } = await readAll();
     const table = createKeyTable();
@@ -62,7 +62,7 @@ describe("what an edge reads", () => {
     expect(changes?.removals).toHaveLength(3);
   });
 
-  it("is nothing where the database is behind what is known, or deleted a key", async () => {
+  it("are null if the database is behind the edge or has deleted a key", async () => {
     const account = await makeKeys(1);
     const { revision } = await readAll();
     const table = createKeyTable();
@@ -72,7 +72,7 @@ describe("what an edge reads", () => {
     expect(await since(revision)).toBeNull();
   });
 
-  it("is nothing where the history is another one, at the same number and behind it", async () => {
+  it("are null for another history, with the same number or a lower one", async () => {
     const account = await makeKeys(1);
     const { revision } = await readAll();
     const table = createKeyTable();

@@ -4,7 +4,7 @@ import { INDEX_ENTRIES_MAX, KeyIndex, NO_ENTRY } from "../../../src/accounts/key
 import { KEYS_MAX } from "../../../src/accounts/limits.ts";
 import { createRng } from "../../support/rng.ts";
 
-/** An index over lines with these digests. */
+/** An index over entries with these digests. */
 function indexOf(digests: readonly Buffer[]) {
   const keyEntries = new KeyEntries();
   const index = new KeyIndex(keyEntries);
@@ -23,8 +23,8 @@ function digestWith(first: number, second: number, rest: number): Buffer {
   return sha256;
 }
 
-describe("the index of keys", () => {
-  it("finds each of many, and nothing else", () => {
+describe("key index", () => {
+  it("finds each of 20,000 digests, and no other", () => {
     const rng = createRng(2);
     const digests = Array.from({ length: 20_000 }, () => Buffer.from(rng.bytes(32)));
     const { index } = indexOf(digests);
@@ -35,7 +35,7 @@ describe("the index of keys", () => {
     }
   });
 
-  it("tells digests apart that begin alike, however many", () => {
+  it("distinguishes 200 digests with the same first 8 bytes", () => {
     const digests = Array.from({ length: 200 }, (_, rest) => digestWith(0xffff_ffff, 3, rest));
     const { index } = indexOf(digests);
     for (const [keyEntry, sha256] of digests.entries())
@@ -43,20 +43,20 @@ describe("the index of keys", () => {
     expect(index.find(digestWith(0xffff_ffff, 3, 201), 0)).toBe(NO_ENTRY);
   });
 
-  it("finds what stays when others go, over the end of a part too", () => {
+  it("finds the remaining digests after a removal, also across the end of a part", () => {
     // The last part holds 11 entries in its first 16 slots; these need both of its ends.
     const firsts = [15, 15, 14, 0, 15, 14, 0, 15, 1, 13];
     const digests = firsts.map((first, rest) => digestWith(first, 255, rest));
-    for (const gone of digests.keys()) {
+    for (const removed of digests.keys()) {
       const { index } = indexOf(digests);
-      index.remove(gone);
+      index.remove(removed);
       for (const [keyEntry, sha256] of digests.entries()) {
-        expect(index.find(sha256, 0)).toBe(keyEntry === gone ? NO_ENTRY : keyEntry);
+        expect(index.find(sha256, 0)).toBe(keyEntry === removed ? NO_ENTRY : keyEntry);
       }
     }
   });
 
-  it("follows a line that moves", () => {
+  it("follows an entry that moves", () => {
     const digests = [1, 2, 3].map((rest) => digestWith(5, 5, rest));
     const { keyEntries, index } = indexOf(digests);
     index.remove(0);
@@ -65,7 +65,7 @@ describe("the index of keys", () => {
     expect(digests.map((sha256) => index.find(sha256, 0))).toEqual([NO_ENTRY, 1, 0]);
   });
 
-  it("can number all keys that an edge may know", () => {
+  it("has numbers for more than KEYS_MAX entries", () => {
     expect(INDEX_ENTRIES_MAX).toBeGreaterThan(KEYS_MAX);
   });
 });

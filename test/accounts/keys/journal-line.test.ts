@@ -26,8 +26,8 @@ const [since, revision] = [4, 5].map((number) => ({ number, mark: `mark ${number
 ]; // Two elements in, two out.
 const changes = { since, revision, plans: [], puts: [put], removals: [tokenSha256("b")] };
 
-describe("a line of the key journal", () => {
-  it("gives back what it was made of, its keys' plans included", () => {
+describe("key journal line", () => {
+  it("decodes to its changes, including the plans of its keys", () => {
     const line = parsedLine(lineOf("change", changes).toString().trimEnd());
     expect(line).toMatchObject({ step: "change", since, revision, plans: [plan] });
     const [key] = line?.puts ?? [];
@@ -36,20 +36,21 @@ describe("a line of the key journal", () => {
     expect(() => decodedKey(key, new Map())).toThrow("names no plan P");
   });
 
-  it("is read as well where it was written before there were marks", () => {
+  it("decodes if it was written before revisions had marks", () => {
     const json = JSON.stringify({ step: "last", since: 4, revision: 4, plans: [], puts: [] });
     const text = `${crc32(json).toString(16).padStart(8, "0")} ${json}`;
     expect(parsedLine(text)?.revision).toEqual({ number: 4, mark: null });
   });
 
-  it("is none to a version from before marks, which would take one for a number", () => {
+  it("has a checksum that versions without marks reject", () => {
+    // Such a version would read the mark as a number.
     const text = lineOf("last", changes).toString().trimEnd();
     const json = text.slice(9);
     expect(text.slice(0, 8)).not.toBe(crc32(json).toString(16).padStart(8, "0"));
     expect(parsedLine(text)?.revision).toEqual(revision);
   });
 
-  it("holds with every byte or not at all", () => {
+  it("is rejected if it is truncated or one byte differs", () => {
     const text = lineOf("change", changes).toString().trimEnd();
     for (let cut = 0; cut < text.length; cut += 3) {
       expect(parsedLine(text.slice(0, cut))).toBeNull();
@@ -59,14 +60,14 @@ describe("a line of the key journal", () => {
   });
 });
 
-describe("the lines of a file", () => {
+describe("lines of a file", () => {
   let folder = "";
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "touchdown-lines-"));
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("are found across chunks; a last one without an end is told apart", () => {
+  it("are found across chunks, with null for a last line without an end", () => {
     const path = join(folder, "lines");
     const long = "x".repeat(1_500_000);
     writeFileSync(path, `one\n${long}\n\nlast`);

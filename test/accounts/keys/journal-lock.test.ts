@@ -14,8 +14,8 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-describe("the lock of a journal", () => {
-  it("lets one edge in at a time, and names the other", () => {
+describe("journal lock", () => {
+  it("allows one edge at a time, and names the other", () => {
     const lock = lockJournal(path);
     expect(() => lockJournal(path)).toThrow(
       `${path} is in use by process ${process.pid}; each edge needs a journal of its own`,
@@ -25,7 +25,7 @@ describe("the lock of a journal", () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it("of a living process holds, of one that was killed is void", async () => {
+  it("holds while its process runs, and is void after that was killed", async () => {
     const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"]);
     const stat = readFileSync(`/proc/${child.pid}/stat`, "utf8");
     const start = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
@@ -44,7 +44,7 @@ describe("the lock of a journal", () => {
     lockJournal(path).release();
   });
 
-  it("leaves alone what is no lock of this journal", () => {
+  it("does not touch files that are no lock of this journal", () => {
     const others = [`${path}.lock.b`, `${path}.locked`, `${path}.lock.b.lock.1.x`];
     for (const other of others) writeFileSync(other, "");
     lockJournal(path).release();
@@ -55,28 +55,30 @@ describe("the lock of a journal", () => {
     ).toEqual(others.sort());
   });
 
-  it("that was not written whole is void", () => {
+  it("is void if it was written incompletely", () => {
     writeFileSync(`${path}.lock`, '{"pid": ');
     lockJournal(path).release();
   });
 
-  it("goes to one of several that find a dead one's at the same moment", async () => {
-    const dead = JSON.stringify({ pid: 1, start: "1", space: null });
-    const paths = Array.from({ length: 120 }, (_, place) => join(folder, `${place}.journal`));
-    for (const each of paths) writeFileSync(`${each}.lock`, dead);
+  it("goes to exactly one of several processes that find a dead one's lock", async () => {
+    const deadLock = JSON.stringify({ pid: 1, start: "1", space: null });
+    const paths = Array.from({ length: 120 }, (_, index) => join(folder, `${index}.journal`));
+    for (const each of paths) writeFileSync(`${each}.lock`, deadLock);
     const lockers = Array.from({ length: 4 }, () => startLocker(paths));
     try {
       await Promise.all(lockers.map(({ line }) => line()));
       for (const { process } of lockers) process.stdin.write("go\n");
-      const got = await Promise.all(lockers.map(async ({ line }) => JSON.parse(await line())));
-      const all = got.flat().sort((a, b) => a - b);
-      expect(all).toEqual(paths.map((_, place) => place));
+      const acquired = await Promise.all(lockers.map(async ({ line }) => JSON.parse(await line())));
+      const all = acquired.flat().sort((a, b) => a - b);
+      expect(all).toEqual(paths.map((_, index) => index));
     } finally {
       for (const { process } of lockers) process.kill("SIGKILL");
     }
     // The files of killed and of late processes are gone.
-    const left = readdirSync(folder).map((name) => /^(\d+)\.journal\.lock\.\d+\./.exec(name)?.[1]);
-    expect(left.map(Number).sort((a, b) => a - b)).toEqual(paths.map((_, place) => place));
+    const remaining = readdirSync(folder).map(
+      (name) => /^(\d+)\.journal\.lock\.\d+\./.exec(name)?.[1],
+    );
+    expect(remaining.map(Number).sort((a, b) => a - b)).toEqual(paths.map((_, index) => index));
   });
 });
 

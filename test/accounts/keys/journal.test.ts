@@ -53,7 +53,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What an edge that starts now would load. */
+/** Loads the journal as a starting edge does. */
 function restarted(): { readonly table: KeyTable; readonly revision: number | null } {
   const table = createKeyTable();
   const journal = createKeyJournal(path);
@@ -62,8 +62,8 @@ function restarted(): { readonly table: KeyTable; readonly revision: number | nu
   return { table, revision };
 }
 
-describe("the key journal", () => {
-  it("gives back every key with all that narrows it", async () => {
+describe("key journal", () => {
+  it("restores every key with its policy", async () => {
     const policy = {
       expiresUnixMs: 1_800_000_000_000,
       networks: networksOf(["10.0.0.0/8"]),
@@ -82,7 +82,7 @@ describe("the key journal", () => {
     expect(found?.policy?.networks?.includes("11.9.9.9")).toBe(false);
   });
 
-  it("has no keys where there is no file, nor where a whole set was never written", () => {
+  it("has no keys without a file, or without a complete set", () => {
     expect(restarted().revision).toBeNull();
     const journal = createKeyJournal(path);
     journal.append(change(2, { puts: [key("a")] }));
@@ -90,7 +90,7 @@ describe("the key journal", () => {
     expect(restarted().revision).toBeNull();
   });
 
-  it("applies the changes that follow, in their order", async () => {
+  it("applies later changes in their order", async () => {
     const journal = createKeyJournal(path);
     await journal.rewrite(tableOf("a", "b"), at(1), pause);
     journal.append(change(2, { removals: [tokenSha256("a")] }));
@@ -101,7 +101,7 @@ describe("the key journal", () => {
     expect(table.lookup(tokenSha256("b"))?.plan.burst).toBe(99);
   });
 
-  it("goes on after a restart where it was", async () => {
+  it("continues after a restart", async () => {
     await createKeyJournal(path).rewrite(tableOf("a"), at(1), pause);
     const journal = createKeyJournal(path);
     journal.load(createKeyTable());
@@ -110,34 +110,34 @@ describe("the key journal", () => {
     expect(accountsOf(restarted().table)).toEqual(["a", "b", "c"]);
   });
 
-  it("cuts off what was not written whole, and writes on behind what was", async () => {
+  it("truncates an incomplete line, and appends after the last complete one", async () => {
     const first = createKeyJournal(path);
     await first.rewrite(tableOf("a"), at(1), pause);
     first.append(change(2, { puts: [key("b")] }));
-    const whole = statSync(path).size;
+    const completeBytes = statSync(path).size;
     first.append(change(3, { removals: [tokenSha256("a")] }));
     const text = readFileSync(path);
-    for (let size = whole + 1; size < text.length; size += 7) {
+    for (let size = completeBytes + 1; size < text.length; size += 7) {
       writeFileSync(path, text.subarray(0, size));
       const table = createKeyTable();
       const journal = createKeyJournal(path);
       expect(journal.load(table)).toEqual(at(2));
       expect(accountsOf(table)).toEqual(["a", "b"]);
-      expect(journal.counters.bytesCut).toBe(size - whole);
+      expect(journal.counters.bytesCut).toBe(size - completeBytes);
       journal.append(change(3, { puts: [key("d")] }));
       journal.close();
       expect(accountsOf(restarted().table)).toEqual(["a", "b", "d"]);
     }
   });
 
-  it("takes nothing from behind a line that was altered", async () => {
+  it("ignores an altered line and all lines after it", async () => {
     const journal = createKeyJournal(path);
     await journal.rewrite(tableOf("a"), at(1), pause);
-    const whole = statSync(path).size;
+    const completeBytes = statSync(path).size;
     journal.append(change(2, { puts: [key("b")] }));
     journal.append(change(3, { puts: [key("c")] }));
     const text = readFileSync(path);
-    text.writeUInt8(text.readUInt8(whole + 30) ^ 1, whole + 30);
+    text.writeUInt8(text.readUInt8(completeBytes + 30) ^ 1, completeBytes + 30);
     writeFileSync(path, text);
     const after = restarted();
     expect(after.revision).toBe(1);
@@ -146,7 +146,7 @@ describe("the key journal", () => {
     expect(accountsOf(restarted().table)).toEqual(["a"]);
   });
 
-  it("keeps changes that come while it is written anew", async () => {
+  it("keeps changes that arrive during a rewrite", async () => {
     const table = tableOf(...Array.from({ length: 1_000 }, (_, i) => `key ${i}`));
     const journal = createKeyJournal(path);
     await journal.rewrite(table, at(1), pause);
@@ -164,7 +164,7 @@ describe("the key journal", () => {
     expect(after.table.lookup(tokenSha256("key 1"))).toBeNull();
   });
 
-  it("says when changes outweigh the set, and is short again once written anew", async () => {
+  it("needs a rewrite when changes outweigh the set, and none after it", async () => {
     const table = tableOf("a");
     const journal = createKeyJournal(path);
     await journal.rewrite(table, at(1), pause);
@@ -179,7 +179,7 @@ describe("the key journal", () => {
     expect(restarted()).toMatchObject({ revision: 100 });
   });
 
-  it("that missed a change keeps removals alone, until it is written anew", async () => {
+  it("stores only removals after a missed change, until it is rewritten", async () => {
     const table = tableOf("a", "b", "c");
     const journal = createKeyJournal(path);
     await journal.rewrite(table, at(1), pause);
@@ -195,7 +195,7 @@ describe("the key journal", () => {
     expect(accountsOf(restarted().table)).toEqual(["c", "d"]);
   });
 
-  it("has to be written anew as long as that fails", async () => {
+  it("needs a rewrite as long as rewrites fail", async () => {
     const first = createKeyJournal(path);
     await first.rewrite(tableOf("a"), at(1), pause);
     first.close();
@@ -212,13 +212,13 @@ describe("the key journal", () => {
     journal.close();
   });
 
-  it("keeps removals of more keys than one line can hold", async () => {
+  it("keeps removals of more keys than fit in one line", async () => {
     const journal = createKeyJournal(path);
     await journal.rewrite(tableOf("a", "b"), at(1), pause);
     const removals = new Array<Buffer>(200_000).fill(tokenSha256("a"));
     journal.append(change(2, { removals, puts: [key("c")] }));
     journal.close();
-    // Whatever the number of removals, each line stays far below the maximum that is read.
+    // For any number of removals, each line stays far below the maximum that is read.
     const longest = Math.max(
       ...readFileSync(path, "utf8")
         .split("\n")
@@ -231,7 +231,7 @@ describe("the key journal", () => {
     expect(revision).toBe(2);
   });
 
-  it("takes no change of another history, though the numbers follow", async () => {
+  it("rejects a change of another history, even with the next number", async () => {
     const journal = createKeyJournal(path);
     await journal.rewrite(tableOf("a"), at(1), pause);
     const since = { number: 1, mark: "of a restored database" };
@@ -242,7 +242,7 @@ describe("the key journal", () => {
     expect(accountsOf(restarted().table)).toEqual(["a"]);
   });
 
-  it("is read up to where a change does not follow", async () => {
+  it("is read up to the first gap in the changes", async () => {
     const journal = createKeyJournal(path);
     await journal.rewrite(tableOf("a"), at(1), pause);
     const next = lineOf("change", change(2, { puts: [key("b")] }));
@@ -252,7 +252,7 @@ describe("the key journal", () => {
     expect(accountsOf(restarted().table)).toEqual(["a", "b"]);
   });
 
-  it("names the plan of every key that a change adds", async () => {
+  it("stores the plan of every key that a change adds", async () => {
     const journal = createKeyJournal(path);
     await journal.rewrite(tableOf("a"), at(1), pause);
     journal.append(change(2, { puts: [{ ...key("b"), plan: { ...plan, name: "other" } }] }));
@@ -260,7 +260,7 @@ describe("the key journal", () => {
     expect(table.lookup(tokenSha256("b"))?.plan.name).toBe("other");
   });
 
-  it("gives a rewriting up for the next one, and keeps changes from its beginning on", async () => {
+  it("abandons a rewrite for the next, and keeps changes since the start of that one", async () => {
     const old = tableOf(...Array.from({ length: 1_000 }, (_, i) => `old ${i}`));
     const journal = createKeyJournal(path);
     const first = journal.rewrite(
@@ -286,7 +286,7 @@ describe("the key journal", () => {
     expect(accountsOf(restarted().table)).toEqual(["b"]);
   });
 
-  it("can be read by its owner alone, and holds no key", async () => {
+  it("is readable by its owner only, and contains no token", async () => {
     const table = createKeyTable([{ ...key("a secret token", "acme"), label: null }]);
     await createKeyJournal(path).rewrite(table, at(1), pause);
     expect(statSync(path).mode & 0o777).toBe(0o600);

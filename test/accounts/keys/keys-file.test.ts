@@ -18,11 +18,11 @@ function problems(text: string): string {
     expect(error).toBeInstanceOf(SetupError);
     return error instanceof Error ? error.message : "";
   }
-  throw new Error("the text was taken");
+  throw new Error("the text was accepted");
 }
 
-describe("a keys file", () => {
-  it("gives plans and keys", () => {
+describe("keys file", () => {
+  it("defines plans and keys", () => {
     const hex = tokenSha256("another token of acme").toString("hex").toUpperCase();
     const text = `${PLAN}${GOOD}${key(
       `token_sha256 = "${hex}"\naccount = "acme"\nplan = "Beta"\nlabel = "bot 7"`,
@@ -45,7 +45,7 @@ describe("a keys file", () => {
     expect(parseKeysFile("", "keys.toml").keys).toEqual([]);
   });
 
-  it("takes tokens of 16 to 128 visible characters", () => {
+  it("accepts tokens of 16 to 128 visible characters", () => {
     const file = (token: string) => PLAN + GOOD.replace("0123456789abcdef", token);
     for (const token of ["!".repeat(16), "~".repeat(128)]) {
       expect(parseKeysFile(file(token), "keys.toml").keys).toHaveLength(1);
@@ -55,7 +55,7 @@ describe("a keys file", () => {
     }
   });
 
-  it("names everything that is wrong at once, with its place", () => {
+  it("lists all problems in one message, with their positions", () => {
     const message = problems(`
 colour = "red"
 [plans.Beta]
@@ -83,7 +83,7 @@ note = "x"
 account = "acme"
 plan = "Beta"
 `);
-    for (const place of [
+    for (const problem of [
       "colour: unknown key",
       "plans.Beta.rate_per_second: a string where",
       "plans.Beta.burst: 0.5 where",
@@ -100,19 +100,19 @@ plan = "Beta"
       "keys[2] (line 18).note: unknown key",
       "keys[3] (line 24): one of token and token_sha256 is needed, neither",
     ]) {
-      expect(message).toContain(place);
+      expect(message).toContain(problem);
     }
     expect(message).toContain("15 problem(s)");
   });
 
-  it("refuses the same token twice, in either form, and says where the first is", () => {
+  it("rejects a repeated token in either form, and names the position of the first", () => {
     const sha256 = tokenSha256("0123456789abcdef").toString("hex");
     const again = key(`token_sha256 = "${sha256}"\naccount = "other"\nplan = "Beta"`);
     const message = problems(PLAN + GOOD + again);
     expect(message).toContain("keys[1] (line 10): the same token as keys[0] (line 5)");
   });
 
-  it("never repeats a token in a message", () => {
+  it("never quotes a token in a message", () => {
     const secret = "canary-0123456789";
     const texts = [
       `${PLAN}${key(`token = "${secret}" oops`)}`,
@@ -124,19 +124,19 @@ plan = "Beta"
     for (const text of texts) expect(problems(text)).not.toContain(secret);
   });
 
-  it("tells shapes that are not tables", () => {
+  it("rejects values that are not tables", () => {
     expect(problems("plans = 1")).toContain("plans: a number");
     expect(problems("keys = 1")).toContain("keys: a number");
     expect(problems("keys = [1]")).toContain("keys[0]: a number");
     expect(problems("plans.Beta = 2020-01-01")).toContain("plans.Beta: a date");
   });
 
-  it("bounds its message", () => {
+  it("limits the length of its message", () => {
     const many = Array.from({ length: 80 }, () => key("x = 1")).join("");
     expect(problems(many).split("\n").length).toBeLessThan(60);
   });
 
-  it("says which file cannot be read", () => {
+  it("names the file that cannot be read", () => {
     expect(() => loadKeysFile("/nowhere/keys.toml")).toThrow(/nowhere\/keys\.toml/);
     expect(() => loadKeysFile("/nowhere/keys.toml")).toThrow(SetupError);
     const path = join(mkdtempSync(join(tmpdir(), "keys-")), "keys.toml");
@@ -144,16 +144,16 @@ plan = "Beta"
     expect(loadKeysFile(path).keys).toHaveLength(1);
   });
 
-  it("is a regular file: a pipe could be read once, and never again when the keys change", () => {
+  it("must be a regular file, because a pipe cannot be read again when the keys change", () => {
     const folder = mkdtempSync(join(tmpdir(), "touchdown-keys-"));
     const pipe = join(folder, "pipe");
     execFileSync("mkfifo", [pipe]);
     for (const path of [folder, pipe, "/dev/null"]) {
       expect(() => loadKeysFile(path)).toThrow(new SetupError(`${path}: ${IRREGULAR}`));
     }
-    const gone = join(folder, "gone");
-    const told = `${gone}: the keys file cannot be read (ENOENT)`;
-    expect(() => loadKeysFile(gone)).toThrow(new SetupError(told));
+    const missing = join(folder, "missing");
+    const message = `${missing}: the keys file cannot be read (ENOENT)`;
+    expect(() => loadKeysFile(missing)).toThrow(new SetupError(message));
     rmSync(folder, { recursive: true });
   });
 });

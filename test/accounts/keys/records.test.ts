@@ -14,26 +14,26 @@ const row: EdgeKeyRow = {
   burst: null,
 };
 
-describe("a key's row", () => {
-  it("has the figures of its plan as numbers", () => {
+describe("key row", () => {
+  it("has the limits of its plan as numbers", () => {
     expect(plan).toEqual({ name: "P", ratePerSecond: 0.5, burst: 7, shared: true });
     expect(keyOfRow(row, plans)).toMatchObject({ plan, account: "a", policy: null });
   });
 
-  it("takes what its own limit leaves open from the plan", () => {
-    const limitOf = (more: Partial<EdgeKeyRow>) =>
-      keyOfRow({ ...row, ...more }, plans).policy?.limit;
+  it("takes missing values of its own limit from the plan", () => {
+    const limitOf = (overrides: Partial<EdgeKeyRow>) =>
+      keyOfRow({ ...row, ...overrides }, plans).policy?.limit;
     expect(limitOf({ rate: "0.1" })).toEqual({ ratePerSecond: 0.1, burst: 7 });
     expect(limitOf({ burst: 2 })).toEqual({ ratePerSecond: 0.5, burst: 2 });
     expect(limitOf({ expires: 5 })).toBeNull();
   });
 
-  it("is good from nowhere when its networks cannot be read", () => {
+  it("allows no address if its networks are invalid", () => {
     const { policy } = keyOfRow({ ...row, cidrs: ["nonsense"] }, plans);
     expect(policy?.networks?.includes("127.0.0.1")).toBe(false);
   });
 
-  it("without its plan is refused", () => {
+  it("is rejected without its plan", () => {
     expect(() => keyOfRow({ ...row, plan: "Q" }, plans)).toThrow("plan Q");
   });
 });

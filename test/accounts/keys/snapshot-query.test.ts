@@ -12,8 +12,8 @@ const { database, controlUrl: url } = await testDatabase();
 const MANY = 200_000;
 const COPY = `copy (select n from generate_series(1, ${MANY}) n) to stdout`;
 
-describe("a copy out of the database", () => {
-  it("comes whole and in order, while other work has its turns", async () => {
+describe("snapshot query", () => {
+  it("delivers all data in order while other work runs", async () => {
     let text = "";
     let turns = 0;
     let isDone = false;
@@ -35,7 +35,7 @@ describe("a copy out of the database", () => {
     expect(turns).toBeGreaterThan(10);
   });
 
-  it("leaves the connection good for the next statement", async () => {
+  it("leaves the connection usable for the next statement", async () => {
     const rows = await database.transaction(async (tx) => {
       await tx.streamSnapshot("copy (select 1) to stdout", () => undefined);
       return await tx.query("select 2 as two");
@@ -43,20 +43,20 @@ describe("a copy out of the database", () => {
     expect(rows).toEqual([{ two: 2 }]);
   });
 
-  it("ends with what its reader throws, and the next one is served", async () => {
-    let pieces = 0;
+  it("fails with the error that its reader throws, and the next statement succeeds", async () => {
+    let chunks = 0;
     const reading = database.transaction((tx) =>
       tx.streamSnapshot(COPY, () => {
-        pieces += 1;
+        chunks += 1;
         throw new RangeError("too much");
       }),
     );
     await expect(reading).rejects.toThrow("too much");
-    expect(pieces).toBe(1);
+    expect(chunks).toBe(1);
     expect(await database.query("select 1 as one")).toEqual([{ one: 1 }]);
   });
 
-  it("fails where the server refuses it, before or midway", async () => {
+  it("fails if the server rejects it before or during the transfer", async () => {
     const copy = (text: string) =>
       database.transaction((tx) => tx.streamSnapshot(text, () => undefined));
     await expect(copy("copy nowhere to stdout")).rejects.toMatchObject({ name: "DatabaseError" });
@@ -66,98 +66,98 @@ describe("a copy out of the database", () => {
     expect(await database.query("select 1 as one")).toEqual([{ one: 1 }]);
   });
 
-  it("is given up when nothing comes, and the next statement is served", async () => {
+  it("times out without data, and the next statement succeeds", async () => {
     const every = (_: number, act: () => void) => systemClock.every(50, act);
-    const hasty = createDatabase({ clock: { ...systemClock, every }, log: silent }, { url });
-    const reading = hasty.transaction((tx) =>
+    const impatient = createDatabase({ clock: { ...systemClock, every }, log: silent }, { url });
+    const reading = impatient.transaction((tx) =>
       tx.streamSnapshot("copy (select pg_sleep(600)) to stdout", () => undefined),
     );
     await expect(reading).rejects.toMatchObject({ name: "DatabaseError", kind: "timeout" });
-    expect(await hasty.query("select 1 as one")).toEqual([{ one: 1 }]);
-    await hasty.stop();
+    expect(await impatient.query("select 1 as one")).toEqual([{ one: 1 }]);
+    await impatient.stop();
   });
 
-  it("fails when the connection is lost midway", async () => {
-    let pieces = 0;
+  it("fails if the connection is lost during the transfer", async () => {
+    let chunks = 0;
     const reading = database.transaction(async (tx) => {
       const [row] = await tx.query<{ pid: number }>("select pg_backend_pid() as pid");
       // In the select list, because in "from" Postgres would compute all rows before sending any.
       const endless = "copy (select generate_series(1, 1000000000)) to stdout";
       await tx.streamSnapshot(endless, () => {
-        pieces += 1;
-        if (pieces === 1) void database.query("select pg_terminate_backend($1)", [row?.pid]);
+        chunks += 1;
+        if (chunks === 1) void database.query("select pg_terminate_backend($1)", [row?.pid]);
       });
     });
     await expect(reading).rejects.toMatchObject({ name: "DatabaseError", kind: "unavailable" });
-    expect(pieces).toBeGreaterThan(0);
+    expect(chunks).toBeGreaterThan(0);
     expect(await database.query("select 1 as one")).toEqual([{ one: 1 }]);
   });
 });
 
-describe("pieces that come all at once", () => {
+describe("snapshot chunks that arrive together", () => {
   const turn = () => new Promise((resolve) => setImmediate(resolve));
   const PIECE = Buffer.alloc(DATABASE_SNAPSHOT_BYTES_PER_SLICE / 4);
 
-  /** A copy query that received `pieces` chunks, what was taken of it, and how it ended. */
-  function copyOf(pieces: number, take: (count: number) => void = () => undefined) {
-    const told = { taken: 0, paused: false, ends: [] as (Error | null)[] };
+  /** A snapshot query that received this number of chunks, its consumption and its ends. */
+  function copyOf(chunks: number, read: (count: number) => void = () => undefined) {
+    const state = { consumed: 0, paused: false, ends: [] as (Error | null)[] };
     const stream = {
-      pause: () => (told.paused = true),
-      resume: () => (told.paused = false),
+      pause: () => (state.paused = true),
+      resume: () => (state.paused = false),
       destroy: () => undefined,
     };
     const connection: SnapshotConnection = { query: () => undefined, stream };
-    const taken = (): void => {
-      told.taken += 1;
-      take(told.taken);
+    const onChunk = (): void => {
+      state.consumed += 1;
+      read(state.consumed);
     };
-    const copy = new SnapshotQuery("copy", 1_000, taken, (error) => told.ends.push(error));
+    const copy = new SnapshotQuery("copy", 1_000, onChunk, (error) => state.ends.push(error));
     copy.submit(connection);
-    for (let piece = 0; piece < pieces; piece += 1) copy.handleCopyData({ chunk: PIECE });
-    return { copy, told };
+    for (let piece = 0; piece < chunks; piece += 1) copy.handleCopyData({ chunk: PIECE });
+    return { copy, state };
   }
 
-  it("are taken in several turns, and nothing is read until all are", async () => {
-    const { told } = copyOf(10);
-    expect(told).toMatchObject({ taken: 0, paused: true });
-    const seen: number[] = [];
-    while (told.paused) {
+  it("are consumed over several iterations while the stream is paused", async () => {
+    const { state } = copyOf(10);
+    expect(state).toMatchObject({ consumed: 0, paused: true });
+    const consumedCounts: number[] = [];
+    while (state.paused) {
       await turn();
-      seen.push(told.taken);
+      consumedCounts.push(state.consumed);
     }
-    expect(seen).toEqual([4, 8, 10]);
+    expect(consumedCounts).toEqual([4, 8, 10]);
   });
 
-  it("are all taken before the end is told, once", async () => {
-    const { copy, told } = copyOf(6);
+  it("are all consumed before the end is reported, once", async () => {
+    const { copy, state } = copyOf(6);
     copy.handleReadyForQuery();
-    expect(told.ends).toEqual([]);
+    expect(state.ends).toEqual([]);
     await turn();
-    expect(told).toMatchObject({ taken: 4, ends: [] });
+    expect(state).toMatchObject({ consumed: 4, ends: [] });
     await turn();
-    expect(told).toMatchObject({ taken: 6, ends: [null], paused: false });
+    expect(state).toMatchObject({ consumed: 6, ends: [null], paused: false });
     // The client's timer fires slightly too late.
     copy.handleError(new Error("timeout"));
-    expect(told.ends).toEqual([null]);
+    expect(state.ends).toEqual([null]);
   });
 
-  it("are let go when the connection fails", async () => {
-    const { copy, told } = copyOf(10);
+  it("are dropped if the connection fails", async () => {
+    const { copy, state } = copyOf(10);
     await turn();
     copy.handleError(new Error("gone"));
     await turn();
     await turn();
-    expect(told).toMatchObject({ taken: 4, ends: [new Error("gone")], paused: false });
+    expect(state).toMatchObject({ consumed: 4, ends: [new Error("gone")], paused: false });
   });
 
-  it("are let go when one of them cannot be taken", async () => {
-    const { copy, told } = copyOf(10, (count) => {
+  it("are dropped if their reader throws", async () => {
+    const { copy, state } = copyOf(10, (count) => {
       if (count === 2) throw new RangeError("not this one");
     });
     await turn();
     // The error that the client reports for a destroyed socket.
     copy.handleError(new Error("socket closed"));
     await turn();
-    expect(told).toMatchObject({ taken: 2, ends: [new RangeError("not this one")] });
+    expect(state).toMatchObject({ consumed: 2, ends: [new RangeError("not this one")] });
   });
 });

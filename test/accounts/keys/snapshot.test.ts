@@ -3,14 +3,14 @@ import type { StoredKey } from "../../../src/accounts/keys/key.ts";
 import { createKeySnapshotReader, KEY_SNAPSHOT_SQL } from "../../../src/accounts/keys/snapshot.ts";
 import { testDatabase } from "../../support/postgres.ts";
 
-const there = await testDatabase();
-const { owner } = there;
-const edge = there.open(there.edgeUrl);
+const testDb = await testDatabase();
+const { owner } = testDb;
+const edge = testDb.open(testDb.edgeUrl);
 const plan = { name: "Beta", ratePerSecond: 50, burst: 100, shared: false };
 const plans = new Map([[plan.name, plan]]);
 
-/** What Postgres sends for these keys, in one piece. */
-const copied = await (async () => {
+/** The bytes that Postgres sends for these keys. */
+const snapshot = await (async () => {
   await owner.query(
     `insert into touchdown.accounts (id, name, plan, created_at)
      select (n || '0000000-0000-4000-8000-00000000000' || n)::uuid, 'a', 'Beta', now()
@@ -27,30 +27,30 @@ const copied = await (async () => {
        case when n = 4 then 0.5 end, case when n = 4 then 7 end
      from generate_series(1, 4) n`,
   );
-  const pieces: Buffer[] = [];
+  const chunks: Buffer[] = [];
   await edge.transaction((tx) =>
-    tx.streamSnapshot(KEY_SNAPSHOT_SQL, (chunk) => void pieces.push(Buffer.from(chunk))),
+    tx.streamSnapshot(KEY_SNAPSHOT_SQL, (chunk) => void chunks.push(Buffer.from(chunk))),
   );
-  return Buffer.concat(pieces);
+  return Buffer.concat(chunks);
 })();
 
-function read(pieces: readonly Buffer[], known = plans): readonly StoredKey[] {
+function read(chunks: readonly Buffer[], known = plans): readonly StoredKey[] {
   const keys: StoredKey[] = [];
-  const copy = createKeySnapshotReader(known, ({ bytes, sha256At, idAt, ...rest }) => {
+  const reader = createKeySnapshotReader(known, ({ bytes, sha256At, idAt, ...rest }) => {
     const sha256 = Buffer.from(bytes.subarray(sha256At, sha256At + 32));
     keys.push({ ...rest, sha256, keyId: bytes.toString("hex", idAt, idAt + 16) });
   });
-  for (const piece of pieces) copy.take(piece);
-  copy.finish();
+  for (const chunk of chunks) reader.take(chunk);
+  reader.finish();
   return keys;
 }
 
-describe("a copy of the keys", () => {
-  it("is read as what stands in the database", async () => {
+describe("key snapshot", () => {
+  it("is read as the keys in the database", async () => {
     const digests = await owner.query<{ sha256: Buffer }>(
       "select sha256 from touchdown.keys order by id",
     );
-    const keys = read([copied]);
+    const keys = read([snapshot]);
     expect(keys.map(({ sha256 }) => sha256)).toEqual(digests.map(({ sha256 }) => sha256));
     expect(keys.map(({ keyId }) => keyId)).toEqual(
       [1, 2, 3, 4].map((n) => `0000000${n}000040008000ffffffffffff`),
@@ -67,24 +67,24 @@ describe("a copy of the keys", () => {
     expect(slow?.limit).toEqual({ ratePerSecond: 0.5, burst: 7 });
   });
 
-  it("is the same wherever it is cut", () => {
-    const whole = JSON.stringify(read([copied]));
-    for (let cut = 1; cut < copied.length; cut += 1) {
-      const pieces = [copied.subarray(0, cut), copied.subarray(cut)];
-      expect(JSON.stringify(read(pieces))).toBe(whole);
+  it("is read equally for any split into chunks", () => {
+    const expected = JSON.stringify(read([snapshot]));
+    for (let cut = 1; cut < snapshot.length; cut += 1) {
+      const chunks = [snapshot.subarray(0, cut), snapshot.subarray(cut)];
+      expect(JSON.stringify(read(chunks))).toBe(expected);
     }
-    const bytes = Array.from(copied, (_, place) => copied.subarray(place, place + 1));
-    expect(JSON.stringify(read(bytes))).toBe(whole);
+    const bytes = Array.from(snapshot, (_, index) => snapshot.subarray(index, index + 1));
+    expect(JSON.stringify(read(bytes))).toBe(expected);
   });
 
-  it("is refused when it is something else, or not whole", () => {
+  it("is rejected if it is invalid or incomplete", () => {
     expect(() => read([Buffer.alloc(100)])).toThrow("no binary copy");
-    expect(() => read([copied.subarray(0, -2)])).toThrow("no end");
-    expect(() => read([copied], new Map())).toThrow("plan Beta, which is not there");
-    const other = Buffer.from(copied);
+    expect(() => read([snapshot.subarray(0, -2)])).toThrow("no end");
+    expect(() => read([snapshot], new Map())).toThrow("plan Beta, which is not there");
+    const other = Buffer.from(snapshot);
     other.writeInt16BE(9, 19);
     expect(() => read([other])).toThrow("9 fields, not 8");
-    const long = Buffer.from(copied);
+    const long = Buffer.from(snapshot);
     long.writeInt32BE(1_000_000, 21);
     expect(() => read([long, Buffer.alloc(70_000)])).toThrow("longer than any can be");
   });

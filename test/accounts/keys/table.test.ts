@@ -15,15 +15,15 @@ const row = (token: string, account = token): KeyRow => ({
   policy: null,
 });
 
-describe("the key table", () => {
-  it("finds a key by the digest and nothing else", () => {
+describe("key table", () => {
+  it("finds a key by its digest only", () => {
     const table = createKeyTable([row("a"), row("b")]);
     expect(table.lookup(tokenSha256("a"))?.account).toBe("a");
     expect(table.lookup(tokenSha256("c"))).toBeNull();
     expect(table.counters.keys).toBe(2);
   });
 
-  it("compares the whole digest", () => {
+  it("compares the complete digest", () => {
     const near = row("a");
     const twin = Buffer.from(near.sha256);
     twin.writeUInt8(twin.readUInt8(31) ^ 1, 31);
@@ -35,7 +35,7 @@ describe("the key table", () => {
     expect(table.lookup(third)).toBeNull();
   });
 
-  it("is replaced as a whole, and keeps the old keys when the new ones cannot be read", () => {
+  it("is replaced completely, and keeps its keys if the new ones cannot be read", () => {
     const table = createKeyTable([row("a")]);
     table.replace([row("b")]);
     expect(table.lookup(tokenSha256("a"))).toBeNull();
@@ -52,7 +52,7 @@ describe("the key table", () => {
     expect(table.counters).toMatchObject({ keys: 1, replacements: 1 });
   });
 
-  it("tells the key's id, plan and restriction with its owner", () => {
+  it("returns the id, account, plan and policy of a key", () => {
     const limit = { ratePerSecond: 1, burst: 2 };
     const policy = { expiresUnixMs: 5, networks: null, limit };
     const table = createKeyTable([{ ...row("a"), policy }, row("b")]);
@@ -65,24 +65,24 @@ describe("the key table", () => {
     expect(table.lookup(tokenSha256("b"))?.policy).toBeNull();
   });
 
-  it("forgets a restriction with its key, and gives it to no other", () => {
-    const narrowed = (token: string, burst: number): KeyRow => ({
+  it("drops a policy with its key, and assigns it to no other key", () => {
+    const withPolicy = (token: string, burst: number): KeyRow => ({
       ...row(token),
       policy: { expiresUnixMs: null, networks: null, limit: { ratePerSecond: 1, burst } },
     });
-    const table = createKeyTable([narrowed("a", 1), row("b"), narrowed("c", 3)]);
+    const table = createKeyTable([withPolicy("a", 1), row("b"), withPolicy("c", 3)]);
     const burstOf = (token: string) => {
       return table.lookup(tokenSha256(token))?.policy?.limit?.burst ?? null;
     };
     table.remove(tokenSha256("a"));
-    table.put(narrowed("d", 4));
-    table.put(narrowed("c", 5));
+    table.put(withPolicy("d", 4));
+    table.put(withPolicy("c", 5));
     table.put(row("d"));
-    table.put(narrowed("e", 6));
+    table.put(withPolicy("e", 6));
     expect(["b", "c", "d", "e"].map(burstOf)).toEqual([null, 5, null, 6]);
   });
 
-  it("takes a changed key in the place of the old one", () => {
+  it("replaces a key with its changed version", () => {
     const table = createKeyTable([row("a")]);
     const faster = { name: "Q", ratePerSecond: 9, burst: 9, shared: false };
     expect(table.put({ ...row("a", "other"), plan: faster })).toBe(true);
@@ -94,7 +94,7 @@ describe("the key table", () => {
     expect(table.counters).toMatchObject({ keys: 0, removals: 1 });
   });
 
-  it("answers as a plain map does, whatever is put and removed", () => {
+  it("behaves like a Map for any sequence of puts and removals", () => {
     // Digests with few distinct prefixes collide constantly, also across the end of a part.
     const digest = fc
       .tuple(
@@ -132,7 +132,7 @@ describe("the key table", () => {
     );
   });
 
-  it("grows, and forgets names of keys that are gone", () => {
+  it("grows, and keeps its key while 10,000 others are added and removed", () => {
     const limit = { ratePerSecond: 1, burst: 2 };
     const policy = { expiresUnixMs: null, networks: null, limit };
     const table = createKeyTable([{ ...row("kept"), policy }]);
@@ -146,7 +146,7 @@ describe("the key table", () => {
     expect(table.lookup(tokenSha256("kept"))).toMatchObject({ account: "kept", policy });
   });
 
-  it("knows whose each key is, however often accounts and plans come and go", () => {
+  it("returns the account and plan of each key after 20,000 random changes", () => {
     const rng = createRng(11);
     const table = createKeyTable();
     const model = new Map<string, { readonly account: string; readonly plan: string }>();
@@ -174,14 +174,14 @@ describe("the key table", () => {
     }
     for (let number = 0; number < 40; number += 1) {
       const account = `a ${number}`;
-      const mine = [...model].filter(([, of]) => of.account === account);
-      const hex = mine.map(([token]) => tokenSha256(token).toString("hex"));
-      const told = table.digestsOf(new Set([account])).map((digest) => digest.toString("hex"));
-      expect(told.toSorted()).toEqual(hex.toSorted());
+      const owned = [...model].filter(([, of]) => of.account === account);
+      const hex = owned.map(([token]) => tokenSha256(token).toString("hex"));
+      const listed = table.digestsOf(new Set([account])).map((digest) => digest.toString("hex"));
+      expect(listed.toSorted()).toEqual(hex.toSorted());
     }
   });
 
-  it("changes a plan for all keys that are on it", () => {
+  it("changes a plan for all of its keys", () => {
     const table = createKeyTable([row("a"), row("b")]);
     const wider = { ...plan, burst: 9 };
     table.setPlan(wider);
@@ -189,7 +189,7 @@ describe("the key table", () => {
     expect(table.lookup(tokenSha256("b"))?.plan).toEqual(wider);
   });
 
-  it("counts every change, so that nothing looked up before outlives one", () => {
+  it("counts every change, so that callers can invalidate earlier lookups", () => {
     const table = createKeyTable([row("a")]);
     const rises = (act: () => unknown): boolean => {
       const before = table.changes;
@@ -208,38 +208,38 @@ describe("the key table", () => {
     expect(rises(() => table.lookup(tokenSha256("d")))).toBe(false);
   });
 
-  it("tells of changes once for all that are made in one go", async () => {
+  it("notifies once of all synchronous changes", async () => {
     const table = createKeyTable([row("a")]);
-    const told: number[] = [];
+    const notifications: number[] = [];
     table.put(row("before"));
-    table.onChange(() => told.push(table.changes));
-    table.onChange(() => told.push(-1));
+    table.onChange(() => notifications.push(table.changes));
+    table.onChange(() => notifications.push(-1));
     await Promise.resolve();
-    expect(told).toEqual([]);
+    expect(notifications).toEqual([]);
     table.put(row("b"));
     table.remove(tokenSha256("a"));
     table.setPlan({ ...plan, burst: 9 });
-    expect(told).toEqual([]);
+    expect(notifications).toEqual([]);
     await Promise.resolve();
-    expect(told).toEqual([table.changes, -1]);
+    expect(notifications).toEqual([table.changes, -1]);
     table.remove(tokenSha256("a"));
     table.startRebuild().put(row("c"));
     await Promise.resolve();
-    expect(told).toHaveLength(2);
+    expect(notifications).toHaveLength(2);
     table.replace([row("c")]);
     await Promise.resolve();
-    expect(told).toEqual([4, -1, 5, -1]);
+    expect(notifications).toEqual([4, -1, 5, -1]);
   });
 
-  it("names the keys of an account", () => {
+  it("lists the digests of an account's keys", () => {
     const table = createKeyTable([row("a", "x"), row("b", "y"), row("c", "x")]);
     expect(new Set(table.digestsOf(new Set(["x"])))).toEqual(
       new Set([tokenSha256("a"), tokenSha256("c")]),
     );
-    expect(table.digestsOf(new Set(["nobody"]))).toEqual([]);
+    expect(table.digestsOf(new Set(["unknown"]))).toEqual([]);
   });
 
-  it("is filled in steps and taken over at the end", () => {
+  it("is rebuilt in steps, and replaced at the end", () => {
     const table = createKeyTable([row("a")]);
     const rebuild = table.startRebuild();
     expect(rebuild.put(row("b"))).toBe(true);
@@ -249,7 +249,7 @@ describe("the key table", () => {
     expect(table.lookup(tokenSha256("a"))).toBeNull();
   });
 
-  it("misses no key that stays when it is read while others go", () => {
+  it("lists every remaining key while others are removed", () => {
     const tokens = Array.from({ length: 300 }, (_, i) => `key ${i}`);
     const table = createKeyTable(tokens.map((token) => row(token)));
     const read = new Set<string>();

@@ -123,7 +123,7 @@ describe("usage", () => {
     ]);
   });
 
-  it("repeats a batch with its sequence until it is written, and writes none when idle", async () => {
+  it("repeats a batch with its sequence until written, and writes none when idle", async () => {
     const { usage, calls, state, advance } = fixture();
     state.up = false;
     usage.request(KEY, null, 1);

@@ -75,7 +75,7 @@ describe("block watcher", () => {
     expect(blocks.lastValidHeight(hashAt(100))).toBe(250);
   });
 
-  it("polls the height every 1.5 s, and every 500 ms while transactions are in flight", async () => {
+  it("polls the height every 1.5 s, or 500 ms while transactions are in flight", async () => {
     const { start, node, advance } = setUp();
     await start();
     node.requests.length = 0;

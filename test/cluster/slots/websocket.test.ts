@@ -35,10 +35,10 @@ describe("cluster WebSocket", () => {
   it("sends and receives text, and reports its end once", async () => {
     const { events, socket, peer } = await connect();
     const received = once(peer, "message");
-    socket.send("question");
-    expect(String((await received)[0])).toBe("question");
-    peer.send("answer");
-    await vi.waitFor(() => expect(events.at(-1)).toBe("answer 6"), WAIT);
+    socket.send("request");
+    expect(String((await received)[0])).toBe("request");
+    peer.send("response");
+    await vi.waitFor(() => expect(events.at(-1)).toBe("response 8"), WAIT);
     peer.terminate();
     await vi.waitFor(() => expect(events.at(-1)).toBe("closed"), WAIT);
     expect(events.filter((each) => each === "closed")).toHaveLength(1);
