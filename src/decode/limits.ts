@@ -4,8 +4,8 @@
 export const LEGACY_KEYS_MAX = 38;
 /**
  * Maximum accounts of a transaction of any version, static and looked up: leaders drop one that
- * locks more. Agave `Bank::get_transaction_account_lock_limit`, 2026-11: 128 once a cluster activates
- * `increase_tx_account_lock_limit`, which mainnet has not.
+ * locks more. Agave `Bank::get_transaction_account_lock_limit`, 2026-11: 128 once a cluster
+ * activates `increase_tx_account_lock_limit`, which mainnet has not.
  */
 export const ACCOUNT_LOCKS_MAX = 64;
 /** Maximum top-level instructions. SIMD-0160, 2026-11. */

@@ -89,7 +89,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   /** The offer times the landed share: what this edge may expect the transaction to pay. */
   function priorityOf(account: string, accepted: Accepted): number {
     const offered = accepted.priorityFeeLamports + accepted.tipLamports;
-    return Math.round(offered * (shares?.shareOf(account) ?? 1));
+    return offered * (shares?.shareOf(account) ?? 1);
   }
 
   /** Whether exactly these bytes were accepted recently; if so, records the duplicate. */

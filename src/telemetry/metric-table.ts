@@ -61,8 +61,8 @@ export const METRICS = [
   counter(
     "touchdown_duplicate_submissions_total",
     [],
-    "Submissions of a recently accepted transaction, answered without validating it again; one in " +
-      "flight may be resent.",
+    "Submissions of a recently accepted transaction, answered without validating it again; one " +
+      "in flight may be resent.",
   ),
   ...INGRESS_THREAD_METRICS,
   gauge("touchdown_keys", [], "API keys that are known now."),
