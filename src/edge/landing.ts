@@ -9,7 +9,6 @@ import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import { createLanding, type Landing } from "../landing/landing.ts";
-import type { LandingShares } from "../landing/landing-shares.ts";
 import type { ClusterView } from "../landing/ports.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { Router } from "../route/router.ts";
@@ -21,19 +20,12 @@ export interface EdgeLandingDeps {
   readonly log: Log;
   readonly cluster: Pick<
     ClusterClient,
-    | "blockHeight"
-    | "blockHeightNs"
-    | "lastValidHeight"
-    | "fetchStatuses"
-    | "checkBlockhashes"
-    | "statusReporting"
+    "blockHeight" | "blockHeightNs" | "lastValidHeight" | "fetchStatuses" | "statusReporting"
   >;
   readonly router: Pick<Router, "currentSlot" | "leaderAt">;
   readonly leaderStats: Pick<LeaderStatsTable, "landed">;
   readonly sender: Pick<Sender, "resend">;
   readonly receipts: Pick<Receipts, "end" | "processed" | "rolledBack">;
-  /** Records how each account's transactions end. */
-  readonly shares: Pick<LandingShares, "ended">;
   /** Reconciles accounting, so that transactions sent by ingress threads are tracked. */
   readonly reconcile: () => void;
   /** Counts final states by key; null: usage is not counted. */
@@ -49,7 +41,6 @@ export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
     currentSlot: (nowNs) => router.currentSlot(nowNs),
     lastValidHeight: (blockhash) => cluster.lastValidHeight(blockhash),
     fetchStatuses: (signatures) => cluster.fetchStatuses(signatures),
-    checkBlockhashes: (blockhashes) => cluster.checkBlockhashes(blockhashes),
     statusReporting: () => cluster.statusReporting(),
   };
   return createLanding(
@@ -58,7 +49,6 @@ export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
       log,
       cluster: view,
       resender: sender,
-      shares: deps.shares,
       reconcile,
       onFinalState(end) {
         receipts.end(end);

@@ -7,11 +7,11 @@
  */
 
 import type { Clock } from "../../core/clock.ts";
-import { encodeKey, encodeSignatures } from "../../core/encoding.ts";
+import { encodeSignatures } from "../../core/encoding.ts";
 import type { NativeRpc, NativeSlotSubscribing } from "../../native/contract.ts";
 import type { ClusterCounters } from "../counters.ts";
 import { RPC_RESPONSE_BYTES_MAX } from "../limits.ts";
-import type { BlockhashCheck, Contact, StatusResponse } from "../ports.ts";
+import type { Contact, StatusResponse } from "../ports.ts";
 import { openNativeSlotSubscriber } from "../slots/native-subscription.ts";
 import {
   openSlotSubscriber,
@@ -25,7 +25,6 @@ import {
   type Blockhash,
   placeBlockhashes,
   readBlockhash,
-  readBlockhashCheck,
   readBlockhashList,
   readBlockSignatures,
   readContacts,
@@ -85,8 +84,6 @@ export interface Rpc {
   blockHeight(): Promise<number>;
   /** The same height, and the currently valid blockhashes. */
   blockInfo(): Promise<BlockInfo>;
-  /** Whether blockhashes of 32 bytes each are valid; null for one without a result. */
-  blockhashChecks(blockhashes: readonly Uint8Array[]): Promise<readonly (BlockhashCheck | null)[]>;
   /** Statuses of at most 256 signatures, 64 bytes each. */
   statuses(signatures: Uint8Array): Promise<StatusResponse>;
   /**
@@ -145,15 +142,6 @@ export function createRpc({ clock, counters, native }: RpcDeps, options: RpcOpti
         height: readCount(HEIGHT.method, wanted(height)),
         blockhashes: placeBlockhashes(newest, readBlockhashList(given(list))),
       };
-    },
-    async blockhashChecks(blockhashes) {
-      const calls = blockhashes.map((blockhash) => ({
-        method: "isBlockhashValid",
-        params: [encodeKey(blockhash), PROCESSED],
-      }));
-      return (await batch(calls)).map((each) =>
-        "result" in each ? readBlockhashCheck(each.result) : null,
-      );
     },
     async statuses(signatures) {
       const response = await httpClient.statuses?.(signatures);
