@@ -143,7 +143,7 @@ describe("the changes", () => {
     land(row);
     expect(changes("acme")).toEqual({ entries: ["1 accepted", "3 sent", "4 landed"], next: 5 });
     expect(changes("other").entries).toEqual(["2 accepted"]);
-    expect(changes("nobody")).toEqual({ entries: [], next: 5 });
+    expect(changes("unknown account")).toEqual({ entries: [], next: 5 });
     expect(changes("acme", 4).entries).toEqual(["4 landed"]);
     expect(changes("acme", 1, 1000, ["landed"]).entries).toEqual(["4 landed"]);
   });
