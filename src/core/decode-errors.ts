@@ -213,7 +213,7 @@ export function reasonOf(errorCode: DecodeErrorCode): RejectionReason {
 
 function rowOf(errorCode: DecodeErrorCode): DecodeErrorRow<DecodeErrorName> {
   const found = ROWS[errorCode];
-  if (found === undefined) throw new RangeError(`no fault has the code ${errorCode}`);
+  if (found === undefined) throw new RangeError(`no decode error has the code ${errorCode}`);
   return found;
 }
 

@@ -156,7 +156,8 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const { clock, log, engine } = base;
   const { usage, feed } = keys;
   const context = createNativeIngressContext(config, engine, availableParallelism());
-  const leaders = buildLeaderSide(config, { ...base, usage, targetTable: context?.routes ?? null });
+  const targetTable = context?.targets ?? null;
+  const leaders = buildLeaderSide(config, { ...base, usage, targetTable });
   const { receipts, router, sender, outcomes, cluster, holder, landing } = leaders;
 
   const { decoder, decoderHandle, decoderLifecycle, dispatch } = buildDecode(config, base, context);

@@ -281,7 +281,7 @@ function sendSources({ sender, receipts }: MetricDeps) {
         other_code: counters.endedOtherCode,
         transport: counters.endedTransport,
         idle_timeout: counters.endedIdle,
-        unresponsive: counters.silentBeforeTurn,
+        unresponsive: counters.silentBeforeWindow,
         local: counters.endedLocal,
       });
     },

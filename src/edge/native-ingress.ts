@@ -29,8 +29,8 @@ export interface NativeIngressContext {
   readonly count: number;
   /** Whether the threads get real-time priority. */
   readonly realtime: boolean;
-  readonly routes: SharedTargetTable;
-  readonly routesMemory: SharedArrayBuffer;
+  readonly targets: SharedTargetTable;
+  readonly targetsMemory: SharedArrayBuffer;
   readonly keyCacheMemory: SharedArrayBuffer;
   readonly dedupMemory: SharedArrayBuffer;
   /** Yields the processor to waiting threads. */
@@ -88,14 +88,14 @@ export function createNativeIngressContext(
         "any; 0 is needed here",
     );
   }
-  const routesMemory = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
+  const targetsMemory = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
   const keyCacheMemory = createKeyCacheMemory();
   const { realtime } = config.host;
   return {
     count,
     realtime,
-    routes: new SharedTargetTable(routesMemory),
-    routesMemory,
+    targets: new SharedTargetTable(targetsMemory),
+    targetsMemory,
     keyCacheMemory,
     dedupMemory: dedupMemory(),
     // Real-time threads already have priority; only other programs would gain from a yield.
@@ -139,7 +139,7 @@ export function buildNativeIngress(
   { connectionsMax, upstreamConnectionsMax, ...options }: NativeIngressOptions,
 ): IngressThreads {
   const { clock, log, keys, pipeline, latencies, flushEvents, decoder } = deps;
-  const { count, realtime, routes, delegated, yieldThread, native } = context;
+  const { count, realtime, targets, delegated, yieldThread, native } = context;
   const { table, globalLimits } = keys;
   const memory = context.keyCacheMemory;
   const upstreamConnectionsEach = Math.max(1, Math.floor(upstreamConnectionsMax / count));
@@ -177,10 +177,10 @@ export function buildNativeIngress(
     {
       ...options,
       count,
-      engine: () => routes.engine,
+      engine: () => targets.engine,
       decoder,
       realtime,
-      routes: context.routesMemory,
+      targets: context.targetsMemory,
       keyCache: context.keyCacheMemory,
       dedup: context.dedupMemory,
       connectionsMax: Math.ceil(connectionsMax / count),
@@ -191,7 +191,7 @@ export function buildNativeIngress(
       ),
     },
   );
-  routes.beforeDrain = ingressThreads.reconcile;
-  routes.yieldThread = ingressThreads.yieldThread;
+  targets.beforeDrain = ingressThreads.reconcile;
+  targets.yieldThread = ingressThreads.yieldThread;
   return ingressThreads;
 }

@@ -12,7 +12,7 @@ export interface ProxiedRequest {
   /** Index of the ingress thread; -1 when unknown. */
   readonly ingressThread: number;
   /** Whether the ingress thread charged the limit. */
-  readonly isPaid: boolean;
+  readonly isLimitCharged: boolean;
   /**
    * `Clock.nowNs` when the ingress thread had the complete request; 0 when the rest of the body
    * follows, and for requests that started after the ingress thread began to drain.
@@ -35,18 +35,18 @@ export function createForwardedHeaderName(): string {
 const NO_FORWARDED_HEADER: ProxiedRequest = {
   remoteAddress: "",
   ingressThread: -1,
-  isPaid: false,
+  isLimitCharged: false,
   receivedNs: 0,
 };
 
 /** Parses the header value: address, thread, 1 or 0 for paid, and time, separated by blanks. */
 export function readForwardedHeader(value: string): ProxiedRequest {
   if (value === "") return NO_FORWARDED_HEADER;
-  const [remoteAddress = "", ingressThread, isPaid, receivedNs] = value.split(" ");
+  const [remoteAddress = "", ingressThread, isLimitCharged, receivedNs] = value.split(" ");
   return {
     remoteAddress,
     ingressThread: Number(ingressThread),
-    isPaid: isPaid === "1",
+    isLimitCharged: isLimitCharged === "1",
     receivedNs: Number(receivedNs),
   };
 }

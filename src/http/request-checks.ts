@@ -129,7 +129,7 @@ export function createRequestChecks(deps: RequestCheckDeps): RequestChecks {
 
   function checkProxied(
     context: RequestContext,
-    { ingressThread, isPaid, receivedNs }: ProxiedRequest,
+    { ingressThread, isLimitCharged, receivedNs }: ProxiedRequest,
     token: string,
     principal: Principal,
     bodySize: number,
@@ -137,7 +137,7 @@ export function createRequestChecks(deps: RequestCheckDeps): RequestChecks {
     handler: BodyHandler,
   ): void {
     if (ingressThread >= 0) proxySource.known(ingressThread, token, principal);
-    if (isPaid) {
+    if (isLimitCharged) {
       context.principal = principal;
       context.receivedNs = receivedNs;
       receiveWithin(context, bodySize, sizeMax, handler);

@@ -185,8 +185,8 @@ class LandingStage implements Landing {
     this.counters.duplicatesMerged += 1;
     this.#table.raiseRetries(row, maxRetries);
     const sentNs = this.#table.lastSentNs[row] ?? 0;
-    const isOwnResend = this.#deps.clock.nowNs() - sentNs >= RESEND_PAUSE_MS * NS_PER_MS;
-    if (isOwnResend) this.#resends.resend(row);
+    const mayResend = this.#deps.clock.nowNs() - sentNs >= RESEND_PAUSE_MS * NS_PER_MS;
+    if (mayResend) this.#resends.resend(row);
     return true;
   }
 

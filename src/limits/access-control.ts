@@ -183,7 +183,7 @@ export function createAccessControl(
   ): number {
     const { account, plan, keyId, policy } = principal;
     const own = policy?.limit ?? null;
-    const ownName = own === null ? "" : ownLimitName(keyId);
+    const ownName = own === null ? "" : keyLimitName(keyId);
     const limits = plan.shared && globalLimits !== null ? globalLimits : delegated;
     const ownWait = own === null ? 0 : delegated.tryCharge(ownName, own, nowNs);
     if (ownWait > 0) return rejected(ownWait, limits.waitNs(account, plan, nowNs));
@@ -232,7 +232,7 @@ export function createAccessControl(
       if (delegated !== null) return chargeDelegated(delegated, principal, nowNs);
       const { account, plan, keyId, policy } = principal;
       const own = policy?.limit ?? null;
-      const ownName = own === null ? "" : ownLimitName(keyId);
+      const ownName = own === null ? "" : keyLimitName(keyId);
       const ownWait = own === null ? 0 : waitOf(states.of(ownName), own, nowNs);
       if (plan.shared && globalLimits !== null) {
         if (ownWait > 0) return rejected(ownWait, globalLimits.waitNs(account, plan, nowNs));
@@ -273,7 +273,7 @@ export function createAccessControl(
 }
 
 /** The name of a key's limit; accounts' limits are in the same table. */
-export function ownLimitName(keyId: string): string {
+export function keyLimitName(keyId: string): string {
   return `key ${keyId}`;
 }
 

@@ -87,7 +87,10 @@ export class DelegatedLimits {
   refund(name: string, { ratePerSecond }: Rate): void {
     const limitSlot = this.#delegated.get(name)?.limitSlot ?? NO_LIMIT_SLOT;
     const interval = intervalNs(ratePerSecond);
-    if (limitSlot !== NO_LIMIT_SLOT) this.#limitStates.refund(limitSlot, interval);
+    if (limitSlot !== NO_LIMIT_SLOT) {
+      this.#limitStates.refund(limitSlot, interval);
+      return;
+    }
     const state = this.states.of(name);
     if (state !== undefined) state.fullNs -= interval;
   }

@@ -23,7 +23,7 @@ import { createTimeSlicer } from "../runtime/time-slice.ts";
 import {
   type KeyLookup,
   type KeyPolicy,
-  ownLimitName,
+  keyLimitName,
   type Principal,
   type RatePlan,
 } from "./access-control.ts";
@@ -178,7 +178,7 @@ export function createKeyCacheSync(deps: KeyCacheSyncDeps): KeyCacheSync {
     const nowNs = clock.nowNs();
     if (globalDelegation === null) delegated.release(principal.account, nowNs);
     else globalDelegation.release(principal.account);
-    if (keyLimitSlot !== NO_LIMIT_SLOT) delegated.release(ownLimitName(principal.keyId), nowNs);
+    if (keyLimitSlot !== NO_LIMIT_SLOT) delegated.release(keyLimitName(principal.keyId), nowNs);
   }
 
   /** Evicts an unused entry, unless a release is pending or the last scan was just now. */
@@ -210,7 +210,7 @@ export function createKeyCacheSync(deps: KeyCacheSyncDeps): KeyCacheSync {
       globalDelegation?.delegate(account, plan) ?? delegated.delegate(account);
     const isNarrower = (policy?.limit ?? null) !== null;
     const keyLimitSlot = isNarrower
-      ? delegated.delegate(ownLimitName(principal.keyId))
+      ? delegated.delegate(keyLimitName(principal.keyId))
       : NO_LIMIT_SLOT;
     const digest = Buffer.from(hash("sha256", token, "binary"), "latin1");
     const rest = { keySlot, holders: new Set<Holder>(), isOver: false };

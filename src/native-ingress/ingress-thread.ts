@@ -46,7 +46,7 @@ export interface IngressThreadConfig {
   readonly upstreamPort: number;
   readonly forwardedHeader: string;
   /** The shared target table, dedup cache, and limit states. */
-  readonly routes: SharedArrayBuffer;
+  readonly targets: SharedArrayBuffer;
   readonly dedup: SharedArrayBuffer;
   readonly keyCache: SharedArrayBuffer;
 }
@@ -98,7 +98,7 @@ export class IngressThread {
       {
         records: new Uint8Array(this.#memory.records),
         counters: new Uint8Array(this.#memory.counters),
-        routes: new Uint8Array(task.routes),
+        targets: new Uint8Array(task.targets),
         dedup: new Uint8Array(task.dedup),
         limitStates: new Uint8Array(task.keyCache),
       },

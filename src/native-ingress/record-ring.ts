@@ -22,7 +22,7 @@ import { RECORD_RING_SLOTS } from "./limits.ts";
 
 /** The kind of a record. */
 export const SENT = 1;
-export const REPEATED = 2;
+export const DUPLICATE = 2;
 
 const KIND = 0;
 const SIZE = 1;
@@ -37,7 +37,7 @@ const MAX_RETRIES = 7;
 /** Where the first signature starts, of a duplicate. */
 const OFFSET = 8;
 const VERSION = 9;
-const ROUTES = 10;
+const TARGETS = 10;
 const STATUS = 11;
 // 12 is unused.
 /** Whether it was corked, to leave together with others. */
@@ -63,8 +63,8 @@ export interface SubmissionRecord {
 }
 
 /**
- * A record as the main thread reads it, valid until the next one is read; `send` has a target count
- * of 0 where nothing was sent.
+ * A record as the main thread reads it, valid until the next one is read. Where nothing was sent,
+ * the target count of `send` is 0.
  */
 export interface RingRecord extends SubmissionRecord {
   readonly kind: number;
@@ -119,7 +119,7 @@ export class RecordReader {
     const isSent = kind === SENT;
     const { send } = record;
     send.version = isSent ? number(VERSION) : 0;
-    send.count = isSent ? number(ROUTES) : 0;
+    send.count = isSent ? number(TARGETS) : 0;
     send.status = isSent ? number(STATUS) : 0;
     send.corked = isSent && number(CORKED) === 1;
     for (let i = 0; i < send.count; i += 1) send.streams[i] = number(STREAMS + i);

@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 13;
+export const CONTRACT_VERSION = 14;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {
@@ -86,7 +86,7 @@ export const RECORD_KIND = {
   admitted: 6,
   closed: 7,
 } as const;
-/** Which side ended a connection, the reason of a closed record: `CloseCause` of the same file. */
+/** Why a connection ended, the reason of a closed record: `CloseCause` of the same file. */
 export const CLOSE_CAUSE = {
   local: 1,
   application: 2,
@@ -289,7 +289,7 @@ export interface NativeIngressThreadMemory {
   /** Layout: native-ingress/thread-counters.ts. */
   readonly counters: Uint8Array;
   /** Layout: send/native/shared-target-table.ts. */
-  readonly routes: Uint8Array;
+  readonly targets: Uint8Array;
   /** Layout: dedup/recent-transactions.ts. */
   readonly dedup: Uint8Array;
   /** Layout: limits/shared-state.ts. */

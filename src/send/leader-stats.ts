@@ -41,7 +41,7 @@ export class LeaderStats {
   sent = 0;
   acked = 0;
   saturated = 0;
-  silentBeforeTurn = 0;
+  silentBeforeWindow = 0;
   /** Whether it accepted deliveries since it was last found unreachable. */
   present = false;
   targeted = 0;
@@ -126,7 +126,7 @@ export interface LeaderStatsView {
   readonly admitted: number;
   readonly retries: number;
   readonly evictions: number;
-  readonly silentBeforeTurn: number;
+  readonly silentBeforeWindow: number;
   /** Counts by close reason, without zeros. */
   readonly ends: Readonly<Partial<Record<CloseReason, number>>>;
   readonly streamsMax: number | null;
@@ -296,7 +296,7 @@ export class LeaderStatsTable {
       admitted,
       retries,
       evictions: stats.ends.evicted,
-      silentBeforeTurn: stats.silentBeforeTurn,
+      silentBeforeWindow: stats.silentBeforeWindow,
       // The keys come from CLOSE_REASONS again.
       ends: Object.fromEntries(ends.map((name) => [name, stats.ends[name]])),
       streamsMax: stats.streamsMax === 0 ? null : stats.streamsMax,

@@ -299,8 +299,8 @@ export class Leader {
       )
     )
       return;
-    counters.silentBeforeTurn += 1;
-    this.#deliveries.stats.silentBeforeTurn += 1;
+    counters.silentBeforeWindow += 1;
+    this.#deliveries.stats.silentBeforeWindow += 1;
     if (this.#mayReplace(nowNs)) this.#successor = this.#attempt(nowNs);
   }
 

@@ -41,7 +41,7 @@ export interface SendCounters {
   endedLocal: number;
   handshakeTimeouts: number;
   /** Connections that did not respond just before their leader window. */
-  silentBeforeTurn: number;
+  silentBeforeWindow: number;
   /** Failed and dropped deliveries, by reason. */
   readonly reasons: Record<DeliveryReason, number>;
 }
@@ -74,7 +74,7 @@ export function newSendCounters(): SendCounters {
     endedIdle: 0,
     endedLocal: 0,
     handshakeTimeouts: 0,
-    silentBeforeTurn: 0,
+    silentBeforeWindow: 0,
     reasons: newReasons(),
   };
 }

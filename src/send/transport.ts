@@ -1,6 +1,7 @@
 /**
  * The interface between the sender and an engine: connections that accept complete transactions.
- * The portable engine is `transport-quic.ts`; tests use one without a network.
+ * `portable/transport-quic.ts` and `native/transport-native.ts` implement it; tests use one without
+ * a network.
  *
  * Nothing here throws. A connection reports through `ConnectionEvents`; after `ended` it emits no
  * events and accepts nothing.

@@ -18,7 +18,7 @@ export const METRICS = [
     "Always 1; the labels say what runs.",
   ),
   gauge("touchdown_ready", [], "1 while /readyz answers 200, else 0."),
-  // Ingress
+  // HTTP
   counter(
     "touchdown_requests_total",
     ["outcome"],
@@ -29,8 +29,8 @@ export const METRICS = [
   counter(
     "touchdown_requests_aborted_total",
     [],
-    "Requests whose connection ended before the response: the client disconnected, reset the " +
-      "stream or sent on too soon.",
+    "Requests whose connection ended before the response: the client closed or reset it, or " +
+      "sent more before the response than the edge keeps.",
   ),
   counter(
     "touchdown_responses_deferred_total",
@@ -106,7 +106,7 @@ export const METRICS = [
   counter(
     "touchdown_validations_total",
     ["result"],
-    "Transactions validated, by accepted or the fault that was found.",
+    "Transactions validated, by accepted or the decode error that was found.",
   ),
   counter(
     "touchdown_decoded_total",

@@ -5,12 +5,12 @@ import type { SenderOptions } from "../../src/send/sender.ts";
 import { until } from "../support/wait.ts";
 import { type AgaveLeaders, type Fixture, payload, startLeaders, startSender } from "./harness.ts";
 
-const open: { leaders: AgaveLeaders | null; rigs: Fixture[] } = { leaders: null, rigs: [] };
+const open: { leaders: AgaveLeaders | null; fixtures: Fixture[] } = { leaders: null, fixtures: [] };
 
 afterEach(async () => {
-  for (const fixture of open.rigs) await fixture.sender.stop();
+  for (const fixture of open.fixtures) await fixture.sender.stop();
   open.leaders?.close();
-  open.rigs = [];
+  open.fixtures = [];
   open.leaders = null;
 });
 
@@ -24,7 +24,7 @@ async function senderTo(
   options: Partial<SenderOptions> = {},
 ): Promise<Fixture> {
   const fixture = await startSender(leaders.addresses, options);
-  open.rigs.push(fixture);
+  open.fixtures.push(fixture);
   return fixture;
 }
 

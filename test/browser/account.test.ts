@@ -4,12 +4,12 @@
  */
 
 import { describe, expect, it } from "vitest";
-import { useBrowser } from "../support/browser-rig.ts";
+import { useBrowser } from "../support/browser-fixture.ts";
 import { allowComplaints, atTheDoor, open, type Visitor } from "../support/chromium.ts";
 import { runProgram } from "../support/flow.ts";
 import { lookAt, settled } from "../support/look.ts";
 
-const rig = useBrowser();
+const fixture = useBrowser();
 
 /** Whether the browser's cookie still opens a session. */
 async function isIn({ page }: Visitor): Promise<boolean> {
@@ -44,14 +44,14 @@ async function isAsked({ page }: Visitor): Promise<boolean> {
 
 describe("logging out", () => {
   it("redirects to the provider, ends the login there too, and returns", async () => {
-    const grace = await rig.visitor("Grace");
+    const grace = await fixture.visitor("Grace");
     await logOut(grace);
     await grace.page.getByRole("heading", { name: "Log out of the sandbox" }).waitFor();
     await lookAt(grace.page, "provider-log-out");
     await atProvider(grace, "Log out here too");
     await atTheDoor(grace);
     expect(await isIn(grace)).toBe(false);
-    await grace.page.goto(`${rig.site.url}/keys`);
+    await grace.page.goto(`${fixture.site.url}/keys`);
     expect(await isAsked(grace)).toBe(true);
     await lookAt(grace.page, "provider-log-in");
     await grace.page.getByRole("button", { name: "Log in as Grace" }).click();
@@ -59,7 +59,7 @@ describe("logging out", () => {
   });
 
   it("can keep the provider's login, which is then reused without asking", async () => {
-    const grace = await rig.visitor("Grace");
+    const grace = await fixture.visitor("Grace");
     await logOut(grace);
     await atProvider(grace, "Stay logged in here");
     await atTheDoor(grace);
@@ -68,12 +68,12 @@ describe("logging out", () => {
   });
 
   it("everywhere ends the sessions of other browsers; a single one can be ended too", async () => {
-    const [here, there] = [await rig.visitor("Grace"), await rig.visitor("Grace")];
+    const [here, there] = [await fixture.visitor("Grace"), await fixture.visitor("Grace")];
     await open(here, "Account");
     const sessions = here.page.getByRole("region", { name: "Sessions" }).first();
     await sessions.getByText("this one").waitFor();
     await lookAt(here.page, "account-sessions");
-    const third = await rig.visitor("Grace");
+    const third = await fixture.visitor("Grace");
     await open(third, "Account");
     await third.page
       .getByRole("button", { name: /^End the session from/ })
@@ -99,7 +99,7 @@ describe("a management token", () => {
   /** Calls the API with curl and this token; returns the status and the body as JSON. */
   async function curl(token: string, path: string, ...more: readonly string[]) {
     const call = ["-sS", "-w", "\\n%{http_code}", "-H", `Authorization: Bearer ${token}`, ...more];
-    const { out } = await runProgram("curl", [...call, `${rig.site.url}${path}`]);
+    const { out } = await runProgram("curl", [...call, `${fixture.site.url}${path}`]);
     const split = out.lastIndexOf("\n");
     const body: unknown = JSON.parse(out.slice(0, split));
     return { status: Number(out.slice(split + 1)), body };
@@ -120,7 +120,7 @@ describe("a management token", () => {
   }
 
   it("with scope read reads with curl, changes nothing, and is rejected once revoked", async () => {
-    const grace = await rig.page("Grace");
+    const grace = await fixture.page("Grace");
     await open(grace, "Account");
     const token = await makeToken(grace, "reader", "read");
     expect(await curl(token, "/api/v1/me")).toMatchObject({
@@ -146,14 +146,14 @@ describe("a management token", () => {
   });
 
   it("with scope write creates a key with curl that an edge accepts, and revokes it", async () => {
-    const grace = await rig.page("Grace");
+    const grace = await fixture.page("Grace");
     await open(grace, "Account");
     const token = await makeToken(grace, "writer", "write");
     const json = ["-H", "content-type: application/json"];
     const made = await curl(token, "/api/v1/keys", ...json, "-d", '{"label":"by curl"}');
     expect(made).toMatchObject({ status: 201, body: { key: { label: "by curl" } } });
     const { key, token: text } = Object(made.body);
-    const status = async () => (await rig.site.submit(text)).status;
+    const status = async () => (await fixture.site.submit(text)).status;
     await expect.poll(status).toBe(200);
     await open(grace, "Keys");
     await grace.page.getByRole("heading", { name: "by curl" }).waitFor();

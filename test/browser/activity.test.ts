@@ -1,20 +1,20 @@
 /** The activity of a key, as the pages show it. */
 
 import { describe, expect, it } from "vitest";
-import { useBrowser } from "../support/browser-rig.ts";
+import { useBrowser } from "../support/browser-fixture.ts";
 import { open, revealedKey } from "../support/chromium.ts";
 import { untilResponse } from "../support/flow.ts";
 
-const rig = useBrowser();
+const fixture = useBrowser();
 
 /** With a key revealed on the Connect page: two transactions that land and one that is rejected. */
 async function traffic() {
-  const grace = await rig.page("Grace");
+  const grace = await fixture.page("Grace");
   const key = await revealedKey(grace);
-  const submit = () => rig.site.submit(key);
+  const submit = () => fixture.site.submit(key);
   await untilResponse("the key at the edge", submit, ({ status }) => status === 200);
   const { signature } = await submit();
-  const refused = await rig.site.submit(key, new Uint8Array(9));
+  const refused = await fixture.site.submit(key, new Uint8Array(9));
   expect(refused.status).toBe(400);
   return { grace, page: grace.page, signature, message: String(JSON.parse(refused.text).error) };
 }
@@ -22,7 +22,7 @@ async function traffic() {
 describe("after a key was used, the page", () => {
   it("Transactions shows the receipt as a timeline, the explorer link, the rejection", async () => {
     const { page, signature, message } = await traffic();
-    await page.goto(`${rig.site.url}/transactions?signature=${signature}`);
+    await page.goto(`${fixture.site.url}/transactions?signature=${signature}`);
     const receipt = page.getByRole("region", { name: "Receipt of local" });
     await receipt.getByText(/^Landed in slot \d+/).waitFor();
     const words = /^Timeline with \d+ cop(?:y|ies)\. Decoded after .*, landed, known after /;

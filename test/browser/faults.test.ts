@@ -1,22 +1,22 @@
 /** What pages show during failures of the service, and once the login has ended elsewhere. */
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { useBrowser } from "../support/browser-rig.ts";
+import { useBrowser } from "../support/browser-fixture.ts";
 import { allowComplaints, newPage, open, type Visitor } from "../support/chromium.ts";
 import { lookAt } from "../support/look.ts";
 
-const rig = useBrowser();
+const fixture = useBrowser();
 let grace: Visitor;
 beforeEach(async () => {
-  grace = await rig.page("Grace");
+  grace = await fixture.page("Grace");
 });
-afterEach(() => rig.site.setDatabaseAway(false));
+afterEach(() => fixture.site.setDatabaseAway(false));
 
 describe("while the database is unreachable", () => {
   it("a loaded page keeps its frame, shows the error, and can be retried", async () => {
     const { page } = grace;
-    await rig.site.setDatabaseAway(true);
-    await page.goto(`${rig.site.url}/keys`);
+    await fixture.site.setDatabaseAway(true);
+    await page.goto(`${fixture.site.url}/keys`);
     await page.getByText("The database of accounts does not answer now, try again").waitFor();
     const pages = page.getByRole("navigation", { name: "Pages" });
     expect(await pages.getByRole("link").count()).toBe(7);
@@ -29,7 +29,7 @@ describe("while the database is unreachable", () => {
     await pages.getByRole("link", { name: "Connect" }).click();
     await page.getByRole("heading", { level: 1, name: "Connect" }).waitFor();
     await page.getByText("The database of accounts does not answer now").waitFor();
-    await rig.site.setDatabaseAway(false);
+    await fixture.site.setDatabaseAway(false);
     await page.getByRole("button", { name: "Try again" }).click();
     await page.getByRole("button", { name: "Reveal" }).waitFor();
     await page.getByText("Logged in as").waitFor();
@@ -39,12 +39,12 @@ describe("while the database is unreachable", () => {
   it("a page opened by navigation keeps its frame", async () => {
     const { page } = grace;
     await open(grace, "Keys");
-    await rig.site.setDatabaseAway(true);
+    await fixture.site.setDatabaseAway(true);
     await page.getByRole("link", { name: "Plan" }).click();
     await page.getByRole("heading", { level: 1, name: "Plan" }).waitFor();
     await page.getByText("The database of accounts does not answer now").waitFor();
     expect(await page.getByRole("navigation", { name: "Pages" }).getByRole("link").count()).toBe(7);
-    await rig.site.setDatabaseAway(false);
+    await fixture.site.setDatabaseAway(false);
     await page.getByRole("button", { name: "Try again" }).click();
     await page.getByRole("heading", { name: "Requests a second" }).waitFor();
     allowComplaints(grace, /503/);
@@ -81,9 +81,9 @@ describe("an error is shown in plain words", () => {
 
 describe("an ended login", () => {
   it("removes names and numbers from the browser's other pages", async () => {
-    const here = await rig.visitor("Grace");
+    const here = await fixture.visitor("Grace");
     const there = await newPage(here.context);
-    await there.page.goto(`${rig.site.url}/overview`);
+    await there.page.goto(`${fixture.site.url}/overview`);
     await there.page.getByText("Live", { exact: true }).waitFor();
     await there.page.getByText("Grace User").waitFor();
     await open(here, "Keys");
@@ -96,9 +96,9 @@ describe("an ended login", () => {
   });
 
   it("reported wrongly by one page does not reload the other pages", async () => {
-    const here = await rig.visitor("Grace");
+    const here = await fixture.visitor("Grace");
     const there = await newPage(here.context);
-    await there.page.goto(`${rig.site.url}/overview`);
+    await there.page.goto(`${fixture.site.url}/overview`);
     await there.page.getByText("Live", { exact: true }).waitFor();
     await there.page.evaluate("document.body.dataset.kept = 'yes'");
     const asked = there.page.waitForResponse((response) => response.url().endsWith("/api/v1/me"));
@@ -109,7 +109,7 @@ describe("an ended login", () => {
   });
 
   it("removes names and numbers when another browser ended it", async () => {
-    const other = await rig.visitor("Grace");
+    const other = await fixture.visitor("Grace");
     await other.page.getByText("Live", { exact: true }).waitFor();
     await other.page.getByText("Grace User").waitFor();
     const systemActor = {
@@ -120,7 +120,7 @@ describe("an ended login", () => {
     } as const;
     // This ends the login of the page that is open throughout the file, too.
     for (const visitor of [other, grace]) allowComplaints(visitor, /401/);
-    await rig.site.store.sessions.endAll(await rig.site.accountOf("Grace"), systemActor);
+    await fixture.site.store.sessions.endAll(await fixture.site.accountOf("Grace"), systemActor);
     await other.page.getByText("Logged out", { exact: true }).waitFor();
     expect(await other.page.getByText("Grace User").count()).toBe(0);
     expect(await other.page.locator(".tile").count()).toBe(0);

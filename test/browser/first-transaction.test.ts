@@ -4,16 +4,16 @@
  */
 
 import { beforeEach, describe, expect, it } from "vitest";
-import { useBrowser } from "../support/browser-rig.ts";
+import { useBrowser } from "../support/browser-fixture.ts";
 import { allowComplaints, open, revealedKey, type Visitor } from "../support/chromium.ts";
 import { PROGRAMS, run } from "../support/programs.ts";
 
 const SIGNATURE = /[1-9A-HJ-NP-Za-km-z]{86,88}/;
 
-const rig = useBrowser();
+const fixture = useBrowser();
 let grace: Visitor;
 beforeEach(async () => {
-  grace = await rig.page("Grace");
+  grace = await fixture.page("Grace");
 });
 
 /** A signature as the list shows it. */
@@ -63,21 +63,21 @@ describe("the page Connect", () => {
     const row = grace.page.getByRole("row", { name: /local/ });
     // A running measurement is shown as pending; it may still end as unreachable.
     await row.locator("span:not(.soft)", { hasText: /^[\d.]+ (?:µs|ms)$/ }).waitFor();
-    expect(await row.getByText(rig.site.edgeUrl).count()).toBe(1);
+    expect(await row.getByText(fixture.site.edgeUrl).count()).toBe(1);
   });
 
   it("selects the region that responds, and fills its address in", async () => {
     const { page } = grace;
     await page.route("**/api/v1/site", async (route) => {
       const site = await (await route.fetch()).json();
-      const away = { name: "away", url: `${rig.site.edgeUrl}/away`, quic: null };
+      const away = { name: "away", url: `${fixture.site.edgeUrl}/away`, quic: null };
       await route.fulfill({ json: { ...site, regions: [away, ...site.regions] } });
     });
-    await page.goto(`${rig.site.url}/connect`);
+    await page.goto(`${fixture.site.url}/connect`);
     await page.getByRole("row", { name: /away/ }).getByText("Not reachable").waitFor();
     await expect.poll(() => page.getByRole("radio", { name: "local" }).isChecked()).toBe(true);
     const text = await programText("Python");
-    expect(text).toContain(`"${rig.site.edgeUrl}/api/v1/sendRawTransaction"`);
+    expect(text).toContain(`"${fixture.site.edgeUrl}/api/v1/sendRawTransaction"`);
     // The browser reports the unreachable region, and nothing else.
     allowComplaints(grace, /404|CORS/);
   });
@@ -127,7 +127,7 @@ describe("the page Overview", () => {
     const before = (await sentTile.count()) === 0 ? 0 : Number(await sentTile.innerText());
     const count = 5;
     for (let index = 0; index < count; index += 1) {
-      expect((await rig.site.submit(key)).status).toBe(200);
+      expect((await fixture.site.submit(key)).status).toBe(200);
     }
     // Transactions of the programs above may be counted after this check.
     const shown = async () => Number(await sentTile.innerText());

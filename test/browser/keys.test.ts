@@ -5,22 +5,22 @@
 
 import type { Locator } from "playwright-core";
 import { beforeEach, describe, expect, it } from "vitest";
-import { useBrowser } from "../support/browser-rig.ts";
+import { useBrowser } from "../support/browser-fixture.ts";
 import { allowComplaints, open, revealedKey, type Visitor } from "../support/chromium.ts";
 import { lookAt } from "../support/look.ts";
 
 const HOSTILE = `"><img src=x onerror="alert(1)"><script>alert(2)</script>`;
 const SYSTEM_ACTOR = { kind: "system", accountId: null, address: null, userAgent: null } as const;
 
-const rig = useBrowser();
+const fixture = useBrowser();
 let grace: Visitor;
 beforeEach(async () => {
-  grace = await rig.page("Grace");
+  grace = await fixture.page("Grace");
 });
 
 /** The edge's response to a transaction with this key. */
 async function statusOf(key: string): Promise<number> {
-  return (await rig.site.submit(key)).status;
+  return (await fixture.site.submit(key)).status;
 }
 
 /** Polls the edge until it responds like this; a key change takes a moment to arrive. */
@@ -75,7 +75,7 @@ describe("the page Keys", () => {
   });
 
   it("links a key of an account without a login, once", async () => {
-    const { accounts, keys } = rig.site.store;
+    const { accounts, keys } = fixture.site.store;
     const made = await accounts.create("old customer", "Beta", SYSTEM_ACTOR);
     if (made.kind !== "ok") throw new Error(made.detail);
     const none = { expiresAtMs: null, cidrs: [], ratePerSecond: null, burst: null };
@@ -183,7 +183,7 @@ describe("the page Keys", () => {
 describe("a revealed key", () => {
   it("hides after half a minute", async () => {
     // Only the test advances the time in this browser.
-    grace = await rig.visitor("Grace");
+    grace = await fixture.visitor("Grace");
     await grace.page.clock.install();
     await grace.page.clock.pauseAt(Date.now() + 60_000);
     const key = await revealedKey(grace);

@@ -2,18 +2,21 @@
 
 import { describe, expect, it } from "vitest";
 import { EVENT_STREAMS_PER_ACCOUNT_MAX } from "../../src/control/limits.ts";
-import { useBrowser } from "../support/browser-rig.ts";
+import { useBrowser } from "../support/browser-fixture.ts";
 import { allowComplaints, open, revealedKey, type Visitor } from "../support/chromium.ts";
 import { lookAt } from "../support/look.ts";
 
-const rig = useBrowser();
+const fixture = useBrowser();
 
 /** Opens event streams like other pages of this browser, up to the limit. */
 async function takeStreams({ context }: Visitor, signal: AbortSignal): Promise<void> {
-  const cookies = await context.cookies(rig.site.url);
+  const cookies = await context.cookies(fixture.site.url);
   const cookie = cookies.map(({ name, value }) => `${name}=${value}`).join("; ");
   for (let count = 0; count <= EVENT_STREAMS_PER_ACCOUNT_MAX; count += 1) {
-    const response = await fetch(`${rig.site.url}/api/v1/live`, { headers: { cookie }, signal });
+    const response = await fetch(`${fixture.site.url}/api/v1/live`, {
+      headers: { cookie },
+      signal,
+    });
     if (response.status === 429) return;
     expect(response.status).toBe(200);
   }
@@ -22,7 +25,7 @@ async function takeStreams({ context }: Visitor, signal: AbortSignal): Promise<v
 
 describe("the live numbers", () => {
   it("are polled while too many pages are open, and live again after", async () => {
-    const grace = await rig.page("Grace");
+    const grace = await fixture.page("Grace");
     const { page } = grace;
     const key = await revealedKey(grace);
     const others = new AbortController();
@@ -31,11 +34,11 @@ describe("the live numbers", () => {
     const told = async () => {
       await page.goto("about:blank");
       await takeStreams(grace, others.signal);
-      await page.goto(`${rig.site.url}/overview`);
+      await page.goto(`${fixture.site.url}/overview`);
       return await badge.innerText();
     };
     await expect.poll(told).toBe("Every 10 s");
-    expect((await rig.site.submit(key)).status).toBe(200);
+    expect((await fixture.site.submit(key)).status).toBe(200);
     // The page may be live by now: a left page has released its stream.
     await page.locator(".tile", { hasText: "Sent" }).waitFor();
     others.abort();
@@ -45,26 +48,26 @@ describe("the live numbers", () => {
   });
 
   it("show the last update's time while the database is unreachable, and recover", async () => {
-    const grace = await rig.page("Grace");
+    const grace = await fixture.page("Grace");
     const { page } = grace;
     const key = await revealedKey(grace);
-    expect((await rig.site.submit(key)).status).toBe(200);
+    expect((await fixture.site.submit(key)).status).toBe(200);
     await open(grace, "Overview");
     await page.getByText("Live", { exact: true }).waitFor();
     await page.locator(".tile", { hasText: "Sent" }).waitFor();
-    await rig.site.setDatabaseAway(true);
+    await fixture.site.setDatabaseAway(true);
     await page.getByRole("status").filter({ hasText: "Not updated" }).waitFor();
     await page.getByText(/^Last updated (?:now|\d+ sec\. ago)$/).waitFor();
     await lookAt(page, "overview-not-updated");
-    await rig.site.setDatabaseAway(false);
+    await fixture.site.setDatabaseAway(false);
     await page.getByText("Live", { exact: true }).waitFor();
     expect(await page.getByText("Last updated").count()).toBe(0);
   });
 
   it("end when the session ended while the stream was interrupted", async () => {
-    const grace = await rig.page("Grace");
+    const grace = await fixture.page("Grace");
     await grace.page.route("**/api/v1/live", (route) => route.fulfill({ status: 401 }));
-    await grace.page.goto(`${rig.site.url}/overview`);
+    await grace.page.goto(`${fixture.site.url}/overview`);
     await grace.page.getByText("Logged out", { exact: true }).waitFor();
     await grace.page.getByText("This session has ended. A login leads back here.").waitFor();
     allowComplaints(grace, /401/);

@@ -5,7 +5,7 @@
  */
 
 import { beforeAll, describe, expect, it } from "vitest";
-import { useBrowser } from "../support/browser-rig.ts";
+import { useBrowser } from "../support/browser-fixture.ts";
 import type { Visitor } from "../support/chromium.ts";
 import { buildTransaction } from "../support/transactions.ts";
 
@@ -19,13 +19,13 @@ const SPANS = [
 const LANDED = 17;
 const SLOW_TRIES = 9;
 
-const rig = useBrowser();
+const fixture = useBrowser();
 /** Counts from the responses: accepted, and rejected by reason. */
 const bot = new Map<string, number>();
 const slow = new Map<string, number>();
 
 async function submit(told: Map<string, number>, key: string, body?: Uint8Array): Promise<void> {
-  const { text } = await rig.site.submit(key, body);
+  const { text } = await fixture.site.submit(key, body);
   const { success, reason } = JSON.parse(text);
   const outcome = success === true ? "accepted" : String(reason);
   told.set(outcome, (told.get(outcome) ?? 0) + 1);
@@ -33,7 +33,7 @@ async function submit(told: Map<string, number>, key: string, body?: Uint8Array)
 
 /** A complete transaction with its tip, whose signature signs something else. */
 function wrongSignature(): Uint8Array {
-  const bytes = Uint8Array.from(rig.site.transaction());
+  const bytes = Uint8Array.from(fixture.site.transaction());
   bytes[10] = (bytes[10] ?? 0) ^ 1;
   return bytes;
 }
@@ -46,15 +46,15 @@ const accepted = () => (bot.get("accepted") ?? 0) + (slow.get("accepted") ?? 0);
 const refused = () => sum(bot) + sum(slow) - accepted();
 
 beforeAll(async () => {
-  await rig.visitor("Grace");
-  const { keys } = rig.site.store;
-  const account = await rig.site.accountOf("Grace");
+  await fixture.visitor("Grace");
+  const { keys } = fixture.site.store;
+  const account = await fixture.site.accountOf("Grace");
   const make = async (label: string, limit: object) => {
     const made = await keys.create(account, { ...PLAIN, label, ...limit }, ACTOR);
     if (made.kind === "refused") throw new Error(made.detail);
     const { token } = made.value;
     // Repeats until the edge knows the key; the last one is counted.
-    while ((await rig.site.submit(token, new Uint8Array(1))).status === 401);
+    while ((await fixture.site.submit(token, new Uint8Array(1))).status === 401);
     return token;
   };
   const [first, second] = [
@@ -91,7 +91,7 @@ describe("what Overview shows", () => {
       "signature_invalid",
     ]);
     expect(slow.get("rate_limited")).toBeGreaterThan(0);
-    const grace = await rig.page("Grace");
+    const grace = await fixture.page("Grace");
     const { page } = grace;
     const all = accepted() + refused();
     const ended = [`${accepted()} of ${accepted()} ended`];
@@ -124,7 +124,7 @@ describe("what Overview shows", () => {
   });
 
   it("names each reason with its count", async () => {
-    const grace = await rig.page("Grace");
+    const grace = await fixture.page("Grace");
     const list = grace.page.getByRole("region", { name: "Not landed, by reason" });
     await list.waitFor();
     const told = new Map<string, number>();
@@ -143,7 +143,7 @@ describe("what Overview shows", () => {
   });
 
   it("matches the slots of the receipts", async () => {
-    const grace = await rig.page("Grace");
+    const grace = await fixture.page("Grace");
     const slots = await grace.page.evaluate<number[]>(`
       fetch("/api/v1/transactions?limit=100").then((answer) => answer.json())
         .then(({ transactions }) => transactions.map(({ landing }) => landing.slots))`);
@@ -156,7 +156,7 @@ describe("what Overview shows", () => {
   });
 
   it("can be filtered by key", async () => {
-    const grace = await rig.page("Grace");
+    const grace = await fixture.page("Grace");
     const picker = grace.page.getByRole("combobox", { name: "Key" });
     const option = picker.locator("option", { hasText: /^bot/ });
     await picker.selectOption(await option.getAttribute("value"));

@@ -3,12 +3,12 @@
  */
 
 import { describe, expect, it } from "vitest";
-import { useBrowser } from "../support/browser-rig.ts";
+import { useBrowser } from "../support/browser-fixture.ts";
 import { allowComplaints, open, revealedKey, type Visitor } from "../support/chromium.ts";
 import { lookAt } from "../support/look.ts";
 
 const SYSTEM_ACTOR = { kind: "system", accountId: null, address: null, userAgent: null } as const;
-const rig = useBrowser();
+const fixture = useBrowser();
 
 /** Ada's Operator page, filtered to Grace's account. */
 async function gracesRow(ada: Visitor) {
@@ -22,10 +22,10 @@ async function gracesRow(ada: Visitor) {
 describe("an operator", () => {
   it("changes an account's plan on its edges and pages", async () => {
     const wide = { name: "Wide", ratePerSecond: 500, burst: 1000, shared: false, rights: {} };
-    const saved = await rig.site.store.plans.save(wide, SYSTEM_ACTOR);
+    const saved = await fixture.site.store.plans.save(wide, SYSTEM_ACTOR);
     expect(saved.kind).toBe("ok");
-    const grace = await rig.page("Grace");
-    const ada = await rig.page("Ada");
+    const grace = await fixture.page("Grace");
+    const ada = await fixture.page("Ada");
     const row = await gracesRow(ada);
     await row.getByText("Beta", { exact: true }).waitFor();
     await row.getByRole("button", { name: "Change the plan of Grace User" }).click();
@@ -43,11 +43,11 @@ describe("an operator", () => {
   });
 
   it("disables an account: its key is rejected and its session ended; and enables it", async () => {
-    const grace = await rig.visitor("Grace");
+    const grace = await fixture.visitor("Grace");
     const key = await revealedKey(grace);
-    const status = async () => (await rig.site.submit(key)).status;
+    const status = async () => (await fixture.site.submit(key)).status;
     await expect.poll(status).toBe(200);
-    const ada = await rig.page("Ada");
+    const ada = await fixture.page("Ada");
     const row = await gracesRow(ada);
     await row.getByRole("button", { name: "Disable Grace User" }).click();
     await lookAt(ada.page, "dialog-disable-account");
@@ -69,15 +69,15 @@ describe("an operator", () => {
   });
 
   it("gets an empty result for an unknown name; other users have no such page", async () => {
-    const ada = await rig.page("Ada");
+    const ada = await fixture.page("Ada");
     await open(ada, "Operator");
     await ada.page.getByLabel("Name, login or id").fill("nobody at all");
     await ada.page.getByRole("button", { name: "Search" }).click();
     await ada.page.getByText("No account is like that").waitFor();
     await lookAt(ada.page, "operator-nobody");
-    const grace = await rig.visitor("Grace");
+    const grace = await fixture.visitor("Grace");
     expect(await grace.page.getByRole("link", { name: "Operator" }).count()).toBe(0);
-    await grace.page.goto(`${rig.site.url}/admin`);
+    await grace.page.goto(`${fixture.site.url}/admin`);
     await grace.page.getByText("There is no such page").waitFor();
     await lookAt(grace.page, "no-such-page");
   });

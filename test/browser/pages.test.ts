@@ -6,7 +6,7 @@
 
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, it } from "vitest";
-import { useBrowser } from "../support/browser-rig.ts";
+import { useBrowser } from "../support/browser-fixture.ts";
 import { untilResponse } from "../support/flow.ts";
 import { lookAt, settled } from "../support/look.ts";
 
@@ -14,23 +14,24 @@ const PAGES = ["overview", "connect", "keys", "transactions", "plan", "audit", "
 const FIRST_PAGE_BYTES_MAX = 200_000;
 const SYSTEM_ACTOR = { kind: "system", accountId: null, address: null, userAgent: null } as const;
 
-const rig = useBrowser();
+const fixture = useBrowser();
 let signature = "";
 beforeAll(async () => {
   // Her first login creates an account.
-  await rig.page("Ada");
+  await fixture.page("Ada");
   signature = await makeTraffic();
 });
 
 /** Creates one of each: landed, rejected, a key with limits. Returns the last signature. */
 async function makeTraffic(): Promise<string> {
-  const account = await rig.site.accountOf("Ada");
+  const account = await fixture.site.accountOf("Ada");
   const limits = { expiresAtMs: null, cidrs: ["127.0.0.0/8"], ratePerSecond: 40, burst: 90 };
   const keyOf = async (label: string) => {
-    const made = await rig.site.store.keys.create(account, { label, ...limits }, SYSTEM_ACTOR);
+    const made = await fixture.site.store.keys.create(account, { label, ...limits }, SYSTEM_ACTOR);
     if (made.kind !== "ok") throw new Error(made.detail);
     // A key change takes a moment to reach the edge.
-    const refused = async () => (await rig.site.submit(made.value.token, new Uint8Array(9))).text;
+    const refused = async () =>
+      (await fixture.site.submit(made.value.token, new Uint8Array(9))).text;
     await untilResponse("the key at the edge", refused, (text) => text.includes("undecodable"));
     return made.value.token;
   };
@@ -38,7 +39,7 @@ async function makeTraffic(): Promise<string> {
   await keyOf("x".repeat(64));
   const token = await keyOf("trading bot");
   let last = "";
-  for (let index = 0; index < 24; index += 1) last = (await rig.site.submit(token)).signature;
+  for (let index = 0; index < 24; index += 1) last = (await fixture.site.submit(token)).signature;
   return last;
 }
 
@@ -47,9 +48,9 @@ const FOCUSED = `
 
 describe("in both schemes, on a phone and on a desk,", () => {
   it.each(PAGES)("the page %s is sound", async (name) => {
-    const { page } = await rig.page("Ada");
+    const { page } = await fixture.page("Ada");
     const query = name === "transactions" ? `?signature=${signature}` : "";
-    await page.goto(`${rig.site.url}/${name}${query}`);
+    await page.goto(`${fixture.site.url}/${name}${query}`);
     await settled(page);
     if (name === "overview") await page.locator(".uplot canvas").nth(2).waitFor();
     if (name === "transactions") await page.getByText(/^Landed in slot/).waitFor();
@@ -57,21 +58,21 @@ describe("in both schemes, on a phone and on a desk,", () => {
   });
 
   it.each(["Make a key", "Link a key"])("the dialog %s is sound", async (name) => {
-    const { page } = await rig.page("Ada");
-    await page.goto(`${rig.site.url}/keys`);
+    const { page } = await fixture.page("Ada");
+    await page.goto(`${fixture.site.url}/keys`);
     await page.getByRole("button", { name }).click();
     await lookAt(page, `dialog-${name.toLowerCase().replaceAll(" ", "-")}`);
   });
 
   it("the sign-in page is sound", async () => {
-    const stranger = await rig.visitor();
-    await stranger.page.goto(rig.site.url);
+    const stranger = await fixture.visitor();
+    await stranger.page.goto(fixture.site.url);
     await settled(stranger.page);
     await lookAt(stranger.page, "sign-in");
   });
 
   it("the page of an account without transactions shows an empty state", async () => {
-    const grace = await rig.visitor("Grace");
+    const grace = await fixture.visitor("Grace");
     await grace.page.getByText("Nothing was sent in the last hour").waitFor();
     await lookAt(grace.page, "overview-empty");
   });
@@ -79,7 +80,7 @@ describe("in both schemes, on a phone and on a desk,", () => {
 
 describe("a server error", () => {
   it("is shown in words, with a retry button", async () => {
-    const { page, complaints } = await rig.visitor("Grace");
+    const { page, complaints } = await fixture.visitor("Grace");
     const body = JSON.stringify({
       error: { reason: "unavailable", message: "the database cannot be reached now" },
     });
@@ -98,8 +99,8 @@ describe("a server error", () => {
 
 describe("an unknown page address", () => {
   it("shows an error, with a link to the pages", async () => {
-    const { page, complaints } = await rig.page("Ada");
-    await page.goto(`${rig.site.url}/overveiw`);
+    const { page, complaints } = await fixture.page("Ada");
+    await page.goto(`${fixture.site.url}/overveiw`);
     await page.getByRole("heading", { name: "There is no such page" }).waitFor();
     await lookAt(page, "no-such-page");
     await page.getByRole("link", { name: "Overview" }).click();
@@ -127,10 +128,10 @@ describe("the first page", () => {
   }
 
   it("transfers less than 200 kB, for a visitor and for an account with numbers", async () => {
-    const stranger = await rig.visitor();
-    const door = await weigh(stranger.page, rig.site.url, "button.main");
-    const ada = await rig.page("Ada");
-    const overview = await weigh(ada.page, `${rig.site.url}/overview`, ".uplot canvas");
+    const stranger = await fixture.visitor();
+    const door = await weigh(stranger.page, fixture.site.url, "button.main");
+    const ada = await fixture.page("Ada");
+    const overview = await weigh(ada.page, `${fixture.site.url}/overview`, ".uplot canvas");
     const line = ({ bytes, ms }: typeof door) => `${Math.round(bytes / 1000)} kB, usable ${ms} ms`;
     process.stdout.write(`sign-in: ${line(door)}; overview: ${line(overview)}\n`);
     for (const { bytes } of [door, overview]) {
@@ -152,8 +153,8 @@ describe("by the keyboard alone", () => {
   }
 
   it("a user logs in, reveals the key and reads the next program", async () => {
-    const { page } = await rig.visitor();
-    await page.goto(rig.site.url);
+    const { page } = await fixture.visitor();
+    await page.goto(fixture.site.url);
     await page.getByRole("button", { name: "Log in" }).waitFor();
     await tabTo(page, /^Log in$/);
     await page.keyboard.press("Enter");

@@ -1,19 +1,19 @@
 /** The receipt of a pending transaction, in a browser. */
 
 import { expect, it } from "vitest";
-import { useBrowser } from "../support/browser-rig.ts";
+import { useBrowser } from "../support/browser-fixture.ts";
 import { open, revealedKey } from "../support/chromium.ts";
 
 const AGAIN_MS = 2000;
 const IN_FLIGHT = { state: "in_flight", slot: null, slots: null, error: null, known_us: null };
 
-const rig = useBrowser();
+const fixture = useBrowser();
 
 it("of two regions is fetched by one request per poll, unchanged parts stay open", async () => {
-  const { page, ...grace } = await rig.page("Grace");
-  const { signature } = await rig.site.submit(await revealedKey({ page, ...grace }));
+  const { page, ...grace } = await fixture.page("Grace");
+  const { signature } = await fixture.site.submit(await revealedKey({ page, ...grace }));
   const path = `/api/v1/transactions/${signature}`;
-  const response = await (await page.request.get(rig.site.url + path)).json();
+  const response = await (await page.request.get(fixture.site.url + path)).json();
   const [{ receipt }] = response.receipts;
   // As it was at first, and does not become more.
   const landing = { ...receipt.landing, ...IN_FLIGHT };
@@ -46,16 +46,16 @@ it("of two regions is fetched by one request per poll, unchanged parts stay open
 });
 
 it("of a transaction that landed before it arrived states that", async () => {
-  const grace = await rig.page("Grace");
-  const { signature } = await rig.site.submit(await revealedKey(grace));
+  const grace = await fixture.page("Grace");
+  const { signature } = await fixture.site.submit(await revealedKey(grace));
   const path = `/api/v1/transactions/${signature}`;
-  const response = await (await grace.page.request.get(rig.site.url + path)).json();
+  const response = await (await grace.page.request.get(fixture.site.url + path)).json();
   const [{ edge, receipt }] = response.receipts;
   const landing = { ...receipt.landing, state: "landed", slot: 9, slots: 0, known_us: 5 };
   const told = { edge, receipt: { ...receipt, state: "landed", received_slot: 12, landing } };
   await grace.page.route(`**${path}`, async (route) => {
     await route.fulfill({ json: { ...response, receipts: [told] } });
   });
-  await grace.page.goto(`${rig.site.url}/transactions?signature=${signature}`);
+  await grace.page.goto(`${fixture.site.url}/transactions?signature=${signature}`);
   await grace.page.getByText(/^Landed in slot 9, before it came here \(12\)/).waitFor();
 });

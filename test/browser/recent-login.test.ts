@@ -4,11 +4,11 @@
  */
 
 import { expect, it } from "vitest";
-import { useBrowser } from "../support/browser-rig.ts";
+import { useBrowser } from "../support/browser-fixture.ts";
 import { open, type TestUser, type Visitor } from "../support/chromium.ts";
 import { lookAt } from "../support/look.ts";
 
-const rig = useBrowser({ control: { recent_login: "10s" } });
+const fixture = useBrowser({ control: { recent_login: "10s" } });
 
 /** Waits until the login is no longer recent. */
 async function untilOld({ page }: Visitor): Promise<void> {
@@ -29,7 +29,7 @@ function onlyRefused({ complaints }: Visitor, count: number): void {
 }
 
 it("revealing a key with an old login leads through a fresh one", async () => {
-  const grace = await rig.visitor("Grace");
+  const grace = await fixture.visitor("Grace");
   const { page } = grace;
   await open(grace, "Connect");
   await untilOld(grace);
@@ -47,8 +47,8 @@ it("revealing a key with an old login leads through a fresh one", async () => {
 });
 
 it("a new account creates a key without a second login", async () => {
-  const { page } = await rig.visitor("Ada");
-  await page.goto(`${rig.site.url}/keys`);
+  const { page } = await fixture.visitor("Ada");
+  await page.goto(`${fixture.site.url}/keys`);
   await page.getByRole("button", { name: "Make a key" }).click();
   await page.getByLabel("Label").fill("newcomer");
   await page.getByRole("button", { name: "Make the key" }).click();
@@ -56,7 +56,7 @@ it("a new account creates a key without a second login", async () => {
 });
 
 it("keys are created, rotated and revoked after a fresh login, fields restored", async () => {
-  const grace = await rig.visitor("Grace");
+  const grace = await fixture.visitor("Grace");
   const { page } = grace;
   await open(grace, "Keys");
   await untilOld(grace);
@@ -93,7 +93,7 @@ it("keys are created, rotated and revoked after a fresh login, fields restored",
 });
 
 it("an operator's change resumes after a fresh login, with the search restored", async () => {
-  const ada = await rig.visitor("Ada");
+  const ada = await fixture.visitor("Ada");
   const { page } = ada;
   await open(ada, "Operator");
   await page.getByLabel("Name, login or id").fill("grace");

@@ -4,20 +4,20 @@
  */
 
 import { describe, it } from "vitest";
-import { useBrowser } from "../support/browser-rig.ts";
+import { useBrowser } from "../support/browser-fixture.ts";
 import { allowComplaints, atTheDoor, open } from "../support/chromium.ts";
 import { lookAt } from "../support/look.ts";
 
 const SYSTEM_ACTOR = { kind: "system", accountId: null, address: null, userAgent: null } as const;
-const rig = useBrowser();
+const fixture = useBrowser();
 
 describe("a session that ends while its page is open", () => {
   async function end(): Promise<void> {
-    await rig.site.store.sessions.endAll(await rig.site.accountOf("Grace"), SYSTEM_ACTOR);
+    await fixture.site.store.sessions.endAll(await fixture.site.accountOf("Grace"), SYSTEM_ACTOR);
   }
 
   it("is shown on a page with live numbers, with a login link back to it", async () => {
-    const grace = await rig.visitor("Grace");
+    const grace = await fixture.visitor("Grace");
     await grace.page.getByText("Live", { exact: true }).waitFor();
     await end();
     await grace.page.getByText("This session has ended. A login leads back here.").waitFor();
@@ -28,7 +28,7 @@ describe("a session that ends while its page is open", () => {
   });
 
   it("is shown in a dialog, by a reveal and by a page; the login leads back there", async () => {
-    const grace = await rig.visitor("Grace");
+    const grace = await fixture.visitor("Grace");
     const { page } = grace;
     await open(grace, "Keys");
     await page.getByRole("button", { name: "Make a key" }).click();

@@ -1,16 +1,16 @@
 /** The sign-in page after a failed login. */
 
 import { describe, expect, it } from "vitest";
-import { useBrowser } from "../support/browser-rig.ts";
+import { useBrowser } from "../support/browser-fixture.ts";
 import { lookAt } from "../support/look.ts";
 import { freePort } from "../support/ports.ts";
 
-const rig = useBrowser({ control: { oidc_issuer: `http://127.0.0.1:${await freePort()}` } });
+const fixture = useBrowser({ control: { oidc_issuer: `http://127.0.0.1:${await freePort()}` } });
 
 describe("a login", () => {
   it("that cannot start without the provider is reported before and after an attempt", async () => {
-    const { page, complaints } = await rig.visitor();
-    await page.goto(rig.site.url);
+    const { page, complaints } = await fixture.visitor();
+    await page.goto(fixture.site.url);
     const told = page
       .getByRole("alert")
       .getByText(/^The identity provider cannot be reached now\./);
@@ -25,12 +25,12 @@ describe("a login", () => {
   });
 
   it("that was already used, or not started here, is reported with what to do", async () => {
-    const { page } = await rig.visitor();
-    await page.goto(`${rig.site.url}/login/callback?code=old&state=unknown`);
+    const { page } = await fixture.visitor();
+    await page.goto(`${fixture.site.url}/login/callback?code=old&state=unknown`);
     await page.getByText("That login took too long or was used already. Try again.").waitFor();
-    await page.goto(`${rig.site.url}/?login_error=disabled`);
+    await page.goto(`${fixture.site.url}/?login_error=disabled`);
     await page.getByText("This account is disabled. Ask whoever runs this service.").waitFor();
-    await page.goto(`${rig.site.url}/?login_error=%3Cscript%3E`);
+    await page.goto(`${fixture.site.url}/?login_error=%3Cscript%3E`);
     await page.getByText("The login did not work. Try again.").waitFor();
   });
 });

@@ -2,11 +2,11 @@
 
 import type { Route } from "playwright-core";
 import { describe, expect, it } from "vitest";
-import { useBrowser } from "../support/browser-rig.ts";
+import { useBrowser } from "../support/browser-fixture.ts";
 import { allowComplaints, open, revealedKey, type Visitor } from "../support/chromium.ts";
 import { lookAt, settled } from "../support/look.ts";
 
-const rig = useBrowser();
+const fixture = useBrowser();
 
 const listOf = ({ page }: Visitor) => page.getByRole("table", { name: "Latest transactions" });
 const rowsOf = (visitor: Visitor) => listOf(visitor).locator("tbody tr");
@@ -23,11 +23,11 @@ async function choose({ page }: Visitor, name: string): Promise<void> {
 
 describe("the latest transactions", () => {
   it("appear automatically with their state, and link to the receipt", async () => {
-    const grace = await rig.page("Grace");
+    const grace = await fixture.page("Grace");
     const key = await revealedKey(grace);
     await open(grace, "Transactions");
     await settled(grace.page);
-    const { status, signature } = await rig.site.submit(key);
+    const { status, signature } = await fixture.site.submit(key);
     expect(status).toBe(200);
     const row = rowsOf(grace).filter({ has: linkOf(grace, signature) });
     await row.getByText("Landed", { exact: true }).waitFor();
@@ -37,20 +37,20 @@ describe("the latest transactions", () => {
   });
 
   it("are polled without extending the session of an absent user", async () => {
-    const { page } = await rig.page("Grace");
+    const { page } = await fixture.page("Grace");
     const asked = page.waitForRequest(
       (request) =>
         request.url().includes("/api/v1/transactions?") &&
         request.headers()["x-unattended"] === "1",
     );
-    await page.goto(`${rig.site.url}/transactions`);
+    await page.goto(`${fixture.site.url}/transactions`);
     expect((await (await asked).response())?.status()).toBe(200);
   });
 
   it("can be filtered by state, which the URL keeps", async () => {
-    const grace = await rig.page("Grace");
+    const grace = await fixture.page("Grace");
     const key = await revealedKey(grace);
-    const { signature } = await rig.site.submit(key);
+    const { signature } = await fixture.site.submit(key);
     await open(grace, "Transactions");
     await linkOf(grace, signature).waitFor();
     await choose(grace, "Not landed");
@@ -67,11 +67,11 @@ describe("the latest transactions", () => {
   });
 
   it("are twenty, newest first, and more on request", async () => {
-    const grace = await rig.page("Grace");
+    const grace = await fixture.page("Grace");
     const key = await revealedKey(grace);
     const signatures: string[] = [];
     for (let count = 0; count < 25; count += 1) {
-      signatures.push((await rig.site.submit(key)).signature);
+      signatures.push((await fixture.site.submit(key)).signature);
     }
     await open(grace, "Transactions");
     await linkOf(grace, signatures.at(-1) ?? "").waitFor();
@@ -86,9 +86,9 @@ describe("the latest transactions", () => {
   });
 
   it("are hidden from other accounts, and an unknown one is reported as unknown", async () => {
-    const grace = await rig.page("Grace");
-    const { signature } = await rig.site.submit(await revealedKey(grace));
-    const ada = await rig.page("Ada");
+    const grace = await fixture.page("Grace");
+    const { signature } = await fixture.site.submit(await revealedKey(grace));
+    const ada = await fixture.page("Ada");
     await open(ada, "Transactions");
     await ada.page.getByText("Nothing was sent lately").waitFor();
     await lookAt(ada.page, "transactions-none");
@@ -103,12 +103,12 @@ describe("the latest transactions", () => {
 
 describe("a region that does not respond", () => {
   it("is named, and the list is not reported as empty", async () => {
-    const { page } = await rig.page("Ada");
+    const { page } = await fixture.page("Ada");
     for (const list of ["transactions", "refusals"]) {
       await page.route(`**/api/v1/${list}?*`, answerWithout(list));
       await page.route(`**/api/v1/${list}`, answerWithout(list));
     }
-    await page.goto(`${rig.site.url}/transactions`);
+    await page.goto(`${fixture.site.url}/transactions`);
     await page
       .getByText("No response from tokyo and oslo: what they know is missing")
       .nth(1)

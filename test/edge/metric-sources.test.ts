@@ -189,7 +189,7 @@ const DEPS: MetricDeps = {
       identityChanges: 149,
       connectionsAttempted: 170,
       endedEvicted: 171,
-      silentBeforeTurn: 172,
+      silentBeforeWindow: 172,
       connectionsAdmitted: 150,
       connectionsNotAdmitted: 6,
       connectionsFailed: 4,

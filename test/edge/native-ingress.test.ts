@@ -74,7 +74,7 @@ describe("the context of ingress threads", () => {
     expect(context?.count).toBe(3);
     context?.yieldThread();
     expect(yields).toBe(1);
-    for (const memory of [context?.routesMemory, context?.keyCacheMemory, context?.dedupMemory]) {
+    for (const memory of [context?.targetsMemory, context?.keyCacheMemory, context?.dedupMemory]) {
       expect(memory).toBeInstanceOf(SharedArrayBuffer);
     }
   });
@@ -143,7 +143,7 @@ describe("ingress threads in their context", () => {
       stub<EngineChoice>({ name: "native", native: starting }),
     );
     // The engine runs once they start, and not before.
-    context.routes.useEngine(5);
+    context.targets.useEngine(5);
     expect(ingressThreads.start(40_404)).toEqual({ port: 8_899 });
     const common = {
       engine: 5,
@@ -160,7 +160,7 @@ describe("ingress threads in their context", () => {
     );
     expect(listened).toEqual([5]);
     for (const { memory } of starts) {
-      expect(memory.routes.buffer).toBe(context.routesMemory);
+      expect(memory.targets.buffer).toBe(context.targetsMemory);
       expect(memory.dedup.buffer).toBe(context.dedupMemory);
       expect(memory.limitStates.buffer).toBe(context.keyCacheMemory);
     }
@@ -168,9 +168,9 @@ describe("ingress threads in their context", () => {
 
   it("are read before the engine's events, and are yielded to in between", () => {
     const { context, ingressThreads } = built(1, native);
-    expect(context.routes.beforeDrain).toBe(ingressThreads.reconcile);
+    expect(context.targets.beforeDrain).toBe(ingressThreads.reconcile);
     const before = yields;
-    context.routes.yieldThread();
+    context.targets.yieldThread();
     expect(yields).toBe(before + 1);
   });
 });

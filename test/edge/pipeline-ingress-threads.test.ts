@@ -5,7 +5,7 @@ import { NS_PER_MS, systemClock } from "../../src/core/clock.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
 import { newSendRecord } from "../../src/send/native/send-record.ts";
 import { DECODER } from "../support/packets.ts";
-import { bytesOf, newFixture, signatureOf } from "../support/pipeline-rig.ts";
+import { bytesOf, newFixture, signatureOf } from "../support/pipeline-fixture.ts";
 
 describe("a send of an ingress thread", () => {
   const DELAY_NS = 50 * NS_PER_MS;

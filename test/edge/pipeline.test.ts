@@ -3,7 +3,7 @@ import { NS_PER_MS } from "../../src/core/clock.ts";
 import { DECODE_ERROR } from "../../src/core/decode-errors.ts";
 import { ALL_FULL } from "../../src/send/sender.ts";
 import { expectBalance } from "../support/landing-balance.ts";
-import { bytesOf, newFixture, signatureOf } from "../support/pipeline-rig.ts";
+import { bytesOf, newFixture, signatureOf } from "../support/pipeline-fixture.ts";
 
 describe("the order of steps", () => {
   it("for a new transaction: look up, decode, record, send, store, respond", () => {

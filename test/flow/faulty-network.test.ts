@@ -8,7 +8,7 @@ import { describe, expect, it } from "vitest";
 import type { Faults } from "../../src/sandbox/fault-proxy.ts";
 import { untilResponse } from "../support/flow.ts";
 import { expectScrapedBalance } from "../support/landing-balance.ts";
-import { useLanding } from "../support/landing-rig.ts";
+import { useLanding } from "../support/landing-fixture.ts";
 import { seriesValue } from "../support/prometheus.ts";
 
 const fixture = useLanding();

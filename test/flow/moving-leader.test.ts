@@ -5,7 +5,7 @@
 
 import { describe, expect, it } from "vitest";
 import { expectScrapedBalance } from "../support/landing-balance.ts";
-import { useLanding } from "../support/landing-rig.ts";
+import { useLanding } from "../support/landing-fixture.ts";
 import { seriesValue } from "../support/prometheus.ts";
 import { until } from "../support/wait.ts";
 

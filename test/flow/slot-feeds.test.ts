@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import type { ClusterFaults } from "../../src/sandbox/cluster-rpc.ts";
 import { untilResponse } from "../support/flow.ts";
 import { expectScrapedBalance } from "../support/landing-balance.ts";
-import { useLanding } from "../support/landing-rig.ts";
+import { useLanding } from "../support/landing-fixture.ts";
 import { type Family, seriesValue } from "../support/prometheus.ts";
 
 const fixture = useLanding();

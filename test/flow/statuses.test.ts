@@ -8,7 +8,7 @@ import { decodeBase58 } from "../../src/core/encoding.ts";
 import { startFakeGeyser } from "../support/fake-geyser.ts";
 import { untilResponse } from "../support/flow.ts";
 import { expectScrapedBalance } from "../support/landing-balance.ts";
-import { type Landed, useLanding } from "../support/landing-rig.ts";
+import { type Landed, useLanding } from "../support/landing-fixture.ts";
 import { seriesValue } from "../support/prometheus.ts";
 import { until } from "../support/wait.ts";
 

@@ -49,55 +49,60 @@ async function behind() {
 }
 
 /** The forwarded header of an ingress thread. */
-function said({ from = "127.0.0.1", ingressThread = 0, paid = false, atNs = 0 } = {}): string {
-  return `${NAME}: ${from} ${ingressThread} ${paid ? 1 : 0} ${atNs}`;
+function forwarded({
+  from = "127.0.0.1",
+  ingressThread = 0,
+  isCharged = false,
+  atNs = 0,
+} = {}): string {
+  return `${NAME}: ${from} ${ingressThread} ${isCharged ? 1 : 0} ${atNs}`;
 }
 
 function ask(path: string, ...headers: readonly string[]): string {
   return `${[`GET ${path} HTTP/1.1`, "Host: x", ...headers].join("\r\n")}\r\n\r\n`;
 }
 
-describe("the name of the line", () => {
-  it("is 34 characters in lower case, and another one each time", () => {
+describe("the name of the forwarded header", () => {
+  it("is 34 characters in lower case and differs each time", () => {
     const names = Array.from({ length: 100 }, createForwardedHeaderName);
     for (const name of names) expect(name).toMatch(/^x-[0-9a-f]{32}$/);
     expect(new Set(names).size).toBe(names.length);
   });
 });
 
-describe("the value of the line", () => {
+describe("the value of the forwarded header", () => {
   it("is the address, the ingress thread, whether it is charged, and its arrival time", () => {
     expect(readForwardedHeader("203.0.113.7 12 1 1234567890123456")).toEqual({
       remoteAddress: "203.0.113.7",
       ingressThread: 12,
-      isPaid: true,
+      isLimitCharged: true,
       receivedNs: 1_234_567_890_123_456,
     });
     expect(readForwardedHeader("2001:db8::7 0 0 0")).toEqual({
       remoteAddress: "2001:db8::7",
       ingressThread: 0,
-      isPaid: false,
+      isLimitCharged: false,
       receivedNs: 0,
     });
   });
 
-  it("has no key if there is none", () => {
-    const untold = { remoteAddress: "", ingressThread: -1, isPaid: false, receivedNs: 0 };
-    expect(readForwardedHeader("")).toEqual(untold);
+  it("reads as an unknown client if it is empty", () => {
+    const unknown = { remoteAddress: "", ingressThread: -1, isLimitCharged: false, receivedNs: 0 };
+    expect(readForwardedHeader("")).toEqual(unknown);
   });
 });
 
-describe("a relayed request", () => {
-  const withLine = (line: string, key: string) => post(RAW, BYTES, [line, key]);
+describe("a proxied request", () => {
+  const withHeader = (header: string, key: string) => post(RAW, BYTES, [header, key]);
 
   it("has the address that the ingress thread forwards, for restricted keys", async () => {
     const { edge } = await behind();
     const statusOf = async (from: string) =>
-      (await once(edge.port, withLine(said({ from }), NARROW))).status;
+      (await once(edge.port, withHeader(forwarded({ from }), NARROW))).status;
     expect(await statusOf(WITHIN)).toBe(200);
     expect(await statusOf("2001:db8::1")).toBe(200);
     expect(await statusOf("198.51.100.1")).toBe(401);
-    const refused = await once(edge.port, withLine(said({ from: "198.51.100.1" }), NARROW));
+    const refused = await once(edge.port, withHeader(forwarded({ from: "198.51.100.1" }), NARROW));
     expect(refused.body).toContain("may not be used from this address");
     expect(edge.violations.at(-1)).toMatch(/^narrow .* came from 198\.51\.100\.1$/);
   });
@@ -105,28 +110,28 @@ describe("a relayed request", () => {
   it("has that address also for reads", async () => {
     const { edge } = await behind();
     const path = `/api/v1/transactions/${SIGNATURE}`;
-    const statusOf = async (...lines: readonly string[]) =>
-      (await once(edge.port, ask(path, ...lines, NARROW))).status;
-    expect(await statusOf(said({ from: WITHIN }))).toBe(200);
-    expect(await statusOf(said({ from: "198.51.100.1" }))).toBe(401);
+    const statusOf = async (...headers: readonly string[]) =>
+      (await once(edge.port, ask(path, ...headers, NARROW))).status;
+    expect(await statusOf(forwarded({ from: WITHIN }))).toBe(200);
+    expect(await statusOf(forwarded({ from: "198.51.100.1" }))).toBe(401);
   });
 
   it("has no address if its ingress thread could not forward one", async () => {
     const { edge } = await behind();
     const receipt = ask(`/api/v1/transactions/${SIGNATURE}`, NARROW);
     // The connection's own peer is the ingress thread, and its address would be allowed.
-    expect((await once(edge.port, withLine("x-other: y", NARROW))).status).toBe(401);
+    expect((await once(edge.port, withHeader("x-other: y", NARROW))).status).toBe(401);
     expect((await once(edge.port, receipt)).status).toBe(401);
-    expect((await once(edge.port, withLine("x-other: y", WITH_KEY))).status).toBe(200);
+    expect((await once(edge.port, withHeader("x-other: y", WITH_KEY))).status).toBe(200);
   });
 
   it("is not charged again if the ingress thread charged it", async () => {
     const { edge } = await behind();
-    const statusOf = async (paid: boolean) =>
-      (await once(edge.port, withLine(said({ paid }), SLOW))).status;
-    const paid = [];
-    for (let count = 0; count < 5; count += 1) paid.push(await statusOf(true));
-    expect(paid).toEqual([200, 200, 200, 200, 200]);
+    const statusOf = async (isCharged: boolean) =>
+      (await once(edge.port, withHeader(forwarded({ isCharged }), SLOW))).status;
+    const isCharged = [];
+    for (let count = 0; count < 5; count += 1) isCharged.push(await statusOf(true));
+    expect(isCharged).toEqual([200, 200, 200, 200, 200]);
     const unpaid = [];
     for (let count = 0; count < 3; count += 1) unpaid.push(await statusOf(false));
     expect(unpaid).toEqual([200, 200, 429]);
@@ -134,10 +139,10 @@ describe("a relayed request", () => {
     expect(edge.submitted.map(({ account }) => account)).toEqual(new Array(8).fill("slow"));
   });
 
-  it("is bounded in its size, paid for or not", async () => {
+  it("is bounded in its size, charged or not", async () => {
     const { edge } = await behind();
-    for (const paid of [true, false]) {
-      const head = post(RAW, "", [said({ paid }), WITH_KEY]).toString();
+    for (const isCharged of [true, false]) {
+      const head = post(RAW, "", [forwarded({ isCharged }), WITH_KEY]).toString();
       const large = head.replace("Content-Length: 0", "Content-Length: 16385");
       expect((await once(edge.port, large)).status).toBe(413);
     }
@@ -145,10 +150,10 @@ describe("a relayed request", () => {
 
   it("arrived when the ingress thread had received all of it", async () => {
     const { edge } = await behind();
-    const line = said({ paid: true, atNs: 1_234_567_890 });
-    await once(edge.port, post(RAW, BYTES, [line, WITH_KEY]));
-    await once(edge.port, post(RPC, sendCall(BYTES), [line, WITH_KEY]));
-    await once(edge.port, post(RAW, BYTES, [said({ paid: true }), WITH_KEY]));
+    const header = forwarded({ isCharged: true, atNs: 1_234_567_890 });
+    await once(edge.port, post(RAW, BYTES, [header, WITH_KEY]));
+    await once(edge.port, post(RPC, sendCall(BYTES), [header, WITH_KEY]));
+    await once(edge.port, post(RAW, BYTES, [forwarded({ isCharged: true }), WITH_KEY]));
     const [raw, rpc, rest] = edge.submitted.map(({ receivedNs }) => receivedNs);
     expect([raw, rpc]).toEqual([1_234_567_890, 1_234_567_890]);
     // The rest of the body came later, so this server's own receive time counts.
@@ -158,12 +163,12 @@ describe("a relayed request", () => {
   it("reports its ingress thread and its key, if that is valid", async () => {
     const { edge, known } = await behind();
     for (const request of [
-      withLine(said({ ingressThread: 3 }), WITH_KEY),
-      post(RPC, sendCall(BYTES), [said({ ingressThread: 0, paid: true }), SLOW]),
-      withLine(said({ ingressThread: 1 }), "api-x-token: nobody_has_this_one"),
-      withLine(said({ ingressThread: 1, from: "198.51.100.1" }), NARROW),
-      ask("/ping", said({ ingressThread: 1 }), WITH_KEY),
-      withLine("x-other: y", WITH_KEY),
+      withHeader(forwarded({ ingressThread: 3 }), WITH_KEY),
+      post(RPC, sendCall(BYTES), [forwarded({ ingressThread: 0, isCharged: true }), SLOW]),
+      withHeader(forwarded({ ingressThread: 1 }), "api-x-token: nobody_has_this_one"),
+      withHeader(forwarded({ ingressThread: 1, from: "198.51.100.1" }), NARROW),
+      ask("/ping", forwarded({ ingressThread: 1 }), WITH_KEY),
+      withHeader("x-other: y", WITH_KEY),
     ]) {
       await once(edge.port, request);
     }
@@ -173,20 +178,23 @@ describe("a relayed request", () => {
   it("is refused like every other while the server drains", async () => {
     const { edge, known } = await behind();
     edge.server.drain();
-    const { status, headers } = await once(edge.port, withLine(said({ paid: true }), WITH_KEY));
+    const { status, headers } = await once(
+      edge.port,
+      withHeader(forwarded({ isCharged: true }), WITH_KEY),
+    );
     expect([status, headers.get("connection"), known]).toEqual([503, "close", []]);
   });
 
-  it("is one of many of one connection, and each has its own line", async () => {
+  it("shares its connection with others, each with its own forwarded header", async () => {
     const { edge } = await behind();
     const client = await connectRaw(edge.port);
     const statuses = [];
     for (const from of [WITHIN, "198.51.100.1", WITHIN]) {
-      client.write(withLine(said({ from }), NARROW));
+      client.write(withHeader(forwarded({ from }), NARROW));
       statuses.push((await client.response()).status);
     }
     // Nothing is left of the previous request.
-    client.write(withLine("x-other: y", NARROW));
+    client.write(withHeader("x-other: y", NARROW));
     statuses.push((await client.response()).status);
     expect(statuses).toEqual([200, 401, 200, 401]);
     client.close();
@@ -195,7 +203,7 @@ describe("a relayed request", () => {
   it.each([0, 1])("without a body is answered, whole or in pieces: %d", async (pieces) => {
     const { edge } = await behind();
     const client = await connectRaw(edge.port);
-    const request = post(RAW, "", [said({ paid: true, atNs: 1_234 }), WITH_KEY]);
+    const request = post(RAW, "", [forwarded({ isCharged: true, atNs: 1_234 }), WITH_KEY]);
     const cut = pieces === 0 ? request.length : 60;
     client.write(request.subarray(0, cut));
     for (let i = 0; i < 20; i += 1) await turn();
@@ -205,37 +213,40 @@ describe("a relayed request", () => {
   });
 });
 
-describe("a line of a client", () => {
-  it("is nothing where its name is another one", async () => {
+describe("a forwarded header of a client", () => {
+  it("is ignored under another name", async () => {
     const { edge, known } = await behind();
-    const line = said({ from: WITHIN, paid: true }).replace(NAME, createForwardedHeaderName());
-    expect((await once(edge.port, post(RAW, BYTES, [line, NARROW]))).status).toBe(401);
+    const header = forwarded({ from: WITHIN, isCharged: true }).replace(
+      NAME,
+      createForwardedHeaderName(),
+    );
+    expect((await once(edge.port, post(RAW, BYTES, [header, NARROW]))).status).toBe(401);
     const slow = [];
     for (let count = 0; count < 3; count += 1) {
-      slow.push((await once(edge.port, post(RAW, BYTES, [line, SLOW]))).status);
+      slow.push((await once(edge.port, post(RAW, BYTES, [header, SLOW]))).status);
     }
     expect([slow, known]).toEqual([[200, 200, 429], []]);
   });
 
   it("is ignored after the ingress thread's own header", async () => {
     const { edge, known } = await behind();
-    const lines = [
-      said({ from: "198.51.100.1", ingressThread: 2 }),
-      said({ from: WITHIN, paid: true }),
+    const headers = [
+      forwarded({ from: "198.51.100.1", ingressThread: 2 }),
+      forwarded({ from: WITHIN, isCharged: true }),
     ];
-    expect((await once(edge.port, post(RAW, BYTES, [...lines, NARROW]))).status).toBe(401);
-    await once(edge.port, post(RAW, BYTES, [...lines, WITH_KEY]));
+    expect((await once(edge.port, post(RAW, BYTES, [...headers, NARROW]))).status).toBe(401);
+    await once(edge.port, post(RAW, BYTES, [...headers, WITH_KEY]));
     expect(known).toEqual([`2 ${KEY} acme`]);
   });
 
   it("is ignored without ingress threads: the request has its own address", async () => {
     const edge = await startFixture();
     ends.push(edge.stop);
-    const line = said({ from: "198.51.100.1", paid: true });
-    expect((await once(edge.port, post(RAW, BYTES, [line, NARROW]))).status).toBe(200);
+    const header = forwarded({ from: "198.51.100.1", isCharged: true });
+    expect((await once(edge.port, post(RAW, BYTES, [header, NARROW]))).status).toBe(200);
     const slow = [];
     for (let count = 0; count < 3; count += 1) {
-      slow.push((await once(edge.port, post(RAW, BYTES, [line, SLOW]))).status);
+      slow.push((await once(edge.port, post(RAW, BYTES, [header, SLOW]))).status);
     }
     expect(slow).toEqual([200, 200, 429]);
   });

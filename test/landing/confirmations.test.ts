@@ -5,22 +5,22 @@ import { type InFlightTable, PROCESSED } from "../../src/landing/in-flight-table
 import { CHECKS_PER_SLICE, LANDINGS_PER_SLICE } from "../../src/landing/limits.ts";
 import { expectBalance } from "../support/landing-balance.ts";
 import { stub } from "../support/stub.ts";
-import { bytesOf, startRig } from "./rig.ts";
+import { bytesOf, startFixture } from "./fixture.ts";
 
 const COUNT = 3 * LANDINGS_PER_SLICE + 5;
 
 /** Transactions 1 to COUNT, processed in slot 5,001 where `isSeen`, else in 5,002. */
 function seen(isSeen: (id: number) => boolean = () => true) {
-  const rig = startRig({ countMax: 2 * COUNT });
-  rig.landing.start();
-  rig.plan("a");
+  const fixture = startFixture({ countMax: 2 * COUNT });
+  fixture.landing.start();
+  fixture.plan("a");
   for (let id = 1; id <= COUNT; id += 1) {
-    rig.track(id);
+    fixture.track(id);
     const slot = isSeen(id) ? 5_001 : 5_002;
-    rig.landing.seen(bytesOf(id).subarray(1), { slot, confirmed: false, error: null });
+    fixture.landing.seen(bytesOf(id).subarray(1), { slot, confirmed: false, error: null });
   }
-  const ids = (): number[] => rig.finalStates.map(({ packetId }) => packetId);
-  return { ...rig, ids };
+  const ids = (): number[] => fixture.finalStates.map(({ packetId }) => packetId);
+  return { ...fixture, ids };
 }
 
 const upTo = (last: number): number[] => Array.from({ length: last }, (_, index) => index + 1);

@@ -1,216 +1,218 @@
 import { describe, expect, it } from "vitest";
 import { BLOCKHASH_AGE_MAX, STATUSES_PER_REQUEST } from "../../src/core/limits.ts";
 import { EXPIRY_MARGIN_BLOCKS } from "../../src/landing/limits.ts";
-import { startRig } from "./rig.ts";
+import { startFixture } from "./fixture.ts";
 
-type Rig = ReturnType<typeof startRig>;
+type Fixture = ReturnType<typeof startFixture>;
 
-function startedRig(): Rig {
-  const rig = startRig({ trackForMs: 600_000 });
-  rig.landing.start();
-  return rig;
+function startedFixture(): Fixture {
+  const fixture = startFixture({ trackForMs: 600_000 });
+  fixture.landing.start();
+  return fixture;
 }
 
 /** Advances slots and blocks; every status response is "not there". */
-async function pass(rig: Rig, slots: number, answers = true): Promise<void> {
+async function pass(fixture: Fixture, slots: number, answers = true): Promise<void> {
   for (let step = 0; step < slots; step += 1) {
-    rig.slots(1);
-    if (answers) await rig.answerAll();
-    else for (const request of rig.asked.splice(0)) request.fail();
-    await rig.settle();
+    fixture.slots(1);
+    if (answers) await fixture.answerAll();
+    else for (const request of fixture.asked.splice(0)) request.fail();
+    await fixture.settle();
   }
 }
 
 describe("a transaction expires", () => {
   it("once the chain is past its last height, forks and all, and not a block before", async () => {
-    const rig = startedRig();
-    rig.track(1);
-    await pass(rig, BLOCKHASH_AGE_MAX + EXPIRY_MARGIN_BLOCKS);
-    expect(rig.finalStates).toEqual([]);
-    await pass(rig, 4);
-    expect(rig.finalStates).toMatchObject([
+    const fixture = startedFixture();
+    fixture.track(1);
+    await pass(fixture, BLOCKHASH_AGE_MAX + EXPIRY_MARGIN_BLOCKS);
+    expect(fixture.finalStates).toEqual([]);
+    await pass(fixture, 4);
+    expect(fixture.finalStates).toMatchObject([
       { packetId: 1, kind: "expired", reason: "blockhash_expired", slot: 0, slotDelta: null },
     ]);
   });
 
   it("by the height at receipt where the chain never saw its blockhash", async () => {
-    const rig = startedRig();
-    rig.clock.advance(400);
-    rig.track(1, { hash: 77 });
-    await pass(rig, BLOCKHASH_AGE_MAX + EXPIRY_MARGIN_BLOCKS + 16);
-    expect(rig.finalStates).toEqual([]);
-    await pass(rig, 4);
-    expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
+    const fixture = startedFixture();
+    fixture.clock.advance(400);
+    fixture.track(1, { hash: 77 });
+    await pass(fixture, BLOCKHASH_AGE_MAX + EXPIRY_MARGIN_BLOCKS + 16);
+    expect(fixture.finalStates).toEqual([]);
+    await pass(fixture, 4);
+    expect(fixture.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
   });
 
   it("never by a height from before the feed fell silent", async () => {
-    const rig = startedRig();
-    rig.clock.advance(400);
-    rig.cluster.height = 1_000;
-    rig.clock.advance(10_000);
-    rig.track(1, { hash: 77 });
-    rig.clock.advance(400);
-    await rig.answerAll();
+    const fixture = startedFixture();
+    fixture.clock.advance(400);
+    fixture.cluster.height = 1_000;
+    fixture.clock.advance(10_000);
+    fixture.track(1, { hash: 77 });
+    fixture.clock.advance(400);
+    await fixture.answerAll();
     // The subscription is back; the cluster advanced meanwhile.
-    rig.cluster.height = 1_140;
-    await pass(rig, 150);
-    expect(rig.finalStates).toEqual([]);
-    await pass(rig, 60);
-    expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
+    fixture.cluster.height = 1_140;
+    await pass(fixture, 150);
+    expect(fixture.finalStates).toEqual([]);
+    await pass(fixture, 60);
+    expect(fixture.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
   });
 
   it("by the height as it is, where it was set back for having been wrong", async () => {
-    const rig = startedRig();
-    rig.track(1);
-    await pass(rig, 10);
-    rig.cluster.height = 9_000_000;
+    const fixture = startedFixture();
+    fixture.track(1);
+    await pass(fixture, 10);
+    fixture.cluster.height = 9_000_000;
     // No responses while the wrong height is accepted.
-    await pass(rig, 10, false);
-    rig.cluster.height = 1_030;
-    const slotThen = rig.cluster.slot ?? 0;
-    await pass(rig, 100);
-    expect(rig.finalStates).toEqual([]);
-    await pass(rig, 60, false);
+    await pass(fixture, 10, false);
+    fixture.cluster.height = 1_030;
+    const slotThen = fixture.cluster.slot ?? 0;
+    await pass(fixture, 100);
+    expect(fixture.finalStates).toEqual([]);
+    await pass(fixture, 60, false);
     // From a node that is at that earlier slot.
-    rig.clock.advance(1_000);
-    await rig.answerAll(new Map(), slotThen);
-    expect(rig.finalStates).toEqual([]);
-    await pass(rig, 8);
-    expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
+    fixture.clock.advance(1_000);
+    await fixture.answerAll(new Map(), slotThen);
+    expect(fixture.finalStates).toEqual([]);
+    await pass(fixture, 8);
+    expect(fixture.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
   });
 
   it("only by a response that was requested after the height had passed", async () => {
-    const rig = startedRig();
-    rig.track(1);
-    await pass(rig, 10);
-    rig.clock.advance(1_000);
-    const [early] = rig.asked.splice(0);
+    const fixture = startedFixture();
+    fixture.track(1);
+    await pass(fixture, 10);
+    fixture.clock.advance(1_000);
+    const [early] = fixture.asked.splice(0);
     expect(early?.ids).toEqual([1]);
-    rig.cluster.height = 1_200;
-    rig.cluster.slot = 5_200;
-    rig.clock.advance(400);
+    fixture.cluster.height = 1_200;
+    fixture.cluster.slot = 5_200;
+    fixture.clock.advance(400);
     early?.answer(new Map());
-    await rig.settle();
-    expect(rig.finalStates).toEqual([]);
-    rig.clock.advance(800);
-    await rig.answerAll();
-    expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
+    await fixture.settle();
+    expect(fixture.finalStates).toEqual([]);
+    fixture.clock.advance(800);
+    await fixture.answerAll();
+    expect(fixture.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
   });
 
   it("not by the answer of a node that lags behind", async () => {
-    const rig = startedRig();
-    rig.track(1);
-    await pass(rig, 10);
-    rig.cluster.height = 1_200;
-    rig.cluster.slot = 5_200;
+    const fixture = startedFixture();
+    fixture.track(1);
+    await pass(fixture, 10);
+    fixture.cluster.height = 1_200;
+    fixture.cluster.slot = 5_200;
     for (let tick = 0; tick < 5; tick += 1) {
-      rig.clock.advance(400);
-      await rig.answerAll(new Map(), 5_150);
+      fixture.clock.advance(400);
+      await fixture.answerAll(new Map(), 5_150);
     }
-    expect(rig.finalStates).toEqual([]);
-    rig.clock.advance(400);
-    await rig.answerAll(new Map([[1, { slot: 5_149, confirmed: true, error: null }]]));
-    expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "landed", slot: 5_149 }]);
+    expect(fixture.finalStates).toEqual([]);
+    fixture.clock.advance(400);
+    await fixture.answerAll(new Map([[1, { slot: 5_149, confirmed: true, error: null }]]));
+    expect(fixture.finalStates).toMatchObject([{ packetId: 1, kind: "landed", slot: 5_149 }]);
   });
 
   it("nor where the height passed between the look at it and the question", async () => {
-    const rig = startRig({ trackForMs: 600_000, countMax: 300 });
-    rig.landing.start();
-    for (let id = 1; id <= 300; id += 1) rig.track(id);
-    await pass(rig, 10);
+    const fixture = startFixture({ trackForMs: 600_000, countMax: 300 });
+    fixture.landing.start();
+    for (let id = 1; id <= 300; id += 1) fixture.track(id);
+    await pass(fixture, 10);
     // The second request of a tick is sent later than the first.
-    while (rig.asked.at(-1)?.ids.length !== STATUSES_PER_REQUEST) rig.clock.advance(10);
-    rig.asked.splice(0);
-    rig.cluster.height = 1_200;
-    rig.cluster.slot = 5_200;
-    rig.plan("a");
-    rig.clock.advance(50);
-    expect(rig.asked).toHaveLength(1);
-    await rig.answerAll(new Map(), 5_150);
-    expect(rig.finalStates).toEqual([]);
+    while (fixture.asked.at(-1)?.ids.length !== STATUSES_PER_REQUEST) fixture.clock.advance(10);
+    fixture.asked.splice(0);
+    fixture.cluster.height = 1_200;
+    fixture.cluster.slot = 5_200;
+    fixture.plan("a");
+    fixture.clock.advance(50);
+    expect(fixture.asked).toHaveLength(1);
+    await fixture.answerAll(new Map(), 5_150);
+    expect(fixture.finalStates).toEqual([]);
   });
 
   it("nor while the slot in progress is unknown, so that no lag is visible", async () => {
-    const rig = startedRig();
-    rig.track(1);
-    await pass(rig, 10);
-    const slot = rig.cluster.slot ?? 0;
-    rig.cluster.slot = null;
-    rig.cluster.height = 1_200;
+    const fixture = startedFixture();
+    fixture.track(1);
+    await pass(fixture, 10);
+    const slot = fixture.cluster.slot ?? 0;
+    fixture.cluster.slot = null;
+    fixture.cluster.height = 1_200;
     for (let tick = 0; tick < 5; tick += 1) {
-      rig.clock.advance(400);
-      await rig.answerAll(new Map(), slot);
+      fixture.clock.advance(400);
+      await fixture.answerAll(new Map(), slot);
     }
-    expect(rig.finalStates).toEqual([]);
-    rig.cluster.slot = slot + 200;
-    await pass(rig, 8);
-    expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
+    expect(fixture.finalStates).toEqual([]);
+    fixture.cluster.slot = slot + 200;
+    await pass(fixture, 8);
+    expect(fixture.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
   });
 
   it("not by a height that turned out to be wrong before the response came", async () => {
-    const rig = startedRig();
-    rig.track(1);
-    await pass(rig, 10);
-    rig.asked.splice(0);
-    const height = rig.cluster.height;
-    rig.cluster.height = 9_000_000;
-    rig.clock.advance(400);
-    const asked = rig.asked.splice(0);
+    const fixture = startedFixture();
+    fixture.track(1);
+    await pass(fixture, 10);
+    fixture.asked.splice(0);
+    const height = fixture.cluster.height;
+    fixture.cluster.height = 9_000_000;
+    fixture.clock.advance(400);
+    const asked = fixture.asked.splice(0);
     expect(asked).toHaveLength(1);
-    rig.cluster.height = height;
-    rig.clock.advance(400);
+    fixture.cluster.height = height;
+    fixture.clock.advance(400);
     asked[0]?.answer(new Map());
-    await rig.settle();
-    expect(rig.finalStates).toEqual([]);
+    await fixture.settle();
+    expect(fixture.finalStates).toEqual([]);
   });
 
   it("not by failed requests; after a long silence the outcome is unknown", async () => {
-    const rig = startedRig();
-    rig.track(1);
-    await pass(rig, 300, false);
-    expect(rig.finalStates).toEqual([]);
+    const fixture = startedFixture();
+    fixture.track(1);
+    await pass(fixture, 300, false);
+    expect(fixture.finalStates).toEqual([]);
     // The node no longer has the statuses of the first slots.
-    await pass(rig, 40);
-    expect(rig.finalStates).toMatchObject([
+    await pass(fixture, 40);
+    expect(fixture.finalStates).toMatchObject([
       { packetId: 1, kind: "dropped", reason: "tracking_ended" },
     ]);
   });
 
   it("surely after a shorter silence", async () => {
-    const rig = startedRig();
-    rig.track(1);
-    await pass(rig, 100);
-    await pass(rig, 200, false);
-    await pass(rig, 40);
-    expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
+    const fixture = startedFixture();
+    fixture.track(1);
+    await pass(fixture, 100);
+    await pass(fixture, 200, false);
+    await pass(fixture, 40);
+    expect(fixture.finalStates).toMatchObject([{ packetId: 1, kind: "expired" }]);
   });
 
   it("never with a durable nonce, which is watched for a bounded time", async () => {
-    const rig = startRig({ trackForMs: 60_000 });
-    rig.landing.start();
-    rig.track(1, { accepted: { durableNonce: true } });
-    await pass(rig, 239);
-    expect(rig.finalStates).toEqual([]);
-    await pass(rig, 3);
-    expect(rig.finalStates).toMatchObject([
+    const fixture = startFixture({ trackForMs: 60_000 });
+    fixture.landing.start();
+    fixture.track(1, { accepted: { durableNonce: true } });
+    await pass(fixture, 239);
+    expect(fixture.finalStates).toEqual([]);
+    await pass(fixture, 3);
+    expect(fixture.finalStates).toMatchObject([
       { packetId: 1, kind: "dropped", reason: "tracking_ended" },
     ]);
   });
 
   it("as never sent when no copy was ever on the wire", async () => {
-    const rig = startedRig();
-    rig.track(1, { sent: [] });
-    await pass(rig, 170);
-    expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "dropped", reason: "never_sent" }]);
+    const fixture = startedFixture();
+    fixture.track(1, { sent: [] });
+    await pass(fixture, 170);
+    expect(fixture.finalStates).toMatchObject([
+      { packetId: 1, kind: "dropped", reason: "never_sent" },
+    ]);
   });
 
   it("not without a height, but its watch ends", async () => {
-    const rig = startRig({ trackForMs: 60_000 });
-    rig.cluster.height = null;
-    rig.landing.start();
-    rig.track(1);
-    await pass(rig, 300);
-    expect(rig.finalStates).toMatchObject([
+    const fixture = startFixture({ trackForMs: 60_000 });
+    fixture.cluster.height = null;
+    fixture.landing.start();
+    fixture.track(1);
+    await pass(fixture, 300);
+    expect(fixture.finalStates).toMatchObject([
       { packetId: 1, kind: "dropped", reason: "tracking_ended" },
     ]);
   });

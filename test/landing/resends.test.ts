@@ -1,274 +1,274 @@
 import { describe, expect, it } from "vitest";
 import { CHECKS_PER_SLICE, RESEND_PAUSE_MS } from "../../src/landing/limits.ts";
-import { bytesOf, outcomeOf, startRig } from "./rig.ts";
+import { bytesOf, outcomeOf, startFixture } from "./fixture.ts";
 
 /** A fixture with leaders a and b in the plan, and its clock past the first pause. */
-function startedRig(over: Parameters<typeof startRig>[0] = {}) {
-  const rig = startRig(over);
-  rig.landing.start();
-  rig.plan("a", "b");
-  return rig;
+function startedFixture(over: Parameters<typeof startFixture>[0] = {}) {
+  const fixture = startFixture(over);
+  fixture.landing.start();
+  fixture.plan("a", "b");
+  return fixture;
 }
 
 /** Leaders that received a transaction again, in order. */
-function resendTo(rig: ReturnType<typeof startRig>, id: number): string[] {
-  return rig.resent.filter((it) => it.id === id).map(({ address }) => address.slice(0, 1));
+function resendTo(fixture: ReturnType<typeof startFixture>, id: number): string[] {
+  return fixture.resent.filter((it) => it.id === id).map(({ address }) => address.slice(0, 1));
 }
 
 describe("a new plan", () => {
   it("sends what is in flight again to those leaders that did not have it", () => {
-    const rig = startedRig();
-    rig.track(1);
-    rig.clock.advance(RESEND_PAUSE_MS);
-    rig.plan("b", "c");
-    rig.clock.advance(20);
-    expect(rig.resent).toEqual([{ id: 1, ordinal: 1, address: "c:8009", bytes: bytesOf(1) }]);
-    expect(rig.landing.counters).toMatchObject({ resends: 1, resendCopies: 1, resendsShed: 0 });
+    const fixture = startedFixture();
+    fixture.track(1);
+    fixture.clock.advance(RESEND_PAUSE_MS);
+    fixture.plan("b", "c");
+    fixture.clock.advance(20);
+    expect(fixture.resent).toEqual([{ id: 1, ordinal: 1, address: "c:8009", bytes: bytesOf(1) }]);
+    expect(fixture.landing.counters).toMatchObject({ resends: 1, resendCopies: 1, resendsShed: 0 });
   });
 
   it("numbers the resends of a transaction, one number for all leaders of a round", () => {
-    const rig = startedRig();
-    rig.track(1);
-    rig.clock.advance(RESEND_PAUSE_MS);
-    rig.plan("c", "d");
-    rig.clock.advance(RESEND_PAUSE_MS + 20);
-    rig.dead.add("e:8009");
-    rig.plan("e");
-    rig.clock.advance(20);
-    rig.plan("f");
-    rig.clock.advance(20);
-    const told = rig.resent.map(({ ordinal, address }) => `${ordinal} ${address}`);
+    const fixture = startedFixture();
+    fixture.track(1);
+    fixture.clock.advance(RESEND_PAUSE_MS);
+    fixture.plan("c", "d");
+    fixture.clock.advance(RESEND_PAUSE_MS + 20);
+    fixture.dead.add("e:8009");
+    fixture.plan("e");
+    fixture.clock.advance(20);
+    fixture.plan("f");
+    fixture.clock.advance(20);
+    const told = fixture.resent.map(({ ordinal, address }) => `${ordinal} ${address}`);
     expect(told).toEqual(["1 c:8009", "1 d:8009", "2 f:8009"]);
-    rig.track(2);
-    rig.clock.advance(RESEND_PAUSE_MS);
-    rig.plan("g");
-    rig.clock.advance(20);
-    expect(rig.resent.find(({ id }) => id === 2)).toMatchObject({ ordinal: 1 });
+    fixture.track(2);
+    fixture.clock.advance(RESEND_PAUSE_MS);
+    fixture.plan("g");
+    fixture.clock.advance(20);
+    expect(fixture.resent.find(({ id }) => id === 2)).toMatchObject({ ordinal: 1 });
   });
 
   it("sends nothing again to a leader within two seconds, by identity or address", () => {
-    const rig = startedRig();
-    rig.track(1);
+    const fixture = startedFixture();
+    fixture.track(1);
     for (let slot = 0; slot < 8; slot += 1) {
-      rig.clock.advance(249);
-      rig.plan("a", "b");
+      fixture.clock.advance(249);
+      fixture.plan("a", "b");
     }
-    expect(rig.resent).toEqual([]);
-    rig.clock.advance(10);
-    rig.plan("a", "b");
-    rig.clock.advance(10);
-    expect(resendTo(rig, 1)).toEqual(["a", "b"]);
+    expect(fixture.resent).toEqual([]);
+    fixture.clock.advance(10);
+    fixture.plan("a", "b");
+    fixture.clock.advance(10);
+    expect(resendTo(fixture, 1)).toEqual(["a", "b"]);
   });
 
   it("has room for the leaders of two seconds, also where windows of a lone leader meet", () => {
-    const rig = startedRig({ leaders: 1 });
-    rig.track(1);
+    const fixture = startedFixture({ leaders: 1 });
+    fixture.track(1);
     for (const name of ["c", "d", "e", "f"]) {
-      rig.clock.advance(400);
-      rig.plan(name);
-      rig.clock.advance(20);
+      fixture.clock.advance(400);
+      fixture.plan(name);
+      fixture.clock.advance(20);
     }
-    expect(rig.resent.map(({ address }) => address.slice(0, 1))).toEqual(["c", "d", "e", "f"]);
+    expect(fixture.resent.map(({ address }) => address.slice(0, 1))).toEqual(["c", "d", "e", "f"]);
   });
 
   it("leaves alone what was sent a moment ago", () => {
-    const rig = startedRig();
-    rig.clock.advance(900);
-    rig.track(1);
-    rig.clock.advance(RESEND_PAUSE_MS - 1);
-    rig.plan("b", "c");
-    rig.clock.advance(20);
-    expect(rig.resent).toEqual([]);
-    rig.plan("b", "c");
-    rig.clock.advance(20);
-    expect(resendTo(rig, 1)).toEqual(["c"]);
+    const fixture = startedFixture();
+    fixture.clock.advance(900);
+    fixture.track(1);
+    fixture.clock.advance(RESEND_PAUSE_MS - 1);
+    fixture.plan("b", "c");
+    fixture.clock.advance(20);
+    expect(fixture.resent).toEqual([]);
+    fixture.plan("b", "c");
+    fixture.clock.advance(20);
+    expect(resendTo(fixture, 1)).toEqual(["c"]);
   });
 
   it("is sent with the next plan to a leader that could not accept it", () => {
-    const rig = startedRig();
-    rig.track(1);
-    rig.clock.advance(500);
-    rig.dead.add("c:8009");
-    rig.plan("b", "c");
-    rig.clock.advance(20);
-    expect(rig.landing.counters.resends).toBe(0);
-    rig.dead.clear();
-    rig.plan("b", "c");
-    rig.clock.advance(20);
-    expect(resendTo(rig, 1)).toEqual(["c"]);
+    const fixture = startedFixture();
+    fixture.track(1);
+    fixture.clock.advance(500);
+    fixture.dead.add("c:8009");
+    fixture.plan("b", "c");
+    fixture.clock.advance(20);
+    expect(fixture.landing.counters.resends).toBe(0);
+    fixture.dead.clear();
+    fixture.plan("b", "c");
+    fixture.clock.advance(20);
+    expect(resendTo(fixture, 1)).toEqual(["c"]);
   });
 
   it("counts a leader with an unsent delivery as one without the transaction", () => {
-    const rig = startedRig();
-    rig.track(1);
-    rig.landing.outcome(outcomeOf(1, "b", "dropped", rig.clock.nowNs()));
-    rig.clock.advance(500);
-    rig.plan("a", "b");
-    rig.clock.advance(20);
-    expect(resendTo(rig, 1)).toEqual(["b"]);
+    const fixture = startedFixture();
+    fixture.track(1);
+    fixture.landing.outcome(outcomeOf(1, "b", "dropped", fixture.clock.nowNs()));
+    fixture.clock.advance(500);
+    fixture.plan("a", "b");
+    fixture.clock.advance(20);
+    expect(resendTo(fixture, 1)).toEqual(["b"]);
   });
 
   it("resends at most as often as the client allowed, and never for 0", () => {
-    const rig = startedRig();
-    rig.track(1, { maxRetries: 0 });
-    rig.track(2, { maxRetries: 2 });
-    rig.track(3);
+    const fixture = startedFixture();
+    fixture.track(1, { maxRetries: 0 });
+    fixture.track(2, { maxRetries: 2 });
+    fixture.track(3);
     for (const leader of ["c", "d", "e", "f", "g"]) {
-      rig.clock.advance(500);
-      rig.plan(leader);
-      rig.clock.advance(20);
+      fixture.clock.advance(500);
+      fixture.plan(leader);
+      fixture.clock.advance(20);
     }
-    expect(resendTo(rig, 1)).toEqual([]);
-    expect(resendTo(rig, 2)).toEqual(["c", "d"]);
-    expect(resendTo(rig, 3)).toEqual(["c", "d", "e", "f", "g"]);
-    expect(rig.landing.inFlight).toBe(3);
+    expect(resendTo(fixture, 1)).toEqual([]);
+    expect(resendTo(fixture, 2)).toEqual(["c", "d"]);
+    expect(resendTo(fixture, 3)).toEqual(["c", "d", "e", "f", "g"]);
+    expect(fixture.landing.inFlight).toBe(3);
   });
 
   it("sends nothing again that is in a block, or that is too old for any leader", async () => {
-    const rig = startedRig();
-    rig.track(1);
-    rig.track(2, { hash: 2 });
-    rig.cluster.lastValid.set(2, 900);
-    rig.clock.advance(400);
-    await rig.answerAll(new Map([[1, { slot: 5_001, confirmed: false, error: null }]]));
-    rig.clock.advance(2_400);
-    rig.resent.length = 0;
-    rig.plan("c");
-    rig.clock.advance(20);
-    expect(rig.resent).toEqual([]);
+    const fixture = startedFixture();
+    fixture.track(1);
+    fixture.track(2, { hash: 2 });
+    fixture.cluster.lastValid.set(2, 900);
+    fixture.clock.advance(400);
+    await fixture.answerAll(new Map([[1, { slot: 5_001, confirmed: false, error: null }]]));
+    fixture.clock.advance(2_400);
+    fixture.resent.length = 0;
+    fixture.plan("c");
+    fixture.clock.advance(20);
+    expect(fixture.resent).toEqual([]);
   });
 
   it("sends nothing once the stage is stopped", () => {
-    const rig = startedRig();
-    rig.track(1);
-    rig.clock.advance(500);
-    rig.plan("c");
-    rig.landing.stop();
-    rig.clock.advance(500);
-    expect(rig.resent).toEqual([]);
-    expect(rig.clock.pending).toBe(0);
+    const fixture = startedFixture();
+    fixture.track(1);
+    fixture.clock.advance(500);
+    fixture.plan("c");
+    fixture.landing.stop();
+    fixture.clock.advance(500);
+    expect(fixture.resent).toEqual([]);
+    expect(fixture.clock.pending).toBe(0);
   });
 });
 
 describe("a round", () => {
   it("goes by what is paid, then by age", () => {
-    const rig = startedRig();
+    const fixture = startedFixture();
     const paid = [5_000, 9_000_000, 5_000, 1_000_000, 9_000_000];
     for (const [index, tipLamports] of paid.entries()) {
-      rig.track(index + 1, { accepted: { tipLamports } });
+      fixture.track(index + 1, { accepted: { tipLamports } });
     }
-    rig.clock.advance(500);
-    rig.plan("c");
-    rig.clock.advance(100);
-    expect(rig.resent.map(({ id }) => id)).toEqual([2, 5, 4, 1, 3]);
+    fixture.clock.advance(500);
+    fixture.plan("c");
+    fixture.clock.advance(100);
+    expect(fixture.resent.map(({ id }) => id)).toEqual([2, 5, 4, 1, 3]);
   });
 
   it("is spread over time by the budget", () => {
-    const rig = startedRig({ resendsPerSecond: 200 });
-    for (let id = 1; id <= 50; id += 1) rig.track(id);
-    rig.clock.advance(500);
-    rig.plan("c");
+    const fixture = startedFixture({ resendsPerSecond: 200 });
+    for (let id = 1; id <= 50; id += 1) fixture.track(id);
+    fixture.clock.advance(500);
+    fixture.plan("c");
     const sent: number[] = [];
     for (let step = 0; step < 5; step += 1) {
-      rig.clock.advance(50);
-      sent.push(rig.resent.length);
+      fixture.clock.advance(50);
+      sent.push(fixture.resent.length);
     }
     // A few were saved up; then ten in 50 ms.
     expect(sent).toEqual([13, 23, 33, 43, 50]);
   });
 
   it("yields to first sends, but keeps a minimum share", () => {
-    const rig = startedRig({ resendsPerSecond: 200 });
-    for (let id = 1; id <= 50; id += 1) rig.track(id);
-    rig.clock.advance(500);
-    rig.plan("c");
-    rig.clock.advance(5);
-    const before = rig.resent.length;
+    const fixture = startedFixture({ resendsPerSecond: 200 });
+    for (let id = 1; id <= 50; id += 1) fixture.track(id);
+    fixture.clock.advance(500);
+    fixture.plan("c");
+    fixture.clock.advance(5);
+    const before = fixture.resent.length;
     for (let step = 0; step < 40; step += 1) {
-      rig.track(1_000 + step);
-      rig.clock.advance(5);
+      fixture.track(1_000 + step);
+      fixture.clock.advance(5);
     }
-    const sent = rig.resent.length - before;
+    const sent = fixture.resent.length - before;
     expect(sent).toBeGreaterThanOrEqual(10);
     expect(sent).toBeLessThan(15);
   });
 
   it("leaves out those that pay least when there is no time, and counts them", () => {
-    const rig = startedRig({ resendsPerSecond: 100 });
+    const fixture = startedFixture({ resendsPerSecond: 100 });
     for (let id = 1; id <= 40; id += 1) {
-      rig.track(id, { accepted: { tipLamports: id % 2 === 0 ? 4_000_000 : 1_000 } });
+      fixture.track(id, { accepted: { tipLamports: id % 2 === 0 ? 4_000_000 : 1_000 } });
     }
-    rig.clock.advance(500);
-    rig.plan("c");
-    rig.clock.advance(150);
-    rig.plan("c", "d");
-    expect(rig.resent.every(({ id }) => id % 2 === 0)).toBe(true);
-    expect(rig.resent.length + rig.landing.counters.resendsShed).toBe(40);
+    fixture.clock.advance(500);
+    fixture.plan("c");
+    fixture.clock.advance(150);
+    fixture.plan("c", "d");
+    expect(fixture.resent.every(({ id }) => id % 2 === 0)).toBe(true);
+    expect(fixture.resent.length + fixture.landing.counters.resendsShed).toBe(40);
   });
 
   it("checks a bounded number in a turn when no leader has room, and reaches all", () => {
-    const rig = startedRig({ countMax: 1_000 });
-    for (let id = 1; id <= 500; id += 1) rig.track(id, { sent: [] });
-    rig.clock.advance(500);
-    rig.dead.add("c:8009");
-    rig.plan("c");
+    const fixture = startedFixture({ countMax: 1_000 });
+    for (let id = 1; id <= 500; id += 1) fixture.track(id, { sent: [] });
+    fixture.clock.advance(500);
+    fixture.dead.add("c:8009");
+    fixture.plan("c");
     const offers: number[] = [];
     for (let step = 0; step < 5; step += 1) {
-      rig.clock.advance(5);
-      offers.push(rig.offers);
+      fixture.clock.advance(5);
+      offers.push(fixture.offers);
     }
     expect(offers).toEqual([128, 256, 384, 500, 500]);
   });
 
   it("does not happen at all with a budget of 0", () => {
-    const rig = startedRig({ resendsPerSecond: 0 });
-    rig.track(1);
-    rig.clock.advance(500);
-    rig.plan("c");
-    rig.clock.advance(500);
-    expect(rig.resent).toEqual([]);
+    const fixture = startedFixture({ resendsPerSecond: 0 });
+    fixture.track(1);
+    fixture.clock.advance(500);
+    fixture.plan("c");
+    fixture.clock.advance(500);
+    expect(fixture.resent).toEqual([]);
   });
 
   it("skips a row that another transaction reuses", () => {
-    const rig = startedRig({ resendsPerSecond: 100, countMax: 10 });
-    for (let id = 1; id <= 10; id += 1) rig.track(id);
-    rig.clock.advance(500);
-    rig.plan("c");
-    rig.track(11);
-    rig.clock.advance(300);
-    expect(rig.resent.map(({ id }) => id)).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    const fixture = startedFixture({ resendsPerSecond: 100, countMax: 10 });
+    for (let id = 1; id <= 10; id += 1) fixture.track(id);
+    fixture.clock.advance(500);
+    fixture.plan("c");
+    fixture.track(11);
+    fixture.clock.advance(300);
+    expect(fixture.resent.map(({ id }) => id)).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10]);
   });
 
   describe("that needs several turns to check all rows", () => {
     /** `count` in flight for a while; only those in `more` pay more. */
     function crowd(count: number, more: readonly number[]) {
-      const rig = startedRig({ countMax: count + 10, resendsPerSecond: 1_000 });
+      const fixture = startedFixture({ countMax: count + 10, resendsPerSecond: 1_000 });
       for (let id = 1; id <= count; id += 1) {
-        rig.track(id, { accepted: { tipLamports: more.includes(id) ? 9_000_000 : 5_000 } });
+        fixture.track(id, { accepted: { tipLamports: more.includes(id) ? 9_000_000 : 5_000 } });
       }
-      rig.clock.advance(500);
-      return rig;
+      fixture.clock.advance(500);
+      return fixture;
     }
     const landed = { slot: 5_001, confirmed: true, error: null };
 
     it("sends what pays most first, wherever it stands", () => {
-      const rig = crowd(2 * CHECKS_PER_SLICE, [CHECKS_PER_SLICE + 5, 2 * CHECKS_PER_SLICE]);
-      rig.plan("c");
-      expect(rig.resent).toEqual([]);
-      rig.clock.advance(5);
-      const ids = rig.resent.map(({ id }) => id);
+      const fixture = crowd(2 * CHECKS_PER_SLICE, [CHECKS_PER_SLICE + 5, 2 * CHECKS_PER_SLICE]);
+      fixture.plan("c");
+      expect(fixture.resent).toEqual([]);
+      fixture.clock.advance(5);
+      const ids = fixture.resent.map(({ id }) => id);
       expect(ids.slice(0, 4)).toEqual([CHECKS_PER_SLICE + 5, 2 * CHECKS_PER_SLICE, 1, 2]);
     });
 
     it("sends nothing before all are looked at, though the round before had more to send", () => {
-      const rig = crowd(2 * CHECKS_PER_SLICE, [2 * CHECKS_PER_SLICE]);
-      rig.plan("c");
-      rig.clock.advance(4);
-      const { after: later } = rig.clock;
-      rig.clock.after = (delayMs, act) => later(delayMs === 0 ? 3 : delayMs, act);
-      rig.plan("d");
-      rig.clock.advance(10);
-      expect(rig.resent[0]).toMatchObject({ id: 2 * CHECKS_PER_SLICE, address: "d:8009" });
+      const fixture = crowd(2 * CHECKS_PER_SLICE, [2 * CHECKS_PER_SLICE]);
+      fixture.plan("c");
+      fixture.clock.advance(4);
+      const { after: later } = fixture.clock;
+      fixture.clock.after = (delayMs, act) => later(delayMs === 0 ? 3 : delayMs, act);
+      fixture.plan("d");
+      fixture.clock.advance(10);
+      expect(fixture.resent[0]).toMatchObject({ id: 2 * CHECKS_PER_SLICE, address: "d:8009" });
     });
 
     it.each([
@@ -276,41 +276,41 @@ describe("a round", () => {
       ["that one and all that are older but one turn's", 2 * CHECKS_PER_SLICE],
     ])("passes over nobody, and sends nothing twice, when %s ends", (_, turns) => {
       const count = 4 * CHECKS_PER_SLICE;
-      const rig = crowd(count, [count]);
-      const { after: later } = rig.clock;
+      const fixture = crowd(count, [count]);
+      const { after: later } = fixture.clock;
       // After the turn that checked it.
-      rig.clock.after = (delayMs, act) =>
+      fixture.clock.after = (delayMs, act) =>
         later(delayMs, () => {
           act();
-          rig.landing.seen(bytesOf(turns).subarray(1, 65), landed);
+          fixture.landing.seen(bytesOf(turns).subarray(1, 65), landed);
         });
-      rig.plan("c");
-      if (turns === CHECKS_PER_SLICE) rig.landing.seen(bytesOf(turns).subarray(1, 65), landed);
-      for (let step = 0; step < 9_000; step += 5) rig.clock.advance(5);
-      const ids = rig.resent.map(({ id }) => id);
+      fixture.plan("c");
+      if (turns === CHECKS_PER_SLICE) fixture.landing.seen(bytesOf(turns).subarray(1, 65), landed);
+      for (let step = 0; step < 9_000; step += 5) fixture.clock.advance(5);
+      const ids = fixture.resent.map(({ id }) => id);
       expect(ids).toHaveLength(count - 1);
       expect(new Set(ids).size).toBe(count - 1);
       expect(ids[0]).toBe(count);
     });
 
     it("begins anew with the next plan, and counts what it had found", () => {
-      const rig = crowd(2 * CHECKS_PER_SLICE, []);
-      rig.plan("c");
-      rig.plan("d");
-      expect(rig.landing.counters.resendsShed).toBe(CHECKS_PER_SLICE);
-      rig.plan("e");
-      expect(rig.landing.counters.resendsShed).toBe(2 * CHECKS_PER_SLICE);
-      rig.clock.advance(5);
-      expect(new Set(rig.resent.map(({ address }) => address))).toEqual(new Set(["e:8009"]));
+      const fixture = crowd(2 * CHECKS_PER_SLICE, []);
+      fixture.plan("c");
+      fixture.plan("d");
+      expect(fixture.landing.counters.resendsShed).toBe(CHECKS_PER_SLICE);
+      fixture.plan("e");
+      expect(fixture.landing.counters.resendsShed).toBe(2 * CHECKS_PER_SLICE);
+      fixture.clock.advance(5);
+      expect(new Set(fixture.resent.map(({ address }) => address))).toEqual(new Set(["e:8009"]));
     });
 
     it("ends with the stage", () => {
-      const rig = crowd(2 * CHECKS_PER_SLICE, []);
-      rig.plan("c");
-      rig.landing.stop();
-      expect(rig.clock.pending).toBe(0);
-      rig.clock.advance(100);
-      expect(rig.resent).toEqual([]);
+      const fixture = crowd(2 * CHECKS_PER_SLICE, []);
+      fixture.plan("c");
+      fixture.landing.stop();
+      expect(fixture.clock.pending).toBe(0);
+      fixture.clock.advance(100);
+      expect(fixture.resent).toEqual([]);
     });
   });
 });

@@ -4,8 +4,8 @@ import { networksOf } from "../../src/accounts/keys/policy.ts";
 import {
   createAccessControl,
   type GlobalLimits,
+  keyLimitName,
   limitRejection,
-  ownLimitName,
   type Principal,
   retryAfterSeconds,
 } from "../../src/limits/access-control.ts";
@@ -313,7 +313,7 @@ describe("limits that are held for other threads", () => {
       const row = testPrincipal(`a${index >> 1}`, plan, index % 2 === 0 ? null : { limit });
       return { ...row, keyId: `k${index >> 1}` };
     });
-    const names = principals.flatMap(({ account, keyId }) => [account, ownLimitName(keyId)]);
+    const names = principals.flatMap(({ account, keyId }) => [account, keyLimitName(keyId)]);
     const isDelegated = (index: number) => which === "all" || (which === "some" && index % 3 === 0);
     for (const [index, name] of names.entries()) if (isDelegated(index)) delegated.delegate(name);
     for (let nowNs = SECOND; nowNs < SECOND + 40_000; nowNs += rng.below(40)) {
@@ -349,7 +349,7 @@ describe("limits that are held for other threads", () => {
     });
     const plan = { name: "S", ratePerSecond: 1, burst: 1, shared: true };
     const slow = testPrincipal("a", plan, { limit: { ratePerSecond: 1, burst: 2 } });
-    delegated.delegate(ownLimitName(slow.keyId));
+    delegated.delegate(keyLimitName(slow.keyId));
     expect(access.charge(slow, SECOND)).toBe(0);
     wait = 5;
     // That does not charge the key's own limit.

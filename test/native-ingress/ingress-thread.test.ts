@@ -10,7 +10,7 @@ import {
 } from "../../src/native/contract.ts";
 import { recordsMemory } from "../../src/native-ingress/record-ring.ts";
 import { ingressThreadCountersMemory } from "../../src/native-ingress/thread-counters.ts";
-import { faultOf, fixture, KEY_GRANT, shared, started, UPSTREAM_PORT } from "./rig.ts";
+import { faultOf, fixture, KEY_GRANT, shared, started, UPSTREAM_PORT } from "./fixture.ts";
 
 describe("an ingress thread that starts", () => {
   it("receives its index, its options and its upstream port", () => {
@@ -43,7 +43,7 @@ describe("an ingress thread that starts", () => {
       for (const part of Object.values(given)) expect(part.length).toBe(shared(part).byteLength);
       expect(given.records.length).toBe(recordsMemory().byteLength);
       expect(given.counters.length).toBe(ingressThreadCountersMemory().byteLength);
-      expect(shared(given.routes)).toBe(memory.routes);
+      expect(shared(given.targets)).toBe(memory.targets);
       expect(shared(given.dedup)).toBe(memory.dedup);
       expect(shared(given.limitStates)).toBe(memory.keyCache);
     }

@@ -19,7 +19,15 @@ import {
   REJECTION_NAMES,
 } from "../../src/native-ingress/thread-counters.ts";
 import { testPrincipal } from "../support/principals.ts";
-import { faultOf, fixture, KEY_GRANT, PUBLIC_PORT, shared, started, UPSTREAM_PORT } from "./rig.ts";
+import {
+  faultOf,
+  fixture,
+  KEY_GRANT,
+  PUBLIC_PORT,
+  shared,
+  started,
+  UPSTREAM_PORT,
+} from "./fixture.ts";
 
 describe("ingress threads that start", () => {
   it("listen together on the public address, and report the port", () => {

@@ -7,7 +7,7 @@ import {
   RecordConsumer,
   type SentSubmission,
 } from "../../src/native-ingress/record-consumer.ts";
-import { REPEATED, type RingRecord, SENT } from "../../src/native-ingress/record-ring.ts";
+import { DUPLICATE, type RingRecord, SENT } from "../../src/native-ingress/record-ring.ts";
 import { newSendRecord } from "../../src/send/native/send-record.ts";
 
 const ACCEPTED: Accepted = {
@@ -83,7 +83,7 @@ describe("the record consumer", () => {
 
   it("records a duplicate as one more submission, without decoding", () => {
     const { consumer, calls, latencies } = fixture();
-    consumer.take(record(REPEATED, { keySlot: 0, maxRetries: null }));
+    consumer.take(record(DUPLICATE, { keySlot: 0, maxRetries: null }));
     expect(calls).toEqual([
       ["usage", "k0", null, 40],
       ["duplicate", "acme", null, 1],

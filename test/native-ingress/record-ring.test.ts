@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { Accepted } from "../../src/core/flow.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
 import {
-  REPEATED,
+  DUPLICATE,
   RecordReader,
   type RingRecord,
   recordsMemory,
@@ -74,12 +74,12 @@ describe("records of an ingress thread", () => {
 
   it("describe duplicates, and a missing maxRetries as null", () => {
     const { writer, reader } = ring();
-    writer.repeated({ ...note(Uint8Array.of(1, 2)), maxRetries: null }, 1);
-    writer.repeated(note(Uint8Array.of(3), 8), 3);
+    writer.duplicate({ ...note(Uint8Array.of(1, 2)), maxRetries: null }, 1);
+    writer.duplicate(note(Uint8Array.of(3), 8), 3);
     const [first, second] = readAll(reader);
-    expect(first).toMatchObject({ kind: REPEATED, keySlot: 7, offset: 1, maxRetries: null });
+    expect(first).toMatchObject({ kind: DUPLICATE, keySlot: 7, offset: 1, maxRetries: null });
     expect(first?.bytes).toEqual(Uint8Array.of(1, 2));
-    expect(second).toMatchObject({ kind: REPEATED, keySlot: 8, offset: 3, maxRetries: 0 });
+    expect(second).toMatchObject({ kind: DUPLICATE, keySlot: 8, offset: 3, maxRetries: 0 });
   });
 
   it("contain nothing of earlier records", () => {
@@ -90,10 +90,10 @@ describe("records of an ingress thread", () => {
     const plain = { ...note(bytes), maxRetries: null };
     const cases = [
       [() => writer.sent(note(bytes), ACCEPTED, { ...newSendRecord(), ...full }), SENT, full],
-      [() => writer.repeated(plain, 1), REPEATED, none],
+      [() => writer.duplicate(plain, 1), DUPLICATE, none],
       [() => writer.sent(plain, ACCEPTED, { ...newSendRecord(), ...full }), SENT, full],
       [() => writer.sent(plain, ACCEPTED, newSendRecord()), SENT, none],
-      [() => writer.repeated(plain, 1), REPEATED, none],
+      [() => writer.duplicate(plain, 1), DUPLICATE, none],
     ] as const;
     for (const [index, [write, kind, send]] of cases.entries()) {
       write();
@@ -104,11 +104,11 @@ describe("records of an ingress thread", () => {
 
   it("report a full ring before anything is lost", () => {
     const { writer, reader } = ring(2);
-    writer.repeated(note(Uint8Array.of(1)), 1);
+    writer.duplicate(note(Uint8Array.of(1)), 1);
     expect(writer.hasRoom).toBe(true);
-    writer.repeated(note(Uint8Array.of(2)), 1);
+    writer.duplicate(note(Uint8Array.of(2)), 1);
     expect(writer.hasRoom).toBe(false);
-    expect(() => writer.repeated(note(Uint8Array.of(3)), 1)).toThrow(RangeError);
+    expect(() => writer.duplicate(note(Uint8Array.of(3)), 1)).toThrow(RangeError);
     expect(readAll(reader).map(({ bytes }) => bytes[0])).toEqual([1, 2]);
     expect(writer.hasRoom).toBe(true);
     expect(writer.depth).toBe(0);
@@ -116,7 +116,7 @@ describe("records of an ingress thread", () => {
 
   it("release their slot even when the reader throws", () => {
     const { writer, reader } = ring(2);
-    writer.repeated(note(Uint8Array.of(1)), 1);
+    writer.duplicate(note(Uint8Array.of(1)), 1);
     expect(() =>
       reader.read(() => {
         throw new Error("accounting closed");

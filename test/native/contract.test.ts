@@ -100,13 +100,11 @@ describe("the bindings and contract.ts", () => {
     expect(declared.length).toBeGreaterThan(4);
   });
 
-  it("have the same codes where both name one", () => {
+  it("have the same status codes, each under the same name", () => {
     const codes = [...answers.matchAll(/^pub\(crate\) const (\w+): i32 = (-?\d+);/gm)];
-    const codeByName = new Map(codes.map(([, name = "", code = ""]) => [name, code]));
-    const declared = [...contract.matchAll(/^export const (\w+) = (-?\d+);/gm)];
-    const shared = declared.filter(([, name = ""]) => codeByName.has(name));
-    for (const [, name = "", code] of shared)
-      expect(`${name} ${code}`).toBe(`${name} ${codeByName.get(name)}`);
-    expect(shared.length).toBeGreaterThan(5);
+    const rust = codes.map(([, name, code]) => `${name} ${code}`);
+    const declared = [...contract.matchAll(/^export const (\w+) = (-\d+|0);/gm)];
+    expect(declared.length).toBeGreaterThan(20);
+    for (const [, name, code] of declared) expect(rust).toContain(`${name} ${code}`);
   });
 });

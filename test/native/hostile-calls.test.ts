@@ -48,7 +48,7 @@ type CallCounts = Readonly<Record<string, Count>>;
 const memorySizes = {
   records: recordsMemory().byteLength,
   counters: ingressThreadCountersMemory().byteLength,
-  routes: SHARED_TARGET_TABLE_BYTES,
+  targets: SHARED_TARGET_TABLE_BYTES,
   dedup: dedupMemory().byteLength,
   limitStates: createKeyCacheMemory().byteLength,
 };

@@ -101,18 +101,18 @@ const EQUAL: readonly Pair[] = [
   ...alike("http/request_head.rs", "src/http/framing.ts", "LENGTH_DIGITS_MAX"),
   ...alike("http/request_head.rs", "src/http/routes.ts", "RAW_PATH RPC_PATH PING_PATH ROOT_PATH"),
   ["submit/fan_out.rs", "TX_MIN", "src/send/limits.ts", "INGRESS_TX_MIN"],
-  ["submit/fan_out.rs", "STALL_COUNT", "test/support/ingress-sender.ts", "ROUTES_STALL_COUNT"],
+  ["submit/fan_out.rs", "STALL_COUNT", "test/support/ingress-sender.ts", "TARGETS_STALL_COUNT"],
   ["submit/record_ring.rs", "RECORDS", "src/native-ingress/limits.ts", "RECORD_RING_SLOTS"],
   ...alike(
     "submit/record_ring.rs",
     "src/native-ingress/record-ring.ts",
-    "SENT REPEATED OFFSET VERSION ROUTES STATUS CORKED VALIDATION SLOT_BYTES",
+    "SENT DUPLICATE OFFSET VERSION TARGETS STATUS CORKED VALIDATION SLOT_BYTES",
   ),
   ["submit/record_ring.rs", "TAGS", "src/native-ingress/record-ring.ts", "STREAMS"],
-  ["submit/route_table.rs", "ROUTES_MAX", "src/core/limits.ts", "SHARED_TARGETS_MAX"],
-  ["submit/route_table.rs", "CELLS_MAX", "src/send/limits.ts", "TARGET_CELLS_MAX"],
+  ["submit/target_table.rs", "TARGETS_MAX", "src/core/limits.ts", "SHARED_TARGETS_MAX"],
+  ["submit/target_table.rs", "CELLS_MAX", "src/send/limits.ts", "TARGET_CELLS_MAX"],
   ...alike(
-    "submit/route_table.rs",
+    "submit/target_table.rs",
     "src/send/native/shared-target-table.ts",
     "SEQUENCE OPEN INGRESS_THREADS ENGINE VERSION COUNT TTL_MS BYTES_MAX EXCLUDED DRAIN_COUNT " +
       "PEERS CELLS_OF CELLS",

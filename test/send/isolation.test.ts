@@ -3,8 +3,8 @@ import { systemClock } from "../../src/core/clock.ts";
 import type { Outcome } from "../../src/core/flow.ts";
 import { createSender, type Sender } from "../../src/send/sender.ts";
 import { until } from "../support/wait.ts";
+import { planOf, startFixture } from "./fixture.ts";
 import { payload, startLeader, startTransport, type TestLeader } from "./loopback.ts";
-import { planOf, startFixture } from "./rig.ts";
 
 const DEAD = "10.0.0.1:8009";
 const STALLED = "10.0.0.2:8009";

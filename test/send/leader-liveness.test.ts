@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BYTES, live, setup } from "./leader-rig.ts";
+import { BYTES, live, setup } from "./leader-fixture.ts";
 
 describe("a leader that reports a transaction as too large", () => {
   const large = new Uint8Array(1_233);
@@ -159,7 +159,7 @@ describe("just before the leader window", () => {
   it("a silent one is replaced, and serves until the other is live", () => {
     const { first, later, trySend, transport, connection, counters, stats } = waiting();
     for (let count = 0; count < 35; count += 1) later(50);
-    expect([transport.made.length, counters.silentBeforeTurn, stats.silentBeforeTurn]).toEqual([
+    expect([transport.made.length, counters.silentBeforeWindow, stats.silentBeforeWindow]).toEqual([
       2, 1, 1,
     ]);
     trySend(1);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { freshIdentity } from "../../src/send/identity.ts";
-import { planOf, startFixture } from "./rig.ts";
+import { planOf, startFixture } from "./fixture.ts";
 
 const A = "10.0.0.1:8009";
 const B = "10.0.0.2:8009";

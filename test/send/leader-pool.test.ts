@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { LEADERS_REMEMBERED_MAX } from "../../src/send/limits.ts";
-import { planOf, startFixture, targetOf } from "./rig.ts";
+import { planOf, startFixture, targetOf } from "./fixture.ts";
 
 const A = "10.0.0.1:8009";
 const B = "10.0.0.2:8009";

@@ -4,7 +4,7 @@ import type { newSendCounters } from "../../src/send/send-counters.ts";
 import type { CloseCause, Transport } from "../../src/send/transport.ts";
 import { createFakeTransport } from "../support/fake-transport.ts";
 import { packetOf } from "../support/packets.ts";
-import { BYTES, live, setup, TARGET } from "./leader-rig.ts";
+import { BYTES, live, setup, TARGET } from "./leader-fixture.ts";
 
 describe("the state of a leader", () => {
   it("goes from idle over connecting and waiting to live, and back when it ends", () => {

@@ -3,7 +3,7 @@ import { NS_PER_MS } from "../../src/core/clock.ts";
 import { RESENDS_IN_FLIGHT_MAX } from "../../src/send/limits.ts";
 import { ALL_FULL } from "../../src/send/sender.ts";
 import { fc } from "../support/properties.ts";
-import { planOf, startFixture } from "./rig.ts";
+import { planOf, startFixture } from "./fixture.ts";
 
 const A = "10.0.0.1:8009";
 const B = "10.0.0.2:8009";

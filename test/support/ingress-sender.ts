@@ -13,7 +13,7 @@ import type { SendRecord } from "../../src/send/native/send-record.ts";
 import { TargetTable } from "./target-table.ts";
 
 /** `STALL_COUNT` of native/src/submit/fan_out.rs. */
-const ROUTES_STALL_COUNT = 16;
+const TARGETS_STALL_COUNT = 16;
 
 export interface IngressSender {
   /**
@@ -76,7 +76,7 @@ export function createIngressSender(
    */
   function isStalled(waits: boolean): boolean {
     waited = waits ? waited + 1 : 0;
-    if (waited < ROUTES_STALL_COUNT) return false;
+    if (waited < TARGETS_STALL_COUNT) return false;
     waited = 0;
     table.close();
     return true;

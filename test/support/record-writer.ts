@@ -8,7 +8,7 @@ import { SHARED_TARGETS_MAX, V1_TRANSACTION_BYTES_MAX } from "../../src/core/lim
 import { writeValidation } from "../../src/decode/workers/worker-channel.ts";
 import { VALIDATION_NUMBERS } from "../../src/native/contract.ts";
 import { RECORD_RING_SLOTS } from "../../src/native-ingress/limits.ts";
-import { REPEATED, SENT, type SubmissionRecord } from "../../src/native-ingress/record-ring.ts";
+import { DUPLICATE, SENT, type SubmissionRecord } from "../../src/native-ingress/record-ring.ts";
 import { createRing } from "../../src/runtime/ring.ts";
 import type { SendRecord } from "../../src/send/native/send-record.ts";
 
@@ -17,7 +17,7 @@ export interface RecordWriter {
   /** Unread records. */
   readonly depth: number;
   sent(note: SubmissionRecord, validation: Accepted, send: SendRecord): void;
-  repeated(note: SubmissionRecord, offset: number): void;
+  duplicate(note: SubmissionRecord, offset: number): void;
 }
 
 /** Offsets of the fields of a record, in numbers. */
@@ -67,8 +67,8 @@ export function createRecordWriter(
       writeValidation(numbers, 8 * (at + VALIDATION), validation);
       ring.publish();
     },
-    repeated(note, offset) {
-      const at = startRecord(REPEATED, note);
+    duplicate(note, offset) {
+      const at = startRecord(DUPLICATE, note);
       numbers[at + OFFSET] = offset;
       ring.publish();
     },

@@ -1,6 +1,6 @@
 /**
  * The target table as an ingress thread reads it, on any thread of a test: its last read state. The
- * real one is `native/src/submit/route_table.rs`.
+ * real one is `native/src/submit/target_table.rs`.
  */
 
 import { SHARED_TARGETS_MAX } from "../../src/core/limits.ts";

@@ -70,7 +70,7 @@ export function createTestIngress(addon: NativeEngine, options: TestIngressOptio
       upstreamConnectionsMax: options.connectionsMax,
       upstreamConnectionsPerAddress: options.connectionsMax,
       readTimeoutMs: 60_000,
-      routes: new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES),
+      targets: new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES),
       dedup: dedupMemory(),
       keyCache: createKeyCacheMemory(),
     },

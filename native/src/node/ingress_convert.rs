@@ -43,7 +43,7 @@ pub(crate) fn start_ingress_thread(
     let shared = Shared {
         records: memory.records.memory(),
         counters: memory.counters.memory(),
-        routes: memory.routes.memory(),
+        targets: memory.targets.memory(),
         dedup: memory.dedup.memory(),
         limit_states: memory.limit_states.memory(),
     };
@@ -55,7 +55,8 @@ pub(crate) fn start_ingress_thread(
         Some(Err(_)) => return INGRESS_THREAD_OPTIONS,
         Some(Ok(handle)) => handle,
     };
-    for bytes in [memory.records, memory.counters, memory.routes, memory.dedup, memory.limit_states]
+    for bytes in
+        [memory.records, memory.counters, memory.targets, memory.dedup, memory.limit_states]
     {
         bytes.retain(handle);
     }

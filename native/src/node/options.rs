@@ -69,7 +69,7 @@ pub struct IngressThreadMemory {
     pub counters: SharedBytes,
     /// As `src/send/native/shared-target-table.ts` lays it out.
     #[napi(ts_type = "Uint8Array")]
-    pub routes: SharedBytes,
+    pub targets: SharedBytes,
     /// As `src/dedup/recent-transactions.ts` lays it out.
     #[napi(ts_type = "Uint8Array")]
     pub dedup: SharedBytes,

@@ -1,5 +1,5 @@
-//! Error codes of the exports; `contract.ts` and the native transport name those that they
-//! distinguish.
+//! The status codes that the exports return: 0, or a negative number. `src/native/contract.ts` has
+//! those that TypeScript distinguishes, under the same names.
 
 use crate::quic::engine::{OpenError, StartError};
 

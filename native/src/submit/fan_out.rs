@@ -1,4 +1,4 @@
-//! Hot path: sends an ingress thread's transactions to the leaders of the route table that the
+//! Hot path: sends an ingress thread's transactions to the leaders of the target table that the
 //! sender publishes. Transactions that it does not send, or not to every leader, are the sender's
 //! task, which finds them in the record.
 //!
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use crate::quic::engine::Engine;
 use crate::quic::peer::{self, Backlog};
-use crate::submit::route_table::{ROUTES_MAX, Routes, Table};
+use crate::submit::target_table::{SharedTargetTable, TARGETS_MAX, Targets};
 use crate::sync::clock::monotonic_ns;
 
 /// Transactions without a pause after which the next ones are corked.
@@ -48,18 +48,18 @@ pub const TX_MIN: u64 = 1 << 40;
 /// than can exist.
 const TX_RANGES: u64 = 8191;
 /// Bits of deliveries on the wire, in the result of `EngineHandle::send`.
-const ON_WIRE: u32 = (1 << ROUTES_MAX) - 1;
+const ON_WIRE: u32 = (1 << TARGETS_MAX) - 1;
 
 /// Result of sending one transaction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FanOutResult {
-    /// Version of the route table that it was sent by.
+    /// Version of the target table that it was sent by.
     pub version: u32,
-    /// It was sent to the first `count` routes of that version.
+    /// It was sent to the first `count` targets of that version.
     pub count: usize,
     /// The tag of each delivery, which identifies it within its connection.
-    pub tags: [u32; ROUTES_MAX],
-    /// Bit i: route i's delivery is on the wire; bit 16 + i: it is queued or corked.
+    pub tags: [u32; TARGETS_MAX],
+    /// Bit i: target i's delivery is on the wire; bit 16 + i: it is queued or corked.
     pub status: u32,
     /// Whether it was corked.
     pub corked: bool,
@@ -124,7 +124,7 @@ fn guarded<T>(otherwise: T, act: impl FnOnce() -> T) -> T {
 /// Sends the transactions of one ingress thread. All calls are made on one thread, because the
 /// engine keeps corked deliveries per thread.
 pub struct FanOut<E> {
-    routes: Routes,
+    targets: SharedTargetTable,
     engine_handle: E,
     /// Number of the last transaction. The engine uses it to recognize whether a connection's last
     /// delivery was of this transaction, so no other thread may use it.
@@ -144,10 +144,10 @@ pub struct FanOut<E> {
 impl<E: EngineHandle> FanOut<E> {
     /// One that sent nothing yet.
     #[must_use]
-    pub fn new(routes: Routes, engine_handle: E) -> Self {
-        let tx = TX_MIN * (1 + u64::from(routes.thread_number()) % TX_RANGES);
+    pub fn new(targets: SharedTargetTable, engine_handle: E) -> Self {
+        let tx = TX_MIN * (1 + u64::from(targets.thread_number()) % TX_RANGES);
         Self {
-            routes,
+            targets,
             engine_handle,
             tx,
             burst: Burst::default(),
@@ -160,15 +160,15 @@ impl<E: EngineHandle> FanOut<E> {
         }
     }
 
-    /// Sends to every route and writes `sent`. False if that is impossible now: then nothing is
+    /// Sends to every target and writes `sent`. False if that is impossible now: then nothing is
     /// sent, the main thread's sender must send it, and `sent` is unchanged.
     #[must_use]
     pub fn send(&mut self, bytes: &[u8], sent: &mut FanOutResult) -> bool {
-        if !self.routes.is_open() || !self.routes.refresh() {
+        if !self.targets.is_open() || !self.targets.refresh() {
             return false;
         }
-        let &Table { engine, version, count, ttl_ms, bytes_max, excluded, .. } =
-            self.routes.table();
+        let &Targets { engine, version, count, ttl_ms, bytes_max, excluded, .. } =
+            self.targets.table();
         // The sender may have started another engine.
         if engine == 0 || engine != self.engine_handle.engine() || count == 0 {
             return false;
@@ -178,11 +178,11 @@ impl<E: EngineHandle> FanOut<E> {
             return false;
         }
         let Some((deliveries, tags)) = self.allocate_tags() else { return false };
-        self.drain_count = self.routes.drain_count();
+        self.drain_count = self.targets.drain_count();
         let Some(deliveries) = deliveries.get(..count) else { return false };
         let status = self.send_or_cork(deliveries.as_flattened(), bytes, ttl_ms);
         if status == 0 {
-            self.routes.close();
+            self.targets.close();
             return false;
         }
         let corked = self.burst.is_corked;
@@ -205,7 +205,7 @@ impl<E: EngineHandle> FanOut<E> {
     }
 
     /// Whether the sender must be woken immediately for the last transaction: it must queue
-    /// deliveries for excluded leaders, or check the routes before anything more is sent.
+    /// deliveries for excluded leaders, or check the targets before anything more is sent.
     #[must_use]
     pub fn needs_immediate_wake(&self) -> bool {
         self.needs_immediate_wake
@@ -218,7 +218,7 @@ impl<E: EngineHandle> FanOut<E> {
     #[must_use]
     pub fn is_wake_pending(&self) -> bool {
         let is_between = self.drain_count.is_multiple_of(2);
-        self.has_pending_events && is_between && self.routes.drain_count() == self.drain_count
+        self.has_pending_events && is_between && self.targets.drain_count() == self.drain_count
     }
 
     /// Called before other work: uncorks what was held for long enough.
@@ -242,12 +242,12 @@ impl<E: EngineHandle> FanOut<E> {
 
     /// The deliveries of one transaction, each a connection handle and a tag, and the tags alone.
     /// None if the table is inconsistent.
-    fn allocate_tags(&self) -> Option<([[u32; 2]; ROUTES_MAX], [u32; ROUTES_MAX])> {
-        let (mut deliveries, mut tags) = ([[0; 2]; ROUTES_MAX], [0; ROUTES_MAX]);
-        let Table { count, peers, .. } = self.routes.table();
+    fn allocate_tags(&self) -> Option<([[u32; 2]; TARGETS_MAX], [u32; TARGETS_MAX])> {
+        let (mut deliveries, mut tags) = ([[0; 2]; TARGETS_MAX], [0; TARGETS_MAX]);
+        let Targets { count, peers, .. } = self.targets.table();
         let slots = deliveries.iter_mut().zip(&mut tags).zip(peers).enumerate();
-        for (route, ((delivery, slot), &peer)) in slots.take(*count) {
-            let tag = self.routes.next_tag(route)?;
+        for (target, ((delivery, slot), &peer)) in slots.take(*count) {
+            let tag = self.targets.next_tag(target)?;
             *delivery = [peer, tag];
             *slot = tag;
         }
@@ -285,7 +285,7 @@ impl<E: EngineHandle> FanOut<E> {
             // It is unknown whether they would be queued without the other thread.
             Backlog::Moves => false,
             Backlog::Waits => self.record_wait(count),
-            Backlog::Full => self.close_routes(),
+            Backlog::Full => self.close_targets(),
         };
     }
 
@@ -305,13 +305,13 @@ impl<E: EngineHandle> FanOut<E> {
         self.waited = self.waited.saturating_add(count);
         let is_long = now_ns.saturating_sub(self.waited_since_ns) >= STALL_NS;
         let most = if is_long { STALL_COUNT } else { STALL_COUNT_MAX };
-        self.waited >= most && self.close_routes()
+        self.waited >= most && self.close_targets()
     }
 
     /// Stops sending until the sender has checked.
-    fn close_routes(&mut self) -> bool {
+    fn close_targets(&mut self) -> bool {
         self.waited = 0;
-        self.routes.close();
+        self.targets.close();
         true
     }
 }

@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::{BURST_MIN, Backlog, EngineHandle, FanOut, FanOutResult};
-use crate::submit::route_table::tests::Publisher;
-use crate::submit::route_table::{ROUTES_BYTES, Routes};
+use crate::submit::target_table::tests::Publisher;
+use crate::submit::target_table::{SharedTargetTable, TARGET_TABLE_BYTES};
 use crate::sync::shared_memory::Memory;
 
 pub(super) const BYTES: &[u8] = &[1, 2, 3];
@@ -86,9 +86,9 @@ pub(super) struct Fixture {
 
 impl Fixture {
     pub(super) fn new(count: u32, excluded: u32, pause_ns: u64) -> Self {
-        let memory = Memory::fresh(ROUTES_BYTES);
+        let memory = Memory::fresh(TARGET_TABLE_BYTES);
         let mut publisher = Publisher::new(&memory);
-        let version = publisher.publish(&routes_of(count), 800, 1232, excluded);
+        let version = publisher.publish(&targets_of(count), 800, 1232, excluded);
         publisher.open(true);
         let fake = Rc::new(Fake {
             now_ns: Cell::new(1_000_000_000),
@@ -153,12 +153,15 @@ impl Fixture {
     }
 }
 
-pub(super) fn routes_of(count: u32) -> Vec<(u32, u32)> {
+pub(super) fn targets_of(count: u32) -> Vec<(u32, u32)> {
     (0..count).map(|index| (70 + index, index)).collect()
 }
 
 pub(super) fn fan_out_on(memory: &Memory, fake: &Rc<Fake>, pause_ns: u64) -> FanOut<FakeEngine> {
-    FanOut::new(Routes::open(memory).unwrap(), FakeEngine { fake: fake.clone(), pause_ns })
+    FanOut::new(
+        SharedTargetTable::open(memory).unwrap(),
+        FakeEngine { fake: fake.clone(), pause_ns },
+    )
 }
 
 pub(super) fn times(call: Call, count: u32) -> Vec<Call> {

@@ -3,13 +3,13 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering::SeqCst;
 
-use super::fixture::{BYTES, Call, Fixture, NS_PER_MS, fan_out_on, routes_of};
+use super::fixture::{BYTES, Call, Fixture, NS_PER_MS, fan_out_on, targets_of};
 use super::*;
 use crate::quic::engine::Options;
-use crate::submit::route_table::CELLS_MAX;
+use crate::submit::target_table::CELLS_MAX;
 
 #[test]
-fn transaction_is_sent_to_all_routes_in_one_call() {
+fn transaction_is_sent_to_all_targets_in_one_call() {
     let mut fixture = Fixture::calm();
     assert!(fixture.send());
     let FanOutResult { version, count, tags, status, corked } = fixture.sent;
@@ -93,7 +93,7 @@ fn table_of_another_engine_sends_nothing_and_stays_open() {
     let mut fixture = Fixture::calm();
     for engine in [0, 4] {
         fixture.publisher.engine = engine;
-        fixture.publisher.publish(&routes_of(2), 800, 1232, 0);
+        fixture.publisher.publish(&targets_of(2), 800, 1232, 0);
         fixture.publisher.open(true);
         assert!(!fixture.send());
     }
@@ -101,7 +101,7 @@ fn table_of_another_engine_sends_nothing_and_stays_open() {
     // No tag is allocated either.
     assert_eq!((is_open, calls, fixture.publisher.words[64].load(SeqCst)), (1, vec![], 0));
     fixture.publisher.engine = 3;
-    fixture.publisher.publish(&routes_of(2), 800, 1232, 0);
+    fixture.publisher.publish(&targets_of(2), 800, 1232, 0);
     fixture.publisher.open(true);
     assert!(fixture.send());
 }

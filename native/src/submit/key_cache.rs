@@ -14,7 +14,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use crate::submit::rate_limit::{CACHED_KEYS_MAX, Cost, Rate, SharedLimitStates};
+use crate::submit::rate_limit::{CACHED_KEYS_MAX, Limit, Rate, SharedLimitStates};
 
 /// A valid key, its restrictions, and where its limits are.
 #[derive(Clone, Debug)]
@@ -53,8 +53,8 @@ struct CachedKey {
     expires_unix_ms: Option<f64>,
     networks: Option<Box<[IpNet]>>,
     /// Slot and cost of the key's own limit.
-    own: Option<(u32, Cost)>,
-    cost: Cost,
+    own: Option<(u32, Limit)>,
+    limit: Limit,
     is_global: bool,
     account_limit_slot: u32,
     key_slot: u32,
@@ -122,12 +122,12 @@ impl KeyCache {
     pub fn refund(&self, token: &[u8]) {
         let Some(key) = self.keys.get(token) else { return };
         if let Some((limit_slot, own)) = key.own {
-            self.limit_states.give_back(limit_slot, own);
+            self.limit_states.refund(limit_slot, own);
         }
         if key.is_global {
-            self.limit_states.give_back_global(key.account_limit_slot, key.cost);
+            self.limit_states.refund_global(key.account_limit_slot, key.limit);
         } else {
-            self.limit_states.give_back(key.account_limit_slot, key.cost);
+            self.limit_states.refund(key.account_limit_slot, key.limit);
         }
     }
 
@@ -146,22 +146,22 @@ impl KeyCache {
     /// Charges the key's own limit first, and refunds it if the account's is exceeded.
     fn try_charge(&self, key: &CachedKey, now_ns: f64) -> bool {
         let limit_states = &self.limit_states;
-        let CachedKey { cost, account_limit_slot, .. } = *key;
+        let CachedKey { limit, account_limit_slot, .. } = *key;
         if key
             .own
-            .is_some_and(|(limit_slot, own)| limit_states.charge(limit_slot, now_ns, own) > 0.0)
+            .is_some_and(|(limit_slot, own)| limit_states.try_charge(limit_slot, now_ns, own) > 0.0)
         {
             return false;
         }
         let wait_ns = if key.is_global {
-            limit_states.charge_global(account_limit_slot, now_ns, cost)
+            limit_states.try_charge_global(account_limit_slot, now_ns, limit)
         } else {
-            limit_states.charge(account_limit_slot, now_ns, cost)
+            limit_states.try_charge(account_limit_slot, now_ns, limit)
         };
         if wait_ns > 0.0
             && let Some((limit_slot, own)) = key.own
         {
-            limit_states.give_back(limit_slot, own);
+            limit_states.refund(limit_slot, own);
         }
         wait_ns <= 0.0
     }
@@ -173,7 +173,7 @@ impl CachedKey {
         let KeyGrant { rate_per_second, burst, is_global, account_limit_slot, key_slot, .. } =
             grant;
         let own = match grant.own_limit {
-            Some(limit) => Some((grant.key_limit_slot?, Cost::of(limit)?)),
+            Some(limit) => Some((grant.key_limit_slot?, Limit::of(limit)?)),
             None => None,
         };
         if usize::try_from(key_slot).ok()? >= CACHED_KEYS_MAX {
@@ -183,7 +183,7 @@ impl CachedKey {
             expires_unix_ms: grant.expires_unix_ms,
             networks: grant.networks.map(Vec::into_boxed_slice),
             own,
-            cost: Cost::of(Rate { rate_per_second, burst })?,
+            limit: Limit::of(Rate { rate_per_second, burst })?,
             is_global,
             account_limit_slot,
             key_slot,

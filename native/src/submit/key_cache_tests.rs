@@ -1,4 +1,4 @@
-//! Which requests a cached key admits, from where and for how long, and what they cost.
+//! Which requests a cached key admits, from where and for how long, and what they limit.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};

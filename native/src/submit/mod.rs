@@ -11,7 +11,7 @@
 //!
 //! `thread` runs the event loop of `http` with the request handler of `path`. `wakeup` decides when
 //! the main thread is woken. Both threads share memory (`sync::shared_memory`): rate limit states
-//! (`rate_limit`), the dedup cache (`dedup`), the routes (`route_table`), records (`record_ring`)
+//! (`rate_limit`), the dedup cache (`dedup`), the targets (`target_table`), records (`record_ring`)
 //! and counters (`counters`). The layouts are those of the files in `src/` that each module names.
 
 pub mod counters;
@@ -22,6 +22,6 @@ pub mod key_cache;
 pub mod path;
 pub mod rate_limit;
 pub mod record_ring;
-pub mod route_table;
+pub mod target_table;
 pub mod thread;
 pub mod wakeup;

@@ -165,7 +165,7 @@ impl<E: EngineHandle> SubmitPath<E> {
         if let Some(offset) = peek_signature_offset(bytes)
             && self.dedup.query(bytes, offset, meta.received_ns)
         {
-            return self.repeated(bytes, meta, offset);
+            return self.duplicate(bytes, meta, offset);
         }
         let validation = self.decoder.decode(bytes);
         let offset = match &validation {
@@ -178,7 +178,7 @@ impl<E: EngineHandle> SubmitPath<E> {
         // Another thread may have accepted it since the query, or has reserved it and not decided
         // yet.
         match self.dedup.reserve(bytes, offset, decoded_ns) {
-            Reservation::Duplicate => return self.repeated(bytes, meta, offset),
+            Reservation::Duplicate => return self.duplicate(bytes, meta, offset),
             Reservation::Pending => return Err(Counter::ProxiedOther.into()),
             Reservation::New => {}
         }
@@ -201,7 +201,7 @@ impl<E: EngineHandle> SubmitPath<E> {
         Ok(signature_text_of(bytes, offset)?)
     }
 
-    fn repeated(
+    fn duplicate(
         &mut self,
         bytes: &[u8],
         meta: &RequestMeta,
@@ -209,7 +209,7 @@ impl<E: EngineHandle> SubmitPath<E> {
     ) -> Result<SignatureText, Unanswered> {
         let signature = signature_text_of(bytes, offset)?;
         let now_ns = self.fan_out.now_ns();
-        self.records.repeated(&meta.record(bytes, now_ns, now_ns), offset);
+        self.records.duplicate(&meta.record(bytes, now_ns, now_ns), offset);
         self.wake_policy.record_written(self.records.depth(), false, false, now_ns);
         Ok(signature)
     }

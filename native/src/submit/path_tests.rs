@@ -12,8 +12,8 @@ use crate::submit::counters::COUNTERS_BYTES;
 use crate::submit::dedup::{Sizes, prepared};
 use crate::submit::rate_limit::{LIMIT_MEMORY_BYTES, SharedLimitStates};
 use crate::submit::record_ring::RECORDS_BYTES;
-use crate::submit::route_table::tests::Publisher;
-use crate::submit::route_table::{ROUTES_BYTES, Routes};
+use crate::submit::target_table::tests::Publisher;
+use crate::submit::target_table::{SharedTargetTable, TARGET_TABLE_BYTES};
 use crate::submit::wakeup::ThreadStatus;
 use crate::sync::shared_memory::{AtomicSlice, Memory};
 
@@ -85,10 +85,11 @@ fn grant() -> KeyGrant {
 impl Fixture {
     /// With a grant for `TOKEN`, and two leaders that accept deliveries.
     fn new(grant: KeyGrant) -> Self {
-        let [key_cache, counters, records, routes] =
-            [LIMIT_MEMORY_BYTES, COUNTERS_BYTES, RECORDS_BYTES, ROUTES_BYTES].map(Memory::fresh);
+        let [key_cache, counters, records, targets] =
+            [LIMIT_MEMORY_BYTES, COUNTERS_BYTES, RECORDS_BYTES, TARGET_TABLE_BYTES]
+                .map(Memory::fresh);
         let dedup = prepared(SIZES, 5).unwrap();
-        let mut publisher = Publisher::new(&routes);
+        let mut publisher = Publisher::new(&targets);
         publisher.publish(&[(70, 0), (71, 1)], 800, 4096, 0);
         publisher.open(true);
         let wakes = Arc::new(AtomicUsize::new(0));
@@ -106,7 +107,7 @@ impl Fixture {
             key_cache: KeyCache::new(SharedLimitStates::new(&key_cache).unwrap()),
             dedup: DedupCache::open_with(&dedup, SIZES).unwrap(),
             decoder: Arc::new(Decoder::new(&TIP_ACCOUNT, 1000.0, false, 0).unwrap()),
-            fan_out: FanOut::new(Routes::open(&routes).unwrap(), engine_handle),
+            fan_out: FanOut::new(SharedTargetTable::open(&targets).unwrap(), engine_handle),
             records: Records::open(&records).unwrap(),
             counters: Counters::open(&counters).unwrap(),
             wake_policy: WakePolicy::new(status.clone()),
@@ -287,7 +288,7 @@ fn transaction_reserved_by_another_thread_is_proxied_as_charged() {
 }
 
 #[test]
-fn closed_routes_proxy_as_charged_and_roll_back_the_reservation() {
+fn closed_target_table_proxies_as_charged_and_roll_back_the_reservation() {
     let mut fixture = Fixture::usual();
     fixture.publisher.open(false);
     let bytes = good(1);

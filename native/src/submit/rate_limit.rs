@@ -47,14 +47,14 @@ pub struct Rate {
     pub burst: f64,
 }
 
-/// Cost of one request at a rate.
+/// A rate limit as the arithmetic needs it: the interval of one request, and the burst.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cost {
+pub struct Limit {
     interval_ns: f64,
     burst: f64,
 }
 
-impl Cost {
+impl Limit {
     /// None for an invalid rate.
     #[must_use]
     pub fn of(Rate { rate_per_second, burst }: Rate) -> Option<Self> {
@@ -63,7 +63,7 @@ impl Cost {
         is_rate.then_some(Self { interval_ns, burst })
     }
 
-    /// The cost if this number of edges share it.
+    /// The part of the limit that each of this number of edges gets.
     fn shared_by(self, edge_count: f64) -> Self {
         let burst = (self.burst / edge_count).floor().max(1.0);
         Self { interval_ns: self.interval_ns * edge_count, burst }
@@ -99,54 +99,54 @@ impl SharedLimitStates {
     /// Charges one request to a limit of this edge alone: 0, or the nanoseconds to wait, and then
     /// nothing is charged.
     #[must_use]
-    pub fn charge(&self, limit_slot: u32, now_ns: f64, cost: Cost) -> f64 {
-        at(&self.local, limit_slot).map_or(FOREVER_NS, |state| charge(state, now_ns, cost))
+    pub fn try_charge(&self, limit_slot: u32, now_ns: f64, limit: Limit) -> f64 {
+        at(&self.local, limit_slot).map_or(FOREVER_NS, |state| try_charge(state, now_ns, limit))
     }
 
     /// How long the next request would have to wait. Changes nothing.
     #[must_use]
-    pub fn wait_ns(&self, limit_slot: u32, now_ns: f64, cost: Cost) -> f64 {
+    pub fn wait_ns(&self, limit_slot: u32, now_ns: f64, limit: Limit) -> f64 {
         at(&self.local, limit_slot)
-            .map_or(FOREVER_NS, |state| wait_ns(full_ns(state), now_ns, cost))
+            .map_or(FOREVER_NS, |state| wait_ns(full_ns(state), now_ns, limit))
     }
 
-    /// Undoes a charge of the same cost.
-    pub fn give_back(&self, limit_slot: u32, cost: Cost) {
+    /// Undoes a charge to the same limit.
+    pub fn refund(&self, limit_slot: u32, limit: Limit) {
         if let Some(state) = at(&self.local, limit_slot) {
-            give_back(state, cost);
+            refund(state, limit);
         }
     }
 
     /// Charges one request to a limit that all edges share, and counts it: 0, or the nanoseconds to
     /// wait, and then neither is done.
     #[must_use]
-    pub fn charge_global(&self, limit_slot: u32, now_ns: f64, cost: Cost) -> f64 {
-        let Some(share) = self.share_of(cost) else { return FOREVER_NS };
+    pub fn try_charge_global(&self, limit_slot: u32, now_ns: f64, limit: Limit) -> f64 {
+        let Some(share) = self.share_of(limit) else { return FOREVER_NS };
         let (Some(state), Some(count)) =
             (at(&self.global, limit_slot), at(&self.counts, limit_slot))
         else {
             return FOREVER_NS;
         };
         let wait_ns = wait_ns(full_ns(state), now_ns, share);
-        counted(count, wait_ns, || charge(state, now_ns, share))
+        counted(count, wait_ns, || try_charge(state, now_ns, share))
     }
 
-    /// Undoes a charge of the same cost, and its count.
-    pub fn give_back_global(&self, limit_slot: u32, cost: Cost) {
-        let Some(share) = self.share_of(cost) else { return };
+    /// Undoes a charge to the same limit, and its count.
+    pub fn refund_global(&self, limit_slot: u32, limit: Limit) {
+        let Some(share) = self.share_of(limit) else { return };
         let (Some(state), Some(count)) =
             (at(&self.global, limit_slot), at(&self.counts, limit_slot))
         else {
             return;
         };
-        give_back(state, share);
+        refund(state, share);
         count.fetch_sub(1, SeqCst);
     }
 
     /// How long the next request would have to wait. Changes nothing.
     #[must_use]
-    pub fn global_wait_ns(&self, limit_slot: u32, now_ns: f64, cost: Cost) -> f64 {
-        let Some(share) = self.share_of(cost) else { return FOREVER_NS };
+    pub fn global_wait_ns(&self, limit_slot: u32, now_ns: f64, limit: Limit) -> f64 {
+        let Some(share) = self.share_of(limit) else { return FOREVER_NS };
         at(&self.global, limit_slot)
             .map_or(FOREVER_NS, |state| wait_ns(full_ns(state), now_ns, share))
     }
@@ -160,10 +160,10 @@ impl SharedLimitStates {
         }
     }
 
-    /// The cost among the current number of edges; None before that number is known.
-    fn share_of(&self, cost: Cost) -> Option<Cost> {
+    /// This edge's part of the limit; None before the number of edges is known.
+    fn share_of(&self, limit: Limit) -> Option<Limit> {
         let edge_count = self.edge_count.first()?.load(SeqCst).cast_signed();
-        (edge_count > 0).then(|| cost.shared_by(f64::from(edge_count)))
+        (edge_count > 0).then(|| limit.shared_by(f64::from(edge_count)))
     }
 }
 
@@ -175,7 +175,7 @@ fn full_ns(state: &AtomicU64) -> f64 {
     f64::from_bits(state.load(SeqCst))
 }
 
-fn wait_ns(full_ns: f64, now_ns: f64, Cost { interval_ns, burst }: Cost) -> f64 {
+fn wait_ns(full_ns: f64, now_ns: f64, Limit { interval_ns, burst }: Limit) -> f64 {
     let wait_ns = full_ns - now_ns - (burst - 1.0) * interval_ns;
     // NaN admits nothing.
     if wait_ns.is_nan() { FOREVER_NS } else { wait_ns.max(0.0) }
@@ -195,10 +195,10 @@ fn counted(count: &AtomicU32, wait_ns: f64, charge: impl FnOnce() -> f64) -> f64
     late_wait_ns
 }
 
-fn give_back(state: &AtomicU64, cost: Cost) {
+fn refund(state: &AtomicU64, limit: Limit) {
     let mut was = state.load(SeqCst);
     loop {
-        let full_ns = (f64::from_bits(was) - cost.interval_ns).max(0.0);
+        let full_ns = (f64::from_bits(was) - limit.interval_ns).max(0.0);
         match state.compare_exchange_weak(was, full_ns.to_bits(), SeqCst, SeqCst) {
             Ok(_) => return,
             Err(newer) => was = newer,
@@ -206,15 +206,15 @@ fn give_back(state: &AtomicU64, cost: Cost) {
     }
 }
 
-fn charge(state: &AtomicU64, now_ns: f64, cost: Cost) -> f64 {
+fn try_charge(state: &AtomicU64, now_ns: f64, limit: Limit) -> f64 {
     let mut was = state.load(SeqCst);
     loop {
         let full_ns = f64::from_bits(was);
-        let wait_ns = wait_ns(full_ns, now_ns, cost);
+        let wait_ns = wait_ns(full_ns, now_ns, limit);
         if wait_ns > 0.0 {
             return wait_ns;
         }
-        let charged = full_ns.max(now_ns) + cost.interval_ns;
+        let charged = full_ns.max(now_ns) + limit.interval_ns;
         match state.compare_exchange_weak(was, charged.to_bits(), SeqCst, SeqCst) {
             Ok(_) => return 0.0,
             Err(newer) => was = newer,

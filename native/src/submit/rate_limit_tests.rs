@@ -9,8 +9,8 @@ use super::*;
 const NOW_NS: f64 = 864_000_000_123_457.0;
 const INTERVAL_NS: f64 = 1e8;
 
-fn rate(rate_per_second: f64, burst: f64) -> Cost {
-    Cost::of(Rate { rate_per_second, burst }).unwrap()
+fn rate(rate_per_second: f64, burst: f64) -> Limit {
+    Limit::of(Rate { rate_per_second, burst }).unwrap()
 }
 
 fn fixture() -> (Memory, SharedLimitStates) {
@@ -55,10 +55,10 @@ fn charge_equals_javascripts_result() {
     ];
     for (rate_per_second, burst, now_ns, through, then_ns, wait_ns) in golden {
         let (_, limit_states) = fixture();
-        let cost = rate(rate_per_second, burst);
-        assert_eq!(passed(|| limit_states.charge(7, now_ns, cost)), through);
-        assert_eq!(limit_states.charge(7, now_ns, cost), wait_ns);
-        assert_eq!(limit_states.wait_ns(7, now_ns, cost), wait_ns);
+        let limit = rate(rate_per_second, burst);
+        assert_eq!(passed(|| limit_states.try_charge(7, now_ns, limit)), through);
+        assert_eq!(limit_states.try_charge(7, now_ns, limit), wait_ns);
+        assert_eq!(limit_states.wait_ns(7, now_ns, limit), wait_ns);
         assert_eq!(held_ns(&limit_states, 7), then_ns);
         assert_eq!([held_ns(&limit_states, 6), held_ns(&limit_states, 8)], [0.0, 0.0]);
     }
@@ -69,8 +69,8 @@ fn exactly_the_burst_is_admitted_immediately() {
     for rate_per_second in [0.001, 0.3, 1.0, 3.0, 7.0, 50.0, 999.0, 1e6] {
         for burst in [1, 2, 3, 100, 999] {
             let (_, limit_states) = fixture();
-            let cost = rate(rate_per_second, f64::from(burst));
-            assert_eq!(passed(|| limit_states.charge(0, NOW_NS, cost)), burst);
+            let limit = rate(rate_per_second, f64::from(burst));
+            assert_eq!(passed(|| limit_states.try_charge(0, NOW_NS, limit)), burst);
         }
     }
 }
@@ -78,23 +78,23 @@ fn exactly_the_burst_is_admitted_immediately() {
 #[test]
 fn next_request_is_admitted_after_the_wait() {
     let (_, limit_states) = fixture();
-    let cost = rate(3.0, 5.0);
-    passed(|| limit_states.charge(0, NOW_NS, cost));
-    let wait_ns = limit_states.charge(0, NOW_NS, cost);
-    assert_eq!(limit_states.charge(0, NOW_NS + wait_ns - 1.0, cost), 1.0);
-    assert_eq!(limit_states.charge(0, NOW_NS + wait_ns, cost), 0.0);
-    assert!(limit_states.charge(0, NOW_NS + wait_ns, cost) > 0.0);
+    let limit = rate(3.0, 5.0);
+    passed(|| limit_states.try_charge(0, NOW_NS, limit));
+    let wait_ns = limit_states.try_charge(0, NOW_NS, limit);
+    assert_eq!(limit_states.try_charge(0, NOW_NS + wait_ns - 1.0, limit), 1.0);
+    assert_eq!(limit_states.try_charge(0, NOW_NS + wait_ns, limit), 0.0);
+    assert!(limit_states.try_charge(0, NOW_NS + wait_ns, limit) > 0.0);
 }
 
 #[test]
 fn refund_restores_one_request() {
     let (_, limit_states) = fixture();
-    let cost = rate(10.0, 3.0);
-    assert_eq!(passed(|| limit_states.charge(1, NOW_NS, cost)), 3);
-    limit_states.give_back(1, cost);
+    let limit = rate(10.0, 3.0);
+    assert_eq!(passed(|| limit_states.try_charge(1, NOW_NS, limit)), 3);
+    limit_states.refund(1, limit);
     assert_eq!(held_ns(&limit_states, 1), NOW_NS + 2.0 * INTERVAL_NS);
-    assert_eq!(passed(|| limit_states.charge(1, NOW_NS, cost)), 1);
-    limit_states.give_back(2, cost);
+    assert_eq!(passed(|| limit_states.try_charge(1, NOW_NS, limit)), 1);
+    limit_states.refund(2, limit);
     assert_eq!(held_ns(&limit_states, 2), 0.0);
 }
 
@@ -113,16 +113,16 @@ fn layout_equals_javascripts() {
     let words = memory.atomics::<AtomicU32>(393_216, 16_385).unwrap();
     let marks = memory.atomics::<AtomicU8>(458_756, 16_384).unwrap();
     words[16_384].store(1, SeqCst);
-    let cost = rate(10.0, 5.0);
+    let limit = rate(10.0, 5.0);
     let states = || -> Vec<usize> {
         (0..49_152).filter(|&index| doubles[index].load(SeqCst) != 0).collect()
     };
     for limit_slot in [0, 32_767] {
-        assert_eq!(limit_states.charge(limit_slot, NOW_NS, cost), 0.0);
+        assert_eq!(limit_states.try_charge(limit_slot, NOW_NS, limit), 0.0);
     }
     assert_eq!(states(), [0, 32_767]);
     for limit_slot in [0, 16_383] {
-        assert_eq!(limit_states.charge_global(limit_slot, NOW_NS, cost), 0.0);
+        assert_eq!(limit_states.try_charge_global(limit_slot, NOW_NS, limit), 0.0);
     }
     assert_eq!(states(), [0, 32_767, 32_768, 49_151]);
     assert_eq!(f64::from_bits(doubles[49_151].load(SeqCst)), NOW_NS + INTERVAL_NS);
@@ -138,18 +138,18 @@ fn layout_equals_javascripts() {
 fn slot_outside_of_the_memory_admits_nothing() {
     let (memory, limit_states) = fixture();
     set_edge_count(&limit_states, 1);
-    let cost = rate(10.0, 5.0);
+    let limit = rate(10.0, 5.0);
     let before = bytes_of(&memory);
     for limit_slot in [DELEGATED_LIMITS_MAX, DELEGATED_LIMITS_MAX + 1, u32::MAX as usize] {
         let limit_slot = u32::try_from(limit_slot).unwrap();
-        assert_eq!(limit_states.charge(limit_slot, NOW_NS, cost), f64::INFINITY);
-        assert_eq!(limit_states.wait_ns(limit_slot, NOW_NS, cost), f64::INFINITY);
-        limit_states.give_back(limit_slot, cost);
+        assert_eq!(limit_states.try_charge(limit_slot, NOW_NS, limit), f64::INFINITY);
+        assert_eq!(limit_states.wait_ns(limit_slot, NOW_NS, limit), f64::INFINITY);
+        limit_states.refund(limit_slot, limit);
     }
     for limit_slot in [GLOBAL_LIMITS_MAX, DELEGATED_LIMITS_MAX, u32::MAX as usize] {
         let limit_slot = u32::try_from(limit_slot).unwrap();
-        assert_eq!(limit_states.charge_global(limit_slot, NOW_NS, cost), f64::INFINITY);
-        assert_eq!(limit_states.global_wait_ns(limit_slot, NOW_NS, cost), f64::INFINITY);
+        assert_eq!(limit_states.try_charge_global(limit_slot, NOW_NS, limit), f64::INFINITY);
+        assert_eq!(limit_states.global_wait_ns(limit_slot, NOW_NS, limit), f64::INFINITY);
         limit_states.mark(limit_slot);
     }
     assert_eq!(bytes_of(&memory), before);
@@ -163,12 +163,12 @@ fn bytes_of(memory: &Memory) -> Vec<u8> {
 #[test]
 fn invalid_rate_has_no_cost_and_invalid_state_admits_nothing() {
     for rate_per_second in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-300] {
-        assert_eq!(Cost::of(Rate { rate_per_second, burst: 2.0 }), None);
+        assert_eq!(Limit::of(Rate { rate_per_second, burst: 2.0 }), None);
     }
-    assert_eq!(Cost::of(Rate { rate_per_second: 1.0, burst: f64::NAN }), None);
+    assert_eq!(Limit::of(Rate { rate_per_second: 1.0, burst: f64::NAN }), None);
     let (_, limit_states) = fixture();
     limit_states.local[0].store(f64::NAN.to_bits(), SeqCst);
-    assert_eq!(limit_states.charge(0, NOW_NS, rate(10.0, 5.0)), f64::INFINITY);
+    assert_eq!(limit_states.try_charge(0, NOW_NS, rate(10.0, 5.0)), f64::INFINITY);
 }
 
 /// Runs `act` on three threads that start together.
@@ -190,9 +190,9 @@ fn three_threads_together_admit_exactly_the_burst() {
     const EACH: u32 = if cfg!(miri) { 6 } else { 150_000 };
     const BURST: u32 = EACH / 3 * 4;
     let (_, limit_states) = fixture();
-    let cost = rate(1e6, f64::from(BURST));
+    let limit = rate(1e6, f64::from(BURST));
     let through =
-        by_three(|| (0..EACH).filter(|_| limit_states.charge(5, NOW_NS, cost) == 0.0).count());
+        by_three(|| (0..EACH).filter(|_| limit_states.try_charge(5, NOW_NS, limit) == 0.0).count());
     assert_eq!(through.iter().sum::<usize>(), BURST as usize);
     assert_eq!(held_ns(&limit_states, 5), NOW_NS + f64::from(BURST) * 1e3);
 }
@@ -201,12 +201,12 @@ fn three_threads_together_admit_exactly_the_burst() {
 fn concurrent_refunds_leave_only_unrefunded_charges() {
     const EACH: u32 = if cfg!(miri) { 10 } else { 1_000_000 };
     let (_, limit_states) = fixture();
-    let cost = rate(1e6, 1e6);
+    let limit = rate(1e6, 1e6);
     by_three(|| {
         for attempt in 0..EACH {
-            assert_eq!(limit_states.charge(5, NOW_NS, cost), 0.0);
+            assert_eq!(limit_states.try_charge(5, NOW_NS, limit), 0.0);
             if attempt % 10 > 0 {
-                limit_states.give_back(5, cost);
+                limit_states.refund(5, limit);
             }
         }
     });
@@ -216,10 +216,10 @@ fn concurrent_refunds_leave_only_unrefunded_charges() {
 #[test]
 fn shared_limit_counts_only_admitted_requests() {
     let limit_states = shared_fixture(1);
-    let cost = rate(10.0, 20.0);
-    assert_eq!(passed(|| limit_states.charge_global(4, NOW_NS, cost)), 20);
-    assert_eq!(limit_states.charge_global(4, NOW_NS, cost), INTERVAL_NS);
-    assert_eq!(limit_states.global_wait_ns(4, NOW_NS, cost), INTERVAL_NS);
+    let limit = rate(10.0, 20.0);
+    assert_eq!(passed(|| limit_states.try_charge_global(4, NOW_NS, limit)), 20);
+    assert_eq!(limit_states.try_charge_global(4, NOW_NS, limit), INTERVAL_NS);
+    assert_eq!(limit_states.global_wait_ns(4, NOW_NS, limit), INTERVAL_NS);
     assert_eq!(
         [3, 4, 5].map(|limit_slot| limit_states.counts[limit_slot].load(SeqCst)),
         [0, 20, 0]
@@ -261,9 +261,9 @@ fn shared_limit_is_divided_by_the_edge_count() {
     ];
     for (rate_per_second, burst, edge_count, through, then_ns, wait_ns) in golden {
         let limit_states = shared_fixture(edge_count);
-        let cost = rate(rate_per_second, burst);
-        assert_eq!(passed(|| limit_states.charge_global(0, NOW_NS, cost)), through);
-        assert_eq!(limit_states.global_wait_ns(0, NOW_NS, cost), wait_ns);
+        let limit = rate(rate_per_second, burst);
+        assert_eq!(passed(|| limit_states.try_charge_global(0, NOW_NS, limit)), through);
+        assert_eq!(limit_states.global_wait_ns(0, NOW_NS, limit), wait_ns);
         assert_eq!(full_ns(&limit_states.global[0]), then_ns);
     }
 }
@@ -271,19 +271,19 @@ fn shared_limit_is_divided_by_the_edge_count() {
 #[test]
 fn edge_count_change_applies_to_the_next_charge() {
     let limit_states = shared_fixture(7);
-    let cost = rate(10.0, 20.0);
-    assert_eq!(passed(|| limit_states.charge_global(0, NOW_NS, cost)), 2);
+    let limit = rate(10.0, 20.0);
+    assert_eq!(passed(|| limit_states.try_charge_global(0, NOW_NS, limit)), 2);
     set_edge_count(&limit_states, 1);
-    assert_eq!(passed(|| limit_states.charge_global(0, NOW_NS, cost)), 6);
+    assert_eq!(passed(|| limit_states.try_charge_global(0, NOW_NS, limit)), 6);
 }
 
 #[test]
 fn unknown_edge_count_admits_nothing() {
     for edge_count in [0, -1] {
         let limit_states = shared_fixture(edge_count);
-        let cost = rate(10.0, 20.0);
-        assert_eq!(limit_states.charge_global(0, NOW_NS, cost), f64::INFINITY);
-        assert_eq!(limit_states.global_wait_ns(0, NOW_NS, cost), f64::INFINITY);
+        let limit = rate(10.0, 20.0);
+        assert_eq!(limit_states.try_charge_global(0, NOW_NS, limit), f64::INFINITY);
+        assert_eq!(limit_states.global_wait_ns(0, NOW_NS, limit), f64::INFINITY);
         assert_eq!(limit_states.counts[0].load(SeqCst), 0);
     }
 }
@@ -293,9 +293,9 @@ fn three_threads_admit_and_count_exactly_the_shared_burst() {
     const EACH: u32 = if cfg!(miri) { 6 } else { 1_000_000 };
     const BURST: u32 = EACH / 2 * 3;
     let limit_states = shared_fixture(1);
-    let cost = rate(1e6, f64::from(BURST));
+    let limit = rate(1e6, f64::from(BURST));
     let through = by_three(|| {
-        (0..EACH).filter(|_| limit_states.charge_global(9, NOW_NS, cost) == 0.0).count()
+        (0..EACH).filter(|_| limit_states.try_charge_global(9, NOW_NS, limit) == 0.0).count()
     });
     assert_eq!(through.iter().sum::<usize>(), BURST as usize);
     assert_eq!(limit_states.counts[9].load(SeqCst), BURST);

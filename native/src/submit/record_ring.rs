@@ -5,7 +5,7 @@
 //! ```text
 //!  head ─ 64 bytes ─ tail ─ 64 bytes ─ slots:
 //!     ┌ numbers ──────────────────────────────────────────────────────────────────┬ transaction ─┐
-//!     │ kind, size, key slot, times, body, retries, ..., routes, result, tags     │ 4096 bytes   │
+//!     │ kind, size, key slot, times, body, retries, ..., targets, result, tags     │ 4096 bytes   │
 //!     └───────────────────────────────────────────────────────────────────────────┴──────────────┘
 //! ```
 //!
@@ -28,12 +28,12 @@ const RECORDS: usize = 1024;
 
 /// Kinds of records: a sent transaction, or a duplicate of an accepted one.
 const SENT: f64 = 1.0;
-const REPEATED: f64 = 2.0;
+const DUPLICATE: f64 = 2.0;
 
 /// Numbers of a record: first come kind, size, key slot, the three times, body size and retries.
 const OFFSET: usize = 8;
 const VERSION: usize = 9;
-const ROUTES: usize = 10;
+const TARGETS: usize = 10;
 const STATUS: usize = 11;
 // 12 is unused.
 const CORKED: usize = 13;
@@ -128,7 +128,7 @@ impl Records {
         let Some(slot) = self.start(SENT, record) else { return false };
         let count = sent.count.min(DELIVERIES_MAX);
         put(slot, VERSION, [f64::from(sent.version)]);
-        put(slot, ROUTES, [count as f64]);
+        put(slot, TARGETS, [count as f64]);
         put(slot, STATUS, [f64::from(sent.status)]);
         put(slot, CORKED, [f64::from(u8::from(sent.corked))]);
         put(slot, VALIDATION, validation);
@@ -138,8 +138,8 @@ impl Records {
     }
 
     /// Records a duplicate whose first signature starts at `offset`. False as with `sent`.
-    pub fn repeated(&mut self, record: &SubmissionRecord, offset: usize) -> bool {
-        let Some(slot) = self.start(REPEATED, record) else { return false };
+    pub fn duplicate(&mut self, record: &SubmissionRecord, offset: usize) -> bool {
+        let Some(slot) = self.start(DUPLICATE, record) else { return false };
         put(slot, OFFSET, [offset as f64]);
         self.publish();
         true

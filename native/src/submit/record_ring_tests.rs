@@ -86,7 +86,7 @@ fn sent_record_has_all_fields() {
     assert_eq!(transaction, bytes);
     let record = [1.0, 4096.0, 16_383.0, 1e12 + 1.0, 1e12 + 2.0, 1e12 + 3.0, 412.0, 3.0];
     assert_eq!(numbers[..8], record);
-    // The version, the number of routes, the status as a positive number, and whether it was
+    // The version, the number of targets, the status as a positive number, and whether it was
     // corked.
     assert_eq!(numbers[9..12], [41.0, 3.0, 2_147_483_653.0]);
     assert_eq!(numbers[13], 1.0);
@@ -98,8 +98,8 @@ fn sent_record_has_all_fields() {
 #[test]
 fn duplicate_record_has_offset_and_retries() {
     let (mut records, reader) = ring(4);
-    assert!(records.repeated(&SubmissionRecord { max_retries: None, ..record(&[1, 2]) }, 65));
-    assert!(records.repeated(&SubmissionRecord { max_retries: Some(0), ..record(&[]) }, 1));
+    assert!(records.duplicate(&SubmissionRecord { max_retries: None, ..record(&[1, 2]) }, 65));
+    assert!(records.duplicate(&SubmissionRecord { max_retries: Some(0), ..record(&[]) }, 1));
     let (numbers, bytes) = reader.read();
     assert_eq!((numbers[0], numbers[7], numbers[8], bytes), (2.0, -1.0, 65.0, vec![1, 2]));
     let (numbers, bytes) = reader.read();
@@ -113,16 +113,16 @@ fn ring_accepts_records_until_full_at_any_cursor_position() {
         reader.start_at(start);
         for n in 0..2 {
             assert!(records.has_room());
-            assert!(records.repeated(&record(&[n]), 1));
+            assert!(records.duplicate(&record(&[n]), 1));
         }
         assert_eq!((records.has_room(), records.depth()), (false, 2));
         let before = reader.digest();
-        assert!(!records.repeated(&record(&[9]), 1));
+        assert!(!records.duplicate(&record(&[9]), 1));
         assert!(!records.sent(&record(&[9]), VALIDATION_SAMPLE, &FanOutResult::default()));
         assert_eq!(reader.digest(), before);
         assert_eq!(reader.read().1, [0]);
         assert!(records.has_room());
-        assert!(records.repeated(&record(&[2]), 1));
+        assert!(records.duplicate(&record(&[2]), 1));
         assert_eq!([reader.read().1, reader.read().1], [[1], [2]]);
         assert_eq!(records.depth(), 0);
     }
@@ -132,7 +132,7 @@ fn ring_accepts_records_until_full_at_any_cursor_position() {
 fn oversized_transaction_is_not_written() {
     let (mut records, reader) = ring(2);
     let before = reader.digest();
-    assert!(!records.repeated(&record(&[1; TRANSACTION_BYTES_MAX + 1]), 1));
+    assert!(!records.duplicate(&record(&[1; TRANSACTION_BYTES_MAX + 1]), 1));
     assert_eq!((reader.digest(), records.depth()), (before, 0));
 }
 
@@ -152,7 +152,7 @@ fn inconsistent_cursors_leave_no_free_slot() {
         reader.cursor(0)[0].store(head, SeqCst);
         reader.cursor(LINE_BYTES)[0].store(tail, SeqCst);
         assert!(!records.has_room());
-        assert!(!records.repeated(&record(&[1]), 1));
+        assert!(!records.duplicate(&record(&[1]), 1));
     }
 }
 
@@ -174,11 +174,11 @@ fn memory_equals_javascripts_to_the_byte() {
     let (mut records, reader) = ring(2);
     reader.start_at(i32::MAX as u32);
     let bytes: Vec<u8> = (0..TRANSACTION_BYTES_MAX).map(|at| (at * 7) as u8).collect();
-    let tags = std::array::from_fn(|route| 0xffff_fff0 + route as u32);
+    let tags = std::array::from_fn(|target| 0xffff_fff0 + target as u32);
     let sent = FanOutResult { version: 41, count: 16, status: 0x8001_7ffe, corked: true, tags };
     assert!(records.sent(&record(&bytes), VALIDATION_SAMPLE, &sent));
     let repetition = SubmissionRecord { max_retries: None, ..record(&bytes[..100]) };
-    assert!(records.repeated(&repetition, 1));
+    assert!(records.duplicate(&repetition, 1));
     reader.read();
     let sent = FanOutResult { version: 42, count: 2, status: 2, corked: false, tags };
     assert!(records.sent(

@@ -21,7 +21,7 @@ use crate::submit::key_cache::KeyCache;
 use crate::submit::path::{KeyUpdate, SubmitHandler, SubmitPath};
 use crate::submit::rate_limit::SharedLimitStates;
 use crate::submit::record_ring::Records;
-use crate::submit::route_table::Routes;
+use crate::submit::target_table::SharedTargetTable;
 use crate::submit::wakeup::{ThreadState, ThreadStatus, WakePolicy};
 use crate::sync::shared_memory::Memory;
 use crate::sync::thread_priority::set_realtime;
@@ -32,8 +32,8 @@ pub struct Shared {
     pub records: Memory,
     /// For `counters`.
     pub counters: Memory,
-    /// For `route_table`.
-    pub routes: Memory,
+    /// For `target_table`.
+    pub targets: Memory,
     /// For `dedup`.
     pub dedup: Memory,
     /// For `rate_limit`.
@@ -44,7 +44,7 @@ pub struct Shared {
 pub struct Options {
     /// Its connection limits, and the upstream server.
     pub event_loop: event_loop::Options,
-    /// The engine, with the handle that the route table names.
+    /// The engine, with the handle that the target table names.
     pub engine: (u32, Arc<Engine>),
     /// Validates transactions.
     pub decoder: Arc<Decoder>,
@@ -141,8 +141,8 @@ fn handler_of(
         records: Records::open(&shared.records)?,
         counters: Counters::open(&shared.counters)?,
         wake_policy: WakePolicy::new(status),
-        // Last, because it registers the thread in the route table.
-        fan_out: FanOut::new(Routes::open(&shared.routes)?, engine_handle),
+        // Last, because it registers the thread in the target table.
+        fan_out: FanOut::new(SharedTargetTable::open(&shared.targets)?, engine_handle),
     }))
 }
 
@@ -158,17 +158,18 @@ mod tests {
     use crate::submit::dedup::{Sizes, prepared};
     use crate::submit::rate_limit::LIMIT_MEMORY_BYTES;
     use crate::submit::record_ring::RECORDS_BYTES;
-    use crate::submit::route_table::ROUTES_BYTES;
+    use crate::submit::target_table::TARGET_TABLE_BYTES;
 
     const GUARD: Duration = Duration::from_secs(20);
 
     fn shared() -> Shared {
-        let [records, counters, routes, limit_states] =
-            [RECORDS_BYTES, COUNTERS_BYTES, ROUTES_BYTES, LIMIT_MEMORY_BYTES].map(Memory::fresh);
+        let [records, counters, targets, limit_states] =
+            [RECORDS_BYTES, COUNTERS_BYTES, TARGET_TABLE_BYTES, LIMIT_MEMORY_BYTES]
+                .map(Memory::fresh);
         Shared {
             records,
             counters,
-            routes,
+            targets,
             limit_states,
             dedup: prepared(Sizes::default(), 1).unwrap(),
         }
@@ -214,12 +215,17 @@ mod tests {
         let whole = shared();
         let none = || Memory::fresh(8);
         for index in 0..5 {
-            let mut parts =
-                [&whole.records, &whole.counters, &whole.routes, &whole.dedup, &whole.limit_states]
-                    .map(Clone::clone);
+            let mut parts = [
+                &whole.records,
+                &whole.counters,
+                &whole.targets,
+                &whole.dedup,
+                &whole.limit_states,
+            ]
+            .map(Clone::clone);
             parts[index] = none();
-            let [records, counters, routes, dedup, limit_states] = parts;
-            let shared = Shared { records, counters, routes, dedup, limit_states };
+            let [records, counters, targets, dedup, limit_states] = parts;
+            let shared = Shared { records, counters, targets, dedup, limit_states };
             let started = IngressThread::start(options(), &shared, Box::new(|| {}));
             assert_eq!(started.err(), Some(StartError::Memory));
         }

@@ -271,7 +271,7 @@ function listenOn(
   let timer: Timer | null = null;
   let waitMs = DATABASE_RETRY_MS_MIN;
   /** The reason last logged for not listening. */
-  let told: string | null = null;
+  let loggedReason: string | null = null;
 
   async function connect(): Promise<void> {
     const fresh = new pg.Client(options);
@@ -288,7 +288,7 @@ function listenOn(
     }
     if (stopped || client !== fresh) return;
     waitMs = DATABASE_RETRY_MS_MIN;
-    told = null;
+    loggedReason = null;
     counters.listenConnects += 1;
     on.connected();
     heartbeat(fresh);
@@ -315,8 +315,9 @@ function listenOn(
     counters.connectionsLost += 1;
     on.lost();
     // Logs each reason once until listening resumes, because it retries every few seconds.
-    if (reason !== told) log.warn({ channel, reason }, "the accounts database cannot be followed");
-    told = reason;
+    if (reason !== loggedReason)
+      log.warn({ channel, reason }, "the accounts database cannot be followed");
+    loggedReason = reason;
     timer = clock.after(waitMs, () => void connect());
     waitMs = Math.min(waitMs * 2, DATABASE_RETRY_MS_MAX);
   }

@@ -176,20 +176,20 @@ export function createGlobalLimits(
    */
   async function round(): Promise<void> {
     const chosen = due(clock.nowNs());
-    const told: Promise<boolean>[] = [];
+    const sends: Promise<boolean>[] = [];
     for (let first = 0; first < chosen.length; first += GLOBAL_LIMITS_SENT_PER_SLICE) {
       if (first > 0) await nextTurn();
       if (counters.connected === 0) break;
-      told.push(tell(chosen.slice(first, first + GLOBAL_LIMITS_SENT_PER_SLICE)));
+      sends.push(send(chosen.slice(first, first + GLOBAL_LIMITS_SENT_PER_SLICE)));
     }
-    const isTold = (await Promise.all(told)).every((isTold) => isTold);
-    if (isTold && told.length > 0) counters.rounds += 1;
+    const isSent = (await Promise.all(sends)).every((isSent) => isSent);
+    if (isSent && sends.length > 0) counters.rounds += 1;
   }
 
   const nextTurn = (): Promise<void> => new Promise((resolve) => void clock.after(0, resolve));
 
   /** Returns whether the store responded. */
-  async function tell(chosen: readonly (readonly [string, Bucket])[]): Promise<boolean> {
+  async function send(chosen: readonly (readonly [string, Bucket])[]): Promise<boolean> {
     const askedNs = clock.nowNs();
     const spent = chosen.map(([account, bucket]) => {
       bucket.repay(away, askedNs);

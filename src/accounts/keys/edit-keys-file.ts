@@ -164,12 +164,12 @@ function sameKeys(found: readonly KeyRow[], expected: readonly KeyRow[]): boolea
 /** Replaces the file's text by the result of `edit`; readable by the owner only. */
 function changeFile(path: string, edit: (text: string) => string): void {
   const target = existsSync(path) ? realpathSync(path) : path;
-  const beside = `${target}.new`;
+  const temporaryPath = `${target}.new`;
   let handle: number;
   try {
-    handle = openSync(beside, "wx", MODE_OWNER_ONLY);
+    handle = openSync(temporaryPath, "wx", MODE_OWNER_ONLY);
   } catch (cause) {
-    throw failure(`${beside} cannot be created (is another change under way?)`, cause);
+    throw failure(`${temporaryPath} cannot be created (is another change under way?)`, cause);
   }
   try {
     try {
@@ -178,9 +178,9 @@ function changeFile(path: string, edit: (text: string) => string): void {
     } finally {
       closeSync(handle);
     }
-    renameSync(beside, target);
+    renameSync(temporaryPath, target);
   } catch (cause) {
-    rmSync(beside, { force: true });
+    rmSync(temporaryPath, { force: true });
     throw cause instanceof SetupError ? cause : failure(`${path} cannot be written`, cause);
   }
 }

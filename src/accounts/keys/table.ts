@@ -75,7 +75,7 @@ export function createKeyTable(initial: Iterable<KeyRow> = []): KeyTable {
 
   function changed(): void {
     changes += 1;
-    listeners.tell();
+    listeners.schedule();
   }
 
   function takeOver(next: KeyEntryStore): void {
@@ -144,7 +144,7 @@ function createListeners() {
   };
   return {
     add: (act: () => void) => void acts.push(act),
-    tell() {
+    schedule() {
       if (isDue || acts.length === 0) return;
       isDue = true;
       queueMicrotask(call);

@@ -19,7 +19,6 @@ import {
   NATIVE_DELIVERIES_QUEUED_MAX,
   TARGET_BACKLOG_MAX,
 } from "../limits.ts";
-import { StreamResults } from "../portable/stream-results.ts";
 import {
   ACKED,
   BLOCKED,
@@ -37,6 +36,7 @@ import {
 import { DrainRate } from "./drain-rate.ts";
 import type { EarlyOutcomes } from "./early-outcomes.ts";
 import type { SharedTargetTable } from "./shared-target-table.ts";
+import { StreamResults } from "./stream-results.ts";
 
 /** Which side ended a connection. */
 const CLOSE_CAUSE_KINDS: Readonly<Record<keyof typeof CLOSE_CAUSE, CloseCause["kind"]>> = {

@@ -1,6 +1,6 @@
 /**
  * The current leaders, in shared memory: the sender writes it, and ingress threads
- * (`native/src/submit/route_table.rs`) read it, to send without the sender.
+ * (`native/src/submit/target_table.rs`) read it, to send without the sender.
  *
  *   word  0      rises with each write; odd while the table is written
  *         1      whether ingress threads may send now

@@ -68,9 +68,9 @@ it("bounds those of an account and all of them", () => {
 });
 
 /** How many of several turns' worth of waits are answered in each turn, from `start` on. */
-function inEachTurn(start: (rig: ReturnType<typeof setup>) => void): number[] {
-  const rig = setup();
-  const { clock, answered, add } = rig;
+function inEachTurn(start: (fixture: ReturnType<typeof setup>) => void): number[] {
+  const fixture = setup();
+  const { clock, answered, add } = fixture;
   for (let n = 0; n < 2 * RECEIPT_RESPONSES_PER_SLICE + 1; n += 1) add(n);
   const { after } = clock;
   const told: number[] = [];
@@ -79,7 +79,7 @@ function inEachTurn(start: (rig: ReturnType<typeof setup>) => void): number[] {
     note();
     return after(delayMs, act);
   };
-  start(rig);
+  start(fixture);
   clock.advance(10);
   note();
   expect(clock.pending).toBe(0);

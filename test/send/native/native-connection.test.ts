@@ -18,7 +18,7 @@ import {
   STOPPED,
   TOO_LARGE,
 } from "../../../src/send/transport.ts";
-import { admitted, BYTES, fixture, PEER, RECORD_NS } from "../native-rig.ts";
+import { admitted, BYTES, fixture, PEER, RECORD_NS } from "../native-fixture.ts";
 
 describe("a connection of the native engine", () => {
   it("accepts nothing before the leader has granted a stream", async () => {

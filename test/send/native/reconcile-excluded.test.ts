@@ -7,8 +7,8 @@ import { NS_PER_MS } from "../../../src/core/clock.ts";
 import { SHARED_TARGETS_MAX } from "../../../src/core/limits.ts";
 import { RETIRING_MS, TARGET_EXCLUDED_MS_MIN } from "../../../src/send/limits.ts";
 import { packetOf } from "../../support/packets.ts";
-import { planOf } from "../rig.ts";
-import { A, B, BYTES, C, live, setUp } from "./reconcile-rig.ts";
+import { planOf } from "../fixture.ts";
+import { A, B, BYTES, C, live, setUp } from "./reconcile-fixture.ts";
 
 describe("ingress threads", () => {
   it("exclude a backlogged leader, and continue with the others", async () => {

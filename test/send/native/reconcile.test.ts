@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { SHARED_TARGETS_MAX } from "../../../src/core/limits.ts";
 import { TARGET_VERSIONS_KEPT } from "../../../src/send/limits.ts";
 import { fc } from "../../support/properties.ts";
-import { planOf } from "../rig.ts";
-import { A, B, BYTES, C, live, setUp } from "./reconcile-rig.ts";
+import { planOf } from "../fixture.ts";
+import { A, B, BYTES, C, live, setUp } from "./reconcile-fixture.ts";
 
 const RESET = { kind: "transport", code: 0 } as const;
 

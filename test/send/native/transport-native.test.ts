@@ -7,7 +7,7 @@ import {
 } from "../../../src/send/native/shared-target-table.ts";
 import { ACKED, type EngineConnection, NO_LOSSES } from "../../../src/send/transport.ts";
 import { TargetTable } from "../../support/target-table.ts";
-import { admitted, BYTES, ENGINE, fixture, PEER } from "../native-rig.ts";
+import { admitted, BYTES, ENGINE, fixture, PEER } from "../native-fixture.ts";
 
 describe("the native transport", () => {
   it("drains batches larger than one call reads, and ignores unknown connections", async () => {

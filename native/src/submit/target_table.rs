@@ -8,7 +8,7 @@
 //!         2      ingress threads so far
 //!         3 ..   engine, version, count, delivery lifetime in ms, bytes max, excluded leaders
 //!         9      drain count: rises at the start and the end of a drain of events; odd meanwhile
-//!        10 ..   for each route the engine's handle of the connection
+//!        10 ..   for each target the engine's handle of the connection
 //!        26 ..   and the cell that counts its tags
 //!        64 ..   the cells
 //! ```
@@ -25,21 +25,21 @@ use crate::sync::shared_memory::{AtomicSlice, Memory};
 
 /// Leaders that ingress threads send to: `SHARED_TARGETS_MAX` of `src/core/limits.ts`, the same as
 /// the deliveries of one engine call.
-pub const ROUTES_MAX: usize = DELIVERIES_MAX;
+pub const TARGETS_MAX: usize = DELIVERIES_MAX;
 /// Cells for the tags of connections: `TARGET_CELLS_MAX` of `src/send/limits.ts`.
 pub const CELLS_MAX: usize = 8192;
 /// Size of the shared memory: `SHARED_TARGET_TABLE_BYTES` of
 /// `src/send/native/shared-target-table.ts`.
-pub const ROUTES_BYTES: usize = WORDS * size_of::<u32>();
+pub const TARGET_TABLE_BYTES: usize = WORDS * size_of::<u32>();
 
 /// One consistent read of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Table {
+pub struct Targets {
     /// The engine's handle; 0: no engine runs.
     pub engine: u32,
     /// The table's version; never 0 once one was written.
     pub version: u32,
-    /// Number of routes, at most `ROUTES_MAX`.
+    /// Number of targets, at most `TARGETS_MAX`.
     pub count: usize,
     /// Lifetime of a delivery.
     pub ttl_ms: u32,
@@ -47,30 +47,30 @@ pub struct Table {
     pub bytes_max: u32,
     /// Connected leaders that are not in the table; the sender queues their deliveries.
     pub excluded: u32,
-    /// For each of `count` routes the engine's handle of the connection.
-    pub peers: [u32; ROUTES_MAX],
-    cells: [u32; ROUTES_MAX],
+    /// For each of `count` targets the engine's handle of the connection.
+    pub peers: [u32; TARGETS_MAX],
+    cells: [u32; TARGETS_MAX],
 }
 
 /// An ingress thread's view of the table.
-pub struct Routes {
+pub struct SharedTargetTable {
     words: AtomicSlice<AtomicU32>,
     thread_number: u32,
-    table: Table,
+    table: Targets,
     /// Sequence number of the read table; None: none was read.
     sequence: Option<u32>,
 }
 
-impl Routes {
+impl SharedTargetTable {
     /// Registers one more ingress thread. None if the memory has another size.
     #[must_use]
     pub fn open(memory: &Memory) -> Option<Self> {
-        if memory.size() != ROUTES_BYTES {
+        if memory.size() != TARGET_TABLE_BYTES {
             return None;
         }
         let words = memory.atomics::<AtomicU32>(0, WORDS)?;
         let thread_number = words.get(INGRESS_THREADS)?.fetch_add(1, SeqCst).wrapping_add(1);
-        Some(Self { words, thread_number, table: Table::default(), sequence: None })
+        Some(Self { words, thread_number, table: Targets::default(), sequence: None })
     }
 
     /// Counts up from 1 among the ingress threads that share the memory.
@@ -100,7 +100,7 @@ impl Routes {
 
     /// The table as last read by `refresh`.
     #[must_use]
-    pub fn table(&self) -> &Table {
+    pub fn table(&self) -> &Targets {
         &self.table
     }
 
@@ -119,12 +119,12 @@ impl Routes {
         false
     }
 
-    /// The next tag of a route, unique across threads; never 0. None if the table has no such
-    /// route, or if its cell is invalid.
+    /// The next tag of a target, unique across threads; never 0. None if the table has no such
+    /// target, or if its cell is invalid.
     #[must_use]
-    pub fn next_tag(&self, route: usize) -> Option<u32> {
+    pub fn next_tag(&self, target: usize) -> Option<u32> {
         let cells = self.table.cells.get(..self.table.count)?;
-        let cell = usize::try_from(*cells.get(route)?).ok()?;
+        let cell = usize::try_from(*cells.get(target)?).ok()?;
         let drawn = self.words.get(CELLS..)?.get(cell)?;
         // Skips 0, which occurs once in 2^32.
         loop {
@@ -137,19 +137,20 @@ impl Routes {
 
     /// Returns whether the table did not change meanwhile; only then it is kept.
     fn read(&mut self, sequence: u32) -> bool {
-        let mut table = Table {
+        let mut table = Targets {
             engine: self.word(ENGINE),
             version: self.word(VERSION),
-            count: usize::try_from(self.word(COUNT)).map_or(ROUTES_MAX, |all| all.min(ROUTES_MAX)),
+            count: usize::try_from(self.word(COUNT))
+                .map_or(TARGETS_MAX, |all| all.min(TARGETS_MAX)),
             ttl_ms: self.word(TTL_MS),
             bytes_max: self.word(BYTES_MAX),
             excluded: self.word(EXCLUDED),
-            ..Table::default()
+            ..Targets::default()
         };
-        let routes = table.peers.iter_mut().zip(&mut table.cells).enumerate();
-        for (route, (peer, cell)) in routes.take(table.count) {
-            *peer = self.word(PEERS + route);
-            *cell = self.word(CELLS_OF + route);
+        let targets = table.peers.iter_mut().zip(&mut table.cells).enumerate();
+        for (target, (peer, cell)) in targets.take(table.count) {
+            *peer = self.word(PEERS + target);
+            *cell = self.word(CELLS_OF + target);
         }
         if self.word(SEQUENCE) != sequence {
             return false;
@@ -175,12 +176,12 @@ const BYTES_MAX: usize = 7;
 const EXCLUDED: usize = 8;
 const DRAIN_COUNT: usize = 9;
 const PEERS: usize = 10;
-const CELLS_OF: usize = PEERS + ROUTES_MAX;
+const CELLS_OF: usize = PEERS + TARGETS_MAX;
 const CELLS: usize = 64;
 const WORDS: usize = CELLS + CELLS_MAX;
 /// A write takes less than a microsecond; after this number of attempts the request is proxied.
 const TRIES: usize = 8;
 
 #[cfg(test)]
-#[path = "route_table_tests.rs"]
+#[path = "target_table_tests.rs"]
 pub(crate) mod tests;

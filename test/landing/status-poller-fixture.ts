@@ -7,7 +7,7 @@ import { newLandCounters } from "../../src/landing/land-counters.ts";
 import type { StatusResponse } from "../../src/landing/ports.ts";
 import { StatusPoller } from "../../src/landing/status-polling.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
-import { ACCEPTED, bytesOf } from "./rig.ts";
+import { ACCEPTED, bytesOf } from "./fixture.ts";
 
 export function packetOf(id: number): Packet {
   const bytes = bytesOf(id);

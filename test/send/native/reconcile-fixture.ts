@@ -11,7 +11,7 @@ import type { SenderOptions } from "../../../src/send/sender.ts";
 import type { FakeConnection } from "../../support/fake-transport.ts";
 import { createIngressSender } from "../../support/ingress-sender.ts";
 import { packetOf } from "../../support/packets.ts";
-import { planOf, startFixture } from "../rig.ts";
+import { planOf, startFixture } from "../fixture.ts";
 
 export const [A, B, C] = ["10.0.0.1:8009", "10.0.0.2:8009", "10.0.0.3:8009"] as const;
 export const BYTES = Uint8Array.of(1, 2, 3);

@@ -88,7 +88,7 @@ export function outcomeOf(packetId: number, name: string, kind: Outcome["kind"],
   } as const satisfies Outcome;
 }
 
-export function startRig(over: Partial<LandingOptions> = {}) {
+export function startFixture(over: Partial<LandingOptions> = {}) {
   const clock = createFakeClock();
   let height: number | null = 1_000;
   let heightNs = clock.nowNs();
@@ -183,7 +183,7 @@ export function startRig(over: Partial<LandingOptions> = {}) {
     const bytes = bytesOf(id, hash);
     return { id, bytes, account: "a", receivedNs, maxRetries, priorityLamports: 0 };
   }
-  const rig = {
+  const fixture = {
     clock,
     cluster,
     landing,
@@ -233,8 +233,8 @@ export function startRig(over: Partial<LandingOptions> = {}) {
     /** Responds to every open request with these statuses, absent for all others. */
     async answerAll(statuses: ReadonlyMap<number, TxStatus> = new Map(), slot?: number) {
       for (const request of asked.splice(0)) request.answer(statuses, slot);
-      await rig.settle();
+      await fixture.settle();
     },
   };
-  return rig;
+  return fixture;
 }

@@ -5,12 +5,12 @@
 
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
-import { useBrowser } from "../support/browser-rig.ts";
+import { useBrowser } from "../support/browser-fixture.ts";
 import { allowComplaints, open } from "../support/chromium.ts";
 
 const SYSTEM_ACTOR = { kind: "system", accountId: null, address: null, userAgent: null } as const;
 const FOCUSED = `document.activeElement.getAttribute("aria-label")`;
-const rig = useBrowser();
+const fixture = useBrowser();
 
 /** Delays the responses to calls of this method; returns a function that releases them. */
 async function heldBack(page: Page, path: string, method: string): Promise<() => void> {
@@ -27,7 +27,7 @@ async function heldBack(page: Page, path: string, method: string): Promise<() =>
 
 describe("a dialog", () => {
   it("closed before the response still reports the result", async () => {
-    const { page, ...rest } = await rig.page("Grace");
+    const { page, ...rest } = await fixture.page("Grace");
     const letGo = await heldBack(page, "**/api/v1/tokens", "POST");
     await open({ page, ...rest }, "Account");
     await page.getByRole("button", { name: "Make a token" }).click();
@@ -44,7 +44,7 @@ describe("a dialog", () => {
   });
 
   it("returns the focus to its button although the list was redrawn", async () => {
-    const { page, ...rest } = await rig.page("Grace");
+    const { page, ...rest } = await fixture.page("Grace");
     await open({ page, ...rest }, "Keys");
     const button = page.getByRole("button", { name: "Change the key First key" });
     await button.focus();
@@ -59,9 +59,9 @@ describe("a dialog", () => {
 
 describe("ending a session", () => {
   it("that fails at the server is not reported as ended", async () => {
-    const grace = await rig.page("Grace");
+    const grace = await fixture.page("Grace");
     const { page } = grace;
-    await rig.visitor("Grace");
+    await fixture.visitor("Grace");
     await page.route("**/api/v1/sessions/*", (route) =>
       route.request().method() === "DELETE" ? route.abort() : route.continue(),
     );
@@ -79,10 +79,10 @@ describe("ending a session", () => {
 describe("a long list of accounts", () => {
   it("appends each page once, and keeps its length after a change far down", async () => {
     for (let number = 1; number <= 60; number += 1) {
-      const made = await rig.site.store.accounts.create(`many ${number}`, "Beta", SYSTEM_ACTOR);
+      const made = await fixture.site.store.accounts.create(`many ${number}`, "Beta", SYSTEM_ACTOR);
       expect(made.kind).toBe("ok");
     }
-    const { page, ...rest } = await rig.page("Ada");
+    const { page, ...rest } = await fixture.page("Ada");
     await open({ page, ...rest }, "Operator");
     await page.getByLabel("Name, login or id").fill("many");
     await page.getByRole("button", { name: "Search" }).click();
@@ -107,7 +107,7 @@ describe("a browser in the list of sessions", () => {
     ["(X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "Firefox 140, Linux"],
     ["curl/8.5.0", "curl/8.5.0"],
   ])("that signs %s is called %s", async (sign, name) => {
-    const { page } = await rig.page("Grace");
+    const { page } = await fixture.page("Grace");
     const called = `import("/views/audit.js").then(({ browserOf }) =>
       browserOf(${JSON.stringify(sign)}))`;
     expect(await page.evaluate(called)).toBe(name);

@@ -72,7 +72,10 @@ export class FakeIngressThread {
   /** Records one duplicate with these bytes. */
   note(...bytes: number[]): void {
     const note = { receivedNs: 1, decodedNs: 2, sentNs: 2, bodyBytes: 1, maxRetries: null };
-    this.writer.repeated({ bytes: Uint8Array.from(bytes), keySlot: KEY_GRANT.keySlot, ...note }, 1);
+    this.writer.duplicate(
+      { bytes: Uint8Array.from(bytes), keySlot: KEY_GRANT.keySlot, ...note },
+      1,
+    );
   }
 
   /** Enters this state, and wakes the main thread. */
@@ -176,7 +179,7 @@ export function fixture(count = 2) {
   const holders: FakeHolder[] = [];
   const keyCache = { stops: 0 };
   const memory = {
-    routes: new SharedArrayBuffer(8),
+    targets: new SharedArrayBuffer(8),
     keyCache: new SharedArrayBuffer(16),
     dedup: new SharedArrayBuffer(24),
   };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { DELIVERIES_IN_FLIGHT_MAX } from "../../../src/send/limits.ts";
-import { StreamResults } from "../../../src/send/portable/stream-results.ts";
+import { StreamResults } from "../../../src/send/native/stream-results.ts";
 import { IN_FLIGHT } from "../../../src/send/transport.ts";
 import { fc } from "../../support/properties.ts";
 
