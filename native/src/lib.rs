@@ -1,14 +1,13 @@
 //! Touchdown's native engine.
 //!
 //! `node` has the exports for JavaScript; everything else is independent of Node. `http` and
-//! `submit` are the path of a client's transaction, `decode` and `ed25519` validate it, `quic`
-//! sends it, and `rpc` queries nodes. `sync` is shared by all.
+//! `submit` are the path of a client's transaction, `decode` and `ed25519` validate it, and `quic`
+//! sends it. `sync` is shared by all.
 //!
 //! A transaction is sent on the calling thread, under its connection's lock (`quic::peer`); one I/O
 //! thread receives, acknowledges and runs timers (`quic::endpoint`); the outcome of each delivery
-//! is returned through one bounded ring (`quic::event_ring`). Requests to nodes (`rpc::client`) and
-//! slot notifications (`rpc::slot_subscriber`) have their own threads with lower priority. Ingress
-//! threads (`submit`) serve client requests without JavaScript.
+//! is returned through one bounded ring (`quic::event_ring`). Ingress threads (`submit`) serve client
+//! requests without JavaScript. Nodes are read by a thread of `src/cluster`.
 
 #![deny(
     unsafe_code,
@@ -29,8 +28,6 @@ pub mod ed25519;
 pub mod http;
 pub mod node;
 pub mod quic;
-#[cfg(feature = "rpc")]
-pub mod rpc;
 #[cfg(feature = "ingress")]
 pub mod submit;
 pub mod sync;

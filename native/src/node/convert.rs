@@ -5,27 +5,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use napi::bindgen_prelude::{Float64ArraySlice, Function, Uint8ArraySlice};
+use napi::bindgen_prelude::{Float64ArraySlice, Function};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 
 use crate::decode::decoder::{DECODERS_MAX, Decoder};
 use crate::node::handles::Handles;
-use crate::node::limits::{ENGINES_MAX, RPC_CLIENTS_MAX};
+use crate::node::limits::ENGINES_MAX;
 use crate::node::options::EngineOptions;
-use crate::node::shared_bytes::{writable, writable_bytes};
-use crate::node::status_codes::{
-    NO_ROOM, NO_RPC_CLIENT, NO_SLOT_SUBSCRIBER, OK, PANIC, RPC_CLIENT_FULL,
-};
+use crate::node::shared_bytes::writable;
+use crate::node::status_codes::NO_ROOM;
 use crate::quic::engine::{Engine, Options};
 use crate::quic::event_ring::Waker;
 use crate::quic::tls::Transport;
-use crate::rpc::client::{RpcClient, RpcRequest};
-use crate::rpc::limits::SLOT_SUBSCRIBERS_MAX;
-use crate::rpc::slot_subscriber::SlotSubscriber;
 
 pub(crate) static ENGINES: Handles<Engine> = Handles::new(ENGINES_MAX);
-pub(crate) static RPC_CLIENTS: Handles<RpcClient> = Handles::new(RPC_CLIENTS_MAX);
-pub(crate) static SLOT_SUBSCRIBERS: Handles<SlotSubscriber> = Handles::new(SLOT_SUBSCRIBERS_MAX);
 pub(crate) static DECODERS: Handles<Decoder> = Handles::new(DECODERS_MAX);
 
 /// The result of `act`, or `otherwise` if it panics.
@@ -45,18 +38,6 @@ pub(crate) fn with_engine<T: Copy>(
     })
 }
 
-/// The same with the RPC client of a handle; `NO_RPC_CLIENT` or `PANIC` otherwise.
-pub(crate) fn with_rpc_client(handle: u32, act: impl FnOnce(&RpcClient) -> i32) -> i32 {
-    guarded(PANIC, || RPC_CLIENTS.find(handle).map_or(NO_RPC_CLIENT, |client| act(&client)))
-}
-
-/// The same with the slot subscriber of a handle; `NO_SLOT_SUBSCRIBER` or `PANIC` otherwise.
-pub(crate) fn with_slot_subscriber(handle: u32, act: impl FnOnce(&SlotSubscriber) -> i32) -> i32 {
-    guarded(PANIC, || {
-        SLOT_SUBSCRIBERS.find(handle).map_or(NO_SLOT_SUBSCRIBER, |subscriber| act(&subscriber))
-    })
-}
-
 /// The handle of what `make` returns; `full` if it returns nothing, or there are too many.
 pub(crate) fn insert_made<T>(
     handles: &Handles<T>,
@@ -65,19 +46,6 @@ pub(crate) fn insert_made<T>(
 ) -> i32 {
     let made = handles.insert(|_| false, || make().map(Arc::new).ok_or(()));
     made.and_then(|made| made.ok()?.try_into().ok()).unwrap_or(full)
-}
-
-/// Hands a request to an RPC client.
-pub(crate) fn submit_request(
-    client: u32,
-    id: u32,
-    timeout_ms: u32,
-    request: impl FnOnce() -> RpcRequest,
-) -> i32 {
-    with_rpc_client(client, |client| {
-        let is_accepted = client.send(id, request(), milliseconds(timeout_ms));
-        if is_accepted { OK } else { RPC_CLIENT_FULL }
-    })
 }
 
 /// A waker that calls `wake` on its own thread, from any other. None if Node rejects it.
@@ -98,13 +66,6 @@ pub(crate) fn fill(out: &mut Float64ArraySlice<'_>, numbers: impl IntoIterator<I
         written += 1;
     }
     written
-}
-
-/// Writes as many of the bytes as fit.
-pub(crate) fn fill_bytes(out: &mut Uint8ArraySlice<'_>, bytes: Vec<u8>) {
-    for (slot, byte) in writable_bytes(out).iter_mut().zip(bytes) {
-        *slot = byte;
-    }
 }
 
 /// Writes the numbers of `next`, which is called only if they fit; returns 1, 0 if it returns None,

@@ -1,4 +1,4 @@
-//! Handles: how JavaScript names engines, RPC clients, slot subscribers and decoders.
+//! Handles: how JavaScript names engines, decoders and ingress threads.
 //!
 //! A handle is a slot index and the number of times that slot was used, so that a stale handle
 //! finds nothing instead of another object. Above 0, and below 2^24.

@@ -1,4 +1,4 @@
-//! Every export to Node (`quic`, `decode`, `rpc`, `ingress`), and what they share.
+//! Every export to Node (`quic`, `decode`, `ingress`), and what they share.
 //!
 //! Only bytes, handles and numbers cross, in one call per batch; no promise and, after `peer_open`,
 //! no string. Errors are codes (`status_codes`); an argument of the wrong type is the caller's bug
@@ -17,10 +17,6 @@ pub mod quic;
 #[cfg(feature = "addon")]
 #[allow(unsafe_code)]
 pub mod decode;
-
-#[cfg(feature = "addon")]
-#[allow(unsafe_code)]
-pub mod rpc;
 
 #[cfg(feature = "addon")]
 #[allow(unsafe_code)]

@@ -1,9 +1,9 @@
 //! Thread priorities: lower for background threads, real-time for latency-critical ones.
 //!
 //! A thread that was just woken preempts the running one, which on a busy machine is often the
-//! thread that serves clients. Threads that query nodes, receive slots or build tables lose nothing
-//! by a millisecond, so they run at a lower priority: they do not preempt others on waking, and
-//! still get a tenth of a processor when all are busy.
+//! thread that serves clients. Threads that build tables lose nothing by a millisecond, so they run
+//! at a lower priority: they do not preempt others on waking, and still get a tenth of a processor
+//! when all are busy.
 //!
 //! Decision: docs/decisions/0016-background-threads-have-lower-priority.md
 
