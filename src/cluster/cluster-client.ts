@@ -2,13 +2,13 @@
  * Keeps cluster data current: slots, leader schedules and addresses, blocks and votes.
  *
  * Each watcher runs and retries independently and survives a restart of the node. This module makes
- * no decisions: events go to the router, and their age can be queried.
+ * no decisions: events go to the router, and their age can be queried. An edge runs it on a worker
+ * thread (`worker.ts`), and its main thread uses `cluster-thread.ts`.
  */
 
 import type { Clock } from "../core/clock.ts";
 import { STATUSES_PER_REQUEST } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
-import type { NativeRpc, NativeSlotSubscribing } from "../native/contract.ts";
 import { COALESCE_MS } from "../runtime/coalesced-timers.ts";
 import type { BackOffOptions } from "./back-off.ts";
 import { createBlockWatcher } from "./blocks/block-watcher.ts";
@@ -25,7 +25,7 @@ import { createScheduleWatcher } from "./leaders/schedule-watcher.ts";
 import { createVoteWatcher } from "./leaders/vote-watcher.ts";
 import { CONTACTS_GAP_MS } from "./limits.ts";
 import type { PollLoopStatus } from "./polling-loop.ts";
-import type { ClusterSink, StatusReporting, StatusResponse } from "./ports.ts";
+import type { BlockSink, ClusterSink, StatusReporting, StatusResponse } from "./ports.ts";
 import { createRpc, type Rpc } from "./rpc/rpc.ts";
 import { createSlotWatcher, type SlotWatcherStatus } from "./slots/slot-watcher.ts";
 import { createStatusProof, type StatusProof } from "./status-proof.ts";
@@ -45,8 +45,12 @@ export interface ClusterClientDeps {
   readonly onConfirmed?: (slot: number) => void;
   /** Whether transactions are in flight, whose age matters; assumed true if absent. */
   readonly busy?: () => boolean;
-  /** Runs RPC requests and slot subscriptions off this thread; null without the native engine. */
-  readonly native: (NativeRpc & NativeSlotSubscribing) | null;
+  /** Receives heights and blockhashes as well, for a thread that cannot call this client. */
+  readonly blockSink?: BlockSink;
+  /** Called when it changes whether the node reports statuses. Must not throw. */
+  readonly onReporting?: (reporting: StatusReporting) => void;
+  /** Counters to use instead of new ones. */
+  readonly counters?: ClusterCounters;
   /** Opens a gRPC stream; null without a URL for it, so that the gRPC library is not loaded. */
   readonly openGeyser: typeof openGeyser | null;
 }
@@ -110,6 +114,8 @@ export interface ClusterClient {
   blockHeightNs(): number;
   /** The last height at which 32 bytes are a valid blockhash; null for an unknown one. */
   lastValidHeight(blockhash: Uint8Array): number | null;
+  /** Reads all valid blockhashes soon, as after a lookup of an unknown one. */
+  wantBlockhashes(): void;
   /**
    * Reads the statuses of at most 256 signatures, 64 bytes each. They are read before this returns.
    *
@@ -155,13 +161,12 @@ export function createClusterClient(
   const options: ClusterClientOptions = { ...DEFAULTS, ...given };
   const { random, retryMsFirst: firstMs, retryMsMax: maxMs, epochCheckMsMin } = options;
   const backOff: BackOffOptions = { firstMs, maxMs, random };
-  const counters = createClusterCounters();
-  const { clock, log, router: sink } = deps;
+  const { clock, log, router: sink, counters = createClusterCounters() } = deps;
   // Two clients, so that a rate limit on expensive requests does not block statuses and heights.
-  const rpcDeps = { clock, native: deps.native, counters };
+  const rpcDeps = { clock, counters };
   const rpc = createRpc(rpcDeps, options);
   const promptRpc = createRpc(rpcDeps, { ...options, timeoutMs: options.statusTimeoutMs });
-  const blocks = createBlocks(() => clock.nowNs(), counters);
+  const blocks = createBlocks(() => clock.nowNs(), counters, deps.blockSink);
   const { coalescedClock = clock } = deps;
   const parts = { clock, log, rpc, sink, counters, backOff };
   const rare = { ...parts, clock: coalescedClock };
@@ -183,7 +188,9 @@ export function createClusterClient(
   const live = (): boolean => geyser?.blocksLive ?? false;
   const busy = deps.busy ?? always;
   const blockWatcher = createBlockWatcher({ ...rare, rpc: promptRpc, blocks, live, busy }, options);
-  const proof = createStatusProof({ clock, log, rpc, counters });
+  const { onReporting } = deps;
+  const onChange = onReporting === undefined ? {} : { onChange: onReporting };
+  const proof = createStatusProof({ clock, log, rpc, counters, ...onChange });
   const watchers: Watcher[] = [slots, schedule, contacts, votes, blockWatcher];
   if (geyser !== null) watchers.push(geyser);
 
@@ -209,6 +216,7 @@ export function createClusterClient(
     blockHeight: blocks.height,
     blockHeightNs: blocks.heightNs,
     lastValidHeight: blocks.lastValidHeight,
+    wantBlockhashes: blocks.want,
     fetchStatuses: createStatuses(promptRpc, proof, counters),
     statusReporting: () => proof.reporting,
     counters,

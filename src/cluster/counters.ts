@@ -5,7 +5,7 @@ import type { HeightCounters } from "./blocks/height.ts";
 export interface ClusterCounters extends HeightCounters {
   /** Slot events from the WebSocket. */
   slotEvents: number;
-  /** Slot events dropped because this thread did not read them in time. */
+  /** Slot events dropped because the main thread did not read them in time. */
   slotEventsLost: number;
   /** Responses to slot polls. */
   slotPolls: number;
@@ -47,6 +47,8 @@ export interface ClusterCounters extends HeightCounters {
   geyserStatuses: number;
   /** gRPC messages that could not be decoded. */
   geyserGarbage: number;
+  /** Landings and confirmations dropped because the main thread did not read them in time. */
+  geyserLost: number;
 }
 
 export function createClusterCounters(): ClusterCounters {
@@ -82,5 +84,10 @@ export function createClusterCounters(): ClusterCounters {
     geyserUpdates: 0,
     geyserStatuses: 0,
     geyserGarbage: 0,
+    geyserLost: 0,
   };
 }
+
+/** Their names, in the order in which threads share them. */
+// The record's keys are the interface's, in the order of creation.
+export const CLUSTER_COUNTERS = Object.keys(createClusterCounters()) as (keyof ClusterCounters)[];

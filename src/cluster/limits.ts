@@ -8,8 +8,6 @@ export const RETRY_AFTER_MS_MAX = 30_000;
 export const CONTACTS_GAP_MS = 10_000;
 /** Maximum size of a WebSocket message; one about a slot has a few hundred bytes. */
 export const WEBSOCKET_MESSAGE_BYTES_MAX = 64 * 1024;
-/** WebSocket events processed per event loop turn; a slot makes three. */
-export const SLOT_NOTIFICATIONS_PER_SLICE = 64;
 /**
  * Minimum time per block for a height to be accepted immediately: a quarter of the 200 ms to which
  * SIMD-0525 shortens slots, for sources that report several at a time; and the tolerance in blocks.
@@ -41,3 +39,29 @@ export const GEYSER_MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 /** Blocks read per probe in search of landed signatures, and signatures queried per probe. */
 export const STATUS_PROBE_BLOCKS_MAX = 4;
 export const STATUS_PROBE_SIGNATURES = 4;
+/**
+ * Messages about slots, landings and blockhashes that the main thread has not read, above which more
+ * are dropped: it reads as many in a turn of its event loop.
+ */
+export const UPDATES_UNREAD_MAX = 64;
+/** Landings in one message to the main thread. */
+export const LANDINGS_PER_MESSAGE_MAX = 64;
+/** Leaders in one schedule, above which it is rejected. Mainnet has about 1,000; 2026-11. */
+export const SCHEDULE_LEADERS_MAX = 16_384;
+/** Characters of a transaction's error; a longer one is replaced, as receipts keep no longer one. */
+export const STATUS_ERROR_CHARS_MAX = 1_024;
+/** Characters of a text in the log, and of the reason for a failed request. */
+export const REASON_CHARS_MAX = 512;
+/** Status requests that wait for the cluster thread; landing makes four at a time. */
+export const STATUS_REQUESTS_PENDING_MAX = 16;
+/** The delay before a cluster thread that died is replaced; doubled each time up to the maximum. */
+export const THREAD_RESTART_MS_MIN = 100;
+export const THREAD_RESTART_MS_MAX = 30_000;
+/** Lifetime of a cluster thread after which its earlier deaths are forgotten. */
+export const THREAD_SETTLED_MS = 60_000;
+/** Maximum wait for the cluster thread to start; to end by itself; and to be ended. */
+export const THREAD_START_MS_MAX = 15_000;
+export const THREAD_STOP_MS_MAX = 1_000;
+export const THREAD_KILL_MS_MAX = 2_000;
+/** Maximum heap of the cluster thread, in megabytes: a response of the largest size fits. */
+export const THREAD_HEAP_MB_MAX = 1_024;

@@ -16,7 +16,7 @@ export interface EpochLeaders {
   readonly firstSlot: number;
   readonly slots: number;
   /** Identity in base58, and its slots relative to the epoch's first. */
-  readonly leaders: ReadonlyMap<string, readonly number[]>;
+  readonly leaders: ReadonlyMap<string, readonly number[] | Uint32Array>;
 }
 
 /** A node of the cluster. */
@@ -33,12 +33,22 @@ export interface ClusterSink {
   /** The slot time recently measured by a node, in milliseconds. */
   slotTimeHint?(slotTimeMs: number): void;
   /** Returns whether the schedule was accepted: false if it is invalid. */
-  setEpoch(epoch: EpochLeaders): boolean;
+  setEpoch(epoch: EpochLeaders): boolean | Promise<boolean>;
   /** The schedules set so far belong to another cluster. */
   forgetEpochs?(): void;
   setContacts(contacts: readonly Contact[]): void;
   /** Leaders that have not voted for so long that their slots are most likely empty. */
   setDelinquent?(identities: readonly string[]): void;
+}
+
+/** Receives what a cluster client learns about blocks. */
+export interface BlockSink {
+  /** The highest confirmed block's height changed; `Clock.nowNs` of when it was first reported. */
+  setHeight(height: number, sinceNs: number): void;
+  /** A blockhash (32 bytes, borrowed for the call), valid up to and including that height. */
+  addBlockhash(blockhash: Uint8Array, lastValidHeight: number): void;
+  /** All valid blockhashes were read; those that follow in this turn are all of them. */
+  blockhashesRead(): void;
 }
 
 /** The cluster's status of one transaction that is in a block. */

@@ -24,6 +24,8 @@ export interface StatusProofDeps {
   readonly log: Log;
   readonly rpc: Pick<Rpc, "blockSignatures" | "statuses">;
   readonly counters: ClusterCounters;
+  /** The result changed. */
+  readonly onChange?: (reporting: StatusReporting) => void;
 }
 
 export interface StatusProof {
@@ -46,7 +48,13 @@ const PROBE_SLOTS_BACK = 40;
 /** JSON-RPC 2.0. */
 const METHOD_NOT_FOUND = -32601;
 
-export function createStatusProof({ clock, log, rpc, counters }: StatusProofDeps): StatusProof {
+export function createStatusProof({
+  clock,
+  log,
+  rpc,
+  counters,
+  onChange,
+}: StatusProofDeps): StatusProof {
   let reporting: StatusReporting = "unknown";
   /** When the last evidence came, either way, and the earliest time of the next probe. */
   let provenNs = Number.NEGATIVE_INFINITY;
@@ -60,6 +68,7 @@ export function createStatusProof({ clock, log, rpc, counters }: StatusProofDeps
       log.warn({}, "the node reports no statuses: what landed cannot be learned from it");
     else if (reporting === "no") log.info({}, "the node reports statuses again");
     reporting = now;
+    onChange?.(now);
   }
 
   /** Signatures of the newest block at or below the slot; empty if there is none. */

@@ -60,14 +60,6 @@ export function loadControl(file: string, environment: Environment = process.env
   return orThrow(readControl(file, environment), file);
 }
 
-/**
- * The PEM file of additional authorities that Node trusts; null if none is set. Node reads the
- * variable at process start and ignores an empty one.
- */
-export function authoritiesFile(environment: Environment = process.env): string | null {
-  return environment["NODE_EXTRA_CA_CERTS"] || null;
-}
-
 function orThrow<C>(resolved: Resolved<C>, title: string): C {
   if (resolved.kind === "problems") {
     throw new SetupError(describeProblems(title, resolved.problems));

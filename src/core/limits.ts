@@ -28,6 +28,10 @@ export const SLOT_TIME_MS_MIN = 100;
 export const SLOT_TIME_MS_MAX = 1000;
 /** Epochs held: previous, current, next. */
 export const EPOCHS_MAX = 3;
+/** Largest accepted epoch, in slots. Mainnet has 432,000; 2026-11. */
+export const EPOCH_SLOTS_MAX = 1_000_000;
+/** Contacts kept. The largest cluster gossips about 5,000; 2026-11. */
+export const CONTACTS_MAX = 32_768;
 /**
  * Slots that a leader may be ahead of its window and still keep what it receives. Agave drops what
  * arrives 20 slots early (`banking_stage/decision_maker.rs`, 4.3, 2026-11).

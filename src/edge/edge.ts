@@ -10,7 +10,6 @@
 
 import { availableParallelism } from "node:os";
 import type { Config } from "../config/config.ts";
-import { authoritiesFile } from "../config/load.ts";
 import { formatListen, type ListenAddress } from "../config/value-types.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { decodeBase58 } from "../core/encoding.ts";
@@ -34,7 +33,6 @@ import { createLog } from "../telemetry/log.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { adminQueries } from "./admin-queries.ts";
 import { createPolling } from "./busy-poll.ts";
-import { trustAuthorities } from "./extra-ca-certs.ts";
 import { buildIngress } from "./ingress.ts";
 import { type EdgeKeys, openKeys } from "./keys.ts";
 import { buildLeaderSide, busyPollOf, type Lifecycle } from "./leaders.ts";
@@ -81,7 +79,6 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
   const clock = deps.clock ?? systemClock;
   const log = deps.log ?? createLog({ level: config.log.level });
   const engine = chooseEngine(config.send.engine, log);
-  if (engine.native !== null) trustAuthorities(engine.native, authoritiesFile(), log);
   const modules = await loadOptionalModules(config, engine);
   const stages = await startStages(config, { clock, log, engine, modules });
   log.info({ http: stages.httpAddress(), admin: stages.adminAddress() }, "edge started");

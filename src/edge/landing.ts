@@ -4,7 +4,7 @@
  */
 
 import type { Usage } from "../accounts/usage/usage.ts";
-import type { ClusterClient } from "../cluster/cluster-client.ts";
+import type { ClusterThread } from "../cluster/cluster-thread.ts";
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
@@ -19,7 +19,7 @@ export interface EdgeLandingDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly cluster: Pick<
-    ClusterClient,
+    ClusterThread,
     "blockHeight" | "blockHeightNs" | "lastValidHeight" | "fetchStatuses" | "statusReporting"
   >;
   readonly router: Pick<Router, "currentSlot" | "leaderAt">;

@@ -5,7 +5,7 @@
 
 import { availableParallelism } from "node:os";
 import type { Usage } from "../accounts/usage/usage.ts";
-import { createClusterClient } from "../cluster/cluster-client.ts";
+import { createClusterThread } from "../cluster/cluster-thread.ts";
 import type { Config } from "../config/config.ts";
 import { formatListen, type ListenAddress } from "../config/value-types.ts";
 import type { Clock } from "../core/clock.ts";
@@ -100,18 +100,15 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       slotOrigins: slotOriginsOf(config.cluster),
     },
   );
-  const cluster = createClusterClient(
+  const cluster = createClusterThread(
     {
       clock,
-      coalescedClock,
       log,
       router,
       onLanded: (signature, slot, error) =>
         landing.seen(signature, { slot, confirmed: false, error }),
       onConfirmed: (slot) => landing.confirmed(slot),
       busy: () => landing.inFlight > 0,
-      native: deps.engine.native,
-      openGeyser: deps.modules.openGeyser,
     },
     { ...config.cluster, accounts: config.tip.accounts },
   );

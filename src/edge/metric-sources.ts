@@ -3,7 +3,7 @@
  * row of the table without a source here does not compile.
  */
 
-import type { ClusterClient } from "../cluster/cluster-client.ts";
+import type { ClusterThread } from "../cluster/cluster-thread.ts";
 import { NS_PER_S } from "../core/clock.ts";
 import { DECODE_ERROR } from "../core/decode-errors.ts";
 import type { VerifierCounters } from "../decode/verify.ts";
@@ -47,7 +47,7 @@ export interface MetricDeps {
   readonly dispatch: Dispatch;
   readonly inlineVerifier: VerifierCounters;
   readonly router: Router;
-  readonly cluster: ClusterClient;
+  readonly cluster: ClusterThread;
   readonly sender: Sender;
   readonly landing: Landing;
   readonly leaderStats: LeaderStatsTable;
@@ -214,7 +214,7 @@ function leaderSources({ router, cluster }: MetricDeps) {
     touchdown_slot_source_followed: () => bySource(router, ({ followed }) => (followed ? 1 : 0)),
     touchdown_schedule_covers: () => (router.status().scheduleCovers ? 1 : 0),
     touchdown_contacts: () => router.status().contacts,
-    touchdown_contacts_age_seconds: () => seconds(cluster.status().contacts.ageMs),
+    touchdown_contacts_age_seconds: () => seconds(cluster.contactsAgeMs()),
     touchdown_rpc_requests_suppressed_total: () => cluster.counters.requestsSuppressed,
     touchdown_contacts_early_refreshes_total: () => cluster.counters.contactsEarlyRefreshes,
     touchdown_block_height: () => cluster.blockHeight() ?? Number.NaN,
@@ -226,6 +226,7 @@ function leaderSources({ router, cluster }: MetricDeps) {
         reanchored: heightsReanchored,
       });
     },
+    touchdown_cluster_thread_restarts_total: () => cluster.deaths,
     touchdown_feed_failures_total: () => {
       const { counters } = cluster;
       return samplesBy("feed", {
@@ -234,8 +235,8 @@ function leaderSources({ router, cluster }: MetricDeps) {
         contacts: counters.contactFailures,
         votes: counters.voteFailures,
         blocks: counters.blockFailures,
-        statuses: counters.statusFailures,
-        grpc: counters.geyserClosed + counters.geyserGarbage,
+        statuses: counters.statusFailures + cluster.statusesRefused,
+        grpc: counters.geyserClosed + counters.geyserGarbage + counters.geyserLost,
       });
     },
   } satisfies Partial<MetricSources>;

@@ -4,7 +4,7 @@
  */
 
 import type { KeyFeed } from "../accounts/keys/feed.ts";
-import type { ClusterClient } from "../cluster/cluster-client.ts";
+import type { ClusterThread } from "../cluster/cluster-thread.ts";
 import type { Router } from "../route/router.ts";
 import type { Sender } from "../send/sender.ts";
 import type { Check, Readiness } from "../telemetry/admin.ts";
@@ -12,7 +12,7 @@ import type { Check, Readiness } from "../telemetry/admin.ts";
 export interface ReadinessDeps {
   readonly router: Pick<Router, "status">;
   readonly sender: Pick<Sender, "warmCount">;
-  readonly cluster: Pick<ClusterClient, "statusReporting">;
+  readonly cluster: Pick<ClusterThread, "statusReporting">;
   /** null for keys from a file, which are known from the start. */
   readonly feed: Pick<KeyFeed, "hasKeys"> | null;
 }
@@ -29,7 +29,7 @@ const STATUSES = {
   yes: "the node reports statuses",
   no: "the node reports no statuses: what landed cannot be learned from it",
   unknown: "whether the node reports statuses is not known yet",
-} as const satisfies Record<ReturnType<ClusterClient["statusReporting"]>, string>;
+} as const satisfies Record<ReturnType<ClusterThread["statusReporting"]>, string>;
 
 /** The lifecycle phase of an edge. */
 const SERVING = {

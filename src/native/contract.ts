@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 14;
+export const CONTRACT_VERSION = 15;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {
@@ -133,8 +133,6 @@ export const PEER_STATS = [
 export type NativeEngine = NativeSending &
   NativeDecoding &
   NativeReading &
-  NativeRpc &
-  NativeSlotSubscribing &
   NativeIngress &
   NativeScheduling;
 
@@ -186,75 +184,6 @@ export interface NativeReading {
    * PANIC.
    */
   signatureWrite(bytes: Uint8Array, offset: number, out: Uint8Array): number;
-}
-
-/** RPC requests to cluster nodes over HTTP, on the addon's own threads. */
-export interface NativeRpc {
-  /**
-   * Also trusts the authorities of a PEM file for certificates of nodes, in the whole process and
-   * in place of those set before; existing connections remain. Returns the number of valid
-   * certificates in it, or PANIC.
-   */
-  rootCertificatesSet(pem: Uint8Array): number;
-  /**
-   * Creates an RPC client of one node at an http: or https: address without name and password; the
-   * value of the `authorization` header is a separate argument, empty for none. A response above
-   * `bytesMax` is discarded. The client calls `wake` when the first of some responses is available.
-   * Returns a handle above 0, or RPC_CLIENT_OPTIONS, RPC_CLIENT_FULL or PANIC.
-   */
-  rpcClientOpen(url: string, authorization: string, bytesMax: number, wake: () => void): number;
-  /** Closes its connections; pending requests get no response. Returns OK or NO_RPC_CLIENT. */
-  rpcClientClose(client: number): number;
-  /**
-   * Sends a JSON body of at most 65536 bytes on another thread; `id`, an integer below 2^32, comes
-   * back with the response. Returns OK, NO_RPC_CLIENT, NO_ROOM for a larger body, or
-   * RPC_CLIENT_FULL while 64 requests are pending.
-   */
-  rpcRequest(client: number, id: number, body: Uint8Array, timeoutMs: number): number;
-  /** Requests the statuses of at most 256 signatures of 64 bytes each. Returns as `rpcRequest`. */
-  rpcRequestStatuses(client: number, id: number, signatures: Uint8Array, timeoutMs: number): number;
-  /**
-   * Writes RPC_RESPONSE_NUMBERS of the oldest response not read yet: the request's id, its kind
-   * (RPC_RESPONSE), the HTTP status, the seconds for which the node asks for no further requests,
-   * and its size in bytes. Returns 1, or 0 if there is none, or NO_RPC_CLIENT, NO_ROOM or PANIC.
-   */
-  rpcResponseNext(client: number, out: Float64Array): number;
-  /**
-   * Removes that response and copies as many of its bytes as fit to the start of `out`. Returns OK,
-   * NO_RPC_CLIENT or PANIC.
-   */
-  rpcResponseRead(client: number, out: Uint8Array): number;
-}
-
-/** A node's slot subscription, over a WebSocket on a thread of the addon's own. */
-export interface NativeSlotSubscribing {
-  /**
-   * Opens a subscriber at a ws: or wss: address without name and password; the value of the
-   * `authorization` header is a separate argument, empty for none. `timeoutMs` covers everything
-   * until the node accepted the connection, except the name lookup. The subscriber calls `wake`
-   * when the first of some events is available. Returns a handle above 0, or
-   * SLOT_SUBSCRIBER_OPTIONS, SLOT_SUBSCRIBER_FULL or PANIC.
-   */
-  slotSubscriberOpen(
-    url: string,
-    authorization: string,
-    timeoutMs: number,
-    wake: () => void,
-  ): number;
-  /**
-   * Subscribes to events, 0 slotsUpdates or 1 slot, once the node accepted the connection. Returns
-   * OK, SLOT_SUBSCRIBER_FULL while the response to the last such request is unread,
-   * NO_SLOT_SUBSCRIBER, SLOT_SUBSCRIBER_OPTIONS or PANIC.
-   */
-  slotSubscriberSubscribe(subscriber: number, which: number): number;
-  /**
-   * Removes the oldest event and writes SLOT_NOTIFICATION_NUMBERS: its kind (SLOT_NOTIFICATION),
-   * the subscription's number, the slot or NaN, and the number of events lost so far because they
-   * were not read. Returns 1, or 0 if there is none, or NO_SLOT_SUBSCRIBER, NO_ROOM or PANIC.
-   */
-  slotSubscriberNext(subscriber: number, out: Float64Array): number;
-  /** Closes a subscriber; no event follows. Returns OK, NO_SLOT_SUBSCRIBER or PANIC. */
-  slotSubscriberClose(subscriber: number): number;
 }
 
 /** The options of an ingress thread; every field is present. */
@@ -370,31 +299,6 @@ export interface NativeScheduling {
   threadYield(): number;
 }
 
-/** Numbers of `slotSubscriberNext`. */
-export const SLOT_NOTIFICATION_NUMBERS = 4;
-/**
- * Events of a slot subscriber: the node accepted the connection, confirmed or rejected a
- * subscription, a slot began or is complete, and the connection ended, which is the last event.
- */
-export const SLOT_NOTIFICATION = {
-  opened: 1,
-  accepted: 2,
-  refused: 3,
-  start: 4,
-  end: 5,
-  closed: 6,
-} as const;
-
-/** Numbers of `rpcResponseNext`. */
-export const RPC_RESPONSE_NUMBERS = 5;
-/**
- * The content of a response: an error message; nothing, because it timed out or was too large; the
- * body of an HTTP response; or statuses of n signatures: the node's slot and the slot of each or -1
- * as doubles, one byte for each, 1 if its block is confirmed, and for each that failed its index
- * and the error's size as doubles and the error as JSON.
- */
-export const RPC_RESPONSE = { failed: 0, timedOut: 1, tooLarge: 2, body: 3, statuses: 4 } as const;
-
 /** Numbers of a call, and the maximum number of characters of a signature. */
 export const CALL_NUMBERS = 5;
 export const SIGNATURE_TEXT_MAX = 88;
@@ -418,14 +322,6 @@ export const DECODER_OPTIONS = -40;
 export const DECODER_FULL = -41;
 export const NO_DECODER = -42;
 export const NO_ROOM = -43;
-/** Return codes of an RPC client's calls. */
-export const RPC_CLIENT_OPTIONS = -50;
-export const RPC_CLIENT_FULL = -51;
-export const NO_RPC_CLIENT = -52;
-/** Return codes of a slot subscriber's calls. */
-export const SLOT_SUBSCRIBER_OPTIONS = -60;
-export const SLOT_SUBSCRIBER_FULL = -61;
-export const NO_SLOT_SUBSCRIBER = -62;
 export const NO_PRIORITY = -70;
 /** Return codes of an ingress thread's calls. */
 export const INGRESS_THREAD_OPTIONS = -80;

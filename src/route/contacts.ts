@@ -9,8 +9,8 @@
  */
 
 import { isIPv4, isIPv6 } from "node:net";
+import { CONTACTS_MAX } from "../core/limits.ts";
 import { createRouteCounters, type RouteCounters } from "./counters.ts";
-import { CONTACTS_MAX } from "./limits.ts";
 
 export interface Contact {
   /** The node's identity, base58. */

@@ -20,9 +20,5 @@ export const SLOT_LAG_SLOTS = 64;
 export const SLOT_EXTRAPOLATION_MAX = 240;
 /** Slot announcements kept to determine past slots. */
 export const SLOT_PAST_KEPT = 256;
-/** Largest accepted epoch, in slots. Mainnet has 432,000; 2026-11. */
-export const EPOCH_SLOTS_MAX = 1_000_000;
-/** Contacts kept. The largest cluster gossips about 5,000; 2026-11. */
-export const CONTACTS_MAX = 32_768;
 /** Slots that the planner looks ahead for leaders to keep warm. */
 export const PLAN_SLOTS_AHEAD_MAX = 256;

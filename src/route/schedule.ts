@@ -7,9 +7,8 @@
  * Decision: docs/decisions/0029-stake-from-the-schedule.md
  */
 
-import { EPOCHS_MAX } from "../core/limits.ts";
+import { EPOCH_SLOTS_MAX, EPOCHS_MAX } from "../core/limits.ts";
 import { createRouteCounters, type RouteCounters } from "./counters.ts";
-import { EPOCH_SLOTS_MAX } from "./limits.ts";
 
 /** One epoch as returned by `getLeaderSchedule`. */
 export interface EpochLeaders {
@@ -19,7 +18,7 @@ export interface EpochLeaders {
   /** How many slots the epoch has. */
   readonly slots: number;
   /** Identity in base58, and its slots relative to the epoch's first. */
-  readonly leaders: ReadonlyMap<string, readonly number[]>;
+  readonly leaders: ReadonlyMap<string, readonly number[] | Uint32Array>;
 }
 
 export interface Schedule {

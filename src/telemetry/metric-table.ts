@@ -193,6 +193,11 @@ export const METRICS = [
       "persisted and became the reference.",
   ),
   counter(
+    "touchdown_cluster_thread_restarts_total",
+    [],
+    "Times the thread that reads the cluster was replaced because it died.",
+  ),
+  counter(
     "touchdown_feed_failures_total",
     ["feed"],
     "Times a subscription or poll of the cluster failed or was lost; it is retried.",

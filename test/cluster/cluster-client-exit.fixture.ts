@@ -7,9 +7,8 @@ import { createServer } from "node:net";
 import { createClusterClient } from "../../src/cluster/cluster-client.ts";
 import { openGeyser } from "../../src/cluster/geyser/stream.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { native } from "../native/addon.ts";
 
-const [rpcUrl = "", wsUrl = "", when = "", engine = ""] = process.argv.slice(2);
+const [rpcUrl = "", wsUrl = "", when = ""] = process.argv.slice(2);
 const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const router = {
   slotEvent: () => undefined,
@@ -17,7 +16,7 @@ const router = {
   setContacts: () => undefined,
 };
 const client = createClusterClient(
-  { openGeyser, native: engine === "native" ? native : null, clock: systemClock, log, router },
+  { openGeyser, clock: systemClock, log, router },
   { rpcUrl, wsUrl, silenceMs: 400, pollMs: 100, retryMsFirst: 50, retryMsMax: 100 },
 );
 client.start();

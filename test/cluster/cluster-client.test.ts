@@ -67,7 +67,7 @@ function startClient(
 ): { client: ClusterClient; router: Router } {
   const router = createRouter({ clock, onPlan: () => undefined }, { leaders: 2, warmWindows: 4 });
   const client = createClusterClient(
-    { openGeyser, native: null, clock, log: SILENT_LOG, router },
+    { openGeyser, clock, log: SILENT_LOG, router },
     {
       ...urls,
       silenceMs: 600,
@@ -149,7 +149,6 @@ describe("cluster client", () => {
     const client = createClusterClient(
       {
         openGeyser,
-        native: null,
         clock,
         log: SILENT_LOG,
         router: createRouter({ clock, onPlan: () => undefined }, { leaders: 2, warmWindows: 4 }),
@@ -187,7 +186,6 @@ describe("cluster client", () => {
     const client = createClusterClient(
       {
         openGeyser,
-        native: null,
         clock,
         log: SILENT_LOG,
         router: {
@@ -366,29 +364,27 @@ describe("cluster client", () => {
     expect(client.counters.slotPollFailures).toBeGreaterThan(0);
   });
 
-  it.each([
-    ["while it runs", "native"],
-    ["while it runs", "portable"],
-    ["while the node is down", "native"],
-    ["while the node is down", "portable"],
-  ])("lets the process exit after stop, %s, with the %s engine", async (when, engine) => {
-    const { cluster, urls } = await startCluster();
-    if (when === "while the node is down") await cluster.stopRpc();
-    const script = fileURLToPath(new URL("./cluster-client-exit.fixture.ts", import.meta.url));
-    const child = spawn(
-      process.execPath,
-      ["--import", "tsx", script, urls.rpcUrl, urls.wsUrl, when, engine],
-      { stdio: ["ignore", "pipe", "pipe"] },
-    );
-    cleanups.push(() => child.kill("SIGKILL"));
-    let output = "";
-    child.stdout.on("data", (chunk) => {
-      output += String(chunk);
-    });
-    child.stderr.on("data", (chunk) => {
-      output += String(chunk);
-    });
-    const [code] = (await once(child, "exit")) as [number | null];
-    expect({ code, output }).toEqual({ code: 0, output: "stopped\n" });
-  });
+  it.each(["while it runs", "while the node is down"])(
+    "lets the process exit after stop, %s",
+    async (when) => {
+      const { cluster, urls } = await startCluster();
+      if (when === "while the node is down") await cluster.stopRpc();
+      const script = fileURLToPath(new URL("./cluster-client-exit.fixture.ts", import.meta.url));
+      const child = spawn(
+        process.execPath,
+        ["--import", "tsx", script, urls.rpcUrl, urls.wsUrl, when],
+        { stdio: ["ignore", "pipe", "pipe"] },
+      );
+      cleanups.push(() => child.kill("SIGKILL"));
+      let output = "";
+      child.stdout.on("data", (chunk) => {
+        output += String(chunk);
+      });
+      child.stderr.on("data", (chunk) => {
+        output += String(chunk);
+      });
+      const [code] = (await once(child, "exit")) as [number | null];
+      expect({ code, output }).toEqual({ code: 0, output: "stopped\n" });
+    },
+  );
 });

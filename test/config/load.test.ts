@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { CONFIG_FILE_BYTES_MAX } from "../../src/config/limits.ts";
 import {
-  authoritiesFile,
   configFromValues,
   describeProblems,
   loadConfig,
@@ -91,16 +90,6 @@ leaders = 2
     const pad = (bytes: number): string => `${MINIMAL}#`.padEnd(bytes, "x");
     expect(readConfig(file(pad(CONFIG_FILE_BYTES_MAX)), {}).kind).toBe("ok");
     expect(readConfig(file(pad(CONFIG_FILE_BYTES_MAX + 1)), {}).kind).toBe("problems");
-  });
-});
-
-describe("authoritiesFile", () => {
-  it("returns NODE_EXTRA_CA_CERTS, or null if it is empty or not set", () => {
-    expect(authoritiesFile({ NODE_EXTRA_CA_CERTS: "/a/ca.pem" })).toBe("/a/ca.pem");
-    expect([authoritiesFile({}), authoritiesFile({ NODE_EXTRA_CA_CERTS: "" })]).toEqual([
-      null,
-      null,
-    ]);
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { GlobalLimitsCounters } from "../../src/accounts/global-limits/sync.ts";
-import type { ClusterClient } from "../../src/cluster/cluster-client.ts";
+import type { ClusterThread } from "../../src/cluster/cluster-thread.ts";
 import { createClusterCounters } from "../../src/cluster/counters.ts";
 import { DECODE_ERROR, DECODE_ERROR_COUNT } from "../../src/core/decode-errors.ts";
 import { DELIVERY_REASONS, END_REASONS, REJECTIONS } from "../../src/core/errors.ts";
@@ -154,9 +154,10 @@ const DEPS: MetricDeps = {
       { source: "slot", ageMs: 375, lagMs: 250, followed: false },
     ],
   }),
-  cluster: stub<ClusterClient>({
-    status: () =>
-      stub<ReturnType<ClusterClient["status"]>>({ contacts: { ageMs: 60_500, failures: 0 } }),
+  cluster: stub<ClusterThread>({
+    contactsAgeMs: () => 60_500,
+    deaths: 140,
+    statusesRefused: 2,
     statusReporting: () => "no",
     blockHeight: () => 129,
     counters: {
@@ -168,13 +169,14 @@ const DEPS: MetricDeps = {
       contactsEarlyRefreshes: 136,
       voteFailures: 133,
       blockFailures: 134,
-      statusFailures: 135,
+      statusFailures: 133,
       heightsAccepted: 126,
       heightsImplausible: 127,
       heightsReanchored: 128,
       requestsSuppressed: 138,
-      geyserClosed: 30,
+      geyserClosed: 20,
       geyserGarbage: 106,
+      geyserLost: 10,
     },
   }),
   sender: stub<Sender>({
@@ -300,6 +302,7 @@ describe("an edge's metrics", () => {
     ["block_height", {}, 129],
     ...each("block_heights_total", "result", { accepted: 126, implausible: 127, reanchored: 128 }),
     ["rpc_requests_suppressed_total", {}, 138],
+    ["cluster_thread_restarts_total", {}, 140],
     ["feed_failures_total", { feed: "slots" }, 7],
     ["feed_failures_total", { feed: "schedule" }, 131],
     ["feed_failures_total", { feed: "contacts" }, 132],
@@ -395,9 +398,10 @@ describe("an edge's metrics", () => {
         slotSources: () => [],
         counters: createRouteCounters(),
       }),
-      cluster: stub<ClusterClient>({
-        status: () =>
-          stub<ReturnType<ClusterClient["status"]>>({ contacts: { ageMs: null, failures: 0 } }),
+      cluster: stub<ClusterThread>({
+        contactsAgeMs: () => null,
+        deaths: 0,
+        statusesRefused: 0,
         counters: createClusterCounters(),
         statusReporting: () => "unknown",
         blockHeight: () => null,

@@ -11,11 +11,10 @@ import { listFiles, ROOT } from "../support/source-tree.ts";
 
 /** By folder of `native/src`, or by file next to them: what it may import. */
 const ARROWS: Readonly<Record<string, readonly string[]>> = {
-  node: ["decode", "http", "quic", "rpc", "submit", "sync"],
+  node: ["decode", "http", "quic", "submit", "sync"],
   submit: ["decode", "http", "quic", "sync"],
   http: ["decode", "sync"],
   quic: ["decode", "sync"],
-  rpc: ["decode", "sync"],
   decode: ["ed25519", "sync"],
   ed25519: [],
   sync: [],

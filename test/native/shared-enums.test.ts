@@ -6,7 +6,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { SLOT_SUBSCRIPTIONS } from "../../src/cluster/slots/subscription.ts";
 import { DELIVERY_REASONS } from "../../src/core/errors.ts";
 import {
   CALL_NUMBERS,
@@ -20,11 +19,7 @@ import {
   PEER_STATS,
   RECORD_KIND,
   RECORD_NUMBERS,
-  RPC_RESPONSE,
-  RPC_RESPONSE_NUMBERS,
   SIGNATURE_TEXT_MAX,
-  SLOT_NOTIFICATION,
-  SLOT_NOTIFICATION_NUMBERS,
   START_FULL,
   START_IDENTITY,
   START_OPTIONS,
@@ -128,31 +123,6 @@ describe("Rust and contract.ts agree on", () => {
     });
   });
 
-  it("the contents of an RPC response", () => {
-    expect(numbersOf(rust("rpc/client.rs"), "Kind")).toEqual(RPC_RESPONSE);
-  });
-
-  it("the events of a slot subscriber", () => {
-    const text = rust("rpc/slot_subscriber.rs");
-    const either = (condition: string) =>
-      [1, 2].map((group) => {
-        const form = new RegExp(`${condition} \\{ (\\d)\\.0 \\} else \\{ (\\d)\\.0 \\}`);
-        return Number(form.exec(text)?.[group]);
-      });
-    const [accepted, refused] = either("if accepted");
-    const [start, end] = either("if kind == Kind::Start");
-    expect({
-      opened: Number(only(text, /Self::Opened => \[(\d)\.0/)),
-      accepted,
-      refused,
-      start,
-      end,
-      closed: Number(only(text, /Self::Closed => \[(\d)\.0/)),
-    }).toEqual(SLOT_NOTIFICATION);
-    const subscriptions = variants(rust("rpc/slot_messages.rs"), "Subscription");
-    expect(subscriptions.map(([name]) => lowerFirst(name))).toEqual(SLOT_SUBSCRIPTIONS);
-  });
-
   it("the commands and the states of an ingress thread", () => {
     const commands = rust("node/ingress.rs").matchAll(
       /(\d) => send_command\(thread, Command::(\w+)\)/g,
@@ -172,10 +142,6 @@ describe("Rust and contract.ts agree on", () => {
       DECODER_COUNTERS: count("decode/decoder.rs", /const COUNTERS: usize = (\d+);/),
       CALL_NUMBERS: count("http/json_rpc.rs", /fn numbers\([^)]*\) -> \[f64; (\d+)\]/),
       SIGNATURE_TEXT_MAX: count("decode/base58.rs", /const SIGNATURE_TEXT_MAX: usize = (\d+);/),
-      RPC_RESPONSE_NUMBERS: count("rpc/client.rs", /fn numbers\(&self\) -> \[f64; (\d+)\]/),
-      // The last one counts the events that were lost.
-      SLOT_NOTIFICATION_NUMBERS:
-        count("rpc/slot_subscriber.rs", /fn numbers\(self\) -> \[f64; (\d+)\]/) + 1,
       KEY_GRANT_NUMBERS: grant.split(",").filter((name) => name.trim() !== "").length,
     }).toEqual({
       CONTRACT_VERSION,
@@ -184,8 +150,6 @@ describe("Rust and contract.ts agree on", () => {
       DECODER_COUNTERS,
       CALL_NUMBERS,
       SIGNATURE_TEXT_MAX,
-      RPC_RESPONSE_NUMBERS,
-      SLOT_NOTIFICATION_NUMBERS,
       KEY_GRANT_NUMBERS,
     });
   });

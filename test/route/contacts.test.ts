@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { CONTACTS_MAX } from "../../src/core/limits.ts";
 import { createContacts } from "../../src/route/contacts.ts";
 import { createRouteCounters } from "../../src/route/counters.ts";
-import { CONTACTS_MAX } from "../../src/route/limits.ts";
 
 describe("contacts", () => {
   it("return an identity's address, and are replaced completely", () => {

@@ -99,9 +99,7 @@ function arrayOf(kind) {
   return new kind(size).map(() => pick(NUMBERS));
 }
 
-/**
- * Handles of engines, decoders, RPC clients, subscriptions and ingress threads, alive or closed.
- */
+/** Handles of engines, decoders and ingress threads, alive or closed. */
 const handles = [0];
 /** The last few of each kind, by the function that created them. */
 const latest = { engineStart: [0, 0, 0], decoderCreate: [0, 0, 0], ingressThreadStart: [0, 0, 0] };
@@ -252,10 +250,7 @@ function listening() {
   ];
 }
 
-const MAKING = new Set([
-  ...["engineStart", "decoderCreate", "peerOpen", "rpcClientOpen", "slotSubscriberOpen"],
-  "ingressThreadStart",
-]);
+const MAKING = new Set(["engineStart", "decoderCreate", "peerOpen", "ingressThreadStart"]);
 
 function argument(type) {
   if (below(12) === 0) return pick(STRANGE);

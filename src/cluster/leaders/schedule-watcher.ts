@@ -52,7 +52,7 @@ export function createScheduleWatcher(
     if (had.some((each) => sameSpan(each, span))) return true;
     const leaders = await rpc.leaders(span.firstSlot);
     if (leaders === null) return false;
-    if (!sink.setEpoch({ ...span, leaders })) {
+    if (!(await sink.setEpoch({ ...span, leaders }))) {
       const found = `${leaders.size} leaders, ${span.slots} slots`;
       throw new Error(`the leader schedule of epoch ${span.epoch} makes no sense: ${found}`);
     }

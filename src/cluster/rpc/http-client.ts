@@ -2,11 +2,9 @@
  * Posts JSON over keep-alive connections and reads complete responses, with a size limit and one
  * deadline for the complete request.
  *
- * Used by the portable engine, on the thread that accepts transactions; the native engine has its
- * own threads (`native-http-client.ts`). The global `fetch` needs 2.4 ms of processor time for a
- * small request; this takes less than half of that (Node 20, two shared cores). Two features of
- * fetch are missing: redirects, because a node is configured by its own address, and encodings
- * other than gzip.
+ * The global `fetch` needs 2.4 ms of processor time for a small request; this takes less than half
+ * of that (Node 20, two shared cores). Two features of fetch are missing: redirects, because a node
+ * is configured by its own address, and encodings other than gzip.
  */
 
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request } from "node:http";
@@ -16,7 +14,6 @@ import { urlToHttpOptions } from "node:url";
 import { createGunzip } from "node:zlib";
 import type { Clock } from "../../core/clock.ts";
 import { codeOf } from "../../core/errors.ts";
-import type { StatusResponse } from "../ports.ts";
 
 export interface RpcHttpResponse {
   readonly status: number;
@@ -40,11 +37,6 @@ export interface RpcHttpClient {
    * limit, on timeout, and on close.
    */
   post(body: string): Promise<RpcHttpResponse>;
-  /**
-   * Present if the client encodes and decodes statuses itself: at most 256 signatures of 64 bytes
-   * each. An unusual response is returned unparsed.
-   */
-  statuses?(signatures: Uint8Array): Promise<RpcHttpResponse | StatusResponse>;
   /** Ends all connections; pending requests fail. */
   close(): void;
 }

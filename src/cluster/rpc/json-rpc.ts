@@ -2,8 +2,8 @@
  * JSON-RPC calls to a node, singly or in a batch.
  *
  * A node that rejects batches but responds to single calls receives single calls from then on.
- * Note: results are read without a validating library, because validating a leader schedule blocked
- * the thread for 480 ms where parsing takes 5 ms.
+ * Note: results are read without a validating library, because validating a leader schedule takes
+ * 480 ms where parsing takes 5 ms.
  *
  * Decision: docs/decisions/0025-own-json-rpc-client.md
  */
@@ -36,19 +36,13 @@ export interface Caller {
   call(method: string, params: readonly unknown[]): Promise<unknown>;
   /** Returns one result per call; rejects if there is no response to the batch. */
   batch(calls: readonly Call[]): Promise<readonly CallResult[]>;
-  /** The result in a response to one call; throws as `call` rejects. */
-  read(method: string, response: RpcHttpResponse): unknown;
 }
 
 export function createCaller(httpClient: Pick<RpcHttpClient, "post">): Caller {
   let supportsBatches = true;
 
   async function call(method: string, params: readonly unknown[]): Promise<unknown> {
-    return read(method, await httpClient.post(textOf({ method, params }, ID)));
-  }
-
-  function read(method: string, response: RpcHttpResponse): unknown {
-    const body = parsed(method, response);
+    const body = parsed(method, await httpClient.post(textOf({ method, params }, ID)));
     if (isRecord(body) && "result" in body && body["id"] !== ID) {
       throw new Error(`${method}: the answer is to something else`);
     }
@@ -65,7 +59,6 @@ export function createCaller(httpClient: Pick<RpcHttpClient, "post">): Caller {
 
   return {
     call,
-    read,
     async batch(calls) {
       if (supportsBatches) {
         const response = await httpClient.post(`[${calls.map(textOf).join(",")}]`);

@@ -8,7 +8,6 @@
 import { type Clock, NS_PER_MS } from "../../core/clock.ts";
 import type { ClusterCounters } from "../counters.ts";
 import { RETRY_AFTER_MS_MAX } from "../limits.ts";
-import type { StatusResponse } from "../ports.ts";
 import type { RpcHttpClient, RpcHttpResponse } from "./http-client.ts";
 
 export interface RetryAfter {
@@ -42,23 +41,13 @@ export function withRetryAfter(
   httpClient: RpcHttpClient,
   { check, observe }: RetryAfter,
 ): RpcHttpClient {
-  async function observed<T extends RpcHttpResponse | StatusResponse>(
-    send: () => Promise<T>,
-  ): Promise<T> {
-    check();
-    const response = await send();
-    if ("status" in response) observe(response);
-    return response;
-  }
-  const { statuses } = httpClient;
   return {
-    post: (body) => observed(() => httpClient.post(body)),
-    ...(statuses === undefined
-      ? {}
-      : {
-          statuses: (signatures: Uint8Array) =>
-            observed(() => statuses.call(httpClient, signatures)),
-        }),
+    async post(body) {
+      check();
+      const response = await httpClient.post(body);
+      observe(response);
+      return response;
+    },
     close: () => httpClient.close(),
   };
 }

@@ -1,18 +1,17 @@
 /**
  * Requests to the cluster's RPC node.
  *
- * No library is used: few methods are needed, and libraries validate large responses for longer
- * than the thread that accepts transactions may block. Results are decoded in `responses.ts`.
- * Related calls share one request, because a request costs more than its calls.
+ * Results are decoded in `responses.ts`. Related calls share one request, because a request costs
+ * more than its calls.
+ *
+ * Decision: docs/decisions/0025-own-json-rpc-client.md
  */
 
 import type { Clock } from "../../core/clock.ts";
 import { encodeSignatures } from "../../core/encoding.ts";
-import type { NativeRpc, NativeSlotSubscribing } from "../../native/contract.ts";
 import type { ClusterCounters } from "../counters.ts";
 import { RPC_RESPONSE_BYTES_MAX } from "../limits.ts";
 import type { Contact, StatusResponse } from "../ports.ts";
-import { openNativeSlotSubscriber } from "../slots/native-subscription.ts";
 import {
   openSlotSubscriber,
   type SlotSubscriber,
@@ -20,7 +19,6 @@ import {
 } from "../slots/subscription.ts";
 import { createRpcHttpClient } from "./http-client.ts";
 import { type CallResult, createCaller, RpcError } from "./json-rpc.ts";
-import { createNativeRpcHttpClient } from "./native-http-client.ts";
 import {
   type Blockhash,
   placeBlockhashes,
@@ -102,18 +100,15 @@ export interface Rpc {
 export interface RpcDeps {
   readonly clock: Clock;
   readonly counters: ClusterCounters;
-  /** Sends and receives off this thread; null without the native engine. */
-  readonly native: (NativeRpc & NativeSlotSubscribing) | null;
 }
 
 /** A client; nothing is connected before the first request. */
-export function createRpc({ clock, counters, native }: RpcDeps, options: RpcOptions): Rpc {
+export function createRpc({ clock, counters }: RpcDeps, options: RpcOptions): Rpc {
   const { rpcUrl: url, wsUrl, timeoutMs } = options;
   const post = { url, timeoutMs, bytesMax: RPC_RESPONSE_BYTES_MAX };
-  const made =
-    native === null ? createRpcHttpClient(clock, post) : createNativeRpcHttpClient(native, post);
-  const httpClient = withRetryAfter(made, createRetryAfter(clock, counters));
-  const { call, batch, read } = createCaller(httpClient);
+  const retryAfter = createRetryAfter(clock, counters);
+  const httpClient = withRetryAfter(createRpcHttpClient(clock, post), retryAfter);
+  const { call, batch } = createCaller(httpClient);
 
   return {
     slot: async () => readCount("getSlot", await call("getSlot", [PROCESSED])),
@@ -144,13 +139,9 @@ export function createRpc({ clock, counters, native }: RpcDeps, options: RpcOpti
       };
     },
     async statuses(signatures) {
-      const response = await httpClient.statuses?.(signatures);
-      if (response !== undefined && "statuses" in response) return response;
       const names = encodeSignatures(signatures);
       const params = [names, { searchTransactionHistory: false }];
-      const result =
-        response === undefined ? await call(STATUSES, params) : read(STATUSES, response);
-      return readStatuses(result, names.length);
+      return readStatuses(await call("getSignatureStatuses", params), names.length);
     },
     async blockSignatures(slot) {
       const detail = { transactionDetails: "signatures", rewards: false };
@@ -163,10 +154,7 @@ export function createRpc({ clock, counters, native }: RpcDeps, options: RpcOpti
       }
     },
     delinquent: async () => readDelinquent(await call("getVoteAccounts", [])),
-    openSlotSubscriber(events) {
-      if (native === null) return openSlotSubscriber(wsUrl, timeoutMs, events);
-      return openNativeSlotSubscriber({ native, counters }, wsUrl, timeoutMs, events);
-    },
+    openSlotSubscriber: (events) => openSlotSubscriber(wsUrl, timeoutMs, events),
     close: httpClient.close,
   };
 }
@@ -183,7 +171,6 @@ function given(each: CallResult | undefined): unknown {
 
 /** Slot skipped, block not there yet. Agave `rpc-client-api/src/custom_error.rs`, 4.3, 2026-11. */
 const NO_BLOCK_CODES: ReadonlySet<number> = new Set([-32004, -32007, -32009]);
-const STATUSES = "getSignatureStatuses";
 const PROCESSED = { commitment: "processed" };
 const CONFIRMED = { commitment: "confirmed" };
 const EPOCH_SCHEDULE = { method: "getEpochSchedule", params: [] };

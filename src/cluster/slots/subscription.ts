@@ -1,6 +1,5 @@
 /**
- * One WebSocket connection to a node and its slot subscriptions, read on this thread; the native
- * engine uses `native-subscription.ts` instead.
+ * One WebSocket connection to a node and its slot subscriptions.
  *
  * Each subscription is requested once: libraries retry in a tight loop if a node rejects, and
  * reject a promise without a handler when it sends something unknown. Here invalid messages are
@@ -42,8 +41,8 @@ const UPDATE_KINDS: ReadonlyMap<unknown, SlotEventKind> = new Map([
   ["frozen", "end"],
 ]);
 
-/** The index is the subscription's number in the native engine. */
-export const SLOT_SUBSCRIPTIONS: readonly SlotSubscription[] = ["slotsUpdates", "slot"];
+/** Each is requested under its index plus one. */
+const SLOT_SUBSCRIPTIONS: readonly SlotSubscription[] = ["slotsUpdates", "slot"];
 
 /** `timeoutMs` limits the handshake. */
 export function openSlotSubscriber(

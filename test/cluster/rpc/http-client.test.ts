@@ -3,11 +3,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterEach, describe, expect, it } from "vitest";
-import { createRpcHttpClient, type RpcHttpOptions } from "../../../src/cluster/rpc/http-client.ts";
-import { createNativeRpcHttpClient } from "../../../src/cluster/rpc/native-http-client.ts";
-import { type Clock, systemClock } from "../../../src/core/clock.ts";
-import { native } from "../../native/addon.ts";
-import { createFakeClock, type FakeClock } from "../../support/fake-clock.ts";
+import { createRpcHttpClient } from "../../../src/cluster/rpc/http-client.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 
 const cleanups: (() => unknown)[] = [];
 afterEach(() => {
@@ -25,29 +23,9 @@ function signal() {
 /** For tests that must not reach the timeout. */
 const LONG_TIMEOUT_MS = 60_000;
 
-/** Both RPC HTTP clients; they differ in the clock of their timeout. */
-const CLIENTS = [
-  {
-    name: "RPC HTTP client",
-    built: true,
-    timeoutMs: 2_000,
-    create: (clock: Clock, options: RpcHttpOptions) => createRpcHttpClient(clock, options),
-    pass: (clock: FakeClock) => clock.advance(2_000),
-  },
-  {
-    name: "RPC HTTP client of the native engine",
-    built: native !== null,
-    // Real time: long enough for a busy machine to respond.
-    timeoutMs: 2_000,
-    create(_: Clock, options: RpcHttpOptions) {
-      if (native === null) throw new Error("the native engine is not built");
-      return createNativeRpcHttpClient(native, options);
-    },
-    pass: () => undefined,
-  },
-] as const;
+const TIMEOUT_MS = 2_000;
 
-describe.each(CLIENTS.filter(({ built }) => built))("$name", ({ create, timeoutMs, pass }) => {
+describe("RPC HTTP client", () => {
   async function setUp(
     act: (request: IncomingMessage, response: ServerResponse) => void,
     requestTimeoutMs = LONG_TIMEOUT_MS,
@@ -61,7 +39,7 @@ describe.each(CLIENTS.filter(({ built }) => built))("$name", ({ create, timeoutM
     const { port } = server.address() as AddressInfo;
     const clock = createFakeClock();
     const options = { url: `http://me:word@127.0.0.1:${port}/path?key=1`, bytesMax: 1_000 };
-    const httpClient = create(clock, { ...options, timeoutMs: requestTimeoutMs });
+    const httpClient = createRpcHttpClient(clock, { ...options, timeoutMs: requestTimeoutMs });
     cleanups.push(() => httpClient.close());
     cleanups.push(() => server.close().closeAllConnections());
     return { server, httpClient, clock, options, post: () => httpClient.post("{}") };
@@ -112,14 +90,14 @@ describe.each(CLIENTS.filter(({ built }) => built))("$name", ({ create, timeoutM
       if (!isNew) reused.fire();
       else if (heldResponses.push(response) === 2) bothArrived.fire();
       else if (heldResponses.length > 2) response.end("new");
-    }, timeoutMs);
+    }, TIMEOUT_MS);
     const first = [post(), post()];
     await bothArrived.fired;
     for (const response of heldResponses) response.end("yes");
     await Promise.all(first);
-    const failing = expect(post()).rejects.toThrow(`no answer in ${timeoutMs} ms`);
+    const failing = expect(post()).rejects.toThrow(`no answer in ${TIMEOUT_MS} ms`);
     await reused.fired;
-    pass(clock);
+    clock.advance(TIMEOUT_MS);
     await failing;
     expect(String((await post()).body)).toBe("new");
   });
@@ -178,10 +156,10 @@ describe.each(CLIENTS.filter(({ built }) => built))("$name", ({ create, timeoutM
     const arrived = signal();
     const { post, clock } = await setUp((_, response) => {
       response.write("half", () => arrived.fire());
-    }, timeoutMs);
-    const failing = expect(post()).rejects.toThrow(`no answer in ${timeoutMs} ms`);
+    }, TIMEOUT_MS);
+    const failing = expect(post()).rejects.toThrow(`no answer in ${TIMEOUT_MS} ms`);
     await arrived.fired;
-    pass(clock);
+    clock.advance(TIMEOUT_MS);
     await failing;
     expect(clock.pending).toBe(0);
   });
@@ -201,7 +179,7 @@ describe.each(CLIENTS.filter(({ built }) => built))("$name", ({ create, timeoutM
     httpClient.close();
     server.close();
     await once(server, "close");
-    const other = create(systemClock, { ...options, timeoutMs: 30_000 });
+    const other = createRpcHttpClient(systemClock, { ...options, timeoutMs: 30_000 });
     await expect(other.post("{}")).rejects.toThrow(/refused/i);
     other.close();
   });

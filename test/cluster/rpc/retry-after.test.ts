@@ -31,7 +31,7 @@ function setUp(...responses: readonly Partial<RpcHttpResponse>[]) {
     return { status: 200, retryAfterMs: 0, body: Buffer.alloc(0), ...remaining.splice(0, 1)[0] };
   };
   const retryAfter = createRetryAfter(clock, counters);
-  const inner = { post: next, statuses: next, close: () => undefined };
+  const inner = { post: next, close: () => undefined };
   return {
     clock,
     counters,
@@ -41,8 +41,6 @@ function setUp(...responses: readonly Partial<RpcHttpResponse>[]) {
     sent: () => sent,
   };
 }
-
-const NO_SIGNATURES = new Uint8Array();
 
 describe("a node that sends Retry-After", () => {
   it("receives no request of any client until that time", async () => {
@@ -54,17 +52,11 @@ describe("a node that sends Retry-After", () => {
     expect((await httpClient.post("{}")).status).toBe(429);
     clock.advance(1_000);
     await expect(other.post("{}")).rejects.toThrow("left alone for 4000 ms");
-    await expect(httpClient.statuses?.(NO_SIGNATURES)).rejects.toThrow("left alone");
+    await expect(httpClient.post("{}")).rejects.toThrow("left alone");
     expect([sent(), counters.requestsSuppressed]).toEqual([1, 2]);
     clock.advance(4_000);
     expect((await other.post("{}")).status).toBe(200);
     expect(counters.requestsSuppressed).toBe(2);
-  });
-
-  it("applies a Retry-After that came in response to a status request", async () => {
-    const { httpClient } = setUp({ status: 503, retryAfterMs: 1 });
-    await httpClient.statuses?.(NO_SIGNATURES);
-    await expect(httpClient.post("{}")).rejects.toThrow("left alone");
   });
 
   it("applies a Retry-After for at most 30 s", async () => {
@@ -80,13 +72,6 @@ describe("a node that sends Retry-After", () => {
     const { httpClient } = setUp({ status: 200, retryAfterMs: 5_000 });
     await httpClient.post("{}");
     expect((await httpClient.post("{}")).status).toBe(200);
-  });
-
-  it("has no statuses method if the wrapped HTTP client has none", () => {
-    const { inner, retryAfter } = setUp();
-    expect(
-      withRetryAfter({ post: inner.post, close: inner.close }, retryAfter).statuses,
-    ).toBeUndefined();
   });
 
   it("still receives status and height requests while it limits heavy methods", async () => {
@@ -118,7 +103,7 @@ describe("a node that sends Retry-After", () => {
     const router = { slotEvent() {}, setEpoch: () => true, setContacts() {} };
     const log = { info() {}, warn() {}, error() {} };
     const client = createClusterClient(
-      { clock: systemClock, log, router, native: null, openGeyser: null },
+      { clock: systemClock, log, router, openGeyser: null },
       { rpcUrl: `http://127.0.0.1:${port}`, wsUrl, retryMsFirst: 50, retryMsMax: 400 },
     );
     client.start();

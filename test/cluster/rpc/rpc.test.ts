@@ -66,7 +66,7 @@ async function setUp(results: Record<string, unknown> = {}, timeoutMs = 60_000) 
   const { port } = server.address() as AddressInfo;
   const options = { rpcUrl: `http://127.0.0.1:${port}`, wsUrl: `ws://127.0.0.1:${port}` };
   const rpc: Rpc = createRpc(
-    { clock: systemClock, counters: createClusterCounters(), native: null },
+    { clock: systemClock, counters: createClusterCounters() },
     { ...options, timeoutMs },
   );
   cleanups.push(() => rpc.close());

@@ -4,28 +4,17 @@ import { createServer, type IncomingMessage } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
-import { createClusterCounters } from "../../../src/cluster/counters.ts";
 import { WEBSOCKET_MESSAGE_BYTES_MAX } from "../../../src/cluster/limits.ts";
-import { openNativeSlotSubscriber } from "../../../src/cluster/slots/native-subscription.ts";
 import {
   openSlotSubscriber,
   type SlotSubscriberEvents,
 } from "../../../src/cluster/slots/subscription.ts";
-import { native } from "../../native/addon.ts";
 
 const WAIT = { timeout: 30_000, interval: 10 };
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const end of cleanups.splice(0).reverse()) await end();
 });
-
-/** The portable subscription, and the native one if the engine is built. */
-function engines(): [string, typeof openSlotSubscriber][] {
-  const portable: [string, typeof openSlotSubscriber] = ["portable", openSlotSubscriber];
-  if (native === null) return [portable];
-  const deps = { native, counters: createClusterCounters() };
-  return [portable, ["native", (...args) => openNativeSlotSubscriber(deps, ...args)]];
-}
 
 async function listening(server: ReturnType<typeof createTcpServer>) {
   server.listen(0, "127.0.0.1");
@@ -81,7 +70,7 @@ const TEXT = 0x81;
 const slotNotification = (slot: number): string =>
   JSON.stringify({ method: "slotNotification", params: { result: { slot } } });
 
-describe.each(engines())("slot subscription of the %s engine", (_, open) => {
+describe("slot subscription", () => {
   function subscribeTo(url: string, timeoutMs = 30_000) {
     const events: string[] = [];
     const handlers: SlotSubscriberEvents = {
@@ -89,7 +78,7 @@ describe.each(engines())("slot subscription of the %s engine", (_, open) => {
       event: (subscriber, kind, slot) => void events.push(`${subscriber} ${kind} ${slot}`),
       closed: () => void events.push("closed"),
     };
-    const subscriber = open(url, timeoutMs, handlers);
+    const subscriber = openSlotSubscriber(url, timeoutMs, handlers);
     cleanups.push(() => subscriber.end());
     return { subscriber, events };
   }

@@ -1,0 +1,82 @@
+/**
+ * Runs a cluster client on this thread for the main thread: what it learns is sent through an outbox,
+ * and requests arrive as messages.
+ */
+
+import type { MessagePort } from "node:worker_threads";
+import { systemClock } from "../../core/clock.ts";
+import { createCoalescedClock } from "../../runtime/coalesced-timers.ts";
+import { sharedCounters } from "../../runtime/shared-counters.ts";
+import { type ClusterClient, createClusterClient } from "../cluster-client.ts";
+import { CLUSTER_COUNTERS } from "../counters.ts";
+import { REASON_CHARS_MAX } from "../limits.ts";
+import { BUSY, type ClusterTask, type ToClusterThread } from "./messages.ts";
+import { Outbox } from "./outbox.ts";
+import { statusesMessage } from "./status-message.ts";
+import { clipped } from "./text-lines.ts";
+
+/** Serves until the main thread stops it; then nothing of it keeps the thread alive. */
+export async function serveCluster(port: MessagePort, task: ClusterTask): Promise<void> {
+  const { options } = task;
+  const control = new Int32Array(task.control);
+  const counters = sharedCounters(CLUSTER_COUNTERS, task.counters);
+  const clock = systemClock;
+  const outbox = new Outbox({ port, clock, counters, control });
+  const hasGeyser = options.grpcUrl !== undefined && options.grpcUrl !== null;
+  // Loads the library only where it is used.
+  const geyser = hasGeyser ? await import("../geyser/stream.ts") : null;
+  const client = createClusterClient(
+    {
+      clock,
+      coalescedClock: createCoalescedClock(clock),
+      log: outbox.log,
+      router: outbox,
+      blockSink: outbox.blocks,
+      onLanded: (signature, slot, error) => outbox.landed(signature, slot, error),
+      onConfirmed: (slot) => outbox.confirmed(slot),
+      onReporting: (reporting) => outbox.setReporting(reporting),
+      busy: () => Atomics.load(control, BUSY) === 1,
+      openGeyser: geyser?.openGeyser ?? null,
+      counters,
+    },
+    options,
+  );
+  port.on("message", (message: ToClusterThread) => {
+    switch (message.kind) {
+      case "statuses":
+        void fetchStatuses(client, outbox, message.id, message.signatures);
+        break;
+      case "epochResult":
+        outbox.epochResult(message.id, message.isAccepted);
+        break;
+      case "wantBlockhashes":
+        client.wantBlockhashes();
+        break;
+      case "pollContactsNow":
+        client.pollContactsNow();
+        break;
+      case "stop":
+        client.stop();
+        port.close();
+        break;
+      default:
+        message satisfies never;
+    }
+  });
+  client.start();
+  outbox.send({ kind: "started" });
+}
+
+async function fetchStatuses(
+  client: Pick<ClusterClient, "fetchStatuses">,
+  outbox: Outbox,
+  id: number,
+  signatures: Uint8Array,
+): Promise<void> {
+  try {
+    outbox.send(statusesMessage(id, await client.fetchStatuses(signatures)));
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    outbox.send({ kind: "statusesFailed", id, reason: clipped(reason, REASON_CHARS_MAX) });
+  }
+}

@@ -1,0 +1,15 @@
+/**
+ * The cluster thread: reads the nodes of the cluster, parsing included, so that no response, however
+ * long, holds up the thread that serves clients. The main thread loads this file by the name of its
+ * build output; `cluster-thread.ts` is its other end.
+ *
+ * Decision: docs/decisions/0048-cluster-thread.md
+ */
+
+import { parentPort, workerData } from "node:worker_threads";
+import { lowerPriority } from "../runtime/thread-priority.ts";
+import { serveCluster } from "./thread/serve.ts";
+
+lowerPriority();
+if (parentPort === null) throw new Error("this file is a worker thread's");
+await serveCluster(parentPort, workerData);
