@@ -54,6 +54,7 @@ const WITHOUT_TEST: Readonly<Record<string, string>> = {
   "src/edge/ingress.ts": "joins the parts; run by every test with an edge",
   "src/decode/workers/decode.worker.ts":
     "runs in a thread; tested through test/decode/workers/piscina-pool.test.ts",
+  "src/cluster/worker.ts": "runs in a thread; tested through test/cluster/cluster-thread.test.ts",
 };
 
 /** Packages that a second file may import, with the reason. */

@@ -63,5 +63,8 @@ export const THREAD_SETTLED_MS = 60_000;
 export const THREAD_START_MS_MAX = 15_000;
 export const THREAD_STOP_MS_MAX = 1_000;
 export const THREAD_KILL_MS_MAX = 2_000;
-/** Maximum heap of the cluster thread, in megabytes: a response of the largest size fits. */
+/**
+ * Maximum heap of the cluster thread, in megabytes. A leader schedule needs 30; a response that needs
+ * more ends the thread, not the process.
+ */
 export const THREAD_HEAP_MB_MAX = 1_024;

@@ -22,12 +22,10 @@ describe("the optional modules of an edge", () => {
     const values = {
       accounts: { database_url: "postgres://u:p@h/d" },
       limits: { redis_url: "redis://h" },
-      cluster: { grpc_url: "http://h:1" },
     };
     expect(await loaded(values, PORTABLE)).toEqual([
       "createDatabase",
       "createLimitStore",
-      "openGeyser",
       "createQuicTransport",
     ]);
   });
