@@ -365,6 +365,11 @@ describe("the rules bite", () => {
       'const file = new URL("./decode.worker.js", import.meta.url);',
     );
     expect(pool.imports).toMatchObject([{ file: "src/decode/workers/decode.worker.ts" }]);
+    const thread: Source = sourceOf(
+      "src/cluster/cluster-thread.ts",
+      'const file = compiledPath(import.meta.dirname, "./worker.js");',
+    );
+    expect(thread.imports).toMatchObject([{ file: "src/cluster/worker.ts" }]);
   });
 
   it("keeps lines and columns when it blanks", () => {

@@ -1,15 +1,15 @@
 /**
- * The main thread's handle of the cluster thread: starts it, applies what it sends to the router, and
- * keeps the heights and blockhashes that landing looks up.
+ * The main thread's handle of the cluster thread: starts it, applies what it sends to the router,
+ * and keeps the heights and blockhashes that landing looks up.
  *
  *     start ─▶ up ─┬─ stop ─▶ ends by itself, or is ended after THREAD_STOP_MS_MAX
  *      ▲           │
  *      └── delay ◀─┴─ died: pending requests fail, the restart is counted
  *
- * A thread that dies is replaced after a delay that doubles each time, as a decode worker is: the plan,
- * the schedule, the addresses and the heights that are known here stay in use, so clients notice
- * nothing unless it takes long. Its heap has a limit, so that a response that needs more memory ends
- * the thread and not the process.
+ * A thread that dies is replaced after a delay that doubles each time, as a decode worker is: the
+ * plan, the schedule, the addresses and the heights that are known here stay in use, so clients
+ * notice nothing unless it takes long. Its heap has a limit, so that a response that needs more
+ * memory ends the thread and not the process.
  *
  * Decision: docs/decisions/0048-cluster-thread.md
  */
@@ -258,7 +258,7 @@ class WorkerClusterThread implements ClusterThread {
   }
 
   #startThread(): void {
-    const { clock, entry = compiledPath(import.meta.dirname, "worker.js") } = this.#deps;
+    const { clock, entry = compiledPath(import.meta.dirname, "./worker.js") } = this.#deps;
     const control = new SharedArrayBuffer(4 * CONTROL_WORDS);
     const task: ClusterTask = { options: this.#options, counters: this.#memory, control };
     const worker = new Worker(entry, {

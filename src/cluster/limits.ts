@@ -40,15 +40,15 @@ export const GEYSER_MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 export const STATUS_PROBE_BLOCKS_MAX = 4;
 export const STATUS_PROBE_SIGNATURES = 4;
 /**
- * Messages about slots, landings and blockhashes that the main thread has not read, above which more
- * are dropped: it reads as many in a turn of its event loop.
+ * Messages about slots, landings and blockhashes that the main thread has not read, above which
+ * more are dropped: it reads as many in a turn of its event loop.
  */
 export const UPDATES_UNREAD_MAX = 64;
 /** Landings in one message to the main thread. */
 export const LANDINGS_PER_MESSAGE_MAX = 64;
 /** Leaders in one schedule, above which it is rejected. Mainnet has about 1,000; 2026-11. */
 export const SCHEDULE_LEADERS_MAX = 16_384;
-/** Characters of a transaction's error; a longer one is replaced, as receipts keep no longer one. */
+/** Characters of a transaction's error; a longer one is replaced. Receipts keep no longer one. */
 export const STATUS_ERROR_CHARS_MAX = 1_024;
 /** Characters of a text in the log, and of the reason for a failed request. */
 export const REASON_CHARS_MAX = 512;
@@ -64,7 +64,7 @@ export const THREAD_START_MS_MAX = 15_000;
 export const THREAD_STOP_MS_MAX = 1_000;
 export const THREAD_KILL_MS_MAX = 2_000;
 /**
- * Maximum heap of the cluster thread, in megabytes. A leader schedule needs 30; a response that needs
- * more ends the thread, not the process.
+ * Maximum heap of the cluster thread, in megabytes. A leader schedule needs 30; a response that
+ * needs more ends the thread, not the process.
  */
 export const THREAD_HEAP_MB_MAX = 1_024;

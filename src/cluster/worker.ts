@@ -1,7 +1,7 @@
 /**
- * The cluster thread: reads the nodes of the cluster, parsing included, so that no response, however
- * long, holds up the thread that serves clients. The main thread loads this file by the name of its
- * build output; `cluster-thread.ts` is its other end.
+ * The cluster thread: reads the nodes of the cluster, parsing included, so that no response,
+ * however long, holds up the thread that serves clients. The main thread loads this file by the
+ * name of its build output; `cluster-thread.ts` is its other end.
  *
  * Decision: docs/decisions/0048-cluster-thread.md
  */

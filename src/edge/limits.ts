@@ -1,7 +1,5 @@
 /** Fixed bounds of `edge`; `core/limits.ts` holds the bounds that several parts share. */
 
-/** Largest file of certificate authorities, in bytes; all of Mozilla's are 0.2 MB. */
-export const AUTHORITIES_BYTES_MAX = 16 * 1024 * 1024;
 /** Signers whose key tables, 64 kB each, the native engine keeps for all threads. */
 export const NATIVE_KEYS_MAX = 512;
 /** Public keys that each thread caches for verification; about 10 MB when full. */

@@ -1,7 +1,7 @@
 /**
- * Lowers the priority of a background thread. A thread that is woken preempts the running one, which
- * on a busy machine is often the one that serves clients; with a lower priority it does not, and still
- * gets a tenth of a processor when all are busy.
+ * Lowers the priority of a background thread. A thread that is woken preempts the running one,
+ * which on a busy machine is often the one that serves clients; with a lower priority it does not,
+ * and still gets a tenth of a processor when all are busy.
  *
  * Decision: docs/decisions/0016-background-threads-have-lower-priority.md
  */

@@ -63,6 +63,7 @@ const IMPORT_FORMS = [
   /\bimport\s*\(\s*"([^"]*)"/g,
   /\bimport\s*"([^"]*)"/g,
   /\bnew URL\(\s*"([^"]*)",\s*import\.meta/g,
+  /\bcompiledPath\(import\.meta\.dirname,\s*"([^"]*)"/g,
   /\bimport\.meta\.resolve\(\s*"([^"]*)"/g,
 ];
 

@@ -1,8 +1,9 @@
 /**
  * The last valid height of each recent blockhash.
  *
- * Transaction tracking reads it many times a second, so a lookup allocates nothing. Blockhashes arrive
- * from different sources in any order; the last 512 are kept, more than the 300 in a validator's queue.
+ * Transaction tracking reads it many times a second, so a lookup allocates nothing. Blockhashes
+ * arrive from different sources in any order; the last 512 are kept, more than the 300 in a
+ * validator's queue.
  */
 
 import { BLOCKHASHES_KEPT } from "../limits.ts";

@@ -1,8 +1,8 @@
 /**
  * The nodes' addresses as changes since the last time, because a few of 5,000 change in a minute.
  *
- * The cluster thread compares what it read with what it sent; the main thread applies the changes to
- * its copy. Nodes without an address are not sent, because none of them receives transactions.
+ * The cluster thread compares what it read with what it sent; the main thread applies the changes
+ * to its copy. Nodes without an address are not sent, because none of them receives transactions.
  */
 
 import { CONTACTS_MAX } from "../../core/limits.ts";

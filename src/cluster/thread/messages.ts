@@ -3,9 +3,9 @@
  *
  * Every message has a bounded size, whatever a node responds: lists are cut off or rejected, and
  * long texts are replaced, before they are sent. Texts of a list are one string, because reading it
- * is one copy. `slot`, `landed`, `confirmed` and single blockhashes may come at any rate: the cluster
- * thread drops and counts them while the main thread has not read the last `UPDATES_UNREAD_MAX`.
- * Every other message follows a request, a poll, or a change.
+ * is one copy. `slot`, `landed`, `confirmed` and single blockhashes may come at any rate: the
+ * cluster thread drops and counts them while the main thread has not read the last
+ * `UPDATES_UNREAD_MAX`. Every other message follows a request, a poll, or a change.
  *
  * Decision: docs/decisions/0048-cluster-thread.md
  */

@@ -1,8 +1,9 @@
 /**
  * The cluster thread's end of the messages to the main thread.
  *
- * Takes what the cluster client reports and sends it immediately, except for landings and blockhashes,
- * which it collects for the rest of the turn. Drops and counts what the main thread does not read.
+ * Takes what the cluster client reports and sends it immediately, except for landings and
+ * blockhashes, which it collects for the rest of the turn. Drops and counts what the main thread
+ * does not read.
  */
 
 import type { MessagePort, TransferListItem } from "node:worker_threads";

@@ -1,6 +1,6 @@
 /**
- * Runs a cluster client on this thread for the main thread: what it learns is sent through an outbox,
- * and requests arrive as messages.
+ * Runs a cluster client on this thread for the main thread: what it learns is sent through an
+ * outbox, and requests arrive as messages.
  */
 
 import type { MessagePort } from "node:worker_threads";

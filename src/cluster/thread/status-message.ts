@@ -1,6 +1,6 @@
 /**
- * Statuses as a message: numbers of all signatures as arrays, because as many records take ten times
- * as long to copy.
+ * Statuses as a message: numbers of all signatures as arrays, because as many records take ten
+ * times as long to copy.
  */
 
 import { STATUS_ERROR_CHARS_MAX } from "../limits.ts";

@@ -1,6 +1,6 @@
 /**
- * Lists of short texts as one text, because a message with one text is copied ten times as fast as one
- * with a list; and the longest texts that a message carries.
+ * Lists of short texts as one text, because a message with one text is copied ten times as fast as
+ * one with a list; and the longest texts that a message carries.
  */
 
 export const LINE_END = "\n";

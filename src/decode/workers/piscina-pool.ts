@@ -30,7 +30,7 @@ export interface WorkerPool {
  * decode.worker.js.
  */
 export function createWorkerPool(
-  entry = compiledPath(import.meta.dirname, "decode.worker.js"),
+  entry = compiledPath(import.meta.dirname, "./decode.worker.js"),
 ): WorkerPool {
   const running = new Set<Piscina>();
   return {

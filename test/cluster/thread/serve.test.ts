@@ -98,7 +98,7 @@ describe("the cluster thread's side", () => {
     expect(received).toContainEqual({ kind: "reporting", reporting: "no" });
   });
 
-  it("passes on slot polls, heights and blockhashes, and rereads them when they are wanted", async () => {
+  it("passes on slot polls, heights and blockhashes, which it rereads when wanted", async () => {
     const { post, received, methods, words } = await serve(
       {
         getSlot: 70,
