@@ -95,7 +95,6 @@ const alike = (rust: string, typescript: string, names: string): Pair[] =>
 
 const EQUAL: readonly Pair[] = [
   ["decode/limits.rs", "TRANSACTION_BYTES_MAX", "src/core/limits.ts", "V1_TRANSACTION_BYTES_MAX"],
-  ["node/limits.rs", "STATUS_SIGNATURES_MAX", "src/core/limits.ts", "STATUSES_PER_REQUEST"],
   ...alike("http/dispatch.rs", "src/http/limits.ts", "KEYLESS_BODY_BYTES_MAX"),
   ...alike("http/request_head.rs", "src/http/framing.ts", "LENGTH_DIGITS_MAX"),
   ...alike("http/request_head.rs", "src/http/routes.ts", "RAW_PATH RPC_PATH PING_PATH ROOT_PATH"),
