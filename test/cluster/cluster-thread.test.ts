@@ -1,12 +1,15 @@
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { type ClusterThreadDeps, createClusterThread } from "../../src/cluster/cluster-thread.ts";
 import {
   STATUS_REQUESTS_PENDING_MAX,
+  THREAD_HEAP_MB_MAX,
   THREAD_STOP_MS_MAX,
   UPDATES_UNREAD_MAX,
 } from "../../src/cluster/limits.ts";
@@ -18,6 +21,7 @@ import { createRouter } from "../../src/route/router.ts";
 import { createSimulatedCluster } from "../../src/sandbox/cluster.ts";
 import { createBlindLedger } from "../../src/sandbox/ledger.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
+import { ROOT } from "../support/source-tree.ts";
 import { newKeypair } from "../support/transactions.ts";
 
 const WAIT = { timeout: 60_000, interval: 5 };
@@ -198,7 +202,30 @@ describe("the cluster thread", () => {
     }
   });
 
-  it("does not keep the process alive, and ends with its handle", async () => {
+  it("does not keep the process alive", async () => {
+    const module = pathToFileURL(join(ROOT, "dist/cluster/cluster-thread.js")).href;
+    const clock = pathToFileURL(join(ROOT, "dist/core/clock.js")).href;
+    const script = `(async () => {
+      const { createClusterThread } = await import("${module}");
+      const { systemClock } = await import("${clock}");
+      const options = { rpcUrl: "silent", wsUrl: "" };
+      const deps = { clock: systemClock, entry: ${JSON.stringify(STAND_IN)}, busy: () => false };
+      await createClusterThread(deps, options).start();
+      console.log("started");
+    })()`;
+    const child = spawn(process.execPath, ["--eval", script]);
+    cleanups.push(() => child.kill("SIGKILL"));
+    let output = "";
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on("data", (chunk) => {
+        output += String(chunk);
+      });
+    }
+    const [code] = await once(child, "close");
+    expect({ code, output }).toEqual({ code: 0, output: "started\n" });
+  });
+
+  it("ends with its handle", async () => {
     const { thread } = standIn("echo");
     await thread.start();
     await thread.stop();
@@ -300,11 +327,23 @@ describe("what a cluster thread sends", () => {
     expect([confirmed.mock.calls, landed.mock.calls]).toEqual([[[4]], []]);
   });
 
-  it("is read in bounded portions: the thread is informed after the turn only", async () => {
+  it("is counted as read, so that the thread may send more", async () => {
     const slot = { kind: "slot", event: "start", slot: 5, source: "slot" };
-    const { thread, slotEvent } = standIn("echo", new Array(UPDATES_UNREAD_MAX).fill(slot));
+    const confirmed = { kind: "confirmed", slot: 4 };
+    const others = [confirmed, { kind: "slotTime", slotTimeMs: 400 }];
+    const messages = [...new Array(UPDATES_UNREAD_MAX).fill(slot), ...others];
+    const { thread, logged, busy, slotEvent } = standIn("reports", messages);
     await thread.start();
-    await vi.waitFor(() => expect(slotEvent).toHaveBeenCalledTimes(UPDATES_UNREAD_MAX), WAIT);
+    await vi.waitFor(() => {
+      thread.pollContactsNow();
+      expect(logged.at(-1)?.[0]).toMatchObject({ read: UPDATES_UNREAD_MAX + 1, busy: 0 });
+    }, WAIT);
+    expect(slotEvent).toHaveBeenCalledTimes(UPDATES_UNREAD_MAX);
+    busy.mockReturnValue(true);
+    await vi.waitFor(() => {
+      thread.pollContactsNow();
+      expect(logged.at(-1)?.[0]).toMatchObject({ busy: 1, heapMb: THREAD_HEAP_MB_MAX });
+    }, WAIT);
   });
 
   it("contains each unknown blockhash's request once until all were read", async () => {

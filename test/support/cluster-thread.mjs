@@ -1,6 +1,6 @@
 // A cluster thread that reads no node: it does what the option `rpcUrl` names.
 
-import { parentPort, workerData } from "node:worker_threads";
+import { parentPort, resourceLimits, workerData } from "node:worker_threads";
 
 const { options, control } = workerData;
 const acts = {
@@ -19,6 +19,13 @@ const acts = {
   echo: (message) => {
     if (message.kind === "stop") parentPort.close();
     else parentPort.postMessage({ kind: "log", level: "info", fields: message, message: "echo" });
+  },
+  /** Answers a message with what it knows of this process. */
+  reports: ({ kind }) => {
+    const [read, busy] = new Int32Array(control);
+    const fields = { read, busy, heapMb: resourceLimits.maxOldGenerationSizeMb };
+    if (kind === "stop") parentPort.close();
+    else parentPort.postMessage({ kind: "log", level: "info", fields, message: "report" });
   },
 };
 const [what, ...messages] = options.rpcUrl.split(" ");
