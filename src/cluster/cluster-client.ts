@@ -13,6 +13,7 @@ import { COALESCE_MS } from "../runtime/coalesced-timers.ts";
 import type { BackOffOptions } from "./back-off.ts";
 import { createBlockWatcher } from "./blocks/block-watcher.ts";
 import { createBlocks } from "./blocks/blocks.ts";
+import { type BlockContent, createQuietRange } from "./blocks/quiet-range.ts";
 import { type ClusterCounters, createClusterCounters } from "./counters.ts";
 import type { openGeyser } from "./geyser/stream.ts";
 import {
@@ -118,6 +119,8 @@ export interface ClusterClient {
   fetchStatuses(signatures: Uint8Array): Promise<StatusResponse>;
   /** Whether the node reports statuses, as proven by its responses. */
   statusReporting(): StatusReporting;
+  /** Whether the confirmed blocks from one slot to another hold any transaction. */
+  contentOf(fromSlot: number, toSlot: number): BlockContent;
   readonly counters: ClusterCounters;
 }
 
@@ -182,8 +185,13 @@ export function createClusterClient(
   const geyser = createGeyser({ ...parts, blocks, ...sinks }, deps.openGeyser, options);
   const live = (): boolean => geyser?.blocksLive ?? false;
   const busy = deps.busy ?? always;
-  const blockWatcher = createBlockWatcher({ ...rare, rpc: promptRpc, blocks, live, busy }, options);
-  const proof = createStatusProof({ clock, log, rpc, counters });
+  const quietRange = createQuietRange();
+  const proof = createStatusProof({ clock, log, rpc, counters, quietRange });
+  const needsCounts = (): boolean => proof.reporting !== "yes";
+  const blockWatcher = createBlockWatcher(
+    { ...rare, rpc: promptRpc, blocks, quietRange, live, needsCounts, busy },
+    options,
+  );
   const watchers: Watcher[] = [slots, schedule, contacts, votes, blockWatcher];
   if (geyser !== null) watchers.push(geyser);
 
@@ -211,6 +219,7 @@ export function createClusterClient(
     lastValidHeight: blocks.lastValidHeight,
     fetchStatuses: createStatuses(promptRpc, proof, counters),
     statusReporting: () => proof.reporting,
+    contentOf: quietRange.contentOf,
     counters,
   };
 }

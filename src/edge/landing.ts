@@ -20,7 +20,12 @@ export interface EdgeLandingDeps {
   readonly log: Log;
   readonly cluster: Pick<
     ClusterClient,
-    "blockHeight" | "blockHeightNs" | "lastValidHeight" | "fetchStatuses" | "statusReporting"
+    | "blockHeight"
+    | "blockHeightNs"
+    | "lastValidHeight"
+    | "fetchStatuses"
+    | "statusReporting"
+    | "contentOf"
   >;
   readonly router: Pick<Router, "currentSlot" | "leaderAt">;
   readonly leaderStats: Pick<LeaderStatsTable, "landed">;
@@ -42,6 +47,7 @@ export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
     lastValidHeight: (blockhash) => cluster.lastValidHeight(blockhash),
     fetchStatuses: (signatures) => cluster.fetchStatuses(signatures),
     statusReporting: () => cluster.statusReporting(),
+    contentOf: (fromSlot, toSlot) => cluster.contentOf(fromSlot, toSlot),
   };
   return createLanding(
     {

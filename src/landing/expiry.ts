@@ -5,7 +5,8 @@
  * those it saw; any other has a bound, because no blockhash can be younger than the newest block at
  * receipt. A durable nonce has no last height. To prove that an expired transaction did not land
  * takes a response that was requested after the height had passed, from a node that had reached
- * that slot, and that covers the time back to the previous such response.
+ * that slot, and that covers the time back to the previous such response. Where the node does not
+ * keep statuses, it is proven if the blocks from the receipt to that slot hold no transaction.
  *
  * Decision: docs/decisions/0006-report-early-end-late.md
  */
@@ -14,14 +15,14 @@ import { type Clock, NS_PER_S } from "../core/clock.ts";
 import { BLOCKHASH_AGE_MAX } from "../core/limits.ts";
 import { DURABLE, type InFlightTable, UNKNOWN } from "./in-flight-table.ts";
 import { BLOCKHASH_SLACK_BLOCKS, EXPIRY_MARGIN_BLOCKS, STATUS_SPAN_SLOTS } from "./limits.ts";
-import type { ClusterView } from "./ports.ts";
+import type { BlockContent, ClusterView } from "./ports.ts";
 
 export interface ExpiryDeps {
   readonly clock: Clock;
   readonly table: InFlightTable;
   readonly cluster: Pick<
     ClusterView,
-    "blockHeight" | "blockHeightNs" | "currentSlot" | "lastValidHeight"
+    "blockHeight" | "blockHeightNs" | "currentSlot" | "lastValidHeight" | "contentOf"
   >;
 }
 
@@ -85,6 +86,17 @@ export class Expiry {
   /** Whether the cluster was recorded as past the last valid height, including the margin. */
   isOver(row: number): boolean {
     return (this.#deps.table.expiredSlot[row] ?? UNKNOWN) !== UNKNOWN;
+  }
+
+  /** What the blocks hold from the transaction's receipt until it had expired. */
+  contentUntilExpiry(row: number): BlockContent {
+    const { table, cluster } = this.#deps;
+    const estimated = table.receivedSlot[row] ?? UNKNOWN;
+    const expired = table.expiredSlot[row] ?? UNKNOWN;
+    if (estimated === UNKNOWN || expired === UNKNOWN) return "unknown";
+    // The estimate may have been ahead; later announcements show by how much.
+    const shown = cluster.currentSlot(table.sinceNs[row] ?? 0) ?? estimated;
+    return cluster.contentOf(Math.min(estimated, shown), expired);
   }
 
   /**

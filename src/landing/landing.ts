@@ -252,7 +252,20 @@ class LandingStage implements Landing {
     // If the node reports no statuses, no response can end it.
     const isOver = this.#expiry.isOver(row) && !table.is(row, PROCESSED);
     if (!isOver || this.#deps.cluster.statusReporting() !== "no") return true;
-    this.#drop(row, table.is(row, SENT) ? "status_unknown" : "never_sent");
+    if (table.is(row, SENT)) return this.#endUnreported(row);
+    this.#drop(row, "never_sent");
+    return false;
+  }
+
+  /**
+   * Ends an expired transaction whose null status proves nothing, unless the blocks that could hold
+   * it are not all known yet. Returns whether it still exists.
+   */
+  #endUnreported(row: number): boolean {
+    const content = this.#expiry.contentUntilExpiry(row);
+    if (content === "pending") return true;
+    if (content === "empty") this.#end(row, "expired", null, "blockhash_expired");
+    else this.#drop(row, "status_unknown");
     return false;
   }
 
@@ -272,7 +285,7 @@ class LandingStage implements Landing {
     if (validation === "open") return;
     if (validation === "lost") this.#drop(row, "tracking_ended");
     else if (!table.is(row, SENT)) this.#drop(row, "never_sent");
-    else if (this.#deps.cluster.statusReporting() !== "yes") this.#drop(row, "status_unknown");
+    else if (this.#deps.cluster.statusReporting() !== "yes") this.#endUnreported(row);
     else this.#end(row, "expired", null, "blockhash_expired");
   }
 

@@ -18,6 +18,12 @@ export interface TxStatus {
 /** Whether the node reports statuses; one that drops them returns null for landed transactions. */
 export type StatusReporting = "yes" | "no" | "unknown";
 
+/**
+ * What is known of a range of blocks: `empty`, none holds a transaction; `pending`, none so far, and
+ * the last ones are not known yet; `unknown` otherwise.
+ */
+export type BlockContent = "empty" | "pending" | "unknown";
+
 export interface StatusResponse {
   /** The slot that the responding node had processed. */
   readonly slot: number;
@@ -44,6 +50,8 @@ export interface ClusterView {
   fetchStatuses(signatures: Uint8Array): Promise<StatusResponse>;
   /** Whether a null status is meaningful. */
   statusReporting(): StatusReporting;
+  /** Whether the confirmed blocks from one slot to another hold any transaction. */
+  contentOf(fromSlot: number, toSlot: number): BlockContent;
 }
 
 /** The leaders of a resend; called by the sender while `resend` runs. */

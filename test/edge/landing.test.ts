@@ -27,6 +27,7 @@ describe("landing, connected to an edge", () => {
         lastValidHeight: () => null,
         fetchStatuses,
         statusReporting: () => "yes",
+        contentOf: () => "unknown",
       },
       router: { currentSlot: () => 70, leaderAt: (slot) => `leader of ${slot}` },
       leaderStats: { landed: (identity) => void calls.push(identity) },

@@ -105,6 +105,9 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
     /** The slot that announcements show so far for any earlier time; null: the same slot. */
     slotShown: null as number | null,
     reporting: "yes" as StatusReporting,
+    /** The slots whose blocks are known to hold no transaction; null: none is. */
+    quietFrom: null as number | null,
+    quietTo: 0,
     /** By the number in the blockhash. */
     lastValid: new Map<number, number>([[1, 1_150]]),
   };
@@ -117,6 +120,10 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
     lastValidHeight: (hash) =>
       cluster.lastValid.get(new DataView(hash.buffer, hash.byteOffset).getUint32(0)) ?? null,
     statusReporting: () => cluster.reporting,
+    contentOf(fromSlot, toSlot) {
+      if (cluster.quietFrom === null || cluster.quietFrom > fromSlot) return "unknown";
+      return cluster.quietTo >= toSlot ? "empty" : "pending";
+    },
     fetchStatuses: (signatures) =>
       new Promise((resolve, reject) => {
         const ids = idsOf(signatures);

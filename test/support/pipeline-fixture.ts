@@ -148,6 +148,7 @@ export function newLanding(clock: Clock, slotAt: (nowNs?: number) => number) {
         currentSlot: slotAt,
         lastValidHeight: () => null,
         statusReporting: () => "yes",
+        contentOf: () => "unknown",
         fetchStatuses: () => Promise.reject(new Error("no node responds")),
       },
       resender: { resend: () => 0 },

@@ -60,6 +60,7 @@ export async function build(): Promise<Bench> {
           currentSlot: () => 5_000,
           lastValidHeight: () => 1_150,
           statusReporting: () => "yes",
+          contentOf: () => "unknown",
           fetchStatuses: () => Promise.reject(new Error("no node is used")),
         },
         resender: { resend: () => 0 },

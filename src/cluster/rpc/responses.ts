@@ -16,6 +16,14 @@ export interface Blockhash {
   readonly lastValidHeight: number;
 }
 
+/** A confirmed block. */
+export interface BlockStatus {
+  readonly slot: number;
+  readonly height: number;
+  /** Transactions since genesis, up to this block; null from a node that does not return it. */
+  readonly transactionCount: number | null;
+}
+
 /** The result of `getLeaderSchedule`: slots by identity; null if the epoch is not known yet. */
 export function readLeaders(result: unknown): ReadonlyMap<string, readonly number[]> | null {
   if (result === null) return null;
@@ -155,6 +163,15 @@ export function readEpochInfo(result: unknown) {
     throw new Error("getEpochInfo: the result is no place in an epoch");
   }
   return { epoch, slot, slotIndex, slots };
+}
+
+/** The result of `getEpochInfo` at a commitment: the newest block that has it. */
+export function readBlockStatus(result: unknown): BlockStatus {
+  const { absoluteSlot: slot, blockHeight: height, transactionCount } = fieldsOf(result);
+  if (!isCount(slot) || !isCount(height)) {
+    throw new Error("getEpochInfo: the result has no slot and block height");
+  }
+  return { slot, height, transactionCount: isCount(transactionCount) ? transactionCount : null };
 }
 
 /** The result of `getGenesisHash`; null if invalid, because it is optional. */
