@@ -41,7 +41,7 @@ export interface ClusterClientDeps {
    * Called over gRPC, if configured, when a block holds a transaction with one of the accounts; not
    * confirmed yet. The signature (64 bytes) is borrowed for the call. Must not throw.
    */
-  readonly onLanded?: (signature: Uint8Array, slot: number, error: string | null) => void;
+  readonly onProcessed?: (signature: Uint8Array, slot: number, error: string | null) => void;
   /** Called over gRPC when the cluster confirmed the block of that slot. Must not throw. */
   readonly onConfirmed?: (slot: number) => void;
   /** Whether transactions are in flight, whose age matters; assumed true if absent. */
@@ -181,7 +181,10 @@ export function createClusterClient(
   const onBack = (): void => schedule.pollNow(epochCheckMsMin);
   const slots = createSlotWatcher({ ...parts, coalescedClock, onBack }, options);
   const votes = createVoteWatcher(rare, { intervalMs: options.votesMs });
-  const sinks = { onLanded: deps.onLanded ?? ignore, onConfirmed: deps.onConfirmed ?? ignore };
+  const sinks = {
+    onProcessed: deps.onProcessed ?? ignore,
+    onConfirmed: deps.onConfirmed ?? ignore,
+  };
   const geyser = createGeyser({ ...parts, blocks, ...sinks }, deps.openGeyser, options);
   const live = (): boolean => geyser?.blocksLive ?? false;
   const busy = deps.busy ?? always;

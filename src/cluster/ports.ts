@@ -1,7 +1,7 @@
 /**
  * Interfaces from the cluster stage to its consumers: the leader types that this folder needs.
  *
- * The router implements this interface; the compiler checks it in `edge.ts`.
+ * The router implements this interface; the compiler checks it in `src/edge/leaders.ts`.
  */
 
 /** `start` and `end` of a slot as seen by the node, or the current slot in a poll's response. */

@@ -21,8 +21,8 @@ export interface RejectionRow {
 }
 
 /**
- * In the order in which several errors of one request are reported; malformed framing and draining
- * come before all of them (`http/request-checks.ts`).
+ * In the order in which several errors of one request are reported; malformed framing, draining
+ * and an overloaded edge come before all of them (`http/request-checks.ts`).
  */
 export const REJECTIONS = {
   unauthorized: {
@@ -37,7 +37,7 @@ export const REJECTIONS = {
     rpcStatus: 429,
     rpcCode: -32005,
     retryable: true,
-    meaning: "the account's rate limit is exceeded",
+    meaning: "a rate limit of the account or key, or its number of long polls or streams",
   },
   length_required: {
     status: 411,
@@ -144,7 +144,7 @@ export type RejectionReason = keyof typeof REJECTIONS;
 /** Why one delivery of an accepted transaction failed. */
 export const DELIVERY_REASONS = {
   queue_full: "that leader's queue was full",
-  expired: "the delivery waited longer than `send.copy_ttl`",
+  expired: "the delivery waited longer than `send.delivery_ttl`",
   leader_saturated: "the leader granted no stream in time, or packet loss on the path is too high",
   not_connected: "no connection to that leader was ready",
   connection_lost: "the connection ended before the leader acknowledged the delivery",
@@ -155,6 +155,9 @@ export const DELIVERY_REASONS = {
 } as const satisfies Record<string, string>;
 
 export type DeliveryReason = keyof typeof DELIVERY_REASONS;
+
+// `Object.keys` loses the key type; these are the keys of the table.
+export const DELIVERY_REASON_NAMES = Object.keys(DELIVERY_REASONS) as DeliveryReason[];
 
 /** Why an accepted transaction ended without landing, as far as this edge can know. */
 export const END_REASONS = {

@@ -13,8 +13,8 @@ import type { DeliveryReason, EndReason, Rejection } from "./errors.ts";
 /** One submitted transaction on its way through the edge. */
 export interface Packet {
   /**
-   * Counts up from 1 within this process, over packets that a leader took. The id is the packet's
-   * own once the packet is offered to the leaders.
+   * Counts up from 1 over the packets that a leader accepted; provisional until one has accepted
+   * this packet.
    */
   id: number;
   /**

@@ -34,8 +34,8 @@ import { createLog } from "../telemetry/log.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { adminQueries } from "./admin-queries.ts";
 import { createPolling } from "./busy-poll.ts";
+import { buildClientSide } from "./clients.ts";
 import { trustAuthorities } from "./extra-ca-certs.ts";
-import { buildIngress } from "./ingress.ts";
 import { type EdgeKeys, openKeys } from "./keys.ts";
 import { buildLeaderSide, busyPollOf, type Lifecycle } from "./leaders.ts";
 import { DECODE_KEYS_MAX, NATIVE_KEYS_MAX } from "./limits.ts";
@@ -169,7 +169,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const latencies = createHistogram();
   const rejections = createRejectionLog(clock);
   const receiptDeps = { receipts, latencies, rejections, flushEvents: sender.flushEvents };
-  const { http, ingressThreads, clients } = buildIngress(
+  const { http, ingressThreads, clients } = buildClientSide(
     config,
     { clock, log, engine, keys, context, pipeline, decoderHandle, ...receiptDeps },
     workersOf(config, context),
@@ -219,8 +219,8 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
     drain: readiness.drain,
     reject() {
       readiness.drain();
-      http.drain();
-      ingressThreads?.drain();
+      http.rejectNewWork();
+      ingressThreads?.rejectNewWork();
     },
     reloadKeys: keys.reload,
     reloadIdentity: holder.reload,

@@ -65,6 +65,6 @@ export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
       onProcessed: (event) => receipts.processed(event),
       onRolledBack: (packetId, atNs) => receipts.rolledBack(packetId, atNs),
     },
-    { ...config.landing, leaders: config.send.leaders, copyTtlMs: config.send.copyTtlMs },
+    { ...config.landing, leaders: config.send.leaders, deliveryTtlMs: config.send.deliveryTtlMs },
   );
 }

@@ -61,8 +61,6 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
     receipts.record(outcome);
     landing.outcome(outcome);
     usage?.outcome(outcome);
-    // Only a leader that has the transaction can land it.
-    if (outcome.kind === "acked") leaderStats.targeted(outcome.identity);
   });
   const sender: Sender = createSender(
     {
@@ -75,8 +73,8 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       targetTable: deps.targetTable,
     },
     {
-      queuePerPeer: send.queuePerPeer,
-      copyTtlMs: send.copyTtlMs,
+      queuePerLeader: send.queuePerLeader,
+      deliveryTtlMs: send.deliveryTtlMs,
       connectionsMax: send.connections,
       slotTimeMs: () => router.slotTimeMs,
       stakeShareOf: (identity) => router.stakeShareOf(identity),
@@ -88,7 +86,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       times: leaderStats,
       onPlan(plan) {
         // Sends under the previous plan must be recorded first, to be sent under this one too.
-        deps.targetTable?.beforeDrain();
+        deps.targetTable?.beforeEvents();
         sender.usePlan(plan ?? NO_PLAN);
         landing.usePlan(plan ?? NO_PLAN);
       },
@@ -106,7 +104,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       coalescedClock,
       log,
       router,
-      onLanded: (signature, slot, error) =>
+      onProcessed: (signature, slot, error) =>
         landing.seen(signature, { slot, confirmed: false, error }),
       onConfirmed: (slot) => landing.confirmed(slot),
       busy: () => landing.inFlight > 0,
@@ -116,7 +114,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
     { ...config.cluster, accounts: config.tip.accounts },
   );
   const holder = createIdentityHolder({ log, sender }, identity, config.identity.keypair);
-  const reconcile = (): void => deps.targetTable?.beforeDrain();
+  const reconcile = (): void => deps.targetTable?.beforeEvents();
   const stages = { cluster, router, sender, leaderStats, receipts, reconcile, usage };
   const landing: Landing = buildLanding(config, { clock: coalescedClock, log, ...stages });
   const sending = sendingLifecycle(sender, send.bind);
@@ -173,8 +171,8 @@ function transportOf({ host, send }: Config, identity: Identity, deps: LeaderSid
       idleTimeoutMs,
       keepAliveMs,
       admissionTimeoutMs: handshakeMs + idleTimeoutMs,
-      queuePerPeer: send.queuePerPeer,
-      copyTtlMs: send.copyTtlMs,
+      queuePerLeader: send.queuePerLeader,
+      deliveryTtlMs: send.deliveryTtlMs,
     },
   );
 }

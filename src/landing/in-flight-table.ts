@@ -50,7 +50,7 @@ export class InFlightTable {
   readonly absentSlot: Float64Array;
   /** While PROCESSED: the slot of the block. */
   readonly processedSlot: Float64Array;
-  /** The slot in progress when the height first exceeded that; UNKNOWN before. */
+  /** The slot in progress when the height first exceeded `lastValidHeight`; UNKNOWN before. */
   readonly expiredSlot: Float64Array;
   readonly retriesLeft: Int32Array;
   /** Number of resends. */

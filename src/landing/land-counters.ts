@@ -16,7 +16,7 @@ export interface LandCounters {
   duplicatesMerged: number;
   /** Resends, and the deliveries they made. */
   resends: number;
-  resendCopies: number;
+  resendDeliveries: number;
   /** Resends skipped for lack of time: others that pay more went first. */
   resendsShed: number;
   /** Status requests by outcome: succeeded, failed, or timed out. */
@@ -42,7 +42,7 @@ export function newLandCounters(): LandCounters {
     reasons: Object.fromEntries(zeros) as Record<EndReason, number>,
     duplicatesMerged: 0,
     resends: 0,
-    resendCopies: 0,
+    resendDeliveries: 0,
     resendsShed: 0,
     requestsSucceeded: 0,
     requestsFailed: 0,

@@ -58,7 +58,7 @@ export interface LandingOptions {
   /** Maximum number of leaders in a plan. */
   readonly leaders: number;
   /** How long an accepted delivery may wait for its leader. */
-  readonly copyTtlMs: number;
+  readonly deliveryTtlMs: number;
 }
 
 export interface Landing {
@@ -128,7 +128,7 @@ class LandingStage implements Landing {
     );
     this.#table = table;
     this.#trackNs = options.trackForMs * NS_PER_MS;
-    this.#neverSentNs = (options.copyTtlMs + NEVER_SENT_GRACE_MS) * NS_PER_MS;
+    this.#neverSentNs = (options.deliveryTtlMs + NEVER_SENT_GRACE_MS) * NS_PER_MS;
     const expiry = new Expiry({ clock, table, cluster });
     this.#expiry = expiry;
     this.#confirmations = new Confirmations({

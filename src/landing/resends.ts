@@ -6,7 +6,7 @@
  * A round ends with the next plan; unsent entries are counted as shed and are due again. So the
  * limit on resends per second excludes those that pay least.
  *
- *   plan ─▶ round: [ rank 80, rank 80, rank 72 … ] ─ every 5 ms, as the budget allows ─▶ sender
+ *   plan ─▶ round: [ bucket 80, bucket 80, rank 72 … ] ─ every 5 ms, as the budget allows ─▶ sender
  *
  * Decision: docs/decisions/0010-a-repetition-is-a-resend.md
  */
@@ -163,7 +163,7 @@ export class Resends {
     table.lastSentNs[row] = this.#nowNs;
     table.resends[row] = this.#to.ordinal;
     counters.resends += 1;
-    counters.resendCopies += deliveries;
+    counters.resendDeliveries += deliveries;
     return deliveries;
   }
 

@@ -34,7 +34,7 @@ export interface ReceiptSummary {
   /**
    * accepted: no delivery is on the wire yet. sent: at least one is. acknowledged: at least one
    * leader has the complete transaction. failed: all deliveries on the wire ended without that.
-   * processed: a block that is not final yet contains it. landed, expired, dropped: final states.
+   * processed: an unconfirmed block contains it. landed, expired, dropped: final states.
    */
   readonly state: ReceiptState;
   /** When this edge had the first submission's last byte, ISO 8601 with milliseconds. */
@@ -196,8 +196,9 @@ const LANDINGS: readonly (Landing["state"] | undefined)[] = [
 
 function messageOf(kind: number, failed: boolean): string {
   const how = failed ? ", where the network gave the error above" : "";
-  if (kind === STATE_PROCESSED) return `a block that is not final yet holds it${how}`;
-  if (kind === STATE_LANDED) return `a block holds it${how}`;
+  if (kind === STATE_PROCESSED)
+    return `a processed block holds it, which the cluster has not confirmed yet${how}`;
+  if (kind === STATE_LANDED) return `a confirmed block holds it${how}`;
   return "no block is known to hold it, and it is watched on";
 }
 

@@ -31,8 +31,8 @@ import {
 const DROP_REASONS = Object.keys(DELIVERY_REASONS) as readonly DeliveryReason[];
 
 export interface DeliveriesOptions {
-  readonly queuePerPeer: number;
-  readonly copyTtlMs: number;
+  readonly queuePerLeader: number;
+  readonly deliveryTtlMs: number;
 }
 
 /** Reports the state of a delivery. */
@@ -88,8 +88,8 @@ export class Deliveries {
   constructor(stats: LeaderStats, deps: DeliveriesDeps, options: DeliveriesOptions) {
     this.stats = stats;
     this.#deps = deps;
-    this.#ttlNs = options.copyTtlMs * NS_PER_MS;
-    this.#queue = new PriorityQueue(options.queuePerPeer);
+    this.#ttlNs = options.deliveryTtlMs * NS_PER_MS;
+    this.#queue = new PriorityQueue(options.queuePerLeader);
     const { report } = deps;
     this.#onWire = ({ packetId, target, ageMs, resend, sentNs }) => {
       this.stats.sent += 1;

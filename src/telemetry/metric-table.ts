@@ -25,7 +25,11 @@ export const METRICS = [
     "Submissions, each call of a batch, by accepted or the reason of the rejection; rejected " +
       "requests to other routes, too.",
   ),
-  gauge("touchdown_requests_in_flight", [], "Submissions received and not answered yet."),
+  gauge(
+    "touchdown_requests_in_flight",
+    [],
+    "Requests that began and have no response yet, without long polls and receipt streams.",
+  ),
   counter(
     "touchdown_requests_aborted_total",
     [],
@@ -37,6 +41,12 @@ export const METRICS = [
     ["reason"],
     "Responses deferred, by yield (to the thread's next event loop turn) or backpressure (the " +
       "client does not read).",
+  ),
+  counter(
+    "touchdown_handler_errors_total",
+    [],
+    "Requests whose handler failed because of a fault in the edge: answered `internal`, or " +
+      "proxied by an ingress thread.",
   ),
   gauge(
     "touchdown_responses_unread_bytes",
@@ -198,10 +208,11 @@ export const METRICS = [
     "Times a subscription or poll of the cluster failed or was lost; it is retried.",
   ),
   // Send
+  counter("touchdown_deliveries_sent_total", [], "Deliveries that were sent to leaders."),
   counter(
-    "touchdown_deliveries_total",
+    "touchdown_deliveries_ended_total",
     ["outcome"],
-    "Deliveries to leaders, by sent and then by outcome: acked, failed or dropped.",
+    "Deliveries that ended, by acked, failed (sent, and not acknowledged) or dropped (not sent).",
   ),
   counter(
     "touchdown_deliveries_failed_total",
@@ -209,11 +220,12 @@ export const METRICS = [
     "Deliveries that failed or were dropped, by the reason.",
   ),
   gauge(
-    "touchdown_peers",
+    "touchdown_leader_connections",
     ["state"],
-    "Leaders with a connection or a connection attempt, by its state.",
+    "Leader addresses that the sender knows, by the state of their connection: idle (none), " +
+      "connecting, waiting (no stream granted yet) or live.",
   ),
-  gauge("touchdown_connections_warm", [], "Live connections to leaders."),
+  gauge("touchdown_connections_live", [], "Live connections to leaders."),
   gauge(
     "touchdown_connections_sendable",
     [],
@@ -230,11 +242,20 @@ export const METRICS = [
     "Times that a plan's leader got no connection because of send.connections.",
   ),
   counter("touchdown_identity_changes_total", [], "Changes of the identity that leaders see."),
-  counter("touchdown_handshakes_total", ["result"], "Connection attempts ended, by ok or failed."),
+  counter(
+    "touchdown_connection_attempts_total",
+    ["result"],
+    "Connection attempts that ended, by live (the leader granted a stream) or failed.",
+  ),
   counter(
     "touchdown_connections_ended_total",
     ["reason"],
-    "Connections that ended, by the leader's close code or the reason otherwise.",
+    "Connections and connection attempts that ended, by reason.",
+  ),
+  counter(
+    "touchdown_connection_probes_failed_total",
+    [],
+    "Connections that did not respond just before their leader's window.",
   ),
   counter(
     "touchdown_engine_drops_total",
@@ -261,7 +282,8 @@ export const METRICS = [
   gauge(
     "touchdown_leader_landed_share",
     ["leader"],
-    "Share of the transactions sent for a leader that landed in its blocks, of the same leaders.",
+    "Landed transactions in a leader's blocks, divided by the deliveries that it acknowledged; " +
+      "of the same leaders.",
   ),
   histogram(
     "touchdown_first_send_seconds",

@@ -98,7 +98,7 @@ async function start(): Promise<void> {
   edge = await startEdge(config, { log });
   await until("all connections", () => edge.readiness().ok);
   await untilResponse("every connection", metrics, (families) => {
-    return seriesValue(families, "touchdown_connections_warm") === LEADERS;
+    return seriesValue(families, "touchdown_connections_live") === LEADERS;
   });
 }
 
@@ -116,7 +116,7 @@ async function metrics() {
 interface LeaderStats {
   readonly identity: string;
   /** Deliveries that it acknowledged, and transactions that landed in its blocks. */
-  readonly targeted: number;
+  readonly acked: number;
   readonly landed: number;
 }
 
@@ -189,7 +189,7 @@ describe("a transaction", () => {
     expect(landing["slots"]).toBeLessThan(400);
     const leader = landed?.leader;
     await untilResponse("the scorecard to count it for that leader", leaderStats, (rows) =>
-      rows.some((stats) => stats.identity === leader && stats.landed > 0 && stats.targeted > 0),
+      rows.some((stats) => stats.identity === leader && stats.landed > 0 && stats.acked > 0),
     );
   });
 

@@ -24,7 +24,7 @@ export const OPTIONS: LandingOptions = {
   pollMs: 400,
   resendsPerSecond: 2_000,
   leaders: 2,
-  copyTtlMs: 800,
+  deliveryTtlMs: 800,
 };
 
 const SIZE = 215;

@@ -23,7 +23,11 @@ describe("a new plan", () => {
     fixture.plan("b", "c");
     fixture.clock.advance(20);
     expect(fixture.resent).toEqual([{ id: 1, ordinal: 1, address: "c:8009", bytes: bytesOf(1) }]);
-    expect(fixture.landing.counters).toMatchObject({ resends: 1, resendCopies: 1, resendsShed: 0 });
+    expect(fixture.landing.counters).toMatchObject({
+      resends: 1,
+      resendDeliveries: 1,
+      resendsShed: 0,
+    });
   });
 
   it("numbers the resends of a transaction, one number for all leaders of a round", () => {

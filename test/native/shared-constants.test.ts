@@ -118,7 +118,11 @@ const EQUAL: readonly Pair[] = [
       "PEERS CELLS_OF CELLS",
   ),
   ...alike("submit/rate_limit.rs", "src/limits/bounds.ts", "CACHED_KEYS_MAX"),
-  ...alike("submit/rate_limit.rs", "src/limits/shared-state.ts", "DELEGATED_LIMITS_MAX MARKS_AT"),
+  ...alike(
+    "submit/rate_limit.rs",
+    "src/limits/thread-limit-states.ts",
+    "DELEGATED_LIMITS_MAX MARKS_AT",
+  ),
   ...alike("submit/rate_limit.rs", "src/limits/global-state.ts", "GLOBAL_LIMITS_MAX"),
   ...alike(
     "submit/dedup_index.rs",

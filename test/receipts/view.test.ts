@@ -185,7 +185,7 @@ describe("the landing in a view", () => {
       slots: 2,
       error: null,
       reason: null,
-      message: "a block holds it",
+      message: "a confirmed block holds it",
       known_us: 400_000.1,
     });
   });
@@ -195,7 +195,7 @@ describe("the landing in a view", () => {
     const error = '{"InstructionError":[2,{"Custom":6001}]}';
     expect(viewOf([], { ...failed, error }).landing).toMatchObject({
       error: { InstructionError: [2, { Custom: 6001 }] },
-      message: "a block holds it, where the network gave the error above",
+      message: "a confirmed block holds it, where the network gave the error above",
     });
     expect(viewOf([], { ...failed, error: "odd" }).landing.error).toBe("odd");
   });

@@ -10,7 +10,7 @@ import { packetOf } from "../support/packets.ts";
 
 const TARGET = { identity: "leader", address: "10.0.0.1:8009", slot: 7 };
 
-function setUp(credit = 0, queuePerPeer = 3) {
+function setUp(credit = 0, queuePerLeader = 3) {
   const clock = createFakeClock();
   const story: string[] = [];
   const times: (number | undefined)[] = [];
@@ -25,7 +25,7 @@ function setUp(credit = 0, queuePerPeer = 3) {
         times.push(atNs);
       },
     },
-    { queuePerPeer, copyTtlMs: 800 },
+    { queuePerLeader, deliveryTtlMs: 800 },
   );
   const connection = new LeaderConnection(clock.nowNs(), 8);
   const engineConnection = new FakeConnection(TARGET.address, { progress() {}, ended() {} });

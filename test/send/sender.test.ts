@@ -73,7 +73,7 @@ describe("accept", () => {
   });
 
   it("returns ALL_FULL when the only live leader's queue is full", async () => {
-    const fixture = await startFixture(planOf([A, B]), { queuePerPeer: 2 });
+    const fixture = await startFixture(planOf([A, B]), { queuePerLeader: 2 });
     fixture.transport.to(A).admit(0);
     expect([fixture.send(), fixture.send(), fixture.send()]).toEqual([1, 1, ALL_FULL]);
     expect(fixture.story(3)).toEqual([]);
@@ -84,7 +84,7 @@ describe("accept", () => {
   });
 
   it("drops the delivery of a full queue when another leader accepted the packet", async () => {
-    const fixture = await startFixture(planOf([A, B]), { queuePerPeer: 1 });
+    const fixture = await startFixture(planOf([A, B]), { queuePerLeader: 1 });
     fixture.transport.to(A).admit(0);
     fixture.transport.to(B).admit();
     expect([fixture.send(), fixture.send()]).toEqual([2, 1]);
@@ -93,7 +93,7 @@ describe("accept", () => {
   });
 
   it("drops expired deliveries: saturated when connected, expired when not", async () => {
-    const fixture = await startFixture(planOf([A, B, C]), { copyTtlMs: 500 });
+    const fixture = await startFixture(planOf([A, B, C]), { deliveryTtlMs: 500 });
     fixture.transport.to(A).admit(0);
     fixture.transport.to(B).establish();
     fixture.send();
@@ -106,7 +106,7 @@ describe("accept", () => {
   });
 
   it("never sends an expired delivery, even when credit comes before the next poll", async () => {
-    const fixture = await startFixture(planOf([A]), { copyTtlMs: 70 });
+    const fixture = await startFixture(planOf([A]), { deliveryTtlMs: 70 });
     fixture.transport.to(A).admit(0);
     fixture.clock.advance(1);
     fixture.send();
@@ -179,7 +179,7 @@ describe("the outcome of a delivery", () => {
   });
 
   it("waits over a reconnect that is allowed immediately", async () => {
-    const fixture = await startFixture(planOf([A]), { reconnectMs: 0, copyTtlMs: 500 });
+    const fixture = await startFixture(planOf([A]), { reconnectMs: 0, deliveryTtlMs: 500 });
     fixture.transport.to(A).admit(0);
     fixture.send();
     fixture.transport.to(A).end({ kind: "silence", code: 0 });
@@ -246,7 +246,7 @@ describe("conservation of deliveries", () => {
       fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
         const fixture = await startFixture(planOf([A, B, C]), {
           reconnectMs: 100,
-          queuePerPeer: 3,
+          queuePerLeader: 3,
         });
         for (const it of steps) play(fixture, it);
         const { counters } = fixture.sender;
@@ -278,7 +278,7 @@ describe("counts", () => {
     fixture.transport.to(A).admit();
     fixture.transport.to(B).admit();
     fixture.transport.to(C).establish();
-    expect([fixture.sender.warmCount, fixture.sender.sendableCount]).toEqual([2, 1]);
+    expect([fixture.sender.liveCount, fixture.sender.sendableCount]).toEqual([2, 1]);
     expect(["live", "live", "waiting"]).toEqual([A, B, C].map(fixture.stateOf));
   });
 

@@ -1,10 +1,10 @@
 // Charges one limit slot a given number of times, starting when all threads are ready.
 import { workerData } from "node:worker_threads";
-import { SharedLimitStates } from "../../dist/limits/shared-state.js";
+import { ThreadLimitStates } from "../../dist/limits/shared-state.js";
 
 const { memory, words, limitSlot, tries, nowNs, interval, burst, giveBackEvery } = workerData;
 const [ARRIVED, START, THROUGH, GIVEN_BACK, DONE] = [0, 1, 2, 3, 4];
-const limitStates = new SharedLimitStates(memory);
+const limitStates = new ThreadLimitStates(memory);
 let [through, givenBack] = [0, 0];
 Atomics.add(words, ARRIVED, 1);
 Atomics.notify(words, ARRIVED);

@@ -162,7 +162,7 @@ export function newLanding(clock: Clock, slotAt: (nowNs?: number) => number) {
       pollMs: 400,
       resendsPerSecond: 0,
       leaders: 2,
-      copyTtlMs: 800,
+      deliveryTtlMs: 800,
     },
   );
 }

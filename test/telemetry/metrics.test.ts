@@ -169,7 +169,10 @@ describe("the metrics page", () => {
   });
 
   it.each([
-    ["labels that the row does not have", { touchdown_peers: () => [{ labels: {}, value: 1 }] }],
+    [
+      "labels that the row does not have",
+      { touchdown_leader_connections: () => [{ labels: {}, value: 1 }] },
+    ],
     ["a negative counter", { touchdown_duplicate_submissions_total: () => -1 }],
     ["what is not a number", { touchdown_decoded_total: () => [{ labels: { path: "x" } }] }],
     [

@@ -76,7 +76,7 @@ export async function build(): Promise<Bench> {
         pollMs: 10_000,
         resendsPerSecond: 2_000,
         leaders: 2,
-        copyTtlMs: 800,
+        deliveryTtlMs: 800,
       },
     );
   const landing = newLanding();

@@ -114,7 +114,7 @@ function portable(): Transport {
 function native(): (() => Transport) | null {
   const loaded = loadNative();
   if (loaded.kind !== "loaded") return null;
-  const { handshakeMs, keepAliveMs, queuePerPeer, copyTtlMs } = SENDER_DEFAULTS;
+  const { handshakeMs, keepAliveMs, queuePerLeader, deliveryTtlMs } = SENDER_DEFAULTS;
   const { idleTimeoutMs } = QUIC_TRANSPORT_DEFAULTS;
   return () =>
     createNativeTransport(
@@ -125,8 +125,8 @@ function native(): (() => Transport) | null {
         idleTimeoutMs,
         keepAliveMs,
         admissionTimeoutMs: handshakeMs + idleTimeoutMs,
-        queuePerPeer,
-        copyTtlMs,
+        queuePerLeader,
+        deliveryTtlMs,
       },
     );
 }

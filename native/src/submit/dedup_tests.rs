@@ -218,7 +218,7 @@ fn digest_of(memory: &Memory) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The digests are those of the memory after the same operations through `openDedup` of
+/// The digests are those of the memory after the same operations through `openDedupCache` of
 /// `src/dedup/recent-transactions.ts`, on memory created with the same options and seed. The first
 /// ring wraps around some hundred times; the second grows twice and ends at its maximum of entries;
 /// the third wraps around without growing, because enough is free; the last grows to its maximum of

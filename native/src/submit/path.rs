@@ -300,8 +300,8 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
     fn connection_closed(&mut self, reason: CloseReason) {
         let counter = match reason {
             CloseReason::TooMany => Counter::ConnectionsRejected,
-            CloseReason::Address => Counter::ConnectionsCrowded,
-            CloseReason::ReadTimeout => Counter::ConnectionsSlow,
+            CloseReason::Address => Counter::ConnectionsOverAddressLimit,
+            CloseReason::ReadTimeout => Counter::ConnectionsReadTimeout,
         };
         self.path.counters.add(counter, 1.0);
     }

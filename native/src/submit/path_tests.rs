@@ -10,7 +10,7 @@ use super::*;
 use crate::quic::peer::Backlog;
 use crate::submit::counters::COUNTERS_BYTES;
 use crate::submit::dedup::{Sizes, prepared};
-use crate::submit::rate_limit::{LIMIT_MEMORY_BYTES, SharedLimitStates};
+use crate::submit::rate_limit::{LIMIT_MEMORY_BYTES, ThreadLimitStates};
 use crate::submit::record_ring::RECORDS_BYTES;
 use crate::submit::target_table::tests::Publisher;
 use crate::submit::target_table::{SharedTargetTable, TARGET_TABLE_BYTES};
@@ -104,7 +104,7 @@ impl Fixture {
             is_broken: Rc::clone(&is_broken),
         };
         let mut handler = SubmitHandler::new(SubmitPath {
-            key_cache: KeyCache::new(SharedLimitStates::new(&key_cache).unwrap()),
+            key_cache: KeyCache::new(ThreadLimitStates::new(&key_cache).unwrap()),
             dedup: DedupCache::open_with(&dedup, SIZES).unwrap(),
             decoder: Arc::new(Decoder::new(&TIP_ACCOUNT, 1000.0, false, 0).unwrap()),
             fan_out: FanOut::new(SharedTargetTable::open(&targets).unwrap(), engine_handle),
@@ -378,8 +378,8 @@ fn event_loop_counts_become_the_threads_counters() {
         Counter::Connections,
         Counter::RequestsOpen,
         Counter::ConnectionsRejected,
-        Counter::ConnectionsCrowded,
-        Counter::ConnectionsSlow,
+        Counter::ConnectionsOverAddressLimit,
+        Counter::ConnectionsReadTimeout,
         Counter::Aborted,
         Counter::Overloaded,
         Counter::ProxiedOther,

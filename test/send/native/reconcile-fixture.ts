@@ -42,7 +42,7 @@ export async function setUp(plan = planOf([A, B]), options: Partial<SenderOption
     /** Packets sent by the sender itself. */
     accept: fixture.send,
     /** As at the end of a batch of engine events. */
-    check: () => targetTable.afterDrain(),
+    check: () => targetTable.afterEvents(),
     /** The send of an ingress thread; null: it may not. It is not recorded. */
     sendAsIngress(status = 0b11) {
       engine.status = status;

@@ -56,9 +56,9 @@ function story({ landing, timings, leaders, received_slot }) {
   const acked = leaders.filter((/** @type {any} */ delivery) => delivery.state === "acked").length;
   const sent =
     timings.first_sent_us === null
-      ? "No copy of it is on the wire."
+      ? "No delivery of it was sent."
       : `On the wire after ${micros(timings.first_sent_us)}; ` +
-        `${acked} of ${plural(leaders.length, "copy", "copies")} acknowledged.`;
+        `${acked} of ${plural(leaders.length, "delivery", "deliveries")} acknowledged.`;
   if (landing.slot === null) return `${errorText(landing.message)} ${sent}`;
   const delta = landing.slots;
   const where =
@@ -162,9 +162,13 @@ function leaders({ leaders: deliveries, leaders_omitted: more }) {
   return el(
     "details",
     {},
-    el("summary", {}, `The ${plural(deliveries.length, "copy", "copies")} as a table`),
+    el("summary", {}, `The ${plural(deliveries.length, "delivery", "deliveries")} as a table`),
     table("Copies of the transaction", columns, deliveries),
     more > 0 &&
-      el("p", { class: "small soft" }, `${plural(more, "more copy", "more copies")} not kept.`),
+      el(
+        "p",
+        { class: "small soft" },
+        `${plural(more, "more delivery", "more deliveries")} not kept.`,
+      ),
   );
 }
