@@ -28,7 +28,10 @@ export interface Packet {
   readonly receivedNs: number;
   /** The sender's `maxRetries`; null when not given. */
   readonly maxRetries: number | null;
-  /** Priority fee and tip in lamports: the send order when a leader cannot take all. */
+  /**
+   * Priority fee and tip in lamports, times the share of the account's recent transactions that
+   * landed: the send order when a leader cannot take all.
+   */
   priorityLamports: number;
 }
 

@@ -12,6 +12,7 @@ import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Landing } from "../landing/landing.ts";
+import { createLandingShares } from "../landing/landing-shares.ts";
 import type { EngineChoice } from "../native/choose.ts";
 import { createReceipts } from "../receipts/receipts.ts";
 import { createRouter, type Router } from "../route/router.ts";
@@ -117,11 +118,15 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   );
   const holder = createIdentityHolder({ log, sender }, identity, config.identity.keypair);
   const reconcile = (): void => deps.targetTable?.beforeDrain();
-  const stages = { cluster, router, sender, leaderStats, receipts, reconcile, usage };
+  const shares = createLandingShares();
+  const stages = { cluster, router, sender, leaderStats, receipts, shares, reconcile, usage };
   const landing: Landing = buildLanding(config, { clock: coalescedClock, log, ...stages });
   const sending = sendingLifecycle(sender, send.bind);
   const startOrder: readonly Lifecycle[] = [receipts, sending, landing, router, cluster];
-  return { receipts, sender, outcomes, leaderStats, router, cluster, holder, landing, startOrder };
+  return {
+    ...{ receipts, sender, outcomes, leaderStats, router, cluster, holder, landing, shares },
+    startOrder,
+  };
 }
 
 /** The node behind each slot source: sources of one host have one vote together. */

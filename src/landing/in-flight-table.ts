@@ -33,6 +33,8 @@ export const SENT = 2;
 export const PROCESSED = 4;
 /** A request for its status is pending. */
 export const REQUESTED = 8;
+/** The cluster knows its blockhash. */
+export const KNOWN = 16;
 
 export class InFlightTable {
   readonly packetId: Float64Array;
@@ -52,13 +54,15 @@ export class InFlightTable {
   readonly processedSlot: Float64Array;
   /** The slot in progress when the height first exceeded that; UNKNOWN before. */
   readonly expiredSlot: Float64Array;
+  /** The slot in which its blockhash is proven unknown to the cluster; UNKNOWN before. */
+  readonly unknownSlot: Float64Array;
   readonly retriesLeft: Int32Array;
   /** Number of resends. */
   readonly resends: Uint32Array;
   /** Number of lookups of its blockhash. */
   readonly lookups: Uint8Array;
   readonly flags: Uint8Array;
-  /** The payment in lamports, and its priority bucket; higher is sent first. */
+  /** `Packet.priorityLamports`, and its priority bucket; higher is sent first. */
   readonly priorityLamports: Float64Array;
   readonly priorityBucket: Uint8Array;
   readonly capacity: number;
@@ -72,6 +76,8 @@ export class InFlightTable {
   readonly #size: Int32Array;
   readonly #bytes: Int32Array;
   readonly #blockhashOffset: Uint16Array;
+  /** The account that sent it first. */
+  readonly #accounts: string[];
   readonly #older: Int32Array;
   readonly #newer: Int32Array;
   #oldest = NONE;
@@ -99,6 +105,7 @@ export class InFlightTable {
     this.absentSlot = numbers();
     this.processedSlot = numbers();
     this.expiredSlot = numbers();
+    this.unknownSlot = numbers();
     this.priorityLamports = numbers();
     this.retriesLeft = new Int32Array(capacity);
     this.resends = new Uint32Array(capacity);
@@ -110,6 +117,7 @@ export class InFlightTable {
     this.#size = new Int32Array(capacity);
     this.#bytes = new Int32Array(capacity);
     this.#blockhashOffset = new Uint16Array(capacity);
+    this.#accounts = new Array<string>(capacity).fill("");
     this.#older = new Int32Array(capacity);
     this.#newer = new Int32Array(capacity);
     this.#store = new ByteStore(bytesMax);
@@ -147,13 +155,14 @@ export class InFlightTable {
     this.packetId[row] = packet.id;
     this.retriesLeft[row] = retriesOf(packet.maxRetries);
     this.flags[row] = accepted.durableNonce ? DURABLE : 0;
-    const lamports = accepted.tipLamports + accepted.priorityFeeLamports;
-    this.priorityLamports[row] = lamports;
-    this.priorityBucket[row] = priorityBucketOf(lamports);
+    this.priorityLamports[row] = packet.priorityLamports;
+    this.priorityBucket[row] = priorityBucketOf(packet.priorityLamports);
     this.lookups[row] = 0;
     this.resends[row] = 0;
     this.lastValidHeight[row] = UNKNOWN;
     this.expiredSlot[row] = UNKNOWN;
+    this.unknownSlot[row] = UNKNOWN;
+    this.#accounts[row] = packet.account;
     const hash = this.#hash(bytes, offset);
     this.#hashes[row] = hash;
     this.#bySignature.add(hash, row);
@@ -212,6 +221,10 @@ export class InFlightTable {
 
   lower(row: number, flag: number): void {
     this.flags[row] = (this.flags[row] ?? 0) & ~flag;
+  }
+
+  accountOf(row: number): string {
+    return this.#accounts[row] ?? "";
   }
 
   /** The transaction's bytes; valid until the next call. */

@@ -170,6 +170,7 @@ class ReceiptBook implements Receipts {
       rows.decodedNs[row] = decodedNs;
       rows.tipLamports[row] = accepted.tipLamports;
       rows.priorityFeeLamports[row] = accepted.priorityFeeLamports;
+      rows.priorityLamports[row] = Math.round(packet.priorityLamports);
       rows.version[row] = accepted.version;
       store.changes.add(store.sequenceOf(row), STATE_ACCEPTED);
       this.counters.opened += 1;

@@ -316,6 +316,11 @@ export const METRICS = [
     [],
     "Transactions in those requests, each time counted.",
   ),
+  counter(
+    "touchdown_blockhash_checks_total",
+    ["result"],
+    "Blockhashes that the node was asked for, by known, unknown or failed.",
+  ),
   gauge(
     "touchdown_node_reports_statuses",
     [],

@@ -24,6 +24,13 @@ describe("a send of an ingress thread", () => {
     return { bytes, receivedUnixMs, ...times };
   }
 
+  it("ranks for queues and resends by its offer times its account's landed share", () => {
+    const all = newFixture();
+    all.fixture.shares.set("acme", 0.02);
+    adoptNew(all, 1);
+    expect(all.fixture.recorded).toMatchObject([{ packet: { priorityLamports: 20 } }]);
+  });
+
   it("is recorded in every stage, as a main-thread send of the same time", () => {
     const all = newFixture();
     const { fixture, receipts, landing, pipeline } = all;

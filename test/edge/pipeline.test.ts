@@ -96,6 +96,20 @@ describe("the order of steps", () => {
   });
 });
 
+describe("the priority", () => {
+  it("is the offer times the share of the account's transactions that landed", () => {
+    const { fixture, submit, receipts } = newFixture();
+    fixture.shares.set("idle", 0.02);
+    submit(bytesOf(1, 1_000_000), "idle");
+    submit(bytesOf(2, 100_000), "acme");
+    expect(fixture.sent.map(({ priorityLamports }) => priorityLamports)).toEqual([20_000, 100_000]);
+    expect(receipts.find(signatureOf(bytesOf(1, 1_000_000)), "idle")).toMatchObject({
+      tip_lamports: 1_000_000,
+      priority_lamports: 20_000,
+    });
+  });
+});
+
 describe("the lack of a leader", () => {
   it("is reported as no_leader, and leaves no receipt and no dedup entry", () => {
     const { fixture, submit, receipts, landing } = newFixture();

@@ -102,7 +102,8 @@ describe("the table of transactions in flight", () => {
   it("ranks by what is paid in all, four to a doubling", () => {
     const table = new InFlightTable(8, 8192);
     const priorityBucket = (tipLamports: number, priorityFeeLamports: number): number => {
-      const row = open(table, newPacket(table.count + 1), { tipLamports, priorityFeeLamports });
+      const priorityLamports = tipLamports + priorityFeeLamports;
+      const row = open(table, { ...newPacket(table.count + 1), priorityLamports });
       return table.priorityBucket[row] ?? 0;
     };
     expect(priorityBucket(1_000_000, 0)).toBe(priorityBucket(0, 1_000_000));

@@ -50,7 +50,7 @@ function setup({ entriesMax = 8, keepMs = 1000, slot = 390 as number | null } = 
       account,
       receivedNs,
       maxRetries: null,
-      priorityLamports: 0,
+      priorityLamports: 7_000,
     };
     receipts.open(packet, ACCEPTED, receivedNs + 30 * US);
     bytes.fill(0xee);
@@ -113,6 +113,7 @@ describe("a receipt", () => {
       version: 0,
       tip_lamports: 1_000_000,
       priority_fee_lamports: 2_500,
+      priority_lamports: 7_000,
       timings: { decoded_us: 30, first_sent_us: null, first_acked_us: null },
       leaders: [],
       leaders_omitted: 0,
