@@ -29,10 +29,10 @@ export interface Packet {
   /** The sender's `maxRetries`; null when not given. */
   readonly maxRetries: number | null;
   /**
-   * Priority fee and tip in lamports, times the share of the account's recent transactions that
-   * landed: the send order when a leader cannot take all.
+   * Priority fee and tip in lamports. When a leader cannot take all, the order is by this, times
+   * the share of the account's recent transactions that landed.
    */
-  priorityLamports: number;
+  offeredLamports: number;
 }
 
 /** A valid transaction, with the offsets that later stages need. */

@@ -158,12 +158,12 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const context = createNativeIngressContext(config, engine, availableParallelism());
   const targetTable = context?.targets ?? null;
   const leaders = buildLeaderSide(config, { ...base, usage, targetTable });
-  const { receipts, router, sender, outcomes, cluster, holder, landing, shares } = leaders;
+  const { receipts, router, sender, outcomes, cluster, holder, landing } = leaders;
 
   const { decoder, decoderHandle, decoderLifecycle, dispatch } = buildDecode(config, base, context);
   const dedup = context === null ? createDedupCache() : openDedupCache(context.dedupMemory);
   const signatureText = signatureTextOf(engine.native);
-  const stages = { clock, dedup, dispatch, sender, outcomes, landing, receipts, shares, usage };
+  const stages = { clock, dedup, dispatch, sender, outcomes, landing, receipts, usage };
   const pipeline = createPipeline({ ...stages, signatureText, sharesDedup: context !== null });
 
   const latencies = createHistogram();

@@ -33,8 +33,8 @@ export interface EdgeLandingDeps {
   readonly leaderStats: Pick<LeaderStatsTable, "landed">;
   readonly sender: Pick<Sender, "resend">;
   readonly receipts: Pick<Receipts, "end" | "processed" | "rolledBack">;
-  /** Records how each account's transactions end. */
-  readonly shares: Pick<LandingShares, "ended">;
+  /** The landed shares of accounts, for resends. */
+  readonly shares: Pick<LandingShares, "shareOf" | "ended">;
   /** Reconciles accounting, so that transactions sent by ingress threads are tracked. */
   readonly reconcile: () => void;
   /** Counts final states by key; null: usage is not counted. */

@@ -53,8 +53,10 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   // Any timer that fires also reads the engine's events, which then need no wake-up of their own.
   const coalescedClock = createCoalescedClock(clock, () => sender.flushEvents());
   const identity = readIdentity(config.identity.keypair);
+  const shares = createLandingShares();
+  const landedShareOf = shares.shareOf;
   const receipts = createReceipts(
-    { clock: coalescedClock, slot: (nowNs) => router.currentSlot(nowNs) },
+    { clock: coalescedClock, slot: (nowNs) => router.currentSlot(nowNs), landedShareOf },
     { keepMs: config.receipts.keepMs, entriesMax: config.receipts.countMax },
   );
   const leaderStats = new LeaderStatsTable({ versionOf: (identity) => router.versionOf(identity) });
@@ -81,6 +83,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       connectionsMax: send.connections,
       slotTimeMs: () => router.slotTimeMs,
       stakeShareOf: (identity) => router.stakeShareOf(identity),
+      landedShareOf,
     },
   );
   const router: Router = createRouter(
@@ -90,6 +93,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       onPlan(plan) {
         // Sends under the previous plan must be recorded first, to be sent under this one too.
         deps.targetTable?.beforeDrain();
+        shares.renew();
         sender.usePlan(plan ?? NO_PLAN);
         landing.usePlan(plan ?? NO_PLAN);
       },
@@ -118,15 +122,11 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   );
   const holder = createIdentityHolder({ log, sender }, identity, config.identity.keypair);
   const reconcile = (): void => deps.targetTable?.beforeDrain();
-  const shares = createLandingShares();
   const stages = { cluster, router, sender, leaderStats, receipts, shares, reconcile, usage };
   const landing: Landing = buildLanding(config, { clock: coalescedClock, log, ...stages });
   const sending = sendingLifecycle(sender, send.bind);
   const startOrder: readonly Lifecycle[] = [receipts, sending, landing, router, cluster];
-  return {
-    ...{ receipts, sender, outcomes, leaderStats, router, cluster, holder, landing, shares },
-    startOrder,
-  };
+  return { receipts, sender, outcomes, leaderStats, router, cluster, holder, landing, startOrder };
 }
 
 /** The node behind each slot source: sources of one host have one vote together. */

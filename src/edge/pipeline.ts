@@ -18,7 +18,6 @@ import type { Dispatch } from "../decode/workers/dispatch.ts";
 import type { DedupCache, Reservation } from "../dedup/recent-transactions.ts";
 import type { Submission, Submit } from "../http/submit/submission.ts";
 import type { Landing } from "../landing/landing.ts";
-import type { LandingShares } from "../landing/landing-shares.ts";
 import type { SentSubmission } from "../native-ingress/record-consumer.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import { sleepSync } from "../runtime/sleep-sync.ts";
@@ -37,8 +36,6 @@ export interface PipelineDeps {
   readonly outcomes: Pick<OutcomeBuffer, "suspend" | "flush">;
   readonly landing: Pick<Landing, "track" | "mergeDuplicate">;
   readonly receipts: Pick<Receipts, "open" | "addSubmitter">;
-  /** The share of an account's transactions that landed; absent: 1. */
-  readonly shares?: Pick<LandingShares, "shareOf">;
   /** Counts the outcomes of transactions per key; null: usage is not counted. */
   readonly usage: PacketUsage | null;
   /** Encodes the signature at `offset` in base58; default `encodeSignature`. */
@@ -73,7 +70,7 @@ type Done = (result: SubmitResult) => void;
 type Submitted = Pick<Packet, "bytes" | "account" | "maxRetries">;
 
 export function createPipeline(deps: PipelineDeps): Pipeline {
-  const { clock, dedup, dispatch, sender, outcomes, landing, receipts, usage, shares } = deps;
+  const { clock, dedup, dispatch, sender, outcomes, landing, receipts, usage } = deps;
   const signatureText = deps.signatureText ?? encodeSignature;
   const sharesDedup = deps.sharesDedup ?? false;
   const early = sharesDedup ? new EarlyDuplicates() : null;
@@ -85,12 +82,6 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   let lastId = 0;
   /** The packet that is being submitted now; null once `submit` has returned. */
   let submitted: Packet | null = null;
-
-  /** The offer times the landed share: what this edge may expect the transaction to pay. */
-  function priorityOf(account: string, accepted: Accepted): number {
-    const offered = accepted.priorityFeeLamports + accepted.tipLamports;
-    return offered * (shares?.shareOf(account) ?? 1);
-  }
 
   /** Whether exactly these bytes were accepted recently; if so, records the duplicate. */
   function inFlight(submitted: Submitted, offset: number, nowNs: number): boolean {
@@ -175,7 +166,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     submitted = packet;
     dispatch.accept(packet, (packet, validation) => {
       if (validation.kind === "accepted") {
-        packet.priorityLamports = priorityOf(packet.account, validation);
+        packet.offeredLamports = validation.priorityFeeLamports + validation.tipLamports;
         validations.accepted += 1;
         passOn(packet, keyId, validation, done);
       } else {
@@ -195,7 +186,6 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   ): void {
     const { send, decodedNs, sentNs } = sent;
     validations.accepted += 1;
-    packet.priorityLamports = priorityOf(packet.account, accepted);
     lastId += 1;
     packet.id = lastId;
     outcomes.suspend();
@@ -238,7 +228,7 @@ const LEADERS_FULL_REJECTION: Rejection = {
   reason: "overloaded",
   message:
     "the queue of every connected leader is full, " +
-    "and each transaction in it pays as much or more",
+    "and each transaction in it ranks as high or higher",
   data: {},
 };
 const LEADERS_FULL: SubmitResult = { kind: "rejected", rejection: LEADERS_FULL_REJECTION };

@@ -21,9 +21,6 @@ const BLOCKHASH_BYTES = 32;
 export const UNKNOWN = -1;
 /** `retriesLeft` of a packet whose client set no `maxRetries`. */
 const RETRIES_UNLIMITED = 2 ** 31 - 1;
-/** Priority buckets: four for each doubling of the payment. */
-const BUCKETS_PER_DOUBLING = 4;
-export const PRIORITY_BUCKETS = 256;
 
 /** Bits of `flags`. */
 export const DURABLE = 1;
@@ -62,9 +59,8 @@ export class InFlightTable {
   /** Number of lookups of its blockhash. */
   readonly lookups: Uint8Array;
   readonly flags: Uint8Array;
-  /** `Packet.priorityLamports`, and its priority bucket; higher is sent first. */
-  readonly priorityLamports: Float64Array;
-  readonly priorityBucket: Uint8Array;
+  /** Priority fee and tip. */
+  readonly offeredLamports: Float64Array;
   readonly capacity: number;
   /** Rows in use. */
   count = 0;
@@ -106,12 +102,11 @@ export class InFlightTable {
     this.processedSlot = numbers();
     this.expiredSlot = numbers();
     this.unknownSlot = numbers();
-    this.priorityLamports = numbers();
+    this.offeredLamports = numbers();
     this.retriesLeft = new Int32Array(capacity);
     this.resends = new Uint32Array(capacity);
     this.lookups = new Uint8Array(capacity);
     this.flags = new Uint8Array(capacity);
-    this.priorityBucket = new Uint8Array(capacity);
     this.#signatures = Buffer.alloc(capacity * SIGNATURE_BYTES);
     this.#hashes = new Int32Array(capacity);
     this.#size = new Int32Array(capacity);
@@ -155,8 +150,7 @@ export class InFlightTable {
     this.packetId[row] = packet.id;
     this.retriesLeft[row] = retriesOf(packet.maxRetries);
     this.flags[row] = accepted.durableNonce ? DURABLE : 0;
-    this.priorityLamports[row] = packet.priorityLamports;
-    this.priorityBucket[row] = priorityBucketOf(packet.priorityLamports);
+    this.offeredLamports[row] = packet.offeredLamports;
     this.lookups[row] = 0;
     this.resends[row] = 0;
     this.lastValidHeight[row] = UNKNOWN;
@@ -299,8 +293,4 @@ const HASH_STEP = 16;
 
 function retriesOf(maxRetries: number | null): number {
   return Math.min(maxRetries ?? RETRIES_UNLIMITED, RETRIES_UNLIMITED);
-}
-
-function priorityBucketOf(lamports: number): number {
-  return Math.min(PRIORITY_BUCKETS - 1, Math.floor(Math.log2(lamports + 1) * BUCKETS_PER_DOUBLING));
 }

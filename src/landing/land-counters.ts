@@ -17,7 +17,7 @@ export interface LandCounters {
   /** Resends, and the deliveries they made. */
   resends: number;
   resendCopies: number;
-  /** Resends skipped for lack of time: others that pay more went first. */
+  /** Resends skipped for lack of time: others that rank higher went first. */
   resendsShed: number;
   /** Status requests by outcome: succeeded, failed, or timed out. */
   requestsSucceeded: number;

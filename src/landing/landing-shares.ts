@@ -5,16 +5,22 @@
  * as its transactions land. The share is an exponentially weighted mean over the ends that the
  * account's own transactions caused: landed, or expired. Ends by this edge, such as a full table, a
  * stop or a saturated leader, change nothing.
+ *
+ * Note: `shareOf` changes only with `renew`, once a plan. Whatever is ranked in between, in a queue
+ * or a round of resends, is ranked by one share of its account, so within an account the offer
+ * decides.
  */
 
 import type { EndReason } from "../core/errors.ts";
 import type { FinalState } from "../core/flow.ts";
 
 export interface LandingShares {
-  /** The account's share, from `SHARE_FLOOR` to 1. Hot path. */
-  shareOf(account: string): number;
+  /** The account's share as of the last `renew`, from `SHARE_FLOOR` to 1. Hot path. */
+  readonly shareOf: (account: string) => number;
   /** Records how one of its transactions ended. */
   ended(account: string, kind: FinalState["kind"], reason: EndReason | null): void;
+  /** From now on `shareOf` includes all that ended so far; queues must be ranked anew. */
+  renew(): void;
   /** Accounts with a share of their own. */
   readonly size: number;
 }
@@ -40,17 +46,27 @@ const OWN_FAULTS: ReadonlySet<EndReason | null> = new Set<EndReason>([
   "blockhash_unknown",
 ]);
 
+interface Entry {
+  /** As of the last `renew`. */
+  share: number;
+  /** Including all ends. */
+  next: number;
+}
+
 export function createLandingShares(): LandingShares {
   /** By account, the one whose transaction ended last at the end. */
-  const shares = new Map<string, number>();
+  const shares = new Map<string, Entry>();
+  let hasChanged = false;
 
   return {
-    shareOf: (account) => shares.get(account) ?? SHARE_START,
+    shareOf: (account) => shares.get(account)?.share ?? SHARE_START,
     ended(account, kind, reason) {
       const hasLanded = kind === "landed";
       if (!hasLanded && !OWN_FAULTS.has(reason)) return;
-      const before = shares.get(account) ?? SHARE_START;
-      const next = before + SHARE_WEIGHT * ((hasLanded ? 1 : 0) - before);
+      const entry = shares.get(account) ?? { share: SHARE_START, next: SHARE_START };
+      const next = entry.next + SHARE_WEIGHT * ((hasLanded ? 1 : 0) - entry.next);
+      entry.next = Math.max(SHARE_FLOOR, next);
+      hasChanged = true;
       shares.delete(account);
       if (shares.size >= SHARE_ACCOUNTS_MAX) {
         for (const oldest of shares.keys()) {
@@ -58,7 +74,12 @@ export function createLandingShares(): LandingShares {
           break;
         }
       }
-      shares.set(account, Math.max(SHARE_FLOOR, next));
+      shares.set(account, entry);
+    },
+    renew() {
+      if (!hasChanged) return;
+      hasChanged = false;
+      for (const entry of shares.values()) entry.share = entry.next;
     },
     get size() {
       return shares.size;

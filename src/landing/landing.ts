@@ -40,8 +40,8 @@ export interface LandingDeps {
   readonly cluster: ClusterView;
   readonly resender: Resender;
   readonly log: Log;
-  /** Records how each account's transactions end; absent: not recorded. */
-  readonly shares?: Pick<LandingShares, "ended">;
+  /** The landed shares of accounts; absent: 1, and none is recorded. */
+  readonly shares?: Pick<LandingShares, "shareOf" | "ended">;
   /** Tracks transactions that were sent elsewhere and are not known here yet. Must not throw. */
   readonly reconcile?: () => void;
   /** The final state of a transaction, once each. These three must not throw, nor call landing. */
@@ -144,7 +144,10 @@ class LandingStage implements Landing {
       },
     });
     this.#resends = new Resends(
-      { clock, table, recipients, counters, resender, expiry },
+      {
+        ...{ clock, table, recipients, counters, resender, expiry },
+        landedShareOf: (account) => deps.shares?.shareOf(account) ?? 1,
+      },
       options.resendsPerSecond,
     );
     this.#poller = new StatusPoller(

@@ -304,7 +304,7 @@ export const METRICS = [
   counter(
     "touchdown_resends_total",
     ["result"],
-    "Resends of transactions, by sent, or shed in favour of those that pay more.",
+    "Resends of transactions, by sent, or shed in favour of those that rank higher.",
   ),
   counter(
     "touchdown_status_requests_total",

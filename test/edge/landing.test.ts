@@ -39,7 +39,10 @@ describe("landing, connected to an edge", () => {
         rolledBack: () => void calls.push("vanished"),
       },
       reconcile: () => void calls.push("adopted"),
-      shares: { ended: (account, kind) => void calls.push(`share of ${account}: ${kind}`) },
+      shares: {
+        shareOf: () => 1,
+        ended: (account, kind) => void calls.push(`share of ${account}: ${kind}`),
+      },
       usage: { ended: ({ kind }) => void calls.push(`counted ${kind}`) },
     });
     landing.start();

@@ -19,17 +19,10 @@ describe("a send of an ingress thread", () => {
     const times = { receivedNs, decodedNs: receivedNs + 10, sentNs: receivedNs + 20 };
     const receivedUnixMs = clock.unixMs();
     clock.advance(DELAY_NS / NS_PER_MS);
-    const packet = { id: 0, bytes, account, receivedNs, maxRetries: null, priorityLamports: 7 };
+    const packet = { id: 0, bytes, account, receivedNs, maxRetries: null, offeredLamports: 7 };
     pipeline.recordSend(packet, "k", accepted, { ...times, send: newSendRecord() });
     return { bytes, receivedUnixMs, ...times };
   }
-
-  it("ranks for queues and resends by its offer times its account's landed share", () => {
-    const all = newFixture();
-    all.fixture.shares.set("acme", 0.02);
-    adoptNew(all, 1);
-    expect(all.fixture.recorded).toMatchObject([{ packet: { priorityLamports: 20 } }]);
-  });
 
   it("is recorded in every stage, as a main-thread send of the same time", () => {
     const all = newFixture();

@@ -181,10 +181,12 @@ describe("the share of an account's transactions that landed", () => {
     const before = fixture.shares.shareOf("a");
     fixture.track(1, { hash: FOREIGN });
     await pass(fixture, 40);
+    fixture.shares.renew();
     const after = fixture.shares.shareOf("a");
     expect(after).toBeLessThan(before);
     fixture.track(2);
     fixture.landing.seen(bytesOf(2).subarray(1, 65), { slot: 5_050, confirmed: true, error: null });
+    fixture.shares.renew();
     expect(fixture.shares.shareOf("a")).toBeGreaterThan(after);
   });
 
@@ -193,6 +195,7 @@ describe("the share of an account's transactions that landed", () => {
     const before = fixture.shares.shareOf("a");
     fixture.track(1);
     fixture.landing.stop();
+    fixture.shares.renew();
     expect(fixture.finalStates).toMatchObject([{ reason: "shutting_down" }]);
     expect(fixture.shares.shareOf("a")).toBe(before);
   });

@@ -207,11 +207,12 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
     id: number,
     hash: number,
     maxRetries: number | null,
-    priorityLamports: number,
+    offeredLamports: number,
+    account: string,
   ): Packet {
     const receivedNs = clock.nowNs();
     const bytes = bytesOf(id, hash);
-    return { id, bytes, account: "a", receivedNs, maxRetries, priorityLamports };
+    return { id, bytes, account, receivedNs, maxRetries, offeredLamports };
   }
   const fixture = {
     clock,
@@ -238,11 +239,13 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
         readonly maxRetries?: number | null;
         readonly accepted?: Partial<Accepted>;
         readonly sent?: readonly string[];
+        readonly account?: string;
       } = {},
     ): void {
       const accepted = { ...ACCEPTED, ...given.accepted };
       const lamports = accepted.tipLamports + accepted.priorityFeeLamports;
-      const packet = packetOf(id, given.hash ?? 1, given.maxRetries ?? null, lamports);
+      const { hash = 1, maxRetries = null, account = "a" } = given;
+      const packet = packetOf(id, hash, maxRetries, lamports, account);
       landing.track(packet, accepted, clock.nowNs());
       for (const name of given.sent ?? ["a"]) {
         landing.outcome(outcomeOf(id, name, "sent", clock.nowNs()));

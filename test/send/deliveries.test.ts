@@ -25,7 +25,7 @@ function setUp(credit = 0, queuePerPeer = 3) {
         times.push(atNs);
       },
     },
-    { queuePerPeer, copyTtlMs: 800 },
+    { queuePerPeer, copyTtlMs: 800, landedShareOf: () => 1 },
   );
   const connection = new LeaderConnection(clock.nowNs(), 8);
   const engineConnection = new FakeConnection(TARGET.address, { progress() {}, ended() {} });
@@ -41,9 +41,9 @@ function setUp(credit = 0, queuePerPeer = 3) {
     deliveries,
     connection,
     engineConnection,
-    trySend(priorityLamports = 0) {
+    trySend(offeredLamports = 0) {
       id += 1;
-      const packet = { ...packetOf(id, Uint8Array.of(id)), priorityLamports };
+      const packet = { ...packetOf(id, Uint8Array.of(id)), offeredLamports };
       return deliveries.trySend(connection, packet, TARGET, clock.nowNs());
     },
     drain: () => deliveries.drain(connection, clock.nowNs()),

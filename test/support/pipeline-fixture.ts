@@ -50,8 +50,6 @@ export function newFixture(sharesDedup = false) {
     /** Called before each read of the reservation. */
     onReserve: (): void => {},
     slotsAsked,
-    /** The landed share of an account; 1 for others. */
-    shares: new Map<string, number>(),
   };
   const note = (call: string): void => void fixture.calls.push(call);
   const pipeline = createPipeline({
@@ -120,7 +118,6 @@ export function newFixture(sharesDedup = false) {
       },
     },
     sharesDedup,
-    shares: { shareOf: (account) => fixture.shares.get(account) ?? 1 },
     usage: { taken: (packetId, keyId) => void fixture.counted.push(`${packetId} ${keyId}`) },
   });
   const submit = (bytes: Uint8Array, account = "acme", maxRetries: number | null = null): void =>
