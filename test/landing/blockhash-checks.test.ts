@@ -1,9 +1,15 @@
 import { describe, expect, it } from "vitest";
+import { NS_PER_MS, NS_PER_S } from "../../src/core/clock.ts";
+import { BlockhashChecks } from "../../src/landing/blockhash-checks.ts";
+import { UNKNOWN } from "../../src/landing/in-flight-table.ts";
+import { newLandCounters } from "../../src/landing/land-counters.ts";
 import {
+  BLOCKHASH_CHECK_GAP_MS,
   BLOCKHASH_MARGIN_SLOTS,
   BLOCKHASHES_CHECKED_MAX,
   BLOCKHASHES_PER_REQUEST,
 } from "../../src/landing/limits.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
 import { expectBalance } from "../support/landing-balance.ts";
 import { bytesOf, startFixture } from "./fixture.ts";
 
@@ -31,7 +37,9 @@ async function pass(fixture: Fixture, slots: number): Promise<void> {
 
 /** Lets slots pass until the node was asked that often, at most 80. */
 async function untilChecked(fixture: Fixture, requests: number): Promise<void> {
-  for (let slot = 0; slot < 80 && fixture.checked.length < requests; slot += 1) await pass(fixture, 1);
+  for (let slot = 0; slot < 80 && fixture.checked.length < requests; slot += 1) {
+    await pass(fixture, 1);
+  }
   expect(fixture.checked).toHaveLength(requests);
 }
 
@@ -112,6 +120,19 @@ describe("a transaction whose blockhash the cluster does not know", () => {
     expect(fixture.finalStates).toEqual([]);
   });
 
+  it("is not asked about if the last lookup finds it in a block", async () => {
+    const fixture = startedFixture();
+    let lookups = 0;
+    fixture.cluster.lastValid.get = () => {
+      lookups += 1;
+      return lookups < 4 ? undefined : 1_150;
+    };
+    fixture.track(1, { hash: FOREIGN });
+    await pass(fixture, 60);
+    expect(lookups).toBe(4);
+    expect(fixture.checked).toEqual([]);
+  });
+
   it("ends only once a status of a later slot shows that it did not land before", async () => {
     const fixture = startedFixture();
     fixture.track(1, { hash: FOREIGN });
@@ -172,6 +193,71 @@ describe("the questions about blockhashes", () => {
     expect(new Set(fixture.checked.flat()).size).toBeLessThanOrEqual(BLOCKHASHES_CHECKED_MAX);
     expect(fixture.landing.counters.reasons.blockhash_unknown).toBeGreaterThan(100);
     expectBalance(fixture.landing);
+  });
+});
+
+describe("the cache of blockhashes", () => {
+  const hashOf = (number: number): Uint8Array => {
+    const hash = new Uint8Array(32);
+    new DataView(hash.buffer).setUint32(0, number);
+    return hash;
+  };
+
+  /** Checks that a node answers from these slots, one a request; fails where there is none. */
+  function newChecks(...slots: readonly number[]) {
+    const clock = createFakeClock();
+    const askedNs: number[] = [];
+    const checkBlockhashes = async (hashes: readonly Uint8Array[]) => {
+      askedNs.push(clock.nowNs());
+      const slot = slots[askedNs.length - 1];
+      if (slot === undefined) throw new Error("no answer");
+      return hashes.map(() => ({ slot, isValid: false }));
+    };
+    const counters = newLandCounters();
+    const checks = new BlockhashChecks({ clock, counters, cluster: { checkBlockhashes } });
+    /** Checks the blockhash 1 every 100 ms, and asks if it is time to. */
+    const pollFor = async (ms: number): Promise<string> => {
+      for (let at = 0; at < ms; at += 100) {
+        checks.check(hashOf(1), 10, clock.nowNs());
+        checks.ask(clock.nowNs());
+        await Promise.resolve();
+        await Promise.resolve();
+        clock.advance(100);
+      }
+      return checks.check(hashOf(1), 10, clock.nowNs());
+    };
+    return { clock, checks, counters, askedNs, pollFor };
+  }
+
+  it.each([
+    [110, 120],
+    [120, 110],
+  ])("asks twice, with a gap, and proves as of the later slot: %d, %d", async (...slots) => {
+    const { checks, askedNs, pollFor } = newChecks(...slots);
+    expect(checks.slotOf(hashOf(1))).toBe(UNKNOWN);
+    expect(await pollFor(10_000)).toBe("unknown");
+    const [first = 0, second = 0, ...more] = askedNs;
+    expect(second - first).toBe(BLOCKHASH_CHECK_GAP_MS * NS_PER_MS);
+    expect(more).toEqual([]);
+    expect(checks.slotOf(hashOf(1))).toBe(120);
+  });
+
+  it("pauses for 5 s after a failed request", async () => {
+    const { askedNs, counters, pollFor } = newChecks();
+    expect(await pollFor(11_000)).toBe("open");
+    expect(askedNs.map((atNs) => (atNs - (askedNs[0] ?? 0)) / NS_PER_S)).toEqual([0, 5, 10]);
+    expect(counters.blockhashChecksFailed).toBe(3);
+  });
+
+  it("is bounded, and replaces one from 15 s ago, the oldest first", () => {
+    const { clock, checks } = newChecks();
+    for (let number = 0; number < BLOCKHASHES_CHECKED_MAX + 5; number += 1) {
+      expect(checks.check(hashOf(number), 10, clock.nowNs())).toBe("open");
+    }
+    expect(checks.size).toBe(BLOCKHASHES_CHECKED_MAX);
+    clock.advance(15_000);
+    checks.check(hashOf(9_999), 10, clock.nowNs());
+    expect(checks.size).toBe(BLOCKHASHES_CHECKED_MAX);
   });
 });
 
