@@ -39,8 +39,8 @@ export const GEYSER_BLOCKS_MAX = 256;
 /** Maximum size of a gRPC message: a block's rewards come with its height, 2026-11. */
 export const GEYSER_MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 /**
- * Slots by which a node may lag behind another before its transaction count starts a new range; more
- * means that the cluster uses slot numbers again.
+ * Slots by which a node may lag behind another before its transaction count starts a new range;
+ * more means that the cluster uses slot numbers again.
  */
 export const QUIET_BACK_SLOTS_MAX = 64;
 /** Blocks read per probe in search of landed signatures, and signatures queried per probe. */

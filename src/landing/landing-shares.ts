@@ -9,6 +9,8 @@
  * Note: `shareOf` changes only with `renew`, once a plan. Whatever is ranked in between, in a queue
  * or a round of resends, is ranked by one share of its account, so within an account the offer
  * decides.
+ *
+ * Decision: docs/decisions/0048-rank-by-landed-share.md
  */
 
 import type { EndReason } from "../core/errors.ts";

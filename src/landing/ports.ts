@@ -19,8 +19,8 @@ export interface TxStatus {
 export type StatusReporting = "yes" | "no" | "unknown";
 
 /**
- * What is known of a range of blocks: `empty`, none holds a transaction; `pending`, none so far, and
- * the last ones are not known yet; `unknown` otherwise.
+ * What is known of a range of blocks: `empty`, none holds a transaction; `pending`, none so far,
+ * and the last ones are not known yet; `unknown` otherwise.
  */
 export type BlockContent = "empty" | "pending" | "unknown";
 
