@@ -26,7 +26,7 @@ import { createScheduleWatcher } from "./leaders/schedule-watcher.ts";
 import { createVoteWatcher } from "./leaders/vote-watcher.ts";
 import { CONTACTS_GAP_MS } from "./limits.ts";
 import type { PollLoopStatus } from "./polling-loop.ts";
-import type { ClusterSink, StatusReporting, StatusResponse } from "./ports.ts";
+import type { BlockhashCheck, ClusterSink, StatusReporting, StatusResponse } from "./ports.ts";
 import { createRpc, type Rpc } from "./rpc/rpc.ts";
 import { createSlotWatcher, type SlotWatcherStatus } from "./slots/slot-watcher.ts";
 import { createStatusProof, type StatusProof } from "./status-proof.ts";
@@ -117,6 +117,12 @@ export interface ClusterClient {
    * @throws Error (the promise rejects) when the node does not respond in time or completely
    */
   fetchStatuses(signatures: Uint8Array): Promise<StatusResponse>;
+  /**
+   * Requests whether blockhashes of 32 bytes each are valid; null for one without a result.
+   *
+   * @throws Error (the promise rejects) when the node does not respond in time
+   */
+  checkBlockhashes(blockhashes: readonly Uint8Array[]): Promise<readonly (BlockhashCheck | null)[]>;
   /** Whether the node reports statuses, as proven by its responses. */
   statusReporting(): StatusReporting;
   /** Whether the confirmed blocks from one slot to another hold any transaction. */
@@ -221,6 +227,7 @@ export function createClusterClient(
     blockHeightNs: blocks.heightNs,
     lastValidHeight: blocks.lastValidHeight,
     fetchStatuses: createStatuses(promptRpc, proof, counters),
+    checkBlockhashes: promptRpc.blockhashChecks,
     statusReporting: () => proof.reporting,
     contentOf: quietRange.contentOf,
     counters,

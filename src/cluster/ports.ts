@@ -51,6 +51,14 @@ export interface TxStatus {
   readonly error: string | null;
 }
 
+/** The node's response about one blockhash. */
+export interface BlockhashCheck {
+  /** The latest slot that the responding node had processed. */
+  readonly slot: number;
+  /** Whether a transaction with it would be valid in that slot. */
+  readonly isValid: boolean;
+}
+
 /**
  * Whether the node reports statuses: one that does not keep them returns null for landed ones too.
  */

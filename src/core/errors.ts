@@ -169,6 +169,7 @@ export const END_REASONS = {
   unconfirmed: "a block held it, and was not confirmed in the time for which it is tracked",
   status_unknown:
     "its blockhash is too old, and the node reports no statuses: whether it landed is unknown",
+  blockhash_unknown: "the cluster does not know its blockhash, so no leader can include it",
 } as const satisfies Record<string, string>;
 
 export type EndReason = keyof typeof END_REASONS;

@@ -28,8 +28,11 @@ export interface Packet {
   readonly receivedNs: number;
   /** The sender's `maxRetries`; null when not given. */
   readonly maxRetries: number | null;
-  /** Priority fee and tip in lamports: the send order when a leader cannot take all. */
-  priorityLamports: number;
+  /**
+   * Priority fee and tip in lamports. When a leader cannot take all, the order is by this, times
+   * the share of the account's recent transactions that landed.
+   */
+  offeredLamports: number;
 }
 
 /** A valid transaction, with the offsets that later stages need. */

@@ -9,6 +9,7 @@ import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import { createLanding, type Landing } from "../landing/landing.ts";
+import type { LandingShares } from "../landing/landing-shares.ts";
 import type { ClusterView } from "../landing/ports.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { Router } from "../route/router.ts";
@@ -24,6 +25,7 @@ export interface EdgeLandingDeps {
     | "blockHeightNs"
     | "lastValidHeight"
     | "fetchStatuses"
+    | "checkBlockhashes"
     | "statusReporting"
     | "contentOf"
   >;
@@ -31,6 +33,8 @@ export interface EdgeLandingDeps {
   readonly leaderStats: Pick<LeaderStatsTable, "landed">;
   readonly sender: Pick<Sender, "resend">;
   readonly receipts: Pick<Receipts, "end" | "processed" | "rolledBack">;
+  /** The landed shares of accounts, for resends. */
+  readonly shares: Pick<LandingShares, "shareOf" | "ended">;
   /** Reconciles accounting, so that transactions sent by ingress threads are tracked. */
   readonly reconcile: () => void;
   /** Counts final states by key; null: usage is not counted. */
@@ -46,6 +50,7 @@ export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
     currentSlot: (nowNs) => router.currentSlot(nowNs),
     lastValidHeight: (blockhash) => cluster.lastValidHeight(blockhash),
     fetchStatuses: (signatures) => cluster.fetchStatuses(signatures),
+    checkBlockhashes: (blockhashes) => cluster.checkBlockhashes(blockhashes),
     statusReporting: () => cluster.statusReporting(),
     contentOf: (fromSlot, toSlot) => cluster.contentOf(fromSlot, toSlot),
   };
@@ -55,6 +60,7 @@ export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
       log,
       cluster: view,
       resender: sender,
+      shares: deps.shares,
       reconcile,
       onFinalState(end) {
         receipts.end(end);

@@ -12,6 +12,7 @@ import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Landing } from "../landing/landing.ts";
+import { createLandingShares } from "../landing/landing-shares.ts";
 import type { EngineChoice } from "../native/choose.ts";
 import { createReceipts } from "../receipts/receipts.ts";
 import { createRouter, type Router } from "../route/router.ts";
@@ -52,8 +53,10 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   // Any timer that fires also reads the engine's events, which then need no wake-up of their own.
   const coalescedClock = createCoalescedClock(clock, () => sender.flushEvents());
   const identity = readIdentity(config.identity.keypair);
+  const shares = createLandingShares();
+  const landedShareOf = shares.shareOf;
   const receipts = createReceipts(
-    { clock: coalescedClock, slot: (nowNs) => router.currentSlot(nowNs) },
+    { clock: coalescedClock, slot: (nowNs) => router.currentSlot(nowNs), landedShareOf },
     { keepMs: config.receipts.keepMs, entriesMax: config.receipts.countMax },
   );
   const leaderStats = new LeaderStatsTable({ versionOf: (identity) => router.versionOf(identity) });
@@ -78,6 +81,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       connectionsMax: send.connections,
       slotTimeMs: () => router.slotTimeMs,
       stakeShareOf: (identity) => router.stakeShareOf(identity),
+      landedShareOf,
     },
   );
   const router: Router = createRouter(
@@ -87,6 +91,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       onPlan(plan) {
         // Sends under the previous plan must be recorded first, to be sent under this one too.
         deps.targetTable?.beforeEvents();
+        shares.renew();
         sender.usePlan(plan ?? NO_PLAN);
         landing.usePlan(plan ?? NO_PLAN);
       },
@@ -115,7 +120,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   );
   const holder = createIdentityHolder({ log, sender }, identity, config.identity.keypair);
   const reconcile = (): void => deps.targetTable?.beforeEvents();
-  const stages = { cluster, router, sender, leaderStats, receipts, reconcile, usage };
+  const stages = { cluster, router, sender, leaderStats, receipts, shares, reconcile, usage };
   const landing: Landing = buildLanding(config, { clock: coalescedClock, log, ...stages });
   const sending = sendingLifecycle(sender, send.bind);
   const startOrder: readonly Lifecycle[] = [receipts, sending, landing, router, cluster];

@@ -311,6 +311,12 @@ function landSources({ landing, cluster }: MetricDeps) {
         late: counters.requestsLate,
       }),
     touchdown_statuses_requested_total: () => counters.statusesRequested,
+    touchdown_blockhash_checks_total: () =>
+      samplesBy("result", {
+        known: counters.blockhashesKnown,
+        unknown: counters.blockhashesUnknown,
+        failed: counters.blockhashChecksFailed,
+      }),
     touchdown_node_reports_statuses: () => REPORTED[cluster.statusReporting()],
     touchdown_status_lag_seconds: () => landing.pollLagNs / NS_PER_S,
     touchdown_processed_total: () =>

@@ -166,7 +166,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     submitted = packet;
     dispatch.accept(packet, (packet, validation) => {
       if (validation.kind === "accepted") {
-        packet.priorityLamports = validation.priorityFeeLamports + validation.tipLamports;
+        packet.offeredLamports = validation.priorityFeeLamports + validation.tipLamports;
         validations.accepted += 1;
         passOn(packet, keyId, validation, done);
       } else {
@@ -228,7 +228,7 @@ const LEADERS_FULL_REJECTION: Rejection = {
   reason: "overloaded",
   message:
     "the queue of every connected leader is full, " +
-    "and each transaction in it pays as much or more",
+    "and each transaction in it ranks as high or higher",
   data: {},
 };
 const LEADERS_FULL: SubmitResult = { kind: "rejected", rejection: LEADERS_FULL_REJECTION };

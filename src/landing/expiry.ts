@@ -13,13 +13,15 @@
 
 import { type Clock, NS_PER_S } from "../core/clock.ts";
 import { BLOCKHASH_AGE_MAX } from "../core/limits.ts";
-import { DURABLE, type InFlightTable, UNKNOWN } from "./in-flight-table.ts";
+import type { BlockhashChecks } from "./blockhash-checks.ts";
+import { DURABLE, type InFlightTable, KNOWN, PROCESSED, UNKNOWN } from "./in-flight-table.ts";
 import { BLOCKHASH_SLACK_BLOCKS, EXPIRY_MARGIN_BLOCKS, STATUS_SPAN_SLOTS } from "./limits.ts";
 import type { BlockContent, ClusterView } from "./ports.ts";
 
 export interface ExpiryDeps {
   readonly clock: Clock;
   readonly table: InFlightTable;
+  readonly blockhashes: Pick<BlockhashChecks, "check" | "slotOf">;
   readonly cluster: Pick<
     ClusterView,
     "blockHeight" | "blockHeightNs" | "currentSlot" | "lastValidHeight" | "contentOf"
@@ -75,10 +77,17 @@ export class Expiry {
       table.lastValidHeight[row] = this.#lastValidHeightOf(row, nowNs);
     }
     this.#note(row);
+    this.#checkBlockhash(row, nowNs);
   }
 
-  /** Whether the newest known height is above the transaction's last valid height. */
+  /** Whether the cluster is proven not to know the transaction's blockhash. */
+  isUnknown(row: number): boolean {
+    return (this.#deps.table.unknownSlot[row] ?? UNKNOWN) !== UNKNOWN;
+  }
+
+  /** Whether no leader accepts it: its blockhash is unknown, or the newest known height past it. */
   isTooOld(row: number): boolean {
+    if (this.isUnknown(row)) return true;
     const lastValid = this.#deps.table.lastValidHeight[row] ?? UNKNOWN;
     return lastValid !== UNKNOWN && this.#height > lastValid;
   }
@@ -127,13 +136,26 @@ export class Expiry {
     const lookups = table.lookups[row] ?? 0;
     if (lookups < LOOKUPS_MAX) {
       table.lookups[row] = lookups + 1;
-      return cluster.lastValidHeight(table.blockhash(row)) ?? UNKNOWN;
+      const lastValid = cluster.lastValidHeight(table.blockhash(row));
+      if (lastValid !== null) table.raise(row, KNOWN);
+      return lastValid ?? UNKNOWN;
     }
     const known = table.receivedHeight[row] ?? UNKNOWN;
     const received = known === UNKNOWN ? this.#heightAt(nowNs) : known;
     table.receivedHeight[row] = received;
     if (received === UNKNOWN) return UNKNOWN;
     return received + BLOCKHASH_AGE_MAX + BLOCKHASH_SLACK_BLOCKS;
+  }
+
+  /** Asks the node about a blockhash that was in none of the blocks learned from it. */
+  #checkBlockhash(row: number, nowNs: number): void {
+    const { table, blockhashes } = this.#deps;
+    const isOpen = !table.is(row, KNOWN | PROCESSED) && !this.isUnknown(row);
+    if (!isOpen || (table.lookups[row] ?? 0) < LOOKUPS_MAX) return;
+    const blockhash = table.blockhash(row);
+    const result = blockhashes.check(blockhash, table.receivedSlot[row] ?? UNKNOWN, nowNs);
+    if (result === "known") table.raise(row, KNOWN);
+    if (result === "unknown") table.unknownSlot[row] = blockhashes.slotOf(blockhash);
   }
 
   /** Records the first slot in which the last valid height is past; returns whether it is. */

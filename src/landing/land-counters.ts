@@ -17,7 +17,7 @@ export interface LandCounters {
   /** Resends, and the deliveries they made. */
   resends: number;
   resendDeliveries: number;
-  /** Resends skipped for lack of time: others that pay more went first. */
+  /** Resends skipped for lack of time: others that rank higher went first. */
   resendsShed: number;
   /** Status requests by outcome: succeeded, failed, or timed out. */
   requestsSucceeded: number;
@@ -25,6 +25,10 @@ export interface LandCounters {
   requestsLate: number;
   /** Transactions whose status was requested; repeated requests count each time. */
   statusesRequested: number;
+  /** Blockhashes that the node was asked for, by its response. */
+  blockhashesKnown: number;
+  blockhashesUnknown: number;
+  blockhashChecksFailed: number;
   /** Transactions seen in an unconfirmed block, and those that were rolled back. */
   processed: number;
   rolledBack: number;
@@ -48,6 +52,9 @@ export function newLandCounters(): LandCounters {
     requestsFailed: 0,
     requestsLate: 0,
     statusesRequested: 0,
+    blockhashesKnown: 0,
+    blockhashesUnknown: 0,
+    blockhashChecksFailed: 0,
     processed: 0,
     rolledBack: 0,
   };

@@ -22,11 +22,13 @@ import type { Accepted, FinalState, Outcome, Packet, Plan, ProcessedEvent } from
 import { SLOT_AGREE_DISTANCE } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { createHistogram, type Histogram } from "../runtime/histogram.ts";
+import { BlockhashChecks } from "./blockhash-checks.ts";
 import { NONE } from "./byte-store.ts";
 import { Confirmations } from "./confirmations.ts";
 import { Expiry } from "./expiry.ts";
 import { InFlightTable, PROCESSED, SENT, UNKNOWN } from "./in-flight-table.ts";
 import { type LandCounters, newLandCounters } from "./land-counters.ts";
+import type { LandingShares } from "./landing-shares.ts";
 import { IN_FLIGHT_BYTES_MEAN, RECENT_RECIPIENTS_SPARE, RESEND_PAUSE_MS } from "./limits.ts";
 import type { ClusterView, Resender, TxStatus } from "./ports.ts";
 import { RecentRecipients } from "./recent-recipients.ts";
@@ -38,6 +40,8 @@ export interface LandingDeps {
   readonly cluster: ClusterView;
   readonly resender: Resender;
   readonly log: Log;
+  /** The landed shares of accounts; absent: 1, and none is recorded. */
+  readonly shares?: Pick<LandingShares, "shareOf" | "ended">;
   /** Tracks transactions that were sent elsewhere and are not known here yet. Must not throw. */
   readonly reconcile?: () => void;
   /** The final state of a transaction, once each. These three must not throw, nor call landing. */
@@ -129,7 +133,8 @@ class LandingStage implements Landing {
     this.#table = table;
     this.#trackNs = options.trackForMs * NS_PER_MS;
     this.#neverSentNs = (options.deliveryTtlMs + NEVER_SENT_GRACE_MS) * NS_PER_MS;
-    const expiry = new Expiry({ clock, table, cluster });
+    const blockhashes = new BlockhashChecks({ clock, cluster, counters });
+    const expiry = new Expiry({ clock, table, cluster, blockhashes });
     this.#expiry = expiry;
     this.#confirmations = new Confirmations({
       ...{ clock, table },
@@ -139,7 +144,10 @@ class LandingStage implements Landing {
       },
     });
     this.#resends = new Resends(
-      { clock, table, recipients, counters, resender, expiry },
+      {
+        ...{ clock, table, recipients, counters, resender, expiry },
+        landedShareOf: (account) => deps.shares?.shareOf(account) ?? 1,
+      },
       options.resendsPerSecond,
     );
     this.#poller = new StatusPoller(
@@ -148,7 +156,10 @@ class LandingStage implements Landing {
         table,
         counters,
         cluster,
-        onTick: () => expiry.read(),
+        onTick: (nowNs) => {
+          expiry.read();
+          blockhashes.ask(nowNs);
+        },
         onCheck: (row, nowNs) => this.#check(row, nowNs),
         stamp: () => expiry.height,
         onStatus: (row, status, slot, stamp) => this.#status(row, status, slot, stamp),
@@ -250,8 +261,12 @@ class LandingStage implements Landing {
     }
     this.#expiry.check(row, nowNs);
     // If the node reports no statuses, no response can end it.
-    const isOver = this.#expiry.isOver(row) && !table.is(row, PROCESSED);
-    if (!isOver || this.#deps.cluster.statusReporting() !== "no") return true;
+    if (this.#deps.cluster.statusReporting() !== "no" || table.is(row, PROCESSED)) return true;
+    if (this.#expiry.isUnknown(row)) {
+      this.#drop(row, "blockhash_unknown");
+      return false;
+    }
+    if (!this.#expiry.isOver(row)) return true;
     if (table.is(row, SENT)) return this.#endUnreported(row);
     this.#drop(row, "never_sent");
     return false;
@@ -279,6 +294,11 @@ class LandingStage implements Landing {
       // A node that has not reached that block, or keeps no statuses, cannot disprove it.
       const isReported = this.#deps.cluster.statusReporting() === "yes";
       if (isReported && slot > (table.processedSlot[row] ?? 0)) this.#rollBack(row);
+      return;
+    }
+    // It may have landed in the last block that still knew the blockhash.
+    if (this.#expiry.isUnknown(row) && slot >= (table.unknownSlot[row] ?? UNKNOWN)) {
+      this.#drop(row, "blockhash_unknown");
       return;
     }
     const validation = this.#expiry.absent(row, slot, heightAtRequest);
@@ -341,6 +361,7 @@ class LandingStage implements Landing {
     const slot = status?.slot ?? processedSlot;
     const slotDelta = status === null ? null : this.#deltaOf(row, slot);
     const packetId = table.packetId[row] ?? NONE;
+    this.#deps.shares?.ended(table.accountOf(row), kind, reason);
     if (table.is(row, PROCESSED)) this.#clearProcessed(row);
     table.close(row);
     counters[kind] += 1;

@@ -31,6 +31,14 @@ export interface StatusResponse {
   readonly statuses: readonly (TxStatus | null)[];
 }
 
+/** The node's response about one blockhash. */
+export interface BlockhashCheck {
+  /** The slot that the responding node had processed. */
+  readonly slot: number;
+  /** Whether a transaction with it would be valid in that slot. */
+  readonly isValid: boolean;
+}
+
 export interface ClusterView {
   /** The newest known block height; null before the first. */
   blockHeight(): number | null;
@@ -48,6 +56,13 @@ export interface ClusterView {
    * returns; rejects if the node does not respond.
    */
   fetchStatuses(signatures: Uint8Array): Promise<StatusResponse>;
+  /**
+   * Requests whether blockhashes of 32 bytes each are valid; one result per blockhash, null for one
+   * without a response; rejects if the node does not respond. If absent, none is requested.
+   */
+  checkBlockhashes?(
+    blockhashes: readonly Uint8Array[],
+  ): Promise<readonly (BlockhashCheck | null)[]>;
   /** Whether a null status is meaningful. */
   statusReporting(): StatusReporting;
   /** Whether the confirmed blocks from one slot to another hold any transaction. */

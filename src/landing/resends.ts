@@ -1,10 +1,11 @@
 /**
  * Resends transactions in flight to leaders of the plan that did not recently receive them.
  *
- * Each new plan begins a round: all due transactions are ordered, higher payment first and older
- * first among equals, and then sent. Both happen in slices, so that a first send never waits long.
- * A round ends with the next plan; unsent entries are counted as shed and are due again. So the
- * limit on resends per second excludes those that pay least.
+ * Each new plan begins a round: all due transactions are ordered by their offers times their
+ * accounts' landed shares as of now, older first among equals, and then sent. Both happen in
+ * slices, so that a first send never waits long. A round ends with the next plan; unsent entries
+ * are counted as shed and are due again. So the limit on resends per second excludes those of the
+ * least rank.
  *
  *   plan ─▶ round: [ bucket 80, bucket 80, rank 72 … ] ─ every 5 ms, as the budget allows ─▶ sender
  *
@@ -21,7 +22,7 @@ import type { LandCounters } from "./land-counters.ts";
 import { CHECKS_PER_SLICE, RESEND_PAUSE_MS } from "./limits.ts";
 import type { Resender, ResendTo } from "./ports.ts";
 import { type RecentRecipients, tagOf } from "./recent-recipients.ts";
-import { ResendPriorityBuckets } from "./resend-priority.ts";
+import { priorityBucketOf, ResendPriorityBuckets } from "./resend-priority.ts";
 
 export interface ResendsDeps {
   readonly clock: Clock;
@@ -29,6 +30,8 @@ export interface ResendsDeps {
   readonly recipients: RecentRecipients;
   readonly counters: LandCounters;
   readonly resender: Resender;
+  /** The share of an account's recent transactions that landed. */
+  readonly landedShareOf: (account: string) => number;
   /** Whether no leader accepts a transaction any more. */
   readonly expiry: { isTooOld(row: number): boolean };
 }
@@ -155,7 +158,7 @@ export class Resends {
       "",
       table.sinceNs[row] ?? 0,
       null,
-      table.priorityLamports[row] ?? 0,
+      table.offeredLamports[row] ?? 0,
     );
     const deliveries = resender.resend(packet, this.#to);
     this.#row = NONE;
@@ -178,7 +181,7 @@ export class Resends {
   #sendBatch(): void {
     const { table, clock } = this.#deps;
     this.#refillBudget(clock.nowNs());
-    // The highest payment may be among the rows that were not checked yet.
+    // The highest priority may be among the rows that were not checked yet.
     if (this.#slicer.isBusy) return;
     let unaccepted = 0;
     while (this.#due.length > 0 && this.#budget >= 1 && unaccepted < UNACCEPTED_MAX) {
@@ -212,7 +215,7 @@ export class Resends {
     for (let checked = 0; row !== NONE && checked < CHECKS_PER_SLICE; checked += 1) {
       const id = table.packetId[row] ?? NONE;
       if (id > this.#checkedTo) {
-        if (this.#isDue(row, nowNs)) this.#due.add(row, id, table.priorityBucket[row] ?? 0);
+        if (this.#isDue(row, nowNs)) this.#due.add(row, id, this.#priorityBucketOf(row));
         this.#checkedTo = id;
       }
       this.#checkedRow = row;
@@ -232,6 +235,13 @@ export class Resends {
     const { table } = this.#deps;
     const isThere = this.#checkedRow !== NONE && table.holds(this.#checkedRow, this.#checkedId);
     return isThere ? table.newerThan(this.#checkedRow) : table.oldest;
+  }
+
+  #priorityBucketOf(row: number): number {
+    const { table, landedShareOf } = this.#deps;
+    return priorityBucketOf(
+      (table.offeredLamports[row] ?? 0) * landedShareOf(table.accountOf(row)),
+    );
   }
 
   #isDue(row: number, nowNs: number): boolean {

@@ -49,6 +49,8 @@ export interface ReceiptSummary {
   readonly version: "legacy" | 0 | 1;
   readonly tip_lamports: number;
   readonly priority_fee_lamports: number;
+  /** Its rank: tip and priority fee, times the share of the account's transactions that landed. */
+  readonly priority_lamports: number;
   readonly timings: {
     readonly decoded_us: number;
     readonly first_sent_us: number | null;
@@ -131,6 +133,7 @@ export function summaryOf(store: ReceiptStore, row: number, signature: string): 
     version: version === -1 ? "legacy" : version === 0 ? 0 : 1,
     tip_lamports: rows.tipLamports[row] ?? 0,
     priority_fee_lamports: rows.priorityFeeLamports[row] ?? 0,
+    priority_lamports: rows.priorityLamports[row] ?? 0,
     timings: timingsOf(store, row),
     landing: landingOf(store, row),
   };

@@ -4,8 +4,8 @@
  * that are counted up.
  *
  * The table is bounded; at the bound the leader whose address was added longest ago is forgotten.
- * Means are exponential over about ten values. An unmeasured value is a default estimate for planning,
- * and null in the view.
+ * Means are exponential over about ten values. An unmeasured value is a default estimate for
+ * planning, and null in the view.
  *
  * Decision: docs/decisions/0021-unreachable-leaders-do-not-count.md
  */

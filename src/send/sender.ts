@@ -80,6 +80,7 @@ export const SENDER_DEFAULTS: SenderOptions = {
   random: Math.random,
   slotTimeMs: () => SLOT_TIME_MS,
   stakeShareOf: () => 0,
+  landedShareOf: () => 1,
 };
 
 /** The public view of one leader. */
@@ -129,7 +130,10 @@ export interface Sender {
    * about to read them. Must not be called from `onOutcome`. Never throws.
    */
   flushEvents(): void;
-  /** Replaces the plan; connections are opened and closed accordingly. */
+  /**
+   * Replaces the plan; connections are opened and closed accordingly. Landed shares may change
+   * before: all that is queued is ranked by them now.
+   */
   usePlan(plan: Plan): void;
   /**
    * Replaces the identity: new connections use it immediately, and each open one is replaced and

@@ -13,8 +13,8 @@ export const INGRESS_THREAD_METRICS = [
     ["reason"],
     "Requests that an ingress thread proxied to the main thread, by unknown_key (no key, or " +
       "one that is not cached, expired or not valid for this address), rate_limit, " +
-      "leader_backlog (no leader can be sent to immediately, or one accepts no transaction of this size), " +
-      "record_ring_full or other, which includes reads.",
+      "leader_backlog (no leader can be sent to immediately, or one accepts no transaction " +
+      "of this size), record_ring_full or other, which includes reads.",
   ),
   gauge(
     "touchdown_ingress_leaders_excluded",

@@ -326,7 +326,7 @@ export const METRICS = [
   counter(
     "touchdown_resends_total",
     ["result"],
-    "Resends of transactions, by sent, or shed in favour of those that pay more.",
+    "Resends of transactions, by sent, or shed in favour of those that rank higher.",
   ),
   counter(
     "touchdown_status_requests_total",
@@ -337,6 +337,11 @@ export const METRICS = [
     "touchdown_statuses_requested_total",
     [],
     "Transactions in those requests, each time counted.",
+  ),
+  counter(
+    "touchdown_blockhash_checks_total",
+    ["result"],
+    "Blockhashes that the node was asked for, by known, unknown or failed.",
   ),
   gauge(
     "touchdown_node_reports_statuses",

@@ -206,7 +206,7 @@ export async function startSender(
         account: "test",
         receivedNs,
         maxRetries: null,
-        priorityLamports: 0,
+        offeredLamports: 0,
       });
       // 0 connections accepted it, whether all live leaders are full or none is live.
       return Math.max(0, taken);

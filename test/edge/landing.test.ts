@@ -26,6 +26,7 @@ describe("landing, connected to an edge", () => {
         blockHeightNs: () => 0,
         lastValidHeight: () => null,
         fetchStatuses,
+        checkBlockhashes: async () => [],
         statusReporting: () => "yes",
         contentOf: () => "unknown",
       },
@@ -38,6 +39,10 @@ describe("landing, connected to an edge", () => {
         rolledBack: () => void calls.push("vanished"),
       },
       reconcile: () => void calls.push("adopted"),
+      shares: {
+        shareOf: () => 1,
+        ended: (account, kind) => void calls.push(`share of ${account}: ${kind}`),
+      },
       usage: { ended: ({ kind }) => void calls.push(`counted ${kind}`) },
     });
     landing.start();
@@ -54,7 +59,14 @@ describe("landing, connected to an edge", () => {
       for (let turn = 0; turn < 4; turn += 1) await Promise.resolve();
     }
     expect(Buffer.from(asked[0] ?? [])).toEqual(Buffer.from(packet.bytes.subarray(1, 65)));
-    expect(calls).toEqual([71, "landed", 1, "leader of 71", "counted landed"]);
+    expect(calls).toEqual([
+      71,
+      `share of ${packet.account}: landed`,
+      "landed",
+      1,
+      "leader of 71",
+      "counted landed",
+    ]);
     landing.stop();
   });
 });

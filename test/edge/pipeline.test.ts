@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
 import { DECODE_ERROR } from "../../src/core/decode-errors.ts";
+import { createDecoder } from "../../src/decode/decoder.ts";
 import { ALL_FULL } from "../../src/send/sender.ts";
 import { expectBalance } from "../support/landing-balance.ts";
+import { DECODER } from "../support/packets.ts";
 import { bytesOf, newFixture, signatureOf } from "../support/pipeline-fixture.ts";
 
 describe("the order of steps", () => {
@@ -94,6 +96,16 @@ describe("the order of steps", () => {
     expect(fixture.results.map((response) => response.kind)).toEqual(bodies.map(() => "rejected"));
     expect(fixture.sent).toEqual([]);
   });
+});
+
+it("offers tip and priority fee together", () => {
+  const { fixture, submit, decide } = newFixture();
+  fixture.holds = true;
+  submit(bytesOf(1));
+  const accepted = createDecoder(DECODER).decode(bytesOf(1, 1_000));
+  if (accepted.kind !== "accepted") throw new Error("it is valid");
+  decide({ ...accepted, priorityFeeLamports: 234 });
+  expect(fixture.sent).toMatchObject([{ offeredLamports: 1_234 }]);
 });
 
 describe("the lack of a leader", () => {

@@ -236,10 +236,14 @@ describe("a transaction", () => {
     expectScrapedBalance(await metrics());
   });
 
-  it("with an unknown blockhash expires", async () => {
-    const { state, landing } = await ended(foreign);
-    expect(state).toBe("expired");
-    expect(landing).toMatchObject({ reason: "blockhash_expired" });
+  it("with an unknown blockhash is dropped within seconds, and not sent again", async () => {
+    const { state, landing, leaders: deliveries } = await ended(foreign);
+    expect(state).toBe("dropped");
+    expect(landing).toMatchObject({ reason: "blockhash_unknown" });
+    expect(landing["known_us"]).toBeLessThan(12_000_000);
+    const sends = deliveriesOf(foreign).length;
+    expect(sends).toBeGreaterThan(0);
+    expect(sends).toBeLessThanOrEqual(deliveries.length);
   });
 
   it("in flight when the edge stops has an end, and the counts balance", async () => {

@@ -9,6 +9,7 @@ import type {
   Target,
 } from "../../src/core/flow.ts";
 import { createLanding, type LandingOptions } from "../../src/landing/landing.ts";
+import { createLandingShares } from "../../src/landing/landing-shares.ts";
 import type {
   ClusterView,
   Resender,
@@ -108,10 +109,17 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
     /** The slots whose blocks are known to hold no transaction; null: none is. */
     quietFrom: null as number | null,
     quietTo: 0,
+    /** Whether the node knows the blockhash with this number; null: it does not respond. */
+    knows: (_hash: number): boolean | null => true,
+    /** The slot of the node that responds about blockhashes; null: `slot`. */
+    checkSlot: null as number | null,
     /** By the number in the blockhash. */
     lastValid: new Map<number, number>([[1, 1_150]]),
   };
   const asked: Asked[] = [];
+  /** The blockhashes of each request. */
+  const checked: (readonly number[])[] = [];
+  const shares = createLandingShares();
   const view: ClusterView = {
     blockHeight: () => cluster.height,
     blockHeightNs: () => heightNs,
@@ -119,6 +127,15 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
       atNs === undefined ? cluster.slot : (cluster.slotShown ?? cluster.slot),
     lastValidHeight: (hash) =>
       cluster.lastValid.get(new DataView(hash.buffer, hash.byteOffset).getUint32(0)) ?? null,
+    async checkBlockhashes(blockhashes) {
+      const hashes = blockhashes.map((hash) => new DataView(hash.buffer).getUint32(0));
+      checked.push(hashes);
+      const slot = cluster.checkSlot ?? cluster.slot ?? 0;
+      return hashes.map((hash) => {
+        const isValid = cluster.knows(hash);
+        return isValid === null ? null : { slot, isValid };
+      });
+    },
     statusReporting: () => cluster.reporting,
     contentOf(fromSlot, toSlot) {
       if (cluster.quietFrom === null || cluster.quietFrom > fromSlot) return "unknown";
@@ -175,6 +192,7 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
       log: { info() {}, warn() {}, error() {} },
       cluster: view,
       resender,
+      shares,
       reconcile() {
         for (const track of unadopted.splice(0)) track();
       },
@@ -185,16 +203,24 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
     { ...OPTIONS, ...over },
   );
 
-  function packetOf(id: number, hash: number, maxRetries: number | null): Packet {
+  function packetOf(
+    id: number,
+    hash: number,
+    maxRetries: number | null,
+    offeredLamports: number,
+    account: string,
+  ): Packet {
     const receivedNs = clock.nowNs();
     const bytes = bytesOf(id, hash);
-    return { id, bytes, account: "a", receivedNs, maxRetries, priorityLamports: 0 };
+    return { id, bytes, account, receivedNs, maxRetries, offeredLamports };
   }
   const fixture = {
     clock,
     cluster,
     landing,
     asked,
+    checked,
+    shares,
     resent,
     finalStates,
     processedEvents,
@@ -213,10 +239,14 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
         readonly maxRetries?: number | null;
         readonly accepted?: Partial<Accepted>;
         readonly sent?: readonly string[];
+        readonly account?: string;
       } = {},
     ): void {
-      const packet = packetOf(id, given.hash ?? 1, given.maxRetries ?? null);
-      landing.track(packet, { ...ACCEPTED, ...given.accepted }, clock.nowNs());
+      const accepted = { ...ACCEPTED, ...given.accepted };
+      const lamports = accepted.tipLamports + accepted.priorityFeeLamports;
+      const { hash = 1, maxRetries = null, account = "a" } = given;
+      const packet = packetOf(id, hash, maxRetries, lamports, account);
+      landing.track(packet, accepted, clock.nowNs());
       for (const name of given.sent ?? ["a"]) {
         landing.outcome(outcomeOf(id, name, "sent", clock.nowNs()));
       }

@@ -264,6 +264,25 @@ describe("a round", () => {
       expect(ids.slice(0, 4)).toEqual([CHECKS_PER_SLICE + 5, 2 * CHECKS_PER_SLICE, 1, 2]);
     });
 
+    it("ranks by offer times landed share, as of the round, not of the arrival", () => {
+      const fixture = startedFixture({ countMax: 10, resendsPerSecond: 1_000 });
+      fixture.track(1, { account: "never", accepted: { tipLamports: 1_000_000 } });
+      fixture.track(2, { account: "lands", accepted: { tipLamports: 500_000 } });
+      const resent = (name: string): number[] => {
+        fixture.clock.advance(500);
+        fixture.plan(name);
+        fixture.clock.advance(20);
+        return fixture.resent.splice(0).map(({ id }) => id);
+      };
+      expect(resent("c")).toEqual([1, 2]);
+      for (let count = 0; count < 200; count += 1) {
+        fixture.shares.ended("never", "expired", "blockhash_expired");
+        fixture.shares.ended("lands", "landed", null);
+      }
+      fixture.shares.renew();
+      expect(resent("d")).toEqual([2, 1]);
+    });
+
     it("sends nothing before all are looked at, though the round before had more to send", () => {
       const fixture = crowd(2 * CHECKS_PER_SLICE, [2 * CHECKS_PER_SLICE]);
       fixture.plan("c");

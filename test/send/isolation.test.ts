@@ -71,7 +71,7 @@ describe("a healthy leader among a dead, a stalled and an evicting one", () => {
     for (let id = 1; id <= 300; id += 1) {
       const bytes = payload(300, id);
       const packet = { id, bytes, account: "a", receivedNs: 0, maxRetries: null };
-      expect(sender.accept({ ...packet, priorityLamports: id })).toBeGreaterThan(0);
+      expect(sender.accept({ ...packet, offeredLamports: id })).toBeGreaterThan(0);
       // Less than its concurrent grant, so that the machine's speed does not matter.
       if (id % 20 !== 0) continue;
       await until(`all ${id} at the healthy one`, () => healthy.received.length === id);

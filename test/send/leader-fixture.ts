@@ -25,6 +25,7 @@ const OPTIONS: LeaderOptions = {
   unseenMs: 0,
   inFlightMax: DELIVERIES_IN_FLIGHT_MAX,
   random: () => 0,
+  landedShareOf: () => 1,
 };
 
 export function setup(transport = createFakeTransport()) {

@@ -152,7 +152,7 @@ describe("a delivery queued for a connection", () => {
     const { leader, stats, clock, connect, connection, queueUntilLive, story } = setup();
     connect();
     for (const id of [1, 2, 3]) queueUntilLive(id);
-    const better = { ...packetOf(4, BYTES), priorityLamports: 1 };
+    const better = { ...packetOf(4, BYTES), offeredLamports: 1 };
     expect(leader.queueUntilLive(better, TARGET, clock.nowNs())).toBe("accepted");
     expect([story, stats.saturated]).toEqual([["3 leader dropped queue_full"], 0]);
     connection().admit();

@@ -72,6 +72,24 @@ describe("accept", () => {
     expect(fixture.story(3)).toEqual([]);
   });
 
+  it("ranks what is queued by offer times landed share, anew with each plan", async () => {
+    const shares = new Map([["test", 1]]);
+    const landedShareOf = (account: string): number => shares.get(account) ?? 0.5;
+    const fixture = await startFixture(planOf([A, B]), { landedShareOf, leaveGraceMs: 60_000 });
+    for (const address of [A, B]) fixture.transport.to(address).admit(0);
+    fixture.send(Uint8Array.of(1), 60);
+    const other = { ...fixture.packet(2, Uint8Array.of(2), 100), account: "other" };
+    expect(fixture.sender.accept(other)).toBe(2);
+    shares.set("test", 0.02);
+    fixture.send(Uint8Array.of(3), 70);
+    // B has left the plan, and still gets what is queued.
+    fixture.sender.usePlan(planOf([A]));
+    for (const address of [A, B]) {
+      fixture.transport.to(address).grant(3);
+      expect(fixture.transport.to(address).sent.map(([byte]) => byte)).toEqual([2, 3, 1]);
+    }
+  });
+
   it("returns ALL_FULL when the only live leader's queue is full", async () => {
     const fixture = await startFixture(planOf([A, B]), { queuePerLeader: 2 });
     fixture.transport.to(A).admit(0);
@@ -299,7 +317,7 @@ describe("resend", () => {
     account: "",
     receivedNs: 0,
     maxRetries: null,
-    priorityLamports: 0,
+    offeredLamports: 0,
   };
   const anyone = { ordinal: 1, wants: () => true, accepted: () => {} };
 

@@ -95,7 +95,7 @@ export async function build(): Promise<Bench> {
         account: "acme",
         receivedNs: 0,
         maxRetries: null,
-        priorityLamports: 0,
+        offeredLamports: 0,
       };
       to.track(packet, ACCEPTED, 1_000 * id);
     };

@@ -94,7 +94,7 @@ async function arm(
         onSent = resolve;
       });
       const startNs = clock.nowNs();
-      assert(sender.accept({ ...packet, priorityLamports: lastId }) > 0);
+      assert(sender.accept({ ...packet, offeredLamports: lastId }) > 0);
       if (sentNs === 0) await acked;
       return (sentNs - startNs) / 1e6;
     },

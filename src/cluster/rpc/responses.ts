@@ -7,7 +7,7 @@
  */
 
 import { decodeBase58, decodeBase64 } from "../../core/encoding.ts";
-import type { Contact, StatusResponse, TxStatus } from "../ports.ts";
+import type { BlockhashCheck, Contact, StatusResponse, TxStatus } from "../ports.ts";
 
 /** A blockhash, and the last block height at which a transaction may use it. */
 export interface Blockhash {
@@ -85,6 +85,17 @@ export function readBlockhash(result: unknown): Blockhash {
     throw new Error("getLatestBlockhash: the result is no blockhash with its last block height");
   }
   return { blockhash, lastValidHeight };
+}
+
+/** The result of `isBlockhashValid`. */
+export function readBlockhashCheck(result: unknown): BlockhashCheck {
+  const context = isRecord(result) ? result["context"] : null;
+  const slot = isRecord(context) ? context["slot"] : null;
+  const isValid = isRecord(result) ? result["value"] : null;
+  if (typeof isValid !== "boolean" || !isCount(slot)) {
+    throw new Error("isBlockhashValid: the result is no boolean with its slot");
+  }
+  return { slot, isValid };
 }
 
 /** The result of `getBlock` with signatures alone; null for a slot without a block. */

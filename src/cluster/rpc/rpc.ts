@@ -7,11 +7,11 @@
  */
 
 import type { Clock } from "../../core/clock.ts";
-import { encodeSignatures } from "../../core/encoding.ts";
+import { encodeKey, encodeSignatures } from "../../core/encoding.ts";
 import type { NativeRpc, NativeSlotSubscribing } from "../../native/contract.ts";
 import type { ClusterCounters } from "../counters.ts";
 import { RPC_RESPONSE_BYTES_MAX } from "../limits.ts";
-import type { Contact, StatusResponse } from "../ports.ts";
+import type { BlockhashCheck, Contact, StatusResponse } from "../ports.ts";
 import { openNativeSlotSubscriber } from "../slots/native-subscription.ts";
 import {
   openSlotSubscriber,
@@ -26,6 +26,7 @@ import {
   type BlockStatus,
   placeBlockhashes,
   readBlockhash,
+  readBlockhashCheck,
   readBlockhashList,
   readBlockSignatures,
   readBlockStatus,
@@ -84,6 +85,8 @@ export interface Rpc {
   blockStatus(): Promise<BlockStatus>;
   /** The same block, and the currently valid blockhashes. */
   blockInfo(): Promise<BlockInfo>;
+  /** Whether blockhashes of 32 bytes each are valid; null for one without a result. */
+  blockhashChecks(blockhashes: readonly Uint8Array[]): Promise<readonly (BlockhashCheck | null)[]>;
   /** Statuses of at most 256 signatures, 64 bytes each. */
   statuses(signatures: Uint8Array): Promise<StatusResponse>;
   /**
@@ -142,6 +145,15 @@ export function createRpc({ clock, counters, native }: RpcDeps, options: RpcOpti
         ...readBlockStatus(wanted(block)),
         blockhashes: placeBlockhashes(newest, readBlockhashList(given(list))),
       };
+    },
+    async blockhashChecks(blockhashes) {
+      const calls = blockhashes.map((blockhash) => ({
+        method: "isBlockhashValid",
+        params: [encodeKey(blockhash), PROCESSED],
+      }));
+      return (await batch(calls)).map((each) =>
+        "result" in each ? readBlockhashCheck(each.result) : null,
+      );
     },
     async statuses(signatures) {
       const response = await httpClient.statuses?.(signatures);

@@ -50,7 +50,7 @@ async function setup() {
       account,
       receivedNs,
       maxRetries: null,
-      priorityLamports: 0,
+      offeredLamports: 0,
     };
     receipts.open(packet, ACCEPTED, receivedNs);
   };

@@ -69,13 +69,13 @@ export async function setUp(plan = planOf([A, B]), options: Partial<SenderOption
     },
     held,
     /** Makes an ingress thread send, and records it: returns the time and the streams. */
-    send(status = 0b11, priorityLamports = 0) {
+    send(status = 0b11, offeredLamports = 0) {
       engine.status = status;
       const sent = newSendRecord();
       if (!ingressSender.send(BYTES, sent)) throw new Error("the ingress thread may not send");
       const sentNs = fixture.clock.nowNs();
       id += 1;
-      const packet = { ...packetOf(id, BYTES), priorityLamports };
+      const packet = { ...packetOf(id, BYTES), offeredLamports };
       return {
         id,
         sentNs,

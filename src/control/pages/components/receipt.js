@@ -75,13 +75,14 @@ function story({ landing, timings, leaders, received_slot }) {
 
 /** @param {string} edge @param {any} receipt */
 function facts(edge, receipt) {
-  const { timings, landing } = receipt;
+  const { timings, landing, priority_lamports: priority } = receipt;
   const rows = [
     ["Region", edge],
     ["Received", agoAndFull(receipt.received_at)],
     ["Slot then", count(receipt.received_slot)],
     ["Tip", [sol(receipt.tip_lamports), sub(`${count(receipt.tip_lamports)} lamports`)]],
     ["Priority fee", [sol(receipt.priority_fee_lamports)]],
+    ["Rank", priority === undefined ? "—" : [sol(priority), sub("offer × landed share")]],
     ["Version", String(receipt.version)],
     ["Submitted", receipt.submissions === 1 ? "once" : `${receipt.submissions} times`],
     ["Decoded", micros(timings.decoded_us)],
