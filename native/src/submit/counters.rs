@@ -43,7 +43,7 @@ pub enum Counter {
     Accepted,
     /// Requests whose connection ended before their response.
     Aborted,
-    // Up to `ResponsesUnread` only the HTTP server has a use for: 0 here.
+    // Up to `HandlerErrors` only `Closed` is counted here.
     /// Requests ended by a deadline.
     Expired,
     /// Connections closed for their framing, or for a body above the limit.
