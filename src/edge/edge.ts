@@ -34,6 +34,7 @@ import { createLog } from "../telemetry/log.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { adminQueries } from "./admin-queries.ts";
 import { createPolling } from "./busy-poll.ts";
+import { copyGateOf } from "./copy-gate.ts";
 import { trustAuthorities } from "./extra-ca-certs.ts";
 import { buildIngress } from "./ingress.ts";
 import { type EdgeKeys, openKeys } from "./keys.ts";
@@ -156,11 +157,13 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const { clock, log, engine } = base;
   const { usage, feed } = keys;
   const context = createNativeIngressContext(config, engine, availableParallelism());
-  const leaders = buildLeaderSide(config, { ...base, usage, targetTable: context?.routes ?? null });
+  const dedup = context === null ? createDedupCache() : openDedupCache(context.dedupMemory);
+  const copyGate = copyGateOf(dedup);
+  const targetTable = context?.routes ?? null;
+  const leaders = buildLeaderSide(config, { ...base, usage, targetTable, copyGate });
   const { receipts, router, sender, outcomes, cluster, holder, landing } = leaders;
 
   const { decoder, decoderHandle, decoderLifecycle, dispatch } = buildDecode(config, base, context);
-  const dedup = context === null ? createDedupCache() : openDedupCache(context.dedupMemory);
   const signatureText = signatureTextOf(engine.native);
   const stages = { clock, dedup, dispatch, sender, outcomes, landing, receipts, usage };
   const pipeline = createPipeline({ ...stages, signatureText, sharesDedup: context !== null });

@@ -9,7 +9,7 @@ import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import { createLanding, type Landing } from "../landing/landing.ts";
-import type { ClusterView } from "../landing/ports.ts";
+import type { ClusterView, CopyGate } from "../landing/ports.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { Router } from "../route/router.ts";
 import type { LeaderStatsTable } from "../send/leader-stats.ts";
@@ -25,6 +25,7 @@ export interface EdgeLandingDeps {
   readonly router: Pick<Router, "currentSlot" | "leaderAt">;
   readonly leaderStats: Pick<LeaderStatsTable, "landed">;
   readonly sender: Pick<Sender, "resend">;
+  readonly copyGate: CopyGate;
   readonly receipts: Pick<Receipts, "end" | "processed" | "rolledBack">;
   /** Reconciles accounting, so that transactions sent by ingress threads are tracked. */
   readonly reconcile: () => void;
@@ -34,7 +35,8 @@ export interface EdgeLandingDeps {
 
 /** The stage that tracks each transaction to its final state. */
 export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
-  const { clock, log, cluster, router, sender, leaderStats, receipts, reconcile, usage } = deps;
+  const { clock, log, cluster, router, sender, copyGate } = deps;
+  const { leaderStats, receipts, reconcile, usage } = deps;
   const view: ClusterView = {
     blockHeight: () => cluster.blockHeight(),
     blockHeightNs: () => cluster.blockHeightNs(),
@@ -49,6 +51,7 @@ export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
       log,
       cluster: view,
       resender: sender,
+      copyGate,
       reconcile,
       onFinalState(end) {
         receipts.end(end);

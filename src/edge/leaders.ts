@@ -12,6 +12,7 @@ import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Landing } from "../landing/landing.ts";
+import type { CopyGate } from "../landing/ports.ts";
 import type { EngineChoice } from "../native/choose.ts";
 import { createReceipts } from "../receipts/receipts.ts";
 import { createRouter, type Router } from "../route/router.ts";
@@ -44,10 +45,11 @@ export interface LeaderSideDeps {
   readonly usage: Pick<Usage, "outcome" | "ended"> | null;
   /** Targets that ingress threads send to; null without ingress threads. */
   readonly targetTable: SharedTargetTable | null;
+  readonly copyGate: CopyGate;
 }
 
 export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
-  const { clock, log, usage } = deps;
+  const { clock, log, usage, copyGate } = deps;
   const { send } = config;
   // Any timer that fires also reads the engine's events, which then need no wake-up of their own.
   const coalescedClock = createCoalescedClock(clock, () => sender.flushEvents());
@@ -117,7 +119,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   );
   const holder = createIdentityHolder({ log, sender }, identity, config.identity.keypair);
   const reconcile = (): void => deps.targetTable?.beforeDrain();
-  const stages = { cluster, router, sender, leaderStats, receipts, reconcile, usage };
+  const stages = { cluster, router, sender, leaderStats, receipts, reconcile, usage, copyGate };
   const landing: Landing = buildLanding(config, { clock: coalescedClock, log, ...stages });
   const sending = sendingLifecycle(sender, send.bind);
   const startOrder: readonly Lifecycle[] = [receipts, sending, landing, router, cluster];

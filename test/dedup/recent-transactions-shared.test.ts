@@ -9,6 +9,8 @@ import {
 } from "../../src/dedup/recent-transactions.ts";
 import { until } from "../support/wait.ts";
 
+const MS = 1_000_000;
+
 const tx = (n: number, size = 100): Uint8Array => {
   const bytes = new Uint8Array(size).fill(7);
   new DataView(bytes.buffer).setUint32(1, n);
@@ -79,6 +81,23 @@ describe("a ring that threads share", () => {
     expect(there.reserve(tx(1), 1, 0)).toBe("duplicate");
     expect([here.counters.hits, there.counters.hits]).toEqual([0, 2]);
     expect(here.counters.entries).toBe(there.counters.entries);
+  });
+
+  it("is not renewed while another one sends it, or has sent it since", () => {
+    const memory = dedupMemory({ keepMs: 10 });
+    const [here, there] = [0, 1].map(() => openDedupCache(memory, { keepMs: 10 }));
+    if (here === undefined || there === undefined) throw new Error("two are needed");
+    here.insert(tx(1), 1, 0);
+    expect(there.reserve(tx(1), 1, 11 * MS)).toBe("new");
+    expect(here.renew(tx(1), 1, 0, 12 * MS)).toBe(false);
+    there.commit(tx(1), 1);
+    expect(here.renew(tx(1), 1, 0, 12 * MS)).toBe(false);
+    expect(here.query(tx(1), 1, 21 * MS + 1)).toBe(false);
+    // One that rolled back sent nothing.
+    expect(there.reserve(tx(2), 1, 11 * MS)).toBe("new");
+    there.rollback(tx(2), 1);
+    expect(here.renew(tx(2), 1, 0, 12 * MS)).toBe(true);
+    expect(there.reserve(tx(2), 1, 13 * MS)).toBe("duplicate");
   });
 
   it("gives each transaction to one of them, though all want it at the same moment", async () => {
