@@ -63,6 +63,12 @@ export interface DedupCache {
   reserve(bytes: Uint8Array, signatureOffset: number, nowNs: number): Reservation;
   /** The reserved transaction is accepted. */
   commit(bytes: Uint8Array, signatureOffset: number): void;
+  /**
+   * Before a further copy of an accepted transaction: from now on its entry is of `nowNs`. Returns
+   * false, and changes nothing, if an entry is newer than `sinceNs`, the newest that the caller
+   * knows of: then another thread sends it, or has just sent it.
+   */
+  renew(bytes: Uint8Array, signatureOffset: number, sinceNs: number, nowNs: number): boolean;
   /** Removes a reservation, because the transaction is not accepted. */
   rollback(bytes: Uint8Array, signatureOffset: number): void;
   readonly counters: Readonly<DedupCounters>;
@@ -206,6 +212,17 @@ class DedupRing implements DedupCache {
     else if (entry === NONE) this.#add(bytes, hash, nowNs, bytes.length + PENDING);
     this.#unlock();
     return isKnown ? "duplicate" : entry === NONE ? "new" : "pending";
+  }
+
+  renew(bytes: Uint8Array, signatureOffset: number, sinceNs: number, nowNs: number): boolean {
+    if (bytes.length > this.#bytesMax || !isInside(bytes, signatureOffset)) return true;
+    if (!this.#lock()) return true;
+    const hash = this.#hash(bytes, signatureOffset);
+    const entry = this.#find(bytes, hash, nowNs);
+    const isNewer = entry !== NONE && (this.#insertedNs[entry] ?? 0) > sinceNs;
+    if (!isNewer) this.#add(bytes, hash, nowNs, bytes.length);
+    this.#unlock();
+    return !isNewer;
   }
 
   commit(bytes: Uint8Array, signatureOffset: number): void {

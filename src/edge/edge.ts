@@ -35,6 +35,7 @@ import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { adminQueries } from "./admin-queries.ts";
 import { createPolling } from "./busy-poll.ts";
 import { buildClientSide } from "./clients.ts";
+import { deliveryGateOf } from "./delivery-gate.ts";
 import { trustAuthorities } from "./extra-ca-certs.ts";
 import { type EdgeKeys, openKeys } from "./keys.ts";
 import { buildLeaderSide, busyPollOf, type Lifecycle } from "./leaders.ts";
@@ -156,12 +157,13 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const { clock, log, engine } = base;
   const { usage, feed } = keys;
   const context = createNativeIngressContext(config, engine, availableParallelism());
+  const dedup = context === null ? createDedupCache() : openDedupCache(context.dedupMemory);
+  const deliveryGate = deliveryGateOf(dedup);
   const targetTable = context?.targets ?? null;
-  const leaders = buildLeaderSide(config, { ...base, usage, targetTable });
+  const leaders = buildLeaderSide(config, { ...base, usage, targetTable, deliveryGate });
   const { receipts, router, sender, outcomes, cluster, holder, landing } = leaders;
 
   const { decoder, decoderHandle, decoderLifecycle, dispatch } = buildDecode(config, base, context);
-  const dedup = context === null ? createDedupCache() : openDedupCache(context.dedupMemory);
   const signatureText = signatureTextOf(engine.native);
   const stages = { clock, dedup, dispatch, sender, outcomes, landing, receipts, usage };
   const pipeline = createPipeline({ ...stages, signatureText, sharesDedup: context !== null });

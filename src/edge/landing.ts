@@ -10,7 +10,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import { createLanding, type Landing } from "../landing/landing.ts";
 import type { LandingShares } from "../landing/landing-shares.ts";
-import type { ClusterView } from "../landing/ports.ts";
+import type { ClusterView, DeliveryGate } from "../landing/ports.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { Router } from "../route/router.ts";
 import type { LeaderStatsTable } from "../send/leader-stats.ts";
@@ -32,6 +32,7 @@ export interface EdgeLandingDeps {
   readonly router: Pick<Router, "currentSlot" | "leaderAt">;
   readonly leaderStats: Pick<LeaderStatsTable, "landed">;
   readonly sender: Pick<Sender, "resend">;
+  readonly deliveryGate: DeliveryGate;
   readonly receipts: Pick<Receipts, "end" | "processed" | "rolledBack">;
   /** The landed shares of accounts, for resends. */
   readonly shares: Pick<LandingShares, "shareOf" | "ended">;
@@ -43,7 +44,8 @@ export interface EdgeLandingDeps {
 
 /** The stage that tracks each transaction to its final state. */
 export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
-  const { clock, log, cluster, router, sender, leaderStats, receipts, reconcile, usage } = deps;
+  const { clock, log, cluster, router, sender, deliveryGate } = deps;
+  const { leaderStats, receipts, reconcile, usage } = deps;
   const view: ClusterView = {
     blockHeight: () => cluster.blockHeight(),
     blockHeightNs: () => cluster.blockHeightNs(),
@@ -61,6 +63,7 @@ export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
       cluster: view,
       resender: sender,
       shares: deps.shares,
+      deliveryGate,
       reconcile,
       onFinalState(end) {
         receipts.end(end);

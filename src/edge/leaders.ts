@@ -13,6 +13,7 @@ import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Landing } from "../landing/landing.ts";
 import { createLandingShares } from "../landing/landing-shares.ts";
+import type { DeliveryGate } from "../landing/ports.ts";
 import type { EngineChoice } from "../native/choose.ts";
 import { createReceipts } from "../receipts/receipts.ts";
 import { createRouter, type Router } from "../route/router.ts";
@@ -45,10 +46,11 @@ export interface LeaderSideDeps {
   readonly usage: Pick<Usage, "outcome" | "ended"> | null;
   /** Targets that ingress threads send to; null without ingress threads. */
   readonly targetTable: SharedTargetTable | null;
+  readonly deliveryGate: DeliveryGate;
 }
 
 export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
-  const { clock, log, usage } = deps;
+  const { clock, log, usage, deliveryGate } = deps;
   const { send } = config;
   // Any timer that fires also reads the engine's events, which then need no wake-up of their own.
   const coalescedClock = createCoalescedClock(clock, () => sender.flushEvents());
@@ -120,7 +122,8 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   );
   const holder = createIdentityHolder({ log, sender }, identity, config.identity.keypair);
   const reconcile = (): void => deps.targetTable?.beforeEvents();
-  const stages = { cluster, router, sender, leaderStats, receipts, shares, reconcile, usage };
+  const sources = { cluster, router, sender, leaderStats, receipts, shares };
+  const stages = { ...sources, reconcile, usage, deliveryGate };
   const landing: Landing = buildLanding(config, { clock: coalescedClock, log, ...stages });
   const sending = sendingLifecycle(sender, send.bind);
   const startOrder: readonly Lifecycle[] = [receipts, sending, landing, router, cluster];

@@ -82,6 +82,7 @@ function httpSources(deps: MetricDeps) {
     ...clientSources(http),
     touchdown_duplicate_submissions_total: () =>
       dedup.counters.hits + (ingressThreads?.counters.duplicates ?? 0),
+    touchdown_dedup_evictions_total: () => dedup.counters.evicted,
     ...ingressThreadSources(ingressThreads, sender),
     touchdown_keys: () => keys.table.counters.keys,
     ...keySources(keys),
@@ -303,7 +304,11 @@ function landSources({ landing, cluster }: MetricDeps) {
     touchdown_duplicate_submissions_merged_total: () => counters.duplicatesMerged,
     touchdown_landing_slots: () => landing.slotDeltas,
     touchdown_resends_total: () =>
-      samplesBy("result", { sent: counters.resends, shed: counters.resendsShed }),
+      samplesBy("result", {
+        sent: counters.resends,
+        shed: counters.resendsShed,
+        superseded: counters.resendsSuperseded,
+      }),
     touchdown_status_requests_total: () =>
       samplesBy("result", {
         answered: counters.requestsSucceeded,

@@ -39,6 +39,10 @@ export class InFlightTable {
   readonly sinceNs: Float64Array;
   readonly lastSentNs: Float64Array;
   readonly nextPollNs: Float64Array;
+  /** The time of its entry in the dedup cache. */
+  readonly entryNs: Float64Array;
+  /** The packet under which it was last sent again elsewhere; NONE if it was not. */
+  readonly mergedId: Float64Array;
   /** The slot in progress at acceptance; UNKNOWN without one. */
   readonly receivedSlot: Float64Array;
   /** The block height known at acceptance; UNKNOWN without one. */
@@ -83,6 +87,7 @@ export class InFlightTable {
   readonly #store: ByteStore;
   readonly #bySignature: RowIndex;
   readonly #byPacket: RowIndex;
+  readonly #byMerged: RowIndex;
   readonly #scratch = new Uint8Array(V1_TRANSACTION_BYTES_MAX);
   readonly #blockhash = new Uint8Array(BLOCKHASH_BYTES);
   /** Clients choose their signatures, so the hash has a secret seed. */
@@ -95,6 +100,8 @@ export class InFlightTable {
     this.sinceNs = numbers();
     this.lastSentNs = numbers();
     this.nextPollNs = numbers();
+    this.entryNs = numbers();
+    this.mergedId = numbers().fill(NONE);
     this.receivedSlot = numbers();
     this.receivedHeight = numbers();
     this.lastValidHeight = numbers();
@@ -118,6 +125,7 @@ export class InFlightTable {
     this.#store = new ByteStore(bytesMax);
     this.#bySignature = new RowIndex(capacity);
     this.#byPacket = new RowIndex(capacity);
+    this.#byMerged = new RowIndex(capacity);
   }
 
   get oldest(): number {
@@ -168,6 +176,7 @@ export class InFlightTable {
   close(row: number): void {
     this.#bySignature.remove(this.#hashes[row] ?? 0, row);
     this.#byPacket.remove(this.packetId[row] ?? NONE, row);
+    this.#removeMerged(row);
     this.#store.free(this.#bytes[row] ?? NONE);
     this.packetId[row] = NONE;
     this.flags[row] = 0;
@@ -182,10 +191,21 @@ export class InFlightTable {
     return this.packetId[row] === packetId;
   }
 
+  /** The row of a packet, also of one that was merged last with its transaction; or NONE. */
   findPacket(packetId: number): number {
     let row = this.#byPacket.first(packetId);
     while (row !== NONE && this.packetId[row] !== packetId) row = this.#byPacket.after(row);
+    if (row !== NONE) return row;
+    row = this.#byMerged.first(packetId);
+    while (row !== NONE && this.mergedId[row] !== packetId) row = this.#byMerged.after(row);
     return row;
+  }
+
+  /** From now on that packet's outcomes are of this row, instead of those of the one before. */
+  merge(row: number, packetId: number): void {
+    this.#removeMerged(row);
+    this.mergedId[row] = packetId;
+    this.#byMerged.add(packetId, row);
   }
 
   /** The row of the signature at `offset`, or NONE. */
@@ -259,6 +279,13 @@ export class InFlightTable {
     this.#newest = row;
     this.count += 1;
     return row;
+  }
+
+  #removeMerged(row: number): void {
+    const packetId = this.mergedId[row] ?? NONE;
+    if (packetId === NONE) return;
+    this.#byMerged.remove(packetId, row);
+    this.mergedId[row] = NONE;
   }
 
   #unlink(row: number): void {

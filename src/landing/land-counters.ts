@@ -19,6 +19,8 @@ export interface LandCounters {
   resendDeliveries: number;
   /** Resends skipped for lack of time: others that rank higher went first. */
   resendsShed: number;
+  /** Resends skipped because an ingress thread is sending the transaction, or has just sent it. */
+  resendsSuperseded: number;
   /** Status requests by outcome: succeeded, failed, or timed out. */
   requestsSucceeded: number;
   requestsFailed: number;
@@ -48,6 +50,7 @@ export function newLandCounters(): LandCounters {
     resends: 0,
     resendDeliveries: 0,
     resendsShed: 0,
+    resendsSuperseded: 0,
     requestsSucceeded: 0,
     requestsFailed: 0,
     requestsLate: 0,

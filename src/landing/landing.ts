@@ -30,7 +30,7 @@ import { InFlightTable, PROCESSED, SENT, UNKNOWN } from "./in-flight-table.ts";
 import { type LandCounters, newLandCounters } from "./land-counters.ts";
 import type { LandingShares } from "./landing-shares.ts";
 import { IN_FLIGHT_BYTES_MEAN, RECENT_RECIPIENTS_SPARE, RESEND_PAUSE_MS } from "./limits.ts";
-import type { ClusterView, Resender, TxStatus } from "./ports.ts";
+import type { ClusterView, DeliveryGate, Resender, TxStatus } from "./ports.ts";
 import { RecentRecipients } from "./recent-recipients.ts";
 import { Resends } from "./resends.ts";
 import { StatusPoller } from "./status-polling.ts";
@@ -39,6 +39,8 @@ export interface LandingDeps {
   readonly clock: Clock;
   readonly cluster: ClusterView;
   readonly resender: Resender;
+  /** Missing: nothing else sends transactions in flight. */
+  readonly deliveryGate?: DeliveryGate;
   readonly log: Log;
   /** The landed shares of accounts; absent: 1, and none is recorded. */
   readonly shares?: Pick<LandingShares, "shareOf" | "ended">;
@@ -74,6 +76,13 @@ export interface Landing {
    * it.
    */
   mergeDuplicate(bytes: Uint8Array, offset: number, maxRetries: number | null): boolean;
+  /** The same, where the caller has reserved an entry of `entryNs` for it in the dedup cache. */
+  mergeReserved(packet: Packet, offset: number, entryNs: number): boolean;
+  /**
+   * The transaction, with the signature at `offset`, was sent elsewhere at `nowNs`, under this
+   * packet's id; called before its outcomes. Returns whether it was in flight before.
+   */
+  mergeSend(packet: Packet, offset: number, nowNs: number): boolean;
   /** The outcome of a leader's delivery. */
   outcome(outcome: Outcome): void;
   /** The sender's new plan; called after the sender has it. */
@@ -101,6 +110,8 @@ const DELTA_BOUNDS = [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 150];
  */
 const NEVER_SENT_GRACE_MS = 1_200;
 
+const OPEN_GATE: DeliveryGate = { renew: () => true };
+
 /** Requests nothing before `start`. */
 export function createLanding(deps: LandingDeps, options: LandingOptions): Landing {
   return new LandingStage(deps, options);
@@ -123,6 +134,7 @@ class LandingStage implements Landing {
 
   constructor(deps: LandingDeps, options: LandingOptions) {
     const { clock, cluster, resender } = deps;
+    const deliveryGate = deps.deliveryGate ?? OPEN_GATE;
     const { counters } = this;
     this.#deps = deps;
     const table = new InFlightTable(options.countMax, options.countMax * IN_FLIGHT_BYTES_MEAN);
@@ -145,7 +157,7 @@ class LandingStage implements Landing {
     });
     this.#resends = new Resends(
       {
-        ...{ clock, table, recipients, counters, resender, expiry },
+        ...{ clock, table, recipients, counters, resender, deliveryGate, expiry },
         landedShareOf: (account) => deps.shares?.shareOf(account) ?? 1,
       },
       options.resendsPerSecond,
@@ -185,19 +197,36 @@ class LandingStage implements Landing {
     const row = table.open(packet, accepted);
     table.sinceNs[row] = nowNs;
     table.lastSentNs[row] = nowNs;
+    table.entryNs[row] = nowNs;
     table.nextPollNs[row] = this.#poller.firstNs(nowNs);
     this.#expiry.open(row, nowNs);
     this.#resends.first(row, nowNs);
   }
 
   mergeDuplicate(bytes: Uint8Array, offset: number, maxRetries: number | null): boolean {
-    const row = this.#table.findSignature(bytes, offset);
+    const row = this.#merge(bytes, offset, maxRetries);
     if (row === NONE) return false;
-    this.counters.duplicatesMerged += 1;
-    this.#table.raiseRetries(row, maxRetries);
-    const sentNs = this.#table.lastSentNs[row] ?? 0;
-    const mayResend = this.#deps.clock.nowNs() - sentNs >= RESEND_PAUSE_MS * NS_PER_MS;
-    if (mayResend) this.#resends.resend(row);
+    this.#resendUnlessRecent(row);
+    return true;
+  }
+
+  mergeReserved({ bytes, maxRetries }: Packet, offset: number, entryNs: number): boolean {
+    const row = this.#merge(bytes, offset, maxRetries);
+    if (row === NONE) return false;
+    // The entry is the caller's: it must not keep this copy back.
+    this.#table.entryNs[row] = entryNs;
+    this.#resendUnlessRecent(row);
+    return true;
+  }
+
+  mergeSend(packet: Packet, offset: number, nowNs: number): boolean {
+    const table = this.#table;
+    const row = this.#merge(packet.bytes, offset, packet.maxRetries);
+    if (row === NONE) return false;
+    table.merge(row, packet.id);
+    table.lastSentNs[row] = nowNs;
+    table.entryNs[row] = nowNs;
+    this.#resends.again(row, nowNs);
     return true;
   }
 
@@ -209,6 +238,7 @@ class LandingStage implements Landing {
     if (kind === "sent") {
       this.#table.raise(row, SENT);
       this.#resends.sent(row, outcome, outcome.atNs);
+      this.#resends.renewIfLate(row, outcome.atNs);
     } else this.#resends.unsent(row, outcome);
   }
 
@@ -243,6 +273,22 @@ class LandingStage implements Landing {
     while (this.#table.count > 0) this.#drop(this.#table.oldest, "shutting_down");
     const { accepted, landed, expired, dropped } = this.counters;
     this.#deps.log.info({ accepted, landed, expired, dropped }, "landing stopped");
+  }
+
+  /** The row of a transaction that was submitted again; NONE if it is not in flight. */
+  #merge(bytes: Uint8Array, offset: number, maxRetries: number | null): number {
+    const row = this.#table.findSignature(bytes, offset);
+    if (row === NONE) return NONE;
+    this.counters.duplicatesMerged += 1;
+    this.#table.raiseRetries(row, maxRetries);
+    return row;
+  }
+
+  /** Sends it to the leaders that lack it, unless it was just sent. */
+  #resendUnlessRecent(row: number): void {
+    const sentNs = this.#table.lastSentNs[row] ?? 0;
+    const isOwnResend = this.#deps.clock.nowNs() - sentNs >= RESEND_PAUSE_MS * NS_PER_MS;
+    if (isOwnResend) this.#resends.resend(row);
   }
 
   /** Applies time-based transitions to a row. Returns whether it still exists. */

@@ -4,6 +4,11 @@
 export const IN_FLIGHT_BYTES_MEAN = 1024;
 /** How long a leader drops identical packets. Agave `core/src/sigverify_stage.rs`, 2026-11. */
 export const RESEND_SAME_LEADER_MS = 2_000;
+/**
+ * A copy that leaves later than this after the time of the transaction's entry in the dedup cache
+ * renews the entry. Entries live longer than `RESEND_SAME_LEADER_MS` by more than this.
+ */
+export const SENT_LATE_MS = 50;
 /** Leaders beyond one plan that can have received a transaction in that time. */
 export const RECENT_RECIPIENTS_SPARE = 4;
 /** Minimum time between two sends of one transaction, in milliseconds: a slot or two. */

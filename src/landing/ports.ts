@@ -69,6 +69,16 @@ export interface ClusterView {
   contentOf(fromSlot: number, toSlot: number): BlockContent;
 }
 
+/** What keeps several threads from sending copies of one transaction at the same time. */
+export interface DeliveryGate {
+  /**
+   * Before a further copy of a transaction leaves at `nowNs`, so that until 2 s later no other
+   * thread sends one without landing. False if a copy left after `sinceNs`, the newest that landing
+   * knows of: it learns of that one soon, and must send none now.
+   */
+  renew(bytes: Uint8Array, sinceNs: number, nowNs: number): boolean;
+}
+
 /** The leaders of a resend; called by the sender while `resend` runs. */
 export interface ResendTo {
   /** Which resend of the packet it is, from 1 on. */

@@ -19,8 +19,8 @@ import { createTimeSlicer, type TimeSlicer } from "../runtime/time-slice.ts";
 import { NONE } from "./byte-store.ts";
 import { type InFlightTable, PROCESSED } from "./in-flight-table.ts";
 import type { LandCounters } from "./land-counters.ts";
-import { CHECKS_PER_SLICE, RESEND_PAUSE_MS } from "./limits.ts";
-import type { Resender, ResendTo } from "./ports.ts";
+import { CHECKS_PER_SLICE, RESEND_PAUSE_MS, SENT_LATE_MS } from "./limits.ts";
+import type { DeliveryGate, Resender, ResendTo } from "./ports.ts";
 import { type RecentRecipients, tagOf } from "./recent-recipients.ts";
 import { priorityBucketOf, ResendPriorityBuckets } from "./resend-priority.ts";
 
@@ -32,6 +32,7 @@ export interface ResendsDeps {
   readonly resender: Resender;
   /** The share of an account's recent transactions that landed. */
   readonly landedShareOf: (account: string) => number;
+  readonly deliveryGate: DeliveryGate;
   /** Whether no leader accepts a transaction any more. */
   readonly expiry: { isTooOld(row: number): boolean };
 }
@@ -75,6 +76,8 @@ export class Resends {
   /** The row that `#to` sends. */
   #row = NONE;
   #nowNs = 0;
+  /** Whether the gate lets that row pass; null before it was asked. */
+  #mayPass: boolean | null = null;
   readonly #to: ResendTo & { ordinal: number };
 
   /** `perSecond` of 0: no rounds. */
@@ -87,7 +90,8 @@ export class Resends {
       ordinal: 0,
       wants: (target) => {
         const { identityTag, addressTag } = this.#tagged(target);
-        return deps.recipients.allows(this.#row, identityTag, addressTag, this.#nowNs);
+        const { recipients } = deps;
+        return recipients.allows(this.#row, identityTag, addressTag, this.#nowNs) && this.#pass();
       },
       accepted: (target) => this.sent(this.#row, target, this.#nowNs),
     };
@@ -123,9 +127,14 @@ export class Resends {
    * Hot path.
    */
   first(row: number, nowNs: number): void {
+    this.#deps.recipients.clear(row);
+    this.again(row, nowNs);
+  }
+
+  /** Called before a transaction in flight is sent elsewhere, likewise. Hot path. */
+  again(row: number, nowNs: number): void {
     this.#firstSends += 1;
     const { recipients } = this.#deps;
-    recipients.clear(row);
     const leaders = this.#leaders;
     for (let index = 0; index < leaders.length; index += 1) {
       const leader = leaders[index];
@@ -137,6 +146,12 @@ export class Resends {
   sent(row: number, leader: Leader, atNs: number): void {
     const { identityTag, addressTag } = this.#tagged(leader);
     this.#deps.recipients.add(row, identityTag, addressTag, atNs);
+  }
+
+  /** Renews the entry of a transaction in the dedup cache for a copy that left late. Hot path. */
+  renewIfLate(row: number, atNs: number): void {
+    const { table } = this.#deps;
+    if (atNs - (table.entryNs[row] ?? 0) > SENT_LATE_MS * NS_PER_MS) this.#renew(row, atNs);
   }
 
   /** Records that a delivery for a leader was never sent. */
@@ -151,6 +166,7 @@ export class Resends {
     if (!this.#running || table.is(row, PROCESSED) || expiry.isTooOld(row)) return 0;
     this.#nowNs = clock.nowNs();
     this.#row = row;
+    this.#mayPass = null;
     this.#to.ordinal = (table.resends[row] ?? 0) + 1;
     const packet = createPacket(
       table.packetId[row] ?? NONE,
@@ -168,6 +184,22 @@ export class Resends {
     counters.resends += 1;
     counters.resendDeliveries += deliveries;
     return deliveries;
+  }
+
+  /** Whether the current row may be sent; asked once, and only when a leader lacks it. */
+  #pass(): boolean {
+    if (this.#mayPass === null) {
+      this.#mayPass = this.#renew(this.#row, this.#nowNs);
+      if (!this.#mayPass) this.#deps.counters.resendsSuperseded += 1;
+    }
+    return this.#mayPass;
+  }
+
+  #renew(row: number, nowNs: number): boolean {
+    const { table, deliveryGate } = this.#deps;
+    if (!deliveryGate.renew(table.bytes(row), table.entryNs[row] ?? 0, nowNs)) return false;
+    table.entryNs[row] = nowNs;
+    return true;
   }
 
   #arm(): void {

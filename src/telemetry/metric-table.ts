@@ -74,6 +74,11 @@ export const METRICS = [
     "Submissions of a recently accepted transaction, answered without validating it again; one " +
       "in flight may be resent.",
   ),
+  counter(
+    "touchdown_dedup_evictions_total",
+    [],
+    "Transactions evicted early from the full dedup cache: a repeated submission counts as new.",
+  ),
   ...INGRESS_THREAD_METRICS,
   gauge("touchdown_keys", [], "API keys that are known now."),
   counter(
@@ -326,7 +331,8 @@ export const METRICS = [
   counter(
     "touchdown_resends_total",
     ["result"],
-    "Resends of transactions, by sent, or shed in favour of those that rank higher.",
+    "Resends of transactions, by sent, shed in favour of those that rank higher, or superseded " +
+      "by an ingress thread that has just sent the transaction.",
   ),
   counter(
     "touchdown_status_requests_total",

@@ -1,5 +1,6 @@
 /** A landing stage on a fake clock, with a cluster and leaders that the test controls. */
 
+import { NS_PER_MS } from "../../src/core/clock.ts";
 import type {
   Accepted,
   FinalState,
@@ -184,6 +185,9 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
   const finalStates: FinalState[] = [];
   const processedEvents: ProcessedEvent[] = [];
   const rolledBack: number[] = [];
+  /** What the gate was asked, in milliseconds since the start, and what it answers. */
+  const gate = { isOpen: true, renewals: [] as { sinceMs: number; nowMs: number }[] };
+  const startNs = clock.nowNs();
   /** Sends that `reconcile` must track. */
   const unadopted: (() => void)[] = [];
   const landing = createLanding(
@@ -193,6 +197,13 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
       cluster: view,
       resender,
       shares,
+      deliveryGate: {
+        renew(_bytes, sinceNs, nowNs) {
+          const [sinceMs, nowMs] = [sinceNs, nowNs].map((ns) => (ns - startNs) / NS_PER_MS);
+          gate.renewals.push({ sinceMs: sinceMs ?? 0, nowMs: nowMs ?? 0 });
+          return gate.isOpen;
+        },
+      },
       reconcile() {
         for (const track of unadopted.splice(0)) track();
       },
@@ -226,6 +237,7 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
     processedEvents,
     rolledBack,
     unadopted,
+    gate,
     dead,
     /** Resends that were offered to leaders, accepted or not. */
     get offers() {

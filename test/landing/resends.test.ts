@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { CHECKS_PER_SLICE, RESEND_PAUSE_MS } from "../../src/landing/limits.ts";
+import { CHECKS_PER_SLICE, RESEND_PAUSE_MS, SENT_LATE_MS } from "../../src/landing/limits.ts";
 import { bytesOf, outcomeOf, startFixture } from "./fixture.ts";
 
 /** A fixture with leaders a and b in the plan, and its clock past the first pause. */
@@ -335,5 +335,104 @@ describe("a round", () => {
       fixture.clock.advance(100);
       expect(fixture.resent).toEqual([]);
     });
+  });
+});
+
+describe("what was sent elsewhere", () => {
+  const packetOf = (id: number, of: number) => ({
+    id,
+    bytes: bytesOf(of),
+    account: "a",
+    receivedNs: 0,
+    maxRetries: 0,
+    offeredLamports: 0,
+  });
+
+  it("counts as sent to the leaders of the plan, and to those of its outcomes", () => {
+    const rig = startedFixture();
+    rig.track(1);
+    rig.clock.advance(2_200);
+    expect(rig.landing.mergeSend(packetOf(7, 1), 1, rig.clock.nowNs())).toBe(true);
+    rig.landing.outcome(outcomeOf(7, "c", "sent", rig.clock.nowNs()));
+    rig.clock.advance(1_999);
+    rig.plan("a", "b", "c");
+    rig.clock.advance(0.5);
+    expect(rig.landing.mergeDuplicate(bytesOf(1), 1, null)).toBe(true);
+    expect(rig.resent).toEqual([]);
+    rig.clock.advance(1);
+    rig.landing.mergeDuplicate(bytesOf(1), 1, null);
+    expect(resendTo(rig, 1)).toEqual(["a", "b", "c"]);
+    expect(rig.landing.counters).toMatchObject({ accepted: 1, duplicatesMerged: 3 });
+  });
+
+  it("is not in flight if its transaction is not", () => {
+    const rig = startedFixture();
+    expect(rig.landing.mergeSend(packetOf(7, 1), 1, rig.clock.nowNs())).toBe(false);
+    rig.track(1);
+    rig.landing.mergeSend(packetOf(7, 1), 1, rig.clock.nowNs());
+    rig.landing.mergeSend(packetOf(8, 1), 1, rig.clock.nowNs());
+    rig.landing.stop();
+    rig.track(2);
+    // Outcomes of ended ones are of no other transaction.
+    for (const id of [7, 8]) rig.landing.outcome(outcomeOf(id, "c", "sent", rig.clock.nowNs()));
+    expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "dropped" }]);
+  });
+
+  it("is not sent again before landing knows of it", () => {
+    const rig = startedFixture();
+    rig.track(1);
+    rig.clock.advance(2_500);
+    rig.gate.isOpen = false;
+    rig.plan("a", "b", "c");
+    rig.clock.advance(20);
+    rig.landing.mergeDuplicate(bytesOf(1), 1, null);
+    expect(rig.resent).toEqual([]);
+    expect(rig.landing.counters).toMatchObject({ resends: 0, resendsSuperseded: 2 });
+    rig.gate.isOpen = true;
+    rig.plan("a", "b", "c");
+    rig.clock.advance(20);
+    expect(resendTo(rig, 1)).toEqual(["a", "b", "c"]);
+    expect(rig.landing.counters).toMatchObject({ resends: 1, resendsSuperseded: 2 });
+  });
+});
+
+describe("the gate", () => {
+  it("is asked once for each resend that a leader lacks, from the last known time on", () => {
+    const rig = startedFixture();
+    rig.track(1);
+    rig.clock.advance(500);
+    rig.landing.mergeDuplicate(bytesOf(1), 1, null);
+    expect(rig.gate.renewals).toEqual([]);
+    rig.plan("b", "c", "d");
+    rig.landing.mergeDuplicate(bytesOf(1), 1, null);
+    rig.clock.advance(500);
+    rig.plan("e");
+    rig.landing.mergeDuplicate(bytesOf(1), 1, null);
+    expect(rig.gate.renewals).toEqual([
+      { sinceMs: 0, nowMs: 500 },
+      { sinceMs: 500, nowMs: 1_000 },
+    ]);
+  });
+
+  it("is asked from the time of the entry that the caller has reserved", () => {
+    const rig = startedFixture();
+    rig.track(1);
+    rig.clock.advance(2_500);
+    const bytes = bytesOf(1);
+    const rest = { account: "a", receivedNs: 0, maxRetries: null, offeredLamports: 0 };
+    rig.landing.mergeReserved({ id: 2, bytes, ...rest }, 1, rig.clock.nowNs());
+    expect(rig.gate.renewals).toEqual([{ sinceMs: 2_500, nowMs: 2_500 }]);
+    expect(resendTo(rig, 1)).toEqual(["a", "b"]);
+  });
+
+  it("learns of a copy that left late", () => {
+    const rig = startedFixture();
+    rig.track(1, { sent: [] });
+    rig.clock.advance(SENT_LATE_MS);
+    rig.landing.outcome(outcomeOf(1, "a", "sent", rig.clock.nowNs()));
+    expect(rig.gate.renewals).toEqual([]);
+    rig.clock.advance(1);
+    rig.landing.outcome(outcomeOf(1, "b", "sent", rig.clock.nowNs()));
+    expect(rig.gate.renewals).toEqual([{ sinceMs: 0, nowMs: SENT_LATE_MS + 1 }]);
   });
 });

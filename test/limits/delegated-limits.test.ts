@@ -79,7 +79,7 @@ describe("a limit that is held", () => {
     expect(limits.states.of("a")?.fullNs).toBe(2 * SECOND);
   });
 
-  it("is given back what was charged, held or not", () => {
+  it("refunds what was charged, delegated or not", () => {
     const { limits } = scene();
     limits.delegate("a");
     for (const name of ["a", "b"]) {

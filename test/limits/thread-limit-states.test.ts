@@ -69,13 +69,13 @@ describe("a cell", () => {
 });
 
 describe("a slot that three threads charge in parallel", () => {
-  it.each([0, 3])("lets through exactly the burst (one in %i is given back)", async (every) => {
+  it.each([0, 3])("lets through exactly the burst (one in %i is refunded)", async (every) => {
     const [tries, interval, burst, limitSlot] = [150_000, 1_000, 200_000, 5];
     const memory = createKeyCacheMemory();
     const words = new Int32Array(new SharedArrayBuffer(5 * 4));
     const workerData = {
       ...{ memory, words, limitSlot, tries, nowNs: NOW, interval, burst },
-      giveBackEvery: every,
+      refundEvery: every,
     };
     const entry = new URL("../support/limit-charger.mjs", import.meta.url);
     const workers = [1, 2].map(() => new Worker(entry, { workerData }));

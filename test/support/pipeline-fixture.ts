@@ -106,6 +106,8 @@ export function newFixture(sharesDedup = false) {
         if (isMerged) note("mergeDuplicate");
         return isMerged;
       },
+      mergeReserved: (packet, offset, entryNs) => landing.mergeReserved(packet, offset, entryNs),
+      mergeSend: (packet, offset, nowNs) => landing.mergeSend(packet, offset, nowNs),
     },
     receipts: {
       open(packet, accepted, decodedNs, nowNs) {

@@ -157,7 +157,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             self.handler.end_turn();
             match self.phase {
                 Phase::Serving => {}
-                Phase::Stopping => self.report_idle(now_ns),
+                Phase::Stopping => self.report_idle(),
                 Phase::Exiting => return Ok(()),
             }
         }
@@ -207,9 +207,9 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
         }
     }
 
-    fn report_idle(&mut self, now_ns: u64) {
+    fn report_idle(&mut self) {
         let mut clients = self.clients.iter().flatten();
-        if self.ready.is_empty() && !clients.any(|client| client.is_busy(now_ns)) {
+        if self.ready.is_empty() && !clients.any(Client::is_busy) {
             self.handler.idle();
         }
     }

@@ -55,6 +55,8 @@ pub enum CloseReason {
     Address,
     /// A head or a body was not complete in time.
     ReadTimeout,
+    /// A head was malformed or too large.
+    Framing,
 }
 
 /// What the handler did with a submission.
@@ -86,7 +88,7 @@ pub enum ProxyReason {
     Large,
     /// The edge is draining.
     Draining,
-    /// Its framing is ambiguous; the rest of its connection is piped as well.
+    /// Its framing is ambiguous; it is its connection's last.
     Ambiguous,
 }
 

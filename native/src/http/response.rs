@@ -79,6 +79,38 @@ pub fn write_overloaded(out: &mut Vec<u8>, form: ResponseForm, id: &str) {
     }
 }
 
+/// Why a head is refused before anything else is known of the request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum HeadError {
+    /// Its first line is not that of an HTTP/1.1 request.
+    Version,
+    /// A header is malformed.
+    Syntax,
+    /// It has too many bytes or headers.
+    TooLarge,
+}
+
+/// Writes the connection's last response to `out`: the page with which uWebSockets refuses a head
+/// (`HttpErrors.h`, 2026-11).
+pub fn write_head_refused(out: &mut Vec<u8>, error: HeadError) {
+    let (status, text) = match error {
+        HeadError::Version => (
+            "505 HTTP Version Not Supported",
+            "<h1>HTTP Version Not Supported</h1><p>This server does not support HTTP/1.0.</p>",
+        ),
+        HeadError::Syntax => ("400 Bad Request", "<h1>Bad Request</h1>"),
+        HeadError::TooLarge => {
+            ("431 Request Header Fields Too Large", "<h1>Request Header Fields Too Large</h1>")
+        }
+    };
+    out.clear();
+    // Writing to memory cannot fail.
+    let _ = write!(
+        out,
+        "HTTP/1.1 {status}\r\nConnection: close\r\n\r\n{text}<hr><i>uWebSockets/20 Server</i>"
+    );
+}
+
 /// Writes responses; caches the current second's date as text.
 #[derive(Debug)]
 pub struct ResponseWriter {

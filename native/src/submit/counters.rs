@@ -43,7 +43,8 @@ pub enum Counter {
     Accepted,
     /// Requests whose connection ended before their response.
     Aborted,
-    // `Expired` to `ResponsesUnread` are those of the main thread's HTTP server: 0 here.
+    // `Expired` to `ResponsesUnread` are those of the main thread's HTTP server: only `Closed` is
+    // counted here.
     /// Requests ended by a deadline.
     Expired,
     /// Connections closed for their framing, or for a body above the limit.

@@ -51,11 +51,11 @@ fn accepted_transaction_matches_only_exact_bytes() {
 fn entry_expires_and_may_be_accepted_again() {
     let dedup = dedup();
     accept(&dedup, &tx(1, 100), 0);
-    assert!(dedup.query(&tx(1, 100), 1, 2_000 * MS));
-    assert!(!dedup.query(&tx(1, 100), 1, 2_000 * MS + 1));
-    accept(&dedup, &tx(1, 100), 2_001 * MS);
-    accept(&dedup, &tx(2, 100), 4_001 * MS);
-    assert_eq!(known(&dedup, &[1, 2], 4_001 * MS), [1, 2]);
+    assert!(dedup.query(&tx(1, 100), 1, 2_100 * MS));
+    assert!(!dedup.query(&tx(1, 100), 1, 2_100 * MS + 1));
+    accept(&dedup, &tx(1, 100), 2_101 * MS);
+    accept(&dedup, &tx(2, 100), 4_201 * MS);
+    assert_eq!(known(&dedup, &[1, 2], 4_201 * MS), [1, 2]);
 }
 
 #[test]

@@ -302,6 +302,7 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
             CloseReason::TooMany => Counter::ConnectionsRejected,
             CloseReason::Address => Counter::ConnectionsOverAddressLimit,
             CloseReason::ReadTimeout => Counter::ConnectionsReadTimeout,
+            CloseReason::Framing => Counter::Closed,
         };
         self.path.counters.add(counter, 1.0);
     }
