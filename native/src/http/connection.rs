@@ -19,7 +19,7 @@ use crate::http::client_socket::AcceptedSocket;
 use crate::http::connection_limits::AddressPermit;
 use crate::http::deadline::{Part, ReadClock, is_past};
 use crate::http::dispatch::{Dispatched, dispatch};
-use crate::http::handler::{CloseReason, RequestHandler};
+use crate::http::handler::{ClientCloseReason, RequestHandler};
 use crate::http::permits::Permits;
 use crate::http::preamble::preamble_size;
 use crate::http::proxy::{
@@ -27,7 +27,9 @@ use crate::http::proxy::{
     UpstreamConnection,
 };
 use crate::http::request_head::{RequestHead, read_request_head};
-use crate::http::response::{ResponseForm, write_head_refused, write_overloaded};
+use crate::http::response::{
+    OVERLOADED, ResponseForm, UNANSWERED, write_head_refused, write_overloaded,
+};
 use crate::http::socket::{BufferedSocket, ReadResult};
 use crate::sync::clock::NS_PER_S;
 
@@ -339,7 +341,7 @@ impl Client {
             let head = match read_request_head(rest, cx.forwarded_header_name) {
                 RequestHead::Partial => return Ok((done, ParseOutcome::Pending(Part::Head))),
                 RequestHead::Malformed(error) => {
-                    handler.connection_closed(CloseReason::Framing);
+                    handler.connection_closed(ClientCloseReason::Framing);
                     write_head_refused(out, error);
                     self.socket.send(out).map_err(|_| Disconnected)?;
                     self.closes = true;
@@ -376,18 +378,18 @@ impl Client {
     ) -> Result<Progress, Disconnected> {
         let upload_permit = if is_upload { cx.upload_permits.try_acquire(self.from) } else { None };
         if is_upload && upload_permit.is_none() {
-            return self.reject_proxy(&framing.rejection, cx);
+            return self.reject_proxy(&framing.rejection, OVERLOADED, cx);
         }
         let upstream = match self.idle_upstream.take() {
             Some(idle_upstream) => idle_upstream,
             None => {
                 let Some(permit) = cx.upstream_permits.try_acquire(self.from) else {
-                    return self.reject_proxy(&framing.rejection, cx);
+                    return self.reject_proxy(&framing.rejection, OVERLOADED, cx);
                 };
                 let Ok(socket) =
                     BufferedSocket::connect(cx.upstream, cx.registry, cx.upstream_token)
                 else {
-                    return self.reject_proxy(&framing.rejection, cx);
+                    return self.reject_proxy(&framing.rejection, OVERLOADED, cx);
                 };
                 Box::new(UpstreamConnection { socket, _permit: permit })
             }
@@ -403,12 +405,14 @@ impl Client {
     fn reject_proxy<H: RequestHandler>(
         &mut self,
         rejection: &Rejection,
+        message: &str,
         cx: &mut ConnectionContext<'_, H>,
     ) -> Result<Progress, Disconnected> {
         if rejection.form != ResponseForm::Preflight {
             cx.handler.proxy_rejected(rejection.charged_token.as_deref());
         }
-        write_overloaded(cx.out, rejection.form, rejection.id.as_deref().unwrap_or("null"));
+        let id = rejection.id.as_deref().unwrap_or("null");
+        write_overloaded(cx.out, rejection.form, id, message);
         self.socket.send(cx.out).map_err(|_| Disconnected)?;
         self.closes = true;
         Ok(Progress::Ready)
@@ -439,13 +443,13 @@ impl Client {
                 self.reading.set(Part::None, cx.now_ns);
                 let rejection = self.proxied.take().map(ProxiedRequest::into_rejection);
                 if is_slow {
-                    cx.handler.connection_closed(CloseReason::ReadTimeout);
+                    cx.handler.connection_closed(ClientCloseReason::ReadTimeout);
                     return Err(Disconnected);
                 }
                 let Some(rejection) = rejection else { return Err(Disconnected) };
                 // Whether the upstream server examined it is unknown, so its charge stays.
                 let rejection = Rejection { charged_token: None, ..rejection };
-                return self.reject_proxy(&rejection, cx);
+                return self.reject_proxy(&rejection, UNANSWERED, cx);
             }
         }
         self.seen_ns = cx.now_ns;

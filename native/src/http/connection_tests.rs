@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::http::dispatch::REQUEST_BYTES_MAX;
-use crate::http::handler::ProxyReason;
+use crate::http::handler::UnhandledReason;
 use crate::http::test_server::{TestClient, TestServer, TestUpstream, get, post};
 
 #[test]
@@ -22,7 +22,7 @@ fn submissions_are_answered_locally_and_other_requests_are_proxied() {
     assert_eq!(client.receive(), "GET /pages HTTP/1.1 +0");
     client.send_text(&post("known", "proxy this"));
     assert_eq!(client.receive(), "POST /api/v1/sendRawTransaction HTTP/1.1 +10");
-    assert_eq!((server.handled(), server.proxied()), (1, vec![ProxyReason::Other]));
+    assert_eq!((server.handled(), server.proxied()), (1, vec![UnhandledReason::Other]));
     let first = upstream.next();
     assert_eq!(
         first.head,
@@ -109,7 +109,7 @@ fn requests_above_the_size_limit_are_proxied() {
     assert_eq!(server.proxied(), vec![]);
     client.send_text(&post("known", &"x".repeat(size + 1)));
     assert!(client.receive().ends_with(&format!("+{}", size + 1)));
-    assert_eq!(server.proxied(), vec![ProxyReason::Large]);
+    assert_eq!(server.proxied(), vec![UnhandledReason::Large]);
     // The connection stays usable.
     client.send_text(&post("known", "hello"));
     assert_eq!(client.receive(), "hello");
@@ -234,7 +234,7 @@ fn ambiguous_request_is_proxied_without_what_follows_and_closes() {
         assert_eq!((upstream.next().head, upstream.next().head), (expected, String::new()));
         assert_eq!(
             (server.proxied(), server.handled()),
-            (vec![ProxyReason::Ambiguous], 1),
+            (vec![UnhandledReason::Ambiguous], 1),
             "{text:?}"
         );
     }
@@ -261,7 +261,7 @@ fn malformed_head_is_refused_here_and_closes() {
         let start = format!("HTTP/1.1 {status}\r\nConnection: close\r\n\r\n<h1>");
         assert!(refused.starts_with(&start), "{refused}");
         assert_eq!((server.proxied(), server.handled()), (vec![], 1), "{text:?}");
-        assert_eq!(server.log.lock().unwrap().closed, vec![CloseReason::Framing]);
+        assert_eq!(server.log.lock().unwrap().closed, vec![ClientCloseReason::Framing]);
         assert_eq!(upstream.connections.load(Ordering::SeqCst), 0);
     }
 }
@@ -311,7 +311,7 @@ fn body_of_a_proxied_request_is_not_parsed_as_a_request() {
     client.send_text(&post("", &inner).replace("POST", "PUT"));
     assert!(client.receive().ends_with(&format!("+{}", inner.len())));
     assert_eq!(upstream.next().body, inner.as_bytes());
-    assert_eq!(server.proxied(), vec![ProxyReason::Other]);
+    assert_eq!(server.proxied(), vec![UnhandledReason::Other]);
     assert_eq!(upstream.connections.load(Ordering::SeqCst), 1);
     assert!(upstream.received.recv_timeout(Duration::ZERO).is_err());
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use crate::http::deadline::Part;
 use crate::http::handler::{
-    Endpoint, ForwardedMeta, Handled, Health, ProxyReason, Request, RequestHandler,
+    Endpoint, ForwardedMeta, Handled, Health, Request, RequestHandler, UnhandledReason,
 };
 use crate::http::json_rpc::read_health;
 use crate::http::request_head::{Ask, CompleteHead, Submission};
@@ -48,11 +48,15 @@ pub(crate) fn dispatch<H: RequestHandler>(
         }
         let token = head.submission().map(|submission| submission.token);
         let is_known = !is_draining && token.is_some_and(|token| handler.has_key(token));
-        let reason = if token.is_some() { ProxyReason::Large } else { ProxyReason::Other };
-        return proxy(handler, if is_draining { ProxyReason::Draining } else { reason }, !is_known);
+        let reason = if token.is_some() { UnhandledReason::Large } else { UnhandledReason::Other };
+        return proxy(
+            handler,
+            if is_draining { UnhandledReason::Draining } else { reason },
+            !is_known,
+        );
     };
     if is_draining {
-        return proxy(handler, ProxyReason::Draining, false);
+        return proxy(handler, UnhandledReason::Draining, false);
     }
     out.clear();
     if let Some(health) = health_of(head, body) {
@@ -61,7 +65,7 @@ pub(crate) fn dispatch<H: RequestHandler>(
     }
     let Some(&Submission { endpoint, token }) = head.submission() else {
         let is_ambiguous = head.is_ambiguous;
-        let reason = if is_ambiguous { ProxyReason::Ambiguous } else { ProxyReason::Other };
+        let reason = if is_ambiguous { UnhandledReason::Ambiguous } else { UnhandledReason::Other };
         return proxy(handler, reason, false);
     };
     match handler.handle(&Request { endpoint, token, from, body }, out) {
@@ -70,7 +74,11 @@ pub(crate) fn dispatch<H: RequestHandler>(
     }
 }
 
-fn proxy<H: RequestHandler>(handler: &mut H, reason: ProxyReason, is_upload: bool) -> Dispatched {
+fn proxy<H: RequestHandler>(
+    handler: &mut H,
+    reason: UnhandledReason,
+    is_upload: bool,
+) -> Dispatched {
     handler.proxied(reason);
     Dispatched::Proxy { meta: ForwardedMeta::default(), is_upload }
 }

@@ -2,7 +2,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier};
 
-use crate::http::handler::{CloseReason, ProxyReason};
+use crate::http::handler::{ClientCloseReason, UnhandledReason};
 use crate::http::listener::Listener;
 use crate::http::mailbox::{Command, mailbox};
 use crate::http::test_server::{
@@ -20,7 +20,7 @@ fn connection_above_the_limit_is_closed() {
     assert_eq!(server.open_count(), 2);
     let mut third = TestClient::to(address);
     assert_eq!(third.receive_all(), b"");
-    assert_eq!(server.log.lock().unwrap().closed, [CloseReason::TooMany]);
+    assert_eq!(server.log.lock().unwrap().closed, [ClientCloseReason::TooMany]);
     first.send_text(&post("", "hello"));
     assert_eq!(first.receive(), "hello");
     drop(second);
@@ -41,7 +41,7 @@ fn connections_per_address_are_limited_over_all_ingress_threads() {
     assert_eq!(first.open_count() + second.open_count(), 3);
     assert_eq!(TestClient::to(address).receive_all(), b"");
     first.run_turns();
-    assert_eq!(first.log.lock().unwrap().closed, [CloseReason::Address]);
+    assert_eq!(first.log.lock().unwrap().closed, [ClientCloseReason::Address]);
     // Other addresses are still served, and so are the address's open connections.
     let mut other = TestClient::from(Ipv4Addr::new(127, 0, 0, 2), address);
     for client in own.iter_mut().chain([&mut other]) {
@@ -110,7 +110,7 @@ fn draining_proxies_every_new_request() {
     assert_eq!((server.handled(), server.proxied()), (2, vec![]));
     client.send_text(&text);
     assert!(client.receive().ends_with("+5"));
-    assert_eq!((server.handled(), server.proxied()), (0, vec![ProxyReason::Draining]));
+    assert_eq!((server.handled(), server.proxied()), (0, vec![UnhandledReason::Draining]));
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn random_pipelined_requests_are_framed_the_same_upstream() {
         }
         spoken.join().unwrap();
         assert_eq!(server.open_count(), 1);
-        assert!(!server.proxied().contains(&ProxyReason::Ambiguous));
+        assert!(!server.proxied().contains(&UnhandledReason::Ambiguous));
         while let Ok(received) = upstream.received.try_recv() {
             assert_eq!(received.head.matches("x-secret-name: 127.0.0.1 3 0 0\r\n").count(), 1);
             assert!(received.body.iter().all(|byte| *byte == b'b'));

@@ -253,7 +253,7 @@ fn invalid_transaction_is_proxied_as_charged_and_not_cached() {
     let mut fixture = Fixture::usual();
     let poor = transaction(1, 999);
     let handled = fixture.post(&poor);
-    assert!(matches!(handled, Handled::Proxy(ForwardedMeta { is_examined: true, .. })));
+    assert!(matches!(handled, Handled::Proxy(ForwardedMeta { is_invalid: true, .. })));
     assert!(is_limit_charged(handled));
     assert!(is_limit_charged(fixture.post(b"")));
     assert_eq!(
@@ -365,15 +365,18 @@ fn event_loop_counts_become_the_threads_counters() {
     let mut fixture = Fixture::usual();
     fixture.handler.connections(5);
     fixture.handler.bodies_pending(2);
-    for reason in
-        [CloseReason::TooMany, CloseReason::Address, CloseReason::Address, CloseReason::ReadTimeout]
-    {
+    for reason in [
+        ClientCloseReason::TooMany,
+        ClientCloseReason::Address,
+        ClientCloseReason::Address,
+        ClientCloseReason::ReadTimeout,
+    ] {
         fixture.handler.connection_closed(reason);
     }
     fixture.handler.client_left();
     fixture.handler.proxy_rejected(None);
-    fixture.handler.proxied(ProxyReason::Other);
-    fixture.handler.proxied(ProxyReason::Large);
+    fixture.handler.proxied(UnhandledReason::Other);
+    fixture.handler.proxied(UnhandledReason::Large);
     let counters = [
         Counter::Connections,
         Counter::RequestsOpen,
