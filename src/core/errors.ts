@@ -21,8 +21,8 @@ export interface RejectionRow {
 }
 
 /**
- * In the order in which several errors of one request are reported; malformed framing, draining
- * and an overloaded edge come before all of them (`http/request-checks.ts`).
+ * In the order in which several errors of one request are reported. Malformed framing, draining, an
+ * ingress thread that cannot proxy, an unknown path and a wrong method come before all of them.
  */
 export const REJECTIONS = {
   unauthorized: {
@@ -141,11 +141,13 @@ export const REJECTIONS = {
 
 export type RejectionReason = keyof typeof REJECTIONS;
 
-/** Why one delivery of an accepted transaction failed. */
+/** Why one delivery of an accepted transaction failed or was dropped. */
 export const DELIVERY_REASONS = {
-  queue_full: "that leader's queue was full",
-  expired: "the delivery waited longer than `send.delivery_ttl`",
-  leader_saturated: "the leader granted no stream in time, or packet loss on the path is too high",
+  queue_full: "the queue of a leader without a live connection was full, or the engine's own",
+  expired: "it waited longer than `send.delivery_ttl` for a connection or this machine's socket",
+  leader_saturated:
+    "the leader granted no stream in time, its queue was full of deliveries of the same or a " +
+    "higher rank, or packet loss on the path is too high",
   not_connected: "no connection to that leader was ready",
   connection_lost: "the connection ended before the leader acknowledged the delivery",
   stream_stopped: "the leader stopped the stream",

@@ -2,9 +2,10 @@
  * The dedup cache: recently accepted transactions, so that a duplicate gets the same response as
  * the original and costs neither a signature verification nor a stream.
  *
- * It is queried before a transaction is decoded and written only after acceptance, so no client can
- * insert an entry with another signer's signature, and an entry matches only identical bytes. The
- * bytes are in one ring buffer, oldest overwritten first, with an index of numbers; nothing is
+ * It is queried before a transaction is decoded and written only once its signatures are verified:
+ * reserved before it is sent, and committed once it is accepted. So no client can insert an entry
+ * with another signer's signature, and an entry matches only identical bytes. The bytes are in one
+ * ring buffer, oldest overwritten first, with an index of numbers; nothing is
  * allocated after the start, so no transaction outlives its request in the garbage collector's
  * memory. The ring starts small and grows on demand: memory never written to is not resident.
  *

@@ -254,7 +254,7 @@ function sendSources({ sender, receipts }: MetricDeps) {
         dropped: deliveriesDropped,
       });
     },
-    touchdown_deliveries_failed_total: () => samplesBy("reason", sender.counters.reasons),
+    touchdown_deliveries_unacknowledged_total: () => samplesBy("reason", sender.counters.reasons),
     touchdown_leader_connections: () => {
       const states = { idle: 0, connecting: 0, waiting: 0, live: 0 };
       for (const { state } of sender.leaders()) states[state] += 1;
@@ -300,7 +300,7 @@ function landSources({ landing, cluster }: MetricDeps) {
       return samplesBy("outcome", { landed, expired, dropped });
     },
     touchdown_transactions_lost_total: () => samplesBy("reason", counters.reasons),
-    touchdown_transactions_failed_total: () => counters.landedFailed,
+    touchdown_transactions_landed_with_error_total: () => counters.landedFailed,
     touchdown_duplicate_submissions_merged_total: () => counters.duplicatesMerged,
     touchdown_landing_slots: () => landing.slotDeltas,
     touchdown_resends_total: () =>

@@ -3,8 +3,8 @@
  *
  * A transaction that does not land pays no tip, so the amount that an account offers counts as much
  * as its transactions land. The share is an exponentially weighted mean over the ends that the
- * account's own transactions caused: landed, or expired. Ends by this edge, such as a full table, a
- * stop or a saturated leader, change nothing.
+ * account's own transactions caused: landed, expired, or dropped for an unknown blockhash. Ends by
+ * this edge, such as a full table, a stop or a saturated leader, change nothing.
  *
  * Note: `shareOf` changes only with `renew`, once a plan. Whatever is ranked in between, in a queue
  * or a round of resends, is ranked by one share of its account, so within an account the offer

@@ -347,9 +347,9 @@ class LandingStage implements Landing {
       this.#drop(row, "blockhash_unknown");
       return;
     }
-    const validation = this.#expiry.absent(row, slot, heightAtRequest);
-    if (validation === "open") return;
-    if (validation === "lost") this.#drop(row, "tracking_ended");
+    const expiryState = this.#expiry.absent(row, slot, heightAtRequest);
+    if (expiryState === "open") return;
+    if (expiryState === "lost") this.#drop(row, "tracking_ended");
     else if (!table.is(row, SENT)) this.#drop(row, "never_sent");
     else if (this.#deps.cluster.statusReporting() !== "yes") this.#endUnreported(row);
     else this.#end(row, "expired", null, "blockhash_expired");

@@ -1,5 +1,5 @@
 /**
- * Whether a connection still responds just before its leader window. Pure.
+ * Whether a connection still responds just before its leader window.
  *
  * The other side is probed once per leader window, early enough to open another connection. An
  * engine that does not count received datagrams is not probed.

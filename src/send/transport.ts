@@ -16,8 +16,8 @@ export interface CloseCause {
   /**
    * `app`: the leader closed with an application code (Agave's are 1, 2, 4, 5). `transport`: it
    * closed with a QUIC or TLS code. `silence`: the handshake or the idle time ran out on this side,
-   * or on the leader's, which reset the connection. `local`: this side closed after an error in the
-   * leader's packets or in the engine.
+   * or on the leader's, which reset the connection, or the leader granted no stream in time.
+   * `local`: this side closed after an error in the leader's packets or in the engine.
    */
   readonly kind: "app" | "transport" | "silence" | "local";
   /** The code for `app` and `transport`, otherwise 0. */

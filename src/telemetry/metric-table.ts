@@ -34,7 +34,8 @@ export const METRICS = [
     "touchdown_requests_aborted_total",
     [],
     "Requests whose connection ended before the response: the client closed or reset it, or " +
-      "sent more before the response than the edge keeps.",
+      "sent more before the response than the edge keeps; also long polls and receipt streams " +
+      "that their clients end.",
   ),
   counter(
     "touchdown_responses_deferred_total",
@@ -57,8 +58,8 @@ export const METRICS = [
   counter(
     "touchdown_client_connections_closed_total",
     ["reason"],
-    "Client connections that the edge closed, by too_many, framing (an unsupported " +
-      "Content-Length, too), empty_body (a flood of HEAD or OPTIONS) or backpressure (too many " +
+    "Client connections that the edge closed, by too_many, framing (or a body " +
+      "that is too large to read), empty_body (a flood of HEAD or OPTIONS) or backpressure (too many " +
       "unread bytes), and by ingress threads address (connection limit of one address) or slow " +
       "(head or body incomplete after its timeout).",
   ),
@@ -138,7 +139,8 @@ export const METRICS = [
   counter(
     "touchdown_decode_ring_full_total",
     [],
-    "Transactions rejected as overloaded because the ring to the workers was full.",
+    "Transactions rejected as overloaded because the ring to the workers was full, no worker " +
+      "was up, or the edge was stopping.",
   ),
   gauge("touchdown_decode_workers", [], "Worker threads alive."),
   counter("touchdown_decode_worker_restarts_total", [], "Worker threads replaced after one died."),
@@ -220,7 +222,7 @@ export const METRICS = [
     "Deliveries that ended, by acked, failed (sent, and not acknowledged) or dropped (not sent).",
   ),
   counter(
-    "touchdown_deliveries_failed_total",
+    "touchdown_deliveries_unacknowledged_total",
     ["reason"],
     "Deliveries that failed or were dropped, by the reason.",
   ),
@@ -255,7 +257,7 @@ export const METRICS = [
   counter(
     "touchdown_connections_ended_total",
     ["reason"],
-    "Connections and connection attempts that ended, by reason.",
+    "Connections and connection attempts that ended, by the reasons of /leaders/stats.",
   ),
   counter(
     "touchdown_connection_probes_failed_total",
@@ -300,7 +302,7 @@ export const METRICS = [
     [],
     "From writing a delivery until the leader acknowledged all of it.",
   ),
-  // Land
+  // Landing
   counter(
     "touchdown_transactions_accepted_total",
     [],
@@ -317,7 +319,11 @@ export const METRICS = [
     ["reason"],
     "Transactions that ended without landing, by the reason.",
   ),
-  counter("touchdown_transactions_failed_total", [], "Transactions that landed with an error."),
+  counter(
+    "touchdown_transactions_landed_with_error_total",
+    [],
+    "Transactions that landed with an error.",
+  ),
   counter(
     "touchdown_duplicate_submissions_merged_total",
     [],
@@ -360,7 +366,7 @@ export const METRICS = [
     ["result"],
     "Transactions seen in a processed block, by seen, and rolled_back when its fork was abandoned.",
   ),
-  // Observe
+  // Receipts
   gauge("touchdown_receipts", [], "Receipts kept."),
   counter(
     "touchdown_receipts_evicted_total",

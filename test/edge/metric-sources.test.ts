@@ -336,7 +336,7 @@ describe("an edge's metrics", () => {
     ["delivery_ack_seconds_count", {}, 6],
     ["transactions_accepted_total", {}, 180],
     ...each("transactions_total", "outcome", { landed: 181, expired: 182, dropped: 183 }),
-    ["transactions_failed_total", {}, 184],
+    ["transactions_landed_with_error_total", {}, 184],
     ["duplicate_submissions_merged_total", {}, 185],
     ...each("resends_total", "result", { sent: 186, shed: 187, superseded: 198 }),
     ...each("status_requests_total", "result", { answered: 188, failed: 189, late: 190 }),
@@ -392,7 +392,7 @@ describe("an edge's metrics", () => {
     expect(values("validations_total", "result", Object.keys(DECODE_ERROR))).toEqual(
       counted(500, DECODE_ERROR_COUNT),
     );
-    expect(values("deliveries_failed_total", "reason", DELIVERY_NAMES)).toEqual(
+    expect(values("deliveries_unacknowledged_total", "reason", DELIVERY_NAMES)).toEqual(
       counted(600, DELIVERY_NAMES.length),
     );
     expect(values("transactions_lost_total", "reason", END_NAMES)).toEqual(

@@ -90,7 +90,13 @@ describe("a node that occasionally reports a far future height", () => {
     // Nothing lands while it lies.
     for (const { identity } of network.contacts) network.deaf.add(identity);
     const signature = await edge.postUntilTaken(network.tipped());
-    const before = implausibleCount(await edge.metrics());
+    // It was honest before: its first two heights are accepted.
+    const honest = await untilResponse(
+      "a height",
+      edge.metrics,
+      (now) => seriesValue(now, "touchdown_block_height") > 0,
+    );
+    const before = implausibleCount(honest);
     network.cluster.behave({ heightsAhead: 1_000_000 });
     await untilResponse(
       "its false heights",

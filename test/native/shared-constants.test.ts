@@ -277,7 +277,7 @@ describe("the responses of an ingress thread", () => {
   const formatted = (start: string, id: string): string => {
     const literal = new RegExp(`r#"(${start}.*?)"#`).exec(text)?.[1] ?? "";
     return literal
-      .replaceAll("{OVERLOADED}", string("OVERLOADED"))
+      .replaceAll("{message}", string("OVERLOADED"))
       .replaceAll("{id}", id)
       .replaceAll("{{", "{")
       .replaceAll("}}", "}");

@@ -102,14 +102,14 @@ describe("the metrics page", () => {
     const losses = Object.fromEntries(Object.keys(DELIVERY_REASONS).map((reason) => [reason, 2]));
     const families = await page({
       touchdown_requests_total: () => samplesBy("outcome", outcomes),
-      touchdown_deliveries_failed_total: () => samplesBy("reason", losses),
+      touchdown_deliveries_unacknowledged_total: () => samplesBy("reason", losses),
     });
     expect(seriesValue(families, "touchdown_requests_total", { outcome: "accepted" })).toBe(4);
     expect(families.get("touchdown_requests_total")?.samples).toHaveLength(
       Object.keys(REJECTIONS).length + 1,
     );
     const full = { reason: "queue_full" };
-    expect(seriesValue(families, "touchdown_deliveries_failed_total", full)).toBe(2);
+    expect(seriesValue(families, "touchdown_deliveries_unacknowledged_total", full)).toBe(2);
   });
 
   it("writes a histogram of nanoseconds as accumulated buckets in seconds", async () => {

@@ -158,7 +158,12 @@ async function measure(bench: Bench, engine: string, create: () => Transport): P
 }
 
 export async function build(): Promise<Bench> {
-  const bench = new Bench({ name: "send/peers", iterations: SAMPLES, time: 0, warmup: false });
+  const bench = new Bench({
+    name: "send/leader-pool",
+    iterations: SAMPLES,
+    time: 0,
+    warmup: false,
+  });
   await measure(bench, "portable", portable);
   const engine = native();
   if (engine !== null) await measure(bench, "native", engine);

@@ -57,7 +57,8 @@ pub enum Counter {
     ResponsesUnread,
     /// Requests whose handler failed.
     HandlerErrors,
-    /// Rejected, because too many requests are proxied.
+    /// Answered 503: too many requests are proxied, or the upstream server cannot be reached or
+    /// closed without a response.
     Overloaded = HTTP_COUNTERS + OVERLOADED,
     /// Proxied, because their key is not in the cache.
     ProxiedKey = PROXIED_AT,

@@ -86,7 +86,7 @@ function startFault(status: number): string {
   return START_FAULTS[status] ?? `the native engine failed to start: status ${status}`;
 }
 
-/** How long the engine waits for its close packets when it stops. */
+/** How long the engine waits for acknowledgements when it stops. */
 const STOP_TIMEOUT_MS = 100;
 /** Agave leaders acknowledge immediately when requested; others apply their own policy. */
 const ACK_EVERY = 10;
