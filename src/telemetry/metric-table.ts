@@ -59,8 +59,8 @@ export const METRICS = [
     "touchdown_client_connections_closed_total",
     ["reason"],
     "Client connections that the edge closed, by too_many, framing (or a body that is too large " +
-      "to read), empty_body (a flood of HEAD or OPTIONS) or backpressure (too many unread bytes), " +
-      "and by ingress threads address (connection limit of one address) or slow " +
+      "to read), empty_body (a flood of HEAD or OPTIONS) or backpressure (too many unread " +
+      "bytes), and by ingress threads address (connection limit of one address) or slow " +
       "(head or body incomplete after its timeout).",
   ),
   histogram(
