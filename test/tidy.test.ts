@@ -51,7 +51,7 @@ const WITHOUT_TEST: Readonly<Record<string, string>> = {
   "src/control/web/schema.ts": "every route is made by it",
   "src/sandbox/provider.ts": "every login of the tests of control goes through it",
   "src/sandbox/provider-store.ts": "every login of the tests of control goes through it",
-  "src/edge/ingress.ts": "joins the parts; run by every test with an edge",
+  "src/edge/clients.ts": "joins the parts; run by every test with an edge",
   "src/decode/workers/decode.worker.ts":
     "runs in a thread; tested through test/decode/workers/piscina-pool.test.ts",
   "src/cluster/worker.ts": "runs in a thread; tested through test/cluster/cluster-thread.test.ts",

@@ -107,7 +107,7 @@ async function createDispatched({
   await dispatch.start();
   return (bytes: Uint8Array, respond: Verified): void => {
     const packet = { id: 1, bytes, account: "", receivedNs: 0, maxRetries: null };
-    dispatch.accept({ ...packet, priorityLamports: 0 }, ({ bytes }, { kind }) => {
+    dispatch.accept({ ...packet, offeredLamports: 0 }, ({ bytes }, { kind }) => {
       respond(kind === "accepted" && (workersSend || send(bytes)));
     });
   };

@@ -231,7 +231,7 @@ async function startEdge(
       `[decode]\nverify = ${settings !== "no verification"}`,
       `inline = "${INLINE[settings] ?? "auto"}"`,
       `[send]\nengine = "${settings === "portable engine" ? "portable" : "native"}"`,
-      `queue_per_peer = ${QUEUE}`,
+      `queue_per_leader = ${QUEUE}`,
       `[host]\nbusy_poll = ${settings === "polling"}`,
       `realtime = ${settings === "real-time threads"}\n`,
     ].join("\n"),

@@ -24,8 +24,8 @@ const transport = createNativeTransport(
     idleTimeoutMs: QUIC_TRANSPORT_DEFAULTS.idleTimeoutMs,
     keepAliveMs: SENDER_DEFAULTS.keepAliveMs,
     admissionTimeoutMs: 60_000,
-    queuePerPeer: SENDER_DEFAULTS.queuePerPeer,
-    copyTtlMs: SENDER_DEFAULTS.copyTtlMs,
+    queuePerLeader: SENDER_DEFAULTS.queuePerLeader,
+    deliveryTtlMs: SENDER_DEFAULTS.deliveryTtlMs,
   },
 );
 await transport.start();

@@ -26,7 +26,7 @@ export interface Sample {
 const KEYS_MAX = 512;
 const LAMPORTS_MIN = 1_000_000;
 /** No retry limit, no priority. */
-const PLAIN = { maxRetries: null, priorityLamports: 0 } as const;
+const PLAIN = { maxRetries: null, offeredLamports: 0 } as const;
 const NOTHING = new Uint8Array();
 /** Receipts that fill the store before the clock starts. */
 const NOTES_BEFORE = 70_000;

@@ -48,7 +48,7 @@ export function openNotes(decoder: Decoder): Note {
 }
 
 /** No retry limit, no priority. */
-const PLAIN = { maxRetries: null, priorityLamports: 0 } as const;
+const PLAIN = { maxRetries: null, offeredLamports: 0 } as const;
 
 type News = Pick<Outcome, "identity" | "address" | "slot">;
 

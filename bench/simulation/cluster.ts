@@ -140,6 +140,7 @@ export class SimulatedCluster {
     blockHeight: () => this.heightAt(this.#nodeSlot() - CONFIRM_SLOTS),
     lastValidHeight: (blockhash) => readHeight(blockhash, 0) + BLOCKHASH_AGE,
     statusReporting: () => "yes",
+    contentOf: () => "unknown",
     fetchStatuses: (signatures) => this.#statuses(signatures),
   };
 

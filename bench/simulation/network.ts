@@ -91,13 +91,13 @@ class SimulatedConnection implements EngineConnection {
   established = false;
   admitted = false;
   rttUs = 0;
-  readonly worn = false;
+  readonly isDegraded = false;
   readonly retried = false;
   readonly sentNs = 0;
   readonly endNs = 0;
   streamsLeft = 0;
   readonly keepsAlive = false;
-  heard = 0;
+  datagramsReceived = 0;
   readonly #endpoint: LeaderEndpoint;
   readonly #events: ConnectionEvents;
   readonly #context: NetworkContext;
@@ -187,7 +187,7 @@ class SimulatedConnection implements EngineConnection {
 
   #receiveDatagram(): void {
     if (this.#closed) return;
-    this.heard += 1;
+    this.datagramsReceived += 1;
     this.#events.progress();
   }
 

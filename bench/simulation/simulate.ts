@@ -105,10 +105,7 @@ function join(
   const network = new SimulatedNetwork(options, clock, chances, cluster);
   const leaderStats = new LeaderStatsTable();
   const log = SILENT;
-  const outcomes = createOutcomeBuffer((outcome) => {
-    landing.outcome(outcome);
-    if (outcome.kind === "acked") leaderStats.targeted(outcome.identity);
-  });
+  const outcomes = createOutcomeBuffer((outcome) => landing.outcome(outcome));
   const sender: Sender = createSender(
     {
       clock,
@@ -118,7 +115,7 @@ function join(
       onOutcome: outcomes.push,
     },
     {
-      copyTtlMs: COPY_TTL_MS,
+      deliveryTtlMs: COPY_TTL_MS,
       random: () => share(chances.policy),
       slotTimeMs: () => router.slotTimeMs,
       stakeShareOf: (identity) => router.stakeShareOf(identity),
@@ -150,7 +147,7 @@ function join(
       onProcessed: () => {},
       onRolledBack: () => {},
     },
-    { ...LANDING, leaders: options.sendLeaders, copyTtlMs: COPY_TTL_MS },
+    { ...LANDING, leaders: options.sendLeaders, deliveryTtlMs: COPY_TTL_MS },
   );
   return { clock, cluster, network, router, sender, outcomes, landing };
 }

@@ -52,7 +52,7 @@ export function drawTransaction(
       account: "simulation",
       receivedNs,
       maxRetries: null,
-      priorityLamports: TIP_LAMPORTS_MIN + priorityFeeLamports,
+      offeredLamports: TIP_LAMPORTS_MIN + priorityFeeLamports,
     },
   };
 }

@@ -70,7 +70,7 @@ fn resident_kb() -> u64 {
 fn io_thread_cpu_ms() -> u64 {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let io = tasks.map(|task| task.unwrap().path()).find(|task| {
-        std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "touchdown-io")
+        std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "td-io")
     });
     let stat = std::fs::read_to_string(io.unwrap().join("schedstat")).unwrap();
     stat.split_whitespace().next().unwrap().parse::<u64>().unwrap() / 1_000_000

@@ -59,7 +59,7 @@ fn the_io_thread_survives_a_panicking_waker() {
     let leader = Leader::start(LeaderOptions::default());
     // A panic in a sending thread's call is caught at the N-API boundary.
     let waker = || {
-        let is_io = std::thread::current().name() == Some("touchdown-io");
+        let is_io = std::thread::current().name() == Some("td-io");
         assert!(!is_io, "a bug, simulated by the test");
     };
     let engine = Engine::start(options(), Box::new(waker)).unwrap();

@@ -49,7 +49,7 @@ fn meet(
     let closed = sender.closed(peers[0]);
     let causes =
         [CloseCause::Transport, CloseCause::Protocol, CloseCause::TimedOut, CloseCause::Reset];
-    let causes = causes.into_iter().chain([CloseCause::Version, CloseCause::HandshakeTimeout]);
+    let causes = causes.into_iter().chain([CloseCause::Version, CloseCause::AdmissionTimeout]);
     let cause = causes.into_iter().find(|cause| *cause as u8 == closed.reason);
     Some((cause.unwrap_or_else(|| panic!("{name}: {closed:?}")), closed.detail))
 }
@@ -170,7 +170,7 @@ fn an_endless_handshake_times_out() {
     });
     assert_eq!(sender.count(ACKED), 1);
     for peer in peers {
-        assert_eq!(sender.closed(peer).reason, CloseCause::HandshakeTimeout as u8);
+        assert_eq!(sender.closed(peer).reason, CloseCause::AdmissionTimeout as u8);
     }
     let dropped = sender.events.iter().filter(|one| one.kind == DROPPED);
     let reasons: Vec<u8> = dropped.map(|one| one.reason).collect();

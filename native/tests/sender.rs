@@ -145,7 +145,7 @@ fn a_leader_that_grants_no_stream_saturates_and_times_out() {
     let mut hasty = Sender::start(Options { admission_timeout: patience, ..options() });
     let peer = hasty.open(leader.address);
     hasty.engine.send(&[peer, 0], b"outlives the timeout", 2, LONG_MS);
-    assert_eq!(hasty.closed(peer).reason, CloseCause::HandshakeTimeout as u8);
+    assert_eq!(hasty.closed(peer).reason, CloseCause::AdmissionTimeout as u8);
     hasty.until("ended", |events| ended(events) == 1);
     hasty.assert_conserved([2]);
     assert_eq!(hasty.count(ADMITTED), 0);
@@ -229,7 +229,7 @@ fn a_silent_address_times_out() {
     sender.until("dropped", |events| ended(events) == 1);
     let dropped = *sender.events.iter().find(|one| one.kind == DROPPED).unwrap();
     assert_eq!(dropped.reason, Reason::NotConnected as u8);
-    assert_eq!(sender.closed(peer).reason, CloseCause::HandshakeTimeout as u8);
+    assert_eq!(sender.closed(peer).reason, CloseCause::AdmissionTimeout as u8);
 }
 
 #[test]

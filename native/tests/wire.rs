@@ -15,7 +15,7 @@ use support::transport_params::Params;
 use support::{ACKED, LONG_MS, Leader, LeaderOptions, Sender, ended, options};
 use touchdown_native::quic::event_ring::CloseCause;
 
-/// Sends through `bend`, and to a second leader directly; every delivery to both must be
+/// Sends through `alter`, and to a second leader directly; every delivery to both must be
 /// acknowledged.
 fn all_arrives(alter: impl FnMut(&[u8]) -> Vec<Vec<u8>> + Send + 'static) {
     let (altered, straight) =
@@ -119,7 +119,7 @@ fn a_flood_of_forged_retries_ends_at_most_one_attempt() {
         sender.engine.send(&[peer, 1], &[1; 300], tx, LONG_MS);
     }
     let closed = sender.closed(bad);
-    let causes = [CloseCause::HandshakeTimeout as u8, CloseCause::Version as u8];
+    let causes = [CloseCause::AdmissionTimeout as u8, CloseCause::Version as u8];
     assert!(causes.contains(&closed.reason), "{closed:?}");
     sender.engine.send(&[peer, 1], b"undisturbed", 999, LONG_MS);
     sender.until("acked", |events| events.iter().any(|one| one.kind == ACKED && one.tx == 999));

@@ -13,6 +13,7 @@ import { COALESCE_MS } from "../runtime/coalesced-timers.ts";
 import type { BackOffOptions } from "./back-off.ts";
 import { createBlockWatcher } from "./blocks/block-watcher.ts";
 import { createBlocks } from "./blocks/blocks.ts";
+import { type BlockContent, createQuietRange, type SlotRange } from "./blocks/quiet-range.ts";
 import { type ClusterCounters, createClusterCounters } from "./counters.ts";
 import type { openGeyser } from "./geyser/stream.ts";
 import {
@@ -25,7 +26,13 @@ import { createScheduleWatcher } from "./leaders/schedule-watcher.ts";
 import { createVoteWatcher } from "./leaders/vote-watcher.ts";
 import { CONTACTS_GAP_MS } from "./limits.ts";
 import type { PollLoopStatus } from "./polling-loop.ts";
-import type { BlockSink, ClusterSink, StatusReporting, StatusResponse } from "./ports.ts";
+import type {
+  BlockhashCheck,
+  BlockSink,
+  ClusterSink,
+  StatusReporting,
+  StatusResponse,
+} from "./ports.ts";
 import { createRpc, type Rpc } from "./rpc/rpc.ts";
 import { createSlotWatcher, type SlotWatcherStatus } from "./slots/slot-watcher.ts";
 import { createStatusProof, type StatusProof } from "./status-proof.ts";
@@ -40,13 +47,15 @@ export interface ClusterClientDeps {
    * Called over gRPC, if configured, when a block holds a transaction with one of the accounts; not
    * confirmed yet. The signature (64 bytes) is borrowed for the call. Must not throw.
    */
-  readonly onLanded?: (signature: Uint8Array, slot: number, error: string | null) => void;
+  readonly onProcessed?: (signature: Uint8Array, slot: number, error: string | null) => void;
   /** Called over gRPC when the cluster confirmed the block of that slot. Must not throw. */
   readonly onConfirmed?: (slot: number) => void;
   /** Whether transactions are in flight, whose age matters; assumed true if absent. */
   readonly busy?: () => boolean;
   /** Receives heights and blockhashes as well, for a thread that cannot call this client. */
   readonly blockSink?: BlockSink;
+  /** Called with the slots that are known to hold no transaction, when they change. */
+  readonly onQuietRange?: (range: SlotRange) => void;
   /** Called when it changes whether the node reports statuses. Must not throw. */
   readonly onReporting?: (reporting: StatusReporting) => void;
   /** Counters to use instead of new ones. */
@@ -122,8 +131,16 @@ export interface ClusterClient {
    * @throws Error (the promise rejects) when the node does not respond in time or completely
    */
   fetchStatuses(signatures: Uint8Array): Promise<StatusResponse>;
+  /**
+   * Requests whether blockhashes of 32 bytes each are valid; null for one without a result.
+   *
+   * @throws Error (the promise rejects) when the node does not respond in time
+   */
+  checkBlockhashes(blockhashes: readonly Uint8Array[]): Promise<readonly (BlockhashCheck | null)[]>;
   /** Whether the node reports statuses, as proven by its responses. */
   statusReporting(): StatusReporting;
+  /** Whether the confirmed blocks from one slot to another hold any transaction. */
+  contentOf(fromSlot: number, toSlot: number): BlockContent;
   readonly counters: ClusterCounters;
 }
 
@@ -183,14 +200,22 @@ export function createClusterClient(
   const onBack = (): void => schedule.pollNow(epochCheckMsMin);
   const slots = createSlotWatcher({ ...parts, coalescedClock, onBack }, options);
   const votes = createVoteWatcher(rare, { intervalMs: options.votesMs });
-  const sinks = { onLanded: deps.onLanded ?? ignore, onConfirmed: deps.onConfirmed ?? ignore };
+  const sinks = {
+    onProcessed: deps.onProcessed ?? ignore,
+    onConfirmed: deps.onConfirmed ?? ignore,
+  };
   const geyser = createGeyser({ ...parts, blocks, ...sinks }, deps.openGeyser, options);
   const live = (): boolean => geyser?.blocksLive ?? false;
   const busy = deps.busy ?? always;
-  const blockWatcher = createBlockWatcher({ ...rare, rpc: promptRpc, blocks, live, busy }, options);
+  const quietRange = createQuietRange(deps.onQuietRange);
   const { onReporting } = deps;
   const onChange = onReporting === undefined ? {} : { onChange: onReporting };
-  const proof = createStatusProof({ clock, log, rpc, counters, ...onChange });
+  const proof = createStatusProof({ clock, log, rpc, counters, quietRange, ...onChange });
+  const needsCounts = (): boolean => proof.reporting !== "yes";
+  const blockWatcher = createBlockWatcher(
+    { ...rare, rpc: promptRpc, blocks, quietRange, live, needsCounts, busy },
+    options,
+  );
   const watchers: Watcher[] = [slots, schedule, contacts, votes, blockWatcher];
   if (geyser !== null) watchers.push(geyser);
 
@@ -218,7 +243,9 @@ export function createClusterClient(
     lastValidHeight: blocks.lastValidHeight,
     wantBlockhashes: blocks.want,
     fetchStatuses: createStatuses(promptRpc, proof, counters),
+    checkBlockhashes: promptRpc.blockhashChecks,
     statusReporting: () => proof.reporting,
+    contentOf: quietRange.contentOf,
     counters,
   };
 }

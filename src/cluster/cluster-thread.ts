@@ -11,7 +11,7 @@
  * notice nothing unless it takes long. Its heap has a limit, so that a response that needs more
  * memory ends the thread and not the process.
  *
- * Decision: docs/decisions/0048-cluster-thread.md
+ * Decision: docs/decisions/0049-cluster-thread.md
  */
 
 import { Worker } from "node:worker_threads";
@@ -22,9 +22,10 @@ import type { Log } from "../core/log.ts";
 import { countersMemory, sharedCounters } from "../runtime/shared-counters.ts";
 import { compiledPath } from "../runtime/worker-entry.ts";
 import { createBlockhashes } from "./blocks/blockhashes.ts";
+import { type BlockContent, contentOf, type SlotRange } from "./blocks/quiet-range.ts";
 import { CLUSTER_COUNTERS, type ClusterCounters } from "./counters.ts";
 import {
-  STATUS_REQUESTS_PENDING_MAX,
+  REQUESTS_PENDING_MAX,
   THREAD_HEAP_MB_MAX,
   THREAD_KILL_MS_MAX,
   THREAD_RESTART_MS_MAX,
@@ -34,15 +35,18 @@ import {
   THREAD_STOP_MS_MAX,
 } from "./limits.ts";
 import type {
+  BlockhashCheck,
   ClusterSink,
   Contact,
   EpochLeaders,
   StatusReporting,
   StatusResponse,
 } from "./ports.ts";
+import { joinedBlockhashes, readBlockhashChecksMessage } from "./thread/blockhash-message.ts";
 import { applyContactChanges } from "./thread/contact-changes.ts";
 import { readEpochMessage } from "./thread/epoch-message.ts";
 import {
+  type BlockhashChecksMessage,
   type BlockhashesMessage,
   BUSY,
   type ClusterTask,
@@ -53,7 +57,7 @@ import {
   READ,
   type ToClusterThread,
 } from "./thread/messages.ts";
-import { readStatusesMessage } from "./thread/status-message.ts";
+import { readStatusesMessage, type StatusesMessage } from "./thread/status-message.ts";
 import { linesOf } from "./thread/text-lines.ts";
 
 export interface ClusterThreadDeps {
@@ -67,7 +71,7 @@ export interface ClusterThreadDeps {
    * Called over gRPC, if configured, when a block holds a transaction with one of the accounts; not
    * confirmed yet. The signature (64 bytes) is borrowed for the call. Must not throw.
    */
-  readonly onLanded: (signature: Uint8Array, slot: number, error: string | null) => void;
+  readonly onProcessed: (signature: Uint8Array, slot: number, error: string | null) => void;
   /** Called over gRPC when the cluster confirmed the block of that slot. Must not throw. */
   readonly onConfirmed: (slot: number) => void;
   /** Whether transactions are in flight, whose age matters. */
@@ -102,6 +106,10 @@ export interface ClusterThread {
    * returns. The promise rejects when the node does not respond in time or completely.
    */
   fetchStatuses(signatures: Uint8Array): Promise<StatusResponse>;
+  /** Requests whether blockhashes of 32 bytes each are valid; null for one without a result. */
+  checkBlockhashes(blockhashes: readonly Uint8Array[]): Promise<readonly (BlockhashCheck | null)[]>;
+  /** Whether the confirmed blocks from one slot to another hold any transaction. */
+  contentOf(fromSlot: number, toSlot: number): BlockContent;
   /** Whether the node reports statuses, as proven by its responses. */
   statusReporting(): StatusReporting;
   /** Time since the nodes' addresses were read, in milliseconds; null before the first time. */
@@ -109,8 +117,8 @@ export interface ClusterThread {
   readonly counters: Readonly<ClusterCounters>;
   /** Deaths of the thread while it was not being stopped. */
   readonly deaths: number;
-  /** Status requests refused because too many were pending, or while there was no thread. */
-  readonly statusesRefused: number;
+  /** Requests refused because too many were pending, or while there was no thread. */
+  readonly requestsRefused: number;
 }
 
 /** Starts no thread before `start`. */
@@ -121,9 +129,16 @@ export function createClusterThread(
   return new WorkerClusterThread(deps, options);
 }
 
-/** A pending status request. */
-interface StatusRequest {
-  resolve(response: StatusResponse): void;
+/** A message about leaders, which only the router needs. */
+type RouterMessage = Extract<
+  FromClusterThread,
+  { kind: "slotTime" | "epoch" | "forgetEpochs" | "contacts" | "delinquent" }
+>;
+type ThreadResponse = StatusesMessage | BlockhashChecksMessage;
+
+/** A pending request. */
+interface ThreadRequest {
+  resolve(response: ThreadResponse): void;
   reject(reason: Error): void;
 }
 
@@ -152,10 +167,10 @@ class WorkerClusterThread implements ClusterThread {
   #restart: Timer | null = null;
   #deaths = 0;
   #deathsLately = 0;
-  #statusesRefused = 0;
+  #requestsRefused = 0;
   /** Called when the thread is up, or with an error when it died first; null when not awaited. */
   #onStart: ((error: unknown) => void) | null = null;
-  readonly #requests = new Map<number, StatusRequest>();
+  readonly #requests = new Map<number, ThreadRequest>();
   #requestId = 0;
   readonly #contacts = new Map<string, Contact>();
   #contactsNs: number | null = null;
@@ -164,6 +179,7 @@ class WorkerClusterThread implements ClusterThread {
   #height: number | null = null;
   #heightNs = 0;
   #reporting: StatusReporting = "unknown";
+  #quietRange: SlotRange | null = null;
 
   constructor(deps: ClusterThreadDeps, options: ClusterThreadOptions) {
     this.#deps = deps;
@@ -174,8 +190,8 @@ class WorkerClusterThread implements ClusterThread {
     return this.#deaths;
   }
 
-  get statusesRefused(): number {
-    return this.#statusesRefused;
+  get requestsRefused(): number {
+    return this.#requestsRefused;
   }
 
   async start(): Promise<void> {
@@ -226,10 +242,33 @@ class WorkerClusterThread implements ClusterThread {
     }
     // A copy of its own: a view would be sent with everything that its memory holds.
     const copy = Uint8Array.from(signatures);
+    const response = await this.#request((id) => ({ kind: "statuses", id, signatures: copy }));
+    if (response.kind !== "statuses") throw new TypeError("a response to another request");
+    return readStatusesMessage(response);
+  }
+
+  async checkBlockhashes(
+    blockhashes: readonly Uint8Array[],
+  ): Promise<readonly (BlockhashCheck | null)[]> {
+    const joined = joinedBlockhashes(blockhashes);
+    const response = await this.#request((id) => ({
+      kind: "blockhashChecks",
+      id,
+      blockhashes: joined,
+    }));
+    if (response.kind !== "blockhashChecks") throw new TypeError("a response to another request");
+    return readBlockhashChecksMessage(response);
+  }
+
+  contentOf(fromSlot: number, toSlot: number): BlockContent {
+    return contentOf(this.#quietRange, fromSlot, toSlot);
+  }
+
+  async #request(messageOf: (id: number) => ToClusterThread): Promise<ThreadResponse> {
     const id = this.#requestId;
-    const isRoom = this.#requests.size < STATUS_REQUESTS_PENDING_MAX;
-    if (!isRoom || !this.#post({ kind: "statuses", id, signatures: copy })) {
-      this.#statusesRefused += 1;
+    const isRoom = this.#requests.size < REQUESTS_PENDING_MAX;
+    if (!isRoom || !this.#post(messageOf(id))) {
+      this.#requestsRefused += 1;
       throw new Error(isRoom ? "the cluster thread does not run" : "too many requests are pending");
     }
     this.#requestId += 1;
@@ -350,6 +389,49 @@ class WorkerClusterThread implements ClusterThread {
         router.slotEvent(message.event, message.slot, message.source);
         break;
       case "slotTime":
+      case "epoch":
+      case "forgetEpochs":
+      case "contacts":
+      case "delinquent":
+        this.#updateRouter(message);
+        break;
+      case "height":
+        this.#height = message.height;
+        this.#heightNs = message.sinceNs;
+        break;
+      case "blockhashes":
+        this.#addBlockhashes(life, message);
+        break;
+      case "reporting":
+        this.#reporting = message.reporting;
+        break;
+      case "quietRange":
+        this.#quietRange = message.range;
+        break;
+      case "statuses":
+      case "blockhashChecks":
+        this.#take(message.id)?.resolve(message);
+        break;
+      case "requestFailed":
+        this.#take(message.id)?.reject(new Error(message.reason));
+        break;
+      case "landed":
+        this.#countRead(life);
+        this.#landed(message);
+        break;
+      case "confirmed":
+        this.#countRead(life);
+        this.#deps.onConfirmed(message.slot);
+        break;
+      default:
+        message satisfies never;
+    }
+  }
+
+  #updateRouter(message: RouterMessage): void {
+    const { router } = this.#deps;
+    switch (message.kind) {
+      case "slotTime":
         router.slotTimeHint(message.slotTimeMs);
         break;
       case "epoch":
@@ -371,30 +453,6 @@ class WorkerClusterThread implements ClusterThread {
       case "delinquent":
         router.setDelinquent(linesOf(message.identities));
         break;
-      case "height":
-        this.#height = message.height;
-        this.#heightNs = message.sinceNs;
-        break;
-      case "blockhashes":
-        this.#addBlockhashes(life, message);
-        break;
-      case "reporting":
-        this.#reporting = message.reporting;
-        break;
-      case "statuses":
-        this.#take(message.id)?.resolve(readStatusesMessage(message));
-        break;
-      case "statusesFailed":
-        this.#take(message.id)?.reject(new Error(message.reason));
-        break;
-      case "landed":
-        this.#countRead(life);
-        this.#landed(message);
-        break;
-      case "confirmed":
-        this.#countRead(life);
-        this.#deps.onConfirmed(message.slot);
-        break;
       default:
         message satisfies never;
     }
@@ -405,7 +463,7 @@ class WorkerClusterThread implements ClusterThread {
     this.#requests.clear();
   }
 
-  #take(id: number): StatusRequest | undefined {
+  #take(id: number): ThreadRequest | undefined {
     const request = this.#requests.get(id);
     this.#requests.delete(id);
     return request;
@@ -424,7 +482,7 @@ class WorkerClusterThread implements ClusterThread {
     for (const [index, slot] of slots.entries()) {
       const start = index * SIGNATURE_BYTES;
       const signature = signatures.subarray(start, start + SIGNATURE_BYTES);
-      this.#deps.onLanded(signature, slot, errors[index] ?? null);
+      this.#deps.onProcessed(signature, slot, errors[index] ?? null);
     }
   }
 

@@ -36,8 +36,13 @@ export const BLOCKHASHES_KEPT = 512;
 export const GEYSER_BLOCKS_MAX = 256;
 /** Maximum size of a gRPC message: a block's rewards come with its height, 2026-11. */
 export const GEYSER_MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
+/**
+ * Slots by which a node may lag behind another before its transaction count starts a new range;
+ * more means that the cluster uses slot numbers again.
+ */
+export const QUIET_BACK_SLOTS_MAX = 64;
 /** Blocks read per probe in search of landed signatures, and signatures queried per probe. */
-export const STATUS_PROBE_BLOCKS_MAX = 4;
+export const STATUS_PROBE_BLOCKS_MAX = 8;
 export const STATUS_PROBE_SIGNATURES = 4;
 /**
  * Messages about slots, landings and blockhashes that the main thread has not read, above which
@@ -52,8 +57,8 @@ export const SCHEDULE_LEADERS_MAX = 16_384;
 export const STATUS_ERROR_CHARS_MAX = 1_024;
 /** Characters of a text in the log, and of the reason for a failed request. */
 export const REASON_CHARS_MAX = 512;
-/** Status requests that wait for the cluster thread; landing makes four at a time. */
-export const STATUS_REQUESTS_PENDING_MAX = 16;
+/** Requests that wait for the cluster thread; landing makes five at a time. */
+export const REQUESTS_PENDING_MAX = 16;
 /** The delay before a cluster thread that died is replaced; doubled each time up to the maximum. */
 export const THREAD_RESTART_MS_MIN = 100;
 export const THREAD_RESTART_MS_MAX = 30_000;

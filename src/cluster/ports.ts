@@ -1,7 +1,7 @@
 /**
  * Interfaces from the cluster stage to its consumers: the leader types that this folder needs.
  *
- * The router implements this interface; the compiler checks it in `edge.ts`.
+ * The router implements this interface; the compiler checks it in `src/edge/leaders.ts`.
  */
 
 /** `start` and `end` of a slot as seen by the node, or the current slot in a poll's response. */
@@ -59,6 +59,14 @@ export interface TxStatus {
   readonly confirmed: boolean;
   /** The network's error as JSON text; null for success. */
   readonly error: string | null;
+}
+
+/** The node's response about one blockhash. */
+export interface BlockhashCheck {
+  /** The latest slot that the responding node had processed. */
+  readonly slot: number;
+  /** Whether a transaction with it would be valid in that slot. */
+  readonly isValid: boolean;
 }
 
 /**

@@ -5,7 +5,7 @@
  * null for every transaction, landed or not; others reject the method. One status that is not null
  * proves the node; a "method not found" error disproves it. While every status is null, possibly
  * nothing landed, so the node is asked now and then for signatures of one of its own blocks: these
- * have certainly landed.
+ * have certainly landed. On a quiet cluster the transaction count shows which block has any.
  *
  * Decision: docs/decisions/0007-nodes-prove-statuses.md
  */
@@ -13,6 +13,7 @@
 import { type Clock, NS_PER_MS } from "../core/clock.ts";
 import { decodeBase58 } from "../core/encoding.ts";
 import type { Log } from "../core/log.ts";
+import type { QuietRange } from "./blocks/quiet-range.ts";
 import type { ClusterCounters } from "./counters.ts";
 import { STATUS_PROBE_BLOCKS_MAX, STATUS_PROBE_SIGNATURES } from "./limits.ts";
 import type { StatusReporting, StatusResponse } from "./ports.ts";
@@ -26,6 +27,8 @@ export interface StatusProofDeps {
   readonly counters: ClusterCounters;
   /** The result changed. */
   readonly onChange?: (reporting: StatusReporting) => void;
+  /** Shows which block holds transactions. */
+  readonly quietRange: Pick<QuietRange, "busySlot">;
 }
 
 export interface StatusProof {
@@ -40,21 +43,15 @@ export interface StatusProof {
 /** Time between two probes while unknown, and after a proof while every status is null. */
 const PROBE_MS = 10_000;
 const PROBE_AGAIN_MS = 60_000;
-/**
- * Slots back to the probed block: surely confirmed, and well within the 300 rooted slots of Agave's
- * status cache, 2026-11.
- */
+/** Slots back to the probed block: surely confirmed. */
 const PROBE_SLOTS_BACK = 40;
+/** Age of a probed block: well within the 300 rooted slots of Agave's status cache, 2026-11. */
+const STATUS_KEPT_SLOTS = 200;
 /** JSON-RPC 2.0. */
 const METHOD_NOT_FOUND = -32601;
 
-export function createStatusProof({
-  clock,
-  log,
-  rpc,
-  counters,
-  onChange,
-}: StatusProofDeps): StatusProof {
+export function createStatusProof(deps: StatusProofDeps): StatusProof {
+  const { clock, log, rpc, counters, quietRange, onChange } = deps;
   let reporting: StatusReporting = "unknown";
   /** When the last evidence came, either way, and the earliest time of the next probe. */
   let provenNs = Number.NEGATIVE_INFINITY;
@@ -69,6 +66,13 @@ export function createStatusProof({
     else if (reporting === "no") log.info({}, "the node reports statuses again");
     reporting = now;
     onChange?.(now);
+  }
+
+  /** A slot at or shortly before which there is a block with transactions, if one is known. */
+  function slotToProbe(nodeSlot: number): number {
+    const { busySlot } = quietRange;
+    const isKept = busySlot !== null && nodeSlot - busySlot <= STATUS_KEPT_SLOTS;
+    return Math.max(0, isKept ? busySlot : nodeSlot - PROBE_SLOTS_BACK);
   }
 
   /** Signatures of the newest block at or below the slot; empty if there is none. */
@@ -104,7 +108,7 @@ export function createStatusProof({
       if (isFresh || probing || nowNs < nextProbeNs) return;
       probing = true;
       nextProbeNs = nowNs + PROBE_MS * NS_PER_MS;
-      void probe(Math.max(0, slot - PROBE_SLOTS_BACK))
+      void probe(slotToProbe(slot))
         .catch(() => {
           // Nodes without a history return no blocks: the previous result stays.
           counters.statusProbeFailures += 1;

@@ -3,7 +3,7 @@
  * however long, holds up the thread that serves clients. The main thread loads this file by the
  * name of its build output; `cluster-thread.ts` is its other end.
  *
- * Decision: docs/decisions/0048-cluster-thread.md
+ * Decision: docs/decisions/0049-cluster-thread.md
  */
 
 import { parentPort, workerData } from "node:worker_threads";

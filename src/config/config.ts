@@ -51,8 +51,8 @@ export function assemble(at: Lookup) {
       deny: at("send.deny"),
       warmWindows: at("send.warm_windows"),
       connections: at("send.connections"),
-      queuePerPeer: at("send.queue_per_peer"),
-      copyTtlMs: at("send.copy_ttl"),
+      queuePerLeader: at("send.queue_per_leader"),
+      deliveryTtlMs: at("send.delivery_ttl"),
       bind: at("send.bind"),
     },
     landing: {

@@ -127,12 +127,13 @@ export const KEYS = {
   "cluster.rpc_url": key(
     url(["http", "https"]),
     "http://127.0.0.1:8899",
-    "RPC of the cluster, for the leader schedule and the leaders' addresses",
+    "JSON-RPC of the node: leader schedule, addresses, statuses, heights and blockhashes, and " +
+      "slots while the WebSocket is silent",
   ),
   "cluster.ws_url": key(
     url(["ws", "wss"]),
     "ws://127.0.0.1:8900",
-    "WebSocket of the cluster, for slots and landings",
+    "WebSocket of the node, for slots",
   ),
   "cluster.grpc_url": optional<string>(
     hostUrl(),
@@ -180,7 +181,8 @@ export const KEYS = {
   "decode.inline": key(
     choice(["auto", "never", "always"]),
     "auto",
-    "Whether the HTTP thread checks transactions itself: when nothing waits, never, or always",
+    "Whether the main thread decodes transactions itself: the first of each event loop turn " +
+      "(auto), never, or always",
   ),
   "decode.workers": key(
     integerOrAuto(0, 64),
@@ -215,15 +217,15 @@ export const KEYS = {
     LEADERS_CONNECTED_MAX,
     "Connections to leaders at a time, at most",
   ),
-  "send.queue_per_peer": key(
+  "send.queue_per_leader": key(
     integer(1, 65_536),
     DELIVERIES_QUEUED_MAX,
-    "Copies that wait for one leader, at most; above it that leader's copy is dropped",
+    "Deliveries that wait for one leader, at most; above it the one that pays least is dropped",
   ),
-  "send.copy_ttl": key(
+  "send.delivery_ttl": key(
     duration("10ms", "60s"),
     "800ms",
-    "How long a copy waits for its leader before it is dropped",
+    "How long a delivery waits for its leader before it is dropped",
   ),
   "send.bind": key(
     addressList(SEND_ADDRESSES_MAX),

@@ -21,8 +21,8 @@ export interface RejectionRow {
 }
 
 /**
- * In the order in which several errors of one request are reported; malformed framing and draining
- * come before all of them (`http/request-checks.ts`).
+ * In the order in which several errors of one request are reported. Malformed framing, draining, an
+ * ingress thread that cannot proxy, an unknown path and a wrong method come before all of them.
  */
 export const REJECTIONS = {
   unauthorized: {
@@ -37,7 +37,7 @@ export const REJECTIONS = {
     rpcStatus: 429,
     rpcCode: -32005,
     retryable: true,
-    meaning: "the account's rate limit is exceeded",
+    meaning: "a rate limit of the account or key, or its number of long polls or streams",
   },
   length_required: {
     status: 411,
@@ -141,11 +141,13 @@ export const REJECTIONS = {
 
 export type RejectionReason = keyof typeof REJECTIONS;
 
-/** Why one delivery of an accepted transaction failed. */
+/** Why one delivery of an accepted transaction failed or was dropped. */
 export const DELIVERY_REASONS = {
-  queue_full: "that leader's queue was full",
-  expired: "the delivery waited longer than `send.copy_ttl`",
-  leader_saturated: "the leader granted no stream in time, or packet loss on the path is too high",
+  queue_full: "the queue of a leader without a live connection was full, or the engine's own",
+  expired: "it waited longer than `send.delivery_ttl` for a connection or this machine's socket",
+  leader_saturated:
+    "the leader granted no stream in time, its queue was full of deliveries of the same or a " +
+    "higher rank, or packet loss on the path is too high",
   not_connected: "no connection to that leader was ready",
   connection_lost: "the connection ended before the leader acknowledged the delivery",
   stream_stopped: "the leader stopped the stream",
@@ -155,6 +157,9 @@ export const DELIVERY_REASONS = {
 } as const satisfies Record<string, string>;
 
 export type DeliveryReason = keyof typeof DELIVERY_REASONS;
+
+// `Object.keys` loses the key type; these are the keys of the table.
+export const DELIVERY_REASON_NAMES = Object.keys(DELIVERY_REASONS) as DeliveryReason[];
 
 /** Why an accepted transaction ended without landing, as far as this edge can know. */
 export const END_REASONS = {
@@ -166,6 +171,7 @@ export const END_REASONS = {
   unconfirmed: "a block held it, and was not confirmed in the time for which it is tracked",
   status_unknown:
     "its blockhash is too old, and the node reports no statuses: whether it landed is unknown",
+  blockhash_unknown: "the cluster does not know its blockhash, so no leader can include it",
 } as const satisfies Record<string, string>;
 
 export type EndReason = keyof typeof END_REASONS;

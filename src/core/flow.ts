@@ -13,8 +13,8 @@ import type { DeliveryReason, EndReason, Rejection } from "./errors.ts";
 /** One submitted transaction on its way through the edge. */
 export interface Packet {
   /**
-   * Counts up from 1 within this process, over packets that a leader took. The id is the packet's
-   * own once the packet is offered to the leaders.
+   * Counts up from 1 over the packets that a leader accepted; provisional until one has accepted
+   * this packet.
    */
   id: number;
   /**
@@ -28,8 +28,11 @@ export interface Packet {
   readonly receivedNs: number;
   /** The sender's `maxRetries`; null when not given. */
   readonly maxRetries: number | null;
-  /** Priority fee and tip in lamports: the send order when a leader cannot take all. */
-  priorityLamports: number;
+  /**
+   * Priority fee and tip in lamports. When a leader cannot take all, the order is by this, times
+   * the share of the account's recent transactions that landed.
+   */
+  offeredLamports: number;
 }
 
 /** A valid transaction, with the offsets that later stages need. */

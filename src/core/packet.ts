@@ -16,7 +16,7 @@ export function createPacket(
   account: string,
   receivedNs: number,
   maxRetries: number | null,
-  priorityLamports: number,
+  offeredLamports: number,
 ): Packet {
   const packet = {
     id: 0.5,
@@ -24,10 +24,10 @@ export function createPacket(
     account,
     receivedNs: 0.5,
     maxRetries,
-    priorityLamports: 0.5,
+    offeredLamports: 0.5,
   };
   packet.id = id;
   packet.receivedNs = receivedNs;
-  packet.priorityLamports = priorityLamports;
+  packet.offeredLamports = offeredLamports;
   return packet;
 }

@@ -2,9 +2,10 @@
  * The dedup cache: recently accepted transactions, so that a duplicate gets the same response as
  * the original and costs neither a signature verification nor a stream.
  *
- * It is queried before a transaction is decoded and written only after acceptance, so no client can
- * insert an entry with another signer's signature, and an entry matches only identical bytes. The
- * bytes are in one ring buffer, oldest overwritten first, with an index of numbers; nothing is
+ * It is queried before a transaction is decoded and written only once its signatures are verified:
+ * reserved before it is sent, and committed once it is accepted. So no client can insert an entry
+ * with another signer's signature, and an entry matches only identical bytes. The bytes are in one
+ * ring buffer, oldest overwritten first, with an index of numbers; nothing is
  * allocated after the start, so no transaction outlives its request in the garbage collector's
  * memory. The ring starts small and grows on demand: memory never written to is not resident.
  *
@@ -63,6 +64,12 @@ export interface DedupCache {
   reserve(bytes: Uint8Array, signatureOffset: number, nowNs: number): Reservation;
   /** The reserved transaction is accepted. */
   commit(bytes: Uint8Array, signatureOffset: number): void;
+  /**
+   * Before a further copy of an accepted transaction: from now on its entry is of `nowNs`. Returns
+   * false, and changes nothing, if an entry is newer than `sinceNs`, the newest that the caller
+   * knows of: then another thread sends it, or has just sent it.
+   */
+  renew(bytes: Uint8Array, signatureOffset: number, sinceNs: number, nowNs: number): boolean;
   /** Removes a reservation, because the transaction is not accepted. */
   rollback(bytes: Uint8Array, signatureOffset: number): void;
   readonly counters: Readonly<DedupCounters>;
@@ -206,6 +213,17 @@ class DedupRing implements DedupCache {
     else if (entry === NONE) this.#add(bytes, hash, nowNs, bytes.length + PENDING);
     this.#unlock();
     return isKnown ? "duplicate" : entry === NONE ? "new" : "pending";
+  }
+
+  renew(bytes: Uint8Array, signatureOffset: number, sinceNs: number, nowNs: number): boolean {
+    if (bytes.length > this.#bytesMax || !isInside(bytes, signatureOffset)) return true;
+    if (!this.#lock()) return true;
+    const hash = this.#hash(bytes, signatureOffset);
+    const entry = this.#find(bytes, hash, nowNs);
+    const isNewer = entry !== NONE && (this.#insertedNs[entry] ?? 0) > sinceNs;
+    if (!isNewer) this.#add(bytes, hash, nowNs, bytes.length);
+    this.#unlock();
+    return !isNewer;
   }
 
   commit(bytes: Uint8Array, signatureOffset: number): void {

@@ -33,7 +33,8 @@ import { createLog } from "../telemetry/log.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { adminQueries } from "./admin-queries.ts";
 import { createPolling } from "./busy-poll.ts";
-import { buildIngress } from "./ingress.ts";
+import { buildClientSide } from "./clients.ts";
+import { deliveryGateOf } from "./delivery-gate.ts";
 import { type EdgeKeys, openKeys } from "./keys.ts";
 import { buildLeaderSide, busyPollOf, type Lifecycle } from "./leaders.ts";
 import { DECODE_KEYS_MAX, NATIVE_KEYS_MAX } from "./limits.ts";
@@ -153,12 +154,13 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const { clock, log, engine } = base;
   const { usage, feed } = keys;
   const context = createNativeIngressContext(config, engine, availableParallelism());
+  const dedup = context === null ? createDedupCache() : openDedupCache(context.dedupMemory);
+  const deliveryGate = deliveryGateOf(dedup);
   const targetTable = context?.targets ?? null;
-  const leaders = buildLeaderSide(config, { ...base, usage, targetTable });
+  const leaders = buildLeaderSide(config, { ...base, usage, targetTable, deliveryGate });
   const { receipts, router, sender, outcomes, cluster, holder, landing } = leaders;
 
   const { decoder, decoderHandle, decoderLifecycle, dispatch } = buildDecode(config, base, context);
-  const dedup = context === null ? createDedupCache() : openDedupCache(context.dedupMemory);
   const signatureText = signatureTextOf(engine.native);
   const stages = { clock, dedup, dispatch, sender, outcomes, landing, receipts, usage };
   const pipeline = createPipeline({ ...stages, signatureText, sharesDedup: context !== null });
@@ -166,7 +168,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const latencies = createHistogram();
   const rejections = createRejectionLog(clock);
   const receiptDeps = { receipts, latencies, rejections, flushEvents: sender.flushEvents };
-  const { http, ingressThreads, clients } = buildIngress(
+  const { http, ingressThreads, clients } = buildClientSide(
     config,
     { clock, log, engine, keys, context, pipeline, decoderHandle, ...receiptDeps },
     workersOf(config, context),
@@ -216,8 +218,8 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
     drain: readiness.drain,
     reject() {
       readiness.drain();
-      http.drain();
-      ingressThreads?.drain();
+      http.rejectNewWork();
+      ingressThreads?.rejectNewWork();
     },
     reloadKeys: keys.reload,
     reloadIdentity: holder.reload,

@@ -9,7 +9,8 @@ import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import { createLanding, type Landing } from "../landing/landing.ts";
-import type { ClusterView } from "../landing/ports.ts";
+import type { LandingShares } from "../landing/landing-shares.ts";
+import type { ClusterView, DeliveryGate } from "../landing/ports.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { Router } from "../route/router.ts";
 import type { LeaderStatsTable } from "../send/leader-stats.ts";
@@ -20,12 +21,21 @@ export interface EdgeLandingDeps {
   readonly log: Log;
   readonly cluster: Pick<
     ClusterThread,
-    "blockHeight" | "blockHeightNs" | "lastValidHeight" | "fetchStatuses" | "statusReporting"
+    | "blockHeight"
+    | "blockHeightNs"
+    | "lastValidHeight"
+    | "fetchStatuses"
+    | "checkBlockhashes"
+    | "statusReporting"
+    | "contentOf"
   >;
   readonly router: Pick<Router, "currentSlot" | "leaderAt">;
   readonly leaderStats: Pick<LeaderStatsTable, "landed">;
   readonly sender: Pick<Sender, "resend">;
+  readonly deliveryGate: DeliveryGate;
   readonly receipts: Pick<Receipts, "end" | "processed" | "rolledBack">;
+  /** The landed shares of accounts, for resends. */
+  readonly shares: Pick<LandingShares, "shareOf" | "ended">;
   /** Reconciles accounting, so that transactions sent by ingress threads are tracked. */
   readonly reconcile: () => void;
   /** Counts final states by key; null: usage is not counted. */
@@ -34,14 +44,17 @@ export interface EdgeLandingDeps {
 
 /** The stage that tracks each transaction to its final state. */
 export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
-  const { clock, log, cluster, router, sender, leaderStats, receipts, reconcile, usage } = deps;
+  const { clock, log, cluster, router, sender, deliveryGate } = deps;
+  const { leaderStats, receipts, reconcile, usage } = deps;
   const view: ClusterView = {
     blockHeight: () => cluster.blockHeight(),
     blockHeightNs: () => cluster.blockHeightNs(),
     currentSlot: (nowNs) => router.currentSlot(nowNs),
     lastValidHeight: (blockhash) => cluster.lastValidHeight(blockhash),
     fetchStatuses: (signatures) => cluster.fetchStatuses(signatures),
+    checkBlockhashes: (blockhashes) => cluster.checkBlockhashes(blockhashes),
     statusReporting: () => cluster.statusReporting(),
+    contentOf: (fromSlot, toSlot) => cluster.contentOf(fromSlot, toSlot),
   };
   return createLanding(
     {
@@ -49,6 +62,8 @@ export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
       log,
       cluster: view,
       resender: sender,
+      shares: deps.shares,
+      deliveryGate,
       reconcile,
       onFinalState(end) {
         receipts.end(end);
@@ -59,6 +74,6 @@ export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
       onProcessed: (event) => receipts.processed(event),
       onRolledBack: (packetId, atNs) => receipts.rolledBack(packetId, atNs),
     },
-    { ...config.landing, leaders: config.send.leaders, copyTtlMs: config.send.copyTtlMs },
+    { ...config.landing, leaders: config.send.leaders, deliveryTtlMs: config.send.deliveryTtlMs },
   );
 }

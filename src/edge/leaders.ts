@@ -12,6 +12,8 @@ import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Landing } from "../landing/landing.ts";
+import { createLandingShares } from "../landing/landing-shares.ts";
+import type { DeliveryGate } from "../landing/ports.ts";
 import type { EngineChoice } from "../native/choose.ts";
 import { createReceipts } from "../receipts/receipts.ts";
 import { createRouter, type Router } from "../route/router.ts";
@@ -44,16 +46,19 @@ export interface LeaderSideDeps {
   readonly usage: Pick<Usage, "outcome" | "ended"> | null;
   /** Targets that ingress threads send to; null without ingress threads. */
   readonly targetTable: SharedTargetTable | null;
+  readonly deliveryGate: DeliveryGate;
 }
 
 export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
-  const { clock, log, usage } = deps;
+  const { clock, log, usage, deliveryGate } = deps;
   const { send } = config;
   // Any timer that fires also reads the engine's events, which then need no wake-up of their own.
   const coalescedClock = createCoalescedClock(clock, () => sender.flushEvents());
   const identity = readIdentity(config.identity.keypair);
+  const shares = createLandingShares();
+  const landedShareOf = shares.shareOf;
   const receipts = createReceipts(
-    { clock: coalescedClock, slot: (nowNs) => router.currentSlot(nowNs) },
+    { clock: coalescedClock, slot: (nowNs) => router.currentSlot(nowNs), landedShareOf },
     { keepMs: config.receipts.keepMs, entriesMax: config.receipts.countMax },
   );
   const leaderStats = new LeaderStatsTable({ versionOf: (identity) => router.versionOf(identity) });
@@ -61,8 +66,6 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
     receipts.record(outcome);
     landing.outcome(outcome);
     usage?.outcome(outcome);
-    // Only a leader that has the transaction can land it.
-    if (outcome.kind === "acked") leaderStats.targeted(outcome.identity);
   });
   const sender: Sender = createSender(
     {
@@ -75,11 +78,12 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       targetTable: deps.targetTable,
     },
     {
-      queuePerPeer: send.queuePerPeer,
-      copyTtlMs: send.copyTtlMs,
+      queuePerLeader: send.queuePerLeader,
+      deliveryTtlMs: send.deliveryTtlMs,
       connectionsMax: send.connections,
       slotTimeMs: () => router.slotTimeMs,
       stakeShareOf: (identity) => router.stakeShareOf(identity),
+      landedShareOf,
     },
   );
   const router: Router = createRouter(
@@ -88,7 +92,8 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       times: leaderStats,
       onPlan(plan) {
         // Sends under the previous plan must be recorded first, to be sent under this one too.
-        deps.targetTable?.beforeDrain();
+        deps.targetTable?.beforeEvents();
+        shares.renew();
         sender.usePlan(plan ?? NO_PLAN);
         landing.usePlan(plan ?? NO_PLAN);
       },
@@ -105,7 +110,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       clock,
       log,
       router,
-      onLanded: (signature, slot, error) =>
+      onProcessed: (signature, slot, error) =>
         landing.seen(signature, { slot, confirmed: false, error }),
       onConfirmed: (slot) => landing.confirmed(slot),
       busy: () => landing.inFlight > 0,
@@ -113,8 +118,9 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
     { ...config.cluster, accounts: config.tip.accounts },
   );
   const holder = createIdentityHolder({ log, sender }, identity, config.identity.keypair);
-  const reconcile = (): void => deps.targetTable?.beforeDrain();
-  const stages = { cluster, router, sender, leaderStats, receipts, reconcile, usage };
+  const reconcile = (): void => deps.targetTable?.beforeEvents();
+  const sources = { cluster, router, sender, leaderStats, receipts, shares };
+  const stages = { ...sources, reconcile, usage, deliveryGate };
   const landing: Landing = buildLanding(config, { clock: coalescedClock, log, ...stages });
   const sending = sendingLifecycle(sender, send.bind);
   const startOrder: readonly Lifecycle[] = [receipts, sending, landing, router, cluster];
@@ -170,8 +176,8 @@ function transportOf({ host, send }: Config, identity: Identity, deps: LeaderSid
       idleTimeoutMs,
       keepAliveMs,
       admissionTimeoutMs: handshakeMs + idleTimeoutMs,
-      queuePerPeer: send.queuePerPeer,
-      copyTtlMs: send.copyTtlMs,
+      queuePerLeader: send.queuePerLeader,
+      deliveryTtlMs: send.deliveryTtlMs,
     },
   );
 }

@@ -20,7 +20,7 @@ import type { LeaderStatsTable } from "../send/leader-stats.ts";
 import type { Sender } from "../send/sender.ts";
 import type { Readiness } from "../telemetry/admin.ts";
 import { type MetricSources, samplesBy } from "../telemetry/metrics.ts";
-import type { Clients } from "./ingress.ts";
+import type { Clients } from "./clients.ts";
 import type { EdgeKeys } from "./keys.ts";
 import type { Pipeline } from "./pipeline.ts";
 
@@ -57,7 +57,7 @@ export interface MetricDeps {
 
 export function metricSources(deps: MetricDeps): MetricSources {
   return {
-    ...ingressSources(deps),
+    ...httpSources(deps),
     ...decodeSources(deps),
     ...leaderSources(deps),
     ...sendSources(deps),
@@ -67,7 +67,7 @@ export function metricSources(deps: MetricDeps): MetricSources {
   };
 }
 
-function ingressSources(deps: MetricDeps) {
+function httpSources(deps: MetricDeps) {
   const { build, http, ingressThreads, latencies, dedup, keys, sender, readiness } = deps;
   return {
     touchdown_build_info: () => [{ labels: build, value: 1 }],
@@ -77,11 +77,12 @@ function ingressSources(deps: MetricDeps) {
       ...samplesBy("outcome", http.rejections),
     ],
     touchdown_requests_in_flight: () =>
-      http.counters.requestsOpen - http.receipts.waits.pending - http.receipts.streams.open,
+      http.counters.requestsOpen - http.receipts.longPolls.pending - http.receipts.streams.open,
     touchdown_response_seconds: () => latencies,
     ...clientSources(http),
     touchdown_duplicate_submissions_total: () =>
       dedup.counters.hits + (ingressThreads?.counters.duplicates ?? 0),
+    touchdown_dedup_evictions_total: () => dedup.counters.evicted,
     ...ingressThreadSources(ingressThreads, sender),
     touchdown_keys: () => keys.table.counters.keys,
     ...keySources(keys),
@@ -130,13 +131,14 @@ function clientSources({ counters, unread }: Pick<Clients, "counters" | "unread"
         yield: counters.responsesDeferred,
         backpressure: counters.responsesUnread,
       }),
+    touchdown_handler_errors_total: () => counters.handlerErrors,
     touchdown_responses_unread_bytes: () => unread.bytes,
     touchdown_client_connections: () => counters.connections,
     touchdown_client_connections_closed_total: () =>
       samplesBy("reason", {
         too_many: counters.connectionsRejected,
-        address: counters.connectionsCrowded,
-        slow: counters.connectionsSlow,
+        address: counters.connectionsOverAddressLimit,
+        slow: counters.connectionsReadTimeout,
         framing: counters.closed,
         empty_body: counters.emptyBodyClosed,
         backpressure: unread.closed,
@@ -235,7 +237,7 @@ function leaderSources({ router, cluster }: MetricDeps) {
         contacts: counters.contactFailures,
         votes: counters.voteFailures,
         blocks: counters.blockFailures,
-        statuses: counters.statusFailures + cluster.statusesRefused,
+        statuses: counters.statusFailures + cluster.requestsRefused,
         grpc: counters.geyserClosed + counters.geyserGarbage + counters.geyserLost,
       });
     },
@@ -244,48 +246,35 @@ function leaderSources({ router, cluster }: MetricDeps) {
 
 function sendSources({ sender, receipts }: MetricDeps) {
   return {
-    touchdown_deliveries_total: () => {
-      const { deliveriesSent, deliveriesAcked, deliveriesFailed, deliveriesDropped } =
-        sender.counters;
+    touchdown_deliveries_sent_total: () => sender.counters.deliveriesSent,
+    touchdown_deliveries_ended_total: () => {
+      const { deliveriesAcked, deliveriesFailed, deliveriesDropped } = sender.counters;
       return samplesBy("outcome", {
-        sent: deliveriesSent,
         acked: deliveriesAcked,
         failed: deliveriesFailed,
         dropped: deliveriesDropped,
       });
     },
-    touchdown_deliveries_failed_total: () => samplesBy("reason", sender.counters.reasons),
-    touchdown_peers: () => {
+    touchdown_deliveries_unacknowledged_total: () => samplesBy("reason", sender.counters.reasons),
+    touchdown_leader_connections: () => {
       const states = { idle: 0, connecting: 0, waiting: 0, live: 0 };
       for (const { state } of sender.leaders()) states[state] += 1;
       return samplesBy("state", states);
     },
-    touchdown_connections_warm: () => sender.warmCount,
+    touchdown_connections_live: () => sender.liveCount,
     touchdown_connections_sendable: () => sender.sendableCount,
     touchdown_connections_outdated: () => sender.outdatedCount,
     touchdown_connections_over_limit_total: () => sender.counters.connectionsOverLimit,
     touchdown_identity_changes_total: () => sender.counters.identityChanges,
-    touchdown_handshakes_total: () => {
+    touchdown_connection_attempts_total: () => {
       const { connectionsAdmitted, connectionsNotAdmitted, connectionsFailed } = sender.counters;
       return samplesBy("result", {
-        ok: connectionsAdmitted,
+        live: connectionsAdmitted,
         failed: connectionsNotAdmitted + connectionsFailed,
       });
     },
-    touchdown_connections_ended_total: () => {
-      const { counters } = sender;
-      return samplesBy("reason", {
-        evicted: counters.endedEvicted,
-        disallowed: counters.endedDisallowed,
-        too_many: counters.endedTooMany,
-        invalid_stream: counters.endedInvalidStream,
-        other_code: counters.endedOtherCode,
-        transport: counters.endedTransport,
-        idle_timeout: counters.endedIdle,
-        unresponsive: counters.silentBeforeWindow,
-        local: counters.endedLocal,
-      });
-    },
+    touchdown_connections_ended_total: () => samplesBy("reason", sender.counters.ends),
+    touchdown_connection_probes_failed_total: () => sender.counters.silentBeforeWindow,
     touchdown_engine_drops_total: () => {
       const { recordsLost, datagramsDropped, datagramsRejected, panics } = sender.losses();
       return samplesBy("kind", {
@@ -312,11 +301,15 @@ function landSources({ landing, cluster }: MetricDeps) {
       return samplesBy("outcome", { landed, expired, dropped });
     },
     touchdown_transactions_lost_total: () => samplesBy("reason", counters.reasons),
-    touchdown_transactions_failed_total: () => counters.landedFailed,
+    touchdown_transactions_landed_with_error_total: () => counters.landedFailed,
     touchdown_duplicate_submissions_merged_total: () => counters.duplicatesMerged,
     touchdown_landing_slots: () => landing.slotDeltas,
     touchdown_resends_total: () =>
-      samplesBy("result", { sent: counters.resends, shed: counters.resendsShed }),
+      samplesBy("result", {
+        sent: counters.resends,
+        shed: counters.resendsShed,
+        superseded: counters.resendsSuperseded,
+      }),
     touchdown_status_requests_total: () =>
       samplesBy("result", {
         answered: counters.requestsSucceeded,
@@ -324,6 +317,12 @@ function landSources({ landing, cluster }: MetricDeps) {
         late: counters.requestsLate,
       }),
     touchdown_statuses_requested_total: () => counters.statusesRequested,
+    touchdown_blockhash_checks_total: () =>
+      samplesBy("result", {
+        known: counters.blockhashesKnown,
+        unknown: counters.blockhashesUnknown,
+        failed: counters.blockhashChecksFailed,
+      }),
     touchdown_node_reports_statuses: () => REPORTED[cluster.statusReporting()],
     touchdown_status_lag_seconds: () => landing.pollLagNs / NS_PER_S,
     touchdown_processed_total: () =>
@@ -372,9 +371,9 @@ function receiptSources({ receipts, http }: MetricDeps) {
       const { allowed, limited } = http.receipts.reads;
       return samplesBy("outcome", { admitted: allowed, limited });
     },
-    touchdown_receipt_long_polls: () => http.receipts.waits.pending,
+    touchdown_receipt_long_polls: () => http.receipts.longPolls.pending,
     touchdown_receipt_long_polls_total: () => {
-      const { reached, timedOut, drained, left, rejected } = http.receipts.waits;
+      const { reached, timedOut, drained, left, rejected } = http.receipts.longPolls;
       return samplesBy("outcome", {
         reached,
         timed_out: timedOut,

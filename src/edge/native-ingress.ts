@@ -12,7 +12,7 @@ import type { DelegatedLimits } from "../limits/delegated-limits.ts";
 import { GlobalDelegation } from "../limits/global-delegation.ts";
 import { GlobalLimitStates } from "../limits/global-state.ts";
 import { createDelegatedLimits, createKeyCacheSync } from "../limits/key-cache-sync.ts";
-import { createKeyCacheMemory } from "../limits/shared-state.ts";
+import { createKeyCacheMemory } from "../limits/thread-limit-states.ts";
 import type { EngineChoice } from "../native/choose.ts";
 import type { NativeIngress } from "../native/contract.ts";
 import { createIngressThreads, type IngressThreads } from "../native-ingress/ingress-threads.ts";
@@ -191,7 +191,7 @@ export function buildNativeIngress(
       ),
     },
   );
-  targets.beforeDrain = ingressThreads.reconcile;
+  targets.beforeEvents = ingressThreads.reconcile;
   targets.yieldThread = ingressThreads.yieldThread;
   return ingressThreads;
 }

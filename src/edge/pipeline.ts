@@ -34,7 +34,7 @@ export interface PipelineDeps {
   readonly sender: Pick<Sender, "accept" | "recordSend">;
   /** Buffers the sender's outcomes of a packet until it is recorded. */
   readonly outcomes: Pick<OutcomeBuffer, "suspend" | "flush">;
-  readonly landing: Pick<Landing, "track" | "mergeDuplicate">;
+  readonly landing: Pick<Landing, "track" | "mergeDuplicate" | "mergeReserved" | "mergeSend">;
   readonly receipts: Pick<Receipts, "open" | "addSubmitter">;
   /** Counts the outcomes of transactions per key; null: usage is not counted. */
   readonly usage: PacketUsage | null;
@@ -103,8 +103,13 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   }
 
   /** Whether it was merged with one in flight; one verified signature is one transaction. */
-  function mergedIntoInFlight({ bytes, account, maxRetries }: Packet, offset: number): boolean {
-    if (!landing.mergeDuplicate(bytes, offset, maxRetries)) return false;
+  function mergedIntoInFlight(packet: Packet, offset: number, entryNs: number | null): boolean {
+    const { bytes, account, maxRetries } = packet;
+    const isMerged =
+      entryNs === null
+        ? landing.mergeDuplicate(bytes, offset, maxRetries)
+        : landing.mergeReserved(packet, offset, entryNs);
+    if (!isMerged) return false;
     receipts.addSubmitter(bytes, offset, account);
     return true;
   }
@@ -131,7 +136,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       done({ kind: "accepted", signature: signatureText(bytes, offset) });
       return;
     }
-    if (!mergedIntoInFlight(packet, offset)) {
+    if (!mergedIntoInFlight(packet, offset, reservation === "new" ? nowNs : null)) {
       outcomes.suspend();
       // A rejected packet uses up no id: tables indexed by id are sized for accepted ones.
       packet.id = lastId + 1;
@@ -166,7 +171,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     submitted = packet;
     dispatch.accept(packet, (packet, validation) => {
       if (validation.kind === "accepted") {
-        packet.priorityLamports = validation.priorityFeeLamports + validation.tipLamports;
+        packet.offeredLamports = validation.priorityFeeLamports + validation.tipLamports;
         validations.accepted += 1;
         passOn(packet, keyId, validation, done);
       } else {
@@ -190,14 +195,13 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     packet.id = lastId;
     outcomes.suspend();
     sender.recordSend(packet, send, sentNs);
-    // Ingress threads run independently: the same transaction may have arrived at two of them.
-    const { bytes, maxRetries, receivedNs } = packet;
+    // It may be in flight: submitted again more than 2 s after its last copy.
     const offset = accepted.signatureOffset;
-    const isMerged = landing.mergeDuplicate(bytes, offset, maxRetries);
+    const isMerged = landing.mergeSend(packet, offset, decodedNs);
     receipts.open(packet, accepted, decodedNs, clock.nowNs());
     if (!isMerged) {
       landing.track(packet, accepted, decodedNs);
-      usage?.taken(packet.id, keyId, receivedNs);
+      usage?.taken(packet.id, keyId, packet.receivedNs);
     }
     recordEarlyDuplicates(packet, offset);
     outcomes.flush();
@@ -228,7 +232,7 @@ const LEADERS_FULL_REJECTION: Rejection = {
   reason: "overloaded",
   message:
     "the queue of every connected leader is full, " +
-    "and each transaction in it pays as much or more",
+    "and each transaction in it ranks as high or higher",
   data: {},
 };
 const LEADERS_FULL: SubmitResult = { kind: "rejected", rejection: LEADERS_FULL_REJECTION };

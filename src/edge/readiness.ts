@@ -1,6 +1,6 @@
 /**
  * Whether this edge can accept transactions: clients can connect, it knows the slot and its leader,
- * has the address of a leader, holds a live connection, and is not draining.
+ * has the address of a leader, holds a live connection, has read keys, and is not draining.
  */
 
 import type { KeyFeed } from "../accounts/keys/feed.ts";
@@ -11,7 +11,7 @@ import type { Check, Readiness } from "../telemetry/admin.ts";
 
 export interface ReadinessDeps {
   readonly router: Pick<Router, "status">;
-  readonly sender: Pick<Sender, "warmCount">;
+  readonly sender: Pick<Sender, "liveCount">;
   readonly cluster: Pick<ClusterThread, "statusReporting">;
   /** null for keys from a file, which are known from the start. */
   readonly feed: Pick<KeyFeed, "hasKeys"> | null;
@@ -60,7 +60,7 @@ export function createReadiness({ router, sender, cluster, feed }: ReadinessDeps
         detail: scheduleCovers ? "the current leader is known" : "the current leader is unknown",
       },
       { name: "contacts", ok: contacts > 0, detail: `${contacts} leaders with an address` },
-      { name: "warm", ok: sender.warmCount > 0, detail: `${sender.warmCount} live connections` },
+      { name: "live", ok: sender.liveCount > 0, detail: `${sender.liveCount} live connections` },
       { name: "statuses", ok: true, detail: STATUSES[cluster.statusReporting()] },
     ];
     if (feed !== null) checks.push(keysCheck(feed.hasKeys));

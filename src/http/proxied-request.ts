@@ -39,7 +39,10 @@ const NO_FORWARDED_HEADER: ProxiedRequest = {
   receivedNs: 0,
 };
 
-/** Parses the header value: address, thread, 1 or 0 for paid, and time, separated by blanks. */
+/**
+ * Parses the header value, separated by blanks: address, thread, 1 if the limit was charged or 0,
+ * and time.
+ */
 export function readForwardedHeader(value: string): ProxiedRequest {
   if (value === "") return NO_FORWARDED_HEADER;
   const [remoteAddress = "", ingressThread, isLimitCharged, receivedNs] = value.split(" ");

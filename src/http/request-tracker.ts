@@ -68,9 +68,9 @@ export interface HttpCounters {
   /** Connections closed immediately, because too many are open. */
   connectionsRejected: number;
   /** Connections that ingress threads closed immediately, because their address has its share. */
-  connectionsCrowded: number;
+  connectionsOverAddressLimit: number;
   /** Connections that ingress threads closed, because a head or body was incomplete at timeout. */
-  connectionsSlow: number;
+  connectionsReadTimeout: number;
   /** Requests received. */
   requests: number;
   /** Requests without a response yet. */
@@ -289,8 +289,8 @@ function newStats(): HttpStats {
   const counters: HttpCounters = {
     connections: 0,
     connectionsRejected: 0,
-    connectionsCrowded: 0,
-    connectionsSlow: 0,
+    connectionsOverAddressLimit: 0,
+    connectionsReadTimeout: 0,
     requests: 0,
     requestsOpen: 0,
     accepted: 0,

@@ -38,7 +38,7 @@ import type { CallReader } from "./submit/json-rpc-fast-path.ts";
 import type { Submit } from "./submit/submission.ts";
 import * as uws from "./uws.ts";
 
-export interface IngressDeps extends RoutesDeps, RequestTrackerDeps {
+export interface HttpServerDeps extends RoutesDeps, RequestTrackerDeps {
   readonly access: AccessControl;
   readonly submit: Submit;
   /** Reads JSON-RPC calls in the common form; without it all calls are parsed. */
@@ -61,7 +61,7 @@ export interface HttpServer {
   /** Stops listening, waits for pending requests, then closes every connection. */
   stop(): Promise<void>;
   /** From now on new work is rejected with 503 and its connection closed. */
-  drain(): void;
+  rejectNewWork(): void;
   readonly counters: Readonly<HttpCounters>;
   readonly rejections: Readonly<Record<RejectionReason, number>>;
   /** Counters of the receipt endpoints. */
@@ -70,7 +70,7 @@ export interface HttpServer {
   readonly unread: Readonly<UnreadCounters>;
 }
 
-export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpServer {
+export function createHttpServer(deps: HttpServerDeps, options: HttpOptions): HttpServer {
   const tracker = new RequestTracker(deps, options);
   const { clock, access, submit } = deps;
   const proxySource = deps.proxySource ?? NO_PROXY;
@@ -120,7 +120,7 @@ export function createHttpServer(deps: IngressDeps, options: HttpOptions): HttpS
       tracker.start();
       return { port: uws.us_socket_local_port(socket) };
     },
-    drain() {
+    rejectNewWork() {
       tracker.draining = true;
       routes.drain();
     },

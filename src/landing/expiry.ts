@@ -5,23 +5,26 @@
  * those it saw; any other has a bound, because no blockhash can be younger than the newest block at
  * receipt. A durable nonce has no last height. To prove that an expired transaction did not land
  * takes a response that was requested after the height had passed, from a node that had reached
- * that slot, and that covers the time back to the previous such response.
+ * that slot, and that covers the time back to the previous such response. Where the node does not
+ * keep statuses, it is proven if the blocks from the receipt to that slot hold no transaction.
  *
  * Decision: docs/decisions/0006-report-early-end-late.md
  */
 
 import { type Clock, NS_PER_S } from "../core/clock.ts";
 import { BLOCKHASH_AGE_MAX } from "../core/limits.ts";
-import { DURABLE, type InFlightTable, UNKNOWN } from "./in-flight-table.ts";
+import type { BlockhashChecks } from "./blockhash-checks.ts";
+import { DURABLE, type InFlightTable, KNOWN, PROCESSED, UNKNOWN } from "./in-flight-table.ts";
 import { BLOCKHASH_SLACK_BLOCKS, EXPIRY_MARGIN_BLOCKS, STATUS_SPAN_SLOTS } from "./limits.ts";
-import type { ClusterView } from "./ports.ts";
+import type { BlockContent, ClusterView } from "./ports.ts";
 
 export interface ExpiryDeps {
   readonly clock: Clock;
   readonly table: InFlightTable;
+  readonly blockhashes: Pick<BlockhashChecks, "check" | "slotOf">;
   readonly cluster: Pick<
     ClusterView,
-    "blockHeight" | "blockHeightNs" | "currentSlot" | "lastValidHeight"
+    "blockHeight" | "blockHeightNs" | "currentSlot" | "lastValidHeight" | "contentOf"
   >;
 }
 
@@ -74,10 +77,17 @@ export class Expiry {
       table.lastValidHeight[row] = this.#lastValidHeightOf(row, nowNs);
     }
     this.#note(row);
+    this.#checkBlockhash(row, nowNs);
   }
 
-  /** Whether the newest known height is above the transaction's last valid height. */
+  /** Whether the cluster is proven not to know the transaction's blockhash. */
+  isUnknown(row: number): boolean {
+    return (this.#deps.table.unknownSlot[row] ?? UNKNOWN) !== UNKNOWN;
+  }
+
+  /** Whether no leader accepts it: its blockhash is unknown, or the newest known height past it. */
   isTooOld(row: number): boolean {
+    if (this.isUnknown(row)) return true;
     const lastValid = this.#deps.table.lastValidHeight[row] ?? UNKNOWN;
     return lastValid !== UNKNOWN && this.#height > lastValid;
   }
@@ -85,6 +95,17 @@ export class Expiry {
   /** Whether the cluster was recorded as past the last valid height, including the margin. */
   isOver(row: number): boolean {
     return (this.#deps.table.expiredSlot[row] ?? UNKNOWN) !== UNKNOWN;
+  }
+
+  /** What the blocks hold from the transaction's receipt until it had expired. */
+  contentUntilExpiry(row: number): BlockContent {
+    const { table, cluster } = this.#deps;
+    const estimated = table.receivedSlot[row] ?? UNKNOWN;
+    const expired = table.expiredSlot[row] ?? UNKNOWN;
+    if (estimated === UNKNOWN || expired === UNKNOWN) return "unknown";
+    // The estimate may have been ahead; later announcements show by how much.
+    const shown = cluster.currentSlot(table.sinceNs[row] ?? 0) ?? estimated;
+    return cluster.contentOf(Math.min(estimated, shown), expired);
   }
 
   /**
@@ -115,13 +136,26 @@ export class Expiry {
     const lookups = table.lookups[row] ?? 0;
     if (lookups < LOOKUPS_MAX) {
       table.lookups[row] = lookups + 1;
-      return cluster.lastValidHeight(table.blockhash(row)) ?? UNKNOWN;
+      const lastValid = cluster.lastValidHeight(table.blockhash(row));
+      if (lastValid !== null) table.raise(row, KNOWN);
+      return lastValid ?? UNKNOWN;
     }
     const known = table.receivedHeight[row] ?? UNKNOWN;
     const received = known === UNKNOWN ? this.#heightAt(nowNs) : known;
     table.receivedHeight[row] = received;
     if (received === UNKNOWN) return UNKNOWN;
     return received + BLOCKHASH_AGE_MAX + BLOCKHASH_SLACK_BLOCKS;
+  }
+
+  /** Asks the node about a blockhash that was in none of the blocks learned from it. */
+  #checkBlockhash(row: number, nowNs: number): void {
+    const { table, blockhashes } = this.#deps;
+    const isOpen = !table.is(row, KNOWN | PROCESSED) && !this.isUnknown(row);
+    if (!isOpen || (table.lookups[row] ?? 0) < LOOKUPS_MAX) return;
+    const blockhash = table.blockhash(row);
+    const result = blockhashes.check(blockhash, table.receivedSlot[row] ?? UNKNOWN, nowNs);
+    if (result === "known") table.raise(row, KNOWN);
+    if (result === "unknown") table.unknownSlot[row] = blockhashes.slotOf(blockhash);
   }
 
   /** Records the first slot in which the last valid height is past; returns whether it is. */

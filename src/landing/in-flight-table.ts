@@ -21,9 +21,6 @@ const BLOCKHASH_BYTES = 32;
 export const UNKNOWN = -1;
 /** `retriesLeft` of a packet whose client set no `maxRetries`. */
 const RETRIES_UNLIMITED = 2 ** 31 - 1;
-/** Priority buckets: four for each doubling of the payment. */
-const BUCKETS_PER_DOUBLING = 4;
-export const PRIORITY_BUCKETS = 256;
 
 /** Bits of `flags`. */
 export const DURABLE = 1;
@@ -33,6 +30,8 @@ export const SENT = 2;
 export const PROCESSED = 4;
 /** A request for its status is pending. */
 export const REQUESTED = 8;
+/** The cluster knows its blockhash. */
+export const KNOWN = 16;
 
 export class InFlightTable {
   readonly packetId: Float64Array;
@@ -40,6 +39,10 @@ export class InFlightTable {
   readonly sinceNs: Float64Array;
   readonly lastSentNs: Float64Array;
   readonly nextPollNs: Float64Array;
+  /** The time of its entry in the dedup cache. */
+  readonly entryNs: Float64Array;
+  /** The packet under which it was last sent again elsewhere; NONE if it was not. */
+  readonly mergedId: Float64Array;
   /** The slot in progress at acceptance; UNKNOWN without one. */
   readonly receivedSlot: Float64Array;
   /** The block height known at acceptance; UNKNOWN without one. */
@@ -50,17 +53,18 @@ export class InFlightTable {
   readonly absentSlot: Float64Array;
   /** While PROCESSED: the slot of the block. */
   readonly processedSlot: Float64Array;
-  /** The slot in progress when the height first exceeded that; UNKNOWN before. */
+  /** The slot in progress when the height first exceeded `lastValidHeight`; UNKNOWN before. */
   readonly expiredSlot: Float64Array;
+  /** The slot in which its blockhash is proven unknown to the cluster; UNKNOWN before. */
+  readonly unknownSlot: Float64Array;
   readonly retriesLeft: Int32Array;
   /** Number of resends. */
   readonly resends: Uint32Array;
   /** Number of lookups of its blockhash. */
   readonly lookups: Uint8Array;
   readonly flags: Uint8Array;
-  /** The payment in lamports, and its priority bucket; higher is sent first. */
-  readonly priorityLamports: Float64Array;
-  readonly priorityBucket: Uint8Array;
+  /** Priority fee and tip. */
+  readonly offeredLamports: Float64Array;
   readonly capacity: number;
   /** Rows in use. */
   count = 0;
@@ -72,6 +76,8 @@ export class InFlightTable {
   readonly #size: Int32Array;
   readonly #bytes: Int32Array;
   readonly #blockhashOffset: Uint16Array;
+  /** The account that sent it first. */
+  readonly #accounts: string[];
   readonly #older: Int32Array;
   readonly #newer: Int32Array;
   #oldest = NONE;
@@ -81,6 +87,7 @@ export class InFlightTable {
   readonly #store: ByteStore;
   readonly #bySignature: RowIndex;
   readonly #byPacket: RowIndex;
+  readonly #byMerged: RowIndex;
   readonly #scratch = new Uint8Array(V1_TRANSACTION_BYTES_MAX);
   readonly #blockhash = new Uint8Array(BLOCKHASH_BYTES);
   /** Clients choose their signatures, so the hash has a secret seed. */
@@ -93,28 +100,32 @@ export class InFlightTable {
     this.sinceNs = numbers();
     this.lastSentNs = numbers();
     this.nextPollNs = numbers();
+    this.entryNs = numbers();
+    this.mergedId = numbers().fill(NONE);
     this.receivedSlot = numbers();
     this.receivedHeight = numbers();
     this.lastValidHeight = numbers();
     this.absentSlot = numbers();
     this.processedSlot = numbers();
     this.expiredSlot = numbers();
-    this.priorityLamports = numbers();
+    this.unknownSlot = numbers();
+    this.offeredLamports = numbers();
     this.retriesLeft = new Int32Array(capacity);
     this.resends = new Uint32Array(capacity);
     this.lookups = new Uint8Array(capacity);
     this.flags = new Uint8Array(capacity);
-    this.priorityBucket = new Uint8Array(capacity);
     this.#signatures = Buffer.alloc(capacity * SIGNATURE_BYTES);
     this.#hashes = new Int32Array(capacity);
     this.#size = new Int32Array(capacity);
     this.#bytes = new Int32Array(capacity);
     this.#blockhashOffset = new Uint16Array(capacity);
+    this.#accounts = new Array<string>(capacity).fill("");
     this.#older = new Int32Array(capacity);
     this.#newer = new Int32Array(capacity);
     this.#store = new ByteStore(bytesMax);
     this.#bySignature = new RowIndex(capacity);
     this.#byPacket = new RowIndex(capacity);
+    this.#byMerged = new RowIndex(capacity);
   }
 
   get oldest(): number {
@@ -147,13 +158,13 @@ export class InFlightTable {
     this.packetId[row] = packet.id;
     this.retriesLeft[row] = retriesOf(packet.maxRetries);
     this.flags[row] = accepted.durableNonce ? DURABLE : 0;
-    const lamports = accepted.tipLamports + accepted.priorityFeeLamports;
-    this.priorityLamports[row] = lamports;
-    this.priorityBucket[row] = priorityBucketOf(lamports);
+    this.offeredLamports[row] = packet.offeredLamports;
     this.lookups[row] = 0;
     this.resends[row] = 0;
     this.lastValidHeight[row] = UNKNOWN;
     this.expiredSlot[row] = UNKNOWN;
+    this.unknownSlot[row] = UNKNOWN;
+    this.#accounts[row] = packet.account;
     const hash = this.#hash(bytes, offset);
     this.#hashes[row] = hash;
     this.#bySignature.add(hash, row);
@@ -165,6 +176,7 @@ export class InFlightTable {
   close(row: number): void {
     this.#bySignature.remove(this.#hashes[row] ?? 0, row);
     this.#byPacket.remove(this.packetId[row] ?? NONE, row);
+    this.#removeMerged(row);
     this.#store.free(this.#bytes[row] ?? NONE);
     this.packetId[row] = NONE;
     this.flags[row] = 0;
@@ -179,10 +191,21 @@ export class InFlightTable {
     return this.packetId[row] === packetId;
   }
 
+  /** The row of a packet, also of one that was merged last with its transaction; or NONE. */
   findPacket(packetId: number): number {
     let row = this.#byPacket.first(packetId);
     while (row !== NONE && this.packetId[row] !== packetId) row = this.#byPacket.after(row);
+    if (row !== NONE) return row;
+    row = this.#byMerged.first(packetId);
+    while (row !== NONE && this.mergedId[row] !== packetId) row = this.#byMerged.after(row);
     return row;
+  }
+
+  /** From now on that packet's outcomes are of this row, instead of those of the one before. */
+  merge(row: number, packetId: number): void {
+    this.#removeMerged(row);
+    this.mergedId[row] = packetId;
+    this.#byMerged.add(packetId, row);
   }
 
   /** The row of the signature at `offset`, or NONE. */
@@ -212,6 +235,10 @@ export class InFlightTable {
 
   lower(row: number, flag: number): void {
     this.flags[row] = (this.flags[row] ?? 0) & ~flag;
+  }
+
+  accountOf(row: number): string {
+    return this.#accounts[row] ?? "";
   }
 
   /** The transaction's bytes; valid until the next call. */
@@ -254,6 +281,13 @@ export class InFlightTable {
     return row;
   }
 
+  #removeMerged(row: number): void {
+    const packetId = this.mergedId[row] ?? NONE;
+    if (packetId === NONE) return;
+    this.#byMerged.remove(packetId, row);
+    this.mergedId[row] = NONE;
+  }
+
   #unlink(row: number): void {
     const older = this.#older[row] ?? NONE;
     const newer = this.#newer[row] ?? NONE;
@@ -286,8 +320,4 @@ const HASH_STEP = 16;
 
 function retriesOf(maxRetries: number | null): number {
   return Math.min(maxRetries ?? RETRIES_UNLIMITED, RETRIES_UNLIMITED);
-}
-
-function priorityBucketOf(lamports: number): number {
-  return Math.min(PRIORITY_BUCKETS - 1, Math.floor(Math.log2(lamports + 1) * BUCKETS_PER_DOUBLING));
 }

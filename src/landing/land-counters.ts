@@ -16,15 +16,21 @@ export interface LandCounters {
   duplicatesMerged: number;
   /** Resends, and the deliveries they made. */
   resends: number;
-  resendCopies: number;
-  /** Resends skipped for lack of time: others that pay more went first. */
+  resendDeliveries: number;
+  /** Resends skipped for lack of time: others that rank higher went first. */
   resendsShed: number;
+  /** Resends skipped because an ingress thread is sending the transaction, or has just sent it. */
+  resendsSuperseded: number;
   /** Status requests by outcome: succeeded, failed, or timed out. */
   requestsSucceeded: number;
   requestsFailed: number;
   requestsLate: number;
   /** Transactions whose status was requested; repeated requests count each time. */
   statusesRequested: number;
+  /** Blockhashes that the node was asked for, by its response. */
+  blockhashesKnown: number;
+  blockhashesUnknown: number;
+  blockhashChecksFailed: number;
   /** Transactions seen in an unconfirmed block, and those that were rolled back. */
   processed: number;
   rolledBack: number;
@@ -42,12 +48,16 @@ export function newLandCounters(): LandCounters {
     reasons: Object.fromEntries(zeros) as Record<EndReason, number>,
     duplicatesMerged: 0,
     resends: 0,
-    resendCopies: 0,
+    resendDeliveries: 0,
     resendsShed: 0,
+    resendsSuperseded: 0,
     requestsSucceeded: 0,
     requestsFailed: 0,
     requestsLate: 0,
     statusesRequested: 0,
+    blockhashesKnown: 0,
+    blockhashesUnknown: 0,
+    blockhashChecksFailed: 0,
     processed: 0,
     rolledBack: 0,
   };

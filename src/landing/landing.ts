@@ -22,13 +22,15 @@ import type { Accepted, FinalState, Outcome, Packet, Plan, ProcessedEvent } from
 import { SLOT_AGREE_DISTANCE } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { createHistogram, type Histogram } from "../runtime/histogram.ts";
+import { BlockhashChecks } from "./blockhash-checks.ts";
 import { NONE } from "./byte-store.ts";
 import { Confirmations } from "./confirmations.ts";
 import { Expiry } from "./expiry.ts";
 import { InFlightTable, PROCESSED, SENT, UNKNOWN } from "./in-flight-table.ts";
 import { type LandCounters, newLandCounters } from "./land-counters.ts";
+import type { LandingShares } from "./landing-shares.ts";
 import { IN_FLIGHT_BYTES_MEAN, RECENT_RECIPIENTS_SPARE, RESEND_PAUSE_MS } from "./limits.ts";
-import type { ClusterView, Resender, TxStatus } from "./ports.ts";
+import type { ClusterView, DeliveryGate, Resender, TxStatus } from "./ports.ts";
 import { RecentRecipients } from "./recent-recipients.ts";
 import { Resends } from "./resends.ts";
 import { StatusPoller } from "./status-polling.ts";
@@ -37,7 +39,11 @@ export interface LandingDeps {
   readonly clock: Clock;
   readonly cluster: ClusterView;
   readonly resender: Resender;
+  /** Missing: nothing else sends transactions in flight. */
+  readonly deliveryGate?: DeliveryGate;
   readonly log: Log;
+  /** The landed shares of accounts; absent: 1, and none is recorded. */
+  readonly shares?: Pick<LandingShares, "shareOf" | "ended">;
   /** Tracks transactions that were sent elsewhere and are not known here yet. Must not throw. */
   readonly reconcile?: () => void;
   /** The final state of a transaction, once each. These three must not throw, nor call landing. */
@@ -58,7 +64,7 @@ export interface LandingOptions {
   /** Maximum number of leaders in a plan. */
   readonly leaders: number;
   /** How long an accepted delivery may wait for its leader. */
-  readonly copyTtlMs: number;
+  readonly deliveryTtlMs: number;
 }
 
 export interface Landing {
@@ -70,6 +76,13 @@ export interface Landing {
    * it.
    */
   mergeDuplicate(bytes: Uint8Array, offset: number, maxRetries: number | null): boolean;
+  /** The same, where the caller has reserved an entry of `entryNs` for it in the dedup cache. */
+  mergeReserved(packet: Packet, offset: number, entryNs: number): boolean;
+  /**
+   * The transaction, with the signature at `offset`, was sent elsewhere at `nowNs`, under this
+   * packet's id; called before its outcomes. Returns whether it was in flight before.
+   */
+  mergeSend(packet: Packet, offset: number, nowNs: number): boolean;
   /** The outcome of a leader's delivery. */
   outcome(outcome: Outcome): void;
   /** The sender's new plan; called after the sender has it. */
@@ -97,6 +110,8 @@ const DELTA_BOUNDS = [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 150];
  */
 const NEVER_SENT_GRACE_MS = 1_200;
 
+const OPEN_GATE: DeliveryGate = { renew: () => true };
+
 /** Requests nothing before `start`. */
 export function createLanding(deps: LandingDeps, options: LandingOptions): Landing {
   return new LandingStage(deps, options);
@@ -119,6 +134,7 @@ class LandingStage implements Landing {
 
   constructor(deps: LandingDeps, options: LandingOptions) {
     const { clock, cluster, resender } = deps;
+    const deliveryGate = deps.deliveryGate ?? OPEN_GATE;
     const { counters } = this;
     this.#deps = deps;
     const table = new InFlightTable(options.countMax, options.countMax * IN_FLIGHT_BYTES_MEAN);
@@ -128,8 +144,9 @@ class LandingStage implements Landing {
     );
     this.#table = table;
     this.#trackNs = options.trackForMs * NS_PER_MS;
-    this.#neverSentNs = (options.copyTtlMs + NEVER_SENT_GRACE_MS) * NS_PER_MS;
-    const expiry = new Expiry({ clock, table, cluster });
+    this.#neverSentNs = (options.deliveryTtlMs + NEVER_SENT_GRACE_MS) * NS_PER_MS;
+    const blockhashes = new BlockhashChecks({ clock, cluster, counters });
+    const expiry = new Expiry({ clock, table, cluster, blockhashes });
     this.#expiry = expiry;
     this.#confirmations = new Confirmations({
       ...{ clock, table },
@@ -139,7 +156,10 @@ class LandingStage implements Landing {
       },
     });
     this.#resends = new Resends(
-      { clock, table, recipients, counters, resender, expiry },
+      {
+        ...{ clock, table, recipients, counters, resender, deliveryGate, expiry },
+        landedShareOf: (account) => deps.shares?.shareOf(account) ?? 1,
+      },
       options.resendsPerSecond,
     );
     this.#poller = new StatusPoller(
@@ -148,7 +168,10 @@ class LandingStage implements Landing {
         table,
         counters,
         cluster,
-        onTick: () => expiry.read(),
+        onTick: (nowNs) => {
+          expiry.read();
+          blockhashes.ask(nowNs);
+        },
         onCheck: (row, nowNs) => this.#check(row, nowNs),
         stamp: () => expiry.height,
         onStatus: (row, status, slot, stamp) => this.#status(row, status, slot, stamp),
@@ -174,19 +197,36 @@ class LandingStage implements Landing {
     const row = table.open(packet, accepted);
     table.sinceNs[row] = nowNs;
     table.lastSentNs[row] = nowNs;
+    table.entryNs[row] = nowNs;
     table.nextPollNs[row] = this.#poller.firstNs(nowNs);
     this.#expiry.open(row, nowNs);
     this.#resends.first(row, nowNs);
   }
 
   mergeDuplicate(bytes: Uint8Array, offset: number, maxRetries: number | null): boolean {
-    const row = this.#table.findSignature(bytes, offset);
+    const row = this.#merge(bytes, offset, maxRetries);
     if (row === NONE) return false;
-    this.counters.duplicatesMerged += 1;
-    this.#table.raiseRetries(row, maxRetries);
-    const sentNs = this.#table.lastSentNs[row] ?? 0;
-    const mayResend = this.#deps.clock.nowNs() - sentNs >= RESEND_PAUSE_MS * NS_PER_MS;
-    if (mayResend) this.#resends.resend(row);
+    this.#resendUnlessRecent(row);
+    return true;
+  }
+
+  mergeReserved({ bytes, maxRetries }: Packet, offset: number, entryNs: number): boolean {
+    const row = this.#merge(bytes, offset, maxRetries);
+    if (row === NONE) return false;
+    // The entry is the caller's: it must not keep this copy back.
+    this.#table.entryNs[row] = entryNs;
+    this.#resendUnlessRecent(row);
+    return true;
+  }
+
+  mergeSend(packet: Packet, offset: number, nowNs: number): boolean {
+    const table = this.#table;
+    const row = this.#merge(packet.bytes, offset, packet.maxRetries);
+    if (row === NONE) return false;
+    table.merge(row, packet.id);
+    table.lastSentNs[row] = nowNs;
+    table.entryNs[row] = nowNs;
+    this.#resends.again(row, nowNs);
     return true;
   }
 
@@ -198,6 +238,7 @@ class LandingStage implements Landing {
     if (kind === "sent") {
       this.#table.raise(row, SENT);
       this.#resends.sent(row, outcome, outcome.atNs);
+      this.#resends.renewIfLate(row, outcome.atNs);
     } else this.#resends.unsent(row, outcome);
   }
 
@@ -234,6 +275,22 @@ class LandingStage implements Landing {
     this.#deps.log.info({ accepted, landed, expired, dropped }, "landing stopped");
   }
 
+  /** The row of a transaction that was submitted again; NONE if it is not in flight. */
+  #merge(bytes: Uint8Array, offset: number, maxRetries: number | null): number {
+    const row = this.#table.findSignature(bytes, offset);
+    if (row === NONE) return NONE;
+    this.counters.duplicatesMerged += 1;
+    this.#table.raiseRetries(row, maxRetries);
+    return row;
+  }
+
+  /** Sends it to the leaders that lack it, unless it was just sent. */
+  #resendUnlessRecent(row: number): void {
+    const sentNs = this.#table.lastSentNs[row] ?? 0;
+    const isOwnResend = this.#deps.clock.nowNs() - sentNs >= RESEND_PAUSE_MS * NS_PER_MS;
+    if (isOwnResend) this.#resends.resend(row);
+  }
+
   /** Applies time-based transitions to a row. Returns whether it still exists. */
   #check(row: number, nowNs: number): boolean {
     const table = this.#table;
@@ -250,9 +307,26 @@ class LandingStage implements Landing {
     }
     this.#expiry.check(row, nowNs);
     // If the node reports no statuses, no response can end it.
-    const isOver = this.#expiry.isOver(row) && !table.is(row, PROCESSED);
-    if (!isOver || this.#deps.cluster.statusReporting() !== "no") return true;
-    this.#drop(row, table.is(row, SENT) ? "status_unknown" : "never_sent");
+    if (this.#deps.cluster.statusReporting() !== "no" || table.is(row, PROCESSED)) return true;
+    if (this.#expiry.isUnknown(row)) {
+      this.#drop(row, "blockhash_unknown");
+      return false;
+    }
+    if (!this.#expiry.isOver(row)) return true;
+    if (table.is(row, SENT)) return this.#endUnreported(row);
+    this.#drop(row, "never_sent");
+    return false;
+  }
+
+  /**
+   * Ends an expired transaction whose null status proves nothing, unless the blocks that could hold
+   * it are not all known yet. Returns whether it still exists.
+   */
+  #endUnreported(row: number): boolean {
+    const content = this.#expiry.contentUntilExpiry(row);
+    if (content === "pending") return true;
+    if (content === "empty") this.#end(row, "expired", null, "blockhash_expired");
+    else this.#drop(row, "status_unknown");
     return false;
   }
 
@@ -268,11 +342,16 @@ class LandingStage implements Landing {
       if (isReported && slot > (table.processedSlot[row] ?? 0)) this.#rollBack(row);
       return;
     }
-    const validation = this.#expiry.absent(row, slot, heightAtRequest);
-    if (validation === "open") return;
-    if (validation === "lost") this.#drop(row, "tracking_ended");
+    // It may have landed in the last block that still knew the blockhash.
+    if (this.#expiry.isUnknown(row) && slot >= (table.unknownSlot[row] ?? UNKNOWN)) {
+      this.#drop(row, "blockhash_unknown");
+      return;
+    }
+    const expiryState = this.#expiry.absent(row, slot, heightAtRequest);
+    if (expiryState === "open") return;
+    if (expiryState === "lost") this.#drop(row, "tracking_ended");
     else if (!table.is(row, SENT)) this.#drop(row, "never_sent");
-    else if (this.#deps.cluster.statusReporting() !== "yes") this.#drop(row, "status_unknown");
+    else if (this.#deps.cluster.statusReporting() !== "yes") this.#endUnreported(row);
     else this.#end(row, "expired", null, "blockhash_expired");
   }
 
@@ -328,6 +407,7 @@ class LandingStage implements Landing {
     const slot = status?.slot ?? processedSlot;
     const slotDelta = status === null ? null : this.#deltaOf(row, slot);
     const packetId = table.packetId[row] ?? NONE;
+    this.#deps.shares?.ended(table.accountOf(row), kind, reason);
     if (table.is(row, PROCESSED)) this.#clearProcessed(row);
     table.close(row);
     counters[kind] += 1;

@@ -4,6 +4,11 @@
 export const IN_FLIGHT_BYTES_MEAN = 1024;
 /** How long a leader drops identical packets. Agave `core/src/sigverify_stage.rs`, 2026-11. */
 export const RESEND_SAME_LEADER_MS = 2_000;
+/**
+ * A copy that leaves later than this after the time of the transaction's entry in the dedup cache
+ * renews the entry. Entries live longer than `RESEND_SAME_LEADER_MS` by more than this.
+ */
+export const SENT_LATE_MS = 50;
 /** Leaders beyond one plan that can have received a transaction in that time. */
 export const RECENT_RECIPIENTS_SPARE = 4;
 /** Minimum time between two sends of one transaction, in milliseconds: a slot or two. */
@@ -21,6 +26,18 @@ export const STATUS_SPAN_SLOTS = 280;
 export const LANDINGS_PER_SLICE = 64;
 /** Rows checked per slice; about 100 ns each, 700 when a row first ages. */
 export const CHECKS_PER_SLICE = 2_048;
+/** Blockhashes in one request, and the minimum time between two requests, in milliseconds. */
+export const BLOCKHASHES_PER_REQUEST = 100;
+export const BLOCKHASH_CHECK_PERIOD_MS = 1_000;
+/** Minimum time between two questions for the same blockhash, in milliseconds. */
+export const BLOCKHASH_CHECK_GAP_MS = 2_000;
+/** Blockhashes whose check is kept; a question for further ones waits until one is old. */
+export const BLOCKHASHES_CHECKED_MAX = 1_024;
+/**
+ * Slots by which the node must be past a transaction's arrival before its word counts that it does
+ * not know the blockhash: two windows, more than a fork of the newest blocks lasts.
+ */
+export const BLOCKHASH_MARGIN_SLOTS = 8;
 /** Concurrent status requests; further due rows wait. */
 export const STATUS_REQUESTS_MAX = 4;
 /** Status request timeout, in milliseconds. */

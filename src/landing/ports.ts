@@ -18,11 +18,25 @@ export interface TxStatus {
 /** Whether the node reports statuses; one that drops them returns null for landed transactions. */
 export type StatusReporting = "yes" | "no" | "unknown";
 
+/**
+ * What is known of a range of blocks: `empty`, none holds a transaction; `pending`, none so far,
+ * and the last ones are not known yet; `unknown` otherwise.
+ */
+export type BlockContent = "empty" | "pending" | "unknown";
+
 export interface StatusResponse {
   /** The slot that the responding node had processed. */
   readonly slot: number;
   /** In the order of the signatures; null for a signature that no recent block holds. */
   readonly statuses: readonly (TxStatus | null)[];
+}
+
+/** The node's response about one blockhash. */
+export interface BlockhashCheck {
+  /** The slot that the responding node had processed. */
+  readonly slot: number;
+  /** Whether a transaction with it would be valid in that slot. */
+  readonly isValid: boolean;
 }
 
 export interface ClusterView {
@@ -42,8 +56,27 @@ export interface ClusterView {
    * returns; rejects if the node does not respond.
    */
   fetchStatuses(signatures: Uint8Array): Promise<StatusResponse>;
+  /**
+   * Requests whether blockhashes of 32 bytes each are valid; one result per blockhash, null for one
+   * without a response; rejects if the node does not respond. If absent, none is requested.
+   */
+  checkBlockhashes?(
+    blockhashes: readonly Uint8Array[],
+  ): Promise<readonly (BlockhashCheck | null)[]>;
   /** Whether a null status is meaningful. */
   statusReporting(): StatusReporting;
+  /** Whether the confirmed blocks from one slot to another hold any transaction. */
+  contentOf(fromSlot: number, toSlot: number): BlockContent;
+}
+
+/** What keeps several threads from sending copies of one transaction at the same time. */
+export interface DeliveryGate {
+  /**
+   * Before a further copy of a transaction leaves at `nowNs`, so that until 2 s later no other
+   * thread sends one without landing. False if a copy left after `sinceNs`, the newest that landing
+   * knows of: it learns of that one soon, and must send none now.
+   */
+  renew(bytes: Uint8Array, sinceNs: number, nowNs: number): boolean;
 }
 
 /** The leaders of a resend; called by the sender while `resend` runs. */

@@ -1,10 +1,13 @@
 /**
- * Due resends of a round, by priority: higher payment first, then older first. One list per
- * priority bucket, in preallocated arrays.
+ * Due resends of a round, by priority: higher first, then older first. One list per priority
+ * bucket, in preallocated arrays.
  */
 
 import { NONE } from "./byte-store.ts";
-import { PRIORITY_BUCKETS } from "./in-flight-table.ts";
+
+/** Priority buckets: four for each doubling. */
+const BUCKETS_PER_DOUBLING = 4;
+export const PRIORITY_BUCKETS = 256;
 
 export class ResendPriorityBuckets {
   /** Entries not taken yet. */
@@ -65,4 +68,9 @@ export class ResendPriorityBuckets {
   packetId(place: number): number {
     return this.#ids[place] ?? NONE;
   }
+}
+
+/** The bucket of a priority in lamports; higher is sent first. */
+export function priorityBucketOf(lamports: number): number {
+  return Math.min(PRIORITY_BUCKETS - 1, Math.floor(Math.log2(lamports + 1) * BUCKETS_PER_DOUBLING));
 }

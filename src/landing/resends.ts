@@ -1,12 +1,13 @@
 /**
  * Resends transactions in flight to leaders of the plan that did not recently receive them.
  *
- * Each new plan begins a round: all due transactions are ordered, higher payment first and older
- * first among equals, and then sent. Both happen in slices, so that a first send never waits long.
- * A round ends with the next plan; unsent entries are counted as shed and are due again. So the
- * limit on resends per second excludes those that pay least.
+ * Each new plan begins a round: all due transactions are ordered by their offers times their
+ * accounts' landed shares as of now, older first among equals, and then sent. Both happen in
+ * slices, so that a first send never waits long. A round ends with the next plan; unsent entries
+ * are counted as shed and are due again. So the limit on resends per second excludes those of the
+ * least rank.
  *
- *   plan ─▶ round: [ rank 80, rank 80, rank 72 … ] ─ every 5 ms, as the budget allows ─▶ sender
+ *   plan ─▶ round: [ bucket 80, bucket 80, rank 72 … ] ─ every 5 ms, as the budget allows ─▶ sender
  *
  * Decision: docs/decisions/0010-a-repetition-is-a-resend.md
  */
@@ -18,10 +19,10 @@ import { createTimeSlicer, type TimeSlicer } from "../runtime/time-slice.ts";
 import { NONE } from "./byte-store.ts";
 import { type InFlightTable, PROCESSED } from "./in-flight-table.ts";
 import type { LandCounters } from "./land-counters.ts";
-import { CHECKS_PER_SLICE, RESEND_PAUSE_MS } from "./limits.ts";
-import type { Resender, ResendTo } from "./ports.ts";
+import { CHECKS_PER_SLICE, RESEND_PAUSE_MS, SENT_LATE_MS } from "./limits.ts";
+import type { DeliveryGate, Resender, ResendTo } from "./ports.ts";
 import { type RecentRecipients, tagOf } from "./recent-recipients.ts";
-import { ResendPriorityBuckets } from "./resend-priority.ts";
+import { priorityBucketOf, ResendPriorityBuckets } from "./resend-priority.ts";
 
 export interface ResendsDeps {
   readonly clock: Clock;
@@ -29,6 +30,9 @@ export interface ResendsDeps {
   readonly recipients: RecentRecipients;
   readonly counters: LandCounters;
   readonly resender: Resender;
+  /** The share of an account's recent transactions that landed. */
+  readonly landedShareOf: (account: string) => number;
+  readonly deliveryGate: DeliveryGate;
   /** Whether no leader accepts a transaction any more. */
   readonly expiry: { isTooOld(row: number): boolean };
 }
@@ -72,6 +76,8 @@ export class Resends {
   /** The row that `#to` sends. */
   #row = NONE;
   #nowNs = 0;
+  /** Whether the gate lets that row pass; null before it was asked. */
+  #mayPass: boolean | null = null;
   readonly #to: ResendTo & { ordinal: number };
 
   /** `perSecond` of 0: no rounds. */
@@ -84,7 +90,8 @@ export class Resends {
       ordinal: 0,
       wants: (target) => {
         const { identityTag, addressTag } = this.#tagged(target);
-        return deps.recipients.allows(this.#row, identityTag, addressTag, this.#nowNs);
+        const { recipients } = deps;
+        return recipients.allows(this.#row, identityTag, addressTag, this.#nowNs) && this.#pass();
       },
       accepted: (target) => this.sent(this.#row, target, this.#nowNs),
     };
@@ -120,9 +127,14 @@ export class Resends {
    * Hot path.
    */
   first(row: number, nowNs: number): void {
+    this.#deps.recipients.clear(row);
+    this.again(row, nowNs);
+  }
+
+  /** Called before a transaction in flight is sent elsewhere, likewise. Hot path. */
+  again(row: number, nowNs: number): void {
     this.#firstSends += 1;
     const { recipients } = this.#deps;
-    recipients.clear(row);
     const leaders = this.#leaders;
     for (let index = 0; index < leaders.length; index += 1) {
       const leader = leaders[index];
@@ -134,6 +146,12 @@ export class Resends {
   sent(row: number, leader: Leader, atNs: number): void {
     const { identityTag, addressTag } = this.#tagged(leader);
     this.#deps.recipients.add(row, identityTag, addressTag, atNs);
+  }
+
+  /** Renews the entry of a transaction in the dedup cache for a copy that left late. Hot path. */
+  renewIfLate(row: number, atNs: number): void {
+    const { table } = this.#deps;
+    if (atNs - (table.entryNs[row] ?? 0) > SENT_LATE_MS * NS_PER_MS) this.#renew(row, atNs);
   }
 
   /** Records that a delivery for a leader was never sent. */
@@ -148,6 +166,7 @@ export class Resends {
     if (!this.#running || table.is(row, PROCESSED) || expiry.isTooOld(row)) return 0;
     this.#nowNs = clock.nowNs();
     this.#row = row;
+    this.#mayPass = null;
     this.#to.ordinal = (table.resends[row] ?? 0) + 1;
     const packet = createPacket(
       table.packetId[row] ?? NONE,
@@ -155,7 +174,7 @@ export class Resends {
       "",
       table.sinceNs[row] ?? 0,
       null,
-      table.priorityLamports[row] ?? 0,
+      table.offeredLamports[row] ?? 0,
     );
     const deliveries = resender.resend(packet, this.#to);
     this.#row = NONE;
@@ -163,8 +182,24 @@ export class Resends {
     table.lastSentNs[row] = this.#nowNs;
     table.resends[row] = this.#to.ordinal;
     counters.resends += 1;
-    counters.resendCopies += deliveries;
+    counters.resendDeliveries += deliveries;
     return deliveries;
+  }
+
+  /** Whether the current row may be sent; asked once, and only when a leader lacks it. */
+  #pass(): boolean {
+    if (this.#mayPass === null) {
+      this.#mayPass = this.#renew(this.#row, this.#nowNs);
+      if (!this.#mayPass) this.#deps.counters.resendsSuperseded += 1;
+    }
+    return this.#mayPass;
+  }
+
+  #renew(row: number, nowNs: number): boolean {
+    const { table, deliveryGate } = this.#deps;
+    if (!deliveryGate.renew(table.bytes(row), table.entryNs[row] ?? 0, nowNs)) return false;
+    table.entryNs[row] = nowNs;
+    return true;
   }
 
   #arm(): void {
@@ -178,7 +213,7 @@ export class Resends {
   #sendBatch(): void {
     const { table, clock } = this.#deps;
     this.#refillBudget(clock.nowNs());
-    // The highest payment may be among the rows that were not checked yet.
+    // The highest priority may be among the rows that were not checked yet.
     if (this.#slicer.isBusy) return;
     let unaccepted = 0;
     while (this.#due.length > 0 && this.#budget >= 1 && unaccepted < UNACCEPTED_MAX) {
@@ -212,7 +247,7 @@ export class Resends {
     for (let checked = 0; row !== NONE && checked < CHECKS_PER_SLICE; checked += 1) {
       const id = table.packetId[row] ?? NONE;
       if (id > this.#checkedTo) {
-        if (this.#isDue(row, nowNs)) this.#due.add(row, id, table.priorityBucket[row] ?? 0);
+        if (this.#isDue(row, nowNs)) this.#due.add(row, id, this.#priorityBucketOf(row));
         this.#checkedTo = id;
       }
       this.#checkedRow = row;
@@ -232,6 +267,13 @@ export class Resends {
     const { table } = this.#deps;
     const isThere = this.#checkedRow !== NONE && table.holds(this.#checkedRow, this.#checkedId);
     return isThere ? table.newerThan(this.#checkedRow) : table.oldest;
+  }
+
+  #priorityBucketOf(row: number): number {
+    const { table, landedShareOf } = this.#deps;
+    return priorityBucketOf(
+      (table.offeredLamports[row] ?? 0) * landedShareOf(table.accountOf(row)),
+    );
   }
 
   #isDue(row: number, nowNs: number): boolean {

@@ -1,5 +1,5 @@
 /**
- * Access control: keys and rate limits, checked before a byte of the body is read.
+ * Access control: keys and rate limits. The main thread checks them before it reads the body.
  *
  * A key is looked up by its SHA-256; the table compares in constant time. Each account has one
  * limit, common to its keys and to every endpoint. The state of a limit is one number, survives a
@@ -58,7 +58,7 @@ export interface KeyLimit {
 }
 
 /** The source of a request; read only if a key has network constraints. */
-export interface Origin {
+export interface ClientAddress {
   /** The address in text form. */
   remoteAddress(): string;
 }
@@ -104,13 +104,13 @@ export interface AccessControl {
    * The principal of the key; null when the key is missing, unknown, expired or revoked, or may not
    * be used from this origin. Charges nothing.
    */
-  authenticate(token: string, origin: Origin): Principal | null;
+  authenticate(token: string, origin: ClientAddress): Principal | null;
   /** Charges one request: 0 when it is allowed, else the nanoseconds to wait. */
   charge(principal: Principal, nowNs: number): number;
   /** The limit that caused the last rejection by `charge`. */
   readonly limitedBy: LimitedBy;
   /** Why `authenticate` returned null, for the client. Never repeats the key itself. */
-  rejectionOf(token: string, origin: Origin): Rejection;
+  rejectionOf(token: string, origin: ClientAddress): Rejection;
   readonly counters: AccessCounters;
 }
 
@@ -292,7 +292,7 @@ export interface PolicyViolation {
 /** Why a key is not valid here and now; null when it is. */
 export function policyViolation(
   policy: KeyPolicy,
-  origin: Origin,
+  origin: ClientAddress,
   unixMs: number,
 ): PolicyViolation | null {
   const { expiresUnixMs, networks } = policy;

@@ -5,7 +5,7 @@
 
 import { intervalNs, type Rate, waitNs } from "./gcra.ts";
 import { LocalLimitStates } from "./local-state.ts";
-import { NO_LIMIT_SLOT, type SharedLimitStates } from "./shared-state.ts";
+import { NO_LIMIT_SLOT, type ThreadLimitStates } from "./thread-limit-states.ts";
 
 interface Delegated {
   readonly limitSlot: number;
@@ -16,12 +16,12 @@ interface Delegated {
 export class DelegatedLimits {
   /** The limits that are not delegated. */
   readonly states: LocalLimitStates;
-  readonly #limitStates: SharedLimitStates;
+  readonly #limitStates: ThreadLimitStates;
   readonly #free: number[] = [];
   readonly #delegated = new Map<string, Delegated>();
 
   /** Keeps `statesMax` states besides at most `slotCount` delegated ones. */
-  constructor(limitStates: SharedLimitStates, slotCount: number, statesMax: number) {
+  constructor(limitStates: ThreadLimitStates, slotCount: number, statesMax: number) {
     this.#limitStates = limitStates;
     this.states = new LocalLimitStates(statesMax);
     for (let limitSlot = slotCount - 1; limitSlot >= 0; limitSlot -= 1) this.#free.push(limitSlot);

@@ -6,7 +6,7 @@
 
 import type { RatePlan } from "./access-control.ts";
 import { GLOBAL_LIMITS_MAX } from "./global-state.ts";
-import { NO_LIMIT_SLOT } from "./shared-state.ts";
+import { NO_LIMIT_SLOT } from "./thread-limit-states.ts";
 
 /** The global limits; their state moves into the slot and back. */
 export interface DelegatableLimits {

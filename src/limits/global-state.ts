@@ -13,7 +13,7 @@
 
 import { CACHED_KEYS_MAX } from "./bounds.ts";
 import { intervalNs, type Rate } from "./gcra.ts";
-import { DELEGATED_LIMITS_MAX, globalInt32, SharedLimitStates } from "./shared-state.ts";
+import { DELEGATED_LIMITS_MAX, globalInt32, ThreadLimitStates } from "./thread-limit-states.ts";
 
 /** One for the account of each cached key. */
 export const GLOBAL_LIMITS_MAX = CACHED_KEYS_MAX;
@@ -23,12 +23,12 @@ const EDGE_COUNT = GLOBAL_LIMITS_MAX;
 
 /** One thread's view of the global limits. */
 export class GlobalLimitStates {
-  readonly #limitStates: SharedLimitStates;
+  readonly #limitStates: ThreadLimitStates;
   readonly #int32: Int32Array<SharedArrayBuffer>;
 
   /** `memory` is from `createKeyCacheMemory`. */
   constructor(memory: SharedArrayBuffer) {
-    this.#limitStates = new SharedLimitStates(memory);
+    this.#limitStates = new ThreadLimitStates(memory);
     this.#int32 = globalInt32(memory);
   }
 

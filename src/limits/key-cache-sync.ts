@@ -42,8 +42,8 @@ import {
   DELEGATED_LIMITS_MAX,
   keyUsedMarks,
   NO_LIMIT_SLOT,
-  SharedLimitStates,
-} from "./shared-state.ts";
+  ThreadLimitStates,
+} from "./thread-limit-states.ts";
 
 /** A key table that notifies of changes, once for several. */
 export interface ChangingKeys extends KeyLookup {
@@ -118,7 +118,7 @@ interface Entry {
 /** The delegated limits for a key cache. `memory` is from `createKeyCacheMemory`. */
 export function createDelegatedLimits(memory: SharedArrayBuffer): DelegatedLimits {
   return new DelegatedLimits(
-    new SharedLimitStates(memory),
+    new ThreadLimitStates(memory),
     DELEGATED_LIMITS_MAX,
     LIMITED_ACCOUNTS_MAX,
   );

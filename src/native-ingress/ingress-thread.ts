@@ -125,7 +125,7 @@ export class IngressThread {
   }
 
   /** From now on the thread proxies new work to the main thread. */
-  drain(): void {
+  rejectNewWork(): void {
     this.#command(INGRESS_THREAD_COMMANDS.drain);
   }
 

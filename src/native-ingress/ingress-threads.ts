@@ -80,7 +80,7 @@ export interface IngressThreads {
    */
   start(upstreamPort: number): { readonly port: number };
   /** New work is rejected from now on. */
-  drain(): void;
+  rejectNewWork(): void;
   /** Resolves when pending requests are answered and accounted. @throws a thread's error */
   stop(): Promise<void>;
 }
@@ -156,8 +156,8 @@ export function createIngressThreads(
         throw error;
       }
     },
-    drain() {
-      for (const thread of threads) thread.drain();
+    rejectNewWork() {
+      for (const thread of threads) thread.rejectNewWork();
     },
     async stop() {
       const kill = clock.after(INGRESS_THREADS_STOP_MS_MAX, () => {

@@ -82,12 +82,12 @@ export class RecordConsumer {
   ): void {
     const { accounting, latency, usage } = this.#deps;
     const { bytes, receivedNs, maxRetries } = record;
-    const priorityLamports = accepted.priorityFeeLamports + accepted.tipLamports;
+    const offeredLamports = accepted.priorityFeeLamports + accepted.tipLamports;
     this.counters.decoded += 1;
     if (record.send.corked) this.counters.corked += 1;
     latency.record(record.sentNs - receivedNs);
     usage?.request(keyId, null, record.bodyBytes);
-    const packet = createPacket(0, bytes, account, receivedNs, maxRetries, priorityLamports);
+    const packet = createPacket(0, bytes, account, receivedNs, maxRetries, offeredLamports);
     accounting.recordSend(packet, keyId, accepted, record);
   }
 

@@ -11,8 +11,8 @@ import { type Counters, countersMemory, sharedCounters } from "../runtime/shared
 export const HTTP_COUNTER_NAMES = [
   "connections",
   "connectionsRejected",
-  "connectionsCrowded",
-  "connectionsSlow",
+  "connectionsOverAddressLimit",
+  "connectionsReadTimeout",
   "requests",
   "requestsOpen",
   "accepted",

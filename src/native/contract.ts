@@ -95,7 +95,7 @@ export const CLOSE_CAUSE = {
   timedOut: 5,
   reset: 6,
   version: 7,
-  handshakeTimeout: 8,
+  admissionTimeout: 8,
   internal: 9,
 } as const;
 /**
@@ -221,7 +221,7 @@ export interface NativeIngressThreadMemory {
   readonly targets: Uint8Array;
   /** Layout: dedup/recent-transactions.ts. */
   readonly dedup: Uint8Array;
-  /** Layout: limits/shared-state.ts. */
+  /** Layout: limits/thread-limit-states.ts. */
   readonly limitStates: Uint8Array;
 }
 

@@ -74,6 +74,7 @@ export function createRows(count: number) {
     decodedNs: new Float64Array(count),
     tipLamports: new Float64Array(count),
     priorityFeeLamports: new Float64Array(count),
+    priorityLamports: new Float64Array(count),
     version: new Int8Array(count),
     /** Submissions of this transaction, up to the column's maximum. */
     submissions: new Uint16Array(count),

@@ -41,6 +41,8 @@ export interface ReceiptDeps {
   readonly clock: Clock;
   /** The slot in progress at a time, as far as known now; null if unknown. */
   readonly slot: (nowNs: number) => number | null;
+  /** The share of an account's recent transactions that landed; absent: 1. */
+  readonly landedShareOf?: (account: string) => number;
 }
 
 export interface ReceiptOptions {
@@ -128,15 +130,18 @@ class ReceiptBook implements Receipts {
   readonly changes: ReceiptReader["changes"];
   readonly #clock: Clock;
   readonly #slot: (nowNs: number) => number | null;
+  readonly #landedShareOf: (account: string) => number;
   readonly #keepNs: number;
   readonly #store: ReceiptStore;
   #timer: Timer | null = null;
   /** Time of the most recent receipt. */
   #receivedUnixMs = 0;
 
-  constructor({ clock, slot }: ReceiptDeps, { keepMs, entriesMax }: ReceiptOptions) {
+  constructor(deps: ReceiptDeps, { keepMs, entriesMax }: ReceiptOptions) {
+    const { clock } = deps;
     this.#clock = clock;
-    this.#slot = slot;
+    this.#slot = deps.slot;
+    this.#landedShareOf = deps.landedShareOf ?? (() => 1);
     this.#keepNs = keepMs * NS_PER_MS;
     this.#store = new ReceiptStore(entriesMax);
     const reader = createReceiptReader(clock, this.#store, this.#keepNs);
@@ -170,6 +175,8 @@ class ReceiptBook implements Receipts {
       rows.decodedNs[row] = decodedNs;
       rows.tipLamports[row] = accepted.tipLamports;
       rows.priorityFeeLamports[row] = accepted.priorityFeeLamports;
+      const landedShare = this.#landedShareOf(packet.account);
+      rows.priorityLamports[row] = Math.round(packet.offeredLamports * landedShare);
       rows.version[row] = accepted.version;
       store.changes.add(store.sequenceOf(row), STATE_ACCEPTED);
       this.counters.opened += 1;

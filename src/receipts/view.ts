@@ -34,7 +34,7 @@ export interface ReceiptSummary {
   /**
    * accepted: no delivery is on the wire yet. sent: at least one is. acknowledged: at least one
    * leader has the complete transaction. failed: all deliveries on the wire ended without that.
-   * processed: a block that is not final yet contains it. landed, expired, dropped: final states.
+   * processed: an unconfirmed block contains it. landed, expired, dropped: final states.
    */
   readonly state: ReceiptState;
   /** When this edge had the first submission's last byte, ISO 8601 with milliseconds. */
@@ -49,6 +49,8 @@ export interface ReceiptSummary {
   readonly version: "legacy" | 0 | 1;
   readonly tip_lamports: number;
   readonly priority_fee_lamports: number;
+  /** Its rank: tip and priority fee, times the share of the account's transactions that landed. */
+  readonly priority_lamports: number;
   readonly timings: {
     readonly decoded_us: number;
     readonly first_sent_us: number | null;
@@ -131,6 +133,7 @@ export function summaryOf(store: ReceiptStore, row: number, signature: string): 
     version: version === -1 ? "legacy" : version === 0 ? 0 : 1,
     tip_lamports: rows.tipLamports[row] ?? 0,
     priority_fee_lamports: rows.priorityFeeLamports[row] ?? 0,
+    priority_lamports: rows.priorityLamports[row] ?? 0,
     timings: timingsOf(store, row),
     landing: landingOf(store, row),
   };
@@ -196,8 +199,9 @@ const LANDINGS: readonly (Landing["state"] | undefined)[] = [
 
 function messageOf(kind: number, failed: boolean): string {
   const how = failed ? ", where the network gave the error above" : "";
-  if (kind === STATE_PROCESSED) return `a block that is not final yet holds it${how}`;
-  if (kind === STATE_LANDED) return `a block holds it${how}`;
+  if (kind === STATE_PROCESSED)
+    return `a processed block holds it, which the cluster has not confirmed yet${how}`;
+  if (kind === STATE_LANDED) return `a confirmed block holds it${how}`;
   return "no block is known to hold it, and it is watched on";
 }
 

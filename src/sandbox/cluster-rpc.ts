@@ -85,10 +85,7 @@ const METHODS: Readonly<Record<string, Method>> = {
   getGenesisHash: ({ leaders }) => genesisOf(leaders),
   getIdentity: ({ leaders }) => ({ identity: leaders[0]?.identity }),
   getSlot: (context, params) => blockOf(context, params[0]).slot,
-  getBlockHeight(context, params) {
-    const { slot, height } = blockOf(context, params[0]);
-    return slot % 3 === 0 ? height + context.faults().heightsAhead : height;
-  },
+  getBlockHeight: (context, params) => reportedHeight(context, blockOf(context, params[0])),
   getEpochInfo,
   getEpochSchedule: ({ calendar }) => ({
     slotsPerEpoch: calendar.epochSlots,
@@ -132,12 +129,17 @@ function genesisOf(leaders: readonly ClusterLeader[]): string {
   return encodeKey(createHash("sha256").update(identities).digest());
 }
 
+/** The height of the block, or for each third slot that of the fault. */
+function reportedHeight(context: RpcContext, { slot, height }: Block): number {
+  return slot % 3 === 0 ? height + context.faults().heightsAhead : height;
+}
+
 function getEpochInfo(context: RpcContext, params: Params): unknown {
   const { calendar } = context;
   const block = blockOf(context, params[0]);
   return {
     absoluteSlot: block.slot,
-    blockHeight: block.height,
+    blockHeight: reportedHeight(context, block),
     epoch: calendar.epochOf(block.slot),
     slotIndex: block.slot % calendar.epochSlots,
     slotsInEpoch: calendar.epochSlots,

@@ -11,7 +11,6 @@
  * transport codes only.
  */
 
-import type { SendCounters } from "./send-counters.ts";
 import type { CloseCause } from "./transport.ts";
 
 export interface ClosePolicy {
@@ -27,7 +26,6 @@ export interface ClosePolicy {
   readonly score: number;
   /** Whether the leader may have left its address, if the connection was used or never answered. */
   readonly gone: boolean;
-  readonly counter: keyof Omit<SendCounters, "reasons">;
   /** What the leader signals by it. */
   readonly meaning: string;
 }
@@ -40,7 +38,6 @@ export const CLOSE_POLICIES = {
     single: false,
     score: 0.05,
     gone: true,
-    counter: "endedOtherCode",
     meaning: "code 0: closed without an error",
   },
   evicted: {
@@ -51,7 +48,6 @@ export const CLOSE_POLICIES = {
     score: 0.1,
     // A full node evicts all the time. A node that shut down does not answer the next attempt.
     gone: false,
-    counter: "endedEvicted",
     meaning: "code 1: evicted for another connection, or the node shuts down",
   },
   disallowed: {
@@ -61,7 +57,6 @@ export const CLOSE_POLICIES = {
     single: true,
     score: 0.25,
     gone: false,
-    counter: "endedDisallowed",
     meaning: "code 2: too many new connections, or the node rejects this identity",
   },
   too_many_streams: {
@@ -71,7 +66,6 @@ export const CLOSE_POLICIES = {
     single: false,
     score: 0.1,
     gone: false,
-    counter: "endedOtherCode",
     meaning: "code 3: more streams than granted; sent by servers before 4.0",
   },
   too_many: {
@@ -81,7 +75,6 @@ export const CLOSE_POLICIES = {
     single: true,
     score: 0.1,
     gone: false,
-    counter: "endedTooMany",
     meaning: "code 4: too many connections of this address or identity at once",
   },
   invalid_stream: {
@@ -91,7 +84,6 @@ export const CLOSE_POLICIES = {
     single: false,
     score: 0,
     gone: false,
-    counter: "endedInvalidStream",
     meaning: "code 5: a transaction larger than it accepts; the sender stops sending it large ones",
   },
   other_code: {
@@ -101,7 +93,6 @@ export const CLOSE_POLICIES = {
     single: false,
     score: 0.25,
     gone: false,
-    counter: "endedOtherCode",
     meaning: "any other code",
   },
   refused: {
@@ -111,7 +102,6 @@ export const CLOSE_POLICIES = {
     single: false,
     score: 0.25,
     gone: true,
-    counter: "endedTransport",
     meaning: "CONNECTION_REFUSED: the node already has thousands of connections",
   },
   transport: {
@@ -121,7 +111,6 @@ export const CLOSE_POLICIES = {
     single: false,
     score: 0.5,
     gone: false,
-    counter: "endedTransport",
     meaning: "a QUIC or TLS error",
   },
   unanswered: {
@@ -131,7 +120,6 @@ export const CLOSE_POLICIES = {
     single: true,
     score: 0.5,
     gone: true,
-    counter: "endedIdle",
     meaning: "no answer to the handshake: unreachable, or the address is over its rate limit",
   },
   silent: {
@@ -141,8 +129,7 @@ export const CLOSE_POLICIES = {
     single: false,
     score: 0.25,
     gone: true,
-    counter: "endedIdle",
-    meaning: "idle timeout on an established connection, or a stateless reset by the leader",
+    meaning: "after the handshake: idle timeout, stateless reset, or no stream granted in time",
   },
   local: {
     wait: 1,
@@ -151,7 +138,6 @@ export const CLOSE_POLICIES = {
     single: false,
     score: 0.25,
     gone: false,
-    counter: "endedLocal",
     meaning: "closed locally after an error in its packets or in the engine",
   },
 } as const satisfies Record<string, ClosePolicy>;

@@ -31,8 +31,10 @@ import {
 const DROP_REASONS = Object.keys(DELIVERY_REASONS) as readonly DeliveryReason[];
 
 export interface DeliveriesOptions {
-  readonly queuePerPeer: number;
-  readonly copyTtlMs: number;
+  readonly queuePerLeader: number;
+  readonly deliveryTtlMs: number;
+  /** The share of an account's recent transactions that landed; it changes only with a plan. */
+  readonly landedShareOf: (account: string) => number;
 }
 
 /** Reports the state of a delivery. */
@@ -88,8 +90,8 @@ export class Deliveries {
   constructor(stats: LeaderStats, deps: DeliveriesDeps, options: DeliveriesOptions) {
     this.stats = stats;
     this.#deps = deps;
-    this.#ttlNs = options.copyTtlMs * NS_PER_MS;
-    this.#queue = new PriorityQueue(options.queuePerPeer);
+    this.#ttlNs = options.deliveryTtlMs * NS_PER_MS;
+    this.#queue = new PriorityQueue(options.queuePerLeader, options.landedShareOf);
     const { report } = deps;
     this.#onWire = ({ packetId, target, ageMs, resend, sentNs }) => {
       this.stats.sent += 1;
@@ -181,18 +183,22 @@ export class Deliveries {
    * as `reason`.
    */
   keep(packet: Packet, target: Target, nowNs: number, reason: DeliveryReason): boolean {
-    const { id, bytes, priorityLamports } = packet;
     const queue = this.#queue;
-    if (!queue.push(id, target, bytes, priorityLamports, nowNs)) {
-      const least = queue.least(priorityLamports);
+    if (!queue.push(packet, target, nowNs)) {
+      const least = queue.least(queue.priorityOf(packet));
       if (least === null) return false;
       if (reason === "leader_saturated") this.#noStreamCredit(least);
       else this.#drop(least, reason);
       queue.dropLeast();
-      queue.push(id, target, bytes, priorityLamports, nowNs);
+      queue.push(packet, target, nowNs);
     }
     this.#deps.counters.deliveriesQueued += 1;
     return true;
+  }
+
+  /** Orders the queued deliveries anew, after landed shares changed. */
+  rank(): void {
+    this.#queue.rank();
   }
 
   /** Reports the results of a connection after progress. */

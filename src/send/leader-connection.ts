@@ -31,11 +31,11 @@ export class LeaderConnection {
   carried = false;
   bytesMax = 0;
   readonly inFlight: InFlight;
-  #spokeNs: number;
+  #lastSentNs: number;
 
   constructor(attemptNs: number, inFlightMax: number) {
     this.attemptNs = attemptNs;
-    this.#spokeNs = attemptNs;
+    this.#lastSentNs = attemptNs;
     this.inFlight = new InFlight(inFlightMax);
   }
 
@@ -54,7 +54,7 @@ export class LeaderConnection {
   }
 
   #carries(size: number, nowNs: number): void {
-    this.#spokeNs = nowNs;
+    this.#lastSentNs = nowNs;
     this.carried = true;
     if (size > this.bytesMax) this.bytesMax = size;
   }
@@ -71,15 +71,15 @@ export class LeaderConnection {
   keepAlive(nowNs: number, periodNs: number): void {
     const { engineConnection } = this;
     if (engineConnection?.established !== true || engineConnection.keepsAlive) return;
-    if (nowNs - this.#spokeNs < periodNs) return;
-    this.#spokeNs = nowNs;
+    if (nowNs - this.#lastSentNs < periodNs) return;
+    this.#lastSentNs = nowNs;
     engineConnection.ping();
   }
 
   /** Milliseconds until `keepAlive` pings; infinite where the engine keeps it alive. */
   nextPingMs(nowNs: number, periodNs: number): number {
     if (this.engineConnection?.keepsAlive !== false) return Number.POSITIVE_INFINITY;
-    return (this.#spokeNs + periodNs - nowNs) / NS_PER_MS;
+    return (this.#lastSentNs + periodNs - nowNs) / NS_PER_MS;
   }
 
   /** Whether a sent delivery is not on the wire yet. */

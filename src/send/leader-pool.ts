@@ -54,7 +54,7 @@ export class LeaderPool {
     return [...this.#byAddress.values()];
   }
 
-  /** Replaces the wanted leaders; `connect` opens the connections. */
+  /** Replaces the wanted leaders, and ranks what is queued; `connect` opens the connections. */
   use(plan: Plan, nowNs: number): void {
     const wanted = new Map<string, Leader>();
     const slotNs = this.#options.slotTimeMs() * NS_PER_MS;
@@ -66,6 +66,7 @@ export class LeaderPool {
       wanted.set(target.address, leader);
     }
     for (const leader of this.#byAddress.values()) {
+      leader.deliveries.rank();
       if (wanted.has(leader.address)) leader.leftNs = 0;
       else if (leader.leftNs === 0) leader.leftNs = nowNs;
     }

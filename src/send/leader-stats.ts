@@ -3,9 +3,9 @@
  * `LeaderPool` read them, and the admin listener shows them. Hot path: the fields of `LeaderStats`
  * that are counted up.
  *
- * The table is bounded; at the bound the leader with the oldest last attempt is forgotten. Means
- * are exponential over about ten values. An unmeasured value is a default estimate for planning,
- * and null in the view.
+ * The table is bounded; at the bound the leader whose address was added longest ago is forgotten.
+ * Means are exponential over about ten values. An unmeasured value is a default estimate for
+ * planning, and null in the view.
  *
  * Decision: docs/decisions/0021-unreachable-leaders-do-not-count.md
  */
@@ -44,7 +44,6 @@ export class LeaderStats {
   silentBeforeWindow = 0;
   /** Whether it accepted deliveries since it was last found unreachable. */
   present = false;
-  targeted = 0;
   landed = 0;
 
   constructor(identity: string, address: string) {
@@ -134,7 +133,6 @@ export interface LeaderStatsView {
   readonly sent: number;
   readonly acked: number;
   readonly ackedShare: number | null;
-  readonly targeted: number;
   readonly landed: number;
   readonly landedShare: number | null;
 }
@@ -194,12 +192,6 @@ export class LeaderStatsTable {
       this.#rows.delete(identity);
       return;
     }
-  }
-
-  /** This leader acknowledged a delivery, so the transaction can land with it. */
-  targeted(identity: string): void {
-    const stats = this.#rows.get(identity);
-    if (stats !== undefined) stats.targeted += 1;
   }
 
   /** A transaction landed in a block of this leader. */
@@ -304,9 +296,8 @@ export class LeaderStatsTable {
       sent: stats.sent,
       acked: stats.acked,
       ackedShare: shareOf(stats.acked, stats.sent),
-      targeted: stats.targeted,
       landed: stats.landed,
-      landedShare: shareOf(stats.landed, stats.targeted),
+      landedShare: shareOf(stats.landed, stats.acked),
     };
   }
 }

@@ -166,14 +166,14 @@ export class Leader {
     this.#connection = this.#attempt(nowNs);
   }
 
-  /** Whether the connection must be replaced: it is old, worn, or has a previous identity. */
+  /** Whether the connection must be replaced: it is old, degraded, or has a previous identity. */
   mayRecycle(nowNs: number): boolean {
     const connection = this.#connection;
     if (connection === null || connection.liveNs === 0) return false;
     if (connection.outdated) return this.#mayReplace(nowNs) || this.#mayRetire(nowNs);
     const { lifetimeMs, reconnectMs } = this.#options;
-    // Not before the leader grants one more: on a lossy path it soon is worn again.
-    const enoughMs = connection.engineConnection?.worn === true ? reconnectMs : lifetimeMs;
+    // Not before the leader grants one more: on a lossy path it soon is degraded again.
+    const enoughMs = connection.engineConnection?.isDegraded === true ? reconnectMs : lifetimeMs;
     return nowNs - connection.liveNs >= enoughMs * NS_PER_MS && this.#mayReplace(nowNs);
   }
 
@@ -229,7 +229,7 @@ export class Leader {
   }
 
   /**
-   * Runs all time-driven work; called several times per `copyTtlMs` while deliveries are queued.
+   * Runs all time-driven work; called several times per `deliveryTtlMs` while some are queued.
    */
   tick(nowNs: number): void {
     const connection = this.#connection;
@@ -402,7 +402,7 @@ export class Leader {
     const name = closeReasonOf(cause, connection.establishedNs !== 0);
     const policy = CLOSE_POLICIES[name];
     counters.connectionsEnded += 1;
-    counters[policy.counter] += 1;
+    counters.ends[name] += 1;
     if (connection.liveNs === 0) counters.connectionsNotAdmitted += 1;
     stats.end(name, connection.liveNs !== 0, connection.carried);
     if (stats.markUnreachable(name, connection.liveNs !== 0, connection.carried))

@@ -1,5 +1,5 @@
 /**
- * Whether a connection still responds just before its leader window. Pure.
+ * Whether a connection still responds just before its leader window.
  *
  * The other side is probed once per leader window, early enough to open another connection. An
  * engine that does not count received datagrams is not probed.
@@ -51,7 +51,7 @@ export function createLivenessProbe() {
       const { engineConnection } = connection;
       if (engineConnection === null) return false;
       if (probed === connection) {
-        if (engineConnection.heard !== heard) probed = null;
+        if (engineConnection.datagramsReceived !== heard) probed = null;
         else if (nowNs - probedNs >= times.responseMs(identity) * NS_PER_MS) {
           probed = null;
           return true;
@@ -64,7 +64,7 @@ export function createLivenessProbe() {
       if (leftNs <= 0 || leftNs > times.probeLeadMs(identity) * NS_PER_MS) return false;
       if (Math.abs(windowStartNs - probedWindowNs) < SAME_WINDOW_MS * NS_PER_MS) return false;
       probedWindowNs = windowStartNs;
-      heard = engineConnection.heard;
+      heard = engineConnection.datagramsReceived;
       if (heard < 0) return false;
       probed = connection;
       probedNs = nowNs;

@@ -3,7 +3,7 @@
  *
  * Each poll returns when the next one is due. Work queued after the last poll requests one soon. An
  * idle edge wakes 5 times per second instead of 20, together with all timers that may fire early
- * (`core/rounds.ts`); the wake-up costs more than the poll.
+ * (`runtime/coalesced-timers.ts`); the wake-up costs more than the poll.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";

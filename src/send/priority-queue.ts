@@ -1,18 +1,24 @@
 /**
  * The deliveries queued for one leader's credit, highest priority first. Hot path: `push`, `drop`.
  *
- * A bounded heap on rows that are reused. Deliveries of equal priority leave in arrival order. At
- * the bound the one with the lowest priority is evicted if the new one has a higher priority. The
- * bytes are copied, because a packet's bytes are only borrowed.
+ * A bounded heap on rows that are reused. The priority is the amount offered times the account's
+ * landed share. `rank` computes it anew for all when shares have changed, so that one share applies
+ * to all deliveries of an account, and these leave in the order of their offers, whenever they were
+ * queued. Deliveries of equal priority leave in arrival order. At the bound the one with the lowest
+ * priority is evicted if the new one has a higher priority. The bytes are copied, because a
+ * packet's bytes are only borrowed.
  */
 
-import type { Target } from "../core/flow.ts";
+import type { Packet, Target } from "../core/flow.ts";
 
 export interface QueuedDelivery {
   packetId: number;
   target: Target;
   bytes: Uint8Array;
+  account: string;
   /** Priority fee and tip, in lamports. */
+  offeredLamports: number;
+  /** The offer times the account's landed share. */
   priorityLamports: number;
   /** When it was queued. */
   sinceNs: number;
@@ -20,25 +26,33 @@ export interface QueuedDelivery {
   order: number;
 }
 
+type Ranked = Pick<Packet, "account" | "offeredLamports">;
+type QueuedPacket = Pick<Packet, "id" | "bytes" | "account" | "offeredLamports">;
+
 const NO_TARGET: Target = { identity: "", address: "", slot: 0 };
 const NO_BYTES = new Uint8Array(0);
 
 export class PriorityQueue {
   readonly capacity: number;
   size = 0;
+  readonly #landedShareOf: (account: string) => number;
   /** A heap: no row goes before its parent at half its index. Rows from `size` on are spare. */
   readonly #rows: QueuedDelivery[];
   #order = 0;
   /** No row was queued before this. */
   #sinceNs = 0;
 
-  constructor(capacity: number) {
+  constructor(capacity: number, landedShareOf: (account: string) => number) {
     this.capacity = capacity;
+    this.#landedShareOf = landedShareOf;
     this.#rows = Array.from({ length: capacity }, () => ({
       packetId: 0,
       target: NO_TARGET,
       bytes: NO_BYTES,
-      priorityLamports: 0,
+      account: "",
+      offeredLamports: 0,
+      // A fraction, so that V8 reserves room for those: see core/packet.ts.
+      priorityLamports: 0.5,
       sinceNs: 0,
       order: 0,
     }));
@@ -49,28 +63,40 @@ export class PriorityQueue {
     return this.size === 0 ? null : (this.#rows[0] ?? null);
   }
 
+  /** The priority that the packet would have now. */
+  priorityOf({ account, offeredLamports }: Ranked): number {
+    return offeredLamports * this.#landedShareOf(account);
+  }
+
   /** Copies the bytes. False when the queue is full. */
-  push(
-    packetId: number,
-    target: Target,
-    bytes: Uint8Array,
-    priorityLamports: number,
-    sinceNs: number,
-  ): boolean {
+  push(packet: QueuedPacket, target: Target, sinceNs: number): boolean {
     const row = this.#rows[this.size];
     if (row === undefined) return false;
     if (this.size === 0) this.#sinceNs = sinceNs;
     this.#order += 1;
-    row.packetId = packetId;
+    row.packetId = packet.id;
     row.target = target;
     // An own copy: the borrowed view may be over memory that is overwritten.
-    row.bytes = new Uint8Array(bytes);
-    row.priorityLamports = priorityLamports;
+    row.bytes = new Uint8Array(packet.bytes);
+    row.account = packet.account;
+    row.offeredLamports = packet.offeredLamports;
+    row.priorityLamports = this.priorityOf(packet);
     row.sinceNs = sinceNs;
     row.order = this.#order;
     this.size += 1;
     this.#rise(this.size - 1);
     return true;
+  }
+
+  /** Ranks all anew, after landed shares changed. */
+  rank(): void {
+    for (let place = this.size - 1; place >= 0; place -= 1) {
+      const row = this.#rows[place];
+      if (row === undefined) continue;
+      row.priorityLamports = this.priorityOf(row);
+      // Its children, which are after it, are ranked and in order.
+      this.#sink(place);
+    }
   }
 
   /** Removes the first delivery. */

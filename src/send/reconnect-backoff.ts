@@ -1,5 +1,5 @@
 /**
- * When a leader may be tried again. Pure.
+ * When a leader may be tried again. No I/O of its own.
  *
  * The wait after a close comes from the table in close-policy.ts; each consecutive failure doubles
  * it, up to `reconnectMsMax`, and a connection that lived long enough resets the count. At most

@@ -4,7 +4,8 @@
  * flight. The sum of the reasons is failed plus dropped.
  */
 
-import { DELIVERY_REASONS, type DeliveryReason } from "../core/errors.ts";
+import { DELIVERY_REASON_NAMES, type DeliveryReason } from "../core/errors.ts";
+import { CLOSE_REASONS, type CloseReason } from "./close-policy.ts";
 
 export interface SendCounters {
   /** Packets accepted by at least one live connection. */
@@ -31,14 +32,8 @@ export interface SendCounters {
   /** Wanted by the plan but above the connection limit. */
   connectionsOverLimit: number;
   connectionsEnded: number;
-  endedEvicted: number;
-  endedDisallowed: number;
-  endedTooMany: number;
-  endedInvalidStream: number;
-  endedOtherCode: number;
-  endedTransport: number;
-  endedIdle: number;
-  endedLocal: number;
+  /** Ended connections, by reason. */
+  readonly ends: Record<CloseReason, number>;
   handshakeTimeouts: number;
   /** Connections that did not respond just before their leader window. */
   silentBeforeWindow: number;
@@ -65,22 +60,14 @@ export function newSendCounters(): SendCounters {
     identityChanges: 0,
     connectionsOverLimit: 0,
     connectionsEnded: 0,
-    endedEvicted: 0,
-    endedDisallowed: 0,
-    endedTooMany: 0,
-    endedInvalidStream: 0,
-    endedOtherCode: 0,
-    endedTransport: 0,
-    endedIdle: 0,
-    endedLocal: 0,
+    ends: countersOf(CLOSE_REASONS),
     handshakeTimeouts: 0,
     silentBeforeWindow: 0,
-    reasons: newReasons(),
+    reasons: countersOf(DELIVERY_REASON_NAMES),
   };
 }
 
-function newReasons(): Record<DeliveryReason, number> {
-  const entries = Object.keys(DELIVERY_REASONS).map((reason) => [reason, 0]);
-  // `Object.fromEntries` loses the key type; the keys are those of the table.
-  return Object.fromEntries(entries) as Record<DeliveryReason, number>;
+function countersOf<Name extends string>(names: readonly Name[]): Record<Name, number> {
+  // `Object.fromEntries` loses the key type; the keys are those names.
+  return Object.fromEntries(names.map((name) => [name, 0])) as Record<Name, number>;
 }

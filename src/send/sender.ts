@@ -62,8 +62,8 @@ const WITH_INGRESS_THREADS = {
 
 /** Times are those of Anza's `tpu-client-next` where it has them (2026-11). */
 export const SENDER_DEFAULTS: SenderOptions = {
-  queuePerPeer: DELIVERIES_QUEUED_MAX,
-  copyTtlMs: 800,
+  queuePerLeader: DELIVERIES_QUEUED_MAX,
+  deliveryTtlMs: 800,
   reconnectMs: 8_000,
   reconnectMsMax: 64_000,
   handshakeMs: 3_000,
@@ -80,6 +80,7 @@ export const SENDER_DEFAULTS: SenderOptions = {
   random: Math.random,
   slotTimeMs: () => SLOT_TIME_MS,
   stakeShareOf: () => 0,
+  landedShareOf: () => 1,
 };
 
 /** The public view of one leader. */
@@ -129,7 +130,10 @@ export interface Sender {
    * about to read them. Must not be called from `onOutcome`. Never throws.
    */
   flushEvents(): void;
-  /** Replaces the plan; connections are opened and closed accordingly. */
+  /**
+   * Replaces the plan; connections are opened and closed accordingly. Landed shares may change
+   * before: all that is queued is ranked by them now.
+   */
   usePlan(plan: Plan): void;
   /**
    * Replaces the identity: new connections use it immediately, and each open one is replaced and
@@ -141,7 +145,7 @@ export interface Sender {
   /** Live connections that still use a previous identity. */
   readonly outdatedCount: number;
   /** Connections that accept transactions. */
-  readonly warmCount: number;
+  readonly liveCount: number;
   /** Those of them that the plan sends to now. */
   readonly sendableCount: number;
   /**
@@ -185,7 +189,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
   const reconciler =
     shared === null
       ? null
-      : new SendReconciler({ clock, counters, leaders, shared, queueRest }, settings.copyTtlMs);
+      : new SendReconciler({ clock, counters, leaders, shared, queueRest }, settings.deliveryTtlMs);
   let running = false;
   /** Deliveries queued so far, as of the last poll. */
   let queuedKnown = 0;
@@ -304,7 +308,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     });
   }
 
-  if (shared !== null) shared.afterDrain = check;
+  if (shared !== null) shared.afterEvents = check;
 
   return withFastProperties({
     accept,
@@ -334,7 +338,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     get outdatedCount() {
       return leaders.all().filter((leader) => leader.outdated).length;
     },
-    get warmCount() {
+    get liveCount() {
       return leaders.all().filter((leader) => leader.live).length;
     },
     get sendableCount() {

@@ -1,5 +1,5 @@
 /**
- * Limits the concurrent streams to a leader that reads slowly. Pure. Hot path: `mayOpen`.
+ * Limits the concurrent streams to a leader that reads slowly. Hot path: `mayOpen`.
  *
  * Agave grants 128 streams or more, but reads 20 per 100 ms from an unstaked address: deliveries
  * that fill its grant wait there for 600 ms and cannot be overtaken by higher priorities. So once a

@@ -16,8 +16,8 @@ export interface CloseCause {
   /**
    * `app`: the leader closed with an application code (Agave's are 1, 2, 4, 5). `transport`: it
    * closed with a QUIC or TLS code. `silence`: the handshake or the idle time ran out on this side,
-   * or on the leader's, which reset the connection. `local`: this side closed after an error in the
-   * leader's packets or in the engine.
+   * or on the leader's, which reset the connection, or the leader granted no stream in time.
+   * `local`: this side closed after an error in the leader's packets or in the engine.
    */
   readonly kind: "app" | "transport" | "silence" | "local";
   /** The code for `app` and `transport`, otherwise 0. */
@@ -71,13 +71,13 @@ export interface EngineConnection {
   /** Smoothed round trip in microseconds; 0 when unknown. */
   readonly rttUs: number;
   /** Whether it should be replaced soon, because losses have distorted the engine's estimates. */
-  readonly worn: boolean;
+  readonly isDegraded: boolean;
   /** Whether the leader demanded a token first (Retry), as far as the engine knows. */
   readonly retried: boolean;
   /** Streams that may be opened now; -1 when the engine cannot tell. */
   readonly streamsLeft: number;
   /** Count of datagrams received; -1 when the engine cannot tell. May ask the engine. */
-  readonly heard: number;
+  readonly datagramsReceived: number;
   /**
    * Opens a stream, writes all of `bytes`, ends it and puts it on the wire, or queues it in the
    * engine (QUEUED). Returns the stream's number, or BLOCKED (no stream or window granted now:

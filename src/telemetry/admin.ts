@@ -60,7 +60,7 @@ export interface AdminOptions {
 }
 
 export interface Admin {
-  /** Responses by status. */
+  /** Requests answered by a route, rejected for their path or method, and failed. */
   readonly counters: { answered: number; rejected: number; failed: number };
   /** Starts to listen; a SetupError says why it cannot. */
   start(): Promise<{ readonly port: number }>;

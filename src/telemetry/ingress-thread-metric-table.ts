@@ -11,9 +11,10 @@ export const INGRESS_THREAD_METRICS = [
   counter(
     "touchdown_ingress_requests_proxied_total",
     ["reason"],
-    "Requests that an ingress thread proxied to the main thread, by unknown_key (not in the " +
-      "key cache), rate_limit, leader_backlog (no leader can be sent to immediately), " +
-      "record_ring_full or other, which includes reads.",
+    "Requests that an ingress thread proxied to the main thread, by unknown_key (no key, or " +
+      "one that is not cached, expired or not valid for this address), rate_limit, " +
+      "leader_backlog (no leader can be sent to immediately, or one accepts no transaction " +
+      "of this size), record_ring_full or other, which includes reads.",
   ),
   gauge(
     "touchdown_ingress_leaders_excluded",

@@ -25,18 +25,29 @@ export const METRICS = [
     "Submissions, each call of a batch, by accepted or the reason of the rejection; rejected " +
       "requests to other routes, too.",
   ),
-  gauge("touchdown_requests_in_flight", [], "Submissions received and not answered yet."),
+  gauge(
+    "touchdown_requests_in_flight",
+    [],
+    "Requests that began and have no response yet, without long polls and receipt streams.",
+  ),
   counter(
     "touchdown_requests_aborted_total",
     [],
     "Requests whose connection ended before the response: the client closed or reset it, or " +
-      "sent more before the response than the edge keeps.",
+      "sent more before the response than the edge keeps; also long polls and receipt streams " +
+      "that their clients end.",
   ),
   counter(
     "touchdown_responses_deferred_total",
     ["reason"],
     "Responses deferred, by yield (to the thread's next event loop turn) or backpressure (the " +
       "client does not read).",
+  ),
+  counter(
+    "touchdown_handler_errors_total",
+    [],
+    "Requests whose handler failed because of a fault in the edge: answered `internal`, or " +
+      "proxied by an ingress thread.",
   ),
   gauge(
     "touchdown_responses_unread_bytes",
@@ -47,9 +58,9 @@ export const METRICS = [
   counter(
     "touchdown_client_connections_closed_total",
     ["reason"],
-    "Client connections that the edge closed, by too_many, framing (an unsupported " +
-      "Content-Length, too), empty_body (a flood of HEAD or OPTIONS) or backpressure (too many " +
-      "unread bytes), and by ingress threads address (connection limit of one address) or slow " +
+    "Client connections that the edge closed, by too_many, framing (or a body that is too large " +
+      "to read), empty_body (a flood of HEAD or OPTIONS) or backpressure (too many unread " +
+      "bytes), and by ingress threads address (connection limit of one address) or slow " +
       "(head or body incomplete after its timeout).",
   ),
   histogram(
@@ -63,6 +74,11 @@ export const METRICS = [
     [],
     "Submissions of a recently accepted transaction, answered without validating it again; one " +
       "in flight may be resent.",
+  ),
+  counter(
+    "touchdown_dedup_evictions_total",
+    [],
+    "Transactions evicted early from the full dedup cache: a repeated submission counts as new.",
   ),
   ...INGRESS_THREAD_METRICS,
   gauge("touchdown_keys", [], "API keys that are known now."),
@@ -123,7 +139,8 @@ export const METRICS = [
   counter(
     "touchdown_decode_ring_full_total",
     [],
-    "Transactions rejected as overloaded because the ring to the workers was full.",
+    "Transactions rejected as overloaded because the ring to the workers was full, no worker " +
+      "was up, or the edge was stopping.",
   ),
   gauge("touchdown_decode_workers", [], "Worker threads alive."),
   counter("touchdown_decode_worker_restarts_total", [], "Worker threads replaced after one died."),
@@ -203,22 +220,24 @@ export const METRICS = [
     "Times a subscription or poll of the cluster failed or was lost; it is retried.",
   ),
   // Send
+  counter("touchdown_deliveries_sent_total", [], "Deliveries that were sent to leaders."),
   counter(
-    "touchdown_deliveries_total",
+    "touchdown_deliveries_ended_total",
     ["outcome"],
-    "Deliveries to leaders, by sent and then by outcome: acked, failed or dropped.",
+    "Deliveries that ended, by acked, failed (sent, and not acknowledged) or dropped (not sent).",
   ),
   counter(
-    "touchdown_deliveries_failed_total",
+    "touchdown_deliveries_unacknowledged_total",
     ["reason"],
     "Deliveries that failed or were dropped, by the reason.",
   ),
   gauge(
-    "touchdown_peers",
+    "touchdown_leader_connections",
     ["state"],
-    "Leaders with a connection or a connection attempt, by its state.",
+    "Leader addresses that the sender knows, by the state of their connection: idle (none), " +
+      "connecting, waiting (no stream granted yet) or live.",
   ),
-  gauge("touchdown_connections_warm", [], "Live connections to leaders."),
+  gauge("touchdown_connections_live", [], "Live connections to leaders."),
   gauge(
     "touchdown_connections_sendable",
     [],
@@ -235,11 +254,20 @@ export const METRICS = [
     "Times that a plan's leader got no connection because of send.connections.",
   ),
   counter("touchdown_identity_changes_total", [], "Changes of the identity that leaders see."),
-  counter("touchdown_handshakes_total", ["result"], "Connection attempts ended, by ok or failed."),
+  counter(
+    "touchdown_connection_attempts_total",
+    ["result"],
+    "Connection attempts that ended, by live (the leader granted a stream) or failed.",
+  ),
   counter(
     "touchdown_connections_ended_total",
     ["reason"],
-    "Connections that ended, by the leader's close code or the reason otherwise.",
+    "Connections and connection attempts that ended, by the reasons of /leaders/stats.",
+  ),
+  counter(
+    "touchdown_connection_probes_failed_total",
+    [],
+    "Connections that did not respond just before their leader's window.",
   ),
   counter(
     "touchdown_engine_drops_total",
@@ -266,7 +294,8 @@ export const METRICS = [
   gauge(
     "touchdown_leader_landed_share",
     ["leader"],
-    "Share of the transactions sent for a leader that landed in its blocks, of the same leaders.",
+    "Landed transactions in a leader's blocks, divided by the deliveries that it acknowledged; " +
+      "of the same leaders.",
   ),
   histogram(
     "touchdown_first_send_seconds",
@@ -278,7 +307,7 @@ export const METRICS = [
     [],
     "From writing a delivery until the leader acknowledged all of it.",
   ),
-  // Land
+  // Landing
   counter(
     "touchdown_transactions_accepted_total",
     [],
@@ -295,7 +324,11 @@ export const METRICS = [
     ["reason"],
     "Transactions that ended without landing, by the reason.",
   ),
-  counter("touchdown_transactions_failed_total", [], "Transactions that landed with an error."),
+  counter(
+    "touchdown_transactions_landed_with_error_total",
+    [],
+    "Transactions that landed with an error.",
+  ),
   counter(
     "touchdown_duplicate_submissions_merged_total",
     [],
@@ -309,7 +342,8 @@ export const METRICS = [
   counter(
     "touchdown_resends_total",
     ["result"],
-    "Resends of transactions, by sent, or shed in favour of those that pay more.",
+    "Resends of transactions, by sent, shed in favour of those that rank higher, or superseded " +
+      "by an ingress thread that has just sent the transaction.",
   ),
   counter(
     "touchdown_status_requests_total",
@@ -320,6 +354,11 @@ export const METRICS = [
     "touchdown_statuses_requested_total",
     [],
     "Transactions in those requests, each time counted.",
+  ),
+  counter(
+    "touchdown_blockhash_checks_total",
+    ["result"],
+    "Blockhashes that the node was asked for, by known, unknown or failed.",
   ),
   gauge(
     "touchdown_node_reports_statuses",
@@ -332,7 +371,7 @@ export const METRICS = [
     ["result"],
     "Transactions seen in a processed block, by seen, and rolled_back when its fork was abandoned.",
   ),
-  // Observe
+  // Receipts
   gauge("touchdown_receipts", [], "Receipts kept."),
   counter(
     "touchdown_receipts_evicted_total",

@@ -25,7 +25,7 @@ async function startDelivery(
   open.leaders = leaders;
   const fixture = await startSender(leaders.addresses, {}, identity);
   open.fixture = fixture;
-  await until("all connections are live", () => fixture.sender.warmCount === count);
+  await until("all connections are live", () => fixture.sender.liveCount === count);
   return { leaders, fixture };
 }
 
@@ -64,7 +64,7 @@ describe("the sender at Agave's own server", () => {
     await leaders.command("admit 0 128");
     const fixture = await startSender(leaders.addresses);
     open.fixture = fixture;
-    await until("the connection is live", () => fixture.sender.warmCount === 1);
+    await until("the connection is live", () => fixture.sender.liveCount === 1);
     fixture.send(payload(200, 1));
     await until("it is received", () => leaders.received.length === 1);
     expect(leaders.received[0]?.peer).toBe(getBase58Decoder().decode(fixture.identity.publicKey));

@@ -123,8 +123,8 @@ function transportOf(
       idleTimeoutMs: 10_000,
       keepAliveMs: 1_000,
       admissionTimeoutMs: 11_000,
-      queuePerPeer: SENDER_DEFAULTS.queuePerPeer,
-      copyTtlMs: SENDER_DEFAULTS.copyTtlMs,
+      queuePerLeader: SENDER_DEFAULTS.queuePerLeader,
+      deliveryTtlMs: SENDER_DEFAULTS.deliveryTtlMs,
     },
   );
 }
@@ -150,7 +150,7 @@ function sendAsIngressThread(
   const recordAll = (): void => {
     for (const act of adoptions.splice(0)) act();
   };
-  targetTable.beforeDrain = recordAll;
+  targetTable.beforeEvents = recordAll;
   return (packet) => {
     const sent = newSendRecord();
     if (!ingressSender.send(packet.bytes, sent)) {
@@ -206,7 +206,7 @@ export async function startSender(
         account: "test",
         receivedNs,
         maxRetries: null,
-        priorityLamports: 0,
+        offeredLamports: 0,
       });
       // 0 connections accepted it, whether all live leaders are full or none is live.
       return Math.max(0, taken);

@@ -46,7 +46,7 @@ describe("the sender with a failing real leader", () => {
     const fixture = await senderTo(leaders);
     await delivers(leaders, fixture, 1);
     await leaders.command("stop 0");
-    await until("the connection is given up", () => fixture.sender.warmCount === 0);
+    await until("the connection is given up", () => fixture.sender.liveCount === 0);
     expect(fixture.send(payload(300, 2))).toBe(0);
     await leaders.command("start 0");
     await delivers(leaders, fixture, 3);
@@ -55,13 +55,13 @@ describe("the sender with a failing real leader", () => {
   it("continues with the other leaders while one is down", async () => {
     const leaders = await leadersOf(4);
     const fixture = await senderTo(leaders);
-    await until("all are live", () => fixture.sender.warmCount === 4);
+    await until("all are live", () => fixture.sender.liveCount === 4);
     await leaders.command("stop 2");
-    await until("one has ended", () => fixture.sender.warmCount === 3);
+    await until("one has ended", () => fixture.sender.liveCount === 3);
     expect(fixture.send(payload(300, 1))).toBe(3);
     await until("three arrive", () => leaders.received.length === 3);
     await leaders.command("start 2");
-    await until("all are live again", () => fixture.sender.warmCount === 4);
+    await until("all are live again", () => fixture.sender.liveCount === 4);
   });
 
   it("reconnects after it was evicted by another client (code 1)", async () => {
@@ -69,7 +69,7 @@ describe("the sender with a failing real leader", () => {
     const first = await senderTo(leaders);
     await delivers(leaders, first, 1);
     const second = await senderTo(leaders);
-    await until("the first is evicted", () => first.sender.counters.endedEvicted > 0);
+    await until("the first is evicted", () => first.sender.counters.ends.evicted > 0);
     await delivers(leaders, second, 2);
     await second.sender.stop();
     await delivers(leaders, first, 3);
@@ -78,7 +78,7 @@ describe("the sender with a failing real leader", () => {
   it("is rejected on a port for staked peers (code 2), and keeps its backoff", async () => {
     const leaders = await leadersOf(1, ["--unstaked-max", "0"]);
     const fixture = await senderTo(leaders, { reconnectMs: 300, reconnectMsMax: 2_400 });
-    await until("it was rejected twice", () => fixture.sender.counters.endedDisallowed >= 2);
+    await until("it was rejected twice", () => fixture.sender.counters.ends.disallowed >= 2);
     expect(fixture.send(payload(300, 1))).toBe(0);
     expect(fixture.sender.counters.connectionsAttempted).toBeLessThanOrEqual(4);
     expect(fixture.sender.leaders()[0]?.failures).toBeGreaterThanOrEqual(2);
@@ -89,7 +89,7 @@ describe("the sender with a failing real leader", () => {
     const first = await senderTo(leaders);
     await delivers(leaders, first, 1);
     const second = await senderTo(leaders);
-    await until("the second is one too many", () => second.sender.counters.endedTooMany > 0);
+    await until("the second is one too many", () => second.sender.counters.ends.too_many > 0);
     await delivers(leaders, first, 2);
     await first.sender.stop();
     await delivers(leaders, second, 3);
@@ -100,7 +100,7 @@ describe("the sender with a failing real leader", () => {
     await leaders.command("admit 0 128");
     await leaders.command("admit 1 128");
     const fixture = await senderTo(leaders);
-    await until("both are live", () => fixture.sender.warmCount === 2);
+    await until("both are live", () => fixture.sender.liveCount === 2);
     const next = freshIdentity();
     let sent = 0;
     const feed = (): void => {
@@ -150,7 +150,7 @@ describe("the sender with a failing real leader", () => {
     const leaders = await leadersOf(1, ["--kind", "raw"]);
     const fixture = await senderTo(leaders);
     await until("the handshake is done", () => fixture.sender.leaders()[0]?.state === "waiting");
-    expect(fixture.sender.warmCount).toBe(0);
+    expect(fixture.sender.liveCount).toBe(0);
     expect(fixture.send(payload(300, 1))).toBe(0);
     await leaders.command("admit 0 128");
     await delivers(leaders, fixture, 2);
@@ -159,9 +159,9 @@ describe("the sender with a failing real leader", () => {
 
   it("sends to the leader that grants streams; deliveries to the other expire", async () => {
     const leaders = await leadersOf(2, ["--kind", "raw"]);
-    const fixture = await senderTo(leaders, { copyTtlMs: 200, handshakeMs: 60_000 });
+    const fixture = await senderTo(leaders, { deliveryTtlMs: 200, handshakeMs: 60_000 });
     await leaders.command("admit 0 128");
-    await until("one admits", () => fixture.sender.warmCount === 1);
+    await until("one admits", () => fixture.sender.liveCount === 1);
     await until("the other is waiting", () =>
       fixture.sender.leaders().some((peer) => peer.state === "waiting"),
     );
@@ -178,7 +178,7 @@ describe("the sender with a failing real leader", () => {
     await leaders.command("admit 0 128");
     await leaders.command("refuse 0 on");
     const fixture = await senderTo(leaders, { handshakeMs: 400 });
-    await until("it was rejected", () => fixture.sender.counters.endedTransport > 0);
+    await until("it was rejected", () => fixture.sender.counters.ends.refused > 0);
     await leaders.command("refuse 0 off");
     await delivers(leaders, fixture, 1);
     await leaders.command("ignore 0 on");

@@ -25,7 +25,7 @@ describe("after a key was used, the page", () => {
     await page.goto(`${fixture.site.url}/transactions?signature=${signature}`);
     const receipt = page.getByRole("region", { name: "Receipt of local" });
     await receipt.getByText(/^Landed in slot \d+/).waitFor();
-    const words = /^Timeline with \d+ cop(?:y|ies)\. Decoded after .*, landed, known after /;
+    const words = /^Timeline with \d+ deliver(?:y|ies)\. Decoded after .*, landed, known after /;
     await receipt.getByRole("img", { name: words }).waitFor();
     const explorer = receipt.getByRole("link", { name: "Explorer" });
     expect(await explorer.getAttribute("href")).toBe(`https://explorer.example/tx/${signature}`);

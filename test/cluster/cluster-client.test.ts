@@ -152,7 +152,8 @@ describe("cluster client", () => {
         clock,
         log: SILENT_LOG,
         router: createRouter({ clock, onPlan: () => undefined }, { leaders: 2, warmWindows: 4 }),
-        onLanded: (signature, slot, error) => void landed.push(`${signature[0]} ${slot} ${error}`),
+        onProcessed: (signature, slot, error) =>
+          void landed.push(`${signature[0]} ${slot} ${error}`),
       },
       { ...urls, grpcUrl: server.url, grpcToken: "a token", accounts: ["T"], retryMsFirst: 50 },
     );

@@ -8,7 +8,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { type ClusterThreadDeps, createClusterThread } from "../../src/cluster/cluster-thread.ts";
 import {
-  STATUS_REQUESTS_PENDING_MAX,
+  REQUESTS_PENDING_MAX,
   THREAD_HEAP_MB_MAX,
   THREAD_STOP_MS_MAX,
   UPDATES_UNREAD_MAX,
@@ -53,7 +53,7 @@ function setUp(
     clock,
     log: { info: take, warn: take, error: take },
     router,
-    onLanded: (signature, slot, error) => landed(signature[0], slot, error),
+    onProcessed: (signature, slot, error) => landed(signature[0], slot, error),
     onConfirmed: confirmed,
     busy,
     ...(entry === undefined ? {} : { entry }),
@@ -146,6 +146,13 @@ describe("the cluster thread", () => {
     const { slot, statuses } = await thread.fetchStatuses(new Uint8Array(2 * 64));
     expect([slot > 0, statuses]).toEqual([true, [null, null]]);
     await expect(thread.fetchStatuses(new Uint8Array(257 * 64))).rejects.toThrow("at most 256");
+    const checks = await thread.checkBlockhashes([blockhash, new Uint8Array(32).fill(7)]);
+    expect(checks.map((check) => check?.isValid)).toEqual([true, false]);
+    expect(checks.map((check) => (check?.slot ?? 0) > 0)).toEqual([true, true]);
+    // Nothing lands in this cluster.
+    const quietFrom = cluster.currentSlot();
+    await vi.waitFor(() => expect(thread.contentOf(quietFrom, quietFrom)).toBe("empty"), WAIT);
+    expect(thread.contentOf(quietFrom, quietFrom + 1_000)).toBe("pending");
     expect(thread.counters.statusFetches).toBe(1);
     expect(thread.counters.slotEvents).toBeGreaterThan(9);
     const sinceNs = thread.blockHeightNs();
@@ -230,7 +237,7 @@ describe("the cluster thread", () => {
     await thread.start();
     await thread.stop();
     await expect(thread.fetchStatuses(ONE_SIGNATURE)).rejects.toThrow("does not run");
-    expect([thread.deaths, thread.statusesRefused]).toEqual([0, 1]);
+    expect([thread.deaths, thread.requestsRefused]).toEqual([0, 1]);
   });
 
   it("fails the start with a SetupError when it cannot be loaded, or dies first", async () => {
@@ -292,15 +299,15 @@ describe("a cluster thread that does not respond", () => {
     }
   });
 
-  it("receives at most STATUS_REQUESTS_PENDING_MAX requests; a further one fails", async () => {
+  it("receives at most REQUESTS_PENDING_MAX requests; a further one fails", async () => {
     const clock = createFakeClock();
     const { thread } = standIn("silent", [], clock);
     await thread.start();
-    const pending = Array.from({ length: STATUS_REQUESTS_PENDING_MAX }, () =>
+    const pending = Array.from({ length: REQUESTS_PENDING_MAX }, () =>
       thread.fetchStatuses(ONE_SIGNATURE).catch(String),
     );
     await expect(thread.fetchStatuses(ONE_SIGNATURE)).rejects.toThrow("too many requests");
-    expect(thread.statusesRefused).toBe(1);
+    expect(thread.requestsRefused).toBe(1);
     const stopped = thread.stop();
     clock.advance(THREAD_STOP_MS_MAX);
     await stopped;

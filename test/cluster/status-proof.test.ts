@@ -23,10 +23,12 @@ function setUp() {
     block: (_slot: number): readonly string[] | null => [1, 2, 3, 4, 5].map(signatureOf),
     status: null as TxStatus | null,
     slot: 1_000,
+    busySlot: null as number | null,
   };
   const proof = createStatusProof({
     clock,
     counters,
+    quietRange: node,
     log: {
       info: (_fields, text) => void lines.push(text),
       warn: (_fields, text) => void lines.push(text),
@@ -96,13 +98,30 @@ describe("status proof", () => {
     expect(proof.reporting).toBe("no");
   });
 
-  it("skips up to 3 slots without a block", async () => {
-    const { proof, requests, node, counters, flushMicrotasks } = setUp();
-    node.block = (slot) => (slot > 957 ? null : [signatureOf(1)]);
+  it("probes the newest block that holds a transaction, while its status is kept", async () => {
+    const { proof, requests, node, clock, flushMicrotasks } = setUp();
+    node.block = (slot) => (slot === 850 ? [signatureOf(1)] : []);
+    node.busySlot = 851;
     node.status = LANDED;
     proof.onResponse(allNull());
     await flushMicrotasks();
-    expect(requests).toEqual([960, 959, 958, 957, [signatureOf(1)]]);
+    expect(requests).toEqual([851, 850, [signatureOf(1)]]);
+    expect(proof.reporting).toBe("yes");
+    node.busySlot = 700;
+    requests.length = 0;
+    clock.advance(60_000);
+    proof.onResponse(allNull());
+    await flushMicrotasks();
+    expect(requests[0]).toBe(960);
+  });
+
+  it("skips up to 7 slots without a block", async () => {
+    const { proof, requests, node, counters, flushMicrotasks } = setUp();
+    node.block = (slot) => (slot > 953 ? null : [signatureOf(1)]);
+    node.status = LANDED;
+    proof.onResponse(allNull());
+    await flushMicrotasks();
+    expect(requests).toEqual([960, 959, 958, 957, 956, 955, 954, 953, [signatureOf(1)]]);
     expect(proof.reporting).toBe("yes");
     expect(counters).toMatchObject({ statusProbes: 1, statusProbeFailures: 0 });
 
@@ -110,7 +129,7 @@ describe("status proof", () => {
     noBlocks.node.block = () => null;
     noBlocks.proof.onResponse(allNull());
     await noBlocks.flushMicrotasks();
-    expect(noBlocks.requests).toHaveLength(4);
+    expect(noBlocks.requests).toHaveLength(8);
     expect(noBlocks.proof.reporting).toBe("unknown");
   });
 

@@ -28,7 +28,7 @@ describe("effective configuration", () => {
     const again = resolveConfig({ file, directory: "/elsewhere", environment: {} });
     expect(again.kind === "ok" && again.config).toMatchObject({
       accounts: { keysFile: "/etc/td/keys.toml" },
-      send: { copyTtlMs: 800, bind: [{ host: "0.0.0.0", port: 0 }] },
+      send: { deliveryTtlMs: 800, bind: [{ host: "0.0.0.0", port: 0 }] },
       tip: { accounts: [TIP] },
     });
   });

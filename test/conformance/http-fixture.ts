@@ -168,7 +168,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
   const observed = { clients, submitted, errors, refused, violations, moveKey };
   async function stop(): Promise<void> {
     // As an edge does: pending requests are answered, then no ingress thread is left.
-    if (ingress !== null) server.drain();
+    if (ingress !== null) server.rejectNewWork();
     await ingress?.stop();
     await server.stop();
   }

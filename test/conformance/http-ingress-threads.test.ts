@@ -35,9 +35,9 @@ const sized = (size: number) => {
   const bare = get("/ping", "x-pad: ").length;
   return get("/ping", `x-pad: ${"a".repeat(size - bare)}`);
 };
-const sizedRaw = (size: number) => {
-  const bare = post(RAW, BYTES, [WITH_KEY, "x-pad: "]).length - BYTES.length;
-  return raw(WITH_KEY, `x-pad: ${"a".repeat(size - bare)}`);
+const sizedRaw = (size: number, key = WITH_KEY) => {
+  const bare = post(RAW, BYTES, [key, "x-pad: "]).length - BYTES.length;
+  return raw(`x-pad: ${"a".repeat(size - bare)}`, key);
 };
 
 /** A preamble of the PROXY protocol, version 2. */
@@ -363,4 +363,37 @@ describe.skipIf(native === null)("a client of an ingress thread", () => {
     }
     expect(fronted.submitted.splice(0)).toHaveLength(1);
   });
+
+  // Each leaves the connection open, and what follows is a request of the same client.
+  it.each(
+    Object.entries({
+      "a head of 4,096 bytes": sized(4_096),
+      "98 headers": get("/ping", ...many(97)),
+      CONNECT: head("CONNECT /ping HTTP/1.1", "Host: x"),
+      "a method of no letters": get("/ping").replace("GET", "G(T"),
+      "a header without a name": get("/ping", ": b"),
+      "a delete in a value": get("/ping", "a: b\x7fc"),
+    }),
+  )("keeps its address, and its ingress thread, after %s", async (_name, bytes) => {
+    const ownRequests = () => fronted.ingress?.ingressThreads.stats[0]?.counters.requests ?? 0;
+    const before = ownRequests();
+    const narrow = raw(`api-x-token: ${NARROW_KEY}`);
+    const text = await said(fronted.port, bytes + narrow + get("/ping"), []);
+    expect(statusesOf(text).slice(1)).toEqual([200, 200, 200]);
+    expect(fronted.submitted.splice(0)).toHaveLength(1);
+    // The ingress thread itself answers a ping, and counts it.
+    expect(ownRequests()).toBeGreaterThan(before);
+  });
+
+  it("has its address known with a head of up to 4,096 bytes", async () => {
+    const narrow = `api-x-token: ${NARROW_KEY}`;
+    for (const size of [3_936, 3_937, 4_096]) {
+      const text = await said(fronted.port, sizedRaw(size, narrow), [20]);
+      expect([size, ...statusesOf(text)]).toEqual([size, 200, 200]);
+    }
+    expect(fronted.submitted.splice(0)).toHaveLength(3);
+  });
 });
+
+const statusesOf = (text: string) =>
+  [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status));

@@ -14,7 +14,7 @@ it("creates a packet with the given fields", () => {
     account: "acme",
     receivedNs: 12.5,
     maxRetries: null,
-    priorityLamports: 5_000,
+    offeredLamports: 5_000,
   });
 });
 

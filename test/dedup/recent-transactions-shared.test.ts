@@ -9,6 +9,8 @@ import {
 } from "../../src/dedup/recent-transactions.ts";
 import { until } from "../support/wait.ts";
 
+const MS = 1_000_000;
+
 const tx = (n: number, size = 100): Uint8Array => {
   const bytes = new Uint8Array(size).fill(7);
   new DataView(bytes.buffer).setUint32(1, n);
@@ -81,6 +83,23 @@ describe("a ring that threads share", () => {
     expect(here.counters.entries).toBe(there.counters.entries);
   });
 
+  it("is not renewed while another one sends it, or has sent it since", () => {
+    const memory = dedupMemory({ keepMs: 10 });
+    const [here, there] = [0, 1].map(() => openDedupCache(memory, { keepMs: 10 }));
+    if (here === undefined || there === undefined) throw new Error("two are needed");
+    here.insert(tx(1), 1, 0);
+    expect(there.reserve(tx(1), 1, 11 * MS)).toBe("new");
+    expect(here.renew(tx(1), 1, 0, 12 * MS)).toBe(false);
+    there.commit(tx(1), 1);
+    expect(here.renew(tx(1), 1, 0, 12 * MS)).toBe(false);
+    expect(here.query(tx(1), 1, 21 * MS + 1)).toBe(false);
+    // One that rolled back sent nothing.
+    expect(there.reserve(tx(2), 1, 11 * MS)).toBe("new");
+    there.rollback(tx(2), 1);
+    expect(here.renew(tx(2), 1, 0, 12 * MS)).toBe(true);
+    expect(there.reserve(tx(2), 1, 13 * MS)).toBe("duplicate");
+  });
+
   it("gives each transaction to one of them, though all want it at the same moment", async () => {
     const transactions = Array.from({ length: 2_000 }, (_, n) => tx(n, 100 + (n % 900)));
     // No thread times out, however busy the machine is.
@@ -103,7 +122,7 @@ describe("a ring that threads share", () => {
     await Promise.all(threads.map((thread) => thread.terminate()));
   });
 
-  it("goes without where a lock is never given back", () => {
+  it("goes without a lock that is never released", () => {
     const memory = dedupMemory();
     const dedup = openDedupCache(memory);
     dedup.insert(tx(1), 1, 0);

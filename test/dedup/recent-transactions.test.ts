@@ -49,6 +49,18 @@ describe("a transaction that was accepted", () => {
     expect(dedup.query(tx(1), 1, 14 * MS)).toBe(true);
   });
 
+  it("lives on from the time of its last copy", () => {
+    const dedup = createDedupCache({ keepMs: 10 });
+    dedup.insert(tx(1), 1, 0);
+    expect(dedup.renew(tx(1), 1, 0, 9 * MS)).toBe(true);
+    expect(dedup.query(tx(1), 1, 19 * MS)).toBe(true);
+    expect(dedup.query(tx(1), 1, 19 * MS + 1)).toBe(false);
+    // Its entry may have expired, or was never made.
+    expect(dedup.renew(tx(1), 1, 9 * MS, 20 * MS)).toBe(true);
+    expect(dedup.query(tx(1), 1, 30 * MS)).toBe(true);
+    expect(dedup.renew(new Uint8Array(3), 1, 0, 0)).toBe(true);
+  });
+
   it("is evicted at the bound of entries, oldest first", () => {
     const dedup = createDedupCache({ entriesMax: 3 });
     for (let n = 1; n <= 5; n += 1) dedup.insert(tx(n), 1, 0);

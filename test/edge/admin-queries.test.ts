@@ -30,7 +30,7 @@ function setup() {
     id += 1;
     const bytes = new Uint8Array(165).fill(id, 1, 65);
     const receivedNs = clock.nowNs();
-    const packet = { id, bytes, account, receivedNs, maxRetries: null, priorityLamports: 0 };
+    const packet = { id, bytes, account, receivedNs, maxRetries: null, offeredLamports: 0 };
     receipts.open(packet, ACCEPTED, receivedNs);
     clock.advance(1000);
     return encodeSignature(bytes, 1);

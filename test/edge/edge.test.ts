@@ -98,7 +98,7 @@ function openHandles(): readonly number[] {
   return KINDS.map((kind) => all.filter((other) => other === kind).length);
 }
 
-/** Waits until only the handles of the tests' own network are open. */
+/** LongPolls until only the handles of the tests' own network are open. */
 async function untilClosed(): Promise<void> {
   const isClosed = () => openHandles().every((count, index) => count <= (baseline[index] ?? 0));
   await until("everything to be closed", isClosed);
@@ -135,7 +135,7 @@ describe("start", () => {
       "slot",
       "schedule",
       "contacts",
-      "warm",
+      "live",
       "statuses",
     ]);
     expect(lines).toContainEqual({
@@ -184,7 +184,7 @@ describe("start", () => {
     const edge = await start({ cluster: { rpc_url: silent.rpcUrl, ws_url: silent.wsUrl } });
     const handshakes = async (result: string) => {
       const families = parsePrometheus((await page(edge, "/metrics")).text);
-      return seriesValue(families, "touchdown_handshakes_total", { result });
+      return seriesValue(families, "touchdown_connection_attempts_total", { result });
     };
     const failed = await untilResponse(
       "a failed handshake",
@@ -194,7 +194,7 @@ describe("start", () => {
     const { leaders } = JSON.parse((await page(edge, "/leaders/stats")).text);
     expect(failed).toBeLessThanOrEqual(leaders[0].attempts);
     expect(await handshakes("failed")).toBeGreaterThanOrEqual(failed);
-    expect(await handshakes("ok")).toBe(0);
+    expect(await handshakes("live")).toBe(0);
   });
 });
 

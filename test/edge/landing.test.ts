@@ -26,17 +26,24 @@ describe("landing, connected to an edge", () => {
         blockHeightNs: () => 0,
         lastValidHeight: () => null,
         fetchStatuses,
+        checkBlockhashes: async () => [],
         statusReporting: () => "yes",
+        contentOf: () => "unknown",
       },
       router: { currentSlot: () => 70, leaderAt: (slot) => `leader of ${slot}` },
       leaderStats: { landed: (identity) => void calls.push(identity) },
       sender: { resend: () => 0 },
+      deliveryGate: { renew: () => true },
       receipts: {
         end: (end: FinalState) => void calls.push(end.kind, end.slotDelta),
         processed: ({ slot }) => void calls.push(slot),
         rolledBack: () => void calls.push("vanished"),
       },
       reconcile: () => void calls.push("adopted"),
+      shares: {
+        shareOf: () => 1,
+        ended: (account, kind) => void calls.push(`share of ${account}: ${kind}`),
+      },
       usage: { ended: ({ kind }) => void calls.push(`counted ${kind}`) },
     });
     landing.start();
@@ -53,7 +60,14 @@ describe("landing, connected to an edge", () => {
       for (let turn = 0; turn < 4; turn += 1) await Promise.resolve();
     }
     expect(Buffer.from(asked[0] ?? [])).toEqual(Buffer.from(packet.bytes.subarray(1, 65)));
-    expect(calls).toEqual([71, "landed", 1, "leader of 71", "counted landed"]);
+    expect(calls).toEqual([
+      71,
+      `share of ${packet.account}: landed`,
+      "landed",
+      1,
+      "leader of 71",
+      "counted landed",
+    ]);
     landing.stop();
   });
 });

@@ -16,6 +16,7 @@ import type { Receipts } from "../../src/receipts/receipts.ts";
 import { createRouteCounters } from "../../src/route/counters.ts";
 import type { Router, RouterStatus } from "../../src/route/router.ts";
 import { createHistogram, type Histogram } from "../../src/runtime/histogram.ts";
+import { CLOSE_REASONS } from "../../src/send/close-policy.ts";
 import type { LeaderState } from "../../src/send/leader.ts";
 import { LeaderStatsTable } from "../../src/send/leader-stats.ts";
 import { newSendCounters } from "../../src/send/send-counters.ts";
@@ -83,12 +84,12 @@ const DEPS: MetricDeps = {
   build: { version: "1.2.3", engine: "portable", region: "local" },
   http: stub<HttpServer>({
     counters: stub<HttpServer["counters"]>({
-      ...{ accepted: 101, requestsOpen: 105, aborted: 91 },
+      ...{ accepted: 101, requestsOpen: 105, aborted: 91, handlerErrors: 90 },
       ...{
         responsesDeferred: 92,
         responsesUnread: 93,
-        connectionsCrowded: 98,
-        connectionsSlow: 99,
+        connectionsOverAddressLimit: 98,
+        connectionsReadTimeout: 99,
       },
       ...{ connections: 94, connectionsRejected: 95, closed: 96, emptyBodyClosed: 97 },
     }),
@@ -96,7 +97,14 @@ const DEPS: MetricDeps = {
     unread: { bytes: 971, closed: 972 },
     receipts: {
       reads: { allowed: 171, limited: 172, evicted: 0 },
-      waits: { pending: 1, reached: 173, timedOut: 174, drained: 175, left: 176, rejected: 177 },
+      longPolls: {
+        pending: 1,
+        reached: 173,
+        timedOut: 174,
+        drained: 175,
+        left: 176,
+        rejected: 177,
+      },
       streams: {
         ...{ open: 2, opened: 181, events: 186, rejected: 182 },
         ...{ closedSlow: 183, closedKey: 184, gaps: 185 },
@@ -109,7 +117,7 @@ const DEPS: MetricDeps = {
     stats: [0, 1, 2].map(() => stub<HttpStats>({})),
   },
   latencies: histogramOf(3),
-  dedup: stub<DedupCache>({ counters: { hits: 103, entries: 0, evicted: 0, bytes: 0 } }),
+  dedup: stub<DedupCache>({ counters: { hits: 103, entries: 0, evicted: 199, bytes: 0 } }),
   keys: {
     table: { counters: { keys: 104 } },
     loads: { ok: 0, failed: 0 },
@@ -157,7 +165,7 @@ const DEPS: MetricDeps = {
   cluster: stub<ClusterThread>({
     contactsAgeMs: () => 60_500,
     deaths: 140,
-    statusesRefused: 2,
+    requestsRefused: 2,
     statusReporting: () => "no",
     blockHeight: () => 129,
     counters: {
@@ -190,7 +198,7 @@ const DEPS: MetricDeps = {
       connectionsOverLimit: 1_400,
       identityChanges: 149,
       connectionsAttempted: 170,
-      endedEvicted: 171,
+      ends: numbered(CLOSE_REASONS, 800),
       silentBeforeWindow: 172,
       connectionsAdmitted: 150,
       connectionsNotAdmitted: 6,
@@ -207,7 +215,7 @@ const DEPS: MetricDeps = {
       },
       ...{ datagramsDropped: LOST.datagram, datagramsRejected: LOST.datagram_rejected },
     }),
-    warmCount: 145,
+    liveCount: 145,
     sendableCount: 146,
     outdatedCount: 147,
     excludedCount: 148,
@@ -223,6 +231,7 @@ const DEPS: MetricDeps = {
       duplicatesMerged: 185,
       resends: 186,
       resendsShed: 187,
+      resendsSuperseded: 198,
       requestsSucceeded: 188,
       requestsFailed: 189,
       requestsLate: 190,
@@ -265,11 +274,13 @@ describe("an edge's metrics", () => {
     ["requests_in_flight", {}, 102],
     ["requests_aborted_total", {}, 91],
     ...each("responses_deferred_total", "reason", { yield: 92, backpressure: 93 }),
+    ["handler_errors_total", {}, 90],
     ["responses_unread_bytes", {}, 971],
     ["client_connections", {}, 94],
     ...each("client_connections_closed_total", "reason", CUT),
     ["response_seconds_count", {}, 3],
     ["duplicate_submissions_total", {}, 1103],
+    ["dedup_evictions_total", {}, 199],
     ["ingress_threads", {}, 3],
     ...each("ingress_requests_proxied_total", "reason", PROXY_REASONS),
     ["ingress_leaders_excluded", {}, 148],
@@ -310,24 +321,27 @@ describe("an edge's metrics", () => {
     ["feed_failures_total", { feed: "blocks" }, 134],
     ["feed_failures_total", { feed: "statuses" }, 135],
     ["feed_failures_total", { feed: "grpc" }, 136],
-    ...each("deliveries_total", "outcome", { sent: 141, acked: 142, failed: 143, dropped: 144 }),
-    ["connections_warm", {}, 145],
+    ["deliveries_sent_total", {}, 141],
+    ...each("deliveries_ended_total", "outcome", { acked: 142, failed: 143, dropped: 144 }),
+    ["connections_live", {}, 145],
     ["connections_sendable", {}, 146],
+    ["connection_probes_failed_total", {}, 172],
+    ["connections_ended_total", { reason: "closed" }, 800],
     ["connections_outdated", {}, 147],
     ["connections_over_limit_total", {}, 1_400],
     ["identity_changes_total", {}, 149],
     ...each("engine_drops_total", "kind", LOST),
-    ["handshakes_total", { result: "ok" }, 150],
-    ["handshakes_total", { result: "failed" }, 10],
-    ...each("peers", "state", { live: 3, waiting: 1, idle: 1, connecting: 0 }),
+    ["connection_attempts_total", { result: "live" }, 150],
+    ["connection_attempts_total", { result: "failed" }, 10],
+    ...each("leader_connections", "state", { live: 3, waiting: 1, idle: 1, connecting: 0 }),
     ["decode_seconds_count", {}, 4],
     ["first_send_seconds_count", {}, 5],
     ["delivery_ack_seconds_count", {}, 6],
     ["transactions_accepted_total", {}, 180],
     ...each("transactions_total", "outcome", { landed: 181, expired: 182, dropped: 183 }),
-    ["transactions_failed_total", {}, 184],
+    ["transactions_landed_with_error_total", {}, 184],
     ["duplicate_submissions_merged_total", {}, 185],
-    ...each("resends_total", "result", { sent: 186, shed: 187 }),
+    ...each("resends_total", "result", { sent: 186, shed: 187, superseded: 198 }),
     ...each("status_requests_total", "result", { answered: 188, failed: 189, late: 190 }),
     ["statuses_requested_total", {}, 191],
     ...each("processed_total", "result", { seen: 192, rolled_back: 193 }),
@@ -381,7 +395,7 @@ describe("an edge's metrics", () => {
     expect(values("validations_total", "result", Object.keys(DECODE_ERROR))).toEqual(
       counted(500, DECODE_ERROR_COUNT),
     );
-    expect(values("deliveries_failed_total", "reason", DELIVERY_NAMES)).toEqual(
+    expect(values("deliveries_unacknowledged_total", "reason", DELIVERY_NAMES)).toEqual(
       counted(600, DELIVERY_NAMES.length),
     );
     expect(values("transactions_lost_total", "reason", END_NAMES)).toEqual(
@@ -401,7 +415,7 @@ describe("an edge's metrics", () => {
       cluster: stub<ClusterThread>({
         contactsAgeMs: () => null,
         deaths: 0,
-        statusesRefused: 0,
+        requestsRefused: 0,
         counters: createClusterCounters(),
         statusReporting: () => "unknown",
         blockHeight: () => null,

@@ -168,7 +168,7 @@ describe("ingress threads in their context", () => {
 
   it("are read before the engine's events, and are yielded to in between", () => {
     const { context, ingressThreads } = built(1, native);
-    expect(context.targets.beforeDrain).toBe(ingressThreads.reconcile);
+    expect(context.targets.beforeEvents).toBe(ingressThreads.reconcile);
     const before = yields;
     context.targets.yieldThread();
     expect(yields).toBe(before + 1);

@@ -19,7 +19,7 @@ describe("a send of an ingress thread", () => {
     const times = { receivedNs, decodedNs: receivedNs + 10, sentNs: receivedNs + 20 };
     const receivedUnixMs = clock.unixMs();
     clock.advance(DELAY_NS / NS_PER_MS);
-    const packet = { id: 0, bytes, account, receivedNs, maxRetries: null, priorityLamports: 7 };
+    const packet = { id: 0, bytes, account, receivedNs, maxRetries: null, offeredLamports: 7 };
     pipeline.recordSend(packet, "k", accepted, { ...times, send: newSendRecord() });
     return { bytes, receivedUnixMs, ...times };
   }

@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
 import { DECODE_ERROR } from "../../src/core/decode-errors.ts";
+import { createDecoder } from "../../src/decode/decoder.ts";
+import { DEDUP_KEEP_MS } from "../../src/dedup/limits.ts";
 import { ALL_FULL } from "../../src/send/sender.ts";
 import { expectBalance } from "../support/landing-balance.ts";
+import { DECODER } from "../support/packets.ts";
 import { bytesOf, newFixture, signatureOf } from "../support/pipeline-fixture.ts";
 
 describe("the order of steps", () => {
@@ -96,6 +99,16 @@ describe("the order of steps", () => {
   });
 });
 
+it("offers tip and priority fee together", () => {
+  const { fixture, submit, decide } = newFixture();
+  fixture.holds = true;
+  submit(bytesOf(1));
+  const accepted = createDecoder(DECODER).decode(bytesOf(1, 1_000));
+  if (accepted.kind !== "accepted") throw new Error("it is valid");
+  decide({ ...accepted, priorityFeeLamports: 234 });
+  expect(fixture.sent).toMatchObject([{ offeredLamports: 1_234 }]);
+});
+
 describe("the lack of a leader", () => {
   it("is reported as no_leader, and leaves no receipt and no dedup entry", () => {
     const { fixture, submit, receipts, landing } = newFixture();
@@ -184,7 +197,7 @@ describe("a duplicate", () => {
   it("merges with the one in flight after eviction, and is decoded again", () => {
     const { fixture, submit, clock, receipts, landing } = newFixture();
     submit(bytesOf(1));
-    clock.advance(1_999);
+    clock.advance(DEDUP_KEEP_MS - 1);
     submit(bytesOf(1));
     expect(fixture.sent).toHaveLength(1);
     clock.advance(2);
@@ -202,7 +215,7 @@ describe("a duplicate", () => {
     const { fixture, submit, clock, landing } = newFixture();
     submit(bytesOf(1));
     landing.stop();
-    clock.advance(2_001);
+    clock.advance(DEDUP_KEEP_MS + 1);
     submit(bytesOf(1));
     expect(fixture.sent.map(({ id }) => id)).toEqual([1, 2]);
     expect(landing.counters).toMatchObject({ accepted: 2, dropped: 1 });

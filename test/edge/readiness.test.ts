@@ -15,16 +15,16 @@ const READY: RouterStatus = {
 
 function readinessOf(
   status: Partial<RouterStatus> = {},
-  warmCount = 1,
+  liveCount = 1,
   feed: { hasKeys: boolean } | null = null,
   isServing = true,
 ) {
-  const world = { status: { ...READY, ...status }, warmCount, reporting: "yes" as "yes" | "no" };
+  const world = { status: { ...READY, ...status }, liveCount, reporting: "yes" as "yes" | "no" };
   const readiness = createReadiness({
     router: { status: () => world.status },
     sender: {
-      get warmCount() {
-        return world.warmCount;
+      get liveCount() {
+        return world.liveCount;
       },
     },
     cluster: { statusReporting: () => world.reporting },
@@ -58,7 +58,7 @@ describe("an edge's readiness", () => {
       { name: "slot", ok: true, detail: "slot 1000, last event 120 ms ago" },
       { name: "schedule", ok: true, detail: "the current leader is known" },
       { name: "contacts", ok: true, detail: "4 leaders with an address" },
-      { name: "warm", ok: true, detail: "1 live connections" },
+      { name: "live", ok: true, detail: "1 live connections" },
       { name: "statuses", ok: true, detail: "the node reports statuses" },
     ]);
   });
@@ -99,9 +99,9 @@ describe("an edge's readiness", () => {
     ["a slot feed silent for more than 5 s", "slot", { slotAgeMs: 5_000.1 }, 1],
     ["an unknown current leader", "schedule", { scheduleCovers: false }, 1],
     ["no leader's address", "contacts", { contacts: 0 }, 1],
-    ["no live connection", "warm", {}, 0],
-  ] as const)("is denied for %s, and names only the check %s", (_, name, status, warmCount) => {
-    const edge = readinessOf(status, warmCount);
+    ["no live connection", "live", {}, 0],
+  ] as const)("is denied for %s, and names only the check %s", (_, name, status, liveCount) => {
+    const edge = readinessOf(status, liveCount);
     expect(failing(edge)).toEqual([name]);
     expect(edge.readiness.check().ok).toBe(false);
   });
@@ -112,9 +112,9 @@ describe("an edge's readiness", () => {
 
   it("follows the state: lost, recovered, and lost for good by draining", () => {
     const edge = readinessOf();
-    edge.world.warmCount = 0;
-    expect(failing(edge)).toEqual(["warm"]);
-    edge.world.warmCount = 3;
+    edge.world.liveCount = 0;
+    expect(failing(edge)).toEqual(["live"]);
+    edge.world.liveCount = 3;
     expect(failing(edge)).toEqual([]);
     edge.readiness.drain();
     expect(failing(edge)).toEqual(["serving"]);

@@ -49,8 +49,10 @@ function expectOncePerLeader(flow: Flow, bytes: Uint8Array, list: readonly Deliv
   expect(identities).toEqual([...new Set(identities)]);
 }
 
+const sentCount = (families: ReadonlyMap<string, Family>): number =>
+  seriesValue(families, "touchdown_deliveries_sent_total");
 const deliveryCount = (families: ReadonlyMap<string, Family>, outcome: string): number =>
-  seriesValue(families, "touchdown_deliveries_total", { outcome });
+  seriesValue(families, "touchdown_deliveries_ended_total", { outcome });
 
 /** A transaction of exactly `size` bytes, or as close below as its lengths allow. */
 function ofSize(flow: Flow, version: -1 | 0 | 1, size: number): BuiltTransaction {
@@ -159,7 +161,7 @@ describe("bytes", () => {
     await arrives(last, flow.postRaw(last.bytes));
     expect(damaged.filter((bytes) => flow.deliveriesOf(bytes) > 0)).toEqual([]);
     const after = await flow.metrics();
-    const sent = deliveryCount(after, "sent") - deliveryCount(before, "sent");
+    const sent = sentCount(after) - sentCount(before);
     await until("its deliveries", () => flow.received.length - sentBefore === sent);
     expect(sent).toBeLessThanOrEqual(2);
   });
@@ -280,7 +282,7 @@ describe.each(["auto", "never", "always"])("[decode] inline = %s", (inline) => {
 
 describe("conservation", () => {
   it("ends every delivery of every accepted transaction as leaders stall and leave", async () => {
-    const flow = await startFlow({ edge: { ...ONCE, send: { copy_ttl: "200ms" } } });
+    const flow = await startFlow({ edge: { ...ONCE, send: { delivery_ttl: "200ms" } } });
     try {
       const sent: BuiltTransaction[] = [];
       const responses: EdgeResponse[] = [];
@@ -320,7 +322,7 @@ describe("conservation", () => {
         deliveryCount(metrics, outcome),
       );
       expect((acked ?? 0) + (failed ?? 0) + (dropped ?? 0)).toBe(total);
-      expect(deliveryCount(metrics, "sent")).toBe((acked ?? 0) + (failed ?? 0));
+      expect(sentCount(metrics)).toBe((acked ?? 0) + (failed ?? 0));
       const validation = seriesValue(metrics, "touchdown_validations_total", {
         result: "accepted",
       });

@@ -121,15 +121,17 @@ async function expectBalance(running: Flow, accepted: number): Promise<void> {
   const metrics = await running.metrics();
   expect(expectScrapedBalance(metrics).accepted).toBe(accepted);
   const deliveries = (outcome: string) =>
-    seriesValue(metrics, "touchdown_deliveries_total", { outcome });
-  expect(deliveries("sent")).toBe(deliveries("acked") + deliveries("failed"));
+    seriesValue(metrics, "touchdown_deliveries_ended_total", { outcome });
+  expect(seriesValue(metrics, "touchdown_deliveries_sent_total")).toBe(
+    deliveries("acked") + deliveries("failed"),
+  );
 }
 
 describe("a leader that", () => {
   it.each(LEADER_FAULTS)("$name affects no other", async ({ behaviour, end, reasons }) => {
     const running = await startFlow({
       // Nothing is resent automatically, so that deliveries can be counted.
-      edge: { landing: { resends_per_second: 0 }, send: { leaders: 4, copy_ttl: "300ms" } },
+      edge: { landing: { resends_per_second: 0 }, send: { leaders: 4, delivery_ttl: "300ms" } },
     });
     flow = running;
     const [vicious] = running.sandbox.leaders;
@@ -160,7 +162,7 @@ describe("a leader that", () => {
 
 describe("leaders that no longer read", () => {
   it("are reported as overloaded once their queues are full, not as no_leader", async () => {
-    const send = { queue_per_peer: 3, copy_ttl: "60s" };
+    const send = { queue_per_leader: 3, delivery_ttl: "60s" };
     flow = await startFlow({ leaderCount: 1, edge: { send } });
     const { sandbox, postRaw, postRpc, tipped, metrics } = flow;
     sandbox.leaders[0]?.setBehaviour({ reading: "stalled" });
@@ -176,7 +178,7 @@ describe("leaders that no longer read", () => {
       json: { error: { code: -32603, data: { reason: "overloaded", retryable: true } } },
     });
     const families = await metrics();
-    expect(seriesValue(families, "touchdown_connections_warm")).toBe(1);
+    expect(seriesValue(families, "touchdown_connections_live")).toBe(1);
     expect(seriesValue(families, "touchdown_requests_total", { outcome: "overloaded" })).toBe(2);
   });
 });

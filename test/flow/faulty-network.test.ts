@@ -49,11 +49,13 @@ describe("a network that", () => {
     const happened = network.proxies.reduce((sum, { counters }) => sum + counters[shows], 0);
     expect(happened).toBeGreaterThan(0);
     const deliveries = (outcome: string) => (families: Parameters<typeof seriesValue>[0]) =>
-      seriesValue(families, "touchdown_deliveries_total", { outcome });
+      seriesValue(families, "touchdown_deliveries_ended_total", { outcome });
     const families = await untilResponse(
       "the deliveries of resends to end",
       edge.metrics,
-      (now) => deliveries("sent")(now) === deliveries("acked")(now) + deliveries("failed")(now),
+      (now) =>
+        seriesValue(now, "touchdown_deliveries_sent_total") ===
+        deliveries("acked")(now) + deliveries("failed")(now),
     );
     const { accepted, landed } = expectScrapedBalance(families);
     expect({ accepted, landed }).toEqual({ accepted: 60, landed: 60 });

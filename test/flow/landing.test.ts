@@ -98,7 +98,7 @@ async function start(): Promise<void> {
   edge = await startEdge(config, { log });
   await until("all connections", () => edge.readiness().ok);
   await untilResponse("every connection", metrics, (families) => {
-    return seriesValue(families, "touchdown_connections_warm") === LEADERS;
+    return seriesValue(families, "touchdown_connections_live") === LEADERS;
   });
 }
 
@@ -116,7 +116,7 @@ async function metrics() {
 interface LeaderStats {
   readonly identity: string;
   /** Deliveries that it acknowledged, and transactions that landed in its blocks. */
-  readonly targeted: number;
+  readonly acked: number;
   readonly landed: number;
 }
 
@@ -189,7 +189,7 @@ describe("a transaction", () => {
     expect(landing["slots"]).toBeLessThan(400);
     const leader = landed?.leader;
     await untilResponse("the scorecard to count it for that leader", leaderStats, (rows) =>
-      rows.some((stats) => stats.identity === leader && stats.landed > 0 && stats.targeted > 0),
+      rows.some((stats) => stats.identity === leader && stats.landed > 0 && stats.acked > 0),
     );
   });
 
@@ -236,10 +236,14 @@ describe("a transaction", () => {
     expectScrapedBalance(await metrics());
   });
 
-  it("with an unknown blockhash expires", async () => {
-    const { state, landing } = await ended(foreign);
-    expect(state).toBe("expired");
-    expect(landing).toMatchObject({ reason: "blockhash_expired" });
+  it("with an unknown blockhash is dropped within seconds, and not sent again", async () => {
+    const { state, landing, leaders: deliveries } = await ended(foreign);
+    expect(state).toBe("dropped");
+    expect(landing).toMatchObject({ reason: "blockhash_unknown" });
+    expect(landing["known_us"]).toBeLessThan(12_000_000);
+    const sends = deliveriesOf(foreign).length;
+    expect(sends).toBeGreaterThan(0);
+    expect(sends).toBeLessThanOrEqual(deliveries.length);
   });
 
   it("in flight when the edge stops has an end, and the counts balance", async () => {

@@ -81,7 +81,7 @@ describe("start", () => {
         "slot",
         "schedule",
         "contacts",
-        "warm",
+        "live",
       ]);
       const { bytes } = own.tipped();
       expect(await edge.post(bytes)).toBe(503);

@@ -177,7 +177,7 @@ describe("a proxied request", () => {
 
   it("is refused like every other while the server drains", async () => {
     const { edge, known } = await behind();
-    edge.server.drain();
+    edge.server.rejectNewWork();
     const { status, headers } = await once(
       edge.port,
       withHeader(forwarded({ isCharged: true }), WITH_KEY),

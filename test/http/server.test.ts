@@ -77,8 +77,8 @@ it("refuses new work with 503 and ends the connection while it drains", async ()
   const client = await connectRaw(edge.port);
   client.write(REQUEST);
   expect((await client.response()).status).toBe(200);
-  edge.server.drain();
-  edge.ingress?.ingressThreads.drain();
+  edge.server.rejectNewWork();
+  edge.ingress?.ingressThreads.rejectNewWork();
   let accepted = 1;
   if (edge.ingress !== null) {
     // The thread learns of the drain slightly later; what it accepted before is not new work.

@@ -1,5 +1,6 @@
 /** A landing stage on a fake clock, with a cluster and leaders that the test controls. */
 
+import { NS_PER_MS } from "../../src/core/clock.ts";
 import type {
   Accepted,
   FinalState,
@@ -9,6 +10,7 @@ import type {
   Target,
 } from "../../src/core/flow.ts";
 import { createLanding, type LandingOptions } from "../../src/landing/landing.ts";
+import { createLandingShares } from "../../src/landing/landing-shares.ts";
 import type {
   ClusterView,
   Resender,
@@ -24,7 +26,7 @@ export const OPTIONS: LandingOptions = {
   pollMs: 400,
   resendsPerSecond: 2_000,
   leaders: 2,
-  copyTtlMs: 800,
+  deliveryTtlMs: 800,
 };
 
 const SIZE = 215;
@@ -105,10 +107,20 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
     /** The slot that announcements show so far for any earlier time; null: the same slot. */
     slotShown: null as number | null,
     reporting: "yes" as StatusReporting,
+    /** The slots whose blocks are known to hold no transaction; null: none is. */
+    quietFrom: null as number | null,
+    quietTo: 0,
+    /** Whether the node knows the blockhash with this number; null: it does not respond. */
+    knows: (_hash: number): boolean | null => true,
+    /** The slot of the node that responds about blockhashes; null: `slot`. */
+    checkSlot: null as number | null,
     /** By the number in the blockhash. */
     lastValid: new Map<number, number>([[1, 1_150]]),
   };
   const asked: Asked[] = [];
+  /** The blockhashes of each request. */
+  const checked: (readonly number[])[] = [];
+  const shares = createLandingShares();
   const view: ClusterView = {
     blockHeight: () => cluster.height,
     blockHeightNs: () => heightNs,
@@ -116,7 +128,20 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
       atNs === undefined ? cluster.slot : (cluster.slotShown ?? cluster.slot),
     lastValidHeight: (hash) =>
       cluster.lastValid.get(new DataView(hash.buffer, hash.byteOffset).getUint32(0)) ?? null,
+    async checkBlockhashes(blockhashes) {
+      const hashes = blockhashes.map((hash) => new DataView(hash.buffer).getUint32(0));
+      checked.push(hashes);
+      const slot = cluster.checkSlot ?? cluster.slot ?? 0;
+      return hashes.map((hash) => {
+        const isValid = cluster.knows(hash);
+        return isValid === null ? null : { slot, isValid };
+      });
+    },
     statusReporting: () => cluster.reporting,
+    contentOf(fromSlot, toSlot) {
+      if (cluster.quietFrom === null || cluster.quietFrom > fromSlot) return "unknown";
+      return cluster.quietTo >= toSlot ? "empty" : "pending";
+    },
     fetchStatuses: (signatures) =>
       new Promise((resolve, reject) => {
         const ids = idsOf(signatures);
@@ -160,6 +185,9 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
   const finalStates: FinalState[] = [];
   const processedEvents: ProcessedEvent[] = [];
   const rolledBack: number[] = [];
+  /** What the gate was asked, in milliseconds since the start, and what it answers. */
+  const gate = { isOpen: true, renewals: [] as { sinceMs: number; nowMs: number }[] };
+  const startNs = clock.nowNs();
   /** Sends that `reconcile` must track. */
   const unadopted: (() => void)[] = [];
   const landing = createLanding(
@@ -168,6 +196,14 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
       log: { info() {}, warn() {}, error() {} },
       cluster: view,
       resender,
+      shares,
+      deliveryGate: {
+        renew(_bytes, sinceNs, nowNs) {
+          const [sinceMs, nowMs] = [sinceNs, nowNs].map((ns) => (ns - startNs) / NS_PER_MS);
+          gate.renewals.push({ sinceMs: sinceMs ?? 0, nowMs: nowMs ?? 0 });
+          return gate.isOpen;
+        },
+      },
       reconcile() {
         for (const track of unadopted.splice(0)) track();
       },
@@ -178,21 +214,30 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
     { ...OPTIONS, ...over },
   );
 
-  function packetOf(id: number, hash: number, maxRetries: number | null): Packet {
+  function packetOf(
+    id: number,
+    hash: number,
+    maxRetries: number | null,
+    offeredLamports: number,
+    account: string,
+  ): Packet {
     const receivedNs = clock.nowNs();
     const bytes = bytesOf(id, hash);
-    return { id, bytes, account: "a", receivedNs, maxRetries, priorityLamports: 0 };
+    return { id, bytes, account, receivedNs, maxRetries, offeredLamports };
   }
   const fixture = {
     clock,
     cluster,
     landing,
     asked,
+    checked,
+    shares,
     resent,
     finalStates,
     processedEvents,
     rolledBack,
     unadopted,
+    gate,
     dead,
     /** Resends that were offered to leaders, accepted or not. */
     get offers() {
@@ -206,10 +251,14 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
         readonly maxRetries?: number | null;
         readonly accepted?: Partial<Accepted>;
         readonly sent?: readonly string[];
+        readonly account?: string;
       } = {},
     ): void {
-      const packet = packetOf(id, given.hash ?? 1, given.maxRetries ?? null);
-      landing.track(packet, { ...ACCEPTED, ...given.accepted }, clock.nowNs());
+      const accepted = { ...ACCEPTED, ...given.accepted };
+      const lamports = accepted.tipLamports + accepted.priorityFeeLamports;
+      const { hash = 1, maxRetries = null, account = "a" } = given;
+      const packet = packetOf(id, hash, maxRetries, lamports, account);
+      landing.track(packet, accepted, clock.nowNs());
       for (const name of given.sent ?? ["a"]) {
         landing.outcome(outcomeOf(id, name, "sent", clock.nowNs()));
       }

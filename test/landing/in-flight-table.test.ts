@@ -99,16 +99,10 @@ describe("the table of transactions in flight", () => {
     expect(byBytes.count).toBe(Math.floor(2 / Math.ceil(length / 512)));
   });
 
-  it("ranks by what is paid in all, four to a doubling", () => {
+  it("keeps what is offered, and the account that offers it", () => {
     const table = new InFlightTable(8, 8192);
-    const priorityBucket = (tipLamports: number, priorityFeeLamports: number): number => {
-      const row = open(table, newPacket(table.count + 1), { tipLamports, priorityFeeLamports });
-      return table.priorityBucket[row] ?? 0;
-    };
-    expect(priorityBucket(1_000_000, 0)).toBe(priorityBucket(0, 1_000_000));
-    expect(priorityBucket(2_000_000, 0)).toBe(priorityBucket(1_000_000, 0) + 4);
-    expect(priorityBucket(2 ** 53, 2 ** 53)).toBeLessThan(256);
-    expect(priorityBucket(0, 0)).toBe(0);
+    const row = open(table, { ...newPacket(1), account: "acme", offeredLamports: 1_000_000 });
+    expect([table.offeredLamports[row], table.accountOf(row)]).toEqual([1_000_000, "acme"]);
   });
 
   it("uses the larger of two resend limits", () => {

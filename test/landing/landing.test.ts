@@ -360,7 +360,7 @@ describe("where the node reports no statuses", () => {
   const BLOCKS = 170;
 
   it.each(["no", "unknown"] as const)(
-    "nobody could say what became of it (%s)",
+    "drops a transaction whose final state is unknown (%s)",
     async (reporting) => {
       const fixture = startedFixture();
       fixture.cluster.reporting = reporting;
@@ -384,7 +384,53 @@ describe("where the node reports no statuses", () => {
     },
   );
 
-  it("it ends also where the question itself is refused", async () => {
+  it.each(["no", "unknown"] as const)(
+    "proves by blocks without transactions that a transaction expired (%s)",
+    async (reporting) => {
+      const fixture = startedFixture();
+      fixture.cluster.reporting = reporting;
+      fixture.cluster.quietFrom = 5_000;
+      fixture.track(1);
+      for (let block = 0; block < BLOCKS; block += 1) {
+        fixture.slots(1);
+        await fixture.answerAll();
+      }
+      // The last blocks are not known yet.
+      expect(fixture.finalStates).toEqual([]);
+      fixture.cluster.quietTo = fixture.cluster.slot ?? 0;
+      for (let block = 0; block < 8; block += 1) {
+        fixture.slots(1);
+        await fixture.answerAll();
+      }
+      expect(fixture.finalStates).toMatchObject([
+        { packetId: 1, kind: "expired", reason: "blockhash_expired" },
+      ]);
+      expectBalance(fixture.landing);
+    },
+  );
+
+  it.each([
+    [5_001, null, "status_unknown"],
+    [4_990, 4_990, "blockhash_expired"],
+    [5_000, 4_990, "status_unknown"],
+  ])(
+    "counts blocks from the slot that announcements show (quiet from %i, shown %s: %s)",
+    async (quietFrom, slotShown, reason) => {
+      const fixture = startedFixture();
+      fixture.cluster.reporting = "unknown";
+      fixture.cluster.quietFrom = quietFrom;
+      fixture.cluster.quietTo = 9_000;
+      fixture.cluster.slotShown = slotShown;
+      fixture.track(1);
+      for (let block = 0; block < BLOCKS; block += 1) {
+        fixture.slots(1);
+        await fixture.answerAll();
+      }
+      expect(fixture.finalStates).toMatchObject([{ packetId: 1, reason }]);
+    },
+  );
+
+  it("drops it also if the node rejects the request", async () => {
     const fixture = startedFixture();
     fixture.cluster.reporting = "no";
     fixture.track(1);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { NONE } from "../../src/landing/byte-store.ts";
-import { ResendPriorityBuckets } from "../../src/landing/resend-priority.ts";
+import { priorityBucketOf, ResendPriorityBuckets } from "../../src/landing/resend-priority.ts";
 
 function takeAll(due: ResendPriorityBuckets): number[][] {
   const taken: number[][] = [];
@@ -9,6 +9,12 @@ function takeAll(due: ResendPriorityBuckets): number[][] {
   }
   return taken;
 }
+
+it("has four priority buckets to a doubling, and a bound", () => {
+  expect(priorityBucketOf(2_000_000)).toBe(priorityBucketOf(1_000_000) + 4);
+  expect(priorityBucketOf(2 ** 54)).toBeLessThan(256);
+  expect(priorityBucketOf(0)).toBe(0);
+});
 
 describe("what is due", () => {
   it("is taken from the highest bucket first, and in order of addition within a bucket", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { CHECKS_PER_SLICE, RESEND_PAUSE_MS } from "../../src/landing/limits.ts";
+import { CHECKS_PER_SLICE, RESEND_PAUSE_MS, SENT_LATE_MS } from "../../src/landing/limits.ts";
 import { bytesOf, outcomeOf, startFixture } from "./fixture.ts";
 
 /** A fixture with leaders a and b in the plan, and its clock past the first pause. */
@@ -23,7 +23,11 @@ describe("a new plan", () => {
     fixture.plan("b", "c");
     fixture.clock.advance(20);
     expect(fixture.resent).toEqual([{ id: 1, ordinal: 1, address: "c:8009", bytes: bytesOf(1) }]);
-    expect(fixture.landing.counters).toMatchObject({ resends: 1, resendCopies: 1, resendsShed: 0 });
+    expect(fixture.landing.counters).toMatchObject({
+      resends: 1,
+      resendDeliveries: 1,
+      resendsShed: 0,
+    });
   });
 
   it("numbers the resends of a transaction, one number for all leaders of a round", () => {
@@ -260,6 +264,25 @@ describe("a round", () => {
       expect(ids.slice(0, 4)).toEqual([CHECKS_PER_SLICE + 5, 2 * CHECKS_PER_SLICE, 1, 2]);
     });
 
+    it("ranks by offer times landed share, as of the round, not of the arrival", () => {
+      const fixture = startedFixture({ countMax: 10, resendsPerSecond: 1_000 });
+      fixture.track(1, { account: "never", accepted: { tipLamports: 1_000_000 } });
+      fixture.track(2, { account: "lands", accepted: { tipLamports: 500_000 } });
+      const resent = (name: string): number[] => {
+        fixture.clock.advance(500);
+        fixture.plan(name);
+        fixture.clock.advance(20);
+        return fixture.resent.splice(0).map(({ id }) => id);
+      };
+      expect(resent("c")).toEqual([1, 2]);
+      for (let count = 0; count < 200; count += 1) {
+        fixture.shares.ended("never", "expired", "blockhash_expired");
+        fixture.shares.ended("lands", "landed", null);
+      }
+      fixture.shares.renew();
+      expect(resent("d")).toEqual([2, 1]);
+    });
+
     it("sends nothing before all are looked at, though the round before had more to send", () => {
       const fixture = crowd(2 * CHECKS_PER_SLICE, [2 * CHECKS_PER_SLICE]);
       fixture.plan("c");
@@ -312,5 +335,104 @@ describe("a round", () => {
       fixture.clock.advance(100);
       expect(fixture.resent).toEqual([]);
     });
+  });
+});
+
+describe("what was sent elsewhere", () => {
+  const packetOf = (id: number, of: number) => ({
+    id,
+    bytes: bytesOf(of),
+    account: "a",
+    receivedNs: 0,
+    maxRetries: 0,
+    offeredLamports: 0,
+  });
+
+  it("counts as sent to the leaders of the plan, and to those of its outcomes", () => {
+    const rig = startedFixture();
+    rig.track(1);
+    rig.clock.advance(2_200);
+    expect(rig.landing.mergeSend(packetOf(7, 1), 1, rig.clock.nowNs())).toBe(true);
+    rig.landing.outcome(outcomeOf(7, "c", "sent", rig.clock.nowNs()));
+    rig.clock.advance(1_999);
+    rig.plan("a", "b", "c");
+    rig.clock.advance(0.5);
+    expect(rig.landing.mergeDuplicate(bytesOf(1), 1, null)).toBe(true);
+    expect(rig.resent).toEqual([]);
+    rig.clock.advance(1);
+    rig.landing.mergeDuplicate(bytesOf(1), 1, null);
+    expect(resendTo(rig, 1)).toEqual(["a", "b", "c"]);
+    expect(rig.landing.counters).toMatchObject({ accepted: 1, duplicatesMerged: 3 });
+  });
+
+  it("is not in flight if its transaction is not", () => {
+    const rig = startedFixture();
+    expect(rig.landing.mergeSend(packetOf(7, 1), 1, rig.clock.nowNs())).toBe(false);
+    rig.track(1);
+    rig.landing.mergeSend(packetOf(7, 1), 1, rig.clock.nowNs());
+    rig.landing.mergeSend(packetOf(8, 1), 1, rig.clock.nowNs());
+    rig.landing.stop();
+    rig.track(2);
+    // Outcomes of ended ones are of no other transaction.
+    for (const id of [7, 8]) rig.landing.outcome(outcomeOf(id, "c", "sent", rig.clock.nowNs()));
+    expect(rig.finalStates).toMatchObject([{ packetId: 1, kind: "dropped" }]);
+  });
+
+  it("is not sent again before landing knows of it", () => {
+    const rig = startedFixture();
+    rig.track(1);
+    rig.clock.advance(2_500);
+    rig.gate.isOpen = false;
+    rig.plan("a", "b", "c");
+    rig.clock.advance(20);
+    rig.landing.mergeDuplicate(bytesOf(1), 1, null);
+    expect(rig.resent).toEqual([]);
+    expect(rig.landing.counters).toMatchObject({ resends: 0, resendsSuperseded: 2 });
+    rig.gate.isOpen = true;
+    rig.plan("a", "b", "c");
+    rig.clock.advance(20);
+    expect(resendTo(rig, 1)).toEqual(["a", "b", "c"]);
+    expect(rig.landing.counters).toMatchObject({ resends: 1, resendsSuperseded: 2 });
+  });
+});
+
+describe("the gate", () => {
+  it("is asked once for each resend that a leader lacks, from the last known time on", () => {
+    const rig = startedFixture();
+    rig.track(1);
+    rig.clock.advance(500);
+    rig.landing.mergeDuplicate(bytesOf(1), 1, null);
+    expect(rig.gate.renewals).toEqual([]);
+    rig.plan("b", "c", "d");
+    rig.landing.mergeDuplicate(bytesOf(1), 1, null);
+    rig.clock.advance(500);
+    rig.plan("e");
+    rig.landing.mergeDuplicate(bytesOf(1), 1, null);
+    expect(rig.gate.renewals).toEqual([
+      { sinceMs: 0, nowMs: 500 },
+      { sinceMs: 500, nowMs: 1_000 },
+    ]);
+  });
+
+  it("is asked from the time of the entry that the caller has reserved", () => {
+    const rig = startedFixture();
+    rig.track(1);
+    rig.clock.advance(2_500);
+    const bytes = bytesOf(1);
+    const rest = { account: "a", receivedNs: 0, maxRetries: null, offeredLamports: 0 };
+    rig.landing.mergeReserved({ id: 2, bytes, ...rest }, 1, rig.clock.nowNs());
+    expect(rig.gate.renewals).toEqual([{ sinceMs: 2_500, nowMs: 2_500 }]);
+    expect(resendTo(rig, 1)).toEqual(["a", "b"]);
+  });
+
+  it("learns of a copy that left late", () => {
+    const rig = startedFixture();
+    rig.track(1, { sent: [] });
+    rig.clock.advance(SENT_LATE_MS);
+    rig.landing.outcome(outcomeOf(1, "a", "sent", rig.clock.nowNs()));
+    expect(rig.gate.renewals).toEqual([]);
+    rig.clock.advance(1);
+    rig.landing.outcome(outcomeOf(1, "b", "sent", rig.clock.nowNs()));
+    expect(rig.gate.renewals).toEqual([{ sinceMs: 0, nowMs: SENT_LATE_MS + 1 }]);
   });
 });

@@ -11,7 +11,7 @@ import { ACCEPTED, bytesOf } from "./fixture.ts";
 
 export function packetOf(id: number): Packet {
   const bytes = bytesOf(id);
-  return { id, bytes, account: "a", receivedNs: 0, maxRetries: null, priorityLamports: 0 };
+  return { id, bytes, account: "a", receivedNs: 0, maxRetries: null, offeredLamports: 0 };
 }
 
 /**

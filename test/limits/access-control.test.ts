@@ -10,7 +10,7 @@ import {
   retryAfterSeconds,
 } from "../../src/limits/access-control.ts";
 import { DelegatedLimits } from "../../src/limits/delegated-limits.ts";
-import { createKeyCacheMemory, SharedLimitStates } from "../../src/limits/shared-state.ts";
+import { createKeyCacheMemory, ThreadLimitStates } from "../../src/limits/thread-limit-states.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { from, HERE, testPrincipal } from "../support/principals.ts";
 import { createRng } from "../support/rng.ts";
@@ -290,7 +290,7 @@ describe("a restricted key", () => {
 describe("limits that are held for other threads", () => {
   it.each(["none", "some", "all"])("are those of a gate without, where %s are", (which) => {
     const delegated = new DelegatedLimits(
-      new SharedLimitStates(createKeyCacheMemory()),
+      new ThreadLimitStates(createKeyCacheMemory()),
       100,
       1_000,
     );
@@ -328,7 +328,7 @@ describe("limits that are held for other threads", () => {
 
   it("leave to the edges what they share", () => {
     const delegated = new DelegatedLimits(
-      new SharedLimitStates(createKeyCacheMemory()),
+      new ThreadLimitStates(createKeyCacheMemory()),
       100,
       1_000,
     );

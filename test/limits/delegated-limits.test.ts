@@ -3,14 +3,14 @@ import { DelegatedLimits } from "../../src/limits/delegated-limits.ts";
 import {
   createKeyCacheMemory,
   NO_LIMIT_SLOT,
-  SharedLimitStates,
-} from "../../src/limits/shared-state.ts";
+  ThreadLimitStates,
+} from "../../src/limits/thread-limit-states.ts";
 
 const SECOND = 1_000_000_000;
 const rate = { ratePerSecond: 1, burst: 3 };
 
 function scene(slotCount = 4, statesMax = 100) {
-  const limitStates = new SharedLimitStates(createKeyCacheMemory());
+  const limitStates = new ThreadLimitStates(createKeyCacheMemory());
   return { limitStates, limits: new DelegatedLimits(limitStates, slotCount, statesMax) };
 }
 
@@ -79,7 +79,7 @@ describe("a limit that is held", () => {
     expect(limits.states.of("a")?.fullNs).toBe(2 * SECOND);
   });
 
-  it("is given back what was charged, held or not", () => {
+  it("refunds what was charged, delegated or not", () => {
     const { limits } = scene();
     limits.delegate("a");
     for (const name of ["a", "b"]) {

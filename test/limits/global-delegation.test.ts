@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { GlobalDelegation } from "../../src/limits/global-delegation.ts";
 import { GLOBAL_LIMITS_MAX } from "../../src/limits/global-state.ts";
-import { NO_LIMIT_SLOT } from "../../src/limits/shared-state.ts";
+import { NO_LIMIT_SLOT } from "../../src/limits/thread-limit-states.ts";
 
 const plan = { name: "S", ratePerSecond: 1, burst: 1, shared: true };
 

@@ -9,8 +9,8 @@ import {
   DELEGATED_LIMITS_MAX,
   keyUsedMarks,
   LIMIT_STATES_MAX,
-  SharedLimitStates,
-} from "../../src/limits/shared-state.ts";
+  ThreadLimitStates,
+} from "../../src/limits/thread-limit-states.ts";
 import { until } from "../support/wait.ts";
 
 const SECOND = 1_000_000_000;
@@ -65,7 +65,7 @@ describe("a shared limit", () => {
 
   it("overlaps no other slot and no mark", () => {
     const memory = createKeyCacheMemory();
-    const [limitStates, plain] = [new GlobalLimitStates(memory), new SharedLimitStates(memory)];
+    const [limitStates, plain] = [new GlobalLimitStates(memory), new ThreadLimitStates(memory)];
     limitStates.setEdgeCount(1);
     const last = GLOBAL_LIMITS_MAX - 1;
     for (const limitSlot of [0, last]) limitStates.tryCharge(limitSlot, NOW, plan);

@@ -9,7 +9,7 @@ import {
 } from "../../src/limits/bounds.ts";
 import type { KeyGrant } from "../../src/limits/key-cache-entry.ts";
 import { createKeyCacheSync } from "../../src/limits/key-cache-sync.ts";
-import { NO_LIMIT_SLOT } from "../../src/limits/shared-state.ts";
+import { NO_LIMIT_SLOT } from "../../src/limits/thread-limit-states.ts";
 import { joinThread, keyCacheFixture, keyRow, PLAN } from "../support/key-cache.ts";
 import { HERE } from "../support/principals.ts";
 

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { KeyGrant } from "../../src/limits/key-cache-entry.ts";
-import { NO_LIMIT_SLOT } from "../../src/limits/shared-state.ts";
+import { NO_LIMIT_SLOT } from "../../src/limits/thread-limit-states.ts";
 import {
   INGRESS_THREAD_OPTIONS,
   KEY_GRANT_NUMBERS,

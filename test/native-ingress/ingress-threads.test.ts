@@ -195,7 +195,7 @@ describe("an ingress thread that proxies a request", () => {
 describe("ingress threads that end", () => {
   it("leave new requests to the main thread while the edge drains", async () => {
     const { ingressThreads, threads } = started();
-    ingressThreads.drain();
+    ingressThreads.rejectNewWork();
     expect(threads.map(({ commands }) => commands)).toEqual([
       [INGRESS_THREAD_COMMANDS.drain],
       [INGRESS_THREAD_COMMANDS.drain],
@@ -212,7 +212,7 @@ describe("ingress threads that end", () => {
     expect(holders.every(({ left }) => left)).toBe(true);
     expect(deaths).toEqual([]);
     // No thread is left to notify.
-    ingressThreads.drain();
+    ingressThreads.rejectNewWork();
     await ingressThreads.stop();
     expect(threads.map((thread) => thread.commands)).toEqual([stopCommands, stopCommands]);
   });

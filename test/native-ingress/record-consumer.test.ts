@@ -37,7 +37,7 @@ function fixture() {
       accounting: {
         recordSend(packet, keyId, _, sent) {
           recorded.push({ packet, sent });
-          calls.push(["recordSend", keyId, packet.account, packet.priorityLamports]);
+          calls.push(["recordSend", keyId, packet.account, packet.offeredLamports]);
         },
         recordDuplicate: ({ account, maxRetries }, offset) =>
           calls.push(["duplicate", account, maxRetries, offset]),

@@ -40,8 +40,8 @@ function nativeTransport(): Transport {
       idleTimeoutMs: 10_000,
       keepAliveMs: 4_000,
       admissionTimeoutMs: 10_000,
-      queuePerPeer: 16,
-      copyTtlMs: 800,
+      queuePerLeader: 16,
+      deliveryTtlMs: 800,
     },
   );
 }

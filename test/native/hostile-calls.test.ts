@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { dedupMemory } from "../../src/dedup/recent-transactions.ts";
-import { createKeyCacheMemory } from "../../src/limits/shared-state.ts";
+import { createKeyCacheMemory } from "../../src/limits/thread-limit-states.ts";
 import { OK } from "../../src/native/contract.ts";
 import { ADDON_PATH, NATIVE_NAMES } from "../../src/native/load.ts";
 import { recordsMemory } from "../../src/native-ingress/record-ring.ts";

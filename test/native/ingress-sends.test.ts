@@ -61,15 +61,15 @@ async function startSender(behaviour: Partial<LeaderBehaviour> = {}) {
       idleTimeoutMs: 10_000,
       keepAliveMs: 4_000,
       admissionTimeoutMs: 10_000,
-      queuePerPeer: 128,
-      copyTtlMs: COPY_TTL_MS,
+      queuePerLeader: 128,
+      deliveryTtlMs: COPY_TTL_MS,
     },
   );
   const outcomes: Outcome[] = [];
   const onOutcome = (outcome: Outcome): void => void outcomes.push(outcome);
   const sender = createSender(
     { clock: systemClock, transport, onOutcome, log, targetTable },
-    { copyTtlMs: COPY_TTL_MS },
+    { deliveryTtlMs: COPY_TTL_MS },
   );
   const targets = leaders.map(({ address }, index) => ({
     identity: `leader ${index}`,
@@ -122,7 +122,7 @@ async function setUp(behaviour: Partial<LeaderBehaviour> = {}) {
 describe.skipIf(native === null)("a send of an ingress thread", () => {
   it("is acknowledged once by each leader, recorded as the engine's events arrive", async () => {
     const fixture = await setUp();
-    fixture.targetTable.beforeDrain = fixture.recordAll;
+    fixture.targetTable.beforeEvents = fixture.recordAll;
     const thread = await fixture.ingressThread();
     thread.postMessage({ id: 1, count: 50, pauseMs: 1 });
     await until(
@@ -190,7 +190,7 @@ describe.skipIf(native === null)("a send of an ingress thread", () => {
 
   it("uses its own streams, next to other ingress threads and the sender", async () => {
     const fixture = await setUp();
-    fixture.targetTable.beforeDrain = fixture.recordAll;
+    fixture.targetTable.beforeEvents = fixture.recordAll;
     const count = 300;
     const threads = [await fixture.ingressThread(), await fixture.ingressThread()];
     for (const [index, thread] of threads.entries()) {

@@ -26,7 +26,7 @@ const all = (families: Families, name: string): number =>
   (families.get(`touchdown_${name}`)?.samples ?? []).reduce((sum, { value }) => sum + value, 0);
 const ended = (families: Families): number =>
   ["acked", "failed", "dropped"].reduce(
-    (sum, outcome) => sum + one(families, "deliveries_total", { outcome }),
+    (sum, outcome) => sum + one(families, "deliveries_ended_total", { outcome }),
     0,
   );
 
@@ -40,7 +40,12 @@ describe.skipIf(native === null)(
         leaderCount: LEADERS,
         edge: {
           http: { threads: 2 },
-          send: { engine: "native", leaders: LEADERS, copy_ttl: "60s", queue_per_peer: 1_024 },
+          send: {
+            engine: "native",
+            leaders: LEADERS,
+            delivery_ttl: "60s",
+            queue_per_leader: 1_024,
+          },
           landing: { resends_per_second: 0 },
         },
       });
@@ -137,8 +142,10 @@ describe.skipIf(native === null)(
         peers.every(({ queued, inFlight }) => queued === 0 && inFlight === 0),
       );
       const families = await flow.metrics();
-      expect(ended(families)).toBe(one(families, "deliveries_total", { outcome: "sent" }));
-      expect(one(families, "deliveries_total", { outcome: "acked" })).toBe(flow.received.length);
+      expect(ended(families)).toBe(one(families, "deliveries_sent_total"));
+      expect(one(families, "deliveries_ended_total", { outcome: "acked" })).toBe(
+        flow.received.length,
+      );
       expect(one(families, "ingress_records_pending")).toBe(0);
       expect(one(families, "ingress_records_stale_total")).toBe(0);
       for (let leader = 0; leader < LEADERS; leader += 1) {

@@ -116,7 +116,11 @@ const EQUAL: readonly Pair[] = [
       "PEERS CELLS_OF CELLS",
   ),
   ...alike("submit/rate_limit.rs", "src/limits/bounds.ts", "CACHED_KEYS_MAX"),
-  ...alike("submit/rate_limit.rs", "src/limits/shared-state.ts", "DELEGATED_LIMITS_MAX MARKS_AT"),
+  ...alike(
+    "submit/rate_limit.rs",
+    "src/limits/thread-limit-states.ts",
+    "DELEGATED_LIMITS_MAX MARKS_AT",
+  ),
   ...alike("submit/rate_limit.rs", "src/limits/global-state.ts", "GLOBAL_LIMITS_MAX"),
   ...alike(
     "submit/dedup_index.rs",
@@ -224,6 +228,19 @@ const COMPARED_ELSEWHERE: ReadonlySet<string> = new Set([
   "SHARED_TARGET_TABLE_BYTES of src/send/native/shared-target-table.ts",
 ]);
 
+describe("an ingress thread that makes room in a head", () => {
+  it("keeps every header that the HTTP server reads", () => {
+    const list = /READ_HEADERS: [^=]*= \[([^\]]*)\]/.exec(read("native/src/http/header_room.rs"));
+    const kept = [...(list?.[1] ?? "").matchAll(/b"([\w-]+)"/g)].map(([, name]) => name);
+    const framing = read("src/http/framing.ts");
+    const visited = [...framing.matchAll(/case "([\w-]+)"/g)].map(([, name]) => name);
+    const server = read("src/http/server.ts");
+    const asked = [...server.matchAll(/getHeader\("([\w-]+)"\)/g)].map(([, name]) => name);
+    expect(visited.length + asked.length).toBeGreaterThanOrEqual(5);
+    expect(kept).toEqual(expect.arrayContaining([...visited, ...asked]));
+  });
+});
+
 describe("the responses of an ingress thread", () => {
   const text = read("native/src/http/response.rs");
   /** A byte string, which continues after a backslash at the end of a line. */
@@ -258,7 +275,7 @@ describe("the responses of an ingress thread", () => {
   const formatted = (start: string, id: string): string => {
     const literal = new RegExp(`r#"(${start}.*?)"#`).exec(text)?.[1] ?? "";
     return literal
-      .replaceAll("{OVERLOADED}", string("OVERLOADED"))
+      .replaceAll("{message}", string("OVERLOADED"))
       .replaceAll("{id}", id)
       .replaceAll("{{", "{")
       .replaceAll("}}", "}");

@@ -23,7 +23,7 @@ function setup(slotThen: number | null = 390) {
       account,
       receivedNs,
       maxRetries: null,
-      priorityLamports: 0,
+      offeredLamports: 0,
     };
     receipts.open(packet, ACCEPTED, receivedNs);
   };

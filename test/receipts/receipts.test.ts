@@ -37,7 +37,10 @@ function transaction(number: number): { bytes: Uint8Array; signature: string } {
 function setup({ entriesMax = 8, keepMs = 1000, slot = 390 as number | null } = {}) {
   const clock = createFakeClock();
   const startNs = clock.nowNs();
-  const receipts = createReceipts({ clock, slot: () => slot }, { keepMs, entriesMax });
+  const shares = new Map<string, number>();
+  const landedShareOf = (account: string): number => shares.get(account) ?? 1;
+  const deps = { clock, slot: () => slot, landedShareOf };
+  const receipts = createReceipts(deps, { keepMs, entriesMax });
   let id = 0;
   /** Submits transaction `number` now, decoded 30 us later; returns the packet's id. */
   const submit = (number: number, account = "acme"): number => {
@@ -50,7 +53,7 @@ function setup({ entriesMax = 8, keepMs = 1000, slot = 390 as number | null } = 
       account,
       receivedNs,
       maxRetries: null,
-      priorityLamports: 0,
+      offeredLamports: 7_000,
     };
     receipts.open(packet, ACCEPTED, receivedNs + 30 * US);
     bytes.fill(0xee);
@@ -72,10 +75,19 @@ function setup({ entriesMax = 8, keepMs = 1000, slot = 390 as number | null } = 
     });
   const find = (number: number, account = "acme") =>
     receipts.find(transaction(number).signature, account);
-  return { clock, startNs, receipts, submit, outcome, find };
+  return { clock, startNs, receipts, submit, outcome, find, shares };
 }
 
 describe("a receipt", () => {
+  it("has the rank as of the arrival: the offer times the account's landed share", () => {
+    const { submit, find, shares } = setup();
+    submit(1);
+    shares.set("acme", 0.5001);
+    submit(2);
+    expect(find(1)).toMatchObject({ priority_lamports: 7_000 });
+    expect(find(2)).toMatchObject({ priority_lamports: 3_501 });
+  });
+
   it("are ordered although the wall clock has a resolution of 1 ms", () => {
     const clock = createFakeClock();
     const coarse = { ...clock, unixMs: () => Math.floor(clock.unixMs()) };
@@ -89,7 +101,7 @@ describe("a receipt", () => {
       const { bytes, signature } = transaction(number);
       const receivedNs = startNs + receivedMs * 1000 * US;
       clock.advance(knownMs - (clock.nowNs() - startNs) / (1000 * US));
-      const fixed = { account: "acme", maxRetries: null, priorityLamports: 0 };
+      const fixed = { account: "acme", maxRetries: null, offeredLamports: 0 };
       receipts.open(
         { id: number, bytes, receivedNs, ...fixed },
         ACCEPTED,
@@ -113,6 +125,7 @@ describe("a receipt", () => {
       version: 0,
       tip_lamports: 1_000_000,
       priority_fee_lamports: 2_500,
+      priority_lamports: 7_000,
       timings: { decoded_us: 30, first_sent_us: null, first_acked_us: null },
       leaders: [],
       leaders_omitted: 0,

@@ -57,6 +57,7 @@ function viewOf(deliveries: readonly DeliverySpec[], spec: RowSpec = {}): Receip
   rows.decodedNs[row] = RECEIVED_NS + 12_340;
   rows.tipLamports[row] = 1_000_000;
   rows.priorityFeeLamports[row] = 2 ** 40;
+  rows.priorityLamports[row] = 500_000;
   rows.version[row] = version;
   rows.submissions[row] = 3;
   rows.deliveriesOmitted[row] = leftOut;
@@ -92,6 +93,7 @@ describe("a receipt's view", () => {
       version: 0,
       tip_lamports: 1_000_000,
       priority_fee_lamports: 2 ** 40,
+      priority_lamports: 500_000,
       timings: { decoded_us: 12.3, first_sent_us: null, first_acked_us: null },
       leaders: [],
       leaders_omitted: 2,
@@ -185,7 +187,7 @@ describe("the landing in a view", () => {
       slots: 2,
       error: null,
       reason: null,
-      message: "a block holds it",
+      message: "a confirmed block holds it",
       known_us: 400_000.1,
     });
   });
@@ -195,7 +197,7 @@ describe("the landing in a view", () => {
     const error = '{"InstructionError":[2,{"Custom":6001}]}';
     expect(viewOf([], { ...failed, error }).landing).toMatchObject({
       error: { InstructionError: [2, { Custom: 6001 }] },
-      message: "a block holds it, where the network gave the error above",
+      message: "a confirmed block holds it, where the network gave the error above",
     });
     expect(viewOf([], { ...failed, error: "odd" }).landing.error).toBe("odd");
   });

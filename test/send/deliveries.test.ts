@@ -10,7 +10,9 @@ import { packetOf } from "../support/packets.ts";
 
 const TARGET = { identity: "leader", address: "10.0.0.1:8009", slot: 7 };
 
-function setUp(credit = 0, queuePerPeer = 3) {
+const landedShareOf = (account: string): number => (account === "never" ? 0.02 : 1);
+
+function setUp(credit = 0, queuePerLeader = 3) {
   const clock = createFakeClock();
   const story: string[] = [];
   const times: (number | undefined)[] = [];
@@ -25,7 +27,7 @@ function setUp(credit = 0, queuePerPeer = 3) {
         times.push(atNs);
       },
     },
-    { queuePerPeer, copyTtlMs: 800 },
+    { queuePerLeader, deliveryTtlMs: 800, landedShareOf },
   );
   const connection = new LeaderConnection(clock.nowNs(), 8);
   const engineConnection = new FakeConnection(TARGET.address, { progress() {}, ended() {} });
@@ -41,9 +43,9 @@ function setUp(credit = 0, queuePerPeer = 3) {
     deliveries,
     connection,
     engineConnection,
-    trySend(priorityLamports = 0) {
+    trySend(offeredLamports = 0, account = "lands") {
       id += 1;
-      const packet = { ...packetOf(id, Uint8Array.of(id)), priorityLamports };
+      const packet = { ...packetOf(id, Uint8Array.of(id)), offeredLamports, account };
       return deliveries.trySend(connection, packet, TARGET, clock.nowNs());
     },
     drain: () => deliveries.drain(connection, clock.nowNs()),
@@ -51,6 +53,14 @@ function setUp(credit = 0, queuePerPeer = 3) {
 }
 
 describe("deliveries without credit", () => {
+  it("are not displaced by a higher offer of an account that lands too little", () => {
+    const { trySend, story } = setUp(0, 1);
+    expect(trySend(20)).toBe("accepted");
+    expect(trySend(1_000, "never")).toBe("leader_saturated");
+    expect(trySend(1_001, "never")).toBe("accepted");
+    expect(story).toEqual(["1 leader_saturated"]);
+  });
+
   it("are sent in priority order once there is some", () => {
     const { trySend, engineConnection, drain, story } = setUp();
     for (const lamports of [10, 30, 20]) trySend(lamports);

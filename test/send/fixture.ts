@@ -1,6 +1,6 @@
 /** A sender on a fake clock and a fake transport, with a record of its outcomes. */
 
-import type { Outcome, Plan, Target } from "../../src/core/flow.ts";
+import type { Outcome, Packet, Plan, Target } from "../../src/core/flow.ts";
 import type { SharedTargetTable } from "../../src/send/native/shared-target-table.ts";
 import { createSender, type SenderOptions } from "../../src/send/sender.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -33,24 +33,24 @@ export async function startFixture(
   sender.usePlan(plan);
   await sender.start();
   let id = 0;
+  const packet = (id: number, bytes: Uint8Array, offeredLamports: number): Packet => ({
+    id,
+    bytes,
+    account: "test",
+    receivedNs: clock.nowNs(),
+    maxRetries: null,
+    offeredLamports,
+  });
   return {
     clock,
     transport,
     outcomes,
     sender,
+    packet,
     /** Returns how many connections accepted it; the packet's id counts up from 1. */
-    send(bytes: Uint8Array = Uint8Array.of(1, 2, 3), priorityLamports = 0): number {
+    send(bytes: Uint8Array = Uint8Array.of(1, 2, 3), offeredLamports = 0): number {
       id += 1;
-      const receivedNs = clock.nowNs();
-      const account = "test";
-      return sender.accept({
-        id,
-        bytes,
-        account,
-        receivedNs,
-        maxRetries: null,
-        priorityLamports,
-      });
+      return sender.accept(packet(id, bytes, offeredLamports));
     },
     /** "kind" or "kind:reason" of each outcome of a packet, in order. */
     story(packetId: number, address?: string): string[] {

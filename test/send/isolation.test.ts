@@ -39,7 +39,7 @@ describe("a healthy leader among a dead, a stalled and an evicting one", () => {
     const { counters } = fixture.sender;
     expect(counters.deliveriesAcked).toBe(3_000);
     expect(counters.reasons.leader_saturated).toBeGreaterThan(2_000);
-    expect(counters.endedEvicted).toBeGreaterThan(3);
+    expect(counters.ends.evicted).toBeGreaterThan(3);
     expect(fixture.transport.made.filter((it) => it.address === HEALTHY).length).toBe(1);
   });
 
@@ -59,7 +59,7 @@ describe("a healthy leader among a dead, a stalled and an evicting one", () => {
       },
       // Deliveries queued for the stalled leader are evicted for lack of room, not by TTL: a
       // machine that pauses briefly drops nothing of the healthy one.
-      { reconnectMs: 200, copyTtlMs: 60_000, queuePerPeer: 32, stopMs: 300 },
+      { reconnectMs: 200, deliveryTtlMs: 60_000, queuePerLeader: 32, stopMs: 300 },
     );
     open.sender = sender;
     await sender.start();
@@ -71,7 +71,7 @@ describe("a healthy leader among a dead, a stalled and an evicting one", () => {
     for (let id = 1; id <= 300; id += 1) {
       const bytes = payload(300, id);
       const packet = { id, bytes, account: "a", receivedNs: 0, maxRetries: null };
-      expect(sender.accept({ ...packet, priorityLamports: id })).toBeGreaterThan(0);
+      expect(sender.accept({ ...packet, offeredLamports: id })).toBeGreaterThan(0);
       // Less than its concurrent grant, so that the machine's speed does not matter.
       if (id % 20 !== 0) continue;
       await until(`all ${id} at the healthy one`, () => healthy.received.length === id);

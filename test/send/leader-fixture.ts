@@ -14,8 +14,8 @@ export const TARGET = { identity: "leader", address: "10.0.0.1:8009", slot: 7 };
 export const BYTES = Uint8Array.of(1, 2, 3);
 
 const OPTIONS: LeaderOptions = {
-  queuePerPeer: 3,
-  copyTtlMs: 800,
+  queuePerLeader: 3,
+  deliveryTtlMs: 800,
   reconnectMs: 8_000,
   reconnectMsMax: 64_000,
   handshakeMs: 3_000,
@@ -25,6 +25,7 @@ const OPTIONS: LeaderOptions = {
   unseenMs: 0,
   inFlightMax: DELIVERIES_IN_FLIGHT_MAX,
   random: () => 0,
+  landedShareOf: () => 1,
 };
 
 export function setup(transport = createFakeTransport()) {

@@ -140,7 +140,7 @@ describe("just before the leader window", () => {
   /** A live leader on an engine that counts datagrams, two seconds before its window. */
   function waiting() {
     const fixture = live();
-    fixture.connection().heard = 0;
+    fixture.connection().datagramsReceived = 0;
     fixture.leader.windowStartNs = fixture.clock.nowNs() + 2_000 * 1_000_000;
     return { ...fixture, first: fixture.connection() };
   }
@@ -151,7 +151,7 @@ describe("just before the leader window", () => {
     const { pings } = first;
     later(400);
     expect(first.pings).toBe(pings + 1);
-    first.heard += 1;
+    first.datagramsReceived += 1;
     for (let count = 0; count < 12; count += 1) later(50);
     expect(transport.made.length).toBe(1);
   });

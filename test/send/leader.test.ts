@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import type { CloseReason } from "../../src/send/close-policy.ts";
 import { DELIVERIES_IN_FLIGHT_MAX } from "../../src/send/limits.ts";
-import type { newSendCounters } from "../../src/send/send-counters.ts";
 import type { CloseCause, Transport } from "../../src/send/transport.ts";
 import { createFakeTransport } from "../support/fake-transport.ts";
 import { packetOf } from "../support/packets.ts";
@@ -152,7 +152,7 @@ describe("a delivery queued for a connection", () => {
     const { leader, stats, clock, connect, connection, queueUntilLive, story } = setup();
     connect();
     for (const id of [1, 2, 3]) queueUntilLive(id);
-    const better = { ...packetOf(4, BYTES), priorityLamports: 1 };
+    const better = { ...packetOf(4, BYTES), offeredLamports: 1 };
     expect(leader.queueUntilLive(better, TARGET, clock.nowNs())).toBe("accepted");
     expect([story, stats.saturated]).toEqual([["3 leader dropped queue_full"], 0]);
     connection().admit();
@@ -211,20 +211,21 @@ describe("a delivery in flight", () => {
 });
 
 describe("the end of a connection", () => {
-  it.each<readonly [CloseCause, keyof ReturnType<typeof newSendCounters>]>([
-    [{ kind: "silence", code: 0 }, "endedIdle"],
-    [{ kind: "local", code: 0 }, "endedLocal"],
-    [{ kind: "transport", code: 2 }, "endedTransport"],
-    [{ kind: "app", code: 0 }, "endedOtherCode"],
-    [{ kind: "app", code: 1 }, "endedEvicted"],
-    [{ kind: "app", code: 2 }, "endedDisallowed"],
-    [{ kind: "app", code: 3 }, "endedOtherCode"],
-    [{ kind: "app", code: 4 }, "endedTooMany"],
-    [{ kind: "app", code: 5 }, "endedInvalidStream"],
-  ])("by %j is counted as %s", (cause, counter) => {
+  it.each<readonly [CloseCause, CloseReason]>([
+    [{ kind: "silence", code: 0 }, "silent"],
+    [{ kind: "local", code: 0 }, "local"],
+    [{ kind: "transport", code: 2 }, "refused"],
+    [{ kind: "transport", code: 1 }, "transport"],
+    [{ kind: "app", code: 0 }, "closed"],
+    [{ kind: "app", code: 1 }, "evicted"],
+    [{ kind: "app", code: 2 }, "disallowed"],
+    [{ kind: "app", code: 3 }, "too_many_streams"],
+    [{ kind: "app", code: 4 }, "too_many"],
+    [{ kind: "app", code: 5 }, "invalid_stream"],
+  ])("by %j is counted as %s", (cause, reason) => {
     const { connection, counters } = live();
     connection().end(cause);
-    expect([counters[counter], counters.connectionsEnded]).toEqual([1, 1]);
+    expect([counters.ends[reason], counters.connectionsEnded]).toEqual([1, 1]);
   });
 
   it("is counted as a failed handshake before it was admitted, and not after", () => {
@@ -266,14 +267,14 @@ describe("an old connection", () => {
     return { ...fixture, first, second: fixture.connection() };
   }
 
-  it("includes a worn one, but not before a leader grants one more", () => {
+  it("includes a degraded one, but not before a leader grants one more", () => {
     const { leader, clock, connection } = live();
     clock.advance(7_999);
-    connection().worn = true;
+    connection().isDegraded = true;
     expect(leader.mayRecycle(clock.nowNs())).toBe(false);
     clock.advance(1);
     expect(leader.mayRecycle(clock.nowNs())).toBe(true);
-    connection().worn = false;
+    connection().isDegraded = false;
     expect(leader.mayRecycle(clock.nowNs())).toBe(false);
   });
 

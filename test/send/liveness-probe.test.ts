@@ -10,7 +10,7 @@ const TIMES = { responseMs: () => 200, probeLeadMs: () => 500 };
 function setUp(heard = 0) {
   const connection = new LeaderConnection(0, 8);
   const engineConnection = new FakeConnection("10.0.0.1:1", { progress() {}, ended() {} });
-  engineConnection.heard = heard;
+  engineConnection.datagramsReceived = heard;
   connection.engineConnection = engineConnection;
   const probe = createLivenessProbe();
   const at = (nowMs: number, turnMs: number): boolean =>
@@ -33,7 +33,7 @@ describe("the probe before a leader window", () => {
   it("succeeds when any datagram arrives", () => {
     const { engineConnection, at } = setUp();
     at(600, 1_000);
-    engineConnection.heard += 1;
+    engineConnection.datagramsReceived += 1;
     expect([at(650, 1_000), at(800, 1_000), at(950, 1_000)]).toEqual([false, false, false]);
     expect(engineConnection.pings).toBe(1);
   });
@@ -47,7 +47,7 @@ describe("the probe before a leader window", () => {
   it("pings again for the next window, and not once the window has begun", () => {
     const { engineConnection, at } = setUp();
     at(600, 1_000);
-    engineConnection.heard += 1;
+    engineConnection.datagramsReceived += 1;
     at(700, 1_000);
     at(1_000, 1_000);
     expect(engineConnection.pings).toBe(1);
@@ -60,7 +60,7 @@ describe("the probe before a leader window", () => {
     expect([waits(200, 1_000), waits(500, 1_000)]).toEqual([300, 0]);
     at(500, 1_000);
     expect(waits(510, 1_000)).toBe(POLL_FAST_MS);
-    engineConnection.heard += 1;
+    engineConnection.datagramsReceived += 1;
     at(550, 1_000);
     expect([waits(560, 1_010), waits(1_100, 1_000)]).toEqual([POLL_SLOW_MS, POLL_SLOW_MS]);
     expect(waits(1_100, 5_000)).toBe(3_400);

@@ -75,13 +75,13 @@ export class FakeNative implements NativeSending {
     return 0;
   }
   queued = 0;
-  heard = 0;
+  datagramsReceived = 0;
   streamsLeft = 0;
   /** As the engine does for a closed connection. */
   isGone = false;
   peerStats(_: number, __: number, out: Float64Array): number {
     if (this.isGone) return 0;
-    out.set([3, 0, this.queued, 0, 0, 0, 0, 0, this.heard, this.streamsLeft]);
+    out.set([3, 0, this.queued, 0, 0, 0, 0, 0, this.datagramsReceived, this.streamsLeft]);
     return 10;
   }
   txSend(_: number, deliveries: Uint32Array, bytes: Uint8Array, __: number, ttlMs: number): number {
@@ -115,7 +115,7 @@ export class FakeNative implements NativeSending {
   }
 }
 
-export async function fixture(queuePerPeer = 128, targetTable: SharedTargetTable | null = null) {
+export async function fixture(queuePerLeader = 128, targetTable: SharedTargetTable | null = null) {
   const native = new FakeNative();
   const transport = createNativeTransport(
     {
@@ -130,8 +130,8 @@ export async function fixture(queuePerPeer = 128, targetTable: SharedTargetTable
       idleTimeoutMs: 10_000,
       keepAliveMs: 1_000,
       admissionTimeoutMs: 5_000,
-      queuePerPeer,
-      copyTtlMs: 800,
+      queuePerLeader,
+      deliveryTtlMs: 800,
     },
   );
   await transport.start();
@@ -144,8 +144,8 @@ export async function fixture(queuePerPeer = 128, targetTable: SharedTargetTable
   return { native, transport, connection, hookEvents };
 }
 
-export async function admitted(queuePerPeer?: number, targetTable?: SharedTargetTable) {
-  const parts = await fixture(queuePerPeer, targetTable);
+export async function admitted(queuePerLeader?: number, targetTable?: SharedTargetTable) {
+  const parts = await fixture(queuePerLeader, targetTable);
   parts.native.emit({ kind: "connected", detail: 4096 }, { kind: "admitted", rttUs: 900 });
   parts.hookEvents.length = 0;
   return parts;

@@ -72,8 +72,26 @@ describe("accept", () => {
     expect(fixture.story(3)).toEqual([]);
   });
 
+  it("ranks what is queued by offer times landed share, anew with each plan", async () => {
+    const shares = new Map([["test", 1]]);
+    const landedShareOf = (account: string): number => shares.get(account) ?? 0.5;
+    const fixture = await startFixture(planOf([A, B]), { landedShareOf, leaveGraceMs: 60_000 });
+    for (const address of [A, B]) fixture.transport.to(address).admit(0);
+    fixture.send(Uint8Array.of(1), 60);
+    const other = { ...fixture.packet(2, Uint8Array.of(2), 100), account: "other" };
+    expect(fixture.sender.accept(other)).toBe(2);
+    shares.set("test", 0.02);
+    fixture.send(Uint8Array.of(3), 70);
+    // B has left the plan, and still gets what is queued.
+    fixture.sender.usePlan(planOf([A]));
+    for (const address of [A, B]) {
+      fixture.transport.to(address).grant(3);
+      expect(fixture.transport.to(address).sent.map(([byte]) => byte)).toEqual([2, 3, 1]);
+    }
+  });
+
   it("returns ALL_FULL when the only live leader's queue is full", async () => {
-    const fixture = await startFixture(planOf([A, B]), { queuePerPeer: 2 });
+    const fixture = await startFixture(planOf([A, B]), { queuePerLeader: 2 });
     fixture.transport.to(A).admit(0);
     expect([fixture.send(), fixture.send(), fixture.send()]).toEqual([1, 1, ALL_FULL]);
     expect(fixture.story(3)).toEqual([]);
@@ -84,7 +102,7 @@ describe("accept", () => {
   });
 
   it("drops the delivery of a full queue when another leader accepted the packet", async () => {
-    const fixture = await startFixture(planOf([A, B]), { queuePerPeer: 1 });
+    const fixture = await startFixture(planOf([A, B]), { queuePerLeader: 1 });
     fixture.transport.to(A).admit(0);
     fixture.transport.to(B).admit();
     expect([fixture.send(), fixture.send()]).toEqual([2, 1]);
@@ -93,7 +111,7 @@ describe("accept", () => {
   });
 
   it("drops expired deliveries: saturated when connected, expired when not", async () => {
-    const fixture = await startFixture(planOf([A, B, C]), { copyTtlMs: 500 });
+    const fixture = await startFixture(planOf([A, B, C]), { deliveryTtlMs: 500 });
     fixture.transport.to(A).admit(0);
     fixture.transport.to(B).establish();
     fixture.send();
@@ -106,7 +124,7 @@ describe("accept", () => {
   });
 
   it("never sends an expired delivery, even when credit comes before the next poll", async () => {
-    const fixture = await startFixture(planOf([A]), { copyTtlMs: 70 });
+    const fixture = await startFixture(planOf([A]), { deliveryTtlMs: 70 });
     fixture.transport.to(A).admit(0);
     fixture.clock.advance(1);
     fixture.send();
@@ -179,7 +197,7 @@ describe("the outcome of a delivery", () => {
   });
 
   it("waits over a reconnect that is allowed immediately", async () => {
-    const fixture = await startFixture(planOf([A]), { reconnectMs: 0, copyTtlMs: 500 });
+    const fixture = await startFixture(planOf([A]), { reconnectMs: 0, deliveryTtlMs: 500 });
     fixture.transport.to(A).admit(0);
     fixture.send();
     fixture.transport.to(A).end({ kind: "silence", code: 0 });
@@ -246,7 +264,7 @@ describe("conservation of deliveries", () => {
       fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
         const fixture = await startFixture(planOf([A, B, C]), {
           reconnectMs: 100,
-          queuePerPeer: 3,
+          queuePerLeader: 3,
         });
         for (const it of steps) play(fixture, it);
         const { counters } = fixture.sender;
@@ -278,7 +296,7 @@ describe("counts", () => {
     fixture.transport.to(A).admit();
     fixture.transport.to(B).admit();
     fixture.transport.to(C).establish();
-    expect([fixture.sender.warmCount, fixture.sender.sendableCount]).toEqual([2, 1]);
+    expect([fixture.sender.liveCount, fixture.sender.sendableCount]).toEqual([2, 1]);
     expect(["live", "live", "waiting"]).toEqual([A, B, C].map(fixture.stateOf));
   });
 
@@ -299,7 +317,7 @@ describe("resend", () => {
     account: "",
     receivedNs: 0,
     maxRetries: null,
-    priorityLamports: 0,
+    offeredLamports: 0,
   };
   const anyone = { ordinal: 1, wants: () => true, accepted: () => {} };
 

@@ -30,11 +30,11 @@ export class FakeConnection implements EngineConnection {
   established = false;
   admitted = false;
   rttUs = 0;
-  worn = false;
+  isDegraded = false;
   retried = false;
   keepsAlive = false;
   /** -1 as for an engine that does not count datagrams; 0 or more for one that does. */
-  heard = -1;
+  datagramsReceived = -1;
   /** Streams that may still be opened. */
   credit = 0;
   /** Largest stream that the other side accepts. */

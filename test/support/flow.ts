@@ -118,7 +118,7 @@ export async function startFlow(
   const { url, adminUrl } = sandbox;
   const metrics = async () => parsePrometheus(await (await fetch(`${adminUrl}/metrics`)).text());
   await untilResponse("every leader's connection", metrics, (families) => {
-    return seriesValue(families, "touchdown_connections_warm") === sandbox.leaders.length;
+    return seriesValue(families, "touchdown_connections_live") === sandbox.leaders.length;
   });
   let made = 0;
   return {

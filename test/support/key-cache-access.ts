@@ -25,7 +25,7 @@ import type {
   KeyUpdate,
   KeyUpdatePort,
 } from "../../src/limits/key-cache-entry.ts";
-import { keyUsedMarks, SharedLimitStates } from "../../src/limits/shared-state.ts";
+import { keyUsedMarks, ThreadLimitStates } from "../../src/limits/thread-limit-states.ts";
 
 export interface KeyCacheAccessDeps {
   readonly clock: Clock;
@@ -66,7 +66,7 @@ interface CachedKey extends Principal {
 
 export function createKeyCacheAccess(deps: KeyCacheAccessDeps): KeyCacheAccess {
   const { clock, networksOf, port } = deps;
-  const limitStates = new SharedLimitStates(deps.memory);
+  const limitStates = new ThreadLimitStates(deps.memory);
   const shared = new GlobalLimitStates(deps.memory);
   const usedMarks = keyUsedMarks(deps.memory);
   const cachedKeys = new Map<string, CachedKey>();
@@ -142,7 +142,7 @@ export function createKeyCacheAccess(deps: KeyCacheAccessDeps): KeyCacheAccess {
 }
 
 function charge(
-  limitStates: SharedLimitStates,
+  limitStates: ThreadLimitStates,
   limitSlot: number,
   { ratePerSecond, burst }: Rate,
   nowNs: number,

@@ -16,8 +16,8 @@ import { createDelegatedLimits, createKeyCacheSync } from "../../src/limits/key-
 import {
   createKeyCacheMemory,
   keyUsedMarks,
-  SharedLimitStates,
-} from "../../src/limits/shared-state.ts";
+  ThreadLimitStates,
+} from "../../src/limits/thread-limit-states.ts";
 import { createFakeClock } from "./fake-clock.ts";
 import { createKeyCacheAccess } from "./key-cache-access.ts";
 import { silent } from "./postgres.ts";
@@ -65,7 +65,7 @@ export function keyCacheFixtureOn<C extends Clock>(
     delegated,
   });
   const keyCache = createKeyCacheSync({ clock, keys, delegated, globalDelegation, memory });
-  const rest = { limitStates: new SharedLimitStates(memory), usedMarks: keyUsedMarks(memory) };
+  const rest = { limitStates: new ThreadLimitStates(memory), usedMarks: keyUsedMarks(memory) };
   const limits = { delegated, globalDelegation, globalLimits };
   return { clock, keys, memory, ...limits, access, keyCache, ...rest };
 }

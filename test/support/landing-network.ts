@@ -198,7 +198,7 @@ export async function startLandingEdge(
     },
   };
   await untilResponse("every connection", running.metrics, (families) => {
-    return seriesValue(families, "touchdown_connections_warm") >= network.leaders.length;
+    return seriesValue(families, "touchdown_connections_live") >= network.leaders.length;
   });
   return running;
 }

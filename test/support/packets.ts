@@ -34,6 +34,6 @@ export function packetOf(id: number, bytes: Uint8Array): Packet {
     account: "acme",
     receivedNs: 1000 + id,
     maxRetries: null,
-    priorityLamports: 0,
+    offeredLamports: 0,
   };
 }

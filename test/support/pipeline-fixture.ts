@@ -106,6 +106,8 @@ export function newFixture(sharesDedup = false) {
         if (isMerged) note("mergeDuplicate");
         return isMerged;
       },
+      mergeReserved: (packet, offset, entryNs) => landing.mergeReserved(packet, offset, entryNs),
+      mergeSend: (packet, offset, nowNs) => landing.mergeSend(packet, offset, nowNs),
     },
     receipts: {
       open(packet, accepted, decodedNs, nowNs) {
@@ -148,6 +150,7 @@ export function newLanding(clock: Clock, slotAt: (nowNs?: number) => number) {
         currentSlot: slotAt,
         lastValidHeight: () => null,
         statusReporting: () => "yes",
+        contentOf: () => "unknown",
         fetchStatuses: () => Promise.reject(new Error("no node responds")),
       },
       resender: { resend: () => 0 },
@@ -161,7 +164,7 @@ export function newLanding(clock: Clock, slotAt: (nowNs?: number) => number) {
       pollMs: 400,
       resendsPerSecond: 0,
       leaders: 2,
-      copyTtlMs: 800,
+      deliveryTtlMs: 800,
     },
   );
 }

@@ -2,7 +2,12 @@
  * Principals of keys and request addresses, for tests of ingress.
  */
 
-import type { KeyPolicy, Origin, Principal, RatePlan } from "../../src/limits/access-control.ts";
+import type {
+  ClientAddress,
+  KeyPolicy,
+  Principal,
+  RatePlan,
+} from "../../src/limits/access-control.ts";
 
 /** The principal of an unrestricted key, unless configured otherwise. */
 export function testPrincipal(
@@ -19,7 +24,7 @@ export function testPrincipal(
   };
 }
 
-export function from(address: string): Origin {
+export function from(address: string): ClientAddress {
   return { remoteAddress: () => address };
 }
 

@@ -5,7 +5,7 @@
 
 import { systemClock } from "../../src/core/clock.ts";
 import { dedupMemory } from "../../src/dedup/recent-transactions.ts";
-import { createKeyCacheMemory } from "../../src/limits/shared-state.ts";
+import { createKeyCacheMemory } from "../../src/limits/thread-limit-states.ts";
 import type { NativeEngine } from "../../src/native/contract.ts";
 import {
   createIngressThreads,

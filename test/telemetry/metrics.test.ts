@@ -102,14 +102,14 @@ describe("the metrics page", () => {
     const losses = Object.fromEntries(Object.keys(DELIVERY_REASONS).map((reason) => [reason, 2]));
     const families = await page({
       touchdown_requests_total: () => samplesBy("outcome", outcomes),
-      touchdown_deliveries_failed_total: () => samplesBy("reason", losses),
+      touchdown_deliveries_unacknowledged_total: () => samplesBy("reason", losses),
     });
     expect(seriesValue(families, "touchdown_requests_total", { outcome: "accepted" })).toBe(4);
     expect(families.get("touchdown_requests_total")?.samples).toHaveLength(
       Object.keys(REJECTIONS).length + 1,
     );
     const full = { reason: "queue_full" };
-    expect(seriesValue(families, "touchdown_deliveries_failed_total", full)).toBe(2);
+    expect(seriesValue(families, "touchdown_deliveries_unacknowledged_total", full)).toBe(2);
   });
 
   it("writes a histogram of nanoseconds as accumulated buckets in seconds", async () => {
@@ -169,7 +169,10 @@ describe("the metrics page", () => {
   });
 
   it.each([
-    ["labels that the row does not have", { touchdown_peers: () => [{ labels: {}, value: 1 }] }],
+    [
+      "labels that the row does not have",
+      { touchdown_leader_connections: () => [{ labels: {}, value: 1 }] },
+    ],
     ["a negative counter", { touchdown_duplicate_submissions_total: () => -1 }],
     ["what is not a number", { touchdown_decoded_total: () => [{ labels: { path: "x" } }] }],
     [

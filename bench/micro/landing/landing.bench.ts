@@ -60,6 +60,7 @@ export async function build(): Promise<Bench> {
           currentSlot: () => 5_000,
           lastValidHeight: () => 1_150,
           statusReporting: () => "yes",
+          contentOf: () => "unknown",
           fetchStatuses: () => Promise.reject(new Error("no node is used")),
         },
         resender: { resend: () => 0 },
@@ -75,7 +76,7 @@ export async function build(): Promise<Bench> {
         pollMs: 10_000,
         resendsPerSecond: 2_000,
         leaders: 2,
-        copyTtlMs: 800,
+        deliveryTtlMs: 800,
       },
     );
   const landing = newLanding();
@@ -94,7 +95,7 @@ export async function build(): Promise<Bench> {
         account: "acme",
         receivedNs: 0,
         maxRetries: null,
-        priorityLamports: 0,
+        offeredLamports: 0,
       };
       to.track(packet, ACCEPTED, 1_000 * id);
     };

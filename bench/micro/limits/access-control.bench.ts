@@ -7,7 +7,10 @@ import { createKeyTable } from "../../../src/accounts/keys/table.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { readFraming } from "../../../src/http/framing.ts";
 import { createAccessControl } from "../../../src/limits/access-control.ts";
-import { createKeyCacheMemory, SharedLimitStates } from "../../../src/limits/shared-state.ts";
+import {
+  createKeyCacheMemory,
+  ThreadLimitStates,
+} from "../../../src/limits/thread-limit-states.ts";
 
 const HERE = { remoteAddress: () => "127.0.0.1" };
 
@@ -50,7 +53,7 @@ export async function build(): Promise<Bench> {
   };
   assert.deepEqual({ ...readFraming(source) }, { token, bodySize: 300, rejection: null });
 
-  const limitStates = new SharedLimitStates(createKeyCacheMemory());
+  const limitStates = new ThreadLimitStates(createKeyCacheMemory());
   let nowNs = 1_000_000_000;
   const bench = new Bench({ name: "ingress: admission" });
   bench.add("read the headers (JavaScript's part)", () => {

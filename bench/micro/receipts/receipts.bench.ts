@@ -46,7 +46,7 @@ export async function build(): Promise<Bench> {
       account: "acme",
       receivedNs,
       maxRetries: null,
-      priorityLamports: 0,
+      offeredLamports: 0,
     };
     receipts.open(packet, ACCEPTED, receivedNs + 30_000);
   };

@@ -94,7 +94,7 @@ async function arm(
         onSent = resolve;
       });
       const startNs = clock.nowNs();
-      assert(sender.accept({ ...packet, priorityLamports: lastId }) > 0);
+      assert(sender.accept({ ...packet, offeredLamports: lastId }) > 0);
       if (sentNs === 0) await acked;
       return (sentNs - startNs) / 1e6;
     },
@@ -114,7 +114,7 @@ function portable(): Transport {
 function native(): (() => Transport) | null {
   const loaded = loadNative();
   if (loaded.kind !== "loaded") return null;
-  const { handshakeMs, keepAliveMs, queuePerPeer, copyTtlMs } = SENDER_DEFAULTS;
+  const { handshakeMs, keepAliveMs, queuePerLeader, deliveryTtlMs } = SENDER_DEFAULTS;
   const { idleTimeoutMs } = QUIC_TRANSPORT_DEFAULTS;
   return () =>
     createNativeTransport(
@@ -125,8 +125,8 @@ function native(): (() => Transport) | null {
         idleTimeoutMs,
         keepAliveMs,
         admissionTimeoutMs: handshakeMs + idleTimeoutMs,
-        queuePerPeer,
-        copyTtlMs,
+        queuePerLeader,
+        deliveryTtlMs,
       },
     );
 }
@@ -158,7 +158,12 @@ async function measure(bench: Bench, engine: string, create: () => Transport): P
 }
 
 export async function build(): Promise<Bench> {
-  const bench = new Bench({ name: "send/peers", iterations: SAMPLES, time: 0, warmup: false });
+  const bench = new Bench({
+    name: "send/leader-pool",
+    iterations: SAMPLES,
+    time: 0,
+    warmup: false,
+  });
   await measure(bench, "portable", portable);
   const engine = native();
   if (engine !== null) await measure(bench, "native", engine);

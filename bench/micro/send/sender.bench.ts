@@ -14,9 +14,9 @@ let lastId = 0;
 function send(sender: Sender): number {
   lastId += 1;
   const account = "acme";
-  const priorityLamports = lastId;
+  const offeredLamports = lastId;
   const packet = { id: lastId, bytes: BYTES, account, receivedNs: 0, maxRetries: null };
-  return sender.accept({ ...packet, priorityLamports });
+  return sender.accept({ ...packet, offeredLamports });
 }
 
 function planOf(addresses: readonly string[]): Plan {
@@ -32,10 +32,10 @@ function nullTransport(): Transport {
     established: true,
     admitted: true,
     rttUs: 1_000,
-    worn: false,
+    isDegraded: false,
     retried: false,
     streamsLeft: 128,
-    heard: -1,
+    datagramsReceived: -1,
     keepsAlive: false,
     sentNs: 0,
     endNs: 0,

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  serving ──▶ proxied request (sent upstream, its response comes back) ──▶ serving
-//!     │  └───▶ pipe (ambiguous framing: bytes both ways, no end but the connection's) ──▶ closed
-//!     └──────▶ closed
+//!     │                                │ ambiguous framing, or the client asks for it
+//!     └──────▶ closed ◀────────────────┘
 //! ```
 //!
 //! Responses leave in request order, because the next request is parsed only after the response
@@ -19,14 +19,17 @@ use crate::http::client_socket::AcceptedSocket;
 use crate::http::connection_limits::AddressPermit;
 use crate::http::deadline::{Part, ReadClock, is_past};
 use crate::http::dispatch::{Dispatched, dispatch};
-use crate::http::handler::{CloseReason, ForwardedMeta, ProxyReason, RequestHandler};
+use crate::http::handler::{ClientCloseReason, RequestHandler};
 use crate::http::permits::Permits;
+use crate::http::preamble::preamble_size;
 use crate::http::proxy::{
     ForwardedHeader, ProxiedRequest, ProxyProgress, ProxyRequestFraming, Rejection,
     UpstreamConnection,
 };
 use crate::http::request_head::{RequestHead, read_request_head};
-use crate::http::response::{ResponseForm, write_overloaded};
+use crate::http::response::{
+    OVERLOADED, ResponseForm, UNANSWERED, write_head_refused, write_overloaded,
+};
 use crate::http::socket::{BufferedSocket, ReadResult};
 use crate::sync::clock::NS_PER_S;
 
@@ -44,9 +47,6 @@ const UPSTREAM_TIMEOUT_NS: u64 = 7 * NS_PER_S;
 
 /// How long a half-closed client may still wait for a response in progress.
 const HALF_CLOSED_NS: u64 = NS_PER_S;
-/// A pipe without traffic for this long counts as quiet: without framing it is unknown whether more
-/// bytes will come.
-const QUIESCENT_NS: u64 = NS_PER_S / 2;
 
 /// Result of a client's turn.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -191,10 +191,8 @@ impl Client {
 
     /// Whether a request or a response is in progress.
     #[must_use]
-    pub(crate) fn is_busy(&self, now_ns: u64) -> bool {
-        let is_quiet = is_past(now_ns, self.seen_ns, QUIESCENT_NS);
-        let is_under_way =
-            self.proxied.as_ref().is_some_and(|proxied| proxied.is_under_way(is_quiet));
+    pub(crate) fn is_busy(&self) -> bool {
+        let is_under_way = self.proxied.as_ref().is_some_and(ProxiedRequest::is_under_way);
         self.is_body_pending() || is_under_way || self.socket.unwritten() > 0
     }
 
@@ -332,22 +330,31 @@ impl Client {
             if rest.is_empty() {
                 return Ok((done, ParseOutcome::Pending(Part::None)));
             }
-            let framed = match read_request_head(rest, cx.forwarded_header_name) {
-                RequestHead::Partial => return Ok((done, ParseOutcome::Pending(Part::Head))),
-                RequestHead::Ambiguous { line_end, form } => {
-                    handler.proxied(ProxyReason::Ambiguous);
-                    let framing = forwarded(ForwardedMeta::default())
-                        .write_ambiguous(line_end, form, rest, out);
-                    return Ok((size, ParseOutcome::Proxy { framing, is_upload: true }));
+            match preamble_size(rest) {
+                None => return Ok((done, ParseOutcome::Pending(Part::Head))),
+                Some(0) => {}
+                Some(count) => {
+                    done += count;
+                    continue;
                 }
-                RequestHead::Framed(framed) => framed,
+            }
+            let head = match read_request_head(rest, cx.forwarded_header_name) {
+                RequestHead::Partial => return Ok((done, ParseOutcome::Pending(Part::Head))),
+                RequestHead::Malformed(error) => {
+                    handler.connection_closed(ClientCloseReason::Framing);
+                    write_head_refused(out, error);
+                    self.socket.send(out).map_err(|_| Disconnected)?;
+                    self.closes = true;
+                    return Ok((size, ParseOutcome::Ready));
+                }
+                RequestHead::Complete(head) => head,
             };
             let is_refused = *is_draining && !self.body_started;
-            let dispatched = dispatch(*handler, &framed, rest, self.from, is_refused, out);
+            let dispatched = dispatch(*handler, &head, rest, self.from, is_refused, out);
             self.body_started &= matches!(dispatched, Dispatched::Pending(_));
             match dispatched {
                 Dispatched::Answered => {
-                    done += framed.size + framed.body_size;
+                    done += head.size + head.body_size;
                     self.socket.send(out).map_err(|_| Disconnected)?;
                     if self.socket.unwritten() > 0 {
                         return Ok((done, ParseOutcome::Ready));
@@ -355,7 +362,7 @@ impl Client {
                 }
                 Dispatched::Pending(part) => return Ok((done, ParseOutcome::Pending(part))),
                 Dispatched::Proxy { meta, is_upload } => {
-                    let (count, framing) = forwarded(meta).write_framed(&framed, rest, out);
+                    let (count, framing) = forwarded(meta).write(&head, rest, out);
                     return Ok((done + count, ParseOutcome::Proxy { framing, is_upload }));
                 }
             }
@@ -371,18 +378,18 @@ impl Client {
     ) -> Result<Progress, Disconnected> {
         let upload_permit = if is_upload { cx.upload_permits.try_acquire(self.from) } else { None };
         if is_upload && upload_permit.is_none() {
-            return self.reject_proxy(&framing.rejection, cx);
+            return self.reject_proxy(&framing.rejection, OVERLOADED, cx);
         }
         let upstream = match self.idle_upstream.take() {
             Some(idle_upstream) => idle_upstream,
             None => {
                 let Some(permit) = cx.upstream_permits.try_acquire(self.from) else {
-                    return self.reject_proxy(&framing.rejection, cx);
+                    return self.reject_proxy(&framing.rejection, OVERLOADED, cx);
                 };
                 let Ok(socket) =
                     BufferedSocket::connect(cx.upstream, cx.registry, cx.upstream_token)
                 else {
-                    return self.reject_proxy(&framing.rejection, cx);
+                    return self.reject_proxy(&framing.rejection, OVERLOADED, cx);
                 };
                 Box::new(UpstreamConnection { socket, _permit: permit })
             }
@@ -398,12 +405,14 @@ impl Client {
     fn reject_proxy<H: RequestHandler>(
         &mut self,
         rejection: &Rejection,
+        message: &str,
         cx: &mut ConnectionContext<'_, H>,
     ) -> Result<Progress, Disconnected> {
         if rejection.form != ResponseForm::Preflight {
             cx.handler.proxy_rejected(rejection.charged_token.as_deref());
         }
-        write_overloaded(cx.out, rejection.form, rejection.id.as_deref().unwrap_or("null"));
+        let id = rejection.id.as_deref().unwrap_or("null");
+        write_overloaded(cx.out, rejection.form, id, message);
         self.socket.send(cx.out).map_err(|_| Disconnected)?;
         self.closes = true;
         Ok(Progress::Ready)
@@ -434,13 +443,13 @@ impl Client {
                 self.reading.set(Part::None, cx.now_ns);
                 let rejection = self.proxied.take().map(ProxiedRequest::into_rejection);
                 if is_slow {
-                    cx.handler.connection_closed(CloseReason::ReadTimeout);
+                    cx.handler.connection_closed(ClientCloseReason::ReadTimeout);
                     return Err(Disconnected);
                 }
                 let Some(rejection) = rejection else { return Err(Disconnected) };
                 // Whether the upstream server examined it is unknown, so its charge stays.
                 let rejection = Rejection { charged_token: None, ..rejection };
-                return self.reject_proxy(&rejection, cx);
+                return self.reject_proxy(&rejection, UNANSWERED, cx);
             }
         }
         self.seen_ns = cx.now_ns;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::http::dispatch::REQUEST_BYTES_MAX;
+use crate::http::handler::UnhandledReason;
 use crate::http::test_server::{TestClient, TestServer, TestUpstream, get, post};
 
 #[test]
@@ -21,7 +22,7 @@ fn submissions_are_answered_locally_and_other_requests_are_proxied() {
     assert_eq!(client.receive(), "GET /pages HTTP/1.1 +0");
     client.send_text(&post("known", "proxy this"));
     assert_eq!(client.receive(), "POST /api/v1/sendRawTransaction HTTP/1.1 +10");
-    assert_eq!((server.handled(), server.proxied()), (1, vec![ProxyReason::Other]));
+    assert_eq!((server.handled(), server.proxied()), (1, vec![UnhandledReason::Other]));
     let first = upstream.next();
     assert_eq!(
         first.head,
@@ -108,7 +109,7 @@ fn requests_above_the_size_limit_are_proxied() {
     assert_eq!(server.proxied(), vec![]);
     client.send_text(&post("known", &"x".repeat(size + 1)));
     assert!(client.receive().ends_with(&format!("+{}", size + 1)));
-    assert_eq!(server.proxied(), vec![ProxyReason::Large]);
+    assert_eq!(server.proxied(), vec![UnhandledReason::Large]);
     // The connection stays usable.
     client.send_text(&post("known", "hello"));
     assert_eq!(client.receive(), "hello");
@@ -203,61 +204,102 @@ fn client_that_does_not_read_is_closed_after_the_timeout() {
 }
 
 #[test]
-fn ambiguous_request_is_piped_verbatim_in_both_directions() {
+fn ambiguous_request_is_proxied_without_what_follows_and_closes() {
     let usual = post("known", "hello");
-    let line = "x-secret-name: 127.0.0.1 3 0 0\r\n";
-    let parsed = [
-        usual.replace("HTTP/1.1", "HTTP/1.0"),
+    for text in [
         usual.replace("Content-Length", "transfer-encoding: chunked\r\nContent-Length"),
         usual.replace("Host", "Content-Length: 6\r\nHost"),
         usual.replace("Host", "X-Secret-Name: 1.2.3.4 0 1 0\r\nHost"),
-        usual.replace("\r\nHost", "\r\nx: y\nHost"),
-    ];
-    let broken = [
-        "\u{16}\u{3}\u{1}\0\0".to_string(),
-        format!("GET / HTTP/3.7\r\n\r\n{usual}"),
-        // Too large for the upstream server once the forwarded header is added.
-        usual.replace("Host", &format!("x: {}\r\nHost", "y".repeat(3850))),
-        usual.replace("Host", &format!("x: {}\r\nHost", "y".repeat(5000))),
-    ];
-    let parsed = parsed.into_iter().map(|text| (text, true));
-    for (text, is_parsed) in parsed.chain(broken.into_iter().map(|text| (text, false))) {
+        usual.replace("POST", "CONNECT"),
+    ] {
         let upstream = TestUpstream::start(|mut served| {
             let mut bytes = vec![0; 64 * 1024];
-            let mut all = String::new();
-            while !all.ends_with("END") {
-                let count = served.read(&mut bytes).unwrap();
-                all += std::str::from_utf8(&bytes[..count]).unwrap();
-            }
-            served.report_text(&all);
-            served.send_text("anything at all");
-            // From here the pipe continues until either side closes.
             let count = served.read(&mut bytes).unwrap();
             served.report_text(std::str::from_utf8(&bytes[..count]).unwrap());
-            served.send_text("more");
+            served.send_text("HTTP/1.1 411 Length Required\r\nContent-Length: 2\r\n\r\nno");
+            let count = served.read(&mut bytes).unwrap_or(0);
+            served.report_text(std::str::from_utf8(&bytes[..count]).unwrap());
         });
         let (server, address) = TestServer::alone(upstream.address);
         let mut client = TestClient::to(address);
         let later = post("known", "later");
         client.send_text(&format!("{later}{text}{later}"));
         assert_eq!(client.receive(), "later");
-        server.run_turns();
-        client.send_text("END");
-        assert_eq!(client.read_exact(15), b"anything at all");
-        client.send_text(&later);
-        assert_eq!(client.receive_all(), b"more");
-        let mut expected = format!("{text}{later}END");
-        if is_parsed {
-            expected.insert_str(expected.find('\n').unwrap() + 1, line);
-        }
-        assert_eq!(upstream.next().head, expected);
-        assert_eq!(upstream.next().head, later);
+        assert_eq!(client.receive(), "no");
+        assert_eq!(client.receive_all(), b"");
+        let (head, _) = text.split_once("hello").unwrap();
+        let mut expected = head.to_string();
+        let line = "x-secret-name: 127.0.0.1 3 0 0\r\n";
+        expected.insert_str(expected.find('\n').unwrap() + 1, line);
+        assert_eq!((upstream.next().head, upstream.next().head), (expected, String::new()));
         assert_eq!(
             (server.proxied(), server.handled()),
-            (vec![ProxyReason::Ambiguous], 1),
+            (vec![UnhandledReason::Ambiguous], 1),
             "{text:?}"
         );
     }
+}
+
+#[test]
+fn malformed_head_is_refused_here_and_closes() {
+    let usual = post("known", "hello");
+    let large = |size: usize| usual.replace("Host", &format!("x: {}\r\nHost", "y".repeat(size)));
+    for (text, status) in [
+        ("\u{16}\u{3}\u{1}\0\0".to_string(), "505 HTTP Version Not Supported"),
+        (format!("GET / HTTP/3.7\r\n\r\n{usual}"), "505 HTTP Version Not Supported"),
+        (usual.replace("HTTP/1.1", "HTTP/1.0"), "505 HTTP Version Not Supported"),
+        (usual.replace("\r\nHost", "\r\nx: y\nHost"), "400 Bad Request"),
+        (large(5000), "431 Request Header Fields Too Large"),
+    ] {
+        let upstream = TestUpstream::echo();
+        let (server, address) = TestServer::alone(upstream.address);
+        let mut client = TestClient::to(address);
+        let later = post("known", "later");
+        client.send_text(&format!("{later}{text}{later}"));
+        assert_eq!(client.receive(), "later");
+        let refused = String::from_utf8(client.receive_all()).unwrap();
+        let start = format!("HTTP/1.1 {status}\r\nConnection: close\r\n\r\n<h1>");
+        assert!(refused.starts_with(&start), "{refused}");
+        assert_eq!((server.proxied(), server.handled()), (vec![], 1), "{text:?}");
+        assert_eq!(server.log.lock().unwrap().closed, vec![ClientCloseReason::Framing]);
+        assert_eq!(upstream.connections.load(Ordering::SeqCst), 0);
+    }
+}
+
+#[test]
+fn large_head_makes_room_for_the_forwarded_header() {
+    let upstream = TestUpstream::echo();
+    let (server, address) = TestServer::alone(upstream.address);
+    let mut client = TestClient::to(address);
+    let text = post("known", "proxy").replace("Host", &format!("x: {}\r\nHost", "y".repeat(3900)));
+    client.send_text(&format!("{text}{}", post("known", "later")));
+    assert!(client.receive().ends_with(" +5"));
+    assert_eq!(client.receive(), "later");
+    let received = upstream.next();
+    assert!(received.head.lines().nth(1).unwrap().starts_with("x-secret-name: 127.0.0.1 3 1 "));
+    assert!(!received.head.contains("x: y"));
+    assert!(received.head.contains("api-x-token: known\r\n"), "{}", received.head);
+    assert_eq!(received.body, b"proxy");
+    assert_eq!(server.handled(), 2);
+}
+
+#[test]
+fn empty_lines_and_a_preamble_before_a_request_are_skipped() {
+    let (server, address) = TestServer::alone(TestUpstream::echo().address);
+    let mut client = TestClient::to(address);
+    let preamble = "\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x02ab";
+    let text = post("known", "hello");
+    let all = format!("{text}\r\n{text}{preamble}{text}");
+    for at in [text.len() + 1, text.len() + 2, all.len() - text.len() - 3, all.len()] {
+        let (start, end) = all.split_at(at);
+        client.send_text(start);
+        server.run_turns();
+        client.send_text(end);
+        for _ in 0..3 {
+            assert_eq!(client.receive(), "hello");
+        }
+    }
+    assert_eq!((server.handled(), server.proxied()), (12, vec![]));
 }
 
 #[test]
@@ -269,7 +311,7 @@ fn body_of_a_proxied_request_is_not_parsed_as_a_request() {
     client.send_text(&post("", &inner).replace("POST", "PUT"));
     assert!(client.receive().ends_with(&format!("+{}", inner.len())));
     assert_eq!(upstream.next().body, inner.as_bytes());
-    assert_eq!(server.proxied(), vec![ProxyReason::Other]);
+    assert_eq!(server.proxied(), vec![UnhandledReason::Other]);
     assert_eq!(upstream.connections.load(Ordering::SeqCst), 1);
     assert!(upstream.received.recv_timeout(Duration::ZERO).is_err());
 }

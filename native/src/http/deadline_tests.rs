@@ -2,7 +2,7 @@ use std::io::Write;
 
 use super::*;
 use crate::http::dispatch::REQUEST_BYTES_MAX;
-use crate::http::handler::CloseReason;
+use crate::http::handler::ClientCloseReason;
 use crate::http::test_server::{TestClient, TestServer, TestUpstream, post};
 
 #[test]
@@ -46,7 +46,7 @@ fn slow_head_is_closed_although_bytes_keep_arriving() {
     assert_eq!(clients[1].receive(), "hello");
     assert_eq!(drip(&server, &mut clients, "aaaa", 8), 2);
     assert_eq!(drip(&server, &mut clients, "aa", 4), 0);
-    assert_eq!(server.log.lock().unwrap().closed, [CloseReason::ReadTimeout; 2]);
+    assert_eq!(server.log.lock().unwrap().closed, [ClientCloseReason::ReadTimeout; 2]);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn slow_body_is_closed_with_a_deadline_separate_from_the_head() {
         assert_eq!(clients[0].receive_all(), b"");
         assert_eq!(
             std::mem::take(&mut server.log.lock().unwrap().closed),
-            [CloseReason::ReadTimeout]
+            [ClientCloseReason::ReadTimeout]
         );
     }
 }

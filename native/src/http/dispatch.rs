@@ -5,10 +5,10 @@ use std::net::IpAddr;
 
 use crate::http::deadline::Part;
 use crate::http::handler::{
-    Endpoint, ForwardedMeta, Handled, Health, ProxyReason, Request, RequestHandler,
+    Endpoint, ForwardedMeta, Handled, Health, Request, RequestHandler, UnhandledReason,
 };
 use crate::http::json_rpc::read_health;
-use crate::http::request_head::{Ask, Framed, Submission};
+use crate::http::request_head::{Ask, CompleteHead, Submission};
 
 /// Largest request, head and body, that may be answered here; also the size of the read buffer. A
 /// request up to this size is proxied only once it is complete, unless the client waits for the
@@ -18,7 +18,7 @@ pub(crate) const REQUEST_BYTES_MAX: usize = 16 * 1024;
 /// `KEYLESS_BODY_BYTES_MAX` of `src/http/limits.ts`.
 const KEYLESS_BODY_BYTES_MAX: usize = 256;
 
-/// What happens with a framed request.
+/// What happens with a request whose head is complete.
 pub(crate) enum Dispatched {
     /// The response is in `out`.
     Answered,
@@ -34,33 +34,39 @@ pub(crate) enum Dispatched {
 /// Decides on the request that `bytes` start with.
 pub(crate) fn dispatch<H: RequestHandler>(
     handler: &mut H,
-    framed: &Framed<'_>,
+    head: &CompleteHead<'_>,
     bytes: &[u8],
     from: IpAddr,
     is_draining: bool,
     out: &mut Vec<u8>,
 ) -> Dispatched {
-    let total = framed.size + framed.body_size;
-    let Some(body) = bytes.get(framed.size..total) else {
-        if total <= REQUEST_BYTES_MAX && !framed.expects {
-            let has_started = bytes.len() > framed.size;
+    let total = head.size + head.body_size;
+    let Some(body) = bytes.get(head.size..total) else {
+        if total <= REQUEST_BYTES_MAX && !head.expects {
+            let has_started = bytes.len() > head.size;
             return Dispatched::Pending(if has_started { Part::Body } else { Part::BodyStart });
         }
-        let token = framed.submission().map(|submission| submission.token);
+        let token = head.submission().map(|submission| submission.token);
         let is_known = !is_draining && token.is_some_and(|token| handler.has_key(token));
-        let reason = if token.is_some() { ProxyReason::Large } else { ProxyReason::Other };
-        return proxy(handler, if is_draining { ProxyReason::Draining } else { reason }, !is_known);
+        let reason = if token.is_some() { UnhandledReason::Large } else { UnhandledReason::Other };
+        return proxy(
+            handler,
+            if is_draining { UnhandledReason::Draining } else { reason },
+            !is_known,
+        );
     };
     if is_draining {
-        return proxy(handler, ProxyReason::Draining, false);
+        return proxy(handler, UnhandledReason::Draining, false);
     }
     out.clear();
-    if let Some(health) = health_of(framed, body) {
+    if let Some(health) = health_of(head, body) {
         handler.health(&health, out);
         return Dispatched::Answered;
     }
-    let Some(&Submission { endpoint, token }) = framed.submission() else {
-        return proxy(handler, ProxyReason::Other, false);
+    let Some(&Submission { endpoint, token }) = head.submission() else {
+        let is_ambiguous = head.is_ambiguous;
+        let reason = if is_ambiguous { UnhandledReason::Ambiguous } else { UnhandledReason::Other };
+        return proxy(handler, reason, false);
     };
     match handler.handle(&Request { endpoint, token, from, body }, out) {
         Handled::Answered => Dispatched::Answered,
@@ -68,15 +74,19 @@ pub(crate) fn dispatch<H: RequestHandler>(
     }
 }
 
-fn proxy<H: RequestHandler>(handler: &mut H, reason: ProxyReason, is_upload: bool) -> Dispatched {
+fn proxy<H: RequestHandler>(
+    handler: &mut H,
+    reason: UnhandledReason,
+    is_upload: bool,
+) -> Dispatched {
     handler.proxied(reason);
     Dispatched::Proxy { meta: ForwardedMeta::default(), is_upload }
 }
 
 /// The health check that a complete request is, if it needs no key.
-fn health_of<'a>(framed: &Framed<'_>, body: &'a [u8]) -> Option<Health<'a>> {
-    match framed.ask {
-        Ask::Ping => return Some(Health::Ping { is_head_only: framed.is_head_only }),
+fn health_of<'a>(head: &CompleteHead<'_>, body: &'a [u8]) -> Option<Health<'a>> {
+    match head.ask {
+        Ask::Ping => return Some(Health::Ping { is_head_only: head.is_head_only }),
         Ask::Open => {}
         Ask::Submission(Submission { endpoint: Endpoint::JsonRpc, token: [] })
             if body.len() <= KEYLESS_BODY_BYTES_MAX => {}

@@ -78,11 +78,11 @@ fn health_checks_are_answered_locally_until_draining() {
         client.send_text(&text);
         assert!(client.receive().starts_with(call));
     }
-    assert_eq!((server.handled(), server.proxied()), (2, vec![ProxyReason::Other]));
+    assert_eq!((server.handled(), server.proxied()), (2, vec![UnhandledReason::Other]));
     server.handle.send(Command::Drain);
     for text in [get("/ping"), open(call), rpc("", call)] {
         client.send_text(&text);
         assert!(client.receive().contains("HTTP/1.1 +"));
     }
-    assert_eq!(server.proxied(), [ProxyReason::Draining; 3]);
+    assert_eq!(server.proxied(), [UnhandledReason::Draining; 3]);
 }

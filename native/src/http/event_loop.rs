@@ -15,7 +15,7 @@ use mio::{Events, Poll, Token};
 use crate::http::client_socket::AcceptedSocket;
 use crate::http::connection::{Client, ConnectionContext, Overdue, Progress};
 use crate::http::dispatch::REQUEST_BYTES_MAX;
-use crate::http::handler::{CloseReason, RequestHandler};
+use crate::http::handler::{ClientCloseReason, RequestHandler};
 use crate::http::listener::{LISTENER, Listener};
 use crate::http::mailbox::{Command, Mailbox, Message, WAKER};
 use crate::http::permits::Permits;
@@ -157,7 +157,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             self.handler.end_turn();
             match self.phase {
                 Phase::Serving => {}
-                Phase::Stopping => self.report_idle(now_ns),
+                Phase::Stopping => self.report_idle(),
                 Phase::Exiting => return Ok(()),
             }
         }
@@ -207,9 +207,9 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
         }
     }
 
-    fn report_idle(&mut self, now_ns: u64) {
+    fn report_idle(&mut self) {
         let mut clients = self.clients.iter().flatten();
-        if self.ready.is_empty() && !clients.any(|client| client.is_busy(now_ns)) {
+        if self.ready.is_empty() && !clients.any(Client::is_busy) {
             self.handler.idle();
         }
     }
@@ -259,7 +259,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
         let Some(listener) = &mut self.listener else { return };
         let mut accepted_sockets = std::mem::take(&mut self.accepted_sockets);
         for _ in 0..listener.accept(now_ns, &mut accepted_sockets) {
-            self.handler.connection_closed(CloseReason::Address);
+            self.handler.connection_closed(ClientCloseReason::Address);
         }
         for accepted in accepted_sockets.drain(..) {
             self.register_client(accepted, now_ns);
@@ -272,7 +272,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             return;
         }
         if self.open >= self.options.connections_max {
-            self.handler.connection_closed(CloseReason::TooMany);
+            self.handler.connection_closed(ClientCloseReason::TooMany);
             return;
         }
         let index = self.free.pop().unwrap_or(self.clients.len());
@@ -361,7 +361,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             match client.overdue(now_ns, self.options.read_timeout_ns) {
                 None => continue,
                 Some(Overdue::ReadTimeout) => {
-                    self.handler.connection_closed(CloseReason::ReadTimeout)
+                    self.handler.connection_closed(ClientCloseReason::ReadTimeout)
                 }
                 Some(Overdue::Idle) => {}
             }

@@ -48,13 +48,15 @@ pub enum Health<'a> {
 
 /// Why the event loop closed a connection that the client would have kept.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum CloseReason {
+pub enum ClientCloseReason {
     /// At accept: too many connections are open.
     TooMany,
     /// At accept: its address is at its limit.
     Address,
     /// A head or a body was not complete in time.
     ReadTimeout,
+    /// A head was malformed or too large.
+    Framing,
 }
 
 /// What the handler did with a submission.
@@ -71,22 +73,22 @@ pub enum Handled {
 pub struct ForwardedMeta {
     /// Whether the rate limit was charged here.
     pub is_limit_charged: bool,
-    /// Whether the transaction was decoded here and found invalid, so that its charge stays.
-    pub is_examined: bool,
+    /// Whether the transaction was found invalid here, so that its charge stays.
+    pub is_invalid: bool,
     /// CLOCK_MONOTONIC when it was complete, 0 where unknown.
     pub received_ns: u64,
 }
 
 /// Why a request is proxied without a call of `handle`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum ProxyReason {
+pub enum UnhandledReason {
     /// It is no submission, or its headers ask for more than a response.
     Other,
     /// It is larger than the buffer for one request.
     Large,
     /// The edge is draining.
     Draining,
-    /// Its framing is ambiguous; the rest of its connection is piped as well.
+    /// Its framing is ambiguous; it is its connection's last.
     Ambiguous,
 }
 
@@ -105,7 +107,7 @@ pub trait RequestHandler {
     fn health(&mut self, health: &Health<'_>, out: &mut Vec<u8>);
 
     /// A request is proxied without a call of `handle`.
-    fn proxied(&mut self, reason: ProxyReason);
+    fn proxied(&mut self, reason: UnhandledReason);
 
     /// The number of open connections changed.
     fn connections(&mut self, open: usize);
@@ -117,7 +119,7 @@ pub trait RequestHandler {
     fn client_left(&mut self);
 
     /// The event loop closed a connection.
-    fn connection_closed(&mut self, reason: CloseReason);
+    fn connection_closed(&mut self, reason: ClientCloseReason);
 
     /// A request was answered 503 and its connection closed, because too many are proxied or the
     /// upstream server closed without a response.

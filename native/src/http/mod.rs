@@ -21,6 +21,8 @@ pub mod event_loop;
 pub mod handler;
 #[cfg(feature = "ingress")]
 mod header_marks;
+#[cfg(feature = "ingress")]
+mod header_room;
 pub mod json_rpc;
 #[cfg(feature = "ingress")]
 pub mod listener;
@@ -28,6 +30,8 @@ pub mod listener;
 pub mod mailbox;
 #[cfg(feature = "ingress")]
 mod permits;
+#[cfg(feature = "ingress")]
+mod preamble;
 #[cfg(feature = "ingress")]
 mod proxy;
 #[cfg(feature = "ingress")]
@@ -42,3 +46,5 @@ mod socket;
 mod test_client;
 #[cfg(all(test, feature = "ingress"))]
 mod test_server;
+#[cfg(feature = "ingress")]
+mod upstream_head;

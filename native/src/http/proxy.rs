@@ -13,9 +13,10 @@ use mio::event::Event;
 use crate::http::deadline::{Part, is_past};
 use crate::http::handler::ForwardedMeta;
 use crate::http::header_marks::mark_values;
+use crate::http::header_room::without_unread_headers;
 use crate::http::json_rpc::id_text;
 use crate::http::permits::Permit;
-use crate::http::request_head::Framed;
+use crate::http::request_head::CompleteHead;
 use crate::http::response::ResponseForm;
 use crate::http::response_framing::ResponseFraming;
 use crate::http::socket::{BufferedSocket, ReadResult};
@@ -39,8 +40,6 @@ pub(super) struct ProxyRequestFraming {
     is_head_only: bool,
     /// Whether the connection ends with it.
     closes: bool,
-    /// Whether only the end of the connection ends it, because its framing is ambiguous.
-    is_pipe: bool,
     /// What is needed to reject it.
     pub(super) rejection: Rejection,
 }
@@ -56,67 +55,46 @@ pub(super) struct Rejection {
 }
 
 impl Rejection {
-    fn of(framed: &Framed<'_>, bytes: &[u8], meta: ForwardedMeta) -> Self {
-        let id = if framed.form == ResponseForm::JsonRpc {
-            bytes.get(framed.size..framed.size + framed.body_size).and_then(id_text).map(Into::into)
+    fn of(head: &CompleteHead<'_>, bytes: &[u8], meta: ForwardedMeta) -> Self {
+        let id = if head.form == ResponseForm::JsonRpc {
+            bytes.get(head.size..head.size + head.body_size).and_then(id_text).map(Into::into)
         } else {
             None
         };
-        let is_refundable = meta.is_limit_charged && !meta.is_examined;
-        let submission = framed.submission().filter(|_| is_refundable);
+        let is_refundable = meta.is_limit_charged && !meta.is_invalid;
+        let submission = head.submission().filter(|_| is_refundable);
         let charged_token = submission.map(|submission| submission.token.into());
-        Self { form: framed.form, id, charged_token }
+        Self { form: head.form, id, charged_token }
     }
 }
 
 impl ForwardedHeader<'_> {
-    /// Writes what has arrived of a framed request to `out`; returns the number of bytes consumed.
-    pub(super) fn write_framed(
+    /// Writes what has arrived of a request to `out`; returns the number of bytes consumed.
+    pub(super) fn write(
         self,
-        framed: &Framed<'_>,
+        head: &CompleteHead<'_>,
         bytes: &[u8],
         out: &mut Vec<u8>,
     ) -> (usize, ProxyRequestFraming) {
-        let total = framed.size + framed.body_size;
+        let total = head.size + head.body_size;
         let come = total.min(bytes.len());
-        let rejection = Rejection::of(framed, bytes, self.meta);
-        self.insert(framed.line_end, bytes.get(..come).unwrap_or_default(), out);
+        let rejection = Rejection::of(head, bytes, self.meta);
+        let bytes = bytes.get(..come).unwrap_or_default();
+        if head.is_crowded {
+            let (lines, body) = bytes.split_at_checked(head.size).unwrap_or((bytes, &[]));
+            self.insert(head.line_end, &[&without_unread_headers(lines), body].concat(), out);
+        } else {
+            self.insert(head.line_end, bytes, out);
+        }
         mark_values(out);
         let framing = ProxyRequestFraming {
             left: (total - come) as u64,
-            has_started: come > framed.size,
-            is_head_only: framed.is_head_only,
-            closes: framed.closes,
-            is_pipe: false,
+            has_started: come > head.size,
+            is_head_only: head.is_head_only,
+            closes: head.closes,
             rejection,
         };
         (come, framing)
-    }
-
-    /// Writes all bytes to `out`: the upstream server must parse them, and whatever follows.
-    pub(super) fn write_ambiguous(
-        self,
-        line_end: Option<usize>,
-        form: ResponseForm,
-        bytes: &[u8],
-        out: &mut Vec<u8>,
-    ) -> ProxyRequestFraming {
-        match line_end {
-            Some(line_end) => self.insert(line_end, bytes, out),
-            None => {
-                out.clear();
-                out.extend_from_slice(bytes);
-            }
-        }
-        mark_values(out);
-        ProxyRequestFraming {
-            left: u64::MAX,
-            has_started: true,
-            is_head_only: false,
-            closes: true,
-            is_pipe: true,
-            rejection: Rejection { form, id: None, charged_token: None },
-        }
     }
 
     fn insert(self, line_end: usize, bytes: &[u8], out: &mut Vec<u8>) {
@@ -166,7 +144,6 @@ pub(super) struct ProxiedRequest {
     has_started: bool,
     response: ResponseFraming,
     closes: bool,
-    is_pipe: bool,
     rejection: Rejection,
     started_ns: u64,
 }
@@ -180,18 +157,14 @@ impl ProxiedRequest {
         bytes: &[u8],
         now_ns: u64,
     ) -> Self {
-        let ProxyRequestFraming { left, has_started, is_head_only, closes, is_pipe, rejection } =
-            framing;
-        let response =
-            if is_pipe { ResponseFraming::verbatim() } else { ResponseFraming::new(is_head_only) };
+        let ProxyRequestFraming { left, has_started, is_head_only, closes, rejection } = framing;
         let mut proxied = Self {
             upstream,
             upload_permit,
             left,
             has_started,
-            response,
+            response: ResponseFraming::new(is_head_only),
             closes,
-            is_pipe,
             rejection,
             started_ns: now_ns,
         };
@@ -206,30 +179,27 @@ impl ProxiedRequest {
 
     /// Whether it cannot continue before the client sends more.
     pub(super) fn awaits_client(&self) -> bool {
-        self.left > 0 && !self.is_pipe && self.upstream.socket.unwritten() == 0
+        self.left > 0 && self.upstream.socket.unwritten() == 0
     }
 
-    /// The part that is pending from the client. The upstream server times out a pipe, because it
-    /// knows where requests end.
+    /// The part that is pending from the client.
     pub(super) fn part(&self) -> Part {
-        match (self.left, self.is_pipe, self.has_started) {
-            (0, ..) | (_, true, _) => Part::None,
-            (_, _, false) => Part::BodyStart,
-            (_, _, true) => Part::Body,
+        match (self.left, self.has_started) {
+            (0, _) => Part::None,
+            (_, false) => Part::BodyStart,
+            (_, true) => Part::Body,
         }
     }
 
     /// Whether a half-closed client can still get the response: the complete request is sent, and
     /// the response has an end.
     pub(super) fn is_answerable_half_closed(&self) -> bool {
-        self.left == 0 && !self.is_pipe && !self.response.is_endless()
+        self.left == 0 && !self.response.is_endless()
     }
 
-    /// Whether a response is still to come, as far as is known. `is_quiet`: nothing has moved for
-    /// `QUIESCENT_NS`.
-    pub(super) fn is_under_way(&self, is_quiet: bool) -> bool {
-        let is_open = if self.is_pipe { !is_quiet } else { !self.response.is_complete() };
-        is_open || self.upstream.socket.unwritten() > 0
+    /// Whether a response is still to come.
+    pub(super) fn is_under_way(&self) -> bool {
+        !self.response.is_complete() || self.upstream.socket.unwritten() > 0
     }
 
     /// Whether the client has owed the rest of the request for longer than this.
@@ -306,7 +276,7 @@ impl ProxiedRequest {
         let bytes = match self.upstream.socket.read(scratch) {
             ReadResult::Data(count) => scratch.get(..count).unwrap_or_default(),
             ReadResult::WouldBlock => return ProxyProgress::Pending,
-            ReadResult::Eof if self.is_pipe || self.response.has_started() => {
+            ReadResult::Eof if self.response.has_started() => {
                 return ProxyProgress::Complete { closes: true };
             }
             ReadResult::Eof => return ProxyProgress::UpstreamClosed,

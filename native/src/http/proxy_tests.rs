@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
-use crate::http::handler::{CloseReason, ProxyReason};
+use crate::http::handler::{ClientCloseReason, UnhandledReason};
 use crate::http::test_server::{
     GUARD, ServedConnection, TestClient, TestServer, TestUpstream, get, post,
 };
@@ -105,7 +105,9 @@ fn unreachable_upstream_yields_503_and_close() {
     let (server, ingress_thread) = TestServer::alone(silent.address);
     let mut client = TestClient::to(ingress_thread);
     client.send_text(&format!("{}{}", get("/a"), post("", "hello")));
-    assert!(client.receive().contains(r#""reason":"overloaded""#));
+    let response = client.receive();
+    assert!(response.contains(r#""reason":"overloaded""#), "{response}");
+    assert!(response.contains("the transaction may have been sent"), "{response}");
     assert_eq!((client.receive_all(), server.handled()), (Vec::new(), 0));
     assert_eq!(server.log.lock().unwrap().rejected_proxies, 1);
 }
@@ -132,7 +134,10 @@ fn slow_body_that_the_upstream_server_timed_out_closes_without_a_response() {
     assert_eq!(client.receive_all(), b"");
     assert_eq!(server.open_count(), 0);
     let log = server.log.lock().unwrap();
-    assert_eq!((log.rejected_proxies, &*log.closed), (0, [CloseReason::ReadTimeout].as_slice()));
+    assert_eq!(
+        (log.rejected_proxies, &*log.closed),
+        (0, [ClientCloseReason::ReadTimeout].as_slice())
+    );
 }
 
 #[test]
@@ -232,7 +237,7 @@ fn large_body_is_streamed_upstream() {
     assert!(client.receive().ends_with("+3000000"));
     assert_eq!(client.receive(), "hello");
     assert!(upstream.next().body == body.as_bytes());
-    assert_eq!(server.proxied(), vec![ProxyReason::Large]);
+    assert_eq!(server.proxied(), vec![UnhandledReason::Large]);
 }
 
 #[test]
@@ -255,7 +260,7 @@ fn early_response_closes_only_with_connection_close() {
     client.send_text(&get("/b"));
     assert!(upstream.next().head.contains("Content-Length: 1000000"));
     assert_eq!(client.receive(), "GET /b HTTP/1.1 +0");
-    assert_eq!(server.proxied(), vec![ProxyReason::Large, ProxyReason::Other]);
+    assert_eq!(server.proxied(), vec![UnhandledReason::Large, UnhandledReason::Other]);
     drop(server);
 
     let refused = "HTTP/1.1 413 No\r\nconnection: close\r\nContent-Length: 2\r\n\r\nno";

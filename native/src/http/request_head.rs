@@ -1,23 +1,27 @@
 //! Hot path: validates the head of a request: whether it is unambiguous where the request ends, and
 //! whether it is a submission that may be answered here.
 //!
-//! Every parser finds the end of a `Framed` request in the same place. For that a head must meet
-//! more than the standard asks: every line ends in CRLF, all body sizes are the same plain number,
-//! and nothing announces another framing. `src/http/framing.ts` makes the same checks on the main
-//! thread. Nothing is concluded from an `Ambiguous` head here; the main thread decides.
+//! Every parser finds the end of a request in the same place, unless it `is_ambiguous`. For that a
+//! head must meet more than the standard asks: every line ends in CRLF, all body sizes are the same
+//! plain number, and nothing announces another framing. `src/http/framing.ts` makes the same checks
+//! on the main thread, and rejects the ambiguous ones.
+//!
+//! httparse parses usual heads; `upstream_head` decides on every other one.
 
 use std::mem::MaybeUninit;
 
-use httparse::{Error, Header, Request, Status};
+use httparse::{EMPTY_HEADER, Header, Request, Status};
 
 use crate::http::handler::Endpoint;
-use crate::http::response::ResponseForm;
+use crate::http::header_room::without_unread_headers;
+use crate::http::response::{HeadError, ResponseForm};
+use crate::http::upstream_head::parse_upstream_head;
 
-/// Largest head that is parsed here; the parser of the upstream server has the same bound
-/// (uWebSockets `MAX_FALLBACK_SIZE`, 2026-11).
+/// Largest head; the parser of the upstream server has the same bound (uWebSockets
+/// `MAX_FALLBACK_SIZE`, 2026-11).
 pub(crate) const HEAD_BYTES_MAX: usize = 4096;
 /// Largest head to which the forwarded header may be added.
-const FRAMED_BYTES_MAX: usize = HEAD_BYTES_MAX - FORWARDED_HEADER_BYTES_MAX;
+const PROXIED_BYTES_MAX: usize = HEAD_BYTES_MAX - FORWARDED_HEADER_BYTES_MAX;
 /// Name, address and numbers of the forwarded header.
 const FORWARDED_HEADER_BYTES_MAX: usize = 160;
 /// `RAW_PATH` of `src/http/routes.ts`.
@@ -29,10 +33,9 @@ const PING_PATH: &str = "/ping";
 const ROOT_PATH: &str = "/";
 /// Headers of a usual submission.
 const HEADERS_USUAL: usize = 32;
-/// Most headers of a framed request: one less than the 98 that the upstream server accepts, for the
-/// forwarded header (uWebSockets `UWS_HTTP_MAX_HEADERS_COUNT`, which counts the request line and
-/// the end too, 2026-11).
-const HEADERS_MAX: usize = 97;
+/// Most headers; the upstream server has the same bound (uWebSockets `UWS_HTTP_MAX_HEADERS_COUNT`,
+/// which counts the request line and the end too, 2026-11).
+const HEADERS_MAX: usize = 98;
 /// `LENGTH_DIGITS_MAX` of `src/http/framing.ts`.
 const LENGTH_DIGITS_MAX: usize = 9;
 
@@ -41,25 +44,24 @@ const LENGTH_DIGITS_MAX: usize = 9;
 pub(crate) enum RequestHead<'a> {
     /// Incomplete.
     Partial,
-    /// It is certain where the request ends.
-    Framed(Framed<'a>),
-    /// It is not. A header may be inserted at `line_end`, after the request line, if that was
-    /// parsed.
-    Ambiguous {
-        /// None if it was not parsed.
-        line_end: Option<usize>,
-        /// The form of a response that the event loop itself writes.
-        form: ResponseForm,
-    },
+    Complete(CompleteHead<'a>),
+    /// The upstream server would refuse it and close the connection.
+    Malformed(HeadError),
 }
 
-/// A head with unambiguous framing.
+/// A complete head.
 #[derive(Debug, Eq, PartialEq)]
-pub(crate) struct Framed<'a> {
+pub(crate) struct CompleteHead<'a> {
     /// Its bytes, including the empty line.
     pub(crate) size: usize,
-    /// Bytes of the body.
+    /// Bytes of the body; 0 if it is ambiguous.
     pub(crate) body_size: usize,
+    /// Whether it is ambiguous where the request ends. It is proxied without what follows, and is
+    /// the connection's last.
+    pub(crate) is_ambiguous: bool,
+    /// Whether the forwarded header can be added only in place of headers that the upstream server
+    /// does not read.
+    pub(crate) is_crowded: bool,
     /// End of the request line.
     pub(crate) line_end: usize,
     /// Whether the response has no body whatever its head declares.
@@ -86,7 +88,7 @@ pub(crate) enum Ask<'a> {
     Other,
 }
 
-impl<'a> Framed<'a> {
+impl<'a> CompleteHead<'a> {
     /// The submission, if it is one.
     #[must_use]
     pub(crate) fn submission(&self) -> Option<&Submission<'a>> {
@@ -115,69 +117,104 @@ pub(crate) fn read_request_head<'a>(
 ) -> RequestHead<'a> {
     let mut headers = [const { MaybeUninit::uninit() }; HEADERS_USUAL];
     let mut request = Request::new(&mut []);
-    match request.parse_with_uninit_headers(bytes, &mut headers) {
-        Err(Error::TooManyHeaders) => read_many_headers(bytes, forwarded_header_name),
-        parsed => check_framing(bytes, &request, parsed, forwarded_header_name),
+    let size = match request.parse_with_uninit_headers(bytes, &mut headers) {
+        Ok(Status::Complete(size)) => size,
+        Ok(Status::Partial) if bytes.len() <= HEAD_BYTES_MAX => return RequestHead::Partial,
+        _ => return read_unusual_head(bytes, forwarded_header_name),
+    };
+    let head = bytes.get(..size).unwrap_or_default();
+    if request.version != Some(1) || !has_plain_lines(head) {
+        return read_unusual_head(bytes, forwarded_header_name);
     }
+    let line = RequestLine {
+        method: request.method.unwrap_or_default(),
+        path: request.path.unwrap_or_default(),
+    };
+    check_framing(head, line, request.headers, forwarded_header_name)
 }
 
-fn read_many_headers<'a>(bytes: &'a [u8], forwarded_header_name: &str) -> RequestHead<'a> {
-    let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
-    let mut request = Request::new(&mut []);
-    let parsed = request.parse_with_uninit_headers(bytes, &mut headers);
-    match check_framing(bytes, &request, parsed, forwarded_header_name) {
-        RequestHead::Framed(framed) => RequestHead::Framed(Framed { ask: Ask::Other, ..framed }),
+fn read_unusual_head<'a>(bytes: &'a [u8], forwarded_header_name: &str) -> RequestHead<'a> {
+    let mut headers = [EMPTY_HEADER; HEADERS_MAX];
+    let upstream_head = match parse_upstream_head(bytes, &mut headers) {
+        Ok(Some(upstream_head)) => upstream_head,
+        Ok(None) if bytes.len() <= HEAD_BYTES_MAX => return RequestHead::Partial,
+        Ok(None) => return RequestHead::Malformed(HeadError::TooLarge),
+        Err(error) => return RequestHead::Malformed(error),
+    };
+    let head = bytes.get(..upstream_head.size).unwrap_or_default();
+    // A method or path of other bytes is none that is known here.
+    let text = |bytes| std::str::from_utf8(bytes).unwrap_or_default();
+    let line = RequestLine { method: text(upstream_head.method), path: text(upstream_head.path) };
+    let headers = headers.get(..upstream_head.headers).unwrap_or_default();
+    match check_framing(head, line, headers, forwarded_header_name) {
+        RequestHead::Complete(head) => {
+            RequestHead::Complete(CompleteHead { ask: Ask::Other, ..head })
+        }
         other => other,
     }
 }
 
+#[derive(Clone, Copy)]
+struct RequestLine<'a> {
+    method: &'a str,
+    path: &'a str,
+}
+
 fn check_framing<'a>(
-    bytes: &'a [u8],
-    request: &Request<'_, 'a>,
-    parsed: httparse::Result<usize>,
+    head: &'a [u8],
+    line: RequestLine<'a>,
+    headers: &[Header<'a>],
     forwarded_header_name: &str,
 ) -> RequestHead<'a> {
-    let form = form_of(request.method.unwrap_or_default(), request.path.unwrap_or_default());
-    let size = match parsed {
-        Ok(Status::Complete(size)) => size,
-        Ok(Status::Partial) if bytes.len() <= HEAD_BYTES_MAX => return RequestHead::Partial,
-        _ => return RequestHead::Ambiguous { line_end: None, form },
-    };
-    let head = bytes.get(..size).unwrap_or_default();
-    let line_end = line_end(head);
-    if size > FRAMED_BYTES_MAX {
-        return RequestHead::Ambiguous { line_end: None, form };
+    let size = head.len();
+    let is_crowded = size > PROXIED_BYTES_MAX || headers.len() >= HEADERS_MAX;
+    if is_crowded && !has_room(head) {
+        return RequestHead::Malformed(HeadError::TooLarge);
     }
-    let ambiguous = RequestHead::Ambiguous { line_end: Some(line_end), form };
-    let method = request.method.unwrap_or_default();
-    if !has_plain_lines(head) {
-        return ambiguous;
-    }
-    // After the head of a CONNECT request comes a tunnel, not a body.
-    if request.version != Some(1) || method == "CONNECT" {
-        return ambiguous;
-    }
-    let Some(fields) = Fields::read(request.headers, forwarded_header_name) else {
-        return ambiguous;
+    let is_head_only = line.method == "HEAD";
+    let form = form_of(line);
+    let line_end = head.iter().position(|byte| *byte == b'\n').map_or(size, |at| at + 1);
+    let fields = Fields::read(headers, forwarded_header_name);
+    // The body of a CONNECT request has no meaning (RFC 9110, 9.3.6).
+    let fields = fields.filter(|fields| line.method != "CONNECT" || fields.body_size == 0);
+    let Some(fields) = fields else {
+        return RequestHead::Complete(CompleteHead {
+            size,
+            body_size: 0,
+            is_ambiguous: true,
+            is_crowded,
+            line_end,
+            is_head_only,
+            form,
+            closes: true,
+            expects: false,
+            ask: Ask::Other,
+        });
     };
     let is_usual = fields.is_plain && fields.hosts == 1;
-    let ask = if is_usual { ask_of(request, &fields) } else { Ask::Other };
-    RequestHead::Framed(Framed {
+    RequestHead::Complete(CompleteHead {
         size,
         body_size: fields.body_size,
+        is_ambiguous: false,
+        is_crowded,
         line_end,
-        is_head_only: method == "HEAD",
+        is_head_only,
         form,
         closes: fields.closes,
         expects: fields.expects,
-        ask,
+        ask: if is_usual { ask_of(line, &fields) } else { Ask::Other },
     })
 }
 
-fn form_of(method: &str, path: &str) -> ResponseForm {
+/// Whether the forwarded header can be added to a head of at most the largest size.
+fn has_room(head: &[u8]) -> bool {
+    head.len() <= HEAD_BYTES_MAX && without_unread_headers(head).len() <= PROXIED_BYTES_MAX
+}
+
+fn form_of(line: RequestLine<'_>) -> ResponseForm {
     // The upstream server finds its routes without the query.
-    let route = path.split('?').next().unwrap_or_default();
-    match (method, route) {
+    let route = line.path.split('?').next().unwrap_or_default();
+    match (line.method, route) {
         ("HEAD", _) => ResponseForm::HeadOnly,
         ("OPTIONS", _) => ResponseForm::Preflight,
         ("POST", RPC_PATH | ROOT_PATH) => ResponseForm::JsonRpc,
@@ -185,14 +222,12 @@ fn form_of(method: &str, path: &str) -> ResponseForm {
     }
 }
 
-fn ask_of<'a>(request: &Request<'_, 'a>, fields: &Fields<'a>) -> Ask<'a> {
-    let method = request.method.unwrap_or_default();
-    let path = request.path.unwrap_or_default();
+fn ask_of<'a>(line: RequestLine<'_>, fields: &Fields<'a>) -> Ask<'a> {
     let submission = |endpoint| match fields.tokens {
         0 | 1 => Ask::Submission(Submission { endpoint, token: fields.token }),
         _ => Ask::Other,
     };
-    match (method, path) {
+    match (line.method, line.path) {
         ("POST", RAW_PATH) if fields.lengths == 1 => submission(Endpoint::Raw),
         ("POST", RPC_PATH) if fields.lengths == 1 => submission(Endpoint::JsonRpc),
         ("POST", ROOT_PATH) if fields.lengths == 1 => Ask::Open,
@@ -278,13 +313,6 @@ fn has_plain_lines(head: &[u8]) -> bool {
     let is_bare = |(before, byte): (&u8, &u8)| (*byte == b'\n') & (*before != b'\r');
     let bare = head.iter().zip(head.iter().skip(1)).filter(|pair| is_bare(*pair)).count();
     bare == 0 && !matches!(head.first(), None | Some(b'\r' | b'\n'))
-}
-
-/// End of the request line, after empty lines that a parser may skip.
-fn line_end(head: &[u8]) -> usize {
-    let start = head.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(0);
-    let line = head.iter().skip(start).position(|byte| *byte == b'\n');
-    line.map_or(head.len(), |line| start + line + 1)
 }
 
 #[cfg(test)]

@@ -2,11 +2,18 @@ use super::*;
 
 const NAME: &str = "x-secret-name";
 
-fn framed<'a>(bytes: &'a [u8]) -> Framed<'a> {
+fn complete<'a>(bytes: &'a [u8]) -> CompleteHead<'a> {
     match read_request_head(bytes, NAME) {
-        RequestHead::Framed(framed) => framed,
+        RequestHead::Complete(head) => head,
         other => panic!("{other:?} of {:?}", String::from_utf8_lossy(bytes)),
     }
+}
+
+/// A complete head whose request has a known end.
+fn framed<'a>(bytes: &'a [u8]) -> CompleteHead<'a> {
+    let head = complete(bytes);
+    assert!(!head.is_ambiguous, "{:?}", String::from_utf8_lossy(bytes));
+    head
 }
 
 fn submission(lines: &str) -> String {
@@ -59,7 +66,8 @@ fn unusual_request_is_framed_but_not_a_submission() {
 
 #[test]
 fn conflicting_framing_headers_are_ambiguous() {
-    for lines in [
+    let usual = submission("content-length: 3\r\n");
+    let conflicts = [
         "content-length: \r\n",
         "content-length: +3\r\n",
         "content-length: 3, 3\r\n",
@@ -71,66 +79,69 @@ fn conflicting_framing_headers_are_ambiguous() {
         "Transfer-Encoding: \r\n",
         "content-length: 3\r\ntransfer-encoding: identity\r\n",
         "X-Secret-Name: 1.2.3.4 0 1 0\r\n",
-        "a: b\ncontent-length: 3\r\n",
-    ] {
-        let text = submission(lines);
-        let line_end = Some(text.find('\n').unwrap() + 1);
-        assert_eq!(
-            read_request_head(text.as_bytes(), NAME),
-            RequestHead::Ambiguous { line_end, form: ResponseForm::Raw },
-            "{lines:?}"
-        );
+    ];
+    let conflicts = conflicts.iter().map(|lines| submission(lines));
+    for text in conflicts.chain([usual.replace("POST", "CONNECT")]) {
+        let with_body = format!("{text}abc");
+        let head = complete(with_body.as_bytes());
+        assert!(head.is_ambiguous && head.closes, "{text:?}");
+        assert_eq!((head.size, head.body_size), (text.len(), 0));
+        assert_eq!((head.line_end, head.form), (text.find('\n').unwrap() + 1, ResponseForm::Raw));
+        assert_eq!(head.ask, Ask::Other);
     }
-    let usual = submission("content-length: 3\r\n");
-    for text in [
-        usual.replace("HTTP/1.1", "HTTP/1.0"),
-        usual.replace("POST", "CONNECT"),
-        usual.replace("\r\n", "\n"),
-        usual.replace("\r\n\r\n", "\r\n\n"),
-    ] {
-        let line_end = Some(text.find('\n').unwrap() + 1);
-        assert_eq!(
-            read_request_head(text.as_bytes(), NAME),
-            RequestHead::Ambiguous { line_end, form: ResponseForm::Raw },
-            "{text:?}"
-        );
-    }
-    let old = "HEAD /x HTTP/1.0\r\n\r\n";
-    let RequestHead::Ambiguous { form, .. } = read_request_head(old.as_bytes(), NAME) else {
-        panic!("HTTP/1.0 is ambiguous");
-    };
-    assert_eq!(form, ResponseForm::HeadOnly);
-    let text = format!("\r\n\n{usual}");
-    let line_end = Some(usual.find('\n').unwrap() + 4);
-    assert_eq!(
-        read_request_head(text.as_bytes(), NAME),
-        RequestHead::Ambiguous { line_end, form: ResponseForm::Raw }
-    );
+    let head = complete(b"HEAD /x HTTP/1.1\r\ntransfer-encoding: x\r\n\r\n");
+    assert_eq!((head.form, head.is_head_only), (ResponseForm::HeadOnly, true));
 }
 
 #[test]
-fn unparsable_head_is_ambiguous_without_a_line_end() {
-    // With `Host` these are 98, and the upstream server accepts no further header.
-    let many = submission(&"a: b\r\n".repeat(97));
-    for text in [
-        "\u{16}\u{3}\u{1}",
-        "GET / HTTP/2.0\r\n\r\n",
-        "GET / HTTP/1.1\r\na : b\r\n\r\n",
-        "GET / HTTP/1.1\r\na: b\r\n c\r\n\r\n",
-        "GET / HTTP/1.1\r\na: b\rc\r\n\r\n",
-        "GET / HTTP/1.1\r\ncontent-length\r\n\r\n",
-        "GET / HTTP/1.1\r\na: \0\r\n\r\n",
-        many.as_str(),
+fn head_that_the_upstream_server_would_refuse_is_malformed() {
+    let usual = submission("content-length: 3\r\n");
+    for (text, error) in [
+        (usual.replace("HTTP/1.1", "HTTP/1.0"), HeadError::Version),
+        (usual.replace("\r\n", "\n"), HeadError::Version),
+        ("\u{16}\u{3}\u{1}".to_string(), HeadError::Version),
+        ("GET / HTTP/2.0\r\n\r\n".to_string(), HeadError::Version),
+        (usual.replace("\r\n\r\n", "\r\n\n"), HeadError::Syntax),
+        (submission("a: b\ncontent-length: 3\r\n"), HeadError::Syntax),
+        (submission("a : b\r\n"), HeadError::Syntax),
+        (submission("a: b\r\n c\r\n"), HeadError::Syntax),
+        (submission("a: b\rc\r\n"), HeadError::Syntax),
+        (submission("content-length\r\n"), HeadError::Syntax),
+        (submission("a: \0\r\n"), HeadError::Syntax),
+        // With `Host` these are 99.
+        (submission(&"a: b\r\n".repeat(98)), HeadError::TooLarge),
     ] {
         let head = read_request_head(text.as_bytes(), NAME);
-        assert_eq!(
-            head,
-            RequestHead::Ambiguous { line_end: None, form: ResponseForm::Raw },
-            "{text:?}"
-        );
+        assert_eq!(head, RequestHead::Malformed(error), "{text:?}");
     }
-    let most = submission(&"a: b\r\n".repeat(96));
-    assert_eq!(framed(most.as_bytes()).body_size, 0);
+    let most = submission(&"a: b\r\n".repeat(97));
+    assert_eq!(
+        (framed(most.as_bytes()).body_size, complete(most.as_bytes()).is_crowded),
+        (0, true)
+    );
+    let fewer = submission(&"a: b\r\n".repeat(96));
+    assert!(!framed(fewer.as_bytes()).is_crowded);
+}
+
+#[test]
+fn head_that_only_the_upstream_server_parses_has_a_known_end() {
+    let usual = submission("content-length: 3\r\n");
+    for text in [
+        usual.replace("POST", "P(ST"),
+        usual.replace("host: a", "host: a\r\n: b"),
+        usual.replace("host: a", "host: a\r\nb: \x7f"),
+        usual.replace("content-length: 3", "content-length: 3\r\na: \x7f"),
+    ] {
+        let head = framed(text.as_bytes());
+        assert_eq!((head.size, head.body_size, head.ask), (text.len(), 3, Ask::Other), "{text:?}");
+        for size in 0..text.len() {
+            assert_eq!(read_request_head(&text.as_bytes()[..size], NAME), RequestHead::Partial);
+        }
+    }
+    let text = "CONNECT /ping HTTP/1.1\r\nhost: a\r\n\r\n";
+    assert_eq!(framed(text.as_bytes()).body_size, 0);
+    let odd = "GET / HTTP/1.1\r\na: \x7f\r\ntransfer-encoding: x\r\n\r\n";
+    assert!(complete(odd.as_bytes()).is_ambiguous);
 }
 
 #[test]
@@ -144,21 +155,26 @@ fn head_is_partial_until_complete_or_too_large() {
         let (start, end) = text.split_at(text.len() - 2);
         format!("{start}{}\r\n{end}", "x".repeat(size - text.len() - 2))
     };
-    let most = fill(FRAMED_BYTES_MAX);
-    assert_eq!(framed(most.as_bytes()).size, FRAMED_BYTES_MAX);
-    // With the forwarded header it might exceed what the upstream server reads.
-    let large = fill(FRAMED_BYTES_MAX + 1);
-    assert_eq!(
-        read_request_head(large.as_bytes(), NAME),
-        RequestHead::Ambiguous { line_end: None, form: ResponseForm::Raw }
-    );
+    let is_crowded = |size: usize| {
+        let text = fill(size);
+        let head = framed(text.as_bytes());
+        assert_eq!(head.size, size);
+        head.is_crowded
+    };
+    assert!(!is_crowded(PROXIED_BYTES_MAX));
+    assert!(is_crowded(PROXIED_BYTES_MAX + 1));
+    assert!(is_crowded(HEAD_BYTES_MAX));
+    let too_large = RequestHead::Malformed(HeadError::TooLarge);
+    assert_eq!(read_request_head(fill(HEAD_BYTES_MAX + 1).as_bytes(), NAME), too_large);
+    // There is no room in a long path.
+    let long = |size: usize| format!("GET /{} HTTP/1.1\r\nhost: a\r\n\r\n", "x".repeat(size));
+    let rest = long(0).len();
+    assert!(!framed(long(PROXIED_BYTES_MAX - rest).as_bytes()).is_crowded);
+    assert_eq!(read_request_head(long(PROXIED_BYTES_MAX + 1 - rest).as_bytes(), NAME), too_large);
     let larger = fill(HEAD_BYTES_MAX + 2);
     let part = &larger.as_bytes()[..=HEAD_BYTES_MAX];
     assert_eq!(read_request_head(&part[..HEAD_BYTES_MAX], NAME), RequestHead::Partial);
-    assert_eq!(
-        read_request_head(part, NAME),
-        RequestHead::Ambiguous { line_end: None, form: ResponseForm::Raw }
-    );
+    assert_eq!(read_request_head(part, NAME), too_large);
 }
 
 #[test]

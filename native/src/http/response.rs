@@ -35,7 +35,12 @@ const HEAD_OVERLOADED: &str = "HTTP/1.1 503 Service Unavailable\r\n\
     retry-after: 1\r\n\
     Connection: close\r\n\
     Content-Length: ";
-const OVERLOADED: &str = "this edge has too many requests in progress; try again a little later";
+/// The message of a request that was not proxied, because too many are.
+pub const OVERLOADED: &str =
+    "this edge has too many requests in progress; try again a little later";
+/// The message of a request whose upstream server closed without a response.
+pub const UNANSWERED: &str =
+    "no response; the transaction may have been sent, and it is safe to send the same one again";
 /// The response to a CORS preflight: `PREFLIGHT_HEADERS` of `src/http/response.ts`.
 const PREFLIGHT: &str = "HTTP/1.1 204 No Content\r\n\
     access-control-allow-origin: *\r\n\
@@ -59,17 +64,17 @@ pub enum ResponseForm {
     Preflight,
 }
 
-/// Writes the connection's last response to `out`: the request cannot be proxied, because too many
-/// are or the upstream server closed without a response. `id` is the JSON text of the call's id.
-pub fn write_overloaded(out: &mut Vec<u8>, form: ResponseForm, id: &str) {
+/// Writes the connection's last response to `out`, with status 503 and reason `overloaded`. `id` is
+/// the JSON text of the call's id.
+pub fn write_overloaded(out: &mut Vec<u8>, form: ResponseForm, id: &str, message: &str) {
     out.clear();
     let body = match form {
         ResponseForm::Preflight => return out.extend_from_slice(PREFLIGHT.as_bytes()),
         ResponseForm::JsonRpc => format!(
-            r#"{{"jsonrpc":"2.0","error":{{"code":-32603,"message":"{OVERLOADED}","data":{{"reason":"overloaded","retryable":true,"message":"{OVERLOADED}"}}}},"id":{id}}}"#
+            r#"{{"jsonrpc":"2.0","error":{{"code":-32603,"message":"{message}","data":{{"reason":"overloaded","retryable":true,"message":"{message}"}}}},"id":{id}}}"#
         ),
         ResponseForm::Raw | ResponseForm::HeadOnly => {
-            format!(r#"{{"success":false,"error":"{OVERLOADED}","reason":"overloaded"}}"#)
+            format!(r#"{{"success":false,"error":"{message}","reason":"overloaded"}}"#)
         }
     };
     // Writing to memory cannot fail.
@@ -77,6 +82,38 @@ pub fn write_overloaded(out: &mut Vec<u8>, form: ResponseForm, id: &str) {
     if form != ResponseForm::HeadOnly {
         out.extend_from_slice(body.as_bytes());
     }
+}
+
+/// Why a head is refused before anything else is known of the request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum HeadError {
+    /// Its first line is not that of an HTTP/1.1 request.
+    Version,
+    /// A header is malformed.
+    Syntax,
+    /// It has too many bytes or headers.
+    TooLarge,
+}
+
+/// Writes the connection's last response to `out`: the page with which uWebSockets refuses a head
+/// (`HttpErrors.h`, 2026-11).
+pub fn write_head_refused(out: &mut Vec<u8>, error: HeadError) {
+    let (status, text) = match error {
+        HeadError::Version => (
+            "505 HTTP Version Not Supported",
+            "<h1>HTTP Version Not Supported</h1><p>This server does not support HTTP/1.0.</p>",
+        ),
+        HeadError::Syntax => ("400 Bad Request", "<h1>Bad Request</h1>"),
+        HeadError::TooLarge => {
+            ("431 Request Header Fields Too Large", "<h1>Request Header Fields Too Large</h1>")
+        }
+    };
+    out.clear();
+    // Writing to memory cannot fail.
+    let _ = write!(
+        out,
+        "HTTP/1.1 {status}\r\nConnection: close\r\n\r\n{text}<hr><i>uWebSockets/20 Server</i>"
+    );
 }
 
 /// Writes responses; caches the current second's date as text.

@@ -58,12 +58,6 @@ impl ResponseFraming {
         Self { is_head_only, part: Part::Head, head: Vec::new(), closes: false }
     }
 
-    /// Everything until the server closes the connection.
-    #[must_use]
-    pub(crate) fn verbatim() -> Self {
-        Self { is_head_only: false, part: Part::Rest, head: Vec::new(), closes: true }
-    }
-
     /// Whether it is complete.
     #[must_use]
     pub(crate) fn is_complete(&self) -> bool {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::http::event_loop::{Options, run};
 use crate::http::handler::{
-    CloseReason, ForwardedMeta, Handled, Health, ProxyReason, Request, RequestHandler,
+    ClientCloseReason, ForwardedMeta, Handled, Health, Request, RequestHandler, UnhandledReason,
 };
 use crate::http::listener::Listener;
 use crate::http::mailbox::Listening;
@@ -27,9 +27,9 @@ pub(super) const UPSTREAM_CONNECTIONS_MAX: usize = 20;
 #[derive(Debug, Default)]
 pub(super) struct HandlerLog {
     pub(super) handled: usize,
-    pub(super) proxied: Vec<ProxyReason>,
+    pub(super) proxied: Vec<UnhandledReason>,
     pub(super) open: usize,
-    pub(super) closed: Vec<CloseReason>,
+    pub(super) closed: Vec<ClientCloseReason>,
     pub(super) left: usize,
     pub(super) rejected_proxies: usize,
     pub(super) refunded: Vec<Vec<u8>>,
@@ -56,7 +56,7 @@ impl RequestHandler for Echo {
         if request.body.starts_with(b"proxy") {
             return Handled::Proxy(ForwardedMeta {
                 is_limit_charged: true,
-                is_examined: false,
+                is_invalid: false,
                 received_ns: 7,
             });
         }
@@ -72,7 +72,7 @@ impl RequestHandler for Echo {
         Handled::Answered
     }
 
-    fn proxied(&mut self, reason: ProxyReason) {
+    fn proxied(&mut self, reason: UnhandledReason) {
         self.log.lock().unwrap().proxied.push(reason);
     }
 
@@ -89,7 +89,7 @@ impl RequestHandler for Echo {
         self.log.lock().unwrap().left += 1;
     }
 
-    fn connection_closed(&mut self, reason: CloseReason) {
+    fn connection_closed(&mut self, reason: ClientCloseReason) {
         self.log.lock().unwrap().closed.push(reason);
     }
 
@@ -212,7 +212,7 @@ impl TestServer {
         self.log.lock().unwrap().open
     }
 
-    pub(super) fn proxied(&self) -> Vec<ProxyReason> {
+    pub(super) fn proxied(&self) -> Vec<UnhandledReason> {
         self.run_turns();
         std::mem::take(&mut self.log.lock().unwrap().proxied)
     }

@@ -50,9 +50,10 @@ pub fn ingress_thread_grant_key(
     ranges: String,
 ) -> i32 {
     with_ingress_thread(thread, |thread| match key_grant_of(numbers, &ranges) {
-        Some(pass) => {
-            send_command(thread, Command::Update(KeyUpdate::Grant(token.into_bytes().into(), pass)))
-        }
+        Some(grant) => send_command(
+            thread,
+            Command::Update(KeyUpdate::Grant(token.into_bytes().into(), grant)),
+        ),
         None => INGRESS_THREAD_OPTIONS,
     })
 }
@@ -74,8 +75,8 @@ pub fn ingress_thread_revoke_key(thread: u32, token: String, key_slot: u32) -> i
 #[napi]
 pub fn ingress_thread_released_slots(thread: u32, mut out: Float64ArraySlice<'_>) -> i32 {
     with_ingress_thread(thread, |thread| {
-        let places = thread.status().take_released_slots(out.len());
-        i32::try_from(fill(&mut out, places.into_iter().map(u64::from))).unwrap_or(i32::MAX)
+        let slots = thread.status().take_released_slots(out.len());
+        i32::try_from(fill(&mut out, slots.into_iter().map(u64::from))).unwrap_or(i32::MAX)
     })
 }
 

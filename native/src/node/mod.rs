@@ -1,7 +1,7 @@
 //! Every export to Node (`quic`, `decode`, `ingress`), and what they share.
 //!
-//! Only bytes, handles and numbers cross, in one call per batch; no promise and, after `peer_open`,
-//! no string. Errors are codes (`status_codes`); an argument of the wrong type is the caller's bug
+//! Only bytes, handles and numbers cross, in one call per batch; no promise, and no string per
+//! transaction. Errors are codes (`status_codes`); an argument of the wrong type is the caller's bug
 //! and throws. Panics are caught: the call returns `PANIC`.
 //!
 //! The export macro generates unsafe code, and views of JavaScript memory need it.

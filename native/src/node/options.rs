@@ -73,7 +73,7 @@ pub struct IngressThreadMemory {
     /// As `src/dedup/recent-transactions.ts` lays it out.
     #[napi(ts_type = "Uint8Array")]
     pub dedup: SharedBytes,
-    /// As `src/limits/shared-state.ts` lays it out.
+    /// As `src/limits/thread-limit-states.ts` lays it out.
     #[napi(ts_type = "Uint8Array")]
     pub limit_states: SharedBytes,
 }

@@ -218,7 +218,7 @@ impl ConnectionDriver {
         }
         if now_ns >= self.admission_deadline_ns {
             self.send_close(now);
-            self.end(peer, CloseCause::HandshakeTimeout, 0);
+            self.end(peer, CloseCause::AdmissionTimeout, 0);
             return true;
         }
         let close_by_ns = peer.close_by_ns();

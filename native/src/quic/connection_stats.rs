@@ -1,4 +1,4 @@
-//! Latest counters of a connection, which any thread may read without the connection lock.
+//! Latest counters of a connection, which any thread may read without the drive token.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 

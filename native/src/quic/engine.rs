@@ -172,7 +172,7 @@ impl Engine {
             options.busy_poll,
         );
         let thread = std::thread::Builder::new()
-            .name("touchdown-io".into())
+            .name("td-io".into())
             .spawn(move || io.run())
             .map_err(|_| StartError::Thread)?;
         Ok(Arc::new(Self {
@@ -388,7 +388,7 @@ fn bind(index: usize, address: SocketAddr, busy_poll: Duration) -> io::Result<So
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    // The kernel caps the size at its own limit; `doctor` reports it to the operator.
+    // The kernel caps the size at its own limit.
     let _ = socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
     let _ = socket.set_send_buffer_size(SOCKET_BUFFER_BYTES);
     #[cfg(target_os = "linux")]

@@ -86,7 +86,7 @@ pub enum CloseCause {
     /// The leader supports no common version of QUIC.
     Version = 7,
     /// The handshake, or the first stream credit after it, took too long.
-    HandshakeTimeout = 8,
+    AdmissionTimeout = 8,
     /// The connection could not be started, or a panic ended it.
     Internal = 9,
 }

@@ -1,5 +1,5 @@
 //! QUIC to the leaders: the engine (`engine`), its connections (`peer`; `connection` holds the
-//! protocol state and `transmit` sends deliveries, both under the connection lock), the I/O thread
+//! protocol state and `transmit` sends deliveries, both for the holder of the drive token), the I/O thread
 //! (`endpoint`), and the ring that carries events to JavaScript (`event_ring`).
 //!
 //! `peer` shares `peer_core` and `connection_stats` with other threads; `peer_table` finds it by its

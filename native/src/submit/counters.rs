@@ -32,9 +32,9 @@ pub enum Counter {
     /// Connections closed at accept, because too many were open.
     ConnectionsRejected,
     /// Connections closed at accept, because their address was at its limit.
-    ConnectionsCrowded,
+    ConnectionsOverAddressLimit,
     /// Connections closed, because a head or a body was not complete in time.
-    ConnectionsSlow,
+    ConnectionsReadTimeout,
     /// Requests received.
     Requests,
     /// Requests with an incomplete body; the main thread counts the proxied ones.
@@ -43,7 +43,8 @@ pub enum Counter {
     Accepted,
     /// Requests whose connection ended before their response.
     Aborted,
-    // Up to `ResponsesUnread` only the HTTP server has a use for: 0 here.
+    // `Expired` to `ResponsesUnread` are those of the main thread's HTTP server: only `Closed` is
+    // counted here.
     /// Requests ended by a deadline.
     Expired,
     /// Connections closed for their framing, or for a body above the limit.
@@ -56,7 +57,8 @@ pub enum Counter {
     ResponsesUnread,
     /// Requests whose handler failed.
     HandlerErrors,
-    /// Rejected, because too many requests are proxied.
+    /// Answered 503: too many requests are proxied, or the upstream server cannot be reached or
+    /// closed without a response.
     Overloaded = HTTP_COUNTERS + OVERLOADED,
     /// Proxied, because their key is not in the cache.
     ProxiedKey = PROXIED_AT,
@@ -111,8 +113,8 @@ mod tests {
     const ALL: [Counter; HTTP_COUNTERS + 1 + PROXY_REASON_COUNT] = [
         Counter::Connections,
         Counter::ConnectionsRejected,
-        Counter::ConnectionsCrowded,
-        Counter::ConnectionsSlow,
+        Counter::ConnectionsOverAddressLimit,
+        Counter::ConnectionsReadTimeout,
         Counter::Requests,
         Counter::RequestsOpen,
         Counter::Accepted,

@@ -57,7 +57,7 @@ impl Default for Sizes {
     /// `DEDUP_TRANSACTIONS_MAX`, `DEDUP_BYTES_MAX` and `DEDUP_KEEP_MS` of `src/dedup/limits.ts`,
     /// and `LOCK_MS` of `src/dedup/recent-transactions.ts`.
     fn default() -> Self {
-        Self { entries_max: 65_536, bytes_max: 32 * 1024 * 1024, keep_ms: 2_000, lock_ms: 50 }
+        Self { entries_max: 65_536, bytes_max: 32 * 1024 * 1024, keep_ms: 2_100, lock_ms: 50 }
     }
 }
 

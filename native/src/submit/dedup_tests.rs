@@ -51,11 +51,11 @@ fn accepted_transaction_matches_only_exact_bytes() {
 fn entry_expires_and_may_be_accepted_again() {
     let dedup = dedup();
     accept(&dedup, &tx(1, 100), 0);
-    assert!(dedup.query(&tx(1, 100), 1, 2_000 * MS));
-    assert!(!dedup.query(&tx(1, 100), 1, 2_000 * MS + 1));
-    accept(&dedup, &tx(1, 100), 2_001 * MS);
-    accept(&dedup, &tx(2, 100), 4_001 * MS);
-    assert_eq!(known(&dedup, &[1, 2], 4_001 * MS), [1, 2]);
+    assert!(dedup.query(&tx(1, 100), 1, 2_100 * MS));
+    assert!(!dedup.query(&tx(1, 100), 1, 2_100 * MS + 1));
+    accept(&dedup, &tx(1, 100), 2_101 * MS);
+    accept(&dedup, &tx(2, 100), 4_201 * MS);
+    assert_eq!(known(&dedup, &[1, 2], 4_201 * MS), [1, 2]);
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn digest_of(memory: &Memory) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The digests are those of the memory after the same operations through `openDedup` of
+/// The digests are those of the memory after the same operations through `openDedupCache` of
 /// `src/dedup/recent-transactions.ts`, on memory created with the same options and seed. The first
 /// ring wraps around some hundred times; the second grows twice and ends at its maximum of entries;
 /// the third wraps around without growing, because enough is free; the last grows to its maximum of

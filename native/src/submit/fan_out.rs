@@ -291,7 +291,7 @@ impl<E: EngineHandle> FanOut<E> {
 
     /// A delivery is queued while another thread drives its connection, which takes microseconds,
     /// or for lack of the leader's credit. Several in a row mean the latter, and then the
-    /// highest-paying transactions must go first: the sender finds the leader and excludes it.
+    /// transactions of the highest rank must go first: the sender finds the leader and excludes it.
     /// Returns whether that point is reached.
     fn record_wait(&mut self, count: u32) -> bool {
         if count == 0 {

@@ -14,7 +14,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use crate::submit::rate_limit::{CACHED_KEYS_MAX, Limit, Rate, SharedLimitStates};
+use crate::submit::rate_limit::{CACHED_KEYS_MAX, Limit, Rate, ThreadLimitStates};
 
 /// A valid key, its restrictions, and where its limits are.
 #[derive(Clone, Debug)]
@@ -62,14 +62,14 @@ struct CachedKey {
 
 /// The cached keys of one ingress thread.
 pub struct KeyCache {
-    limit_states: SharedLimitStates,
+    limit_states: ThreadLimitStates,
     keys: HashMap<Box<[u8]>, CachedKey>,
 }
 
 impl KeyCache {
     /// Without any as yet.
     #[must_use]
-    pub fn new(limit_states: SharedLimitStates) -> Self {
+    pub fn new(limit_states: ThreadLimitStates) -> Self {
         Self { limit_states, keys: HashMap::new() }
     }
 

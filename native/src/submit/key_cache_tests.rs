@@ -38,7 +38,7 @@ fn narrowed() -> KeyGrant {
 
 fn none() -> (Memory, KeyCache) {
     let memory = Memory::fresh(LIMIT_MEMORY_BYTES);
-    let key_cache = KeyCache::new(SharedLimitStates::new(&memory).unwrap());
+    let key_cache = KeyCache::new(ThreadLimitStates::new(&memory).unwrap());
     (memory, key_cache)
 }
 
@@ -275,7 +275,7 @@ fn threads_share_the_limit_of_a_key() {
     let admitted: usize = scope(|threads| {
         let threads = [1, 2].map(|_| {
             threads.spawn(|| {
-                let mut key_cache = KeyCache::new(SharedLimitStates::new(&memory).unwrap());
+                let mut key_cache = KeyCache::new(ThreadLimitStates::new(&memory).unwrap());
                 key_cache.put(TOKEN, KeyGrant { burst: 100_000.0, ..grant() });
                 (0..100_000).filter(|_| admit(&key_cache, NOW_NS).is_ok()).count()
             })

@@ -17,7 +17,8 @@ use crate::decode::decoder::{Decoder, numbers};
 use crate::decode::limits::TRANSACTION_BYTES_MAX;
 use crate::decode::tx::peek_signature_offset;
 use crate::http::handler::{
-    CloseReason, Endpoint, ForwardedMeta, Handled, Health, ProxyReason, Request, RequestHandler,
+    ClientCloseReason, Endpoint, ForwardedMeta, Handled, Health, Request, RequestHandler,
+    UnhandledReason,
 };
 use crate::http::json_rpc::read_call;
 use crate::http::response::ResponseWriter;
@@ -74,12 +75,12 @@ struct RequestMeta {
 struct Unanswered {
     counter: Counter,
     /// Whether the transaction was found invalid.
-    is_examined: bool,
+    is_invalid: bool,
 }
 
 impl From<Counter> for Unanswered {
     fn from(counter: Counter) -> Self {
-        Self { counter, is_examined: false }
+        Self { counter, is_invalid: false }
     }
 }
 
@@ -114,9 +115,9 @@ impl<E: EngineHandle> SubmitHandler<E> {
                 self.path.counters.add(Counter::Accepted, 1.0);
                 Handled::Answered
             }
-            Err(Unanswered { counter, is_examined }) => {
+            Err(Unanswered { counter, is_invalid }) => {
                 self.path.counters.add(counter, 1.0);
-                Handled::Proxy(ForwardedMeta { is_limit_charged: true, is_examined, received_ns })
+                Handled::Proxy(ForwardedMeta { is_limit_charged: true, is_invalid, received_ns })
             }
         }
     }
@@ -171,7 +172,7 @@ impl<E: EngineHandle> SubmitPath<E> {
         let offset = match &validation {
             Ok(accepted) => accepted.signature_offset,
             Err(_) => {
-                return Err(Unanswered { counter: Counter::ProxiedOther, is_examined: true });
+                return Err(Unanswered { counter: Counter::ProxiedOther, is_invalid: true });
             }
         };
         let decoded_ns = self.fan_out.now_ns();
@@ -266,7 +267,7 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
         }
     }
 
-    fn proxied(&mut self, _reason: ProxyReason) {
+    fn proxied(&mut self, _reason: UnhandledReason) {
         self.path.fan_out.flush_if_due(self.path.fan_out.now_ns());
         self.path.counters.add(Counter::ProxiedOther, 1.0);
     }
@@ -297,11 +298,12 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
         self.path.counters.add(Counter::Aborted, 1.0);
     }
 
-    fn connection_closed(&mut self, reason: CloseReason) {
+    fn connection_closed(&mut self, reason: ClientCloseReason) {
         let counter = match reason {
-            CloseReason::TooMany => Counter::ConnectionsRejected,
-            CloseReason::Address => Counter::ConnectionsCrowded,
-            CloseReason::ReadTimeout => Counter::ConnectionsSlow,
+            ClientCloseReason::TooMany => Counter::ConnectionsRejected,
+            ClientCloseReason::Address => Counter::ConnectionsOverAddressLimit,
+            ClientCloseReason::ReadTimeout => Counter::ConnectionsReadTimeout,
+            ClientCloseReason::Framing => Counter::Closed,
         };
         self.path.counters.add(counter, 1.0);
     }

@@ -10,7 +10,7 @@ use super::*;
 use crate::quic::peer::Backlog;
 use crate::submit::counters::COUNTERS_BYTES;
 use crate::submit::dedup::{Sizes, prepared};
-use crate::submit::rate_limit::{LIMIT_MEMORY_BYTES, SharedLimitStates};
+use crate::submit::rate_limit::{LIMIT_MEMORY_BYTES, ThreadLimitStates};
 use crate::submit::record_ring::RECORDS_BYTES;
 use crate::submit::target_table::tests::Publisher;
 use crate::submit::target_table::{SharedTargetTable, TARGET_TABLE_BYTES};
@@ -104,7 +104,7 @@ impl Fixture {
             is_broken: Rc::clone(&is_broken),
         };
         let mut handler = SubmitHandler::new(SubmitPath {
-            key_cache: KeyCache::new(SharedLimitStates::new(&key_cache).unwrap()),
+            key_cache: KeyCache::new(ThreadLimitStates::new(&key_cache).unwrap()),
             dedup: DedupCache::open_with(&dedup, SIZES).unwrap(),
             decoder: Arc::new(Decoder::new(&TIP_ACCOUNT, 1000.0, false, 0).unwrap()),
             fan_out: FanOut::new(SharedTargetTable::open(&targets).unwrap(), engine_handle),
@@ -253,7 +253,7 @@ fn invalid_transaction_is_proxied_as_charged_and_not_cached() {
     let mut fixture = Fixture::usual();
     let poor = transaction(1, 999);
     let handled = fixture.post(&poor);
-    assert!(matches!(handled, Handled::Proxy(ForwardedMeta { is_examined: true, .. })));
+    assert!(matches!(handled, Handled::Proxy(ForwardedMeta { is_invalid: true, .. })));
     assert!(is_limit_charged(handled));
     assert!(is_limit_charged(fixture.post(b"")));
     assert_eq!(
@@ -365,21 +365,24 @@ fn event_loop_counts_become_the_threads_counters() {
     let mut fixture = Fixture::usual();
     fixture.handler.connections(5);
     fixture.handler.bodies_pending(2);
-    for reason in
-        [CloseReason::TooMany, CloseReason::Address, CloseReason::Address, CloseReason::ReadTimeout]
-    {
+    for reason in [
+        ClientCloseReason::TooMany,
+        ClientCloseReason::Address,
+        ClientCloseReason::Address,
+        ClientCloseReason::ReadTimeout,
+    ] {
         fixture.handler.connection_closed(reason);
     }
     fixture.handler.client_left();
     fixture.handler.proxy_rejected(None);
-    fixture.handler.proxied(ProxyReason::Other);
-    fixture.handler.proxied(ProxyReason::Large);
+    fixture.handler.proxied(UnhandledReason::Other);
+    fixture.handler.proxied(UnhandledReason::Large);
     let counters = [
         Counter::Connections,
         Counter::RequestsOpen,
         Counter::ConnectionsRejected,
-        Counter::ConnectionsCrowded,
-        Counter::ConnectionsSlow,
+        Counter::ConnectionsOverAddressLimit,
+        Counter::ConnectionsReadTimeout,
         Counter::Aborted,
         Counter::Overloaded,
         Counter::ProxiedOther,

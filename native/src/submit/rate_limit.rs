@@ -1,4 +1,4 @@
-//! Hot path: rate limits in memory that threads share, laid out as `src/limits/shared-state.ts` and
+//! Hot path: rate limits in memory that threads share, laid out as `src/limits/thread-limit-states.ts` and
 //! `src/limits/global-state.ts` do.
 //!
 //! Each limit is one number, the state of the generic cell rate algorithm: when its bucket is full
@@ -22,7 +22,7 @@ use crate::sync::shared_memory::{AtomicSlice, Memory};
 
 /// Keys that an ingress thread may cache; `CACHED_KEYS_MAX` of `src/limits/bounds.ts`.
 pub const CACHED_KEYS_MAX: usize = 16_384;
-/// Limits of this edge alone: `DELEGATED_LIMITS_MAX` of `src/limits/shared-state.ts`.
+/// Limits of this edge alone: `DELEGATED_LIMITS_MAX` of `src/limits/thread-limit-states.ts`.
 pub const DELEGATED_LIMITS_MAX: usize = 2 * CACHED_KEYS_MAX;
 /// Limits that all edges share: `GLOBAL_LIMITS_MAX` of `src/limits/global-state.ts`.
 pub const GLOBAL_LIMITS_MAX: usize = CACHED_KEYS_MAX;
@@ -31,7 +31,7 @@ const GLOBAL_AT: usize = 8 * DELEGATED_LIMITS_MAX;
 const COUNTS_AT: usize = GLOBAL_AT + 8 * GLOBAL_LIMITS_MAX;
 const EDGE_COUNT_AT: usize = COUNTS_AT + 4 * GLOBAL_LIMITS_MAX;
 const MARKS_AT: usize = EDGE_COUNT_AT + 4;
-/// Bytes of `createKeyCacheMemory` of `src/limits/shared-state.ts`.
+/// Bytes of `createKeyCacheMemory` of `src/limits/thread-limit-states.ts`.
 pub const LIMIT_MEMORY_BYTES: usize = MARKS_AT + CACHED_KEYS_MAX;
 
 const NS_PER_S: f64 = 1e9;
@@ -64,14 +64,14 @@ impl Limit {
     }
 
     /// The part of the limit that each of this number of edges gets.
-    fn shared_by(self, edge_count: f64) -> Self {
+    fn divided_by(self, edge_count: f64) -> Self {
         let burst = (self.burst / edge_count).floor().max(1.0);
         Self { interval_ns: self.interval_ns * edge_count, burst }
     }
 }
 
 /// A thread's view of the limits, and of the marks of used keys.
-pub struct SharedLimitStates {
+pub struct ThreadLimitStates {
     local: AtomicSlice<AtomicU64>,
     global: AtomicSlice<AtomicU64>,
     counts: AtomicSlice<AtomicU32>,
@@ -80,7 +80,7 @@ pub struct SharedLimitStates {
     marks: AtomicSlice<AtomicU8>,
 }
 
-impl SharedLimitStates {
+impl ThreadLimitStates {
     /// None if the size differs from that of `createKeyCacheMemory`.
     #[must_use]
     pub fn new(memory: &Memory) -> Option<Self> {
@@ -163,7 +163,7 @@ impl SharedLimitStates {
     /// This edge's part of the limit; None before the number of edges is known.
     fn share_of(&self, limit: Limit) -> Option<Limit> {
         let edge_count = self.edge_count.first()?.load(SeqCst).cast_signed();
-        (edge_count > 0).then(|| limit.shared_by(f64::from(edge_count)))
+        (edge_count > 0).then(|| limit.divided_by(f64::from(edge_count)))
     }
 }
 

@@ -13,23 +13,23 @@ fn rate(rate_per_second: f64, burst: f64) -> Limit {
     Limit::of(Rate { rate_per_second, burst }).unwrap()
 }
 
-fn fixture() -> (Memory, SharedLimitStates) {
+fn fixture() -> (Memory, ThreadLimitStates) {
     let memory = Memory::fresh(LIMIT_MEMORY_BYTES);
-    let limit_states = SharedLimitStates::new(&memory).unwrap();
+    let limit_states = ThreadLimitStates::new(&memory).unwrap();
     (memory, limit_states)
 }
 
-fn shared_fixture(edge_count: i32) -> SharedLimitStates {
+fn shared_fixture(edge_count: i32) -> ThreadLimitStates {
     let (_, limit_states) = fixture();
     set_edge_count(&limit_states, edge_count);
     limit_states
 }
 
-fn set_edge_count(limit_states: &SharedLimitStates, edge_count: i32) {
+fn set_edge_count(limit_states: &ThreadLimitStates, edge_count: i32) {
     limit_states.edge_count[0].store(edge_count.cast_unsigned(), SeqCst);
 }
 
-fn held_ns(limit_states: &SharedLimitStates, limit_slot: usize) -> f64 {
+fn held_ns(limit_states: &ThreadLimitStates, limit_slot: usize) -> f64 {
     full_ns(&limit_states.local[limit_slot])
 }
 
@@ -102,7 +102,7 @@ fn refund_restores_one_request() {
 fn memory_of_another_size_is_rejected() {
     assert_eq!(LIMIT_MEMORY_BYTES, 475_140);
     for size in [0, LIMIT_MEMORY_BYTES - 1, LIMIT_MEMORY_BYTES + 1] {
-        assert!(SharedLimitStates::new(&Memory::fresh(size)).is_none());
+        assert!(ThreadLimitStates::new(&Memory::fresh(size)).is_none());
     }
 }
 

@@ -19,7 +19,7 @@ use crate::submit::dedup::DedupCache;
 use crate::submit::fan_out::{EngineRef, FanOut};
 use crate::submit::key_cache::KeyCache;
 use crate::submit::path::{KeyUpdate, SubmitHandler, SubmitPath};
-use crate::submit::rate_limit::SharedLimitStates;
+use crate::submit::rate_limit::ThreadLimitStates;
 use crate::submit::record_ring::Records;
 use crate::submit::target_table::SharedTargetTable;
 use crate::submit::wakeup::{ThreadState, ThreadStatus, WakePolicy};
@@ -135,7 +135,7 @@ fn handler_of(
     let (handle, engine) = options.engine.clone();
     let engine_handle = EngineRef::new(handle, engine);
     Some(SubmitHandler::new(SubmitPath {
-        key_cache: KeyCache::new(SharedLimitStates::new(&shared.limit_states)?),
+        key_cache: KeyCache::new(ThreadLimitStates::new(&shared.limit_states)?),
         dedup: DedupCache::open(&shared.dedup)?,
         decoder: options.decoder.clone(),
         records: Records::open(&shared.records)?,

@@ -1,7 +1,7 @@
 //! Decides when to wake the main thread for an ingress thread's records: immediately for an urgent
 //! record, at 128 unread records, or after 210 ms. A record whose deliveries are on the wire needs
 //! no timer, because the engine has events of them and wakes the main thread in time; a timer for
-//! those would wake the ingress thread ten times a second.
+//! those would wake the ingress thread five times a second.
 //!
 //! Immediately means at the end of the loop's turn, so that one wake, which costs microseconds,
 //! serves all requests that arrived together, and delays no response.

@@ -14,7 +14,7 @@ pub enum From {
     Leader,
 }
 
-/// Forwards between an engine and a leader; `bend` maps each datagram to the datagrams that arrive.
+/// Forwards between an engine and a leader; `alter` maps each datagram to the datagrams that arrive.
 pub struct Path {
     pub address: SocketAddr,
     stop: Arc<AtomicBool>,

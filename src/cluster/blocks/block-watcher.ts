@@ -13,16 +13,21 @@ import type { Log } from "../../core/log.ts";
 import type { BackOffOptions } from "../back-off.ts";
 import type { ClusterCounters } from "../counters.ts";
 import { createPollLoop, type PollLoop, warnAtFirst } from "../polling-loop.ts";
+import type { BlockStatus } from "../rpc/responses.ts";
 import type { Rpc } from "../rpc/rpc.ts";
 import type { Blocks } from "./blocks.ts";
+import type { QuietRange } from "./quiet-range.ts";
 
 export interface BlockWatcherDeps {
   readonly clock: Clock;
   readonly log: Log;
-  readonly rpc: Pick<Rpc, "blockHeight" | "blockInfo">;
+  readonly rpc: Pick<Rpc, "blockStatus" | "blockInfo">;
   readonly blocks: Blocks;
-  /** Whether another source currently reports every block. */
+  readonly quietRange: Pick<QuietRange, "observe">;
+  /** Whether another source currently reports every block's height. */
   readonly live: () => boolean;
+  /** Whether transaction counts are needed, which only this watcher reads. */
+  readonly needsCounts: () => boolean;
   /** Whether transactions are in flight. */
   readonly busy: () => boolean;
   readonly counters: ClusterCounters;
@@ -38,24 +43,32 @@ export interface BlockWatcherOptions {
 }
 
 export function createBlockWatcher(deps: BlockWatcherDeps, options: BlockWatcherOptions): PollLoop {
-  const { clock, log, rpc, blocks, live, busy, counters, backOff } = deps;
+  const { clock, log, rpc, blocks, quietRange, live, needsCounts, busy, counters, backOff } = deps;
   const { heightMs, idleHeightMs, blockhashesMs } = options;
   let listedNs = Number.NEGATIVE_INFINITY;
+
+  /** Returns whether the block's height is plausible. */
+  function accept({ slot, height, transactionCount }: BlockStatus): boolean {
+    if (!blocks.setHeight(height)) return false;
+    quietRange.observe(slot, transactionCount);
+    return true;
+  }
 
   async function readBlocks(): Promise<void> {
     const nowNs = clock.nowNs();
     const isWanted = blocks.wanted && nowNs - listedNs >= blockhashesMs * NS_PER_MS;
-    if (!isWanted && live()) return;
+    if (!isWanted && live() && !needsCounts()) return;
     counters.blockPolls += 1;
     if (!isWanted) {
-      blocks.setHeight(await rpc.blockHeight());
+      accept(await rpc.blockStatus());
       return;
     }
     listedNs = nowNs;
-    const { height, blockhashes } = await rpc.blockInfo();
+    const info = await rpc.blockInfo();
+    const { blockhashes } = info;
     // If a node's height is implausible, the rest of its response is ignored too and `wanted` stays
     // set.
-    if (!blocks.setHeight(height)) return;
+    if (!accept(info)) return;
     blocks.clearWanted();
     // Oldest first, because entries are evicted in insertion order.
     for (const each of blockhashes.toReversed()) blocks.add(each.blockhash, each.lastValidHeight);

@@ -1,11 +1,11 @@
 /**
- * Receives slots, landings, block heights and blockhashes over Yellowstone gRPC.
+ * Receives slots, transactions, block heights and blockhashes over Yellowstone gRPC.
  *
  *   slot ─▶ router      status ─▶ landing tracker      block ─▶ blocks
  *
- * Landings are reported as soon as a block holds them, before it is confirmed. A block's height and
- * content count once its slot is confirmed. A stream that ends or stays silent is reopened with a
- * back-off from 0.5 s to 30 s, which restarts at the first update.
+ * A transaction is reported as soon as a processed block holds it, before that is confirmed. A
+ * block's height and content count once its slot is confirmed. A stream that ends or stays
+ * silent is reopened with a back-off from 0.5 s to 30 s, which restarts at the first update.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
@@ -28,7 +28,7 @@ export interface GeyserWatcherDeps {
   readonly sink: Pick<ClusterSink, "slotEvent">;
   readonly blocks: Blocks;
   /** A block holds a transaction; the signature (64 bytes) is borrowed for the call. */
-  readonly onLanded: (signature: Uint8Array, slot: number, error: string | null) => void;
+  readonly onProcessed: (signature: Uint8Array, slot: number, error: string | null) => void;
   /** The cluster confirmed the block of a slot. */
   readonly onConfirmed: (slot: number) => void;
   readonly counters: ClusterCounters;
@@ -61,7 +61,7 @@ export function createGeyserWatcher(
   deps: GeyserWatcherDeps,
   options: GeyserWatcherOptions,
 ): GeyserWatcher {
-  const { clock, log, open, sink, blocks, onLanded, onConfirmed, counters } = deps;
+  const { clock, log, open, sink, blocks, onProcessed, onConfirmed, counters } = deps;
   const waits = createBackOff(deps.backOff);
   /** Heights of unconfirmed blocks by slot, oldest first. */
   const heights = new Map<number, number>();
@@ -114,7 +114,7 @@ export function createGeyserWatcher(
         break;
       case "status":
         counters.geyserStatuses += 1;
-        onLanded(update.signature, update.slot, update.error);
+        onProcessed(update.signature, update.slot, update.error);
         break;
       case "block":
         onBlock(update);

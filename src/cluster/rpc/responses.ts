@@ -7,13 +7,21 @@
  */
 
 import { decodeBase58, decodeBase64 } from "../../core/encoding.ts";
-import type { Contact, StatusResponse, TxStatus } from "../ports.ts";
+import type { BlockhashCheck, Contact, StatusResponse, TxStatus } from "../ports.ts";
 
 /** A blockhash, and the last block height at which a transaction may use it. */
 export interface Blockhash {
   /** 32 bytes. */
   readonly blockhash: Uint8Array;
   readonly lastValidHeight: number;
+}
+
+/** A confirmed block. */
+export interface BlockStatus {
+  readonly slot: number;
+  readonly height: number;
+  /** Transactions since genesis, up to this block; null from a node that does not return it. */
+  readonly transactionCount: number | null;
 }
 
 /** The result of `getLeaderSchedule`: slots by identity; null if the epoch is not known yet. */
@@ -77,6 +85,17 @@ export function readBlockhash(result: unknown): Blockhash {
     throw new Error("getLatestBlockhash: the result is no blockhash with its last block height");
   }
   return { blockhash, lastValidHeight };
+}
+
+/** The result of `isBlockhashValid`. */
+export function readBlockhashCheck(result: unknown): BlockhashCheck {
+  const context = isRecord(result) ? result["context"] : null;
+  const slot = isRecord(context) ? context["slot"] : null;
+  const isValid = isRecord(result) ? result["value"] : null;
+  if (typeof isValid !== "boolean" || !isCount(slot)) {
+    throw new Error("isBlockhashValid: the result is no boolean with its slot");
+  }
+  return { slot, isValid };
 }
 
 /** The result of `getBlock` with signatures alone; null for a slot without a block. */
@@ -155,6 +174,15 @@ export function readEpochInfo(result: unknown) {
     throw new Error("getEpochInfo: the result is no place in an epoch");
   }
   return { epoch, slot, slotIndex, slots };
+}
+
+/** The result of `getEpochInfo` at a commitment: the newest block that has it. */
+export function readBlockStatus(result: unknown): BlockStatus {
+  const { absoluteSlot: slot, blockHeight: height, transactionCount } = fieldsOf(result);
+  if (!isCount(slot) || !isCount(height)) {
+    throw new Error("getEpochInfo: the result has no slot and block height");
+  }
+  return { slot, height, transactionCount: isCount(transactionCount) ? transactionCount : null };
 }
 
 /** The result of `getGenesisHash`; null if invalid, because it is optional. */

@@ -8,10 +8,10 @@
  */
 
 import type { Clock } from "../../core/clock.ts";
-import { encodeSignatures } from "../../core/encoding.ts";
+import { encodeKey, encodeSignatures } from "../../core/encoding.ts";
 import type { ClusterCounters } from "../counters.ts";
 import { RPC_RESPONSE_BYTES_MAX } from "../limits.ts";
-import type { Contact, StatusResponse } from "../ports.ts";
+import type { BlockhashCheck, Contact, StatusResponse } from "../ports.ts";
 import {
   openSlotSubscriber,
   type SlotSubscriber,
@@ -21,10 +21,13 @@ import { createRpcHttpClient } from "./http-client.ts";
 import { type CallResult, createCaller, RpcError } from "./json-rpc.ts";
 import {
   type Blockhash,
+  type BlockStatus,
   placeBlockhashes,
   readBlockhash,
+  readBlockhashCheck,
   readBlockhashList,
   readBlockSignatures,
+  readBlockStatus,
   readContacts,
   readCount,
   readDelinquent,
@@ -61,10 +64,8 @@ export interface EpochPair {
   readonly genesis: string | null;
 }
 
-/** The confirmed state of the cluster. */
-export interface BlockInfo {
-  /** The newest block's height. */
-  readonly height: number;
+/** The confirmed state of the cluster: the newest block, and the blockhashes. */
+export interface BlockInfo extends BlockStatus {
   /** Newest first: all that a transaction may use, or only the latest. */
   readonly blockhashes: readonly Blockhash[];
 }
@@ -78,10 +79,12 @@ export interface Rpc {
   /** The leaders of the epoch that contains the slot; null if the node does not know them yet. */
   leaders(slot: number): Promise<ReadonlyMap<string, readonly number[]> | null>;
   contacts(): Promise<readonly Contact[]>;
-  /** The newest confirmed block's height. */
-  blockHeight(): Promise<number>;
-  /** The same height, and the currently valid blockhashes. */
+  /** The newest confirmed block. */
+  blockStatus(): Promise<BlockStatus>;
+  /** The same block, and the currently valid blockhashes. */
   blockInfo(): Promise<BlockInfo>;
+  /** Whether blockhashes of 32 bytes each are valid; null for one without a result. */
+  blockhashChecks(blockhashes: readonly Uint8Array[]): Promise<readonly (BlockhashCheck | null)[]>;
   /** Statuses of at most 256 signatures, 64 bytes each. */
   statuses(signatures: Uint8Array): Promise<StatusResponse>;
   /**
@@ -129,14 +132,23 @@ export function createRpc({ clock, counters }: RpcDeps, options: RpcOptions): Rp
     },
     leaders: async (slot) => readLeaders(await call("getLeaderSchedule", [slot])),
     contacts: async () => readContacts(await call("getClusterNodes", [])),
-    blockHeight: async () => readCount(HEIGHT.method, await call(HEIGHT.method, HEIGHT.params)),
+    blockStatus: async () => readBlockStatus(await call(BLOCK.method, BLOCK.params)),
     async blockInfo() {
-      const [height, latest, list] = await batch([HEIGHT, LATEST, LIST]);
+      const [block, latest, list] = await batch([BLOCK, LATEST, LIST]);
       const newest = readBlockhash(wanted(latest));
       return {
-        height: readCount(HEIGHT.method, wanted(height)),
+        ...readBlockStatus(wanted(block)),
         blockhashes: placeBlockhashes(newest, readBlockhashList(given(list))),
       };
+    },
+    async blockhashChecks(blockhashes) {
+      const calls = blockhashes.map((blockhash) => ({
+        method: "isBlockhashValid",
+        params: [encodeKey(blockhash), PROCESSED],
+      }));
+      return (await batch(calls)).map((each) =>
+        "result" in each ? readBlockhashCheck(each.result) : null,
+      );
     },
     async statuses(signatures) {
       const names = encodeSignatures(signatures);
@@ -178,7 +190,7 @@ const EPOCH_INFO = { method: "getEpochInfo", params: [PROCESSED] };
 const GENESIS = { method: "getGenesisHash", params: [] };
 /** Minutes over which the node averages its slot time. */
 const SAMPLES = 3;
-const HEIGHT = { method: "getBlockHeight", params: [CONFIRMED] };
+const BLOCK = { method: "getEpochInfo", params: [CONFIRMED] };
 const LATEST = { method: "getLatestBlockhash", params: [CONFIRMED] };
 /**
  * The account in which the network keeps the 150 blockhashes that are valid, for durable nonces:

@@ -7,9 +7,10 @@
  * cluster thread drops and counts them while the main thread has not read the last
  * `UPDATES_UNREAD_MAX`. Every other message follows a request, a poll, or a change.
  *
- * Decision: docs/decisions/0048-cluster-thread.md
+ * Decision: docs/decisions/0049-cluster-thread.md
  */
 
+import type { SlotRange } from "../blocks/quiet-range.ts";
 import type { ClusterClientOptions } from "../cluster-client.ts";
 import type { SlotEventKind, SlotSource, StatusReporting } from "../ports.ts";
 import type { ContactsMessage } from "./contact-changes.ts";
@@ -38,6 +39,8 @@ export const CONTROL_WORDS = 2;
 export type ToClusterThread =
   /** At most `STATUSES_PER_REQUEST` signatures of 64 bytes each. */
   | { readonly kind: "statuses"; readonly id: number; readonly signatures: Uint8Array }
+  /** At most `BLOCKHASHES_CHECKED_MAX` blockhashes of 32 bytes each. */
+  | { readonly kind: "blockhashChecks"; readonly id: number; readonly blockhashes: Uint8Array }
   /** Whether the router accepted the epoch of that message. */
   | { readonly kind: "epochResult"; readonly id: number; readonly isAccepted: boolean }
   | { readonly kind: "wantBlockhashes" }
@@ -69,9 +72,22 @@ export type FromClusterThread =
   | BlockhashesMessage
   | { readonly kind: "reporting"; readonly reporting: StatusReporting }
   | StatusesMessage
-  | { readonly kind: "statusesFailed"; readonly id: number; readonly reason: string }
+  | BlockhashChecksMessage
+  | { readonly kind: "requestFailed"; readonly id: number; readonly reason: string }
+  | { readonly kind: "quietRange"; readonly range: SlotRange }
   | LandedMessage
   | { readonly kind: "confirmed"; readonly slot: number };
+
+/** Whether blockhashes are valid, in the order of the request. */
+export interface BlockhashChecksMessage {
+  readonly kind: "blockhashChecks";
+  /** The request's id. */
+  readonly id: number;
+  /** The slot of the node's response for each; -1 where it gave none. */
+  readonly slots: Float64Array;
+  /** 1 for each that is valid. */
+  readonly valid: Uint8Array;
+}
 
 /** Blockhashes of 32 bytes each, oldest first, and the last height at which each is valid. */
 export interface BlockhashesMessage {

@@ -10,6 +10,7 @@ import type { MessagePort, TransferListItem } from "node:worker_threads";
 import type { Clock } from "../../core/clock.ts";
 import { CONTACTS_MAX } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
+import type { SlotRange } from "../blocks/quiet-range.ts";
 import type { ClusterCounters } from "../counters.ts";
 import {
   BLOCKHASHES_KEPT,
@@ -121,6 +122,10 @@ export class Outbox implements Required<ClusterSink> {
   setDelinquent(identities: readonly string[]): void {
     const lines = identities.filter((each) => lineText(each) !== null).slice(0, CONTACTS_MAX);
     this.send({ kind: "delinquent", identities: lines.join(LINE_END) });
+  }
+
+  setQuietRange(range: SlotRange): void {
+    this.send({ kind: "quietRange", range });
   }
 
   setReporting(reporting: StatusReporting): void {

@@ -7,10 +7,16 @@ import type { MessagePort } from "node:worker_threads";
 import { systemClock } from "../../core/clock.ts";
 import { createCoalescedClock } from "../../runtime/coalesced-timers.ts";
 import { sharedCounters } from "../../runtime/shared-counters.ts";
-import { type ClusterClient, createClusterClient } from "../cluster-client.ts";
+import { createClusterClient } from "../cluster-client.ts";
 import { CLUSTER_COUNTERS } from "../counters.ts";
 import { REASON_CHARS_MAX } from "../limits.ts";
-import { BUSY, type ClusterTask, type ToClusterThread } from "./messages.ts";
+import { blockhashChecksMessage, blockhashesOf } from "./blockhash-message.ts";
+import {
+  BUSY,
+  type ClusterTask,
+  type FromClusterThread,
+  type ToClusterThread,
+} from "./messages.ts";
 import { Outbox } from "./outbox.ts";
 import { statusesMessage } from "./status-message.ts";
 import { clipped } from "./text-lines.ts";
@@ -32,9 +38,10 @@ export async function serveCluster(port: MessagePort, task: ClusterTask): Promis
       log: outbox.log,
       router: outbox,
       blockSink: outbox.blocks,
-      onLanded: (signature, slot, error) => outbox.landed(signature, slot, error),
+      onProcessed: (signature, slot, error) => outbox.landed(signature, slot, error),
       onConfirmed: (slot) => outbox.confirmed(slot),
       onReporting: (reporting) => outbox.setReporting(reporting),
+      onQuietRange: (range) => outbox.setQuietRange(range),
       busy: () => Atomics.load(control, BUSY) === 1,
       openGeyser: geyser?.openGeyser ?? null,
       counters,
@@ -44,7 +51,17 @@ export async function serveCluster(port: MessagePort, task: ClusterTask): Promis
   port.on("message", (message: ToClusterThread) => {
     switch (message.kind) {
       case "statuses":
-        void fetchStatuses(client, outbox, message.id, message.signatures);
+        void respond(outbox, message.id, async () =>
+          statusesMessage(message.id, await client.fetchStatuses(message.signatures)),
+        );
+        break;
+      case "blockhashChecks":
+        void respond(outbox, message.id, async () =>
+          blockhashChecksMessage(
+            message.id,
+            await client.checkBlockhashes(blockhashesOf(message.blockhashes)),
+          ),
+        );
         break;
       case "epochResult":
         outbox.epochResult(message.id, message.isAccepted);
@@ -67,16 +84,16 @@ export async function serveCluster(port: MessagePort, task: ClusterTask): Promis
   outbox.send({ kind: "started" });
 }
 
-async function fetchStatuses(
-  client: Pick<ClusterClient, "fetchStatuses">,
+/** Sends the response to a request, or why it failed. */
+async function respond(
   outbox: Outbox,
   id: number,
-  signatures: Uint8Array,
+  act: () => Promise<FromClusterThread>,
 ): Promise<void> {
   try {
-    outbox.send(statusesMessage(id, await client.fetchStatuses(signatures)));
+    outbox.send(await act());
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    outbox.send({ kind: "statusesFailed", id, reason: clipped(reason, REASON_CHARS_MAX) });
+    outbox.send({ kind: "requestFailed", id, reason: clipped(reason, REASON_CHARS_MAX) });
   }
 }

@@ -33,6 +33,8 @@ const listedShape = z.object({
   version: z.union([z.string(), z.number()]),
   tip_lamports: z.number(),
   priority_fee_lamports: z.number(),
+  /** Absent from edges of an earlier version. */
+  priority_lamports: z.number().optional(),
   timings: z.object({ decoded_us: us, first_sent_us: us, first_acked_us: us }),
   landing: z.object({
     state: z.string(),

@@ -125,8 +125,8 @@ export class WorkerHandle {
     const start = place * V1_TRANSACTION_BYTES_MAX;
     const bytes = this.#copies.subarray(start, start + size);
     bytes.set(packet.bytes);
-    const { id, account, receivedNs, maxRetries, priorityLamports } = packet;
-    const own = createPacket(id, bytes, account, receivedNs, maxRetries, priorityLamports);
+    const { id, account, receivedNs, maxRetries, offeredLamports } = packet;
+    const own = createPacket(id, bytes, account, receivedNs, maxRetries, offeredLamports);
     this.#waiting[place] = { packet: own, done };
     this.#pendingCount += 1;
     channel.numbers[request / 8] = size;

@@ -18,7 +18,7 @@ import {
 } from "../../limits/access-control.ts";
 import type { RequestContext } from "../request-context.ts";
 import { HEADERS_DOCUMENT, HEADERS_EVENTS, NO_EXTRAS, STATUS_OK } from "../response.ts";
-import { createWaits, type WaitCounters } from "./long-poll.ts";
+import { createLongPolls, type LongPollCounters } from "./long-poll.ts";
 import {
   type Read,
   readListQuery,
@@ -62,14 +62,14 @@ export interface ReceiptEndpoints {
 
 export interface ReceiptEndpointCounters {
   readonly reads: Readonly<ReadLimit["counters"]>;
-  readonly waits: Readonly<WaitCounters>;
+  readonly longPolls: Readonly<LongPollCounters>;
   readonly streams: Readonly<StreamCounters>;
 }
 
 export function createReceiptEndpoints(deps: ReceiptEndpointsDeps): ReceiptEndpoints {
   const { clock, access, receipts, flushEvents = (): void => {} } = deps;
   const reads = createReadLimit();
-  const waits = createWaits({ clock, receipts });
+  const longPolls = createLongPolls({ clock, receipts });
   const streams = createStreams({ clock, receipts, flushEvents });
   let draining = false;
 
@@ -125,7 +125,7 @@ export function createReceiptEndpoints(deps: ReceiptEndpointsDeps): ReceiptEndpo
       respond();
       return;
     }
-    const added = waits.add({ account, ticket, goal, timeoutMs, respond });
+    const added = longPolls.add({ account, ticket, goal, timeoutMs, respond });
     if (typeof added === "string") context.reject(tooMany("waits for receipts", added));
     else context.onDisconnect = added.leave;
   }
@@ -156,7 +156,7 @@ export function createReceiptEndpoints(deps: ReceiptEndpointsDeps): ReceiptEndpo
   }
 
   return {
-    counters: { reads: reads.counters, waits: waits.counters, streams: streams.counters },
+    counters: { reads: reads.counters, longPolls: longPolls.counters, streams: streams.counters },
     one(context, signature, request) {
       const checked = checkRequest(context, request, () =>
         SIGNATURE.test(signature) ? readWaitQuery(request.query) : NO_SIGNATURE,
@@ -182,7 +182,7 @@ export function createReceiptEndpoints(deps: ReceiptEndpointsDeps): ReceiptEndpo
     },
     drain() {
       draining = true;
-      waits.drain();
+      longPolls.drain();
       streams.drain();
     },
   };

@@ -16,13 +16,13 @@ import {
 } from "../limits.ts";
 import { Quota } from "./quota.ts";
 
-export interface WaitsDeps {
+export interface LongPollsDeps {
   readonly clock: Clock;
   readonly receipts: Pick<ReceiptSource, "reached">;
 }
 
 /** One long poll. */
-export interface Wait {
+export interface LongPoll {
   readonly account: string;
   readonly ticket: number;
   readonly goal: WaitGoal;
@@ -31,15 +31,15 @@ export interface Wait {
   readonly respond: () => void;
 }
 
-export interface Waits {
+export interface LongPolls {
   /** Adds a long poll. Returns how to remove it, or whose quota is exhausted. */
-  add(wait: Wait): { readonly leave: () => void } | "account" | "all";
+  add(wait: LongPoll): { readonly leave: () => void } | "account" | "all";
   /** Answers all, in slices; from now on each new one is answered immediately. */
   drain(): void;
-  readonly counters: WaitCounters;
+  readonly counters: LongPollCounters;
 }
 
-export interface WaitCounters {
+export interface LongPollCounters {
   /** Long polls pending now. */
   pending: number;
   /** Answered because the goal was reached, at timeout, or when draining. */
@@ -52,14 +52,14 @@ export interface WaitCounters {
   rejected: number;
 }
 
-interface PendingWait extends Wait {
+interface PendingLongPoll extends LongPoll {
   readonly untilNs: number;
 }
 
-export function createWaits({ clock, receipts }: WaitsDeps): Waits {
-  const pending = new Set<PendingWait>();
+export function createLongPolls({ clock, receipts }: LongPollsDeps): LongPolls {
+  const pending = new Set<PendingLongPoll>();
   const quota = new Quota(RECEIPT_LONG_POLLS_MAX, RECEIPT_LONG_POLLS_PER_ACCOUNT_MAX);
-  const counters: WaitCounters = {
+  const counters: LongPollCounters = {
     pending: 0,
     reached: 0,
     timedOut: 0,
@@ -71,7 +71,7 @@ export function createWaits({ clock, receipts }: WaitsDeps): Waits {
   let timer: Timer | null = null;
   let draining = false;
 
-  function release(wait: PendingWait): boolean {
+  function release(wait: PendingLongPoll): boolean {
     if (!pending.delete(wait)) return false;
     quota.release(wait.account);
     counters.pending = pending.size;
@@ -83,7 +83,7 @@ export function createWaits({ clock, receipts }: WaitsDeps): Waits {
   }
 
   /** Whether it must be answered now; counts the reason. */
-  function isOver({ ticket, goal, untilNs }: PendingWait, nowNs: number): boolean {
+  function isOver({ ticket, goal, untilNs }: PendingLongPoll, nowNs: number): boolean {
     if (draining) counters.drained += 1;
     else if (receipts.reached(ticket, goal)) counters.reached += 1;
     else if (nowNs >= untilNs) counters.timedOut += 1;
@@ -118,7 +118,10 @@ export function createWaits({ clock, receipts }: WaitsDeps): Waits {
         counters.rejected += 1;
         return full;
       }
-      const entry: PendingWait = { ...wait, untilNs: clock.nowNs() + wait.timeoutMs * NS_PER_MS };
+      const entry: PendingLongPoll = {
+        ...wait,
+        untilNs: clock.nowNs() + wait.timeoutMs * NS_PER_MS,
+      };
       pending.add(entry);
       counters.pending = pending.size;
       timer ??= clock.every(LOOK_MS, () => slicer.start());

@@ -61,7 +61,7 @@ export interface Stream {
 
 export interface Streams {
   /**
-   * Opens a stream: calls `begin`, then writes its first lines. When a quota is exhausted, returns
+   * Opens a stream: calls `start`, then writes its first lines. When a quota is exhausted, returns
    * whose it is and calls nothing.
    */
   open(

@@ -1,7 +1,7 @@
 /**
  * The JSON-RPC endpoint: single calls and batches, connected to access control and submission.
  *
- * The request itself has paid for its first call before its body is read; each further call of a
+ * The request was charged for its first call before its body is read; each further call of a
  * batch is charged before it is read. A batch gets one response, in the order of its calls, once
  * all of them have a result or the deadline has passed.
  *

@@ -1,9 +1,10 @@
 /**
  * One connection of the native engine, as the sender uses it.
  *
- * Note: the thread that holds the connection lock does the work of the connection, so a delivery
- * may be left to the I/O thread, or queued in the engine for credit. `send` then sets the stream
- * result to QUEUED until its record arrives. The engine keeps connections alive.
+ * Note: the thread that holds the drive token (`native/src/quic/peer.rs`) does the work of the
+ * connection, so a delivery may be left to the I/O thread, or queued in the engine for credit.
+ * `send` then sets the stream result to QUEUED until its event arrives.
+ * The engine keeps connections alive.
  *
  * Where ingress threads also send over the connection, all threads allocate stream numbers from one
  * cell in shared memory, and sends of ingress threads are recorded here afterwards (`recordSend`).
@@ -47,7 +48,7 @@ const CLOSE_CAUSE_KINDS: Readonly<Record<keyof typeof CLOSE_CAUSE, CloseCause["k
   timedOut: "silence",
   reset: "silence",
   version: "local",
-  handshakeTimeout: "silence",
+  admissionTimeout: "silence",
   internal: "local",
 };
 /** The same by the cause's number. */
@@ -81,8 +82,8 @@ export interface Engine {
 
 /** Limits of one connection. */
 export interface ConnectionBounds {
-  readonly queuePerPeer: number;
-  readonly copyTtlMs: number;
+  readonly queuePerLeader: number;
+  readonly deliveryTtlMs: number;
 }
 
 export class NativeConnection implements EngineConnection, SharedConnection {
@@ -90,7 +91,7 @@ export class NativeConnection implements EngineConnection, SharedConnection {
   established = false;
   admitted = false;
   rttUs = 0;
-  readonly worn = false;
+  readonly isDegraded = false;
   retried = false;
   readonly keepsAlive = true;
   sentNs = 0;
@@ -122,15 +123,15 @@ export class NativeConnection implements EngineConnection, SharedConnection {
   constructor(
     engine: Engine,
     peer: number,
-    { copyTtlMs, queuePerPeer }: ConnectionBounds,
+    { deliveryTtlMs, queuePerLeader }: ConnectionBounds,
     events: ConnectionEvents,
   ) {
     this.#native = engine.native;
     this.#engine = engine.handle;
     this.peer = peer;
-    this.#ttlMs = copyTtlMs;
-    this.#queueMax = queuePerPeer;
-    this.#queuedMax = Math.min(NATIVE_DELIVERIES_QUEUED_MAX, queuePerPeer);
+    this.#ttlMs = deliveryTtlMs;
+    this.#queueMax = queuePerLeader;
+    this.#queuedMax = Math.min(NATIVE_DELIVERIES_QUEUED_MAX, queuePerLeader);
     this.#events = events;
     this.#delivery = Uint32Array.of(peer, 0);
     this.cell = engine.ingressThreads?.targetTable.allocateCell() ?? NO_CELL;
@@ -190,7 +191,7 @@ export class NativeConnection implements EngineConnection, SharedConnection {
     return this.admitted ? this.#stat(STAT_STREAMS_LEFT) : 0;
   }
 
-  get heard(): number {
+  get datagramsReceived(): number {
     return this.#stat(STAT_RECEIVED);
   }
 

@@ -66,7 +66,7 @@ export interface SendReconcilerDeps {
 
 export class SendReconciler {
   readonly #deps: SendReconcilerDeps;
-  readonly #copyTtlMs: number;
+  readonly #deliveryTtlMs: number;
   /** Ring, indexed by version. */
   readonly #versions: (Version | undefined)[] = new Array(TARGET_VERSIONS_KEPT);
   readonly #results: TrySendResult[] = [];
@@ -84,9 +84,9 @@ export class SendReconciler {
   #bytesMax = 0;
   #isOpen = false;
 
-  constructor(deps: SendReconcilerDeps, copyTtlMs: number) {
+  constructor(deps: SendReconcilerDeps, deliveryTtlMs: number) {
     this.#deps = deps;
-    this.#copyTtlMs = copyTtlMs;
+    this.#deliveryTtlMs = deliveryTtlMs;
   }
 
   /** Connected leaders that ingress threads must not send to. */
@@ -226,7 +226,7 @@ export class SendReconciler {
     }
     this.#published = published;
     this.#bytesMax = bytesMaxOf(published);
-    const version = shared.publish(connections, this.#copyTtlMs, this.#bytesMax, excluded);
+    const version = shared.publish(connections, this.#deliveryTtlMs, this.#bytesMax, excluded);
     this.#versions[version % TARGET_VERSIONS_KEPT] = {
       version,
       sendTargets: [...published, ...unpublished],

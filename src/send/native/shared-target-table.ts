@@ -53,11 +53,11 @@ export function allocateStream(words: Uint32Array, cell: number): number {
 /** The side of the thread that runs the sender. */
 export class SharedTargetTable {
   /** Called before engine events are read, to record what ingress threads sent. Must not throw. */
-  beforeDrain: () => void = () => {};
+  beforeEvents: () => void = () => {};
   /** Called after every few events: an ingress thread may need this processor. Must not throw. */
   yieldThread: () => void = () => {};
   /** Called after the events are read. Set by the sender. */
-  afterDrain: () => void = () => {};
+  afterEvents: () => void = () => {};
   /** The native engine's handle; 0: it does not run. */
   engine = 0;
   #version = 0;

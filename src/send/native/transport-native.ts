@@ -48,8 +48,8 @@ export interface NativeTransportOptions {
   /** A connection whose leader grants no stream for this long is closed. */
   readonly admissionTimeoutMs: number;
   /** Maximum number of deliveries queued for one leader's credit, and their TTL. */
-  readonly queuePerPeer: number;
-  readonly copyTtlMs: number;
+  readonly queuePerLeader: number;
+  readonly deliveryTtlMs: number;
 }
 
 export interface NativeTransportDeps {
@@ -86,7 +86,7 @@ function startFault(status: number): string {
   return START_FAULTS[status] ?? `the native engine failed to start: status ${status}`;
 }
 
-/** How long the engine waits for its close packets when it stops. */
+/** How long the engine waits for acknowledgements when it stops. */
 const STOP_TIMEOUT_MS = 100;
 /** Agave leaders acknowledge immediately when requested; others apply their own policy. */
 const ACK_EVERY = 10;
@@ -135,7 +135,7 @@ export function createNativeTransport(
     const tx = records[at + 1] ?? 0;
     if (kind === SENT) connection.recordResult(stream, IN_FLIGHT, atNs, tx);
     else if (kind === DELIVERY_ACKED) connection.recordResult(stream, ACKED, atNs, tx);
-    // Any other failure belongs to the end of the connection, whose record follows.
+    // Any other failure belongs to the end of the connection, whose event comes before or after.
     else if (kind === DELIVERY_FAILED && reason === STREAM_STOPPED)
       connection.recordResult(stream, STOPPED, atNs, tx);
     else if (kind === DELIVERY_DROPPED)
@@ -177,7 +177,7 @@ export function createNativeTransport(
   /** Records what ingress threads sent, then reads the engine's events, which may refer to it. */
   function drain(): void {
     targetTable?.markDrain();
-    targetTable?.beforeDrain();
+    targetTable?.beforeEvents();
     for (let full = true; full; ) {
       const count = native.outcomesDrain(handle, records);
       counters.recordsDrained += count;
@@ -194,7 +194,7 @@ export function createNativeTransport(
     pendingCloses.length = 0;
     for (const connection of touched) connection.progress();
     touched.length = 0;
-    targetTable?.afterDrain();
+    targetTable?.afterEvents();
   }
 
   return {
@@ -205,7 +205,7 @@ export function createNativeTransport(
         {
           binds: [...options.binds],
           seed: identity.seed,
-          queueMax: options.queuePerPeer,
+          queueMax: options.queuePerLeader,
           inFlightMax: NATIVE_DELIVERIES_IN_FLIGHT_MAX,
           outcomesMax: NATIVE_RECORDS_MAX,
           admissionTimeoutMs: options.admissionTimeoutMs,
@@ -225,7 +225,7 @@ export function createNativeTransport(
       targetTable?.useEngine(handle);
     },
     flushEvents() {
-      if (handle === 0) targetTable?.beforeDrain();
+      if (handle === 0) targetTable?.beforeEvents();
       else drain();
     },
     useIdentity(next) {

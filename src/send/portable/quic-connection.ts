@@ -56,7 +56,7 @@ export class QuicConnection implements EngineConnection {
   admitted = false;
   retried = false;
   readonly keepsAlive = false;
-  heard = 0;
+  datagramsReceived = 0;
   /** The first four bytes of the local connection id, which route datagrams to the connection. */
   readonly id: number;
   readonly address: SocketAddress;
@@ -112,7 +112,7 @@ export class QuicConnection implements EngineConnection {
     return this.#trip.us;
   }
 
-  get worn(): boolean {
+  get isDegraded(): boolean {
     return this.#trip.misjudged;
   }
 
@@ -262,7 +262,7 @@ export class QuicConnection implements EngineConnection {
     // quiche decrypts in place, so the header is read first.
     if (!this.established && isRetry(bytes)) this.retried = true;
     quiche.recv(bytes, this.#receiveInfo);
-    this.heard += 1;
+    this.datagramsReceived += 1;
     this.#overheadBytes = 0;
     this.#recordResponse();
     if (quiche.isDraining()) return this.#closeCauseOfPeer();

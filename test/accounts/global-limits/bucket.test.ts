@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Bucket, type BucketStates, costNs } from "../../../src/accounts/global-limits/bucket.ts";
 import { NS_PER_MS, NS_PER_S } from "../../../src/core/clock.ts";
 import { GlobalLimitStates } from "../../../src/limits/global-state.ts";
-import { createKeyCacheMemory, globalInt32 } from "../../../src/limits/shared-state.ts";
+import { createKeyCacheMemory, globalInt32 } from "../../../src/limits/thread-limit-states.ts";
 import { fc } from "../../support/properties.ts";
 
 const NOW = 864_000 * NS_PER_S;

@@ -6,7 +6,7 @@ import { GLOBAL_ACCOUNTS_MAX } from "../../../src/accounts/limits.ts";
 import { NS_PER_MS, NS_PER_S } from "../../../src/core/clock.ts";
 import { GlobalDelegation } from "../../../src/limits/global-delegation.ts";
 import { GlobalLimitStates } from "../../../src/limits/global-state.ts";
-import { createKeyCacheMemory } from "../../../src/limits/shared-state.ts";
+import { createKeyCacheMemory } from "../../../src/limits/thread-limit-states.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { createFakeStore } from "../../support/limit-store.ts";
 import { silent } from "../../support/postgres.ts";

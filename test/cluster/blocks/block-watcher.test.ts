@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createBlockWatcher } from "../../../src/cluster/blocks/block-watcher.ts";
 import { createBlocks } from "../../../src/cluster/blocks/blocks.ts";
+import { createQuietRange } from "../../../src/cluster/blocks/quiet-range.ts";
 import { createClusterCounters } from "../../../src/cluster/counters.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
@@ -12,12 +13,26 @@ function setUp() {
   const clock = createFakeClock();
   const counters = createClusterCounters();
   const blocks = createBlocks(() => clock.nowNs(), counters);
+  const quietRange = createQuietRange();
   const warnings: string[] = [];
-  const node = { height: 100, down: false, live: false, busy: false, requests: [] as string[] };
+  const node = {
+    height: 100,
+    down: false,
+    live: false,
+    busy: false,
+    transactions: 7,
+    needsCounts: false,
+    requests: [] as string[],
+  };
   const respond = <T>(name: string, value: T): Promise<T> => {
     node.requests.push(name);
     return node.down ? Promise.reject(new Error("unavailable")) : Promise.resolve(value);
   };
+  const statusAt = (height: number) => ({
+    slot: height + 1_000,
+    height,
+    transactionCount: node.transactions,
+  });
   const hashAt = (height: number) => new Uint8Array(32).fill(height);
   const watcher = createBlockWatcher(
     {
@@ -29,17 +44,19 @@ function setUp() {
         warn: (_fields, text) => warnings.push(text),
         error: () => undefined,
       },
+      quietRange,
       live: () => node.live,
+      needsCounts: () => node.needsCounts,
       busy: () => node.busy,
       backOff: { firstMs: 500, maxMs: 8000, random: () => 1 },
       rpc: {
-        blockHeight: () => respond("height", node.height),
+        blockStatus: () => respond("status", statusAt(node.height)),
         blockInfo() {
           const blockhashes = [0, 1, 2].map((age) => ({
             blockhash: hashAt(node.height - age),
             lastValidHeight: node.height - age + 150,
           }));
-          return respond("blockInfo", { height: node.height, blockhashes });
+          return respond("blockInfo", { ...statusAt(node.height), blockhashes });
         },
       },
     },
@@ -57,7 +74,7 @@ function setUp() {
     await flushMicrotasks();
     await advance(1_000);
   };
-  return { clock, counters, blocks, warnings, node, watcher, hashAt, advance, start };
+  return { clock, counters, blocks, quietRange, warnings, node, watcher, hashAt, advance, start };
 }
 
 describe("block watcher", () => {
@@ -69,7 +86,7 @@ describe("block watcher", () => {
     expect(node.requests).toEqual(["blockInfo"]);
     expect(blocks.height()).toBeNull();
     await advance(600);
-    expect(node.requests).toEqual(["blockInfo", "height", "blockInfo"]);
+    expect(node.requests).toEqual(["blockInfo", "status", "blockInfo"]);
     expect(blocks.height()).toBe(100);
     expect(blocks.lastValidHeight(hashAt(98))).toBe(248);
     expect(blocks.lastValidHeight(hashAt(100))).toBe(250);
@@ -80,12 +97,12 @@ describe("block watcher", () => {
     await start();
     node.requests.length = 0;
     await advance(6_000);
-    expect(node.requests).toEqual(["height", "height", "height", "height"]);
+    expect(node.requests).toEqual(["status", "status", "status", "status"]);
     node.busy = true;
     await advance(1_500);
     node.requests.length = 0;
     await advance(2_000);
-    expect(node.requests).toEqual(["height", "height", "height", "height"]);
+    expect(node.requests).toEqual(["status", "status", "status", "status"]);
   });
 
   it("requests blockhashes if an unknown one is looked up, at most once per second", async () => {
@@ -104,7 +121,7 @@ describe("block watcher", () => {
       expect(blocks.lastValidHeight(hashAt(7))).toBeNull();
       await advance(100);
     }
-    expect(node.requests).toEqual(["height", "blockInfo", "height", "blockInfo"]);
+    expect(node.requests).toEqual(["status", "blockInfo", "status", "blockInfo"]);
   });
 
   it("requests only unknown blockhashes while a stream reports every block", async () => {
@@ -119,7 +136,34 @@ describe("block watcher", () => {
     expect(node.requests).toEqual(["blockInfo"]);
     node.live = false;
     await advance(1_500);
-    expect(node.requests).toEqual(["blockInfo", "height"]);
+    expect(node.requests).toEqual(["blockInfo", "status"]);
+  });
+
+  it("reads transaction counts where a stream reports the heights but no count", async () => {
+    const { start, node, advance, quietRange } = setUp();
+    await start();
+    node.live = true;
+    node.needsCounts = true;
+    await advance(1_500);
+    node.height += 3;
+    await advance(1_500);
+    expect(quietRange.contentOf(1_100, 1_103)).toBe("empty");
+    node.transactions += 1;
+    node.height += 3;
+    await advance(1_500);
+    expect(quietRange.contentOf(1_100, 1_106)).toBe("unknown");
+  });
+
+  it("ignores the transaction count of a block with an implausible height", async () => {
+    const { start, node, advance, quietRange } = setUp();
+    await start();
+    node.height += 3;
+    await advance(1_500);
+    const before = quietRange.contentOf(1_100, 1_103);
+    node.height = 9_000_000;
+    node.transactions += 1;
+    await advance(1_500);
+    expect([before, quietRange.contentOf(1_100, 1_103)]).toEqual(["empty", "empty"]);
   });
 
   it("ignores blockhashes with an implausible height, and requests them again", async () => {

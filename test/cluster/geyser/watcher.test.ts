@@ -25,7 +25,8 @@ function setUp() {
       },
       backOff: { firstMs: 500, maxMs: 30_000, random: () => 1 },
       sink: { slotEvent: (kind, slot) => void calls.push(`${kind} ${slot}`) },
-      onLanded: (signature, slot, error) => void calls.push(`${signature[0]} in ${slot}: ${error}`),
+      onProcessed: (signature, slot, error) =>
+        void calls.push(`${signature[0]} in ${slot}: ${error}`),
       onConfirmed: (slot) => void calls.push(`confirmed ${slot}`),
       open(events) {
         const stream = { events, ended: false };

@@ -3,6 +3,7 @@ import {
   placeBlockhashes,
   readBlockhash,
   readBlockhashList,
+  readBlockStatus,
   readContacts,
   readCount,
   readDelinquent,
@@ -152,6 +153,7 @@ describe("epoch schedule", () => {
     for (const invalid of INVALID) {
       expect(() => readEpochSchedule(invalid)).toThrow("getEpochSchedule");
       expect(() => readEpochInfo(invalid)).toThrow("getEpochInfo");
+      expect(() => readBlockStatus(invalid)).toThrow("getEpochInfo");
     }
   });
 });

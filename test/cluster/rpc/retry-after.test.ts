@@ -77,12 +77,12 @@ describe("a node that sends Retry-After", () => {
   it("still receives status and height requests while it limits heavy methods", async () => {
     const results: Readonly<Record<string, unknown>> = {
       getSignatureStatuses: { context: { slot: 9 }, value: [null] },
-      getBlockHeight: 5,
+      getEpochInfo: { absoluteSlot: 6, blockHeight: 5, transactionCount: 1 },
     };
     const server = createServer(async (request, response) => {
       let body = "";
       for await (const chunk of request) body += String(chunk);
-      if (/getClusterNodes|getVoteAccounts|getEpoch/.test(body)) {
+      if (/getClusterNodes|getVoteAccounts|getEpochSchedule/.test(body)) {
         response.writeHead(429, { "retry-after": "30" }).end();
         return;
       }

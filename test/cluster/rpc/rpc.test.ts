@@ -154,15 +154,15 @@ describe("RPC client", () => {
 
   it("sends the network's requests for height, statuses and vote accounts", async () => {
     const { rpc, calls } = await setUp({
-      getBlockHeight: 77,
+      getEpochInfo: { absoluteSlot: 90, blockHeight: 77, transactionCount: 5 },
       getSignatureStatuses: { context: { slot: 9 }, value: [null] },
       getVoteAccounts: { current: [], delinquent: [{ nodePubkey: "A" }] },
     });
-    expect(await rpc.blockHeight()).toBe(77);
+    expect(await rpc.blockStatus()).toEqual({ slot: 90, height: 77, transactionCount: 5 });
     expect(await rpc.statuses(new Uint8Array(64))).toEqual({ slot: 9, statuses: [null] });
     expect(await rpc.delinquent()).toEqual(["A"]);
     expect(calls).toEqual([
-      { method: "getBlockHeight", params: [{ commitment: "confirmed" }] },
+      { method: "getEpochInfo", params: [{ commitment: "confirmed" }] },
       {
         method: "getSignatureStatuses",
         params: [["1".repeat(64)], { searchTransactionHistory: false }],
@@ -174,13 +174,13 @@ describe("RPC client", () => {
   it("requests height and blockhashes together, and derives heights from the latest", async () => {
     const latest = { blockhash: encodeKey(hash(9)), lastValidBlockHeight: 227 };
     const results: Record<string, unknown> = {
-      getBlockHeight: 77,
+      getEpochInfo: { absoluteSlot: 90, blockHeight: 77 },
       getLatestBlockhash: { context: { slot: 9 }, value: latest },
       getAccountInfo: { context: { slot: 9 }, value: { data: [sysvarData(10, 9, 8), "base64"] } },
     };
     const { rpc, calls } = await setUp(results);
     const info = await rpc.blockInfo();
-    expect(info.height).toBe(77);
+    expect(info).toMatchObject({ slot: 90, height: 77, transactionCount: null });
     expect(
       info.blockhashes.map(({ blockhash: [fill], lastValidHeight }) => [fill, lastValidHeight]),
     ).toEqual([

@@ -89,8 +89,8 @@ describe("the cluster thread's side", () => {
     const { post, received } = await serve({});
     post({ kind: "statuses", id: 4, signatures: new Uint8Array(64) });
     await vi.waitFor(() => {
-      expect(received.find(({ kind }) => kind === "statusesFailed")).toEqual({
-        kind: "statusesFailed",
+      expect(received.find(({ kind }) => kind === "requestFailed")).toEqual({
+        kind: "requestFailed",
         id: 4,
         reason: "getSignatureStatuses: Method not found",
       });
@@ -102,7 +102,7 @@ describe("the cluster thread's side", () => {
     const { post, received, methods, words } = await serve(
       {
         getSlot: 70,
-        getBlockHeight: 60,
+        getEpochInfo: { absoluteSlot: 69, blockHeight: 60, transactionCount: 4 },
         getLatestBlockhash: {
           value: {
             blockhash: "4sGjMW1sUnHzSxGspuhpqLDx6wiyjNtZAMdL4VZHirAn",
@@ -118,6 +118,7 @@ describe("the cluster thread's side", () => {
     await vi.waitFor(() => expect(complete()).toBeGreaterThan(0), WAIT);
     expect(received).toContainEqual({ kind: "slot", event: "polled", slot: 70, source: "polling" });
     expect(received).toContainEqual(expect.objectContaining({ kind: "height", height: 60 }));
+    expect(received).toContainEqual({ kind: "quietRange", range: { first: 69, last: 69 } });
     const before = complete();
     const requests = methods.length;
     post({ kind: "wantBlockhashes" });

@@ -102,6 +102,7 @@ describe("the latest transactions", () => {
     version: "legacy",
     tip_lamports: 1_000_000,
     priority_fee_lamports: 0,
+    priority_lamports: 500_000,
     timings: { decoded_us: 90, first_sent_us: 200, first_acked_us: null },
     landing: {
       ...{ state, slot: 41, slots: 1, error: null, reason: null },

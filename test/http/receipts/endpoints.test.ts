@@ -50,7 +50,7 @@ async function setup() {
       account,
       receivedNs,
       maxRetries: null,
-      priorityLamports: 0,
+      offeredLamports: 0,
     };
     receipts.open(packet, ACCEPTED, receivedNs);
   };
@@ -126,9 +126,9 @@ describe("one receipt", () => {
     const { clock, server, submit, land, get } = await setup();
     submit(1);
     const answer = get(`${pathOf(1)}?wait=landed&timeout=60s`);
-    await until("the wait", () => server.receipts.waits.pending === 1);
+    await until("the wait", () => server.receipts.longPolls.pending === 1);
     clock.advance(30_000);
-    expect(server.receipts.waits.pending).toBe(1);
+    expect(server.receipts.longPolls.pending).toBe(1);
     land(1);
     clock.advance(20);
     expect(await answer).toMatchObject({
@@ -142,10 +142,10 @@ describe("one receipt", () => {
     const { clock, server, submit, get } = await setup();
     submit(1);
     const answer = get(`${pathOf(1)}?wait=landed&timeout=250ms`);
-    await until("the wait", () => server.receipts.waits.pending === 1);
+    await until("the wait", () => server.receipts.longPolls.pending === 1);
     clock.advance(270);
     expect(await answer).toMatchObject({ status: 200, body: { state: "accepted" } });
-    expect(server.receipts.waits).toMatchObject({ pending: 0, timedOut: 1 });
+    expect(server.receipts.longPolls).toMatchObject({ pending: 0, timedOut: 1 });
   });
 
   it("is no longer awaited when the client disconnects", async () => {
@@ -153,19 +153,19 @@ describe("one receipt", () => {
     submit(1);
     const abort = new AbortController();
     const answer = ask(`${pathOf(1)}?wait=landed`, { signal: abort.signal });
-    await until("the wait", () => server.receipts.waits.pending === 1);
+    await until("the wait", () => server.receipts.longPolls.pending === 1);
     abort.abort();
     await expect(answer).rejects.toThrow();
-    await until("the wait", () => server.receipts.waits.left === 1);
-    expect(server.receipts.waits.pending).toBe(0);
+    await until("the wait", () => server.receipts.longPolls.left === 1);
+    expect(server.receipts.longPolls.pending).toBe(0);
   });
 
   it("is answered immediately when the edge drains", async () => {
     const { server, submit, get } = await setup();
     submit(1);
     const answer = get(`${pathOf(1)}?wait=landed`);
-    await until("the wait", () => server.receipts.waits.pending === 1);
-    server.drain();
+    await until("the wait", () => server.receipts.longPolls.pending === 1);
+    server.rejectNewWork();
     expect(await answer).toMatchObject({ status: 200, body: { state: "accepted" } });
     expect(await get(`${pathOf(1)}?wait=landed`)).toMatchObject({ body: { state: "accepted" } });
   });
@@ -282,7 +282,7 @@ describe("a stream", () => {
     const { server, ask } = await setup();
     const seen = textOf(await ask(STREAM));
     await until("the server", () => server.receipts.streams.open === 1);
-    server.drain();
+    server.rejectNewWork();
     await until("the text", () => seen.isEnded);
     expect(seen.text).toContain(": this edge is draining");
     expect(seen.isWhole).toBe(true);

@@ -43,10 +43,10 @@ describe("a connection of the native engine", () => {
 
   it("reports current credit and datagrams, and nothing once it is gone", async () => {
     const { native, connection } = await admitted();
-    Object.assign(native, { heard: 12, streamsLeft: 128 });
-    expect([connection.heard, connection.streamsLeft]).toEqual([12, 128]);
+    Object.assign(native, { datagramsReceived: 12, streamsLeft: 128 });
+    expect([connection.datagramsReceived, connection.streamsLeft]).toEqual([12, 128]);
     native.isGone = true;
-    expect([connection.heard, connection.streamsLeft]).toEqual([-1, -1]);
+    expect([connection.datagramsReceived, connection.streamsLeft]).toEqual([-1, -1]);
   });
 
   it("pings through the engine on request, and is kept alive by the engine", async () => {
@@ -224,9 +224,9 @@ describe("the end of a native connection", () => {
 });
 
 /** A connection that ingress threads use as well. */
-async function sharedOne(queuePerPeer = 128) {
+async function sharedOne(queuePerLeader = 128) {
   const targetTable = new SharedTargetTable(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES));
-  const parts = await admitted(queuePerPeer, targetTable);
+  const parts = await admitted(queuePerLeader, targetTable);
   const { shared } = parts.connection;
   if (shared === null) throw new Error("it is not shared");
   return { ...parts, targetTable, shared };

@@ -165,7 +165,7 @@ describe("a leader excluded from ingress threads", () => {
   });
 
   it("with a full queue has the lowest priority dropped and reported", async () => {
-    const fixture = await live(undefined, { queuePerPeer: 1 });
+    const fixture = await live(undefined, { queuePerLeader: 1 });
     fixture.transport.to(A).credit = 0;
     fixture.sender.accept(packetOf(1, BYTES));
     const cheap = fixture.send(1, 0);

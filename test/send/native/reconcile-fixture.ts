@@ -42,7 +42,7 @@ export async function setUp(plan = planOf([A, B]), options: Partial<SenderOption
     /** Packets sent by the sender itself. */
     accept: fixture.send,
     /** As at the end of a batch of engine events. */
-    check: () => targetTable.afterDrain(),
+    check: () => targetTable.afterEvents(),
     /** The send of an ingress thread; null: it may not. It is not recorded. */
     sendAsIngress(status = 0b11) {
       engine.status = status;
@@ -69,13 +69,13 @@ export async function setUp(plan = planOf([A, B]), options: Partial<SenderOption
     },
     held,
     /** Makes an ingress thread send, and records it: returns the time and the streams. */
-    send(status = 0b11, priorityLamports = 0) {
+    send(status = 0b11, offeredLamports = 0) {
       engine.status = status;
       const sent = newSendRecord();
       if (!ingressSender.send(BYTES, sent)) throw new Error("the ingress thread may not send");
       const sentNs = fixture.clock.nowNs();
       id += 1;
-      const packet = { ...packetOf(id, BYTES), priorityLamports };
+      const packet = { ...packetOf(id, BYTES), offeredLamports };
       return {
         id,
         sentNs,

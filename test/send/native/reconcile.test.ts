@@ -262,7 +262,7 @@ describe("conservation of deliveries, with ingress threads", () => {
     let acceptedCount = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
-        const fixture = await live(PLANS[2], { reconnectMs: 100, queuePerPeer: 3 });
+        const fixture = await live(PLANS[2], { reconnectMs: 100, queuePerLeader: 3 });
         const waiting: (() => void)[] = [];
         for (const it of steps) play(fixture, waiting, it);
         const { counters } = fixture.sender;

@@ -56,11 +56,11 @@ describe("the native transport with ingress threads", () => {
     const targetTable = new SharedTargetTable(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES));
     const { native, connection, hookEvents } = await admitted(128, targetTable);
     const order: unknown[] = [];
-    targetTable.beforeDrain = () => {
+    targetTable.beforeEvents = () => {
       order.push("before");
       connection.shared?.recordSend(4, false);
     };
-    targetTable.afterDrain = () => order.push(connection.streamResult(4), hookEvents.length);
+    targetTable.afterEvents = () => order.push(connection.streamResult(4), hookEvents.length);
     native.emit({ kind: "acked", tag: 4, tx: 2 ** 40 });
     expect(order).toEqual(["before", ACKED, 1]);
   });
@@ -71,9 +71,9 @@ describe("the native transport with ingress threads", () => {
     const { native } = await admitted(128, targetTable);
     const table = new TargetTable(memory);
     const drainCount = [table.drainCount];
-    targetTable.beforeDrain = () => drainCount.push(table.drainCount);
+    targetTable.beforeEvents = () => drainCount.push(table.drainCount);
     targetTable.yieldThread = () => drainCount.push(table.drainCount);
-    targetTable.afterDrain = () => drainCount.push(table.drainCount);
+    targetTable.afterEvents = () => drainCount.push(table.drainCount);
     const ackEvent = (_: unknown, tag: number) => ({ kind: "acked", tag }) as const;
     native.emit(...Array.from({ length: ENGINE_EVENTS_PER_SLICE }, ackEvent));
     const [before = 1] = drainCount;
@@ -85,7 +85,7 @@ describe("the native transport with ingress threads", () => {
     const targetTable = new SharedTargetTable(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES));
     const { native, transport, connection } = await admitted(128, targetTable);
     let recordCount = 0;
-    targetTable.beforeDrain = () => {
+    targetTable.beforeEvents = () => {
       recordCount += 1;
       connection.shared?.recordSend(4, false);
     };

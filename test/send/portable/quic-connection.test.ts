@@ -332,9 +332,9 @@ describe("a connection whose round trip quiche overestimates", () => {
     return fixture;
   }
 
-  it("knows the correct round trip, and that it is worn", () => {
+  it("knows the correct round trip, and that it is degraded", () => {
     const { connection } = misjudged();
-    expect([connection.rttUs, connection.worn]).toEqual([80_000, true]);
+    expect([connection.rttUs, connection.isDegraded]).toEqual([80_000, true]);
   });
 
   it("ends as silent when a response is owed for the idle timeout", () => {

@@ -56,9 +56,9 @@ function story({ landing, timings, leaders, received_slot }) {
   const acked = leaders.filter((/** @type {any} */ delivery) => delivery.state === "acked").length;
   const sent =
     timings.first_sent_us === null
-      ? "No copy of it is on the wire."
+      ? "No delivery of it was sent."
       : `On the wire after ${micros(timings.first_sent_us)}; ` +
-        `${acked} of ${plural(leaders.length, "copy", "copies")} acknowledged.`;
+        `${acked} of ${plural(leaders.length, "delivery", "deliveries")} acknowledged.`;
   if (landing.slot === null) return `${errorText(landing.message)} ${sent}`;
   const delta = landing.slots;
   const where =
@@ -75,13 +75,14 @@ function story({ landing, timings, leaders, received_slot }) {
 
 /** @param {string} edge @param {any} receipt */
 function facts(edge, receipt) {
-  const { timings, landing } = receipt;
+  const { timings, landing, priority_lamports: priority } = receipt;
   const rows = [
     ["Region", edge],
     ["Received", agoAndFull(receipt.received_at)],
     ["Slot then", count(receipt.received_slot)],
     ["Tip", [sol(receipt.tip_lamports), sub(`${count(receipt.tip_lamports)} lamports`)]],
     ["Priority fee", [sol(receipt.priority_fee_lamports)]],
+    ["Rank", priority === undefined ? "—" : [sol(priority), sub("offer × landed share")]],
     ["Version", String(receipt.version)],
     ["Submitted", receipt.submissions === 1 ? "once" : `${receipt.submissions} times`],
     ["Decoded", micros(timings.decoded_us)],
@@ -162,9 +163,13 @@ function leaders({ leaders: deliveries, leaders_omitted: more }) {
   return el(
     "details",
     {},
-    el("summary", {}, `The ${plural(deliveries.length, "copy", "copies")} as a table`),
+    el("summary", {}, `The ${plural(deliveries.length, "delivery", "deliveries")} as a table`),
     table("Copies of the transaction", columns, deliveries),
     more > 0 &&
-      el("p", { class: "small soft" }, `${plural(more, "more copy", "more copies")} not kept.`),
+      el(
+        "p",
+        { class: "small soft" },
+        `${plural(more, "more delivery", "more deliveries")} not kept.`,
+      ),
   );
 }

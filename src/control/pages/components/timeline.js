@@ -71,9 +71,9 @@ function lanesOf({ timings, leaders, landing }) {
   return lanes;
 }
 
-/** @param {any} copy @returns {Lane} */
-function laneOf(copy) {
-  const { identity, slot, state, reason, sent_us, acked_us, ended_us, resend } = copy;
+/** @param {any} delivery @returns {Lane} */
+function laneOf(delivery) {
+  const { identity, slot, state, reason, sent_us, acked_us, ended_us, resend } = delivery;
   const endUs = acked_us ?? ended_us;
   const bad = state === "failed" || state === "dropped";
   const again = resend > 0 ? `, resend ${resend}` : "";
@@ -109,7 +109,7 @@ function describe({ timings, leaders, landing }) {
     timings.first_acked_us !== null && `acknowledged after ${micros(timings.first_acked_us)}`,
     landing.known_us !== null && `${landing.state}, known after ${micros(landing.known_us)}`,
   ].filter(Boolean);
-  return `Timeline with ${plural(leaders.length, "copy", "copies")}. ${parts.join(", ")}.`;
+  return `Timeline with ${plural(leaders.length, "delivery", "deliveries")}. ${parts.join(", ")}.`;
 }
 
 /** @param {Lane[]} lanes @param {number} width @param {string} words */

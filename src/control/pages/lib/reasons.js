@@ -31,6 +31,7 @@ const ENDED = {
   unconfirmed: "A block held it, and was not confirmed in the time for which it is tracked",
   status_unknown:
     "Its blockhash became too old, and the node reports no statuses: whether it landed is unknown",
+  blockhash_unknown: "The cluster does not know its blockhash, so no leader can include it",
 };
 
 /** @param {"refused" | "expired" | "dropped"} kind @param {string} reason */

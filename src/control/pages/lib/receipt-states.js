@@ -9,7 +9,7 @@ const STATES = {
   accepted: ["Accepted", ""],
   sent: ["Sent", ""],
   acknowledged: ["With a leader", ""],
-  failed: ["No copy arrived", "bad"],
+  failed: ["No delivery arrived", "bad"],
   processed: ["In a block", "good"],
   landed: ["Landed", "good"],
   expired: ["Expired", "bad"],

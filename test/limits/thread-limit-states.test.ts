@@ -7,8 +7,8 @@ import {
   createKeyCacheMemory,
   keyUsedMarks,
   LIMIT_STATES_MAX,
-  SharedLimitStates,
-} from "../../src/limits/shared-state.ts";
+  ThreadLimitStates,
+} from "../../src/limits/thread-limit-states.ts";
 import { fc } from "../support/properties.ts";
 import { until } from "../support/wait.ts";
 
@@ -27,7 +27,7 @@ describe("a cell", () => {
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 100 }), (steps) => {
-        const limitStates = new SharedLimitStates(createKeyCacheMemory());
+        const limitStates = new ThreadLimitStates(createKeyCacheMemory());
         let [now, fullNs] = [NOW, 0];
         for (const { gap, interval, burst, isGivenBack } of steps) {
           now += gap;
@@ -48,7 +48,7 @@ describe("a cell", () => {
   });
 
   it("holds any state: slow plans reach beyond whole nanoseconds", () => {
-    const limitStates = new SharedLimitStates(createKeyCacheMemory());
+    const limitStates = new ThreadLimitStates(createKeyCacheMemory());
     for (const fullNs of [0, 1, NOW, 2 ** 53, 1e21]) {
       limitStates.set(3, fullNs);
       expect(limitStates.fullNsOf(3)).toBe(fullNs);
@@ -57,32 +57,32 @@ describe("a cell", () => {
 
   it("overlaps neither the marks nor another slot", () => {
     const memory = createKeyCacheMemory();
-    const limitStates = new SharedLimitStates(memory);
+    const limitStates = new ThreadLimitStates(memory);
     const marks = keyUsedMarks(memory);
     marks.fill(1);
     expect(limitStates.fullNsOf(LIMIT_STATES_MAX - 1)).toBe(0);
     limitStates.set(LIMIT_STATES_MAX - 1, NOW);
     expect(marks).toHaveLength(CACHED_KEYS_MAX);
     expect(marks.every((mark) => mark === 1)).toBe(true);
-    expect(new SharedLimitStates(memory).fullNsOf(LIMIT_STATES_MAX - 1)).toBe(NOW);
+    expect(new ThreadLimitStates(memory).fullNsOf(LIMIT_STATES_MAX - 1)).toBe(NOW);
   });
 });
 
 describe("a slot that three threads charge in parallel", () => {
-  it.each([0, 3])("lets through exactly the burst (one in %i is given back)", async (every) => {
+  it.each([0, 3])("lets through exactly the burst (one in %i is refunded)", async (every) => {
     const [tries, interval, burst, limitSlot] = [150_000, 1_000, 200_000, 5];
     const memory = createKeyCacheMemory();
     const words = new Int32Array(new SharedArrayBuffer(5 * 4));
     const workerData = {
       ...{ memory, words, limitSlot, tries, nowNs: NOW, interval, burst },
-      giveBackEvery: every,
+      refundEvery: every,
     };
     const entry = new URL("../support/limit-charger.mjs", import.meta.url);
     const workers = [1, 2].map(() => new Worker(entry, { workerData }));
     const failure = Promise.race(workers.map((worker) => once(worker, "error")));
     const failed = failure.then(([error]) => Promise.reject(error));
     await Promise.race([until("two threads", () => words[ARRIVED] === 2), failed]);
-    const limitStates = new SharedLimitStates(memory);
+    const limitStates = new ThreadLimitStates(memory);
     Atomics.store(words, START, 1);
     Atomics.notify(words, START);
     let mine = 0;

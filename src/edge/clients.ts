@@ -31,7 +31,7 @@ import { buildNativeIngress, type NativeIngressContext } from "./native-ingress.
 import { connectionsWithin } from "./open-file-limit.ts";
 import type { Pipeline } from "./pipeline.ts";
 
-export interface EdgeIngressDeps {
+export interface ClientSideDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly engine: EngineChoice;
@@ -56,7 +56,7 @@ export type Clients = Pick<HttpServer, "counters" | "rejections" | "receipts" | 
  *
  * @throws SetupError where ingress threads are requested but not possible
  */
-export function buildIngress(config: Config, deps: EdgeIngressDeps, workers: number) {
+export function buildClientSide(config: Config, deps: ClientSideDeps, workers: number) {
   const { clock, log, engine, keys, context, pipeline, receipts, flushEvents } = deps;
   const { latencies, rejections, decoderHandle } = deps;
   const { tip, region } = config;

@@ -40,7 +40,7 @@ export function keyUsedMarks(memory: SharedArrayBuffer): Uint8Array<SharedArrayB
 }
 
 /** One thread's view of the states. */
-export class SharedLimitStates {
+export class ThreadLimitStates {
   readonly #limitStates: BigInt64Array<SharedArrayBuffer>;
   /** The value read and the value to write, as bits and as numbers. */
   readonly #bits = new BigInt64Array(2);

@@ -1,0 +1,78 @@
+/**
+ * Proves that the blocks of a range of slots hold no transaction.
+ *
+ * The cluster counts the transactions in its blocks since genesis. If two confirmed blocks have the
+ * same count, no block between them holds a transaction. Each response extends the range of slots
+ * with one count, or starts a new range. With votes in blocks a range never gets longer than one
+ * block; a cluster with Alpenglow, whose blocks hold no votes, is quiet while nobody sends.
+ *
+ * Decision: docs/decisions/0007-nodes-prove-statuses.md
+ */
+
+import { QUIET_BACK_SLOTS_MAX } from "../limits.ts";
+
+/**
+ * What is known of a range of slots: `empty`, no transaction is in it; `pending`, none so far, and
+ * the range is not complete; `unknown` otherwise.
+ */
+export type BlockContent = "empty" | "pending" | "unknown";
+
+/** Slots whose blocks hold no transaction after that of the first. */
+export interface SlotRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+export interface QuietRange {
+  /**
+   * Reports a confirmed block and the transactions since genesis up to it; null for a node that
+   * does not return the count.
+   */
+  observe(slot: number, transactionCount: number | null): void;
+  /** What is known of the blocks from one slot to another, both included. */
+  contentOf(fromSlot: number, toSlot: number): BlockContent;
+  /** The newest slot at or shortly before which a block holds a transaction; null if unknown. */
+  readonly busySlot: number | null;
+}
+
+/** What is known of the blocks from one slot to another, both included. */
+export function contentOf(range: SlotRange | null, fromSlot: number, toSlot: number): BlockContent {
+  if (range === null || range.first > fromSlot) return "unknown";
+  return range.last >= toSlot ? "empty" : "pending";
+}
+
+/** `onChange` is called with each new range. */
+export function createQuietRange(onChange: (range: SlotRange) => void = () => {}): QuietRange {
+  let count: number | null = null;
+  /** The first and the last slot with this count. */
+  let first = 0;
+  let last = 0;
+  let busySlot: number | null = null;
+
+  function restart(slot: number, transactionCount: number): void {
+    count = transactionCount;
+    first = slot;
+    last = slot;
+  }
+
+  return {
+    observe(slot, transactionCount) {
+      if (transactionCount === null) return;
+      const before = { first, last };
+      if (count === null || slot < first - QUIET_BACK_SLOTS_MAX) restart(slot, transactionCount);
+      else if (slot < first) {
+        // From a node that lags behind.
+      } else if (transactionCount === count) last = Math.max(last, slot);
+      else {
+        if (transactionCount > count) busySlot = Math.max(slot, last);
+        restart(Math.max(slot, last), slot < last ? count : transactionCount);
+      }
+      if (first !== before.first || last !== before.last) onChange({ first, last });
+    },
+    contentOf: (fromSlot, toSlot) =>
+      contentOf(count === null ? null : { first, last }, fromSlot, toSlot),
+    get busySlot() {
+      return busySlot;
+    },
+  };
+}

@@ -1,0 +1,167 @@
+/**
+ * Decides whether the cluster knows a transaction's blockhash, by asking the node.
+ *
+ * One question per blockhash, not per transaction, many in one request, and at most
+ * `BLOCKHASHES_PER_REQUEST` per period. A blockhash that the node knows is never asked for again.
+ * One that it does not know is proven unknown for a transaction only by two responses some seconds
+ * apart, both from a node past the slot in which the transaction arrived: a lagging node, or one on
+ * another fork, would learn the blockhash in between. Without responses nothing is proven, and the
+ * transaction expires by the height.
+ */
+
+import { type Clock, NS_PER_MS, NS_PER_S } from "../core/clock.ts";
+import { UNKNOWN } from "./in-flight-table.ts";
+import type { LandCounters } from "./land-counters.ts";
+import {
+  BLOCKHASH_CHECK_GAP_MS,
+  BLOCKHASH_CHECK_PERIOD_MS,
+  BLOCKHASH_MARGIN_SLOTS,
+  BLOCKHASHES_CHECKED_MAX,
+  BLOCKHASHES_PER_REQUEST,
+} from "./limits.ts";
+import type { BlockhashCheck, ClusterView } from "./ports.ts";
+
+export interface BlockhashChecksDeps {
+  readonly clock: Clock;
+  readonly cluster: Pick<ClusterView, "checkBlockhashes">;
+  readonly counters: LandCounters;
+}
+
+/** What the node reported about one blockhash. */
+interface Entry {
+  readonly blockhash: Uint8Array;
+  readonly sinceNs: number;
+  isKnown: boolean;
+  isPending: boolean;
+  /** A transaction waits for the next response. */
+  isWanted: boolean;
+  /** The last question, and the node's slot in the last two responses that did not know it. */
+  askedNs: number;
+  slot: number;
+  previousSlot: number;
+}
+
+/** Age from which on an entry gives way to a new blockhash while the table is full. */
+const ENTRY_KEPT_NS = 15 * NS_PER_S;
+/** Time without questions after a failed request. */
+const FAILED_PAUSE_NS = 5 * NS_PER_S;
+
+export class BlockhashChecks {
+  readonly #deps: BlockhashChecksDeps;
+  /** By the bytes as Latin-1 text, the oldest first. */
+  readonly #entries = new Map<string, Entry>();
+  #isAsking = false;
+  #nextNs = Number.NEGATIVE_INFINITY;
+
+  constructor(deps: BlockhashChecksDeps) {
+    this.#deps = deps;
+  }
+
+  /** Blockhashes in the cache. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /**
+   * Whether a blockhash is known, for a transaction that arrived in `receivedSlot`: `unknown` once
+   * it is proven, then `slotOf` is the slot of the proof; `open` until then.
+   */
+  check(blockhash: Uint8Array, receivedSlot: number, nowNs: number): "known" | "unknown" | "open" {
+    // Without that slot a lagging node cannot be recognized.
+    if (this.#deps.cluster.checkBlockhashes === undefined || receivedSlot === UNKNOWN) {
+      return "open";
+    }
+    const entry = this.#entryOf(blockhash, nowNs);
+    if (entry === null) return "open";
+    if (entry.isKnown) return "known";
+    const provenFrom = Math.min(entry.previousSlot, entry.slot) - BLOCKHASH_MARGIN_SLOTS;
+    if (provenFrom >= receivedSlot) return "unknown";
+    entry.isWanted = true;
+    return "open";
+  }
+
+  /** The slot of the proof; UNKNOWN without one. */
+  slotOf(blockhash: Uint8Array): number {
+    const entry = this.#entries.get(keyOf(blockhash));
+    return entry === undefined ? UNKNOWN : Math.max(entry.slot, entry.previousSlot);
+  }
+
+  /** Asks for the wanted blockhashes, if it is time to. */
+  ask(nowNs: number): void {
+    const { checkBlockhashes } = this.#deps.cluster;
+    if (checkBlockhashes === undefined || this.#isAsking || nowNs < this.#nextNs) return;
+    const entries: Entry[] = [];
+    for (const entry of this.#entries.values()) {
+      if (entries.length === BLOCKHASHES_PER_REQUEST) break;
+      if (entry.isWanted && nowNs - entry.askedNs >= BLOCKHASH_CHECK_GAP_MS * NS_PER_MS) {
+        entries.push(entry);
+      }
+    }
+    if (entries.length === 0) return;
+    this.#isAsking = true;
+    this.#nextNs = nowNs + BLOCKHASH_CHECK_PERIOD_MS * NS_PER_MS;
+    for (const entry of entries) {
+      entry.isWanted = false;
+      entry.isPending = true;
+      entry.askedNs = nowNs;
+    }
+    checkBlockhashes(entries.map(({ blockhash }) => blockhash)).then(
+      (checks) => this.#onResponse(entries, checks),
+      () => this.#onResponse(entries, []),
+    );
+  }
+
+  #onResponse(entries: readonly Entry[], checks: readonly (BlockhashCheck | null)[]): void {
+    const { counters, clock } = this.#deps;
+    this.#isAsking = false;
+    if (checks.length === 0) this.#nextNs = clock.nowNs() + FAILED_PAUSE_NS;
+    for (const [index, entry] of entries.entries()) {
+      const check = checks[index] ?? null;
+      entry.isPending = false;
+      // Transactions that this response decides need no further one; the others ask again.
+      entry.isWanted = false;
+      if (check === null) counters.blockhashChecksFailed += 1;
+      else if (check.isValid) {
+        counters.blockhashesKnown += 1;
+        entry.isKnown = true;
+      } else {
+        counters.blockhashesUnknown += 1;
+        entry.previousSlot = entry.slot;
+        entry.slot = check.slot;
+      }
+    }
+  }
+
+  /** The entry of a blockhash, a new one if there is room; null if there is none. */
+  #entryOf(blockhash: Uint8Array, nowNs: number): Entry | null {
+    const key = keyOf(blockhash);
+    const known = this.#entries.get(key);
+    if (known !== undefined) return known;
+    if (this.#entries.size >= BLOCKHASHES_CHECKED_MAX && !this.#makeRoom(nowNs)) return null;
+    const entry: Entry = {
+      blockhash: Uint8Array.from(blockhash),
+      sinceNs: nowNs,
+      isKnown: false,
+      isPending: false,
+      isWanted: false,
+      askedNs: Number.NEGATIVE_INFINITY,
+      slot: UNKNOWN,
+      previousSlot: UNKNOWN,
+    };
+    this.#entries.set(key, entry);
+    return entry;
+  }
+
+  /** A younger entry stays: if each new blockhash replaced one, none would be asked for twice. */
+  #makeRoom(nowNs: number): boolean {
+    for (const [key, { sinceNs, isPending }] of this.#entries) {
+      if (isPending || nowNs - sinceNs < ENTRY_KEPT_NS) return false;
+      return this.#entries.delete(key);
+    }
+    return false;
+  }
+}
+
+function keyOf(blockhash: Uint8Array): string {
+  return Buffer.from(blockhash.buffer, blockhash.byteOffset, blockhash.length).toString("latin1");
+}

@@ -1,0 +1,13 @@
+import { expect, it } from "vitest";
+import { createDedupCache } from "../../src/dedup/recent-transactions.ts";
+import { deliveryGateOf } from "../../src/edge/delivery-gate.ts";
+import { bytesOf } from "../support/pipeline-fixture.ts";
+
+it("renews the entry of a transaction by its signature", () => {
+  const dedup = createDedupCache({ keepMs: 1 });
+  const gate = deliveryGateOf(dedup);
+  dedup.insert(bytesOf(1), 1, 0);
+  expect(gate.renew(bytesOf(1), 0, 1e6)).toBe(true);
+  expect(dedup.query(bytesOf(1), 1, 2e6)).toBe(true);
+  expect(gate.renew(bytesOf(1), 0, 2e6)).toBe(false);
+});

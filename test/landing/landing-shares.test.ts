@@ -1,0 +1,82 @@
+import { describe, expect, it } from "vitest";
+import { END_REASONS, type EndReason } from "../../src/core/errors.ts";
+import {
+  createLandingShares,
+  SHARE_ACCOUNTS_MAX,
+  SHARE_FLOOR,
+  SHARE_START,
+  SHARE_WEIGHT,
+} from "../../src/landing/landing-shares.ts";
+
+describe("the landed share of an account", () => {
+  it("starts neutral, and approaches 1 with landings", () => {
+    const shares = createLandingShares();
+    expect(shares.shareOf("a")).toBe(SHARE_START);
+    for (let count = 0; count < 200; count += 1) shares.ended("a", "landed", null);
+    shares.renew();
+    expect(shares.shareOf("a")).toBeGreaterThan(0.99);
+    expect(shares.shareOf("a")).toBeLessThanOrEqual(1);
+    expect(shares.shareOf("b")).toBe(SHARE_START);
+  });
+
+  it("does not fall below the floor, and recovers from it", () => {
+    const shares = createLandingShares();
+    for (let count = 0; count < 1_000; count += 1) {
+      shares.ended("a", "expired", "blockhash_expired");
+    }
+    shares.renew();
+    expect(shares.shareOf("a")).toBe(SHARE_FLOOR);
+    for (let count = 0; count < 32; count += 1) shares.ended("a", "landed", null);
+    shares.renew();
+    expect(shares.shareOf("a")).toBeGreaterThan(SHARE_START);
+  });
+
+  it("stays as it is until it is renewed, then includes all that ended since", () => {
+    const shares = createLandingShares();
+    shares.ended("a", "landed", null);
+    shares.ended("a", "landed", null);
+    expect(shares.shareOf("a")).toBe(SHARE_START);
+    shares.renew();
+    const once = SHARE_START + SHARE_WEIGHT * (1 - SHARE_START);
+    expect(shares.shareOf("a")).toBe(once + SHARE_WEIGHT * (1 - once));
+    shares.ended("a", "expired", "blockhash_expired");
+    expect(shares.shareOf("a")).toBe(once + SHARE_WEIGHT * (1 - once));
+    shares.renew();
+    expect(shares.shareOf("a")).toBeLessThan(once + SHARE_WEIGHT * (1 - once));
+  });
+
+  it("weighs recent ends more", () => {
+    const [worse, better] = [createLandingShares(), createLandingShares()];
+    for (let count = 0; count < 40; count += 1) {
+      const isEarly = count < 20;
+      worse.ended("a", isEarly ? "landed" : "expired", isEarly ? null : "blockhash_expired");
+      better.ended("a", isEarly ? "expired" : "landed", isEarly ? "blockhash_expired" : null);
+    }
+    for (const shares of [worse, better]) shares.renew();
+    expect(better.shareOf("a")).toBeGreaterThan(worse.shareOf("a"));
+  });
+
+  it("counts only ends that the transaction caused", () => {
+    const counted = (Object.keys(END_REASONS) as EndReason[]).filter((reason) => {
+      const shares = createLandingShares();
+      shares.ended("a", reason === "blockhash_expired" ? "expired" : "dropped", reason);
+      shares.renew();
+      return shares.shareOf("a") !== SHARE_START;
+    });
+    expect(counted).toEqual(["blockhash_expired", "blockhash_unknown"]);
+  });
+
+  it("keeps a bounded number of accounts, those with recent ends", () => {
+    const shares = createLandingShares();
+    shares.ended("first", "landed", null);
+    shares.ended("second", "landed", null);
+    for (let count = 0; count < SHARE_ACCOUNTS_MAX - 1; count += 1) {
+      if (count === 1) shares.ended("first", "landed", null);
+      shares.ended(`account ${count}`, "landed", null);
+    }
+    shares.renew();
+    expect(shares.size).toBe(SHARE_ACCOUNTS_MAX);
+    expect(shares.shareOf("first")).toBeGreaterThan(SHARE_START);
+    expect(shares.shareOf("second")).toBe(SHARE_START);
+  });
+});
