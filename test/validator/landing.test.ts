@@ -55,7 +55,7 @@ afterAll(async () => {
 });
 
 /** Nothing has landed here yet, so the edge can test only the validator's own blocks. */
-it("ends what cannot land: an unknown blockhash as dropped, a payer without funds as expired", async () => {
+it("drops an unknown blockhash, and a transaction of an unfunded payer expires", async () => {
   const [payer] = payers;
   if (payer === undefined) throw new Error("a payer");
   const tips = [{ to: tip.address, lamports: TIP_LAMPORTS }];
