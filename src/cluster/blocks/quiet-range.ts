@@ -3,8 +3,9 @@
  *
  * The cluster counts the transactions in its blocks since genesis. If two confirmed blocks have the
  * same count, no block between them holds a transaction. Each response extends the range of slots
- * with one count, or starts a new range. With votes in blocks a range never gets longer than one
- * block; a cluster with Alpenglow, whose blocks hold no votes, is quiet while nobody sends.
+ * with one count, or starts a new range. The first block of a range may hold transactions, because
+ * its count includes them. While blocks hold votes, the count rises with every block. With
+ * Alpenglow they hold none, so the count rises only when a block holds a client's transaction.
  *
  * Decision: docs/decisions/0007-nodes-prove-statuses.md
  */
@@ -31,7 +32,7 @@ export interface QuietRange {
 
 export function createQuietRange(): QuietRange {
   let count: number | null = null;
-  /** The first and the last slot with this count. */
+  /** The first and the last slot with this count; the block of the first may hold transactions. */
   let first = 0;
   let last = 0;
   let busySlot: number | null = null;
@@ -55,7 +56,7 @@ export function createQuietRange(): QuietRange {
       }
     },
     contentOf(fromSlot, toSlot) {
-      if (count === null || first > fromSlot) return "unknown";
+      if (count === null || first >= fromSlot) return "unknown";
       return last >= toSlot ? "empty" : "pending";
     },
     get busySlot() {
