@@ -41,7 +41,7 @@ interface Entry {
   previousSlot: number;
 }
 
-/** Age from which on an entry gives way to a new blockhash while the table is full. */
+/** While the table is full, a new blockhash replaces an entry of at least this age. */
 const ENTRY_KEPT_NS = 15 * NS_PER_S;
 /** Time without questions after a failed request. */
 const FAILED_PAUSE_NS = 5 * NS_PER_S;

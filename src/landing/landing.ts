@@ -213,7 +213,7 @@ class LandingStage implements Landing {
   mergeReserved({ bytes, maxRetries }: Packet, offset: number, entryNs: number): boolean {
     const row = this.#merge(bytes, offset, maxRetries);
     if (row === NONE) return false;
-    // The entry is the caller's: it must not keep this copy back.
+    // The caller reserved this entry, so the gate must not take it for another thread's send.
     this.#table.entryNs[row] = entryNs;
     this.#resendUnlessRecent(row);
     return true;
@@ -287,8 +287,8 @@ class LandingStage implements Landing {
   /** Sends it to the leaders that lack it, unless it was just sent. */
   #resendUnlessRecent(row: number): void {
     const sentNs = this.#table.lastSentNs[row] ?? 0;
-    const isOwnResend = this.#deps.clock.nowNs() - sentNs >= RESEND_PAUSE_MS * NS_PER_MS;
-    if (isOwnResend) this.#resends.resend(row);
+    const mayResend = this.#deps.clock.nowNs() - sentNs >= RESEND_PAUSE_MS * NS_PER_MS;
+    if (mayResend) this.#resends.resend(row);
   }
 
   /** Applies time-based transitions to a row. Returns whether it still exists. */

@@ -7,7 +7,7 @@
  * are counted as shed and are due again. So the limit on resends per second excludes those of the
  * least rank.
  *
- *   plan ─▶ round: [ bucket 80, bucket 80, rank 72 … ] ─ every 5 ms, as the budget allows ─▶ sender
+ *   plan ─▶ round: [ buckets 80, 80, 72 … ] ─ every 5 ms, as the budget allows ─▶ sender
  *
  * Decision: docs/decisions/0010-a-repetition-is-a-resend.md
  */

@@ -39,7 +39,7 @@ beforeAll(async () => {
   flow = await startFlow();
   deserted = await startFlow({ leaderCount: 1 });
   for (const leader of deserted.sandbox.leaders) await leader.stop();
-  const peers = () => deserted.sandbox.edge.readiness().checks.find(({ name }) => name === "warm");
+  const peers = () => deserted.sandbox.edge.readiness().checks.find(({ name }) => name === "live");
   await until("the connections to have ended", () => peers()?.ok === false);
 });
 afterAll(async () => {

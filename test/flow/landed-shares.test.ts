@@ -1,6 +1,6 @@
 /**
- * What cannot land gives way: the transactions of an account whose blockhashes the cluster does not
- * know end within seconds, and its further ones wait behind those of an account without history.
+ * The edge sends transactions that can land first. It ends a transaction with an unknown blockhash
+ * within seconds, and ranks later ones of that account below those of an account without history.
  */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

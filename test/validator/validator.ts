@@ -25,14 +25,18 @@ const STOP_MS = 20_000;
 /** Ports that the validator uses for gossip, TPU and the rest. */
 const PORT_SPAN = 40;
 
-/** Starts the program and waits until its RPC reports slots. */
-export async function startValidator(program: string): Promise<Validator> {
+/** Starts the program, with further arguments, and waits until its RPC reports slots. */
+export async function startValidator(
+  program: string,
+  more: readonly string[] = [],
+): Promise<Validator> {
   const folder = mkdtempSync(join(tmpdir(), "touchdown-validator-"));
   const [rpcPort, faucetPort, gossipPort, firstPort] = await portsOf();
   const args = ["--reset", "--quiet", "--ledger", join(folder, "ledger")];
   args.push("--bind-address", "127.0.0.1", "--rpc-port", String(rpcPort));
   args.push("--faucet-port", String(faucetPort), "--gossip-port", String(gossipPort));
   args.push("--dynamic-port-range", `${firstPort}-${firstPort + PORT_SPAN}`);
+  args.push(...more);
   const child = spawn(program, args, { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   const hold = (chunk: Buffer): void => {

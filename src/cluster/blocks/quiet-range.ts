@@ -3,8 +3,9 @@
  *
  * The cluster counts the transactions in its blocks since genesis. If two confirmed blocks have the
  * same count, no block between them holds a transaction. Each response extends the range of slots
- * with one count, or starts a new range. With votes in blocks a range never gets longer than one
- * block; a cluster with Alpenglow, whose blocks hold no votes, is quiet while nobody sends.
+ * with one count, or starts a new range. The first block of a range may hold transactions, because
+ * its count includes them. While blocks hold votes, the count rises with every block. With
+ * Alpenglow they hold none, so the count rises only when a block holds a client's transaction.
  *
  * Decision: docs/decisions/0007-nodes-prove-statuses.md
  */
@@ -37,14 +38,14 @@ export interface QuietRange {
 
 /** What is known of the blocks from one slot to another, both included. */
 export function contentOf(range: SlotRange | null, fromSlot: number, toSlot: number): BlockContent {
-  if (range === null || range.first > fromSlot) return "unknown";
+  if (range === null || range.first >= fromSlot) return "unknown";
   return range.last >= toSlot ? "empty" : "pending";
 }
 
 /** `onChange` is called with each new range. */
 export function createQuietRange(onChange: (range: SlotRange) => void = () => {}): QuietRange {
   let count: number | null = null;
-  /** The first and the last slot with this count. */
+  /** The first and the last slot with this count; the block of the first may hold transactions. */
   let first = 0;
   let last = 0;
   let busySlot: number | null = null;

@@ -10,11 +10,11 @@ function rangeOf(...responses: readonly (readonly [slot: number, count: number |
 }
 
 describe("quiet range", () => {
-  it("is empty from the first to the last slot with the same count", () => {
+  it("is empty after the first slot, up to the last one with the same count", () => {
     const range = rangeOf([100, 7], [103, 7], [110, 7]);
-    expect(range.contentOf(100, 110)).toBe("empty");
+    expect(range.contentOf(101, 110)).toBe("empty");
     expect(range.contentOf(104, 108)).toBe("empty");
-    expect(range.contentOf(100, 111)).toBe("pending");
+    expect(range.contentOf(101, 111)).toBe("pending");
     expect(range.contentOf(99, 110)).toBe("unknown");
     expect(range.busySlot).toBeNull();
   });
@@ -31,34 +31,39 @@ describe("quiet range", () => {
     ]);
   });
 
+  it("is unknown from the first slot on, whose block the count includes", () => {
+    expect(rangeOf([100, 7], [110, 7]).contentOf(100, 110)).toBe("unknown");
+    expect(rangeOf([100, 7], [103, 8], [110, 8]).contentOf(103, 110)).toBe("unknown");
+  });
+
   it("starts again at the block whose count is another one, and that block is busy", () => {
     const range = rangeOf([100, 7], [103, 8], [106, 8]);
     expect(range.contentOf(101, 106)).toBe("unknown");
-    expect(range.contentOf(103, 106)).toBe("empty");
+    expect(range.contentOf(104, 106)).toBe("empty");
     expect(range.busySlot).toBe(103);
   });
 
   it("is unknown before the first count, and if the node returns none", () => {
     expect(rangeOf().contentOf(1, 1)).toBe("unknown");
     expect(rangeOf([100, null], [101, null]).contentOf(100, 101)).toBe("unknown");
-    expect(rangeOf([100, 7], [101, null]).contentOf(100, 101)).toBe("pending");
+    expect(rangeOf([100, 7], [101, null]).contentOf(101, 101)).toBe("pending");
   });
 
   it("is not changed by a node that lags behind with the same count", () => {
     const range = rangeOf([100, 7], [110, 7], [104, 7], [95, 6]);
-    expect(range.contentOf(100, 110)).toBe("empty");
+    expect(range.contentOf(101, 110)).toBe("empty");
   });
 
   it("starts again at its end if a node reports another count within it", () => {
     const range = rangeOf([100, 7], [110, 7], [104, 6]);
     expect(range.contentOf(104, 110)).toBe("unknown");
-    expect(range.contentOf(110, 112)).toBe("pending");
+    expect(range.contentOf(111, 112)).toBe("pending");
   });
 
   it("starts again if the cluster uses slot numbers again", () => {
     const reused = 100 - QUIET_BACK_SLOTS_MAX - 1;
     const range = rangeOf([100, 7], [110, 7], [reused, 3], [reused + 2, 3]);
-    expect(range.contentOf(100, 110)).toBe("pending");
-    expect(range.contentOf(reused, reused + 2)).toBe("empty");
+    expect(range.contentOf(101, 110)).toBe("pending");
+    expect(range.contentOf(reused + 1, reused + 2)).toBe("empty");
   });
 });
