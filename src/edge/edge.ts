@@ -167,13 +167,14 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
 
   const latencies = createHistogram();
   const rejections = createRejectionLog(clock);
-  const receiptDeps = { receipts, latencies, rejections, flushEvents: sender.flushEvents };
+  const readiness = createReadiness({ router, sender, cluster, feed });
+  const { flushEvents } = sender;
+  const clientDeps = { receipts, latencies, rejections, health: readiness, flushEvents };
   const { http, ingressThreads, clients } = buildClientSide(
     config,
-    { clock, log, engine, keys, context, pipeline, decoderHandle, ...receiptDeps },
+    { clock, log, engine, keys, context, pipeline, decoderHandle, ...clientDeps },
     workersOf(config, context),
   );
-  const readiness = createReadiness({ router, sender, cluster, feed });
   const metrics = createMetrics(
     metricSources({
       ...leaders,
@@ -215,7 +216,10 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
     httpAddress: () => addressOf(config.http.listen, ports.http),
     adminAddress: () => addressOf(config.admin.listen, ports.admin),
     readiness: readiness.check,
-    drain: readiness.drain,
+    drain() {
+      readiness.drain();
+      ingressThreads?.announceDrain();
+    },
     reject() {
       readiness.drain();
       http.rejectNewWork();

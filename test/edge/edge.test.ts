@@ -326,8 +326,24 @@ describe("the identity", () => {
 describe("stop", () => {
   it("turns readiness off first, and accepts requests until stop is called", async () => {
     const edge = await startReady();
+    const ask = async (path: string, call?: object) => {
+      const init = call === undefined ? {} : { method: "POST", body: JSON.stringify(call) };
+      const response = await fetch(`http://${edge.httpAddress}${path}`, init);
+      return `${response.status} ${await response.text()}`;
+    };
+    const health = { jsonrpc: "2.0", id: 1, method: "getHealth" };
+    expect(await ask("/readyz")).toBe('200 {"status":"ready"}');
+    expect(await ask("/", health)).toContain('"result":"ok"');
     edge.drain();
     expect((await page(edge, "/readyz")).status).toBe(503);
+    expect(await ask("/readyz")).toBe('503 {"status":"not ready"}');
+    await untilResponse(
+      "an unhealthy edge",
+      () => ask("/", health),
+      (text) => text.includes("unhealthy"),
+    );
+    expect(await ask("/api/v1/sendTransaction", health)).toContain('"code":-32005');
+    expect(await ask("/ping")).toBe("200 ok");
     expect((await post(edge, network.tipped().bytes)).status).toBe(200);
     await edge.stop();
     await expect(post(edge, network.tipped().bytes)).rejects.toThrow();
