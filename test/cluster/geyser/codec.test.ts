@@ -128,7 +128,10 @@ describe("gRPC update decoding", () => {
       Buffer.from([0x1a, fields.length, ...fields]);
     const slot = { kind: "slot", slot: 9, stage: "processed", bank: null };
     // 2^49, the largest power of two in 8 bytes, and 2^56.
-    expect(decodeUpdate(slotUpdate(0x08, 9, 0x28, ...varint(8)))).toEqual({ ...slot, bank: 2 ** 49 });
+    expect(decodeUpdate(slotUpdate(0x08, 9, 0x28, ...varint(8)))).toEqual({
+      ...slot,
+      bank: 2 ** 49,
+    });
     for (const size of [9, 10]) {
       expect(decodeUpdate(slotUpdate(0x08, 9, 0x28, ...varint(size)))).toEqual(slot);
       expect(decodeUpdate(slotUpdate(0x08, ...varint(size)))).toBeNull();
