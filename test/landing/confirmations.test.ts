@@ -47,7 +47,7 @@ describe("what a confirmed block holds", () => {
           return flags[row] === flag;
         },
       }),
-      onLanded(row) {
+      onConfirmed(row) {
         landed.push(row + 1);
         flags[row] = 0;
       },
