@@ -1,7 +1,7 @@
 /**
  * Ends the transactions of a confirmed block, and rolls back those of its slot's other banks. This
  * scans all transactions in flight, and up to all of them end: at 5,000 a second a slot has 2,000.
- * Both are done in slices over several event loop turns, so that other work is not delayed for long.
+ * Both are done in slices over several event loop turns, so that other work is not delayed much.
  */
 
 import type { Clock } from "../core/clock.ts";

@@ -89,13 +89,13 @@ export interface Landing {
   /** The sender's new plan; called after the sender has it. */
   usePlan(plan: Plan): void;
   /**
-   * A watcher saw the transaction with this signature (64 bytes) in a block; `bank` is the id of the
-   * block's bank, null or absent if unknown.
+   * A watcher saw the transaction with this signature (64 bytes) in a block; `bank` is the id of
+   * the block's bank, null or absent if unknown.
    */
   seen(signature: Uint8Array, status: TxStatus, bank?: number | null): void;
   /**
-   * A watcher reports a confirmed block, once or several times: transactions seen in it have landed,
-   * and those seen only in another bank of the slot are in flight again.
+   * A watcher reports a confirmed block, once or several times: transactions seen in it have
+   * landed, and those seen only in another bank of the slot are in flight again.
    */
   confirmed(slot: number, bank?: number | null): void;
   /** The ids of banks reported so far are not comparable with those reported from now on. */

@@ -1,6 +1,6 @@
 /**
- * A node that replays one slot twice, in two banks: over gRPC an edge sees transactions in both, and
- * only what is in the confirmed bank has landed.
+ * A node that replays one slot twice, in two banks: over gRPC an edge sees transactions in both,
+ * and only what is in the confirmed bank has landed.
  */
 
 import { expect, it } from "vitest";

@@ -5,9 +5,9 @@
  *
  * A transaction is reported as soon as a processed block holds it, before that is confirmed. A
  * block's height and content count once its slot is confirmed. Finalized counts as confirmed,
- * because nodes before Agave 4.4 may finalize a slot that they never announce as confirmed. A stream
- * that ends or stays silent is reopened with a back-off from 0.5 s to 30 s, which restarts at the
- * first update. The next stream may be of another node, so its ids of banks are others.
+ * because nodes before Agave 4.4 may finalize a slot that they never announce as confirmed. A
+ * stream that ends or stays silent is reopened with a back-off from 0.5 s to 30 s, which restarts
+ * at the first update. The next stream may be of another node, so its ids of banks are others.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
@@ -30,8 +30,8 @@ export interface GeyserWatcherDeps {
   readonly sink: Pick<ClusterSink, "slotEvent">;
   readonly blocks: Blocks;
   /**
-   * A block holds a transaction; the signature (64 bytes) is borrowed for the call. `bank` is the id
-   * of the block's bank; null if unknown.
+   * A block holds a transaction; the signature (64 bytes) is borrowed for the call. `bank` is the
+   * id of the block's bank; null if unknown.
    */
   readonly onProcessed: (
     signature: Uint8Array,
