@@ -20,6 +20,14 @@ import {
 } from "./cluster-rpc.ts";
 import { createCalendar } from "./cluster-slots.ts";
 import { attachSocket, type ClusterSocket } from "./cluster-socket.ts";
+import {
+  ALPENGLOW_DEFAULTS,
+  type AlpenglowOptions,
+  type Consensus,
+  createTimeline,
+  type Step,
+  type Timeline,
+} from "./cluster-timeline.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 
 export interface ClusterOptions {
@@ -32,8 +40,11 @@ export interface ClusterOptions {
   /** Read at each request for nodes, so an address may be a getter. At least one. */
   readonly leaders: readonly ClusterLeader[];
   readonly slotMs: number;
-  /** Share of slots without a block, 0 to 1. */
+  /** Share of slots without a block, 0 to 1; with Alpenglow, of windows without one. */
   readonly skipShare: number;
+  readonly consensus: Consensus;
+  /** What can happen with Alpenglow; ignored with Tower BFT. */
+  readonly alpenglow: AlpenglowOptions;
   /** Slots of an epoch, a multiple of four; with short ones the epoch changes within minutes. */
   readonly epochSlots: number;
   readonly seed: number;
@@ -84,6 +95,8 @@ const DEFAULTS = {
   wsPort: 0,
   slotMs: 250,
   skipShare: 0.05,
+  consensus: "tower_bft",
+  alpenglow: ALPENGLOW_DEFAULTS,
   epochSlots: 432,
   seed: 1,
   // Agave's `MAX_PROCESSING_AGE`, 2026-11.
@@ -104,6 +117,7 @@ export async function createSimulatedCluster(
 class Cluster implements SimulatedCluster {
   readonly #options: ClusterOptions;
   readonly #context: RpcContext;
+  readonly #timeline: Timeline;
   #ports: { readonly rpc: number; readonly ws: number };
   #faults: ClusterFaults = NO_FAULTS;
   #socket: ClusterSocket | null = null;
@@ -122,6 +136,7 @@ class Cluster implements SimulatedCluster {
       options.onLanded?.(landed);
     };
     const { blockhashAgeMax } = options;
+    this.#timeline = createTimeline({ ...options, calendar });
     const bank = createBank({ calendar, ledger, onLanded, blockhashAgeMax });
     const unixMs = (): number => Math.floor(clock.unixMs());
     const faults = () => this.#faults;
@@ -173,7 +188,8 @@ class Cluster implements SimulatedCluster {
   }
 
   currentSlot(): number {
-    return this.#context.calendar.slotAt(this.#options.clock.nowNs());
+    this.#catchUp();
+    return this.#context.bank.slot;
   }
 
   leaderAt(slot: number): string {
@@ -209,20 +225,40 @@ class Cluster implements SimulatedCluster {
   #tick(): void {
     this.#catchUp();
     const { clock } = this.#options;
-    const nextNs = this.#context.calendar.startNs(this.#context.bank.slot + 1);
-    const waitMs = Math.max(1, Math.ceil((nextNs - clock.nowNs()) / NS_PER_MS));
+    const waitMs = Math.max(1, Math.ceil((this.#timeline.nextNs - clock.nowNs()) / NS_PER_MS));
     this.#timer = clock.after(waitMs, () => this.#tick());
   }
 
-  /** Enters every slot up to the one in progress, in order. */
+  /** Takes every step up to now, in order. */
   #catchUp(): void {
+    const nowNs = this.#options.clock.nowNs();
+    while (this.#timeline.nextNs <= nowNs) this.#take(this.#timeline.take());
+  }
+
+  #take(step: Step): void {
     const { bank } = this.#context;
-    const now = this.currentSlot();
-    while (bank.slot < now) {
-      if (this.#startedBlock !== null) this.#socket?.frozen(this.#startedBlock);
-      this.#startedBlock = bank.enter(bank.slot + 1);
-      if (this.#startedBlock !== null) this.#socket?.blockStarted(this.#startedBlock);
+    // A block that is given up never ends.
+    if (this.#startedBlock !== null && step.kind !== "second_bank") {
+      this.#socket?.frozen(this.#startedBlock);
     }
+    this.#startedBlock = null;
+    switch (step.kind) {
+      case "slot":
+        this.#startedBlock = bank.enter(step);
+        break;
+      case "second_bank":
+        this.#startedBlock = bank.beginAgain();
+        break;
+      case "stall":
+        bank.stall();
+        break;
+      case "migration":
+        bank.migrate(step.genesisSlot);
+        break;
+      default:
+        step satisfies never;
+    }
+    if (this.#startedBlock !== null) this.#socket?.blockStarted(this.#startedBlock);
   }
 }
 
