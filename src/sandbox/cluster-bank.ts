@@ -348,15 +348,15 @@ class SimulatedBank implements Bank {
     this.#transactionsBefore.delete(block.bankId);
   }
 
-  /** Removes what belongs to the newest block; returns how many transactions it held. */
+  /** Removes what belongs to the newest block; returns how many leaders' transactions it held. */
   #remove(block: Block): number {
     this.#transactions = this.#transactionsBefore.get(block.bankId) ?? this.#transactions;
     this.#forget(block);
     let count = 0;
-    for (const { signature, bankId } of this.#landed.values()) {
+    for (const { signature, bankId, leader } of this.#landed.values()) {
       if (bankId !== block.bankId) continue;
       this.#landed.delete(signature);
-      count += 1;
+      if (leader !== null) count += 1;
     }
     return count;
   }

@@ -10,7 +10,13 @@
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
-import { type BankCounters, type Block, createBank, type Landed } from "./cluster-bank.ts";
+import {
+  type BankCounters,
+  type Block,
+  type Commitment,
+  createBank,
+  type Landed,
+} from "./cluster-bank.ts";
 import { createRpcServer, type Example } from "./cluster-http.ts";
 import {
   type ClusterFaults,
@@ -80,8 +86,8 @@ export interface SimulatedCluster {
   statusOf(signature: string): Landed | null;
   airdrop(address: string, lamports: bigint): void;
   balance(address: string): bigint;
-  /** The newest block's blockhash, base58. */
-  latestBlockhash(): string;
+  /** The blockhash of the newest block that has reached a commitment, base58; by default, of all. */
+  latestBlockhash(commitment?: Commitment): string;
   /** Sets the faults of the RPC and its WebSocket. */
   behave(faults: Partial<ClusterFaults>): void;
   /** Whether landed transactions are executed; false if LiteSVM cannot be loaded. */
@@ -214,8 +220,8 @@ class Cluster implements SimulatedCluster {
     return this.#context.ledger.balance(address);
   }
 
-  latestBlockhash(): string {
-    return this.#context.bank.block("processed").blockhash;
+  latestBlockhash(commitment: Commitment = "processed"): string {
+    return this.#context.bank.block(commitment).blockhash;
   }
 
   behave(faults: Partial<ClusterFaults>): void {

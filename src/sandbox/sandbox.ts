@@ -129,7 +129,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     cluster.airdrop(tipAccount, LAMPORTS_PER_SOL);
     let made = 0n;
     const transaction = (): Uint8Array => {
-      const blockhash = decodeBase58(cluster.latestBlockhash(), 32) ?? new Uint8Array(32);
+      const blockhash =
+        decodeBase58(cluster.latestBlockhash("confirmed"), 32) ?? new Uint8Array(32);
       // One more lamport each time makes a different transaction even with the same blockhash.
       const lamports = TIP_LAMPORTS + made;
       made += 1n;
