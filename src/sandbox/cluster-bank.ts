@@ -85,13 +85,15 @@ export interface Bank {
   beginAgain(): Block;
   /** Ends the slot in progress; until the next one nothing lands. */
   stall(): void;
-  /** Deletes the blocks after the genesis block of Alpenglow, whose slot becomes the current one. */
+  /** Deletes the blocks after Alpenglow's genesis block, whose slot becomes the current one. */
   migrate(genesisSlot: number): void;
   receive(identity: string, bytes: Uint8Array): void;
   airdrop(address: string, amount: bigint): string;
   /** The newest block that has reached a commitment. */
   block(commitment: Commitment): Block;
-  /** The same as the node reports it: it may have voted for no block as new as the confirmed one. */
+  /** The confirmed blocks above a height, oldest first. */
+  confirmedAfter(height: number): readonly Block[];
+  /** The same as the node reports it; the processed one may be older than the confirmed one. */
   reported(commitment: Commitment): Block;
   /** That block and earlier ones, newest first: as many as a real cluster lists hashes of. */
   recent(commitment: Commitment): readonly Block[];
@@ -263,6 +265,11 @@ class SimulatedBank implements Bank {
     return this.#blockAt(
       this.#isBehind && commitment === "processed" ? height - BEHIND_BLOCKS : height,
     );
+  }
+
+  confirmedAfter(height: number): readonly Block[] {
+    const first = Math.max(0, this.#indexOf(height + 1));
+    return this.#blocks.slice(first, Math.max(first, this.#indexOf(this.#confirmedHeight) + 1));
   }
 
   recent(commitment: Commitment): readonly Block[] {

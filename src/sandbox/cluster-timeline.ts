@@ -128,7 +128,7 @@ function* stepsOf(options: TimelineOptions): Generator<Step, never> {
 }
 
 /**
- * Slots by the clock, without transactions from `voteOnly` on, up to `last`; null: for ever. Returns
+ * Slots by the clock up to `last`, without transactions from `voteOnly` on; null: for ever. Returns
  * the newest slot before `voteOnly` that has a block.
  */
 function towerSteps(

@@ -59,8 +59,19 @@ export interface ClusterOptions {
   /** null: LiteSVM. */
   readonly ledger: Ledger | null;
   readonly onLanded: ((landed: Landed) => void) | null;
+  /** Sees what the node of the RPC sees, also while its RPC is down. */
+  readonly observer: ClusterObserver | null;
   /** The response of `GET /example-transaction` on the RPC's port. */
   readonly example: Example | null;
+}
+
+/** What happens in the cluster, in order. A block that is given up neither ends nor is confirmed. */
+export interface ClusterObserver {
+  blockStarted(block: Block): void;
+  blockEnded(block: Block): void;
+  confirmed(block: Block): void;
+  /** A transaction is in a block, which may be given up. */
+  landed(landed: Landed): void;
 }
 
 export interface ClusterUrls {
@@ -86,7 +97,7 @@ export interface SimulatedCluster {
   statusOf(signature: string): Landed | null;
   airdrop(address: string, lamports: bigint): void;
   balance(address: string): bigint;
-  /** The blockhash of the newest block that has reached a commitment, base58; by default, of all. */
+  /** The blockhash of the newest block that has reached a commitment, base58. */
   latestBlockhash(commitment?: Commitment): string;
   /** Sets the faults of the RPC and its WebSocket. */
   behave(faults: Partial<ClusterFaults>): void;
@@ -109,6 +120,7 @@ const DEFAULTS = {
   blockhashAgeMax: 150,
   ledger: null,
   onLanded: null,
+  observer: null,
   example: null,
 } as const;
 
@@ -130,6 +142,8 @@ class Cluster implements SimulatedCluster {
   #servers: readonly Server[] = [];
   #timer: Timer | null = null;
   #startedBlock: Block | null = null;
+  /** The height of the newest confirmed block that the observer has seen. */
+  #observedHeight = 0;
 
   constructor(options: ClusterOptions & { readonly ledger: Ledger }) {
     const { clock, leaders, ledger } = options;
@@ -139,6 +153,7 @@ class Cluster implements SimulatedCluster {
     const calendar = createCalendar(clock, { ...options, identities });
     const onLanded = (landed: Landed): void => {
       this.#socket?.landed(landed);
+      options.observer?.landed(landed);
       options.onLanded?.(landed);
     };
     const { blockhashAgeMax } = options;
@@ -147,6 +162,7 @@ class Cluster implements SimulatedCluster {
     const unixMs = (): number => Math.floor(clock.unixMs());
     const faults = () => this.#faults;
     this.#context = { calendar, bank, ledger, leaders, unixMs, faults };
+    this.#observedHeight = bank.block("confirmed").height;
   }
 
   get counters(): BankCounters {
@@ -243,9 +259,11 @@ class Cluster implements SimulatedCluster {
 
   #take(step: Step): void {
     const { bank } = this.#context;
+    const { observer } = this.#options;
     // A block that is given up never ends.
     if (this.#startedBlock !== null && step.kind !== "second_bank") {
       this.#socket?.frozen(this.#startedBlock);
+      observer?.blockEnded(this.#startedBlock);
     }
     this.#startedBlock = null;
     switch (step.kind) {
@@ -264,7 +282,13 @@ class Cluster implements SimulatedCluster {
       default:
         step satisfies never;
     }
-    if (this.#startedBlock !== null) this.#socket?.blockStarted(this.#startedBlock);
+    for (const block of bank.confirmedAfter(this.#observedHeight)) {
+      this.#observedHeight = block.height;
+      observer?.confirmed(block);
+    }
+    if (this.#startedBlock === null) return;
+    this.#socket?.blockStarted(this.#startedBlock);
+    observer?.blockStarted(this.#startedBlock);
   }
 }
 
