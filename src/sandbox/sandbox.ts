@@ -34,6 +34,8 @@ export interface SandboxOptions {
   readonly leaderCount?: number;
   /** Six leaders, four of them with one fault each. */
   readonly faults?: boolean;
+  /** Whether the cluster has Alpenglow; otherwise Tower BFT. */
+  readonly alpenglow?: boolean;
   /** Keys of the edge's configuration in the form of the file; they override the sandbox's own. */
   readonly edge?: Readonly<Record<string, object | string>>;
   readonly log?: Log;
@@ -208,6 +210,7 @@ async function startNetwork(clock: Clock, options: SandboxOptions, undo: Undo, e
   const cluster = await createSimulatedCluster({
     clock,
     leaders: contacts,
+    consensus: options.alpenglow === true ? "alpenglow" : "tower_bft",
     blockhashAgeMax: BLOCKHASH_AGE_MAX,
     example,
     onLanded(landed) {
