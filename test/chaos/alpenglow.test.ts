@@ -9,7 +9,7 @@
  * kill the client submits again what has no final receipt, because an edge keeps receipts in memory.
  */
 
-import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import type { ClusterOptions } from "../../src/sandbox/cluster.ts";
 import type { BankCounters } from "../../src/sandbox/cluster-bank.ts";
@@ -47,7 +47,10 @@ interface Outage {
   readonly awayMs: number;
 }
 
-/** Every second seed migrates; the others have Alpenglow from the first slot on. */
+/**
+ * Every second seed migrates, the others have Alpenglow from the first slot on; two of four have
+ * gRPC.
+ */
 function planOf(seed: number): Plan {
   const rng = createRng(seed);
   const outage = (awayMs: number): Outage => ({
@@ -66,7 +69,7 @@ function planOf(seed: number): Plan {
   const cluster = { slotMs: SLOT_MS, skipShare: 0.15, seed, alpenglow } as const;
   return {
     cluster: { ...cluster, consensus: "alpenglow" },
-    grpc: rng.chance(2),
+    grpc: seed % 4 >= 2,
     kill: rng.chance(2) ? outage(500) : null,
     rpcOutage: rng.chance(2) ? outage(2_000) : null,
   };
@@ -92,15 +95,10 @@ const FINAL: ReadonlySet<string> = new Set(["landed", "expired", "dropped"]);
 
 const undo: (() => unknown)[] = [];
 const totals: Partial<Record<keyof BankCounters, number>> = {};
-const results: string[] = [];
 
 afterEach(async () => {
   for (const act of undo.splice(0).toReversed()) await act();
 });
-afterAll(() => {
-  process.stdout.write(`${results.join("\n")}\n`);
-});
-
 async function setUp(plan: Plan) {
   const geyser: ClusterGeyser | null = plan.grpc ? await startClusterGeyser() : null;
   if (geyser !== null) undo.push(() => geyser.geyser.stop());
@@ -235,14 +233,13 @@ async function runSeed(seed: number): Promise<void> {
   const ends = accepted.map(({ end }) => end?.state ?? "none");
   const countOf = (state: string): number => ends.filter((each) => each === state).length;
   const { grpc, kill, rpcOutage } = plan;
-  results.push(
-    JSON.stringify({
-      ...{ seed, grpc, kill: kill !== null, rpcOutage: rpcOutage !== null },
-      ...{ accepted: accepted.length, landed: countOf("landed"), expired: countOf("expired") },
-      ...{ dropped: countOf("dropped"), open: client.open().length, chain: cluster.counters },
-    }),
-  );
-  expect(accepted.length).toBeGreaterThan(50);
+  const facts = {
+    ...{ seed, grpc, kill: kill !== null, rpcOutage: rpcOutage !== null },
+    ...{ accepted: accepted.length, landed: countOf("landed"), expired: countOf("expired") },
+    ...{ dropped: countOf("dropped"), open: client.open().length, chain: cluster.counters },
+  };
+  process.stdout.write(`${JSON.stringify(facts)}\n`);
+  expect(accepted.length).toBeGreaterThan(10);
   // What a receipt says, and what the chain says.
   const says = accepted.map(({ signature, end }) => ({
     signature,
