@@ -45,11 +45,20 @@ export interface ClusterClientDeps {
   readonly router: ClusterSink;
   /**
    * Called over gRPC, if configured, when a block holds a transaction with one of the accounts; not
-   * confirmed yet. The signature (64 bytes) is borrowed for the call. Must not throw.
+   * confirmed yet. The signature (64 bytes) is borrowed for the call. `bank` is the id of the
+   * block's bank; null if unknown. Must not throw.
    */
-  readonly onProcessed?: (signature: Uint8Array, slot: number, error: string | null) => void;
-  /** Called over gRPC when the cluster confirmed the block of that slot. Must not throw. */
-  readonly onConfirmed?: (slot: number) => void;
+  readonly onProcessed?: GeyserWatcherDeps["onProcessed"];
+  /**
+   * Called over gRPC when the cluster confirmed the block of that slot, once or several times. Must
+   * not throw.
+   */
+  readonly onConfirmed?: GeyserWatcherDeps["onConfirmed"];
+  /**
+   * Called when a gRPC stream opens, whose ids of banks are not comparable with those reported so
+   * far. Must not throw.
+   */
+  readonly forgetBanks?: () => void;
   /** Whether transactions are in flight, whose age matters; assumed true if absent. */
   readonly busy?: () => boolean;
   /** Receives heights and blockhashes as well, for a thread that cannot call this client. */
@@ -203,6 +212,7 @@ export function createClusterClient(
   const sinks = {
     onProcessed: deps.onProcessed ?? ignore,
     onConfirmed: deps.onConfirmed ?? ignore,
+    forgetBanks: deps.forgetBanks ?? ignore,
   };
   const geyser = createGeyser({ ...parts, blocks, ...sinks }, deps.openGeyser, options);
   const live = (): boolean => geyser?.blocksLive ?? false;

@@ -69,11 +69,25 @@ export interface ClusterThreadDeps {
   };
   /**
    * Called over gRPC, if configured, when a block holds a transaction with one of the accounts; not
-   * confirmed yet. The signature (64 bytes) is borrowed for the call. Must not throw.
+   * confirmed yet. The signature (64 bytes) is borrowed for the call. `bank` is the id of the
+   * block's bank; null if unknown. Must not throw.
    */
-  readonly onProcessed: (signature: Uint8Array, slot: number, error: string | null) => void;
-  /** Called over gRPC when the cluster confirmed the block of that slot. Must not throw. */
-  readonly onConfirmed: (slot: number) => void;
+  readonly onProcessed: (
+    signature: Uint8Array,
+    slot: number,
+    error: string | null,
+    bank: number | null,
+  ) => void;
+  /**
+   * Called over gRPC when the cluster confirmed the block of that slot, once or several times. Must
+   * not throw.
+   */
+  readonly onConfirmed: (slot: number, bank: number | null) => void;
+  /**
+   * Called when a gRPC stream opens, whose ids of banks are not comparable with those reported so
+   * far. Must not throw.
+   */
+  readonly forgetBanks: () => void;
   /** Whether transactions are in flight, whose age matters. */
   readonly busy: () => boolean;
   /** The thread's file; by default the built worker.js. */
@@ -421,7 +435,10 @@ class WorkerClusterThread implements ClusterThread {
         break;
       case "confirmed":
         this.#countRead(life);
-        this.#deps.onConfirmed(message.slot);
+        this.#deps.onConfirmed(message.slot, message.bank);
+        break;
+      case "forgetBanks":
+        this.#deps.forgetBanks();
         break;
       default:
         message satisfies never;
@@ -478,11 +495,12 @@ class WorkerClusterThread implements ClusterThread {
     }
   }
 
-  #landed({ signatures, slots, errors }: LandedMessage): void {
+  #landed({ signatures, slots, banks, errors }: LandedMessage): void {
     for (const [index, slot] of slots.entries()) {
       const start = index * SIGNATURE_BYTES;
       const signature = signatures.subarray(start, start + SIGNATURE_BYTES);
-      this.#deps.onProcessed(signature, slot, errors[index] ?? null);
+      const bank = banks[index] ?? -1;
+      this.#deps.onProcessed(signature, slot, errors[index] ?? null, bank === -1 ? null : bank);
     }
   }
 

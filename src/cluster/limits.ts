@@ -32,8 +32,10 @@ export const HEIGHT_PACE_MS_MIN = 200;
 export const HEIGHT_PACE_MS_MAX = 2_000;
 /** Blockhashes kept. Agave's queue holds 300 (`MAX_RECENT_BLOCKHASHES`, 2026-11). */
 export const BLOCKHASHES_KEPT = 512;
-/** Maximum number of gRPC blocks waiting for confirmation. */
+/** Maximum number of slots whose blocks, reported over gRPC, await confirmation. */
 export const GEYSER_BLOCKS_MAX = 256;
+/** Blocks kept of one slot, the newest: a node replays a slot twice if its parent changed. */
+export const GEYSER_BANKS_PER_SLOT_MAX = 2;
 /** Maximum size of a gRPC message: a block's rewards come with its height, 2026-11. */
 export const GEYSER_MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 /**

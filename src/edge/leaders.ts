@@ -110,9 +110,10 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       clock,
       log,
       router,
-      onProcessed: (signature, slot, error) =>
-        landing.seen(signature, { slot, confirmed: false, error }),
-      onConfirmed: (slot) => landing.confirmed(slot),
+      onProcessed: (signature, slot, error, bank) =>
+        landing.seen(signature, { slot, confirmed: false, error }, bank),
+      onConfirmed: (slot, bank) => landing.confirmed(slot, bank),
+      forgetBanks: () => landing.forgetBanks(),
       busy: () => landing.inFlight > 0,
     },
     { ...config.cluster, accounts: config.tip.accounts },

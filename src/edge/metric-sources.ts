@@ -326,7 +326,11 @@ function landSources({ landing, cluster }: MetricDeps) {
     touchdown_node_reports_statuses: () => REPORTED[cluster.statusReporting()],
     touchdown_status_lag_seconds: () => landing.pollLagNs / NS_PER_S,
     touchdown_processed_total: () =>
-      samplesBy("result", { seen: counters.processed, rolled_back: counters.rolledBack }),
+      samplesBy("result", {
+        seen: counters.processed,
+        rolled_back: counters.rolledBack,
+        omitted: counters.sightingsOmitted,
+      }),
   } satisfies Partial<MetricSources>;
 }
 

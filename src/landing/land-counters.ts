@@ -34,6 +34,8 @@ export interface LandCounters {
   /** Transactions seen in an unconfirmed block, and those that were rolled back. */
   processed: number;
   rolledBack: number;
+  /** Of `processed`, those that were forgotten for two newer ones in other banks of the slot. */
+  sightingsOmitted: number;
 }
 
 export function newLandCounters(): LandCounters {
@@ -60,5 +62,6 @@ export function newLandCounters(): LandCounters {
     blockhashChecksFailed: 0,
     processed: 0,
     rolledBack: 0,
+    sightingsOmitted: 0,
   };
 }

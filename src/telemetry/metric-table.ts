@@ -369,7 +369,7 @@ export const METRICS = [
   counter(
     "touchdown_processed_total",
     ["result"],
-    "Transactions seen in a processed block, by seen, and rolled_back when its fork was abandoned.",
+    "Transactions seen in a processed block: seen, rolled_back, omitted for newer blocks.",
   ),
   // Receipts
   gauge("touchdown_receipts", [], "Receipts kept."),

@@ -48,19 +48,21 @@ function setUp(
   const busy = vi.fn(() => false);
   const confirmed = vi.fn();
   const landed = vi.fn();
+  const forgetBanks = vi.fn();
   const slotEvent = vi.spyOn(router, "slotEvent");
   const deps: ClusterThreadDeps = {
     clock,
     log: { info: take, warn: take, error: take },
     router,
-    onProcessed: (signature, slot, error) => landed(signature[0], slot, error),
+    onProcessed: (signature, slot, error, bank) => landed(signature[0], slot, error, bank),
     onConfirmed: confirmed,
+    forgetBanks,
     busy,
     ...(entry === undefined ? {} : { entry }),
   };
   const thread = createClusterThread(deps, options);
   cleanups.push(() => thread.stop());
-  return { thread, router, logged, slotEvent, landed, confirmed, busy };
+  return { thread, router, logged, slotEvent, landed, confirmed, forgetBanks, busy };
 }
 
 /** A thread of test/support/cluster-thread.mjs. */
@@ -322,7 +324,7 @@ describe("what a cluster thread sends", () => {
     const { thread, slotEvent, landed, confirmed } = standIn("echo", [
       { kind: "slot", event: "start", slot: 5, source: "slot" },
       { kind: "slot", event: "end", slot: 5, source: "slotsUpdates" },
-      { kind: "confirmed", slot: 4 },
+      { kind: "confirmed", slot: 4, bank: null },
       { kind: "reporting", reporting: "yes" },
     ]);
     await thread.start();
@@ -331,12 +333,37 @@ describe("what a cluster thread sends", () => {
       ["start", 5, "slot"],
       ["end", 5, "slotsUpdates"],
     ]);
-    expect([confirmed.mock.calls, landed.mock.calls]).toEqual([[[4]], []]);
+    expect([confirmed.mock.calls, landed.mock.calls]).toEqual([[[4, null]], []]);
+  });
+
+  it("has the banks of landings and confirmations, and when other ids follow", async () => {
+    const { thread, landed, confirmed, forgetBanks } = standIn("echo", [
+      {
+        kind: "landed",
+        signatures: new Array(128).fill(3),
+        slots: [7, 7],
+        banks: [30, -1],
+        errors: [null, '"x"'],
+      },
+      { kind: "forgetBanks" },
+      { kind: "confirmed", slot: 7, bank: 40 },
+      { kind: "reporting", reporting: "yes" },
+    ]);
+    await thread.start();
+    await vi.waitFor(() => expect(thread.statusReporting()).toBe("yes"), WAIT);
+    expect(landed.mock.calls).toEqual([
+      [3, 7, null, 30],
+      [3, 7, '"x"', null],
+    ]);
+    expect([forgetBanks.mock.calls, confirmed.mock.calls]).toEqual([[[]], [[7, 40]]]);
+    const orderOf = (mock: typeof landed) => mock.mock.invocationCallOrder[0] ?? 0;
+    expect(orderOf(landed)).toBeLessThan(orderOf(forgetBanks));
+    expect(orderOf(forgetBanks)).toBeLessThan(orderOf(confirmed));
   });
 
   it("is counted as read, so that the thread may send more", async () => {
     const slot = { kind: "slot", event: "start", slot: 5, source: "slot" };
-    const confirmed = { kind: "confirmed", slot: 4 };
+    const confirmed = { kind: "confirmed", slot: 4, bank: null };
     const others = [confirmed, { kind: "slotTime", slotTimeMs: 400 }];
     const messages = [...new Array(UPDATES_UNREAD_MAX).fill(slot), ...others];
     const { thread, logged, busy, slotEvent } = standIn("reports", messages);

@@ -47,7 +47,7 @@ describe("what a confirmed block holds", () => {
           return flags[row] === flag;
         },
       }),
-      onLanded(row) {
+      onConfirmed(row) {
         landed.push(row + 1);
         flags[row] = 0;
       },
@@ -142,5 +142,44 @@ describe("what a confirmed block holds", () => {
     landing.confirmed(5_001);
     clock.advance(10);
     expect(finalStates.map(({ packetId }) => packetId)).toEqual(upTo(COUNT + 1));
+  });
+});
+
+describe("the bank of a confirmed block", () => {
+  it("decides in every slice, also where its slot was reported without one meanwhile", () => {
+    const fixture = startFixture({ countMax: 2 * COUNT });
+    const { landing, clock, finalStates, rolledBack } = fixture;
+    landing.start();
+    fixture.plan("a");
+    const status = { confirmed: false, error: null };
+    for (let id = 1; id <= 2 * COUNT; id += 1) {
+      fixture.track(id);
+      const slot = id > COUNT ? 5_000 : 5_001;
+      landing.seen(bytesOf(id).subarray(1), { ...status, slot }, id % 2 === 0 ? 10 : 11);
+    }
+    // The scan for this one still runs while the others arrive.
+    landing.confirmed(5_000);
+    expect(finalStates).toHaveLength(LANDINGS_PER_SLICE);
+    for (const bank of [null, 10, null]) landing.confirmed(5_001, bank);
+    clock.advance(10);
+    expect(finalStates.slice(COUNT).map(({ packetId }) => packetId)).toEqual(
+      upTo(COUNT).filter((id) => id % 2 === 0),
+    );
+    expect(rolledBack).toEqual(upTo(COUNT).filter((id) => id % 2 === 1));
+    expectBalance(landing);
+  });
+
+  it("has decided before the ids of banks are forgotten", () => {
+    const { landing, finalStates, rolledBack, track, clock } = seen();
+    for (let id = COUNT + 1; id <= 2 * COUNT; id += 1) {
+      track(id);
+      const status = { slot: 5_001, confirmed: false, error: null };
+      landing.seen(bytesOf(id).subarray(1), status, 10);
+    }
+    landing.confirmed(5_001, 11);
+    landing.forgetBanks();
+    expect([finalStates.length, rolledBack.length]).toEqual([COUNT, COUNT]);
+    clock.advance(10);
+    expect(landing.inFlight).toBe(COUNT);
   });
 });

@@ -283,6 +283,8 @@ describe("the balance", () => {
     { weight: 6, arbitrary: fc.record({ do: fc.constant("answer"), n: fc.nat({ max: 255 }) }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constant("fail"), n: fc.constant(0) }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constant("feed"), n: fc.nat({ max: 60 }) }) },
+    { weight: 4, arbitrary: fc.record({ do: fc.constant("see"), n: fc.nat({ max: 255 }) }) },
+    { weight: 3, arbitrary: fc.record({ do: fc.constant("confirm"), n: fc.nat({ max: 8 }) }) },
   );
 
   it("ends each transaction exactly once, in any order of events", async () => {
@@ -304,6 +306,8 @@ describe("the balance", () => {
     );
   });
 });
+
+const bankOf = (n: number): number | null => (n === 0 ? null : n);
 
 /** Executes the steps; returns the ids of accepted transactions, in order. */
 async function play(
@@ -335,6 +339,13 @@ async function play(
     else if (what === "answer") await answer(fixture, n);
     else if (what === "feed") {
       fixture.landing.seen(bytesOf(n).subarray(1, 65), n % 2 === 0 ? processed(n) : confirmed(n));
+    } else if (what === "see") {
+      const error = n % 3 === 0 ? '"AccountInUse"' : null;
+      const status = { ...processed(5_000 + (n % 2)), error };
+      fixture.landing.seen(bytesOf(n >> 3).subarray(1, 65), status, bankOf(n % 4));
+    } else if (what === "confirm") {
+      if (n === 8) fixture.landing.forgetBanks();
+      else fixture.landing.confirmed(5_000 + (n % 2), bankOf(n >> 1));
     } else {
       for (const request of fixture.asked.splice(0)) request.fail();
       await fixture.settle();
