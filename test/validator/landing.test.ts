@@ -91,6 +91,12 @@ describe.each(MODES)("$name", ({ name, args, votes }) => {
     payers = Array.from({ length: PAYERS }, () => newKeypair());
     await fund([tip, ...payers]);
     ({ url, adminUrl } = await startEdge());
+    // What arrives before the edge has read blocks ends with `status_unknown` on a quiet cluster.
+    await untilResponse(
+      "two blocks that the edge has read",
+      () => metric("touchdown_block_heights_total", { result: "accepted" }),
+      (accepted) => accepted >= 2,
+    );
   });
   afterAll(async () => {
     for (const act of undo.splice(0).toReversed()) await act();
@@ -111,8 +117,7 @@ describe.each(MODES)("$name", ({ name, args, votes }) => {
     expect(expired).toMatchObject({ state: "expired", landing: { reason: "blockhash_expired" } });
     // With Alpenglow no block shows that the node keeps statuses.
     if (!votes) return;
-    const page = await (await fetch(`${adminUrl}/metrics`)).text();
-    expect(seriesValue(parsePrometheus(page), "touchdown_node_reports_statuses")).toBe(1);
+    expect(await metric("touchdown_node_reports_statuses")).toBe(1);
   });
 
   it(`lands ${COUNT} tipped transfers, and the receipts agree with the validator`, async () => {
@@ -217,6 +222,11 @@ async function sendOne(bytes: Uint8Array): Promise<Sent> {
   const signature = await submit(bytes);
   const receipt = await receiptOf(signature);
   return { signature, receipt, receiptMs: (systemClock.nowNs() - sentNs) / 1e6 };
+}
+
+async function metric(name: string, labels: Readonly<Record<string, string>> = {}) {
+  const page = await (await fetch(`${adminUrl}/metrics`)).text();
+  return seriesValue(parsePrometheus(page), name, labels);
 }
 
 async function submit(bytes: Uint8Array): Promise<string> {
