@@ -44,6 +44,29 @@ describe("a transaction in two banks of one slot", () => {
     expectBalance(landing);
   });
 
+  it("lands in either if it has the same error in both", () => {
+    const { landing, see, ends } = inFlight(1, 2);
+    see(1, 10, FAILED);
+    see(1, 11, FAILED);
+    landing.confirmed(SLOT, 10);
+    expect(ends()).toEqual([[1, "landed", FAILED]]);
+    see(2, 10, FAILED);
+    see(2, 11, FAILED);
+    landing.confirmed(SLOT, 11);
+    expect(ends()).toHaveLength(2);
+  });
+
+  it("is in neither once a block of another slot holds it", () => {
+    const { landing, see, ends, rolledBack } = inFlight(1);
+    see(1, null, FAILED);
+    see(1, 10);
+    const next = { slot: SLOT + 1, confirmed: false, error: null };
+    landing.seen(bytesOf(1).subarray(1, 65), next, 12);
+    landing.confirmed(SLOT, 10);
+    landing.confirmed(SLOT + 1, 13);
+    expect([ends(), rolledBack]).toEqual([[], [1]]);
+  });
+
   it("is reported once for each of them, however often it is seen", () => {
     const { see, seen } = inFlight(1);
     for (const bank of [10, 11, 10, 11]) see(1, bank, bank === 10 ? FAILED : null);
@@ -178,9 +201,9 @@ describe("when the ids of banks are forgotten", () => {
     see(2, 10, FAILED);
     see(2, 11);
     landing.forgetBanks();
+    see(3, 11);
     // By chance the id of another bank of the node before.
-    see(3, 10);
-    landing.confirmed(SLOT, 11);
+    landing.confirmed(SLOT, 10);
     expect([ends(), rolledBack]).toEqual([
       [
         [1, "landed", FAILED],

@@ -89,19 +89,19 @@ describe("gRPC watcher", () => {
     blocks.setHeight(99);
     blocks.setHeight(99);
     for (const [bank, height] of [
-      [3, 101],
-      [4, 100],
+      [3, 100],
+      [4, 101],
     ] as const) {
       const blockhash = toBase58(hash(bank));
       events().update({ kind: "block", slot: 7, blockhash, height, bank });
     }
-    events().update({ kind: "slot", slot: 7, stage: "confirmed", bank: 4 });
+    events().update({ kind: "slot", slot: 7, stage: "confirmed", bank: 3 });
     expect(blocks.height()).toBe(100);
     // A finalized slot is far behind the newest, and its height may be implausible by then.
     blocks.setHeight(130);
     blocks.setHeight(160);
-    events().update({ kind: "slot", slot: 7, stage: "finalized", bank: 4 });
-    expect(blocks.lastValidHeight(hash(3))).toBe(251);
+    events().update({ kind: "slot", slot: 7, stage: "finalized", bank: 3 });
+    expect(blocks.lastValidHeight(hash(4))).toBe(251);
     expect(counters.heightsImplausible).toBe(1);
     watcher.stop();
   });

@@ -76,16 +76,19 @@ describe("landings", () => {
   it("come before the ids of banks change, which is sent whatever is unread", async () => {
     const { sent, outbox } = setUp();
     outbox.landed(signature(1), 5, null, 50);
+    outbox.forgetBanks();
+    await turn();
     for (let slot = 0; slot < UPDATES_UNREAD_MAX; slot += 1) outbox.confirmed(slot, 50);
     outbox.landed(signature(1), 5, null, 50);
     outbox.forgetBanks();
     await turn();
     expect(sent.map(({ kind }) => kind)).toEqual([
       "landed",
+      "forgetBanks",
       ...new Array(UPDATES_UNREAD_MAX - 1).fill("confirmed"),
       "forgetBanks",
     ]);
-    expect(sent[1]).toEqual({ kind: "confirmed", slot: 0, bank: 50 });
+    expect(sent[2]).toEqual({ kind: "confirmed", slot: 0, bank: 50 });
   });
 
   it("come before the confirmation of their block, and at most so many in a message", async () => {

@@ -142,6 +142,7 @@ describe("the cluster thread's side", () => {
     server.say({ slot: { slot: 7, status: 1, bank_id: 31 } });
     await vi.waitFor(() => expect(received.map(({ kind }) => kind)).toContain("confirmed"), WAIT);
     const kinds = received.map(({ kind }) => kind);
+    expect(kinds).toContain("forgetBanks");
     expect(kinds.indexOf("forgetBanks")).toBeLessThan(kinds.indexOf("landed"));
     expect(kinds.indexOf("landed")).toBeLessThan(kinds.indexOf("confirmed"));
     expect(received.find(({ kind }) => kind === "landed")).toEqual({
