@@ -119,7 +119,7 @@ describe("router", () => {
     expect(sendOf(router.plan)).toBe("BC");
     clock.advance(1001);
     expect(sendOf(router.plan)).toBe("CD");
-    clock.advance(2000);
+    router.slotEvent("start", 116);
     expect(router.status()).toMatchObject({ slot: 116, scheduleCovers: false, targets: 0 });
     expect(router.plan?.send).toEqual([]);
     router.stop();
