@@ -16,10 +16,13 @@ export const SLOT_SETTLE_MS = 30_000;
 export const SLOT_STEPS_MIN = 8;
 /**
  * Evidence that slots go on from a lower one: this many slots that ascend in a row, in
- * milliseconds, none more slots above the one before, and none later than this many slots.
+ * milliseconds; both where the cluster is likely to go back; the most slots from one to the next;
+ * and how many slots later than the others one may be reported.
  */
 export const SLOT_RUN_SLOTS = 3;
 export const SLOT_RUN_MS = 600;
+export const SLOT_RUN_LIKELY_SLOTS = 2;
+export const SLOT_RUN_LIKELY_MS = 150;
 export const SLOT_RUN_STEP_MAX = 8;
 export const SLOT_RUN_LATE = 2;
 /** Slots of a leader's window. Agave `NUM_CONSECUTIVE_LEADER_SLOTS`, 4.4, 2026-11. */

@@ -3,11 +3,19 @@
  *
  * A slot counts once, and only some time after the one before: a node that repairs old slots reports
  * many at the same time. A late event and a repetition change nothing; a jump begins a new run. A
- * run suffices after 0.6 s and three slots, so it is followed within a second.
+ * run suffices after 0.6 s and three slots, so it is followed within a second; where the cluster is
+ * likely to go back, two slots in 0.15 s do.
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
-import { SLOT_RUN_LATE, SLOT_RUN_MS, SLOT_RUN_SLOTS, SLOT_RUN_STEP_MAX } from "./limits.ts";
+import {
+  SLOT_RUN_LATE,
+  SLOT_RUN_LIKELY_MS,
+  SLOT_RUN_LIKELY_SLOTS,
+  SLOT_RUN_MS,
+  SLOT_RUN_SLOTS,
+  SLOT_RUN_STEP_MAX,
+} from "./limits.ts";
 
 /** The part of a slot time that has to pass between two slots that count. */
 const PACE = 0.4;
@@ -19,10 +27,18 @@ export class SlotRun {
   /** Slots that count, and when the last one did. */
   #count = 0;
   #countedNs = 0;
+  #slotsMin = SLOT_RUN_SLOTS;
+  #runMs = SLOT_RUN_MS;
 
   /** When the run began. */
   get sinceNs(): number {
     return this.#sinceNs;
+  }
+
+  /** Whether slots are likely to go on from a lower one. */
+  setLikely(isLikely: boolean): void {
+    this.#slotsMin = isLikely ? SLOT_RUN_LIKELY_SLOTS : SLOT_RUN_SLOTS;
+    this.#runMs = isLikely ? SLOT_RUN_LIKELY_MS : SLOT_RUN_MS;
   }
 
   /** Adds an event; returns whether the run suffices. */
@@ -41,7 +57,7 @@ export class SlotRun {
       this.#count += 1;
       this.#countedNs = nowNs;
     }
-    return this.#count >= SLOT_RUN_SLOTS && nowNs - this.#sinceNs >= SLOT_RUN_MS * NS_PER_MS;
+    return this.#count >= this.#slotsMin && nowNs - this.#sinceNs >= this.#runMs * NS_PER_MS;
   }
 
   reset(): void {

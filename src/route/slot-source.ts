@@ -35,8 +35,8 @@ export class SlotSourceEstimate {
   #lastEventNs: number | null = null;
   /** The slot of the last event; -1 before the first. */
   #lastSlot = -1;
-  /** Events below the anchor. */
-  readonly #run = new SlotRun();
+  /** Its events below the anchor. */
+  readonly run = new SlotRun();
   /** Whether the anchor stood still so long that the next progress replaces it. */
   #returning = false;
   #returnSlot = -1;
@@ -72,11 +72,6 @@ export class SlotSourceEstimate {
   /** When it last returned. */
   get returnedNs(): number {
     return this.#returnedNs;
-  }
-
-  /** When the events began that made it return. */
-  get runSinceNs(): number {
-    return this.#run.sinceNs;
   }
 
   /** Progress events since it began or returned. */
@@ -133,16 +128,16 @@ export class SlotSourceEstimate {
 
   /** An invalid event arrived: a source that sends such is not followed to lower slots soon. */
   interrupt(): void {
-    this.#run.reset();
+    this.run.reset();
   }
 
   /** Whether this event completes a run of events that ascend from below the position. */
   #ascendsFromBelow(slot: number, nowNs: number, slotDurationMs: number): boolean {
     if (slot > this.#anchorSlot) {
-      this.#run.reset();
+      this.run.reset();
       return false;
     }
-    const suffices = this.#run.add(slot, nowNs, slotDurationMs);
+    const suffices = this.run.add(slot, nowNs, slotDurationMs);
     const position = this.#anchorSlot + this.#extrapolated(nowNs, slotDurationMs);
     return suffices && position - slot > SLOT_AGREE_DISTANCE;
   }

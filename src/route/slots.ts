@@ -55,6 +55,11 @@ export interface SlotSourceStatus {
 export interface SlotClock {
   /** Processes one event; never throws. `nowNs` is when it arrived. */
   observe(kind: SlotEventKind, slot: number, nowNs: number, source?: SlotSource): void;
+  /**
+   * Whether the cluster is likely to go back now, because it confirms nothing: lower slots are then
+   * followed with less evidence.
+   */
+  expectBack(isLikely: boolean): void;
   /** An externally measured slot time; used until it is measured here. */
   hint(slotTimeMs: number): void;
   /** The current slot; null before the first event and if the last one is too old. */
@@ -118,6 +123,8 @@ interface Source {
   readonly lag: SlotLag;
   /** `estimate.returns` when it was last followed. */
   returns: number;
+  /** The same when its lag was last measured. */
+  lagReturns: number;
   /** Its position at the time under evaluation; -1 for none. */
   position: number;
   /** Whether it made progress recently. */
@@ -148,6 +155,7 @@ class Estimate implements SlotClock {
   readonly #standstill = new Standstill();
   /** Events of the followed source below the published slot. */
   readonly #run = new SlotRun();
+  #isBackLikely = false;
 
   /** The cached result and its validity; an event invalidates it. */
   #cached: number | null = null;
@@ -183,21 +191,29 @@ class Estimate implements SlotClock {
     this.#counters.slotEvents += 1;
     this.#cachedUntilNs = 0;
     const source = this.#sourceOf(name);
-    const { anchorSlot: anchorBefore, returns } = source.estimate;
-    const plausible = source.estimate.observe(kind, slot, nowNs, this.#extrapolationSlotMs);
+    const { estimate } = source;
+    const { anchorSlot: anchorBefore, returns } = estimate;
+    estimate.run.setLikely(this.#isBackLikely);
+    const plausible = estimate.observe(kind, slot, nowNs, this.#extrapolationSlotMs);
     if (!plausible) this.#counters.slotEventsFarAhead += 1;
     const speaksFor = kind === "end" ? slot + 1 : slot;
-    if (source.estimate.returns !== returns) this.#returned(source, nowNs);
+    if (estimate.returns !== returns) this.#returned(source, nowNs);
     else this.#second(source, nowNs);
     this.#noteProgress(source, anchorBefore, nowNs);
     this.#follow(nowNs);
     this.#setSlotDuration();
     const near = Math.abs(speaksFor - this.#publishedSlot) <= SLOT_SKIP_DISTANCE;
+    if (estimate.returns !== source.lagReturns) source.lag.clear();
+    source.lagReturns = estimate.returns;
     if (plausible && near) source.lag.saw(speaksFor, nowNs, this.#sources);
     if (this.#followed !== null) this.#runBelow(this.#followed, nowNs);
     this.#publish(nowNs, false);
     const { anchorSlot = -1, progressNs = null } = this.#followed?.estimate ?? {};
     if (progressNs !== null) this.#past.record(anchorSlot, progressNs);
+  }
+
+  expectBack(isLikely: boolean): void {
+    this.#isBackLikely = isLikely;
   }
 
   hint(slotTimeMs: number): void {
@@ -254,7 +270,7 @@ class Estimate implements SlotClock {
     const estimate = new SlotSourceEstimate();
     const lag = createSlotLag();
     const origin = this.#origins[name] ?? name;
-    const now = { returns: 0, position: -1, live: false, share: 0 };
+    const now = { returns: 0, lagReturns: 0, position: -1, live: false, share: 0 };
     const source: Source = { name, origin, estimate, lag, ...now };
     this.#sources.push(source);
     return source;
@@ -264,13 +280,16 @@ class Estimate implements SlotClock {
     return this.#standstill.position(estimate, nowNs, this.#extrapolationSlotMs);
   }
 
+  #passedNs(sinceNs: number, nowNs: number): number {
+    return this.#standstill.passedNs(sinceNs, nowNs, this.#extrapolationSlotMs);
+  }
+
   #changeNs({ estimate }: Source, slot: number, nowNs: number): number {
     return this.#standstill.changeNs(estimate, slot, nowNs, this.#extrapolationSlotMs);
   }
 
   /** The source continues below its position: others that agree with it do so, too. */
   #returned(source: Source, nowNs: number): void {
-    source.lag.clear();
     const { anchorSlot } = source.estimate;
     for (const other of this.#sources) {
       const { lastSlot, lastEventNs } = other.estimate;
@@ -298,7 +317,6 @@ class Estimate implements SlotClock {
     const position = source.estimate.position(nowNs, this.#extrapolationSlotMs);
     if (position === null || position - slot <= SLOT_AGREE_DISTANCE) return;
     source.estimate.returnTo(slot, nowNs);
-    source.lag.clear();
   }
 
   /** Notes whether an event shows that slots pass. */
@@ -314,7 +332,7 @@ class Estimate implements SlotClock {
       if (other.estimate !== estimate && other.live && ahead >= 0 && ahead <= SLOT_LATE_DISTANCE)
         return;
     }
-    this.#standstill.progressed(nowNs);
+    this.#standstill.progressed(nowNs, this.#extrapolationSlotMs);
   }
 
   /** Counts events of the followed source below the published slot. */
@@ -360,12 +378,11 @@ class Estimate implements SlotClock {
   #follow(nowNs: number): void {
     const expected = this.#expected(nowNs);
     if (expected < 0) this.#startedNs = nowNs;
-    // No source is quiet because the cluster stands still.
-    const passedNs = this.#standstill.passedNs(nowNs, this.#extrapolationSlotMs);
     for (const source of this.#sources) {
       const { estimate } = source;
       source.position = this.#positionOf(source, nowNs) ?? -1;
-      const quietNs = passedNs - (estimate.progressNs ?? nowNs);
+      // No source is quiet because the cluster stands still.
+      const quietNs = this.#passedNs(estimate.progressNs ?? nowNs, nowNs);
       source.live = source.position >= 0 && quietNs <= SLOT_SOURCE_LIVE_MS * NS_PER_MS;
     }
     const isNew = nowNs - this.#startedNs <= SLOT_SETTLE_MS * NS_PER_MS;
@@ -455,8 +472,7 @@ class Estimate implements SlotClock {
     if (this.#accepted < 0) return -1;
     const slotNs = this.#extrapolationSlotMs * NS_PER_MS;
     if (nowNs - this.#acceptedNs > SLOT_EXTRAPOLATION_MAX * slotNs) return -1;
-    const passedNs = this.#standstill.passedNs(nowNs, this.#extrapolationSlotMs);
-    return this.#accepted + Math.max(0, passedNs - this.#acceptedNs) / slotNs;
+    return this.#accepted + this.#passedNs(this.#acceptedNs, nowNs) / slotNs;
   }
 
   /** Moves the slot time no further than all agreeing sources require. */
@@ -484,7 +500,7 @@ function agree(a: Source, b: Source): boolean {
 /** Whether a source made no progress since events of another began to ascend from below. */
 function isSilentSince(source: Source, returned: Source): boolean {
   const { progressNs } = source.estimate;
-  return source !== returned && progressNs !== null && progressNs < returned.estimate.runSinceNs;
+  return source !== returned && progressNs !== null && progressNs < returned.estimate.run.sinceNs;
 }
 
 /** Whether it has just proven progress from a position further ahead than jitter. */

@@ -84,7 +84,7 @@ describe("slot source estimate", () => {
       const { source, slot } = below(900, 901, 902, 903);
       expect(slot).toBe(903);
       expect(source.returns).toBe(1);
-      expect(source.runSinceNs).toBe(SLOT_MS * MS);
+      expect(source.run.sinceNs).toBe(SLOT_MS * MS);
       expect(source.returnedNs).toBe(4 * SLOT_MS * MS);
       expect(source.lastSlot).toBe(903);
       expect(source.slotTimeMs).toBeCloseTo(SLOT_MS);

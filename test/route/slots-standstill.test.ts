@@ -171,6 +171,32 @@ describe("a cluster that stands still for 9 s", () => {
     });
   });
 
+  it.each([2_000, 3_000, 3_900])("%d ms long, takes no slots from late sources", (stallMs) => {
+    const feeds = { grpc: {}, slotsUpdates: { lateMs: 40 }, slot: { lateMs: 180 } };
+    const result = run(feeds, { stallMs });
+    expect(result.offMs).toBeLessThan(1_000);
+    expect(result.worst).toBeLessThanOrEqual(6);
+  });
+
+  it("goes on with any source, also long after", () => {
+    const { clock } = driven(clusterOf({ after: 0 }), { grpc: {}, slot: { lateMs: 20 } });
+    const startMs = BEFORE * 250 + 20_000;
+    for (let at = 0; at < 8; at += 1) {
+      const ns = (startMs + at * 250) * MS;
+      clock.observe("start", FIRST + BEFORE + 1 + at, ns, "slot");
+      expect(clock.current(ns)).toBe(FIRST + BEFORE + 1 + at);
+    }
+  });
+
+  it("is not assumed while a source reports slots below its own", () => {
+    const { clock } = driven(clusterOf({ after: 0 }));
+    for (let ms = 0; ms < 10_000; ms += 200) {
+      const ns = (BEFORE * 250 + ms) * MS;
+      clock.observe("start", FIRST + 90 + ((ms / 200) % 2), ns, "slotsUpdates");
+      expect(clock.current(ns)).toBe(FIRST + BEFORE + Math.min(7, Math.floor(ms / 250)));
+    }
+  });
+
   it("has no slot beyond the end of the next leader's window", () => {
     const { clock } = driven(clusterOf({ after: 0 }));
     const lastMs = BEFORE * 250;
@@ -263,10 +289,50 @@ describe("slot numbers that are used again", () => {
     expect(clock.current((BEFORE * 250 + 1_001) * MS)).toBe(FIRST + 53);
   });
 
-  it("leave the lag of a source measured", () => {
-    const feeds = { slotsUpdates: {}, slot: { lateMs: 120 } };
-    const { clock } = driven(clusterOf({ again: 100 }), feeds);
-    expect(clock.sources(0).map(({ lagMs }) => Math.round(lagMs ?? -1))).toEqual([0, 120]);
+  it("let the lag of a source be measured on", () => {
+    const { clock } = driven(clusterOf({ after: 0 }), { slotsUpdates: {}, slot: { lateMs: 120 } });
+    const lags = () => clock.sources(0).map(({ lagMs }) => Math.round(lagMs ?? -1));
+    expect(lags()).toEqual([0, 120]);
+    for (let at = 0; at < 60; at += 1) {
+      const ns = (BEFORE * 250 + 250 + at * 250) * MS;
+      clock.observe("start", FIRST + at, ns, "slotsUpdates");
+      clock.observe("start", FIRST + at, ns + 40 * MS, "slot");
+    }
+    expect(lags()).toEqual([0, 40]);
+  });
+
+  it("do not let the slot go back a second time with another source", () => {
+    const { clock, counters } = driven(clusterOf({ after: 0 }), {
+      grpc: {},
+      slot: { lateMs: 700 },
+    });
+    let before = 0;
+    for (let ms = 250; ms < 14_000; ms += 50) {
+      const ns = (BEFORE * 250 + ms) * MS;
+      const at = Math.floor(ms / 250) - 1;
+      if (ms % 250 === 0 && at < 20) clock.observe("start", FIRST + at, ns, "grpc");
+      if (ms % 250 === 200 && at >= 3) clock.observe("start", FIRST + at - 2, ns, "slot");
+      const current = clock.current(ns) ?? 0;
+      if (ms > 2_000) expect(current).toBeGreaterThanOrEqual(before);
+      before = current;
+    }
+    expect(counters.slotRewinds).toBe(1);
+  });
+
+  it("are followed with the second event while the cluster confirms nothing", () => {
+    const { clock } = driven(clusterOf({ after: 0 }));
+    const events = (first: number, ms: number) => {
+      for (const at of [0, 1]) {
+        const ns = (BEFORE * 250 + ms + at * 250) * MS;
+        clock.observe("start", first + at, ns, "slotsUpdates");
+      }
+      return clock.current((BEFORE * 250 + ms + 250) * MS);
+    };
+    expect(events(FIRST + 60, 250)).toBeGreaterThan(FIRST + BEFORE);
+    clock.expectBack(true);
+    expect(events(FIRST + 50, 1_000)).toBe(FIRST + 51);
+    clock.expectBack(false);
+    expect(events(FIRST + 20, 1_500)).toBeGreaterThan(FIRST + 50);
   });
 });
 

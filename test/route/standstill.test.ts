@@ -10,7 +10,7 @@ function setUp(slot = 100) {
   const standstill = new Standstill();
   const source = new SlotSourceEstimate();
   source.observe("start", slot, 0, SLOT_MS);
-  standstill.progressed(0);
+  standstill.progressed(0, SLOT_MS);
   const position = (ms: number) => standstill.position(source, ms * MS, SLOT_MS);
   return { standstill, source, position };
 }
@@ -50,8 +50,18 @@ describe("standstill", () => {
 
   it("lets slots pass to where another source makes progress", () => {
     const { standstill, position } = setUp();
-    standstill.progressed(5_000 * MS);
+    for (let ms = 500; ms <= 5_000; ms += 500) standstill.progressed(ms * MS, SLOT_MS);
     expect([5_000, 6_000, 7_000].map(position)).toEqual([120, 124, 120]);
+  });
+
+  it("takes no slots from sources that report the next one later", () => {
+    const { standstill, source, position } = setUp();
+    standstill.progressed(9_000 * MS, SLOT_MS);
+    expect([9_000, 9_250, 9_500].map(position)).toEqual([100, 101, 102]);
+    expect(standstill.changeNs(source, 102, 9_500 * MS, SLOT_MS)).toBe(9_750 * MS);
+    source.observe("start", 101, 9_600 * MS, SLOT_MS);
+    expect([9_600, 9_850].map(position)).toEqual([101, 102]);
+    expect(standstill.changeNs(source, 101, 9_600 * MS, SLOT_MS)).toBe(9_850 * MS);
   });
 
   it("ends with its source", () => {
@@ -72,7 +82,14 @@ describe("standstill", () => {
 
   it("ends the passing of slots for all", () => {
     const { standstill } = setUp();
-    expect(standstill.passedNs(1_000 * MS, SLOT_MS)).toBe(1_000 * MS);
-    expect(standstill.passedNs(9_000 * MS, SLOT_MS)).toBe(1_750 * MS);
+    const passedMs = (since: number, ms: number) =>
+      standstill.passedNs(since * MS, ms * MS, SLOT_MS) / MS;
+    expect([passedMs(0, 1_000), passedMs(0, 9_000), passedMs(8_000, 9_000)]).toEqual([
+      1_000, 1_750, 0,
+    ]);
+    standstill.progressed(9_000 * MS, SLOT_MS);
+    expect([passedMs(0, 9_500), passedMs(1_000, 9_500), passedMs(9_100, 9_500)]).toEqual([
+      500, 500, 400,
+    ]);
   });
 });
