@@ -97,6 +97,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
         sender.usePlan(plan ?? NO_PLAN);
         landing.usePlan(plan ?? NO_PLAN);
       },
+      onSlotBack: () => landing.slotWentBack(),
     },
     {
       leaders: send.leaders,
@@ -113,6 +114,10 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       onProcessed: (signature, slot, error) =>
         landing.seen(signature, { slot, confirmed: false, error }),
       onConfirmed: (slot) => landing.confirmed(slot),
+      onConfirmationStalled(isStalled) {
+        router.setConfirmationStalled(isStalled);
+        landing.setConfirmationStalled(isStalled);
+      },
       busy: () => landing.inFlight > 0,
     },
     { ...config.cluster, accounts: config.tip.accounts },

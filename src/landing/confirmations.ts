@@ -1,7 +1,8 @@
 /**
  * Ends the transactions of a confirmed block. This scans all transactions in flight, and up to all
  * of them end: at 5,000 a second a slot has 2,000. Both are done in slices over several event loop
- * turns, so that other work is not delayed for long.
+ * turns, so that other work is not delayed for long. After the slot went back, a slot's number says
+ * nothing about a block seen before: those transactions wait for their status.
  */
 
 import type { Clock } from "../core/clock.ts";
@@ -22,6 +23,8 @@ export class Confirmations {
   /** Slots being searched for, and those reported since the scan began. */
   #slots = new Set<number>();
   #later = new Set<number>();
+  /** Blocks seen before this may be deleted, and their slots used again. */
+  #sinceNs = Number.NEGATIVE_INFINITY;
   /** The next row to check. */
   #row = 0;
 
@@ -34,6 +37,17 @@ export class Confirmations {
   confirm(slot: number): void {
     this.#later.add(slot);
     this.#slicer.start();
+  }
+
+  /** The slot went back. Ends what was confirmed until now. */
+  slotWentBack(nowNs: number): void {
+    this.flush();
+    this.#sinceNs = nowNs;
+  }
+
+  /** Whether the block of a processed transaction may be deleted. */
+  isInDoubt(row: number): boolean {
+    return (this.#deps.table.processedNs[row] ?? 0) < this.#sinceNs;
   }
 
   /** Ends all of them now. */
@@ -53,7 +67,7 @@ export class Confirmations {
     for (; this.#row < last && ends < LANDINGS_PER_SLICE; this.#row += 1) {
       if (!table.is(this.#row, PROCESSED)) continue;
       const slot = table.processedSlot[this.#row] ?? 0;
-      if (!this.#slots.has(slot)) continue;
+      if (!this.#slots.has(slot) || this.isInDoubt(this.#row)) continue;
       onLanded(this.#row, slot);
       ends += 1;
     }

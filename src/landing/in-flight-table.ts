@@ -53,6 +53,8 @@ export class InFlightTable {
   readonly absentSlot: Float64Array;
   /** While PROCESSED: the slot of the block. */
   readonly processedSlot: Float64Array;
+  /** When it was seen in that block. */
+  readonly processedNs: Float64Array;
   /** The slot in progress when the height first exceeded `lastValidHeight`; UNKNOWN before. */
   readonly expiredSlot: Float64Array;
   /** The slot in which its blockhash is proven unknown to the cluster; UNKNOWN before. */
@@ -107,6 +109,7 @@ export class InFlightTable {
     this.lastValidHeight = numbers();
     this.absentSlot = numbers();
     this.processedSlot = numbers();
+    this.processedNs = numbers();
     this.expiredSlot = numbers();
     this.unknownSlot = numbers();
     this.offeredLamports = numbers();

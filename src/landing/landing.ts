@@ -30,6 +30,7 @@ import { InFlightTable, PROCESSED, SENT, UNKNOWN } from "./in-flight-table.ts";
 import { type LandCounters, newLandCounters } from "./land-counters.ts";
 import type { LandingShares } from "./landing-shares.ts";
 import { IN_FLIGHT_BYTES_MEAN, RECENT_RECIPIENTS_SPARE, RESEND_PAUSE_MS } from "./limits.ts";
+import { MarkClears } from "./mark-clears.ts";
 import type { ClusterView, DeliveryGate, Resender, TxStatus } from "./ports.ts";
 import { RecentRecipients } from "./recent-recipients.ts";
 import { Resends } from "./resends.ts";
@@ -91,6 +92,10 @@ export interface Landing {
   seen(signature: Uint8Array, status: TxStatus): void;
   /** A watcher reports a confirmed block: transactions seen in it have landed. */
   confirmed(slot: number): void;
+  /** The cluster's slot went back: what leaders acknowledged may be lost, and is sent again. */
+  slotWentBack(): void;
+  /** The confirmation stands still while slots pass, or no longer; likewise. */
+  setConfirmationStalled(isStalled: boolean): void;
   readonly inFlight: number;
   /** Delay of the most overdue status request at the last check, in nanoseconds. */
   readonly pollLagNs: number;
@@ -126,6 +131,7 @@ class LandingStage implements Landing {
   readonly #poller: StatusPoller;
   readonly #expiry: Expiry;
   readonly #confirmations: Confirmations;
+  readonly #markClears: MarkClears;
   readonly #trackNs: number;
   readonly #neverSentNs: number;
   /** Transactions in an unconfirmed block, and their network errors by row. */
@@ -137,6 +143,7 @@ class LandingStage implements Landing {
     const deliveryGate = deps.deliveryGate ?? OPEN_GATE;
     const { counters } = this;
     this.#deps = deps;
+    this.#markClears = new MarkClears(counters);
     const table = new InFlightTable(options.countMax, options.countMax * IN_FLIGHT_BYTES_MEAN);
     const recipients = new RecentRecipients(
       options.countMax,
@@ -244,7 +251,19 @@ class LandingStage implements Landing {
 
   usePlan(plan: Plan): void {
     this.#expiry.read();
+    if (this.#markClears.planned(this.#deps.clock.nowNs())) this.#resends.clearMarks(false);
     this.#resends.usePlan(plan);
+  }
+
+  slotWentBack(): void {
+    const nowNs = this.#deps.clock.nowNs();
+    this.#confirmations.slotWentBack(nowNs);
+    if (this.#markClears.slotWentBack(nowNs)) this.#resends.clearMarks(true);
+  }
+
+  setConfirmationStalled(isStalled: boolean): void {
+    const nowNs = this.#deps.clock.nowNs();
+    if (this.#markClears.setStalled(isStalled, nowNs)) this.#resends.clearMarks(true);
   }
 
   seen(signature: Uint8Array, status: TxStatus): void {
@@ -339,7 +358,8 @@ class LandingStage implements Landing {
     if (table.is(row, PROCESSED)) {
       // A node that has not reached that block, or keeps no statuses, cannot disprove it.
       const isReported = this.#deps.cluster.statusReporting() === "yes";
-      if (isReported && slot > (table.processedSlot[row] ?? 0)) this.#rollBack(row);
+      const isPast = slot > (table.processedSlot[row] ?? 0) || this.#confirmations.isInDoubt(row);
+      if (isReported && isPast) this.#rollBack(row);
       return;
     }
     // It may have landed in the last block that still knew the blockhash.
@@ -362,6 +382,7 @@ class LandingStage implements Landing {
 
   #markProcessed(row: number, { slot, error }: TxStatus): void {
     const table = this.#table;
+    table.processedNs[row] = this.#deps.clock.nowNs();
     if (table.is(row, PROCESSED) && table.processedSlot[row] === slot) return;
     if (!table.is(row, PROCESSED)) this.#processed += 1;
     table.raise(row, PROCESSED);

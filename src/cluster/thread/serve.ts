@@ -41,6 +41,8 @@ export async function serveCluster(port: MessagePort, task: ClusterTask): Promis
       onProcessed: (signature, slot, error) => outbox.landed(signature, slot, error),
       onConfirmed: (slot) => outbox.confirmed(slot),
       onReporting: (reporting) => outbox.setReporting(reporting),
+      onConsensus: (consensus) => outbox.setConsensus(consensus),
+      onConfirmationStalled: (isStalled) => outbox.setConfirmationStalled(isStalled),
       onQuietRange: (range) => outbox.setQuietRange(range),
       busy: () => Atomics.load(control, BUSY) === 1,
       openGeyser: geyser?.openGeyser ?? null,
