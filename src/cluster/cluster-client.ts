@@ -14,6 +14,7 @@ import type { BackOffOptions } from "./back-off.ts";
 import { createBlockWatcher } from "./blocks/block-watcher.ts";
 import { createBlocks } from "./blocks/blocks.ts";
 import { type BlockContent, createQuietRange, type SlotRange } from "./blocks/quiet-range.ts";
+import { createConsensusWatcher } from "./consensus-watcher.ts";
 import { type ClusterCounters, createClusterCounters } from "./counters.ts";
 import type { openGeyser } from "./geyser/stream.ts";
 import {
@@ -30,10 +31,12 @@ import type {
   BlockhashCheck,
   BlockSink,
   ClusterSink,
+  Consensus,
   StatusReporting,
   StatusResponse,
 } from "./ports.ts";
 import { createRpc, type Rpc } from "./rpc/rpc.ts";
+import { createConfirmationWatcher } from "./slots/confirmation-watcher.ts";
 import { createSlotWatcher, type SlotWatcherStatus } from "./slots/slot-watcher.ts";
 import { createStatusProof, type StatusProof } from "./status-proof.ts";
 
@@ -67,6 +70,13 @@ export interface ClusterClientDeps {
   readonly onQuietRange?: (range: SlotRange) => void;
   /** Called when it changes whether the node reports statuses. Must not throw. */
   readonly onReporting?: (reporting: StatusReporting) => void;
+  /** Called when the cluster's consensus becomes known, or changes. Must not throw. */
+  readonly onConsensus?: (consensus: Consensus) => void;
+  /**
+   * Called when the confirmation stands still while slots pass, and when it no longer does. Must not
+   * throw.
+   */
+  readonly onConfirmationStalled?: (isStalled: boolean) => void;
   /** Counters to use instead of new ones. */
   readonly counters?: ClusterCounters;
   /** Opens a gRPC stream; null without a URL for it, so that the gRPC library is not loaded. */
@@ -187,11 +197,29 @@ export function createClusterClient(
   const options: ClusterClientOptions = { ...DEFAULTS, ...given };
   const { random, retryMsFirst: firstMs, retryMsMax: maxMs, epochCheckMsMin } = options;
   const backOff: BackOffOptions = { firstMs, maxMs, random };
-  const { clock, log, router: sink, counters = createClusterCounters() } = deps;
+  const { clock, log, counters = createClusterCounters() } = deps;
   // Two clients, so that a rate limit on expensive requests does not block statuses and heights.
   const rpcDeps = { clock, counters };
   const rpc = createRpc(rpcDeps, options);
   const promptRpc = createRpc(rpcDeps, { ...options, timeoutMs: options.statusTimeoutMs });
+  const consensus = createConsensusWatcher({
+    ...{ clock: deps.coalescedClock ?? clock, log, rpc, counters, backOff },
+    onChange: deps.onConsensus ?? ignore,
+  });
+  const confirmation = createConfirmationWatcher({
+    ...{ clock, rpc: promptRpc, counters },
+    onChange(isStalled) {
+      deps.onConfirmationStalled?.(isStalled);
+      consensus.pollNow();
+    },
+  });
+  const sink = withSlots(deps.router, {
+    slotEvent(kind, slot, source) {
+      confirmation.slotEvent(kind, slot, source);
+      slots.observe(slot, source);
+    },
+    forgetEpochs: consensus.forget,
+  });
   const blocks = createBlocks(() => clock.nowNs(), counters, deps.blockSink);
   const { coalescedClock = clock } = deps;
   const parts = { clock, log, rpc, sink, counters, backOff };
@@ -211,7 +239,10 @@ export function createClusterClient(
   const votes = createVoteWatcher(rare, { intervalMs: options.votesMs });
   const sinks = {
     onProcessed: deps.onProcessed ?? ignore,
-    onConfirmed: deps.onConfirmed ?? ignore,
+    onConfirmed(slot: number, bank: number | null) {
+      confirmation.confirmed(slot);
+      deps.onConfirmed?.(slot, bank);
+    },
     forgetBanks: deps.forgetBanks ?? ignore,
   };
   const geyser = createGeyser({ ...parts, blocks, ...sinks }, deps.openGeyser, options);
@@ -223,10 +254,19 @@ export function createClusterClient(
   const proof = createStatusProof({ clock, log, rpc, counters, quietRange, ...onChange });
   const needsCounts = (): boolean => proof.reporting !== "yes";
   const blockWatcher = createBlockWatcher(
-    { ...rare, rpc: promptRpc, blocks, quietRange, live, needsCounts, busy },
+    {
+      ...{ ...rare, rpc: promptRpc, blocks, live, needsCounts, busy },
+      quietRange: {
+        observe(slot, transactionCount) {
+          confirmation.confirmed(slot);
+          quietRange.observe(slot, transactionCount);
+        },
+      },
+    },
     options,
   );
   const watchers: Watcher[] = [slots, schedule, contacts, votes, blockWatcher];
+  watchers.push(confirmation, consensus);
   if (geyser !== null) watchers.push(geyser);
 
   return {
@@ -266,6 +306,27 @@ interface Watcher {
 }
 
 function ignore(): void {}
+
+/** A sink that also passes on what concerns slots. */
+function withSlots(
+  sink: ClusterSink,
+  also: Required<Pick<ClusterSink, "slotEvent" | "forgetEpochs">>,
+): ClusterSink {
+  return {
+    slotEvent(kind, slot, source) {
+      sink.slotEvent(kind, slot, source);
+      also.slotEvent(kind, slot, source);
+    },
+    slotTimeHint: (slotTimeMs) => sink.slotTimeHint?.(slotTimeMs),
+    setEpoch: (epoch) => sink.setEpoch(epoch),
+    forgetEpochs() {
+      sink.forgetEpochs?.();
+      also.forgetEpochs();
+    },
+    setContacts: (contacts) => sink.setContacts(contacts),
+    setDelinquent: (identities) => sink.setDelinquent?.(identities),
+  };
+}
 
 const always = (): boolean => true;
 

@@ -50,6 +50,7 @@ function setUp(
   const landed = vi.fn();
   const forgetBanks = vi.fn();
   const slotEvent = vi.spyOn(router, "slotEvent");
+  const stalled = vi.fn();
   const deps: ClusterThreadDeps = {
     clock,
     log: { info: take, warn: take, error: take },
@@ -57,12 +58,13 @@ function setUp(
     onProcessed: (signature, slot, error, bank) => landed(signature[0], slot, error, bank),
     onConfirmed: confirmed,
     forgetBanks,
+    onConfirmationStalled: stalled,
     busy,
     ...(entry === undefined ? {} : { entry }),
   };
   const thread = createClusterThread(deps, options);
   cleanups.push(() => thread.stop());
-  return { thread, router, logged, slotEvent, landed, confirmed, forgetBanks, busy };
+  return { thread, router, logged, slotEvent, landed, confirmed, forgetBanks, stalled, busy };
 }
 
 /** A thread of test/support/cluster-thread.mjs. */
@@ -359,6 +361,23 @@ describe("what a cluster thread sends", () => {
     const orderOf = (mock: typeof landed) => mock.mock.invocationCallOrder[0] ?? 0;
     expect(orderOf(landed)).toBeLessThan(orderOf(forgetBanks));
     expect(orderOf(forgetBanks)).toBeLessThan(orderOf(confirmed));
+  });
+
+  it("says which consensus the cluster runs, and whether the confirmation stands still", async () => {
+    const { thread, stalled } = standIn("dies", [
+      { kind: "consensus", consensus: "alpenglow" },
+      { kind: "confirmationStalled", isStalled: true },
+      { kind: "confirmationStalled", isStalled: true },
+    ]);
+    expect([thread.consensus(), thread.isConfirmationStalled]).toEqual(["unknown", false]);
+    await thread.start();
+    await vi.waitFor(() => expect(thread.isConfirmationStalled).toBe(true), WAIT);
+    expect(thread.consensus()).toBe("alpenglow");
+    expect(stalled.mock.calls).toEqual([[true]]);
+    // A thread that died reports nothing.
+    await expect(thread.fetchStatuses(ONE_SIGNATURE)).rejects.toThrow();
+    await vi.waitFor(() => expect(stalled.mock.calls.slice(0, 2)).toEqual([[true], [false]]), WAIT);
+    expect(thread.consensus()).toBe("alpenglow");
   });
 
   it("is counted as read, so that the thread may send more", async () => {
