@@ -19,6 +19,7 @@ import { decodeBase58 } from "../../src/core/encoding.ts";
 import { SetupError } from "../../src/core/errors.ts";
 import { createRouter } from "../../src/route/router.ts";
 import { createSimulatedCluster } from "../../src/sandbox/cluster.ts";
+import { ALPENGLOW_DEFAULTS } from "../../src/sandbox/cluster-timeline.ts";
 import { createBlindLedger } from "../../src/sandbox/ledger.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { ROOT } from "../support/source-tree.ts";
@@ -81,6 +82,8 @@ async function startCluster() {
     skipShare: 0,
     epochSlots: 432,
     ledger: createBlindLedger(),
+    consensus: "alpenglow",
+    alpenglow: { ...ALPENGLOW_DEFAULTS, stallShare: 0, twoBanksShare: 0, behindShare: 0 },
   });
   cleanups.push(() => cluster.stop());
   return { cluster, urls: await cluster.start() };
@@ -153,7 +156,7 @@ describe("the cluster thread", () => {
     const checks = await thread.checkBlockhashes([blockhash, new Uint8Array(32).fill(7)]);
     expect(checks.map((check) => check?.isValid)).toEqual([true, false]);
     expect(checks.map((check) => (check?.slot ?? 0) > 0)).toEqual([true, true]);
-    // Nothing lands in this cluster.
+    // Nothing lands in this cluster, whose blocks hold no votes either.
     const quietFrom = cluster.currentSlot();
     await vi.waitFor(() => expect(thread.contentOf(quietFrom, quietFrom)).toBe("empty"), WAIT);
     expect(thread.contentOf(quietFrom, quietFrom + 1_000)).toBe("pending");
