@@ -76,8 +76,8 @@ export interface ClusterThreadDeps {
   /** Called over gRPC when the cluster confirmed the block of that slot. Must not throw. */
   readonly onConfirmed: (slot: number) => void;
   /**
-   * Called when the confirmation stands still while slots pass, and when it no longer does. Must not
-   * throw.
+   * Called when the confirmation stands still while slots pass, and when it no longer does. Must
+   * not throw.
    */
   readonly onConfirmationStalled: (isStalled: boolean) => void;
   /** Whether transactions are in flight, whose age matters. */

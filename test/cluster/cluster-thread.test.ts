@@ -336,7 +336,7 @@ describe("what a cluster thread sends", () => {
     expect([confirmed.mock.calls, landed.mock.calls]).toEqual([[[4]], []]);
   });
 
-  it("says which consensus the cluster runs, and whether the confirmation stands still", async () => {
+  it("is the cluster's consensus, and whether the confirmation stands still", async () => {
     const { thread, stalled } = standIn("dies", [
       { kind: "consensus", consensus: "alpenglow" },
       { kind: "confirmationStalled", isStalled: true },
