@@ -13,7 +13,12 @@ import { COALESCE_MS } from "../runtime/coalesced-timers.ts";
 import type { BackOffOptions } from "./back-off.ts";
 import { createBlockWatcher } from "./blocks/block-watcher.ts";
 import { createBlocks } from "./blocks/blocks.ts";
-import { type BlockContent, createQuietRange, type SlotRange } from "./blocks/quiet-range.ts";
+import {
+  type BlockContent,
+  createQuietRange,
+  type QuietRange,
+  type SlotRange,
+} from "./blocks/quiet-range.ts";
 import { createConsensusWatcher } from "./consensus-watcher.ts";
 import { type ClusterCounters, createClusterCounters } from "./counters.ts";
 import type { openGeyser } from "./geyser/stream.ts";
@@ -36,7 +41,10 @@ import type {
   StatusResponse,
 } from "./ports.ts";
 import { createRpc, type Rpc } from "./rpc/rpc.ts";
-import { createConfirmationWatcher } from "./slots/confirmation-watcher.ts";
+import {
+  type ConfirmationWatcher,
+  createConfirmationWatcher,
+} from "./slots/confirmation-watcher.ts";
 import { createSlotWatcher, type SlotWatcherStatus } from "./slots/slot-watcher.ts";
 import { createStatusProof, type StatusProof } from "./status-proof.ts";
 
@@ -73,8 +81,8 @@ export interface ClusterClientDeps {
   /** Called when the cluster's consensus becomes known, or changes. Must not throw. */
   readonly onConsensus?: (consensus: Consensus) => void;
   /**
-   * Called when the confirmation stands still while slots pass, and when it no longer does. Must not
-   * throw.
+   * Called when the confirmation stands still while slots pass, and when it no longer does. Must
+   * not throw.
    */
   readonly onConfirmationStalled?: (isStalled: boolean) => void;
   /** Counters to use instead of new ones. */
@@ -202,17 +210,8 @@ export function createClusterClient(
   const rpcDeps = { clock, counters };
   const rpc = createRpc(rpcDeps, options);
   const promptRpc = createRpc(rpcDeps, { ...options, timeoutMs: options.statusTimeoutMs });
-  const consensus = createConsensusWatcher({
-    ...{ clock: deps.coalescedClock ?? clock, log, rpc, counters, backOff },
-    onChange: deps.onConsensus ?? ignore,
-  });
-  const confirmation = createConfirmationWatcher({
-    ...{ clock, rpc: promptRpc, counters },
-    onChange(isStalled) {
-      deps.onConfirmationStalled?.(isStalled);
-      consensus.pollNow();
-    },
-  });
+  const migrationParts = { counters, backOff, rpc, promptRpc };
+  const { consensus, confirmation } = createMigrationWatchers(deps, migrationParts);
   const sink = withSlots(deps.router, {
     slotEvent(kind, slot, source) {
       confirmation.slotEvent(kind, slot, source);
@@ -226,14 +225,7 @@ export function createClusterClient(
   const rare = { ...parts, clock: coalescedClock };
   const contacts = createContactWatcher(rare, { intervalMs: options.contactsMs });
   const onOther = (): void => contacts.pollNow(CONTACTS_GAP_MS);
-  const schedule = createScheduleWatcher(
-    { ...rare, onOther },
-    {
-      checkMsMin: epochCheckMsMin,
-      checkMsMax: options.epochCheckMsMax,
-      nextRetryMs: Math.max(epochCheckMsMin, maxMs),
-    },
-  );
+  const schedule = createScheduleWatcher({ ...rare, onOther }, scheduleOptionsOf(options));
   const onBack = (): void => schedule.pollNow(epochCheckMsMin);
   const slots = createSlotWatcher({ ...parts, coalescedClock, onBack }, options);
   const votes = createVoteWatcher(rare, { intervalMs: options.votesMs });
@@ -256,12 +248,7 @@ export function createClusterClient(
   const blockWatcher = createBlockWatcher(
     {
       ...{ ...rare, rpc: promptRpc, blocks, live, needsCounts, busy },
-      quietRange: {
-        observe(slot, transactionCount) {
-          confirmation.confirmed(slot);
-          quietRange.observe(slot, transactionCount);
-        },
-      },
+      quietRange: withConfirmation(quietRange, confirmation),
     },
     options,
   );
@@ -306,6 +293,49 @@ interface Watcher {
 }
 
 function ignore(): void {}
+
+function scheduleOptionsOf(options: ClusterClientOptions) {
+  const { epochCheckMsMin: checkMsMin, epochCheckMsMax: checkMsMax, retryMsMax } = options;
+  return { checkMsMin, checkMsMax, nextRetryMs: Math.max(checkMsMin, retryMsMax) };
+}
+
+interface MigrationParts {
+  readonly counters: ClusterCounters;
+  readonly backOff: BackOffOptions;
+  readonly rpc: Rpc;
+  readonly promptRpc: Rpc;
+}
+
+/** What detects a migration to Alpenglow. */
+function createMigrationWatchers(deps: ClusterClientDeps, parts: MigrationParts) {
+  const { clock, coalescedClock = clock, log } = deps;
+  const { counters, backOff, rpc, promptRpc } = parts;
+  const consensus = createConsensusWatcher({
+    ...{ clock: coalescedClock, log, rpc, counters, backOff },
+    onChange: deps.onConsensus ?? ignore,
+  });
+  const confirmation = createConfirmationWatcher({
+    ...{ clock, rpc: promptRpc, counters },
+    onChange(isStalled) {
+      deps.onConfirmationStalled?.(isStalled);
+      consensus.pollNow();
+    },
+  });
+  return { consensus, confirmation };
+}
+
+/** A range that also passes on the slots of confirmed blocks. */
+function withConfirmation(
+  quietRange: Pick<QuietRange, "observe">,
+  confirmation: Pick<ConfirmationWatcher, "confirmed">,
+): Pick<QuietRange, "observe"> {
+  return {
+    observe(slot, transactionCount) {
+      confirmation.confirmed(slot);
+      quietRange.observe(slot, transactionCount);
+    },
+  };
+}
 
 /** A sink that also passes on what concerns slots. */
 function withSlots(

@@ -90,8 +90,8 @@ export interface ClusterThreadDeps {
    */
   readonly forgetBanks: () => void;
   /**
-   * Called when the confirmation stands still while slots pass, and when it no longer does. Must not
-   * throw.
+   * Called when the confirmation stands still while slots pass, and when it no longer does. Must
+   * not throw.
    */
   readonly onConfirmationStalled: (isStalled: boolean) => void;
   /** Whether transactions are in flight, whose age matters. */

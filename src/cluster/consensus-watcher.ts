@@ -2,8 +2,8 @@
  * Reads which consensus the cluster runs, until it is Alpenglow.
  *
  * A cluster that migrated has a genesis certificate of Alpenglow (SIMD-0384), which stays. A node
- * older than Agave 4.3 does not know the method, which says nothing about the cluster. The result is
- * forgotten when the address leads to another cluster.
+ * older than Agave 4.3 does not know the method, which says nothing about the cluster. The result
+ * is forgotten when the address leads to another cluster.
  */
 
 import type { Clock } from "../core/clock.ts";

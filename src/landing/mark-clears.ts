@@ -32,7 +32,7 @@ export class MarkClears {
     return this.#take(nowNs, "marksClearedSlotBack");
   }
 
-  /** The confirmation stands still from now on, or no longer. Returns whether to clear the marks. */
+  /** The confirmation stands still from now on, or no longer. Returns whether to clear marks. */
   setStalled(isStalled: boolean, nowNs: number): boolean {
     this.#isStalled = isStalled;
     return this.#take(nowNs, "marksClearedUnconfirmed");

@@ -1,10 +1,10 @@
 /**
  * Events that ascend in a row at a cluster's pace: evidence that slots go on from a lower one.
  *
- * A slot counts once, and only some time after the one before: a node that repairs old slots reports
- * many at the same time. A late event and a repetition change nothing; a jump begins a new run. A
- * run suffices after 0.6 s and three slots, so it is followed within a second; where the cluster is
- * likely to go back, two slots in 0.15 s do.
+ * A slot counts once, and only some time after the one before: a node that repairs old slots
+ * reports many at the same time. A late event and a repetition change nothing; a jump begins a new
+ * run. A run suffices after 0.6 s and three slots, so it is followed within a second; where the
+ * cluster is likely to go back, two slots in 0.15 s do.
  */
 
 import { NS_PER_MS } from "../core/clock.ts";

@@ -10,10 +10,10 @@
  * beginning and continues replaces it. The slot time has the same inertia.
  *
  * Without events the clock stops, and returns to the slot announced last when the cluster stands
- * still (`standstill.ts`). Otherwise the published slot goes back only if the source returned, after
- * a long silence or to slots that ascend from below; if the followed source ascends from below it;
- * or by more than 48 slots, which is not jitter but a corrected error. A source that reports now
- * and then returns with one event that agrees with a source that has just returned.
+ * still (`standstill.ts`). Otherwise the published slot goes back only if the source returned,
+ * after a long silence or to slots that ascend from below; if the followed source ascends from
+ * below it; or by more than 48 slots, which is not jitter but a corrected error. A source that
+ * reports now and then returns with one event that agrees with a source that has just returned.
  *
  *   events ──▶ a position for each source ──▶ which agree? ──▶ the freshest of them ──▶ current
  *

@@ -366,7 +366,7 @@ describe("what a cluster thread sends", () => {
     expect(orderOf(forgetBanks)).toBeLessThan(orderOf(confirmed));
   });
 
-  it("says which consensus the cluster runs, and whether the confirmation stands still", async () => {
+  it("is the cluster's consensus, and whether the confirmation stands still", async () => {
     const { thread, stalled } = standIn("dies", [
       { kind: "consensus", consensus: "alpenglow" },
       { kind: "confirmationStalled", isStalled: true },

@@ -477,7 +477,7 @@ describe("marks that are cleared", () => {
     expect(resendTo(fixture, 1)).toEqual(["a", "b"]);
   });
 
-  it("are cleared with the plans while the confirmation stands still, and paused after a send", () => {
+  it("are cleared with the plans while the confirmation stands still", () => {
     const fixture = startedFixture();
     fixture.landing.setConfirmationStalled(true);
     fixture.track(1);

@@ -1,6 +1,6 @@
 /**
- * Detects that the cluster confirms no block while slots pass, as during the migration to Alpenglow,
- * when blocks hold votes only.
+ * Detects that the cluster confirms no block while slots pass, as during the migration to
+ * Alpenglow, when blocks hold votes only.
  *
  * Confirmed slots come from other watchers, over gRPC and in polls. When one source reports eight
  * new slots, in a second or longer, and no confirmed slot rose meanwhile, the node is asked for its
