@@ -37,6 +37,7 @@ import {
 import type {
   BlockhashCheck,
   ClusterSink,
+  Consensus,
   Contact,
   EpochLeaders,
   StatusReporting,
@@ -88,6 +89,11 @@ export interface ClusterThreadDeps {
    * far. Must not throw.
    */
   readonly forgetBanks: () => void;
+  /**
+   * Called when the confirmation stands still while slots pass, and when it no longer does. Must
+   * not throw.
+   */
+  readonly onConfirmationStalled: (isStalled: boolean) => void;
   /** Whether transactions are in flight, whose age matters. */
   readonly busy: () => boolean;
   /** The thread's file; by default the built worker.js. */
@@ -126,6 +132,10 @@ export interface ClusterThread {
   contentOf(fromSlot: number, toSlot: number): BlockContent;
   /** Whether the node reports statuses, as proven by its responses. */
   statusReporting(): StatusReporting;
+  /** The cluster's consensus, as far as the node reports it. */
+  consensus(): Consensus;
+  /** Whether the confirmation stands still while slots pass. */
+  readonly isConfirmationStalled: boolean;
   /** Time since the nodes' addresses were read, in milliseconds; null before the first time. */
   contactsAgeMs(): number | null;
   readonly counters: Readonly<ClusterCounters>;
@@ -193,6 +203,8 @@ class WorkerClusterThread implements ClusterThread {
   #height: number | null = null;
   #heightNs = 0;
   #reporting: StatusReporting = "unknown";
+  #consensus: Consensus = "unknown";
+  #isConfirmationStalled = false;
   #quietRange: SlotRange | null = null;
 
   constructor(deps: ClusterThreadDeps, options: ClusterThreadOptions) {
@@ -293,6 +305,14 @@ class WorkerClusterThread implements ClusterThread {
     return this.#reporting;
   }
 
+  consensus(): Consensus {
+    return this.#consensus;
+  }
+
+  get isConfirmationStalled(): boolean {
+    return this.#isConfirmationStalled;
+  }
+
   contactsAgeMs(): number | null {
     if (this.#contactsNs === null) return null;
     return (this.#deps.clock.nowNs() - this.#contactsNs) / NS_PER_MS;
@@ -346,6 +366,8 @@ class WorkerClusterThread implements ClusterThread {
     this.#life = null;
     this.#blockhashesWanted = false;
     this.#rejectAll("the cluster thread ended");
+    // Its replacement reports it anew.
+    this.#setConfirmationStalled(false);
     if (this.#stopped !== null) return;
     this.#deaths += 1;
     if (this.#onStart !== null) {
@@ -419,6 +441,12 @@ class WorkerClusterThread implements ClusterThread {
       case "reporting":
         this.#reporting = message.reporting;
         break;
+      case "consensus":
+        this.#consensus = message.consensus;
+        break;
+      case "confirmationStalled":
+        this.#setConfirmationStalled(message.isStalled);
+        break;
       case "quietRange":
         this.#quietRange = message.range;
         break;
@@ -473,6 +501,12 @@ class WorkerClusterThread implements ClusterThread {
       default:
         message satisfies never;
     }
+  }
+
+  #setConfirmationStalled(isStalled: boolean): void {
+    if (isStalled === this.#isConfirmationStalled) return;
+    this.#isConfirmationStalled = isStalled;
+    this.#deps.onConfirmationStalled(isStalled);
   }
 
   #rejectAll(reason: string): void {

@@ -230,11 +230,17 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   };
 }
 
-/** The admin listener's views of leaders. */
-function viewsOf({ router, sender, leaderStats }: ReturnType<typeof buildLeaderSide>) {
+/** The admin listener's views of leaders and of the cluster. */
+function viewsOf({ router, sender, leaderStats, cluster }: ReturnType<typeof buildLeaderSide>) {
   return {
     leaders: () => ({ plan: router.plan, peers: sender.leaders() }),
     leaderStats: () => ({ leaders: leaderStats.view() }),
+    cluster: () => ({
+      slot: router.currentSlot(),
+      slot_ms: router.slotTimeMs,
+      consensus: cluster.consensus(),
+      confirmation_stalled: cluster.isConfirmationStalled,
+    }),
   };
 }
 

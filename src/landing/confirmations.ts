@@ -2,11 +2,13 @@
  * Ends the transactions of a confirmed block, and rolls back those of its slot's other banks. This
  * scans all transactions in flight, and up to all of them end: at 5,000 a second a slot has 2,000.
  * Both are done in slices over several event loop turns, so that other work is not delayed much.
+ * After the slot went back, a slot's number alone says nothing about a block seen before: those
+ * transactions wait for their bank or their status.
  */
 
 import type { Clock } from "../core/clock.ts";
 import { createTimeSlicer, type TimeSlicer } from "../runtime/time-slice.ts";
-import { type InFlightTable, PROCESSED } from "./in-flight-table.ts";
+import { type InFlightTable, PROCESSED, UNKNOWN } from "./in-flight-table.ts";
 import { CHECKS_PER_SLICE, LANDINGS_PER_SLICE } from "./limits.ts";
 
 export interface ConfirmationsDeps {
@@ -22,6 +24,8 @@ export class Confirmations {
   /** Slots being searched for, and those reported since the scan began; the bank of each. */
   #slots = new Map<number, number | null>();
   #later = new Map<number, number | null>();
+  /** Blocks seen before this may be deleted, and their slots used again. */
+  #sinceNs = Number.NEGATIVE_INFINITY;
   /** The next row to check. */
   #row = 0;
 
@@ -34,6 +38,22 @@ export class Confirmations {
   confirm(slot: number, bank: number | null = null): void {
     this.#later.set(slot, bank ?? this.#later.get(slot) ?? null);
     this.#slicer.start();
+  }
+
+  /** The slot went back. Ends what was confirmed until now. */
+  slotWentBack(nowNs: number): void {
+    this.flush();
+    this.#sinceNs = nowNs;
+  }
+
+  /** Whether the block of a processed transaction may be deleted. */
+  isInDoubt(row: number): boolean {
+    return (this.#deps.table.processedNs[row] ?? 0) < this.#sinceNs;
+  }
+
+  /** Whether both the confirmed block and the one seen last are known by their banks. */
+  #hasBank(bank: number | null): boolean {
+    return bank !== null && this.#deps.table.processedBank[this.#row] !== UNKNOWN;
   }
 
   /** Ends all of them now. */
@@ -54,7 +74,7 @@ export class Confirmations {
       if (!table.is(this.#row, PROCESSED)) continue;
       const slot = table.processedSlot[this.#row] ?? 0;
       const bank = this.#slots.get(slot);
-      if (bank === undefined) continue;
+      if (bank === undefined || (this.isInDoubt(this.#row) && !this.#hasBank(bank))) continue;
       onConfirmed(this.#row, slot, bank);
       ends += 1;
     }

@@ -55,6 +55,8 @@ export class InFlightTable {
   readonly processedSlot: Float64Array;
   /** While PROCESSED: the id of the block's bank; UNKNOWN without one. */
   readonly processedBank: Float64Array;
+  /** When it was seen in that block. */
+  readonly processedNs: Float64Array;
   /** The slot in progress when the height first exceeded `lastValidHeight`; UNKNOWN before. */
   readonly expiredSlot: Float64Array;
   /** The slot in which its blockhash is proven unknown to the cluster; UNKNOWN before. */
@@ -110,6 +112,7 @@ export class InFlightTable {
     this.absentSlot = numbers();
     this.processedSlot = numbers();
     this.processedBank = numbers();
+    this.processedNs = numbers();
     this.expiredSlot = numbers();
     this.unknownSlot = numbers();
     this.offeredLamports = numbers();

@@ -21,6 +21,13 @@ export interface LandCounters {
   resendsShed: number;
   /** Resends skipped because an ingress thread is sending the transaction, or has just sent it. */
   resendsSuperseded: number;
+  /**
+   * Times the marks of the leaders that have a transaction were cleared, by cause, and times they
+   * were kept because that had happened too often.
+   */
+  marksClearedSlotBack: number;
+  marksClearedUnconfirmed: number;
+  markClearsRefused: number;
   /** Status requests by outcome: succeeded, failed, or timed out. */
   requestsSucceeded: number;
   requestsFailed: number;
@@ -53,6 +60,9 @@ export function newLandCounters(): LandCounters {
     resendDeliveries: 0,
     resendsShed: 0,
     resendsSuperseded: 0,
+    marksClearedSlotBack: 0,
+    marksClearedUnconfirmed: 0,
+    markClearsRefused: 0,
     requestsSucceeded: 0,
     requestsFailed: 0,
     requestsLate: 0,

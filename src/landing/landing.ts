@@ -30,6 +30,7 @@ import { InFlightTable, PROCESSED, SENT, UNKNOWN } from "./in-flight-table.ts";
 import { type LandCounters, newLandCounters } from "./land-counters.ts";
 import type { LandingShares } from "./landing-shares.ts";
 import { IN_FLIGHT_BYTES_MEAN, RECENT_RECIPIENTS_SPARE, RESEND_PAUSE_MS } from "./limits.ts";
+import { MarkClears } from "./mark-clears.ts";
 import type { ClusterView, DeliveryGate, Resender, TxStatus } from "./ports.ts";
 import { RecentRecipients } from "./recent-recipients.ts";
 import { Resends } from "./resends.ts";
@@ -100,6 +101,10 @@ export interface Landing {
   confirmed(slot: number, bank?: number | null): void;
   /** The ids of banks reported so far are not comparable with those reported from now on. */
   forgetBanks(): void;
+  /** The cluster's slot went back: what leaders acknowledged may be lost, and is sent again. */
+  slotWentBack(): void;
+  /** The confirmation stands still while slots pass, or no longer; likewise. */
+  setConfirmationStalled(isStalled: boolean): void;
   readonly inFlight: number;
   /** Delay of the most overdue status request at the last check, in nanoseconds. */
   readonly pollLagNs: number;
@@ -135,6 +140,7 @@ class LandingStage implements Landing {
   readonly #poller: StatusPoller;
   readonly #expiry: Expiry;
   readonly #confirmations: Confirmations;
+  readonly #markClears: MarkClears;
   readonly #trackNs: number;
   readonly #neverSentNs: number;
   readonly #sightings: Sightings;
@@ -144,6 +150,7 @@ class LandingStage implements Landing {
     const deliveryGate = deps.deliveryGate ?? OPEN_GATE;
     const { counters } = this;
     this.#deps = deps;
+    this.#markClears = new MarkClears(counters);
     const table = new InFlightTable(options.countMax, options.countMax * IN_FLIGHT_BYTES_MEAN);
     const recipients = new RecentRecipients(
       options.countMax,
@@ -249,7 +256,19 @@ class LandingStage implements Landing {
 
   usePlan(plan: Plan): void {
     this.#expiry.read();
+    if (this.#markClears.planned(this.#deps.clock.nowNs())) this.#resends.clearMarks(false);
     this.#resends.usePlan(plan);
+  }
+
+  slotWentBack(): void {
+    const nowNs = this.#deps.clock.nowNs();
+    this.#confirmations.slotWentBack(nowNs);
+    if (this.#markClears.slotWentBack(nowNs)) this.#resends.clearMarks(true);
+  }
+
+  setConfirmationStalled(isStalled: boolean): void {
+    const nowNs = this.#deps.clock.nowNs();
+    if (this.#markClears.setStalled(isStalled, nowNs)) this.#resends.clearMarks(true);
   }
 
   seen(signature: Uint8Array, status: TxStatus, bank: number | null = null): void {
@@ -350,7 +369,8 @@ class LandingStage implements Landing {
     if (table.is(row, PROCESSED)) {
       // A node that has not reached that block, or keeps no statuses, cannot disprove it.
       const isReported = this.#deps.cluster.statusReporting() === "yes";
-      if (isReported && slot > (table.processedSlot[row] ?? 0)) this.#rollBack(row);
+      const isPast = slot > (table.processedSlot[row] ?? 0) || this.#confirmations.isInDoubt(row);
+      if (isReported && isPast) this.#rollBack(row);
       return;
     }
     // It may have landed in the last block that still knew the blockhash.
@@ -372,6 +392,7 @@ class LandingStage implements Landing {
   }
 
   #markProcessed(row: number, { slot, error }: TxStatus, bank: number | null): void {
+    this.#table.processedNs[row] = this.#deps.clock.nowNs();
     if (!this.#sightings.add(row, slot, bank, error)) return;
     this.counters.processed += 1;
     this.#deps.onProcessed({

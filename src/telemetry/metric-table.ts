@@ -161,7 +161,23 @@ export const METRICS = [
     ["result"],
     "Slot events of all sources, by accepted, too_far_ahead (not accepted yet), invalid and lost.",
   ),
+  counter(
+    "touchdown_slot_corrections_total",
+    ["kind"],
+    "Times the current slot became lower: went_back, when sources continue from lower slots, or " +
+      "stood_still, when no slot began.",
+  ),
   gauge("touchdown_slot_seconds", [], "The measured duration of a slot."),
+  gauge(
+    "touchdown_consensus",
+    ["consensus"],
+    "1 for the cluster's consensus, by unknown, tower_bft and alpenglow, else 0.",
+  ),
+  gauge(
+    "touchdown_confirmation_stalled",
+    [],
+    "1 while the cluster confirms no block although slots pass, else 0.",
+  ),
   gauge(
     "touchdown_slot_source_age_seconds",
     ["source"],
@@ -338,6 +354,12 @@ export const METRICS = [
     "touchdown_landing_slots",
     [],
     "Slots from the one in progress at receipt to the one of landing; le is in slots.",
+  ),
+  counter(
+    "touchdown_marks_cleared_total",
+    ["reason"],
+    "Times all transactions became due for all leaders, as what these had may be lost: " +
+      "slot_back, unconfirmed, or refused, when it happened too often.",
   ),
   counter(
     "touchdown_resends_total",

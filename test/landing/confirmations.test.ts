@@ -42,6 +42,7 @@ describe("what a confirmed block holds", () => {
       table: stub<InFlightTable>({
         rowsUsed: rows,
         processedSlot: new Float64Array(rows).fill(5_001),
+        processedNs: new Float64Array(rows),
         is(row: number, flag: number) {
           looks[looks.length - 1] = (looks.at(-1) ?? 0) + 1;
           return flags[row] === flag;
@@ -142,6 +143,22 @@ describe("what a confirmed block holds", () => {
     landing.confirmed(5_001);
     clock.advance(10);
     expect(finalStates.map(({ packetId }) => packetId)).toEqual(upTo(COUNT + 1));
+  });
+
+  it("is ended by its slot's number only if it was seen after the slot last went back", () => {
+    const { landing, clock, ids } = seen((id) => id <= 2);
+    landing.confirmed(5_001);
+    clock.advance(10);
+    landing.slotWentBack();
+    landing.confirmed(5_002);
+    clock.advance(10);
+    expect(ids()).toEqual([1, 2]);
+    // The block is reported again: its slot was used again.
+    const at = { slot: 5_002, confirmed: false, error: null };
+    landing.seen(bytesOf(3).subarray(1), at);
+    landing.confirmed(5_002);
+    clock.advance(10);
+    expect(ids()).toEqual([1, 2, 3]);
   });
 });
 

@@ -74,6 +74,23 @@ describe("a transaction that lands", () => {
     expectBalance(fixture.landing);
   });
 
+  it("is in flight again when its block was deleted and the slot went back", async () => {
+    const fixture = startedFixture();
+    fixture.track(1);
+    fixture.slots(2);
+    await fixture.answerAll(new Map([[1, processed(5_001)]]));
+    fixture.slots(1);
+    fixture.landing.slotWentBack();
+    fixture.cluster.slot = 4_960;
+    fixture.slots(2);
+    await fixture.answerAll();
+    expect(fixture.rolledBack).toEqual([1]);
+    fixture.slots(2);
+    await fixture.answerAll(new Map([[1, confirmed(4_964)]]));
+    expect(fixture.finalStates).toMatchObject([{ kind: "landed", slot: 4_964 }]);
+    expectBalance(fixture.landing);
+  });
+
   it("with an error has landed all the same, with the network's words", async () => {
     const fixture = startedFixture();
     fixture.track(1);

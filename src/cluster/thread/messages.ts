@@ -12,7 +12,7 @@
 
 import type { SlotRange } from "../blocks/quiet-range.ts";
 import type { ClusterClientOptions } from "../cluster-client.ts";
-import type { SlotEventKind, SlotSource, StatusReporting } from "../ports.ts";
+import type { Consensus, SlotEventKind, SlotSource, StatusReporting } from "../ports.ts";
 import type { ContactsMessage } from "./contact-changes.ts";
 import type { EpochMessage } from "./epoch-message.ts";
 import type { StatusesMessage } from "./status-message.ts";
@@ -71,6 +71,8 @@ export type FromClusterThread =
   | { readonly kind: "height"; readonly height: number; readonly sinceNs: number }
   | BlockhashesMessage
   | { readonly kind: "reporting"; readonly reporting: StatusReporting }
+  | { readonly kind: "consensus"; readonly consensus: Consensus }
+  | { readonly kind: "confirmationStalled"; readonly isStalled: boolean }
   | StatusesMessage
   | BlockhashChecksMessage
   | { readonly kind: "requestFailed"; readonly id: number; readonly reason: string }

@@ -21,6 +21,7 @@ import {
 import type {
   BlockSink,
   ClusterSink,
+  Consensus,
   Contact,
   EpochLeaders,
   SlotEventKind,
@@ -131,6 +132,14 @@ export class Outbox implements Required<ClusterSink> {
 
   setReporting(reporting: StatusReporting): void {
     this.send({ kind: "reporting", reporting });
+  }
+
+  setConsensus(consensus: Consensus): void {
+    this.send({ kind: "consensus", consensus });
+  }
+
+  setConfirmationStalled(isStalled: boolean): void {
+    this.send({ kind: "confirmationStalled", isStalled });
   }
 
   /** A block holds a transaction; the signature is borrowed for the call. */

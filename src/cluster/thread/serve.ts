@@ -42,6 +42,8 @@ export async function serveCluster(port: MessagePort, task: ClusterTask): Promis
       onConfirmed: (slot, bank) => outbox.confirmed(slot, bank),
       forgetBanks: () => outbox.forgetBanks(),
       onReporting: (reporting) => outbox.setReporting(reporting),
+      onConsensus: (consensus) => outbox.setConsensus(consensus),
+      onConfirmationStalled: (isStalled) => outbox.setConfirmationStalled(isStalled),
       onQuietRange: (range) => outbox.setQuietRange(range),
       busy: () => Atomics.load(control, BUSY) === 1,
       openGeyser: geyser?.openGeyser ?? null,

@@ -49,11 +49,15 @@ describe("slot events", () => {
     outbox.slotTimeHint(400);
     outbox.forgetEpochs();
     outbox.setReporting("no");
+    outbox.setConsensus("alpenglow");
+    outbox.setConfirmationStalled(true);
     expect(sent.slice(UPDATES_UNREAD_MAX)).toEqual([
       { kind: "height", height: 7, sinceNs: 1 },
       { kind: "slotTime", slotTimeMs: 400 },
       { kind: "forgetEpochs" },
       { kind: "reporting", reporting: "no" },
+      { kind: "consensus", consensus: "alpenglow" },
+      { kind: "confirmationStalled", isStalled: true },
     ]);
   });
 });
