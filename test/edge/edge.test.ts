@@ -159,6 +159,11 @@ describe("start", () => {
     const { leaders } = JSON.parse((await page(edge, "/leaders/stats")).text);
     expect(leaders[0]).toMatchObject({ reachable: true, sent: expect.any(Number) });
     expect(leaders[0].handshakeMs).toBeGreaterThan(0);
+    expect(JSON.parse((await page(edge, "/cluster")).text)).toMatchObject({
+      slot: expect.any(Number),
+      consensus: expect.stringMatching(/^(unknown|tower_bft|alpenglow)$/),
+      confirmation_stalled: false,
+    });
   });
 
   it("presents the identity of the file to leaders", async () => {
