@@ -65,7 +65,7 @@ export interface ClusterOptions {
   readonly example: Example | null;
 }
 
-/** What happens in the cluster, in order. A block that is given up neither ends nor is confirmed. */
+/** What happens, in order. A block that is given up neither ends nor is confirmed. */
 export interface ClusterObserver {
   blockStarted(block: Block): void;
   blockEnded(block: Block): void;

@@ -6,7 +6,7 @@
  *
  * CHAOS_SEEDS and CHAOS_SEED choose the number of seeds and the first one. The cluster, the faults
  * and their times are the same for a seed; the machine determines what is in flight then. After a
- * kill the client submits again what has no final receipt, because an edge keeps receipts in memory.
+ * kill the client submits again what has no final receipt: an edge keeps receipts in memory.
  */
 
 import { afterEach, describe, expect, it } from "vitest";

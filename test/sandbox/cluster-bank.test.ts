@@ -229,7 +229,7 @@ describe("the blocks", () => {
     return { bank, slots, reached };
   };
 
-  it("are confirmed after one and finalized after 31 with Tower BFT, with a vote each", async () => {
+  it("with Tower BFT are confirmed after one, finalized after 31, and hold a vote", async () => {
     const { bank, slots, reached } = await bankOf({});
     slots(40);
     expect(reached()).toEqual({ processed: 39, confirmed: 38, finalized: 8 });
