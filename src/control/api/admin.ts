@@ -1,6 +1,7 @@
 /**
- * Operator functions: list accounts, change their plans, disable and enable them; and the cluster as
- * the edges see it. Every call needs a session with the admin right, and every change is written to the audit log of that account.
+ * Operator functions: list accounts, change their plans, disable and enable them; and the cluster
+ * as the edges see it. Every call needs a session with the admin right, and every change is written
+ * to the audit log of that account.
  */
 
 import type { Edges } from "../edges.ts";
