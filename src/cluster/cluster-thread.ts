@@ -94,6 +94,8 @@ export interface ClusterThreadDeps {
    * not throw.
    */
   readonly onConfirmationStalled: (isStalled: boolean) => void;
+  /** Called with each consensus that the node reports. Must not throw. */
+  readonly onConsensus: (consensus: Consensus) => void;
   /** Whether transactions are in flight, whose age matters. */
   readonly busy: () => boolean;
   /** The thread's file; by default the built worker.js. */
@@ -443,6 +445,7 @@ class WorkerClusterThread implements ClusterThread {
         break;
       case "consensus":
         this.#consensus = message.consensus;
+        this.#deps.onConsensus(message.consensus);
         break;
       case "confirmationStalled":
         this.#setConfirmationStalled(message.isStalled);

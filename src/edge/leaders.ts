@@ -115,6 +115,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
         landing.seen(signature, { slot, confirmed: false, error }, bank),
       onConfirmed: (slot, bank) => landing.confirmed(slot, bank),
       forgetBanks: () => landing.forgetBanks(),
+      onConsensus: (consensus) => router.setAlpenglow(consensus === "alpenglow"),
       onConfirmationStalled(isStalled) {
         router.setConfirmationStalled(isStalled);
         landing.setConfirmationStalled(isStalled);

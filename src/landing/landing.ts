@@ -263,7 +263,23 @@ class LandingStage implements Landing {
   slotWentBack(): void {
     const nowNs = this.#deps.clock.nowNs();
     this.#confirmations.slotWentBack(nowNs);
+    this.#renumber(this.#deps.cluster.currentSlot(nowNs) ?? UNKNOWN);
     if (this.#markClears.slotWentBack(nowNs)) this.#resends.clearMarks(true);
+  }
+
+  /**
+   * The slots above this one are used again. Blocks seen in them are deleted, and what was recorded
+   * by their numbers counts from here.
+   */
+  #renumber(slot: number): void {
+    if (slot === UNKNOWN) return;
+    const table = this.#table;
+    for (let row = 0; row < table.rowsUsed; row += 1) {
+      if (table.is(row, PROCESSED) && (table.processedSlot[row] ?? 0) > slot) this.#rollBack(row);
+      for (const slots of [table.receivedSlot, table.absentSlot]) {
+        if ((slots[row] ?? UNKNOWN) > slot) slots[row] = slot;
+      }
+    }
   }
 
   setConfirmationStalled(isStalled: boolean): void {
@@ -392,8 +408,9 @@ class LandingStage implements Landing {
   }
 
   #markProcessed(row: number, { slot, error }: TxStatus, bank: number | null): void {
+    const isInDoubt = this.#table.is(row, PROCESSED) && this.#confirmations.isInDoubt(row);
     this.#table.processedNs[row] = this.#deps.clock.nowNs();
-    if (!this.#sightings.add(row, slot, bank, error)) return;
+    if (!this.#sightings.add(row, slot, bank, error, isInDoubt)) return;
     this.counters.processed += 1;
     this.#deps.onProcessed({
       packetId: this.#table.packetId[row] ?? NONE,

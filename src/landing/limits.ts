@@ -18,6 +18,8 @@ export const RESEND_PAUSE_MS = 400;
  * plans leave one each two slots, suffices for two minutes without a confirmed block.
  */
 export const MARK_CLEARS_MAX = 256;
+/** Of these, those that clears with a plan leave for a step back and the end of a standstill. */
+export const MARK_CLEARS_RESERVED = 16;
 export const MARK_CLEAR_GAP_MS = 400;
 export const MARK_CLEAR_REFILL_MS = 5_000;
 /** Blocks by which the newest block may exceed the newest known height. */

@@ -13,7 +13,12 @@
 
 import { NS_PER_MS } from "../core/clock.ts";
 import type { LandCounters } from "./land-counters.ts";
-import { MARK_CLEAR_GAP_MS, MARK_CLEAR_REFILL_MS, MARK_CLEARS_MAX } from "./limits.ts";
+import {
+  MARK_CLEAR_GAP_MS,
+  MARK_CLEAR_REFILL_MS,
+  MARK_CLEARS_MAX,
+  MARK_CLEARS_RESERVED,
+} from "./limits.ts";
 
 export class MarkClears {
   readonly #counters: LandCounters;
@@ -41,14 +46,19 @@ export class MarkClears {
   /** There is a new plan. Returns whether to clear the marks before it is used. */
   planned(nowNs: number): boolean {
     if (!this.#isStalled || nowNs - this.#clearedNs < MARK_CLEAR_GAP_MS * NS_PER_MS) return false;
-    return this.#take(nowNs, "marksClearedUnconfirmed");
+    return this.#take(nowNs, "marksClearedUnconfirmed", MARK_CLEARS_RESERVED);
   }
 
-  #take(nowNs: number, reason: "marksClearedSlotBack" | "marksClearedUnconfirmed"): boolean {
+  /** Leaves `reserved` clears in the bucket. */
+  #take(
+    nowNs: number,
+    reason: "marksClearedSlotBack" | "marksClearedUnconfirmed",
+    reserved = 0,
+  ): boolean {
     const filled = (nowNs - this.#filledNs) / (MARK_CLEAR_REFILL_MS * NS_PER_MS);
     this.#left = Math.min(MARK_CLEARS_MAX, this.#left + Math.max(0, filled));
     this.#filledNs = nowNs;
-    if (this.#left < 1) {
+    if (this.#left < 1 + reserved) {
       this.#counters.markClearsRefused += 1;
       return false;
     }

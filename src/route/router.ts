@@ -68,6 +68,11 @@ export interface Router {
   slotTimeHint(slotTimeMs: number): void;
   /** The cluster confirms nothing while slots pass, so its slot may go back soon; or no longer. */
   setConfirmationStalled(isStalled: boolean): void;
+  /**
+   * Whether the cluster runs Alpenglow, so that its slots do not pass by the clock and may go back.
+   * Not before it is reported.
+   */
+  setAlpenglow(isAlpenglow: boolean): void;
   /** Returns whether the epoch was accepted: false if it is invalid. */
   setEpoch(epoch: EpochLeaders): boolean;
   /** Drops all schedules, because they belong to another cluster. */
@@ -113,10 +118,12 @@ export function createRouter(deps: RouterDeps, options: RouterOptions): Router {
   const slots = createSlotClock({ origins: options.slotOrigins ?? {} }, counters);
   const schedule = createSchedule(counters);
   const contacts = createContacts(counters, options.deny);
+  slots.allowStandstill(false);
   const updater = new PlanUpdater(deps, options, { slots, schedule, contacts, counters });
   return withFastProperties({
     slotTimeHint: slots.hint.bind(slots),
     setConfirmationStalled: slots.expectBack.bind(slots),
+    setAlpenglow: slots.allowStandstill.bind(slots),
     slotEvent(kind, slot, source) {
       slots.observe(kind, slot, clock.nowNs(), source);
       updater.check();

@@ -27,6 +27,8 @@ export class SlotRun {
   /** Slots that count, and when the last one did. */
   #count = 0;
   #countedNs = 0;
+  /** Whether slots may go on from a lower one at all. */
+  isPossible = true;
   #slotsMin = SLOT_RUN_SLOTS;
   #runMs = SLOT_RUN_MS;
 
@@ -57,6 +59,7 @@ export class SlotRun {
       this.#count += 1;
       this.#countedNs = nowNs;
     }
+    if (!this.isPossible) return false;
     return this.#count >= this.#slotsMin && nowNs - this.#sinceNs >= this.#runMs * NS_PER_MS;
   }
 

@@ -56,6 +56,11 @@ export interface SlotClock {
   /** Processes one event; never throws. `nowNs` is when it arrived. */
   observe(kind: SlotEventKind, slot: number, nowNs: number, source?: SlotSource): void;
   /**
+   * Whether the cluster may stand still or go back, as with Alpenglow; by default it may. Otherwise
+   * slots pass by the clock alone, as with Tower BFT, except while it is likely to go back.
+   */
+  allowStandstill(isPossible: boolean): void;
+  /**
    * Whether the cluster is likely to go back now, because it confirms nothing: lower slots are then
    * followed with less evidence.
    */
@@ -156,6 +161,7 @@ class Estimate implements SlotClock {
   /** Events of the followed source below the published slot. */
   readonly #run = new SlotRun();
   #isBackLikely = false;
+  #isStandstillPossible = true;
 
   /** The cached result and its validity; an event invalidates it. */
   #cached: number | null = null;
@@ -194,6 +200,7 @@ class Estimate implements SlotClock {
     const { estimate } = source;
     const { anchorSlot: anchorBefore, returns } = estimate;
     estimate.run.setLikely(this.#isBackLikely);
+    estimate.run.isPossible = this.#standstill.isPossible;
     const plausible = estimate.observe(kind, slot, nowNs, this.#extrapolationSlotMs);
     if (!plausible) this.#counters.slotEventsFarAhead += 1;
     const speaksFor = kind === "end" ? slot + 1 : slot;
@@ -212,8 +219,21 @@ class Estimate implements SlotClock {
     if (progressNs !== null) this.#past.record(anchorSlot, progressNs);
   }
 
+  allowStandstill(isPossible: boolean): void {
+    this.#isStandstillPossible = isPossible;
+    this.#usePace();
+  }
+
   expectBack(isLikely: boolean): void {
     this.#isBackLikely = isLikely;
+    this.#usePace();
+  }
+
+  #usePace(): void {
+    const isPossible = this.#isStandstillPossible || this.#isBackLikely;
+    this.#standstill.isPossible = isPossible;
+    this.#run.isPossible = isPossible;
+    this.#cachedUntilNs = 0;
   }
 
   hint(slotTimeMs: number): void {

@@ -23,6 +23,8 @@ import {
 import type { SlotSourceEstimate } from "./slot-source.ts";
 
 export class Standstill {
+  /** Whether the cluster may stand still; otherwise slots pass by the clock alone. */
+  isPossible = true;
   /** When a source last reported a slot that none had reported before. */
   #progressNs = Number.NEGATIVE_INFINITY;
   /** When an event last left it open whether the cluster stands still. */
@@ -45,7 +47,7 @@ export class Standstill {
   }
 
   isStill(nowNs: number, slotDurationMs: number): boolean {
-    return nowNs >= this.stillNs(slotDurationMs);
+    return this.isPossible && nowNs >= this.stillNs(slotDurationMs);
   }
 
   /** When the cluster counts as standing still, without a further event. */
@@ -59,13 +61,15 @@ export class Standstill {
 
   /** The time since then, without that in which the cluster stood still. */
   passedNs(sinceNs: number, nowNs: number, slotDurationMs: number): number {
+    if (!this.isPossible) return Math.max(0, nowNs - sinceNs);
     const untilNs = Math.min(nowNs, this.stillNs(slotDurationMs));
     return Math.max(0, untilNs - sinceNs - this.#stoodNs(sinceNs));
   }
 
   /** The position of a source; null before its first event and after too long a silence. */
   position(source: SlotSourceEstimate, nowNs: number, slotDurationMs: number): number | null {
-    if (source.position(nowNs, slotDurationMs) === null) return null;
+    const position = source.position(nowNs, slotDurationMs);
+    if (position === null || !this.isPossible) return position;
     const stoodNs = this.#stoodNs(source.progressNs ?? nowNs);
     const at = (atNs: number) => source.position(atNs - stoodNs, slotDurationMs) ?? 0;
     const byClock = at(nowNs);
@@ -76,8 +80,9 @@ export class Standstill {
 
   /** When a source's position changes from `slot`, the one at `nowNs`. */
   changeNs(source: SlotSourceEstimate, slot: number, nowNs: number, slotMs: number): number {
-    const startNs = source.startNs(slot + 1, slotMs) + this.#stoodNs(source.progressNs ?? nowNs);
-    if (startNs > nowNs) return startNs;
+    const stoodNs = this.isPossible ? this.#stoodNs(source.progressNs ?? nowNs) : 0;
+    const startNs = source.startNs(slot + 1, slotMs) + stoodNs;
+    if (startNs > nowNs || !this.isPossible) return startNs;
     if (!this.isStill(nowNs, slotMs)) return this.stillNs(slotMs);
     return source.startNs(source.anchorSlot + SLOT_EXTRAPOLATION_MAX + 1, slotMs);
   }

@@ -60,6 +60,7 @@ function setUp(
     onConfirmed: confirmed,
     forgetBanks,
     onConfirmationStalled: stalled,
+    onConsensus: (consensus) => router.setAlpenglow(consensus === "alpenglow"),
     busy,
     ...(entry === undefined ? {} : { entry }),
   };

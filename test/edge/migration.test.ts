@@ -90,6 +90,7 @@ function slotsUntilLanded({ names, again, before, isWatched }: Migration): numbe
     },
     { leaders: 2, warmWindows: 4 },
   );
+  router.setAlpenglow(true);
   router.slotTimeHint(SLOT_MS);
   router.setContacts([...names].map((name, at) => ({ identity: name, address: `10.0.0.${at}:1` })));
   router.setEpoch(epochOf(1, 0, names.repeat(96 / names.length)));

@@ -4,6 +4,7 @@ import { expectBalance } from "../support/landing-balance.ts";
 import { fc } from "../support/properties.ts";
 import { bytesOf, outcomeOf, startFixture } from "./fixture.ts";
 
+const signatureOf = (id: number): Uint8Array => bytesOf(id).subarray(1, 65);
 const processed = (slot: number): TxStatus => ({ slot, confirmed: false, error: null });
 const confirmed = (slot: number): TxStatus => ({ slot, confirmed: true, error: null });
 
@@ -89,6 +90,56 @@ describe("a transaction that lands", () => {
     await fixture.answerAll(new Map([[1, confirmed(4_964)]]));
     expect(fixture.finalStates).toMatchObject([{ kind: "landed", slot: 4_964 }]);
     expectBalance(fixture.landing);
+  });
+
+  it("is sent again if its block is deleted, also if the node reports no statuses", () => {
+    for (const reporting of ["yes", "no", "unknown"] as const) {
+      const fixture = startedFixture();
+      fixture.cluster.reporting = reporting;
+      fixture.track(1, { sent: ["a"] });
+      fixture.landing.seen(signatureOf(1), processed(5_050));
+      fixture.clock.advance(100);
+      fixture.cluster.slot = 5_010;
+      fixture.landing.slotWentBack();
+      expect(fixture.rolledBack).toEqual([1]);
+      fixture.clock.advance(500);
+      fixture.plan("c");
+      fixture.clock.advance(100);
+      expect(fixture.resent.length).toBeGreaterThan(0);
+    }
+  });
+
+  it("has the error of the slot's later block if that slot was used again", () => {
+    const fixture = startedFixture();
+    fixture.track(1, { sent: ["a"] });
+    fixture.landing.seen(signatureOf(1), { slot: 5_001, confirmed: false, error: '"Old"' });
+    fixture.clock.advance(100);
+    fixture.cluster.slot = 5_001;
+    fixture.landing.slotWentBack();
+    fixture.clock.advance(100);
+    fixture.landing.seen(signatureOf(1), processed(5_001));
+    fixture.landing.confirmed(5_001);
+    fixture.clock.advance(1);
+    expect(fixture.finalStates).toMatchObject([{ kind: "landed", slot: 5_001, error: null }]);
+  });
+
+  it("is not expired by slot numbers from before the slot went back", async () => {
+    const fixture = startedFixture({ trackForMs: 600_000 });
+    fixture.cluster.reporting = "no";
+    fixture.cluster.slot = 8_000;
+    fixture.cluster.slotShown = null;
+    fixture.cluster.quietFrom = 5_003;
+    fixture.cluster.quietTo = 9_000;
+    fixture.track(1, { sent: ["a"] });
+    fixture.clock.advance(1_000);
+    fixture.cluster.slot = 5_001;
+    fixture.landing.slotWentBack();
+    fixture.cluster.height = 10_000;
+    for (let count = 0; count < 20; count += 1) {
+      fixture.slots(20);
+      await fixture.answerAll();
+    }
+    expect(fixture.finalStates.filter(({ kind }) => kind === "expired")).toEqual([]);
   });
 
   it("with an error has landed all the same, with the network's words", async () => {

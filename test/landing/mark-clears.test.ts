@@ -50,6 +50,14 @@ describe("clears of marks", () => {
     expect(counters.markClearsRefused).toBe(12_000 - cleared);
   });
 
+  it("leaves some for a step back and the end of a long standstill", () => {
+    const { clears } = setUp();
+    clears.setStalled(true, 0);
+    for (let ms = 500; ms <= 600_000; ms += 500) clears.planned(ms * NS_PER_MS);
+    expect(clears.slotWentBack(600_000 * NS_PER_MS)).toBe(true);
+    expect(clears.setStalled(false, 600_001 * NS_PER_MS)).toBe(true);
+  });
+
   it("last for two minutes without a confirmed block, and are full again after it", () => {
     const { clears, counters } = setUp();
     clears.setStalled(true, 0);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Plan } from "../../src/core/flow.ts";
-import { createRouter, type RouterOptions } from "../../src/route/router.ts";
+import { createRouter, type Router, type RouterOptions } from "../../src/route/router.ts";
 import { epochOf } from "../support/epochs.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
@@ -227,6 +227,41 @@ describe("router", () => {
     expect(router.counters).toMatchObject({ slotEvents: 1, epochsSet: 1, plansPublished: 1 });
   });
 
+  it("lets slots pass by the clock, except with Alpenglow or while nothing is confirmed", () => {
+    const slotAfterSilence = (prepare: (router: Router) => void): number | null => {
+      const clock = createFakeClock();
+      const router = createRouter({ clock, onPlan() {} }, { leaders: 2, warmWindows: 3 });
+      router.slotTimeHint(250);
+      prepare(router);
+      for (let slot = 60; slot < 100; slot += 1) {
+        router.slotEvent("start", slot);
+        clock.advance(250);
+      }
+      clock.advance(3_000);
+      return router.currentSlot();
+    };
+    expect(slotAfterSilence(() => {})).toBe(112);
+    expect(slotAfterSilence((router) => router.setAlpenglow(false))).toBe(112);
+    expect(slotAfterSilence((router) => router.setAlpenglow(true))).toBe(99);
+    expect(slotAfterSilence((router) => router.setConfirmationStalled(true))).toBe(99);
+  });
+
+  it("does not go back for a node that lags, except with Alpenglow", () => {
+    const clock = createFakeClock();
+    const router = createRouter({ clock, onPlan() {} }, { leaders: 2, warmWindows: 3 });
+    router.slotTimeHint(250);
+    for (let slot = 60; slot < 100; slot += 1) {
+      router.slotEvent("start", slot);
+      clock.advance(250);
+    }
+    for (let slot = 92; slot < 98; slot += 1) {
+      router.slotEvent("start", slot);
+      clock.advance(250);
+    }
+    expect(router.currentSlot()).toBe(106);
+    expect(router.counters.slotRewinds).toBe(0);
+  });
+
   it("reports that the slot went back, before the plan for it", () => {
     const calls: string[] = [];
     const clock = createFakeClock();
@@ -238,6 +273,7 @@ describe("router", () => {
       },
       { leaders: 2, warmWindows: 3 },
     );
+    router.setAlpenglow(true);
     router.setEpoch(epochOf(1, 0, "ABCDEF".repeat(20)));
     router.setContacts(CONTACTS);
     for (let slot = 60; slot < 100; slot += 1) {
