@@ -10,7 +10,7 @@
 import type { Clock } from "../core/clock.ts";
 import { DECODE_ERROR_COUNT, rejectionOf } from "../core/decode-errors.ts";
 import { encodeSignature } from "../core/encoding.ts";
-import type { Rejection } from "../core/errors.ts";
+import { LEADERS_FULL_REJECTION, NO_LEADER_REJECTION } from "../core/errors.ts";
 import type { Accepted, Packet, SubmitResult } from "../core/flow.ts";
 import { createPacket } from "../core/packet.ts";
 import { peekSignatureOffset } from "../decode/transaction.ts";
@@ -220,19 +220,5 @@ const RESERVE_SPINS = 250;
 const RESERVE_ATTEMPTS_MAX = 275;
 const RESERVE_PAUSE_MS = 0.2;
 
-const NO_LEADER_REJECTION: Rejection = {
-  reason: "no_leader",
-  message:
-    "no leader can be reached now: no connection to the current or next leaders is live and " +
-    "accepts a transaction of this size",
-  data: {},
-};
 const NO_LEADER: SubmitResult = { kind: "rejected", rejection: NO_LEADER_REJECTION };
-const LEADERS_FULL_REJECTION: Rejection = {
-  reason: "overloaded",
-  message:
-    "the queue of every connected leader is full, " +
-    "and each transaction in it ranks as high or higher",
-  data: {},
-};
 const LEADERS_FULL: SubmitResult = { kind: "rejected", rejection: LEADERS_FULL_REJECTION };

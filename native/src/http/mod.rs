@@ -3,7 +3,8 @@
 //!
 //! `event_loop` is the loop of a thread, with `listener`, `mailbox`, `socket`, and the limits of a
 //! client: `connection_limits`, `permits` and `deadline`. `dispatch` decides on each request, and
-//! calls a `handler` for submissions. `json_rpc` parses a client's call.
+//! calls a `handler` for submissions. `json_rpc` parses a client's call. `rejection` is a refusal,
+//! with its texts from the generated `rejection_table`.
 
 #[cfg(feature = "ingress")]
 mod client_socket;
@@ -29,11 +30,18 @@ pub mod listener;
 #[cfg(feature = "ingress")]
 pub mod mailbox;
 #[cfg(feature = "ingress")]
+pub mod message_template;
+#[cfg(feature = "ingress")]
 mod permits;
 #[cfg(feature = "ingress")]
 mod preamble;
 #[cfg(feature = "ingress")]
 mod proxy;
+#[cfg(feature = "ingress")]
+pub mod rejection;
+#[cfg(feature = "ingress")]
+#[rustfmt::skip]
+pub mod rejection_table;
 #[cfg(feature = "ingress")]
 mod request_head;
 #[cfg(feature = "ingress")]
