@@ -32,7 +32,7 @@ const NOTHING_PROXIED: ProxiedCounts = { key: 0, limit: 0, leaders: 0, recordRin
 
 type IngressThreadsSource = Pick<
   IngressThreads,
-  "counters" | "stats" | "proxied" | "keyCache" | "waiting"
+  "counters" | "stats" | "proxied" | "records" | "keyCache" | "waiting"
 >;
 
 export interface MetricDeps {
@@ -102,6 +102,8 @@ function ingressThreadSources(ingressThreads: IngressThreadsSource | null, sende
         other,
       });
     },
+    touchdown_ingress_rejection_records_dropped_total: () =>
+      ingressThreads?.records.rejectionRecordsDropped ?? 0,
     touchdown_ingress_leaders_excluded: () => sender.excludedCount,
     touchdown_ingress_cached_keys: () => ingressThreads?.keyCache.cachedKeys ?? 0,
     touchdown_ingress_key_cache_events_total: () => {

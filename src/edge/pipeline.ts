@@ -11,7 +11,7 @@ import type { Clock } from "../core/clock.ts";
 import { DECODE_ERROR_COUNT, rejectionOf } from "../core/decode-errors.ts";
 import { encodeSignature } from "../core/encoding.ts";
 import { LEADERS_FULL_REJECTION, NO_LEADER_REJECTION } from "../core/errors.ts";
-import type { Accepted, Packet, SubmitResult } from "../core/flow.ts";
+import type { Accepted, DecodeErrorCode, Packet, SubmitResult } from "../core/flow.ts";
 import { createPacket } from "../core/packet.ts";
 import { peekSignatureOffset } from "../decode/transaction.ts";
 import type { Dispatch } from "../decode/workers/dispatch.ts";
@@ -56,6 +56,8 @@ export interface Pipeline {
   recordSend(packet: Packet, keyId: string, accepted: Accepted, sent: SentSubmission): void;
   /** Records a duplicate that an ingress thread detected. */
   recordDuplicate(submitted: Submitted, offset: number): void;
+  /** Counts an error that the decoder of an ingress thread found. */
+  recordInvalid(errorCode: DecodeErrorCode): void;
   /** Validation results. */
   readonly validations: PipelineValidations;
 }
@@ -82,6 +84,10 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   let lastId = 0;
   /** The packet that is being submitted now; null once `submit` has returned. */
   let submitted: Packet | null = null;
+
+  function recordInvalid(errorCode: DecodeErrorCode): void {
+    validations.errorCounts[errorCode] = (validations.errorCounts[errorCode] ?? 0) + 1;
+  }
 
   /** Whether exactly these bytes were accepted recently; if so, records the duplicate. */
   function inFlight(submitted: Submitted, offset: number, nowNs: number): boolean {
@@ -175,8 +181,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
         validations.accepted += 1;
         passOn(packet, keyId, validation, done);
       } else {
-        validations.errorCounts[validation.errorCode] =
-          (validations.errorCounts[validation.errorCode] ?? 0) + 1;
+        recordInvalid(validation.errorCode);
         done({ kind: "rejected", rejection: rejectionOf(validation) });
       }
     });
@@ -212,6 +217,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     validations,
     recordSend,
     recordDuplicate,
+    recordInvalid,
   };
 }
 

@@ -16,6 +16,12 @@ export const INGRESS_THREAD_METRICS = [
       "leader_backlog (no leader can be sent to immediately, or one accepts no transaction " +
       "of this size), record_ring_full or other, which includes reads.",
   ),
+  counter(
+    "touchdown_ingress_rejection_records_dropped_total",
+    [],
+    "Rejections of ingress threads that usage and the dashboard's list do not have, because " +
+      "half of their record ring was unread; touchdown_requests_total has them.",
+  ),
   gauge(
     "touchdown_ingress_leaders_excluded",
     [],

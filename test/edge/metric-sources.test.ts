@@ -114,6 +114,7 @@ const DEPS: MetricDeps = {
   ingressThreads: {
     ...{ counters: { decoded: 61, duplicates: 1000, corked: 62 }, waiting: 63 },
     ...{ proxied: PROXIED, keyCache: { cachedKeys: 1_306, ...KEY_CACHE_EVENTS } },
+    records: { rejectionRecordsDropped: 1_311 },
     stats: [0, 1, 2].map(() => stub<HttpStats>({})),
   },
   latencies: histogramOf(3),
@@ -285,6 +286,7 @@ describe("an edge's metrics", () => {
     ...each("ingress_requests_proxied_total", "reason", PROXY_REASONS),
     ["ingress_leaders_excluded", {}, 148],
     ["ingress_cached_keys", {}, 1_306],
+    ["ingress_rejection_records_dropped_total", {}, 1_311],
     ...each("ingress_key_cache_events_total", "event", KEY_CACHE_EVENTS),
     ["ingress_sends_corked_total", {}, 62],
     ["ingress_records_stale_total", {}, 1_311],

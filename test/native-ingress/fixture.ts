@@ -194,6 +194,7 @@ export function fixture(count = 2) {
       },
       accounting: {
         recordSend: () => {},
+        recordInvalid: () => {},
         recordDuplicate: ({ bytes, account }: Pick<Packet, "bytes" | "account">) =>
           void accounting.push(`${account} ${bytes[0]}`),
       },

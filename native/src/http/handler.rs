@@ -73,8 +73,6 @@ pub enum Handled {
 pub struct ForwardedMeta {
     /// Whether the rate limit was charged here.
     pub is_limit_charged: bool,
-    /// Whether the transaction was found invalid here, so that its charge stays.
-    pub is_invalid: bool,
     /// CLOCK_MONOTONIC when it was complete, 0 where unknown.
     pub received_ns: u64,
 }

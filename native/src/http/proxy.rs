@@ -61,8 +61,7 @@ impl Rejection {
         } else {
             None
         };
-        let is_refundable = meta.is_limit_charged && !meta.is_invalid;
-        let submission = head.submission().filter(|_| is_refundable);
+        let submission = head.submission().filter(|_| meta.is_limit_charged);
         let charged_token = submission.map(|submission| submission.token.into());
         Self { form: head.form, id, charged_token }
     }

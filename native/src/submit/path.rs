@@ -1,11 +1,12 @@
 //! Hot path: how an ingress thread handles a submission: the steps of the main thread
 //! (`src/edge/pipeline.ts`) in the same order, as far as one thread can go alone. The engine gets
-//! the transaction before the main thread has its record. Whatever the thread is not certain of it
-//! proxies to the main thread, without having sent or recorded it; a charge of the rate limit is
-//! kept, and passed on.
+//! the transaction before the main thread has its record. What the thread rejects it answers and
+//! records too. Whatever it is not certain of it proxies to the main thread, without having sent or
+//! recorded it; a charge of the rate limit is kept, and passed on.
 //!
 //! ```text
 //! key cached? limit? ─▶ duplicate? ─▶ decode, verify ─▶ reserve ─▶ send ─▶ record ─▶ commit ─▶ response
+//!                                         └─▶ rejected ─▶ record ─▶ response
 //! ```
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,13 +15,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::decode::base58::{SIGNATURE_TEXT_MAX, signature_text_at};
 use crate::decode::decoder::{Decoder, numbers};
+use crate::decode::diagnosis::diagnose;
+use crate::decode::errors::Rejected;
 use crate::decode::limits::TRANSACTION_BYTES_MAX;
-use crate::decode::tx::peek_signature_offset;
+use crate::decode::tx::{peek_signature_offset, starts_well};
 use crate::http::handler::{
     ClientCloseReason, Endpoint, ForwardedMeta, Handled, Health, Request, RequestHandler,
     UnhandledReason,
 };
 use crate::http::json_rpc::read_call;
+use crate::http::rejection::Rejection;
+use crate::http::rejection_table::Reason;
 use crate::http::response::ResponseWriter;
 use crate::submit::counters::{Counter, Counters};
 use crate::submit::dedup::{DedupCache, Reservation};
@@ -71,17 +76,11 @@ struct RequestMeta {
     max_retries: Option<u64>,
 }
 
-/// Why a submission is left to the main thread.
-struct Unanswered {
-    counter: Counter,
-    /// Whether the transaction was found invalid.
-    is_invalid: bool,
-}
-
-impl From<Counter> for Unanswered {
-    fn from(counter: Counter) -> Self {
-        Self { counter, is_invalid: false }
-    }
+/// The result of a submission that this thread answers.
+enum Outcome {
+    /// Its signature.
+    Accepted(SignatureText),
+    Rejected(Rejection),
 }
 
 /// A signature in base58.
@@ -112,15 +111,16 @@ impl<E: EngineHandle> SubmitHandler<E> {
         match self.respond(request, key_slot, received_ns, out) {
             Ok(()) => {
                 self.path.counters.add(Counter::Requests, 1.0);
-                self.path.counters.add(Counter::Accepted, 1.0);
                 Handled::Answered
             }
-            Err(Unanswered { counter, is_invalid }) => {
+            Err(counter) => {
                 self.path.counters.add(counter, 1.0);
-                Handled::Proxy(ForwardedMeta { is_limit_charged: true, is_invalid, received_ns })
+                Handled::Proxy(ForwardedMeta { is_limit_charged: true, received_ns })
             }
         }
     }
+
+    /// Answers, or returns why the request is left to the main thread.
 
     fn respond(
         &mut self,
@@ -128,23 +128,35 @@ impl<E: EngineHandle> SubmitHandler<E> {
         key_slot: u32,
         received_ns: u64,
         out: &mut Vec<u8>,
-    ) -> Result<(), Unanswered> {
+    ) -> Result<(), Counter> {
         let Self { path, writer, transaction, sent } = self;
         let body = request.body;
         let meta = RequestMeta { key_slot, received_ns, body_bytes: body.len(), max_retries: None };
         match request.endpoint {
-            Endpoint::Raw => {
-                let signature = path.submit(body, &meta, sent)?;
-                writer.raw_accepted(out, signature.text());
-            }
+            Endpoint::Raw => match path.submit(body, &meta, sent)? {
+                Outcome::Accepted(signature) => writer.raw_accepted(out, signature.text()),
+                Outcome::Rejected(rejection) => {
+                    writer.rejected(out, request.endpoint, "", &rejection);
+                }
+            },
             Endpoint::JsonRpc => {
                 let call =
                     read_call(body, transaction.as_mut_slice()).ok_or(Counter::ProxiedOther)?;
                 let bytes = transaction.get(..call.size).ok_or(Counter::ProxiedOther)?;
-                let id = body.get(call.id.0..call.id.1).ok_or(Counter::ProxiedOther)?;
+                let id = body.get(call.id.0..call.id.1).unwrap_or_default();
                 let meta = RequestMeta { max_retries: call.max_retries, ..meta };
-                let signature = path.submit(bytes, &meta, sent)?;
-                writer.rpc_result(out, id, signature.text());
+                // It may be base58, which a parser of any form can detect.
+                if !starts_well(bytes) {
+                    return Err(Counter::ProxiedOther);
+                }
+                match path.submit(bytes, &meta, sent)? {
+                    Outcome::Accepted(signature) => writer.rpc_result(out, id, signature.text()),
+                    Outcome::Rejected(rejection) => {
+                        // Printable ASCII, as `read_call` returns it.
+                        let id = std::str::from_utf8(id).unwrap_or("null");
+                        writer.rejected(out, request.endpoint, id, &rejection);
+                    }
+                }
             }
         }
         Ok(())
@@ -152,17 +164,14 @@ impl<E: EngineHandle> SubmitHandler<E> {
 }
 
 impl<E: EngineHandle> SubmitPath<E> {
-    /// Sends it, or finds that it is a duplicate; returns its signature. Otherwise why it is left
-    /// to the main thread.
+    /// Sends it, finds that it is a duplicate, or rejects it. Otherwise why it is left to the main
+    /// thread.
     fn submit(
         &mut self,
         bytes: &[u8],
         meta: &RequestMeta,
         sent: &mut FanOutResult,
-    ) -> Result<SignatureText, Unanswered> {
-        if !self.records.has_room() {
-            return Err(Counter::ProxiedRecordRing.into());
-        }
+    ) -> Result<Outcome, Counter> {
         if let Some(offset) = peek_signature_offset(bytes)
             && self.dedup.query(bytes, offset, meta.received_ns)
         {
@@ -171,21 +180,22 @@ impl<E: EngineHandle> SubmitPath<E> {
         let validation = self.decoder.decode(bytes);
         let offset = match &validation {
             Ok(accepted) => accepted.signature_offset,
-            Err(_) => {
-                return Err(Unanswered { counter: Counter::ProxiedOther, is_invalid: true });
-            }
+            Err(rejected) => return Ok(self.invalid(diagnose(bytes, *rejected), meta)),
         };
+        if !self.records.has_room() {
+            return Err(Counter::ProxiedRecordRing);
+        }
         let decoded_ns = self.fan_out.now_ns();
         // Another thread may have accepted it since the query, or has reserved it and not decided
         // yet.
         match self.dedup.reserve(bytes, offset, decoded_ns) {
             Reservation::Duplicate => return self.duplicate(bytes, meta, offset),
-            Reservation::Pending => return Err(Counter::ProxiedOther.into()),
+            Reservation::Pending => return Err(Counter::ProxiedOther),
             Reservation::New => {}
         }
         if !self.fan_out.send(bytes, sent) {
             self.dedup.rollback(bytes, offset);
-            return Err(Counter::ProxiedLeaders.into());
+            return Err(Counter::ProxiedLeaders);
         }
         let sent_ns = self.fan_out.now_ns();
         let record = meta.record(bytes, decoded_ns, sent_ns);
@@ -199,7 +209,7 @@ impl<E: EngineHandle> SubmitPath<E> {
             is_wake_pending,
             sent_ns,
         );
-        Ok(signature_text_of(bytes, offset)?)
+        self.accepted(bytes, offset)
     }
 
     fn duplicate(
@@ -207,12 +217,45 @@ impl<E: EngineHandle> SubmitPath<E> {
         bytes: &[u8],
         meta: &RequestMeta,
         offset: usize,
-    ) -> Result<SignatureText, Unanswered> {
-        let signature = signature_text_of(bytes, offset)?;
+    ) -> Result<Outcome, Counter> {
         let now_ns = self.fan_out.now_ns();
-        self.records.duplicate(&meta.record(bytes, now_ns, now_ns), offset);
+        if !self.records.duplicate(&meta.record(bytes, now_ns, now_ns), offset) {
+            return Err(Counter::ProxiedRecordRing);
+        }
         self.wake_policy.record_written(self.records.depth(), false, false, now_ns);
-        Ok(signature)
+        self.accepted(bytes, offset)
+    }
+
+    fn accepted(&self, bytes: &[u8], offset: usize) -> Result<Outcome, Counter> {
+        let signature = signature_text_of(bytes, offset)?;
+        self.counters.add(Counter::Accepted, 1.0);
+        Ok(Outcome::Accepted(signature))
+    }
+
+    fn invalid(&mut self, rejected: Rejected, meta: &RequestMeta) -> Outcome {
+        let rejection = Rejection::undecodable(&rejected);
+        let now_ns = self.fan_out.now_ns();
+        self.reject(&rejection, meta, now_ns, Some(rejected));
+        Outcome::Rejected(rejection)
+    }
+
+    /// Counts and records a rejection. `answered_ns` is 0 where it is no result of a submission.
+    fn reject(
+        &mut self,
+        rejection: &Rejection,
+        meta: &RequestMeta,
+        answered_ns: u64,
+        error: Option<Rejected>,
+    ) {
+        self.counters.reject(rejection.reason);
+        let record = meta.record(rejection.message.as_bytes(), answered_ns, answered_ns);
+        let validation = error.map(|error| numbers(&Err(error)));
+        if self.records.rejected(&record, rejection.reason, validation) {
+            let now_ns = answered_ns.max(meta.received_ns);
+            self.wake_policy.record_written(self.records.depth(), false, false, now_ns);
+        } else {
+            self.counters.add(Counter::RejectionRecordsDropped, 1.0);
+        }
     }
 }
 
@@ -281,7 +324,7 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
     }
 
     fn proxy_rejected(&mut self, charged_token: Option<&[u8]>) {
-        self.path.counters.add(Counter::Overloaded, 1.0);
+        self.path.counters.reject(Reason::Overloaded);
         if let Some(token) = charged_token {
             self.path.key_cache.refund(token);
         }

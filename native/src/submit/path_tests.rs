@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 use super::*;
+use crate::decode::errors::DecodeError;
 use crate::quic::peer::Backlog;
 use crate::submit::counters::COUNTERS_BYTES;
 use crate::submit::dedup::{Sizes, prepared};
@@ -152,9 +153,12 @@ impl Fixture {
 
     /// Fields of a record: kind, size, key slot, and signature offset.
     fn record(&self, number: usize) -> [f64; 4] {
+        [0, 1, 2, 8].map(|at| self.field(number, at))
+    }
+
+    fn field(&self, number: usize, at: usize) -> f64 {
         let slot = 16 + number * (RECORDS_BYTES / 8 - 16) / RECORDS;
-        let field = |at: usize| f64::from_bits(self.records[slot + at].load(SeqCst));
-        [field(0), field(1), field(2), field(8)]
+        f64::from_bits(self.records[slot + at].load(SeqCst))
     }
 
     fn depth(&self) -> usize {
@@ -249,18 +253,73 @@ fn request_that_is_not_admitted_is_proxied_uncharged() {
 }
 
 #[test]
-fn invalid_transaction_is_proxied_as_charged_and_not_cached() {
+fn invalid_transaction_is_answered_recorded_and_not_cached() {
     let mut fixture = Fixture::usual();
     let poor = transaction(1, 999);
-    let handled = fixture.post(&poor);
-    assert!(matches!(handled, Handled::Proxy(ForwardedMeta { is_invalid: true, .. })));
-    assert!(is_limit_charged(handled));
-    assert!(is_limit_charged(fixture.post(b"")));
+    assert_eq!(fixture.post(&poor), Handled::Answered);
+    let message = "a tip of 999 lamports was found where 1000 is the minimum";
     assert_eq!(
-        (fixture.counter(Counter::ProxiedOther), fixture.given(), fixture.depth()),
-        (2.0, 0, 0)
+        fixture.response(),
+        format!(r#"{{"success":false,"error":"{message}","reason":"tip_missing"}}"#)
     );
+    let [kind, size, key_slot, _] = fixture.record(0);
+    assert_eq!((kind, size, key_slot), (3.0, message.len() as f64, f64::from(KEY_SLOT)));
+    // The reason, and the decoder's result.
+    let expected = [Reason::TipMissing as usize as f64, 0.0, 0.0];
+    assert_eq!([12, 13, 14].map(|at| fixture.field(0, at)), expected);
+    let error = f64::from(DecodeError::tip_too_low as u8);
+    assert_eq!([15, 16, 17].map(|at| fixture.field(0, at)), [error, 999.0, 1000.0]);
+    assert_eq!(fixture.post(b""), Handled::Answered);
+    let counters = &fixture.handler.path.counters;
+    let reasons = [Reason::TipMissing, Reason::Undecodable];
+    assert_eq!(reasons.map(|reason| counters.rejections(reason)), [1.0, 1.0]);
+    let counted = [Counter::Requests, Counter::Accepted, Counter::ProxiedOther];
+    assert_eq!(counted.map(|counter| fixture.counter(counter)), [2.0, 0.0, 0.0]);
+    assert_eq!((fixture.given(), fixture.depth()), (0, 2));
     assert!(!fixture.other.query(&poor, 1, 1_000_000_000));
+}
+
+#[test]
+fn invalid_transaction_of_a_call_is_answered_with_its_id() {
+    let mut fixture = Fixture::usual();
+    let text = base64(&transaction(1, 999));
+    let call =
+        format!(r#"{{"jsonrpc":"2.0","id":"a1","method":"sendTransaction","params":["{text}"]}}"#);
+    assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, call.as_bytes()), Handled::Answered);
+    let head = fixture.out[b"what was there".len()..].to_vec();
+    assert!(head.starts_with(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"));
+    let body = fixture.response();
+    assert!(
+        body.starts_with(r#"{"jsonrpc":"2.0","error":{"code":-32602,"message":"a tip of 999 "#)
+    );
+    assert!(body.contains(r#""data":{"fault":"tip_too_low","found":999,"needed":1000,"#));
+    assert!(body.ends_with(r#","id":"a1"}"#));
+}
+
+#[test]
+fn bytes_that_no_transaction_starts_with_may_be_base58_and_are_proxied() {
+    let mut fixture = Fixture::usual();
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":["AAAA"]}"#;
+    assert!(is_limit_charged(fixture.take(Endpoint::JsonRpc, TOKEN, call.as_bytes())));
+    assert_eq!(fixture.depth(), 0);
+}
+
+#[test]
+fn rejection_is_answered_without_a_record_while_half_of_the_ring_is_unread() {
+    let mut fixture = Fixture::new(KeyGrant { burst: 1e6, ..grant() });
+    for _ in 0..RECORDS / 2 {
+        assert_eq!(fixture.post(&transaction(1, 999)), Handled::Answered);
+    }
+    assert_eq!((fixture.depth(), fixture.wakes.load(SeqCst)), (RECORDS / 2, 1));
+    assert_eq!(fixture.counter(Counter::RejectionRecordsDropped), 0.0);
+    fixture.response();
+    assert_eq!(fixture.post(&transaction(1, 998)), Handled::Answered);
+    assert!(fixture.response().contains("a tip of 998 lamports"));
+    assert_eq!(fixture.depth(), RECORDS / 2);
+    assert_eq!(fixture.counter(Counter::RejectionRecordsDropped), 1.0);
+    // What is sent still has room.
+    assert_eq!(fixture.post(&good(2)), Handled::Answered);
+    assert_eq!((fixture.given(), fixture.depth()), (1, RECORDS / 2 + 1));
 }
 
 #[test]
@@ -384,11 +443,11 @@ fn event_loop_counts_become_the_threads_counters() {
         Counter::ConnectionsOverAddressLimit,
         Counter::ConnectionsReadTimeout,
         Counter::Aborted,
-        Counter::Overloaded,
         Counter::ProxiedOther,
     ];
-    let counts = [5.0, 2.0, 1.0, 2.0, 1.0, 1.0, 1.0, 2.0];
+    let counts = [5.0, 2.0, 1.0, 2.0, 1.0, 1.0, 2.0];
     assert_eq!(counters.map(|counter| fixture.counter(counter)), counts);
+    assert_eq!(fixture.handler.path.counters.rejections(Reason::Overloaded), 1.0);
     fixture.handler.idle();
     fixture.handler.idle();
     assert_eq!((fixture.status.state(), fixture.wakes.load(SeqCst)), (ThreadState::Idle as u8, 1));
