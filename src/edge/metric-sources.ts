@@ -28,7 +28,7 @@ type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "globalLimits"> & {
   readonly table: { readonly counters: { readonly keys: number } };
 };
 
-const NOTHING_PROXIED: ProxiedCounts = { key: 0, limit: 0, leaders: 0, recordRing: 0, other: 0 };
+const NOTHING_PROXIED: ProxiedCounts = { key: 0, leaders: 0, recordRing: 0, other: 0 };
 
 type IngressThreadsSource = Pick<
   IngressThreads,
@@ -93,10 +93,9 @@ function ingressThreadSources(ingressThreads: IngressThreadsSource | null, sende
   return {
     touchdown_ingress_threads: () => ingressThreads?.stats.length ?? 0,
     touchdown_ingress_requests_proxied_total: () => {
-      const { key, limit, leaders, recordRing, other } = ingressThreads?.proxied ?? NOTHING_PROXIED;
+      const { key, leaders, recordRing, other } = ingressThreads?.proxied ?? NOTHING_PROXIED;
       return samplesBy("reason", {
         unknown_key: key,
-        rate_limit: limit,
         leader_backlog: leaders,
         record_ring_full: recordRing,
         other,

@@ -189,6 +189,7 @@ export class IngressThread {
     native.ingressThreadGrantKey(
       this.#handle,
       token,
+      update.grant.plan.name,
       grantNumbers(update.grant),
       ranges?.join() ?? "",
     );

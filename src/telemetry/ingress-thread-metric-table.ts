@@ -12,7 +12,7 @@ export const INGRESS_THREAD_METRICS = [
     "touchdown_ingress_requests_proxied_total",
     ["reason"],
     "Requests that an ingress thread proxied to the main thread, by unknown_key (no key, or " +
-      "one that is not cached, expired or not valid for this address), rate_limit, " +
+      "one that is not cached, expired or not valid for this address), " +
       "leader_backlog (no leader can be sent to immediately, or one accepts no transaction " +
       "of this size), record_ring_full or other, which includes reads.",
   ),

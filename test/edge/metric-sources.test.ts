@@ -69,12 +69,12 @@ for (let index = 0; index < 12; index += 1) {
 }
 
 /** Every counter that a metric reads holds a unique number. */
-const PROXIED = { key: 1_301, limit: 1_302, leaders: 1_303, recordRing: 1_304, other: 1_305 };
+const PROXIED = { key: 1_301, leaders: 1_303, recordRing: 1_304, other: 1_305 };
 const KEY_CACHE_EVENTS = { granted: 1_307, revoked: 1_308, evicted: 1_309, declined: 1_310 };
 const LOST = { event: 1_403, datagram: 1_404, datagram_rejected: 1_405, panic: 7 };
 const CUT = { too_many: 95, framing: 96, empty_body: 97, address: 98, slow: 99, backpressure: 972 };
 const PROXY_REASONS = {
-  ...{ unknown_key: PROXIED.key, rate_limit: PROXIED.limit, leader_backlog: PROXIED.leaders },
+  ...{ unknown_key: PROXIED.key, leader_backlog: PROXIED.leaders },
   ...{ record_ring_full: PROXIED.recordRing, other: PROXIED.other },
 };
 const each = (name: string, label: string, values: Readonly<Record<string, number>>) =>

@@ -45,7 +45,7 @@ export class FakeIngressThread {
   readonly writer;
   /** The commands that it received. */
   readonly commands: number[] = [];
-  readonly keyCache: { token: string; numbers: readonly number[]; ranges: string }[] = [];
+  readonly keyCache: { token: string; plan: string; numbers: readonly number[]; ranges: string }[] = [];
   readonly revokedKeys: { token: string; keySlot: number }[] = [];
   /** Key slots that it returns with the next polls. */
   readonly returned: number[] = [];
@@ -130,9 +130,9 @@ function fakeNative() {
       listens.push({ threads: [...handles], host, port, perAddress });
       return engine.listenResult;
     },
-    ingressThreadGrantKey(thread, token, numbers, ranges) {
+    ingressThreadGrantKey(thread, token, plan, numbers, ranges) {
       const { keyCache, grantResponse } = find(thread);
-      keyCache.push({ token, numbers: [...numbers], ranges });
+      keyCache.push({ token, plan, numbers: [...numbers], ranges });
       return grantResponse;
     },
     ingressThreadRevokeKey(thread, token, keySlot) {

@@ -103,8 +103,20 @@ impl<E: EngineHandle> SubmitHandler<E> {
         let Request { token, from, .. } = *request;
         let key_slot = match self.path.key_cache.admit(token, from, received_ns, unix_ms) {
             Ok(key_slot) => key_slot,
+            Err(NotAdmitted::Limit { key_slot, used_up }) if used_up.wait_ns.is_finite() => {
+                let rejection = Rejection::rate_limited(&used_up);
+                // Before the body is read, so its id and its size do not count.
+                let meta = RequestMeta { key_slot, received_ns, body_bytes: 0, max_retries: None };
+                self.path.reject(&rejection, &meta, 0, None);
+                self.path.counters.add(Counter::Requests, 1.0);
+                self.writer.rejected(out, request.endpoint, "null", &rejection);
+                return Handled::Answered;
+            }
+            // A limit without an end is one that all edges share, before their number is known.
             Err(reason) => {
-                self.path.counters.add(counter_of(reason), 1.0);
+                let is_unknown = reason == NotAdmitted::Key;
+                let counter = if is_unknown { Counter::ProxiedKey } else { Counter::ProxiedOther };
+                self.path.counters.add(counter, 1.0);
                 return Handled::Proxy(ForwardedMeta { received_ns, ..ForwardedMeta::default() });
             }
         };
@@ -375,13 +387,6 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
 
     fn max_sleep(&self, now_ns: u64) -> Option<Duration> {
         self.path.wake_policy.max_sleep(now_ns)
-    }
-}
-
-fn counter_of(reason: NotAdmitted) -> Counter {
-    match reason {
-        NotAdmitted::Key => Counter::ProxiedKey,
-        NotAdmitted::Limit => Counter::ProxiedLimit,
     }
 }
 

@@ -71,6 +71,7 @@ struct Fixture {
 
 fn grant() -> KeyGrant {
     KeyGrant {
+        plan: "Basic".into(),
         rate_per_second: 1.0,
         burst: 2.0,
         is_global: false,
@@ -248,8 +249,48 @@ fn request_that_is_not_admitted_is_proxied_uncharged() {
     for number in [1, 2] {
         assert_eq!(fixture.post(&good(number)), Handled::Answered);
     }
-    assert!(!is_limit_charged(fixture.post(&good(3))));
-    assert_eq!((fixture.counter(Counter::ProxiedLimit), fixture.given()), (1.0, 2));
+}
+
+#[test]
+fn request_over_the_limit_is_answered_before_its_body_is_examined() {
+    let mut fixture = Fixture::usual();
+    for number in [1, 2] {
+        assert_eq!(fixture.post(&good(number)), Handled::Answered);
+    }
+    fixture.response();
+    let limit = "the rate limit of plan Basic is 1 requests a second with a burst of 2; the next";
+    for (endpoint, start, status) in [
+        (Endpoint::Raw, r#"{"success":false,"error":"#, "HTTP/1.1 429 Too Many Requests: "),
+        (
+            Endpoint::JsonRpc,
+            r#"{"jsonrpc":"2.0","error":{"code":-32005,"message":"#,
+            "HTTP/1.1 429",
+        ),
+    ] {
+        assert_eq!(fixture.take(endpoint, TOKEN, &good(3)), Handled::Answered);
+        let head = String::from_utf8(fixture.out[b"what was there".len()..].to_vec()).unwrap();
+        assert!(head.starts_with(status), "{head}");
+        assert!(head.contains("\r\nratelimit-policy: \"Basic\";q=1;w=1\r\n"), "{head}");
+        let body = fixture.response();
+        assert!(body.starts_with(&format!("{start}\"{limit}")), "{body}");
+        assert!(endpoint == Endpoint::Raw || body.ends_with(r#","id":null}"#), "{body}");
+    }
+    // The kind, the key slot, no latency, no bytes, the reason and no error of the decoder.
+    let reason = Reason::RateLimited as usize as f64;
+    assert_eq!(
+        [0, 2, 5, 6, 12, 15].map(|at| fixture.field(2, at)),
+        [3.0, f64::from(KEY_SLOT), 0.0, 0.0, reason, -1.0]
+    );
+    assert_eq!((fixture.given(), fixture.depth()), (2, 4));
+    assert_eq!(fixture.handler.path.counters.rejections(Reason::RateLimited), 2.0);
+}
+
+#[test]
+fn limit_that_no_wait_ends_is_left_to_the_main_thread() {
+    // The number of edges is not known.
+    let mut fixture = Fixture::new(KeyGrant { is_global: true, ..grant() });
+    assert!(!is_limit_charged(fixture.post(&good(1))));
+    assert_eq!((fixture.counter(Counter::ProxiedOther), fixture.depth()), (1.0, 0));
 }
 
 #[test]
