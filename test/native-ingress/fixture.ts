@@ -45,7 +45,8 @@ export class FakeIngressThread {
   readonly writer;
   /** The commands that it received. */
   readonly commands: number[] = [];
-  readonly keyCache: { token: string; plan: string; numbers: readonly number[]; ranges: string }[] = [];
+  readonly keyCache: { token: string; plan: string; numbers: readonly number[]; ranges: string }[] =
+    [];
   readonly revokedKeys: { token: string; keySlot: number }[] = [];
   /** Key slots that it returns with the next polls. */
   readonly returned: number[] = [];

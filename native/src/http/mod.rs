@@ -3,7 +3,8 @@
 //!
 //! `event_loop` is the loop of a thread, with `listener`, `mailbox`, `socket`, and the limits of a
 //! client: `connection_limits`, `permits` and `deadline`. `dispatch` decides on each request, and
-//! calls a `handler` for submissions. `json_rpc` parses a client's call. `rejection` is a refusal,
+//! calls a `handler` for submissions. `json_rpc` parses a client's call in the common form, `rpc_body`
+//! any other body. `rejection` is a refusal,
 //! with its texts from the generated `rejection_table`.
 
 #[cfg(feature = "ingress")]
@@ -25,6 +26,8 @@ mod header_marks;
 #[cfg(feature = "ingress")]
 mod header_room;
 pub mod json_rpc;
+#[cfg(feature = "ingress")]
+pub mod json_text;
 #[cfg(feature = "ingress")]
 pub mod listener;
 #[cfg(feature = "ingress")]
@@ -48,6 +51,8 @@ mod request_head;
 pub mod response;
 #[cfg(feature = "ingress")]
 mod response_framing;
+#[cfg(feature = "ingress")]
+pub mod rpc_body;
 #[cfg(feature = "ingress")]
 mod socket;
 #[cfg(all(test, feature = "ingress"))]

@@ -119,6 +119,15 @@ pub fn write_head_refused(out: &mut Vec<u8>, error: HeadError) {
     );
 }
 
+/// Appends a JSON-RPC result to the response to a batch.
+pub fn push_result(body: &mut String, id: &str, result: &[u8]) {
+    let [before, between, behind] = RPC;
+    for piece in [before, result, between, id.as_bytes(), behind] {
+        // All of it is ASCII or was a string.
+        body.push_str(std::str::from_utf8(piece).unwrap_or_default());
+    }
+}
+
 /// Writes responses; caches the current second's date as text.
 #[derive(Debug)]
 pub struct ResponseWriter {

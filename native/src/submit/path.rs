@@ -24,9 +24,11 @@ use crate::http::handler::{
     UnhandledReason,
 };
 use crate::http::json_rpc::read_call;
+use crate::http::json_text::Value;
 use crate::http::rejection::Rejection;
 use crate::http::rejection_table::Reason;
-use crate::http::response::ResponseWriter;
+use crate::http::response::{ResponseWriter, push_result};
+use crate::http::rpc_body::{self, Call, batch_of, call_id, parse_body};
 use crate::submit::counters::{Counter, Counters};
 use crate::submit::dedup::{DedupCache, Reservation};
 use crate::submit::fan_out::{EngineHandle, FanOut, FanOutResult};
@@ -133,7 +135,6 @@ impl<E: EngineHandle> SubmitHandler<E> {
     }
 
     /// Answers, or returns why the request is left to the main thread.
-
     fn respond(
         &mut self,
         request: &Request<'_>,
@@ -152,22 +153,170 @@ impl<E: EngineHandle> SubmitHandler<E> {
                 }
             },
             Endpoint::JsonRpc => {
-                let call =
-                    read_call(body, transaction.as_mut_slice()).ok_or(Counter::ProxiedOther)?;
-                let bytes = transaction.get(..call.size).ok_or(Counter::ProxiedOther)?;
-                let id = body.get(call.id.0..call.id.1).unwrap_or_default();
-                let meta = RequestMeta { max_retries: call.max_retries, ..meta };
-                // It may be base58, which a parser of any form can detect.
+                let Some(call) = read_call(body, transaction.as_mut_slice()) else {
+                    return self.respond_any_form(request, &meta, out);
+                };
+                let bytes = transaction.get(..call.size).unwrap_or_default();
+                // It may be base58, which the parser of any form can detect.
                 if !starts_well(bytes) {
-                    return Err(Counter::ProxiedOther);
+                    return self.respond_any_form(request, &meta, out);
                 }
+                // Printable ASCII, as `read_call` returns it.
+                let id = body.get(call.id.0..call.id.1).unwrap_or_default();
+                let id = std::str::from_utf8(id).unwrap_or("null");
+                let meta = RequestMeta { max_retries: call.max_retries, ..meta };
                 match path.submit(bytes, &meta, sent)? {
-                    Outcome::Accepted(signature) => writer.rpc_result(out, id, signature.text()),
+                    Outcome::Accepted(signature) => {
+                        writer.rpc_result(out, id.as_bytes(), signature.text());
+                    }
                     Outcome::Rejected(rejection) => {
-                        // Printable ASCII, as `read_call` returns it.
-                        let id = std::str::from_utf8(id).unwrap_or("null");
                         writer.rejected(out, request.endpoint, id, &rejection);
                     }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers a JSON-RPC body of any form.
+    fn respond_any_form(
+        &mut self,
+        request: &Request<'_>,
+        meta: &RequestMeta,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Counter> {
+        let json = match parse_body(request.body) {
+            Ok(json) => json,
+            Err(rejection) => {
+                self.reject_form(request, "null", &rejection, meta, out);
+                return Ok(());
+            }
+        };
+        match batch_of(&json) {
+            Ok(None) => self.respond_single(request, json.root(), meta, out),
+            Ok(Some(calls)) => {
+                let body = self.batch(request, &calls, meta)?;
+                self.writer.json(out, body.as_bytes());
+                Ok(())
+            }
+            Err(rejection) => {
+                self.reject_form(request, "null", &rejection, meta, out);
+                Ok(())
+            }
+        }
+    }
+
+    fn respond_single(
+        &mut self,
+        request: &Request<'_>,
+        call: Value<'_>,
+        meta: &RequestMeta,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Counter> {
+        let (id, call) = rpc_body::read_call(call);
+        match call {
+            Call::Health => self.writer.rpc_result(out, id.as_bytes(), HEALTHY),
+            Call::Rejected(rejection) => self.reject_form(request, &id, &rejection, meta, out),
+            Call::Send { bytes, max_retries } => {
+                let meta = RequestMeta { max_retries, ..*meta };
+                match self.path.submit(&bytes, &meta, &mut self.sent)? {
+                    Outcome::Accepted(signature) => {
+                        self.writer.rpc_result(out, id.as_bytes(), signature.text());
+                    }
+                    Outcome::Rejected(rejection) => {
+                        self.writer.rejected(out, request.endpoint, &id, &rejection);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers a call that is refused for its form.
+    fn reject_form(
+        &mut self,
+        request: &Request<'_>,
+        id: &str,
+        rejection: &Rejection,
+        meta: &RequestMeta,
+        out: &mut Vec<u8>,
+    ) {
+        self.path.reject(rejection, meta, 0, None);
+        self.writer.rejected(out, request.endpoint, id, rejection);
+    }
+
+    /// The response to a batch, in the order of its calls. Each further call is charged before it
+    /// is read. Nothing is done unless every call has room for its record and something can be
+    /// sent; where a call must be left to the main thread all the same, so is the batch, without
+    /// the charges of its further calls, and the main thread recognizes what was sent.
+    fn batch(
+        &mut self,
+        request: &Request<'_>,
+        calls: &[Value<'_>],
+        meta: &RequestMeta,
+    ) -> Result<String, Counter> {
+        if !self.path.records.has_room_for(calls.len()) {
+            return Err(Counter::ProxiedRecordRing);
+        }
+        let is_send = |method: Value<'_>| method.is_text("sendTransaction");
+        let sends = calls.iter().any(|call| call.member("method").is_some_and(is_send));
+        if sends && !self.path.fan_out.can_send() {
+            return Err(Counter::ProxiedLeaders);
+        }
+        // The body's bytes, divided among the calls.
+        let bytes_each = (meta.body_bytes as f64 / calls.len() as f64 + 0.5).floor() as usize;
+        let meta = RequestMeta { body_bytes: bytes_each, ..*meta };
+        let mut body = String::from("[");
+        let mut charged = 0;
+        for (index, call) in calls.iter().enumerate() {
+            if index > 0 {
+                body.push(',');
+                if let Some(limited) = self.charge(request) {
+                    self.path.reject(&limited, &meta, 0, None);
+                    limited.push_rpc(&mut body, &call_id(*call));
+                    continue;
+                }
+                charged += 1;
+            }
+            if let Err(counter) = self.batch_call(*call, &meta, &mut body) {
+                for _ in 0..charged {
+                    self.path.key_cache.refund(request.token);
+                }
+                return Err(counter);
+            }
+        }
+        body.push(']');
+        Ok(body)
+    }
+
+    /// Charges one more call; the rejection where its limit is used up.
+    fn charge(&self, request: &Request<'_>) -> Option<Rejection> {
+        let now_ns = self.path.fan_out.now_ns();
+        // Its expiry was checked with the request.
+        match self.path.key_cache.admit(request.token, request.from, now_ns, || 0.0) {
+            Err(NotAdmitted::Limit { used_up, .. }) => Some(Rejection::rate_limited(&used_up)),
+            Ok(_) | Err(NotAdmitted::Key) => None,
+        }
+    }
+
+    fn batch_call(
+        &mut self,
+        call: Value<'_>,
+        meta: &RequestMeta,
+        body: &mut String,
+    ) -> Result<(), Counter> {
+        let (id, call) = rpc_body::read_call(call);
+        match call {
+            Call::Health => push_result(body, &id, HEALTHY),
+            Call::Rejected(rejection) => {
+                self.path.reject(&rejection, meta, 0, None);
+                rejection.push_rpc(body, &id);
+            }
+            Call::Send { bytes, max_retries } => {
+                let meta = RequestMeta { max_retries, ..*meta };
+                match self.path.submit(&bytes, &meta, &mut self.sent)? {
+                    Outcome::Accepted(signature) => push_result(body, &id, signature.text()),
+                    Outcome::Rejected(rejection) => rejection.push_rpc(body, &id),
                 }
             }
         }
@@ -318,7 +467,7 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
         self.path.counters.add(Counter::Requests, 1.0);
         match *health {
             Health::Ping { is_head_only } => self.writer.ping(out, is_head_only),
-            Health::Rpc { id } => self.writer.rpc_result(out, id, b"ok"),
+            Health::Rpc { id } => self.writer.rpc_result(out, id, HEALTHY),
         }
     }
 
@@ -389,6 +538,9 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
         self.path.wake_policy.max_sleep(now_ns)
     }
 }
+
+/// `HEALTHY` of `src/http/submit/json-rpc.ts`.
+const HEALTHY: &[u8] = b"ok";
 
 fn signature_text_of(bytes: &[u8], offset: usize) -> Result<SignatureText, Counter> {
     let mut text = [0; SIGNATURE_TEXT_MAX];

@@ -235,10 +235,100 @@ fn json_rpc_call_is_answered_with_its_id() {
 }
 
 #[test]
-fn unusual_json_rpc_call_is_proxied_as_charged() {
+fn json_rpc_call_in_an_unusual_form_is_answered() {
     let mut fixture = Fixture::usual();
-    assert!(is_limit_charged(fixture.take(Endpoint::JsonRpc, TOKEN, br#"[{"jsonrpc":"2.0"}]"#)));
-    assert_eq!((fixture.counter(Counter::ProxiedOther), fixture.response()), (1.0, String::new()));
+    let bytes = good(2);
+    let text = base64(&bytes);
+    let call = format!(
+        r#"{{"method":"send\u0054ransaction","params":["{text}",null],"id":1.50,"jsonrpc":"2.0"}}"#
+    );
+    assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, call.as_bytes()), Handled::Answered);
+    let body = format!(r#"{{"jsonrpc":"2.0","result":"{}","id":1.50}}"#, signature(&bytes));
+    assert_eq!(fixture.response(), body);
+    let health = r#"{"jsonrpc":"2.0","id":1,"method":"getHealth","params":{}}"#;
+    assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, health.as_bytes()), Handled::Answered);
+    assert_eq!(fixture.response(), r#"{"jsonrpc":"2.0","result":"ok","id":1}"#);
+    assert_eq!(
+        (fixture.counter(Counter::Requests), fixture.counter(Counter::Accepted)),
+        (2.0, 1.0)
+    );
+    assert_eq!((fixture.given(), fixture.depth()), (1, 1));
+}
+
+#[test]
+fn error_of_form_is_answered_and_recorded_without_a_latency() {
+    let mut fixture = Fixture::new(KeyGrant { burst: 9.0, ..grant() });
+    for (number, (body, reason, rest)) in [
+        ("", Reason::ParseError, r#""id":null}"#),
+        ("{", Reason::ParseError, r#""id":null}"#),
+        ("[]", Reason::InvalidRequest, r#""id":null}"#),
+        (r#"{"id":5}"#, Reason::InvalidRequest, r#""id":5}"#),
+        (r#"{"id":5,"jsonrpc":"2.0","method":"x"}"#, Reason::MethodNotFound, r#""id":5}"#),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, body.as_bytes()), Handled::Answered);
+        assert!(fixture.out[b"what was there".len()..].starts_with(b"HTTP/1.1 200 OK\r\n"));
+        let response = fixture.response();
+        assert!(response.starts_with(r#"{"jsonrpc":"2.0","error":{"#), "{response}");
+        assert!(response.ends_with(rest), "{response}");
+        assert_eq!(
+            [0, 5, 6, 12, 15].map(|at| fixture.field(number, at)),
+            [3.0, 0.0, body.len() as f64, reason as usize as f64, -1.0]
+        );
+    }
+}
+
+#[test]
+fn batch_is_answered_in_order_and_each_further_call_is_charged() {
+    let mut fixture = Fixture::new(KeyGrant { burst: 4.0, ..grant() });
+    let (first, poor) = (good(1), transaction(2, 999));
+    let send = |id: u32, bytes: &[u8]| {
+        let text = base64(bytes);
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"sendTransaction","params":["{text}"]}}"#)
+    };
+    let health = r#"{"jsonrpc":"2.0","id":"h","method":"getHealth"}"#;
+    let calls = [send(1, &first), send(2, &poor), health.into(), send(4, &first), send(5, &first)];
+    let body = format!("[{}]", calls.join(","));
+    assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, body.as_bytes()), Handled::Answered);
+    let response = fixture.response();
+    let accepted =
+        |id: u32| format!(r#"{{"jsonrpc":"2.0","result":"{}","id":{id}}}"#, signature(&first));
+    let poor = r#",{"jsonrpc":"2.0","error":{"code":-32602,"message":"a tip of 999 lamports"#;
+    assert!(response.starts_with(&format!("[{}{poor}", accepted(1))), "{response}");
+    let ok = r#","id":2},{"jsonrpc":"2.0","result":"ok","id":"h"},"#;
+    assert!(response.contains(&format!("{ok}{}", accepted(4))), "{response}");
+    // The clock of this test gives one more request per second at most.
+    assert!(response.contains(r#"{"jsonrpc":"2.0","error":{"code":-32005,"#), "{response}");
+    assert!(response.ends_with(r#","id":5}]"#), "{response}");
+    let counted = [Counter::Requests, Counter::Accepted].map(|counter| fixture.counter(counter));
+    assert_eq!((counted, fixture.given(), fixture.depth()), ([1.0, 2.0], 1, 4));
+    let each = (body.len() as f64 / 5.0).round();
+    assert_eq!([0, 1, 2, 3].map(|number| fixture.field(number, 0)), [1.0, 3.0, 2.0, 3.0]);
+    assert_eq!([0, 1, 2, 3].map(|number| fixture.field(number, 6)), [each; 4]);
+}
+
+#[test]
+fn batch_that_cannot_be_sent_is_proxied_with_one_charge() {
+    let mut fixture = Fixture::new(KeyGrant { burst: 3.0, ..grant() });
+    fixture.publisher.open(false);
+    let text = base64(&good(1));
+    let call =
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":["{text}"]}}"#);
+    let health = r#"{"jsonrpc":"2.0","id":1,"method":"getHealth"}"#;
+    let body = format!("[{health},{health},{call}]");
+    assert!(is_limit_charged(fixture.take(Endpoint::JsonRpc, TOKEN, body.as_bytes())));
+    assert_eq!((fixture.counter(Counter::ProxiedLeaders), fixture.depth()), (1.0, 0));
+    assert_eq!(fixture.counter(Counter::Requests), 0.0);
+    fixture.response();
+    // Two of three are left.
+    for _ in 0..2 {
+        assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, b"{"), Handled::Answered);
+        assert!(fixture.response().contains("-32700"));
+    }
+    assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, b"{"), Handled::Answered);
+    assert!(fixture.response().contains("-32005"));
 }
 
 #[test]
@@ -338,11 +428,16 @@ fn invalid_transaction_of_a_call_is_answered_with_its_id() {
 }
 
 #[test]
-fn bytes_that_no_transaction_starts_with_may_be_base58_and_are_proxied() {
+fn bytes_that_no_transaction_starts_with_are_examined_for_base58() {
     let mut fixture = Fixture::usual();
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":["AAAA"]}"#;
-    assert!(is_limit_charged(fixture.take(Endpoint::JsonRpc, TOKEN, call.as_bytes())));
-    assert_eq!(fixture.depth(), 0);
+    assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, call.as_bytes()), Handled::Answered);
+    assert!(fixture.response().contains("signatures_none"));
+    // The base58 of a transaction's start, whose size is also possible for base64.
+    let text = "1".repeat(3) + "2VfUX";
+    let call = call.replace("AAAA", &text);
+    assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, call.as_bytes()), Handled::Answered);
+    assert_eq!(fixture.handler.path.counters.rejections(Reason::Undecodable), 2.0);
 }
 
 #[test]

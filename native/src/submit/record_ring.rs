@@ -111,7 +111,13 @@ impl Records {
     /// Whether a slot is free.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        self.depth() < self.slots
+        self.has_room_for(1)
+    }
+
+    /// Whether this number of slots is free.
+    #[must_use]
+    pub fn has_room_for(&self, count: usize) -> bool {
+        self.depth() + count <= self.slots
     }
 
     /// Records that the main thread has not read.
