@@ -13,8 +13,10 @@ import { encodeSignature } from "../core/encoding.ts";
 import { LEADERS_FULL_REJECTION, NO_LEADER_REJECTION } from "../core/errors.ts";
 import type { Accepted, DecodeErrorCode, Packet, SubmitResult } from "../core/flow.ts";
 import { createPacket } from "../core/packet.ts";
+import type { Decoder } from "../decode/decoder.ts";
 import { peekSignatureOffset } from "../decode/transaction.ts";
 import type { Dispatch } from "../decode/workers/dispatch.ts";
+import type { DecodeDone } from "../decode/workers/worker-handle.ts";
 import type { DedupCache, Reservation } from "../dedup/recent-transactions.ts";
 import type { Submission, Submit } from "../http/submit/submission.ts";
 import type { Landing } from "../landing/landing.ts";
@@ -31,6 +33,8 @@ export interface PipelineDeps {
   /** Whether other threads write to `dedup` too; default false. */
   readonly sharesDedup?: boolean;
   readonly dispatch: Pick<Dispatch, "accept">;
+  /** Validates without the signatures what an ingress thread has verified; null: all is verified. */
+  readonly parser?: Pick<Decoder, "decode"> | null;
   readonly sender: Pick<Sender, "accept" | "recordSend">;
   /** Buffers the sender's outcomes of a packet until it is recorded. */
   readonly outcomes: Pick<OutcomeBuffer, "suspend" | "flush">;
@@ -75,6 +79,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   const { clock, dedup, dispatch, sender, outcomes, landing, receipts, usage } = deps;
   const signatureText = deps.signatureText ?? encodeSignature;
   const sharesDedup = deps.sharesDedup ?? false;
+  const parser = deps.parser ?? null;
   const early = sharesDedup ? new EarlyDuplicates() : null;
   const validations: PipelineValidations = {
     accepted: 0,
@@ -167,7 +172,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   }
 
   function submit(submission: Submission, done: Done): void {
-    const { bytes, account, keyId, receivedNs, maxRetries } = submission;
+    const { bytes, account, keyId, receivedNs, maxRetries, isVerified } = submission;
     const offset = peekSignatureOffset(bytes);
     if (offset >= 0 && inFlight(submission, offset, receivedNs)) {
       done({ kind: "accepted", signature: signatureText(bytes, offset) });
@@ -175,7 +180,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     }
     const packet = createPacket(lastId + 1, bytes, account, receivedNs, maxRetries, 0);
     submitted = packet;
-    dispatch.accept(packet, (packet, validation) => {
+    const onDecoded: DecodeDone = (packet, validation) => {
       if (validation.kind === "accepted") {
         packet.offeredLamports = validation.priorityFeeLamports + validation.tipLamports;
         validations.accepted += 1;
@@ -184,7 +189,9 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
         recordInvalid(validation.errorCode);
         done({ kind: "rejected", rejection: rejectionOf(validation) });
       }
-    });
+    };
+    if (isVerified && parser !== null) onDecoded(packet, parser.decode(bytes));
+    else dispatch.accept(packet, onDecoded);
     submitted = null;
   }
 

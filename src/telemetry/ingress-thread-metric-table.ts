@@ -14,7 +14,7 @@ export const INGRESS_THREAD_METRICS = [
     "Requests that an ingress thread proxied to the main thread, by unknown_key (no key, or " +
       "one that is not cached, expired or not valid for this address), " +
       "leader_backlog (no leader can be sent to immediately, or one accepts no transaction " +
-      "of this size), record_ring_full or other, which includes reads.",
+      "of this size), record_ring_full, or other: reads, and requests of more than 16 KiB.",
   ),
   counter(
     "touchdown_ingress_rejection_records_dropped_total",

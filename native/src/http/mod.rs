@@ -1,4 +1,4 @@
-//! HTTP without JavaScript: accepts client requests, answers those that a handler accepts, and
+//! HTTP without JavaScript: receives client requests, answers those that a handler decides, and
 //! proxies every other one, as bytes, to the main thread's server (the upstream server).
 //!
 //! `event_loop` is the loop of a thread, with `listener`, `mailbox`, `socket`, and the limits of a

@@ -54,7 +54,11 @@ impl RequestHandler for Echo {
     fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
         self.log.lock().unwrap().handled += 1;
         if request.body.starts_with(b"proxy") {
-            return Handled::Proxy(ForwardedMeta { is_limit_charged: true, received_ns: 7 });
+            return Handled::Proxy(ForwardedMeta {
+                is_limit_charged: true,
+                is_verified: true,
+                received_ns: 7,
+            });
         }
         let body = request.body;
         let endpoint = request.endpoint;

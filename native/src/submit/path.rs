@@ -85,6 +85,19 @@ enum Outcome {
     Rejected(Rejection),
 }
 
+/// Why a submission is left to the main thread.
+struct Unanswered {
+    counter: Counter,
+    /// Whether its transaction was found valid.
+    is_verified: bool,
+}
+
+impl From<Counter> for Unanswered {
+    fn from(counter: Counter) -> Self {
+        Self { counter, is_verified: false }
+    }
+}
+
 /// A signature in base58.
 struct SignatureText {
     text: [u8; SIGNATURE_TEXT_MAX],
@@ -127,9 +140,9 @@ impl<E: EngineHandle> SubmitHandler<E> {
                 self.path.counters.add(Counter::Requests, 1.0);
                 Handled::Answered
             }
-            Err(counter) => {
+            Err(Unanswered { counter, is_verified }) => {
                 self.path.counters.add(counter, 1.0);
-                Handled::Proxy(ForwardedMeta { is_limit_charged: true, received_ns })
+                Handled::Proxy(ForwardedMeta { is_limit_charged: true, is_verified, received_ns })
             }
         }
     }
@@ -141,7 +154,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
         key_slot: u32,
         received_ns: u64,
         out: &mut Vec<u8>,
-    ) -> Result<(), Counter> {
+    ) -> Result<(), Unanswered> {
         let Self { path, writer, transaction, sent } = self;
         let body = request.body;
         let meta = RequestMeta { key_slot, received_ns, body_bytes: body.len(), max_retries: None };
@@ -184,7 +197,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
         request: &Request<'_>,
         meta: &RequestMeta,
         out: &mut Vec<u8>,
-    ) -> Result<(), Counter> {
+    ) -> Result<(), Unanswered> {
         let json = match parse_body(request.body) {
             Ok(json) => json,
             Err(rejection) => {
@@ -212,7 +225,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
         call: Value<'_>,
         meta: &RequestMeta,
         out: &mut Vec<u8>,
-    ) -> Result<(), Counter> {
+    ) -> Result<(), Unanswered> {
         let (id, call) = rpc_body::read_call(call);
         match call {
             Call::Health => self.writer.rpc_result(out, id.as_bytes(), HEALTHY),
@@ -254,14 +267,14 @@ impl<E: EngineHandle> SubmitHandler<E> {
         request: &Request<'_>,
         calls: &[Value<'_>],
         meta: &RequestMeta,
-    ) -> Result<String, Counter> {
+    ) -> Result<String, Unanswered> {
         if !self.path.records.has_room_for(calls.len()) {
-            return Err(Counter::ProxiedRecordRing);
+            return Err(Counter::ProxiedRecordRing.into());
         }
         let is_send = |method: Value<'_>| method.is_text("sendTransaction");
         let sends = calls.iter().any(|call| call.member("method").is_some_and(is_send));
         if sends && !self.path.fan_out.can_send() {
-            return Err(Counter::ProxiedLeaders);
+            return Err(Counter::ProxiedLeaders.into());
         }
         // The body's bytes, divided among the calls.
         let bytes_each = (meta.body_bytes as f64 / calls.len() as f64 + 0.5).floor() as usize;
@@ -278,11 +291,11 @@ impl<E: EngineHandle> SubmitHandler<E> {
                 }
                 charged += 1;
             }
-            if let Err(counter) = self.batch_call(*call, &meta, &mut body) {
+            if let Err(Unanswered { counter, .. }) = self.batch_call(*call, &meta, &mut body) {
                 for _ in 0..charged {
                     self.path.key_cache.refund(request.token);
                 }
-                return Err(counter);
+                return Err(counter.into());
             }
         }
         body.push(']');
@@ -304,7 +317,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
         call: Value<'_>,
         meta: &RequestMeta,
         body: &mut String,
-    ) -> Result<(), Counter> {
+    ) -> Result<(), Unanswered> {
         let (id, call) = rpc_body::read_call(call);
         match call {
             Call::Health => push_result(body, &id, HEALTHY),
@@ -332,7 +345,7 @@ impl<E: EngineHandle> SubmitPath<E> {
         bytes: &[u8],
         meta: &RequestMeta,
         sent: &mut FanOutResult,
-    ) -> Result<Outcome, Counter> {
+    ) -> Result<Outcome, Unanswered> {
         if let Some(offset) = peek_signature_offset(bytes)
             && self.dedup.query(bytes, offset, meta.received_ns)
         {
@@ -343,20 +356,21 @@ impl<E: EngineHandle> SubmitPath<E> {
             Ok(accepted) => accepted.signature_offset,
             Err(rejected) => return Ok(self.invalid(diagnose(bytes, *rejected), meta)),
         };
+        let left = |counter| Err(Unanswered { counter, is_verified: true });
         if !self.records.has_room() {
-            return Err(Counter::ProxiedRecordRing);
+            return left(Counter::ProxiedRecordRing);
         }
         let decoded_ns = self.fan_out.now_ns();
         // Another thread may have accepted it since the query, or has reserved it and not decided
         // yet.
         match self.dedup.reserve(bytes, offset, decoded_ns) {
             Reservation::Duplicate => return self.duplicate(bytes, meta, offset),
-            Reservation::Pending => return Err(Counter::ProxiedOther),
+            Reservation::Pending => return left(Counter::ProxiedOther),
             Reservation::New => {}
         }
         if !self.fan_out.send(bytes, sent) {
             self.dedup.rollback(bytes, offset);
-            return Err(Counter::ProxiedLeaders);
+            return left(Counter::ProxiedLeaders);
         }
         let sent_ns = self.fan_out.now_ns();
         let record = meta.record(bytes, decoded_ns, sent_ns);
@@ -378,16 +392,16 @@ impl<E: EngineHandle> SubmitPath<E> {
         bytes: &[u8],
         meta: &RequestMeta,
         offset: usize,
-    ) -> Result<Outcome, Counter> {
+    ) -> Result<Outcome, Unanswered> {
         let now_ns = self.fan_out.now_ns();
         if !self.records.duplicate(&meta.record(bytes, now_ns, now_ns), offset) {
-            return Err(Counter::ProxiedRecordRing);
+            return Err(Counter::ProxiedRecordRing.into());
         }
         self.wake_policy.record_written(self.records.depth(), false, false, now_ns);
         self.accepted(bytes, offset)
     }
 
-    fn accepted(&self, bytes: &[u8], offset: usize) -> Result<Outcome, Counter> {
+    fn accepted(&self, bytes: &[u8], offset: usize) -> Result<Outcome, Unanswered> {
         let signature = signature_text_of(bytes, offset)?;
         self.counters.add(Counter::Accepted, 1.0);
         Ok(Outcome::Accepted(signature))

@@ -318,7 +318,9 @@ fn batch_that_cannot_be_sent_is_proxied_with_one_charge() {
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":["{text}"]}}"#);
     let health = r#"{"jsonrpc":"2.0","id":1,"method":"getHealth"}"#;
     let body = format!("[{health},{health},{call}]");
-    assert!(is_limit_charged(fixture.take(Endpoint::JsonRpc, TOKEN, body.as_bytes())));
+    let handled = fixture.take(Endpoint::JsonRpc, TOKEN, body.as_bytes());
+    assert!(matches!(handled, Handled::Proxy(ForwardedMeta { is_verified: false, .. })));
+    assert!(is_limit_charged(handled));
     assert_eq!((fixture.counter(Counter::ProxiedLeaders), fixture.depth()), (1.0, 0));
     assert_eq!(fixture.counter(Counter::Requests), 0.0);
     fixture.response();
@@ -487,7 +489,10 @@ fn closed_target_table_proxies_as_charged_and_roll_back_the_reservation() {
     let mut fixture = Fixture::usual();
     fixture.publisher.open(false);
     let bytes = good(1);
-    assert!(is_limit_charged(fixture.post(&bytes)));
+    let handled = fixture.post(&bytes);
+    // Its signatures need no second verification.
+    assert!(matches!(handled, Handled::Proxy(ForwardedMeta { is_verified: true, .. })));
+    assert!(is_limit_charged(handled));
     assert_eq!((fixture.counter(Counter::ProxiedLeaders), fixture.depth()), (1.0, 0));
     assert_eq!(fixture.other.reserve(&bytes, 1, 1_000_000_000), Reservation::New);
 }
