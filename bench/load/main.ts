@@ -73,7 +73,8 @@ async function loadFixture(
     },
   });
   const cpuAfter = usedUs();
-  const refused = (await flood)?.faults.filter((fault) => fault === "signature_invalid").length ?? 0;
+  const refused =
+    (await flood)?.faults.filter((fault) => fault === "signature_invalid").length ?? 0;
   if (options.flood > 0) console.error(`${refused} requests of the flood were refused`);
   const edgeRssMb = edgePid === null ? null : rssMb(edgePid);
   await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
