@@ -160,19 +160,10 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const leaders = buildLeaderSide(config, { ...base, usage, targetTable, deliveryGate });
   const { receipts, router, sender, outcomes, cluster, holder, landing } = leaders;
 
-  const { decoder, parser, decoderHandle, decoderLifecycle, dispatch } = buildDecode(
-    config,
-    base,
-    context,
-  );
-  const signatureText = signatureTextOf(engine.native);
-  const stages = { clock, dedup, dispatch, sender, outcomes, landing, receipts, usage };
-  const pipeline = createPipeline({
-    ...stages,
-    parser,
-    signatureText,
-    sharesDedup: context !== null,
-  });
+  const decode = buildDecode(config, base, context);
+  const { decoder, decoderHandle, decoderLifecycle, dispatch } = decode;
+  const stages = { ...decode.stages, clock, dedup, sender, outcomes, landing, receipts, usage };
+  const pipeline = createPipeline({ ...stages, sharesDedup: context !== null });
 
   const latencies = createHistogram();
   const rejections = createRejectionLog(clock);
@@ -281,7 +272,8 @@ function buildDecode(
     parser?.close();
   };
   const decoderLifecycle: Lifecycle = { start() {}, stop };
-  return { decoder, parser, decoderHandle: handle, decoderLifecycle, dispatch };
+  const stages = { dispatch, parser, signatureText: signatureTextOf(engine.native) };
+  return { decoder, decoderHandle: handle, decoderLifecycle, dispatch, stages };
 }
 
 /** Validates what an ingress thread has verified: everything but the signatures. */

@@ -33,7 +33,7 @@ export interface PipelineDeps {
   /** Whether other threads write to `dedup` too; default false. */
   readonly sharesDedup?: boolean;
   readonly dispatch: Pick<Dispatch, "accept">;
-  /** Validates without the signatures what an ingress thread has verified; null: all is verified. */
+  /** Validates all but the signatures of what an ingress thread verified; null: all is verified. */
   readonly parser?: Pick<Decoder, "decode"> | null;
   readonly sender: Pick<Sender, "accept" | "recordSend">;
   /** Buffers the sender's outcomes of a packet until it is recorded. */

@@ -40,7 +40,7 @@ describe("the order of steps", () => {
     expect(fixture.slotsAsked[0]).toBe(fixture.slotsAsked[1]);
   });
 
-  it("parses what an ingress thread has verified, on this thread and without the signatures", () => {
+  it("parses what an ingress thread has verified, and verifies it no more", () => {
     const { fixture, submit } = newFixture();
     fixture.holds = true;
     submit(bytesOf(1), "acme", null, true);

@@ -71,7 +71,7 @@ describe("the name of the forwarded header", () => {
 });
 
 describe("the value of the forwarded header", () => {
-  it("is the address, the ingress thread, whether it is charged, its arrival time, and whether verified", () => {
+  it("is address, thread, whether it is charged, arrival time, and whether verified", () => {
     expect(readForwardedHeader("203.0.113.7 12 1 1234567890123456 1")).toEqual({
       remoteAddress: "203.0.113.7",
       ingressThread: 12,

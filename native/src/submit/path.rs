@@ -553,7 +553,7 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
     }
 }
 
-/// `HEALTHY` of `src/http/submit/json-rpc.ts`.
+/// The result of `getHealth`; a test compares the responses.
 const HEALTHY: &[u8] = b"ok";
 
 fn signature_text_of(bytes: &[u8], offset: usize) -> Result<SignatureText, Counter> {
