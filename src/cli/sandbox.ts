@@ -10,8 +10,12 @@ import { untilStopped } from "./signals.ts";
 export const sandboxCommand: Command = {
   name: "sandbox",
   summary: "runs an edge and a simulated cluster on this machine; `npm start` is this",
-  usage: ["sandbox [--port PORT] [--faults]"],
-  options: { port: { type: "string" }, faults: { type: "boolean" } },
+  usage: ["sandbox [--port PORT] [--faults] [--alpenglow]"],
+  options: {
+    port: { type: "string" },
+    faults: { type: "boolean" },
+    alpenglow: { type: "boolean" },
+  },
   detail: `
 Prints every address, a working key and a curl line that succeeds as pasted. Everything
 listens on loopback only, and nothing is kept when it stops.
@@ -19,6 +23,8 @@ listens on loopback only, and nothing is kept when it stops.
   --port PORT   where the edge listens, 0 for any free port
   --faults      six leaders, of which one stalls, one evicts, one wants a token and
                 forgets the idle, and one is behind a network that loses and delays
+  --alpenglow   the cluster's consensus is Alpenglow: windows are skipped together,
+                now and then no slot passes for seconds, or a slot has two banks
 `,
   isService: true,
   async run(given, positionals, io) {
@@ -31,6 +37,7 @@ listens on loopback only, and nothing is kept when it stops.
       print,
       dashboard: true,
       faults: given["faults"] === true,
+      alpenglow: given["alpenglow"] === true,
       ...(port === null ? {} : { port }),
     });
     const stopped = untilStopped({

@@ -13,7 +13,13 @@ import { COALESCE_MS } from "../runtime/coalesced-timers.ts";
 import type { BackOffOptions } from "./back-off.ts";
 import { createBlockWatcher } from "./blocks/block-watcher.ts";
 import { createBlocks } from "./blocks/blocks.ts";
-import { type BlockContent, createQuietRange, type SlotRange } from "./blocks/quiet-range.ts";
+import {
+  type BlockContent,
+  createQuietRange,
+  type QuietRange,
+  type SlotRange,
+} from "./blocks/quiet-range.ts";
+import { createConsensusWatcher } from "./consensus-watcher.ts";
 import { type ClusterCounters, createClusterCounters } from "./counters.ts";
 import type { openGeyser } from "./geyser/stream.ts";
 import {
@@ -30,10 +36,15 @@ import type {
   BlockhashCheck,
   BlockSink,
   ClusterSink,
+  Consensus,
   StatusReporting,
   StatusResponse,
 } from "./ports.ts";
 import { createRpc, type Rpc } from "./rpc/rpc.ts";
+import {
+  type ConfirmationWatcher,
+  createConfirmationWatcher,
+} from "./slots/confirmation-watcher.ts";
 import { createSlotWatcher, type SlotWatcherStatus } from "./slots/slot-watcher.ts";
 import { createStatusProof, type StatusProof } from "./status-proof.ts";
 
@@ -45,11 +56,20 @@ export interface ClusterClientDeps {
   readonly router: ClusterSink;
   /**
    * Called over gRPC, if configured, when a block holds a transaction with one of the accounts; not
-   * confirmed yet. The signature (64 bytes) is borrowed for the call. Must not throw.
+   * confirmed yet. The signature (64 bytes) is borrowed for the call. `bank` is the id of the
+   * block's bank; null if unknown. Must not throw.
    */
-  readonly onProcessed?: (signature: Uint8Array, slot: number, error: string | null) => void;
-  /** Called over gRPC when the cluster confirmed the block of that slot. Must not throw. */
-  readonly onConfirmed?: (slot: number) => void;
+  readonly onProcessed?: GeyserWatcherDeps["onProcessed"];
+  /**
+   * Called over gRPC when the cluster confirmed the block of that slot, once or several times. Must
+   * not throw.
+   */
+  readonly onConfirmed?: GeyserWatcherDeps["onConfirmed"];
+  /**
+   * Called when a gRPC stream opens, whose ids of banks are not comparable with those reported so
+   * far. Must not throw.
+   */
+  readonly forgetBanks?: () => void;
   /** Whether transactions are in flight, whose age matters; assumed true if absent. */
   readonly busy?: () => boolean;
   /** Receives heights and blockhashes as well, for a thread that cannot call this client. */
@@ -58,6 +78,13 @@ export interface ClusterClientDeps {
   readonly onQuietRange?: (range: SlotRange) => void;
   /** Called when it changes whether the node reports statuses. Must not throw. */
   readonly onReporting?: (reporting: StatusReporting) => void;
+  /** Called when the cluster's consensus becomes known, or changes. Must not throw. */
+  readonly onConsensus?: (consensus: Consensus) => void;
+  /**
+   * Called when the confirmation stands still while slots pass, and when it no longer does. Must
+   * not throw.
+   */
+  readonly onConfirmationStalled?: (isStalled: boolean) => void;
   /** Counters to use instead of new ones. */
   readonly counters?: ClusterCounters;
   /** Opens a gRPC stream; null without a URL for it, so that the gRPC library is not loaded. */
@@ -178,31 +205,37 @@ export function createClusterClient(
   const options: ClusterClientOptions = { ...DEFAULTS, ...given };
   const { random, retryMsFirst: firstMs, retryMsMax: maxMs, epochCheckMsMin } = options;
   const backOff: BackOffOptions = { firstMs, maxMs, random };
-  const { clock, log, router: sink, counters = createClusterCounters() } = deps;
+  const { clock, log, counters = createClusterCounters() } = deps;
   // Two clients, so that a rate limit on expensive requests does not block statuses and heights.
   const rpcDeps = { clock, counters };
   const rpc = createRpc(rpcDeps, options);
   const promptRpc = createRpc(rpcDeps, { ...options, timeoutMs: options.statusTimeoutMs });
+  const migrationParts = { counters, backOff, rpc, promptRpc };
+  const { consensus, confirmation } = createMigrationWatchers(deps, migrationParts);
+  const sink = withSlots(deps.router, {
+    slotEvent(kind, slot, source) {
+      confirmation.slotEvent(kind, slot, source);
+      slots.observe(slot, source);
+    },
+    forgetEpochs: consensus.forget,
+  });
   const blocks = createBlocks(() => clock.nowNs(), counters, deps.blockSink);
   const { coalescedClock = clock } = deps;
   const parts = { clock, log, rpc, sink, counters, backOff };
   const rare = { ...parts, clock: coalescedClock };
   const contacts = createContactWatcher(rare, { intervalMs: options.contactsMs });
   const onOther = (): void => contacts.pollNow(CONTACTS_GAP_MS);
-  const schedule = createScheduleWatcher(
-    { ...rare, onOther },
-    {
-      checkMsMin: epochCheckMsMin,
-      checkMsMax: options.epochCheckMsMax,
-      nextRetryMs: Math.max(epochCheckMsMin, maxMs),
-    },
-  );
+  const schedule = createScheduleWatcher({ ...rare, onOther }, scheduleOptionsOf(options));
   const onBack = (): void => schedule.pollNow(epochCheckMsMin);
   const slots = createSlotWatcher({ ...parts, coalescedClock, onBack }, options);
   const votes = createVoteWatcher(rare, { intervalMs: options.votesMs });
   const sinks = {
     onProcessed: deps.onProcessed ?? ignore,
-    onConfirmed: deps.onConfirmed ?? ignore,
+    onConfirmed(slot: number, bank: number | null) {
+      confirmation.confirmed(slot);
+      deps.onConfirmed?.(slot, bank);
+    },
+    forgetBanks: deps.forgetBanks ?? ignore,
   };
   const geyser = createGeyser({ ...parts, blocks, ...sinks }, deps.openGeyser, options);
   const live = (): boolean => geyser?.blocksLive ?? false;
@@ -213,10 +246,14 @@ export function createClusterClient(
   const proof = createStatusProof({ clock, log, rpc, counters, quietRange, ...onChange });
   const needsCounts = (): boolean => proof.reporting !== "yes";
   const blockWatcher = createBlockWatcher(
-    { ...rare, rpc: promptRpc, blocks, quietRange, live, needsCounts, busy },
+    {
+      ...{ ...rare, rpc: promptRpc, blocks, live, needsCounts, busy },
+      quietRange: withConfirmation(quietRange, confirmation),
+    },
     options,
   );
   const watchers: Watcher[] = [slots, schedule, contacts, votes, blockWatcher];
+  watchers.push(confirmation, consensus);
   if (geyser !== null) watchers.push(geyser);
 
   return {
@@ -256,6 +293,70 @@ interface Watcher {
 }
 
 function ignore(): void {}
+
+function scheduleOptionsOf(options: ClusterClientOptions) {
+  const { epochCheckMsMin: checkMsMin, epochCheckMsMax: checkMsMax, retryMsMax } = options;
+  return { checkMsMin, checkMsMax, nextRetryMs: Math.max(checkMsMin, retryMsMax) };
+}
+
+interface MigrationParts {
+  readonly counters: ClusterCounters;
+  readonly backOff: BackOffOptions;
+  readonly rpc: Rpc;
+  readonly promptRpc: Rpc;
+}
+
+/** What detects a migration to Alpenglow. */
+function createMigrationWatchers(deps: ClusterClientDeps, parts: MigrationParts) {
+  const { clock, coalescedClock = clock, log } = deps;
+  const { counters, backOff, rpc, promptRpc } = parts;
+  const consensus = createConsensusWatcher({
+    ...{ clock: coalescedClock, log, rpc, counters, backOff },
+    onChange: deps.onConsensus ?? ignore,
+  });
+  const confirmation = createConfirmationWatcher({
+    ...{ clock, rpc: promptRpc, counters },
+    onChange(isStalled) {
+      deps.onConfirmationStalled?.(isStalled);
+      consensus.pollNow();
+    },
+  });
+  return { consensus, confirmation };
+}
+
+/** A range that also passes on the slots of confirmed blocks. */
+function withConfirmation(
+  quietRange: Pick<QuietRange, "observe">,
+  confirmation: Pick<ConfirmationWatcher, "confirmed">,
+): Pick<QuietRange, "observe"> {
+  return {
+    observe(slot, transactionCount) {
+      confirmation.confirmed(slot);
+      quietRange.observe(slot, transactionCount);
+    },
+  };
+}
+
+/** A sink that also passes on what concerns slots. */
+function withSlots(
+  sink: ClusterSink,
+  also: Required<Pick<ClusterSink, "slotEvent" | "forgetEpochs">>,
+): ClusterSink {
+  return {
+    slotEvent(kind, slot, source) {
+      sink.slotEvent(kind, slot, source);
+      also.slotEvent(kind, slot, source);
+    },
+    slotTimeHint: (slotTimeMs) => sink.slotTimeHint?.(slotTimeMs),
+    setEpoch: (epoch) => sink.setEpoch(epoch),
+    forgetEpochs() {
+      sink.forgetEpochs?.();
+      also.forgetEpochs();
+    },
+    setContacts: (contacts) => sink.setContacts(contacts),
+    setDelinquent: (identities) => sink.setDelinquent?.(identities),
+  };
+}
 
 const always = (): boolean => true;
 

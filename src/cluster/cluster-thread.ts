@@ -37,6 +37,7 @@ import {
 import type {
   BlockhashCheck,
   ClusterSink,
+  Consensus,
   Contact,
   EpochLeaders,
   StatusReporting,
@@ -69,11 +70,30 @@ export interface ClusterThreadDeps {
   };
   /**
    * Called over gRPC, if configured, when a block holds a transaction with one of the accounts; not
-   * confirmed yet. The signature (64 bytes) is borrowed for the call. Must not throw.
+   * confirmed yet. The signature (64 bytes) is borrowed for the call. `bank` is the id of the
+   * block's bank; null if unknown. Must not throw.
    */
-  readonly onProcessed: (signature: Uint8Array, slot: number, error: string | null) => void;
-  /** Called over gRPC when the cluster confirmed the block of that slot. Must not throw. */
-  readonly onConfirmed: (slot: number) => void;
+  readonly onProcessed: (
+    signature: Uint8Array,
+    slot: number,
+    error: string | null,
+    bank: number | null,
+  ) => void;
+  /**
+   * Called over gRPC when the cluster confirmed the block of that slot, once or several times. Must
+   * not throw.
+   */
+  readonly onConfirmed: (slot: number, bank: number | null) => void;
+  /**
+   * Called when a gRPC stream opens, whose ids of banks are not comparable with those reported so
+   * far. Must not throw.
+   */
+  readonly forgetBanks: () => void;
+  /**
+   * Called when the confirmation stands still while slots pass, and when it no longer does. Must
+   * not throw.
+   */
+  readonly onConfirmationStalled: (isStalled: boolean) => void;
   /** Whether transactions are in flight, whose age matters. */
   readonly busy: () => boolean;
   /** The thread's file; by default the built worker.js. */
@@ -112,6 +132,10 @@ export interface ClusterThread {
   contentOf(fromSlot: number, toSlot: number): BlockContent;
   /** Whether the node reports statuses, as proven by its responses. */
   statusReporting(): StatusReporting;
+  /** The cluster's consensus, as far as the node reports it. */
+  consensus(): Consensus;
+  /** Whether the confirmation stands still while slots pass. */
+  readonly isConfirmationStalled: boolean;
   /** Time since the nodes' addresses were read, in milliseconds; null before the first time. */
   contactsAgeMs(): number | null;
   readonly counters: Readonly<ClusterCounters>;
@@ -179,6 +203,8 @@ class WorkerClusterThread implements ClusterThread {
   #height: number | null = null;
   #heightNs = 0;
   #reporting: StatusReporting = "unknown";
+  #consensus: Consensus = "unknown";
+  #isConfirmationStalled = false;
   #quietRange: SlotRange | null = null;
 
   constructor(deps: ClusterThreadDeps, options: ClusterThreadOptions) {
@@ -279,6 +305,14 @@ class WorkerClusterThread implements ClusterThread {
     return this.#reporting;
   }
 
+  consensus(): Consensus {
+    return this.#consensus;
+  }
+
+  get isConfirmationStalled(): boolean {
+    return this.#isConfirmationStalled;
+  }
+
   contactsAgeMs(): number | null {
     if (this.#contactsNs === null) return null;
     return (this.#deps.clock.nowNs() - this.#contactsNs) / NS_PER_MS;
@@ -332,6 +366,8 @@ class WorkerClusterThread implements ClusterThread {
     this.#life = null;
     this.#blockhashesWanted = false;
     this.#rejectAll("the cluster thread ended");
+    // Its replacement reports it anew.
+    this.#setConfirmationStalled(false);
     if (this.#stopped !== null) return;
     this.#deaths += 1;
     if (this.#onStart !== null) {
@@ -405,6 +441,12 @@ class WorkerClusterThread implements ClusterThread {
       case "reporting":
         this.#reporting = message.reporting;
         break;
+      case "consensus":
+        this.#consensus = message.consensus;
+        break;
+      case "confirmationStalled":
+        this.#setConfirmationStalled(message.isStalled);
+        break;
       case "quietRange":
         this.#quietRange = message.range;
         break;
@@ -421,7 +463,10 @@ class WorkerClusterThread implements ClusterThread {
         break;
       case "confirmed":
         this.#countRead(life);
-        this.#deps.onConfirmed(message.slot);
+        this.#deps.onConfirmed(message.slot, message.bank);
+        break;
+      case "forgetBanks":
+        this.#deps.forgetBanks();
         break;
       default:
         message satisfies never;
@@ -458,6 +503,12 @@ class WorkerClusterThread implements ClusterThread {
     }
   }
 
+  #setConfirmationStalled(isStalled: boolean): void {
+    if (isStalled === this.#isConfirmationStalled) return;
+    this.#isConfirmationStalled = isStalled;
+    this.#deps.onConfirmationStalled(isStalled);
+  }
+
   #rejectAll(reason: string): void {
     for (const { reject } of this.#requests.values()) reject(new Error(reason));
     this.#requests.clear();
@@ -478,11 +529,12 @@ class WorkerClusterThread implements ClusterThread {
     }
   }
 
-  #landed({ signatures, slots, errors }: LandedMessage): void {
+  #landed({ signatures, slots, banks, errors }: LandedMessage): void {
     for (const [index, slot] of slots.entries()) {
       const start = index * SIGNATURE_BYTES;
       const signature = signatures.subarray(start, start + SIGNATURE_BYTES);
-      this.#deps.onProcessed(signature, slot, errors[index] ?? null);
+      const bank = banks[index] ?? -1;
+      this.#deps.onProcessed(signature, slot, errors[index] ?? null, bank === -1 ? null : bank);
     }
   }
 

@@ -33,6 +33,12 @@ export interface ClusterCounters extends HeightCounters {
   /** Requests for the statuses of signatures. */
   statusFetches: number;
   statusFailures: number;
+  /** Times the node was asked whether the confirmation stands still, and how often it failed. */
+  confirmationChecks: number;
+  confirmationCheckFailures: number;
+  /** Requests for the cluster's consensus. */
+  consensusPolls: number;
+  consensusFailures: number;
   /** Times the node was probed with signatures of its own blocks, and how many probes failed. */
   statusProbes: number;
   statusProbeFailures: number;
@@ -75,6 +81,10 @@ export function createClusterCounters(): ClusterCounters {
     voteFailures: 0,
     statusFetches: 0,
     statusFailures: 0,
+    confirmationChecks: 0,
+    confirmationCheckFailures: 0,
+    consensusPolls: 0,
+    consensusFailures: 0,
     statusProbes: 0,
     statusProbeFailures: 0,
     requestsSuppressed: 0,

@@ -32,8 +32,10 @@ export const HEIGHT_PACE_MS_MIN = 200;
 export const HEIGHT_PACE_MS_MAX = 2_000;
 /** Blockhashes kept. Agave's queue holds 300 (`MAX_RECENT_BLOCKHASHES`, 2026-11). */
 export const BLOCKHASHES_KEPT = 512;
-/** Maximum number of gRPC blocks waiting for confirmation. */
+/** Maximum number of slots whose blocks, reported over gRPC, await confirmation. */
 export const GEYSER_BLOCKS_MAX = 256;
+/** Blocks kept of one slot, the newest: a node replays a slot twice if its parent changed. */
+export const GEYSER_BANKS_PER_SLOT_MAX = 2;
 /** Maximum size of a gRPC message: a block's rewards come with its height, 2026-11. */
 export const GEYSER_MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 /**
@@ -49,6 +51,21 @@ export const STATUS_PROBE_SIGNATURES = 4;
  * more are dropped: it reads as many in a turn of its event loop.
  */
 export const UPDATES_UNREAD_MAX = 64;
+/** A slot this far below the highest of its source shows that the source went back. */
+export const SLOT_BACK_DISTANCE = 4;
+/**
+ * New slots of one source, and the time, without a higher confirmed slot until the node is asked
+ * whether the confirmation stands still; and the minimum time between two such requests. Eight
+ * slots are two windows, which leaders may skip.
+ */
+export const CONFIRMATION_STALL_SLOTS = 8;
+export const CONFIRMATION_STALL_MS = 1_000;
+export const CONFIRMATION_CHECK_MS = 400;
+/** A confirmed slot this far below the highest is of a node that lags; a lower one is believed. */
+export const CONFIRMATION_BACK_SLOTS = 128;
+/** Time between two requests for the cluster's consensus; the minimum for an early one. */
+export const CONSENSUS_POLL_MS = 60_000;
+export const CONSENSUS_GAP_MS = 5_000;
 /** Landings in one message to the main thread. */
 export const LANDINGS_PER_MESSAGE_MAX = 64;
 /** Leaders in one schedule, above which it is rejected. Mainnet has about 1,000; 2026-11. */

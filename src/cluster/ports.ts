@@ -70,6 +70,11 @@ export interface BlockhashCheck {
 }
 
 /**
+ * The cluster's consensus: `unknown` until a node reports it; a node older than Agave 4.3 does not.
+ */
+export type Consensus = "unknown" | "tower_bft" | "alpenglow";
+
+/**
  * Whether the node reports statuses: one that does not keep them returns null for landed ones too.
  */
 export type StatusReporting = "yes" | "no" | "unknown";

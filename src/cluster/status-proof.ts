@@ -17,7 +17,7 @@ import type { QuietRange } from "./blocks/quiet-range.ts";
 import type { ClusterCounters } from "./counters.ts";
 import { STATUS_PROBE_BLOCKS_MAX, STATUS_PROBE_SIGNATURES } from "./limits.ts";
 import type { StatusReporting, StatusResponse } from "./ports.ts";
-import { RpcError } from "./rpc/json-rpc.ts";
+import { METHOD_NOT_FOUND, RpcError } from "./rpc/json-rpc.ts";
 import type { Rpc } from "./rpc/rpc.ts";
 
 export interface StatusProofDeps {
@@ -47,8 +47,6 @@ const PROBE_AGAIN_MS = 60_000;
 const PROBE_SLOTS_BACK = 40;
 /** Age of a probed block: well within the 300 rooted slots of Agave's status cache, 2026-11. */
 const STATUS_KEPT_SLOTS = 200;
-/** JSON-RPC 2.0. */
-const METHOD_NOT_FOUND = -32601;
 
 export function createStatusProof(deps: StatusProofDeps): StatusProof {
   const { clock, log, rpc, counters, quietRange, onChange } = deps;

@@ -80,8 +80,9 @@ export const KEYS = {
   "http.listen": key(listen(), "127.0.0.1:8080", "Where clients submit transactions"),
   "http.drain_grace": key(
     duration("0s", "10m"),
-    "5s",
-    "How long, after a signal to stop, work is still taken while `/readyz` answers 503",
+    "75s",
+    "How long, after a signal to stop, work is still taken while `/readyz` answers 503: until " +
+      "DNS or a load balancer sends no new clients",
   ),
   "http.request_deadline": key(
     duration("10ms", "60s"),

@@ -131,7 +131,7 @@ function buildControl(config: ControlConfig, deps: ControlDeps) {
     ...usageRoutes(store),
     ...transactionRoutes({ edges, keys: store.keys }),
     ...tokenRoutes(store),
-    ...adminRoutes(store),
+    ...adminRoutes({ store, edges }),
   ];
   const web = createWebServer(
     {

@@ -165,7 +165,8 @@ export interface FinalState {
 /**
  * An accepted transaction is in a block that the cluster has not confirmed yet. This is the
  * earliest possible report and usually final; but the cluster may abandon the block, and then the
- * transaction is in flight again. `FinalState` reports the result that holds.
+ * transaction is in flight again. Another block, also one of the same slot, is reported anew.
+ * `FinalState` reports the result that holds.
  */
 export interface ProcessedEvent {
   readonly packetId: number;

@@ -11,6 +11,7 @@ import type { Log } from "../core/log.ts";
 import { createForwardedHeaderName } from "../http/proxied-request.ts";
 import type { ProxySource } from "../http/request-checks.ts";
 import type { KeyHolder } from "../http/request-tracker.ts";
+import type { Health } from "../http/routes.ts";
 import { createHttpServer, type HttpServer } from "../http/server.ts";
 import { callReaderOf } from "../http/submit/json-rpc-fast-path.ts";
 import {
@@ -44,6 +45,8 @@ export interface ClientSideDeps {
   readonly rejections: RejectionLog;
   /** Reconciles accounting with all sends so far. */
   readonly flushEvents: () => void;
+  /** What `/readyz` and `getHealth` answer. */
+  readonly health: Health;
   /** Of the native decoder; null without one. */
   readonly decoderHandle: number | null;
 }
@@ -58,7 +61,7 @@ export type Clients = Pick<HttpServer, "counters" | "rejections" | "receipts" | 
  */
 export function buildClientSide(config: Config, deps: ClientSideDeps, workers: number) {
   const { clock, log, engine, keys, context, pipeline, receipts, flushEvents } = deps;
-  const { latencies, rejections, decoderHandle } = deps;
+  const { latencies, rejections, health, decoderHandle } = deps;
   const { tip, region } = config;
   const { requestDeadlineMs, readTimeoutMs, connections } = config.http;
   const hasIngressThreads = context !== null && decoderHandle !== null;
@@ -90,6 +93,7 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
       receipts,
       flushEvents,
       tip,
+      health,
       ...sinks,
       ...(hasIngressThreads && { proxySource }),
     },
@@ -138,7 +142,7 @@ function accessControlOf(
   context: NativeIngressContext | null,
   onPolicyViolation: NonNullable<AccessControlDeps["onPolicyViolation"]>,
 ): AccessControl {
-  const { table, globalLimits } = keys;
+  const { table, globalLimits, feed } = keys;
   const delegated = context?.delegated ?? null;
   return createAccessControl({
     clock,
@@ -147,6 +151,7 @@ function accessControlOf(
     globalLimits,
     delegated,
     onPolicyViolation,
+    hasKeys: () => feed?.hasKeys ?? true,
   });
 }
 

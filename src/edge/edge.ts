@@ -167,13 +167,14 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
 
   const latencies = createHistogram();
   const rejections = createRejectionLog(clock);
-  const receiptDeps = { receipts, latencies, rejections, flushEvents: sender.flushEvents };
+  const readiness = createReadiness({ router, sender, cluster, feed });
+  const { flushEvents } = sender;
+  const clientDeps = { receipts, latencies, rejections, health: readiness, flushEvents };
   const { http, ingressThreads, clients } = buildClientSide(
     config,
-    { clock, log, engine, keys, context, pipeline, decoderHandle, ...receiptDeps },
+    { clock, log, engine, keys, context, pipeline, decoderHandle, ...clientDeps },
     workersOf(config, context),
   );
-  const readiness = createReadiness({ router, sender, cluster, feed });
   const metrics = createMetrics(
     metricSources({
       ...leaders,
@@ -215,7 +216,10 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
     httpAddress: () => addressOf(config.http.listen, ports.http),
     adminAddress: () => addressOf(config.admin.listen, ports.admin),
     readiness: readiness.check,
-    drain: readiness.drain,
+    drain() {
+      readiness.drain();
+      ingressThreads?.announceDrain();
+    },
     reject() {
       readiness.drain();
       http.rejectNewWork();
@@ -226,11 +230,17 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   };
 }
 
-/** The admin listener's views of leaders. */
-function viewsOf({ router, sender, leaderStats }: ReturnType<typeof buildLeaderSide>) {
+/** The admin listener's views of leaders and of the cluster. */
+function viewsOf({ router, sender, leaderStats, cluster }: ReturnType<typeof buildLeaderSide>) {
   return {
     leaders: () => ({ plan: router.plan, peers: sender.leaders() }),
     leaderStats: () => ({ leaders: leaderStats.view() }),
+    cluster: () => ({
+      slot: router.currentSlot(),
+      slot_ms: router.slotTimeMs,
+      consensus: cluster.consensus(),
+      confirmation_stalled: cluster.isConfirmationStalled,
+    }),
   };
 }
 

@@ -97,6 +97,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
         sender.usePlan(plan ?? NO_PLAN);
         landing.usePlan(plan ?? NO_PLAN);
       },
+      onSlotBack: () => landing.slotWentBack(),
     },
     {
       leaders: send.leaders,
@@ -110,9 +111,14 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       clock,
       log,
       router,
-      onProcessed: (signature, slot, error) =>
-        landing.seen(signature, { slot, confirmed: false, error }),
-      onConfirmed: (slot) => landing.confirmed(slot),
+      onProcessed: (signature, slot, error, bank) =>
+        landing.seen(signature, { slot, confirmed: false, error }, bank),
+      onConfirmed: (slot, bank) => landing.confirmed(slot, bank),
+      forgetBanks: () => landing.forgetBanks(),
+      onConfirmationStalled(isStalled) {
+        router.setConfirmationStalled(isStalled);
+        landing.setConfirmationStalled(isStalled);
+      },
       busy: () => landing.inFlight > 0,
     },
     { ...config.cluster, accounts: config.tip.accounts },

@@ -211,7 +211,16 @@ function leaderSources({ router, cluster }: MetricDeps) {
         lost: cluster.counters.slotEventsLost,
       });
     },
+    touchdown_slot_corrections_total: () => {
+      const { slotRewinds, slotStalls } = router.counters;
+      return samplesBy("kind", { went_back: slotRewinds, stood_still: slotStalls });
+    },
     touchdown_slot_seconds: () => seconds(router.status().slotTimeMs),
+    touchdown_consensus: () => {
+      const kinds = { unknown: 0, tower_bft: 0, alpenglow: 0 };
+      return samplesBy("consensus", { ...kinds, [cluster.consensus()]: 1 });
+    },
+    touchdown_confirmation_stalled: () => (cluster.isConfirmationStalled ? 1 : 0),
     touchdown_slot_source_age_seconds: () => bySource(router, ({ ageMs }) => seconds(ageMs)),
     touchdown_slot_source_lag_seconds: () => bySource(router, ({ lagMs }) => seconds(lagMs)),
     touchdown_slot_source_followed: () => bySource(router, ({ followed }) => (followed ? 1 : 0)),
@@ -239,6 +248,8 @@ function leaderSources({ router, cluster }: MetricDeps) {
         votes: counters.voteFailures,
         blocks: counters.blockFailures,
         statuses: counters.statusFailures + cluster.requestsRefused,
+        confirmation: counters.confirmationCheckFailures,
+        consensus: counters.consensusFailures,
         grpc: counters.geyserClosed + counters.geyserGarbage + counters.geyserLost,
       });
     },
@@ -305,6 +316,12 @@ function landSources({ landing, cluster }: MetricDeps) {
     touchdown_transactions_landed_with_error_total: () => counters.landedFailed,
     touchdown_duplicate_submissions_merged_total: () => counters.duplicatesMerged,
     touchdown_landing_slots: () => landing.slotDeltas,
+    touchdown_marks_cleared_total: () =>
+      samplesBy("reason", {
+        slot_back: counters.marksClearedSlotBack,
+        unconfirmed: counters.marksClearedUnconfirmed,
+        refused: counters.markClearsRefused,
+      }),
     touchdown_resends_total: () =>
       samplesBy("result", {
         sent: counters.resends,
@@ -327,7 +344,11 @@ function landSources({ landing, cluster }: MetricDeps) {
     touchdown_node_reports_statuses: () => REPORTED[cluster.statusReporting()],
     touchdown_status_lag_seconds: () => landing.pollLagNs / NS_PER_S,
     touchdown_processed_total: () =>
-      samplesBy("result", { seen: counters.processed, rolled_back: counters.rolledBack }),
+      samplesBy("result", {
+        seen: counters.processed,
+        rolled_back: counters.rolledBack,
+        omitted: counters.sightingsOmitted,
+      }),
   } satisfies Partial<MetricSources>;
 }
 

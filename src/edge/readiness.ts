@@ -77,5 +77,7 @@ export function createReadiness({ router, sender, cluster, feed }: ReadinessDeps
     drain(): void {
       phase = "draining";
     },
+    isReady: (): boolean => check().ok,
+    isDraining: (): boolean => phase === "draining",
   };
 }

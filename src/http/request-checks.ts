@@ -30,6 +30,7 @@ import { type ProxiedRequest, readForwardedHeader } from "./proxied-request.ts";
 import type { BodyHandler, RequestContext } from "./request-context.ts";
 import type { RequestTracker } from "./request-tracker.ts";
 import { NO_EXTRAS } from "./response.ts";
+import type { Health } from "./routes.ts";
 import { createRpcHandler } from "./submit/json-rpc.ts";
 import type { CallReader } from "./submit/json-rpc-fast-path.ts";
 import { createRawHandler } from "./submit/raw.ts";
@@ -43,6 +44,7 @@ export interface RequestCheckDeps {
   /** Reads JSON-RPC calls in the common form; null: all calls are parsed. */
   readonly calls: CallReader | null;
   readonly proxySource?: ProxySource;
+  readonly health: Pick<Health, "isDraining">;
 }
 
 /** One entry point per route that has a body. */

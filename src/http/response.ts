@@ -14,6 +14,7 @@ import { STATUS_MESSAGE_CHARS_MAX } from "./limits.ts";
 
 export const STATUS_OK = "200 OK";
 export const STATUS_NO_CONTENT = "204 No Content";
+export const STATUS_UNAVAILABLE = "503 Service Unavailable";
 
 /**
  * Any origin; and the least time that an idle connection lives, minus one second for latency. The
@@ -104,6 +105,14 @@ export function rawRejected(rejection: Rejection): string {
 /** A JSON-RPC result that is a plain string; `id` is JSON text. */
 export function rpcResult(id: string, result: string): string {
   return `{"jsonrpc":"2.0","result":"${result}","id":${id}}`;
+}
+
+/** The response of a node that is not healthy, as Agave's RPC gives it; `id` is JSON text. */
+export function rpcUnhealthy(id: string): string {
+  return (
+    '{"jsonrpc":"2.0","error":{"code":-32005,"message":"Node is unhealthy",' +
+    `"data":{"numSlotsBehind":null}},"id":${id}}`
+  );
 }
 
 /** A JSON-RPC error; `id` is JSON text. */

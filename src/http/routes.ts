@@ -1,6 +1,6 @@
 /**
- * Routes other than submission: service description, tip accounts, receipts, health, preflights,
- * and the JSON responses for unknown paths and methods.
+ * Routes other than submission: service description, tip accounts, receipts, health, readiness,
+ * preflights, and the JSON responses for unknown paths and methods.
  */
 
 import type { Rejection } from "../core/errors.ts";
@@ -11,11 +11,18 @@ import {
   type ReceiptRequest,
 } from "./receipts/endpoints.ts";
 import type { RequestContext } from "./request-context.ts";
-import { HEADERS_DOCUMENT, HEADERS_TEXT, NO_EXTRAS, STATUS_OK } from "./response.ts";
+import {
+  HEADERS_DOCUMENT,
+  HEADERS_TEXT,
+  NO_EXTRAS,
+  STATUS_OK,
+  STATUS_UNAVAILABLE,
+} from "./response.ts";
 
 export const RPC_PATH = "/api/v1/sendTransaction";
 export const RAW_PATH = "/api/v1/sendRawTransaction";
 const PING_PATH = "/ping";
+const READY_PATH = "/readyz";
 const ROOT_PATH = "/";
 const TIP_PATH = "/api/v1/tip";
 const LIST_PATH = "/api/v1/transactions";
@@ -24,7 +31,18 @@ const STREAM_PATH = "/api/v1/receipts";
 
 export interface RoutesDeps extends ReceiptEndpointsDeps {
   readonly tip: { readonly accounts: readonly string[]; readonly lamportsMin: number };
+  /** What `/readyz` and `getHealth` answer; absent: always ready. */
+  readonly health?: Health;
 }
+
+export interface Health {
+  /** Whether this edge can accept transactions. */
+  isReady(): boolean;
+  /** Whether it is about to stop; it accepts work for a while. */
+  isDraining(): boolean;
+}
+
+export const ALWAYS_READY: Health = { isReady: () => true, isDraining: () => false };
 
 export interface RoutesOptions {
   readonly version: string;
@@ -63,15 +81,18 @@ export function createRoutes(deps: RoutesDeps, options: RoutesOptions): Routes {
       receipts: `GET ${STREAM_PATH}`,
       tip: `GET ${TIP_PATH}`,
       ping: `GET ${PING_PATH}`,
+      ready: `GET ${READY_PATH}`,
     },
   });
 
   const receiptEndpoints = createReceiptEndpoints(deps);
+  const health = deps.health ?? ALWAYS_READY;
 
   function serveGet(context: RequestContext, request: RouteRequest): void {
     const { path } = request;
     const ask = { ...request, headOnly: request.method === "HEAD" };
     if (path === PING_PATH) context.send(STATUS_OK, HEADERS_TEXT, "ok");
+    else if (path === READY_PATH) sendReadiness(context, health.isReady());
     else if (path === ROOT_PATH) context.send(STATUS_OK, HEADERS_DOCUMENT, root);
     else if (path === TIP_PATH) context.send(STATUS_OK, HEADERS_DOCUMENT, tip);
     else if (path === LIST_PATH) receiptEndpoints.list(context, ask);
@@ -105,6 +126,15 @@ export function createRoutes(deps: RoutesDeps, options: RoutesOptions): Routes {
   };
 }
 
+/** For load balancers. What exactly is not ready is on the admin listener alone. */
+function sendReadiness(context: RequestContext, isReady: boolean): void {
+  const status = isReady ? STATUS_OK : STATUS_UNAVAILABLE;
+  context.send(status, HEADERS_DOCUMENT, isReady ? READY : NOT_READY);
+}
+
+const READY = '{"status":"ready"}';
+const NOT_READY = '{"status":"not ready"}';
+
 /** The value of `Allow` for a path; null for an unknown path. */
 function allowedMethods(path: string): string | null {
   switch (path) {
@@ -114,6 +144,7 @@ function allowedMethods(path: string): string | null {
     case ROOT_PATH:
       return "GET, HEAD, POST, OPTIONS";
     case PING_PATH:
+    case READY_PATH:
     case TIP_PATH:
     case LIST_PATH:
     case STREAM_PATH:

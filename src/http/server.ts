@@ -33,7 +33,14 @@ import {
   type RequestTrackerOptions,
 } from "./request-tracker.ts";
 import type { UnreadCounters } from "./response-end.ts";
-import { createRoutes, RAW_PATH, type RoutesDeps, type RoutesOptions, RPC_PATH } from "./routes.ts";
+import {
+  ALWAYS_READY,
+  createRoutes,
+  RAW_PATH,
+  type RoutesDeps,
+  type RoutesOptions,
+  RPC_PATH,
+} from "./routes.ts";
 import type { CallReader } from "./submit/json-rpc-fast-path.ts";
 import type { Submit } from "./submit/submission.ts";
 import * as uws from "./uws.ts";
@@ -76,7 +83,9 @@ export function createHttpServer(deps: HttpServerDeps, options: HttpOptions): Ht
   const proxySource = deps.proxySource ?? NO_PROXY;
   const routes = createRoutes(deps, options);
   const calls = deps.calls ?? null;
-  const checks = createRequestChecks({ clock, access, submit, tracker, calls, proxySource });
+  const health = deps.health ?? ALWAYS_READY;
+  const parts = { clock, access, submit, tracker, calls };
+  const checks = createRequestChecks({ ...parts, proxySource, health });
   const connectionsMax = options.connectionsMax ?? HTTP_CONNECTIONS_MAX;
   const app = createApp(tracker, connectionsMax, {
     ...checks,

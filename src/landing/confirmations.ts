@@ -1,27 +1,31 @@
 /**
- * Ends the transactions of a confirmed block. This scans all transactions in flight, and up to all
- * of them end: at 5,000 a second a slot has 2,000. Both are done in slices over several event loop
- * turns, so that other work is not delayed for long.
+ * Ends the transactions of a confirmed block, and rolls back those of its slot's other banks. This
+ * scans all transactions in flight, and up to all of them end: at 5,000 a second a slot has 2,000.
+ * Both are done in slices over several event loop turns, so that other work is not delayed much.
+ * After the slot went back, a slot's number alone says nothing about a block seen before: those
+ * transactions wait for their bank or their status.
  */
 
 import type { Clock } from "../core/clock.ts";
 import { createTimeSlicer, type TimeSlicer } from "../runtime/time-slice.ts";
-import { type InFlightTable, PROCESSED } from "./in-flight-table.ts";
+import { type InFlightTable, PROCESSED, UNKNOWN } from "./in-flight-table.ts";
 import { CHECKS_PER_SLICE, LANDINGS_PER_SLICE } from "./limits.ts";
 
 export interface ConfirmationsDeps {
   readonly clock: Clock;
   readonly table: InFlightTable;
-  /** The block that holds it is confirmed. */
-  readonly onLanded: (row: number, slot: number) => void;
+  /** A block of the slot in which it was seen last is confirmed; `bank` is null if unknown. */
+  readonly onConfirmed: (row: number, slot: number, bank: number | null) => void;
 }
 
 export class Confirmations {
   readonly #deps: ConfirmationsDeps;
   readonly #slicer: TimeSlicer;
-  /** Slots being searched for, and those reported since the scan began. */
-  #slots = new Set<number>();
-  #later = new Set<number>();
+  /** Slots being searched for, and those reported since the scan began; the bank of each. */
+  #slots = new Map<number, number | null>();
+  #later = new Map<number, number | null>();
+  /** Blocks seen before this may be deleted, and their slots used again. */
+  #sinceNs = Number.NEGATIVE_INFINITY;
   /** The next row to check. */
   #row = 0;
 
@@ -31,9 +35,25 @@ export class Confirmations {
   }
 
   /** Ends some immediately, and the others in later slices. */
-  confirm(slot: number): void {
-    this.#later.add(slot);
+  confirm(slot: number, bank: number | null = null): void {
+    this.#later.set(slot, bank ?? this.#later.get(slot) ?? null);
     this.#slicer.start();
+  }
+
+  /** The slot went back. Ends what was confirmed until now. */
+  slotWentBack(nowNs: number): void {
+    this.flush();
+    this.#sinceNs = nowNs;
+  }
+
+  /** Whether the block of a processed transaction may be deleted. */
+  isInDoubt(row: number): boolean {
+    return (this.#deps.table.processedNs[row] ?? 0) < this.#sinceNs;
+  }
+
+  /** Whether both the confirmed block and the one seen last are known by their banks. */
+  #hasBank(bank: number | null): boolean {
+    return bank !== null && this.#deps.table.processedBank[this.#row] !== UNKNOWN;
   }
 
   /** Ends all of them now. */
@@ -43,7 +63,7 @@ export class Confirmations {
 
   /** Runs one slice of checks and ends. Returns whether there are more. */
   #checkNext(): boolean {
-    const { table, onLanded } = this.#deps;
+    const { table, onConfirmed } = this.#deps;
     if (this.#slots.size === 0) {
       [this.#slots, this.#later] = [this.#later, this.#slots];
       this.#row = 0;
@@ -53,8 +73,9 @@ export class Confirmations {
     for (; this.#row < last && ends < LANDINGS_PER_SLICE; this.#row += 1) {
       if (!table.is(this.#row, PROCESSED)) continue;
       const slot = table.processedSlot[this.#row] ?? 0;
-      if (!this.#slots.has(slot)) continue;
-      onLanded(this.#row, slot);
+      const bank = this.#slots.get(slot);
+      if (bank === undefined || (this.isInDoubt(this.#row) && !this.#hasBank(bank))) continue;
+      onConfirmed(this.#row, slot, bank);
       ends += 1;
     }
     if (this.#row < table.rowsUsed) return true;

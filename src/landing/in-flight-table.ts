@@ -53,6 +53,10 @@ export class InFlightTable {
   readonly absentSlot: Float64Array;
   /** While PROCESSED: the slot of the block. */
   readonly processedSlot: Float64Array;
+  /** While PROCESSED: the id of the block's bank; UNKNOWN without one. */
+  readonly processedBank: Float64Array;
+  /** When it was seen in that block. */
+  readonly processedNs: Float64Array;
   /** The slot in progress when the height first exceeded `lastValidHeight`; UNKNOWN before. */
   readonly expiredSlot: Float64Array;
   /** The slot in which its blockhash is proven unknown to the cluster; UNKNOWN before. */
@@ -107,6 +111,8 @@ export class InFlightTable {
     this.lastValidHeight = numbers();
     this.absentSlot = numbers();
     this.processedSlot = numbers();
+    this.processedBank = numbers();
+    this.processedNs = numbers();
     this.expiredSlot = numbers();
     this.unknownSlot = numbers();
     this.offeredLamports = numbers();

@@ -21,6 +21,13 @@ export interface LandCounters {
   resendsShed: number;
   /** Resends skipped because an ingress thread is sending the transaction, or has just sent it. */
   resendsSuperseded: number;
+  /**
+   * Times the marks of the leaders that have a transaction were cleared, by cause, and times they
+   * were kept because that had happened too often.
+   */
+  marksClearedSlotBack: number;
+  marksClearedUnconfirmed: number;
+  markClearsRefused: number;
   /** Status requests by outcome: succeeded, failed, or timed out. */
   requestsSucceeded: number;
   requestsFailed: number;
@@ -34,6 +41,8 @@ export interface LandCounters {
   /** Transactions seen in an unconfirmed block, and those that were rolled back. */
   processed: number;
   rolledBack: number;
+  /** Of `processed`, those that were forgotten for two newer ones in other banks of the slot. */
+  sightingsOmitted: number;
 }
 
 export function newLandCounters(): LandCounters {
@@ -51,6 +60,9 @@ export function newLandCounters(): LandCounters {
     resendDeliveries: 0,
     resendsShed: 0,
     resendsSuperseded: 0,
+    marksClearedSlotBack: 0,
+    marksClearedUnconfirmed: 0,
+    markClearsRefused: 0,
     requestsSucceeded: 0,
     requestsFailed: 0,
     requestsLate: 0,
@@ -60,5 +72,6 @@ export function newLandCounters(): LandCounters {
     blockhashChecksFailed: 0,
     processed: 0,
     rolledBack: 0,
+    sightingsOmitted: 0,
   };
 }

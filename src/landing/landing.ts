@@ -30,9 +30,11 @@ import { InFlightTable, PROCESSED, SENT, UNKNOWN } from "./in-flight-table.ts";
 import { type LandCounters, newLandCounters } from "./land-counters.ts";
 import type { LandingShares } from "./landing-shares.ts";
 import { IN_FLIGHT_BYTES_MEAN, RECENT_RECIPIENTS_SPARE, RESEND_PAUSE_MS } from "./limits.ts";
+import { MarkClears } from "./mark-clears.ts";
 import type { ClusterView, DeliveryGate, Resender, TxStatus } from "./ports.ts";
 import { RecentRecipients } from "./recent-recipients.ts";
 import { Resends } from "./resends.ts";
+import { Sightings } from "./sightings.ts";
 import { StatusPoller } from "./status-polling.ts";
 
 export interface LandingDeps {
@@ -87,10 +89,22 @@ export interface Landing {
   outcome(outcome: Outcome): void;
   /** The sender's new plan; called after the sender has it. */
   usePlan(plan: Plan): void;
-  /** A watcher saw the transaction with this signature (64 bytes) in a block. */
-  seen(signature: Uint8Array, status: TxStatus): void;
-  /** A watcher reports a confirmed block: transactions seen in it have landed. */
-  confirmed(slot: number): void;
+  /**
+   * A watcher saw the transaction with this signature (64 bytes) in a block; `bank` is the id of
+   * the block's bank, null or absent if unknown.
+   */
+  seen(signature: Uint8Array, status: TxStatus, bank?: number | null): void;
+  /**
+   * A watcher reports a confirmed block, once or several times: transactions seen in it have
+   * landed, and those seen only in another bank of the slot are in flight again.
+   */
+  confirmed(slot: number, bank?: number | null): void;
+  /** The ids of banks reported so far are not comparable with those reported from now on. */
+  forgetBanks(): void;
+  /** The cluster's slot went back: what leaders acknowledged may be lost, and is sent again. */
+  slotWentBack(): void;
+  /** The confirmation stands still while slots pass, or no longer; likewise. */
+  setConfirmationStalled(isStalled: boolean): void;
   readonly inFlight: number;
   /** Delay of the most overdue status request at the last check, in nanoseconds. */
   readonly pollLagNs: number;
@@ -126,17 +140,17 @@ class LandingStage implements Landing {
   readonly #poller: StatusPoller;
   readonly #expiry: Expiry;
   readonly #confirmations: Confirmations;
+  readonly #markClears: MarkClears;
   readonly #trackNs: number;
   readonly #neverSentNs: number;
-  /** Transactions in an unconfirmed block, and their network errors by row. */
-  #processed = 0;
-  readonly #errors = new Map<number, string>();
+  readonly #sightings: Sightings;
 
   constructor(deps: LandingDeps, options: LandingOptions) {
     const { clock, cluster, resender } = deps;
     const deliveryGate = deps.deliveryGate ?? OPEN_GATE;
     const { counters } = this;
     this.#deps = deps;
+    this.#markClears = new MarkClears(counters);
     const table = new InFlightTable(options.countMax, options.countMax * IN_FLIGHT_BYTES_MEAN);
     const recipients = new RecentRecipients(
       options.countMax,
@@ -148,12 +162,10 @@ class LandingStage implements Landing {
     const blockhashes = new BlockhashChecks({ clock, cluster, counters });
     const expiry = new Expiry({ clock, table, cluster, blockhashes });
     this.#expiry = expiry;
+    this.#sightings = new Sightings(table, counters);
     this.#confirmations = new Confirmations({
       ...{ clock, table },
-      onLanded: (row, slot) => {
-        const error = this.#errors.get(row) ?? null;
-        this.#end(row, "landed", { slot, confirmed: true, error }, null);
-      },
+      onConfirmed: (row, slot, bank) => this.#confirm(row, slot, bank),
     });
     this.#resends = new Resends(
       {
@@ -244,21 +256,39 @@ class LandingStage implements Landing {
 
   usePlan(plan: Plan): void {
     this.#expiry.read();
+    if (this.#markClears.planned(this.#deps.clock.nowNs())) this.#resends.clearMarks(false);
     this.#resends.usePlan(plan);
   }
 
-  seen(signature: Uint8Array, status: TxStatus): void {
+  slotWentBack(): void {
+    const nowNs = this.#deps.clock.nowNs();
+    this.#confirmations.slotWentBack(nowNs);
+    if (this.#markClears.slotWentBack(nowNs)) this.#resends.clearMarks(true);
+  }
+
+  setConfirmationStalled(isStalled: boolean): void {
+    const nowNs = this.#deps.clock.nowNs();
+    if (this.#markClears.setStalled(isStalled, nowNs)) this.#resends.clearMarks(true);
+  }
+
+  seen(signature: Uint8Array, status: TxStatus, bank: number | null = null): void {
     let row = this.#table.findSignature(signature, 0);
     if (row === NONE && this.#deps.reconcile !== undefined) {
       // A block may contain it before the ingress thread's record arrives.
       this.#deps.reconcile();
       row = this.#table.findSignature(signature, 0);
     }
-    if (row !== NONE) this.#found(row, status);
+    if (row !== NONE) this.#found(row, status, bank);
   }
 
-  confirmed(slot: number): void {
-    if (this.#processed > 0) this.#confirmations.confirm(slot);
+  confirmed(slot: number, bank: number | null = null): void {
+    if (this.#sightings.count > 0) this.#confirmations.confirm(slot, bank);
+  }
+
+  forgetBanks(): void {
+    // Confirmations that wait for their turn still have the ids of the sightings so far.
+    this.#confirmations.flush();
+    this.#sightings.forgetBanks();
   }
 
   start(): void {
@@ -332,14 +362,15 @@ class LandingStage implements Landing {
 
   #status(row: number, status: TxStatus | null, slot: number, heightAtRequest: number): void {
     if (status !== null) {
-      this.#found(row, status);
+      this.#found(row, status, null);
       return;
     }
     const table = this.#table;
     if (table.is(row, PROCESSED)) {
       // A node that has not reached that block, or keeps no statuses, cannot disprove it.
       const isReported = this.#deps.cluster.statusReporting() === "yes";
-      if (isReported && slot > (table.processedSlot[row] ?? 0)) this.#rollBack(row);
+      const isPast = slot > (table.processedSlot[row] ?? 0) || this.#confirmations.isInDoubt(row);
+      if (isReported && isPast) this.#rollBack(row);
       return;
     }
     // It may have landed in the last block that still knew the blockhash.
@@ -355,22 +386,17 @@ class LandingStage implements Landing {
     else this.#end(row, "expired", null, "blockhash_expired");
   }
 
-  #found(row: number, status: TxStatus): void {
+  #found(row: number, status: TxStatus, bank: number | null): void {
     if (status.confirmed) this.#end(row, "landed", status, null);
-    else this.#markProcessed(row, status);
+    else this.#markProcessed(row, status, bank);
   }
 
-  #markProcessed(row: number, { slot, error }: TxStatus): void {
-    const table = this.#table;
-    if (table.is(row, PROCESSED) && table.processedSlot[row] === slot) return;
-    if (!table.is(row, PROCESSED)) this.#processed += 1;
-    table.raise(row, PROCESSED);
-    table.processedSlot[row] = slot;
-    if (error === null) this.#errors.delete(row);
-    else this.#errors.set(row, error);
+  #markProcessed(row: number, { slot, error }: TxStatus, bank: number | null): void {
+    this.#table.processedNs[row] = this.#deps.clock.nowNs();
+    if (!this.#sightings.add(row, slot, bank, error)) return;
     this.counters.processed += 1;
     this.#deps.onProcessed({
-      packetId: table.packetId[row] ?? NONE,
+      packetId: this.#table.packetId[row] ?? NONE,
       slot,
       slotDelta: this.#deltaOf(row, slot),
       error,
@@ -378,17 +404,18 @@ class LandingStage implements Landing {
     });
   }
 
-  #rollBack(row: number): void {
-    const table = this.#table;
-    this.#clearProcessed(row);
-    this.counters.rolledBack += 1;
-    this.#deps.onRolledBack(table.packetId[row] ?? NONE, this.#deps.clock.nowNs());
+  /** The bank, or one of the slot in which the transaction was seen last, is confirmed. */
+  #confirm(row: number, slot: number, bank: number | null): void {
+    if (this.#sightings.confirm(row, bank)) {
+      const error = this.#sightings.errorOf(row);
+      this.#end(row, "landed", { slot, confirmed: true, error }, null);
+    } else this.#rollBack(row);
   }
 
-  #clearProcessed(row: number): void {
-    this.#table.lower(row, PROCESSED);
-    this.#processed -= 1;
-    this.#errors.delete(row);
+  #rollBack(row: number): void {
+    this.#sightings.clear(row);
+    this.counters.rolledBack += 1;
+    this.#deps.onRolledBack(this.#table.packetId[row] ?? NONE, this.#deps.clock.nowNs());
   }
 
   #drop(row: number, reason: EndReason): void {
@@ -408,7 +435,7 @@ class LandingStage implements Landing {
     const slotDelta = status === null ? null : this.#deltaOf(row, slot);
     const packetId = table.packetId[row] ?? NONE;
     this.#deps.shares?.ended(table.accountOf(row), kind, reason);
-    if (table.is(row, PROCESSED)) this.#clearProcessed(row);
+    if (table.is(row, PROCESSED)) this.#sightings.clear(row);
     table.close(row);
     counters[kind] += 1;
     if (reason !== null) counters.reasons[reason] += 1;

@@ -13,6 +13,13 @@ export const SENT_LATE_MS = 50;
 export const RECENT_RECIPIENTS_SPARE = 4;
 /** Minimum time between two sends of one transaction, in milliseconds: a slot or two. */
 export const RESEND_PAUSE_MS = 400;
+/**
+ * Clears of all marks in a row, and the time until one more is allowed. One each 400 ms, of which
+ * plans leave one each two slots, suffices for two minutes without a confirmed block.
+ */
+export const MARK_CLEARS_MAX = 256;
+export const MARK_CLEAR_GAP_MS = 400;
+export const MARK_CLEAR_REFILL_MS = 5_000;
 /** Blocks by which the newest block may exceed the newest known height. */
 export const BLOCKHASH_SLACK_BLOCKS = 16;
 /** Blocks by which the cluster must be past a blockhash's last height, because of forks. */

@@ -4,7 +4,7 @@
  *
  * A leader matches by identity or by address. Both are kept as 32-bit tags: a collision costs one
  * resend. A row has a fixed number of marks. If all are recent, every leader counts as served: one
- * resend too few is better than a wasted one.
+ * resend too few is better than a wasted one. All marks can be cleared together, in constant time.
  *
  * Hot path: `clear` and `add`.
  */
@@ -29,12 +29,19 @@ export class RecentRecipients {
   readonly #identities: Int32Array;
   readonly #addresses: Int32Array;
   readonly #atNs: Float64Array;
+  /** Marks older than this are cleared. */
+  #clearedNs = NEVER_NS;
 
   constructor(rows: number, perRow: number) {
     this.#perRow = perRow;
     this.#identities = new Int32Array(rows * perRow);
     this.#addresses = new Int32Array(rows * perRow);
     this.#atNs = new Float64Array(rows * perRow).fill(NEVER_NS);
+  }
+
+  /** Clears the marks of all rows, up to now. */
+  clearAll(nowNs: number): void {
+    this.#clearedNs = nowNs;
   }
 
   clear(row: number): void {
@@ -75,7 +82,8 @@ export class RecentRecipients {
     const youngNs = nowNs - RESEND_SAME_LEADER_MS * NS_PER_MS;
     let young = 0;
     for (let at = start; at < start + this.#perRow; at += 1) {
-      if ((this.#atNs[at] ?? NEVER_NS) <= youngNs) continue;
+      const atNs = this.#atNs[at] ?? NEVER_NS;
+      if (atNs <= youngNs || atNs < this.#clearedNs) continue;
       young += 1;
       if (this.#identities[at] === identityTag || this.#addresses[at] === addressTag) return false;
     }

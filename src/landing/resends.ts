@@ -70,6 +70,8 @@ export class Resends {
   #timer: Timer | null = null;
   #budget = 0;
   #tickedNs = 0;
+  /** What was sent before this is sent again without a pause. */
+  #urgentNs = Number.NEGATIVE_INFINITY;
   /** First sends since the last batch. */
   #firstSends = 0;
   #running = false;
@@ -113,6 +115,22 @@ export class Resends {
   /** Sets the leaders to send to; begins a round. */
   usePlan(plan: Plan): void {
     this.#leaders = plan.send.map(taggedOf);
+    this.#beginRound();
+  }
+
+  /**
+   * Forgets which leaders have what, because it may be lost. If urgent, all of it is due now, and a
+   * round begins; otherwise the next plan's round sends it.
+   */
+  clearMarks(isUrgent: boolean): void {
+    const nowNs = this.#deps.clock.nowNs();
+    this.#deps.recipients.clearAll(nowNs);
+    if (!isUrgent) return;
+    this.#urgentNs = nowNs;
+    this.#beginRound();
+  }
+
+  #beginRound(): void {
     if (!this.#running) return;
     this.#deps.counters.resendsShed += this.#due.length;
     this.#due.clear();
@@ -279,7 +297,9 @@ export class Resends {
   #isDue(row: number, nowNs: number): boolean {
     const { table, expiry } = this.#deps;
     if ((table.retriesLeft[row] ?? 0) <= 0 || table.is(row, PROCESSED)) return false;
-    if (nowNs - (table.lastSentNs[row] ?? 0) < RESEND_PAUSE_MS * NS_PER_MS) return false;
+    const sentNs = table.lastSentNs[row] ?? 0;
+    const isPaused = nowNs - sentNs < RESEND_PAUSE_MS * NS_PER_MS;
+    if (isPaused && sentNs >= this.#urgentNs) return false;
     return !expiry.isTooOld(row) && this.#isMissingAtLeader(row, nowNs);
   }
 

@@ -92,6 +92,8 @@ export interface AccessControlDeps {
    * the rejection that its account may see; absent: these are not recorded.
    */
   readonly onPolicyViolation?: (principal: Principal, rejection: Rejection) => void;
+  /** Whether the keys were read; until then none is known. Absent: from the start. */
+  readonly hasKeys?: () => boolean;
 }
 
 export interface AccessControlOptions {
@@ -264,8 +266,10 @@ export function createAccessControl(
         deps.onPolicyViolation?.(principal, unauthorized(violation.forAccount));
         return unauthorized(violation.forClient);
       }
+      const isMistyped = deps.looksMistyped(token);
+      if (!isMistyped && deps.hasKeys?.() === false) return KEYS_UNREAD;
       counters.keysUnknown += 1;
-      return deps.looksMistyped(token)
+      return isMistyped
         ? unauthorized("the key in api-x-token has a typing error: its checksum does not match")
         : UNKNOWN_KEY;
     },
@@ -344,6 +348,12 @@ export const UNKNOWN_KEY = unauthorized(
   "the key in api-x-token is unknown or revoked, or its account is disabled; " +
     "its issuer can see which",
 );
+/** Until the database was read once, any key may be valid. */
+export const KEYS_UNREAD: Rejection = {
+  reason: "overloaded",
+  message: "this edge has not read the keys yet; try again a little later, or at another edge",
+  data: {},
+};
 const DIGEST_BYTES = 32;
 
 /** Keys whose digest and principal are cached, so that they are not looked up per request. */

@@ -124,6 +124,11 @@ export class IngressThread {
       this.#exited(new Error("an ingress thread panicked"));
   }
 
+  /** From now on the thread proxies health checks to the main thread. */
+  announceDrain(): void {
+    this.#command(INGRESS_THREAD_COMMANDS.leave);
+  }
+
   /** From now on the thread proxies new work to the main thread. */
   rejectNewWork(): void {
     this.#command(INGRESS_THREAD_COMMANDS.drain);

@@ -86,6 +86,8 @@ export interface IngressThreads {
    * @throws SetupError when a thread does not start, or the port is in use
    */
   start(upstreamPort: number): { readonly port: number };
+  /** Health checks go to the main thread from now on, which answers that this edge drains. */
+  announceDrain(): void;
   /** New work is rejected from now on. */
   rejectNewWork(): void;
   /** Resolves when pending requests are answered and accounted. @throws a thread's error */
@@ -166,6 +168,9 @@ export function createIngressThreads(
         for (const thread of threads) thread.kill();
         throw error;
       }
+    },
+    announceDrain() {
+      for (const thread of threads) thread.announceDrain();
     },
     rejectNewWork() {
       for (const thread of threads) thread.rejectNewWork();

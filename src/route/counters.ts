@@ -10,8 +10,10 @@ export interface RouteCounters {
   slotEventsInvalid: number;
   /** Slot events implausibly far ahead of the others when they arrived. */
   slotEventsFarAhead: number;
-  /** Times the estimate was set back, after long silence or because the sources contradict it. */
+  /** Times the estimate went back, after long silence or because the sources contradict it. */
   slotRewinds: number;
+  /** Times the cluster stood still, and the estimate returned to the slot announced last. */
+  slotStalls: number;
   /** Slots that passed by the wall clock, without an event. */
   slotsExtrapolated: number;
   /** Epochs added to the schedule. */
@@ -40,6 +42,7 @@ export function createRouteCounters(): RouteCounters {
     slotEventsInvalid: 0,
     slotEventsFarAhead: 0,
     slotRewinds: 0,
+    slotStalls: 0,
     slotsExtrapolated: 0,
     epochsSet: 0,
     epochsRejected: 0,

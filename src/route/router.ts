@@ -26,6 +26,8 @@ export interface RouterDeps {
   readonly clock: Clock;
   /** Called with each new plan, and with null when it ends. Must not throw. */
   readonly onPlan: (plan: Plan | null) => void;
+  /** Called before the first plan after the slot went back. Must not throw. */
+  readonly onSlotBack?: () => void;
   /** Measured leader times. */
   readonly times?: LeaderTimes;
 }
@@ -64,6 +66,8 @@ export interface Router {
   slotEvent(kind: SlotEventKind, slot: number, source?: SlotSource): void;
   /** The slot time in milliseconds, as a node measured it before this process began. */
   slotTimeHint(slotTimeMs: number): void;
+  /** The cluster confirms nothing while slots pass, so its slot may go back soon; or no longer. */
+  setConfirmationStalled(isStalled: boolean): void;
   /** Returns whether the epoch was accepted: false if it is invalid. */
   setEpoch(epoch: EpochLeaders): boolean;
   /** Drops all schedules, because they belong to another cluster. */
@@ -112,6 +116,7 @@ export function createRouter(deps: RouterDeps, options: RouterOptions): Router {
   const updater = new PlanUpdater(deps, options, { slots, schedule, contacts, counters });
   return withFastProperties({
     slotTimeHint: slots.hint.bind(slots),
+    setConfirmationStalled: slots.expectBack.bind(slots),
     slotEvent(kind, slot, source) {
       slots.observe(kind, slot, clock.nowNs(), source);
       updater.check();
@@ -163,10 +168,13 @@ class PlanUpdater {
   plan: Plan | null = null;
   readonly #clock: Clock;
   readonly #onPlan: RouterDeps["onPlan"];
+  readonly #onSlotBack: () => void;
   readonly #times: LeaderTimes;
   readonly #options: RouterOptions;
   readonly #sources: Sources;
   #plannedSlot: number | null = null;
+  /** `slotRewinds` that `onSlotBack` was called for. */
+  #rewinds = 0;
   /** When the plan changes within its slot; null: not before the next slot. */
   #changeNs: number | null = null;
   #timer: Timer | null = null;
@@ -181,6 +189,7 @@ class PlanUpdater {
   constructor(deps: RouterDeps, options: RouterOptions, sources: Sources) {
     this.#clock = deps.clock;
     this.#onPlan = deps.onPlan;
+    this.#onSlotBack = deps.onSlotBack ?? (() => {});
     this.#times = deps.times ?? GUESSES;
     this.#options = options;
     this.#sources = sources;
@@ -201,7 +210,13 @@ class PlanUpdater {
   check(): void {
     const nowNs = this.#clock.nowNs();
     const passed = this.#changeNs !== null && nowNs >= this.#changeNs;
-    if (passed || this.#sources.slots.current(nowNs) !== this.#plannedSlot) this.#replan(nowNs);
+    const { slots, counters } = this.#sources;
+    const slot = slots.current(nowNs);
+    if (counters.slotRewinds !== this.#rewinds) {
+      this.#rewinds = counters.slotRewinds;
+      this.#onSlotBack();
+    }
+    if (passed || slot !== this.#plannedSlot) this.#replan(nowNs);
     this.#arm(nowNs);
   }
 

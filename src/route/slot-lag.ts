@@ -14,6 +14,8 @@ export interface SlotLag {
   saw(slot: number, nowNs: number, all: Iterable<{ readonly lag: SlotLag }>): void;
   /** When it first reported a slot; null if not remembered. */
   firstNs(slot: number): number | null;
+  /** Forgets the slots, because the source went back. */
+  clear(): void;
   /** In milliseconds; null before its first slot. */
   readonly ms: number | null;
 }
@@ -43,6 +45,10 @@ export function createSlotLag(): SlotLag {
     firstNs(slot) {
       const place = slot % SLOT_LAG_SLOTS;
       return slots[place] === slot ? (times[place] ?? null) : null;
+    },
+    clear() {
+      highest = -1;
+      slots.fill(-1);
     },
     get ms() {
       return ms;

@@ -5,18 +5,19 @@
  * above it or the slots that can have passed since half of them arrived; anything more than 48
  * slots beyond that is rejected. The highest remaining event is the anchor. From there the position
  * advances by the wall clock, because slots pass even while a leader skips them silently. The
- * anchor never goes back, except when no event confirmed it for more than 48 slots and the source
- * then makes progress below it: the source was away, or the cluster was restarted from an older
- * slot.
+ * anchor goes back in two cases: when no event confirmed it for more than 48 slots and the source
+ * then makes progress below it, as after an absence; and when the source's events ascend from below
+ * in a row, none of them above the anchor, as when the cluster uses slot numbers again.
  *
  * The rule is that of Agave's tpu-client-next (`recent_leader_slots.rs`, 4.3, checked 2026-11),
  * except for the elapsed time.
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
-import { SLOT_TIME_MS_MIN } from "../core/limits.ts";
+import { SLOT_AGREE_DISTANCE, SLOT_TIME_MS_MIN } from "../core/limits.ts";
 import { LastValues } from "./last-values.ts";
 import { SLOT_EVENTS_KEPT, SLOT_EXTRAPOLATION_MAX, SLOT_SKIP_DISTANCE } from "./limits.ts";
+import { SlotRun } from "./slot-run.ts";
 import { createSlotTime, type SlotEventKind } from "./slot-time.ts";
 
 /** How much faster than measured the network may be. */
@@ -32,10 +33,15 @@ export class SlotSourceEstimate {
   #anchorSlot = -1;
   #anchorNs = 0;
   #lastEventNs: number | null = null;
+  /** The slot of the last event; -1 before the first. */
+  #lastSlot = -1;
+  /** Its events below the anchor. */
+  readonly run = new SlotRun();
   /** Whether the anchor stood still so long that the next progress replaces it. */
   #returning = false;
   #returnSlot = -1;
   #returns = 0;
+  #returnedNs = Number.NEGATIVE_INFINITY;
   #steps = 0;
 
   /** When the last event arrived; null before the first. */
@@ -53,9 +59,19 @@ export class SlotSourceEstimate {
     return this.#anchorSlot;
   }
 
-  /** How often it returned after a long silence, possibly below its old position. */
+  /** The slot in progress by its last event; -1 before the first. */
+  get lastSlot(): number {
+    return this.#lastSlot;
+  }
+
+  /** How often it returned, after a long silence or to lower slots. */
   get returns(): number {
     return this.#returns;
+  }
+
+  /** When it last returned. */
+  get returnedNs(): number {
+    return this.#returnedNs;
   }
 
   /** Progress events since it began or returned. */
@@ -72,11 +88,14 @@ export class SlotSourceEstimate {
    * Processes an event; false if too far ahead. `slotDurationMs`: the slot time for extrapolation.
    */
   observe(kind: SlotEventKind, slot: number, nowNs: number, slotDurationMs: number): boolean {
+    const shown = kind === "end" ? slot + 1 : slot;
     this.#lastEventNs = nowNs;
+    this.#lastSlot = shown;
+    if (this.#ascendsFromBelow(shown, nowNs, slotDurationMs)) this.returnTo(shown, nowNs);
     const quiet =
       this.#anchorSlot >= 0 && this.#extrapolated(nowNs, slotDurationMs) > SLOT_SKIP_DISTANCE;
     if (quiet && !this.#returning) this.#startReturn();
-    this.#history.push(kind === "end" ? slot + 1 : slot);
+    this.#history.push(shown);
     this.#times.push(nowNs);
     // A rarely polled source skips many slots between two events, more if the network became
     // faster: rejected events would hide that.
@@ -99,6 +118,28 @@ export class SlotSourceEstimate {
   /** When a slot begins at this pace. */
   startNs(slot: number, slotDurationMs: number): number {
     return this.#anchorNs + (slot - this.#anchorSlot) * slotDurationMs * NS_PER_MS;
+  }
+
+  /** Continues from this slot, although it is lower. */
+  returnTo(slot: number, nowNs: number): void {
+    this.#startReturn();
+    this.#return(slot, nowNs);
+  }
+
+  /** An invalid event arrived: a source that sends such is not followed to lower slots soon. */
+  interrupt(): void {
+    this.run.reset();
+  }
+
+  /** Whether this event completes a run of events that ascend from below the position. */
+  #ascendsFromBelow(slot: number, nowNs: number, slotDurationMs: number): boolean {
+    if (slot > this.#anchorSlot) {
+      this.run.reset();
+      return false;
+    }
+    const suffices = this.run.add(slot, nowNs, slotDurationMs);
+    const position = this.#anchorSlot + this.#extrapolated(nowNs, slotDurationMs);
+    return suffices && position - slot > SLOT_AGREE_DISTANCE;
   }
 
   /** Slots that passed by the wall clock since the anchor. */
@@ -145,10 +186,15 @@ export class SlotSourceEstimate {
       this.#returnSlot = Math.max(this.#returnSlot, highest);
       return;
     }
+    this.#return(highest, nowNs);
+  }
+
+  #return(slot: number, nowNs: number): void {
     this.#returning = false;
     this.#returns += 1;
+    this.#returnedNs = nowNs;
     this.#steps = 0;
-    this.#anchorAt(highest, nowNs);
+    this.#anchorAt(slot, nowNs);
   }
 }
 

@@ -7,9 +7,13 @@
  * inertia decides: the accepted slot continues by the wall clock, and the nearest source wins. So
  * neither a jump nor a slow drift of one source moves the estimate, and a single source is followed
  * anywhere. Only the first source may have been a lagging node: one that was ahead from the
- * beginning and continues replaces it. The slot time has the same inertia. The published slot never
- * goes back, except after a source returned from a long silence, or by more than 48 slots, which is
- * not jitter but a corrected error.
+ * beginning and continues replaces it. The slot time has the same inertia.
+ *
+ * Without events the clock stops, and returns to the slot announced last when the cluster stands
+ * still (`standstill.ts`). Otherwise the published slot goes back only if the source returned,
+ * after a long silence or to slots that ascend from below; if the followed source ascends from
+ * below it; or by more than 48 slots, which is not jitter but a corrected error. A source that
+ * reports now and then returns with one event that agrees with a source that has just returned.
  *
  *   events ──▶ a position for each source ──▶ which agree? ──▶ the freshest of them ──▶ current
  *
@@ -21,6 +25,7 @@ import { SLOT_AGREE_DISTANCE, SLOT_TIME_MS_MAX, SLOT_TIME_MS_MIN } from "../core
 import { createRouteCounters, type RouteCounters } from "./counters.ts";
 import {
   SLOT_EXTRAPOLATION_MAX,
+  SLOT_LATE_DISTANCE,
   SLOT_SETTLE_MS,
   SLOT_SKIP_DISTANCE,
   SLOT_SOURCE_LIVE_MS,
@@ -28,8 +33,10 @@ import {
 } from "./limits.ts";
 import { createSlotLag, type SlotLag } from "./slot-lag.ts";
 import { SlotPast } from "./slot-past.ts";
+import { SlotRun } from "./slot-run.ts";
 import { SlotSourceEstimate } from "./slot-source.ts";
 import type { SlotEventKind } from "./slot-time.ts";
+import { Standstill } from "./standstill.ts";
 
 /** Where slot events come from; also a label of metrics. */
 export const SLOT_SOURCES = ["grpc", "slotsUpdates", "slot", "polling"] as const;
@@ -48,6 +55,11 @@ export interface SlotSourceStatus {
 export interface SlotClock {
   /** Processes one event; never throws. `nowNs` is when it arrived. */
   observe(kind: SlotEventKind, slot: number, nowNs: number, source?: SlotSource): void;
+  /**
+   * Whether the cluster is likely to go back now, because it confirms nothing: lower slots are then
+   * followed with less evidence.
+   */
+  expectBack(isLikely: boolean): void;
   /** An externally measured slot time; used until it is measured here. */
   hint(slotTimeMs: number): void;
   /** The current slot; null before the first event and if the last one is too old. */
@@ -57,7 +69,10 @@ export interface SlotClock {
    * below the published slot if that ran ahead of the cluster.
    */
   at(nowNs: number): number | null;
-  /** When the next slot is expected, on `Clock.nowNs`; null without a current one. */
+  /**
+   * When the current slot changes without an event, on `Clock.nowNs`: the next slot begins, the
+   * cluster stands still, or the slot becomes unknown; null without a current one.
+   */
   nextSlotNs(nowNs: number): number | null;
   /** The measured slot time in milliseconds; the default until enough slots were seen. */
   readonly slotTimeMs: number;
@@ -108,6 +123,8 @@ interface Source {
   readonly lag: SlotLag;
   /** `estimate.returns` when it was last followed. */
   returns: number;
+  /** The same when its lag was last measured. */
+  lagReturns: number;
   /** Its position at the time under evaluation; -1 for none. */
   position: number;
   /** Whether it made progress recently. */
@@ -135,6 +152,10 @@ class Estimate implements SlotClock {
   /** The highest slot published since the last rewind. */
   #publishedSlot = -1;
   readonly #past = new SlotPast();
+  readonly #standstill = new Standstill();
+  /** Events of the followed source below the published slot. */
+  readonly #run = new SlotRun();
+  #isBackLikely = false;
 
   /** The cached result and its validity; an event invalidates it. */
   #cached: number | null = null;
@@ -164,21 +185,35 @@ class Estimate implements SlotClock {
   ): void {
     if (!Number.isSafeInteger(slot) || slot < 0) {
       this.#counters.slotEventsInvalid += 1;
+      this.#sources.find((each) => each.name === name)?.estimate.interrupt();
       return;
     }
     this.#counters.slotEvents += 1;
     this.#cachedUntilNs = 0;
     const source = this.#sourceOf(name);
-    const plausible = source.estimate.observe(kind, slot, nowNs, this.#extrapolationSlotMs);
+    const { estimate } = source;
+    const { anchorSlot: anchorBefore, returns } = estimate;
+    estimate.run.setLikely(this.#isBackLikely);
+    const plausible = estimate.observe(kind, slot, nowNs, this.#extrapolationSlotMs);
     if (!plausible) this.#counters.slotEventsFarAhead += 1;
+    const speaksFor = kind === "end" ? slot + 1 : slot;
+    if (estimate.returns !== returns) this.#returned(source, nowNs);
+    else this.#second(source, nowNs);
+    this.#noteProgress(source, anchorBefore, nowNs);
     this.#follow(nowNs);
     this.#setSlotDuration();
-    const speaksFor = kind === "end" ? slot + 1 : slot;
     const near = Math.abs(speaksFor - this.#publishedSlot) <= SLOT_SKIP_DISTANCE;
+    if (estimate.returns !== source.lagReturns) source.lag.clear();
+    source.lagReturns = estimate.returns;
     if (plausible && near) source.lag.saw(speaksFor, nowNs, this.#sources);
+    if (this.#followed !== null) this.#runBelow(this.#followed, nowNs);
     this.#publish(nowNs, false);
     const { anchorSlot = -1, progressNs = null } = this.#followed?.estimate ?? {};
     if (progressNs !== null) this.#past.record(anchorSlot, progressNs);
+  }
+
+  expectBack(isLikely: boolean): void {
+    this.#isBackLikely = isLikely;
   }
 
   hint(slotTimeMs: number): void {
@@ -198,15 +233,15 @@ class Estimate implements SlotClock {
     this.#cachedNs = nowNs;
     this.#cachedUntilNs = nowNs + CACHE_NS;
     if (this.#cached !== null && this.#followed !== null) {
-      const endNs = this.#followed.estimate.startNs(this.#cached + 1, this.#extrapolationSlotMs);
-      this.#cachedUntilNs = Math.min(this.#cachedUntilNs, endNs);
+      const changeNs = this.#changeNs(this.#followed, this.#cached, nowNs);
+      this.#cachedUntilNs = Math.min(this.#cachedUntilNs, changeNs);
     }
     return this.#cached;
   }
 
   at(nowNs: number): number | null {
     const known = this.#past.at(nowNs, this.#extrapolationSlotMs);
-    const followed = this.#followed?.estimate.position(nowNs, this.#extrapolationSlotMs) ?? null;
+    const followed = this.#followed === null ? null : this.#positionOf(this.#followed, nowNs);
     // The newest announcement may be from a source that was ahead and lost its vote.
     return known === null || followed === null ? known : Math.min(known, followed);
   }
@@ -214,7 +249,7 @@ class Estimate implements SlotClock {
   nextSlotNs(nowNs: number): number | null {
     const slot = this.current(nowNs);
     if (slot === null || this.#followed === null) return null;
-    return this.#followed.estimate.startNs(slot + 1, this.#extrapolationSlotMs);
+    return this.#changeNs(this.#followed, slot, nowNs);
   }
 
   sources(nowNs: number): readonly SlotSourceStatus[] {
@@ -235,16 +270,83 @@ class Estimate implements SlotClock {
     const estimate = new SlotSourceEstimate();
     const lag = createSlotLag();
     const origin = this.#origins[name] ?? name;
-    const now = { returns: 0, position: -1, live: false, share: 0 };
+    const now = { returns: 0, lagReturns: 0, position: -1, live: false, share: 0 };
     const source: Source = { name, origin, estimate, lag, ...now };
     this.#sources.push(source);
     return source;
   }
 
+  #positionOf({ estimate }: Source, nowNs: number): number | null {
+    return this.#standstill.position(estimate, nowNs, this.#extrapolationSlotMs);
+  }
+
+  #passedNs(sinceNs: number, nowNs: number): number {
+    return this.#standstill.passedNs(sinceNs, nowNs, this.#extrapolationSlotMs);
+  }
+
+  #changeNs({ estimate }: Source, slot: number, nowNs: number): number {
+    return this.#standstill.changeNs(estimate, slot, nowNs, this.#extrapolationSlotMs);
+  }
+
+  /** The source continues below its position: others that agree with it do so, too. */
+  #returned(source: Source, nowNs: number): void {
+    const { anchorSlot } = source.estimate;
+    for (const other of this.#sources) {
+      const { lastSlot, lastEventNs } = other.estimate;
+      if (lastEventNs === null || !isSilentSince(other, source)) continue;
+      const passed = (nowNs - lastEventNs) / (this.#extrapolationSlotMs * NS_PER_MS);
+      const slot = lastSlot + Math.floor(passed);
+      if (Math.abs(slot - anchorSlot) <= SLOT_AGREE_DISTANCE) this.#returnTo(other, slot, nowNs);
+    }
+  }
+
+  /** Lets a source return with this event alone if it agrees with one that has just returned. */
+  #second(source: Source, nowNs: number): void {
+    const { lastSlot } = source.estimate;
+    for (const other of this.#sources) {
+      const quietMs = (nowNs - other.estimate.returnedNs) / NS_PER_MS;
+      if (quietMs > SLOT_SOURCE_LIVE_MS || !isSilentSince(source, other)) continue;
+      const position = this.#positionOf(other, nowNs);
+      if (position === null || Math.abs(position - lastSlot) > SLOT_AGREE_DISTANCE) continue;
+      this.#returnTo(source, lastSlot, nowNs);
+      return;
+    }
+  }
+
+  #returnTo(source: Source, slot: number, nowNs: number): void {
+    const position = source.estimate.position(nowNs, this.#extrapolationSlotMs);
+    if (position === null || position - slot <= SLOT_AGREE_DISTANCE) return;
+    source.estimate.returnTo(slot, nowNs);
+  }
+
+  /** Notes whether an event shows that slots pass. */
+  #noteProgress({ estimate }: Source, anchorBefore: number, nowNs: number): void {
+    const { anchorSlot, lastSlot } = estimate;
+    if (anchorSlot === anchorBefore) {
+      if (lastSlot !== anchorSlot) this.#standstill.observed(nowNs);
+      return;
+    }
+    for (const other of this.#sources) {
+      const ahead = other.estimate.anchorSlot - anchorSlot;
+      // Others were faster to report this slot.
+      if (other.estimate !== estimate && other.live && ahead >= 0 && ahead <= SLOT_LATE_DISTANCE)
+        return;
+    }
+    this.#standstill.progressed(nowNs, this.#extrapolationSlotMs);
+  }
+
+  /** Counts events of the followed source below the published slot. */
+  #runBelow({ estimate, position }: Source, nowNs: number): void {
+    if (this.#publishedSlot - position <= SLOT_AGREE_DISTANCE) this.#run.reset();
+    else if (this.#run.add(estimate.anchorSlot, nowNs, this.#extrapolationSlotMs)) {
+      this.#rewind(position);
+    }
+  }
+
   /** The slot to publish from the followed source's position. */
   #publish(nowNs: number, extrapolating: boolean): number | null {
     const source = this.#followed;
-    const slot = source?.estimate.position(nowNs, this.#extrapolationSlotMs) ?? null;
+    const slot = source === null ? null : this.#positionOf(source, nowNs);
     if (source === null || slot === null) return null;
     const returned = source.estimate.returns !== source.returns;
     source.returns = source.estimate.returns;
@@ -252,11 +354,24 @@ class Estimate implements SlotClock {
       if (extrapolating) this.#counters.slotsExtrapolated += slot - this.#publishedSlot;
       this.#publishedSlot = slot;
     } else if (slot < this.#publishedSlot - (returned ? 0 : SLOT_SKIP_DISTANCE)) {
-      this.#counters.slotRewinds += 1;
-      this.#past.clear();
+      this.#rewind(slot);
+    } else if (
+      slot < this.#publishedSlot &&
+      this.#standstill.isStill(nowNs, this.#extrapolationSlotMs)
+    ) {
+      this.#counters.slotStalls += 1;
       this.#publishedSlot = slot;
     }
     return this.#publishedSlot;
+  }
+
+  #rewind(slot: number): void {
+    this.#counters.slotRewinds += 1;
+    this.#past.clear();
+    this.#run.reset();
+    this.#publishedSlot = slot;
+    // Others that returned with it have nothing left to return from.
+    for (const source of this.#sources) source.returns = source.estimate.returns;
   }
 
   /** Chooses the source to follow and advances the accepted position. */
@@ -265,8 +380,9 @@ class Estimate implements SlotClock {
     if (expected < 0) this.#startedNs = nowNs;
     for (const source of this.#sources) {
       const { estimate } = source;
-      source.position = estimate.position(nowNs, this.#extrapolationSlotMs) ?? -1;
-      const quietNs = nowNs - (estimate.progressNs ?? nowNs);
+      source.position = this.#positionOf(source, nowNs) ?? -1;
+      // No source is quiet because the cluster stands still.
+      const quietNs = this.#passedNs(estimate.progressNs ?? nowNs, nowNs);
       source.live = source.position >= 0 && quietNs <= SLOT_SOURCE_LIVE_MS * NS_PER_MS;
     }
     const isNew = nowNs - this.#startedNs <= SLOT_SETTLE_MS * NS_PER_MS;
@@ -354,8 +470,9 @@ class Estimate implements SlotClock {
   /** The accepted position advanced by the wall clock; -1 if too old or absent. */
   #expected(nowNs: number): number {
     if (this.#accepted < 0) return -1;
-    const passed = Math.max(0, nowNs - this.#acceptedNs) / (this.#extrapolationSlotMs * NS_PER_MS);
-    return passed > SLOT_EXTRAPOLATION_MAX ? -1 : this.#accepted + passed;
+    const slotNs = this.#extrapolationSlotMs * NS_PER_MS;
+    if (nowNs - this.#acceptedNs > SLOT_EXTRAPOLATION_MAX * slotNs) return -1;
+    return this.#accepted + this.#passedNs(this.#acceptedNs, nowNs) / slotNs;
   }
 
   /** Moves the slot time no further than all agreeing sources require. */
@@ -378,6 +495,12 @@ class Estimate implements SlotClock {
 
 function agree(a: Source, b: Source): boolean {
   return Math.abs(a.position - b.position) <= SLOT_AGREE_DISTANCE;
+}
+
+/** Whether a source made no progress since events of another began to ascend from below. */
+function isSilentSince(source: Source, returned: Source): boolean {
+  const { progressNs } = source.estimate;
+  return source !== returned && progressNs !== null && progressNs < returned.estimate.run.sinceNs;
 }
 
 /** Whether it has just proven progress from a position further ahead than jitter. */

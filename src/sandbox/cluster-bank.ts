@@ -5,11 +5,15 @@
  * one of the next two holds it; all other deliveries are dropped silently, as real leaders do.
  * Landed transactions are executed immediately, so their status is available within the slot. A
  * leader whose slots are all skipped loses what it holds.
+ *
+ * With Alpenglow a block holds no votes, it is finalized once the next one begins, and a block that
+ * is given up takes its transactions with it. Those are only simulated: no state changes.
  */
 
 import { createHash } from "node:crypto";
 import { encodeKey, encodeSignature } from "../core/encoding.ts";
 import { type Calendar, WINDOW_SLOTS } from "./cluster-slots.ts";
+import type { Phase, SlotStep } from "./cluster-timeline.ts";
 import type { Decoded, Ledger } from "./ledger.ts";
 import type { RpcError } from "./ledger-errors.ts";
 import { SANDBOX_HELD_MAX, SANDBOX_STATUSES_MAX } from "./limits.ts";
@@ -18,13 +22,15 @@ export type Commitment = "processed" | "confirmed" | "finalized";
 
 export interface Block {
   readonly slot: number;
+  /** From 1 on; different for each block, also for those of one slot. */
+  readonly bankId: number;
   readonly parent: number;
   /** Blocks up to and including this one; skipped slots do not count. */
   readonly height: number;
   readonly blockhash: string;
 }
 
-/** A block's content: its leader's vote, then the landed transactions. */
+/** A block's content: its leader's vote with Tower BFT, then the landed transactions. */
 export interface BlockContent {
   readonly block: Block;
   readonly signatures: readonly string[];
@@ -34,6 +40,7 @@ export interface BlockContent {
 export interface Landed {
   readonly signature: string;
   readonly slot: number;
+  readonly bankId: number;
   readonly height: number;
   /** In the form of JSON-RPC; null for success. */
   readonly err: RpcError | null;
@@ -44,6 +51,8 @@ export interface Landed {
 export interface BankCounters {
   received: number;
   landed: number;
+  /** Landed in a block that was given up; counted in `landed` too. */
+  landedGivenUp: number;
   /** Landed with an error. */
   landedFailed: number;
   /** Duplicates of transactions that landed or are held. */
@@ -57,27 +66,53 @@ export interface BankCounters {
   rejected: number;
   /** Held for a window that passed without a block, or above the bound. */
   heldLost: number;
+  /** Received or held while blocks hold votes only. */
+  voteOnlyLost: number;
   blocks: number;
+  /** Blocks for which another one of the same slot was made. */
+  blocksGivenUp: number;
   skipped: number;
+  stalls: number;
+  migrations: number;
+  /** Slots in which `processed` is reported below `confirmed`. */
+  behind: number;
 }
 
 export interface Bank {
-  /** Enters the next slot; begins a block unless the slot is skipped. */
-  enter(slot: number): Block | null;
+  /** Enters a slot; begins a block unless the slot is skipped. */
+  enter(step: SlotStep): Block | null;
+  /** Gives up the newest block, and begins another one in the same slot. */
+  beginAgain(): Block;
+  /** Ends the slot in progress; until the next one nothing lands. */
+  stall(): void;
+  /** Deletes the blocks after Alpenglow's genesis block, whose slot becomes the current one. */
+  migrate(genesisSlot: number): void;
   receive(identity: string, bytes: Uint8Array): void;
   airdrop(address: string, amount: bigint): string;
   /** The newest block that has reached a commitment. */
   block(commitment: Commitment): Block;
+  /** The confirmed blocks above a height, oldest first. */
+  confirmedAfter(height: number): readonly Block[];
+  /** The same as the node reports it; the processed one may be older than the confirmed one. */
+  reported(commitment: Commitment): Block;
   /** That block and earlier ones, newest first: as many as a real cluster lists hashes of. */
   recent(commitment: Commitment): readonly Block[];
   statusOf(signature: string): Landed | null;
+  /** The same as the node reports it, from the block that it reports as processed. */
+  reportedStatusOf(signature: string): Landed | null;
   /** A confirmed block with its signatures; null if there is none, or no longer. */
   contentOf(slot: number): BlockContent | null;
   commitmentOf(landed: Landed): Commitment;
-  isBlockhashValid(blockhash: string): boolean;
+  /** Whether a transaction with it may be in the block after `at`; by default, the newest. */
+  isBlockhashValid(blockhash: string, at?: Block): boolean;
   /** The last height at which the blockhash of a block at this height is valid. */
   lastValidHeight(height: number): number;
+  /** Transactions in the blocks up to one of them, votes included. */
+  transactionsUpTo(block: Block): number;
   readonly slot: number;
+  readonly phase: Phase;
+  /** The slot of the last block before Alpenglow; null with Tower BFT. */
+  readonly genesisSlot: number | null;
   readonly counters: BankCounters;
 }
 
@@ -91,7 +126,12 @@ export interface BankDeps {
 }
 
 /** Number of blocks behind the newest at which a block is confirmed, and finalized. */
-const DEPTH = { processed: 0, confirmed: 1, finalized: 31 } as const;
+const DEPTHS = {
+  tower_bft: { confirmed: 1, finalized: 31 },
+  alpenglow: { confirmed: 1, finalized: 1 },
+} as const;
+/** Blocks by which a node that is behind reports `processed` below `confirmed`. */
+const BEHIND_BLOCKS = 2;
 /** Size of the recent blockhashes account: `solana-sysvar`, 2026-11. */
 const LISTED_BLOCKHASHES_MAX = 150;
 /** Windows after the current one whose leaders hold the transactions they receive. */
@@ -117,28 +157,82 @@ class SimulatedBank implements Bank {
   readonly #votes = new Map<string, Landed>();
   #held: Held[] = [];
   #slot: number;
+  #phase: Phase = "tower_bft";
+  #genesisSlot: number | null = null;
+  /** Whether the slot in progress has a block. */
   #open = false;
+  /** Whether the newest block will be given up. */
+  #isGivenUp = false;
+  #isBehind = false;
+  #confirmedHeight: number;
+  #finalizedHeight: number;
+  #bankId = 1;
+  /** Transactions in all blocks, and in those before each block by its id. */
+  #transactions = 0;
+  readonly #transactionsBefore = new Map<number, number>();
 
   constructor(deps: BankDeps) {
     this.#deps = deps;
     const slot = deps.calendar.firstSlot - 1;
     this.#slot = slot;
     this.#blocks = [];
-    this.#append({ slot, parent: slot - 1, height: slot, blockhash: blockhashOf(slot) });
+    this.#confirmedHeight = slot;
+    this.#finalizedHeight = slot;
+    this.#append(slot, slot - 1, slot);
   }
 
   get slot(): number {
     return this.#slot;
   }
 
-  enter(slot: number): Block | null {
-    const { calendar } = this.#deps;
+  get phase(): Phase {
+    return this.#phase;
+  }
+
+  get genesisSlot(): number | null {
+    return this.#genesisSlot;
+  }
+
+  enter({ slot, phase, isSkipped, isGivenUp, isBehind }: SlotStep): Block | null {
     this.#slot = slot;
-    this.#open = !calendar.isSkipped(slot);
-    if (!this.#open) this.counters.skipped += 1;
+    this.#phase = phase;
+    if (phase === "alpenglow") this.#genesisSlot ??= this.block("processed").slot;
+    this.#open = !isSkipped;
+    this.#isGivenUp = isGivenUp;
+    this.#isBehind = isBehind;
+    if (isSkipped) this.counters.skipped += 1;
+    if (isBehind) this.counters.behind += 1;
     const block = this.#open ? this.#openBlock(slot) : null;
     this.#settleHeld();
     return block;
+  }
+
+  beginAgain(): Block {
+    const block = this.#blocks.pop();
+    if (block === undefined) throw new RangeError("a bank has at least its first block");
+    this.counters.blocksGivenUp += 1;
+    this.counters.landedGivenUp += this.#remove(block);
+    this.#isGivenUp = false;
+    return this.#openBlock(block.slot);
+  }
+
+  stall(): void {
+    this.#open = false;
+    this.counters.stalls += 1;
+  }
+
+  migrate(genesisSlot: number): void {
+    this.#open = false;
+    this.counters.migrations += 1;
+    for (let newest = this.block("processed"); newest.slot > genesisSlot; ) {
+      this.#remove(newest);
+      this.#blocks.pop();
+      newest = this.block("processed");
+    }
+    this.#slot = genesisSlot;
+    const { height } = this.block("processed");
+    this.#confirmedHeight = height;
+    this.#finalizedHeight = height;
   }
 
   receive(identity: string, bytes: Uint8Array): void {
@@ -148,7 +242,8 @@ class SimulatedBank implements Bank {
       this.counters.undecodable += 1;
       return;
     }
-    if (this.#open && this.#deps.calendar.leaderAt(this.#slot) === identity) {
+    if (this.#phase === "vote_only") this.counters.voteOnlyLost += 1;
+    else if (this.#open && this.#deps.calendar.leaderAt(this.#slot) === identity) {
       this.#land(identity, decoded);
     } else this.#hold(identity, decoded);
   }
@@ -162,75 +257,136 @@ class SimulatedBank implements Bank {
   }
 
   block(commitment: Commitment): Block {
-    const index = Math.max(0, this.#blocks.length - 1 - DEPTH[commitment]);
-    const block = this.#blocks[index];
-    if (block === undefined) throw new RangeError("a bank has at least its first block");
-    return block;
+    return this.#blockAt(this.#heightOf(commitment));
+  }
+
+  reported(commitment: Commitment): Block {
+    const height = this.#heightOf(commitment);
+    return this.#blockAt(
+      this.#isBehind && commitment === "processed" ? height - BEHIND_BLOCKS : height,
+    );
+  }
+
+  confirmedAfter(height: number): readonly Block[] {
+    const first = Math.max(0, this.#indexOf(height + 1));
+    return this.#blocks.slice(first, Math.max(first, this.#indexOf(this.#confirmedHeight) + 1));
   }
 
   recent(commitment: Commitment): readonly Block[] {
-    const end = Math.max(1, this.#blocks.length - DEPTH[commitment]);
+    const end = this.#blocks.length - (this.block("processed").height - this.#heightOf(commitment));
     const count = Math.min(LISTED_BLOCKHASHES_MAX, this.#deps.blockhashAgeMax);
-    return this.#blocks.slice(Math.max(0, end - count), end).reverse();
+    return this.#blocks.slice(Math.max(0, end - count), Math.max(1, end)).reverse();
   }
 
   statusOf(signature: string): Landed | null {
     return this.#landed.get(signature) ?? this.#votes.get(signature) ?? null;
   }
 
+  reportedStatusOf(signature: string): Landed | null {
+    const landed = this.statusOf(signature);
+    return landed === null || landed.height > this.reported("processed").height ? null : landed;
+  }
+
   contentOf(slot: number): BlockContent | null {
     const block = this.#blocks.find((each) => each.slot === slot);
-    if (block === undefined || block.height > this.block("confirmed").height) return null;
-    const landed = [...this.#landed.values()].filter((each) => each.slot === slot);
-    return { block, signatures: [voteOf(slot), ...landed.map(({ signature }) => signature)] };
+    if (block === undefined || block.height > this.#confirmedHeight) return null;
+    const landed = [...this.#landed.values()].filter(({ bankId }) => bankId === block.bankId);
+    const vote = voteOf(block);
+    const votes = this.#votes.has(vote) ? [vote] : [];
+    return { block, signatures: [...votes, ...landed.map(({ signature }) => signature)] };
   }
 
-  commitmentOf(landed: Landed): Commitment {
-    const depth = this.block("processed").height - landed.height;
-    if (depth >= DEPTH.finalized) return "finalized";
-    return depth >= DEPTH.confirmed ? "confirmed" : "processed";
+  commitmentOf({ height }: Landed): Commitment {
+    if (height <= this.#finalizedHeight) return "finalized";
+    return height <= this.#confirmedHeight ? "confirmed" : "processed";
   }
 
-  isBlockhashValid(blockhash: string): boolean {
+  isBlockhashValid(blockhash: string, at: Block = this.block("processed")): boolean {
     const height = this.#heights.get(blockhash);
-    return height !== undefined && this.block("processed").height <= this.lastValidHeight(height);
+    if (height === undefined || height > at.height) return false;
+    return at.height <= this.lastValidHeight(height);
   }
 
   lastValidHeight(height: number): number {
     return height + this.#deps.blockhashAgeMax;
   }
 
+  transactionsUpTo({ height }: Block): number {
+    const next = this.#blocks[this.#indexOf(height) + 1];
+    if (next === undefined) return this.#transactions;
+    return this.#transactionsBefore.get(next.bankId) ?? this.#transactions;
+  }
+
   #openBlock(slot: number): Block {
     const before = this.block("processed");
-    const block: Block = {
-      slot,
-      parent: before.slot,
-      height: before.height + 1,
-      blockhash: blockhashOf(slot),
-    };
-    this.#append(block);
+    const block = this.#append(slot, before.slot, before.height + 1);
     this.counters.blocks += 1;
+    if (this.#phase === "vote_only") return block;
+    const { confirmed, finalized } = DEPTHS[this.#phase];
+    this.#confirmedHeight = Math.max(this.#confirmedHeight, block.height - confirmed);
+    this.#finalizedHeight = Math.max(this.#finalizedHeight, block.height - finalized);
     return block;
   }
 
-  #append(block: Block): void {
+  #append(slot: number, parent: number, height: number): Block {
+    const bankId = this.#bankId;
+    this.#bankId += 1;
+    const block = { slot, bankId, parent, height, blockhash: blockhashOf(slot, bankId) };
     this.#blocks.push(block);
-    this.#heights.set(block.blockhash, block.height);
-    const signature = voteOf(block.slot);
-    const { slot, height } = block;
-    this.#votes.set(signature, { signature, slot, height, err: null, leader: null });
+    this.#heights.set(block.blockhash, height);
+    this.#transactionsBefore.set(bankId, this.#transactions);
+    if (this.#phase !== "alpenglow") {
+      const signature = voteOf(block);
+      this.#votes.set(signature, { signature, slot, bankId, height, err: null, leader: null });
+      this.#transactions += 1;
+    }
     // Blockhashes are kept for twice their lifetime, as in Agave's queue.
     const most = 2 * this.#deps.blockhashAgeMax;
-    if (this.#blocks.length <= most) return;
-    for (const old of this.#blocks.splice(0, this.#blocks.length - most)) {
-      this.#heights.delete(old.blockhash);
-      this.#votes.delete(voteOf(old.slot));
+    if (this.#blocks.length > most) {
+      for (const old of this.#blocks.splice(0, this.#blocks.length - most)) this.#forget(old);
     }
+    return block;
   }
 
-  #place(): { readonly slot: number; readonly height: number } {
-    const { slot, height } = this.block("processed");
-    return { slot, height };
+  /** Removes what belongs to a block, except for the transactions that landed in it. */
+  #forget(block: Block): void {
+    this.#heights.delete(block.blockhash);
+    this.#votes.delete(voteOf(block));
+    this.#transactionsBefore.delete(block.bankId);
+  }
+
+  /** Removes what belongs to the newest block; returns how many leaders' transactions it held. */
+  #remove(block: Block): number {
+    this.#transactions = this.#transactionsBefore.get(block.bankId) ?? this.#transactions;
+    this.#forget(block);
+    let count = 0;
+    for (const { signature, bankId, leader } of this.#landed.values()) {
+      if (bankId !== block.bankId) continue;
+      this.#landed.delete(signature);
+      if (leader !== null) count += 1;
+    }
+    return count;
+  }
+
+  #heightOf(commitment: Commitment): number {
+    if (commitment === "processed") return this.#blocks.at(-1)?.height ?? 0;
+    return commitment === "confirmed" ? this.#confirmedHeight : this.#finalizedHeight;
+  }
+
+  #indexOf(height: number): number {
+    return height - (this.#blocks[0]?.height ?? 0);
+  }
+
+  /** The block at this height, or the oldest one that is kept. */
+  #blockAt(height: number): Block {
+    const block = this.#blocks[Math.max(0, this.#indexOf(height))];
+    if (block === undefined) throw new RangeError("a bank has at least its first block");
+    return block;
+  }
+
+  #place(): Pick<Landed, "slot" | "bankId" | "height"> {
+    const { slot, bankId, height } = this.block("processed");
+    return { slot, bankId, height };
   }
 
   #land(identity: string, decoded: Decoded): void {
@@ -242,7 +398,8 @@ class SimulatedBank implements Bank {
       this.counters.blockhashNotFound += 1;
       return;
     }
-    const error = this.#deps.ledger.execute(decoded);
+    const { ledger } = this.#deps;
+    const error = this.#isGivenUp ? ledger.simulate(decoded) : ledger.execute(decoded);
     if (error !== null && !error.lands) {
       this.counters.rejected += 1;
       return;
@@ -255,6 +412,7 @@ class SimulatedBank implements Bank {
 
   #record(landed: Landed): void {
     this.#landed.set(landed.signature, landed);
+    this.#transactions += 1;
     if (this.#landed.size > SANDBOX_STATUSES_MAX) {
       for (const oldest of this.#landed.keys()) {
         this.#landed.delete(oldest);
@@ -286,26 +444,28 @@ class SimulatedBank implements Bank {
     const waiting = this.#held;
     this.#held = [];
     for (const each of waiting) {
-      if (this.#open && each.identity === leader) this.#land(leader, each.decoded);
+      if (this.#phase === "vote_only") this.counters.voteOnlyLost += 1;
+      else if (this.#open && each.identity === leader) this.#land(leader, each.decoded);
       else if (this.#leadsSoon(each.identity)) this.#held.push(each);
       else this.counters.heldLost += 1;
     }
   }
 }
 
-function blockhashOf(slot: number): string {
-  return encodeKey(createHash("sha256").update(`block ${slot}`).digest());
+function blockhashOf(slot: number, bankId: number): string {
+  return encodeKey(createHash("sha256").update(`block ${slot} ${bankId}`).digest());
 }
 
 /** A block's vote by its signature, which no key has signed. */
-function voteOf(slot: number): string {
-  return encodeSignature(createHash("sha512").update(`vote ${slot}`).digest());
+function voteOf({ slot, bankId }: Block): string {
+  return encodeSignature(createHash("sha512").update(`vote ${slot} ${bankId}`).digest());
 }
 
 function createCounters(): BankCounters {
   return {
     received: 0,
     landed: 0,
+    landedGivenUp: 0,
     landedFailed: 0,
     duplicates: 0,
     undecodable: 0,
@@ -313,7 +473,12 @@ function createCounters(): BankCounters {
     blockhashNotFound: 0,
     rejected: 0,
     heldLost: 0,
+    voteOnlyLost: 0,
     blocks: 0,
+    blocksGivenUp: 0,
     skipped: 0,
+    stalls: 0,
+    migrations: 0,
+    behind: 0,
   };
 }

@@ -84,6 +84,7 @@ const METHODS: Readonly<Record<string, Method>> = {
   getVersion: () => VERSION,
   getGenesisHash: ({ leaders }) => genesisOf(leaders),
   getIdentity: ({ leaders }) => ({ identity: leaders[0]?.identity }),
+  getAgGenesisCert: genesisCertificate,
   getSlot: (context, params) => blockOf(context, params[0]).slot,
   getBlockHeight: (context, params) => reportedHeight(context, blockOf(context, params[0])),
   getEpochInfo,
@@ -106,7 +107,10 @@ const METHODS: Readonly<Record<string, Method>> = {
     return withContext(context, { blockhash: block.blockhash, lastValidBlockHeight });
   },
   isBlockhashValid: (context, params) =>
-    withContext(context, context.bank.isBlockhashValid(text(params, 0))),
+    withContext(
+      context,
+      context.bank.isBlockhashValid(text(params, 0), context.bank.reported("processed")),
+    ),
   getSignatureStatuses,
   getBalance: (context, params) => withContext(context, context.ledger.balance(key(params, 0))),
   getAccountInfo,
@@ -143,8 +147,16 @@ function getEpochInfo(context: RpcContext, params: Params): unknown {
     epoch: calendar.epochOf(block.slot),
     slotIndex: block.slot % calendar.epochSlots,
     slotsInEpoch: calendar.epochSlots,
-    transactionCount: context.bank.counters.landed,
+    transactionCount: context.bank.transactionsUpTo(block),
   };
+}
+
+/** The certificate of Alpenglow's genesis block, without signatures; null before the migration. */
+function genesisCertificate({ bank }: RpcContext): unknown {
+  const { genesisSlot: slot } = bank;
+  if (slot === null) return null;
+  const id = createHash("sha256").update(`block id ${slot}`).digest();
+  return { block: { slot, block_id: [...id] }, signature: { signature: [], bitmap: [] } };
 }
 
 /** Params are `[slot | null | config, config]`; returns null for an unknown epoch. */
@@ -208,7 +220,7 @@ function getVoteAccounts({ leaders, bank }: RpcContext): unknown {
       epochVoteAccount: true,
       epochCredits: [],
       commission: 0,
-      lastVote: Math.max(0, bank.block("processed").slot - behind),
+      lastVote: Math.max(0, bank.reported("processed").slot - behind),
       rootSlot: Math.max(0, bank.block("finalized").slot - behind),
     };
   };
@@ -230,13 +242,13 @@ function getSignatureStatuses(context: RpcContext, params: Params): unknown {
     context,
     signatures.map((signature: unknown) => {
       if (manner === "silent") return null;
-      const landed = typeof signature === "string" ? bank.statusOf(signature) : null;
+      const landed = typeof signature === "string" ? bank.reportedStatusOf(signature) : null;
       return landed === null ? null : signatureStatus(bank, landed);
     }),
   );
 }
 
-/** Signatures only; every block holds a vote, as on a real network. */
+/** Signatures only; with Tower BFT every block holds a vote, as on a real network. */
 function getBlock({ bank, unixMs }: RpcContext, params: Params): unknown {
   const slot = count(params, 0);
   const config = params[1];
@@ -256,7 +268,7 @@ function getBlock({ bank, unixMs }: RpcContext, params: Params): unknown {
 function signatureStatus(bank: Bank, landed: Landed): unknown {
   const { slot, height, err } = landed;
   const confirmationStatus = bank.commitmentOf(landed);
-  const depth = bank.block("processed").height - height;
+  const depth = bank.reported("processed").height - height;
   return {
     slot,
     confirmations: confirmationStatus === "finalized" ? null : depth,
@@ -315,7 +327,7 @@ function getFeeForMessage(context: RpcContext, params: Params): unknown {
 
 /** The block of a config's commitment; finalized by default, as in Agave. */
 function blockOf({ bank }: RpcContext, config: unknown): Block {
-  return bank.block(commitmentIn(config) ?? "finalized");
+  return bank.reported(commitmentIn(config) ?? "finalized");
 }
 
 /** The commitment of a config, if any; throws for an unknown one. */
@@ -329,7 +341,7 @@ export function commitmentIn(config: unknown): Commitment | null {
 }
 
 function withContext({ bank }: RpcContext, value: unknown): unknown {
-  const { slot } = bank.block("processed");
+  const { slot } = bank.reported("processed");
   return { context: { apiVersion: VERSION["solana-core"], slot }, value };
 }
 

@@ -56,7 +56,7 @@ export function createCalendar(clock: Clock, options: CalendarOptions): Calendar
     slotAt: (nowNs) => firstSlot + Math.max(0, Math.floor((nowNs - originNs) / slotNs)),
     startNs: (slot) => originNs + (slot - firstSlot) * slotNs,
     leaderAt,
-    isSkipped: (slot) => mix(seed + 1, slot) / 2 ** 32 < skipShare,
+    isSkipped: (slot) => randomShare(seed + 1, slot) < skipShare,
     epochOf: (slot) => Math.floor(slot / epochSlots),
     leadersOf(epoch) {
       const leaders: Record<string, number[]> = {};
@@ -71,6 +71,11 @@ export function createCalendar(clock: Clock, options: CalendarOptions): Calendar
     firstSlot,
     epochSlots,
   };
+}
+
+/** A pseudorandom number from 0 to below 1 from two numbers. */
+export function randomShare(seed: number, value: number): number {
+  return mix(seed, value) / 2 ** 32;
 }
 
 /** A pseudorandom 32-bit number from two numbers (the finalizer of MurmurHash3). */

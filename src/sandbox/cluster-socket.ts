@@ -87,8 +87,12 @@ class Feeds implements ClusterSocket {
     };
     this.#update({ type: "completed", slot });
     this.#update({ type: "frozen", slot, stats });
+    if (bank.phase === "vote_only") return;
     this.#update({ type: "optimisticConfirmation", slot: bank.block("confirmed").slot });
-    this.#update({ type: "root", slot: bank.block("finalized").slot });
+    const root = { type: "root", slot: bank.block("finalized").slot };
+    this.#update(root);
+    // As seen of Agave 4.4 with Alpenglow, 2026-11.
+    if (bank.phase === "alpenglow") this.#update(root);
   }
 
   landed({ signature }: Landed): void {

@@ -10,7 +10,13 @@
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
-import { type BankCounters, type Block, createBank, type Landed } from "./cluster-bank.ts";
+import {
+  type BankCounters,
+  type Block,
+  type Commitment,
+  createBank,
+  type Landed,
+} from "./cluster-bank.ts";
 import { createRpcServer, type Example } from "./cluster-http.ts";
 import {
   type ClusterFaults,
@@ -20,6 +26,14 @@ import {
 } from "./cluster-rpc.ts";
 import { createCalendar } from "./cluster-slots.ts";
 import { attachSocket, type ClusterSocket } from "./cluster-socket.ts";
+import {
+  ALPENGLOW_DEFAULTS,
+  type AlpenglowOptions,
+  type Consensus,
+  createTimeline,
+  type Step,
+  type Timeline,
+} from "./cluster-timeline.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 
 export interface ClusterOptions {
@@ -32,8 +46,11 @@ export interface ClusterOptions {
   /** Read at each request for nodes, so an address may be a getter. At least one. */
   readonly leaders: readonly ClusterLeader[];
   readonly slotMs: number;
-  /** Share of slots without a block, 0 to 1. */
+  /** Share of slots without a block, 0 to 1; with Alpenglow, of windows without one. */
   readonly skipShare: number;
+  readonly consensus: Consensus;
+  /** What can happen with Alpenglow; ignored with Tower BFT. */
+  readonly alpenglow: AlpenglowOptions;
   /** Slots of an epoch, a multiple of four; with short ones the epoch changes within minutes. */
   readonly epochSlots: number;
   readonly seed: number;
@@ -42,8 +59,19 @@ export interface ClusterOptions {
   /** null: LiteSVM. */
   readonly ledger: Ledger | null;
   readonly onLanded: ((landed: Landed) => void) | null;
+  /** Sees what the node of the RPC sees, also while its RPC is down. */
+  readonly observer: ClusterObserver | null;
   /** The response of `GET /example-transaction` on the RPC's port. */
   readonly example: Example | null;
+}
+
+/** What happens, in order. A block that is given up neither ends nor is confirmed. */
+export interface ClusterObserver {
+  blockStarted(block: Block): void;
+  blockEnded(block: Block): void;
+  confirmed(block: Block): void;
+  /** A transaction is in a block, which may be given up. */
+  landed(landed: Landed): void;
 }
 
 export interface ClusterUrls {
@@ -69,8 +97,8 @@ export interface SimulatedCluster {
   statusOf(signature: string): Landed | null;
   airdrop(address: string, lamports: bigint): void;
   balance(address: string): bigint;
-  /** The newest block's blockhash, base58. */
-  latestBlockhash(): string;
+  /** The blockhash of the newest block that has reached a commitment, base58. */
+  latestBlockhash(commitment?: Commitment): string;
   /** Sets the faults of the RPC and its WebSocket. */
   behave(faults: Partial<ClusterFaults>): void;
   /** Whether landed transactions are executed; false if LiteSVM cannot be loaded. */
@@ -84,12 +112,15 @@ const DEFAULTS = {
   wsPort: 0,
   slotMs: 250,
   skipShare: 0.05,
+  consensus: "tower_bft",
+  alpenglow: ALPENGLOW_DEFAULTS,
   epochSlots: 432,
   seed: 1,
   // Agave's `MAX_PROCESSING_AGE`, 2026-11.
   blockhashAgeMax: 150,
   ledger: null,
   onLanded: null,
+  observer: null,
   example: null,
 } as const;
 
@@ -104,12 +135,15 @@ export async function createSimulatedCluster(
 class Cluster implements SimulatedCluster {
   readonly #options: ClusterOptions;
   readonly #context: RpcContext;
+  readonly #timeline: Timeline;
   #ports: { readonly rpc: number; readonly ws: number };
   #faults: ClusterFaults = NO_FAULTS;
   #socket: ClusterSocket | null = null;
   #servers: readonly Server[] = [];
   #timer: Timer | null = null;
   #startedBlock: Block | null = null;
+  /** The height of the newest confirmed block that the observer has seen. */
+  #observedHeight = 0;
 
   constructor(options: ClusterOptions & { readonly ledger: Ledger }) {
     const { clock, leaders, ledger } = options;
@@ -119,13 +153,16 @@ class Cluster implements SimulatedCluster {
     const calendar = createCalendar(clock, { ...options, identities });
     const onLanded = (landed: Landed): void => {
       this.#socket?.landed(landed);
+      options.observer?.landed(landed);
       options.onLanded?.(landed);
     };
     const { blockhashAgeMax } = options;
+    this.#timeline = createTimeline({ ...options, calendar });
     const bank = createBank({ calendar, ledger, onLanded, blockhashAgeMax });
     const unixMs = (): number => Math.floor(clock.unixMs());
     const faults = () => this.#faults;
     this.#context = { calendar, bank, ledger, leaders, unixMs, faults };
+    this.#observedHeight = bank.block("confirmed").height;
   }
 
   get counters(): BankCounters {
@@ -173,7 +210,8 @@ class Cluster implements SimulatedCluster {
   }
 
   currentSlot(): number {
-    return this.#context.calendar.slotAt(this.#options.clock.nowNs());
+    this.#catchUp();
+    return this.#context.bank.slot;
   }
 
   leaderAt(slot: number): string {
@@ -198,8 +236,8 @@ class Cluster implements SimulatedCluster {
     return this.#context.ledger.balance(address);
   }
 
-  latestBlockhash(): string {
-    return this.#context.bank.block("processed").blockhash;
+  latestBlockhash(commitment: Commitment = "processed"): string {
+    return this.#context.bank.block(commitment).blockhash;
   }
 
   behave(faults: Partial<ClusterFaults>): void {
@@ -209,20 +247,48 @@ class Cluster implements SimulatedCluster {
   #tick(): void {
     this.#catchUp();
     const { clock } = this.#options;
-    const nextNs = this.#context.calendar.startNs(this.#context.bank.slot + 1);
-    const waitMs = Math.max(1, Math.ceil((nextNs - clock.nowNs()) / NS_PER_MS));
+    const waitMs = Math.max(1, Math.ceil((this.#timeline.nextNs - clock.nowNs()) / NS_PER_MS));
     this.#timer = clock.after(waitMs, () => this.#tick());
   }
 
-  /** Enters every slot up to the one in progress, in order. */
+  /** Takes every step up to now, in order. */
   #catchUp(): void {
+    const nowNs = this.#options.clock.nowNs();
+    while (this.#timeline.nextNs <= nowNs) this.#take(this.#timeline.take());
+  }
+
+  #take(step: Step): void {
     const { bank } = this.#context;
-    const now = this.currentSlot();
-    while (bank.slot < now) {
-      if (this.#startedBlock !== null) this.#socket?.frozen(this.#startedBlock);
-      this.#startedBlock = bank.enter(bank.slot + 1);
-      if (this.#startedBlock !== null) this.#socket?.blockStarted(this.#startedBlock);
+    const { observer } = this.#options;
+    // A block that is given up never ends.
+    if (this.#startedBlock !== null && step.kind !== "second_bank") {
+      this.#socket?.frozen(this.#startedBlock);
+      observer?.blockEnded(this.#startedBlock);
     }
+    this.#startedBlock = null;
+    switch (step.kind) {
+      case "slot":
+        this.#startedBlock = bank.enter(step);
+        break;
+      case "second_bank":
+        this.#startedBlock = bank.beginAgain();
+        break;
+      case "stall":
+        bank.stall();
+        break;
+      case "migration":
+        bank.migrate(step.genesisSlot);
+        break;
+      default:
+        step satisfies never;
+    }
+    for (const block of bank.confirmedAfter(this.#observedHeight)) {
+      this.#observedHeight = block.height;
+      observer?.confirmed(block);
+    }
+    if (this.#startedBlock === null) return;
+    this.#socket?.blockStarted(this.#startedBlock);
+    observer?.blockStarted(this.#startedBlock);
   }
 }
 

@@ -41,6 +41,8 @@ export interface Ledger {
   decode(bytes: Uint8Array): Decoded | null;
   /** Executes a transaction; null on success. */
   execute(decoded: Decoded): LedgerError | null;
+  /** The same, but changes no account. */
+  simulate(decoded: Decoded): LedgerError | null;
   /** Adds lamports to an account. */
   airdrop(address: string, amount: bigint): void;
   /** Lamports of an account, 0 if it does not exist. */
@@ -77,6 +79,10 @@ function createExecutingLedger(machine: LiteSVM): Ledger {
       const result = machine.sendTransaction(transaction);
       return "err" in result ? ledgerError(result.err()) : null;
     },
+    simulate({ transaction }) {
+      const result = machine.simulateTransaction(transaction);
+      return "err" in result ? ledgerError(result.err()) : null;
+    },
     airdrop: (address, amount) => void machine.airdrop(addressOf(address), lamports(amount)),
     balance: (address) => machine.getBalance(addressOf(address)) ?? 0n,
     account(address) {
@@ -100,6 +106,7 @@ export function createBlindLedger(): Ledger {
     executes: false,
     decode,
     execute: () => null,
+    simulate: () => null,
     airdrop: (address, amount) => void balances.set(address, balance(address) + amount),
     balance,
     account(address) {

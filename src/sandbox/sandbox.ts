@@ -34,6 +34,8 @@ export interface SandboxOptions {
   readonly leaderCount?: number;
   /** Six leaders, four of them with one fault each. */
   readonly faults?: boolean;
+  /** Whether the cluster has Alpenglow; otherwise Tower BFT. */
+  readonly alpenglow?: boolean;
   /** Keys of the edge's configuration in the form of the file; they override the sandbox's own. */
   readonly edge?: Readonly<Record<string, object | string>>;
   readonly log?: Log;
@@ -129,7 +131,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     cluster.airdrop(tipAccount, LAMPORTS_PER_SOL);
     let made = 0n;
     const transaction = (): Uint8Array => {
-      const blockhash = decodeBase58(cluster.latestBlockhash(), 32) ?? new Uint8Array(32);
+      const blockhash =
+        decodeBase58(cluster.latestBlockhash("confirmed"), 32) ?? new Uint8Array(32);
       // One more lamport each time makes a different transaction even with the same blockhash.
       const lamports = TIP_LAMPORTS + made;
       made += 1n;
@@ -207,6 +210,7 @@ async function startNetwork(clock: Clock, options: SandboxOptions, undo: Undo, e
   const cluster = await createSimulatedCluster({
     clock,
     leaders: contacts,
+    consensus: options.alpenglow === true ? "alpenglow" : "tower_bft",
     blockhashAgeMax: BLOCKHASH_AGE_MAX,
     example,
     onLanded(landed) {

@@ -1,8 +1,9 @@
 /**
  * Limits the concurrent streams to a leader that reads slowly. Hot path: `mayOpen`.
  *
- * Agave grants 128 streams or more, but reads 20 per 100 ms from an unstaked address: deliveries
- * that fill its grant wait there for 600 ms and cannot be overtaken by higher priorities. So once a
+ * Agave grants 128 streams or more, but reads few from an unstaked address: 20 per 100 ms before
+ * 4.4, since then 40 while it is idle and 10 while it is loaded. Deliveries that fill its grant
+ * wait there for up to 1.3 s and cannot be overtaken by higher priorities. So once a
  * leader keeps this side waiting for a while, its rate is measured, and it is given no more than it
  * reads in a round trip and one of its intervals; the rest is queued here, highest priority first.
  * The margin above the measured rate lets the measured rate grow with the leader's.
@@ -13,15 +14,15 @@
  * Firedancer grants 2^60 once and never updates it, and the native engine counts up to 1,024 only:
  * above that the unread count is unknown, and the leader reads streams as they arrive.
  *
- * Source: Agave `swqos.rs`, `stream_throttle.rs`, 4.3, 2026-11.
+ * Source: Agave `swqos.rs`, `stream_throttle.rs`, 4.2 to 4.4, 2026-11.
  *
  * Decision: docs/decisions/0027-adapt-to-a-leader-by-evidence.md
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
 
-/** The minimum number of streams that are read from one address, and the interval. */
-const UNSTAKED_STREAMS = 20;
+/** The fewest streams that a leader reads from an address in an interval, and the interval. */
+const STREAMS_PER_INTERVAL_MIN = 10;
 const INTERVAL_MS = 100;
 /** A wait of this length is not a burst. */
 const SLOW_MS = 200;
@@ -78,7 +79,10 @@ export class StreamWindow {
       if (elapsedMs >= STUCK_MS) this.streamsMax = streamsLeft;
       return;
     }
-    const perInterval = Math.max(UNSTAKED_STREAMS, (this.#opened * INTERVAL_MS) / elapsedMs);
+    const perInterval = Math.max(
+      STREAMS_PER_INTERVAL_MIN,
+      (this.#opened * INTERVAL_MS) / elapsedMs,
+    );
     const intervals = 1 + rttUs / 1000 / INTERVAL_MS;
     const unannounced = Math.ceil(this.streamsMax * ANNOUNCED_SHARE);
     this.limit = Math.ceil(perInterval * ROOM * intervals) + unannounced;

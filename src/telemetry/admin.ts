@@ -36,6 +36,8 @@ export interface AdminDeps {
   readonly readiness: () => Readiness;
   /** The content of `/leaders`: the plan and the connections, for operators. */
   readonly leaders?: () => object;
+  /** The content of `/cluster`: the cluster as this edge sees it. */
+  readonly cluster?: () => object;
   /** The content of `/leaders/stats`: the stats of each leader. */
   readonly leaderStats?: () => object;
   /** The dashboard's requests for an account; `account` is as in the keys. */
@@ -114,7 +116,7 @@ export function createAdmin(deps: AdminDeps, options: AdminOptions): Admin {
 }
 
 function routesOf(deps: AdminDeps): ReadonlyMap<string, Route> {
-  const { metrics, readiness, leaders, leaderStats, ofAccount } = deps;
+  const { metrics, readiness, leaders, leaderStats, cluster, ofAccount } = deps;
   const routes = new Map<string, Route>();
   routes.set("/", () => json(200, { service: "touchdown admin", paths: [...routes.keys()] }));
   routes.set("/livez", () => json(200, { status: "live" }));
@@ -126,6 +128,7 @@ function routesOf(deps: AdminDeps): ReadonlyMap<string, Route> {
   }));
   if (leaders !== undefined) routes.set("/leaders", () => json(200, leaders()));
   if (leaderStats !== undefined) routes.set("/leaders/stats", () => json(200, leaderStats()));
+  if (cluster !== undefined) routes.set("/cluster", () => json(200, cluster()));
   if (ofAccount !== undefined) {
     routes.set("/receipts/", (signature, account) => {
       if (account === null) return NO_ACCOUNT;

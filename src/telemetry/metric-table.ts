@@ -161,7 +161,23 @@ export const METRICS = [
     ["result"],
     "Slot events of all sources, by accepted, too_far_ahead (not accepted yet), invalid and lost.",
   ),
+  counter(
+    "touchdown_slot_corrections_total",
+    ["kind"],
+    "Times the current slot became lower: went_back, when sources continue from lower slots, or " +
+      "stood_still, when no slot began.",
+  ),
   gauge("touchdown_slot_seconds", [], "The measured duration of a slot."),
+  gauge(
+    "touchdown_consensus",
+    ["consensus"],
+    "1 for the cluster's consensus, by unknown, tower_bft and alpenglow, else 0.",
+  ),
+  gauge(
+    "touchdown_confirmation_stalled",
+    [],
+    "1 while the cluster confirms no block although slots pass, else 0.",
+  ),
   gauge(
     "touchdown_slot_source_age_seconds",
     ["source"],
@@ -340,6 +356,12 @@ export const METRICS = [
     "Slots from the one in progress at receipt to the one of landing; le is in slots.",
   ),
   counter(
+    "touchdown_marks_cleared_total",
+    ["reason"],
+    "Times all transactions became due for all leaders, as what these had may be lost: " +
+      "slot_back, unconfirmed, or refused, when it happened too often.",
+  ),
+  counter(
     "touchdown_resends_total",
     ["result"],
     "Resends of transactions, by sent, shed in favour of those that rank higher, or superseded " +
@@ -369,7 +391,7 @@ export const METRICS = [
   counter(
     "touchdown_processed_total",
     ["result"],
-    "Transactions seen in a processed block, by seen, and rolled_back when its fork was abandoned.",
+    "Transactions seen in a processed block: seen, rolled_back, omitted for newer blocks.",
   ),
   // Receipts
   gauge("touchdown_receipts", [], "Receipts kept."),

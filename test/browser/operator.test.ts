@@ -42,6 +42,15 @@ describe("an operator", () => {
     await lookAt(grace.page, "audit-of-plan-change");
   });
 
+  it("sees the consensus and the slot of the cluster that the edge sends to", async () => {
+    const ada = await fixture.page("Ada");
+    await open(ada, "Operator");
+    const cluster = ada.page.getByRole("table", { name: "Cluster" });
+    await cluster.getByText("Tower BFT").waitFor();
+    await cluster.getByText("Advances").waitFor();
+    await lookAt(ada.page, "operator-cluster");
+  });
+
   it("disables an account: its key is rejected and its session ended; and enables it", async () => {
     const grace = await fixture.visitor("Grace");
     const key = await revealedKey(grace);

@@ -43,7 +43,7 @@ describe("check", () => {
       `[tip]\naccounts = ["${TIP}"]\n[accounts]\nkeys_file = "keys.toml"\n`,
     );
     expect({ code, err }).toEqual({ code: 0, err: "" });
-    expect(out).toContain('drain_grace = "5s"');
+    expect(out).toContain('drain_grace = "75s"');
     expect(out).toContain(TIP);
     expect(out).toContain(JSON.stringify(join(directory, "keys.toml")));
   });

@@ -349,6 +349,68 @@ describe("cluster client", () => {
     expect(received.length).toBeGreaterThan(0);
   });
 
+  it("reports a confirmation that stands still, and the consensus", async () => {
+    const node = { processed: 1_000, confirmed: 998, certificate: null as object | null };
+    const server = createServer(async (request, response) => {
+      let body = "";
+      for await (const chunk of request) body += String(chunk);
+      // A request that the client ended.
+      if (body === "") return;
+      const calls = [JSON.parse(body)].flat() as {
+        id: number;
+        method: string;
+        params: unknown[];
+      }[];
+      const responses = calls.map(({ id, method, params }) => {
+        const isConfirmed = JSON.stringify(params).includes("confirmed");
+        const slot = isConfirmed ? node.confirmed : node.processed;
+        const results: Record<string, unknown> = {
+          getSlot: slot,
+          getEpochInfo: { epoch: 0, slotIndex: slot, slotsInEpoch: 9_000, absoluteSlot: slot },
+          getAgGenesisCert: node.certificate,
+        };
+        const info = results["getEpochInfo"] as Record<string, unknown>;
+        info["blockHeight"] = slot;
+        const isKnown = method in results;
+        const error = { code: -32601, message: "Method not found" };
+        return { jsonrpc: "2.0", id, ...(isKnown ? { result: results[method] } : { error }) };
+      });
+      response.end(JSON.stringify(body.startsWith("[") ? responses : responses[0]));
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    cleanups.push(() => {
+      server.close();
+      server.closeAllConnections();
+    });
+    const at = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const [stalled, consensus] = [vi.fn(), vi.fn()];
+    const router = createRouter({ clock, onPlan: () => undefined }, { leaders: 2, warmWindows: 4 });
+    const slots = clock.every(100, () => {
+      node.processed += 1;
+    });
+    const client = createClusterClient(
+      {
+        ...{ openGeyser, clock, log: SILENT_LOG, router },
+        onConfirmationStalled: stalled,
+        onConsensus: consensus,
+      },
+      { rpcUrl: `http://${at}`, wsUrl: `ws://${at}`, silenceMs: 600, pollMs: 100, heightMs: 100 },
+    );
+    client.start();
+    cleanups.push(() => {
+      slots.cancel();
+      client.stop();
+    });
+    await vi.waitFor(() => expect(stalled.mock.calls).toEqual([[true]]), WAIT);
+    expect(consensus.mock.calls).toEqual([["tower_bft"]]);
+    node.certificate = { slot: 998 };
+    node.confirmed = node.processed;
+    // The height poll sees it first, or the check.
+    await vi.waitFor(() => expect(stalled.mock.calls[1]).toEqual([false]), WAIT);
+    await vi.waitFor(() => expect(consensus.mock.calls[1]).toEqual(["alpenglow"]), WAIT);
+  });
+
   it("times out requests without a response of the node", async () => {
     const server = createServer(() => undefined);
     server.listen(0, "127.0.0.1");

@@ -19,6 +19,7 @@ import { decodeBase58 } from "../../src/core/encoding.ts";
 import { SetupError } from "../../src/core/errors.ts";
 import { createRouter } from "../../src/route/router.ts";
 import { createSimulatedCluster } from "../../src/sandbox/cluster.ts";
+import { ALPENGLOW_DEFAULTS } from "../../src/sandbox/cluster-timeline.ts";
 import { createBlindLedger } from "../../src/sandbox/ledger.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { ROOT } from "../support/source-tree.ts";
@@ -48,19 +49,23 @@ function setUp(
   const busy = vi.fn(() => false);
   const confirmed = vi.fn();
   const landed = vi.fn();
+  const forgetBanks = vi.fn();
   const slotEvent = vi.spyOn(router, "slotEvent");
+  const stalled = vi.fn();
   const deps: ClusterThreadDeps = {
     clock,
     log: { info: take, warn: take, error: take },
     router,
-    onProcessed: (signature, slot, error) => landed(signature[0], slot, error),
+    onProcessed: (signature, slot, error, bank) => landed(signature[0], slot, error, bank),
     onConfirmed: confirmed,
+    forgetBanks,
+    onConfirmationStalled: stalled,
     busy,
     ...(entry === undefined ? {} : { entry }),
   };
   const thread = createClusterThread(deps, options);
   cleanups.push(() => thread.stop());
-  return { thread, router, logged, slotEvent, landed, confirmed, busy };
+  return { thread, router, logged, slotEvent, landed, confirmed, forgetBanks, stalled, busy };
 }
 
 /** A thread of test/support/cluster-thread.mjs. */
@@ -77,6 +82,8 @@ async function startCluster() {
     skipShare: 0,
     epochSlots: 432,
     ledger: createBlindLedger(),
+    consensus: "alpenglow",
+    alpenglow: { ...ALPENGLOW_DEFAULTS, stallShare: 0, twoBanksShare: 0, behindShare: 0 },
   });
   cleanups.push(() => cluster.stop());
   return { cluster, urls: await cluster.start() };
@@ -149,7 +156,7 @@ describe("the cluster thread", () => {
     const checks = await thread.checkBlockhashes([blockhash, new Uint8Array(32).fill(7)]);
     expect(checks.map((check) => check?.isValid)).toEqual([true, false]);
     expect(checks.map((check) => (check?.slot ?? 0) > 0)).toEqual([true, true]);
-    // Nothing lands in this cluster.
+    // Nothing lands in this cluster, whose blocks hold no votes either.
     const quietFrom = cluster.currentSlot();
     await vi.waitFor(() => expect(thread.contentOf(quietFrom, quietFrom)).toBe("empty"), WAIT);
     expect(thread.contentOf(quietFrom, quietFrom + 1_000)).toBe("pending");
@@ -322,7 +329,7 @@ describe("what a cluster thread sends", () => {
     const { thread, slotEvent, landed, confirmed } = standIn("echo", [
       { kind: "slot", event: "start", slot: 5, source: "slot" },
       { kind: "slot", event: "end", slot: 5, source: "slotsUpdates" },
-      { kind: "confirmed", slot: 4 },
+      { kind: "confirmed", slot: 4, bank: null },
       { kind: "reporting", reporting: "yes" },
     ]);
     await thread.start();
@@ -331,12 +338,54 @@ describe("what a cluster thread sends", () => {
       ["start", 5, "slot"],
       ["end", 5, "slotsUpdates"],
     ]);
-    expect([confirmed.mock.calls, landed.mock.calls]).toEqual([[[4]], []]);
+    expect([confirmed.mock.calls, landed.mock.calls]).toEqual([[[4, null]], []]);
+  });
+
+  it("has the banks of landings and confirmations, and when other ids follow", async () => {
+    const { thread, landed, confirmed, forgetBanks } = standIn("echo", [
+      {
+        kind: "landed",
+        signatures: new Array(128).fill(3),
+        slots: [7, 7],
+        banks: [30, -1],
+        errors: [null, '"x"'],
+      },
+      { kind: "forgetBanks" },
+      { kind: "confirmed", slot: 7, bank: 40 },
+      { kind: "reporting", reporting: "yes" },
+    ]);
+    await thread.start();
+    await vi.waitFor(() => expect(thread.statusReporting()).toBe("yes"), WAIT);
+    expect(landed.mock.calls).toEqual([
+      [3, 7, null, 30],
+      [3, 7, '"x"', null],
+    ]);
+    expect([forgetBanks.mock.calls, confirmed.mock.calls]).toEqual([[[]], [[7, 40]]]);
+    const orderOf = (mock: typeof landed) => mock.mock.invocationCallOrder[0] ?? 0;
+    expect(orderOf(landed)).toBeLessThan(orderOf(forgetBanks));
+    expect(orderOf(forgetBanks)).toBeLessThan(orderOf(confirmed));
+  });
+
+  it("is the cluster's consensus, and whether the confirmation stands still", async () => {
+    const { thread, stalled } = standIn("dies", [
+      { kind: "consensus", consensus: "alpenglow" },
+      { kind: "confirmationStalled", isStalled: true },
+      { kind: "confirmationStalled", isStalled: true },
+    ]);
+    expect([thread.consensus(), thread.isConfirmationStalled]).toEqual(["unknown", false]);
+    await thread.start();
+    await vi.waitFor(() => expect(thread.isConfirmationStalled).toBe(true), WAIT);
+    expect(thread.consensus()).toBe("alpenglow");
+    expect(stalled.mock.calls).toEqual([[true]]);
+    // A thread that died reports nothing.
+    await expect(thread.fetchStatuses(ONE_SIGNATURE)).rejects.toThrow();
+    await vi.waitFor(() => expect(stalled.mock.calls.slice(0, 2)).toEqual([[true], [false]]), WAIT);
+    expect(thread.consensus()).toBe("alpenglow");
   });
 
   it("is counted as read, so that the thread may send more", async () => {
     const slot = { kind: "slot", event: "start", slot: 5, source: "slot" };
-    const confirmed = { kind: "confirmed", slot: 4 };
+    const confirmed = { kind: "confirmed", slot: 4, bank: null };
     const others = [confirmed, { kind: "slotTime", slotTimeMs: 400 }];
     const messages = [...new Array(UPDATES_UNREAD_MAX).fill(slot), ...others];
     const { thread, logged, busy, slotEvent } = standIn("reports", messages);

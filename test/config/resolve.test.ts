@@ -26,7 +26,7 @@ describe("edge configuration", () => {
   it("requires a tip account and a source of keys, and has defaults for the rest", () => {
     expect(config(MINIMAL)).toMatchObject({
       region: "local",
-      http: { listen: { host: "127.0.0.1", port: 8080 }, drainGraceMs: 5_000 },
+      http: { listen: { host: "127.0.0.1", port: 8080 }, drainGraceMs: 75_000 },
       quic: { listen: null },
       identity: { keypair: null },
       accounts: { keysFile: "/etc/td/keys.toml", databaseUrl: null },

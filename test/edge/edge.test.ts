@@ -159,6 +159,11 @@ describe("start", () => {
     const { leaders } = JSON.parse((await page(edge, "/leaders/stats")).text);
     expect(leaders[0]).toMatchObject({ reachable: true, sent: expect.any(Number) });
     expect(leaders[0].handshakeMs).toBeGreaterThan(0);
+    expect(JSON.parse((await page(edge, "/cluster")).text)).toMatchObject({
+      slot: expect.any(Number),
+      consensus: expect.stringMatching(/^(unknown|tower_bft|alpenglow)$/),
+      confirmation_stalled: false,
+    });
   });
 
   it("presents the identity of the file to leaders", async () => {
@@ -326,12 +331,53 @@ describe("the identity", () => {
 describe("stop", () => {
   it("turns readiness off first, and accepts requests until stop is called", async () => {
     const edge = await startReady();
+    const ask = async (path: string, call?: object) => {
+      const init = call === undefined ? {} : { method: "POST", body: JSON.stringify(call) };
+      const response = await fetch(`http://${edge.httpAddress}${path}`, init);
+      return `${response.status} ${await response.text()}`;
+    };
+    const health = { jsonrpc: "2.0", id: 1, method: "getHealth" };
+    expect(await ask("/readyz")).toBe('200 {"status":"ready"}');
+    expect(await ask("/", health)).toContain('"result":"ok"');
     edge.drain();
     expect((await page(edge, "/readyz")).status).toBe(503);
+    expect(await ask("/readyz")).toBe('503 {"status":"not ready"}');
+    await untilResponse(
+      "an unhealthy edge",
+      () => ask("/", health),
+      (text) => text.includes("unhealthy"),
+    );
+    expect(await ask("/api/v1/sendTransaction", health)).toContain('"code":-32005');
+    expect(await ask("/ping")).toBe("200 ok");
     expect((await post(edge, network.tipped().bytes)).status).toBe(200);
     await edge.stop();
     await expect(post(edge, network.tipped().bytes)).rejects.toThrow();
     await expect(page(edge, "/livez")).rejects.toThrow();
+  });
+
+  it("is announced to clients with a key too, in a call of any form and in batches", async () => {
+    const edge = await startReady();
+    const health = '{"jsonrpc":"2.0","id":1,"method":"getHealth"}';
+    const ask = async (body: string) => {
+      const headers = { "api-x-token": WIDE_KEY };
+      const url = `http://${edge.httpAddress}/api/v1/sendTransaction`;
+      return (await fetch(url, { method: "POST", headers, body })).text();
+    };
+    const unhealthy = '"error":{"code":-32005,"message":"Node is unhealthy"';
+    const forms = [health, health.replace("H", "\\u0048"), `[${health},{},${health}]`];
+    // An ingress thread has the key after the first request.
+    for (let round = 0; round < 8; round += 1) {
+      for (const form of forms) expect(await ask(form)).toContain('"result":"ok"');
+    }
+    edge.drain();
+    for (const form of forms) {
+      const answer = await untilResponse(
+        "an unhealthy edge",
+        () => ask(form),
+        (text) => text.includes(unhealthy),
+      );
+      expect(answer).not.toContain('"ok"');
+    }
   });
 
   it("waits for a partly received request while not ready, and sends it", async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createRequestChecks, type ProxySource } from "../../src/http/request-checks.ts";
 import { RequestContext } from "../../src/http/request-context.ts";
+import { ALWAYS_READY } from "../../src/http/routes.ts";
 import type { AccessControl } from "../../src/limits/access-control.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { testPrincipal } from "../support/principals.ts";
@@ -45,7 +46,15 @@ function enter(
     known: (ingressThread, token, { account }) =>
       void options.steps?.push(`known ${ingressThread} ${token} ${account}`),
   };
-  createRequestChecks({ clock, access, submit, tracker, calls: null, proxySource })[door](context, {
+  createRequestChecks({
+    clock,
+    access,
+    submit,
+    tracker,
+    calls: null,
+    proxySource,
+    health: ALWAYS_READY,
+  })[door](context, {
     forEach(visit) {
       for (const [key, value] of Object.entries(headers)) visit(key, value);
     },

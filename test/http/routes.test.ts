@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { RequestContext } from "../../src/http/request-context.ts";
-import { createRoutes } from "../../src/http/routes.ts";
+import { ALWAYS_READY, createRoutes, type Health } from "../../src/http/routes.ts";
 import { createAccessControl } from "../../src/limits/access-control.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { testPrincipal } from "../support/principals.ts";
@@ -16,7 +16,7 @@ const access = createAccessControl({
   globalLimits: null,
 });
 
-function serve(method: string, path: string, token = "") {
+function serve(method: string, path: string, token = "", health: Health = ALWAYS_READY) {
   const asked: string[] = [];
   const clock = createFakeClock();
   const receipts = receiptSource({
@@ -26,7 +26,7 @@ function serve(method: string, path: string, token = "") {
     },
   });
   const routes = createRoutes(
-    { clock, access, receipts, tip: { accounts: ["Tip"], lamportsMin: 7 } },
+    { clock, access, receipts, tip: { accounts: ["Tip"], lamportsMin: 7 }, health },
     { version: "1", region: "here" },
   );
   const response = fakeResponse();
@@ -63,8 +63,16 @@ it("bounds what it repeats of a path and a method", () => {
   }
 });
 
+it("answers /readyz without a key, and nothing but whether the edge is ready", () => {
+  const unready = { isReady: () => false, isDraining: () => false };
+  const ready = serve("GET", "/readyz");
+  expect([ready.status, ready.calls.at(-1)]).toEqual(["200", 'end {"status":"ready"}']);
+  const not = serve("GET", "/readyz", "", unready);
+  expect([not.status, not.calls.at(-1)]).toEqual(["503", 'end {"status":"not ready"}']);
+});
+
 it("sends no body with HEAD", () => {
-  for (const path of ["/", "/ping", "/api/v1/tip", "/nowhere"]) {
+  for (const path of ["/", "/ping", "/readyz", "/api/v1/tip", "/nowhere"]) {
     expect(serve("HEAD", path).calls.at(-1)).toBe("end");
   }
 });

@@ -42,12 +42,13 @@ describe("what a confirmed block holds", () => {
       table: stub<InFlightTable>({
         rowsUsed: rows,
         processedSlot: new Float64Array(rows).fill(5_001),
+        processedNs: new Float64Array(rows),
         is(row: number, flag: number) {
           looks[looks.length - 1] = (looks.at(-1) ?? 0) + 1;
           return flags[row] === flag;
         },
       }),
-      onLanded(row) {
+      onConfirmed(row) {
         landed.push(row + 1);
         flags[row] = 0;
       },
@@ -142,5 +143,60 @@ describe("what a confirmed block holds", () => {
     landing.confirmed(5_001);
     clock.advance(10);
     expect(finalStates.map(({ packetId }) => packetId)).toEqual(upTo(COUNT + 1));
+  });
+
+  it("is ended by its slot's number only if it was seen after the slot last went back", () => {
+    const { landing, clock, ids } = seen((id) => id <= 2);
+    landing.confirmed(5_001);
+    clock.advance(10);
+    landing.slotWentBack();
+    landing.confirmed(5_002);
+    clock.advance(10);
+    expect(ids()).toEqual([1, 2]);
+    // The block is reported again: its slot was used again.
+    const at = { slot: 5_002, confirmed: false, error: null };
+    landing.seen(bytesOf(3).subarray(1), at);
+    landing.confirmed(5_002);
+    clock.advance(10);
+    expect(ids()).toEqual([1, 2, 3]);
+  });
+});
+
+describe("the bank of a confirmed block", () => {
+  it("decides in every slice, also where its slot was reported without one meanwhile", () => {
+    const fixture = startFixture({ countMax: 2 * COUNT });
+    const { landing, clock, finalStates, rolledBack } = fixture;
+    landing.start();
+    fixture.plan("a");
+    const status = { confirmed: false, error: null };
+    for (let id = 1; id <= 2 * COUNT; id += 1) {
+      fixture.track(id);
+      const slot = id > COUNT ? 5_000 : 5_001;
+      landing.seen(bytesOf(id).subarray(1), { ...status, slot }, id % 2 === 0 ? 10 : 11);
+    }
+    // The scan for this one still runs while the others arrive.
+    landing.confirmed(5_000);
+    expect(finalStates).toHaveLength(LANDINGS_PER_SLICE);
+    for (const bank of [null, 10, null]) landing.confirmed(5_001, bank);
+    clock.advance(10);
+    expect(finalStates.slice(COUNT).map(({ packetId }) => packetId)).toEqual(
+      upTo(COUNT).filter((id) => id % 2 === 0),
+    );
+    expect(rolledBack).toEqual(upTo(COUNT).filter((id) => id % 2 === 1));
+    expectBalance(landing);
+  });
+
+  it("has decided before the ids of banks are forgotten", () => {
+    const { landing, finalStates, rolledBack, track, clock } = seen();
+    for (let id = COUNT + 1; id <= 2 * COUNT; id += 1) {
+      track(id);
+      const status = { slot: 5_001, confirmed: false, error: null };
+      landing.seen(bytesOf(id).subarray(1), status, 10);
+    }
+    landing.confirmed(5_001, 11);
+    landing.forgetBanks();
+    expect([finalStates.length, rolledBack.length]).toEqual([COUNT, COUNT]);
+    clock.advance(10);
+    expect(landing.inFlight).toBe(COUNT);
   });
 });

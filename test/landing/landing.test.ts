@@ -74,6 +74,23 @@ describe("a transaction that lands", () => {
     expectBalance(fixture.landing);
   });
 
+  it("is in flight again when its block was deleted and the slot went back", async () => {
+    const fixture = startedFixture();
+    fixture.track(1);
+    fixture.slots(2);
+    await fixture.answerAll(new Map([[1, processed(5_001)]]));
+    fixture.slots(1);
+    fixture.landing.slotWentBack();
+    fixture.cluster.slot = 4_960;
+    fixture.slots(2);
+    await fixture.answerAll();
+    expect(fixture.rolledBack).toEqual([1]);
+    fixture.slots(2);
+    await fixture.answerAll(new Map([[1, confirmed(4_964)]]));
+    expect(fixture.finalStates).toMatchObject([{ kind: "landed", slot: 4_964 }]);
+    expectBalance(fixture.landing);
+  });
+
   it("with an error has landed all the same, with the network's words", async () => {
     const fixture = startedFixture();
     fixture.track(1);
@@ -283,6 +300,8 @@ describe("the balance", () => {
     { weight: 6, arbitrary: fc.record({ do: fc.constant("answer"), n: fc.nat({ max: 255 }) }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constant("fail"), n: fc.constant(0) }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constant("feed"), n: fc.nat({ max: 60 }) }) },
+    { weight: 4, arbitrary: fc.record({ do: fc.constant("see"), n: fc.nat({ max: 255 }) }) },
+    { weight: 3, arbitrary: fc.record({ do: fc.constant("confirm"), n: fc.nat({ max: 8 }) }) },
   );
 
   it("ends each transaction exactly once, in any order of events", async () => {
@@ -304,6 +323,8 @@ describe("the balance", () => {
     );
   });
 });
+
+const bankOf = (n: number): number | null => (n === 0 ? null : n);
 
 /** Executes the steps; returns the ids of accepted transactions, in order. */
 async function play(
@@ -335,6 +356,13 @@ async function play(
     else if (what === "answer") await answer(fixture, n);
     else if (what === "feed") {
       fixture.landing.seen(bytesOf(n).subarray(1, 65), n % 2 === 0 ? processed(n) : confirmed(n));
+    } else if (what === "see") {
+      const error = n % 3 === 0 ? '"AccountInUse"' : null;
+      const status = { ...processed(5_000 + (n % 2)), error };
+      fixture.landing.seen(bytesOf(n >> 3).subarray(1, 65), status, bankOf(n % 4));
+    } else if (what === "confirm") {
+      if (n === 8) fixture.landing.forgetBanks();
+      else fixture.landing.confirmed(5_000 + (n % 2), bankOf(n >> 1));
     } else {
       for (const request of fixture.asked.splice(0)) request.fail();
       await fixture.settle();

@@ -24,6 +24,16 @@ describe("marks of leaders", () => {
     expect(recipients.allows(0, B, THERE, 6)).toBe(true);
   });
 
+  it("are cleared together, those of a later copy excepted", () => {
+    const recipients = new RecentRecipients(2, 2);
+    recipients.add(0, A, HERE, 5);
+    recipients.add(1, B, THERE, 5);
+    recipients.clearAll(6);
+    recipients.add(1, A, HERE, 6);
+    expect([0, 1].map((row) => recipients.allows(row, A, HERE, 7))).toEqual([true, false]);
+    expect(recipients.allows(1, B, THERE, 7)).toBe(true);
+  });
+
   it("are each transaction's own", () => {
     const recipients = new RecentRecipients(3, 2);
     recipients.add(1, A, HERE, 5);

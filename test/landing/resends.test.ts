@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { CHECKS_PER_SLICE, RESEND_PAUSE_MS, SENT_LATE_MS } from "../../src/landing/limits.ts";
+import {
+  CHECKS_PER_SLICE,
+  MARK_CLEARS_MAX,
+  RESEND_PAUSE_MS,
+  SENT_LATE_MS,
+} from "../../src/landing/limits.ts";
 import { bytesOf, outcomeOf, startFixture } from "./fixture.ts";
 
 /** A fixture with leaders a and b in the plan, and its clock past the first pause. */
@@ -434,5 +439,81 @@ describe("the gate", () => {
     rig.clock.advance(1);
     rig.landing.outcome(outcomeOf(1, "b", "sent", rig.clock.nowNs()));
     expect(rig.gate.renewals).toEqual([{ sinceMs: 0, nowMs: SENT_LATE_MS + 1 }]);
+  });
+});
+
+describe("marks that are cleared", () => {
+  /** Transactions 1 and 2 at leaders a and b; the second a moment ago. */
+  function both(over = {}) {
+    const fixture = startedFixture(over);
+    fixture.track(1);
+    fixture.clock.advance(RESEND_PAUSE_MS);
+    fixture.track(2);
+    fixture.clock.advance(100);
+    return fixture;
+  }
+
+  it("let all in flight go to the leaders of the plan again, without a pause", () => {
+    for (const act of ["slotWentBack", "stalled"] as const) {
+      const fixture = both();
+      if (act === "slotWentBack") fixture.landing.slotWentBack();
+      else fixture.landing.setConfirmationStalled(true);
+      fixture.clock.advance(20);
+      expect(resendTo(fixture, 1)).toEqual(["a", "b"]);
+      expect(resendTo(fixture, 2)).toEqual(["a", "b"]);
+      fixture.plan("a", "b");
+      fixture.clock.advance(20);
+      expect(fixture.resent).toHaveLength(4);
+    }
+  });
+
+  it("let a repeated submission go to them again", () => {
+    const fixture = both({ resendsPerSecond: 0 });
+    const submit = () => fixture.landing.mergeDuplicate(bytesOf(1), 1, null);
+    submit();
+    expect(fixture.resent).toEqual([]);
+    fixture.landing.slotWentBack();
+    submit();
+    expect(resendTo(fixture, 1)).toEqual(["a", "b"]);
+  });
+
+  it("are cleared with the plans while the confirmation stands still", () => {
+    const fixture = startedFixture();
+    fixture.landing.setConfirmationStalled(true);
+    fixture.track(1);
+    for (let slot = 0; slot < 8; slot += 1) {
+      fixture.clock.advance(250);
+      fixture.plan("a", "b");
+    }
+    fixture.clock.advance(20);
+    // Every second plan, one of four in the time in which a leader would drop a copy.
+    expect(resendTo(fixture, 1)).toEqual(["a", "b", "a", "b", "a", "b", "a", "b"]);
+    fixture.landing.setConfirmationStalled(false);
+    fixture.clock.advance(20);
+    expect(fixture.resent).toHaveLength(10);
+    fixture.clock.advance(1_000);
+    fixture.plan("a", "b");
+    fixture.clock.advance(20);
+    expect(fixture.resent).toHaveLength(10);
+  });
+
+  it("leave what a client does not want repeated", () => {
+    const fixture = startedFixture();
+    fixture.track(1, { maxRetries: 0 });
+    fixture.clock.advance(500);
+    fixture.landing.slotWentBack();
+    fixture.clock.advance(20);
+    expect(fixture.resent).toEqual([]);
+  });
+
+  it("stay if that happened too often", () => {
+    const fixture = both();
+    for (let count = 0; count < MARK_CLEARS_MAX; count += 1) fixture.landing.slotWentBack();
+    fixture.clock.advance(20);
+    const { length } = fixture.resent;
+    fixture.landing.slotWentBack();
+    fixture.clock.advance(20);
+    expect(fixture.resent).toHaveLength(length);
+    expect(fixture.landing.counters).toMatchObject({ markClearsRefused: 1 });
   });
 });

@@ -107,6 +107,26 @@ describe("find", () => {
   });
 });
 
+describe("before the keys were read", () => {
+  it("refuses a key for a while, but not a missing or a mistyped one", () => {
+    let hasKeys = false;
+    const access = createAccessControl({
+      clock: createFakeClock(),
+      keys: { lookup: () => null, changes: 0 },
+      looksMistyped: (token) => token.startsWith("td_"),
+      globalLimits: null,
+      hasKeys: () => hasKeys,
+    });
+    expect(access.rejectionOf(TOKEN, HERE).reason).toBe("overloaded");
+    expect(access.rejectionOf("", HERE).reason).toBe("unauthorized");
+    expect(access.rejectionOf("td_mistyped", HERE).reason).toBe("unauthorized");
+    expect(access.counters.keysUnknown).toBe(1);
+    hasKeys = true;
+    expect(access.rejectionOf(TOKEN, HERE).reason).toBe("unauthorized");
+    expect(access.counters.keysUnknown).toBe(2);
+  });
+});
+
 describe("charge", () => {
   it("holds one limit for an account, over all its keys", () => {
     const access = accessWith({});

@@ -109,6 +109,23 @@ it("a processed slot may change, and be rolled back", () => {
   expect(states()).toEqual(["accepted", "sent", "processed", "sent", "expired"]);
 });
 
+it("a processed block may be replaced by another one of its slot, with another error", () => {
+  const { receipts, clock, submit, end, find, states } = setup();
+  submit(1);
+  const event = { packetId: 1, slot: 391, slotDelta: 1, atNs: clock.nowNs() };
+  receipts.processed({ ...event, error: '"AccountInUse"' });
+  expect(find()?.landing).toMatchObject({ slot: 391, error: "AccountInUse" });
+  receipts.processed({ ...event, error: null });
+  expect(find()?.landing).toMatchObject({ state: "processed", slot: 391, error: null });
+  receipts.processed({ ...event, error: '"AccountNotFound"' });
+  receipts.rolledBack(1, clock.nowNs());
+  expect(find()).toMatchObject({ state: "accepted", landing: { slot: null, error: null } });
+  receipts.processed({ ...event, error: '"AccountInUse"' });
+  end(1, "landed", { slot: 391, slotDelta: 1 });
+  expect(find()).toMatchObject({ state: "landed", landing: { slot: 391, error: null } });
+  expect(states()).toEqual(["accepted", "processed", "accepted", "processed", "landed"]);
+});
+
 it("a transaction that expires in an unconfirmed block reports both", () => {
   const { receipts, clock, submit, end, find } = setup();
   submit(1);

@@ -119,7 +119,7 @@ describe("router", () => {
     expect(sendOf(router.plan)).toBe("BC");
     clock.advance(1001);
     expect(sendOf(router.plan)).toBe("CD");
-    clock.advance(2000);
+    router.slotEvent("start", 116);
     expect(router.status()).toMatchObject({ slot: 116, scheduleCovers: false, targets: 0 });
     expect(router.plan?.send).toEqual([]);
     router.stop();
@@ -225,6 +225,39 @@ describe("router", () => {
       targets: 2,
     });
     expect(router.counters).toMatchObject({ slotEvents: 1, epochsSet: 1, plansPublished: 1 });
+  });
+
+  it("reports that the slot went back, before the plan for it", () => {
+    const calls: string[] = [];
+    const clock = createFakeClock();
+    const router = createRouter(
+      {
+        clock,
+        onPlan: (plan) => calls.push(`plan ${plan?.slot}`),
+        onSlotBack: () => calls.push("back"),
+      },
+      { leaders: 2, warmWindows: 3 },
+    );
+    router.setEpoch(epochOf(1, 0, "ABCDEF".repeat(20)));
+    router.setContacts(CONTACTS);
+    for (let slot = 60; slot < 100; slot += 1) {
+      router.slotEvent("start", slot);
+      clock.advance(250);
+    }
+    calls.length = 0;
+    for (const slot of [70, 71, 72, 73, 74]) {
+      router.slotEvent("start", slot);
+      clock.advance(250);
+    }
+    expect(calls.slice(-3)).toEqual(["back", "plan 73", "plan 74"]);
+    calls.length = 0;
+    router.setConfirmationStalled(true);
+    for (const slot of [50, 51]) {
+      router.slotEvent("start", slot);
+      clock.advance(250);
+    }
+    expect(calls.slice(-2)).toEqual(["back", "plan 51"]);
+    router.stop();
   });
 
   it("cancels its timers when stopped", () => {

@@ -35,6 +35,17 @@ describe("lag of a slot source", () => {
     expect(lag.firstNs(10)).toBe(0);
   });
 
+  it("is measured again from lower slots after it was cleared", () => {
+    const [first, second] = [createSlotLag(), createSlotLag()];
+    const all = [{ lag: first }, { lag: second }];
+    for (const lag of [first, second]) lag.saw(100, 0, all);
+    for (const lag of [first, second]) lag.clear();
+    expect(second.firstNs(100)).toBeNull();
+    first.saw(50, 0, all);
+    second.saw(50, 80 * MS, all);
+    expect(second.ms).toBeCloseTo(10);
+  });
+
   it("distinguishes slots that share a table index", () => {
     const lag = createSlotLag();
     lag.saw(10, 5, [{ lag }]);

@@ -66,4 +66,46 @@ describe("slot source estimate", () => {
     expect(source.returns).toBe(1);
     expect(source.position(30_250 * MS, SLOT_MS)).toBe(11);
   });
+
+  describe("with events that ascend from below", () => {
+    /** A source at slot 1000 at 0 ms, and then at the slots below, one each 250 ms. */
+    function below(...slots: readonly number[]) {
+      const source = new SlotSourceEstimate();
+      for (let slot = 900; slot <= 1000; slot += 1) {
+        source.observe("start", slot, (slot - 1000) * SLOT_MS * MS, SLOT_MS);
+      }
+      for (const [at, slot] of slots.entries()) {
+        source.observe("start", slot, (at + 1) * SLOT_MS * MS, SLOT_MS);
+      }
+      return { source, slot: source.position(slots.length * SLOT_MS * MS, SLOT_MS) };
+    }
+
+    it("returns to them, and measures the slot time on", () => {
+      const { source, slot } = below(900, 901, 902, 903);
+      expect(slot).toBe(903);
+      expect(source.returns).toBe(1);
+      expect(source.run.sinceNs).toBe(SLOT_MS * MS);
+      expect(source.returnedNs).toBe(4 * SLOT_MS * MS);
+      expect(source.lastSlot).toBe(903);
+      expect(source.slotTimeMs).toBeCloseTo(SLOT_MS);
+      expect(source.observe("start", 904, 5 * SLOT_MS * MS, SLOT_MS)).toBe(true);
+      expect(source.returns).toBe(1);
+    });
+
+    it("does not return if one is above its slot, or if one is invalid", () => {
+      expect(below(900, 901, 1003, 902, 903).source.returns).toBe(0);
+      const { source } = below(900, 901);
+      source.interrupt();
+      for (const at of [3, 4, 5]) source.observe("start", 899 + at, at * SLOT_MS * MS, SLOT_MS);
+      expect(source.returns).toBe(0);
+      source.observe("start", 905, 6 * SLOT_MS * MS, SLOT_MS);
+      expect(source.returns).toBe(1);
+    });
+
+    it("does not return by less than sources that agree may be apart", () => {
+      expect(below(1000, 1000, 1000, 1000).source.returns).toBe(0);
+      expect(below(997, 998, 999, 1000).source.returns).toBe(0);
+      expect(below(996, 997, 998, 999).source.returns).toBe(1);
+    });
+  });
 });

@@ -7,7 +7,8 @@ import {
   createSimulatedCluster,
   type SimulatedCluster,
 } from "../../src/sandbox/cluster.ts";
-import type { Landed } from "../../src/sandbox/cluster-bank.ts";
+import type { Commitment, Landed } from "../../src/sandbox/cluster-bank.ts";
+import type { AlpenglowOptions } from "../../src/sandbox/cluster-timeline.ts";
 import { fromBase58 } from "../support/base58.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { freePort } from "../support/ports.ts";
@@ -19,6 +20,12 @@ export const LEADERS = [0, 1, 2, 3].map((index) => ({
   identity: newKeypair(index + 1).address,
   address: `127.0.0.1:${9000 + index}`,
 }));
+
+/** Options of a cluster with Alpenglow, in which nothing happens unless configured. */
+export function alpenglow(options: Partial<AlpenglowOptions> = {}): Partial<ClusterOptions> {
+  const calm = { stallShare: 0, stallMs: 3_000, twoBanksShare: 0, behindShare: 0, migration: null };
+  return { consensus: "alpenglow", alpenglow: { skipTimeoutMs: 500, ...calm, ...options } };
+}
 
 const endings: (() => unknown)[] = [];
 
@@ -50,11 +57,11 @@ export async function setUpByHand(options: Partial<ClusterOptions> = {}) {
   const payer = newKeypair();
   cluster.airdrop(payer.address, 10_000_000_000n);
   landed.length = 0;
-  const transfer = (): BuiltTransaction =>
+  const transfer = (commitment: Commitment = "processed"): BuiltTransaction =>
     buildTransaction({
       payer,
       tips: [{ to: randomBytes(32), lamports: 1_000_000 }],
-      blockhash: fromBase58(cluster.latestBlockhash()),
+      blockhash: fromBase58(cluster.latestBlockhash(commitment)),
     });
   return { clock, cluster, landed, transfer, payer };
 }

@@ -9,7 +9,7 @@ import { PublicKey } from "@solana/web3.js";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { encodeKey } from "../../src/core/encoding.ts";
 import { buildTransaction, newKeypair } from "../support/transactions.ts";
-import { atEnd, endAll, LEADERS, land, setUpRunning } from "./cluster-fixture.ts";
+import { alpenglow, atEnd, endAll, LEADERS, land, setUpRunning } from "./cluster-fixture.ts";
 
 const WAIT = { timeout: 30_000, interval: 20 };
 afterEach(endAll);
@@ -177,5 +177,74 @@ describe("a block of the simulated cluster", () => {
     expect((await statuses()).result.value).toEqual([null, null]);
     cluster.behave({ statuses: "unsupported" });
     expect(await statuses()).toMatchObject({ error: { code: -32601 } });
+  });
+});
+
+describe("the simulated RPC with Alpenglow", () => {
+  type Post = (body: unknown) => Promise<{ readonly text: string }>;
+  const resultsOf = async (post: Post, calls: readonly (readonly [string, ...unknown[]])[]) => {
+    const body = calls.map(([method, ...params], id) => ({ jsonrpc: "2.0", id, method, params }));
+    // A batch answers in its order.
+    const answers = JSON.parse((await post(body)).text) as readonly { result: unknown }[];
+    return answers.map(({ result }) => result);
+  };
+  const slots = ["processed", "confirmed", "finalized"].map(
+    (commitment) => ["getSlot", { commitment }] as const,
+  );
+
+  it("has the same confirmed and finalized slot, one below the processed one", async () => {
+    const { post } = await setUpRunning(alpenglow());
+    const [processed, confirmed, finalized] = await resultsOf(post, slots);
+    expect([confirmed, finalized]).toEqual([Number(processed) - 1, Number(processed) - 1]);
+  });
+
+  it("reports a processed slot below the confirmed one when the node is behind", async () => {
+    const { cluster, post } = await setUpRunning(alpenglow({ behindShare: 1 }));
+    const { signature } = land(cluster, cluster.latestBlockhash());
+    const slot = cluster.statusOf(signature)?.slot ?? 0;
+    await vi.waitFor(async () => {
+      const statuses = ["getSignatureStatuses", [signature]] as const;
+      const newest = ["isBlockhashValid", cluster.latestBlockhash()] as const;
+      const results = await resultsOf(post, [...slots, statuses, newest]);
+      const [processed, confirmed, finalized, status, validity] = results;
+      expect([processed, finalized]).toEqual([Number(confirmed) - 1, confirmed]);
+      expect(validity).toMatchObject({ context: { slot: processed }, value: false });
+      // A status is of the block that the node reports as processed.
+      const value = Number(processed) < slot ? [null] : [{ slot, confirmationStatus: "finalized" }];
+      expect(status).toMatchObject({ context: { slot: processed }, value });
+      expect(Number(processed)).toBeGreaterThan(slot);
+    }, WAIT);
+  });
+
+  it("has blocks without signatures, and counts none for them", async () => {
+    const { cluster, web3, post } = await setUpRunning(alpenglow());
+    const { signature } = land(cluster, cluster.latestBlockhash());
+    const slot = cluster.statusOf(signature)?.slot ?? 0;
+    await vi.waitFor(async () => {
+      expect(await web3.getSlot("confirmed")).toBeGreaterThan(slot + 2);
+    }, WAIT);
+    const detail = { transactionDetails: "signatures", rewards: false };
+    const blocks = await resultsOf(post, [
+      ["getBlock", slot, detail],
+      ["getBlock", slot + 1, detail],
+    ]);
+    const holdsIt = expect.arrayContaining([signature]);
+    expect(blocks).toMatchObject([{ signatures: holdsIt }, { signatures: [] }]);
+    const { transactionCount } = await web3.getEpochInfo("confirmed");
+    const after = cluster.currentSlot();
+    await vi.waitFor(() => expect(cluster.currentSlot()).toBeGreaterThan(after + 2), WAIT);
+    expect((await web3.getEpochInfo("confirmed")).transactionCount).toBe(transactionCount);
+  });
+
+  it("returns the certificate of the genesis block once the cluster has migrated", async () => {
+    const migration = { afterSlots: 20, voteOnlySlots: 10 };
+    const { cluster, post } = await setUpRunning(alpenglow({ migration }));
+    const genesisSlot = cluster.currentSlot() + 19;
+    expect(await resultsOf(post, [["getAgGenesisCert"]])).toEqual([null]);
+    await vi.waitFor(() => expect(cluster.counters.migrations).toBe(1), WAIT);
+    await vi.waitFor(async () => {
+      const [certificate] = await resultsOf(post, [["getAgGenesisCert"]]);
+      expect(certificate).toMatchObject({ block: { slot: genesisSlot } });
+    }, WAIT);
   });
 });

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { WebSocket } from "ws";
-import { atEnd, endAll, land, setUpRunning } from "./cluster-fixture.ts";
+import { alpenglow, atEnd, endAll, land, setUpRunning } from "./cluster-fixture.ts";
 
 const WAIT = { timeout: 30_000, interval: 20 };
 afterEach(endAll);
@@ -28,6 +28,17 @@ async function listen(wsUrl: string, ...texts: string[]) {
 
 const call = (method: string, ...params: unknown[]): string =>
   JSON.stringify({ jsonrpc: "2.0", id: method, method, params });
+
+interface SlotUpdate {
+  readonly type: string;
+  readonly slot: number;
+}
+
+const updatesOf = (messages: readonly Message[]): readonly SlotUpdate[] =>
+  messages
+    .filter(({ method }) => method === "slotsUpdatesNotification")
+    // The format of every slot update.
+    .map(({ params }) => params?.result as unknown as SlotUpdate);
 
 describe("the simulated WebSocket", () => {
   it("survives invalid JSON-RPC, answers no notification, and ends subscriptions", async () => {
@@ -93,5 +104,57 @@ describe("the simulated WebSocket", () => {
     await vi.waitFor(() => expect(skewedSlots().length).toBeGreaterThan(3), WAIT);
     for (const slot of skewedSlots())
       expect(Number(slot)).toBeLessThanOrEqual(cluster.currentSlot() - 300);
+  });
+});
+
+describe("the simulated WebSocket with Alpenglow", () => {
+  it("confirms and roots a slot together, and reports each root twice", async () => {
+    const { wsUrl } = await setUpRunning(alpenglow());
+    const { messages } = await listen(wsUrl, call("slotsUpdatesSubscribe"));
+    const ends = () =>
+      updatesOf(messages).filter(
+        ({ type }) => type === "optimisticConfirmation" || type === "root",
+      );
+    await vi.waitFor(() => expect(ends().length).toBeGreaterThan(9), WAIT);
+    const whole = ends().slice(ends().findIndex(({ type }) => type === "optimisticConfirmation"));
+    for (let index = 0; index + 3 <= whole.length; index += 3) {
+      const [confirmed, root, again] = whole.slice(index, index + 3);
+      expect(confirmed?.type).toBe("optimisticConfirmation");
+      expect(root).toMatchObject({ type: "root", slot: confirmed?.slot });
+      expect(again).toMatchObject({ type: "root", slot: confirmed?.slot });
+    }
+  });
+
+  it("begins a slot twice when its first bank is given up, and ends it once", async () => {
+    const { wsUrl } = await setUpRunning(alpenglow({ twoBanksShare: 1 }));
+    const { messages } = await listen(wsUrl, call("slotsUpdatesSubscribe"));
+    const slots = (type: string) =>
+      updatesOf(messages)
+        .filter((each) => each.type === type)
+        .map(({ slot }) => slot);
+    await vi.waitFor(() => expect(slots("frozen").length).toBeGreaterThan(9), WAIT);
+    const ended = slots("frozen").slice(2, 8);
+    const begun = ended.map((slot) => slots("createdBank").filter((each) => each === slot).length);
+    expect(begun).toEqual(ended.map((slot) => (slot % 4 === 0 ? 2 : 1)));
+    expect(new Set(ended).size).toBe(6);
+  });
+
+  it("confirms nothing while blocks hold votes only, and uses their slots again", async () => {
+    const migration = { afterSlots: 20, voteOnlySlots: 10 };
+    const { cluster, wsUrl } = await setUpRunning(alpenglow({ migration }));
+    const first = cluster.currentSlot();
+    const { messages } = await listen(wsUrl, call("slotsUpdatesSubscribe"));
+    await vi.waitFor(() => expect(cluster.counters.migrations).toBe(1), WAIT);
+    const updates = () => updatesOf(messages);
+    const begun = () => updates().filter(({ type }) => type === "createdBank");
+    const again = (slot: number) => begun().filter((each) => each.slot === slot).length;
+    await vi.waitFor(() => expect(again(first + 29)).toBe(2), WAIT);
+    expect([again(first + 19), again(first + 20), again(first + 28)]).toEqual([1, 2, 2]);
+    const back = updates().findLastIndex(
+      ({ type, slot }) => type === "createdBank" && slot === first + 20,
+    );
+    const before = updates().slice(0, back);
+    const confirmed = before.filter(({ type }) => type === "optimisticConfirmation");
+    expect(confirmed.slice(-2).map(({ slot }) => slot)).toEqual([first + 17, first + 18]);
   });
 });

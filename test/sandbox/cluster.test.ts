@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { endAll, land, setUpByHand, setUpRunning } from "./cluster-fixture.ts";
+import { alpenglow, endAll, land, SLOT_MS, setUpByHand, setUpRunning } from "./cluster-fixture.ts";
 
 afterEach(endAll);
 
@@ -23,6 +23,35 @@ describe("the simulated cluster", () => {
     expect(cluster.statusOf(signature)).not.toBeNull();
     expect(await cluster.startRpc()).toEqual({ rpcUrl, wsUrl });
     expect((await web3.getSignatureStatus(signature)).value?.err).toBeNull();
+  });
+
+  it("shows an observer each block, each landing and each confirmation, in order", async () => {
+    const seen: string[] = [];
+    let first = 0;
+    const note = (what: string, { slot }: { readonly slot: number }): void => {
+      seen.push(`${what} ${slot - first}`);
+    };
+    const { clock, cluster } = await setUpByHand({
+      ...alpenglow({ twoBanksShare: 1 }),
+      observer: {
+        blockStarted: (block) => note("started", block),
+        blockEnded: (block) => note("ended", block),
+        confirmed: (block) => note("confirmed", block),
+        landed: (landed) => note("landed", landed),
+      },
+    });
+    while (cluster.currentSlot() % 4 !== 3) clock.advance(SLOT_MS);
+    first = cluster.currentSlot();
+    seen.length = 0;
+    clock.advance(SLOT_MS);
+    land(cluster, cluster.latestBlockhash("confirmed"));
+    clock.advance(2 * SLOT_MS);
+    expect(seen).toEqual([
+      ...["ended 0", "confirmed 0", "started 1", "landed 1", "landed 1"],
+      // The second bank of the slot.
+      ...["started 1", "ended 1", "confirmed 1", "started 2"],
+      ...["ended 2", "confirmed 2", "started 3"],
+    ]);
   });
 
   it("leaves no timer behind when it is stopped", async () => {

@@ -61,6 +61,19 @@ describe("the sandbox", () => {
     }
   });
 
+  it("lands what it is sent with Alpenglow", async () => {
+    const sandbox = await start({ alpenglow: true });
+    const bytes = sandbox.transaction();
+    expect((await send(sandbox, bytes)).status).toBe(200);
+    const path = `/api/v1/transactions/${encodeSignature(bytes, 1)}?wait=landed&timeout=60s`;
+    const response = await fetch(sandbox.url + path, { headers: { "api-x-token": sandbox.key } });
+    expect(await response.json()).toMatchObject({ state: "landed" });
+    const [, rpcUrl = ""] = /cluster RPC +(\S+)/.exec(sandbox.lines.join("\n")) ?? [];
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "getAgGenesisCert" });
+    const certificate = await (await fetch(rpcUrl, { method: "POST", body })).json();
+    expect(certificate).toMatchObject({ result: { block: {} } });
+  });
+
   it("lands and executes the transaction that it offers", async () => {
     const printed: string[] = [];
     const sandbox = await start({ print: (line) => printed.push(line) });

@@ -41,6 +41,38 @@ describe("the stream window", () => {
     expect(opened).toBeGreaterThan(2_000);
   });
 
+  it("holds at most 350 ms of unread streams at a leader that reads 10 per 100 ms", () => {
+    // A minimum of 20 per interval, as before Agave 4.4, held 42 here: 420 ms.
+    const { opened, unreadMax } = overloaded(10, 10_000);
+    expect(unreadMax).toBeLessThanOrEqual(35);
+    expect(opened).toBeGreaterThan(1_000);
+  });
+
+  it("follows a leader from 40 per 100 ms down to 10, and up again", () => {
+    const window = new StreamWindow();
+    window.setCredit(128);
+    let unread = 0;
+    let opened = 0;
+    const unreadMax = (perInterval: number, fromMs: number, toMs: number): number => {
+      let most = 0;
+      for (let ms = fromMs; ms < toMs; ms += 10) {
+        unread = Math.max(0, unread - perInterval / 10);
+        for (; unread < 128 && window.mayOpen(128 - unread); unread += 1) {
+          window.opened();
+          opened += 1;
+        }
+        window.recordBlocked(ms * NS_PER_MS, 1_000, 128 - unread);
+        if (ms >= toMs - 1_000) most = Math.max(most, unread);
+      }
+      return most;
+    };
+    expect(unreadMax(40, 0, 3_000)).toBeGreaterThan(50);
+    expect(unreadMax(10, 3_000, 6_000)).toBeLessThanOrEqual(35);
+    opened = 0;
+    unreadMax(40, 6_000, 9_000);
+    expect(opened).toBeGreaterThan(0.97 * 1_200);
+  });
+
   it("follows a leader that reads more", () => {
     const { window, opened } = overloaded(60, 10_000);
     expect(opened).toBeGreaterThan(0.97 * 6_000);

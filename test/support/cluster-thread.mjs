@@ -32,4 +32,10 @@ const [what, ...messages] = options.rpcUrl.split(" ");
 if (what === "throws") throw new Error("it does not start");
 parentPort.on("message", acts[what]);
 parentPort.postMessage({ kind: "started" });
-for (const text of messages) parentPort.postMessage(JSON.parse(text));
+for (const text of messages) parentPort.postMessage(JSON.parse(text, typedArrays));
+
+/** Landings are typed arrays, which JSON does not have. */
+function typedArrays(key, value) {
+  if (key === "signatures") return Uint8Array.from(value);
+  return key === "slots" || key === "banks" ? Float64Array.from(value) : value;
+}

@@ -97,6 +97,8 @@ export interface EdgeProcess {
 export interface EdgeProcessOptions {
   /** Lines of the configuration after those that every edge here has. */
   readonly more?: string;
+  /** Further lines of the section `[cluster]`. */
+  readonly cluster?: string;
   /** Lines of the section `[http]`. */
   readonly http?: string;
   readonly httpPort?: number;
@@ -122,6 +124,7 @@ listen = "127.0.0.1:0"
 [cluster]
 rpc_url = "${network.rpcUrl}"
 ws_url = "${network.wsUrl}"
+${options.cluster ?? ""}
 [tip]
 accounts = ["${network.tipAccount}"]
 [accounts]

@@ -98,7 +98,7 @@ export async function startLandingNetwork(options: LandingNetworkOptions = {}) {
     deliveriesOf: (bytes) => received.filter((it) => it.equals(bytes)).length,
     tipped(blockhash) {
       made += 1;
-      const newest = decodeBase58(cluster.latestBlockhash(), 32) ?? new Uint8Array();
+      const newest = decodeBase58(cluster.latestBlockhash("confirmed"), 32) ?? new Uint8Array();
       const tips = [{ to: tipAccount, lamports: 1_000_000 + made }];
       return buildTransaction({ payer, tips, blockhash: blockhash ?? newest });
     },

@@ -95,6 +95,13 @@ describe("the admin listener", () => {
     expect((await get("/livez?verbose=1")).status).toBe(200);
   });
 
+  it("shows the cluster when it is provided", async () => {
+    const { get } = await setup({ cluster: () => ({ slot: 7, consensus: "alpenglow" }) });
+    expect(await (await get("/cluster")).json()).toEqual({ slot: 7, consensus: "alpenglow" });
+    const { get: getWithout } = await setup({});
+    expect((await getWithout("/cluster")).status).toBe(404);
+  });
+
   it("shows the leaders when they are provided", async () => {
     const leaderStats = () => ({ leaders: [{ identity: "A" }] });
     const { get } = await setup({ leaders: () => ({ slot: 7, send: [] }), leaderStats });

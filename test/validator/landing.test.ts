@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { freePort, startChild, untilReady } from "../../bench/load/children.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { fromBase58 } from "../support/base58.ts";
@@ -15,8 +15,6 @@ import { startValidator, type Validator } from "./validator.ts";
 /** The number of transfers, and the rate per second. */
 const COUNT = Number(process.env["VALIDATOR_TRANSFERS"] ?? 1000);
 const PER_SECOND = Number(process.env["VALIDATOR_RATE"] ?? 50);
-/** Whether the validator runs Alpenglow from its genesis block on, instead of Tower BFT. */
-const ALPENGLOW = process.env["VALIDATOR_ALPENGLOW"] === "1";
 const KEY = "td_validator_run_0000000000";
 const PAYERS = 20;
 const TIP_LAMPORTS = 1_000_000;
@@ -24,6 +22,20 @@ const FUNDS_LAMPORTS = 20_000_000_000;
 const READY_MS = 60_000;
 /** Longer than a blockhash lives. */
 const SETTLE_MS = 240_000;
+
+interface Mode {
+  readonly name: string;
+  /** Further arguments of the validator. */
+  readonly args: readonly string[];
+  /** Whether every block holds votes. */
+  readonly votes: boolean;
+}
+
+/** Alpenglow runs from the genesis block on. */
+const MODES: readonly Mode[] = [
+  { name: "Tower BFT", args: [], votes: true },
+  { name: "Alpenglow", args: ["--alpenglow"], votes: false },
+];
 
 interface Status {
   readonly slot: number;
@@ -37,72 +49,115 @@ interface ReceiptJson {
   readonly landing: { readonly slot: number | null; readonly slots: number | null };
 }
 
+interface Sent {
+  readonly signature: string;
+  readonly receipt: ReceiptJson;
+  /** From the send of the transaction until its receipt says landed. */
+  readonly receiptMs: number;
+}
+
 const undo: (() => unknown)[] = [];
 let validator: Validator;
 let url = "";
 let adminUrl = "";
-const tip = newKeypair();
-const payers = Array.from({ length: PAYERS }, () => newKeypair());
+let tip: Keypair;
+let payers: readonly Keypair[] = [];
+/** The results of both modes, printed together at the end. */
+const rows: (readonly string[])[] = [
+  ["", "landed", "slots p50", "p99", "most", "receipt ms p50", "p99", "most"],
+];
 
-beforeAll(async () => {
-  validator = await startValidator(validatorProgram(), ALPENGLOW ? ["--alpenglow"] : []);
-  undo.push(() => validator.stop());
-  await fund([tip, ...payers]);
-  ({ url, adminUrl } = await startEdge());
-});
-afterAll(async () => {
-  for (const act of undo.splice(0).toReversed()) await act();
-});
-
-/** Nothing has landed here yet, so the edge can test only the validator's own blocks. */
-it("drops an unknown blockhash, and a transaction of an unfunded payer expires", async () => {
-  const [payer] = payers;
-  if (payer === undefined) throw new Error("a payer");
-  const tips = [{ to: tip.address, lamports: TIP_LAMPORTS }];
-  const unknown = { payer, tips, blockhash: new Uint8Array(32).fill(9) };
-  const unfunded = { payer: newKeypair(), tips, blockhash: await newestBlockhash() };
-  const signatures = await Promise.all(
-    [unknown, unfunded].map((spec) => submit(buildTransaction(spec).bytes)),
+afterAll(() => {
+  const widths = rows[0]?.map((_, column) =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
   );
-  const [dropped, expired] = await Promise.all(signatures.map(receiptOf));
-  expect(dropped).toMatchObject({ state: "dropped", landing: { reason: "blockhash_unknown" } });
-  expect(expired).toMatchObject({ state: "expired", landing: { reason: "blockhash_expired" } });
-  if (ALPENGLOW) return;
-  // Votes are in every block; with Alpenglow no block shows that the node keeps statuses.
-  const page = await (await fetch(`${adminUrl}/metrics`)).text();
-  expect(seriesValue(parsePrometheus(page), "touchdown_node_reports_statuses")).toBe(1);
-});
-
-it(`lands ${COUNT} tipped transfers, and the receipts agree with the validator`, async () => {
-  const sent = await sendAll();
-  const statuses = await settled(sent);
-  const receipts = await Promise.all(sent.map(receiptOf));
-  const landed = statuses.filter((status) => status !== null);
-  expect(landed.filter(({ err }) => err !== null)).toEqual([]);
-  expect(landed.length).toBeGreaterThanOrEqual(0.99 * COUNT);
-  for (const [index, status] of statuses.entries()) {
-    const { state, landing } = receipts[index] ?? { state: "none", landing: null };
-    if (status === null) expect(state).not.toBe("landed");
-    else expect([state, landing?.slot]).toEqual(["landed", status.slot]);
-  }
-  const deltas = receipts.flatMap(({ landing }) => landing.slots ?? []).sort((a, b) => a - b);
-  const at = (share: number) => deltas[Math.floor((deltas.length - 1) * share)];
-  const counts = new Map<number, number>();
-  for (const { received_slot: received, landing } of receipts) {
-    if (landing.slot === null || received === null) continue;
-    const slots = landing.slot - received;
-    counts.set(slots, (counts.get(slots) ?? 0) + 1);
-  }
-  const distribution = [...counts]
-    .sort(([a], [b]) => a - b)
-    .map(([slots, count]) => `${slots}: ${count}`);
+  const lines = rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths?.[column] ?? 0))
+      .join("  ")
+      .trimEnd(),
+  );
   process.stdout.write(
-    `landed ${landed.length} of ${COUNT} at ${PER_SECOND} a second; slots from receipt to block: ` +
-      `p50 ${at(0.5)}, p99 ${at(0.99)}, most ${at(1)} (${distribution.join(", ")})\n`,
+    `${lines.join("\n")}\n${PER_SECOND} a second; slots from receipt to block; ms from the send ` +
+      "until the receipt says landed\n",
   );
-  // Every transaction arrived here before it landed.
-  expect(Math.min(...counts.keys())).toBeGreaterThanOrEqual(0);
 });
+
+describe.each(MODES)("$name", ({ name, args, votes }) => {
+  beforeAll(async () => {
+    validator = await startValidator(validatorProgram(), args);
+    undo.push(() => validator.stop());
+    tip = newKeypair();
+    payers = Array.from({ length: PAYERS }, () => newKeypair());
+    await fund([tip, ...payers]);
+    ({ url, adminUrl } = await startEdge());
+    // What arrives before the edge has read blocks ends with `status_unknown` on a quiet cluster.
+    await untilResponse(
+      "two blocks that the edge has read",
+      () => metric("touchdown_block_heights_total", { result: "accepted" }),
+      (accepted) => accepted >= 2,
+    );
+  });
+  afterAll(async () => {
+    for (const act of undo.splice(0).toReversed()) await act();
+  });
+
+  /** Nothing has landed here yet, so the edge can test only the validator's own blocks. */
+  it("drops an unknown blockhash, and a transaction of an unfunded payer expires", async () => {
+    const [payer] = payers;
+    if (payer === undefined) throw new Error("a payer");
+    const tips = [{ to: tip.address, lamports: TIP_LAMPORTS }];
+    const unknown = { payer, tips, blockhash: new Uint8Array(32).fill(9) };
+    const unfunded = { payer: newKeypair(), tips, blockhash: await newestBlockhash() };
+    const signatures = await Promise.all(
+      [unknown, unfunded].map((spec) => submit(buildTransaction(spec).bytes)),
+    );
+    const [dropped, expired] = await Promise.all(signatures.map(receiptOf));
+    expect(dropped).toMatchObject({ state: "dropped", landing: { reason: "blockhash_unknown" } });
+    expect(expired).toMatchObject({ state: "expired", landing: { reason: "blockhash_expired" } });
+    // With Alpenglow no block shows that the node keeps statuses.
+    if (!votes) return;
+    expect(await metric("touchdown_node_reports_statuses")).toBe(1);
+  });
+
+  it(`lands ${COUNT} tipped transfers, and the receipts agree with the validator`, async () => {
+    const sent = await sendAll();
+    const statuses = await settled(sent.map(({ signature }) => signature));
+    const landed = statuses.filter((status) => status !== null);
+    rows.push(rowOf(name, landed.length, sent));
+    expect(landed.filter(({ err }) => err !== null)).toEqual([]);
+    expect(landed.length).toBeGreaterThanOrEqual(0.99 * COUNT);
+    for (const [index, status] of statuses.entries()) {
+      const { state, landing } = sent[index]?.receipt ?? { state: "none", landing: null };
+      if (status === null) expect(state).not.toBe("landed");
+      else expect([state, landing?.slot]).toEqual(["landed", status.slot]);
+    }
+    // Every transaction arrived here before it landed.
+    expect(
+      Math.min(...sent.map(({ receipt }) => slotsBetween(receipt) ?? 0)),
+    ).toBeGreaterThanOrEqual(0);
+  });
+});
+
+/** From the slot in progress at the arrival to that of the block; null for one without a block. */
+function slotsBetween({ received_slot: received, landing }: ReceiptJson): number | null {
+  return landing.slot === null || received === null ? null : landing.slot - received;
+}
+
+/** A row of the table that is printed at the end. */
+function rowOf(name: string, landed: number, sent: readonly Sent[]): readonly string[] {
+  const slots = sent.flatMap(({ receipt }) => receipt.landing.slots ?? []);
+  const times = sent.flatMap(({ receipt, receiptMs }) =>
+    receipt.state === "landed" ? receiptMs : [],
+  );
+  return [name, `${landed} of ${COUNT}`, ...quantilesOf(slots), ...quantilesOf(times)];
+}
+
+function quantilesOf(values: readonly number[]): readonly string[] {
+  const ascending = values.toSorted((a, b) => a - b);
+  const at = (share: number) => ascending[Math.floor((ascending.length - 1) * share)] ?? Number.NaN;
+  return [0.5, 0.99, 1].map((share) => at(share).toFixed(0));
+}
 
 async function fund(keypairs: readonly Keypair[]): Promise<void> {
   const balanceOf = async ({ address }: Keypair): Promise<number> => {
@@ -145,10 +200,10 @@ async function startEdge() {
   return { url: `http://127.0.0.1:${http}`, adminUrl: `http://127.0.0.1:${admin}` };
 }
 
-/** Sends at an even pace, with the newest blockhash of each second; returns the signatures. */
-async function sendAll(): Promise<readonly string[]> {
+/** Sends at an even pace, with the newest blockhash of each second; returns the receipts. */
+async function sendAll(): Promise<readonly Sent[]> {
   const startNs = systemClock.nowNs();
-  const sent: Promise<string>[] = [];
+  const sent: Promise<Sent>[] = [];
   let blockhash = await newestBlockhash();
   for (let number = 0; number < COUNT; number += 1) {
     if (number % PER_SECOND === 0) blockhash = await newestBlockhash();
@@ -157,9 +212,21 @@ async function sendAll(): Promise<readonly string[]> {
     const { bytes } = buildTransaction({ payer, tips, blockhash });
     const dueNs = startNs + (number / PER_SECOND) * 1e9;
     await until("the next is due", () => systemClock.nowNs() >= dueNs);
-    sent.push(submit(bytes));
+    sent.push(sendOne(bytes));
   }
   return Promise.all(sent);
+}
+
+async function sendOne(bytes: Uint8Array): Promise<Sent> {
+  const sentNs = systemClock.nowNs();
+  const signature = await submit(bytes);
+  const receipt = await receiptOf(signature);
+  return { signature, receipt, receiptMs: (systemClock.nowNs() - sentNs) / 1e6 };
+}
+
+async function metric(name: string, labels: Readonly<Record<string, string>> = {}) {
+  const page = await (await fetch(`${adminUrl}/metrics`)).text();
+  return seriesValue(parsePrometheus(page), name, labels);
 }
 
 async function submit(bytes: Uint8Array): Promise<string> {

@@ -18,7 +18,7 @@ use mio::{Registry, Token};
 use crate::http::client_socket::AcceptedSocket;
 use crate::http::connection_limits::AddressPermit;
 use crate::http::deadline::{Part, ReadClock, is_past};
-use crate::http::dispatch::{Dispatched, dispatch};
+use crate::http::dispatch::{Dispatched, Drain, dispatch};
 use crate::http::handler::{ClientCloseReason, RequestHandler};
 use crate::http::permits::Permits;
 use crate::http::preamble::preamble_size;
@@ -91,6 +91,8 @@ pub(crate) struct ConnectionContext<'a, H> {
     pub(crate) upstream_token: Token,
     /// Time of this turn.
     pub(crate) now_ns: u64,
+    /// Whether health checks are proxied.
+    pub(crate) is_leaving: bool,
     /// Whether every request is proxied.
     pub(crate) is_draining: bool,
     /// Permits for upstream connections.
@@ -316,7 +318,7 @@ impl Client {
         size: usize,
         cx: &mut ConnectionContext<'_, H>,
     ) -> Result<(usize, ParseOutcome), Disconnected> {
-        let ConnectionContext { handler, scratch, out, is_draining, .. } = cx;
+        let ConnectionContext { handler, scratch, out, is_leaving, is_draining, .. } = cx;
         let forwarded = |meta| ForwardedHeader {
             name: cx.forwarded_header_name,
             from: self.from,
@@ -350,7 +352,12 @@ impl Client {
                 RequestHead::Complete(head) => head,
             };
             let is_refused = *is_draining && !self.body_started;
-            let dispatched = dispatch(*handler, &head, rest, self.from, is_refused, out);
+            let drain = match (is_refused, *is_leaving) {
+                (true, _) => Drain::Refusing,
+                (false, true) => Drain::Announced,
+                (false, false) => Drain::None,
+            };
+            let dispatched = dispatch(*handler, &head, rest, self.from, drain, out);
             self.body_started &= matches!(dispatched, Dispatched::Pending(_));
             match dispatched {
                 Dispatched::Answered => {

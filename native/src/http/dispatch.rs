@@ -31,15 +31,27 @@ pub(crate) enum Dispatched {
     },
 }
 
+/// How far this edge has gone towards its stop.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Drain {
+    /// It serves.
+    None,
+    /// It accepts work, and no longer counts as healthy.
+    Announced,
+    /// It proxies every request, so that the upstream server rejects it.
+    Refusing,
+}
+
 /// Decides on the request that `bytes` start with.
 pub(crate) fn dispatch<H: RequestHandler>(
     handler: &mut H,
     head: &CompleteHead<'_>,
     bytes: &[u8],
     from: IpAddr,
-    is_draining: bool,
+    drain: Drain,
     out: &mut Vec<u8>,
 ) -> Dispatched {
+    let is_draining = drain == Drain::Refusing;
     let total = head.size + head.body_size;
     let Some(body) = bytes.get(head.size..total) else {
         if total <= REQUEST_BYTES_MAX && !head.expects {
@@ -60,6 +72,9 @@ pub(crate) fn dispatch<H: RequestHandler>(
     }
     out.clear();
     if let Some(health) = health_of(head, body) {
+        if !may_answer(&health, drain) {
+            return proxy(handler, UnhandledReason::Draining, false);
+        }
         handler.health(&health, out);
         return Dispatched::Answered;
     }
@@ -68,10 +83,16 @@ pub(crate) fn dispatch<H: RequestHandler>(
         let reason = if is_ambiguous { UnhandledReason::Ambiguous } else { UnhandledReason::Other };
         return proxy(handler, reason, false);
     };
-    match handler.handle(&Request { endpoint, token, from, body }, out) {
+    let is_leaving = drain != Drain::None;
+    match handler.handle(&Request { endpoint, token, from, body, is_leaving }, out) {
         Handled::Answered => Dispatched::Answered,
         Handled::Proxy(meta) => Dispatched::Proxy { meta, is_upload: false },
     }
+}
+
+/// The upstream server answers `getHealth` of an edge that drains.
+fn may_answer(health: &Health<'_>, drain: Drain) -> bool {
+    drain == Drain::None || matches!(health, Health::Ping { .. })
 }
 
 fn proxy<H: RequestHandler>(

@@ -79,6 +79,17 @@ fn health_checks_are_answered_locally_until_draining() {
         assert!(client.receive().starts_with(call));
     }
     assert_eq!((server.handled(), server.proxied()), (2, vec![UnhandledReason::Other]));
+    server.handle.send(Command::Leave);
+    client.send_text(&get("/ping"));
+    assert_eq!(client.receive(), format!("{:?}", Health::Ping { is_head_only: false }));
+    for text in [open(call), rpc("", call)] {
+        client.send_text(&text);
+        assert!(client.receive().contains("HTTP/1.1 +"));
+    }
+    client.send_text(&rpc("some", call));
+    assert!(client.receive().starts_with(call));
+    assert_eq!((server.handled(), server.proxied()), (1, vec![UnhandledReason::Draining; 2]));
+    assert_eq!(server.log.lock().unwrap().leaving, 1);
     server.handle.send(Command::Drain);
     for text in [get("/ping"), open(call), rpc("", call)] {
         client.send_text(&text);

@@ -29,6 +29,8 @@ pub struct Request<'a> {
     pub from: IpAddr,
     /// The complete body.
     pub body: &'a [u8],
+    /// Whether this edge drains, so that the upstream server answers `getHealth`.
+    pub is_leaving: bool,
 }
 
 /// A health check of this edge, which needs no key.

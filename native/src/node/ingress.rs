@@ -82,13 +82,14 @@ pub fn ingress_thread_released_slots(thread: u32, mut out: Float64ArraySlice<'_>
 }
 
 /// Has the thread proxy every request (1), accept no connections and finish pending requests (2),
-/// or end immediately (3). Returns OK, NO_INGRESS_THREAD, INGRESS_THREAD_OPTIONS or PANIC.
+/// end immediately (3), or proxy health checks (4). Returns OK, NO_INGRESS_THREAD, INGRESS_THREAD_OPTIONS or PANIC.
 #[napi]
 pub fn ingress_thread_command(thread: u32, command: u32) -> i32 {
     with_ingress_thread(thread, |thread| match command {
         1 => send_command(thread, Command::Drain),
         2 => send_command(thread, Command::Stop),
         3 => send_command(thread, Command::Exit),
+        4 => send_command(thread, Command::Leave),
         _ => INGRESS_THREAD_OPTIONS,
     })
 }

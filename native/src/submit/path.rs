@@ -228,6 +228,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
     ) -> Result<(), Unanswered> {
         let (id, call) = rpc_body::read_call(call);
         match call {
+            Call::Health if request.is_leaving => return Err(Counter::ProxiedOther.into()),
             Call::Health => self.writer.rpc_result(out, id.as_bytes(), HEALTHY),
             Call::Rejected(rejection) => self.reject_form(request, &id, &rejection, meta, out),
             Call::Send { bytes, max_retries } => {
@@ -259,8 +260,8 @@ impl<E: EngineHandle> SubmitHandler<E> {
     }
 
     /// The response to a batch, in the order of its calls. Each further call is charged before it
-    /// is read. Nothing is done unless every call has room for its record and something can be
-    /// sent; where a call must be left to the main thread all the same, so is the batch, without
+    /// is read. Nothing is done unless every call has room for its record, something can be sent and
+    /// no `getHealth` must be left to the main thread; where a call must be left to the main thread all the same, so is the batch, without
     /// the charges of its further calls, and the main thread recognizes what was sent.
     fn batch(
         &mut self,
@@ -271,9 +272,14 @@ impl<E: EngineHandle> SubmitHandler<E> {
         if !self.path.records.has_room_for(calls.len()) {
             return Err(Counter::ProxiedRecordRing.into());
         }
-        let is_send = |method: Value<'_>| method.is_text("sendTransaction");
-        let sends = calls.iter().any(|call| call.member("method").is_some_and(is_send));
-        if sends && !self.path.fan_out.can_send() {
+        let calls_method = |name| {
+            let is_it = |method: Value<'_>| method.is_text(name);
+            calls.iter().any(|call| call.member("method").is_some_and(is_it))
+        };
+        if request.is_leaving && calls_method("getHealth") {
+            return Err(Counter::ProxiedOther.into());
+        }
+        if calls_method("sendTransaction") && !self.path.fan_out.can_send() {
             return Err(Counter::ProxiedLeaders.into());
         }
         // The body's bytes, divided among the calls.

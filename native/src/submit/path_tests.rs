@@ -66,6 +66,7 @@ struct Fixture {
     is_broken: Rc<Cell<bool>>,
     status: Arc<ThreadStatus>,
     wakes: Arc<AtomicUsize>,
+    is_leaving: bool,
     out: Vec<u8>,
 }
 
@@ -124,6 +125,7 @@ impl Fixture {
             is_broken,
             status,
             wakes,
+            is_leaving: false,
             out: b"what was there".to_vec(),
         }
     }
@@ -133,8 +135,8 @@ impl Fixture {
     }
 
     fn take(&mut self, endpoint: Endpoint, token: &[u8], body: &[u8]) -> Handled {
-        let from = Ipv4Addr::LOCALHOST.into();
-        self.handler.handle(&Request { endpoint, token, from, body }, &mut self.out)
+        let (from, is_leaving) = (Ipv4Addr::LOCALHOST.into(), self.is_leaving);
+        self.handler.handle(&Request { endpoint, token, from, body, is_leaving }, &mut self.out)
     }
 
     fn post(&mut self, bytes: &[u8]) -> Handled {
@@ -331,6 +333,28 @@ fn batch_that_cannot_be_sent_is_proxied_with_one_charge() {
     }
     assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, b"{"), Handled::Answered);
     assert!(fixture.response().contains("-32005"));
+}
+
+#[test]
+fn health_of_an_edge_that_drains_is_left_to_the_main_thread() {
+    let mut fixture = Fixture::new(KeyGrant { burst: 6.0, ..grant() });
+    let text = base64(&good(1));
+    let call =
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":["{text}"]}}"#);
+    let health = r#"{"jsonrpc":"2.0","id":1,"method":"getHealth"}"#;
+    let escaped = health.replace("getH", "get\\u0048");
+    let bodies = [health, &escaped, &format!("[{call},{escaped}]"), &format!("[{health},{call}]")];
+    fixture.is_leaving = true;
+    for body in bodies {
+        assert!(is_limit_charged(fixture.take(Endpoint::JsonRpc, TOKEN, body.as_bytes())));
+    }
+    assert_eq!((fixture.counter(Counter::ProxiedOther), fixture.given()), (4.0, 0));
+    assert_eq!((fixture.depth(), fixture.response()), (0, String::new()));
+    // Further calls of these batches were not charged; work is accepted as before.
+    let body = format!("[{call},{{}}]");
+    assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, body.as_bytes()), Handled::Answered);
+    let response = fixture.response();
+    assert!(response.contains("result") && response.contains("-32600"), "{response}");
 }
 
 #[test]

@@ -4,8 +4,10 @@
  *   slot ─▶ router      status ─▶ landing tracker      block ─▶ blocks
  *
  * A transaction is reported as soon as a processed block holds it, before that is confirmed. A
- * block's height and content count once its slot is confirmed. A stream that ends or stays
- * silent is reopened with a back-off from 0.5 s to 30 s, which restarts at the first update.
+ * block's height and content count once its slot is confirmed. Finalized counts as confirmed,
+ * because nodes before Agave 4.4 may finalize a slot that they never announce as confirmed. A
+ * stream that ends or stays silent is reopened with a back-off from 0.5 s to 30 s, which restarts
+ * at the first update. The next stream may be of another node, so its ids of banks are others.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
@@ -15,8 +17,8 @@ import type { Log } from "../../core/log.ts";
 import { type BackOffOptions, createBackOff } from "../back-off.ts";
 import type { Blocks } from "../blocks/blocks.ts";
 import type { ClusterCounters } from "../counters.ts";
-import { GEYSER_BLOCKS_MAX } from "../limits.ts";
 import type { ClusterSink, SlotEventKind } from "../ports.ts";
+import { BlockHeights } from "./block-heights.ts";
 import type { GeyserUpdate, SlotStage } from "./codec.ts";
 import type { GeyserEvents, GeyserStream } from "./stream.ts";
 
@@ -27,10 +29,20 @@ export interface GeyserWatcherDeps {
   readonly open: (events: GeyserEvents) => GeyserStream;
   readonly sink: Pick<ClusterSink, "slotEvent">;
   readonly blocks: Blocks;
-  /** A block holds a transaction; the signature (64 bytes) is borrowed for the call. */
-  readonly onProcessed: (signature: Uint8Array, slot: number, error: string | null) => void;
-  /** The cluster confirmed the block of a slot. */
-  readonly onConfirmed: (slot: number) => void;
+  /**
+   * A block holds a transaction; the signature (64 bytes) is borrowed for the call. `bank` is the
+   * id of the block's bank; null if unknown.
+   */
+  readonly onProcessed: (
+    signature: Uint8Array,
+    slot: number,
+    error: string | null,
+    bank: number | null,
+  ) => void;
+  /** The cluster confirmed the block of a slot; may be reported several times. */
+  readonly onConfirmed: (slot: number, bank: number | null) => void;
+  /** A stream opens, whose ids of banks are not comparable with those reported so far. */
+  readonly forgetBanks: () => void;
   readonly counters: ClusterCounters;
   readonly backOff: BackOffOptions;
 }
@@ -61,10 +73,9 @@ export function createGeyserWatcher(
   deps: GeyserWatcherDeps,
   options: GeyserWatcherOptions,
 ): GeyserWatcher {
-  const { clock, log, open, sink, blocks, onProcessed, onConfirmed, counters } = deps;
+  const { clock, log, open, sink, blocks, onProcessed, onConfirmed, forgetBanks, counters } = deps;
   const waits = createBackOff(deps.backOff);
-  /** Heights of unconfirmed blocks by slot, oldest first. */
-  const heights = new Map<number, number>();
+  const heights = new BlockHeights();
   let stream: GeyserStream | null = null;
   let timer: Timer | null = null;
   let silenceTimer: Timer | null = null;
@@ -79,6 +90,8 @@ export function createGeyserWatcher(
     aliveNs = clock.nowNs();
     timer = null;
     counters.geyserOpened += 1;
+    heights.forgetBanks();
+    forgetBanks();
     stream = open({
       update: onUpdate,
       garbage: () => {
@@ -110,11 +123,11 @@ export function createGeyserWatcher(
     lossReported = false;
     switch (update.kind) {
       case "slot":
-        onSlot(update.slot, update.stage);
+        onSlot(update);
         break;
       case "status":
         counters.geyserStatuses += 1;
-        onProcessed(update.signature, update.slot, update.error);
+        onProcessed(update.signature, update.slot, update.error, update.bank);
         break;
       case "block":
         onBlock(update);
@@ -127,18 +140,19 @@ export function createGeyserWatcher(
     }
   }
 
-  function onSlot(slot: number, stage: SlotStage): void {
-    if (stage === "confirmed") {
-      const height = heights.get(slot);
-      if (height !== undefined) blocks.setHeight(height);
-      onConfirmed(slot);
+  function onSlot({ slot, stage, bank }: GeyserUpdate & { readonly kind: "slot" }): void {
+    if (stage === "confirmed" || stage === "finalized") {
+      const height = heights.take(slot, bank);
+      if (height !== null) blocks.setHeight(height);
+      onConfirmed(slot, bank);
     }
     const kind = KINDS[stage];
     if (kind === undefined) return;
     sink.slotEvent(kind, slot, "grpc");
   }
 
-  function onBlock({ slot, blockhash, height }: GeyserUpdate & { readonly kind: "block" }): void {
+  function onBlock(update: GeyserUpdate & { readonly kind: "block" }): void {
+    const { slot, bank, blockhash, height } = update;
     const bytes = decodeBase58(blockhash, 32);
     if (bytes?.length !== 32 || height === null) {
       counters.geyserGarbage += 1;
@@ -146,12 +160,7 @@ export function createGeyserWatcher(
     }
     blockNs = aliveNs;
     blocks.add(bytes, height + BLOCKHASH_AGE_MAX);
-    heights.set(slot, height);
-    if (heights.size <= GEYSER_BLOCKS_MAX) return;
-    for (const oldest of heights.keys()) {
-      heights.delete(oldest);
-      break;
-    }
+    heights.add(slot, bank, height);
   }
 
   return {

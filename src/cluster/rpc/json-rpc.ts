@@ -28,6 +28,9 @@ export class RpcError extends Error {
   }
 }
 
+/** The code of a method that the node does not know; JSON-RPC 2.0. */
+export const METHOD_NOT_FOUND = -32601;
+
 /** Result of one call of a batch. */
 export type CallResult = { readonly result: unknown } | { readonly error: Error };
 

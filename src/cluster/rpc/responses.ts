@@ -7,7 +7,7 @@
  */
 
 import { decodeBase58, decodeBase64 } from "../../core/encoding.ts";
-import type { BlockhashCheck, Contact, StatusResponse, TxStatus } from "../ports.ts";
+import type { BlockhashCheck, Consensus, Contact, StatusResponse, TxStatus } from "../ports.ts";
 
 /** A blockhash, and the last block height at which a transaction may use it. */
 export interface Blockhash {
@@ -67,6 +67,16 @@ export function readSlotTime(result: unknown): number | null {
     seconds += samplePeriodSecs;
   }
   return slots === 0 ? null : (seconds / slots) * 1_000;
+}
+
+/**
+ * The result of `getAgGenesisCert`: null before the cluster migrated to Alpenglow, else its genesis
+ * certificate. Agave `rpc/src/rpc.rs`, 4.4, 2026-11.
+ */
+export function readConsensus(result: unknown): Consensus {
+  if (result === null) return "tower_bft";
+  if (isRecord(result)) return "alpenglow";
+  throw new Error("getAgGenesisCert: the result is no certificate");
 }
 
 /** The result of a method that returns one number. */

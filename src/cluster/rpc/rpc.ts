@@ -11,14 +11,14 @@ import type { Clock } from "../../core/clock.ts";
 import { encodeKey, encodeSignatures } from "../../core/encoding.ts";
 import type { ClusterCounters } from "../counters.ts";
 import { RPC_RESPONSE_BYTES_MAX } from "../limits.ts";
-import type { BlockhashCheck, Contact, StatusResponse } from "../ports.ts";
+import type { BlockhashCheck, Consensus, Contact, StatusResponse } from "../ports.ts";
 import {
   openSlotSubscriber,
   type SlotSubscriber,
   type SlotSubscriberEvents,
 } from "../slots/subscription.ts";
 import { createRpcHttpClient } from "./http-client.ts";
-import { type CallResult, createCaller, RpcError } from "./json-rpc.ts";
+import { type CallResult, createCaller, METHOD_NOT_FOUND, RpcError } from "./json-rpc.ts";
 import {
   type Blockhash,
   type BlockStatus,
@@ -28,6 +28,7 @@ import {
   readBlockhashList,
   readBlockSignatures,
   readBlockStatus,
+  readConsensus,
   readContacts,
   readCount,
   readDelinquent,
@@ -73,6 +74,10 @@ export interface BlockInfo extends BlockStatus {
 export interface Rpc {
   /** The latest slot that the node processed. */
   slot(): Promise<number>;
+  /** The latest slot that the cluster confirmed. */
+  confirmedSlot(): Promise<number>;
+  /** The cluster's consensus; `unknown` if the node does not know the method. */
+  consensus(): Promise<Consensus>;
   /** The slot time of the last minutes in milliseconds; null if the node has no samples. */
   slotTimeMs(): Promise<number | null>;
   epochs(): Promise<EpochPair>;
@@ -115,6 +120,15 @@ export function createRpc({ clock, counters }: RpcDeps, options: RpcOptions): Rp
 
   return {
     slot: async () => readCount("getSlot", await call("getSlot", [PROCESSED])),
+    confirmedSlot: async () => readCount("getSlot", await call("getSlot", [CONFIRMED])),
+    async consensus() {
+      try {
+        return readConsensus(await call("getAgGenesisCert", []));
+      } catch (error) {
+        if (error instanceof RpcError && error.code === METHOD_NOT_FOUND) return "unknown";
+        throw error;
+      }
+    },
     slotTimeMs: async () => readSlotTime(await call("getRecentPerformanceSamples", [SAMPLES])),
     async epochs() {
       // Reads everything each time: the same name may lead to another cluster than before.

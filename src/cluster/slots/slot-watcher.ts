@@ -3,15 +3,17 @@
  *
  * Both subscriptions are requested, because many providers reject slot updates, and some accept
  * them and never send any. The slot is also polled: rarely while events arrive, to detect a false
- * source, and often while they do not. A connection that is silent for long is closed and reopened
- * with back-off.
+ * source, and often while they do not. It is polled soon when a source goes back, because the
+ * router follows that only if another node agrees. A connection that is silent for long is closed
+ * and reopened with back-off.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
 import type { Log } from "../../core/log.ts";
 import { type BackOff, type BackOffOptions, createBackOff } from "../back-off.ts";
 import type { ClusterCounters } from "../counters.ts";
-import type { ClusterSink, SlotEventKind } from "../ports.ts";
+import { SLOT_BACK_DISTANCE } from "../limits.ts";
+import type { ClusterSink, SlotEventKind, SlotSource } from "../ports.ts";
 import type { Rpc } from "../rpc/rpc.ts";
 import type { SlotSubscriber, SlotSubscription } from "./subscription.ts";
 
@@ -50,6 +52,8 @@ export interface SlotWatcherStatus {
 export interface SlotWatcher {
   start(): void;
   stop(): void;
+  /** Any source but the polls reports a slot. */
+  observe(slot: number, source: SlotSource): void;
   status(): SlotWatcherStatus;
 }
 
@@ -93,6 +97,10 @@ class SlotSubscriptionWatcher implements SlotWatcher {
   #pollPending = false;
   /** When each source last delivered an event. */
   readonly #eventNs = new Map<PlainSource, number>();
+  /** The highest slot of each source since it last went back. */
+  readonly #highestSlots = new Map<SlotSource, number>();
+  /** When the last poll began. */
+  #polledNs = Number.NEGATIVE_INFINITY;
   /** When an event last came over the WebSocket. */
   #subscriptionNs: number;
 
@@ -126,6 +134,17 @@ class SlotSubscriptionWatcher implements SlotWatcher {
     this.#polling = false;
     this.#session?.socket.end();
     this.#session = null;
+  }
+
+  observe(slot: number, source: SlotSource): void {
+    const highest = this.#highestSlots.get(source) ?? -1;
+    if (!Number.isSafeInteger(slot) || source === "polling") return;
+    const isBack = slot < highest - SLOT_BACK_DISTANCE;
+    if (isBack || slot > highest) this.#highestSlots.set(source, slot);
+    if (!isBack || !this.#running) return;
+    // A feed that goes back again and again is not polled more often than a silent one.
+    const sinceMs = this.#since(this.#polledNs, this.#deps.clock.nowNs());
+    if (sinceMs >= this.#options.pollMs) this.#poll();
   }
 
   status(): SlotWatcherStatus {
@@ -257,6 +276,7 @@ class SlotSubscriptionWatcher implements SlotWatcher {
   #poll(): void {
     if (this.#pollPending) return;
     this.#pollPending = true;
+    this.#polledNs = this.#deps.clock.nowNs();
     this.#pollTimer?.cancel();
     void this.#pollOnce().then((waitMs) => {
       this.#pollPending = false;

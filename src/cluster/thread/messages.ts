@@ -12,7 +12,7 @@
 
 import type { SlotRange } from "../blocks/quiet-range.ts";
 import type { ClusterClientOptions } from "../cluster-client.ts";
-import type { SlotEventKind, SlotSource, StatusReporting } from "../ports.ts";
+import type { Consensus, SlotEventKind, SlotSource, StatusReporting } from "../ports.ts";
 import type { ContactsMessage } from "./contact-changes.ts";
 import type { EpochMessage } from "./epoch-message.ts";
 import type { StatusesMessage } from "./status-message.ts";
@@ -71,12 +71,16 @@ export type FromClusterThread =
   | { readonly kind: "height"; readonly height: number; readonly sinceNs: number }
   | BlockhashesMessage
   | { readonly kind: "reporting"; readonly reporting: StatusReporting }
+  | { readonly kind: "consensus"; readonly consensus: Consensus }
+  | { readonly kind: "confirmationStalled"; readonly isStalled: boolean }
   | StatusesMessage
   | BlockhashChecksMessage
   | { readonly kind: "requestFailed"; readonly id: number; readonly reason: string }
   | { readonly kind: "quietRange"; readonly range: SlotRange }
   | LandedMessage
-  | { readonly kind: "confirmed"; readonly slot: number };
+  | { readonly kind: "confirmed"; readonly slot: number; readonly bank: number | null }
+  /** The ids of banks in earlier messages are not comparable with those in later ones. */
+  | { readonly kind: "forgetBanks" };
 
 /** Whether blockhashes are valid, in the order of the request. */
 export interface BlockhashChecksMessage {
@@ -98,10 +102,12 @@ export interface BlockhashesMessage {
   readonly isComplete: boolean;
 }
 
-/** Signatures of 64 bytes each that blocks hold, the slot of each, and its error. */
+/** Signatures of 64 bytes each that blocks hold, the slot and the bank of each, and its error. */
 export interface LandedMessage {
   readonly kind: "landed";
   readonly signatures: Uint8Array;
   readonly slots: Float64Array;
+  /** -1 for one whose bank is unknown. */
+  readonly banks: Float64Array;
   readonly errors: readonly (string | null)[];
 }

@@ -21,6 +21,7 @@ import {
 import type {
   BlockSink,
   ClusterSink,
+  Consensus,
   Contact,
   EpochLeaders,
   SlotEventKind,
@@ -45,6 +46,7 @@ interface Landing {
   /** Copied. */
   readonly signature: Uint8Array;
   readonly slot: number;
+  readonly bank: number | null;
   readonly error: string | null;
 }
 
@@ -132,16 +134,30 @@ export class Outbox implements Required<ClusterSink> {
     this.send({ kind: "reporting", reporting });
   }
 
+  setConsensus(consensus: Consensus): void {
+    this.send({ kind: "consensus", consensus });
+  }
+
+  setConfirmationStalled(isStalled: boolean): void {
+    this.send({ kind: "confirmationStalled", isStalled });
+  }
+
   /** A block holds a transaction; the signature is borrowed for the call. */
-  landed(signature: Uint8Array, slot: number, error: string | null): void {
+  landed(signature: Uint8Array, slot: number, error: string | null, bank: number | null): void {
     if (this.#landings.length === 0) setImmediate(() => this.#flushLandings());
-    const landing = { signature: Uint8Array.from(signature), slot, error: boundedError(error) };
+    const copy = Uint8Array.from(signature);
+    const landing = { signature: copy, slot, bank, error: boundedError(error) };
     if (this.#landings.push(landing) === LANDINGS_PER_MESSAGE_MAX) this.#flushLandings();
   }
 
-  confirmed(slot: number): void {
+  confirmed(slot: number, bank: number | null): void {
     this.#flushLandings();
-    if (!this.#offer({ kind: "confirmed", slot })) this.#deps.counters.geyserLost += 1;
+    if (!this.#offer({ kind: "confirmed", slot, bank })) this.#deps.counters.geyserLost += 1;
+  }
+
+  forgetBanks(): void {
+    this.#flushLandings();
+    this.send({ kind: "forgetBanks" });
   }
 
   /** Sends unless too much is unread; returns whether it did. */
@@ -161,6 +177,7 @@ export class Outbox implements Required<ClusterSink> {
       kind: "landed",
       signatures: joined(landings.map(({ signature }) => signature)),
       slots: Float64Array.from(landings, ({ slot }) => slot),
+      banks: Float64Array.from(landings, ({ bank }) => bank ?? -1),
       errors: landings.map(({ error }) => error),
     };
     if (!this.#offer(message)) this.#deps.counters.geyserLost += landings.length;

@@ -1,8 +1,10 @@
 /**
- * Operator functions: list accounts, change their plans, disable and enable them. Every call needs
- * a session with the admin right, and every change is written to the audit log of that account.
+ * Operator functions: list accounts, change their plans, disable and enable them; and the cluster
+ * as the edges see it. Every call needs a session with the admin right, and every change is written
+ * to the audit log of that account.
  */
 
+import type { Edges } from "../edges.ts";
 import { noPlan } from "../store/accounts.ts";
 import type { Account, AccountSummary, Store } from "../store/contract.ts";
 import { type Route, route } from "../web/route.ts";
@@ -31,7 +33,20 @@ const listQuery = z.strictObject({
   limit: z.coerce.number().int().min(1).max(200).default(50),
 });
 
-export function adminRoutes(store: Pick<Store, "accounts" | "plans" | "usage">): readonly Route[] {
+/** What an edge knows of its cluster; docs/operations.md describes it. */
+const clusterOfEdge = z.object({
+  slot: z.number().nullable(),
+  slot_ms: z.number(),
+  consensus: z.enum(["unknown", "tower_bft", "alpenglow"]),
+  confirmation_stalled: z.boolean(),
+});
+
+interface Deps {
+  readonly store: Pick<Store, "accounts" | "plans" | "usage">;
+  readonly edges: Pick<Edges, "ask">;
+}
+
+export function adminRoutes({ store, edges }: Deps): readonly Route[] {
   const { accounts, plans, usage } = store;
   const isPlan = async (wanted: string): Promise<boolean> =>
     (await plans.list()).some(({ name }) => name === wanted);
@@ -105,6 +120,26 @@ export function adminRoutes(store: Pick<Store, "accounts" | "plans" | "usage">):
         response: z.object({ totals: statsShape }),
       },
       async ({ query: { range } }) => ({ totals: statsOf(await usage.overall(range)) }),
+    ),
+    route(
+      ["GET", "/api/v1/admin/cluster"],
+      "admin",
+      "The cluster as each edge sees it",
+      {
+        response: z.object({
+          edges: z.array(clusterOfEdge.extend({ edge: z.string() })),
+          unreachable: z.array(z.string()),
+        }),
+      },
+      async ({ caller }) => {
+        const { responses, unreachable } = await edges.ask(
+          { path: "/cluster", accountId: caller.account.id },
+          (body) => clusterOfEdge.parse(body),
+        );
+        const seen = responses.map(({ edge, body }) => ({ ...body, edge }));
+        seen.sort((a, b) => a.edge.localeCompare(b.edge));
+        return { edges: seen, unreachable: [...unreachable] };
+      },
     ),
   ];
 }

@@ -15,7 +15,8 @@ import type { SubmitResult } from "../../core/flow.ts";
 import { type AccessControl, limitRejection } from "../../limits/access-control.ts";
 import type { BatchResponse, BodyHandler, RequestContext } from "../request-context.ts";
 import type { RequestTracker } from "../request-tracker.ts";
-import { HEADERS_JSON, rpcRejected, rpcResult, STATUS_OK } from "../response.ts";
+import { HEADERS_JSON, rpcRejected, rpcResult, rpcUnhealthy, STATUS_OK } from "../response.ts";
+import type { Health } from "../routes.ts";
 import type { CallReader, SendCall } from "./json-rpc-fast-path.ts";
 import { callId, parseBody, type RpcBody, readCall } from "./json-rpc-parse.ts";
 import type { Submit } from "./submission.ts";
@@ -27,11 +28,12 @@ export interface RpcDeps {
   readonly tracker: RequestTracker;
   /** Reads calls in the common form; null: all calls are parsed. */
   readonly calls: CallReader | null;
+  readonly health: Pick<Health, "isDraining">;
 }
 
 /** `sends` is whether sendTransaction is served on this path; without it no key is needed. */
 export function createRpcHandler(deps: RpcDeps, sends: boolean): BodyHandler {
-  const { clock, access, submit, tracker, calls } = deps;
+  const { clock, access, submit, tracker, calls, health } = deps;
 
   function handleSingle(context: RequestContext, call: unknown, text: string): void {
     const read = readCall(call, text, -1, sends);
@@ -39,8 +41,12 @@ export function createRpcHandler(deps: RpcDeps, sends: boolean): BodyHandler {
     if (read.kind === "rejected") {
       context.reject(read.rejection);
     } else if (read.kind === "health") {
-      context.send(STATUS_OK, HEADERS_JSON, rpcResult(read.id, HEALTHY));
+      context.send(STATUS_OK, HEADERS_JSON, healthOf(read.id));
     } else handleSend(context, read);
+  }
+
+  function healthOf(id: string): string {
+    return health.isDraining() ? rpcUnhealthy(id) : rpcResult(id, HEALTHY);
   }
 
   function handleSend(context: RequestContext, { id, bytes, maxRetries }: SendCall): void {
@@ -82,7 +88,7 @@ export function createRpcHandler(deps: RpcDeps, sends: boolean): BodyHandler {
     if (read.kind === "rejected") {
       batch.reject(index, read.id, read.rejection);
     } else if (read.kind === "health") {
-      batch.fill(index, rpcResult(read.id, HEALTHY));
+      batch.fill(index, healthOf(read.id));
     } else {
       const { id, bytes, maxRetries } = read;
       const { account, keyId } = context.principal ?? ANONYMOUS;

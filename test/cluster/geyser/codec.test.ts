@@ -64,7 +64,7 @@ describe("gRPC update decoding", () => {
     const stages = [
       "processed",
       "confirmed",
-      "other",
+      "finalized",
       "firstShred",
       "completed",
       "created",
@@ -76,7 +76,7 @@ describe("gRPC update decoding", () => {
         slot: { slot: 384_480_123, parent: 384_480_122, status, dead_error: "x" },
         created_at: { seconds: 1_790_000_000, nanos: 5 },
       });
-      expect(decodeUpdate(bytes)).toEqual({ kind: "slot", slot: 384_480_123, stage });
+      expect(decodeUpdate(bytes)).toEqual({ kind: "slot", slot: 384_480_123, stage, bank: null });
     }
   });
 
@@ -87,6 +87,7 @@ describe("gRPC update decoding", () => {
       slot: 5,
       signature: SIGNATURE,
       error: null,
+      bank: null,
     });
     const err = { err: Buffer.from([8, 0, 0, 0, 1, 25, 0, 0, 0, 1, 0, 0, 0]) };
     expect(decodeUpdate(update({ transaction_status: { ...status, err } }))).toMatchObject({
@@ -96,13 +97,49 @@ describe("gRPC update decoding", () => {
 
   it("decodes a block's hash and height, with null for a missing height", () => {
     const block_meta = { slot: 9, blockhash: "abc", parent_slot: 8, parent_blockhash: "x" };
-    const block = { kind: "block", slot: 9, blockhash: "abc" };
+    const block = { kind: "block", slot: 9, blockhash: "abc", bank: null };
     expect(decodeUpdate(update({ block_meta }))).toEqual({ ...block, height: null });
     const withHeight = { ...block_meta, block_height: { block_height: 300_000_000_000 } };
     expect(decodeUpdate(update({ block_meta: withHeight }))).toEqual({
       ...block,
       height: 300_000_000_000,
     });
+  });
+
+  it("decodes the bank of a slot, of a landing and of a block", () => {
+    const bank_id = 2 ** 53 - 1;
+    const bank = bank_id;
+    const block_meta = { slot: 9, blockhash: "abc", bank_id };
+    const status = { slot: 9, signature: SIGNATURE, bank_id };
+    for (const fields of [
+      { slot: { slot: 9, status: 1, bank_id } },
+      { transaction_status: status },
+      { block_meta },
+    ]) {
+      expect(decodeUpdate(update(fields))).toMatchObject({ slot: 9, bank });
+    }
+    // Where the field is not optional, 0 cannot be distinguished from none.
+    expect(decodeUpdate(update({ slot: { slot: 9, bank_id: 0 } }))).toMatchObject({ bank: null });
+  });
+
+  it("takes a number above 2^53 as absent, and rejects a varint of more than 10 bytes", () => {
+    const varint = (size: number) => [...new Array(size - 1).fill(0x80), 0x01];
+    const slotUpdate = (...fields: readonly number[]) =>
+      Buffer.from([0x1a, fields.length, ...fields]);
+    const slot = { kind: "slot", slot: 9, stage: "processed", bank: null };
+    // 2^49, the largest power of two in 8 bytes, and 2^56.
+    expect(decodeUpdate(slotUpdate(0x08, 9, 0x28, ...varint(8)))).toEqual({
+      ...slot,
+      bank: 2 ** 49,
+    });
+    for (const size of [9, 10]) {
+      expect(decodeUpdate(slotUpdate(0x08, 9, 0x28, ...varint(size)))).toEqual(slot);
+      expect(decodeUpdate(slotUpdate(0x08, ...varint(size)))).toBeNull();
+    }
+    expect(decodeUpdate(slotUpdate(0x08, 9, 0x28, ...varint(11)))).toBeNull();
+    // As a size or a tag it is malformed.
+    expect(decodeUpdate(Buffer.from([0x1a, ...varint(10)]))).toBeNull();
+    expect(decodeUpdate(Buffer.from([...varint(10), 1]))).toBeNull();
   });
 
   it("decodes a ping, and any other kind as other", () => {

@@ -54,13 +54,14 @@ describe("gRPC stream", () => {
     const { server, updates } = await setUp();
     const signature = Buffer.alloc(64, 1);
     server.say({ slot: { slot: 7, status: 3 } });
-    server.say({ transaction_status: { slot: 7, signature } });
-    server.say({ block_meta: { slot: 7, blockhash: "abc", block_height: { block_height: 5 } } });
+    server.say({ transaction_status: { slot: 7, signature, bank_id: 70 } });
+    const block_height = { block_height: 5 };
+    server.say({ block_meta: { slot: 7, blockhash: "abc", block_height, bank_id: 71 } });
     await vi.waitFor(() => expect(updates).toHaveLength(3), WAIT);
     expect(updates).toEqual([
-      { kind: "slot", slot: 7, stage: "firstShred" },
-      { kind: "status", slot: 7, signature, error: null },
-      { kind: "block", slot: 7, blockhash: "abc", height: 5 },
+      { kind: "slot", slot: 7, stage: "firstShred", bank: null },
+      { kind: "status", slot: 7, signature, error: null, bank: 70 },
+      { kind: "block", slot: 7, blockhash: "abc", height: 5, bank: 71 },
     ]);
   });
 

@@ -25,9 +25,10 @@ function setUp() {
       },
       backOff: { firstMs: 500, maxMs: 30_000, random: () => 1 },
       sink: { slotEvent: (kind, slot) => void calls.push(`${kind} ${slot}`) },
-      onProcessed: (signature, slot, error) =>
-        void calls.push(`${signature[0]} in ${slot}: ${error}`),
-      onConfirmed: (slot) => void calls.push(`confirmed ${slot}`),
+      onProcessed: (signature, slot, error, bank) =>
+        void calls.push(`${signature[0]} in ${slot}${bankText(bank)}: ${error}`),
+      onConfirmed: (slot, bank) => void calls.push(`confirmed ${slot}${bankText(bank)}`),
+      forgetBanks: () => void calls.push("new ids of banks"),
       open(events) {
         const stream = { events, ended: false };
         streams.push(stream);
@@ -48,6 +49,12 @@ function setUp() {
   return { clock, counters, blocks, streams, calls, warnings, watcher, events };
 }
 
+const bankText = (bank: number | null): string => (bank === null ? "" : ` (bank ${bank})`);
+
+/** What was forwarded since the stream opened. */
+const forwarded = (calls: readonly string[]): readonly string[] =>
+  calls.slice(calls.lastIndexOf("new ids of banks") + 1);
+
 const hash = (fill: number) => new Uint8Array(32).fill(fill);
 
 describe("gRPC watcher", () => {
@@ -55,12 +62,68 @@ describe("gRPC watcher", () => {
     const { watcher, events, calls } = setUp();
     watcher.start();
     for (const stage of ["firstShred", "created", "completed", "processed"] as const) {
-      events().update({ kind: "slot", slot: 7, stage });
+      events().update({ kind: "slot", slot: 7, stage, bank: null });
     }
     for (const stage of ["confirmed", "other"] as const) {
-      events().update({ kind: "slot", slot: 8, stage });
+      events().update({ kind: "slot", slot: 8, stage, bank: null });
     }
-    expect(calls).toEqual(["start 7", "start 7", "end 7", "end 7", "confirmed 8"]);
+    expect(forwarded(calls)).toEqual(["start 7", "start 7", "end 7", "end 7", "confirmed 8"]);
+    watcher.stop();
+  });
+
+  it("takes a finalized slot for a confirmed one", () => {
+    const { watcher, events, calls, blocks } = setUp();
+    watcher.start();
+    blocks.setHeight(99);
+    blocks.setHeight(99);
+    events().update({ kind: "block", slot: 7, blockhash: toBase58(hash(7)), height: 100, bank: 3 });
+    events().update({ kind: "slot", slot: 7, stage: "finalized", bank: 3 });
+    expect(forwarded(calls)).toEqual(["confirmed 7 (bank 3)"]);
+    expect(blocks.height()).toBe(100);
+    watcher.stop();
+  });
+
+  it("accepts the height of the confirmed bank only, and once", () => {
+    const { watcher, events, blocks, counters } = setUp();
+    watcher.start();
+    blocks.setHeight(99);
+    blocks.setHeight(99);
+    for (const [bank, height] of [
+      [3, 100],
+      [4, 101],
+    ] as const) {
+      const blockhash = toBase58(hash(bank));
+      events().update({ kind: "block", slot: 7, blockhash, height, bank });
+    }
+    events().update({ kind: "slot", slot: 7, stage: "confirmed", bank: 3 });
+    expect(blocks.height()).toBe(100);
+    // A finalized slot is far behind the newest, and its height may be implausible by then.
+    blocks.setHeight(130);
+    blocks.setHeight(160);
+    events().update({ kind: "slot", slot: 7, stage: "finalized", bank: 3 });
+    expect(blocks.lastValidHeight(hash(4))).toBe(251);
+    expect(counters.heightsImplausible).toBe(1);
+    watcher.stop();
+  });
+
+  it("reports that the next stream has other ids of banks, before its updates", () => {
+    const { watcher, events, calls, clock, blocks } = setUp();
+    watcher.start();
+    blocks.setHeight(99);
+    blocks.setHeight(99);
+    const signature = new Uint8Array(64).fill(3);
+    events().update({ kind: "block", slot: 7, blockhash: toBase58(hash(7)), height: 100, bank: 3 });
+    events().update({ kind: "status", slot: 7, signature, error: null, bank: 3 });
+    events().closed("gone");
+    clock.advance(500);
+    events().update({ kind: "slot", slot: 7, stage: "confirmed", bank: 40 });
+    expect(calls).toEqual([
+      "new ids of banks",
+      "3 in 7 (bank 3): null",
+      "new ids of banks",
+      "confirmed 7 (bank 40)",
+    ]);
+    expect(blocks.height()).toBe(100);
     watcher.stop();
   });
 
@@ -68,9 +131,10 @@ describe("gRPC watcher", () => {
     const { watcher, events, calls, counters } = setUp();
     watcher.start();
     const signature = new Uint8Array(64).fill(3);
-    events().update({ kind: "status", slot: 7, signature, error: null });
-    events().update({ kind: "status", slot: 8, signature, error: '"AccountInUse"' });
-    expect(calls).toEqual(["3 in 7: null", '3 in 8: "AccountInUse"']);
+    events().update({ kind: "status", slot: 7, signature, error: null, bank: null });
+    const error = '"AccountInUse"';
+    events().update({ kind: "status", slot: 8, signature, error, bank: 5 });
+    expect(forwarded(calls)).toEqual(["3 in 7: null", '3 in 8 (bank 5): "AccountInUse"']);
     expect(counters.geyserStatuses).toBe(2);
     watcher.stop();
   });
@@ -82,18 +146,19 @@ describe("gRPC watcher", () => {
       [7, 100],
       [9, 101],
     ] as const) {
-      events().update({ kind: "block", slot, blockhash: toBase58(hash(slot)), height });
+      events().update({ kind: "block", slot, blockhash: toBase58(hash(slot)), height, bank: null });
     }
     expect(blocks.lastValidHeight(hash(9))).toBe(251);
     // The first height is accepted only after a second report agrees with it.
     blocks.setHeight(99);
     blocks.setHeight(99);
-    events().update({ kind: "slot", slot: 7, stage: "confirmed" });
+    events().update({ kind: "slot", slot: 7, stage: "confirmed", bank: null });
     expect(blocks.height()).toBe(100);
-    events().update({ kind: "slot", slot: 8, stage: "confirmed" });
+    events().update({ kind: "slot", slot: 8, stage: "confirmed", bank: null });
     expect(blocks.height()).toBe(100);
-    events().update({ kind: "block", slot: 10, blockhash: "0OIl", height: 102 });
-    events().update({ kind: "block", slot: 10, blockhash: toBase58(hash(1)), height: null });
+    const block = { kind: "block", slot: 10, bank: null } as const;
+    events().update({ ...block, blockhash: "0OIl", height: 102 });
+    events().update({ ...block, blockhash: toBase58(hash(1)), height: null });
     expect(counters.geyserGarbage).toBe(2);
     watcher.stop();
   });
@@ -102,10 +167,16 @@ describe("gRPC watcher", () => {
     const { watcher, events, clock } = setUp();
     watcher.start();
     expect(watcher.blocksLive).toBe(false);
-    events().update({ kind: "slot", slot: 7, stage: "firstShred" });
+    events().update({ kind: "slot", slot: 7, stage: "firstShred", bank: null });
     expect(watcher.blocksLive).toBe(false);
     clock.advance(2_000);
-    events().update({ kind: "block", slot: 7, blockhash: toBase58(hash(7)), height: 1 });
+    events().update({
+      kind: "block",
+      slot: 7,
+      blockhash: toBase58(hash(7)),
+      height: 1,
+      bank: null,
+    });
     clock.advance(1_000);
     expect(watcher.blocksLive).toBe(true);
     clock.advance(10_000);

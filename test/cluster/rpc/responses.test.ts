@@ -4,6 +4,7 @@ import {
   readBlockhash,
   readBlockhashList,
   readBlockStatus,
+  readConsensus,
   readContacts,
   readCount,
   readDelinquent,
@@ -86,6 +87,17 @@ describe("getVoteAccounts response", () => {
       expect(() => readDelinquent(result)).toThrow("getVoteAccounts");
     }
   });
+});
+
+it("reads Alpenglow from any certificate, and TowerBFT from none", () => {
+  expect([null, {}, { blockId: "x" }].map(readConsensus)).toEqual([
+    "tower_bft",
+    "alpenglow",
+    "alpenglow",
+  ]);
+  for (const wrong of [undefined, true, 7, "x"]) {
+    expect(() => readConsensus(wrong)).toThrow("getAgGenesisCert");
+  }
 });
 
 it("rejects invalid counts, leader schedules and node lists", () => {

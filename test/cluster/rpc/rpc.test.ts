@@ -216,6 +216,28 @@ describe("RPC client", () => {
     await expect(rpc.blockSignatures(7)).rejects.toThrow("no signatures");
   });
 
+  it("reads the consensus from the genesis certificate, if the node knows the method", async () => {
+    const results: Record<string, unknown> = { getAgGenesisCert: null };
+    const { rpc, calls } = await setUp(results);
+    expect(await rpc.consensus()).toBe("tower_bft");
+    expect(calls).toEqual([{ method: "getAgGenesisCert", params: [] }]);
+    results["getAgGenesisCert"] = { slot: 200 };
+    expect(await rpc.consensus()).toBe("alpenglow");
+    results["getAgGenesisCert"] = new RpcError(-32601, "Method not found");
+    expect(await rpc.consensus()).toBe("unknown");
+    for (const bad of [new RpcError(-32005, "node is behind"), 7]) {
+      results["getAgGenesisCert"] = bad;
+      await expect(rpc.consensus()).rejects.toThrow("getAgGenesisCert");
+    }
+  });
+
+  it("reads the slots that the node processed, and that the cluster confirmed", async () => {
+    const { rpc, calls } = await setUp({ getSlot: 5 });
+    expect([await rpc.slot(), await rpc.confirmedSlot()]).toEqual([5, 5]);
+    const commitments = ["processed", "confirmed"].map((commitment) => [{ commitment }]);
+    expect(calls.map(({ params }) => params)).toEqual(commitments);
+  });
+
   it("fails with the node's error message and code", async () => {
     const { rpc } = await setUp({ getClusterNodes: new RpcError(-32005, "node is behind") });
     const text = "getClusterNodes: node is behind";

@@ -307,6 +307,34 @@ describe("slot watcher", () => {
     watcher.stop();
   });
 
+  it("polls when a source goes back, once each time and at most each 400 ms", async () => {
+    const { watcher, session, advance, counters } = setUp();
+    watcher.start();
+    session().events.opened();
+    session().events.event("slotsUpdates", "start", 101);
+    await advance(1_000);
+    const before = counters.slotPolls;
+    watcher.observe(101, "grpc");
+    for (const slot of [100, 97, 102]) watcher.observe(slot, "grpc");
+    await flushMicrotasks();
+    expect(counters.slotPolls - before).toBe(0);
+    for (const slot of [97, 98, 99]) watcher.observe(slot, "grpc");
+    await flushMicrotasks();
+    expect(counters.slotPolls - before).toBe(1);
+    // The others are where they were.
+    watcher.observe(99, "slot");
+    for (let at = 0; at < 10; at += 1) {
+      await advance(100);
+      watcher.observe(at % 2 === 0 ? 50 : 200, "slotsUpdates");
+      session().events.event("slotsUpdates", "start", 300 + at);
+    }
+    await flushMicrotasks();
+    expect(counters.slotPolls - before).toBeLessThanOrEqual(4);
+    expect(counters.slotPolls - before).toBeGreaterThanOrEqual(3);
+    watcher.stop();
+    watcher.observe(1, "grpc");
+  });
+
   it("cancels its timers and ends its connection when stopped", async () => {
     const { watcher, clock, session, advance } = setUp(["slotsUpdates", "slot"]);
     watcher.start();

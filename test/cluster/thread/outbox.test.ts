@@ -49,11 +49,15 @@ describe("slot events", () => {
     outbox.slotTimeHint(400);
     outbox.forgetEpochs();
     outbox.setReporting("no");
+    outbox.setConsensus("alpenglow");
+    outbox.setConfirmationStalled(true);
     expect(sent.slice(UPDATES_UNREAD_MAX)).toEqual([
       { kind: "height", height: 7, sinceNs: 1 },
       { kind: "slotTime", slotTimeMs: 400 },
       { kind: "forgetEpochs" },
       { kind: "reporting", reporting: "no" },
+      { kind: "consensus", consensus: "alpenglow" },
+      { kind: "confirmationStalled", isStalled: true },
     ]);
   });
 });
@@ -62,22 +66,41 @@ describe("landings", () => {
   it("of one turn are one message, with copies of their signatures", async () => {
     const { sent, outbox } = setUp();
     const borrowed = signature(1);
-    outbox.landed(borrowed, 5, null);
+    outbox.landed(borrowed, 5, null, null);
     borrowed.fill(0);
-    outbox.landed(signature(2), 6, '"x"');
+    outbox.landed(signature(2), 6, '"x"', 60);
     expect(sent).toEqual([]);
     await turn();
     const signatures = Uint8Array.from([...signature(1), ...signature(2)]);
     const slots = Float64Array.of(5, 6);
-    expect(sent).toEqual([{ kind: "landed", signatures, slots, errors: [null, '"x"'] }]);
+    const banks = Float64Array.of(-1, 60);
+    expect(sent).toEqual([{ kind: "landed", signatures, slots, banks, errors: [null, '"x"'] }]);
+  });
+
+  it("come before the ids of banks change, which is sent whatever is unread", async () => {
+    const { sent, outbox } = setUp();
+    outbox.landed(signature(1), 5, null, 50);
+    outbox.forgetBanks();
+    await turn();
+    for (let slot = 0; slot < UPDATES_UNREAD_MAX; slot += 1) outbox.confirmed(slot, 50);
+    outbox.landed(signature(1), 5, null, 50);
+    outbox.forgetBanks();
+    await turn();
+    expect(sent.map(({ kind }) => kind)).toEqual([
+      "landed",
+      "forgetBanks",
+      ...new Array(UPDATES_UNREAD_MAX - 1).fill("confirmed"),
+      "forgetBanks",
+    ]);
+    expect(sent[2]).toEqual({ kind: "confirmed", slot: 0, bank: 50 });
   });
 
   it("come before the confirmation of their block, and at most so many in a message", async () => {
     const { sent, outbox } = setUp();
     for (let index = 0; index <= LANDINGS_PER_MESSAGE_MAX; index += 1) {
-      outbox.landed(signature(1), 5, null);
+      outbox.landed(signature(1), 5, null, null);
     }
-    outbox.confirmed(5);
+    outbox.confirmed(5, null);
     await turn();
     const sizes = sent.map((each) => (each.kind === "landed" ? each.slots.length : each.kind));
     expect(sizes).toEqual([LANDINGS_PER_MESSAGE_MAX, 1, "confirmed"]);
@@ -85,10 +108,10 @@ describe("landings", () => {
 
   it("and confirmations are dropped and counted while too much is unread", () => {
     const { sent, counters, outbox } = setUp();
-    for (let slot = 0; slot < UPDATES_UNREAD_MAX; slot += 1) outbox.confirmed(slot);
-    outbox.landed(signature(1), 5, null);
-    outbox.landed(signature(1), 5, null);
-    outbox.confirmed(5);
+    for (let slot = 0; slot < UPDATES_UNREAD_MAX; slot += 1) outbox.confirmed(slot, null);
+    outbox.landed(signature(1), 5, null, null);
+    outbox.landed(signature(1), 5, null, null);
+    outbox.confirmed(5, null);
     expect([sent.length, counters.geyserLost]).toEqual([UPDATES_UNREAD_MAX, 3]);
   });
 });
@@ -134,7 +157,7 @@ describe("blockhashes", () => {
 
   it("alone are dropped while too much is unread; a complete list is not", async () => {
     const { sent, outbox } = setUp();
-    for (let slot = 0; slot < UPDATES_UNREAD_MAX; slot += 1) outbox.confirmed(slot);
+    for (let slot = 0; slot < UPDATES_UNREAD_MAX; slot += 1) outbox.confirmed(slot, null);
     outbox.blocks.addBlockhash(hash(1), 150);
     await turn();
     expect(sent).toHaveLength(UPDATES_UNREAD_MAX);

@@ -137,16 +137,21 @@ describe("the cluster thread's side", () => {
     cleanups.push(() => server.stop());
     const { received } = await serve({}, { grpcUrl: server.url, grpcToken: null });
     await vi.waitFor(() => expect(server.streams).toBe(1), WAIT);
-    server.say({ transaction_status: { slot: 7, signature: new Uint8Array(64).fill(3) } });
-    server.say({ slot: { slot: 7, status: 1 } });
+    const signature = new Uint8Array(64).fill(3);
+    server.say({ transaction_status: { slot: 7, signature, bank_id: 30 } });
+    server.say({ slot: { slot: 7, status: 1, bank_id: 31 } });
     await vi.waitFor(() => expect(received.map(({ kind }) => kind)).toContain("confirmed"), WAIT);
     const kinds = received.map(({ kind }) => kind);
+    expect(kinds).toContain("forgetBanks");
+    expect(kinds.indexOf("forgetBanks")).toBeLessThan(kinds.indexOf("landed"));
     expect(kinds.indexOf("landed")).toBeLessThan(kinds.indexOf("confirmed"));
     expect(received.find(({ kind }) => kind === "landed")).toEqual({
       kind: "landed",
-      signatures: new Uint8Array(64).fill(3),
+      signatures: signature,
       slots: Float64Array.of(7),
+      banks: Float64Array.of(30),
       errors: [null],
     });
+    expect(received).toContainEqual({ kind: "confirmed", slot: 7, bank: 31 });
   });
 });

@@ -233,3 +233,18 @@ describe("the latest refusals", () => {
     expect(Object(fieldOf(large.json, "unreachable"))).toHaveLength(2);
   });
 });
+
+describe("the cluster", () => {
+  it("is shown to operators as each edge sees it", async () => {
+    const ada = new Browser(site.url);
+    await ada.login("ada");
+    const seen = { slot: 7, slot_ms: 250, consensus: "alpenglow", confirmation_stalled: false };
+    responses.two["/cluster"] = seen;
+    responses.one["/cluster"] = { ...seen, slot: null, consensus: "another" };
+    const answer = await ada.call("GET", "/api/v1/admin/cluster");
+    const edges = [{ edge: "two", ...seen }];
+    expect(answer.json).toEqual({ edges, unreachable: ["away", "one"] });
+    const refused = await grace.call("GET", "/api/v1/admin/cluster");
+    expect(refused.status).toBe(403);
+  });
+});

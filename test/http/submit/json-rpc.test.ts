@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { RequestContext } from "../../../src/http/request-context.ts";
 import { RequestTracker } from "../../../src/http/request-tracker.ts";
+import { ALWAYS_READY, type Health } from "../../../src/http/routes.ts";
 import { createRpcHandler } from "../../../src/http/submit/json-rpc.ts";
 import type { Submit } from "../../../src/http/submit/submission.ts";
 import { type AccessControl, createAccessControl } from "../../../src/limits/access-control.ts";
@@ -12,7 +13,7 @@ import { fakeResponse, trackerOn } from "../fake-response.ts";
 const SEND = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params: ["AAAA"] };
 const plan = { name: "P", ratePerSecond: 1, burst: 100, shared: false };
 
-function handle(body: unknown, submit: Submit, hasKey = true) {
+function handle(body: unknown, submit: Submit, hasKey = true, health: Health = ALWAYS_READY) {
   const clock = createFakeClock();
   const tracker = trackerOn(clock);
   const access = createAccessControl({
@@ -24,7 +25,7 @@ function handle(body: unknown, submit: Submit, hasKey = true) {
   const response = fakeResponse();
   const context = new RequestContext(response, tracker, "rpc");
   if (hasKey) context.principal = testPrincipal("acme", plan);
-  const handler = createRpcHandler({ clock, access, submit, tracker, calls: null }, true);
+  const handler = createRpcHandler({ clock, access, submit, tracker, calls: null, health }, true);
   handler.handle(context, Buffer.from(JSON.stringify(body)));
   const answer = response.calls.find((call) => call.startsWith("end "))?.slice(4) ?? null;
   return { answer, context, access, tracker, response };
@@ -42,6 +43,25 @@ describe("a single call", () => {
 
   it("costs nothing beyond what the request has paid", () => {
     expect(handle(SEND, accept).access.counters.allowed).toBe(0);
+  });
+});
+
+describe("getHealth", () => {
+  const HEALTH = { jsonrpc: "2.0", id: 4, method: "getHealth" };
+  const UNHEALTHY =
+    '{"jsonrpc":"2.0","error":{"code":-32005,"message":"Node is unhealthy",' +
+    '"data":{"numSlotsBehind":null}},"id":4}';
+
+  it("is ok, and unhealthy while the edge drains, in a batch too", () => {
+    const draining = { isReady: () => true, isDraining: () => true };
+    expect(handle(HEALTH, accept).answer).toBe('{"jsonrpc":"2.0","result":"ok","id":4}');
+    expect(handle(HEALTH, accept, false, draining).answer).toBe(UNHEALTHY);
+    expect(handle([HEALTH], accept, false, draining).answer).toBe(`[${UNHEALTHY}]`);
+  });
+
+  it("is ok for an edge that is not ready for another reason", () => {
+    const unready = { isReady: () => false, isDraining: () => false };
+    expect(handle(HEALTH, accept, false, unready).answer).toContain('"ok"');
   });
 });
 
@@ -69,7 +89,11 @@ describe("a batch", () => {
     context.principal = testPrincipal("acme", plan);
     context.bodyBytes = 300;
     const access = stub<AccessControl>({ charge: () => 0 });
-    const handler = createRpcHandler({ clock, access, submit: accept, tracker, calls: null }, true);
+    const health = ALWAYS_READY;
+    const handler = createRpcHandler(
+      { clock, access, submit: accept, tracker, calls: null, health },
+      true,
+    );
     handler.handle(context, Buffer.from(JSON.stringify([SEND, SEND, 7])));
     expect(used).toEqual([100, 100, 100]);
   });

@@ -1,17 +1,17 @@
 /**
- * For operators: all accounts, their plans, and whether they are disabled. Every change is written
- * to the audit log of that account.
+ * For operators: all accounts, their plans, and whether they are disabled; and the cluster as each
+ * edge sees it. Every change is written to the audit log of that account.
  */
 
 import { ask } from "../components/dialog.js";
 import { selectField, textOf } from "../components/fields.js";
 import { pageHeader, sheet } from "../components/page-header.js";
-import { empty, errorText, failed } from "../components/states.js";
+import { empty, errorText, failed, loading } from "../components/states.js";
 import { table } from "../components/table.js";
 import { announce } from "../lib/announce.js";
 import { patch, read } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
-import { count, plural, share } from "../lib/format.js";
+import { count, millis, plural, share } from "../lib/format.js";
 import { ago, agoAndFull } from "../lib/times.js";
 
 /** @param {import("../app.js").Context} context */
@@ -24,8 +24,9 @@ export async function page({ main, signal }) {
     `In the last day over all accounts: ${plural(totals.accepted, "transaction")} sent, ` +
     `${share(totals.landed_share)} landed, ${count(totals.refused)} refused.`;
   const { element, shown } = accounts(plans, signal);
-  fill(main, pageHeader("Operator", text), element, planSheet(plans));
-  await shown;
+  const { element: cluster, shown: clusterShown } = clusterSheet(signal);
+  fill(main, pageHeader("Operator", text), element, planSheet(plans), cluster);
+  await Promise.all([shown, clusterShown]);
 }
 
 /**
@@ -173,4 +174,58 @@ function planSheet(plans) {
     { title: "Holds", cell: ({ shared }) => (shared ? "for all regions" : "for each region") },
   ];
   return sheet("Plans", table("Plans", columns, plans, { stack: true }));
+}
+
+/** @type {Readonly<Record<string, string>>} */
+const CONSENSUS = { tower_bft: "Tower BFT", alpenglow: "Alpenglow", unknown: "Not known yet" };
+
+/**
+ * The edges are asked when the page opens; one that does not answer is named.
+ * @param {AbortSignal} signal
+ * @returns {{element: HTMLElement, shown: Promise<void>}} `shown`: once the answers are shown
+ */
+function clusterSheet(signal) {
+  const body = el("div", { "aria-live": "polite" }, loading("Asking the edges", 2));
+
+  async function load() {
+    try {
+      const { edges, unreachable } = await read("/api/v1/admin/cluster", signal);
+      const none = empty("No edge is configured", "control.edges names the edges to ask.");
+      const absent = unreachable.map((/** @type {string} */ edge) => ({ edge, slot: null }));
+      const rows = [...edges, ...absent];
+      fill(body, rows.length === 0 ? none : clusterTable(rows));
+    } catch (error) {
+      if (signal.aborted) return;
+      fill(
+        body,
+        failed(error, () => void load()),
+      );
+    }
+  }
+  return { element: sheet("Cluster", body), shown: load() };
+}
+
+/** @param {any[]} rows without a consensus: the edge did not answer */
+function clusterTable(rows) {
+  /** @type {import("../components/table.js").Column<any>[]} */
+  const columns = [
+    {
+      title: "Edge",
+      cell: ({ edge, consensus }) => [
+        edge,
+        consensus === undefined && el("span", { class: "badge bad" }, "Does not answer"),
+      ],
+    },
+    { title: "Consensus", cell: ({ consensus }) => CONSENSUS[consensus] ?? "" },
+    { title: "Slot", number: true, cell: ({ slot }) => (slot === null ? "" : count(slot)) },
+    { title: "Slot time", number: true, cell: ({ slot_ms: ms }) => (ms ? millis(ms) : "") },
+    {
+      title: "Confirmation",
+      cell: ({ confirmation_stalled: isStalled }) => {
+        if (isStalled === undefined) return "";
+        return isStalled ? el("span", { class: "badge warn" }, "Stands still") : "Advances";
+      },
+    },
+  ];
+  return table("Cluster", columns, rows, { stack: true });
 }

@@ -1,0 +1,225 @@
+import { describe, expect, it } from "vitest";
+import type { TxStatus } from "../../src/landing/ports.ts";
+import { expectBalance } from "../support/landing-balance.ts";
+import { bytesOf, startFixture } from "./fixture.ts";
+
+const SLOT = 5_001;
+const FAILED = '{"InstructionError":[0,{"Custom":1}]}';
+
+/** A transaction in flight for each id, and what a watcher reports of them. */
+function inFlight(...ids: readonly number[]) {
+  const fixture = startFixture();
+  fixture.landing.start();
+  fixture.plan("a");
+  for (const id of ids) fixture.track(id);
+  const status = (error: string | null): TxStatus => ({ slot: SLOT, confirmed: false, error });
+  const see = (id: number, bank: number | null, error: string | null = null): void =>
+    fixture.landing.seen(bytesOf(id).subarray(1, 65), status(error), bank);
+  /** Of each report of a processed block, the transaction and the error. */
+  const seen = (): unknown[] =>
+    fixture.processedEvents.map(({ packetId, error }) => [packetId, error]);
+  /** Of each end, the transaction, how it ended and the error. */
+  const ends = (): unknown[] =>
+    fixture.finalStates.map(({ packetId, kind, error }) => [packetId, kind, error]);
+  return { ...fixture, see, seen, ends };
+}
+
+describe("a transaction in two banks of one slot", () => {
+  it.each([
+    ["first", 10, FAILED],
+    ["second", 11, null],
+  ] as const)("lands with the error of the confirmed one: the %s", (_, bank, error) => {
+    const { landing, see, seen, ends, finalStates, rolledBack } = inFlight(1);
+    see(1, 10, FAILED);
+    see(1, 11, null);
+    expect(seen()).toEqual([
+      [1, FAILED],
+      [1, null],
+    ]);
+    landing.confirmed(SLOT, bank);
+    expect(ends()).toEqual([[1, "landed", error]]);
+    expect(finalStates[0]).toMatchObject({ slot: SLOT, slotDelta: 1 });
+    expect(rolledBack).toEqual([]);
+    expect(landing.counters).toMatchObject({ processed: 2, rolledBack: 0, sightingsOmitted: 0 });
+    expectBalance(landing);
+  });
+
+  it("lands in either if it has the same error in both", () => {
+    const { landing, see, ends } = inFlight(1, 2);
+    see(1, 10, FAILED);
+    see(1, 11, FAILED);
+    landing.confirmed(SLOT, 10);
+    expect(ends()).toEqual([[1, "landed", FAILED]]);
+    see(2, 10, FAILED);
+    see(2, 11, FAILED);
+    landing.confirmed(SLOT, 11);
+    expect(ends()).toHaveLength(2);
+  });
+
+  it("is in neither once a block of another slot holds it", () => {
+    const { landing, see, ends, rolledBack } = inFlight(1);
+    see(1, null, FAILED);
+    see(1, 10);
+    const next = { slot: SLOT + 1, confirmed: false, error: null };
+    landing.seen(bytesOf(1).subarray(1, 65), next, 12);
+    landing.confirmed(SLOT, 10);
+    landing.confirmed(SLOT + 1, 13);
+    expect([ends(), rolledBack]).toEqual([[], [1]]);
+  });
+
+  it("is reported once for each of them, however often it is seen", () => {
+    const { see, seen } = inFlight(1);
+    for (const bank of [10, 11, 10, 11]) see(1, bank, bank === 10 ? FAILED : null);
+    expect(seen()).toEqual([
+      [1, FAILED],
+      [1, null],
+    ]);
+  });
+
+  it("keeps the newest two of more, and counts the others", () => {
+    const { landing, see, ends, rolledBack } = inFlight(1, 2, 3);
+    for (const id of [1, 2, 3]) {
+      for (const bank of [10, 11, 12]) see(id, bank, `"error in ${bank}"`);
+    }
+    expect(landing.counters.sightingsOmitted).toBe(3);
+    landing.confirmed(SLOT, 11);
+    expect(ends().map((end) => end)).toEqual(
+      [1, 2, 3].map((id) => [id, "landed", '"error in 11"']),
+    );
+    const omitted = inFlight(1);
+    for (const bank of [10, 11, 12]) omitted.see(1, bank);
+    omitted.landing.confirmed(SLOT, 10);
+    expect([omitted.ends(), omitted.rolledBack, rolledBack]).toEqual([[], [1], []]);
+  });
+});
+
+describe("a transaction only in a bank that is given up", () => {
+  it("is in flight again once another bank of the slot is confirmed, and is sent again", () => {
+    const { landing, see, ends, rolledBack, plan, clock, resent } = inFlight(1, 2);
+    see(1, 10);
+    see(2, 11);
+    landing.confirmed(SLOT, 11);
+    expect([ends(), rolledBack]).toEqual([[[2, "landed", null]], [1]]);
+    expect(landing.counters).toMatchObject({ landed: 1, rolledBack: 1 });
+    clock.advance(600);
+    plan("b");
+    clock.advance(20);
+    expect(resent).toMatchObject([{ id: 1, address: "b:8009" }]);
+    see(1, 12, FAILED);
+    landing.confirmed(SLOT, 12);
+    expect(ends()).toEqual([
+      [2, "landed", null],
+      [1, "landed", FAILED],
+    ]);
+    expectBalance(landing);
+  });
+
+  it("does not keep its error for the next block that holds it", () => {
+    const { landing, see, ends, clock } = inFlight(1);
+    see(1, 10, FAILED);
+    see(1, 11, FAILED);
+    landing.confirmed(SLOT, 12);
+    see(1, null);
+    landing.confirmed(SLOT, 10);
+    clock.advance(10);
+    expect(ends()).toEqual([[1, "landed", null]]);
+  });
+
+  it("stays as it is while the confirmed bank is of another slot", () => {
+    const { landing, see, ends, rolledBack } = inFlight(1);
+    see(1, 10);
+    landing.confirmed(SLOT + 1, 11);
+    expect([ends(), rolledBack]).toEqual([[], []]);
+  });
+});
+
+describe("a transaction seen without a bank", () => {
+  it("lands with any confirmation of its slot", () => {
+    const { landing, see, ends } = inFlight(1);
+    see(1, null, FAILED);
+    landing.confirmed(SLOT, 11);
+    expect(ends()).toEqual([[1, "landed", FAILED]]);
+  });
+
+  it("lands with the first error when it is seen without a bank again", () => {
+    const { landing, see, seen, ends } = inFlight(1);
+    see(1, null, FAILED);
+    see(1, null, null);
+    expect(seen()).toEqual([[1, FAILED]]);
+    landing.confirmed(SLOT);
+    expect(ends()).toEqual([[1, "landed", FAILED]]);
+  });
+
+  it("is in the bank of a later sighting with the same error", () => {
+    const { landing, see, seen, ends, rolledBack } = inFlight(1);
+    see(1, null);
+    see(1, 10);
+    expect(seen()).toEqual([[1, null]]);
+    landing.confirmed(SLOT, 11);
+    expect([ends(), rolledBack]).toEqual([[], [1]]);
+  });
+
+  it("is in another block than a later sighting with another error", () => {
+    const { landing, see, seen, ends } = inFlight(1, 2);
+    for (const id of [1, 2]) {
+      see(id, null, FAILED);
+      see(id, 10);
+    }
+    expect(seen()).toHaveLength(4);
+    landing.confirmed(SLOT, 11);
+    expect(ends()).toEqual([1, 2].map((id) => [id, "landed", FAILED]));
+  });
+
+  it("does not replace one with a bank", () => {
+    const { landing, see, seen, ends, rolledBack } = inFlight(1);
+    see(1, 10);
+    see(1, null, FAILED);
+    expect(seen()).toEqual([[1, null]]);
+    landing.confirmed(SLOT, 11);
+    expect([ends(), rolledBack]).toEqual([[], [1]]);
+  });
+});
+
+describe("a confirmation without a bank", () => {
+  it("ends the transactions of all banks of its slot, with the newest error", () => {
+    const { landing, see, ends } = inFlight(1, 2);
+    see(1, 10, FAILED);
+    see(1, 11);
+    see(2, 10, FAILED);
+    landing.confirmed(SLOT);
+    expect(ends()).toEqual([
+      [1, "landed", null],
+      [2, "landed", FAILED],
+    ]);
+  });
+});
+
+describe("when the ids of banks are forgotten", () => {
+  it("earlier sightings fit each confirmation of their slot, and later ones their own", () => {
+    const { landing, see, ends, rolledBack } = inFlight(1, 2, 3);
+    see(1, 10, FAILED);
+    see(2, 10, FAILED);
+    see(2, 11);
+    landing.forgetBanks();
+    see(3, 11);
+    // By chance the id of another bank of the node before.
+    landing.confirmed(SLOT, 10);
+    expect([ends(), rolledBack]).toEqual([
+      [
+        [1, "landed", FAILED],
+        [2, "landed", null],
+      ],
+      [3],
+    ]);
+  });
+
+  it("a sighting over the new stream is that of before, if its error is the same", () => {
+    const { landing, see, seen, ends } = inFlight(1);
+    see(1, 10);
+    landing.forgetBanks();
+    see(1, 20);
+    expect(seen()).toEqual([[1, null]]);
+    landing.confirmed(SLOT, 20);
+    expect(ends()).toEqual([[1, "landed", null]]);
+  });
+});

@@ -1,0 +1,47 @@
+import { describe, expect, it } from "vitest";
+import { SLOT_RUN_LATE, SLOT_RUN_STEP_MAX } from "../../src/route/limits.ts";
+import { SlotRun } from "../../src/route/slot-run.ts";
+
+const MS = 1_000_000;
+
+/** The times at which a run of these events suffices, in milliseconds, with slots of 250 ms. */
+function sufficient(...events: readonly (readonly [slot: number, atMs: number])[]): number[] {
+  const run = new SlotRun();
+  return events.flatMap(([slot, atMs]) => (run.add(slot, atMs * MS, 250) ? [atMs] : []));
+}
+
+describe("run of events", () => {
+  it("suffices from three slots and 0.6 s on", () => {
+    expect(sufficient([10, 0], [11, 300], [12, 599])).toEqual([]);
+    expect(sufficient([10, 0], [11, 300], [12, 600], [13, 850])).toEqual([600, 850]);
+    expect(sufficient([10, 0], [11, 700])).toEqual([]);
+    expect(sufficient([10, 0], [10, 300], [10, 700], [11, 900])).toEqual([]);
+  });
+
+  it("counts a slot only 40 % of a slot time after the one before", () => {
+    expect(sufficient([10, 0], [11, 99], [12, 700])).toEqual([]);
+    expect(sufficient([10, 0], [11, 100], [12, 700])).toEqual([700]);
+    expect(sufficient([10, 0], [11, 1], [12, 2], [13, 3], [14, 700])).toEqual([]);
+  });
+
+  it("continues after a late event, and begins again after an earlier one", () => {
+    const late = 11 - SLOT_RUN_LATE;
+    expect(sufficient([10, 0], [11, 250], [late, 400], [12, 600])).toEqual([600]);
+    expect(sufficient([10, 0], [11, 250], [late - 1, 400], [12, 600])).toEqual([]);
+  });
+
+  it("begins again after a jump", () => {
+    expect(sufficient([10, 0], [11, 250], [11 + SLOT_RUN_STEP_MAX, 600])).toEqual([600]);
+    expect(sufficient([10, 0], [11, 250], [12 + SLOT_RUN_STEP_MAX, 600])).toEqual([]);
+  });
+
+  it("begins again after a reset, and keeps when it began", () => {
+    const run = new SlotRun();
+    run.add(10, 5 * MS, 250);
+    run.add(11, 300 * MS, 250);
+    run.reset();
+    expect(run.sinceNs).toBe(5 * MS);
+    expect(run.add(12, 700 * MS, 250)).toBe(false);
+    expect(run.sinceNs).toBe(700 * MS);
+  });
+});
