@@ -55,6 +55,7 @@ const WITHOUT_TEST: Readonly<Record<string, string>> = {
   "src/decode/workers/decode.worker.ts":
     "runs in a thread; tested through test/decode/workers/piscina-pool.test.ts",
   "src/cluster/worker.ts": "runs in a thread; tested through test/cluster/cluster-thread.test.ts",
+  "src/http/submit/json-rpc-messages.ts": "messages; tested through json-rpc-parse.test.ts",
 };
 
 /** Packages that a second file may import, with the reason. */

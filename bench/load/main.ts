@@ -18,6 +18,8 @@ import { drawMachine, drawTable } from "./table.ts";
 import { requestOf, signTransactions } from "./transactions.ts";
 
 const TIP_LAMPORTS = 1_000_000;
+/** A byte of the first signature. */
+const SIGNATURE_BYTE = 5;
 /** How long deliveries may take to arrive after the last response. */
 const SETTLE_MS = 500;
 
@@ -58,6 +60,7 @@ async function loadFixture(
   console.error(`${options.rate} a second for ${options.warmup} + ${options.seconds} s`);
   const { edgePid } = fixture;
   const usedUs = (): number | null => (edgePid === null ? null : cpuUs(edgePid));
+  const flood = floodOf(options, tipAccount, url, fixture.key);
   let cpuBefore = usedUs();
   const shots = await generate(requests, {
     host: url.hostname,
@@ -70,12 +73,35 @@ async function loadFixture(
     },
   });
   const cpuAfter = usedUs();
+  const refused =
+    (await flood)?.faults.filter((fault) => fault === "signature_invalid").length ?? 0;
+  if (options.flood > 0) console.error(`${refused} requests of the flood were refused`);
   const edgeRssMb = edgePid === null ? null : rssMb(edgePid);
   await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
   const arrivedNs = await fixture.arrivals();
   const wireUs = await wireTimes(fixture.url, fixture.key, shots.signatures, first);
   const edgeCpuUs = cpuAfter === null || cpuBefore === null ? null : cpuAfter - cpuBefore;
   return summarize(shots, first, options, { arrivedNs, wireUs, edgeCpuUs, edgeRssMb });
+}
+
+/** Sends requests with wrong signatures for as long as the measured ones; null for none. */
+function floodOf(options: LoadOptions, tipAccount: string, url: URL, key: string) {
+  if (options.flood === 0) return null;
+  const count = options.flood * (options.warmup + options.seconds);
+  const requests = signTransactions(count, options.payers, tipAccount, TIP_LAMPORTS).map(
+    (bytes, id) => {
+      bytes.writeUInt8(bytes.readUInt8(SIGNATURE_BYTE) ^ 1, SIGNATURE_BYTE);
+      return requestOf(bytes, options.endpoint, url.host, key, id);
+    },
+  );
+  return generate(requests, {
+    host: url.hostname,
+    port: Number(url.port === "" ? 80 : url.port),
+    ratePerSecond: options.flood,
+    connections: options.connections,
+    markAt: 0,
+    mark() {},
+  });
 }
 
 /** A tip account of an edge that this run did not start. */

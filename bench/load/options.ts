@@ -7,6 +7,8 @@ import { parseArgs } from "node:util";
 export interface LoadOptions {
   /** Transactions a second, at a fixed interval. */
   readonly rate: number;
+  /** Requests a second with a wrong signature besides, which are not measured. */
+  readonly flood: number;
   /** How long to measure, and how long the load runs before that. */
   readonly seconds: number;
   readonly warmup: number;
@@ -32,6 +34,7 @@ export interface LoadOptions {
 export const USAGE = `usage: npm run load -- [options]
 
   --rate N          transactions a second (1000)
+  --flood N         requests a second with a wrong signature besides, not measured (0)
   --seconds N       measured time (10)
   --warmup N        load before that, not measured (2)
   --connections N   HTTP connections (16)
@@ -54,6 +57,7 @@ export function readOptions(args: readonly string[]): LoadOptions {
     args: [...args],
     options: {
       rate: text,
+      flood: text,
       seconds: text,
       warmup: text,
       connections: text,
@@ -74,6 +78,7 @@ export function readOptions(args: readonly string[]): LoadOptions {
   const results = values.results ?? "bench/results/load.ndjson";
   const options: LoadOptions = {
     rate: whole("--rate", values.rate, 1000, 1, 100_000),
+    flood: whole("--flood", values.flood, 0, 0, 100_000),
     seconds: whole("--seconds", values.seconds, 10, 1, 600),
     warmup: whole("--warmup", values.warmup, 2, 0, 60),
     connections: whole("--connections", values.connections, 16, 1, 1024),
@@ -87,7 +92,7 @@ export function readOptions(args: readonly string[]): LoadOptions {
     key,
     results: results === "none" ? null : results,
   };
-  const count = options.rate * (options.seconds + options.warmup);
+  const count = (options.rate + options.flood) * (options.seconds + options.warmup);
   if (count > TRANSACTIONS_MAX) {
     throw new Error(`${count} transactions are more than ${TRANSACTIONS_MAX}`);
   }

@@ -214,6 +214,37 @@ export interface Rejection {
   readonly data: Readonly<Record<string, string | number>>;
 }
 
+/** No connection to a leader of the plan accepts the transaction. */
+export const NO_LEADER_REJECTION: Rejection = {
+  reason: "no_leader",
+  message:
+    "no leader can be reached now: no connection to the current or next leaders is live and " +
+    "accepts a transaction of this size",
+  data: {},
+};
+
+/** Every connected leader has a full queue. */
+export const LEADERS_FULL_REJECTION: Rejection = {
+  reason: "overloaded",
+  message:
+    "the queue of every connected leader is full, " +
+    "and each transaction in it ranks as high or higher",
+  data: {},
+};
+
+/** The message of `rate_limited`; `whose` names the limit. */
+export function rateLimitMessage(
+  whose: string,
+  ratePerSecond: string | number,
+  burst: string | number,
+  retryAfterMs: string | number,
+): string {
+  return (
+    `the rate limit of ${whose} is ${ratePerSecond} requests a second ` +
+    `with a burst of ${burst}; the next one is let through in ${retryAfterMs} ms`
+  );
+}
+
 /** An error's code, such as `ENOENT`, set by the system or a library; null without one. */
 export function codeOf(error: unknown): string | null {
   return error instanceof Error && "code" in error ? String(error.code) : null;

@@ -10,6 +10,7 @@ import type { Rejection } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { createForwardedHeaderName } from "../http/proxied-request.ts";
 import type { ProxySource } from "../http/request-checks.ts";
+import type { KeyHolder } from "../http/request-tracker.ts";
 import type { Health } from "../http/routes.ts";
 import { createHttpServer, type HttpServer } from "../http/server.ts";
 import { callReaderOf } from "../http/submit/json-rpc-fast-path.ts";
@@ -17,7 +18,6 @@ import {
   type AccessControl,
   type AccessControlDeps,
   createAccessControl,
-  type Principal,
 } from "../limits/access-control.ts";
 import type { EngineChoice } from "../native/choose.ts";
 import type { IngressThreads } from "../native-ingress/ingress-threads.ts";
@@ -73,7 +73,7 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
   const { submit } = pipeline;
   const calls = callReaderOf(engine.native);
   const usage = keys.usage ?? undefined;
-  const rejected = ({ account, keyId }: Principal, rejection: Rejection): void =>
+  const rejected = ({ account, keyId }: KeyHolder, rejection: Rejection): void =>
     rejections.record(account, rejection, keyId);
   const access = accessControlOf(keys, clock, context, rejected);
   const sinks = { latency: latencies, rejected, usage, calls };
@@ -109,7 +109,7 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
   const ingressThreads = hasIngressThreads
     ? buildNativeIngress(
         context,
-        { clock, log, keys, pipeline, latencies, flushEvents, decoder: decoderHandle },
+        { clock, log, keys, pipeline, rejected, latencies, flushEvents, decoder: decoderHandle },
         {
           ...config.http.listen,
           connectionsMax: clients,

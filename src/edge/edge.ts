@@ -160,10 +160,10 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const leaders = buildLeaderSide(config, { ...base, usage, targetTable, deliveryGate });
   const { receipts, router, sender, outcomes, cluster, holder, landing } = leaders;
 
-  const { decoder, decoderHandle, decoderLifecycle, dispatch } = buildDecode(config, base, context);
-  const signatureText = signatureTextOf(engine.native);
-  const stages = { clock, dedup, dispatch, sender, outcomes, landing, receipts, usage };
-  const pipeline = createPipeline({ ...stages, signatureText, sharesDedup: context !== null });
+  const decode = buildDecode(config, base, context);
+  const { decoder, decoderHandle, decoderLifecycle, dispatch } = decode;
+  const stages = { ...decode.stages, clock, dedup, sender, outcomes, landing, receipts, usage };
+  const pipeline = createPipeline({ ...stages, sharesDedup: context !== null });
 
   const latencies = createHistogram();
   const rejections = createRejectionLog(clock);
@@ -269,6 +269,7 @@ function buildDecode(
 ) {
   const options = decoderOptionsOf(config);
   const { decoder, handle, forWorkers, inlineLimits, close } = decodersOf(options, engine);
+  const parser = context === null ? null : parserOf(options, engine);
   const pollUs = busyPollOf(config.host, engine, availableParallelism());
   const workers = workersOf(config, context);
   const dispatch = createDispatch(
@@ -276,8 +277,19 @@ function buildDecode(
     { inline: config.decode.inline, workers, decoder: forWorkers, pollUs, ...inlineLimits },
   );
   // Workers use the native decoder until they end, so it is closed after them.
-  const decoderLifecycle: Lifecycle = { start() {}, stop: close };
-  return { decoder, decoderHandle: handle, decoderLifecycle, dispatch };
+  const stop = (): void => {
+    close();
+    parser?.close();
+  };
+  const decoderLifecycle: Lifecycle = { start() {}, stop };
+  const stages = { dispatch, parser, signatureText: signatureTextOf(engine.native) };
+  return { decoder, decoderHandle: handle, decoderLifecycle, dispatch, stages };
+}
+
+/** Validates what an ingress thread has verified: everything but the signatures. */
+function parserOf(options: DecoderOptions, { native }: EngineChoice) {
+  if (native === null) return null;
+  return createNativeDecoder(native, { ...options, verify: false, keyCacheSize: 0 });
 }
 
 /** Decode workers; ingress threads validate their transactions themselves and are subtracted. */

@@ -28,11 +28,11 @@ type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "globalLimits"> & {
   readonly table: { readonly counters: { readonly keys: number } };
 };
 
-const NOTHING_PROXIED: ProxiedCounts = { key: 0, limit: 0, leaders: 0, recordRing: 0, other: 0 };
+const NOTHING_PROXIED: ProxiedCounts = { key: 0, leaders: 0, recordRing: 0, other: 0 };
 
 type IngressThreadsSource = Pick<
   IngressThreads,
-  "counters" | "stats" | "proxied" | "keyCache" | "waiting"
+  "counters" | "stats" | "proxied" | "records" | "keyCache" | "waiting"
 >;
 
 export interface MetricDeps {
@@ -93,15 +93,16 @@ function ingressThreadSources(ingressThreads: IngressThreadsSource | null, sende
   return {
     touchdown_ingress_threads: () => ingressThreads?.stats.length ?? 0,
     touchdown_ingress_requests_proxied_total: () => {
-      const { key, limit, leaders, recordRing, other } = ingressThreads?.proxied ?? NOTHING_PROXIED;
+      const { key, leaders, recordRing, other } = ingressThreads?.proxied ?? NOTHING_PROXIED;
       return samplesBy("reason", {
         unknown_key: key,
-        rate_limit: limit,
         leader_backlog: leaders,
         record_ring_full: recordRing,
         other,
       });
     },
+    touchdown_ingress_rejection_records_dropped_total: () =>
+      ingressThreads?.records.rejectionRecordsDropped ?? 0,
     touchdown_ingress_leaders_excluded: () => sender.excludedCount,
     touchdown_ingress_cached_keys: () => ingressThreads?.keyCache.cachedKeys ?? 0,
     touchdown_ingress_key_cache_events_total: () => {

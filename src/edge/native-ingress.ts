@@ -8,6 +8,7 @@ import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { dedupMemory } from "../dedup/recent-transactions.ts";
+import type { RejectionSinks } from "../http/request-tracker.ts";
 import type { DelegatedLimits } from "../limits/delegated-limits.ts";
 import { GlobalDelegation } from "../limits/global-delegation.ts";
 import { GlobalLimitStates } from "../limits/global-state.ts";
@@ -109,7 +110,9 @@ export interface NativeIngressDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly keys: Pick<EdgeKeys, "table" | "globalLimits" | "usage">;
-  readonly pipeline: Pick<Pipeline, "recordSend" | "recordDuplicate">;
+  readonly pipeline: Pick<Pipeline, "recordSend" | "recordDuplicate" | "recordInvalid">;
+  /** Called for each rejection of a known account. */
+  readonly rejected: NonNullable<RejectionSinks["rejected"]>;
   readonly latencies: Histogram;
   /** Reconciles accounting with all sends so far. */
   readonly flushEvents: () => void;
@@ -138,7 +141,7 @@ export function buildNativeIngress(
   deps: NativeIngressDeps,
   { connectionsMax, upstreamConnectionsMax, ...options }: NativeIngressOptions,
 ): IngressThreads {
-  const { clock, log, keys, pipeline, latencies, flushEvents, decoder } = deps;
+  const { clock, log, keys, pipeline, rejected, latencies, flushEvents, decoder } = deps;
   const { count, realtime, targets, delegated, yieldThread, native } = context;
   const { table, globalLimits } = keys;
   const memory = context.keyCacheMemory;
@@ -162,6 +165,7 @@ export function buildNativeIngress(
       accounting: pipeline,
       keyCache,
       latency: latencies,
+      rejected,
       usage: keys.usage,
       onDeath(cause) {
         log.error(

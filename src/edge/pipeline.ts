@@ -10,11 +10,13 @@
 import type { Clock } from "../core/clock.ts";
 import { DECODE_ERROR_COUNT, rejectionOf } from "../core/decode-errors.ts";
 import { encodeSignature } from "../core/encoding.ts";
-import type { Rejection } from "../core/errors.ts";
-import type { Accepted, Packet, SubmitResult } from "../core/flow.ts";
+import { LEADERS_FULL_REJECTION, NO_LEADER_REJECTION } from "../core/errors.ts";
+import type { Accepted, DecodeErrorCode, Packet, SubmitResult } from "../core/flow.ts";
 import { createPacket } from "../core/packet.ts";
+import type { Decoder } from "../decode/decoder.ts";
 import { peekSignatureOffset } from "../decode/transaction.ts";
 import type { Dispatch } from "../decode/workers/dispatch.ts";
+import type { DecodeDone } from "../decode/workers/worker-handle.ts";
 import type { DedupCache, Reservation } from "../dedup/recent-transactions.ts";
 import type { Submission, Submit } from "../http/submit/submission.ts";
 import type { Landing } from "../landing/landing.ts";
@@ -31,6 +33,8 @@ export interface PipelineDeps {
   /** Whether other threads write to `dedup` too; default false. */
   readonly sharesDedup?: boolean;
   readonly dispatch: Pick<Dispatch, "accept">;
+  /** Validates all but the signatures of what an ingress thread verified; null: all is verified. */
+  readonly parser?: Pick<Decoder, "decode"> | null;
   readonly sender: Pick<Sender, "accept" | "recordSend">;
   /** Buffers the sender's outcomes of a packet until it is recorded. */
   readonly outcomes: Pick<OutcomeBuffer, "suspend" | "flush">;
@@ -56,6 +60,8 @@ export interface Pipeline {
   recordSend(packet: Packet, keyId: string, accepted: Accepted, sent: SentSubmission): void;
   /** Records a duplicate that an ingress thread detected. */
   recordDuplicate(submitted: Submitted, offset: number): void;
+  /** Counts an error that the decoder of an ingress thread found. */
+  recordInvalid(errorCode: DecodeErrorCode): void;
   /** Validation results. */
   readonly validations: PipelineValidations;
 }
@@ -73,6 +79,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   const { clock, dedup, dispatch, sender, outcomes, landing, receipts, usage } = deps;
   const signatureText = deps.signatureText ?? encodeSignature;
   const sharesDedup = deps.sharesDedup ?? false;
+  const parser = deps.parser ?? null;
   const early = sharesDedup ? new EarlyDuplicates() : null;
   const validations: PipelineValidations = {
     accepted: 0,
@@ -82,6 +89,10 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   let lastId = 0;
   /** The packet that is being submitted now; null once `submit` has returned. */
   let submitted: Packet | null = null;
+
+  function recordInvalid(errorCode: DecodeErrorCode): void {
+    validations.errorCounts[errorCode] = (validations.errorCounts[errorCode] ?? 0) + 1;
+  }
 
   /** Whether exactly these bytes were accepted recently; if so, records the duplicate. */
   function inFlight(submitted: Submitted, offset: number, nowNs: number): boolean {
@@ -161,7 +172,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   }
 
   function submit(submission: Submission, done: Done): void {
-    const { bytes, account, keyId, receivedNs, maxRetries } = submission;
+    const { bytes, account, keyId, receivedNs, maxRetries, isVerified } = submission;
     const offset = peekSignatureOffset(bytes);
     if (offset >= 0 && inFlight(submission, offset, receivedNs)) {
       done({ kind: "accepted", signature: signatureText(bytes, offset) });
@@ -169,17 +180,18 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     }
     const packet = createPacket(lastId + 1, bytes, account, receivedNs, maxRetries, 0);
     submitted = packet;
-    dispatch.accept(packet, (packet, validation) => {
+    const onDecoded: DecodeDone = (packet, validation) => {
       if (validation.kind === "accepted") {
         packet.offeredLamports = validation.priorityFeeLamports + validation.tipLamports;
         validations.accepted += 1;
         passOn(packet, keyId, validation, done);
       } else {
-        validations.errorCounts[validation.errorCode] =
-          (validations.errorCounts[validation.errorCode] ?? 0) + 1;
+        recordInvalid(validation.errorCode);
         done({ kind: "rejected", rejection: rejectionOf(validation) });
       }
-    });
+    };
+    if (isVerified && parser !== null) onDecoded(packet, parser.decode(bytes));
+    else dispatch.accept(packet, onDecoded);
     submitted = null;
   }
 
@@ -212,6 +224,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     validations,
     recordSend,
     recordDuplicate,
+    recordInvalid,
   };
 }
 
@@ -220,19 +233,5 @@ const RESERVE_SPINS = 250;
 const RESERVE_ATTEMPTS_MAX = 275;
 const RESERVE_PAUSE_MS = 0.2;
 
-const NO_LEADER_REJECTION: Rejection = {
-  reason: "no_leader",
-  message:
-    "no leader can be reached now: no connection to the current or next leaders is live and " +
-    "accepts a transaction of this size",
-  data: {},
-};
 const NO_LEADER: SubmitResult = { kind: "rejected", rejection: NO_LEADER_REJECTION };
-const LEADERS_FULL_REJECTION: Rejection = {
-  reason: "overloaded",
-  message:
-    "the queue of every connected leader is full, " +
-    "and each transaction in it ranks as high or higher",
-  data: {},
-};
 const LEADERS_FULL: SubmitResult = { kind: "rejected", rejection: LEADERS_FULL_REJECTION };

@@ -39,17 +39,24 @@ export interface PendingRequest {
   respond500(error: unknown): void;
 }
 
-export interface RequestTrackerDeps {
+/** Who used a key. */
+export type KeyHolder = Pick<Principal, "account" | "keyId">;
+
+/** What is notified of the rejections of known accounts. */
+export interface RejectionSinks {
+  /** Called for each rejection of a known account. */
+  readonly rejected?:
+    | ((holder: KeyHolder, rejection: Rejection, bytes: number) => void)
+    | undefined;
+  /** Counts requests per key; null: usage is not counted. */
+  readonly usage?: UsageSink | null | undefined;
+}
+
+export interface RequestTrackerDeps extends RejectionSinks {
   readonly clock: Clock;
   readonly log: Log;
   /** null: latency is not measured. */
   readonly latency: LatencySink | null;
-  /** Called for each rejection of a known account. */
-  readonly rejected?:
-    | ((principal: Principal, rejection: Rejection, bytes: number) => void)
-    | undefined;
-  /** Counts requests per key. */
-  readonly usage?: UsageSink | undefined;
 }
 
 export interface UsageSink {
@@ -95,6 +102,17 @@ export interface HttpCounters {
 export interface HttpStats {
   readonly counters: HttpCounters;
   readonly rejections: Record<RejectionReason, number>;
+}
+
+/** Reports the rejection of a request with a known key, on whatever thread it was answered. */
+export function reportRejection(
+  { rejected, usage }: RejectionSinks,
+  holder: KeyHolder,
+  rejection: Rejection,
+  bytes: number,
+): void {
+  rejected?.(holder, rejection, bytes);
+  usage?.request(holder.keyId, rejection.reason, bytes);
 }
 
 export class RequestTracker {
@@ -200,9 +218,7 @@ export class RequestTracker {
   /** A request was rejected; `principal` is null when the caller is unknown. */
   rejected(principal: Principal | null, rejection: Rejection, bytes: number): void {
     this.rejections[rejection.reason] += 1;
-    if (principal === null) return;
-    this.#deps.rejected?.(principal, rejection, bytes);
-    this.#deps.usage?.request(principal.keyId, rejection.reason, bytes);
+    if (principal !== null) reportRejection(this.#deps, principal, rejection, bytes);
   }
 
   /** A submission was accepted; `principal` is null where no key is needed. */

@@ -12,7 +12,7 @@
 
 import { hash } from "node:crypto";
 import { type Clock, NS_PER_MS, NS_PER_S } from "../core/clock.ts";
-import type { Rejection } from "../core/errors.ts";
+import { type Rejection, rateLimitMessage } from "../core/errors.ts";
 import { LIMITED_ACCOUNTS_MAX, TOKEN_CHARS_MAX, TOKEN_CHARS_MIN } from "../core/limits.ts";
 import { withFastProperties } from "../runtime/fast-object.ts";
 import type { DelegatedLimits } from "./delegated-limits.ts";
@@ -329,9 +329,7 @@ export function limitRejection(principal: Principal, wait: number, by: LimitedBy
   const whose = by === "account" ? `plan ${plan.name}` : "this key";
   return {
     reason: "rate_limited",
-    message:
-      `the rate limit of ${whose} is ${ratePerSecond} requests a second ` +
-      `with a burst of ${burst}; the next one is let through in ${retryAfterMs} ms`,
+    message: rateLimitMessage(whose, ratePerSecond, burst, retryAfterMs),
     data: { plan: plan.name, ratePerSecond, burst, retryAfterMs },
   };
 }

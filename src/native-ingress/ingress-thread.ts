@@ -194,6 +194,7 @@ export class IngressThread {
     native.ingressThreadGrantKey(
       this.#handle,
       token,
+      update.grant.plan.name,
       grantNumbers(update.grant),
       ranges?.join() ?? "",
     );

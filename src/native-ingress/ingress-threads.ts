@@ -33,7 +33,12 @@ import {
   type RecordConsumerDeps,
 } from "./record-consumer.ts";
 import type { RecordReader } from "./record-ring.ts";
-import { PROXY_REASONS, type ProxiedCounts } from "./thread-counters.ts";
+import {
+  PROXY_REASONS,
+  type ProxiedCounts,
+  RECORD_COUNTERS,
+  type RecordCounts,
+} from "./thread-counters.ts";
 
 export interface IngressThreadsDeps extends RecordConsumerDeps, IngressThreadDeps {
   /** Yields the processor to waiting threads. */
@@ -69,6 +74,8 @@ export interface IngressThreads {
   readonly stats: readonly HttpStats[];
   /** Requests proxied to the main thread. */
   readonly proxied: ProxiedCounts;
+  /** What they counted of their records. */
+  readonly records: RecordCounts;
   /** Records not processed yet. */
   readonly waiting: number;
   readonly counters: RecordConsumerCounters;
@@ -144,6 +151,10 @@ export function createIngressThreads(
     proxied: sumOf(
       PROXY_REASONS,
       threads.map(({ stats }) => stats.proxied),
+    ),
+    records: sumOf(
+      RECORD_COUNTERS,
+      threads.map(({ stats }) => stats.records),
     ),
     get waiting() {
       return threads.reduce((sum, { records }) => sum + records.depth, 0);

@@ -1,15 +1,16 @@
 // Hot path: `take` runs for each transaction that an ingress thread handled.
 /**
- * Applies the records of ingress threads to accounting: sent transactions and duplicates. The
- * principal is found by the key slot in the record.
+ * Applies the records of ingress threads to accounting: sent transactions, duplicates, and
+ * rejections, which are reported as the HTTP server reports its own. The principal is found by the
+ * key slot in the record.
  */
 
-import type { RejectionReason } from "../core/errors.ts";
-import type { Accepted, Packet } from "../core/flow.ts";
+import type { Accepted, DecodeErrorCode, Packet } from "../core/flow.ts";
 import { createPacket } from "../core/packet.ts";
-import type { LatencySink } from "../http/request-tracker.ts";
+import { type LatencySink, type RejectionSinks, reportRejection } from "../http/request-tracker.ts";
 import type { SendRecord } from "../send/native/send-record.ts";
-import { type RingRecord, SENT } from "./record-ring.ts";
+import { REJECTED, type RingRecord, SENT } from "./record-ring.ts";
+import { REJECTION_NAMES } from "./thread-counters.ts";
 
 /** The accounting of transactions that ingress threads handled. */
 export interface Accounting {
@@ -20,6 +21,8 @@ export interface Accounting {
     submitted: Pick<Packet, "bytes" | "account" | "maxRetries">,
     offset: number,
   ): void;
+  /** Counts an error that the decoder of an ingress thread found. */
+  recordInvalid(errorCode: DecodeErrorCode): void;
 }
 
 /** The send part of a record. */
@@ -30,20 +33,14 @@ export interface SentSubmission {
   readonly sentNs: number;
 }
 
-export interface RecordConsumerDeps {
+export interface RecordConsumerDeps extends RejectionSinks {
   readonly accounting: Accounting;
   /** From complete body to response. */
   readonly latency: LatencySink;
-  /** Counts requests per key; null: usage is not counted. */
-  readonly usage: UsageSink | null;
-}
-
-interface UsageSink {
-  request(keyId: string, reason: RejectionReason | null, bytes: number): void;
 }
 
 export interface RecordConsumerCounters {
-  /** Transactions that ingress threads sent, and duplicates that they answered. */
+  /** Transactions that ingress threads decoded, and duplicates that they answered. */
   decoded: number;
   duplicates: number;
   /** Transactions corked, to send them together with others. */
@@ -72,6 +69,7 @@ export class RecordConsumer {
     const principal = this.#principals[keySlot] ?? ANONYMOUS;
     if (kind === SENT && validation.kind === "accepted")
       this.#recordSend(record, principal, validation);
+    else if (kind === REJECTED) this.#reject(record, principal);
     else this.#repeat(record, principal);
   };
 
@@ -98,6 +96,20 @@ export class RecordConsumer {
     latency.record(record.decodedNs - record.receivedNs);
     usage?.request(keyId, null, record.bodyBytes);
     accounting.recordDuplicate({ bytes, account, maxRetries }, record.offset);
+  }
+
+  #reject(record: RingRecord, principal: CachedKeyPrincipal): void {
+    const { accounting, latency } = this.#deps;
+    const { bytes, receivedNs, sentNs, validation } = record;
+    if (validation.kind === "rejected" && validation.errorCode >= 0) {
+      this.counters.decoded += 1;
+      accounting.recordInvalid(validation.errorCode);
+    }
+    // The HTTP server measures what a stage answered, and not what it refuses before.
+    if (sentNs > 0) latency.record(sentNs - receivedNs);
+    const reason = REJECTION_NAMES[record.reason] ?? "internal";
+    const message = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+    reportRejection(this.#deps, principal, { reason, message, data: {} }, record.bodyBytes);
   }
 }
 

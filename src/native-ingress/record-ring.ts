@@ -8,8 +8,9 @@
  *     └───────────────────────────────────────────────────────────────────┴──────────────────┘
  *
  * An ingress thread never waits for room: it checks before it sends anything, and proxies the
- * request to the main thread if the ring is full. So no transaction is sent without a record. The
- * writing side is `native/src/submit/record_ring.rs`.
+ * request to the main thread if the ring is full. So no transaction is sent without a record. A
+ * rejection has its message in place of the transaction; it is not recorded where too many records
+ * are unread. The writing side is `native/src/submit/record_ring.rs`.
  */
 
 import type { ValidationResult } from "../core/flow.ts";
@@ -23,6 +24,7 @@ import { RECORD_RING_SLOTS } from "./limits.ts";
 /** The kind of a record. */
 export const SENT = 1;
 export const DUPLICATE = 2;
+export const REJECTED = 3;
 
 const KIND = 0;
 const SIZE = 1;
@@ -39,7 +41,8 @@ const OFFSET = 8;
 const VERSION = 9;
 const TARGETS = 10;
 const STATUS = 11;
-// 12 is unused.
+/** The index of a rejection's reason in `REJECTIONS`. */
+const REASON = 12;
 /** Whether it was corked, to leave together with others. */
 const CORKED = 13;
 const VALIDATION = 14;
@@ -69,6 +72,9 @@ export interface SubmissionRecord {
 export interface RingRecord extends SubmissionRecord {
   readonly kind: number;
   readonly offset: number;
+  /** Of a rejection: the index of its reason. */
+  readonly reason: number;
+  /** Of a rejection that the decoder did not find: an error code of -1. */
   readonly validation: ValidationResult;
   readonly send: SendRecord;
 }
@@ -133,6 +139,7 @@ export class RecordReader {
     record.bodyBytes = number(BODY_BYTES);
     record.maxRetries = retries < 0 ? null : retries;
     record.offset = number(OFFSET);
+    record.reason = kind === REJECTED ? number(REASON) : -1;
     record.validation = readValidation(numbers, start + 8 * VALIDATION);
     return record;
   }
@@ -153,6 +160,7 @@ function newRecord() {
     bodyBytes: 0.5,
     maxRetries: null as number | null,
     offset: 0.5,
+    reason: 0.5,
     validation: NO_VALIDATION,
     send: newSendRecord(),
   };

@@ -1,6 +1,7 @@
 /**
  * Counters of an ingress thread, in memory shared with the main thread: those of its clients, named
- * as in the HTTP server's request tracker, and those of proxied requests. The ingress thread writes
+ * as in the HTTP server's request tracker, those of proxied requests, and the records of rejections
+ * that it did not write because too many were unread. The ingress thread writes
  * and the main thread reads. `native/src/submit/counters.rs` has the same names in the same order.
  */
 
@@ -29,10 +30,10 @@ export const HTTP_COUNTER_NAMES = [
 export const REJECTION_NAMES = Object.keys(REJECTIONS) as readonly RejectionReason[];
 
 /**
- * Why an ingress thread proxies a request to the main thread: its key is not cached, the limit is
- * used up, every leader is backlogged, the record ring is full, or anything else.
+ * Why an ingress thread proxies a request to the main thread: its key is not cached, every leader
+ * is backlogged, the record ring is full, or anything else.
  */
-export const PROXY_REASONS = ["key", "limit", "leaders", "recordRing", "other"] as const;
+export const PROXY_REASONS = ["key", "leaders", "recordRing", "other"] as const;
 
 export type ProxyReason = (typeof PROXY_REASONS)[number];
 export type ProxiedCounts = Readonly<Counters<ProxyReason>>;
@@ -40,12 +41,18 @@ export type ProxiedCounts = Readonly<Counters<ProxyReason>>;
 export interface IngressThreadCounters extends HttpStats {
   /** Requests proxied to the main thread, by reason. */
   readonly proxied: ProxiedCounts;
+  readonly records: RecordCounts;
 }
 
+export const RECORD_COUNTERS = ["rejectionRecordsDropped"] as const;
+
+export type RecordCounts = Readonly<Counters<(typeof RECORD_COUNTERS)[number]>>;
+
 const PROXIED_AT = HTTP_COUNTER_NAMES.length + REJECTION_NAMES.length;
+const RECORDS_AT = PROXIED_AT + PROXY_REASONS.length;
 
 export function ingressThreadCountersMemory(): SharedArrayBuffer {
-  return countersMemory(PROXIED_AT + PROXY_REASONS.length);
+  return countersMemory(RECORDS_AT + RECORD_COUNTERS.length);
 }
 
 export function ingressThreadCounters(memory: SharedArrayBuffer): IngressThreadCounters {
@@ -53,5 +60,6 @@ export function ingressThreadCounters(memory: SharedArrayBuffer): IngressThreadC
     counters: sharedCounters(HTTP_COUNTER_NAMES, memory),
     rejections: sharedCounters(REJECTION_NAMES, memory, HTTP_COUNTER_NAMES.length),
     proxied: sharedCounters(PROXY_REASONS, memory, PROXIED_AT),
+    records: sharedCounters(RECORD_COUNTERS, memory, RECORDS_AT),
   };
 }

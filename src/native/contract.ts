@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 15;
+export const CONTRACT_VERSION = 16;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {
@@ -250,7 +250,8 @@ export interface NativeIngress {
     perAddress: number,
   ): number;
   /**
-   * Lets the ingress thread accept this key from now on. `numbers` are KEY_GRANT_NUMBERS: the slot,
+   * Lets the ingress thread accept this key from now on; `plan` is the name of the account's plan.
+   * `numbers` are KEY_GRANT_NUMBERS: the slot,
    * rate and burst, 1 if the limit applies to all edges, the account's limit slot, the key's limit
    * slot, rate and burst or -1, its expiry in Unix milliseconds or -1, and 1 if it may only be used
    * from `ranges`, in CIDR notation separated by commas. Returns OK, NO_INGRESS_THREAD,
@@ -259,6 +260,7 @@ export interface NativeIngress {
   ingressThreadGrantKey(
     thread: number,
     token: string,
+    plan: string,
     numbers: Float64Array,
     ranges: string,
   ): number;

@@ -12,9 +12,15 @@ export const INGRESS_THREAD_METRICS = [
     "touchdown_ingress_requests_proxied_total",
     ["reason"],
     "Requests that an ingress thread proxied to the main thread, by unknown_key (no key, or " +
-      "one that is not cached, expired or not valid for this address), rate_limit, " +
+      "one that is not cached, expired or not valid for this address), " +
       "leader_backlog (no leader can be sent to immediately, or one accepts no transaction " +
-      "of this size), record_ring_full or other, which includes reads.",
+      "of this size), record_ring_full, or other: reads, and requests of more than 16 KiB.",
+  ),
+  counter(
+    "touchdown_ingress_rejection_records_dropped_total",
+    [],
+    "Rejections of ingress threads that usage and the dashboard's list do not have, because " +
+      "half of their record ring was unread; touchdown_requests_total has them.",
   ),
   gauge(
     "touchdown_ingress_leaders_excluded",

@@ -355,6 +355,31 @@ describe("stop", () => {
     await expect(page(edge, "/livez")).rejects.toThrow();
   });
 
+  it("is announced to clients with a key too, in a call of any form and in batches", async () => {
+    const edge = await startReady();
+    const health = '{"jsonrpc":"2.0","id":1,"method":"getHealth"}';
+    const ask = async (body: string) => {
+      const headers = { "api-x-token": WIDE_KEY };
+      const url = `http://${edge.httpAddress}/api/v1/sendTransaction`;
+      return (await fetch(url, { method: "POST", headers, body })).text();
+    };
+    const unhealthy = '"error":{"code":-32005,"message":"Node is unhealthy"';
+    const forms = [health, health.replace("H", "\\u0048"), `[${health},{},${health}]`];
+    // An ingress thread has the key after the first request.
+    for (let round = 0; round < 8; round += 1) {
+      for (const form of forms) expect(await ask(form)).toContain('"result":"ok"');
+    }
+    edge.drain();
+    for (const form of forms) {
+      const answer = await untilResponse(
+        "an unhealthy edge",
+        () => ask(form),
+        (text) => text.includes(unhealthy),
+      );
+      expect(answer).not.toContain('"ok"');
+    }
+  });
+
   it("waits for a partly received request while not ready, and sends it", async () => {
     const edge = await startReady();
     const { bytes, signature } = network.tipped();

@@ -121,6 +121,7 @@ describe("ingress threads in their context", () => {
       log: stub({}),
       keys: { table, globalLimits: null, usage: null },
       pipeline: stub({}),
+      rejected: () => {},
       latencies: stub({}),
       flushEvents: () => {},
       decoder: 1,

@@ -40,6 +40,16 @@ describe("the order of steps", () => {
     expect(fixture.slotsAsked[0]).toBe(fixture.slotsAsked[1]);
   });
 
+  it("parses what an ingress thread has verified, and verifies it no more", () => {
+    const { fixture, submit } = newFixture();
+    fixture.holds = true;
+    submit(bytesOf(1), "acme", null, true);
+    expect(fixture.calls).toContain("parse");
+    expect(fixture.calls).not.toContain("decode");
+    expect(fixture.results).toHaveLength(1);
+    expect(fixture.sent[0]?.bytes).toEqual(bytesOf(1));
+  });
+
   it("ends before submit returns when nothing is asynchronous", () => {
     const { fixture, submit } = newFixture();
     submit(bytesOf(1));

@@ -203,7 +203,7 @@ function startFixture({ ingressThreads, lateMs }: Options) {
       else {
         const receivedNs = clock.nowNs();
         pipeline.submit(
-          { bytes, account: "acme", keyId: "k", receivedNs, maxRetries: null },
+          { bytes, account: "acme", keyId: "k", receivedNs, maxRetries: null, isVerified: false },
           () => {},
         );
       }

@@ -45,7 +45,8 @@ export class FakeIngressThread {
   readonly writer;
   /** The commands that it received. */
   readonly commands: number[] = [];
-  readonly keyCache: { token: string; numbers: readonly number[]; ranges: string }[] = [];
+  readonly keyCache: { token: string; plan: string; numbers: readonly number[]; ranges: string }[] =
+    [];
   readonly revokedKeys: { token: string; keySlot: number }[] = [];
   /** Key slots that it returns with the next polls. */
   readonly returned: number[] = [];
@@ -130,9 +131,9 @@ function fakeNative() {
       listens.push({ threads: [...handles], host, port, perAddress });
       return engine.listenResult;
     },
-    ingressThreadGrantKey(thread, token, numbers, ranges) {
+    ingressThreadGrantKey(thread, token, plan, numbers, ranges) {
       const { keyCache, grantResponse } = find(thread);
-      keyCache.push({ token, numbers: [...numbers], ranges });
+      keyCache.push({ token, plan, numbers: [...numbers], ranges });
       return grantResponse;
     },
     ingressThreadRevokeKey(thread, token, keySlot) {
@@ -194,6 +195,7 @@ export function fixture(count = 2) {
       },
       accounting: {
         recordSend: () => {},
+        recordInvalid: () => {},
         recordDuplicate: ({ bytes, account }: Pick<Packet, "bytes" | "account">) =>
           void accounting.push(`${account} ${bytes[0]}`),
       },

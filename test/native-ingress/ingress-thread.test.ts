@@ -97,7 +97,7 @@ describe("a cached key of an ingress thread", () => {
     holders[1]?.post({ kind: "grant", grant });
     expect(threads.map(({ keyCache }) => keyCache)).toEqual([
       [],
-      [{ token: grant.token, numbers, ranges }],
+      [{ token: grant.token, plan: grant.plan.name, numbers, ranges }],
     ]);
     expect(numbers).toHaveLength(KEY_GRANT_NUMBERS);
     await ingressThreads.stop();

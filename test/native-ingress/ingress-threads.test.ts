@@ -123,16 +123,14 @@ describe("the records of ingress threads", () => {
     const { ingressThreads, thread } = started();
     const first = HTTP_COUNTER_NAMES.length + REJECTION_NAMES.length;
     for (const [number, counts] of [
-      [0, [1, 2, 3, 4, 5]],
-      [1, [10, 20, 30, 40, 50]],
+      [0, [1, 2, 3, 4]],
+      [1, [10, 20, 30, 40]],
     ] as const) {
       const numbers = new Float64Array(shared(thread(number).memory.counters));
       numbers.set(counts, first);
       numbers[HTTP_COUNTER_NAMES.indexOf("accepted")] = 100 + number;
     }
-    expect(PROXY_REASONS.map((reason) => ingressThreads.proxied[reason])).toEqual([
-      11, 22, 33, 44, 55,
-    ]);
+    expect(PROXY_REASONS.map((reason) => ingressThreads.proxied[reason])).toEqual([11, 22, 33, 44]);
     expect(ingressThreads.stats.map(({ counters }) => counters.accepted)).toEqual([100, 101]);
     await ingressThreads.stop();
   });

@@ -1,13 +1,20 @@
 /** The records of ingress threads go into accounting, each under its owner. */
 
 import { describe, expect, it } from "vitest";
+import type { RejectionReason } from "../../src/core/errors.ts";
 import type { Accepted, Packet } from "../../src/core/flow.ts";
 import {
   type CachedKeyPrincipal,
   RecordConsumer,
   type SentSubmission,
 } from "../../src/native-ingress/record-consumer.ts";
-import { DUPLICATE, type RingRecord, SENT } from "../../src/native-ingress/record-ring.ts";
+import {
+  DUPLICATE,
+  REJECTED,
+  type RingRecord,
+  SENT,
+} from "../../src/native-ingress/record-ring.ts";
+import { REJECTION_NAMES } from "../../src/native-ingress/thread-counters.ts";
 import { newSendRecord } from "../../src/send/native/send-record.ts";
 
 const ACCEPTED: Accepted = {
@@ -41,7 +48,10 @@ function fixture() {
         },
         recordDuplicate: ({ account, maxRetries }, offset) =>
           calls.push(["duplicate", account, maxRetries, offset]),
+        recordInvalid: (errorCode) => calls.push(["invalid", errorCode]),
       },
+      rejected: ({ account, keyId }, { reason, message }, bytes) =>
+        calls.push(["rejected", account, keyId, reason, message, bytes]),
       latency: { record: (ns) => latencies.push(ns) },
       usage: { request: (keyId, reason, bytes) => calls.push(["usage", keyId, reason, bytes]) },
     },
@@ -61,6 +71,7 @@ function record(kind: number, over: Partial<RingRecord> = {}): RingRecord {
     bodyBytes: 40,
     maxRetries: 2,
     offset: 1,
+    reason: -1,
     validation: ACCEPTED,
     send: newSendRecord(),
     ...over,
@@ -90,6 +101,40 @@ describe("the record consumer", () => {
     ]);
     expect(latencies).toEqual([30]);
     expect(consumer.counters).toEqual({ decoded: 0, duplicates: 1, corked: 0 });
+  });
+
+  const rejected = (reason: RejectionReason, over: Partial<RingRecord> = {}) =>
+    record(REJECTED, {
+      bytes: Buffer.from("the größte message"),
+      reason: REJECTION_NAMES.indexOf(reason),
+      validation: { kind: "rejected", errorCode: -1, found: 0, needed: 0 },
+      sentNs: 0,
+      ...over,
+    });
+
+  it("reports a rejection under the key that was used, with its message", () => {
+    const { consumer, calls, latencies } = fixture();
+    consumer.take(rejected("rate_limited", { bodyBytes: 0 }));
+    expect(calls).toEqual([
+      ["rejected", "other", "k1", "rate_limited", "the größte message", 0],
+      ["usage", "k1", "rate_limited", 0],
+    ]);
+    // It was answered before any stage.
+    expect(latencies).toEqual([]);
+    expect(consumer.counters).toEqual({ decoded: 0, duplicates: 0, corked: 0 });
+  });
+
+  it("counts the error of a rejection that the decoder found, and its latency", () => {
+    const { consumer, calls, latencies } = fixture();
+    const validation = { kind: "rejected", errorCode: 3, found: 5, needed: 6 } as const;
+    consumer.take(rejected("undecodable", { validation, sentNs: 170 }));
+    expect(calls).toEqual([
+      ["invalid", 3],
+      ["rejected", "other", "k1", "undecodable", "the größte message", 40],
+      ["usage", "k1", "undecodable", 40],
+    ]);
+    expect(latencies).toEqual([70]);
+    expect(consumer.counters).toEqual({ decoded: 1, duplicates: 0, corked: 0 });
   });
 
   it("counts sends that shared a datagram", () => {

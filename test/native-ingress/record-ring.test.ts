@@ -5,6 +5,7 @@ import type { Accepted } from "../../src/core/flow.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
 import {
   DUPLICATE,
+  REJECTED,
   RecordReader,
   type RingRecord,
   recordsMemory,
@@ -80,6 +81,18 @@ describe("records of an ingress thread", () => {
     expect(first).toMatchObject({ kind: DUPLICATE, keySlot: 7, offset: 1, maxRetries: null });
     expect(first?.bytes).toEqual(Uint8Array.of(1, 2));
     expect(second).toMatchObject({ kind: DUPLICATE, keySlot: 8, offset: 3, maxRetries: 0 });
+  });
+
+  it("describe a rejection, with its message and what the decoder found", () => {
+    const { writer, reader } = ring();
+    const validation = { kind: "rejected", errorCode: 4, found: 5, needed: 2 ** 53 } as const;
+    writer.rejected(note(Buffer.from("why")), 9, validation);
+    writer.duplicate(note(Uint8Array.of(1)), 65);
+    const [rejected, duplicate] = readAll(reader);
+    expect(rejected).toMatchObject({ kind: REJECTED, keySlot: 7, bodyBytes: 412, reason: 9 });
+    expect(rejected?.validation).toEqual(validation);
+    expect(Buffer.from(rejected?.bytes ?? []).toString()).toBe("why");
+    expect(duplicate?.reason).toBe(-1);
   });
 
   it("contain nothing of earlier records", () => {

@@ -9,6 +9,7 @@ import {
   ingressThreadCounters,
   ingressThreadCountersMemory,
   PROXY_REASONS,
+  RECORD_COUNTERS,
   REJECTION_NAMES,
 } from "../../src/native-ingress/thread-counters.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -48,15 +49,19 @@ describe("the counters of an ingress thread", () => {
       HTTP_COUNTER_NAMES.length,
       REJECTION_NAMES.length,
     ]);
-    expect(numberOf("OVERLOADED")).toBe(REJECTION_NAMES.indexOf("overloaded"));
     const [, list = ""] = /pub enum Counter \{([\s\S]*?)\n\}/.exec(rust) ?? [];
     const variants = [...list.matchAll(/^ {4}(\w+)(?: = (\w+))?,$/gm)];
     const camel = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
     expect(variants.map(([, name]) => name)).toEqual([
       ...HTTP_COUNTER_NAMES.map(camel),
       ...PROXY_REASONS.map((reason) => `Proxied${camel(reason)}`),
+      ...RECORD_COUNTERS.map(camel),
     ]);
     const starts = variants.flatMap(([, name, at]) => (at === undefined ? [] : [`${name} ${at}`]));
-    expect(starts).toEqual(["Connections 0", "ProxiedKey PROXIED_AT"]);
+    expect(starts).toEqual([
+      "Connections 0",
+      "ProxiedKey PROXIED_AT",
+      "RejectionRecordsDropped RECORDS_AT",
+    ]);
   });
 });

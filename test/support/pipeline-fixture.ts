@@ -119,12 +119,23 @@ export function newFixture(sharesDedup = false) {
         return receipts.addSubmitter(bytes, offset, account);
       },
     },
+    parser: {
+      decode(bytes) {
+        note("parse");
+        return decoder.decode(bytes);
+      },
+    },
     sharesDedup,
     usage: { taken: (packetId, keyId) => void fixture.counted.push(`${packetId} ${keyId}`) },
   });
-  const submit = (bytes: Uint8Array, account = "acme", maxRetries: number | null = null): void =>
+  const submit = (
+    bytes: Uint8Array,
+    account = "acme",
+    maxRetries: number | null = null,
+    isVerified = false,
+  ): void =>
     pipeline.submit(
-      { bytes, account, keyId: "k", receivedNs: clock.nowNs(), maxRetries },
+      { bytes, account, keyId: "k", receivedNs: clock.nowNs(), maxRetries, isVerified },
       (result) => {
         note("result");
         fixture.results.push(result);

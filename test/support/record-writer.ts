@@ -3,12 +3,17 @@
  * side that reads them.
  */
 
-import type { Accepted } from "../../src/core/flow.ts";
+import type { Accepted, Rejected } from "../../src/core/flow.ts";
 import { SHARED_TARGETS_MAX, V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
 import { writeValidation } from "../../src/decode/workers/worker-channel.ts";
 import { VALIDATION_NUMBERS } from "../../src/native/contract.ts";
 import { RECORD_RING_SLOTS } from "../../src/native-ingress/limits.ts";
-import { DUPLICATE, SENT, type SubmissionRecord } from "../../src/native-ingress/record-ring.ts";
+import {
+  DUPLICATE,
+  REJECTED,
+  SENT,
+  type SubmissionRecord,
+} from "../../src/native-ingress/record-ring.ts";
 import { createRing } from "../../src/runtime/ring.ts";
 import type { SendRecord } from "../../src/send/native/send-record.ts";
 
@@ -18,6 +23,8 @@ export interface RecordWriter {
   readonly depth: number;
   sent(note: SubmissionRecord, validation: Accepted, send: SendRecord): void;
   duplicate(note: SubmissionRecord, offset: number): void;
+  /** `note.bytes` is the message. */
+  rejected(note: SubmissionRecord, reason: number, validation: Rejected): void;
 }
 
 /** Offsets of the fields of a record, in numbers. */
@@ -25,6 +32,7 @@ const OFFSET = 8;
 const VERSION = 9;
 const ROUTES = 10;
 const STATUS = 11;
+const REASON = 12;
 const CORKED = 13;
 const VALIDATION = 14;
 const STREAMS = VALIDATION + VALIDATION_NUMBERS;
@@ -70,6 +78,12 @@ export function createRecordWriter(
     duplicate(note, offset) {
       const at = startRecord(DUPLICATE, note);
       numbers[at + OFFSET] = offset;
+      ring.publish();
+    },
+    rejected(note, reason, validation) {
+      const at = startRecord(REJECTED, note);
+      numbers[at + REASON] = reason;
+      writeValidation(numbers, 8 * (at + VALIDATION), validation);
       ring.publish();
     },
   };

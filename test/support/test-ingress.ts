@@ -45,7 +45,7 @@ export function createTestIngress(addon: NativeEngine, options: TestIngressOptio
       native: addon,
       yieldThread: () => addon.threadYield(),
       flushEvents: () => {},
-      accounting: { recordSend: unasked, recordDuplicate: unasked },
+      accounting: { recordSend: unasked, recordDuplicate: unasked, recordInvalid: unasked },
       keyCache: {
         join: () => ({ grant() {}, onReturned() {}, leave() {} }),
         stop() {},

@@ -81,11 +81,59 @@ pub fn decode(text: &[u8], out: &mut [u8]) -> Option<usize> {
     Some(size)
 }
 
+/// Decodes a text of any bytes; None if it is not base58. The work grows with the square of the
+/// text, which the caller bounds.
+#[must_use]
+pub fn decode_all(text: &[u8]) -> Option<Vec<u8>> {
+    // The number as words, the lowest first.
+    let mut words: Vec<u64> = Vec::with_capacity(text.len() / CHUNK_DIGITS + 1);
+    let (first, others) = text.split_at_checked(text.len() % CHUNK_DIGITS)?;
+    for chunk in std::iter::once(first).chain(others.chunks_exact(CHUNK_DIGITS)) {
+        let mut carry = 0u128;
+        for letter in chunk {
+            let digit = DIGITS.get(usize::from(*letter)).copied().filter(|digit| *digit < 58)?;
+            carry = carry * 58 + u128::from(digit);
+        }
+        for word in &mut words {
+            let sum = u128::from(*word) * CHUNK_BASE + carry;
+            *word = sum as u64;
+            carry = sum >> 64;
+        }
+        if carry > 0 {
+            words.push(carry as u64);
+        }
+    }
+    let zeros = text.iter().take_while(|letter| **letter == b'1').count();
+    let number = words.iter().rev().flat_map(|word| word.to_be_bytes());
+    let number = number.skip_while(|byte| *byte == 0);
+    Some(std::iter::repeat_n(0, zeros).chain(number).collect())
+}
+
+/// `LEGACY_TRANSACTION_BYTES_MAX` of `src/core/limits.ts`.
+pub const LEGACY_BYTES_MAX: usize = 1232;
+/// Most characters of its text.
+pub const LEGACY_TEXT_MAX: usize = LEGACY_BYTES_MAX * 13_658 / 10_000 + 1;
+
 #[cfg(test)]
 mod tests {
     use super::{
-        SIGNATURE_TEXT_MAX, TRANSACTION_TEXT_MAX, decode, signature_text, signature_text_at,
+        SIGNATURE_TEXT_MAX, TRANSACTION_TEXT_MAX, decode, decode_all, signature_text,
+        signature_text_at,
     };
+
+    #[test]
+    fn text_of_any_size_is_decoded_as_that_of_a_transaction() {
+        let mut text = b"1111".to_vec();
+        for round in 0..300u32 {
+            text.push(super::LETTERS[(round * 7 % 58) as usize]);
+            let mut out = [0; 4096];
+            let size = decode(&text, &mut out).unwrap();
+            assert_eq!(decode_all(&text).unwrap(), out[..size]);
+        }
+        assert_eq!(decode_all(b""), Some(vec![]));
+        assert_eq!(decode_all(&b"1".repeat(5_000)), Some(vec![0; 5_000]));
+        assert_eq!((decode_all(b"0"), decode_all(b"2 2"), decode_all(b"\xff")), (None, None, None));
+    }
 
     /// Long division, digit by digit.
     fn plain(signature: &[u8]) -> String {

@@ -38,8 +38,12 @@ pub fn parse_legacy_or_v0(state: &mut ParseState<'_>, rule: &TipRule) -> Result<
     parse_message(state, rule, 1 + 64 * count)
 }
 
-/// Parses the message from `start` to the end of the bytes.
-fn parse_message(state: &mut ParseState<'_>, rule: &TipRule, start: usize) -> Result<(), Rejected> {
+/// Parses the message from `start` to the end of the bytes; the signature count is known.
+pub fn parse_message(
+    state: &mut ParseState<'_>,
+    rule: &TipRule,
+    start: usize,
+) -> Result<(), Rejected> {
     // The shortest start: version, header and the key count.
     state.reaches(start + 4)?;
     state.message_offset = start;

@@ -1,9 +1,11 @@
 //! From bytes to a validation result: the parsers of the three formats, the rules of the tip and
-//! the compute budget, and the errors; `base58` reads texts. `ed25519` verifies the signatures.
+//! the compute budget, and the errors; `base58` reads texts, `diagnosis` recognizes what is none.
+//! `ed25519` verifies the signatures.
 
 pub mod base58;
 pub mod compute_budget;
 pub mod decoder;
+pub mod diagnosis;
 pub mod errors;
 pub mod legacy;
 pub mod limits;

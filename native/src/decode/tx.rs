@@ -78,11 +78,43 @@ pub fn peek_signature_offset(bytes: &[u8]) -> Option<usize> {
     fits.then_some(if is_v1 { rest } else { 1 })
 }
 
+/// Whether the signature counts at the start are those of a transaction. As `startsWell` in
+/// TypeScript.
+#[must_use]
+pub fn starts_well(bytes: &[u8]) -> bool {
+    let byte = |at: usize| usize::from(bytes.get(at).copied().unwrap_or(0));
+    let first = byte(0);
+    let count = if first == V1_FIRST_BYTE { byte(1) } else { first };
+    let is_possible = (1..=SIGNATURES_MAX).contains(&count);
+    if !is_possible || first == V1_FIRST_BYTE {
+        return is_possible;
+    }
+    // The message behind the signatures starts with its version, unless legacy, and the same count.
+    let message = 1 + SIGNATURE_BYTES * count;
+    let at = if byte(message) < 0x80 { message } else { message + 1 };
+    byte(at) == count
+}
+
 const SIGNATURE_BYTES: usize = 64;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn signature_counts_at_the_start_decide_whether_it_may_be_a_transaction() {
+        let with = |first: u8, second: u8, at: usize, byte: u8| {
+            let mut bytes = vec![0; 200];
+            (bytes[0], bytes[1], bytes[at]) = (first, second, byte);
+            starts_well(&bytes)
+        };
+        assert!(with(1, 0, 65, 1) && with(2, 0, 129, 2) && with(0x81, 12, 9, 0));
+        assert!(!with(1, 0, 65, 2) && !with(0, 0, 1, 0) && !with(13, 0, 9, 0));
+        assert!(!with(0x81, 13, 9, 0) && !with(0x80, 1, 9, 0) && !with(1, 0, 66, 1));
+        let mut versioned = vec![0; 200];
+        (versioned[0], versioned[65], versioned[66]) = (1, 0x80, 1);
+        assert!(starts_well(&versioned) && !starts_well(&versioned[..66]) && !starts_well(&[]));
+    }
 
     #[test]
     fn the_first_signature_offset_is_peeked() {

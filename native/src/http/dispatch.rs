@@ -83,7 +83,8 @@ pub(crate) fn dispatch<H: RequestHandler>(
         let reason = if is_ambiguous { UnhandledReason::Ambiguous } else { UnhandledReason::Other };
         return proxy(handler, reason, false);
     };
-    match handler.handle(&Request { endpoint, token, from, body }, out) {
+    let is_leaving = drain != Drain::None;
+    match handler.handle(&Request { endpoint, token, from, body, is_leaving }, out) {
         Handled::Answered => Dispatched::Answered,
         Handled::Proxy(meta) => Dispatched::Proxy { meta, is_upload: false },
     }

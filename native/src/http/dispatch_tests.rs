@@ -89,6 +89,7 @@ fn health_checks_are_answered_locally_until_draining() {
     client.send_text(&rpc("some", call));
     assert!(client.receive().starts_with(call));
     assert_eq!((server.handled(), server.proxied()), (1, vec![UnhandledReason::Draining; 2]));
+    assert_eq!(server.log.lock().unwrap().leaving, 1);
     server.handle.send(Command::Drain);
     for text in [get("/ping"), open(call), rpc("", call)] {
         client.send_text(&text);

@@ -29,6 +29,8 @@ pub struct Request<'a> {
     pub from: IpAddr,
     /// The complete body.
     pub body: &'a [u8],
+    /// Whether this edge drains, so that the upstream server answers `getHealth`.
+    pub is_leaving: bool,
 }
 
 /// A health check of this edge, which needs no key.
@@ -73,8 +75,8 @@ pub enum Handled {
 pub struct ForwardedMeta {
     /// Whether the rate limit was charged here.
     pub is_limit_charged: bool,
-    /// Whether the transaction was found invalid here, so that its charge stays.
-    pub is_invalid: bool,
+    /// Whether its one transaction was validated here, so that its signatures are valid.
+    pub is_verified: bool,
     /// CLOCK_MONOTONIC when it was complete, 0 where unknown.
     pub received_ns: u64,
 }

@@ -1,8 +1,9 @@
 //! Hot path: one JSON-RPC call `sendTransaction`, read from its bytes without a tree of values.
 //!
 //! Reads the form that clients write: a single call, its four members in any order, base64 or
-//! base58 without escapes. Any other input, valid or not, is left to the main thread's parser; so
-//! nothing is rejected here, and what is read has the same meaning there.
+//! base58 without escapes. Any other input, valid or not, is left to a parser of any form
+//! (`rpc_body`, or that of the main thread); so nothing is rejected here, and what is read has the
+//! same meaning there.
 //!
 //! Decision: docs/decisions/0033-native-json-rpc-fast-path.md
 
@@ -340,7 +341,8 @@ fn decode_base64(text: &[u8], out: &mut [u8]) -> Option<usize> {
 }
 
 /// Uses the widest vectors of this processor: a tenth of the time of a table.
-static BASE64: LazyLock<Simd> = LazyLock::new(|| Simd::standard(GeneralPurposeConfig::new()));
+pub(crate) static BASE64: LazyLock<Simd> =
+    LazyLock::new(|| Simd::standard(GeneralPurposeConfig::new()));
 
 /// Most characters of a string other than the transaction.
 const STRING_MAX: usize = 128;

@@ -1,9 +1,11 @@
-//! HTTP without JavaScript: accepts client requests, answers those that a handler accepts, and
+//! HTTP without JavaScript: receives client requests, answers those that a handler decides, and
 //! proxies every other one, as bytes, to the main thread's server (the upstream server).
 //!
 //! `event_loop` is the loop of a thread, with `listener`, `mailbox`, `socket`, and the limits of a
 //! client: `connection_limits`, `permits` and `deadline`. `dispatch` decides on each request, and
-//! calls a `handler` for submissions. `json_rpc` parses a client's call.
+//! calls a `handler` for submissions. `json_rpc` parses a client's call in the common form, `rpc_body`
+//! any other body. `rejection` is a refusal,
+//! with its texts from the generated `rejection_table`.
 
 #[cfg(feature = "ingress")]
 mod client_socket;
@@ -25,9 +27,13 @@ mod header_marks;
 mod header_room;
 pub mod json_rpc;
 #[cfg(feature = "ingress")]
+pub mod json_text;
+#[cfg(feature = "ingress")]
 pub mod listener;
 #[cfg(feature = "ingress")]
 pub mod mailbox;
+#[cfg(feature = "ingress")]
+pub mod message_template;
 #[cfg(feature = "ingress")]
 mod permits;
 #[cfg(feature = "ingress")]
@@ -35,11 +41,18 @@ mod preamble;
 #[cfg(feature = "ingress")]
 mod proxy;
 #[cfg(feature = "ingress")]
+pub mod rejection;
+#[cfg(feature = "ingress")]
+#[rustfmt::skip]
+pub mod rejection_table;
+#[cfg(feature = "ingress")]
 mod request_head;
 #[cfg(feature = "ingress")]
 pub mod response;
 #[cfg(feature = "ingress")]
 mod response_framing;
+#[cfg(feature = "ingress")]
+pub mod rpc_body;
 #[cfg(feature = "ingress")]
 mod socket;
 #[cfg(all(test, feature = "ingress"))]

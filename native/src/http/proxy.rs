@@ -61,8 +61,7 @@ impl Rejection {
         } else {
             None
         };
-        let is_refundable = meta.is_limit_charged && !meta.is_invalid;
-        let submission = head.submission().filter(|_| is_refundable);
+        let submission = head.submission().filter(|_| meta.is_limit_charged);
         let charged_token = submission.map(|submission| submission.token.into());
         Self { form: head.form, id, charged_token }
     }
@@ -100,11 +99,13 @@ impl ForwardedHeader<'_> {
     fn insert(self, line_end: usize, bytes: &[u8], out: &mut Vec<u8>) {
         let (line, rest) = bytes.split_at_checked(line_end).unwrap_or((bytes, &[]));
         let Self { name, from, ingress_thread, meta } = self;
-        let (is_limit_charged, received_ns) = (u8::from(meta.is_limit_charged), meta.received_ns);
+        let ForwardedMeta { is_limit_charged, is_verified, received_ns } = meta;
+        let [charged, verified] = [is_limit_charged, is_verified].map(u8::from);
         out.clear();
         out.extend_from_slice(line);
         // Writing to memory cannot fail.
-        let _ = write!(out, "{name}: {from} {ingress_thread} {is_limit_charged} {received_ns}\r\n");
+        let _ =
+            write!(out, "{name}: {from} {ingress_thread} {charged} {received_ns} {verified}\r\n");
         out.extend_from_slice(rest);
     }
 }

@@ -1,4 +1,4 @@
-//! Hot path: the bytes of a success response, as the main thread's server would write them.
+//! Hot path: the bytes of a response, as the main thread's server would write them.
 //!
 //! Headers and bodies are those of `src/http/response.ts`; the lines `Date` and `Content-Length`
 //! are what uWebSockets.js adds, in its order and spelling.
@@ -7,6 +7,9 @@ use std::io::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use httpdate::HttpDate;
+
+use crate::http::handler::Endpoint;
+use crate::http::rejection::Rejection;
 
 /// Head of a response up to the date: `HEADERS_JSON` of `src/http/response.ts`.
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\n\
@@ -116,18 +119,30 @@ pub fn write_head_refused(out: &mut Vec<u8>, error: HeadError) {
     );
 }
 
+/// Appends a JSON-RPC result to the response to a batch.
+pub fn push_result(body: &mut String, id: &str, result: &[u8]) {
+    let [before, between, behind] = RPC;
+    for piece in [before, result, between, id.as_bytes(), behind] {
+        // All of it is ASCII or was a string.
+        body.push_str(std::str::from_utf8(piece).unwrap_or_default());
+    }
+}
+
 /// Writes responses; caches the current second's date as text.
 #[derive(Debug)]
 pub struct ResponseWriter {
     date: Vec<u8>,
     date_s: u64,
+    /// The body of a rejection.
+    body: String,
 }
 
 impl ResponseWriter {
     /// One for each thread.
     #[must_use]
     pub fn new() -> Self {
-        let mut writer = Self { date: Vec::with_capacity(DATE_BYTES), date_s: 0 };
+        let mut writer =
+            Self { date: Vec::with_capacity(DATE_BYTES), date_s: 0, body: String::new() };
         writer.date_at(unix_s());
         writer
     }
@@ -156,6 +171,38 @@ impl ResponseWriter {
         out.extend_from_slice(before);
         out.extend_from_slice(&self.date);
         out.extend_from_slice(behind);
+    }
+
+    /// Appends a JSON response with status 200, such as that to a batch.
+    pub fn json(&mut self, out: &mut Vec<u8>, body: &[u8]) {
+        self.append(out, &[body]);
+    }
+
+    /// Appends a rejection in the form of the endpoint. `id` is the JSON text of the call's id.
+    pub fn rejected(
+        &mut self,
+        out: &mut Vec<u8>,
+        endpoint: Endpoint,
+        id: &str,
+        rejection: &Rejection,
+    ) {
+        self.refresh();
+        self.body.clear();
+        let is_rpc = endpoint == Endpoint::JsonRpc;
+        if is_rpc {
+            rejection.push_rpc(&mut self.body, id);
+        } else {
+            rejection.push_raw(&mut self.body);
+        }
+        out.extend_from_slice(b"HTTP/1.1 ");
+        rejection.push_status(out, is_rpc);
+        out.extend_from_slice(b"\r\ncontent-type: ");
+        out.extend_from_slice(rejection.headers().as_bytes());
+        out.extend_from_slice(b"\r\nDate: ");
+        out.extend_from_slice(&self.date);
+        out.extend_from_slice(HEAD_SIZE);
+        // Writing to memory cannot fail.
+        let _ = write!(out, "{}\r\n\r\n{}", self.body.len(), self.body);
     }
 
     fn refresh(&mut self) {

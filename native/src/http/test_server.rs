@@ -27,6 +27,8 @@ pub(super) const UPSTREAM_CONNECTIONS_MAX: usize = 20;
 #[derive(Debug, Default)]
 pub(super) struct HandlerLog {
     pub(super) handled: usize,
+    /// Requests among them while the edge drains.
+    pub(super) leaving: usize,
     pub(super) proxied: Vec<UnhandledReason>,
     pub(super) open: usize,
     pub(super) closed: Vec<ClientCloseReason>,
@@ -52,11 +54,14 @@ impl RequestHandler for Echo {
     }
 
     fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
-        self.log.lock().unwrap().handled += 1;
+        let mut log = self.log.lock().unwrap();
+        log.handled += 1;
+        log.leaving += usize::from(request.is_leaving);
+        drop(log);
         if request.body.starts_with(b"proxy") {
             return Handled::Proxy(ForwardedMeta {
                 is_limit_charged: true,
-                is_invalid: false,
+                is_verified: true,
                 received_ns: 7,
             });
         }

@@ -39,17 +39,18 @@ pub fn ingress_threads_listen(threads: &[u32], host: String, port: u32, per_addr
     guarded(PANIC, || listen_for(threads, &host, port, per_address))
 }
 
-/// Grants this key to the ingress thread, with KEY_GRANT_NUMBERS numbers; `ranges` are networks in
-/// CIDR notation, separated by commas. Returns OK, NO_INGRESS_THREAD, INGRESS_THREAD_OPTIONS or
+/// Grants this key to the ingress thread, with its plan's name and KEY_GRANT_NUMBERS numbers;
+/// `ranges` are networks in CIDR notation, separated by commas. Returns OK, NO_INGRESS_THREAD, INGRESS_THREAD_OPTIONS or
 /// PANIC.
 #[napi]
 pub fn ingress_thread_grant_key(
     thread: u32,
     token: String,
+    plan: String,
     numbers: &[f64],
     ranges: String,
 ) -> i32 {
-    with_ingress_thread(thread, |thread| match key_grant_of(numbers, &ranges) {
+    with_ingress_thread(thread, |thread| match key_grant_of(&plan, numbers, &ranges) {
         Some(grant) => send_command(
             thread,
             Command::Update(KeyUpdate::Grant(token.into_bytes().into(), grant)),

@@ -140,7 +140,7 @@ pub(crate) fn close_ingress_thread(handle: u32) -> i32 {
 }
 
 /// Parses a key grant: the numbers are those of `ingressThreadGrantKey`.
-pub(crate) fn key_grant_of(numbers: &[f64], ranges: &str) -> Option<KeyGrant> {
+pub(crate) fn key_grant_of(plan: &str, numbers: &[f64], ranges: &str) -> Option<KeyGrant> {
     let &[
         key_slot,
         rate,
@@ -156,6 +156,7 @@ pub(crate) fn key_grant_of(numbers: &[f64], ranges: &str) -> Option<KeyGrant> {
     let networks = ranges.split(',').map(network_of).collect::<Option<Vec<_>>>();
     let own = Rate { rate_per_second: own_rate, burst: own_burst };
     Some(KeyGrant {
+        plan: plan.into(),
         rate_per_second: rate,
         burst,
         is_global: is_global == 1.0,

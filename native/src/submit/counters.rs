@@ -2,26 +2,28 @@
 //!
 //! One thread writes. Another thread may read a slightly old value, never half of one. The order is
 //! that of `src/native-ingress/thread-counters.ts`: the HTTP counters, one number per rejection
-//! reason (an ingress thread itself rejects for one of them only), and the proxied requests.
+//! reason, the proxied requests, and the records of rejections that were not written.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::http::rejection_table::Reason;
 use crate::sync::shared_memory::{AtomicSlice, Memory};
 
 /// `HTTP_COUNTER_NAMES` of `src/native-ingress/thread-counters.ts`.
 const HTTP_COUNTERS: usize = 14;
 /// Number of rejection reasons: entries of `REJECTIONS` in `src/core/errors.ts`.
 const REJECTION_NUMBERS: usize = 16;
-/// Index of `overloaded`, the only reason for which an ingress thread itself rejects.
-const OVERLOADED: usize = 12;
 /// Where the counters of proxied requests start.
 const PROXIED_AT: usize = HTTP_COUNTERS + REJECTION_NUMBERS;
 /// `PROXY_REASONS` of `src/native-ingress/thread-counters.ts`.
-const PROXY_REASON_COUNT: usize = 5;
+const PROXY_REASON_COUNT: usize = 4;
+
+/// Where the counters of records start.
+const RECORDS_AT: usize = PROXIED_AT + PROXY_REASON_COUNT;
 
 /// Bytes of an ingress thread's counters.
-pub const COUNTERS_BYTES: usize = 8 * (PROXIED_AT + PROXY_REASON_COUNT);
+pub const COUNTERS_BYTES: usize = 8 * (RECORDS_AT + 1);
 
 /// The counters, in memory order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,19 +59,16 @@ pub enum Counter {
     ResponsesUnread,
     /// Requests whose handler failed.
     HandlerErrors,
-    /// Answered 503: too many requests are proxied, or the upstream server cannot be reached or
-    /// closed without a response.
-    Overloaded = HTTP_COUNTERS + OVERLOADED,
     /// Proxied, because their key is not in the cache.
     ProxiedKey = PROXIED_AT,
-    /// Proxied, because their key's rate limit was exceeded.
-    ProxiedLimit,
     /// Proxied, because they could not be sent from here.
     ProxiedLeaders,
     /// Proxied, because the record ring was full.
     ProxiedRecordRing,
     /// Proxied for another reason.
     ProxiedOther,
+    /// Rejections without a record, because too many records were unread.
+    RejectionRecordsDropped = RECORDS_AT,
 }
 
 /// An ingress thread's view of its counters.
@@ -87,7 +86,18 @@ impl Counters {
 
     /// Adds `more`, which may be negative. Only one thread may call it.
     pub fn add(&self, counter: Counter, more: f64) {
-        self.set(counter, self.number(counter) + more);
+        self.add_at(counter as usize, more);
+    }
+
+    /// Counts a rejection. Only one thread may call it.
+    pub fn reject(&self, reason: Reason) {
+        self.add_at(HTTP_COUNTERS + reason as usize, 1.0);
+    }
+
+    /// Rejections for this reason.
+    #[must_use]
+    pub fn rejections(&self, reason: Reason) -> f64 {
+        self.number_at(HTTP_COUNTERS + reason as usize)
     }
 
     /// Sets the value. Only one thread may call it.
@@ -100,17 +110,27 @@ impl Counters {
     /// The current value.
     #[must_use]
     pub fn number(&self, counter: Counter) -> f64 {
-        let cell = self.numbers.get(counter as usize);
-        cell.map_or(0.0, |cell| f64::from_bits(cell.load(Relaxed)))
+        self.number_at(counter as usize)
+    }
+
+    fn add_at(&self, at: usize, more: f64) {
+        if let Some(cell) = self.numbers.get(at) {
+            cell.store((f64::from_bits(cell.load(Relaxed)) + more).to_bits(), Relaxed);
+        }
+    }
+
+    fn number_at(&self, at: usize) -> f64 {
+        self.numbers.get(at).map_or(0.0, |cell| f64::from_bits(cell.load(Relaxed)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::rejection_table::REASONS;
 
     /// Each counter once.
-    const ALL: [Counter; HTTP_COUNTERS + 1 + PROXY_REASON_COUNT] = [
+    const ALL: [Counter; HTTP_COUNTERS + PROXY_REASON_COUNT + 1] = [
         Counter::Connections,
         Counter::ConnectionsRejected,
         Counter::ConnectionsOverAddressLimit,
@@ -125,12 +145,11 @@ mod tests {
         Counter::ResponsesDeferred,
         Counter::ResponsesUnread,
         Counter::HandlerErrors,
-        Counter::Overloaded,
         Counter::ProxiedKey,
-        Counter::ProxiedLimit,
         Counter::ProxiedLeaders,
         Counter::ProxiedRecordRing,
         Counter::ProxiedOther,
+        Counter::RejectionRecordsDropped,
     ];
 
     #[test]
@@ -143,10 +162,24 @@ mod tests {
         let cells = memory.atomics::<AtomicU64>(0, COUNTERS_BYTES / 8).unwrap();
         let read: Vec<f64> = cells.iter().map(|cell| f64::from_bits(cell.load(Relaxed))).collect();
         let http = (1..=14).map(f64::from);
-        let mut rejections = [0.0; REJECTION_NUMBERS];
-        rejections[OVERLOADED] = 15.0;
-        let proxied = (16..=20).map(f64::from);
-        assert_eq!(read, http.chain(rejections).chain(proxied).collect::<Vec<f64>>());
+        let others = (15..=19).map(f64::from);
+        let rejections = [0.0; REJECTION_NUMBERS];
+        assert_eq!(read, http.chain(rejections).chain(others).collect::<Vec<f64>>());
+    }
+
+    #[test]
+    fn rejections_are_counted_by_reason_behind_the_http_counters() {
+        assert_eq!(REASONS.len(), REJECTION_NUMBERS);
+        let memory = Memory::fresh(COUNTERS_BYTES);
+        let counters = Counters::open(&memory).unwrap();
+        counters.reject(Reason::Unauthorized);
+        counters.reject(Reason::MethodNotAllowed);
+        counters.reject(Reason::MethodNotAllowed);
+        let cells = memory.atomics::<AtomicU64>(0, COUNTERS_BYTES / 8).unwrap();
+        let read = |at: usize| f64::from_bits(cells.get(at).unwrap().load(Relaxed));
+        assert_eq!((read(HTTP_COUNTERS), read(PROXIED_AT - 1)), (1.0, 2.0));
+        assert_eq!(counters.rejections(Reason::MethodNotAllowed), 2.0);
+        assert_eq!(ALL.map(|counter| counters.number(counter)), [0.0; ALL.len()]);
     }
 
     #[test]
@@ -158,7 +191,7 @@ mod tests {
         counters.add(Counter::Connections, -1.0);
         counters.add(Counter::ProxiedOther, 1.0);
         let numbers = ALL.map(|counter| counters.number(counter));
-        assert_eq!((numbers[0], numbers[19]), (2.0, 1.0));
+        assert_eq!((numbers[0], numbers[17]), (2.0, 1.0));
         assert_eq!(numbers.iter().sum::<f64>(), 3.0);
     }
 

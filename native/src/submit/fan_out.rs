@@ -164,15 +164,10 @@ impl<E: EngineHandle> FanOut<E> {
     /// sent, the main thread's sender must send it, and `sent` is unchanged.
     #[must_use]
     pub fn send(&mut self, bytes: &[u8], sent: &mut FanOutResult) -> bool {
-        if !self.targets.is_open() || !self.targets.refresh() {
+        if !self.can_send() {
             return false;
         }
-        let &Targets { engine, version, count, ttl_ms, bytes_max, excluded, .. } =
-            self.targets.table();
-        // The sender may have started another engine.
-        if engine == 0 || engine != self.engine_handle.engine() || count == 0 {
-            return false;
-        }
+        let &Targets { version, count, ttl_ms, bytes_max, excluded, .. } = self.targets.table();
         let is_small = u32::try_from(bytes.len()).is_ok_and(|size| size <= bytes_max);
         if bytes.is_empty() || !is_small {
             return false;
@@ -196,6 +191,17 @@ impl<E: EngineHandle> FanOut<E> {
             self.needs_immediate_wake = true;
         }
         true
+    }
+
+    /// Whether there are targets now that transactions may be sent to.
+    #[must_use]
+    pub fn can_send(&mut self) -> bool {
+        if !self.targets.is_open() || !self.targets.refresh() {
+            return false;
+        }
+        let &Targets { engine, count, .. } = self.targets.table();
+        // The sender may have started another engine.
+        engine != 0 && engine == self.engine_handle.engine() && count > 0
     }
 
     /// Now, CLOCK_MONOTONIC ns.

@@ -3,8 +3,8 @@
 //! The main thread grants each valid key to the ingress threads (`src/limits/key-cache-sync.ts`),
 //! and revokes the grant when it is outdated. A request with a cached key is admitted and charged
 //! as on the main thread (`src/limits/access-control.ts`), in the same shared states as on the main
-//! thread and the other ingress threads. Every other request, and one that exceeds a limit, is
-//! proxied, so that the main thread rejects and counts it; nothing is charged here.
+//! thread and the other ingress threads. One that exceeds a limit is rejected here, and nothing is
+//! charged. Every other request is proxied, so that the main thread rejects and counts it.
 //!
 //! Each ingress thread has its own table. Clients choose the looked-up keys, so the hash has a
 //! secret seed.
@@ -14,11 +14,14 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use crate::http::rejection::UsedUp;
 use crate::submit::rate_limit::{CACHED_KEYS_MAX, Limit, Rate, ThreadLimitStates};
 
 /// A valid key, its restrictions, and where its limits are.
 #[derive(Clone, Debug)]
 pub struct KeyGrant {
+    /// Name of the account's plan.
+    pub plan: Box<str>,
     /// Of the account.
     pub rate_per_second: f64,
     /// Of the account.
@@ -40,16 +43,30 @@ pub struct KeyGrant {
 }
 
 /// Why a request is not admitted here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotAdmitted {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum NotAdmitted<'a> {
     /// Its key is not cached, has expired, or may not be used from its network.
     Key,
     /// A rate limit is exceeded.
-    Limit,
+    Limit {
+        /// Slot of the key.
+        key_slot: u32,
+        /// The limit with the longest wait.
+        used_up: UsedUp<'a>,
+    },
+}
+
+/// Which limit is exceeded, and for how long.
+struct Exceeded {
+    is_own: bool,
+    wait_ns: f64,
 }
 
 /// A cached key, prepared for checks.
 struct CachedKey {
+    plan: Box<str>,
+    rate: Rate,
+    own_rate: Option<Rate>,
     expires_unix_ms: Option<f64>,
     networks: Option<Box<[IpNet]>>,
     /// Slot and cost of the key's own limit.
@@ -109,13 +126,16 @@ impl KeyCache {
         from: IpAddr,
         now_ns: u64,
         unix_ms: impl FnOnce() -> f64,
-    ) -> Result<u32, NotAdmitted> {
+    ) -> Result<u32, NotAdmitted<'_>> {
         let key = self.keys.get(token).ok_or(NotAdmitted::Key)?;
         if !key.is_good(from, unix_ms) {
             return Err(NotAdmitted::Key);
         }
         self.limit_states.mark(key.key_slot);
-        if self.try_charge(key, now_ns as f64) { Ok(key.key_slot) } else { Err(NotAdmitted::Limit) }
+        match self.try_charge(key, now_ns as f64) {
+            Ok(()) => Ok(key.key_slot),
+            Err(exceeded) => Err(key.limited(&exceeded)),
+        }
     }
 
     /// Undoes the charge of one request. Does nothing for a key that is no longer cached.
@@ -143,15 +163,24 @@ impl KeyCache {
         self.keys.is_empty()
     }
 
-    /// Charges the key's own limit first, and refunds it if the account's is exceeded.
-    fn try_charge(&self, key: &CachedKey, now_ns: f64) -> bool {
+    /// Charges the key's own limit first, and refunds it if the account's is exceeded. As
+    /// `chargeDelegated` of `src/limits/access-control.ts`.
+    fn try_charge(&self, key: &CachedKey, now_ns: f64) -> Result<(), Exceeded> {
         let limit_states = &self.limit_states;
-        let CachedKey { limit, account_limit_slot, .. } = *key;
-        if key
+        let &CachedKey { limit, account_limit_slot, .. } = key;
+        let own_wait_ns = key
             .own
-            .is_some_and(|(limit_slot, own)| limit_states.try_charge(limit_slot, now_ns, own) > 0.0)
-        {
-            return false;
+            .map_or(0.0, |(limit_slot, own)| limit_states.try_charge(limit_slot, now_ns, own));
+        if own_wait_ns > 0.0 {
+            let wait_ns = if key.is_global {
+                limit_states.global_wait_ns(account_limit_slot, now_ns, limit)
+            } else {
+                limit_states.wait_ns(account_limit_slot, now_ns, limit)
+            };
+            return Err(Exceeded {
+                is_own: own_wait_ns > wait_ns,
+                wait_ns: own_wait_ns.max(wait_ns),
+            });
         }
         let wait_ns = if key.is_global {
             limit_states.try_charge_global(account_limit_slot, now_ns, limit)
@@ -163,7 +192,7 @@ impl KeyCache {
         {
             limit_states.refund(limit_slot, own);
         }
-        wait_ns <= 0.0
+        if wait_ns > 0.0 { Err(Exceeded { is_own: false, wait_ns }) } else { Ok(()) }
     }
 }
 
@@ -172,6 +201,7 @@ impl CachedKey {
     fn of(grant: KeyGrant) -> Option<Self> {
         let KeyGrant { rate_per_second, burst, is_global, account_limit_slot, key_slot, .. } =
             grant;
+        let rate = Rate { rate_per_second, burst };
         let own = match grant.own_limit {
             Some(limit) => Some((grant.key_limit_slot?, Limit::of(limit)?)),
             None => None,
@@ -180,14 +210,25 @@ impl CachedKey {
             return None;
         }
         Some(Self {
+            plan: grant.plan,
+            rate,
+            own_rate: grant.own_limit,
             expires_unix_ms: grant.expires_unix_ms,
             networks: grant.networks.map(Vec::into_boxed_slice),
             own,
-            limit: Limit::of(Rate { rate_per_second, burst })?,
+            limit: Limit::of(rate)?,
             is_global,
             account_limit_slot,
             key_slot,
         })
+    }
+
+    /// As `limitOf` of `src/limits/access-control.ts`.
+    fn limited(&self, &Exceeded { is_own, wait_ns }: &Exceeded) -> NotAdmitted<'_> {
+        let rate = self.own_rate.filter(|_| is_own).unwrap_or(self.rate);
+        let Rate { rate_per_second, burst } = rate;
+        let used_up = UsedUp { plan: &self.plan, is_own, rate_per_second, burst, wait_ns };
+        NotAdmitted::Limit { key_slot: self.key_slot, used_up }
     }
 
     fn is_good(&self, from: IpAddr, unix_ms: impl FnOnce() -> f64) -> bool {

@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use std::thread::scope;
 
-use super::NotAdmitted::{Key, Limit};
 use super::*;
 use crate::submit::rate_limit::{DELEGATED_LIMITS_MAX, LIMIT_MEMORY_BYTES};
 use crate::sync::shared_memory::Memory;
@@ -18,6 +17,7 @@ const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 /// One request per second with a burst of three.
 fn grant() -> KeyGrant {
     KeyGrant {
+        plan: "Basic".into(),
         rate_per_second: 1.0,
         burst: 3.0,
         is_global: false,
@@ -52,8 +52,55 @@ fn no_time() -> f64 {
     panic!("the test reads no wall clock");
 }
 
-fn admit(key_cache: &KeyCache, now_ns: u64) -> Result<u32, NotAdmitted> {
-    key_cache.admit(TOKEN, HERE, now_ns, no_time)
+/// Why a request is not admitted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Cause {
+    Key,
+    Limit,
+}
+use Cause::{Key, Limit};
+
+fn cause(reason: NotAdmitted<'_>) -> Cause {
+    if reason == NotAdmitted::Key { Key } else { Limit }
+}
+
+fn admit(key_cache: &KeyCache, now_ns: u64) -> Result<u32, Cause> {
+    key_cache.admit(TOKEN, HERE, now_ns, no_time).map_err(cause)
+}
+
+/// Name of the plan, whether it is the key's own limit, its rate and burst, and the wait in seconds.
+fn used_up(key_cache: &KeyCache, now_ns: u64) -> (String, bool, f64, f64, f64) {
+    match key_cache.admit(TOKEN, HERE, now_ns, no_time) {
+        Err(NotAdmitted::Limit { key_slot: KEY_SLOT, used_up }) => {
+            let UsedUp { plan, is_own, rate_per_second, burst, wait_ns } = used_up;
+            (plan.into(), is_own, rate_per_second, burst, wait_ns / SECOND_NS as f64)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn limit_with_the_longest_wait_is_named() {
+    let basic = |is_own, rate, burst, wait| ("Basic".to_string(), is_own, rate, burst, wait);
+    let (_, key_cache) = fixture(grant());
+    while admit(&key_cache, NOW_NS).is_ok() {}
+    assert_eq!(used_up(&key_cache, NOW_NS), basic(false, 1.0, 3.0, 1.0));
+    assert_eq!(used_up(&key_cache, NOW_NS + SECOND_NS / 4), basic(false, 1.0, 3.0, 0.75));
+    // The key's own limit has the longer wait.
+    let (_, key_cache) = fixture(narrowed());
+    while admit(&key_cache, NOW_NS).is_ok() {}
+    assert_eq!(used_up(&key_cache, NOW_NS), basic(true, 0.5, 2.0, 2.0));
+    // Another key of the account uses up the rest, so that the account's limit has the longer one.
+    for is_global in [false, true] {
+        let slow = KeyGrant { rate_per_second: 0.1, is_global, ..narrowed() };
+        let (memory, mut key_cache) = fixture(slow.clone());
+        write_edge_count(&memory, 1);
+        while admit(&key_cache, NOW_NS).is_ok() {}
+        let other = KeyGrant { own_limit: None, key_slot: 8, ..slow };
+        assert!(key_cache.put(b"another of the account", other));
+        assert!(key_cache.admit(b"another of the account", HERE, NOW_NS, no_time).is_ok());
+        assert_eq!(used_up(&key_cache, NOW_NS), basic(false, 0.1, 3.0, 10.0));
+    }
 }
 
 fn is_marked(memory: &Memory) -> bool {
@@ -80,7 +127,7 @@ fn write_edge_count(memory: &Memory, count: u32) {
 fn only_cached_keys_are_admitted() {
     let (memory, key_cache) = fixture(grant());
     for stranger in [&b"0123456789abcdefx"[..], b"0123456789abcde", b""] {
-        assert_eq!(key_cache.admit(stranger, HERE, NOW_NS, no_time), Err(Key));
+        assert_eq!(key_cache.admit(stranger, HERE, NOW_NS, no_time), Err(NotAdmitted::Key));
         assert!(!key_cache.has_key(stranger));
     }
     assert!(!is_marked(&memory));
@@ -94,8 +141,8 @@ fn only_cached_keys_are_admitted() {
 #[test]
 fn key_is_rejected_from_its_expiry_on() {
     let (memory, key_cache) = fixture(KeyGrant { expires_unix_ms: Some(5_000.0), ..grant() });
-    assert_eq!(key_cache.admit(TOKEN, HERE, NOW_NS, || 5_000.0), Err(Key));
-    assert_eq!(key_cache.admit(TOKEN, HERE, NOW_NS, || 5_001.0), Err(Key));
+    assert_eq!(key_cache.admit(TOKEN, HERE, NOW_NS, || 5_000.0), Err(NotAdmitted::Key));
+    assert_eq!(key_cache.admit(TOKEN, HERE, NOW_NS, || 5_001.0), Err(NotAdmitted::Key));
     // The key is not marked as used.
     assert!(!is_marked(&memory));
     assert_eq!(full_ns(&memory, 4), 0);
@@ -110,7 +157,7 @@ fn key_is_admitted_only_from_its_networks() {
         fixture(KeyGrant { networks: Some(networks.to_vec()), burst: 9.0, ..grant() });
     let from = |text: &str| key_cache.admit(TOKEN, text.parse().unwrap(), NOW_NS, no_time);
     for address in ["11.0.0.1", "2001:db9::1", "::10.1.1.1", "::ffff:11.0.0.1"] {
-        assert_eq!(from(address), Err(Key));
+        assert_eq!(from(address), Err(NotAdmitted::Key));
     }
     assert!(!is_marked(&memory));
     assert_eq!(full_ns(&memory, 4), 0);

@@ -1,6 +1,6 @@
-//! The native ingress: threads without JavaScript that accept requests, answer those that they
-//! accept, and proxy every other one, as bytes, to the main thread's server, which answers it like
-//! a direct request.
+//! The native ingress: threads without JavaScript that receive requests, answer those that they
+//! accept or reject, and proxy every other one, as bytes, to the main thread's server, which
+//! answers it like a direct request.
 //!
 //! ```text
 //!  client ─▶ http ─▶ path: key_cache ─▶ dedup ─▶ decode ─▶ fan_out ─▶ leaders

@@ -1,11 +1,12 @@
 //! Hot path: how an ingress thread handles a submission: the steps of the main thread
 //! (`src/edge/pipeline.ts`) in the same order, as far as one thread can go alone. The engine gets
-//! the transaction before the main thread has its record. Whatever the thread is not certain of it
-//! proxies to the main thread, without having sent or recorded it; a charge of the rate limit is
-//! kept, and passed on.
+//! the transaction before the main thread has its record. What the thread rejects it answers and
+//! records too. Whatever it is not certain of it proxies to the main thread, without having sent or
+//! recorded it; a charge of the rate limit is kept, and passed on.
 //!
 //! ```text
 //! key cached? limit? ─▶ duplicate? ─▶ decode, verify ─▶ reserve ─▶ send ─▶ record ─▶ commit ─▶ response
+//!                                         └─▶ rejected ─▶ record ─▶ response
 //! ```
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,14 +15,20 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::decode::base58::{SIGNATURE_TEXT_MAX, signature_text_at};
 use crate::decode::decoder::{Decoder, numbers};
+use crate::decode::diagnosis::diagnose;
+use crate::decode::errors::Rejected;
 use crate::decode::limits::TRANSACTION_BYTES_MAX;
-use crate::decode::tx::peek_signature_offset;
+use crate::decode::tx::{peek_signature_offset, starts_well};
 use crate::http::handler::{
     ClientCloseReason, Endpoint, ForwardedMeta, Handled, Health, Request, RequestHandler,
     UnhandledReason,
 };
 use crate::http::json_rpc::read_call;
-use crate::http::response::ResponseWriter;
+use crate::http::json_text::Value;
+use crate::http::rejection::Rejection;
+use crate::http::rejection_table::Reason;
+use crate::http::response::{ResponseWriter, push_result};
+use crate::http::rpc_body::{self, Call, batch_of, call_id, parse_body};
 use crate::submit::counters::{Counter, Counters};
 use crate::submit::dedup::{DedupCache, Reservation};
 use crate::submit::fan_out::{EngineHandle, FanOut, FanOutResult};
@@ -71,16 +78,23 @@ struct RequestMeta {
     max_retries: Option<u64>,
 }
 
+/// The result of a submission that this thread answers.
+enum Outcome {
+    /// Its signature.
+    Accepted(SignatureText),
+    Rejected(Rejection),
+}
+
 /// Why a submission is left to the main thread.
 struct Unanswered {
     counter: Counter,
-    /// Whether the transaction was found invalid.
-    is_invalid: bool,
+    /// Whether its transaction was found valid.
+    is_verified: bool,
 }
 
 impl From<Counter> for Unanswered {
     fn from(counter: Counter) -> Self {
-        Self { counter, is_invalid: false }
+        Self { counter, is_verified: false }
     }
 }
 
@@ -104,24 +118,36 @@ impl<E: EngineHandle> SubmitHandler<E> {
         let Request { token, from, .. } = *request;
         let key_slot = match self.path.key_cache.admit(token, from, received_ns, unix_ms) {
             Ok(key_slot) => key_slot,
+            Err(NotAdmitted::Limit { key_slot, used_up }) if used_up.wait_ns.is_finite() => {
+                let rejection = Rejection::rate_limited(&used_up);
+                // Before the body is read, so its id and its size do not count.
+                let meta = RequestMeta { key_slot, received_ns, body_bytes: 0, max_retries: None };
+                self.path.reject(&rejection, &meta, 0, None);
+                self.path.counters.add(Counter::Requests, 1.0);
+                self.writer.rejected(out, request.endpoint, "null", &rejection);
+                return Handled::Answered;
+            }
+            // A limit without an end is one that all edges share, before their number is known.
             Err(reason) => {
-                self.path.counters.add(counter_of(reason), 1.0);
+                let is_unknown = reason == NotAdmitted::Key;
+                let counter = if is_unknown { Counter::ProxiedKey } else { Counter::ProxiedOther };
+                self.path.counters.add(counter, 1.0);
                 return Handled::Proxy(ForwardedMeta { received_ns, ..ForwardedMeta::default() });
             }
         };
         match self.respond(request, key_slot, received_ns, out) {
             Ok(()) => {
                 self.path.counters.add(Counter::Requests, 1.0);
-                self.path.counters.add(Counter::Accepted, 1.0);
                 Handled::Answered
             }
-            Err(Unanswered { counter, is_invalid }) => {
+            Err(Unanswered { counter, is_verified }) => {
                 self.path.counters.add(counter, 1.0);
-                Handled::Proxy(ForwardedMeta { is_limit_charged: true, is_invalid, received_ns })
+                Handled::Proxy(ForwardedMeta { is_limit_charged: true, is_verified, received_ns })
             }
         }
     }
 
+    /// Answers, or returns why the request is left to the main thread.
     fn respond(
         &mut self,
         request: &Request<'_>,
@@ -133,18 +159,184 @@ impl<E: EngineHandle> SubmitHandler<E> {
         let body = request.body;
         let meta = RequestMeta { key_slot, received_ns, body_bytes: body.len(), max_retries: None };
         match request.endpoint {
-            Endpoint::Raw => {
-                let signature = path.submit(body, &meta, sent)?;
-                writer.raw_accepted(out, signature.text());
-            }
+            Endpoint::Raw => match path.submit(body, &meta, sent)? {
+                Outcome::Accepted(signature) => writer.raw_accepted(out, signature.text()),
+                Outcome::Rejected(rejection) => {
+                    writer.rejected(out, request.endpoint, "", &rejection);
+                }
+            },
             Endpoint::JsonRpc => {
-                let call =
-                    read_call(body, transaction.as_mut_slice()).ok_or(Counter::ProxiedOther)?;
-                let bytes = transaction.get(..call.size).ok_or(Counter::ProxiedOther)?;
-                let id = body.get(call.id.0..call.id.1).ok_or(Counter::ProxiedOther)?;
+                let Some(call) = read_call(body, transaction.as_mut_slice()) else {
+                    return self.respond_any_form(request, &meta, out);
+                };
+                let bytes = transaction.get(..call.size).unwrap_or_default();
+                // It may be base58, which the parser of any form can detect.
+                if !starts_well(bytes) {
+                    return self.respond_any_form(request, &meta, out);
+                }
+                // Printable ASCII, as `read_call` returns it.
+                let id = body.get(call.id.0..call.id.1).unwrap_or_default();
+                let id = std::str::from_utf8(id).unwrap_or("null");
                 let meta = RequestMeta { max_retries: call.max_retries, ..meta };
-                let signature = path.submit(bytes, &meta, sent)?;
-                writer.rpc_result(out, id, signature.text());
+                match path.submit(bytes, &meta, sent)? {
+                    Outcome::Accepted(signature) => {
+                        writer.rpc_result(out, id.as_bytes(), signature.text());
+                    }
+                    Outcome::Rejected(rejection) => {
+                        writer.rejected(out, request.endpoint, id, &rejection);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers a JSON-RPC body of any form.
+    fn respond_any_form(
+        &mut self,
+        request: &Request<'_>,
+        meta: &RequestMeta,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Unanswered> {
+        let json = match parse_body(request.body) {
+            Ok(json) => json,
+            Err(rejection) => {
+                self.reject_form(request, "null", &rejection, meta, out);
+                return Ok(());
+            }
+        };
+        match batch_of(&json) {
+            Ok(None) => self.respond_single(request, json.root(), meta, out),
+            Ok(Some(calls)) => {
+                let body = self.batch(request, &calls, meta)?;
+                self.writer.json(out, body.as_bytes());
+                Ok(())
+            }
+            Err(rejection) => {
+                self.reject_form(request, "null", &rejection, meta, out);
+                Ok(())
+            }
+        }
+    }
+
+    fn respond_single(
+        &mut self,
+        request: &Request<'_>,
+        call: Value<'_>,
+        meta: &RequestMeta,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Unanswered> {
+        let (id, call) = rpc_body::read_call(call);
+        match call {
+            Call::Health if request.is_leaving => return Err(Counter::ProxiedOther.into()),
+            Call::Health => self.writer.rpc_result(out, id.as_bytes(), HEALTHY),
+            Call::Rejected(rejection) => self.reject_form(request, &id, &rejection, meta, out),
+            Call::Send { bytes, max_retries } => {
+                let meta = RequestMeta { max_retries, ..*meta };
+                match self.path.submit(&bytes, &meta, &mut self.sent)? {
+                    Outcome::Accepted(signature) => {
+                        self.writer.rpc_result(out, id.as_bytes(), signature.text());
+                    }
+                    Outcome::Rejected(rejection) => {
+                        self.writer.rejected(out, request.endpoint, &id, &rejection);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers a call that is refused for its form.
+    fn reject_form(
+        &mut self,
+        request: &Request<'_>,
+        id: &str,
+        rejection: &Rejection,
+        meta: &RequestMeta,
+        out: &mut Vec<u8>,
+    ) {
+        self.path.reject(rejection, meta, 0, None);
+        self.writer.rejected(out, request.endpoint, id, rejection);
+    }
+
+    /// The response to a batch, in the order of its calls. Each further call is charged before it
+    /// is read. Nothing is done unless every call has room for its record, something can be sent and
+    /// no `getHealth` must be left to the main thread; where a call must be left to the main thread all the same, so is the batch, without
+    /// the charges of its further calls, and the main thread recognizes what was sent.
+    fn batch(
+        &mut self,
+        request: &Request<'_>,
+        calls: &[Value<'_>],
+        meta: &RequestMeta,
+    ) -> Result<String, Unanswered> {
+        if !self.path.records.has_room_for(calls.len()) {
+            return Err(Counter::ProxiedRecordRing.into());
+        }
+        let calls_method = |name| {
+            let is_it = |method: Value<'_>| method.is_text(name);
+            calls.iter().any(|call| call.member("method").is_some_and(is_it))
+        };
+        if request.is_leaving && calls_method("getHealth") {
+            return Err(Counter::ProxiedOther.into());
+        }
+        if calls_method("sendTransaction") && !self.path.fan_out.can_send() {
+            return Err(Counter::ProxiedLeaders.into());
+        }
+        // The body's bytes, divided among the calls.
+        let bytes_each = (meta.body_bytes as f64 / calls.len() as f64 + 0.5).floor() as usize;
+        let meta = RequestMeta { body_bytes: bytes_each, ..*meta };
+        let mut body = String::from("[");
+        let mut charged = 0;
+        for (index, call) in calls.iter().enumerate() {
+            if index > 0 {
+                body.push(',');
+                if let Some(limited) = self.charge(request) {
+                    self.path.reject(&limited, &meta, 0, None);
+                    limited.push_rpc(&mut body, &call_id(*call));
+                    continue;
+                }
+                charged += 1;
+            }
+            if let Err(Unanswered { counter, .. }) = self.batch_call(*call, &meta, &mut body) {
+                for _ in 0..charged {
+                    self.path.key_cache.refund(request.token);
+                }
+                return Err(counter.into());
+            }
+        }
+        body.push(']');
+        Ok(body)
+    }
+
+    /// Charges one more call; the rejection where its limit is used up.
+    fn charge(&self, request: &Request<'_>) -> Option<Rejection> {
+        let now_ns = self.path.fan_out.now_ns();
+        // Its expiry was checked with the request.
+        match self.path.key_cache.admit(request.token, request.from, now_ns, || 0.0) {
+            Err(NotAdmitted::Limit { used_up, .. }) => Some(Rejection::rate_limited(&used_up)),
+            Ok(_) | Err(NotAdmitted::Key) => None,
+        }
+    }
+
+    fn batch_call(
+        &mut self,
+        call: Value<'_>,
+        meta: &RequestMeta,
+        body: &mut String,
+    ) -> Result<(), Unanswered> {
+        let (id, call) = rpc_body::read_call(call);
+        match call {
+            Call::Health => push_result(body, &id, HEALTHY),
+            Call::Rejected(rejection) => {
+                self.path.reject(&rejection, meta, 0, None);
+                rejection.push_rpc(body, &id);
+            }
+            Call::Send { bytes, max_retries } => {
+                let meta = RequestMeta { max_retries, ..*meta };
+                match self.path.submit(&bytes, &meta, &mut self.sent)? {
+                    Outcome::Accepted(signature) => push_result(body, &id, signature.text()),
+                    Outcome::Rejected(rejection) => rejection.push_rpc(body, &id),
+                }
             }
         }
         Ok(())
@@ -152,17 +344,14 @@ impl<E: EngineHandle> SubmitHandler<E> {
 }
 
 impl<E: EngineHandle> SubmitPath<E> {
-    /// Sends it, or finds that it is a duplicate; returns its signature. Otherwise why it is left
-    /// to the main thread.
+    /// Sends it, finds that it is a duplicate, or rejects it. Otherwise why it is left to the main
+    /// thread.
     fn submit(
         &mut self,
         bytes: &[u8],
         meta: &RequestMeta,
         sent: &mut FanOutResult,
-    ) -> Result<SignatureText, Unanswered> {
-        if !self.records.has_room() {
-            return Err(Counter::ProxiedRecordRing.into());
-        }
+    ) -> Result<Outcome, Unanswered> {
         if let Some(offset) = peek_signature_offset(bytes)
             && self.dedup.query(bytes, offset, meta.received_ns)
         {
@@ -171,21 +360,23 @@ impl<E: EngineHandle> SubmitPath<E> {
         let validation = self.decoder.decode(bytes);
         let offset = match &validation {
             Ok(accepted) => accepted.signature_offset,
-            Err(_) => {
-                return Err(Unanswered { counter: Counter::ProxiedOther, is_invalid: true });
-            }
+            Err(rejected) => return Ok(self.invalid(diagnose(bytes, *rejected), meta)),
         };
+        let left = |counter| Err(Unanswered { counter, is_verified: true });
+        if !self.records.has_room() {
+            return left(Counter::ProxiedRecordRing);
+        }
         let decoded_ns = self.fan_out.now_ns();
         // Another thread may have accepted it since the query, or has reserved it and not decided
         // yet.
         match self.dedup.reserve(bytes, offset, decoded_ns) {
             Reservation::Duplicate => return self.duplicate(bytes, meta, offset),
-            Reservation::Pending => return Err(Counter::ProxiedOther.into()),
+            Reservation::Pending => return left(Counter::ProxiedOther),
             Reservation::New => {}
         }
         if !self.fan_out.send(bytes, sent) {
             self.dedup.rollback(bytes, offset);
-            return Err(Counter::ProxiedLeaders.into());
+            return left(Counter::ProxiedLeaders);
         }
         let sent_ns = self.fan_out.now_ns();
         let record = meta.record(bytes, decoded_ns, sent_ns);
@@ -199,7 +390,7 @@ impl<E: EngineHandle> SubmitPath<E> {
             is_wake_pending,
             sent_ns,
         );
-        Ok(signature_text_of(bytes, offset)?)
+        self.accepted(bytes, offset)
     }
 
     fn duplicate(
@@ -207,12 +398,45 @@ impl<E: EngineHandle> SubmitPath<E> {
         bytes: &[u8],
         meta: &RequestMeta,
         offset: usize,
-    ) -> Result<SignatureText, Unanswered> {
-        let signature = signature_text_of(bytes, offset)?;
+    ) -> Result<Outcome, Unanswered> {
         let now_ns = self.fan_out.now_ns();
-        self.records.duplicate(&meta.record(bytes, now_ns, now_ns), offset);
+        if !self.records.duplicate(&meta.record(bytes, now_ns, now_ns), offset) {
+            return Err(Counter::ProxiedRecordRing.into());
+        }
         self.wake_policy.record_written(self.records.depth(), false, false, now_ns);
-        Ok(signature)
+        self.accepted(bytes, offset)
+    }
+
+    fn accepted(&self, bytes: &[u8], offset: usize) -> Result<Outcome, Unanswered> {
+        let signature = signature_text_of(bytes, offset)?;
+        self.counters.add(Counter::Accepted, 1.0);
+        Ok(Outcome::Accepted(signature))
+    }
+
+    fn invalid(&mut self, rejected: Rejected, meta: &RequestMeta) -> Outcome {
+        let rejection = Rejection::undecodable(&rejected);
+        let now_ns = self.fan_out.now_ns();
+        self.reject(&rejection, meta, now_ns, Some(rejected));
+        Outcome::Rejected(rejection)
+    }
+
+    /// Counts and records a rejection. `answered_ns` is 0 where it is no result of a submission.
+    fn reject(
+        &mut self,
+        rejection: &Rejection,
+        meta: &RequestMeta,
+        answered_ns: u64,
+        error: Option<Rejected>,
+    ) {
+        self.counters.reject(rejection.reason);
+        let record = meta.record(rejection.message.as_bytes(), answered_ns, answered_ns);
+        let validation = error.map(|error| numbers(&Err(error)));
+        if self.records.rejected(&record, rejection.reason, validation) {
+            let now_ns = answered_ns.max(meta.received_ns);
+            self.wake_policy.record_written(self.records.depth(), false, false, now_ns);
+        } else {
+            self.counters.add(Counter::RejectionRecordsDropped, 1.0);
+        }
     }
 }
 
@@ -263,7 +487,7 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
         self.path.counters.add(Counter::Requests, 1.0);
         match *health {
             Health::Ping { is_head_only } => self.writer.ping(out, is_head_only),
-            Health::Rpc { id } => self.writer.rpc_result(out, id, b"ok"),
+            Health::Rpc { id } => self.writer.rpc_result(out, id, HEALTHY),
         }
     }
 
@@ -281,7 +505,7 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
     }
 
     fn proxy_rejected(&mut self, charged_token: Option<&[u8]>) {
-        self.path.counters.add(Counter::Overloaded, 1.0);
+        self.path.counters.reject(Reason::Overloaded);
         if let Some(token) = charged_token {
             self.path.key_cache.refund(token);
         }
@@ -335,12 +559,8 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
     }
 }
 
-fn counter_of(reason: NotAdmitted) -> Counter {
-    match reason {
-        NotAdmitted::Key => Counter::ProxiedKey,
-        NotAdmitted::Limit => Counter::ProxiedLimit,
-    }
-}
+/// The result of `getHealth`; a test compares the responses.
+const HEALTHY: &[u8] = b"ok";
 
 fn signature_text_of(bytes: &[u8], offset: usize) -> Result<SignatureText, Counter> {
     let mut text = [0; SIGNATURE_TEXT_MAX];

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 use super::*;
+use crate::decode::errors::DecodeError;
 use crate::quic::peer::Backlog;
 use crate::submit::counters::COUNTERS_BYTES;
 use crate::submit::dedup::{Sizes, prepared};
@@ -65,11 +66,13 @@ struct Fixture {
     is_broken: Rc<Cell<bool>>,
     status: Arc<ThreadStatus>,
     wakes: Arc<AtomicUsize>,
+    is_leaving: bool,
     out: Vec<u8>,
 }
 
 fn grant() -> KeyGrant {
     KeyGrant {
+        plan: "Basic".into(),
         rate_per_second: 1.0,
         burst: 2.0,
         is_global: false,
@@ -122,6 +125,7 @@ impl Fixture {
             is_broken,
             status,
             wakes,
+            is_leaving: false,
             out: b"what was there".to_vec(),
         }
     }
@@ -131,8 +135,8 @@ impl Fixture {
     }
 
     fn take(&mut self, endpoint: Endpoint, token: &[u8], body: &[u8]) -> Handled {
-        let from = Ipv4Addr::LOCALHOST.into();
-        self.handler.handle(&Request { endpoint, token, from, body }, &mut self.out)
+        let (from, is_leaving) = (Ipv4Addr::LOCALHOST.into(), self.is_leaving);
+        self.handler.handle(&Request { endpoint, token, from, body, is_leaving }, &mut self.out)
     }
 
     fn post(&mut self, bytes: &[u8]) -> Handled {
@@ -152,9 +156,12 @@ impl Fixture {
 
     /// Fields of a record: kind, size, key slot, and signature offset.
     fn record(&self, number: usize) -> [f64; 4] {
+        [0, 1, 2, 8].map(|at| self.field(number, at))
+    }
+
+    fn field(&self, number: usize, at: usize) -> f64 {
         let slot = 16 + number * (RECORDS_BYTES / 8 - 16) / RECORDS;
-        let field = |at: usize| f64::from_bits(self.records[slot + at].load(SeqCst));
-        [field(0), field(1), field(2), field(8)]
+        f64::from_bits(self.records[slot + at].load(SeqCst))
     }
 
     fn depth(&self) -> usize {
@@ -230,10 +237,124 @@ fn json_rpc_call_is_answered_with_its_id() {
 }
 
 #[test]
-fn unusual_json_rpc_call_is_proxied_as_charged() {
+fn json_rpc_call_in_an_unusual_form_is_answered() {
     let mut fixture = Fixture::usual();
-    assert!(is_limit_charged(fixture.take(Endpoint::JsonRpc, TOKEN, br#"[{"jsonrpc":"2.0"}]"#)));
-    assert_eq!((fixture.counter(Counter::ProxiedOther), fixture.response()), (1.0, String::new()));
+    let bytes = good(2);
+    let text = base64(&bytes);
+    let call = format!(
+        r#"{{"method":"send\u0054ransaction","params":["{text}",null],"id":1.50,"jsonrpc":"2.0"}}"#
+    );
+    assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, call.as_bytes()), Handled::Answered);
+    let body = format!(r#"{{"jsonrpc":"2.0","result":"{}","id":1.50}}"#, signature(&bytes));
+    assert_eq!(fixture.response(), body);
+    let health = r#"{"jsonrpc":"2.0","id":1,"method":"getHealth","params":{}}"#;
+    assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, health.as_bytes()), Handled::Answered);
+    assert_eq!(fixture.response(), r#"{"jsonrpc":"2.0","result":"ok","id":1}"#);
+    assert_eq!(
+        (fixture.counter(Counter::Requests), fixture.counter(Counter::Accepted)),
+        (2.0, 1.0)
+    );
+    assert_eq!((fixture.given(), fixture.depth()), (1, 1));
+}
+
+#[test]
+fn error_of_form_is_answered_and_recorded_without_a_latency() {
+    let mut fixture = Fixture::new(KeyGrant { burst: 9.0, ..grant() });
+    for (number, (body, reason, rest)) in [
+        ("", Reason::ParseError, r#""id":null}"#),
+        ("{", Reason::ParseError, r#""id":null}"#),
+        ("[]", Reason::InvalidRequest, r#""id":null}"#),
+        (r#"{"id":5}"#, Reason::InvalidRequest, r#""id":5}"#),
+        (r#"{"id":5,"jsonrpc":"2.0","method":"x"}"#, Reason::MethodNotFound, r#""id":5}"#),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, body.as_bytes()), Handled::Answered);
+        assert!(fixture.out[b"what was there".len()..].starts_with(b"HTTP/1.1 200 OK\r\n"));
+        let response = fixture.response();
+        assert!(response.starts_with(r#"{"jsonrpc":"2.0","error":{"#), "{response}");
+        assert!(response.ends_with(rest), "{response}");
+        assert_eq!(
+            [0, 5, 6, 12, 15].map(|at| fixture.field(number, at)),
+            [3.0, 0.0, body.len() as f64, reason as usize as f64, -1.0]
+        );
+    }
+}
+
+#[test]
+fn batch_is_answered_in_order_and_each_further_call_is_charged() {
+    let mut fixture = Fixture::new(KeyGrant { burst: 4.0, ..grant() });
+    let (first, poor) = (good(1), transaction(2, 999));
+    let send = |id: u32, bytes: &[u8]| {
+        let text = base64(bytes);
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"sendTransaction","params":["{text}"]}}"#)
+    };
+    let health = r#"{"jsonrpc":"2.0","id":"h","method":"getHealth"}"#;
+    let calls = [send(1, &first), send(2, &poor), health.into(), send(4, &first), send(5, &first)];
+    let body = format!("[{}]", calls.join(","));
+    assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, body.as_bytes()), Handled::Answered);
+    let response = fixture.response();
+    let accepted =
+        |id: u32| format!(r#"{{"jsonrpc":"2.0","result":"{}","id":{id}}}"#, signature(&first));
+    let poor = r#",{"jsonrpc":"2.0","error":{"code":-32602,"message":"a tip of 999 lamports"#;
+    assert!(response.starts_with(&format!("[{}{poor}", accepted(1))), "{response}");
+    let ok = r#","id":2},{"jsonrpc":"2.0","result":"ok","id":"h"},"#;
+    assert!(response.contains(&format!("{ok}{}", accepted(4))), "{response}");
+    // The clock of this test gives one more request per second at most.
+    assert!(response.contains(r#"{"jsonrpc":"2.0","error":{"code":-32005,"#), "{response}");
+    assert!(response.ends_with(r#","id":5}]"#), "{response}");
+    let counted = [Counter::Requests, Counter::Accepted].map(|counter| fixture.counter(counter));
+    assert_eq!((counted, fixture.given(), fixture.depth()), ([1.0, 2.0], 1, 4));
+    let each = (body.len() as f64 / 5.0).round();
+    assert_eq!([0, 1, 2, 3].map(|number| fixture.field(number, 0)), [1.0, 3.0, 2.0, 3.0]);
+    assert_eq!([0, 1, 2, 3].map(|number| fixture.field(number, 6)), [each; 4]);
+}
+
+#[test]
+fn batch_that_cannot_be_sent_is_proxied_with_one_charge() {
+    let mut fixture = Fixture::new(KeyGrant { burst: 3.0, ..grant() });
+    fixture.publisher.open(false);
+    let text = base64(&good(1));
+    let call =
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":["{text}"]}}"#);
+    let health = r#"{"jsonrpc":"2.0","id":1,"method":"getHealth"}"#;
+    let body = format!("[{health},{health},{call}]");
+    let handled = fixture.take(Endpoint::JsonRpc, TOKEN, body.as_bytes());
+    assert!(matches!(handled, Handled::Proxy(ForwardedMeta { is_verified: false, .. })));
+    assert!(is_limit_charged(handled));
+    assert_eq!((fixture.counter(Counter::ProxiedLeaders), fixture.depth()), (1.0, 0));
+    assert_eq!(fixture.counter(Counter::Requests), 0.0);
+    fixture.response();
+    // Two of three are left.
+    for _ in 0..2 {
+        assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, b"{"), Handled::Answered);
+        assert!(fixture.response().contains("-32700"));
+    }
+    assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, b"{"), Handled::Answered);
+    assert!(fixture.response().contains("-32005"));
+}
+
+#[test]
+fn health_of_an_edge_that_drains_is_left_to_the_main_thread() {
+    let mut fixture = Fixture::new(KeyGrant { burst: 6.0, ..grant() });
+    let text = base64(&good(1));
+    let call =
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":["{text}"]}}"#);
+    let health = r#"{"jsonrpc":"2.0","id":1,"method":"getHealth"}"#;
+    let escaped = health.replace("getH", "get\\u0048");
+    let bodies = [health, &escaped, &format!("[{call},{escaped}]"), &format!("[{health},{call}]")];
+    fixture.is_leaving = true;
+    for body in bodies {
+        assert!(is_limit_charged(fixture.take(Endpoint::JsonRpc, TOKEN, body.as_bytes())));
+    }
+    assert_eq!((fixture.counter(Counter::ProxiedOther), fixture.given()), (4.0, 0));
+    assert_eq!((fixture.depth(), fixture.response()), (0, String::new()));
+    // Further calls of these batches were not charged; work is accepted as before.
+    let body = format!("[{call},{{}}]");
+    assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, body.as_bytes()), Handled::Answered);
+    let response = fixture.response();
+    assert!(response.contains("result") && response.contains("-32600"), "{response}");
 }
 
 #[test]
@@ -244,23 +365,123 @@ fn request_that_is_not_admitted_is_proxied_uncharged() {
     for number in [1, 2] {
         assert_eq!(fixture.post(&good(number)), Handled::Answered);
     }
-    assert!(!is_limit_charged(fixture.post(&good(3))));
-    assert_eq!((fixture.counter(Counter::ProxiedLimit), fixture.given()), (1.0, 2));
 }
 
 #[test]
-fn invalid_transaction_is_proxied_as_charged_and_not_cached() {
+fn request_over_the_limit_is_answered_before_its_body_is_examined() {
+    let mut fixture = Fixture::usual();
+    for number in [1, 2] {
+        assert_eq!(fixture.post(&good(number)), Handled::Answered);
+    }
+    fixture.response();
+    let limit = "the rate limit of plan Basic is 1 requests a second with a burst of 2; the next";
+    for (endpoint, start, status) in [
+        (Endpoint::Raw, r#"{"success":false,"error":"#, "HTTP/1.1 429 Too Many Requests: "),
+        (
+            Endpoint::JsonRpc,
+            r#"{"jsonrpc":"2.0","error":{"code":-32005,"message":"#,
+            "HTTP/1.1 429",
+        ),
+    ] {
+        assert_eq!(fixture.take(endpoint, TOKEN, &good(3)), Handled::Answered);
+        let head = String::from_utf8(fixture.out[b"what was there".len()..].to_vec()).unwrap();
+        assert!(head.starts_with(status), "{head}");
+        assert!(head.contains("\r\nratelimit-policy: \"Basic\";q=1;w=1\r\n"), "{head}");
+        let body = fixture.response();
+        assert!(body.starts_with(&format!("{start}\"{limit}")), "{body}");
+        assert!(endpoint == Endpoint::Raw || body.ends_with(r#","id":null}"#), "{body}");
+    }
+    // The kind, the key slot, no latency, no bytes, the reason and no error of the decoder.
+    let reason = Reason::RateLimited as usize as f64;
+    assert_eq!(
+        [0, 2, 5, 6, 12, 15].map(|at| fixture.field(2, at)),
+        [3.0, f64::from(KEY_SLOT), 0.0, 0.0, reason, -1.0]
+    );
+    assert_eq!((fixture.given(), fixture.depth()), (2, 4));
+    assert_eq!(fixture.handler.path.counters.rejections(Reason::RateLimited), 2.0);
+}
+
+#[test]
+fn limit_that_no_wait_ends_is_left_to_the_main_thread() {
+    // The number of edges is not known.
+    let mut fixture = Fixture::new(KeyGrant { is_global: true, ..grant() });
+    assert!(!is_limit_charged(fixture.post(&good(1))));
+    assert_eq!((fixture.counter(Counter::ProxiedOther), fixture.depth()), (1.0, 0));
+}
+
+#[test]
+fn invalid_transaction_is_answered_recorded_and_not_cached() {
     let mut fixture = Fixture::usual();
     let poor = transaction(1, 999);
-    let handled = fixture.post(&poor);
-    assert!(matches!(handled, Handled::Proxy(ForwardedMeta { is_invalid: true, .. })));
-    assert!(is_limit_charged(handled));
-    assert!(is_limit_charged(fixture.post(b"")));
+    assert_eq!(fixture.post(&poor), Handled::Answered);
+    let message = "a tip of 999 lamports was found where 1000 is the minimum";
     assert_eq!(
-        (fixture.counter(Counter::ProxiedOther), fixture.given(), fixture.depth()),
-        (2.0, 0, 0)
+        fixture.response(),
+        format!(r#"{{"success":false,"error":"{message}","reason":"tip_missing"}}"#)
     );
+    let [kind, size, key_slot, _] = fixture.record(0);
+    assert_eq!((kind, size, key_slot), (3.0, message.len() as f64, f64::from(KEY_SLOT)));
+    // The reason, and the decoder's result.
+    let expected = [Reason::TipMissing as usize as f64, 0.0, 0.0];
+    assert_eq!([12, 13, 14].map(|at| fixture.field(0, at)), expected);
+    let error = f64::from(DecodeError::tip_too_low as u8);
+    assert_eq!([15, 16, 17].map(|at| fixture.field(0, at)), [error, 999.0, 1000.0]);
+    assert_eq!(fixture.post(b""), Handled::Answered);
+    let counters = &fixture.handler.path.counters;
+    let reasons = [Reason::TipMissing, Reason::Undecodable];
+    assert_eq!(reasons.map(|reason| counters.rejections(reason)), [1.0, 1.0]);
+    let counted = [Counter::Requests, Counter::Accepted, Counter::ProxiedOther];
+    assert_eq!(counted.map(|counter| fixture.counter(counter)), [2.0, 0.0, 0.0]);
+    assert_eq!((fixture.given(), fixture.depth()), (0, 2));
     assert!(!fixture.other.query(&poor, 1, 1_000_000_000));
+}
+
+#[test]
+fn invalid_transaction_of_a_call_is_answered_with_its_id() {
+    let mut fixture = Fixture::usual();
+    let text = base64(&transaction(1, 999));
+    let call =
+        format!(r#"{{"jsonrpc":"2.0","id":"a1","method":"sendTransaction","params":["{text}"]}}"#);
+    assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, call.as_bytes()), Handled::Answered);
+    let head = fixture.out[b"what was there".len()..].to_vec();
+    assert!(head.starts_with(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"));
+    let body = fixture.response();
+    assert!(
+        body.starts_with(r#"{"jsonrpc":"2.0","error":{"code":-32602,"message":"a tip of 999 "#)
+    );
+    assert!(body.contains(r#""data":{"fault":"tip_too_low","found":999,"needed":1000,"#));
+    assert!(body.ends_with(r#","id":"a1"}"#));
+}
+
+#[test]
+fn bytes_that_no_transaction_starts_with_are_examined_for_base58() {
+    let mut fixture = Fixture::usual();
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":["AAAA"]}"#;
+    assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, call.as_bytes()), Handled::Answered);
+    assert!(fixture.response().contains("signatures_none"));
+    // The base58 of a transaction's start, whose size is also possible for base64.
+    let text = "1".repeat(3) + "2VfUX";
+    let call = call.replace("AAAA", &text);
+    assert_eq!(fixture.take(Endpoint::JsonRpc, TOKEN, call.as_bytes()), Handled::Answered);
+    assert_eq!(fixture.handler.path.counters.rejections(Reason::Undecodable), 2.0);
+}
+
+#[test]
+fn rejection_is_answered_without_a_record_while_half_of_the_ring_is_unread() {
+    let mut fixture = Fixture::new(KeyGrant { burst: 1e6, ..grant() });
+    for _ in 0..RECORDS / 2 {
+        assert_eq!(fixture.post(&transaction(1, 999)), Handled::Answered);
+    }
+    assert_eq!((fixture.depth(), fixture.wakes.load(SeqCst)), (RECORDS / 2, 1));
+    assert_eq!(fixture.counter(Counter::RejectionRecordsDropped), 0.0);
+    fixture.response();
+    assert_eq!(fixture.post(&transaction(1, 998)), Handled::Answered);
+    assert!(fixture.response().contains("a tip of 998 lamports"));
+    assert_eq!(fixture.depth(), RECORDS / 2);
+    assert_eq!(fixture.counter(Counter::RejectionRecordsDropped), 1.0);
+    // What is sent still has room.
+    assert_eq!(fixture.post(&good(2)), Handled::Answered);
+    assert_eq!((fixture.given(), fixture.depth()), (1, RECORDS / 2 + 1));
 }
 
 #[test]
@@ -292,7 +513,10 @@ fn closed_target_table_proxies_as_charged_and_roll_back_the_reservation() {
     let mut fixture = Fixture::usual();
     fixture.publisher.open(false);
     let bytes = good(1);
-    assert!(is_limit_charged(fixture.post(&bytes)));
+    let handled = fixture.post(&bytes);
+    // Its signatures need no second verification.
+    assert!(matches!(handled, Handled::Proxy(ForwardedMeta { is_verified: true, .. })));
+    assert!(is_limit_charged(handled));
     assert_eq!((fixture.counter(Counter::ProxiedLeaders), fixture.depth()), (1.0, 0));
     assert_eq!(fixture.other.reserve(&bytes, 1, 1_000_000_000), Reservation::New);
 }
@@ -384,11 +608,11 @@ fn event_loop_counts_become_the_threads_counters() {
         Counter::ConnectionsOverAddressLimit,
         Counter::ConnectionsReadTimeout,
         Counter::Aborted,
-        Counter::Overloaded,
         Counter::ProxiedOther,
     ];
-    let counts = [5.0, 2.0, 1.0, 2.0, 1.0, 1.0, 1.0, 2.0];
+    let counts = [5.0, 2.0, 1.0, 2.0, 1.0, 1.0, 2.0];
     assert_eq!(counters.map(|counter| fixture.counter(counter)), counts);
+    assert_eq!(fixture.handler.path.counters.rejections(Reason::Overloaded), 1.0);
     fixture.handler.idle();
     fixture.handler.idle();
     assert_eq!((fixture.status.state(), fixture.wakes.load(SeqCst)), (ThreadState::Idle as u8, 1));

@@ -11,7 +11,8 @@
 //!
 //! An ingress thread never waits for a free slot: it checks `has_room` before it sends, and proxies
 //! the request to the main thread if there is none. So no transaction is on the wire without a
-//! record. Fields that a kind of record does not use keep their old values; the reader knows by the
+//! record. A rejection is recorded with its message in place of the transaction, while fewer than
+//! half of the slots are in use, so that rejections leave room for what is sent. Fields that a kind of record does not use keep their old values; the reader knows by the
 //! kind which to read.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -19,6 +20,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use crate::decode::decoder::VALIDATION_NUMBERS;
 use crate::decode::limits::TRANSACTION_BYTES_MAX;
+use crate::http::rejection_table::Reason;
 use crate::quic::limits::DELIVERIES_MAX;
 use crate::submit::fan_out::FanOutResult;
 use crate::sync::shared_memory::{AtomicSlice, Memory};
@@ -26,16 +28,19 @@ use crate::sync::shared_memory::{AtomicSlice, Memory};
 /// Slots of the ring; a power of two. `RECORD_RING_SLOTS` of `src/native-ingress/limits.ts`.
 const RECORDS: usize = 1024;
 
-/// Kinds of records: a sent transaction, or a duplicate of an accepted one.
+/// Kinds of records: a sent transaction, a duplicate of an accepted one, or a rejection.
 const SENT: f64 = 1.0;
 const DUPLICATE: f64 = 2.0;
+const REJECTED: f64 = 3.0;
+/// A rejection is recorded while at most one in this number of slots is in use.
+const REJECTED_PART: usize = 2;
 
 /// Numbers of a record: first come kind, size, key slot, the three times, body size and retries.
 const OFFSET: usize = 8;
 const VERSION: usize = 9;
 const TARGETS: usize = 10;
 const STATUS: usize = 11;
-// 12 is unused.
+const REASON: usize = 12;
 const CORKED: usize = 13;
 const VALIDATION: usize = 14;
 const TAGS: usize = VALIDATION + VALIDATION_NUMBERS;
@@ -106,7 +111,13 @@ impl Records {
     /// Whether a slot is free.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        self.depth() < self.slots
+        self.has_room_for(1)
+    }
+
+    /// Whether this number of slots is free.
+    #[must_use]
+    pub fn has_room_for(&self, count: usize) -> bool {
+        self.depth() + count <= self.slots
     }
 
     /// Records that the main thread has not read.
@@ -145,6 +156,29 @@ impl Records {
         true
     }
 
+    /// Records a rejection: `bytes` is its message, `sent_ns` 0 where it is no result of a
+    /// submission. `validation` is the decoder's result, None for a rejection without one. False if
+    /// too many records are unread: then nothing was written.
+    pub fn rejected(
+        &mut self,
+        record: &SubmissionRecord,
+        reason: Reason,
+        validation: Option<[f64; VALIDATION_NUMBERS]>,
+    ) -> bool {
+        if self.depth() >= self.slots / REJECTED_PART {
+            return false;
+        }
+        let size = record.bytes.len().min(TRANSACTION_BYTES_MAX);
+        let bytes = record.bytes.get(..size).unwrap_or_default();
+        let Some(slot) = self.start(REJECTED, &SubmissionRecord { bytes, ..*record }) else {
+            return false;
+        };
+        put(slot, REASON, [reason as usize as f64]);
+        put(slot, VALIDATION, validation.unwrap_or(NO_VALIDATION));
+        self.publish();
+        true
+    }
+
     /// Writes the common fields; returns the slot's numbers.
     fn start(&self, kind: f64, record: &SubmissionRecord) -> Option<&[AtomicU64; HEAD_NUMBERS]> {
         if !self.has_room() || record.bytes.len() > TRANSACTION_BYTES_MAX {
@@ -176,6 +210,13 @@ impl Records {
         }
     }
 }
+
+/// A rejected transaction without an error of the decoder.
+const NO_VALIDATION: [f64; VALIDATION_NUMBERS] = {
+    let mut numbers = [0.0; VALIDATION_NUMBERS];
+    numbers[1] = -1.0;
+    numbers
+};
 
 /// Writes numbers from field `at` on.
 fn put(slot: &[AtomicU64], at: usize, numbers: impl IntoIterator<Item = f64>) {

@@ -17,6 +17,7 @@ import {
 } from "../../core/limits.ts";
 import { RPC_BATCH_CALLS_MAX } from "../limits.ts";
 import { idText } from "./json-id.ts";
+import { RPC_MESSAGES } from "./json-rpc-messages.ts";
 
 export type RpcBody =
   | { readonly kind: "rejected"; readonly rejection: Rejection }
@@ -36,9 +37,9 @@ export type RpcCall =
 
 /** Parses a complete body. */
 export function parseBody(bytes: Uint8Array): RpcBody {
-  if (bytes.length === 0) return rejectedBody("parse_error", "the body is empty, JSON is needed");
+  if (bytes.length === 0) return rejectedBody("parse_error", RPC_MESSAGES.emptyBody());
   if (!isUtf8(bytes)) {
-    return rejectedBody("parse_error", `the body of ${bytes.length} bytes is not JSON in UTF-8`);
+    return rejectedBody("parse_error", RPC_MESSAGES.notUtf8(bytes.length));
   }
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
   let value: unknown;
@@ -46,13 +47,13 @@ export function parseBody(bytes: Uint8Array): RpcBody {
     value = JSON.parse(text);
   } catch {
     // The parser's message quotes the body, which may be anything; the size is enough.
-    return rejectedBody("parse_error", `the body of ${bytes.length} bytes is not JSON`);
+    return rejectedBody("parse_error", RPC_MESSAGES.notJson(bytes.length));
   }
   if (!Array.isArray(value)) return { kind: "single", text, call: value };
   if (value.length === 0 || value.length > RPC_BATCH_CALLS_MAX) {
     return rejectedBody(
       "invalid_request",
-      `the batch has ${value.length} calls, 1 to ${RPC_BATCH_CALLS_MAX} are needed`,
+      RPC_MESSAGES.batchSize(value.length, RPC_BATCH_CALLS_MAX),
       { found: value.length, needed: RPC_BATCH_CALLS_MAX },
     );
   }
@@ -70,58 +71,54 @@ export function callId(call: unknown, text: string, index: number): string {
  */
 export function readCall(call: unknown, text: string, index: number, sends: boolean): RpcCall {
   if (!isRecord(call)) {
-    const message = `the request is ${describe(call)}, a JSON-RPC object is needed`;
-    return rejected("null", "invalid_request", message);
+    return rejected("null", "invalid_request", RPC_MESSAGES.notObject(describe(call)));
   }
   const id = idText(call, text, index);
   if (id === null) {
     const found = Object.hasOwn(call, "id") ? describe(call["id"]) : "missing";
-    const message = `id is ${found}, a string, a number or null is needed`;
-    return rejected("null", "invalid_request", message);
+    return rejected("null", "invalid_request", RPC_MESSAGES.badId(found));
   }
   if (call["jsonrpc"] !== "2.0") {
-    const message = `jsonrpc is ${quote(call["jsonrpc"])}, the string "2.0" is needed`;
-    return rejected(id, "invalid_request", message);
+    return rejected(id, "invalid_request", RPC_MESSAGES.badVersion(quote(call["jsonrpc"])));
   }
   const method = call["method"];
   if (typeof method !== "string") {
-    const message = `method is ${describe(method)}, a string is needed`;
-    return rejected(id, "invalid_request", message);
+    return rejected(id, "invalid_request", RPC_MESSAGES.badMethod(describe(method)));
   }
   if (method === "sendTransaction" && sends) return readSend(id, call["params"]);
   if (method === "getHealth") return { kind: "health", id };
-  const where = sends
-    ? "sendTransaction and getHealth are served here, anything else by a node of the network"
-    : "getHealth is served here, sendTransaction at /api/v1/sendTransaction";
-  const message = `there is no method ${quote(method)} on this path: ${where}`;
-  return rejected(id, "method_not_found", message);
+  const message = sends ? RPC_MESSAGES.noMethod : RPC_MESSAGES.noOpenMethod;
+  return rejected(id, "method_not_found", message(quote(method)));
 }
 
 function readSend(id: string, params: unknown): RpcCall {
-  if (!Array.isArray(params)) return badParams(id, "params", describe(params), PARAMS_NEEDED);
+  if (!Array.isArray(params))
+    return badParams(id, "params", describe(params), RPC_MESSAGES.paramsNeeded());
   if (params.length < 1 || params.length > 2) {
-    return badParams(id, "params", `an array of ${params.length}`, PARAMS_NEEDED);
+    return badParams(id, "params", `an array of ${params.length}`, RPC_MESSAGES.paramsNeeded());
   }
   const encoded: unknown = params[0];
   if (typeof encoded !== "string") {
-    return badParams(id, "params[0]", describe(encoded), "the transaction as a string");
+    return badParams(id, "params[0]", describe(encoded), RPC_MESSAGES.textNeeded());
   }
   // Clients write null for an argument that they leave out.
   const config: unknown = params[1] ?? {};
-  if (!isRecord(config)) return badParams(id, "params[1]", describe(config), "an object");
+  if (!isRecord(config))
+    return badParams(id, "params[1]", describe(config), RPC_MESSAGES.objectNeeded());
   const encoding = config["encoding"] ?? "base64";
   if (encoding !== "base64" && encoding !== "base58") {
-    return badParams(id, "encoding", quote(encoding), 'one of "base64" and "base58"');
+    return badParams(id, "encoding", quote(encoding), RPC_MESSAGES.encodingNeeded());
   }
   const maxRetries = config["maxRetries"] ?? null;
   if (maxRetries !== null && !isCount(maxRetries)) {
-    return badParams(id, "maxRetries", quote(maxRetries), "a whole number from 0 on, or null");
+    return badParams(id, "maxRetries", quote(maxRetries), RPC_MESSAGES.retriesNeeded());
   }
   if (encoding === "base58") return readBase58(id, encoded, maxRetries);
   const bytes = decodeBase64(encoded);
-  if (bytes === null) return badParams(id, "params[0]", "a text that is not base64", BASE64_NEEDED);
+  const needed = RPC_MESSAGES.base64Needed();
+  if (bytes === null) return badParams(id, "params[0]", RPC_MESSAGES.notBase64(), needed);
   if (!startsWell(bytes) && isInBase58(encoded)) {
-    return badParams(id, "params[0]", "a text in base58", BASE64_NEEDED);
+    return badParams(id, "params[0]", RPC_MESSAGES.inBase58(), needed);
   }
   return { kind: "send", id, bytes, maxRetries };
 }
@@ -153,9 +150,7 @@ function readBase58(id: string, encoded: string, maxRetries: number | null): Rpc
   if (encoded.length > lengthMax) {
     const rejection: Rejection = {
       reason: "undecodable",
-      message:
-        `transaction could not be decoded: its base58 text has ${encoded.length} characters, ` +
-        `a transaction of the most bytes has ${lengthMax}`,
+      message: RPC_MESSAGES.base58TooLong(encoded.length, lengthMax),
       data: { found: encoded.length, needed: lengthMax },
     };
     return { kind: "rejected", id, rejection };
@@ -163,11 +158,11 @@ function readBase58(id: string, encoded: string, maxRetries: number | null): Rpc
   // The longest text may decode to a few bytes more than a transaction: the decoder reports that.
   const bytes = decodeBase58(encoded, lengthMax);
   if (bytes !== null) return { kind: "send", id, bytes, maxRetries };
-  return badParams(id, "params[0]", "a text that is not base58", "the transaction in base58");
+  return badParams(id, "params[0]", RPC_MESSAGES.notBase58(), RPC_MESSAGES.base58Needed());
 }
 
 function badParams(id: string, place: string, found: string, needed: string): RpcCall {
-  const message = `${place} is ${found}, needed is ${needed}`;
+  const message = RPC_MESSAGES.badParams(place, found, needed);
   return rejected(id, "invalid_params", message, { param: place, found, needed });
 }
 
@@ -211,8 +206,6 @@ function quote(value: unknown): string {
   return describe(value);
 }
 
-const PARAMS_NEEDED = "[transaction] or [transaction, config]";
-const BASE64_NEEDED = 'the transaction in padded base64, or {"encoding":"base58"} for base58';
 const QUOTE_CHARS_MAX = 64;
 /** The first byte of a v1 transaction (SIMD-0385, 2026-11). */
 const V1_FIRST = 0x81;

@@ -53,7 +53,8 @@ export function createRpcHandler(deps: RpcDeps, sends: boolean): BodyHandler {
     const { receivedNs } = context;
     const { account, keyId } = context.principal ?? ANONYMOUS;
     context.id = id;
-    const submission = { bytes, account, keyId, receivedNs, maxRetries };
+    const isVerified = context.proxied?.isVerified ?? false;
+    const submission = { bytes, account, keyId, receivedNs, maxRetries, isVerified };
     submit(submission, (result) => context.respond(result));
     if (context.open) tracker.enqueue(context);
   }
@@ -93,7 +94,7 @@ export function createRpcHandler(deps: RpcDeps, sends: boolean): BodyHandler {
       const { account, keyId } = context.principal ?? ANONYMOUS;
       const { receivedNs } = context;
       batch.await(index, id);
-      const submission = { bytes, account, keyId, receivedNs, maxRetries };
+      const submission = { bytes, account, keyId, receivedNs, maxRetries, isVerified: false };
       submit(submission, (result) => batch.respond(index, result));
     }
   }

@@ -21,7 +21,8 @@ export function createRawHandler(deps: {
       const receivedNs = context.receivedNs === 0 ? clock.nowNs() : context.receivedNs;
       context.receivedNs = receivedNs;
       const { account, keyId } = context.principal ?? ANONYMOUS;
-      const submission = { bytes, account, keyId, receivedNs, maxRetries: null };
+      const isVerified = context.proxied?.isVerified ?? false;
+      const submission = { bytes, account, keyId, receivedNs, maxRetries: null, isVerified };
       submit(submission, (result) => context.respond(result));
       if (context.open) tracker.enqueue(context);
     },

@@ -13,6 +13,8 @@ export interface Submission {
   readonly receivedNs: number;
   /** The client's `maxRetries`; null when absent. */
   readonly maxRetries: number | null;
+  /** Whether an ingress thread has validated these bytes, signatures included. */
+  readonly isVerified: boolean;
 }
 
 /** `done` is called exactly once, before `Submit` returns or later. */

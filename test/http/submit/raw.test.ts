@@ -22,7 +22,14 @@ it("hands the bytes on with account and time, without a copy", () => {
   const bytes = Uint8Array.of(1, 2, 3);
   createRawHandler({ clock, submit, tracker }).handle(context, bytes);
   expect(handled).toEqual([
-    { bytes, account: "acme", keyId: "0".repeat(32), receivedNs: clock.nowNs(), maxRetries: null },
+    {
+      bytes,
+      account: "acme",
+      keyId: "0".repeat(32),
+      receivedNs: clock.nowNs(),
+      maxRetries: null,
+      isVerified: false,
+    },
   ]);
   expect(handled[0]?.bytes).toBe(bytes);
   expect(context.isQueued).toBe(false);

@@ -1,0 +1,320 @@
+/**
+ * What an ingress thread refuses it answers itself, with the bytes that the main thread's server
+ * writes, and the main thread accounts for it. Compares an edge with an ingress thread to one
+ * without any, over refusals of every kind and thousands of generated and mutated JSON-RPC bodies.
+ */
+
+import { connect, type Socket } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  FEW,
+  type Flow,
+  fewKey,
+  RAW_PATH,
+  RPC_PATH,
+  startFlow,
+  untilResponse,
+  WIDE_KEY,
+} from "../support/flow.ts";
+import { createRng, type Rng } from "../support/rng.ts";
+import { native } from "./addon.ts";
+
+const BODIES = 4_000;
+
+const start = (threads: number) =>
+  startFlow({
+    leaderCount: 1,
+    edge: { http: { threads }, send: { engine: "native", leaders: 1 } },
+  });
+
+/** A connection that sends one request after another. */
+class Client {
+  readonly #socket: Socket;
+  #text = "";
+  #wake: () => void = () => {};
+
+  constructor(flow: Flow) {
+    const { hostname, port } = new URL(flow.url);
+    this.#socket = connect(Number(port), hostname).setNoDelay(true);
+    this.#socket.on("data", (data) => {
+      this.#text += data.toString("latin1");
+      this.#wake();
+    });
+    this.#socket.on("close", () => this.#wake());
+  }
+
+  /** The response to a request, byte for byte apart from the date. */
+  async post(path: string, body: string | Uint8Array, key: string = WIDE_KEY): Promise<string> {
+    const bytes = Buffer.from(body);
+    const head = [`POST ${path} HTTP/1.1`, "Host: x", `api-x-token: ${key}`];
+    this.#socket.write(
+      Buffer.concat([
+        Buffer.from(`${head.join("\r\n")}\r\nContent-Length: ${bytes.length}\r\n\r\n`),
+        bytes,
+      ]),
+    );
+    for (;;) {
+      const end = this.#text.indexOf("\r\n\r\n") + 4;
+      const size = Number(/\r\ncontent-length: (\d+)/i.exec(this.#text)?.[1]);
+      if (end >= 4 && this.#text.length >= end + size) {
+        const response = this.#text.slice(0, end + size);
+        this.#text = this.#text.slice(end + size);
+        return response.replace(/\r\nDate: [^\r]*/, "\r\nDate: now");
+      }
+      if (this.#socket.destroyed) throw new Error(`the connection ended: ${this.#text}`);
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+}
+
+describe.skipIf(native === null)("a refusal by an ingress thread", () => {
+  let plain: Flow;
+  let threaded: Flow;
+  let clients: readonly Client[] = [];
+  beforeAll(async () => {
+    plain = await start(0);
+    threaded = await start(1);
+    clients = [plain, threaded].map((flow) => new Client(flow));
+    await known(WIDE_KEY);
+  });
+  afterAll(async () => {
+    for (const client of clients) client.close();
+    await plain?.stop();
+    await threaded?.stop();
+  });
+
+  const total = async (flow: Flow, name: string, labels: Readonly<Record<string, string>> = {}) =>
+    ((await flow.metrics()).get(`touchdown_${name}`)?.samples ?? [])
+      .filter((sample) => Object.entries(labels).every(([key, it]) => sample.labels[key] === it))
+      .reduce((sum, { value }) => sum + value, 0);
+  const proxied = () => total(threaded, "ingress_requests_proxied_total");
+
+  /** Until the ingress thread has this key. */
+  async function known(key: string): Promise<void> {
+    await untilResponse(
+      "a request that is not proxied",
+      async () => {
+        const before = await proxied();
+        await clients[1]?.post(RAW_PATH, threaded.tipped().bytes, key);
+        return (await proxied()) - before;
+      },
+      (count) => count === 0,
+    );
+  }
+
+  /** The response of each edge. */
+  const both = (path: string, body: string | Uint8Array, key?: string) =>
+    Promise.all(clients.map((client) => client.post(path, body, key)));
+
+  /** A transaction with a tip for each edge. */
+  const tipped = (spec: Parameters<Flow["tipped"]>[0] = {}) => {
+    const accounts = [plain, threaded].map(({ sandbox }) => sandbox.tipAccount);
+    const tips = accounts.map((to) => ({ to, lamports: 1_000_000 }));
+    return plain.tipped({ tips, ...spec });
+  };
+  const call = (params: unknown, id: unknown = 1) =>
+    JSON.stringify({ jsonrpc: "2.0", id, method: "sendTransaction", params });
+  const callOf = (bytes: Uint8Array) => call([Buffer.from(bytes).toString("base64")]);
+  const damaged = (): Uint8Array => {
+    const bytes = Uint8Array.from(tipped().bytes);
+    bytes[5] = (bytes[5] ?? 0) ^ 1;
+    return bytes;
+  };
+
+  const REFUSED: Readonly<Record<string, () => readonly [string, string | Uint8Array, string]>> = {
+    "no bytes": () => [RAW_PATH, "", "undecodable"],
+    "bytes of no transaction": () => [RAW_PATH, Uint8Array.of(1, 2, 3), "undecodable"],
+    "base64 text": () => [RAW_PATH, tipped().base64, "undecodable"],
+    "base58 text": () => [RAW_PATH, tipped().base58, "undecodable"],
+    "JSON text": () => [RAW_PATH, callOf(tipped().bytes), "undecodable"],
+    "a message alone": () => [RAW_PATH, tipped().message, "undecodable"],
+    "a tail": () => [RAW_PATH, Buffer.concat([tipped().bytes, Buffer.from("x")]), "undecodable"],
+    "no tip": () => [RAW_PATH, tipped({ tips: [] }).bytes, "tip_missing"],
+    "a wrong signature": () => [RAW_PATH, damaged(), "signature_invalid"],
+    "no signature": () => [RAW_PATH, tipped({ sign: false }).bytes, "signature_invalid"],
+    "a call without a tip": () => [RPC_PATH, callOf(tipped({ tips: [] }).bytes), "tip_missing"],
+    "a call with a wrong signature": () => [RPC_PATH, callOf(damaged()), "signature_invalid"],
+    "a call with base58 text": () => [RPC_PATH, call([tipped().base58]), "invalid_params"],
+    "a call without params": () => [RPC_PATH, call(null), "invalid_params"],
+    "a call of another method": () => [
+      RPC_PATH,
+      '{"jsonrpc":"2.0","id":1,"method":"getBalance"}',
+      "method_not_found",
+    ],
+    "another version": () => [RPC_PATH, '{"id":1}', "invalid_request"],
+    "an empty batch": () => [RPC_PATH, "[]", "invalid_request"],
+    "no JSON": () => [RPC_PATH, "{", "parse_error"],
+    "no UTF-8": () => [RPC_PATH, Uint8Array.of(0xff), "parse_error"],
+  };
+
+  it.each(Object.entries(REFUSED))("of %s is that of the main thread", async (_, make) => {
+    const [path, body, outcome] = make();
+    const before = { proxied: await proxied(), counted: [0, 0] };
+    const counts = () =>
+      Promise.all([plain, threaded].map((flow) => total(flow, "requests_total", { outcome })));
+    before.counted = await counts();
+    const [expected, response] = await both(path, body);
+    expect(response).toBe(expected);
+    expect(response).toContain(`"reason":"${outcome}"`);
+    expect(await proxied()).toBe(before.proxied);
+    expect(await counts()).toEqual(before.counted.map((count) => count + 1));
+  });
+
+  it("of a request over the limit is that of the main thread, but for the time", async () => {
+    for (const [path, number] of [
+      [RAW_PATH, 0],
+      [RPC_PATH, 1],
+    ] as const) {
+      const key = fewKey(number);
+      await known(key);
+      // A batch, with some calls above the limit.
+      const batch = `[${Array(8).fill('{"jsonrpc":"2.0","id":7,"method":"getHealth"}').join()}]`;
+      const responses: string[][] = [];
+      for (let count = 0; count < FEW; count += 1) responses.push(await both(RPC_PATH, batch, key));
+      const before = await proxied();
+      const last = await both(path, tipped().bytes, key);
+      const plainTime = (text: string) =>
+        text
+          .replaceAll(/\d+ ms/g, "N ms")
+          .replaceAll(/"retryAfterMs":\d+/g, '"retryAfterMs":N')
+          .replaceAll(/(retry-after: |;t=|Content-Length: )\d+/g, "$1N");
+      expect(plainTime(last[1] ?? "")).toBe(plainTime(last[0] ?? ""));
+      expect(last[1]).toMatch(/^HTTP\/1\.1 429 Too Many Requests: the rate limit of plan Few is/);
+      const limited = responses.map((pair) => pair.map(plainTime)).at(-1);
+      expect(limited?.[1]).toBe(limited?.[0]);
+      expect(await proxied()).toBe(before);
+    }
+  });
+
+  it("is in usage and validation counts as with the main thread's", async () => {
+    const results = (flow: Flow) => total(flow, "validations_total", { result: "tip_absent" });
+    const before = await Promise.all([plain, threaded].map(results));
+    await both(RAW_PATH, tipped({ tips: [] }).bytes);
+    const after = await Promise.all([plain, threaded].map(results));
+    expect(after).toEqual(before.map((count) => count + 1));
+  });
+
+  it(`is that of the main thread for ${BODIES} generated and mutated bodies`, async () => {
+    const rng = createRng(20_261_124);
+    const bodies = new Bodies(rng, [
+      tipped().bytes,
+      tipped({ tips: [] }).bytes,
+      damaged(),
+      Uint8Array.of(),
+      Uint8Array.of(9, 9, 9),
+    ]);
+    const before = await proxied();
+    let rejected = 0;
+    for (let count = 0; count < BODIES; count += 1) {
+      const body = bodies.next();
+      const [expected, response] = await both(RPC_PATH, body);
+      if (response !== expected) expect([body.toString(), response]).toEqual(["", expected]);
+      if (response?.includes('"error"')) rejected += 1;
+    }
+    expect(rejected).toBeGreaterThan(BODIES / 2);
+    expect(await proxied()).toBe(before);
+    expect(await total(threaded, "requests_total", { outcome: "parse_error" })).toBe(
+      await total(plain, "requests_total", { outcome: "parse_error" }),
+    );
+  });
+});
+
+const IDS = [
+  ..."1 0 -0 1.0 1e2 1.50 12345678901234567890 -9007199254740993 1e999 1e-7 null true [] {}".split(
+    " ",
+  ),
+  '"a"',
+  '"\\u00e9\\ud800"',
+  '"é😀\\n\\/"',
+  '"\\"\\\\"',
+];
+const VALUES = [
+  ...["null", "true", "0", "-1", "5", "1.5", "1e21", "1e-7", "9007199254740992", "[]", "[1,2]"],
+  ...["{}", '"x"', '"base64"', '"base58"', '"é"', `"${"y".repeat(70)}😀"`, '"a\\ud83d"'],
+];
+const BLANKS = ["", "", "", " ", "\n\t", "\r"];
+const METHODS = [
+  ...['"sendTransaction"', '"sendTransaction"', '"sendTransaction"', '"send\\u0054ransaction"'],
+  ...['"getHealth"', '"getBalance"', "7", `"${"z".repeat(80)}"`],
+];
+
+/** JSON-RPC bodies in many forms; some are no JSON. */
+class Bodies {
+  readonly #rng: Rng;
+  readonly #transactions: readonly Uint8Array[];
+
+  constructor(rng: Rng, transactions: readonly Uint8Array[]) {
+    this.#rng = rng;
+    this.#transactions = transactions;
+  }
+
+  next(): Buffer {
+    const rng = this.#rng;
+    const text = rng.chance(4) ? this.#batch() : this.#call();
+    const bytes = Buffer.from(text);
+    return rng.chance(4) ? this.#mutated(bytes) : bytes;
+  }
+
+  #batch(): string {
+    const calls = Array.from({ length: this.#rng.pick([0, 1, 2, 3, 16, 17]) }, () =>
+      this.#rng.chance(8) ? this.#rng.pick(VALUES) : this.#call(),
+    );
+    return `[${calls.join(",")}]`;
+  }
+
+  #call(): string {
+    const rng = this.#rng;
+    const members = [
+      ["jsonrpc", rng.chance(12) ? rng.pick(VALUES) : '"2.0"'],
+      ["id", rng.pick(IDS)],
+      ["method", rng.pick(METHODS)],
+      ["params", this.#params()],
+    ].filter(() => !rng.chance(24));
+    if (rng.chance(6)) members.push([rng.pick(["id", "extra", "__proto__"]), rng.pick(IDS)]);
+    if (rng.chance(3)) members.sort(() => rng.below(3) - 1);
+    const texts = members.map(([name = "", value]) => {
+      const key = rng.chance(12) ? name.replace("d", "\\u0064") : name;
+      return `${rng.pick(BLANKS)}"${key}"${rng.pick(BLANKS)}:${rng.pick(BLANKS)}${value}`;
+    });
+    return `{${texts.join(",")}${rng.pick(BLANKS)}}`;
+  }
+
+  #params(): string {
+    const rng = this.#rng;
+    if (rng.chance(8)) return rng.pick(VALUES);
+    const bytes = rng.pick(this.#transactions);
+    const base64 = Buffer.from(bytes).toString("base64");
+    const text = rng.chance(8) ? base64.replace("A", "\\u0041") : base64;
+    const first = rng.chance(8) ? rng.pick([...VALUES, '"AQ"', '"AR=="', '"1"']) : `"${text}"`;
+    const options = ["encoding", "maxRetries", "skipPreflight"]
+      .filter(() => rng.chance(2))
+      .map((name) => `"${name}":${rng.pick(VALUES)}`);
+    const config = rng.chance(6) ? rng.pick(VALUES) : `{${options.join(",")}}`;
+    const list = [first, config, rng.pick(VALUES)].slice(0, rng.pick([0, 1, 1, 1, 2, 2, 2, 3]));
+    return `[${list.join(",")}]`;
+  }
+
+  #mutated(bytes: Buffer): Buffer {
+    const rng = this.#rng;
+    const at = rng.below(Math.max(1, bytes.length));
+    switch (rng.below(4)) {
+      case 0:
+        return bytes.subarray(0, at);
+      case 1:
+        return Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 1)]);
+      case 2:
+        return Buffer.concat([bytes.subarray(0, at), rng.bytes(1), bytes.subarray(at)]);
+      default: {
+        const copy = Buffer.from(bytes);
+        copy[at] = rng.pick([...Buffer.from('"\\{}[],: 0-.eE\n'), 0, 0x1f, 0xff]);
+        return copy;
+      }
+    }
+  }
+}
