@@ -37,6 +37,7 @@ import type {
   BlockSink,
   ClusterSink,
   Consensus,
+  GeyserSink,
   StatusReporting,
   StatusResponse,
 } from "./ports.ts";
@@ -48,28 +49,12 @@ import {
 import { createSlotWatcher, type SlotWatcherStatus } from "./slots/slot-watcher.ts";
 import { createStatusProof, type StatusProof } from "./status-proof.ts";
 
-export interface ClusterClientDeps {
+export interface ClusterClientDeps extends Partial<GeyserSink> {
   readonly clock: Clock;
   /** The clock for rare checks; `clock` if absent. */
   readonly coalescedClock?: Clock;
   readonly log: Log;
   readonly router: ClusterSink;
-  /**
-   * Called over gRPC, if configured, when a block holds a transaction with one of the accounts; not
-   * confirmed yet. The signature (64 bytes) is borrowed for the call. `bank` is the id of the
-   * block's bank; null if unknown. Must not throw.
-   */
-  readonly onProcessed?: GeyserWatcherDeps["onProcessed"];
-  /**
-   * Called over gRPC when the cluster confirmed the block of that slot, once or several times. Must
-   * not throw.
-   */
-  readonly onConfirmed?: GeyserWatcherDeps["onConfirmed"];
-  /**
-   * Called when a gRPC stream opens, whose ids of banks are not comparable with those reported so
-   * far. Must not throw.
-   */
-  readonly forgetBanks?: () => void;
   /** Whether transactions are in flight, whose age matters; assumed true if absent. */
   readonly busy?: () => boolean;
   /** Receives heights and blockhashes as well, for a thread that cannot call this client. */

@@ -40,6 +40,7 @@ import type {
   Consensus,
   Contact,
   EpochLeaders,
+  GeyserSink,
   StatusReporting,
   StatusResponse,
 } from "./ports.ts";
@@ -61,34 +62,13 @@ import {
 import { readStatusesMessage, type StatusesMessage } from "./thread/status-message.ts";
 import { linesOf } from "./thread/text-lines.ts";
 
-export interface ClusterThreadDeps {
+export interface ClusterThreadDeps extends GeyserSink {
   readonly clock: Clock;
   readonly log: Log;
   /** Its methods must not throw. */
   readonly router: Omit<Required<ClusterSink>, "setEpoch"> & {
     setEpoch(epoch: EpochLeaders): boolean;
   };
-  /**
-   * Called over gRPC, if configured, when a block holds a transaction with one of the accounts; not
-   * confirmed yet. The signature (64 bytes) is borrowed for the call. `bank` is the id of the
-   * block's bank; null if unknown. Must not throw.
-   */
-  readonly onProcessed: (
-    signature: Uint8Array,
-    slot: number,
-    error: string | null,
-    bank: number | null,
-  ) => void;
-  /**
-   * Called over gRPC when the cluster confirmed the block of that slot, once or several times. Must
-   * not throw.
-   */
-  readonly onConfirmed: (slot: number, bank: number | null) => void;
-  /**
-   * Called when a gRPC stream opens, whose ids of banks are not comparable with those reported so
-   * far. Must not throw.
-   */
-  readonly forgetBanks: () => void;
   /**
    * Called when the confirmation stands still while slots pass, and when it no longer does. Must
    * not throw.

@@ -85,3 +85,21 @@ export interface StatusResponse {
   /** In the order of the signatures; null for one that no recent block holds. */
   readonly statuses: readonly (TxStatus | null)[];
 }
+
+/** What a gRPC stream reports of transactions. Nothing here may throw. */
+export interface GeyserSink {
+  /**
+   * A block that is not confirmed yet holds a transaction with one of the accounts. The signature
+   * (64 bytes) is borrowed for the call. `bank` is the id of the block's bank; null if unknown.
+   */
+  readonly onProcessed: (
+    signature: Uint8Array,
+    slot: number,
+    error: string | null,
+    bank: number | null,
+  ) => void;
+  /** The cluster confirmed the block of a slot; may be reported several times. */
+  readonly onConfirmed: (slot: number, bank: number | null) => void;
+  /** A stream opens, whose ids of banks are not comparable with those reported so far. */
+  readonly forgetBanks: () => void;
+}

@@ -274,11 +274,11 @@ class LandingStage implements Landing {
   #renumber(slot: number): void {
     if (slot === UNKNOWN) return;
     const table = this.#table;
+    const { receivedSlot, absentSlot } = table;
     for (let row = 0; row < table.rowsUsed; row += 1) {
       if (table.is(row, PROCESSED) && (table.processedSlot[row] ?? 0) > slot) this.#rollBack(row);
-      for (const slots of [table.receivedSlot, table.absentSlot]) {
-        if ((slots[row] ?? UNKNOWN) > slot) slots[row] = slot;
-      }
+      receivedSlot[row] = Math.min(receivedSlot[row] ?? UNKNOWN, slot);
+      absentSlot[row] = Math.min(absentSlot[row] ?? UNKNOWN, slot);
     }
   }
 
@@ -408,9 +408,11 @@ class LandingStage implements Landing {
   }
 
   #markProcessed(row: number, { slot, error }: TxStatus, bank: number | null): void {
+    // The slot may have been used again since, so this may be another block.
     const isInDoubt = this.#table.is(row, PROCESSED) && this.#confirmations.isInDoubt(row);
+    if (isInDoubt) this.#sightings.clear(row);
     this.#table.processedNs[row] = this.#deps.clock.nowNs();
-    if (!this.#sightings.add(row, slot, bank, error, isInDoubt)) return;
+    if (!this.#sightings.add(row, slot, bank, error)) return;
     this.counters.processed += 1;
     this.#deps.onProcessed({
       packetId: this.#table.packetId[row] ?? NONE,

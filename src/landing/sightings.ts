@@ -39,20 +39,11 @@ export class Sightings {
     return this.#errors.get(row) ?? null;
   }
 
-  /**
-   * Returns whether it is another block than the one that was seen last. `isNew`: the slot of that
-   * one was used again since.
-   */
-  add(
-    row: number,
-    slot: number,
-    bank: number | null,
-    error: string | null,
-    isNew = false,
-  ): boolean {
+  /** Returns whether it is another block than the one that was seen last. */
+  add(row: number, slot: number, bank: number | null, error: string | null): boolean {
     const table = this.#table;
     if (!table.is(row, PROCESSED)) this.count += 1;
-    else if (table.processedSlot[row] === slot && !isNew) return this.#addBank(row, bank, error);
+    else if (table.processedSlot[row] === slot) return this.#addBank(row, bank, error);
     table.raise(row, PROCESSED);
     table.processedSlot[row] = slot;
     this.#others.delete(row);

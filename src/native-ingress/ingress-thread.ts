@@ -126,7 +126,7 @@ export class IngressThread {
 
   /** From now on the thread proxies health checks to the main thread. */
   announceDrain(): void {
-    this.#command(INGRESS_THREAD_COMMANDS.leave);
+    this.#command(INGRESS_THREAD_COMMANDS.announceDrain);
   }
 
   /** From now on the thread proxies new work to the main thread. */

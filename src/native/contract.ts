@@ -294,7 +294,7 @@ export const KEY_GRANT_NUMBERS = 10;
  * Proxy every request; accept no connection and report when idle; end immediately; proxy health
  * checks.
  */
-export const INGRESS_THREAD_COMMANDS = { drain: 1, stop: 2, exit: 3, leave: 4 } as const;
+export const INGRESS_THREAD_COMMANDS = { drain: 1, stop: 2, exit: 3, announceDrain: 4 } as const;
 /** Idle: it received the stop command and currently has no pending work. */
 export const INGRESS_THREAD_STATES = { running: 1, exited: 2, panicked: 3, idle: 4 } as const;
 

@@ -16,6 +16,7 @@ import {
   SLOT_RUN_SLOTS,
   SLOT_RUN_STEP_MAX,
 } from "./limits.ts";
+import { SlotPace } from "./slot-pace.ts";
 
 /** The part of a slot time that has to pass between two slots that count. */
 const PACE = 0.4;
@@ -27,20 +28,15 @@ export class SlotRun {
   /** Slots that count, and when the last one did. */
   #count = 0;
   #countedNs = 0;
-  /** Whether slots may go on from a lower one at all. */
-  isPossible = true;
-  #slotsMin = SLOT_RUN_SLOTS;
-  #runMs = SLOT_RUN_MS;
+  readonly #pace: SlotPace;
+
+  constructor(pace: SlotPace = new SlotPace()) {
+    this.#pace = pace;
+  }
 
   /** When the run began. */
   get sinceNs(): number {
     return this.#sinceNs;
-  }
-
-  /** Whether slots are likely to go on from a lower one. */
-  setLikely(isLikely: boolean): void {
-    this.#slotsMin = isLikely ? SLOT_RUN_LIKELY_SLOTS : SLOT_RUN_SLOTS;
-    this.#runMs = isLikely ? SLOT_RUN_LIKELY_MS : SLOT_RUN_MS;
   }
 
   /** Adds an event; returns whether the run suffices. */
@@ -59,8 +55,11 @@ export class SlotRun {
       this.#count += 1;
       this.#countedNs = nowNs;
     }
-    if (!this.isPossible) return false;
-    return this.#count >= this.#slotsMin && nowNs - this.#sinceNs >= this.#runMs * NS_PER_MS;
+    const { isByClock, isBackLikely } = this.#pace;
+    const [slotsMin, runMs] = isBackLikely
+      ? [SLOT_RUN_LIKELY_SLOTS, SLOT_RUN_LIKELY_MS]
+      : [SLOT_RUN_SLOTS, SLOT_RUN_MS];
+    return !isByClock && this.#count >= slotsMin && nowNs - this.#sinceNs >= runMs * NS_PER_MS;
   }
 
   reset(): void {

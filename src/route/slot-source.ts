@@ -17,6 +17,7 @@ import { NS_PER_MS } from "../core/clock.ts";
 import { SLOT_AGREE_DISTANCE, SLOT_TIME_MS_MIN } from "../core/limits.ts";
 import { LastValues } from "./last-values.ts";
 import { SLOT_EVENTS_KEPT, SLOT_EXTRAPOLATION_MAX, SLOT_SKIP_DISTANCE } from "./limits.ts";
+import type { SlotPace } from "./slot-pace.ts";
 import { SlotRun } from "./slot-run.ts";
 import { createSlotTime, type SlotEventKind } from "./slot-time.ts";
 
@@ -36,13 +37,17 @@ export class SlotSourceEstimate {
   /** The slot of the last event; -1 before the first. */
   #lastSlot = -1;
   /** Its events below the anchor. */
-  readonly run = new SlotRun();
+  readonly run: SlotRun;
   /** Whether the anchor stood still so long that the next progress replaces it. */
   #returning = false;
   #returnSlot = -1;
   #returns = 0;
   #returnedNs = Number.NEGATIVE_INFINITY;
   #steps = 0;
+
+  constructor(pace?: SlotPace) {
+    this.run = new SlotRun(pace);
+  }
 
   /** When the last event arrived; null before the first. */
   get lastEventNs(): number | null {

@@ -32,6 +32,7 @@ import {
   SLOT_STEPS_MIN,
 } from "./limits.ts";
 import { createSlotLag, type SlotLag } from "./slot-lag.ts";
+import { SlotPace } from "./slot-pace.ts";
 import { SlotPast } from "./slot-past.ts";
 import { SlotRun } from "./slot-run.ts";
 import { SlotSourceEstimate } from "./slot-source.ts";
@@ -157,11 +158,10 @@ class Estimate implements SlotClock {
   /** The highest slot published since the last rewind. */
   #publishedSlot = -1;
   readonly #past = new SlotPast();
-  readonly #standstill = new Standstill();
+  readonly #pace = new SlotPace();
+  readonly #standstill = new Standstill(this.#pace);
   /** Events of the followed source below the published slot. */
-  readonly #run = new SlotRun();
-  #isBackLikely = false;
-  #isStandstillPossible = true;
+  readonly #run = new SlotRun(this.#pace);
 
   /** The cached result and its validity; an event invalidates it. */
   #cached: number | null = null;
@@ -199,8 +199,6 @@ class Estimate implements SlotClock {
     const source = this.#sourceOf(name);
     const { estimate } = source;
     const { anchorSlot: anchorBefore, returns } = estimate;
-    estimate.run.setLikely(this.#isBackLikely);
-    estimate.run.isPossible = this.#standstill.isPossible;
     const plausible = estimate.observe(kind, slot, nowNs, this.#extrapolationSlotMs);
     if (!plausible) this.#counters.slotEventsFarAhead += 1;
     const speaksFor = kind === "end" ? slot + 1 : slot;
@@ -220,19 +218,12 @@ class Estimate implements SlotClock {
   }
 
   allowStandstill(isPossible: boolean): void {
-    this.#isStandstillPossible = isPossible;
-    this.#usePace();
+    this.#pace.mayStop = isPossible;
+    this.#cachedUntilNs = 0;
   }
 
   expectBack(isLikely: boolean): void {
-    this.#isBackLikely = isLikely;
-    this.#usePace();
-  }
-
-  #usePace(): void {
-    const isPossible = this.#isStandstillPossible || this.#isBackLikely;
-    this.#standstill.isPossible = isPossible;
-    this.#run.isPossible = isPossible;
+    this.#pace.isBackLikely = isLikely;
     this.#cachedUntilNs = 0;
   }
 
@@ -287,7 +278,7 @@ class Estimate implements SlotClock {
   #sourceOf(name: SlotSource): Source {
     const known = this.#sources.find((each) => each.name === name);
     if (known !== undefined) return known;
-    const estimate = new SlotSourceEstimate();
+    const estimate = new SlotSourceEstimate(this.#pace);
     const lag = createSlotLag();
     const origin = this.#origins[name] ?? name;
     const now = { returns: 0, lagReturns: 0, position: -1, live: false, share: 0 };

@@ -20,11 +20,11 @@ import {
   SLOT_STILL_AHEAD_MS,
   SLOT_STILL_SLOTS,
 } from "./limits.ts";
+import { SlotPace } from "./slot-pace.ts";
 import type { SlotSourceEstimate } from "./slot-source.ts";
 
 export class Standstill {
-  /** Whether the cluster may stand still; otherwise slots pass by the clock alone. */
-  isPossible = true;
+  readonly #pace: SlotPace;
   /** When a source last reported a slot that none had reported before. */
   #progressNs = Number.NEGATIVE_INFINITY;
   /** When an event last left it open whether the cluster stands still. */
@@ -32,6 +32,10 @@ export class Standstill {
   /** The last progress before the last standstill, and the first after it. */
   #beforeNs = Number.NEGATIVE_INFINITY;
   #resumedNs = Number.NEGATIVE_INFINITY;
+
+  constructor(pace: SlotPace = new SlotPace()) {
+    this.#pace = pace;
+  }
 
   progressed(nowNs: number, slotDurationMs: number): void {
     if (this.isStill(nowNs, slotDurationMs)) {
@@ -47,7 +51,7 @@ export class Standstill {
   }
 
   isStill(nowNs: number, slotDurationMs: number): boolean {
-    return this.isPossible && nowNs >= this.stillNs(slotDurationMs);
+    return !this.#pace.isByClock && nowNs >= this.stillNs(slotDurationMs);
   }
 
   /** When the cluster counts as standing still, without a further event. */
@@ -61,7 +65,7 @@ export class Standstill {
 
   /** The time since then, without that in which the cluster stood still. */
   passedNs(sinceNs: number, nowNs: number, slotDurationMs: number): number {
-    if (!this.isPossible) return Math.max(0, nowNs - sinceNs);
+    if (this.#pace.isByClock) return Math.max(0, nowNs - sinceNs);
     const untilNs = Math.min(nowNs, this.stillNs(slotDurationMs));
     return Math.max(0, untilNs - sinceNs - this.#stoodNs(sinceNs));
   }
@@ -69,7 +73,7 @@ export class Standstill {
   /** The position of a source; null before its first event and after too long a silence. */
   position(source: SlotSourceEstimate, nowNs: number, slotDurationMs: number): number | null {
     const position = source.position(nowNs, slotDurationMs);
-    if (position === null || !this.isPossible) return position;
+    if (position === null || this.#pace.isByClock) return position;
     const stoodNs = this.#stoodNs(source.progressNs ?? nowNs);
     const at = (atNs: number) => source.position(atNs - stoodNs, slotDurationMs) ?? 0;
     const byClock = at(nowNs);
@@ -80,9 +84,10 @@ export class Standstill {
 
   /** When a source's position changes from `slot`, the one at `nowNs`. */
   changeNs(source: SlotSourceEstimate, slot: number, nowNs: number, slotMs: number): number {
-    const stoodNs = this.isPossible ? this.#stoodNs(source.progressNs ?? nowNs) : 0;
+    const { isByClock } = this.#pace;
+    const stoodNs = isByClock ? 0 : this.#stoodNs(source.progressNs ?? nowNs);
     const startNs = source.startNs(slot + 1, slotMs) + stoodNs;
-    if (startNs > nowNs || !this.isPossible) return startNs;
+    if (startNs > nowNs || isByClock) return startNs;
     if (!this.isStill(nowNs, slotMs)) return this.stillNs(slotMs);
     return source.startNs(source.anchorSlot + SLOT_EXTRAPOLATION_MAX + 1, slotMs);
   }

@@ -21,6 +21,7 @@ import {
 import { createBlindLedger } from "../../src/sandbox/ledger.ts";
 import { createFakeClock, type FakeClock } from "../support/fake-clock.ts";
 import { startFakeGeyser } from "../support/fake-geyser.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
 import { freePort } from "../support/ports.ts";
 import { buildTransaction, newKeypair } from "../support/transactions.ts";
 import { pace } from "../support/wait.ts";
@@ -377,13 +378,7 @@ describe("cluster client", () => {
       });
       response.end(JSON.stringify(body.startsWith("[") ? responses : responses[0]));
     });
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    cleanups.push(() => {
-      server.close();
-      server.closeAllConnections();
-    });
-    const at = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const at = await listenOnLoopback(server, cleanups);
     const [stalled, consensus] = [vi.fn(), vi.fn()];
     const router = createRouter({ clock, onPlan: () => undefined }, { leaders: 2, warmWindows: 4 });
     const slots = clock.every(100, () => {
@@ -413,14 +408,7 @@ describe("cluster client", () => {
 
   it("times out requests without a response of the node", async () => {
     const server = createServer(() => undefined);
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    cleanups.push(() => {
-      server.close();
-      server.closeAllConnections();
-    });
-    const { port } = server.address() as AddressInfo;
-    const at = `127.0.0.1:${port}`;
+    const at = await listenOnLoopback(server, cleanups);
     const urls = { rpcUrl: `http://${at}`, wsUrl: `ws://${at}` };
     const { client } = startClient(urls, { timeoutMs: 100 });
     await vi.waitFor(() => expect(client.status().contacts.failures).toBeGreaterThan(1), WAIT);

@@ -2,7 +2,6 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
@@ -22,6 +21,7 @@ import { createSimulatedCluster } from "../../src/sandbox/cluster.ts";
 import { ALPENGLOW_DEFAULTS } from "../../src/sandbox/cluster-timeline.ts";
 import { createBlindLedger } from "../../src/sandbox/ledger.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
 import { ROOT } from "../support/source-tree.ts";
 import { newKeypair } from "../support/transactions.ts";
 
@@ -97,14 +97,7 @@ async function startNode(act: (method: string, response: ServerResponse) => void
     for await (const chunk of request) body += String(chunk);
     act(/"method":"(\w+)"/.exec(body)?.[1] ?? "", response);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  cleanups.push(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  // A TCP server's address is always an AddressInfo.
-  const at = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const at = await listenOnLoopback(server, cleanups);
   return { rpcUrl: `http://${at}`, wsUrl: `ws://${at}` };
 }
 

@@ -14,6 +14,7 @@ import {
   rustRejections,
   templateOf,
   templateOfCall,
+  templateText,
 } from "../support/rust-rejections.ts";
 import { ROOT } from "../support/source-tree.ts";
 
@@ -49,5 +50,10 @@ describe("the native engine's table of rejections", () => {
     expect(templateOf("12 of 345 and 12", ["12", "345"])).toEqual([0, " of ", 1, " and ", 0]);
     expect(templateOf("no value", ["12", "345"])).toEqual(["no value"]);
     expect(templateOf("34512", ["12", "345"])).toEqual([1, 0]);
+  });
+
+  it("names its values by number, and refuses a text that looks like one", () => {
+    expect(templateText([1, ' of {"a":', 0, "}"])).toBe('{1} of {"a":{0}}');
+    expect(() => templateText(["{1} of ", 0])).toThrow(RangeError);
   });
 });

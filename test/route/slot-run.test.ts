@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { SLOT_RUN_LATE, SLOT_RUN_STEP_MAX } from "../../src/route/limits.ts";
+import { SlotPace } from "../../src/route/slot-pace.ts";
 import { SlotRun } from "../../src/route/slot-run.ts";
 
 const MS = 1_000_000;
@@ -33,6 +34,25 @@ describe("run of events", () => {
   it("begins again after a jump", () => {
     expect(sufficient([10, 0], [11, 250], [11 + SLOT_RUN_STEP_MAX, 600])).toEqual([600]);
     expect(sufficient([10, 0], [11, 250], [12 + SLOT_RUN_STEP_MAX, 600])).toEqual([]);
+  });
+
+  it("needs less while slots are likely to go back, and never suffices by the clock", () => {
+    const pace = new SlotPace();
+    const suffices = (): boolean => {
+      const run = new SlotRun(pace);
+      run.add(10, 0, 250);
+      return run.add(11, 150 * MS, 250);
+    };
+    expect(suffices()).toBe(false);
+    pace.isBackLikely = true;
+    expect(suffices()).toBe(true);
+    pace.mayStop = false;
+    expect(suffices()).toBe(true);
+    pace.isBackLikely = false;
+    const run = new SlotRun(pace);
+    expect([10, 11, 12, 13, 14].map((slot) => run.add(slot, slot * 300 * MS, 250))).not.toContain(
+      true,
+    );
   });
 
   it("begins again after a reset, and keeps when it began", () => {

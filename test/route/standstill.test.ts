@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { SlotPace } from "../../src/route/slot-pace.ts";
 import { SlotSourceEstimate } from "../../src/route/slot-source.ts";
 import { Standstill } from "../../src/route/standstill.ts";
 
@@ -6,8 +7,8 @@ const MS = 1_000_000;
 const SLOT_MS = 250;
 
 /** A source that reported slot 100 at 0 ms, the first of a window. */
-function setUp(slot = 100) {
-  const standstill = new Standstill();
+function setUp(slot = 100, pace = new SlotPace()) {
+  const standstill = new Standstill(pace);
   const source = new SlotSourceEstimate();
   source.observe("start", slot, 0, SLOT_MS);
   standstill.progressed(0, SLOT_MS);
@@ -21,6 +22,16 @@ describe("standstill", () => {
     expect([0, 250, 1_749, 1_750, 20_000].map(position)).toEqual([100, 101, 106, 100, 100]);
     expect(standstill.isStill(1_749 * MS, SLOT_MS)).toBe(false);
     expect(standstill.isStill(1_750 * MS, SLOT_MS)).toBe(true);
+  });
+
+  it("never begins while slots pass by the clock", () => {
+    const pace = new SlotPace();
+    pace.mayStop = false;
+    const { standstill, position } = setUp(100, pace);
+    expect([0, 1_750, 5_000].map(position)).toEqual([100, 107, 120]);
+    expect(standstill.isStill(20_000 * MS, SLOT_MS)).toBe(false);
+    pace.isBackLikely = true;
+    expect(position(5_000)).toBe(100);
   });
 
   it("begins 0.8 s after four slots if slots are long", () => {

@@ -101,11 +101,14 @@ function literal(text: string, indent: string): string {
   return `"${pieces.join(`\\\n${indent}`)}"`;
 }
 
-function templateText(template: Template, indent: string): string {
-  const parts = template.map((part) =>
-    typeof part === "number" ? `Value(${part}),` : `Text(${literal(part, `${indent}    `)}),`,
-  );
-  return `&[\n${parts.map((part) => `${indent}    ${part}\n`).join("")}${indent}]`;
+/** The form of `message_template.rs`: `{0}` for the value 0. */
+export function templateText(template: Template): string {
+  for (const part of template) {
+    if (typeof part === "string" && /\{\d\}/.test(part)) {
+      throw new RangeError(`the text ${JSON.stringify(part)} looks as if it had a value`);
+    }
+  }
+  return template.map((part) => (typeof part === "number" ? `{${part}}` : part)).join("");
 }
 
 const NOTHING = { message: "", data: {} };
@@ -116,9 +119,14 @@ function statusOf(status: number, reason: RejectionReason): string {
   return status === 200 ? "200 OK" : text;
 }
 
+const headersOf = (reason: RejectionReason): string =>
+  rejectionHeaders({ reason, ...NOTHING }, NO_EXTRAS);
+/** Of a reason without headers of its own, with which those of every other reason start. */
+const COMMON_HEADERS = headersOf("internal");
+
 function reasonRow(reason: RejectionReason): string {
   const { status, rpcStatus, rpcCode, retryable } = REJECTIONS[reason];
-  const headers = rejectionHeaders({ reason, ...NOTHING }, NO_EXTRAS);
+  const more = headersOf(reason).slice(COMMON_HEADERS.length);
   return [
     "    ReasonRow {",
     `        name: "${reason}",`,
@@ -126,21 +134,21 @@ function reasonRow(reason: RejectionReason): string {
     `        rpc_status: "${statusOf(rpcStatus, reason)}",`,
     `        rpc_code: ${rpcCode},`,
     `        retryable: ${retryable},`,
-    `        headers: ${literal(headers, "            ")},`,
+    `        headers: ${more === "" ? "headers!()" : `concat!(headers!(), ${literal(more, "")})`},`,
     "    },",
   ].join("\n");
 }
 
 function decodeRow(name: string, errorCode: number): string {
   const [usual, zero] = decodeTemplates(errorCode);
+  const ofZero =
+    zero === usual ? "None" : `Some(\n${INDENT}${literal(templateText(zero), INDENT)}\n        )`;
   return [
     "    DecodeRow {",
     `        name: "${name}",`,
     `        reason: Reason::${variantOf(reasonOf(errorCode))},`,
-    `        message: ${templateText(usual, "        ")},`,
-    `        message_of_zero: ${
-      zero === usual ? "None" : `Some(${templateText(zero, "        ")})`
-    },`,
+    `        message: ${literal(templateText(usual), INDENT)},`,
+    `        message_of_zero: ${ofZero},`,
     "    },",
   ].join("\n");
 }
@@ -148,7 +156,7 @@ function decodeRow(name: string, errorCode: number): string {
 const constant = (name: string, type: string, value: string): string =>
   `pub const ${name}: ${type} =${value.startsWith("\n") ? "" : " "}${value};`;
 const message = (name: string, template: Template): string =>
-  constant(name, "Template", templateText(template, ""));
+  constant(name, "Template", `\n    ${literal(templateText(template), "    ")}`);
 const text = (name: string, value: string): string =>
   constant(name, "&str", `\n    ${literal(value, "    ")}`);
 const fixed = (name: string, { message }: Rejection): string => text(name, message);
@@ -161,8 +169,12 @@ export function rustRejections(): string {
     "//! src/http: the reasons, status lines, headers and messages of rejections.",
     "#![allow(missing_docs)]",
     "",
-    "use crate::http::message_template::Part::{Text, Value};",
     "use crate::http::message_template::Template;",
+    "",
+    "/// Headers of every rejection, from the value of `content-type` on.",
+    "macro_rules! headers {",
+    `    () => { ${literal(COMMON_HEADERS, "        ")} };`,
+    "}",
     "",
     "/// How a reason is answered.",
     "pub struct ReasonRow {",
@@ -227,3 +239,4 @@ export function rustRejections(): string {
 
 /** Characters of a line of a literal before escapes. */
 const LITERAL_CHARS = 72;
+const INDENT = "            ";

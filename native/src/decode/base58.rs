@@ -52,11 +52,7 @@ pub fn decode(text: &[u8], out: &mut [u8]) -> Option<usize> {
     // Only the first chunk may be short, so the others have the same weight.
     let (first, others) = text.split_at_checked(text.len() % CHUNK_DIGITS)?;
     for chunk in std::iter::once(first).chain(others.chunks_exact(CHUNK_DIGITS)) {
-        let mut carry = 0u128;
-        for letter in chunk {
-            let digit = DIGITS.get(usize::from(*letter)).copied().filter(|digit| *digit < 58)?;
-            carry = carry * 58 + u128::from(digit);
-        }
+        let mut carry = number_of(chunk)?;
         for word in words.get_mut(..used)? {
             let sum = u128::from(*word) * CHUNK_BASE + carry;
             *word = sum as u64;
@@ -81,6 +77,14 @@ pub fn decode(text: &[u8], out: &mut [u8]) -> Option<usize> {
     Some(size)
 }
 
+/// The number that at most `CHUNK_DIGITS` letters make; None if one is not of base58.
+fn number_of(chunk: &[u8]) -> Option<u128> {
+    chunk.iter().try_fold(0u128, |number, letter| {
+        let digit = DIGITS.get(usize::from(*letter)).copied().filter(|digit| *digit < 58)?;
+        Some(number * 58 + u128::from(digit))
+    })
+}
+
 /// Decodes a text of any bytes; None if it is not base58. The work grows with the square of the
 /// text, which the caller bounds.
 #[must_use]
@@ -89,11 +93,7 @@ pub fn decode_all(text: &[u8]) -> Option<Vec<u8>> {
     let mut words: Vec<u64> = Vec::with_capacity(text.len() / CHUNK_DIGITS + 1);
     let (first, others) = text.split_at_checked(text.len() % CHUNK_DIGITS)?;
     for chunk in std::iter::once(first).chain(others.chunks_exact(CHUNK_DIGITS)) {
-        let mut carry = 0u128;
-        for letter in chunk {
-            let digit = DIGITS.get(usize::from(*letter)).copied().filter(|digit| *digit < 58)?;
-            carry = carry * 58 + u128::from(digit);
-        }
+        let mut carry = number_of(chunk)?;
         for word in &mut words {
             let sum = u128::from(*word) * CHUNK_BASE + carry;
             *word = sum as u64;

@@ -92,7 +92,7 @@ pub(crate) struct ConnectionContext<'a, H> {
     /// Time of this turn.
     pub(crate) now_ns: u64,
     /// Whether health checks are proxied.
-    pub(crate) is_leaving: bool,
+    pub(crate) is_drain_announced: bool,
     /// Whether every request is proxied.
     pub(crate) is_draining: bool,
     /// Permits for upstream connections.
@@ -318,7 +318,7 @@ impl Client {
         size: usize,
         cx: &mut ConnectionContext<'_, H>,
     ) -> Result<(usize, ParseOutcome), Disconnected> {
-        let ConnectionContext { handler, scratch, out, is_leaving, is_draining, .. } = cx;
+        let ConnectionContext { handler, scratch, out, is_drain_announced, is_draining, .. } = cx;
         let forwarded = |meta| ForwardedHeader {
             name: cx.forwarded_header_name,
             from: self.from,
@@ -352,7 +352,7 @@ impl Client {
                 RequestHead::Complete(head) => head,
             };
             let is_refused = *is_draining && !self.body_started;
-            let drain = match (is_refused, *is_leaving) {
+            let drain = match (is_refused, *is_drain_announced) {
                 (true, _) => Drain::Refusing,
                 (false, true) => Drain::Announced,
                 (false, false) => Drain::None,

@@ -83,8 +83,8 @@ pub(crate) fn dispatch<H: RequestHandler>(
         let reason = if is_ambiguous { UnhandledReason::Ambiguous } else { UnhandledReason::Other };
         return proxy(handler, reason, false);
     };
-    let is_leaving = drain != Drain::None;
-    match handler.handle(&Request { endpoint, token, from, body, is_leaving }, out) {
+    let is_drain_announced = drain != Drain::None;
+    match handler.handle(&Request { endpoint, token, from, body, is_drain_announced }, out) {
         Handled::Answered => Dispatched::Answered,
         Handled::Proxy(meta) => Dispatched::Proxy { meta, is_upload: false },
     }

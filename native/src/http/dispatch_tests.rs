@@ -79,7 +79,7 @@ fn health_checks_are_answered_locally_until_draining() {
         assert!(client.receive().starts_with(call));
     }
     assert_eq!((server.handled(), server.proxied()), (2, vec![UnhandledReason::Other]));
-    server.handle.send(Command::Leave);
+    server.handle.send(Command::AnnounceDrain);
     client.send_text(&get("/ping"));
     assert_eq!(client.receive(), format!("{:?}", Health::Ping { is_head_only: false }));
     for text in [open(call), rpc("", call)] {

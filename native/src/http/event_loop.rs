@@ -101,7 +101,7 @@ struct EventLoop<'a, H: RequestHandler> {
     scratch: Vec<u8>,
     out: Vec<u8>,
     phase: Phase,
-    is_leaving: bool,
+    is_drain_announced: bool,
     is_draining: bool,
     /// Whether the mailbox may hold unread messages.
     has_messages: bool,
@@ -134,7 +134,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             scratch: vec![0; REQUEST_BYTES_MAX],
             out: Vec::with_capacity(2 * REQUEST_BYTES_MAX),
             phase: Phase::Serving,
-            is_leaving: false,
+            is_drain_announced: false,
             is_draining: false,
             has_messages: true,
             scan_at_ns: 0,
@@ -243,9 +243,9 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
                     self.listener = Some(listener);
                 }
             }
-            Command::Leave => self.is_leaving = true,
+            Command::AnnounceDrain => self.is_drain_announced = true,
             Command::Drain => {
-                self.is_leaving = true;
+                self.is_drain_announced = true;
                 self.is_draining = true;
                 self.clients.iter_mut().flatten().for_each(Client::drain);
             }
@@ -335,7 +335,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
                 out: &mut self.out,
                 upstream_token: upstream_token(index),
                 now_ns,
-                is_leaving: self.is_leaving,
+                is_drain_announced: self.is_drain_announced,
                 is_draining: self.is_draining,
                 upstream_permits: &self.upstream_permits,
                 upload_permits: &self.upload_permits,

@@ -30,7 +30,7 @@ pub struct Request<'a> {
     /// The complete body.
     pub body: &'a [u8],
     /// Whether this edge drains, so that the upstream server answers `getHealth`.
-    pub is_leaving: bool,
+    pub is_drain_announced: bool,
 }
 
 /// A health check of this edge, which needs no key.

@@ -25,7 +25,7 @@ pub enum Command<U> {
     /// Accept connections from this socket.
     Listen(Box<Listening<U>>),
     /// Proxy health checks from now on: the upstream server answers that this edge drains.
-    Leave,
+    AnnounceDrain,
     /// Proxy every further request; the upstream server rejects new work with the reason.
     Drain,
     /// Accept no further connections, and report whenever nothing is pending.

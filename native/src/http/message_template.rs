@@ -5,26 +5,28 @@
 
 use std::fmt::Write;
 
-/// A part of a message.
-#[derive(Clone, Copy, Debug)]
-pub enum Part {
-    /// A text.
-    Text(&'static str),
-    /// The place of the value with this number.
-    Value(usize),
-}
-
-/// A message.
-pub type Template = &'static [Part];
+/// A message; `{0}` is the place of the value 0.
+pub type Template = &'static str;
 
 /// Appends the message with its values; `value` appends the one with that number.
 pub fn render(out: &mut String, template: Template, mut value: impl FnMut(&mut String, usize)) {
-    for part in template {
-        match part {
-            Part::Text(text) => out.push_str(text),
-            Part::Value(number) => value(out, *number),
-        }
+    let mut text = template;
+    while let Some((before, number, behind)) = split_at_value(text) {
+        out.push_str(before);
+        value(out, number);
+        text = behind;
     }
+    out.push_str(text);
+}
+
+/// What is before the first value, its number, and what is behind it.
+fn split_at_value(text: &str) -> Option<(&str, usize, &str)> {
+    text.match_indices('{').find_map(|(at, _)| {
+        let &[b'{', digit @ b'0'..=b'9', b'}'] = text.as_bytes().get(at..at + 3)? else {
+            return None;
+        };
+        Some((text.get(..at)?, usize::from(digit - b'0'), text.get(at + 3..)?))
+    })
 }
 
 /// The message with these values.
@@ -130,7 +132,15 @@ mod tests {
 
     #[test]
     fn values_are_inserted_at_their_places() {
-        const TEMPLATE: Template = &[Part::Value(1), Part::Text(" of "), Part::Value(0)];
-        assert_eq!(rendered(TEMPLATE, &["three", "two"]), "two of three");
+        for (template, message) in [
+            ("{1} of {0}", "two of three"),
+            ("{0}{1}", "threetwo"),
+            ("{\"a\":{0}} and {b} or {", "{\"a\":three} and {b} or {"),
+            ("no value", "no value"),
+            ("", ""),
+        ] {
+            assert_eq!(rendered(template, &["three", "two"]), message);
+        }
+        assert_eq!(rendered("{0}", &["{1}", "two"]), "{1}");
     }
 }

@@ -2,8 +2,14 @@
 //! src/http: the reasons, status lines, headers and messages of rejections.
 #![allow(missing_docs)]
 
-use crate::http::message_template::Part::{Text, Value};
 use crate::http::message_template::Template;
+
+/// Headers of every rejection, from the value of `content-type` on.
+macro_rules! headers {
+    () => { "application/json\r\naccess-control-allow-origin: *\r\nkeep-alive: timeout=7\r\
+        \ncache-control: no-store\r\naccess-control-expose-headers: retry-after, ra\
+        telimit, ratelimit-policy" };
+}
 
 /// How a reason is answered.
 pub struct ReasonRow {
@@ -55,9 +61,7 @@ pub const REASONS: [ReasonRow; 16] = [
         rpc_status: "401 Unauthorized: ",
         rpc_code: -32000,
         retryable: false,
-        headers: "application/json\r\naccess-control-allow-origin: *\r\nkeep-alive: timeout=7\r\
-            \ncache-control: no-store\r\naccess-control-expose-headers: retry-after, ra\
-            telimit, ratelimit-policy\r\nwww-authenticate: ApiKey header=\"api-x-token\"",
+        headers: concat!(headers!(), "\r\nwww-authenticate: ApiKey header=\"api-x-token\""),
     },
     ReasonRow {
         name: "rate_limited",
@@ -65,9 +69,7 @@ pub const REASONS: [ReasonRow; 16] = [
         rpc_status: "429 Too Many Requests: ",
         rpc_code: -32005,
         retryable: true,
-        headers: "application/json\r\naccess-control-allow-origin: *\r\nkeep-alive: timeout=7\r\
-            \ncache-control: no-store\r\naccess-control-expose-headers: retry-after, ra\
-            telimit, ratelimit-policy\r\nretry-after: 1",
+        headers: concat!(headers!(), "\r\nretry-after: 1"),
     },
     ReasonRow {
         name: "length_required",
@@ -75,9 +77,7 @@ pub const REASONS: [ReasonRow; 16] = [
         rpc_status: "411 Length Required: ",
         rpc_code: -32600,
         retryable: false,
-        headers: "application/json\r\naccess-control-allow-origin: *\r\nkeep-alive: timeout=7\r\
-            \ncache-control: no-store\r\naccess-control-expose-headers: retry-after, ra\
-            telimit, ratelimit-policy",
+        headers: headers!(),
     },
     ReasonRow {
         name: "too_large",
@@ -85,9 +85,7 @@ pub const REASONS: [ReasonRow; 16] = [
         rpc_status: "413 Content Too Large: ",
         rpc_code: -32600,
         retryable: false,
-        headers: "application/json\r\naccess-control-allow-origin: *\r\nkeep-alive: timeout=7\r\
-            \ncache-control: no-store\r\naccess-control-expose-headers: retry-after, ra\
-            telimit, ratelimit-policy",
+        headers: headers!(),
     },
     ReasonRow {
         name: "parse_error",
@@ -95,9 +93,7 @@ pub const REASONS: [ReasonRow; 16] = [
         rpc_status: "200 OK",
         rpc_code: -32700,
         retryable: false,
-        headers: "application/json\r\naccess-control-allow-origin: *\r\nkeep-alive: timeout=7\r\
-            \ncache-control: no-store\r\naccess-control-expose-headers: retry-after, ra\
-            telimit, ratelimit-policy",
+        headers: headers!(),
     },
     ReasonRow {
         name: "invalid_request",
@@ -105,9 +101,7 @@ pub const REASONS: [ReasonRow; 16] = [
         rpc_status: "200 OK",
         rpc_code: -32600,
         retryable: false,
-        headers: "application/json\r\naccess-control-allow-origin: *\r\nkeep-alive: timeout=7\r\
-            \ncache-control: no-store\r\naccess-control-expose-headers: retry-after, ra\
-            telimit, ratelimit-policy",
+        headers: headers!(),
     },
     ReasonRow {
         name: "method_not_found",
@@ -115,9 +109,7 @@ pub const REASONS: [ReasonRow; 16] = [
         rpc_status: "200 OK",
         rpc_code: -32601,
         retryable: false,
-        headers: "application/json\r\naccess-control-allow-origin: *\r\nkeep-alive: timeout=7\r\
-            \ncache-control: no-store\r\naccess-control-expose-headers: retry-after, ra\
-            telimit, ratelimit-policy",
+        headers: headers!(),
     },
     ReasonRow {
         name: "invalid_params",
@@ -125,9 +117,7 @@ pub const REASONS: [ReasonRow; 16] = [
         rpc_status: "200 OK",
         rpc_code: -32602,
         retryable: false,
-        headers: "application/json\r\naccess-control-allow-origin: *\r\nkeep-alive: timeout=7\r\
-            \ncache-control: no-store\r\naccess-control-expose-headers: retry-after, ra\
-            telimit, ratelimit-policy",
+        headers: headers!(),
     },
     ReasonRow {
         name: "undecodable",
@@ -135,9 +125,7 @@ pub const REASONS: [ReasonRow; 16] = [
         rpc_status: "200 OK",
         rpc_code: -32602,
         retryable: false,
-        headers: "application/json\r\naccess-control-allow-origin: *\r\nkeep-alive: timeout=7\r\
-            \ncache-control: no-store\r\naccess-control-expose-headers: retry-after, ra\
-            telimit, ratelimit-policy",
+        headers: headers!(),
     },
     ReasonRow {
         name: "tip_missing",
@@ -145,9 +133,7 @@ pub const REASONS: [ReasonRow; 16] = [
         rpc_status: "200 OK",
         rpc_code: -32602,
         retryable: false,
-        headers: "application/json\r\naccess-control-allow-origin: *\r\nkeep-alive: timeout=7\r\
-            \ncache-control: no-store\r\naccess-control-expose-headers: retry-after, ra\
-            telimit, ratelimit-policy",
+        headers: headers!(),
     },
     ReasonRow {
         name: "signature_invalid",
@@ -155,9 +141,7 @@ pub const REASONS: [ReasonRow; 16] = [
         rpc_status: "200 OK",
         rpc_code: -32003,
         retryable: false,
-        headers: "application/json\r\naccess-control-allow-origin: *\r\nkeep-alive: timeout=7\r\
-            \ncache-control: no-store\r\naccess-control-expose-headers: retry-after, ra\
-            telimit, ratelimit-policy",
+        headers: headers!(),
     },
     ReasonRow {
         name: "no_leader",
@@ -165,9 +149,7 @@ pub const REASONS: [ReasonRow; 16] = [
         rpc_status: "503 Service Unavailable: ",
         rpc_code: -32603,
         retryable: true,
-        headers: "application/json\r\naccess-control-allow-origin: *\r\nkeep-alive: timeout=7\r\
-            \ncache-control: no-store\r\naccess-control-expose-headers: retry-after, ra\
-            telimit, ratelimit-policy\r\nretry-after: 1",
+        headers: concat!(headers!(), "\r\nretry-after: 1"),
     },
     ReasonRow {
         name: "overloaded",
@@ -175,9 +157,7 @@ pub const REASONS: [ReasonRow; 16] = [
         rpc_status: "503 Service Unavailable: ",
         rpc_code: -32603,
         retryable: true,
-        headers: "application/json\r\naccess-control-allow-origin: *\r\nkeep-alive: timeout=7\r\
-            \ncache-control: no-store\r\naccess-control-expose-headers: retry-after, ra\
-            telimit, ratelimit-policy\r\nretry-after: 1",
+        headers: concat!(headers!(), "\r\nretry-after: 1"),
     },
     ReasonRow {
         name: "internal",
@@ -185,9 +165,7 @@ pub const REASONS: [ReasonRow; 16] = [
         rpc_status: "500 Internal Server Error: ",
         rpc_code: -32603,
         retryable: true,
-        headers: "application/json\r\naccess-control-allow-origin: *\r\nkeep-alive: timeout=7\r\
-            \ncache-control: no-store\r\naccess-control-expose-headers: retry-after, ra\
-            telimit, ratelimit-policy",
+        headers: headers!(),
     },
     ReasonRow {
         name: "not_found",
@@ -195,9 +173,7 @@ pub const REASONS: [ReasonRow; 16] = [
         rpc_status: "404 Not Found: ",
         rpc_code: -32601,
         retryable: false,
-        headers: "application/json\r\naccess-control-allow-origin: *\r\nkeep-alive: timeout=7\r\
-            \ncache-control: no-store\r\naccess-control-expose-headers: retry-after, ra\
-            telimit, ratelimit-policy",
+        headers: headers!(),
     },
     ReasonRow {
         name: "method_not_allowed",
@@ -205,9 +181,7 @@ pub const REASONS: [ReasonRow; 16] = [
         rpc_status: "405 Method Not Allowed: ",
         rpc_code: -32600,
         retryable: false,
-        headers: "application/json\r\naccess-control-allow-origin: *\r\nkeep-alive: timeout=7\r\
-            \ncache-control: no-store\r\naccess-control-expose-headers: retry-after, ra\
-            telimit, ratelimit-policy",
+        headers: headers!(),
     },
 ];
 
@@ -216,506 +190,323 @@ pub const DECODE_ROWS: [DecodeRow; 46] = [
     DecodeRow {
         name: "empty",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: the body is empty, one serialized tran\
-            saction is needed"),
-        ],
+        message: "transaction could not be decoded: the body is empty, one serialized tran\
+            saction is needed",
         message_of_zero: None,
     },
     DecodeRow {
         name: "text_json",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: JSON text was found, the raw bytes of \
+        message: "transaction could not be decoded: JSON text was found, the raw bytes of \
             one serialized, signed transaction are needed (JSON-RPC goes to /api/v1/\
-            sendTransaction)"),
-        ],
+            sendTransaction)",
         message_of_zero: None,
     },
     DecodeRow {
         name: "text_base64",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: base64 text was found, the raw bytes o\
-            f one serialized, signed transaction are needed: decode it first"),
-        ],
+        message: "transaction could not be decoded: base64 text was found, the raw bytes o\
+            f one serialized, signed transaction are needed: decode it first",
         message_of_zero: None,
     },
     DecodeRow {
         name: "text_base58",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: base58 text was found, the raw bytes o\
-            f one serialized, signed transaction are needed: decode it first"),
-        ],
+        message: "transaction could not be decoded: base58 text was found, the raw bytes o\
+            f one serialized, signed transaction are needed: decode it first",
         message_of_zero: None,
     },
     DecodeRow {
         name: "text_hex",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: hexadecimal text was found, the raw by\
-            tes of one serialized, signed transaction are needed: decode it first"),
-        ],
+        message: "transaction could not be decoded: hexadecimal text was found, the raw by\
+            tes of one serialized, signed transaction are needed: decode it first",
         message_of_zero: None,
     },
     DecodeRow {
         name: "text_other",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: text was found, the raw bytes of one s\
-            erialized, signed transaction are needed"),
-        ],
+        message: "transaction could not be decoded: text was found, the raw bytes of one s\
+            erialized, signed transaction are needed",
         message_of_zero: None,
     },
     DecodeRow {
         name: "message_only",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: a message without signatures was found\
-            , the signed transaction around it is needed"),
-        ],
+        message: "transaction could not be decoded: a message without signatures was found\
+            , the signed transaction around it is needed",
         message_of_zero: None,
     },
     DecodeRow {
         name: "too_long",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: it has "),
-            Value(0),
-            Text("\u{20}bytes, a transaction of its version has at most "),
-            Value(1),
-        ],
+        message: "transaction could not be decoded: it has {0} bytes, a transaction of its\
+            \u{20}version has at most {1}",
         message_of_zero: None,
     },
     DecodeRow {
         name: "truncated",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: it ends after "),
-            Value(0),
-            Text("\u{20}bytes where its lengths call for at least "),
-            Value(1),
-        ],
+        message: "transaction could not be decoded: it ends after {0} bytes where its leng\
+            ths call for at least {1}",
         message_of_zero: None,
     },
     DecodeRow {
         name: "trailing_bytes",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: it has "),
-            Value(0),
-            Text("\u{20}bytes where the transaction ends after "),
-            Value(1),
-        ],
+        message: "transaction could not be decoded: it has {0} bytes where the transaction\
+            \u{20}ends after {1}",
         message_of_zero: None,
     },
     DecodeRow {
         name: "version_unknown",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: it starts as version "),
-            Value(0),
-            Text(", only legacy, 0 and 1 exist"),
-        ],
-        message_of_zero: Some(&[
-            Text("transaction could not be decoded: it starts with 0x80 like a version 0 m\
-            essage, signatures belong there"),
-        ]),
+        message: "transaction could not be decoded: it starts as version {0}, only legacy,\
+            \u{20}0 and 1 exist",
+        message_of_zero: Some(
+            "transaction could not be decoded: it starts with 0x80 like a version 0 m\
+            essage, signatures belong there"
+        ),
     },
     DecodeRow {
         name: "version_misplaced",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: a version 1 message stands behind sign\
-            atures, its signatures are needed at the end"),
-        ],
+        message: "transaction could not be decoded: a version 1 message stands behind sign\
+            atures, its signatures are needed at the end",
         message_of_zero: None,
     },
     DecodeRow {
         name: "length_malformed",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: the length at byte "),
-            Value(0),
-            Text("\u{20}is not a compact-u16 in its shortest form, below 16384"),
-        ],
+        message: "transaction could not be decoded: the length at byte {0} is not a compac\
+            t-u16 in its shortest form, below 16384",
         message_of_zero: None,
     },
     DecodeRow {
         name: "signatures_none",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: it carries no signature, at least the \
-            fee payer's is needed: sign it first"),
-        ],
+        message: "transaction could not be decoded: it carries no signature, at least the \
+            fee payer's is needed: sign it first",
         message_of_zero: None,
     },
     DecodeRow {
         name: "signatures_too_many",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: it claims "),
-            Value(0),
-            Text("\u{20}signatures, at most "),
-            Value(1),
-            Text("\u{20}fit"),
-        ],
+        message: "transaction could not be decoded: it claims {0} signatures, at most {1} \
+            fit",
         message_of_zero: None,
     },
     DecodeRow {
         name: "signature_count",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: it carries "),
-            Value(0),
-            Text("\u{20}signatures where its header requires "),
-            Value(1),
-        ],
+        message: "transaction could not be decoded: it carries {0} signatures where its he\
+            ader requires {1}",
         message_of_zero: None,
     },
     DecodeRow {
         name: "payer_readonly",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: "),
-            Value(0),
-            Text("\u{20}of "),
-            Value(1),
-            Text("\u{20}signers are readonly, the fee payer must be writable"),
-        ],
+        message: "transaction could not be decoded: {0} of {1} signers are readonly, the f\
+            ee payer must be writable",
         message_of_zero: None,
     },
     DecodeRow {
         name: "keys_none",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: it names no account key, at least the \
-            fee payer's is needed"),
-        ],
+        message: "transaction could not be decoded: it names no account key, at least the \
+            fee payer's is needed",
         message_of_zero: None,
     },
     DecodeRow {
         name: "keys_too_many",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: it names "),
-            Value(0),
-            Text("\u{20}account keys, at most "),
-            Value(1),
-            Text("\u{20}are allowed"),
-        ],
+        message: "transaction could not be decoded: it names {0} account keys, at most {1}\
+            \u{20}are allowed",
         message_of_zero: None,
     },
     DecodeRow {
         name: "keys_too_few",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: it names "),
-            Value(0),
-            Text("\u{20}account keys where its header counts "),
-            Value(1),
-        ],
+        message: "transaction could not be decoded: it names {0} account keys where its he\
+            ader counts {1}",
         message_of_zero: None,
     },
     DecodeRow {
         name: "key_duplicate",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: account key "),
-            Value(0),
-            Text("\u{20}is the same as account key "),
-            Value(1),
-            Text(", each may stand once"),
-        ],
+        message: "transaction could not be decoded: account key {0} is the same as account\
+            \u{20}key {1}, each may stand once",
         message_of_zero: None,
     },
     DecodeRow {
         name: "instructions_too_many",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: it has "),
-            Value(0),
-            Text("\u{20}instructions, at most "),
-            Value(1),
-            Text("\u{20}are allowed"),
-        ],
+        message: "transaction could not be decoded: it has {0} instructions, at most {1} a\
+            re allowed",
         message_of_zero: None,
     },
     DecodeRow {
         name: "program_is_payer",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: instruction "),
-            Value(0),
-            Text("\u{20}calls the fee payer, a program is needed"),
-        ],
+        message: "transaction could not be decoded: instruction {0} calls the fee payer, a\
+            \u{20}program is needed",
         message_of_zero: None,
     },
     DecodeRow {
         name: "program_index",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: an instruction calls account "),
-            Value(0),
-            Text("\u{20}where only "),
-            Value(1),
-            Text("\u{20}keys are in the message"),
-        ],
+        message: "transaction could not be decoded: an instruction calls account {0} where\
+            \u{20}only {1} keys are in the message",
         message_of_zero: None,
     },
     DecodeRow {
         name: "account_index",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: an instruction names account "),
-            Value(0),
-            Text("\u{20}where only "),
-            Value(1),
-            Text("\u{20}accounts exist"),
-        ],
+        message: "transaction could not be decoded: an instruction names account {0} where\
+            \u{20}only {1} accounts exist",
         message_of_zero: None,
     },
     DecodeRow {
         name: "accounts_too_many",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: an instruction names "),
-            Value(0),
-            Text("\u{20}accounts, at most "),
-            Value(1),
-            Text("\u{20}are allowed"),
-        ],
+        message: "transaction could not be decoded: an instruction names {0} accounts, at \
+            most {1} are allowed",
         message_of_zero: None,
     },
     DecodeRow {
         name: "tables_too_many",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: it names "),
-            Value(0),
-            Text("\u{20}address lookup tables, at most "),
-            Value(1),
-            Text("\u{20}fit"),
-        ],
+        message: "transaction could not be decoded: it names {0} address lookup tables, at\
+            \u{20}most {1} fit",
         message_of_zero: None,
     },
     DecodeRow {
         name: "table_unused",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: address lookup table "),
-            Value(0),
-            Text("\u{20}looks up no account, at least one is needed"),
-        ],
+        message: "transaction could not be decoded: address lookup table {0} looks up no a\
+            ccount, at least one is needed",
         message_of_zero: None,
     },
     DecodeRow {
         name: "lookups_too_many",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: it has "),
-            Value(0),
-            Text("\u{20}accounts including looked-up ones, leaders lock at most "),
-            Value(1),
-        ],
+        message: "transaction could not be decoded: it has {0} accounts including looked-u\
+            p ones, leaders lock at most {1}",
         message_of_zero: None,
     },
     DecodeRow {
         name: "config_mask",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: its configuration mask is "),
-            Value(3),
-            Text(", only the bits of "),
-            Value(4),
-            Text("\u{20}are known"),
-        ],
+        message: "transaction could not be decoded: its configuration mask is {3}, only th\
+            e bits of {4} are known",
         message_of_zero: None,
     },
     DecodeRow {
         name: "config_fee",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: its configuration mask is "),
-            Value(3),
-            Text(": bits 0 and 1 go together for the priority fee"),
-        ],
+        message: "transaction could not be decoded: its configuration mask is {3}: bits 0 \
+            and 1 go together for the priority fee",
         message_of_zero: None,
     },
     DecodeRow {
         name: "heap_size",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: a heap of "),
-            Value(0),
-            Text("\u{20}bytes is requested, 32768 to 262144 bytes in steps of 1024 are allowed"),
-        ],
+        message: "transaction could not be decoded: a heap of {0} bytes is requested, 3276\
+            8 to 262144 bytes in steps of 1024 are allowed",
         message_of_zero: None,
     },
     DecodeRow {
         name: "compute_budget_malformed",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: instruction "),
-            Value(0),
-            Text("\u{20}is not a ComputeBudget instruction that the network knows"),
-        ],
+        message: "transaction could not be decoded: instruction {0} is not a ComputeBudget\
+            \u{20}instruction that the network knows",
         message_of_zero: None,
     },
     DecodeRow {
         name: "compute_budget_duplicate",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: instruction "),
-            Value(0),
-            Text("\u{20}repeats ComputeBudget instruction kind "),
-            Value(1),
-            Text(", allowed once"),
-        ],
+        message: "transaction could not be decoded: instruction {0} repeats ComputeBudget \
+            instruction kind {1}, allowed once",
         message_of_zero: None,
     },
     DecodeRow {
         name: "loaded_accounts_size",
         reason: Reason::Undecodable,
-        message: &[
-            Text("transaction could not be decoded: a limit of "),
-            Value(0),
-            Text("\u{20}loaded account bytes is set, at least "),
-            Value(1),
-            Text("\u{20}is needed"),
-        ],
+        message: "transaction could not be decoded: a limit of {0} loaded account bytes is\
+            \u{20}set, at least {1} is needed",
         message_of_zero: None,
     },
     DecodeRow {
         name: "tip_absent",
         reason: Reason::TipMissing,
-        message: &[
-            Text("no System Program transfer to a tip account was found, a transfer of at \
-            least "),
-            Value(1),
-            Text("\u{20}lamports is needed"),
-        ],
+        message: "no System Program transfer to a tip account was found, a transfer of at \
+            least {1} lamports is needed",
         message_of_zero: None,
     },
     DecodeRow {
         name: "tip_too_low",
         reason: Reason::TipMissing,
-        message: &[
-            Text("a tip of "),
-            Value(0),
-            Text("\u{20}lamports was found where "),
-            Value(1),
-            Text("\u{20}is the minimum"),
-        ],
+        message: "a tip of {0} lamports was found where {1} is the minimum",
         message_of_zero: None,
     },
     DecodeRow {
         name: "tip_account_readonly",
         reason: Reason::TipMissing,
-        message: &[
-            Text("a tip of "),
-            Value(0),
-            Text("\u{20}lamports is for a readonly account, a transfer of at least "),
-            Value(1),
-            Text("\u{20}lamports is needed to a writable one"),
-        ],
+        message: "a tip of {0} lamports is for a readonly account, a transfer of at least \
+            {1} lamports is needed to a writable one",
         message_of_zero: None,
     },
     DecodeRow {
         name: "tip_source_unfit",
         reason: Reason::TipMissing,
-        message: &[
-            Text("a tip of "),
-            Value(0),
-            Text("\u{20}lamports comes from no writable signer, a transfer of at least "),
-            Value(1),
-            Text("\u{20}lamports is needed from one"),
-        ],
+        message: "a tip of {0} lamports comes from no writable signer, a transfer of at le\
+            ast {1} lamports is needed from one",
         message_of_zero: None,
     },
     DecodeRow {
         name: "tip_in_table",
         reason: Reason::TipMissing,
-        message: &[
-            Text("a transfer of "),
-            Value(0),
-            Text("\u{20}lamports goes to an account from a lookup table, where no tip is seen: \
-            a transfer of at least "),
-            Value(1),
-            Text("\u{20}lamports is needed to a static account"),
-        ],
+        message: "a transfer of {0} lamports goes to an account from a lookup table, where\
+            \u{20}no tip is seen: a transfer of at least {1} lamports is needed to a stat\
+            ic account",
         message_of_zero: None,
     },
     DecodeRow {
         name: "signature_missing",
         reason: Reason::SignatureInvalid,
-        message: &[
-            Text("signature "),
-            Value(2),
-            Text("\u{20}of "),
-            Value(1),
-            Text("\u{20}is all zeros: account key "),
-            Value(0),
-            Text("\u{20}did not sign"),
-        ],
+        message: "signature {2} of {1} is all zeros: account key {0} did not sign",
         message_of_zero: None,
     },
     DecodeRow {
         name: "signature_wrong",
         reason: Reason::SignatureInvalid,
-        message: &[
-            Text("signature "),
-            Value(2),
-            Text("\u{20}of "),
-            Value(1),
-            Text("\u{20}does not verify for account key "),
-            Value(0),
-            Text("\u{20}over this message"),
-        ],
+        message: "signature {2} of {1} does not verify for account key {0} over this messa\
+            ge",
         message_of_zero: None,
     },
     DecodeRow {
         name: "signature_malformed",
         reason: Reason::SignatureInvalid,
-        message: &[
-            Text("signature "),
-            Value(2),
-            Text("\u{20}of "),
-            Value(1),
-            Text("\u{20}is not a canonical Ed25519 signature"),
-        ],
+        message: "signature {2} of {1} is not a canonical Ed25519 signature",
         message_of_zero: None,
     },
     DecodeRow {
         name: "signer_key_malformed",
         reason: Reason::SignatureInvalid,
-        message: &[
-            Text("signature "),
-            Value(2),
-            Text("\u{20}of "),
-            Value(1),
-            Text("\u{20}cannot be verified: account key "),
-            Value(0),
-            Text("\u{20}is not sound"),
-        ],
+        message: "signature {2} of {1} cannot be verified: account key {0} is not sound",
         message_of_zero: None,
     },
     DecodeRow {
         name: "worker_died",
         reason: Reason::Internal,
-        message: &[
-            Text("the transaction could not be checked because of an internal error, send \
-            it again"),
-        ],
+        message: "the transaction could not be checked because of an internal error, send \
+            it again",
         message_of_zero: None,
     },
     DecodeRow {
         name: "ring_full",
         reason: Reason::Overloaded,
-        message: &[
-            Text("more transactions wait to be checked than this edge holds, send it again"),
-        ],
+        message: "more transactions wait to be checked than this edge holds, send it again",
         message_of_zero: None,
     },
 ];
@@ -731,82 +522,37 @@ pub const NO_LEADER: &str =
 pub const LEADERS_FULL: &str =
     "the queue of every connected leader is full, and each transaction in it \
     ranks as high or higher";
-pub const RATE_LIMITED: Template = &[
-    Text("the rate limit of "),
-    Value(0),
-    Text("\u{20}is "),
-    Value(1),
-    Text("\u{20}requests a second with a burst of "),
-    Value(2),
-    Text("; the next one is let through in "),
-    Value(3),
-    Text("\u{20}ms"),
-];
+pub const RATE_LIMITED: Template =
+    "the rate limit of {0} is {1} requests a second with a burst of {2}; the \
+    next one is let through in {3} ms";
 
 pub const EMPTY_BODY: &str =
     "the body is empty, JSON is needed";
-pub const NOT_UTF8: Template = &[
-    Text("the body of "),
-    Value(0),
-    Text("\u{20}bytes is not JSON in UTF-8"),
-];
-pub const NOT_JSON: Template = &[
-    Text("the body of "),
-    Value(0),
-    Text("\u{20}bytes is not JSON"),
-];
-pub const BATCH_SIZE: Template = &[
-    Text("the batch has "),
-    Value(0),
-    Text("\u{20}calls, 1 to "),
-    Value(1),
-    Text("\u{20}are needed"),
-];
-pub const NOT_OBJECT: Template = &[
-    Text("the request is "),
-    Value(0),
-    Text(", a JSON-RPC object is needed"),
-];
-pub const BAD_ID: Template = &[
-    Text("id is "),
-    Value(0),
-    Text(", a string, a number or null is needed"),
-];
-pub const BAD_VERSION: Template = &[
-    Text("jsonrpc is "),
-    Value(0),
-    Text(", the string \"2.0\" is needed"),
-];
-pub const BAD_METHOD: Template = &[
-    Text("method is "),
-    Value(0),
-    Text(", a string is needed"),
-];
-pub const NO_METHOD: Template = &[
-    Text("there is no method "),
-    Value(0),
-    Text("\u{20}on this path: sendTransaction and getHealth are served here, anything e\
-    lse by a node of the network"),
-];
-pub const NO_OPEN_METHOD: Template = &[
-    Text("there is no method "),
-    Value(0),
-    Text("\u{20}on this path: getHealth is served here, sendTransaction at /api/v1/send\
-    Transaction"),
-];
-pub const BAD_PARAMS: Template = &[
-    Value(0),
-    Text("\u{20}is "),
-    Value(1),
-    Text(", needed is "),
-    Value(2),
-];
-pub const BASE58_TOO_LONG: Template = &[
-    Text("transaction could not be decoded: its base58 text has "),
-    Value(0),
-    Text("\u{20}characters, a transaction of the most bytes has "),
-    Value(1),
-];
+pub const NOT_UTF8: Template =
+    "the body of {0} bytes is not JSON in UTF-8";
+pub const NOT_JSON: Template =
+    "the body of {0} bytes is not JSON";
+pub const BATCH_SIZE: Template =
+    "the batch has {0} calls, 1 to {1} are needed";
+pub const NOT_OBJECT: Template =
+    "the request is {0}, a JSON-RPC object is needed";
+pub const BAD_ID: Template =
+    "id is {0}, a string, a number or null is needed";
+pub const BAD_VERSION: Template =
+    "jsonrpc is {0}, the string \"2.0\" is needed";
+pub const BAD_METHOD: Template =
+    "method is {0}, a string is needed";
+pub const NO_METHOD: Template =
+    "there is no method {0} on this path: sendTransaction and getHealth are s\
+    erved here, anything else by a node of the network";
+pub const NO_OPEN_METHOD: Template =
+    "there is no method {0} on this path: getHealth is served here, sendTrans\
+    action at /api/v1/sendTransaction";
+pub const BAD_PARAMS: Template =
+    "{0} is {1}, needed is {2}";
+pub const BASE58_TOO_LONG: Template =
+    "transaction could not be decoded: its base58 text has {0} characters, a \
+    transaction of the most bytes has {1}";
 pub const PARAMS_NEEDED: &str =
     "[transaction] or [transaction, config]";
 pub const TEXT_NEEDED: &str =

@@ -56,7 +56,7 @@ impl RequestHandler for Echo {
     fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
         let mut log = self.log.lock().unwrap();
         log.handled += 1;
-        log.leaving += usize::from(request.is_leaving);
+        log.leaving += usize::from(request.is_drain_announced);
         drop(log);
         if request.body.starts_with(b"proxy") {
             return Handled::Proxy(ForwardedMeta {

@@ -40,8 +40,8 @@ pub fn ingress_threads_listen(threads: &[u32], host: String, port: u32, per_addr
 }
 
 /// Grants this key to the ingress thread, with its plan's name and KEY_GRANT_NUMBERS numbers;
-/// `ranges` are networks in CIDR notation, separated by commas. Returns OK, NO_INGRESS_THREAD, INGRESS_THREAD_OPTIONS or
-/// PANIC.
+/// `ranges` are networks in CIDR notation, separated by commas. Returns OK, NO_INGRESS_THREAD,
+/// INGRESS_THREAD_OPTIONS or PANIC.
 #[napi]
 pub fn ingress_thread_grant_key(
     thread: u32,
@@ -82,14 +82,15 @@ pub fn ingress_thread_released_slots(thread: u32, mut out: Float64ArraySlice<'_>
 }
 
 /// Has the thread proxy every request (1), accept no connections and finish pending requests (2),
-/// end immediately (3), or proxy health checks (4). Returns OK, NO_INGRESS_THREAD, INGRESS_THREAD_OPTIONS or PANIC.
+/// end immediately (3), or proxy health checks (4). Returns OK, NO_INGRESS_THREAD,
+/// INGRESS_THREAD_OPTIONS or PANIC.
 #[napi]
 pub fn ingress_thread_command(thread: u32, command: u32) -> i32 {
     with_ingress_thread(thread, |thread| match command {
         1 => send_command(thread, Command::Drain),
         2 => send_command(thread, Command::Stop),
         3 => send_command(thread, Command::Exit),
-        4 => send_command(thread, Command::Leave),
+        4 => send_command(thread, Command::AnnounceDrain),
         _ => INGRESS_THREAD_OPTIONS,
     })
 }

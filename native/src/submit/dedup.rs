@@ -4,9 +4,10 @@
 //!
 //! Queried before a transaction is decoded, and written only once its signatures are verified:
 //! reserved before it is sent, and committed once it is accepted. So no client can insert an entry
-//! with another client's signature, and an entry matches only exactly the same bytes. The memory is that of `src/dedup/recent-transactions.ts`, and JavaScript threads use it
-//! as well, under the same lock. A thread that does not get the lock in time continues without the
-//! cache: a duplicate then counts as new.
+//! with another client's signature, and an entry matches only exactly the same bytes. The memory is
+//! that of `src/dedup/recent-transactions.ts`, and JavaScript threads use it as well, under the
+//! same lock. A thread that does not get the lock in time continues without the cache: a duplicate
+//! then counts as new.
 
 pub use crate::submit::dedup_index::Sizes;
 use crate::submit::dedup_index::{DedupIndex, LOCK_AT, PENDING, set};

@@ -5,8 +5,8 @@
 //! recorded it; a charge of the rate limit is kept, and passed on.
 //!
 //! ```text
-//! key cached? limit? ─▶ duplicate? ─▶ decode, verify ─▶ reserve ─▶ send ─▶ record ─▶ commit ─▶ response
-//!                                         └─▶ rejected ─▶ record ─▶ response
+//! key cached? limit? ─▶ duplicate? ─▶ decode, verify ─▶ reserve ─▶ send ─▶ record ─▶ commit
+//!                                         └─▶ rejected ─▶ record
 //! ```
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -228,7 +228,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
     ) -> Result<(), Unanswered> {
         let (id, call) = rpc_body::read_call(call);
         match call {
-            Call::Health if request.is_leaving => return Err(Counter::ProxiedOther.into()),
+            Call::Health if request.is_drain_announced => return Err(Counter::ProxiedOther.into()),
             Call::Health => self.writer.rpc_result(out, id.as_bytes(), HEALTHY),
             Call::Rejected(rejection) => self.reject_form(request, &id, &rejection, meta, out),
             Call::Send { bytes, max_retries } => {
@@ -260,9 +260,10 @@ impl<E: EngineHandle> SubmitHandler<E> {
     }
 
     /// The response to a batch, in the order of its calls. Each further call is charged before it
-    /// is read. Nothing is done unless every call has room for its record, something can be sent and
-    /// no `getHealth` must be left to the main thread; where a call must be left to the main thread all the same, so is the batch, without
-    /// the charges of its further calls, and the main thread recognizes what was sent.
+    /// is read. Nothing is done unless every call has room for its record, something can be sent
+    /// and no `getHealth` must be left to the main thread; where a call must be left to the main
+    /// thread all the same, so is the batch, without the charges of its further calls, and the main
+    /// thread recognizes what was sent.
     fn batch(
         &mut self,
         request: &Request<'_>,
@@ -276,7 +277,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
             let is_it = |method: Value<'_>| method.is_text(name);
             calls.iter().any(|call| call.member("method").is_some_and(is_it))
         };
-        if request.is_leaving && calls_method("getHealth") {
+        if request.is_drain_announced && calls_method("getHealth") {
             return Err(Counter::ProxiedOther.into());
         }
         if calls_method("sendTransaction") && !self.path.fan_out.can_send() {

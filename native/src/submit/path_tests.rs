@@ -66,7 +66,7 @@ struct Fixture {
     is_broken: Rc<Cell<bool>>,
     status: Arc<ThreadStatus>,
     wakes: Arc<AtomicUsize>,
-    is_leaving: bool,
+    is_drain_announced: bool,
     out: Vec<u8>,
 }
 
@@ -125,7 +125,7 @@ impl Fixture {
             is_broken,
             status,
             wakes,
-            is_leaving: false,
+            is_drain_announced: false,
             out: b"what was there".to_vec(),
         }
     }
@@ -135,8 +135,9 @@ impl Fixture {
     }
 
     fn take(&mut self, endpoint: Endpoint, token: &[u8], body: &[u8]) -> Handled {
-        let (from, is_leaving) = (Ipv4Addr::LOCALHOST.into(), self.is_leaving);
-        self.handler.handle(&Request { endpoint, token, from, body, is_leaving }, &mut self.out)
+        let (from, is_drain_announced) = (Ipv4Addr::LOCALHOST.into(), self.is_drain_announced);
+        self.handler
+            .handle(&Request { endpoint, token, from, body, is_drain_announced }, &mut self.out)
     }
 
     fn post(&mut self, bytes: &[u8]) -> Handled {
@@ -344,7 +345,7 @@ fn health_of_an_edge_that_drains_is_left_to_the_main_thread() {
     let health = r#"{"jsonrpc":"2.0","id":1,"method":"getHealth"}"#;
     let escaped = health.replace("getH", "get\\u0048");
     let bodies = [health, &escaped, &format!("[{call},{escaped}]"), &format!("[{health},{call}]")];
-    fixture.is_leaving = true;
+    fixture.is_drain_announced = true;
     for body in bodies {
         assert!(is_limit_charged(fixture.take(Endpoint::JsonRpc, TOKEN, body.as_bytes())));
     }

@@ -17,32 +17,18 @@ import type { Log } from "../../core/log.ts";
 import { type BackOffOptions, createBackOff } from "../back-off.ts";
 import type { Blocks } from "../blocks/blocks.ts";
 import type { ClusterCounters } from "../counters.ts";
-import type { ClusterSink, SlotEventKind } from "../ports.ts";
+import type { ClusterSink, GeyserSink, SlotEventKind } from "../ports.ts";
 import { BlockHeights } from "./block-heights.ts";
 import type { GeyserUpdate, SlotStage } from "./codec.ts";
 import type { GeyserEvents, GeyserStream } from "./stream.ts";
 
-export interface GeyserWatcherDeps {
+export interface GeyserWatcherDeps extends GeyserSink {
   readonly clock: Clock;
   readonly log: Log;
   /** Opens one stream. */
   readonly open: (events: GeyserEvents) => GeyserStream;
   readonly sink: Pick<ClusterSink, "slotEvent">;
   readonly blocks: Blocks;
-  /**
-   * A block holds a transaction; the signature (64 bytes) is borrowed for the call. `bank` is the
-   * id of the block's bank; null if unknown.
-   */
-  readonly onProcessed: (
-    signature: Uint8Array,
-    slot: number,
-    error: string | null,
-    bank: number | null,
-  ) => void;
-  /** The cluster confirmed the block of a slot; may be reported several times. */
-  readonly onConfirmed: (slot: number, bank: number | null) => void;
-  /** A stream opens, whose ids of banks are not comparable with those reported so far. */
-  readonly forgetBanks: () => void;
   readonly counters: ClusterCounters;
   readonly backOff: BackOffOptions;
 }

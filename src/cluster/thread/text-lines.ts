@@ -22,5 +22,5 @@ export function clipped(text: string, charsMax: number): string {
 
 /** An identity has 44 characters; an address and a version have no more. */
 const LINE_TEXT_CHARS_MAX = 64;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they separate texts.
-const CONTROL_CHARACTER = /[\x00-\x1f]/;
+/** They separate texts. */
+const CONTROL_CHARACTER = /\p{Cc}/u;

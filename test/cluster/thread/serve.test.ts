@@ -1,6 +1,5 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { MessageChannel } from "node:worker_threads";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { CLUSTER_COUNTERS } from "../../../src/cluster/counters.ts";
@@ -13,6 +12,7 @@ import {
 import { serveCluster } from "../../../src/cluster/thread/serve.ts";
 import { countersMemory, sharedCounters } from "../../../src/runtime/shared-counters.ts";
 import { startFakeGeyser } from "../../support/fake-geyser.ts";
+import { listenOnLoopback } from "../../support/loopback.ts";
 
 const WAIT = { timeout: 60_000, interval: 5 };
 const cleanups: (() => unknown)[] = [];
@@ -33,14 +33,7 @@ async function startNode(results: Readonly<Record<string, unknown>>) {
     const answer = result === undefined ? { error } : { result };
     response.end(JSON.stringify({ jsonrpc: "2.0", id: 1, ...answer }));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  cleanups.push(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  // A TCP server's address is always an AddressInfo.
-  const at = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const at = await listenOnLoopback(server, cleanups);
   return { urls: { rpcUrl: `http://${at}`, wsUrl: `ws://${at}` }, methods };
 }
 
