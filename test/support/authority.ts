@@ -11,6 +11,8 @@ import { createServer } from "node:tls";
 export interface Authority {
   /** PEM. */
   readonly certificate: string;
+  /** What a server on 127.0.0.1 presents, and its private key; both PEM. */
+  readonly server: { readonly certificate: string; readonly key: string };
   /** Serves TLS for 127.0.0.1 and forwards to a local port; returns the new port. */
   before(port: number): Promise<{ readonly port: number; stop(): void }>;
 }
@@ -67,9 +69,10 @@ export function createAuthority(): Authority {
   const own = generateKeyPairSync("ed25519");
   const served = generateKeyPairSync("ed25519");
   const cert = certificate("a node", served.publicKey, own.privateKey, FOR_LOOPBACK);
-  const key = served.privateKey.export({ format: "pem", type: "pkcs8" });
+  const key = served.privateKey.export({ format: "pem", type: "pkcs8" }).toString();
   return {
     certificate: certificate(AUTHORITY, own.publicKey, own.privateKey, AUTHORITY_ITSELF),
+    server: { certificate: cert, key },
     async before(port) {
       const open = new Set<{ destroy(): unknown }>();
       const server = createServer({ cert, key, noDelay: true }, (secure) => {
