@@ -1,13 +1,13 @@
 /**
- * `edge`: one edge of one region, until a signal ends it. Loads the configuration, rejects what
- * this version cannot do, and starts `src/edge/edge.ts`, which is imported lazily so that the other
- * commands start without its libraries.
+ * `edge`: one edge of one region, until a signal ends it. Loads the configuration, refuses what
+ * `src/edge/preflight.ts` finds, and starts `src/edge/edge.ts`, which is imported lazily so that
+ * the other commands start without its libraries.
  */
 
 import { setFlagsFromString } from "node:v8";
-import { unavailable } from "../config/available.ts";
 import { loadConfig } from "../config/load.ts";
 import { SetupError } from "../core/errors.ts";
+import { requireOpenFiles } from "../edge/open-file-limit.ts";
 import { type Command, noPositionals, requiredText } from "./command.ts";
 import { untilStopped, whileStarting } from "./signals.ts";
 
@@ -29,8 +29,8 @@ reported, and what it held before stays.
     noPositionals(positionals);
     const file = requiredText(given, "config");
     const config = loadConfig(file);
-    const missing = unavailable(config);
-    if (missing.length > 0) throw new SetupError([`${file}:`, ...missing].join("\n  "));
+    // Before the modules of an edge are read, which are more files than some limits allow.
+    requireOpenFiles();
     // Of 4 MB that transactions leave behind, kilobytes survive: one thread scavenges them in half
     // a millisecond, while helper threads must be woken and waited for (docs/benchmarks.md).
     setFlagsFromString("--no-parallel-scavenge");
@@ -38,6 +38,9 @@ reported, and what it held before stays.
     // scavenge by chance: the cluster node's responses then cost 64 bytes per transaction.
     setFlagsFromString("--no-allocation-site-pretenuring");
     const started = await whileStarting(io.signals, async () => {
+      const { preflight } = await import("../edge/preflight.ts");
+      const { problems } = await preflight(config);
+      if (problems.length > 0) throw new SetupError([`${file}:`, ...problems].join("\n  "));
       const { startEdge } = await import("../edge/edge.ts");
       return await startEdge(config);
     });

@@ -24,6 +24,7 @@ import {
   text,
   urlTemplate,
 } from "./site-types.ts";
+import { tipAccounts } from "./tip-accounts.ts";
 import {
   accounts,
   boolean,
@@ -150,7 +151,7 @@ export const KEYS = {
     "The identity that leaders see, as `solana-keygen` writes it; absent: a fresh one, unstaked",
   ),
 
-  "tip.accounts": required("edge", accounts(64), "Accounts of which one must be paid the tip"),
+  "tip.accounts": required("edge", tipAccounts(64), "Accounts of which one must be paid the tip"),
   "tip.lamports_min": key(integer(1, LAMPORTS_MAX), 1_000_000, "The least tip, in lamports"),
 
   "accounts.keys_file": optional<string>(path(), "The file of plans and keys"),

@@ -62,15 +62,18 @@ const PROCESSORS_PER_THREAD = 4;
 /** A real-time ingress thread leaves other threads one processor, whatever its load. */
 const PROCESSORS_PER_REALTIME_THREAD = 2;
 
-/** null without ingress threads. @throws SetupError where the engine cannot have any */
-export function createNativeIngressContext(
+/**
+ * How many ingress threads an edge has, 0 for none. @throws SetupError where the engine cannot have
+ * them, or this machine not with that priority
+ */
+export function ingressThreadsOf(
   config: Config,
-  engine: EngineChoice,
+  { native }: EngineChoice,
   processors: number,
-): NativeIngressContext | null {
-  const count = ingressThreadCount(config, engine.native !== null, processors);
+): number {
+  const count = ingressThreadCount(config, native !== null, processors);
   if (count === 0) {
-    if (!config.host.realtime) return null;
+    if (!config.host.realtime) return 0;
     throw new SetupError(
       "host.realtime: it applies to the threads of http.threads, and there are none; they need " +
         "the native engine, and an explicit number where the default is none",
@@ -82,13 +85,24 @@ export function createNativeIngressContext(
         "threads, also from those that track leaders; http.threads may be at most half as many",
     );
   }
-  const { native } = engine;
   if (native === null) {
     throw new SetupError(
       "http.threads: the portable engine sends from the main thread only, the native one from " +
         "any; 0 is needed here",
     );
   }
+  return count;
+}
+
+/** null without ingress threads. @throws SetupError as `ingressThreadsOf` */
+export function createNativeIngressContext(
+  config: Config,
+  engine: EngineChoice,
+  processors: number,
+): NativeIngressContext | null {
+  const count = ingressThreadsOf(config, engine, processors);
+  const { native } = engine;
+  if (count === 0 || native === null) return null;
   const targetsMemory = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
   const keyCacheMemory = createKeyCacheMemory();
   const { realtime } = config.host;

@@ -5,6 +5,7 @@
  * Node raises the soft limit to the hard one when it starts.
  */
 import { readFileSync } from "node:fs";
+import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { EDGE_FILES_MAX, UPSTREAM_CONNECTIONS_MAX, WORKER_FILES } from "./limits.ts";
 
@@ -45,6 +46,21 @@ export function connectionsWithin(
   return { clients: max, upstreamConnections };
 }
 
+/**
+ * With fewer files than an edge itself may need it would end while it starts or serves. Cheap to
+ * import, because at such a limit not even the modules of an edge can be read.
+ *
+ * @throws SetupError
+ */
+export function requireOpenFiles(limits: string = systemLimits()): void {
+  const files = filesMaxOf(limits);
+  if (files >= EDGE_FILES_MAX) return;
+  throw new SetupError(
+    `open files: this process may open ${files}, an edge needs ${EDGE_FILES_MAX} and one for ` +
+      "each connection: `ulimit -n 65536`, or `LimitNOFILE=65536` in the unit",
+  );
+}
+
 /** Both ends of a proxy connection belong to this process. */
 const FILES_PER_UPSTREAM_CONNECTION = 2;
 /** At most one proxy connection per this many files. */
@@ -56,7 +72,7 @@ export function filesMaxOf(limits: string): number {
   return found === undefined ? Number.POSITIVE_INFINITY : Number(found);
 }
 
-function systemLimits(): string {
+export function systemLimits(): string {
   try {
     return readFileSync("/proc/self/limits", "utf8");
   } catch {

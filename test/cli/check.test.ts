@@ -1,5 +1,6 @@
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -24,9 +25,13 @@ function writeKeys(): void {
   writeFileSync(join(directory, "keys.toml"), plan);
 }
 
+/** Any free ports where none are given, so that a running service is not in the way. */
+const FREE = '[http]\nlisten = "127.0.0.1:0"\n[admin]\nlisten = "127.0.0.1:0"\n';
+
 async function check(text: string) {
   const file = join(directory, "touchdown.toml");
-  writeFileSync(file, text);
+  const isEdge = !text.includes("[http]") && !text.includes("[control]");
+  writeFileSync(file, isEdge ? text + FREE : text);
   const io = createFakeIo();
   const code = await run(["check", "--config", file], io);
   // Without the native engine an edge warns, so these lines depend on the machine.
@@ -73,17 +78,17 @@ describe("check", () => {
     ["keys that are not there", "", "keys.toml: the keys file cannot be read (ENOENT)"],
     ["keys that are none", "[plans", "keys.toml"],
     ["an identity that is not there", null, "identity.keypair: "],
-  ])("reports %s, as an edge would, and accepts the configuration", async (_, keys, warning) => {
+  ])("reports %s, as an edge would, exit code 1", async (_, keys, warning) => {
     if (keys === null) writeKeys();
     else if (keys !== "") writeFileSync(join(directory, "keys.toml"), keys);
     const identity = keys === null ? '[identity]\nkeypair = "identity.json"\n' : "";
     const { code, out, err } = await check(
       `[tip]\naccounts = ["${TIP}"]\n[accounts]\n${KEYS}\n${identity}`,
     );
-    expect(code).toBe(0);
+    expect(code).toBe(1);
     expect(out).toContain("[accounts]");
     expect(err.split("\n")).toEqual([
-      expect.stringMatching(/: an edge on this machine would refuse to start: /),
+      expect.stringMatching(/: an edge on this machine would not start: /),
     ]);
     expect(err).toContain(warning);
   });
@@ -99,15 +104,44 @@ describe("check", () => {
     ]);
   });
 
-  it("reports what is valid but not part of this version", async () => {
+  it("reports what is valid but not part of this version, exit code 1", async () => {
     const { code, out, err } = await check(
       `[tip]\naccounts = ["${TIP}"]\n[accounts]\ndatabase_url = "postgres://u:s3cret@db/x"\n` +
         '[quic]\nlisten = "127.0.0.1:0"\n',
     );
-    expect(code).toBe(0);
+    expect(code).toBe(1);
     expect(err.split("\n")).toHaveLength(1);
     expect(err).toContain("quic.listen: QUIC submission is not available in this version");
     expect(out + err).not.toContain("s3cret");
+  });
+});
+
+describe("check of an edge whose ports are in use", () => {
+  const edgeToml = (admin: string) =>
+    `[http]\nlisten = "${admin}"\n[admin]\nlisten = "${admin.replace("127.0.0.1", "0.0.0.0")}"\n` +
+    `[tip]\naccounts = ["${TIP}"]\n[accounts]\n${KEYS}\n`;
+
+  async function checkBeside(answer: string) {
+    writeKeys();
+    const server = createServer((_, response) => response.end(answer));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const address = server.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    const result = await check(edgeToml(`127.0.0.1:${port}`));
+    await new Promise((resolve) => server.close(resolve));
+    return result;
+  }
+
+  it("exits with 0 if they are those of the edge that it is to replace", async () => {
+    const { code, err } = await checkBeside('touchdown_build_info{version="1"} 1\n');
+    expect(code).toBe(0);
+    expect(err).toContain("the edge that runs now uses this: http.listen: ");
+  });
+
+  it("exits with 1 if they are those of another program", async () => {
+    const { code, err } = await checkBeside("hello\n");
+    expect(code).toBe(1);
+    expect(err).toContain("an edge on this machine would not start: http.listen: ");
   });
 });
 

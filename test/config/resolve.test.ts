@@ -131,7 +131,7 @@ describe("environment variables", () => {
       TOUCHDOWN_SEND_LEADERS: "3",
       TOUCHDOWN_DECODE_VERIFY: "false",
       TOUCHDOWN_DECODE_WORKERS: "2",
-      TOUCHDOWN_TIP_ACCOUNTS: `${TIP},11111111111111111111111111111111`,
+      TOUCHDOWN_TIP_ACCOUNTS: `${TIP},DbVZyfqQQ41zmebmNCJMT5UFSLNtjcwy55BBg3PofaR`,
       TOUCHDOWN_IDENTITY_KEYPAIR: "id.json",
       PATH: "/bin",
     });
@@ -140,7 +140,7 @@ describe("environment variables", () => {
       http: { listen: { host: "::1", port: 0 }, drainGraceMs: 250 },
       send: { leaders: 3 },
       decode: { verify: false, workers: 2 },
-      tip: { accounts: [TIP, "11111111111111111111111111111111"] },
+      tip: { accounts: [TIP, "DbVZyfqQQ41zmebmNCJMT5UFSLNtjcwy55BBg3PofaR"] },
       identity: { keypair: "/etc/td/id.json" },
     });
   });

@@ -9,7 +9,17 @@
  */
 
 import { randomUUID } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { SetupError } from "../../core/errors.ts";
 import {
@@ -42,6 +52,27 @@ export function lockJournal(path: string): JournalLock {
   }
 }
 
+/**
+ * What `lockJournal` would find, without writing anything: the number of the process that holds the
+ * lock, or null.
+ *
+ * @throws SetupError when the journal cannot be written to
+ */
+export function journalHolder(path: string): number | null {
+  try {
+    let folder = dirname(path);
+    // `lockJournal` makes missing folders, in the nearest one that exists.
+    while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
+    accessSync(folder, constants.W_OK | constants.X_OK);
+    if (folder !== dirname(path)) return null;
+    const [holder] = livingIn(folder, locksIn(folder, `${basename(path)}.lock`));
+    return holder?.identity.pid ?? null;
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new SetupError(`accounts.journal: ${path} cannot be written to: ${why}`);
+  }
+}
+
 /** Writes elsewhere and renames: others would treat a partial identity as stale. */
 function put(folder: string, name: string): void {
   const unfinished = join(folder, `unfinished.${name}`);
@@ -58,13 +89,8 @@ function put(folder: string, name: string): void {
  */
 function rivalOf(folder: string, mine: string, prefix: string): ProcessIdentity | null {
   for (let look = 1; ; look += 1) {
-    const others = readdirSync(folder).filter(
-      (name) => name !== mine && name.startsWith(prefix) && END.test(name.slice(prefix.length)),
-    );
-    const living = others.flatMap((name) => {
-      const identity = read(join(folder, name));
-      return identity !== null && isAlive(identity) ? [{ name, identity }] : [];
-    });
+    const others = locksIn(folder, prefix).filter((name) => name !== mine);
+    const living = livingIn(folder, others);
     const [first] = living;
     if (first === undefined) {
       for (const name of others) rmSync(join(folder, name), { force: true });
@@ -73,6 +99,20 @@ function rivalOf(folder: string, mine: string, prefix: string): ProcessIdentity 
     if (look === LOOKS || living.some(({ name }) => name < mine)) return first.identity;
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BETWEEN_LOOKS_MS);
   }
+}
+
+function locksIn(folder: string, prefix: string): readonly string[] {
+  return readdirSync(folder).filter(
+    (name) => name.startsWith(prefix) && END.test(name.slice(prefix.length)),
+  );
+}
+
+/** The lock files whose processes run. */
+function livingIn(folder: string, names: readonly string[]) {
+  return names.flatMap((name) => {
+    const identity = read(join(folder, name));
+    return identity !== null && isAlive(identity) ? [{ name, identity }] : [];
+  });
 }
 
 /** Suffix of a lock file after the journal's name; empty for an earlier version's lock. */

@@ -1,0 +1,196 @@
+/**
+ * What decides, before anything is started, whether an edge starts with this configuration on this
+ * machine. `edge` refuses to start for what it finds, and `check` prints the same.
+ *
+ * It leaves nothing behind: files are only read, and each address is bound for a moment. An address
+ * or a journal that a process uses now is no error of the configuration: that process may be the
+ * edge that the new one replaces. It is returned apart.
+ */
+
+import { createSocket } from "node:dgram";
+import { readFileSync } from "node:fs";
+import { createServer, type Server } from "node:net";
+import { availableParallelism } from "node:os";
+import { journalHolder } from "../accounts/keys/journal-lock.ts";
+import { unavailable } from "../config/available.ts";
+import type { Config } from "../config/config.ts";
+import { formatListen, type ListenAddress } from "../config/value-types.ts";
+import { codeOf, SetupError } from "../core/errors.ts";
+import type { Log } from "../core/log.ts";
+import { chooseEngine, type EngineChoice } from "../native/choose.ts";
+import { readIdentity } from "./identity.ts";
+import { loadKeys } from "./keys.ts";
+import { busyPollOf, portableBindOf } from "./leaders.ts";
+import { ingressThreadsOf } from "./native-ingress.ts";
+import { requireOpenFiles, systemLimits } from "./open-file-limit.ts";
+
+export interface Preflight {
+  /** Why an edge would not start here, one sentence each that begins with the key. */
+  readonly problems: readonly string[];
+  /** What another process uses now, in the same form. */
+  readonly inUse: readonly string[];
+  /** What an edge would warn of at its start. */
+  readonly warnings: readonly string[];
+}
+
+/** Never rejects for what is wrong with the configuration or the machine. */
+export async function preflight(config: Config): Promise<Preflight> {
+  const problems: string[] = [...unavailable(config)];
+  const inUse: string[] = [];
+  const warnings: string[] = [];
+  /** The result of a step of the start; null if it would refuse to go on. */
+  function attempt<T>(step: () => T): T | null {
+    try {
+      return step();
+    } catch (error) {
+      if (!(error instanceof SetupError)) throw error;
+      problems.push(error.message);
+      return null;
+    }
+  }
+
+  const { accounts, identity, send, http, admin } = config;
+  attempt(() => requireOpenFiles());
+  attempt(() => readIdentity(identity.keypair));
+  attempt(() => (accounts.keysFile === null ? null : loadKeys(accounts.keysFile)));
+  if (accounts.databaseUrl !== null) {
+    const holder = attempt(() => journalHolder(accounts.journal));
+    if (holder !== null) {
+      inUse.push(`accounts.journal: ${accounts.journal} is in use by process ${holder}`);
+    }
+  }
+  const log: Log = { info() {}, warn: (_, message) => void warnings.push(message), error() {} };
+  const engine = attempt(() => chooseEngine(send.engine, log));
+  if (engine !== null) checkThreads(config, engine, attempt);
+  const bound = [
+    ...(await tryListen({ "http.listen": http.listen, "admin.listen": admin.listen })),
+    ...(await trySending(send.bind)),
+  ];
+  for (const { isInUse, message } of bound) (isInUse ? inUse : problems).push(message);
+  return { problems, inUse, warnings };
+}
+
+/** What the engine and this machine's processors and permissions must allow. */
+function checkThreads(config: Config, engine: EngineChoice, attempt: (step: () => void) => void) {
+  const processors = availableParallelism();
+  attempt(() => busyPollOf(config.host, engine, processors));
+  attempt(() => {
+    if (ingressThreadsOf(config, engine, processors) > 0 && config.host.realtime) {
+      requireRealtime(systemLimits(), processStatus());
+    }
+  });
+  if (engine.name === "portable") attempt(() => portableBindOf(config.send.bind));
+}
+
+/**
+ * Takes the texts of `/proc/self/limits` and `/proc/self/status`. @throws SetupError if this
+ * process may not have threads of real-time priority
+ */
+export function requireRealtime(limits: string, status: string): void {
+  const limit = /^Max realtime priority\s+(\S+)/m.exec(limits)?.[1];
+  const capabilities = /^CapEff:\s*([0-9a-f]+)/m.exec(status)?.[1] ?? "0";
+  const isCapable = ((BigInt(`0x${capabilities}`) >> CAP_SYS_NICE) & 1n) === 1n;
+  // Where the system states no limit, the start itself finds out.
+  if (isCapable || limit === undefined || limit === "unlimited" || Number(limit) >= 1) return;
+  throw new SetupError(
+    "host.realtime: the system denies real-time priority: it requires CAP_SYS_NICE, or a " +
+      "limit of 1 or more (LimitRTPRIO of systemd, --ulimit rtprio of Docker)",
+  );
+}
+
+/** Linux `capability.h`, 2026-11. */
+const CAP_SYS_NICE = 23n;
+
+function processStatus(): string {
+  try {
+    return readFileSync("/proc/self/status", "utf8");
+  } catch {
+    // Not Linux, or no /proc: the start itself finds out.
+    return "";
+  }
+}
+
+/** Why an address cannot be bound. */
+interface BindFault {
+  /** Whether only another process is in the way. */
+  readonly isInUse: boolean;
+  readonly message: string;
+}
+
+/** Binds both listeners together, because one may be in the way of the other. */
+async function tryListen(
+  listeners: Readonly<Record<string, ListenAddress>>,
+): Promise<readonly BindFault[]> {
+  const faults: BindFault[] = [];
+  const servers: Server[] = [];
+  try {
+    for (const [key, listen] of Object.entries(listeners)) {
+      const server = createServer();
+      const code = await bindCode((report) => {
+        server.once("error", report);
+        server.listen({ ...listen, exclusive: true }, () => report(null));
+      });
+      if (code === null) servers.push(server);
+      else faults.push(listenFault(key, listen, code, overlapped(listen, listeners, key, servers)));
+    }
+    return faults;
+  } finally {
+    await Promise.all(servers.map((server) => new Promise((closed) => server.close(closed))));
+  }
+}
+
+/** The key of the other listener if it was bound and has the port that this one wants. */
+function overlapped(
+  { port }: ListenAddress,
+  listeners: Readonly<Record<string, ListenAddress>>,
+  key: string,
+  bound: readonly Server[],
+): string | null {
+  const other = Object.entries(listeners).find(([name, listen]) => {
+    return name !== key && listen.port === port && port !== 0 && bound.length > 0;
+  });
+  return other?.[0] ?? null;
+}
+
+function listenFault(key: string, listen: ListenAddress, code: string, other: string | null) {
+  const cannot = `${key}: cannot listen on ${formatListen(listen)}`;
+  if (code !== "EADDRINUSE") return { isInUse: false, message: `${cannot}: ${meaning(code)}` };
+  if (other === null) return { isInUse: true, message: `${cannot}: the port is in use` };
+  return { isInUse: false, message: `${cannot}: ${other} has that port at this address too` };
+}
+
+async function trySending(binds: readonly ListenAddress[]): Promise<readonly BindFault[]> {
+  const faults = await Promise.all(
+    binds.map(async (bind) => {
+      const socket = createSocket(bind.host.includes(":") ? "udp6" : "udp4");
+      const code = await bindCode((report) => {
+        socket.once("error", report);
+        socket.bind({ address: bind.host, port: bind.port, exclusive: true }, () => report(null));
+      });
+      socket.close();
+      if (code === null) return [];
+      const isInUse = code === "EADDRINUSE";
+      const why = isInUse ? "the port is in use" : meaning(code);
+      return [{ isInUse, message: `send.bind: cannot send from ${formatListen(bind)}: ${why}` }];
+    }),
+  );
+  return faults.flat();
+}
+
+/** The error code with which binding fails; null if it succeeds. */
+async function bindCode(bind: (report: (error: Error | null) => void) => void) {
+  const error = await new Promise<Error | null>((resolve) => bind(resolve));
+  return error === null ? null : (codeOf(error) ?? error.message);
+}
+
+function meaning(code: string): string {
+  return MEANINGS[code] === undefined ? code : `${MEANINGS[code]} (${code})`;
+}
+
+const MEANINGS: Readonly<Record<string, string>> = {
+  EADDRNOTAVAIL: "the address does not belong to this machine",
+  EACCES: "ports below 1024 need CAP_NET_BIND_SERVICE or root",
+  ENOTFOUND: "the name has no address",
+  EAI_AGAIN: "the name cannot be resolved now",
+  EAFNOSUPPORT: "this machine has no addresses of that family",
+};
