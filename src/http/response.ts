@@ -40,11 +40,22 @@ export const HEADERS_EVENTS =
   "\r\ncache-control: no-store\r\nconnection: close\r\nx-accel-buffering: no";
 export const HEADERS_DOCUMENT = `${HEADERS_JSON}\r\ncache-control: no-store`;
 
+/**
+ * The line that warns of a key in the query, after all others. The field is that of RFC 7234, 5.5,
+ * which RFC 9111 gave up and whose readers remain.
+ */
+export const KEY_IN_QUERY_LINE =
+  '\r\nwarning: 299 touchdown "the key is in the query string, where proxies and logs keep it; ' +
+  'send it in the header api-x-token"';
+
 /** Headers of a preflight response; browsers may cache it for a day. */
 export const PREFLIGHT_HEADERS: readonly (readonly [string, string])[] = [
   ["access-control-allow-origin", "*"],
   ["access-control-allow-methods", "GET, HEAD, POST, OPTIONS"],
-  ["access-control-allow-headers", "content-type, solana-client, api-x-token, last-event-id, *"],
+  [
+    "access-control-allow-headers",
+    "content-type, solana-client, api-x-token, x-api-key, authorization, last-event-id, *",
+  ],
   ["access-control-max-age", "86400"],
 ];
 
@@ -105,6 +116,11 @@ export function rawRejected(rejection: Rejection): string {
 /** A JSON-RPC result that is a plain string; `id` is JSON text. */
 export function rpcResult(id: string, result: string): string {
   return `{"jsonrpc":"2.0","result":"${result}","id":${id}}`;
+}
+
+/** A JSON-RPC result that is JSON text, as `id` is. */
+export function rpcResultJson(id: string, json: string): string {
+  return `{"jsonrpc":"2.0","result":${json},"id":${id}}`;
 }
 
 /** The response of a node that is not healthy, as Agave's RPC gives it; `id` is JSON text. */

@@ -14,6 +14,8 @@ use crate::sync::clock::monotonic_ns;
 pub enum Endpoint {
     /// The body is the transaction.
     Raw,
+    /// The body is the transaction in base64.
+    Text,
     /// The body is a JSON-RPC call.
     JsonRpc,
 }

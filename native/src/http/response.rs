@@ -48,9 +48,16 @@ pub const UNANSWERED: &str =
 const PREFLIGHT: &str = "HTTP/1.1 204 No Content\r\n\
     access-control-allow-origin: *\r\n\
     access-control-allow-methods: GET, HEAD, POST, OPTIONS\r\n\
-    access-control-allow-headers: content-type, solana-client, api-x-token, last-event-id, *\r\n\
+    access-control-allow-headers: content-type, solana-client, api-x-token, x-api-key, \
+    authorization, last-event-id, *\r\n\
     access-control-max-age: 86400\r\n\
     Connection: close\r\n\r\n";
+/// `KEY_IN_QUERY_LINE` of `src/http/response.ts`.
+const KEY_IN_QUERY_LINE: &[u8] = b"\r\nwarning: 299 touchdown \
+    \"the key is in the query string, where proxies and logs keep it; \
+    send it in the header api-x-token\"";
+/// What follows the headers that the main thread's server writes itself.
+const DATE: &[u8] = b"\r\nDate: ";
 /// `Thu, 01 Jan 1970 00:00:00 GMT`.
 const DATE_BYTES: usize = 29;
 
@@ -84,6 +91,13 @@ pub fn write_overloaded(out: &mut Vec<u8>, form: ResponseForm, id: &str, message
     let _ = write!(out, "{HEAD_OVERLOADED}{}\r\n\r\n", body.len());
     if form != ResponseForm::HeadOnly {
         out.extend_from_slice(body.as_bytes());
+    }
+}
+
+/// Warns in the response that `out` holds of the key in the query.
+pub fn insert_query_warning(out: &mut Vec<u8>) {
+    if let Some(at) = out.windows(DATE.len()).position(|bytes| bytes == DATE) {
+        out.splice(at..at, KEY_IN_QUERY_LINE.iter().copied());
     }
 }
 
@@ -281,6 +295,19 @@ mod tests {
         out.clear();
         ResponseWriter::new().ping(&mut out, true);
         assert_eq!(split(&out).0, format!("{head}content-length: 2\r\nDate: <date>\r\n\r\n"));
+    }
+
+    #[test]
+    fn warning_of_the_key_is_the_last_header_before_the_date() {
+        let mut out = Vec::new();
+        ResponseWriter::new().raw_accepted(&mut out, b"5sig");
+        let (before, _) = split(&out);
+        insert_query_warning(&mut out);
+        let line = String::from_utf8(KEY_IN_QUERY_LINE.to_vec()).unwrap();
+        assert_eq!(split(&out).0, before.replace("\r\nDate", &format!("{line}\r\nDate")));
+        out.clear();
+        insert_query_warning(&mut out);
+        assert!(out.is_empty());
     }
 
     #[test]
