@@ -227,7 +227,7 @@ export class RequestContext implements PendingRequest {
     const body = this.#rejectionBody(rejection) + CORK_OVERFLOW;
     // The line break that ends the last header becomes the body's end: two more bytes.
     const size = Buffer.byteLength(body) + 2;
-    const headers = this.#warned(rejectionHeaders(rejection, extras));
+    const headers = rejectionHeaders(rejection, extras) + this.#warning();
     const status = rejectionStatus(REJECTIONS[rejection.reason].status, rejection);
     const response = this.#response;
     response.cork(() => {
@@ -240,8 +240,8 @@ export class RequestContext implements PendingRequest {
     response.close();
   }
 
-  #warned(headers: string): string {
-    return this.isKeyInQuery ? headers + KEY_IN_QUERY_LINE : headers;
+  #warning(): string {
+    return this.isKeyInQuery ? KEY_IN_QUERY_LINE : "";
   }
 
   /** Responds with `body`. `headers` starts with the value of content-type, see response.ts. */
@@ -289,7 +289,8 @@ export class RequestContext implements PendingRequest {
     const response = this.#response;
     // The library writes "200 OK" by default.
     if (status !== STATUS_OK) response.writeStatus(status);
-    response.writeHeader("content-type", this.#warned(headers));
+    const lines = headers + this.#tracker.keepAliveLine + this.#warning();
+    response.writeHeader("content-type", lines);
     if (this.#headOnly) {
       response.writeHeader("content-length", String(Buffer.byteLength(body)));
       this.#endWithoutBody();
@@ -345,7 +346,7 @@ export class RequestContext implements PendingRequest {
     });
     response.cork(() => {
       response.writeStatus(STATUS_OK);
-      response.writeHeader("content-type", this.#warned(headers));
+      response.writeHeader("content-type", headers + this.#warning());
     });
   }
 

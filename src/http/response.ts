@@ -16,12 +16,23 @@ export const STATUS_OK = "200 OK";
 export const STATUS_NO_CONTENT = "204 No Content";
 export const STATUS_UNAVAILABLE = "503 Service Unavailable";
 
+/** Any origin. */
+const COMMON_LINES = "access-control-allow-origin: *";
+
 /**
- * Any origin; and the least time that an idle connection lives, minus one second for latency. The
- * library's timeout is 10 s, checked every 4 s, so a connection closes after 8 to 12 s (uSockets
+ * The least time for which the library keeps an idle connection. Its timeout is 10 s, checked every
+ * 4 s, so a connection closes after 8 to 12 s (uWebSockets `HTTP_IDLE_TIMEOUT_S`, uSockets
  * `LIBUS_TIMEOUT_GRANULARITY`, 2026-11).
  */
-const COMMON_LINES = "access-control-allow-origin: *\r\nkeep-alive: timeout=7";
+export const LIBRARY_IDLE_MS = 8_000;
+
+/**
+ * The line that tells clients how long they may keep an idle connection: less by a second, in which
+ * a request may be on its way.
+ */
+export function keepAliveLine(idleTimeoutMs: number): string {
+  return `\r\nkeep-alive: timeout=${Math.max(1, Math.floor(idleTimeoutMs / 1_000) - 1)}`;
+}
 
 /** Headers of a success: as few as possible. */
 export const HEADERS_JSON = `application/json\r\n${COMMON_LINES}`;

@@ -6,6 +6,7 @@
 
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { LIBRARY_IDLE_MS } from "../../src/http/response.ts";
 import {
   FEW,
   type Flow,
@@ -24,7 +25,11 @@ const BODIES = 4_000;
 const start = (threads: number) =>
   startFlow({
     leaderCount: 1,
-    edge: { http: { threads }, send: { engine: "native", leaders: 1 } },
+    // Without ingress threads the library keeps an idle connection for 8 s.
+    edge: {
+      http: { threads, idle_timeout: `${LIBRARY_IDLE_MS}ms` },
+      send: { engine: "native", leaders: 1 },
+    },
   });
 
 /** A connection that sends one request after another. */

@@ -55,6 +55,8 @@ pub enum Health<'a> {
 pub enum ClientCloseReason {
     /// At accept: too many connections are open.
     TooMany,
+    /// It was idle for longest when too many were open and another client connected.
+    Evicted,
     /// At accept: its address is at its limit.
     Address,
     /// A head or a body was not complete in time.

@@ -6,9 +6,9 @@ use crate::http::message_template::Template;
 
 /// Headers of every rejection, from the value of `content-type` on.
 macro_rules! headers {
-    () => { "application/json\r\naccess-control-allow-origin: *\r\nkeep-alive: timeout=7\r\
-        \ncache-control: no-store\r\naccess-control-expose-headers: retry-after, ra\
-        telimit, ratelimit-policy" };
+    () => { "application/json\r\naccess-control-allow-origin: *\r\ncache-control: no-stor\
+        e\r\naccess-control-expose-headers: retry-after, ratelimit, ratelimit-poli\
+        cy" };
 }
 
 /// How a reason is answered.

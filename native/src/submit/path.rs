@@ -107,11 +107,12 @@ struct SignatureText {
 }
 
 impl<E: EngineHandle> SubmitHandler<E> {
-    /// A handler without submissions so far.
+    /// A handler without submissions so far, of connections that may be idle for this time.
     #[must_use]
-    pub fn new(path: SubmitPath<E>) -> Self {
+    pub fn new(path: SubmitPath<E>, idle_timeout_ns: u64) -> Self {
         let transaction = Box::new([0; TRANSACTION_BYTES_MAX]);
-        Self { path, writer: ResponseWriter::new(), transaction, sent: FanOutResult::default() }
+        let writer = ResponseWriter::new(idle_timeout_ns);
+        Self { path, writer, transaction, sent: FanOutResult::default() }
     }
 
     fn admit(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
@@ -536,6 +537,7 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
     fn connection_closed(&mut self, reason: ClientCloseReason) {
         let counter = match reason {
             ClientCloseReason::TooMany => Counter::ConnectionsRejected,
+            ClientCloseReason::Evicted => Counter::ConnectionsEvicted,
             ClientCloseReason::Address => Counter::ConnectionsOverAddressLimit,
             ClientCloseReason::ReadTimeout => Counter::ConnectionsReadTimeout,
             ClientCloseReason::Framing => Counter::Closed,
