@@ -29,7 +29,7 @@ const COVERED: readonly (readonly [RegExp, string])[] = [
   [/^sha256sum --check --ignore-missing docs\/uwebsockets\.sha256$/, "test/http/uws.test.ts"],
   [/^grep -o '\/\.\*uws\.\*\\\.node\$' \/proc\/PID\/maps$/, "test/http/uws.test.ts"],
   [/^sort -u$/, "test/http/uws.test.ts"],
-  [/^curl -sSN? "\$URL\/api\//, "test/flow/documents.test.ts"],
+  [/^curl -sSN? "\$URL\/(api\/|fast")/, "test/flow/documents.test.ts"],
   [/^cargo fmt$/, "native/rustfmt.toml"],
   [/^cargo (clippy|test) --release( --all-targets)?$/, "native/Cargo.toml"],
   [/^RUSTFLAGS=\S.* cargo build --release --locked --target \S+$/, "native/fuzz/Cargo.toml"],

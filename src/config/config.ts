@@ -20,6 +20,7 @@ export function assemble(at: Lookup) {
       connections: at("http.connections"),
       connectionsPerAddress: at("http.connections_per_address"),
       readTimeoutMs: at("http.read_timeout"),
+      idleTimeoutMs: at("http.idle_timeout"),
       threads: at("http.threads"),
     },
     admin: { listen: at("admin.listen") },

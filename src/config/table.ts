@@ -93,7 +93,9 @@ export const KEYS = {
   "http.connections": key(
     integer(1, 1_000_000),
     HTTP_CONNECTIONS_MAX,
-    "Connections of clients at a time, as open files allow; above it a new one is closed",
+    "Connections of clients at a time, as open files allow; above it the one idle for longest is " +
+      "closed for a new one, with `http.threads`; a new one is closed without those threads, or " +
+      "if none is idle for 1 s",
   ),
   "http.connections_per_address": key(
     integerOrAuto(1, 1_000_000),
@@ -105,6 +107,11 @@ export const KEYS = {
     duration("1s", "10m"),
     "10s",
     "How long a request's head, and its body, may take with `http.threads`; else it is 8 to 12 s",
+  ),
+  "http.idle_timeout": key(
+    duration("2s", "1h"),
+    "75s",
+    "How long an idle connection stays open with `http.threads`; else it is 8 to 12 s",
   ),
   "http.threads": key(
     integerOrAuto(0, INGRESS_THREADS_MAX),

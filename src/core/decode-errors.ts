@@ -45,7 +45,10 @@ const ROWS = [
     "text_json",
     () => `JSON text was found, ${RAW_NEEDED} (JSON-RPC goes to /api/v1/sendTransaction)`,
   ),
-  undecodable("text_base64", () => `base64 text was found, ${RAW_NEEDED}: decode it first`),
+  undecodable(
+    "text_base64",
+    () => `base64 text was found, ${RAW_NEEDED}: decode it first, or send it padded as text/plain`,
+  ),
   undecodable("text_base58", () => `base58 text was found, ${RAW_NEEDED}: decode it first`),
   undecodable("text_hex", () => `hexadecimal text was found, ${RAW_NEEDED}: decode it first`),
   undecodable("text_other", () => `text was found, ${RAW_NEEDED}`),

@@ -72,7 +72,7 @@ export const REJECTIONS = {
     rpcStatus: 200,
     rpcCode: -32601,
     retryable: false,
-    meaning: "a JSON-RPC method other than sendTransaction and getHealth",
+    meaning: "a JSON-RPC method that is not served here; the message says what to use instead",
   },
   invalid_params: {
     status: 400,

@@ -63,7 +63,7 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
   const { clock, log, engine, keys, context, pipeline, receipts, flushEvents } = deps;
   const { latencies, rejections, health, decoderHandle } = deps;
   const { tip, region } = config;
-  const { requestDeadlineMs, readTimeoutMs, connections } = config.http;
+  const { requestDeadlineMs, readTimeoutMs, idleTimeoutMs, connections } = config.http;
   const hasIngressThreads = context !== null && decoderHandle !== null;
   const files = { workers: workers + (context?.count ?? 0), hasIngressThreads, log };
   const { clients, upstreamConnections: upstreamConnectionsMax } = connectionsWithin(
@@ -100,6 +100,7 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
     {
       ...listen,
       requestDeadlineMs,
+      ...(hasIngressThreads && { idleTimeoutMs }),
       // A proxy connection that ended may still be counted here when the next one opens.
       connectionsMax: hasIngressThreads ? 2 * upstreamConnectionsMax + SPARE_CONNECTIONS : clients,
       version: VERSION,
@@ -117,6 +118,7 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
             config.http.connectionsPerAddress ?? Math.ceil(clients / ADDRESS_PART),
           upstreamConnectionsMax,
           readTimeoutMs,
+          idleTimeoutMs,
           forwardedHeader: headerName,
         },
       )

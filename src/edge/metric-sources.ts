@@ -138,6 +138,7 @@ function clientSources({ counters, unread }: Pick<Clients, "counters" | "unread"
     touchdown_client_connections_closed_total: () =>
       samplesBy("reason", {
         too_many: counters.connectionsRejected,
+        evicted: counters.connectionsEvicted,
         address: counters.connectionsOverAddressLimit,
         slow: counters.connectionsReadTimeout,
         framing: counters.closed,

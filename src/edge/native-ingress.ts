@@ -145,6 +145,8 @@ export interface NativeIngressOptions {
   readonly upstreamConnectionsMax: number;
   /** Timeout for a request's head, and for its body. */
   readonly readTimeoutMs: number;
+  /** How long a client's connection may be idle. */
+  readonly idleTimeoutMs: number;
   /** Name of the header by which ingress threads describe a proxied request. */
   readonly forwardedHeader: string;
 }

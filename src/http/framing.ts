@@ -6,6 +6,9 @@
  * the two disagree on where a request ends (request smuggling). So every header is checked: only
  * one plain Content-Length and no Transfer-Encoding at all is accepted.
  *
+ * The key is that of the first place that has one: `api-x-token`, `x-api-key`, `Authorization:
+ * Bearer`, the query parameter `api-key`. Later places are not examined.
+ *
  * Hot path: one record for the process, filled again for each request.
  */
 
@@ -14,11 +17,17 @@ import type { Rejection } from "../core/errors.ts";
 /** The part of a request that is read here. */
 export interface HeaderSource {
   forEach(visit: (key: string, value: string) => void): void;
+  /** The query without its question mark. */
+  getQuery(): string;
 }
 
 export interface Framing {
   /** The key as sent; "" for none. */
   token: string;
+  /** Whether the query has that key. */
+  isKeyInQuery: boolean;
+  /** Whether the body is text (`content-type: text/plain`). */
+  isText: boolean;
   /** The body's size in bytes; 0 without Content-Length (RFC 9112, 6.3). */
   bodySize: number;
   /** The framing error; null for none. After an error the connection cannot be reused. */
@@ -30,7 +39,17 @@ export interface Framing {
 }
 
 /** Filled by `readFraming`; valid until the next request. */
-const framing: Framing = { token: "", bodySize: 0, rejection: null, forwarded: "", isLast: false };
+const framing: Framing = {
+  token: "",
+  isKeyInQuery: false,
+  isText: false,
+  bodySize: 0,
+  rejection: null,
+  forwarded: "",
+  isLast: false,
+};
+let apiKey = "";
+let bearer = "";
 let lengthText: string | null = null;
 let forwardedHeaderName = "";
 
@@ -40,6 +59,10 @@ let forwardedHeaderName = "";
  */
 export function readFraming(source: HeaderSource, forwardedHeader = ""): Readonly<Framing> {
   framing.token = "";
+  framing.isKeyInQuery = false;
+  framing.isText = false;
+  apiKey = "";
+  bearer = "";
   framing.bodySize = 0;
   framing.rejection = null;
   framing.forwarded = "";
@@ -47,7 +70,17 @@ export function readFraming(source: HeaderSource, forwardedHeader = ""): Readonl
   lengthText = null;
   forwardedHeaderName = forwardedHeader;
   source.forEach(visit);
+  if (framing.token === "") framing.token = apiKey || bearer;
+  if (framing.token === "") {
+    framing.token = queryKey(source.getQuery());
+    framing.isKeyInQuery = framing.token !== "";
+  }
   return framing;
+}
+
+function queryKey(query: string): string {
+  if (query === "") return "";
+  return new URLSearchParams(query).getAll("api-key").find((key) => key !== "") ?? "";
 }
 
 /** Names arrive in lower case, values without surrounding blanks. */
@@ -55,6 +88,15 @@ function visit(key: string, value: string): void {
   switch (key) {
     case "api-x-token":
       if (framing.token === "") framing.token = value;
+      return;
+    case "x-api-key":
+      if (apiKey === "") apiKey = value;
+      return;
+    case "authorization":
+      if (bearer === "") bearer = BEARER.exec(value)?.[1] ?? "";
+      return;
+    case "content-type":
+      framing.isText ||= TEXT.test(value);
       return;
     case "content-length":
       if (lengthText === null) readLength(value);
@@ -91,6 +133,9 @@ function plainNumber(text: string): number {
   return number;
 }
 
+/** The key of `Authorization: Bearer` (RFC 6750, 2.1). */
+const BEARER = /^bearer +([!-~]+)$/i;
+const TEXT = /^text\/plain[ \t]*(?:;|$)/i;
 /** Whether `close` is among the options of a Connection header. */
 const CLOSE = /(^|,)[ \t]*close[ \t]*(,|$)/i;
 /** The same bound as in uWebSockets.js's parser. */

@@ -6,10 +6,8 @@ export const RAW_BODY_BYTES_MAX = 16 * 1024;
 export const RPC_BODY_BYTES_MAX = 128 * 1024;
 /** Largest number of calls in one JSON-RPC batch. */
 export const RPC_BATCH_CALLS_MAX = 16;
-/** Largest body of a JSON-RPC call without a key: room for getHealth, not for a transaction. */
+/** Largest JSON-RPC body without a key: room for getHealth and the like, not for a transaction. */
 export const KEYLESS_BODY_BYTES_MAX = 256;
-/** Largest body of a JSON-RPC call on `/`, which needs no key. */
-export const OPEN_BODY_BYTES_MAX = 16 * 1024;
 /** Largest body that is read and discarded, so that a rejected client can keep its connection. */
 export const UNREAD_BODY_BYTES_MAX = RPC_BODY_BYTES_MAX;
 /** Long polls for the end of a transaction: in total, and per account. */

@@ -2,8 +2,9 @@
  * Checks that need only the headers, in this order: framing, draining, key, limit, size. The body
  * is read afterwards, so no client makes this process buffer or parse bytes that it rejects anyway.
  *
- * Exception: getHealth needs no key and shares its path with sendTransaction. A body too small for
- * any transaction is therefore read before a missing key leads to a rejection.
+ * Exception: getHealth and other methods that need no key share their paths with sendTransaction. A
+ * body too small for any transaction is therefore read before a missing key, or draining, leads to
+ * a rejection.
  *
  * Hot path: no allocation of its own for an accepted request.
  */
@@ -21,7 +22,6 @@ import {
 import { type HeaderSource, readFraming } from "./framing.ts";
 import {
   KEYLESS_BODY_BYTES_MAX,
-  OPEN_BODY_BYTES_MAX,
   RAW_BODY_BYTES_MAX,
   RPC_BODY_BYTES_MAX,
   UNREAD_BODY_BYTES_MAX,
@@ -31,7 +31,7 @@ import type { BodyHandler, RequestContext } from "./request-context.ts";
 import type { RequestTracker } from "./request-tracker.ts";
 import { NO_EXTRAS } from "./response.ts";
 import type { Health } from "./routes.ts";
-import { createRpcHandler } from "./submit/json-rpc.ts";
+import { createRpcHandler, type ServiceInfo } from "./submit/json-rpc.ts";
 import type { CallReader } from "./submit/json-rpc-fast-path.ts";
 import { createRawHandler } from "./submit/raw.ts";
 import type { Submit } from "./submit/submission.ts";
@@ -45,14 +45,13 @@ export interface RequestCheckDeps {
   readonly calls: CallReader | null;
   readonly proxySource?: ProxySource;
   readonly health: Pick<Health, "isDraining">;
+  readonly info: ServiceInfo;
 }
 
 /** One entry point per route that has a body. */
 export interface RequestChecks {
   raw(context: RequestContext, headers: HeaderSource): void;
   rpc(context: RequestContext, headers: HeaderSource): void;
-  /** JSON-RPC on `/`: nothing there needs a key. */
-  open(context: RequestContext, headers: HeaderSource): void;
 }
 
 /** How this server recognizes requests that ingress threads proxy to it. */
@@ -69,8 +68,7 @@ export function createRequestChecks(deps: RequestCheckDeps): RequestChecks {
   const { clock, access, tracker } = deps;
   const proxySource = deps.proxySource ?? NO_PROXY;
   const rawHandler = createRawHandler(deps);
-  const rpcHandler = createRpcHandler(deps, true);
-  const openHandler = createRpcHandler(deps, false);
+  const rpcHandler = createRpcHandler(deps, DRAINING);
 
   /** `keylessMax` is the largest body that is read without a key; -1 for none. */
   function checkRequest(
@@ -80,11 +78,13 @@ export function createRequestChecks(deps: RequestCheckDeps): RequestChecks {
     keylessMax: number,
     handler: BodyHandler,
   ): void {
-    const { token, bodySize, rejection, forwarded, isLast } = readFraming(
+    const { token, isKeyInQuery, isText, bodySize, rejection, forwarded, isLast } = readFraming(
       headers,
       proxySource.headerName,
     );
     context.isLast = isLast;
+    context.isKeyInQuery = isKeyInQuery;
+    context.isText = isText;
     if (rejection !== null) {
       context.rejectAndClose(rejection);
       return;
@@ -92,8 +92,10 @@ export function createRequestChecks(deps: RequestCheckDeps): RequestChecks {
     if (proxySource.headerName !== "") context.proxied = readForwardedHeader(forwarded);
     // A request that an ingress thread started to handle before is not new work.
     const isStarted = (context.proxied?.receivedNs ?? 0) > 0;
-    if (tracker.draining && !isStarted) context.reject(DRAINING);
-    else {
+    if (tracker.draining && !isStarted) {
+      if (bodySize <= keylessMax) context.receive(bodySize, handler);
+      else context.reject(DRAINING);
+    } else {
       const principal = access.authenticate(token, context);
       if (principal === null) checkAnonymous(context, token, bodySize, keylessMax, handler);
       else if (context.proxied === null) checkLimit(context, principal, bodySize, sizeMax, handler);
@@ -153,16 +155,7 @@ export function createRequestChecks(deps: RequestCheckDeps): RequestChecks {
     rpc(context, headers) {
       checkRequest(context, headers, RPC_BODY_BYTES_MAX, KEYLESS_BODY_BYTES_MAX, rpcHandler);
     },
-    open: (context, headers) => checkOpen(context, headers, openHandler),
   };
-}
-
-/** Checks a request on `/`, where no key is needed. */
-function checkOpen(context: RequestContext, headers: HeaderSource, handler: BodyHandler): void {
-  const { bodySize, rejection, isLast } = readFraming(headers);
-  context.isLast = isLast;
-  if (rejection !== null) context.rejectAndClose(rejection);
-  else receiveWithin(context, bodySize, OPEN_BODY_BYTES_MAX, handler);
 }
 
 function receiveWithin(

@@ -24,6 +24,7 @@ import type { ProxiedRequest } from "./proxied-request.ts";
 import type { PendingRequest, RequestTracker } from "./request-tracker.ts";
 import {
   HEADERS_JSON,
+  KEY_IN_QUERY_LINE,
   NO_EXTRAS,
   PREFLIGHT_HEADERS,
   type RejectionHeaders,
@@ -80,6 +81,10 @@ export class RequestContext implements PendingRequest {
    * connection if another request follows.
    */
   isLast = false;
+  /** Whether the key came in the query, of which every response warns. */
+  isKeyInQuery = false;
+  /** Whether the body is text, by its content type. */
+  isText = false;
   /** The key as sent, kept only where the body decides whether one is needed. */
   token = "";
   /** The JSON-RPC id as JSON text. */
@@ -222,7 +227,7 @@ export class RequestContext implements PendingRequest {
     const body = this.#rejectionBody(rejection) + CORK_OVERFLOW;
     // The line break that ends the last header becomes the body's end: two more bytes.
     const size = Buffer.byteLength(body) + 2;
-    const headers = rejectionHeaders(rejection, extras);
+    const headers = rejectionHeaders(rejection, extras) + this.#warning();
     const status = rejectionStatus(REJECTIONS[rejection.reason].status, rejection);
     const response = this.#response;
     response.cork(() => {
@@ -233,6 +238,10 @@ export class RequestContext implements PendingRequest {
       );
     });
     response.close();
+  }
+
+  #warning(): string {
+    return this.isKeyInQuery ? KEY_IN_QUERY_LINE : "";
   }
 
   /** Responds with `body`. `headers` starts with the value of content-type, see response.ts. */
@@ -280,7 +289,8 @@ export class RequestContext implements PendingRequest {
     const response = this.#response;
     // The library writes "200 OK" by default.
     if (status !== STATUS_OK) response.writeStatus(status);
-    response.writeHeader("content-type", headers);
+    const lines = headers + this.#tracker.keepAliveLine + this.#warning();
+    response.writeHeader("content-type", lines);
     if (this.#headOnly) {
       response.writeHeader("content-length", String(Buffer.byteLength(body)));
       this.#endWithoutBody();
@@ -336,7 +346,7 @@ export class RequestContext implements PendingRequest {
     });
     response.cork(() => {
       response.writeStatus(STATUS_OK);
-      response.writeHeader("content-type", headers);
+      response.writeHeader("content-type", headers + this.#warning());
     });
   }
 

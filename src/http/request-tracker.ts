@@ -19,6 +19,7 @@ import {
   EMPTY_RESPONSES_PER_SECOND,
   RESPONSES_PER_SLICE_MAX,
 } from "./limits.ts";
+import { keepAliveLine, LIBRARY_IDLE_MS } from "./response.ts";
 import { Unread } from "./response-end.ts";
 
 /** Receives the nanoseconds from receipt to response. */
@@ -67,6 +68,8 @@ export interface UsageSink {
 export interface RequestTrackerOptions {
   /** How long a complete request may wait for its response. */
   readonly requestDeadlineMs: number;
+  /** How long at least an idle connection of a client lives; absent: as the HTTP library has it. */
+  readonly idleTimeoutMs?: number;
 }
 
 export interface HttpCounters {
@@ -74,6 +77,8 @@ export interface HttpCounters {
   connections: number;
   /** Connections closed immediately, because too many are open. */
   connectionsRejected: number;
+  /** Connections that ingress threads closed while idle, because another client connected. */
+  connectionsEvicted: number;
   /** Connections that ingress threads closed immediately, because their address has its share. */
   connectionsOverAddressLimit: number;
   /** Connections that ingress threads closed, because a head or body was incomplete at timeout. */
@@ -123,6 +128,8 @@ export class RequestTracker {
   readonly rejections: Record<RejectionReason, number>;
   /** Responses that wait for their clients to read. */
   readonly unread = new Unread();
+  /** The header line that says how long an idle connection lives. */
+  readonly keepAliveLine: string;
   readonly #deps: RequestTrackerDeps;
   readonly #deadlineNs: number;
   readonly #tickMs: number;
@@ -143,6 +150,7 @@ export class RequestTracker {
 
   constructor(deps: RequestTrackerDeps, options: RequestTrackerOptions) {
     this.#deps = deps;
+    this.keepAliveLine = keepAliveLine(options.idleTimeoutMs ?? LIBRARY_IDLE_MS);
     this.#deadlineNs = options.requestDeadlineMs * NS_PER_MS;
     this.#tickMs = Math.max(TICK_MS_MIN, Math.min(TICK_MS_MAX, options.requestDeadlineMs / 10));
     this.#slicer = createTimeSlicer(deps.clock, () => this.#expire());
@@ -305,6 +313,7 @@ function newStats(): HttpStats {
   const counters: HttpCounters = {
     connections: 0,
     connectionsRejected: 0,
+    connectionsEvicted: 0,
     connectionsOverAddressLimit: 0,
     connectionsReadTimeout: 0,
     requests: 0,

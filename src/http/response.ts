@@ -16,12 +16,23 @@ export const STATUS_OK = "200 OK";
 export const STATUS_NO_CONTENT = "204 No Content";
 export const STATUS_UNAVAILABLE = "503 Service Unavailable";
 
+/** Any origin. */
+const COMMON_LINES = "access-control-allow-origin: *";
+
 /**
- * Any origin; and the least time that an idle connection lives, minus one second for latency. The
- * library's timeout is 10 s, checked every 4 s, so a connection closes after 8 to 12 s (uSockets
+ * The least time for which the library keeps an idle connection. Its timeout is 10 s, checked every
+ * 4 s, so a connection closes after 8 to 12 s (uWebSockets `HTTP_IDLE_TIMEOUT_S`, uSockets
  * `LIBUS_TIMEOUT_GRANULARITY`, 2026-11).
  */
-const COMMON_LINES = "access-control-allow-origin: *\r\nkeep-alive: timeout=7";
+export const LIBRARY_IDLE_MS = 8_000;
+
+/**
+ * The line that tells clients how long they may keep an idle connection: less by a second, in which
+ * a request may be on its way.
+ */
+export function keepAliveLine(idleTimeoutMs: number): string {
+  return `\r\nkeep-alive: timeout=${Math.max(1, Math.floor(idleTimeoutMs / 1_000) - 1)}`;
+}
 
 /** Headers of a success: as few as possible. */
 export const HEADERS_JSON = `application/json\r\n${COMMON_LINES}`;
@@ -40,11 +51,22 @@ export const HEADERS_EVENTS =
   "\r\ncache-control: no-store\r\nconnection: close\r\nx-accel-buffering: no";
 export const HEADERS_DOCUMENT = `${HEADERS_JSON}\r\ncache-control: no-store`;
 
+/**
+ * The line that warns of a key in the query, after all others. The field is that of RFC 7234, 5.5,
+ * which RFC 9111 gave up and whose readers remain.
+ */
+export const KEY_IN_QUERY_LINE =
+  '\r\nwarning: 299 touchdown "the key is in the query string, where proxies and logs keep it; ' +
+  'send it in the header api-x-token"';
+
 /** Headers of a preflight response; browsers may cache it for a day. */
 export const PREFLIGHT_HEADERS: readonly (readonly [string, string])[] = [
   ["access-control-allow-origin", "*"],
   ["access-control-allow-methods", "GET, HEAD, POST, OPTIONS"],
-  ["access-control-allow-headers", "content-type, solana-client, api-x-token, last-event-id, *"],
+  [
+    "access-control-allow-headers",
+    "content-type, solana-client, api-x-token, x-api-key, authorization, last-event-id, *",
+  ],
   ["access-control-max-age", "86400"],
 ];
 
@@ -105,6 +127,11 @@ export function rawRejected(rejection: Rejection): string {
 /** A JSON-RPC result that is a plain string; `id` is JSON text. */
 export function rpcResult(id: string, result: string): string {
   return `{"jsonrpc":"2.0","result":"${result}","id":${id}}`;
+}
+
+/** A JSON-RPC result that is JSON text, as `id` is. */
+export function rpcResultJson(id: string, json: string): string {
+  return `{"jsonrpc":"2.0","result":${json},"id":${id}}`;
 }
 
 /** The response of a node that is not healthy, as Agave's RPC gives it; `id` is JSON text. */

@@ -23,7 +23,9 @@ export const RPC_PATH = "/api/v1/sendTransaction";
 export const RAW_PATH = "/api/v1/sendRawTransaction";
 const PING_PATH = "/ping";
 const READY_PATH = "/readyz";
-const ROOT_PATH = "/";
+export const ROOT_PATH = "/";
+/** Another path of JSON-RPC, where clients of other senders post it. */
+export const FAST_PATH = "/fast";
 const TIP_PATH = "/api/v1/tip";
 const LIST_PATH = "/api/v1/transactions";
 const RECEIPTS_PREFIX = `${LIST_PATH}/`;
@@ -140,6 +142,7 @@ function allowedMethods(path: string): string | null {
   switch (path) {
     case RPC_PATH:
     case RAW_PATH:
+    case FAST_PATH:
       return "POST, OPTIONS";
     case ROOT_PATH:
       return "GET, HEAD, POST, OPTIONS";

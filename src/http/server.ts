@@ -36,7 +36,9 @@ import type { UnreadCounters } from "./response-end.ts";
 import {
   ALWAYS_READY,
   createRoutes,
+  FAST_PATH,
   RAW_PATH,
+  ROOT_PATH,
   type RoutesDeps,
   type RoutesOptions,
   RPC_PATH,
@@ -84,7 +86,8 @@ export function createHttpServer(deps: HttpServerDeps, options: HttpOptions): Ht
   const routes = createRoutes(deps, options);
   const calls = deps.calls ?? null;
   const health = deps.health ?? ALWAYS_READY;
-  const parts = { clock, access, submit, tracker, calls };
+  const info = { tipAccounts: deps.tip.accounts, version: options.version };
+  const parts = { clock, access, submit, tracker, calls, info };
   const checks = createRequestChecks({ ...parts, proxySource, health });
   const connectionsMax = options.connectionsMax ?? HTTP_CONNECTIONS_MAX;
   const app = createApp(tracker, connectionsMax, {
@@ -95,11 +98,12 @@ export function createHttpServer(deps: HttpServerDeps, options: HttpOptions): Ht
 
   /** Checks and serves every request that is not a submission. */
   function serveRest(context: RequestContext, request: uws.HttpRequest): void {
-    const { token, bodySize, rejection, forwarded, isLast } = readFraming(
+    const { token, isKeyInQuery, bodySize, rejection, forwarded, isLast } = readFraming(
       request,
       proxySource.headerName,
     );
     context.isLast = isLast;
+    context.isKeyInQuery = isKeyInQuery;
     if (rejection !== null) {
       context.rejectAndClose(rejection);
       return;
@@ -149,7 +153,6 @@ type Act = (context: RequestContext, request: uws.HttpRequest) => void;
 interface RouteHandlers {
   readonly raw: Act;
   readonly rpc: Act;
-  readonly open: Act;
   readonly rest: Act;
 }
 
@@ -183,8 +186,7 @@ function createApp(
   uws._cfg("silent");
   asPublished(app).filter(countConnection);
   app.post(RAW_PATH, handler("raw", handlers.raw));
-  app.post(RPC_PATH, handler("rpc", handlers.rpc));
-  app.post("/", handler("rpc", handlers.open));
+  for (const path of [RPC_PATH, ROOT_PATH, FAST_PATH]) app.post(path, handler("rpc", handlers.rpc));
   app.any("/*", handler("raw", handlers.rest));
   return app;
 }

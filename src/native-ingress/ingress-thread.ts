@@ -42,6 +42,8 @@ export interface IngressThreadConfig {
   readonly upstreamConnectionsPerAddress: number;
   /** Timeout for a request's head, and for its body. */
   readonly readTimeoutMs: number;
+  /** How long a connection may be idle. */
+  readonly idleTimeoutMs: number;
   /** The loopback port of the main thread's server, and the name of the forwarded header. */
   readonly upstreamPort: number;
   readonly forwardedHeader: string;
@@ -85,13 +87,13 @@ export class IngressThread {
   start(task: IngressThreadConfig, number: number, wake: () => void): void {
     const { native, keyCache } = this.#deps;
     const { engine, decoder, realtime, upstreamPort, forwardedHeader } = task;
-    const { connectionsMax, upstreamConnectionsMax, upstreamConnectionsPerAddress, readTimeoutMs } =
-      task;
+    const { connectionsMax, upstreamConnectionsMax, upstreamConnectionsPerAddress } = task;
     const bounds = {
       connectionsMax,
       upstreamConnectionsMax,
       upstreamConnectionsPerAddress,
-      readTimeoutMs,
+      readTimeoutMs: task.readTimeoutMs,
+      idleTimeoutMs: task.idleTimeoutMs,
     };
     const handle = native.ingressThreadStart(
       { engine, decoder, number, realtime, ...bounds, upstreamPort, forwardedHeader },

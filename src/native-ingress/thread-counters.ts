@@ -12,6 +12,7 @@ import { type Counters, countersMemory, sharedCounters } from "../runtime/shared
 export const HTTP_COUNTER_NAMES = [
   "connections",
   "connectionsRejected",
+  "connectionsEvicted",
   "connectionsOverAddressLimit",
   "connectionsReadTimeout",
   "requests",

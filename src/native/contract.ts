@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 16;
+export const CONTRACT_VERSION = 17;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {
@@ -202,6 +202,8 @@ export interface NativeIngressThreadOptions {
   readonly upstreamConnectionsPerAddress: number;
   /** Time limit of a client for a request's head, and for its body. */
   readonly readTimeoutMs: number;
+  /** How long a connection may be idle. */
+  readonly idleTimeoutMs: number;
   /** Loopback port of the upstream server for proxied requests. */
   readonly upstreamPort: number;
   /** The name of the header with which it passes on what it knows of such a request. */

@@ -25,13 +25,14 @@ const SECRET_NAMES: ReadonlySet<string> = new Set([
   "secretkey",
   "setcookie",
   "token",
+  "xapikey",
   "xtoken",
 ]);
 
 const KEY_TEXT = /td_[A-Za-z0-9_-]{16,}/g;
 const URL_PASSWORD = /(:\/\/[^\s/:@"]*):[^\s/@"]+@/g;
 const QUERY_SECRET = /([?&](?:api[-_]?key|key|token|secret|access[-_]?token)=)[^&\s"\\]+/gi;
-const HEADER_NAME = /(?:api-x-token|x-token|authorization)["']?\s*[:=]\s*["']?/;
+const HEADER_NAME = /(?:api-x-token|x-api-key|x-token|authorization)["']?\s*[:=]\s*["']?/;
 const HEADER_SECRET = new RegExp(`(${HEADER_NAME.source}(?:(?:bearer|basic)\\s+)?)[!-~]+`, "gi");
 
 /** A finished line of JSON without our keys; it stays JSON. */

@@ -24,7 +24,12 @@ import {
 import type { NativeEngine } from "../../src/native/contract.ts";
 import { testPrincipal } from "../support/principals.ts";
 import { receiptSource } from "../support/receipt-source.ts";
-import { createTestIngress, type TestIngress, testIngressEngine } from "../support/test-ingress.ts";
+import {
+  createTestIngress,
+  IDLE_TIMEOUT_MS,
+  type TestIngress,
+  testIngressEngine,
+} from "../support/test-ingress.ts";
 
 export const KEY = "td_test_conformance_key";
 export const SLOW_KEY = "td_test_key_of_a_slow_plan";
@@ -156,6 +161,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
       port: 0,
       // By the wall clock no request is ever late; a test of deadlines passes its own clock.
       requestDeadlineMs: options.clock === undefined ? 600_000 : 1_000,
+      idleTimeoutMs: IDLE_TIMEOUT_MS,
       version: "1.2.3",
       region: "test",
       connectionsMax,

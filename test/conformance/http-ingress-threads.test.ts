@@ -11,6 +11,7 @@ import { native } from "../native/addon.ts";
 import {
   BROKEN_KEY,
   type Fixture,
+  KEY,
   NARROW_KEY,
   post,
   RAW,
@@ -70,6 +71,12 @@ const HEALTH_BODIES = [
   health("1").padEnd(257),
 ];
 /** Each body on both paths, without a key and with some. */
+const KEYLESS_BODIES = ["getTipAccounts", "getVersion", "sendBundle", "getBundleStatuses"].flatMap(
+  (method) => {
+    const body = health('"x"').replace("getHealth", method);
+    return [body, `[${body},${health("2")}]`];
+  },
+);
 const HEALTH_CASES = HEALTH_BODIES.flatMap((body) =>
   ["/", RPC].flatMap((path) =>
     [[], [WITH_KEY], ["api-x-token: nobody"], ["api-x-token:"]].map((lines) => {
@@ -78,6 +85,79 @@ const HEALTH_CASES = HEALTH_BODIES.flatMap((body) =>
     }),
   ),
 );
+
+/** Each body on every path, without a key and with one. */
+const KEYLESS_CASES = KEYLESS_BODIES.flatMap((body) =>
+  ["/", "/fast", RPC].flatMap((path) =>
+    [[], [WITH_KEY]].map((lines) => [
+      `${body} on ${path}, ${lines.join()}`,
+      post(path, body, lines).toString("latin1"),
+    ]),
+  ),
+);
+
+/** The ways to send a key, right and wrong; none of them names another that is given too. */
+const KEY_LINES: readonly (readonly string[])[] = [
+  [`x-api-key: ${KEY}`],
+  [`X-API-Key:  ${KEY} `],
+  ["x-api-key:"],
+  ["x-api-key: nobody"],
+  ["x-api-key: nobody", `x-api-key: ${KEY}`],
+  [`authorization: Bearer ${KEY}`],
+  [`Authorization: bearer  ${KEY}`],
+  [`authorization: ${KEY}`],
+  [`authorization: Basic ${KEY}`],
+  [`authorization: Bearer ${KEY} x`],
+  ["api-x-token: nobody", `x-api-key: ${KEY}`],
+  ["api-x-token:", `x-api-key: ${KEY}`, "authorization: Bearer nobody"],
+  [`authorization: Bearer ${KEY}`, "x-api-key: nobody"],
+];
+const KEY_QUERIES = [
+  `api-key=${KEY}`,
+  `a=b&api-key=&api-key=${KEY}&api-key=nobody`,
+  `api-key=${encodeURIComponent(KEY).replace("_", "%5F")}`,
+  `api%2Dkey=${KEY}`,
+  "api-key=nobody",
+  "api-key=a+b",
+  "api-key",
+  `API-KEY=${KEY}`,
+  `x?api-key=${KEY}`,
+  `api-key=${KEY}#x`,
+];
+const RECEIPT = `/api/v1/transactions/${SIGNATURE}`;
+const KEY_CASES = [
+  ...KEY_LINES.flatMap((lines) => [
+    [`a submission with ${lines.join()}`, raw(...lines)],
+    [`a call with ${lines.join()}`, post("/fast", CALL, lines).toString("latin1")],
+    [`a receipt with ${lines.join()}`, get(RECEIPT, ...lines)],
+  ]),
+  ...KEY_QUERIES.flatMap((query) => [
+    [`a submission with ?${query}`, raw().replace(RAW, `${RAW}?${query}`)],
+    [`a call with ?${query}`, post(`/?${query}`, CALL, []).toString("latin1")],
+    [`a receipt with ?${query}`, get(`${RECEIPT}?${query}`)],
+    [`a waiting receipt with ?${query}`, get(`${RECEIPT}?wait=landed&${query}`)],
+    [`HEAD with ?${query}`, get(`${RECEIPT}?${query}`).replace("GET", "HEAD")],
+    [
+      `a large body with ?${query}`,
+      post(`${RAW}?${query}`, "a".repeat(20_000), []).toString("latin1"),
+    ],
+  ]),
+  ["a key in a header, and one in the query", raw(WITH_KEY).replace(RAW, `${RAW}?api-key=nobody`)],
+];
+const text = (body: string | Uint8Array, type = "text/plain") =>
+  post(RAW, body, [WITH_KEY, `Content-Type: ${type}`]).toString("latin1");
+const BASE64 = Buffer.from(BYTES).toString("base64");
+const TEXT_CASES = [
+  ["text", text(BASE64)],
+  ["text with a line break", text(`${BASE64}\r\n`)],
+  ["text of a browser", text(BASE64, "text/plain;charset=UTF-8")],
+  ["text that is none", text(BYTES)],
+  ["text without padding", text("AAA")],
+  ["text of nothing", text("")],
+  ["text of another type", text(BASE64, "text/html")],
+  ["text with a foreign byte", text(`${BASE64}\xff`)],
+  ["text of two types", text(BASE64, "text/html\r\nContent-Type: text/plain")],
+];
 
 /** Cases without a response are left out: a server waits 10 s for more bytes. */
 const CASES: Readonly<Record<string, string>> = {
@@ -222,6 +302,11 @@ const CASES: Readonly<Record<string, string>> = {
     "latin1",
   ),
   ...Object.fromEntries(HEALTH_CASES),
+  ...Object.fromEntries(KEYLESS_CASES),
+  ...Object.fromEntries(KEY_CASES),
+  ...Object.fromEntries(TEXT_CASES),
+  "a GET of /fast": get("/fast"),
+  "OPTIONS of /fast": get("/fast?api-key=x").replace("GET", "OPTIONS"),
   "a batch": post(RPC, `[${CALL},${CALL}]`, [WITH_KEY]).toString("latin1"),
   "no JSON": post(RPC, "{", [WITH_KEY]).toString("latin1"),
   noise: "\x16\x03\x01\x00\x05hello\r\n\r\n",

@@ -121,6 +121,7 @@ describe("unknown paths and methods", () => {
       ["GET", RAW, "POST, OPTIONS"],
       ["GET", RPC, "POST, OPTIONS"],
       ["PUT", RPC, "POST, OPTIONS"],
+      ["GET", "/fast", "POST, OPTIONS"],
       ["post", RPC, "POST, OPTIONS"],
       ["FOO", RPC, "POST, OPTIONS"],
       ["DELETE", "/", "GET, HEAD, POST, OPTIONS"],
@@ -146,12 +147,13 @@ describe("a preflight", () => {
         path,
         "Origin: https://wallet.example",
         "Access-Control-Request-Method: POST",
-        "Access-Control-Request-Headers: content-type, solana-client, api-x-token",
+        "Access-Control-Request-Headers: content-type, solana-client, api-x-token, authorization",
       );
       expect(response.status).toBe(204);
       expect(response.headers.get("access-control-allow-origin")).toBe("*");
       expect(response.headers.get("access-control-allow-methods")).toContain("POST");
-      for (const name of ["content-type", "solana-client", "api-x-token"]) {
+      const names = ["content-type", "solana-client", "api-x-token", "x-api-key", "authorization"];
+      for (const name of names) {
         expect(response.headers.get("access-control-allow-headers")).toContain(name);
       }
       expect(response.headers.get("access-control-max-age")).toBe("86400");

@@ -210,12 +210,44 @@ describe("getHealth", () => {
   });
 });
 
-it("GET on / names the endpoint for transactions", async () => {
-  const { status, json } = await call(send("5"), [], "/");
-  expect(status).toBe(200);
-  expect(json).toMatchObject({ id: 5, error: { code: -32601 } });
-  expect(json.error.message).toContain(RPC);
-  expect((await once(edge.port, post("/", Buffer.alloc(20_000), []))).status).toBe(413);
+describe("clients of other senders", () => {
+  it("send to / and to /fast as to the JSON-RPC endpoint, with a key alone", async () => {
+    for (const path of ["/", "/fast", `/fast?swqos_only=true`]) {
+      const { status, json } = await call(send("5"), [WITH_KEY], path);
+      expect({ status, json }).toEqual({
+        status: 200,
+        json: { jsonrpc: "2.0", result: SIGNATURE, id: 5 },
+      });
+      expect((await call(send("5"), [], path)).status).toBe(401);
+    }
+    expect(edge.submitted).toHaveLength(3);
+    expect((await once(edge.port, post("/", Buffer.alloc(20_000), []))).status).toBe(401);
+  });
+
+  it("get the tip accounts and the version without a key, in a batch too", async () => {
+    const ask = (method: string) => `{"jsonrpc":"2.0","id":3,"method":"${method}","params":[]}`;
+    const version = { "solana-core": "4.2.2", "feature-set": 0, touchdown: "1.2.3" };
+    for (const path of ["/", "/fast", RPC]) {
+      for (const headers of [[], [WITH_KEY]]) {
+        const tips = await call(ask("getTipAccounts"), headers, path);
+        expect(tips.json).toEqual({ jsonrpc: "2.0", result: ["Tip1111", "Tip2222"], id: 3 });
+        expect((await call(ask("getVersion"), headers, path)).json.result).toEqual(version);
+        const both = `[${ask("getVersion")},${health("4")}]`;
+        expect((await call(both, headers, path)).json).toMatchObject([
+          { result: version, id: 3 },
+          { result: "ok", id: 4 },
+        ]);
+      }
+    }
+  });
+
+  it("are told what to use instead of a bundle", async () => {
+    const body = `{"jsonrpc":"2.0","id":1,"method":"sendBundle","params":[["${BASE64}"]]}`;
+    const { status, json } = await call(body);
+    expect(status).toBe(200);
+    expect(json.error).toMatchObject({ code: -32601, data: { reason: "method_not_found" } });
+    expect(json.error.message).toMatch(/sendBundle.*bundles are not served.*sendTransaction/);
+  });
 });
 
 describe("the deadline", () => {

@@ -155,6 +155,75 @@ describe("unauthorized", () => {
   });
 });
 
+describe("the key", () => {
+  const WARNING = 'touchdown "the key is in the query string, where proxies and logs keep it;';
+  const rpc = (path: string, headers: readonly string[]) =>
+    once(edge.port, post(path, sendCall(BYTES), headers));
+
+  it("is taken from the headers of other senders, without a warning", async () => {
+    for (const line of [`x-api-key: ${KEY}`, `Authorization: Bearer ${KEY}`]) {
+      for (const response of [await sendRaw(BYTES, [line]), await rpc("/fast", [line])]) {
+        expect(response.status).toBe(200);
+        expect(response.headers.has("warning")).toBe(false);
+      }
+    }
+    expect(edge.submitted.map(({ account }) => account)).toEqual(Array(4).fill("acme"));
+  });
+
+  it("is taken from the query, with a warning in each response", async () => {
+    const query = `api-key=${KEY}`;
+    const responses = [
+      [await once(edge.port, post(`${RAW}?${query}`, BYTES, [])), 200],
+      [await rpc(`/?${query}`, []), 200],
+      [await rpc("/fast?api-key=nobody", []), 401],
+      [await once(edge.port, post(`${RAW}?${query}`, Buffer.alloc(20_000), [])), 413],
+      [
+        await once(
+          edge.port,
+          `GET /api/v1/transactions/${SIGNATURE}?${query} HTTP/1.1\r\nHost: x\r\n\r\n`,
+        ),
+        200,
+      ],
+    ] as const;
+    for (const [response, status] of responses) {
+      expect(response.status).toBe(status);
+      expect(response.headers.get("warning")).toContain(WARNING);
+      expect(response.body).not.toContain(KEY);
+    }
+  });
+
+  it("is that of the first place that has one, right or wrong", async () => {
+    const wrong = "nobody-has-this-key";
+    for (const [path, headers, status] of [
+      ["/", [`api-x-token: ${wrong}`, `x-api-key: ${KEY}`], 401],
+      ["/", [`x-api-key: ${wrong}`, WITH_KEY], 200],
+      ["/", [`x-api-key: ${wrong}`, `authorization: Bearer ${KEY}`], 401],
+      [`/?api-key=${KEY}`, [`authorization: Bearer ${wrong}`], 401],
+      [`/?api-key=${wrong}`, [WITH_KEY], 200],
+      ["/", ["api-x-token:", `authorization: Bearer ${KEY}`], 200],
+    ] as const) {
+      const response = await rpc(path, headers);
+      expect([path, headers, response.status]).toEqual([path, headers, status]);
+      expect(response.headers.has("warning")).toBe(false);
+    }
+  });
+});
+
+describe("a body of text", () => {
+  const asText = (body: string | Uint8Array) =>
+    sendRaw(body, [WITH_KEY, "Content-Type: text/plain;charset=UTF-8"]);
+
+  it("is the transaction in base64", async () => {
+    expect((await asText(`${Buffer.from(BYTES).toString("base64")}\n`)).status).toBe(200);
+    expect(Buffer.from(edge.submitted[0]?.bytes ?? [])).toEqual(Buffer.from(BYTES));
+  });
+
+  it("is handed on as it is if it is no base64", async () => {
+    for (const body of [BYTES, "no base64"]) expect((await asText(body)).status).toBe(200);
+    expect(edge.submitted.map(({ bytes }) => bytes.length)).toEqual([BYTES.length, 9]);
+  });
+});
+
 describe("rate_limited", () => {
   it("is 429 with Retry-After and the RateLimit fields, one limit for both endpoints", async () => {
     const limited = await startFixture();

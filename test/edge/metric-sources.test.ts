@@ -72,7 +72,15 @@ for (let index = 0; index < 12; index += 1) {
 const PROXIED = { key: 1_301, leaders: 1_303, recordRing: 1_304, other: 1_305 };
 const KEY_CACHE_EVENTS = { granted: 1_307, revoked: 1_308, evicted: 1_309, declined: 1_310 };
 const LOST = { event: 1_403, datagram: 1_404, datagram_rejected: 1_405, panic: 7 };
-const CUT = { too_many: 95, framing: 96, empty_body: 97, address: 98, slow: 99, backpressure: 972 };
+const CUT = {
+  too_many: 95,
+  evicted: 89,
+  framing: 96,
+  empty_body: 97,
+  address: 98,
+  slow: 99,
+  backpressure: 972,
+};
 const PROXY_REASONS = {
   ...{ unknown_key: PROXIED.key, leader_backlog: PROXIED.leaders },
   ...{ record_ring_full: PROXIED.recordRing, other: PROXIED.other },
@@ -88,6 +96,7 @@ const DEPS: MetricDeps = {
       ...{
         responsesDeferred: 92,
         responsesUnread: 93,
+        connectionsEvicted: 89,
         connectionsOverAddressLimit: 98,
         connectionsReadTimeout: 99,
       },

@@ -109,6 +109,7 @@ describe("ingress threads in their context", () => {
     connectionsPerAddress: 5,
     upstreamConnectionsMax: 8,
     readTimeoutMs: 10_000,
+    idleTimeoutMs: 75_000,
     forwardedHeader: "x-0a",
   };
 
@@ -154,7 +155,11 @@ describe("ingress threads in their context", () => {
       upstreamConnectionsMax: 2,
     };
     // One address may have half of the connections, and so half of what each thread proxies.
-    const bounds = { upstreamConnectionsPerAddress: 1, readTimeoutMs: 10_000 };
+    const bounds = {
+      upstreamConnectionsPerAddress: 1,
+      readTimeoutMs: 10_000,
+      idleTimeoutMs: 75_000,
+    };
     const options = { ...common, ...bounds, upstreamPort: 40_404, forwardedHeader: "x-0a" };
     expect(starts.map((start) => start.options)).toEqual(
       [0, 1, 2].map((number) => ({ ...options, number })),

@@ -297,6 +297,78 @@ describe("other calls of real clients", () => {
   });
 });
 
+describe("clients of other senders", () => {
+  /** What curl prints for a POST. */
+  async function post(url: string, body: string | Uint8Array, ...headers: readonly string[]) {
+    const file = join(folder, `body-${randomUUID()}`);
+    writeFileSync(file, body);
+    const lines = headers.flatMap((header) => ["-H", header]);
+    const { out } = await runProgram("curl", ["-sS", url, ...lines, "--data-binary", `@${file}`]);
+    return out;
+  }
+  const sendCall = (base64: string, config: object) =>
+    JSON.stringify({
+      id: "1",
+      jsonrpc: "2.0",
+      method: "sendTransaction",
+      params: [base64, config],
+    });
+  const JSON_TYPE = "Content-Type: application/json";
+
+  it("web3.js sends to the bare address with each header, and reads the version", async () => {
+    for (const header of [{ "x-api-key": WIDE_KEY }, { authorization: `Bearer ${WIDE_KEY}` }]) {
+      const connection = new Connection(flow.url, { httpHeaders: header });
+      const { bytes, signature } = flow.tipped();
+      const sent = connection.sendRawTransaction(bytes, {
+        skipPreflight: true,
+        maxRetries: 0,
+        preflightCommitment: "processed",
+        minContextSlot: 1,
+      });
+      expect(await sent).toBe(signature);
+      expect(await connection.getVersion()).toMatchObject({ "solana-core": "4.2.2" });
+    }
+  });
+
+  it("web3.js and kit send with the key in the address", async () => {
+    const url = `${flow.url}/fast?api-key=${WIDE_KEY}`;
+    const first = flow.tipped();
+    const sent = new Connection(url).sendRawTransaction(first.bytes, { skipPreflight: true });
+    expect(await sent).toBe(first.signature);
+    const rpc = createSolanaRpcFromTransport(createDefaultRpcTransport({ url }));
+    const second = flow.tipped();
+    // The brand of an encoded transaction.
+    const encoded = second.base64 as Parameters<typeof rpc.sendTransaction>[0];
+    const config = { encoding: "base64", skipPreflight: true, minContextSlot: 1n } as const;
+    expect(await rpc.sendTransaction(encoded, config).send()).toBe(second.signature);
+    expect(await rpc.getVersion().send()).toMatchObject({ "solana-core": "4.2.2" });
+  });
+
+  it("curl sends as to Helius Sender", async () => {
+    const { base64, signature } = flow.tipped();
+    const config = { encoding: "base64", skipPreflight: true, maxRetries: 0 };
+    const url = `${flow.url}/fast?api-key=${WIDE_KEY}&swqos_only=true`;
+    expect(JSON.parse(await post(url, sendCall(base64, config), JSON_TYPE)).result).toBe(signature);
+  });
+
+  it("curl sends as to Jito, and reads the tip accounts", async () => {
+    const { base64, signature } = flow.tipped();
+    const key = `x-api-key: ${WIDE_KEY}`;
+    const body = sendCall(base64, { encoding: "base64" });
+    expect(JSON.parse(await post(flow.url, body, JSON_TYPE, key)).result).toBe(signature);
+    const ask = '{"jsonrpc":"2.0","id":1,"method":"getTipAccounts","params":[]}';
+    const tips = JSON.parse(await post(flow.url, ask, JSON_TYPE));
+    expect(tips.result).toEqual([flow.sandbox.tipAccount]);
+  });
+
+  it("curl sends text with the key in the address, as a browser without a preflight", async () => {
+    const { base64, signature } = flow.tipped();
+    const url = `${flow.url}${RAW_PATH}?api-key=${WIDE_KEY}`;
+    const out = await post(url, base64, "Content-Type: text/plain");
+    expect(JSON.parse(out)).toEqual({ success: true, signature });
+  });
+});
+
 describe("the command printed by the sandbox", () => {
   let sandbox: Sandbox;
   beforeAll(async () => {

@@ -64,8 +64,11 @@ const commands = snippets
 
 /** What the response to each command contains. */
 const ANSWERS: readonly (readonly [RegExp, (answer: unknown) => void])[] = [
-  [/\/sendRawTransaction"/, (it) => expect(it).toMatchObject({ success: true })],
-  [/\/sendTransaction"/, (it) => expect(it).toMatchObject({ id: 1, result: expect.any(String) })],
+  [/\/sendRawTransaction[?"]/, (it) => expect(it).toMatchObject({ success: true })],
+  [
+    /\/(sendTransaction|fast)"/,
+    (it) => expect(it).toMatchObject({ id: 1, result: expect.any(String) }),
+  ],
   [/\/transactions\/<signature>/, (it) => expect(it).toMatchObject({ signature, state: "landed" })],
   [
     /\/transactions\?state=landed/,

@@ -3,8 +3,9 @@ import { readFraming } from "../../src/http/framing.ts";
 
 type Headers = readonly (readonly [string, string])[];
 
-function readWith(forwardedHeader: string | undefined, headers: Headers) {
+function readWith(forwardedHeader: string | undefined, headers: Headers, query = "") {
   const source = {
+    getQuery: () => query,
     forEach(visit: (key: string, value: string) => void) {
       for (const [key, value] of headers) visit(key, value);
     },
@@ -19,6 +20,8 @@ describe("readFraming", () => {
     const framing = read(["host", "x"], ["content-length", "12"], ["api-x-token", "k"]);
     expect(framing).toEqual({
       token: "k",
+      isKeyInQuery: false,
+      isText: false,
       bodySize: 12,
       rejection: null,
       forwarded: "",
@@ -31,6 +34,8 @@ describe("readFraming", () => {
     readWith("x-0a", [["api-x-token", "k"], ["x-0a", "said"], ...all]);
     expect(read(["host", "x"])).toEqual({
       token: "",
+      isKeyInQuery: false,
+      isText: false,
       bodySize: 0,
       rejection: null,
       forwarded: "",
@@ -40,6 +45,61 @@ describe("readFraming", () => {
 
   it("reads the first of two keys", () => {
     expect(read(["api-x-token", "a"], ["api-x-token", "b"]).token).toBe("a");
+  });
+
+  it("takes the key of the first place that has one", () => {
+    const query = "a=b&api-key=fourth";
+    const places = [
+      ["api-x-token", "first"],
+      ["x-api-key", "second"],
+      ["authorization", "Bearer third"],
+    ] as const;
+    for (const [index, key] of ["first", "second", "third", "fourth"].entries()) {
+      const rest = places.slice(index);
+      for (const headers of [rest, rest.toReversed()]) {
+        const { token, isKeyInQuery } = readWith("", headers, query);
+        expect({ token, isKeyInQuery }).toEqual({ token: key, isKeyInQuery: index === 3 });
+      }
+      // An empty value is none.
+      const empty = places.slice(0, index).map(([name]) => [name, ""] as const);
+      expect(readWith("", [...empty, ...rest], query).token).toBe(key);
+    }
+    expect(read(["x-api-key", "a"], ["x-api-key", "b"]).token).toBe("a");
+  });
+
+  it("reads the key of a bearer, and of no other scheme", () => {
+    for (const value of ["Bearer k", "bearer k", "BEARER   k"]) {
+      expect(read(["authorization", value]).token).toBe("k");
+    }
+    for (const value of ["k", "Bearer", "Bearer k k", "Bearer\tk", "Basic k", "Bearer k\u00a0"]) {
+      expect(read(["authorization", value]).token).toBe("");
+    }
+    expect(read(["authorization", "Basic a"], ["authorization", "Bearer b"]).token).toBe("b");
+  });
+
+  it("reads the key of a query, decoded, and forgets it", () => {
+    for (const [query, key] of [
+      ["api-key=k", "k"],
+      ["?api-key=k", "k"],
+      ["x&api-key=&api-key=k%26%3D&api-key=z", "k&="],
+      ["api%2Dkey=a+b", "a b"],
+      ["API-KEY=k", ""],
+      ["api_key=k&apikey=k&key=k", ""],
+      ["api-key", ""],
+    ] as const) {
+      expect(readWith("", [], query)).toMatchObject({ token: key, isKeyInQuery: key !== "" });
+    }
+    expect(read()).toMatchObject({ token: "", isKeyInQuery: false });
+  });
+
+  it("recognizes text by the media type alone", () => {
+    for (const value of ["text/plain", "Text/Plain;charset=UTF-8", "text/plain ; a=b"]) {
+      expect(read(["content-type", value]).isText).toBe(true);
+    }
+    for (const value of ["", "text/plainer", "text/plain, a/b", "a text/plain", "text/html"]) {
+      expect(read(["content-type", value]).isText).toBe(false);
+    }
+    expect(read().isText).toBe(false);
   });
 
   it("reads the forwarded header by its secret name alone, the first of two", () => {
@@ -56,6 +116,8 @@ describe("readFraming", () => {
     const framing = readWith("x-0a", [["x-0a", "said"], ...rest]);
     expect(framing).toEqual({
       token: "k",
+      isKeyInQuery: false,
+      isText: false,
       bodySize: 2,
       rejection: null,
       forwarded: "said",

@@ -8,7 +8,7 @@ import { testPrincipal } from "../support/principals.ts";
 import { stub } from "../support/stub.ts";
 import { fakeResponse, trackerOn } from "./fake-response.ts";
 
-type Door = "raw" | "rpc" | "open";
+type Door = "raw" | "rpc";
 
 /** Sends headers through one entry point; returns the status, null when the body is read. */
 function enter(
@@ -54,7 +54,9 @@ function enter(
     calls: null,
     proxySource,
     health: ALWAYS_READY,
+    info: { tipAccounts: [], version: "" },
   })[door](context, {
+    getQuery: () => "",
     forEach(visit) {
       for (const [key, value] of Object.entries(headers)) visit(key, value);
     },
@@ -72,7 +74,6 @@ describe("admission", () => {
     for (const [door, max] of [
       ["raw", 16_384],
       ["rpc", 131_072],
-      ["open", 16_384],
     ] as const) {
       expect(enter(door, { ...key, ...size(0) })).toBeNull();
       expect(enter(door, { ...key, ...size(max) })).toBeNull();
@@ -84,7 +85,6 @@ describe("admission", () => {
     expect(enter("raw", size(1))).toBe("401");
     expect(enter("rpc", size(256))).toBeNull();
     expect(enter("rpc", size(257))).toBe("401");
-    expect(enter("open", size(257))).toBeNull();
   });
 
   it("names the first of several faults: framing, draining, key, limit, size", () => {
@@ -118,8 +118,6 @@ describe("admission", () => {
       expect(stepsOf(door, "10.0.0.1 4 1 7")).toEqual(["known 4 good a"]);
       expect(stepsOf(door, "10.0.0.1 4 1 7", "bad")).toEqual([]);
     }
-    // No key is needed there.
-    expect(stepsOf("open", "10.0.0.1 4 0 0")).toEqual([]);
   });
 
   it("judges a request that is paid for like every other, but for its limit", () => {
@@ -133,7 +131,11 @@ describe("admission", () => {
     expect(enter("raw", chunked, limited)).toBe("411");
   });
 
-  it("answers getHealth on / while draining", () => {
-    expect(enter("open", size(60), { draining: true })).toBeNull();
+  it("reads a small body while draining, with a key too, because it may be getHealth", () => {
+    for (const headers of [size(256), { ...key, ...size(256) }]) {
+      expect(enter("rpc", headers, { draining: true })).toBeNull();
+      expect(enter("raw", headers, { draining: true })).toBe("503");
+    }
+    expect(enter("rpc", { ...key, ...size(257) }, { draining: true })).toBe("503");
   });
 });

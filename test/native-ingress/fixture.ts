@@ -235,6 +235,7 @@ export function fixture(count = 2) {
       upstreamConnectionsMax: 5,
       upstreamConnectionsPerAddress: 3,
       readTimeoutMs: 10_000,
+      idleTimeoutMs: 75_000,
       ...memory,
     },
   );

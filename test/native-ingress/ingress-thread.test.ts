@@ -23,7 +23,11 @@ describe("an ingress thread that starts", () => {
       connectionsMax: 10,
       upstreamConnectionsMax: 5,
     };
-    const bounds = { upstreamConnectionsPerAddress: 3, readTimeoutMs: 10_000 };
+    const bounds = {
+      upstreamConnectionsPerAddress: 3,
+      readTimeoutMs: 10_000,
+      idleTimeoutMs: 75_000,
+    };
     const options = {
       ...common,
       ...bounds,

@@ -6,6 +6,7 @@
 
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { LIBRARY_IDLE_MS } from "../../src/http/response.ts";
 import {
   FEW,
   type Flow,
@@ -24,7 +25,11 @@ const BODIES = 4_000;
 const start = (threads: number) =>
   startFlow({
     leaderCount: 1,
-    edge: { http: { threads }, send: { engine: "native", leaders: 1 } },
+    // Without ingress threads the library keeps an idle connection for 8 s.
+    edge: {
+      http: { threads, idle_timeout: `${LIBRARY_IDLE_MS}ms` },
+      send: { engine: "native", leaders: 1 },
+    },
   });
 
 /** A connection that sends one request after another. */
@@ -44,9 +49,14 @@ class Client {
   }
 
   /** The response to a request, byte for byte apart from the date. */
-  async post(path: string, body: string | Uint8Array, key: string = WIDE_KEY): Promise<string> {
+  async post(
+    path: string,
+    body: string | Uint8Array,
+    key: string | readonly string[] = WIDE_KEY,
+  ): Promise<string> {
     const bytes = Buffer.from(body);
-    const head = [`POST ${path} HTTP/1.1`, "Host: x", `api-x-token: ${key}`];
+    const lines = typeof key === "string" ? [`api-x-token: ${key}`] : key;
+    const head = [`POST ${path} HTTP/1.1`, "Host: x", ...lines];
     this.#socket.write(
       Buffer.concat([
         Buffer.from(`${head.join("\r\n")}\r\nContent-Length: ${bytes.length}\r\n\r\n`),
@@ -109,7 +119,7 @@ describe.skipIf(native === null)("a refusal by an ingress thread", () => {
   }
 
   /** The response of each edge. */
-  const both = (path: string, body: string | Uint8Array, key?: string) =>
+  const both = (path: string, body: string | Uint8Array, key?: string | readonly string[]) =>
     Promise.all(clients.map((client) => client.post(path, body, key)));
 
   /** A transaction with a tip for each edge. */
@@ -150,6 +160,13 @@ describe.skipIf(native === null)("a refusal by an ingress thread", () => {
     "another version": () => [RPC_PATH, '{"id":1}', "invalid_request"],
     "an empty batch": () => [RPC_PATH, "[]", "invalid_request"],
     "no JSON": () => [RPC_PATH, "{", "parse_error"],
+    "a bundle": () => [
+      "/fast",
+      '{"jsonrpc":"2.0","id":1,"method":"sendBundle","params":[]}',
+      "method_not_found",
+    ],
+    "a call on /": () => ["/", callOf(damaged()), "signature_invalid"],
+    "a call on /fast with a query": () => ["/fast?swqos_only=true", "[]", "invalid_request"],
     "no UTF-8": () => [RPC_PATH, Uint8Array.of(0xff), "parse_error"],
   };
 
@@ -164,6 +181,97 @@ describe.skipIf(native === null)("a refusal by an ingress thread", () => {
     expect(response).toContain(`"reason":"${outcome}"`);
     expect(await proxied()).toBe(before.proxied);
     expect(await counts()).toEqual(before.counted.map((count) => count + 1));
+  });
+
+  /** A submission in the forms of other senders' clients: path, headers, body. */
+  const FOREIGN: Readonly<
+    Record<string, (bytes: Uint8Array) => readonly [string, readonly string[], string | Uint8Array]>
+  > = {
+    "x-api-key": (bytes) => [RAW_PATH, [`x-api-key: ${WIDE_KEY}`], bytes],
+    "a bearer": (bytes) => ["/", [`Authorization: Bearer ${WIDE_KEY}`], callOf(bytes)],
+    "a key in the query": (bytes) => [`/fast?api-key=${WIDE_KEY}`, [], callOf(bytes)],
+    "an empty key and another": (bytes) => [
+      "/fast?a=b",
+      ["api-x-token:", `x-api-key: ${WIDE_KEY}`, "x-api-key: no"],
+      callOf(bytes),
+    ],
+    "text in base64": (bytes) => [
+      `${RAW_PATH}?api-key=${WIDE_KEY}`,
+      ["content-type: text/plain;charset=UTF-8"],
+      `${Buffer.from(bytes).toString("base64")}\n`,
+    ],
+    "options of others": (bytes) => [
+      "/?bundleOnly=true",
+      [`api-x-token: ${WIDE_KEY}`],
+      call([
+        Buffer.from(bytes).toString("base64"),
+        {
+          encoding: "base64",
+          skipPreflight: true,
+          preflightCommitment: "confirmed",
+          minContextSlot: 1,
+        },
+      ]),
+    ],
+  };
+
+  it.each(Object.entries(FOREIGN))(
+    "of a submission with %s is its own, and as the main thread's",
+    async (_, make) => {
+      const before = await proxied();
+      for (const [bytes, outcome] of [
+        [tipped().bytes, '"'],
+        [tipped({ tips: [] }).bytes, '"reason":"tip_missing"'],
+      ] as const) {
+        const [path, lines, body] = make(bytes);
+        const [expected, response] = await both(path, body, lines);
+        expect(response).toBe(expected);
+        expect(response).toContain(outcome);
+        expect(response?.includes("warning: 299")).toBe(path.includes("api-key"));
+      }
+      expect(await proxied()).toBe(before);
+    },
+  );
+
+  it("comes from the main thread for methods that only that one answers", async () => {
+    for (const method of ["getTipAccounts", "getVersion"]) {
+      const body = `{"jsonrpc":"2.0","id":1,"method":"${method}"}`;
+      for (const [path, key] of [
+        ["/", []],
+        ["/fast", [`x-api-key: ${WIDE_KEY}`]],
+      ] as const) {
+        const before = await proxied();
+        const [, response] = await both(path, body, key);
+        expect(response).toContain('"result":');
+        expect(await proxied()).toBe(before + 1);
+      }
+      const batch = `[${callOf(tipped().bytes)},${body}]`;
+      const [, response = ""] = await both("/fast", batch);
+      expect(JSON.parse(response.slice(response.indexOf("\r\n\r\n")))).toMatchObject([
+        { result: expect.any(String) },
+        { result: expect.anything() },
+      ]);
+    }
+  });
+
+  it("of text is that of the main thread", async () => {
+    const lines = [`api-x-token: ${WIDE_KEY}`, "content-type: text/plain"];
+    const { base64, base58 } = tipped();
+    const before = await proxied();
+    const bodies = [
+      base64.slice(1),
+      base58,
+      `${base58}1`,
+      `${base58}11`,
+      `${base58}111`,
+      "",
+      "AAAA",
+    ];
+    for (const body of [...bodies, `${base64} `, `${base64}\n\r\n`, "\n", tipped().bytes]) {
+      const [expected, response] = await both(RAW_PATH, body, lines);
+      expect(response).toBe(expected);
+    }
+    expect(await proxied()).toBe(before);
   });
 
   it("of a request over the limit is that of the main thread, but for the time", async () => {
@@ -240,6 +348,7 @@ const VALUES = [
 ];
 const BLANKS = ["", "", "", " ", "\n\t", "\r"];
 const METHODS = [
+  ...['"sendBundle"', '"getInflightBundleStatuses"'],
   ...['"sendTransaction"', '"sendTransaction"', '"sendTransaction"', '"send\\u0054ransaction"'],
   ...['"getHealth"', '"getBalance"', "7", `"${"z".repeat(80)}"`],
 ];

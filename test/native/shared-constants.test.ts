@@ -9,6 +9,7 @@ import { describe, expect, it } from "vitest";
 import {
   HEADERS_JSON,
   HEADERS_TEXT,
+  KEY_IN_QUERY_LINE,
   NO_EXTRAS,
   PREFLIGHT_HEADERS,
   rawAccepted,
@@ -17,6 +18,7 @@ import {
   rpcRejected,
   rpcResult,
 } from "../../src/http/response.ts";
+import { KEYLESS_METHODS } from "../../src/http/submit/json-rpc-parse.ts";
 import { listFiles, ROOT } from "../support/source-tree.ts";
 
 const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
@@ -97,7 +99,11 @@ const EQUAL: readonly Pair[] = [
   ["decode/limits.rs", "TRANSACTION_BYTES_MAX", "src/core/limits.ts", "V1_TRANSACTION_BYTES_MAX"],
   ...alike("http/dispatch.rs", "src/http/limits.ts", "KEYLESS_BODY_BYTES_MAX"),
   ...alike("http/request_head.rs", "src/http/framing.ts", "LENGTH_DIGITS_MAX"),
-  ...alike("http/request_head.rs", "src/http/routes.ts", "RAW_PATH RPC_PATH PING_PATH ROOT_PATH"),
+  ...alike(
+    "http/request_head.rs",
+    "src/http/routes.ts",
+    "RAW_PATH RPC_PATH PING_PATH ROOT_PATH FAST_PATH",
+  ),
   ...alike("decode/diagnosis.rs", "src/decode/limits.ts", "DIAGNOSIS_SAMPLE_BYTES_MAX"),
   ...alike("decode/diagnosis.rs", "src/decode/diagnosis.ts", "ENCODED_LENGTH_MIN"),
   ["decode/base58.rs", "LEGACY_BYTES_MAX", "src/core/limits.ts", "LEGACY_TRANSACTION_BYTES_MAX"],
@@ -224,6 +230,10 @@ const COMPARED_ELSEWHERE: ReadonlySet<string> = new Set([
   "DEDUP_KEEP_MS of src/dedup/limits.ts",
   "LOCK_MS of src/dedup/recent-transactions.ts",
   "GROWTH of src/dedup/recent-transactions.ts",
+  "BEARER of src/http/framing.ts",
+  "TEXT of src/http/framing.ts",
+  "KEYLESS_METHODS of src/http/submit/json-rpc-parse.ts",
+  "KEY_IN_QUERY_LINE of src/http/response.ts",
   "HEADERS_JSON of src/http/response.ts",
   "HEADERS_REJECTION of src/http/response.ts",
   "PREFLIGHT_HEADERS of src/http/response.ts",
@@ -245,6 +255,16 @@ describe("an ingress thread that makes room in a head", () => {
   });
 });
 
+describe("a method that needs no key", () => {
+  it("is one that an ingress thread knows or leaves to the main thread", () => {
+    const list = /MAIN_THREAD_METHODS: [^=]*= \[([^\]]*)\]/.exec(
+      read("native/src/http/rpc_body.rs"),
+    );
+    const left = [...(list?.[1] ?? "").matchAll(/"(\w+)"/g)].map(([, name]) => name);
+    expect(["getHealth", ...left]).toEqual(KEYLESS_METHODS);
+  });
+});
+
 describe("the responses of an ingress thread", () => {
   const text = read("native/src/http/response.rs");
   /** A byte string, which continues after a backslash at the end of a line. */
@@ -260,8 +280,12 @@ describe("the responses of an ingress thread", () => {
 
   it("have the headers of the main thread's", () => {
     const json = `HTTP/1.1 200 OK\r\ncontent-type: ${HEADERS_JSON}\r\n`;
-    expect(bytes("HEAD")).toBe(`${json}Date: `);
-    expect(bytes("HEAD_TEXT")).toBe(`HTTP/1.1 200 OK\r\ncontent-type: ${HEADERS_TEXT}\r\n`);
+    expect(`${bytes("HEAD")}\r\n`).toBe(json);
+    expect(bytes("HEAD_TEXT")).toBe(`HTTP/1.1 200 OK\r\ncontent-type: ${HEADERS_TEXT}`);
+  });
+
+  it("have the warning of the main thread's", () => {
+    expect(bytes("KEY_IN_QUERY_LINE")).toBe(KEY_IN_QUERY_LINE);
   });
 
   it("have the bodies of the main thread's", () => {
@@ -287,7 +311,7 @@ describe("the responses of an ingress thread", () => {
 
   it("have the rejection of the main thread's, as the connection's last response", () => {
     const rejection = { reason: "overloaded", message: string("OVERLOADED"), data: {} } as const;
-    const headers = rejectionHeaders(rejection, NO_EXTRAS).replace("\r\nkeep-alive: timeout=7", "");
+    const headers = rejectionHeaders(rejection, NO_EXTRAS);
     expect(string("HEAD_OVERLOADED")).toBe(
       `HTTP/1.1 503 Service Unavailable\r\ncontent-type: ${headers}\r\n` +
         "Connection: close\r\nContent-Length: ",

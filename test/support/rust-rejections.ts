@@ -20,7 +20,7 @@ import {
 } from "../../src/core/errors.ts";
 import { RPC_BATCH_CALLS_MAX, STATUS_MESSAGE_CHARS_MAX } from "../../src/http/limits.ts";
 import { NO_EXTRAS, rejectionHeaders, rejectionStatus } from "../../src/http/response.ts";
-import { RPC_MESSAGES } from "../../src/http/submit/json-rpc-messages.ts";
+import { FOREIGN_METHODS, RPC_MESSAGES } from "../../src/http/submit/json-rpc-messages.ts";
 
 export const RUST_TABLE = "native/src/http/rejection_table.rs";
 
@@ -153,6 +153,9 @@ function decodeRow(name: string, errorCode: number): string {
   ].join("\n");
 }
 
+const foreignRow = ([method, instead]: readonly [string, string]): string =>
+  `    (\n        "${method}",\n        ${literal(instead, "        ")},\n    ),`;
+
 const constant = (name: string, type: string, value: string): string =>
   `pub const ${name}: ${type} =${value.startsWith("\n") ? "" : " "}${value};`;
 const message = (name: string, template: Template): string =>
@@ -227,6 +230,13 @@ export function rustRejections(): string {
     fixed("NO_LEADER", NO_LEADER_REJECTION),
     fixed("LEADERS_FULL", LEADERS_FULL_REJECTION),
     message("RATE_LIMITED", limited),
+    "",
+    "/// Methods of other senders, and what to use instead.",
+    constant(
+      "FOREIGN_METHODS",
+      `[(&str, &str); ${FOREIGN_METHODS.size}]`,
+      `[\n${[...FOREIGN_METHODS].map(foreignRow).join("\n")}\n]`,
+    ),
     "",
     ...Object.entries(RPC_MESSAGES).map(([name, make]) =>
       make.length === 0

@@ -18,6 +18,9 @@ import { native } from "../native/addon.ts";
 export const testIngressEngine: NativeEngine | null =
   Number(process.env["TEST_THREADS"] ?? 0) > 0 ? native : null;
 
+/** How long the thread keeps an idle connection. */
+export const IDLE_TIMEOUT_MS = 75_000;
+
 export interface TestIngressOptions {
   /** The name of the forwarded header that the upstream server reads. */
   readonly forwardedHeader: string;
@@ -70,6 +73,7 @@ export function createTestIngress(addon: NativeEngine, options: TestIngressOptio
       upstreamConnectionsMax: options.connectionsMax,
       upstreamConnectionsPerAddress: options.connectionsMax,
       readTimeoutMs: 60_000,
+      idleTimeoutMs: IDLE_TIMEOUT_MS,
       targets: new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES),
       dedup: dedupMemory(),
       keyCache: createKeyCacheMemory(),

@@ -53,6 +53,7 @@ describe("fields", () => {
     "x-token",
     "X_Token",
     "api-x-token",
+    "x-api-key",
     "apiKey",
     "authorization",
     "cookie",

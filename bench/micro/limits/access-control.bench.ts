@@ -47,11 +47,13 @@ export async function build(): Promise<Bench> {
     ["content-length", "300"],
   ] as const;
   const source = {
+    getQuery: () => "",
     forEach(visit: (key: string, value: string) => void): void {
       for (const [key, value] of headers) visit(key, value);
     },
   };
-  assert.deepEqual({ ...readFraming(source) }, { token, bodySize: 300, rejection: null });
+  const { token: read, bodySize, rejection } = readFraming(source);
+  assert.deepEqual({ read, bodySize, rejection }, { read: token, bodySize: 300, rejection: null });
 
   const limitStates = new ThreadLimitStates(createKeyCacheMemory());
   let nowNs = 1_000_000_000;

@@ -35,8 +35,8 @@ use crate::sync::clock::NS_PER_S;
 
 /// Requests of one client that are served before other clients get their turn.
 const REQUESTS_PER_TURN: usize = 16;
-/// Longest idle time of a client: without a request, or without reading a pending response.
-const CLIENT_IDLE_NS: u64 = 10 * NS_PER_S;
+/// How long a client may read nothing of a pending response.
+const UNREAD_NS: u64 = 10 * NS_PER_S;
 /// How long an idle upstream connection is kept for the next request: less than the 8 s after which
 /// the upstream server may close it, possibly just as a request is on its way.
 const UPSTREAM_IDLE_NS: u64 = 5 * NS_PER_S;
@@ -198,25 +198,42 @@ impl Client {
         self.is_body_pending() || is_under_way || self.socket.unwritten() > 0
     }
 
+    /// Whether nothing is in progress: no request, complete or not, and no response.
+    #[must_use]
+    pub(crate) fn is_idle(&self) -> bool {
+        let is_quiet = self.proxied.is_none() && self.reading.part() == Part::None;
+        is_quiet && self.socket.unwritten() == 0
+    }
+
+    /// Whether the client last sent or read something longer than `for_ns` ago.
+    #[must_use]
+    pub(crate) fn is_idle_for(&self, now_ns: u64, for_ns: u64) -> bool {
+        is_past(now_ns, self.seen_ns, for_ns)
+    }
+
     /// Whether the client exceeded a timeout. Closes an upstream connection that was idle for too
     /// long.
-    pub(crate) fn overdue(&mut self, now_ns: u64, read_timeout_ns: u64) -> Option<Overdue> {
+    pub(crate) fn overdue(
+        &mut self,
+        now_ns: u64,
+        read_timeout_ns: u64,
+        idle_timeout_ns: u64,
+    ) -> Option<Overdue> {
         if is_past(now_ns, self.idle_since_ns, UPSTREAM_IDLE_NS) {
             self.idle_upstream = None;
         }
         if self.ended_ns.is_some_and(|ended_ns| is_past(now_ns, ended_ns, HALF_CLOSED_NS)) {
             return Some(Overdue::Idle);
         }
-        let is_still = is_past(now_ns, self.seen_ns, CLIENT_IDLE_NS);
         if self.socket.unwritten() > 0 {
-            return is_still.then_some(Overdue::Idle);
+            return self.is_idle_for(now_ns, UNREAD_NS).then_some(Overdue::Idle);
         }
         // If the upstream server does not read, the client is not at fault.
         if self.proxied.as_ref().is_some_and(|proxied| !proxied.awaits_client()) {
             return None;
         }
         if self.reading.part() == Part::None {
-            return is_still.then_some(Overdue::Idle);
+            return self.is_idle_for(now_ns, idle_timeout_ns).then_some(Overdue::Idle);
         }
         self.reading.is_late(now_ns, read_timeout_ns).then_some(Overdue::ReadTimeout)
     }

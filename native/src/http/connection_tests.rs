@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::http::dispatch::REQUEST_BYTES_MAX;
 use crate::http::handler::UnhandledReason;
-use crate::http::test_server::{TestClient, TestServer, TestUpstream, get, post};
+use crate::http::test_server::{IDLE_TIMEOUT_S, TestClient, TestServer, TestUpstream, get, post};
 
 #[test]
 fn submissions_are_answered_locally_and_other_requests_are_proxied() {
@@ -173,14 +173,35 @@ fn idle_client_is_closed_after_the_timeout() {
     awake.send_text(&post("", "hello"));
     awake.receive();
     server.advance_s(2);
-    assert_eq!(server.open_count(), 1);
-    for client in [&mut idle, &mut partial, &mut bodiless] {
+    // Those with a part of a request have `read_timeout`, the others `idle_timeout`.
+    assert_eq!(server.open_count(), 2);
+    for client in [&mut partial, &mut bodiless] {
         assert_eq!(client.receive_all(), b"");
     }
-    server.advance_s(8);
+    server.advance_s(IDLE_TIMEOUT_S - 12);
+    assert_eq!(server.open_count(), 2);
+    server.advance_s(2);
     assert_eq!(server.open_count(), 1);
-    server.advance_s(4);
+    assert_eq!(idle.receive_all(), b"");
+    server.advance_s(7);
+    assert_eq!(server.open_count(), 1);
+    server.advance_s(3);
     assert_eq!(server.open_count(), 0);
+}
+
+#[test]
+fn client_is_answered_after_minutes_of_pauses_below_the_timeout() {
+    let upstream = TestUpstream::echo();
+    let (server, address) = TestServer::alone(upstream.address);
+    let mut client = TestClient::to(address);
+    for seconds in [14, 60, IDLE_TIMEOUT_S, 1, IDLE_TIMEOUT_S] {
+        client.send_text(&post("", "hello"));
+        assert_eq!(client.receive(), "hello");
+        client.send_text(&get("/x"));
+        assert!(client.receive().starts_with("GET /x"));
+        server.advance_s(seconds);
+        assert_eq!(server.open_count(), 1);
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::http::handler::{
 };
 use crate::http::json_rpc::read_health;
 use crate::http::request_head::{Ask, CompleteHead, Submission};
+use crate::http::response::insert_query_warning;
 
 /// Largest request, head and body, that may be answered here; also the size of the read buffer. A
 /// request up to this size is proxied only once it is complete, unless the client waits for the
@@ -85,7 +86,12 @@ pub(crate) fn dispatch<H: RequestHandler>(
     };
     let is_drain_announced = drain != Drain::None;
     match handler.handle(&Request { endpoint, token, from, body, is_drain_announced }, out) {
-        Handled::Answered => Dispatched::Answered,
+        Handled::Answered => {
+            if head.has_query_key {
+                insert_query_warning(out);
+            }
+            Dispatched::Answered
+        }
         Handled::Proxy(meta) => Dispatched::Proxy { meta, is_upload: false },
     }
 }
@@ -108,7 +114,6 @@ fn proxy<H: RequestHandler>(
 fn health_of<'a>(head: &CompleteHead<'_>, body: &'a [u8]) -> Option<Health<'a>> {
     match head.ask {
         Ask::Ping => return Some(Health::Ping { is_head_only: head.is_head_only }),
-        Ask::Open => {}
         Ask::Submission(Submission { endpoint: Endpoint::JsonRpc, token: [] })
             if body.len() <= KEYLESS_BODY_BYTES_MAX => {}
         Ask::Submission(_) | Ask::Other => return None,

@@ -16,6 +16,7 @@ use crate::http::client_socket::AcceptedSocket;
 use crate::http::connection::{Client, ConnectionContext, Overdue, Progress};
 use crate::http::dispatch::REQUEST_BYTES_MAX;
 use crate::http::handler::{ClientCloseReason, RequestHandler};
+use crate::http::idle_list::IdleList;
 use crate::http::listener::{LISTENER, Listener};
 use crate::http::mailbox::{Command, Mailbox, Message, WAKER};
 use crate::http::permits::Permits;
@@ -31,6 +32,9 @@ const IDLE_POLL_NS: u64 = 100 * NS_PER_MS;
 const CLIENTS_SCANNED_PER_TURN: usize = 1024;
 /// Interval of the timeout scan.
 const TIMEOUT_SCAN_NS: u64 = NS_PER_S;
+/// How long a connection must be idle before another client takes its place: a client that has just
+/// been answered may already be sending its next request.
+const EVICTION_IDLE_NS: u64 = NS_PER_S;
 /// Uploads (incomplete requests with an unknown key) may use at most 1/4 of the upstream
 /// connections.
 const UPLOADS_DIVISOR: usize = 4;
@@ -48,7 +52,8 @@ pub struct Options {
     pub forwarded_header_name: String,
     /// Number of this ingress thread.
     pub ingress_thread: u32,
-    /// Most open connections; further ones are closed at accept.
+    /// Most open connections. A further one takes the place of the one that is idle for longest, or
+    /// is closed at accept.
     pub connections_max: usize,
     /// Most upstream connections at the same time.
     pub upstream_connections_max: usize,
@@ -56,6 +61,8 @@ pub struct Options {
     pub upstream_connections_per_address: usize,
     /// How long a client may take for a request head, and for a body.
     pub read_timeout_ns: u64,
+    /// How long a connection may be idle.
+    pub idle_timeout_ns: u64,
 }
 
 /// Serves until `Command::Exit`.
@@ -97,6 +104,8 @@ struct EventLoop<'a, H: RequestHandler> {
     free: Vec<usize>,
     /// Clients with something to do.
     ready: VecDeque<usize>,
+    /// Clients without a request or a response in progress, and with nothing to do.
+    idle: IdleList,
     accepted_sockets: Vec<AcceptedSocket>,
     scratch: Vec<u8>,
     out: Vec<u8>,
@@ -130,6 +139,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             bodies_pending: 0,
             free: Vec::new(),
             ready: VecDeque::new(),
+            idle: IdleList::new(),
             accepted_sockets: Vec::new(),
             scratch: vec![0; REQUEST_BYTES_MAX],
             out: Vec::with_capacity(2 * REQUEST_BYTES_MAX),
@@ -206,6 +216,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
         let client = client_at(&mut self.clients, index);
         if client.is_some_and(|client| !std::mem::replace(&mut client.is_listed, true)) {
             self.ready.push_back(index);
+            self.idle.remove(index);
         }
     }
 
@@ -275,7 +286,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
         if self.phase != Phase::Serving {
             return;
         }
-        if self.open >= self.options.connections_max {
+        if self.open >= self.options.connections_max && !self.evict_idle(now_ns) {
             self.handler.connection_closed(ClientCloseReason::TooMany);
             return;
         }
@@ -286,6 +297,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             self.free.push(index);
         } else {
             self.open += 1;
+            self.idle.push(index);
         }
         match self.clients.get_mut(index) {
             Some(place) => *place = client,
@@ -294,9 +306,22 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
         self.handler.connections(self.open);
     }
 
+    /// Closes the connection that is idle for longest; returns false if it is not idle for long.
+    fn evict_idle(&mut self, now_ns: u64) -> bool {
+        let Some(index) = self.idle.oldest() else { return false };
+        let client = client_at(&mut self.clients, index);
+        if !client.is_some_and(|client| client.is_idle_for(now_ns, EVICTION_IDLE_NS)) {
+            return false;
+        }
+        self.handler.connection_closed(ClientCloseReason::Evicted);
+        self.close(index);
+        true
+    }
+
     fn close(&mut self, index: usize) {
         if let Some(client) = self.clients.get_mut(index).and_then(Option::take) {
             self.open -= 1;
+            self.idle.remove(index);
             if client.is_body_pending() {
                 self.count_bodies_pending(true, false);
                 self.handler.client_left();
@@ -341,11 +366,12 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
                 upload_permits: &self.upload_permits,
             };
             let progress = client.run_turn(&mut cx);
-            let is_body_pending = client.is_body_pending();
+            let (is_body_pending, is_idle) = (client.is_body_pending(), client.is_idle());
             self.count_bodies_pending(was_body_pending, is_body_pending);
             match progress {
                 Progress::Closed => self.close(index),
                 Progress::Ready => self.list(index),
+                Progress::Pending if is_idle => self.idle.push(index),
                 Progress::Pending => {}
             }
         }
@@ -363,7 +389,8 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
         }
         for index in rest {
             let Some(client) = client_at(&mut self.clients, index) else { continue };
-            match client.overdue(now_ns, self.options.read_timeout_ns) {
+            let Options { read_timeout_ns, idle_timeout_ns, .. } = self.options;
+            match client.overdue(now_ns, read_timeout_ns, idle_timeout_ns) {
                 None => continue,
                 Some(Overdue::ReadTimeout) => {
                     self.handler.connection_closed(ClientCloseReason::ReadTimeout)

@@ -31,6 +31,47 @@ fn connection_above_the_limit_is_closed() {
 }
 
 #[test]
+fn connection_idle_for_longest_gives_way_above_the_limit() {
+    let upstream = TestUpstream::start(|mut served| {
+        while let Some(received) = served.request() {
+            served.report(received);
+        }
+    });
+    let limits = Limits { connections: 4, ..LIMITS };
+    let (server, address) = TestServer::alone_with(upstream.address, limits);
+    // Two with a request in progress, one that is idle since it connected, one that was answered.
+    let mut proxied = TestClient::to(address);
+    proxied.send_text(&get("/late"));
+    upstream.next();
+    let mut partial = TestClient::to(address);
+    partial.send_text("POST /");
+    let mut answered = TestClient::to(address);
+    let mut silent = TestClient::to(address);
+    server.advance_s(2);
+    answered.send_text(&post("", "hello"));
+    assert_eq!(answered.receive(), "hello");
+    assert_eq!(server.open_count(), 4);
+    let mut fifth = TestClient::to(address);
+    assert_eq!(silent.receive_all(), b"");
+    assert_eq!(server.open_count(), 4);
+    // Nothing else is idle for more than a second.
+    assert_eq!(TestClient::to(address).receive_all(), b"");
+    server.advance_s(2);
+    fifth.send_text(&post("", "hello"));
+    assert_eq!(fifth.receive(), "hello");
+    let mut sixth = TestClient::to(address);
+    assert_eq!(answered.receive_all(), b"");
+    for client in [&mut fifth, &mut sixth] {
+        client.send_text(&post("", "hello"));
+        assert_eq!(client.receive(), "hello");
+    }
+    assert_eq!(server.open_count(), 4);
+    let expected =
+        [ClientCloseReason::Evicted, ClientCloseReason::TooMany, ClientCloseReason::Evicted];
+    assert_eq!(server.log.lock().unwrap().closed, expected);
+}
+
+#[test]
 fn connections_per_address_are_limited_over_all_ingress_threads() {
     let upstream = TestUpstream::echo();
     let limits = Limits { per_address: 3, ..LIMITS };

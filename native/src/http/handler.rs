@@ -14,6 +14,8 @@ use crate::sync::clock::monotonic_ns;
 pub enum Endpoint {
     /// The body is the transaction.
     Raw,
+    /// The body is the transaction in base64.
+    Text,
     /// The body is a JSON-RPC call.
     JsonRpc,
 }
@@ -53,6 +55,8 @@ pub enum Health<'a> {
 pub enum ClientCloseReason {
     /// At accept: too many connections are open.
     TooMany,
+    /// It was idle for longest when too many were open and another client connected.
+    Evicted,
     /// At accept: its address is at its limit.
     Address,
     /// A head or a body was not complete in time.

@@ -8,7 +8,7 @@
 /// Occurs in no number; the space occurs in no key.
 const MARK: &[u8] = b" ?";
 /// Headers that decide where a request ends, and which key it has.
-const NAMES: [&[u8]; 2] = [b"content-length", b"api-x-token"];
+const NAMES: [&[u8]; 4] = [b"content-length", b"api-x-token", b"x-api-key", b"authorization"];
 
 /// Puts the mark into the head, or part of a head, that `request` starts with.
 pub(super) fn mark_values(request: &mut Vec<u8>) {
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn length_or_key_with_stripped_bytes_is_marked() {
         for odd in [0x80, 0xa0, 0xff, 0x7f, 0x0b] {
-            for name in ["Content-Length", "API-x-token"] {
+            for name in ["Content-Length", "API-x-token", "X-Api-Key", "Authorization"] {
                 let with = |value: &[u8]| {
                     [b"POST / HTTP/1.1\r\n", name.as_bytes(), b": ", value, b"\r\na: b"].concat()
                 };

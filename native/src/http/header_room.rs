@@ -3,14 +3,17 @@
 
 /// Headers that the upstream server reads: the HTTP library itself, and `src/http`
 /// (`test/native/shared-constants.test.ts` compares them).
-const READ_HEADERS: [&[u8]; 8] = [
+const READ_HEADERS: [&[u8]; 11] = [
     b"host",
     b"connection",
     b"upgrade",
     b"expect",
     b"content-length",
     b"transfer-encoding",
+    b"content-type",
     b"api-x-token",
+    b"x-api-key",
+    b"authorization",
     b"last-event-id",
 ];
 

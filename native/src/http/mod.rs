@@ -25,6 +25,8 @@ pub mod handler;
 mod header_marks;
 #[cfg(feature = "ingress")]
 mod header_room;
+#[cfg(feature = "ingress")]
+mod idle_list;
 pub mod json_rpc;
 #[cfg(feature = "ingress")]
 pub mod json_text;

@@ -161,7 +161,7 @@ fn rejected_call_gets_a_json_rpc_error_with_its_id() {
     for body in ["[]", "", "{", r#"{"id":1,"id":2}"#, r#"{"id":1"#, r#"{"a":"\\"#] {
         assert!(call(body).ends_with(r#""id":null}"#), "{body}");
     }
-    let query = post("", "{}").replace("sendRawTransaction", "sendTransaction?a=b");
+    let query = post("", "{}").replace("sendRawTransaction", "sendTransaction?a=%20");
     let response = response_to(address, &query);
     assert!(response.contains(r#"{"jsonrpc":"2.0","error":"#), "{response}");
 }

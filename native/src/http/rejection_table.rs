@@ -6,9 +6,9 @@ use crate::http::message_template::Template;
 
 /// Headers of every rejection, from the value of `content-type` on.
 macro_rules! headers {
-    () => { "application/json\r\naccess-control-allow-origin: *\r\nkeep-alive: timeout=7\r\
-        \ncache-control: no-store\r\naccess-control-expose-headers: retry-after, ra\
-        telimit, ratelimit-policy" };
+    () => { "application/json\r\naccess-control-allow-origin: *\r\ncache-control: no-stor\
+        e\r\naccess-control-expose-headers: retry-after, ratelimit, ratelimit-poli\
+        cy" };
 }
 
 /// How a reason is answered.
@@ -206,7 +206,8 @@ pub const DECODE_ROWS: [DecodeRow; 46] = [
         name: "text_base64",
         reason: Reason::Undecodable,
         message: "transaction could not be decoded: base64 text was found, the raw bytes o\
-            f one serialized, signed transaction are needed: decode it first",
+            f one serialized, signed transaction are needed: decode it first, or sen\
+            d it padded as text/plain",
         message_of_zero: None,
     },
     DecodeRow {
@@ -526,6 +527,41 @@ pub const RATE_LIMITED: Template =
     "the rate limit of {0} is {1} requests a second with a burst of {2}; the \
     next one is let through in {3} ms";
 
+/// Methods of other senders, and what to use instead.
+pub const FOREIGN_METHODS: [(&str, &str); 7] = [
+    (
+        "sendBundle",
+        "bundles are not served; put what belongs together into one transaction, \
+        which is atomic, or send each with sendTransaction",
+    ),
+    (
+        "simulateBundle",
+        "a node of the network simulates transactions (simulateTransaction)",
+    ),
+    (
+        "getBundleStatuses",
+        "bundles are not served; what became of a transaction is at GET /api/v1/t\
+        ransactions/{signature}",
+    ),
+    (
+        "getInflightBundleStatuses",
+        "bundles are not served; what became of a transaction is at GET /api/v1/t\
+        ransactions/{signature}",
+    ),
+    (
+        "sendIdeal",
+        "send the transaction with sendTransaction",
+    ),
+    (
+        "sendPaladin",
+        "send the transaction with sendTransaction",
+    ),
+    (
+        "sendGhostTransaction",
+        "send the transaction with sendTransaction",
+    ),
+];
+
 pub const EMPTY_BODY: &str =
     "the body is empty, JSON is needed";
 pub const NOT_UTF8: Template =
@@ -543,11 +579,11 @@ pub const BAD_VERSION: Template =
 pub const BAD_METHOD: Template =
     "method is {0}, a string is needed";
 pub const NO_METHOD: Template =
-    "there is no method {0} on this path: sendTransaction and getHealth are s\
-    erved here, anything else by a node of the network";
-pub const NO_OPEN_METHOD: Template =
-    "there is no method {0} on this path: getHealth is served here, sendTrans\
-    action at /api/v1/sendTransaction";
+    "there is no method {0} on this path: sendTransaction, getHealth, getTipA\
+    ccounts and getVersion are served here, anything else by a node of the n\
+    etwork";
+pub const FOREIGN_METHOD: Template =
+    "there is no method {0} here: {1}";
 pub const BAD_PARAMS: Template =
     "{0} is {1}, needed is {2}";
 pub const BASE58_TOO_LONG: Template =

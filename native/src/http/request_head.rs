@@ -28,9 +28,10 @@ const FORWARDED_HEADER_BYTES_MAX: usize = 160;
 pub(crate) const RAW_PATH: &str = "/api/v1/sendRawTransaction";
 /// `RPC_PATH` of `src/http/routes.ts`.
 pub(crate) const RPC_PATH: &str = "/api/v1/sendTransaction";
-/// `PING_PATH` and `ROOT_PATH` of `src/http/routes.ts`.
+/// `PING_PATH`, `ROOT_PATH` and `FAST_PATH` of `src/http/routes.ts`.
 const PING_PATH: &str = "/ping";
 const ROOT_PATH: &str = "/";
+const FAST_PATH: &str = "/fast";
 /// Headers of a usual submission.
 const HEADERS_USUAL: usize = 32;
 /// Most headers; the upstream server has the same bound (uWebSockets `UWS_HTTP_MAX_HEADERS_COUNT`,
@@ -72,6 +73,8 @@ pub(crate) struct CompleteHead<'a> {
     pub(crate) closes: bool,
     /// Whether the client may withhold the body until it gets `100 Continue`.
     pub(crate) expects: bool,
+    /// Whether its key came in the query, of which the response warns.
+    pub(crate) has_query_key: bool,
     /// What it asks for.
     pub(crate) ask: Ask<'a>,
 }
@@ -82,8 +85,6 @@ pub(crate) enum Ask<'a> {
     Submission(Submission<'a>),
     /// `GET` or `HEAD` of `/ping`.
     Ping,
-    /// JSON-RPC on `/`, where no key is needed.
-    Open,
     /// Anything else.
     Other,
 }
@@ -94,7 +95,7 @@ impl<'a> CompleteHead<'a> {
     pub(crate) fn submission(&self) -> Option<&Submission<'a>> {
         match &self.ask {
             Ask::Submission(submission) => Some(submission),
-            Ask::Ping | Ask::Open | Ask::Other => None,
+            Ask::Ping | Ask::Other => None,
         }
     }
 }
@@ -102,9 +103,9 @@ impl<'a> CompleteHead<'a> {
 /// Head of a submission.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Submission<'a> {
-    /// By its path.
+    /// By its path, and whether its body is text.
     pub(crate) endpoint: Endpoint,
-    /// The API key, empty for none.
+    /// The API key of the first place that has one, empty for none.
     pub(crate) token: &'a [u8],
 }
 
@@ -148,7 +149,7 @@ fn read_unusual_head<'a>(bytes: &'a [u8], forwarded_header_name: &str) -> Reques
     let headers = headers.get(..upstream_head.headers).unwrap_or_default();
     match check_framing(head, line, headers, forwarded_header_name) {
         RequestHead::Complete(head) => {
-            RequestHead::Complete(CompleteHead { ask: Ask::Other, ..head })
+            RequestHead::Complete(CompleteHead { has_query_key: false, ask: Ask::Other, ..head })
         }
         other => other,
     }
@@ -188,10 +189,12 @@ fn check_framing<'a>(
             form,
             closes: true,
             expects: false,
+            has_query_key: false,
             ask: Ask::Other,
         });
     };
     let is_usual = fields.is_plain && fields.hosts == 1;
+    let (ask, has_query_key) = if is_usual { ask_of(line, &fields) } else { (Ask::Other, false) };
     RequestHead::Complete(CompleteHead {
         size,
         body_size: fields.body_size,
@@ -202,7 +205,8 @@ fn check_framing<'a>(
         form,
         closes: fields.closes,
         expects: fields.expects,
-        ask: if is_usual { ask_of(line, &fields) } else { Ask::Other },
+        has_query_key,
+        ask,
     })
 }
 
@@ -217,29 +221,52 @@ fn form_of(line: RequestLine<'_>) -> ResponseForm {
     match (line.method, route) {
         ("HEAD", _) => ResponseForm::HeadOnly,
         ("OPTIONS", _) => ResponseForm::Preflight,
-        ("POST", RPC_PATH | ROOT_PATH) => ResponseForm::JsonRpc,
+        ("POST", RPC_PATH | ROOT_PATH | FAST_PATH) => ResponseForm::JsonRpc,
         _ => ResponseForm::Raw,
     }
 }
 
-fn ask_of<'a>(line: RequestLine<'_>, fields: &Fields<'a>) -> Ask<'a> {
-    let submission = |endpoint| match fields.tokens {
-        0 | 1 => Ask::Submission(Submission { endpoint, token: fields.token }),
-        _ => Ask::Other,
+/// What a usual request asks for, and whether its key came in the query.
+fn ask_of<'a>(line: RequestLine<'a>, fields: &Fields<'a>) -> (Ask<'a>, bool) {
+    let (route, query) = line.path.split_once('?').unwrap_or((line.path, ""));
+    let endpoint = match (line.method, route) {
+        ("POST", RAW_PATH) if fields.is_text => Endpoint::Text,
+        ("POST", RAW_PATH) => Endpoint::Raw,
+        ("POST", RPC_PATH | ROOT_PATH | FAST_PATH) => Endpoint::JsonRpc,
+        ("GET" | "HEAD", _) if line.path == PING_PATH && fields.body_size == 0 => {
+            return (Ask::Ping, false);
+        }
+        _ => return (Ask::Other, false),
     };
-    match (line.method, line.path) {
-        ("POST", RAW_PATH) if fields.lengths == 1 => submission(Endpoint::Raw),
-        ("POST", RPC_PATH) if fields.lengths == 1 => submission(Endpoint::JsonRpc),
-        ("POST", ROOT_PATH) if fields.lengths == 1 => Ask::Open,
-        ("GET" | "HEAD", PING_PATH) if fields.body_size == 0 => Ask::Ping,
-        _ => Ask::Other,
+    if fields.lengths != 1 {
+        return (Ask::Other, false);
     }
+    let submission = |token| Ask::Submission(Submission { endpoint, token });
+    let token = fields.token();
+    if !token.is_empty() {
+        return (submission(token), false);
+    }
+    // The upstream server decodes a query that is encoded.
+    if query.contains(['%', '+']) {
+        return (Ask::Other, false);
+    }
+    let token = query_key(query);
+    (submission(token), !token.is_empty())
+}
+
+/// The first key in a query, empty for none.
+fn query_key(query: &str) -> &[u8] {
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let mut keys = pairs.filter(|(name, value)| *name == "api-key" && !value.is_empty());
+    keys.next().map_or(&[], |(_, value)| value.as_bytes())
 }
 
 /// The relevant headers.
 struct Fields<'a> {
-    token: &'a [u8],
-    tokens: usize,
+    /// The keys of `api-x-token`, `x-api-key` and `Authorization: Bearer`: each the first that is
+    /// not empty.
+    keys: [&'a [u8]; 3],
+    is_text: bool,
     hosts: usize,
     lengths: usize,
     body_size: usize,
@@ -253,8 +280,8 @@ impl<'a> Fields<'a> {
     /// None if they leave the framing ambiguous.
     fn read(headers: &[Header<'a>], forwarded_header_name: &str) -> Option<Self> {
         let mut fields = Self {
-            token: &[],
-            tokens: 0,
+            keys: [&[]; 3],
+            is_text: false,
             hosts: 0,
             lengths: 0,
             body_size: 0,
@@ -273,8 +300,13 @@ impl<'a> Fields<'a> {
                 fields.lengths += 1;
                 fields.body_size = plain_number(value)?;
             } else if is("api-x-token") {
-                fields.tokens += 1;
-                fields.token = if fields.token.is_empty() { value } else { fields.token };
+                fields.add_key(0, value);
+            } else if is("x-api-key") {
+                fields.add_key(1, value);
+            } else if is("authorization") {
+                fields.add_key(2, bearer_key(value));
+            } else if is("content-type") {
+                fields.is_text |= is_plain_text(value);
             } else if is("host") {
                 fields.hosts += if value.is_empty() { 2 } else { 1 };
             } else if is("connection") {
@@ -289,7 +321,37 @@ impl<'a> Fields<'a> {
         }
         Some(fields)
     }
+
+    fn add_key(&mut self, place: usize, value: &'a [u8]) {
+        if let Some(key) = self.keys.get_mut(place).filter(|key| key.is_empty()) {
+            *key = value;
+        }
+    }
+
+    /// The key of the first header that has one, empty for none.
+    fn token(&self) -> &'a [u8] {
+        self.keys.into_iter().find(|key| !key.is_empty()).unwrap_or_default()
+    }
 }
+
+/// The key of `Authorization: Bearer`, empty for none: `BEARER` of `src/http/framing.ts`.
+fn bearer_key(value: &[u8]) -> &[u8] {
+    let Some((scheme, rest)) = value.split_at_checked(BEARER.len()) else { return &[] };
+    let start = rest.iter().position(|byte| *byte != b' ').unwrap_or(rest.len());
+    let key = rest.get(start..).unwrap_or_default();
+    let is_bearer = scheme.eq_ignore_ascii_case(BEARER) && start > 0;
+    if is_bearer && key.iter().all(u8::is_ascii_graphic) { key } else { &[] }
+}
+
+/// Whether a media type is text: `TEXT` of `src/http/framing.ts`.
+fn is_plain_text(value: &[u8]) -> bool {
+    let Some((media_type, rest)) = value.split_at_checked(TEXT.len()) else { return false };
+    let rest = rest.trim_ascii_start();
+    media_type.eq_ignore_ascii_case(TEXT) && matches!(rest.first(), None | Some(b';'))
+}
+
+const BEARER: &[u8] = b"Bearer";
+const TEXT: &[u8] = b"text/plain";
 
 /// Whether a `connection` header has the option `close`.
 #[must_use]

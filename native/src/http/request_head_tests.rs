@@ -44,9 +44,10 @@ fn unusual_request_is_framed_but_not_a_submission() {
     for text in [
         usual.replace("POST", "PUT"),
         usual.replace("POST", "post"),
-        usual.replace(RAW_PATH, &format!("{RAW_PATH}?a=1")),
         usual.replace(RAW_PATH, &format!("{RAW_PATH}/")),
-        usual.replace(RAW_PATH, "/"),
+        usual.replace(RAW_PATH, "/fast/"),
+        usual.replace(RAW_PATH, "/?api-key=a%41"),
+        usual.replace(RAW_PATH, "/?a=b+c"),
         usual.replace(RAW_PATH, &format!("http://a{RAW_PATH}")),
         usual.replace("host: a\r\n", ""),
         usual.replace("host: a\r\n", "host: \r\n"),
@@ -55,13 +56,77 @@ fn unusual_request_is_framed_but_not_a_submission() {
         submission("content-length: 3\r\ncontent-length: 3\r\n"),
         submission("content-length: 3\r\nconnection: close\r\n"),
         submission("content-length: 3\r\nconnection: keep-alive, x\r\n"),
-        submission("content-length: 3\r\napi-x-token: a\r\napi-x-token: a\r\n"),
         submission(&format!("content-length: 3\r\n{}", "a: b\r\n".repeat(31))),
     ] {
         assert_eq!(framed(text.as_bytes()).submission(), None, "{text}");
     }
     let most = submission(&format!("content-length: 3\r\n{}", "a: b\r\n".repeat(30)));
     assert!(framed(most.as_bytes()).submission().is_some());
+}
+
+#[test]
+fn json_rpc_has_three_paths_and_a_query_changes_none() {
+    for path in [RPC_PATH, "/", "/fast", "/?", "/fast?a=1&b", "/fast?x?y"] {
+        let text = submission("content-length: 3\r\n").replace(RAW_PATH, path);
+        let head = framed(text.as_bytes());
+        assert_eq!(head.submission().unwrap().endpoint, Endpoint::JsonRpc, "{path}");
+        assert_eq!((head.form, head.has_query_key), (ResponseForm::JsonRpc, false));
+    }
+}
+
+#[test]
+fn key_is_that_of_the_first_place_that_has_one() {
+    let places = ["api-x-token: first", "X-Api-Key: second", "Authorization: Bearer third"];
+    let key_of = |lines: &[&str], query: &str| {
+        let text = submission(&format!("content-length: 3\r\n{}\r\n", lines.join("\r\n")));
+        let text = text.replace("\r\n\r\n\r\n", "\r\n\r\n").replace(RAW_PATH, query);
+        let head = framed(text.as_bytes());
+        let token = head.submission().unwrap().token;
+        (String::from_utf8(token.to_vec()).unwrap(), head.has_query_key)
+    };
+    let query = "/?a=b&api-key=&api-key=fourth&api-key=z";
+    for (index, key) in ["first", "second", "third", "fourth"].into_iter().enumerate() {
+        let mut lines = places[index..].to_vec();
+        assert_eq!(key_of(&lines, query), (key.into(), index == 3));
+        lines.reverse();
+        assert_eq!(key_of(&lines, query), (key.into(), index == 3));
+        // An empty value is none.
+        lines.extend(["api-x-token:", "x-api-key: ", "authorization:"].iter().take(index));
+        assert_eq!(key_of(&lines, query), (key.into(), index == 3));
+    }
+    assert_eq!(key_of(&["api-x-token:", "api-x-token: a", "api-x-token: b"], "/").0, "a");
+    for none in ["/?api-key", "/?API-KEY=k", "/?api_key=k", "/?&&=k", "/?xapi-key=k"] {
+        assert_eq!(key_of(&[], none), (String::new(), false), "{none}");
+    }
+}
+
+#[test]
+fn key_of_a_bearer_has_no_blanks() {
+    for value in ["Bearer k", "bearer   k", "BEARER k"] {
+        assert_eq!(bearer_key(value.as_bytes()), b"k", "{value}");
+    }
+    for value in ["", "k", "Bearer", "Bearer ", "Bearerk", "Bearer\tk", "Bearer a b", "Basic k"] {
+        assert_eq!(bearer_key(value.as_bytes()), b"", "{value}");
+    }
+    assert_eq!(bearer_key(b"Bearer k\xff"), b"");
+}
+
+#[test]
+fn text_is_recognized_by_its_media_type() {
+    for (value, endpoint) in [
+        ("text/plain", Endpoint::Text),
+        ("Text/PLAIN; charset=UTF-8", Endpoint::Text),
+        ("text/plain \t;a", Endpoint::Text),
+        ("text/plainer", Endpoint::Raw),
+        ("text/plain, a/b", Endpoint::Raw),
+        ("text/plai", Endpoint::Raw),
+        ("application/octet-stream", Endpoint::Raw),
+    ] {
+        let text = submission(&format!("content-length: 3\r\ncontent-type: {value}\r\n"));
+        assert_eq!(framed(text.as_bytes()).submission().unwrap().endpoint, endpoint, "{value}");
+        let text = text.replace(RAW_PATH, "/");
+        assert_eq!(framed(text.as_bytes()).submission().unwrap().endpoint, Endpoint::JsonRpc);
+    }
 }
 
 #[test]
@@ -200,7 +265,6 @@ fn health_checks_are_recognized_by_method_and_path() {
         (get.replace("host: a", "x: a"), Ask::Other),
         (get.replace("host", "connection: close\r\nhost"), Ask::Other),
         (get.replace("host", "content-length: 3\r\nhost"), Ask::Other),
-        (post.to_string(), Ask::Open),
         (post.replace("POST", "PUT"), Ask::Other),
         (post.replace("/ ", "/x "), Ask::Other),
         (post.replace("content-length: 3\r\n", ""), Ask::Other),

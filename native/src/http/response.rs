@@ -10,19 +10,17 @@ use httpdate::HttpDate;
 
 use crate::http::handler::Endpoint;
 use crate::http::rejection::Rejection;
+use crate::sync::clock::NS_PER_S;
 
-/// Head of a response up to the date: `HEADERS_JSON` of `src/http/response.ts`.
+/// Head of a response up to its end: `HEADERS_JSON` of `src/http/response.ts`.
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\n\
     content-type: application/json\r\n\
-    access-control-allow-origin: *\r\n\
-    keep-alive: timeout=7\r\n\
-    Date: ";
+    access-control-allow-origin: *";
 /// Likewise for plain text: `HEADERS_TEXT`.
 const HEAD_TEXT: &[u8] = b"HTTP/1.1 200 OK\r\n\
     content-type: text/plain\r\n\
     access-control-allow-origin: *\r\n\
-    keep-alive: timeout=7\r\n\
-    cache-control: no-store\r\n";
+    cache-control: no-store";
 /// Between the date and the body's size.
 const HEAD_SIZE: &[u8] = b"\r\nContent-Length: ";
 /// `rawAccepted` of `src/http/response.ts`, around the signature.
@@ -48,9 +46,16 @@ pub const UNANSWERED: &str =
 const PREFLIGHT: &str = "HTTP/1.1 204 No Content\r\n\
     access-control-allow-origin: *\r\n\
     access-control-allow-methods: GET, HEAD, POST, OPTIONS\r\n\
-    access-control-allow-headers: content-type, solana-client, api-x-token, last-event-id, *\r\n\
+    access-control-allow-headers: content-type, solana-client, api-x-token, x-api-key, \
+    authorization, last-event-id, *\r\n\
     access-control-max-age: 86400\r\n\
     Connection: close\r\n\r\n";
+/// `KEY_IN_QUERY_LINE` of `src/http/response.ts`.
+const KEY_IN_QUERY_LINE: &[u8] = b"\r\nwarning: 299 touchdown \
+    \"the key is in the query string, where proxies and logs keep it; \
+    send it in the header api-x-token\"";
+/// What follows the headers that the main thread's server writes itself.
+const DATE: &[u8] = b"\r\nDate: ";
 /// `Thu, 01 Jan 1970 00:00:00 GMT`.
 const DATE_BYTES: usize = 29;
 
@@ -84,6 +89,13 @@ pub fn write_overloaded(out: &mut Vec<u8>, form: ResponseForm, id: &str, message
     let _ = write!(out, "{HEAD_OVERLOADED}{}\r\n\r\n", body.len());
     if form != ResponseForm::HeadOnly {
         out.extend_from_slice(body.as_bytes());
+    }
+}
+
+/// Warns in the response that `out` holds of the key in the query.
+pub fn insert_query_warning(out: &mut Vec<u8>) {
+    if let Some(at) = out.windows(DATE.len()).position(|bytes| bytes == DATE) {
+        out.splice(at..at, KEY_IN_QUERY_LINE.iter().copied());
     }
 }
 
@@ -131,6 +143,8 @@ pub fn push_result(body: &mut String, id: &str, result: &[u8]) {
 /// Writes responses; caches the current second's date as text.
 #[derive(Debug)]
 pub struct ResponseWriter {
+    /// The line of `keepAliveLine` of `src/http/response.ts`.
+    keep_alive: String,
     date: Vec<u8>,
     date_s: u64,
     /// The body of a rejection.
@@ -138,11 +152,17 @@ pub struct ResponseWriter {
 }
 
 impl ResponseWriter {
-    /// One for each thread.
+    /// One for each thread, whose idle connections live for this time.
     #[must_use]
-    pub fn new() -> Self {
-        let mut writer =
-            Self { date: Vec::with_capacity(DATE_BYTES), date_s: 0, body: String::new() };
+    pub fn new(idle_timeout_ns: u64) -> Self {
+        // Less by a second, in which a request may be on its way.
+        let keep_alive_s = (idle_timeout_ns / NS_PER_S).saturating_sub(1).max(1);
+        let mut writer = Self {
+            keep_alive: format!("\r\nkeep-alive: timeout={keep_alive_s}"),
+            date: Vec::with_capacity(DATE_BYTES),
+            date_s: 0,
+            body: String::new(),
+        };
         writer.date_at(unix_s());
         writer
     }
@@ -162,15 +182,14 @@ impl ResponseWriter {
     /// Appends the response to `/ping`, without its body for `HEAD`.
     pub fn ping(&mut self, out: &mut Vec<u8>, is_head_only: bool) {
         self.refresh();
-        out.extend_from_slice(HEAD_TEXT);
         let (before, behind): (&[u8], &[u8]) = if is_head_only {
-            (b"content-length: 2\r\nDate: ", b"\r\n\r\n")
+            (b"\r\ncontent-length: 2", b"\r\n\r\n")
         } else {
-            (b"Date: ", b"\r\nContent-Length: 2\r\n\r\nok")
+            (b"", b"\r\nContent-Length: 2\r\n\r\nok")
         };
-        out.extend_from_slice(before);
-        out.extend_from_slice(&self.date);
-        out.extend_from_slice(behind);
+        for piece in [HEAD_TEXT, self.keep_alive.as_bytes(), before, DATE, &self.date, behind] {
+            out.extend_from_slice(piece);
+        }
     }
 
     /// Appends a JSON response with status 200, such as that to a batch.
@@ -198,7 +217,8 @@ impl ResponseWriter {
         rejection.push_status(out, is_rpc);
         out.extend_from_slice(b"\r\ncontent-type: ");
         out.extend_from_slice(rejection.headers().as_bytes());
-        out.extend_from_slice(b"\r\nDate: ");
+        out.extend_from_slice(self.keep_alive.as_bytes());
+        out.extend_from_slice(DATE);
         out.extend_from_slice(&self.date);
         out.extend_from_slice(HEAD_SIZE);
         // Writing to memory cannot fail.
@@ -215,8 +235,10 @@ impl ResponseWriter {
     fn append(&mut self, out: &mut Vec<u8>, body: &[&[u8]]) {
         self.refresh();
         let size: usize = body.iter().map(|piece| piece.len()).sum();
-        out.reserve(HEAD.len() + DATE_BYTES + HEAD_SIZE.len() + 24 + size);
+        out.reserve(HEAD.len() + self.keep_alive.len() + DATE_BYTES + HEAD_SIZE.len() + 40 + size);
         out.extend_from_slice(HEAD);
+        out.extend_from_slice(self.keep_alive.as_bytes());
+        out.extend_from_slice(DATE);
         out.extend_from_slice(&self.date);
         out.extend_from_slice(HEAD_SIZE);
         // Writing to memory cannot fail.
@@ -232,12 +254,6 @@ impl ResponseWriter {
         let date = HttpDate::from(UNIX_EPOCH + Duration::from_secs(now_s));
         // Writing to memory cannot fail.
         let _ = write!(self.date, "{date}");
-    }
-}
-
-impl Default for ResponseWriter {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -260,12 +276,12 @@ mod tests {
     #[test]
     fn raw_response_equals_that_of_the_main_thread() {
         let mut out = b"before".to_vec();
-        ResponseWriter::new().raw_accepted(&mut out, b"5sig");
+        ResponseWriter::new(75 * NS_PER_S).raw_accepted(&mut out, b"5sig");
         let (text, date) = split(&out);
         assert_eq!(
             text,
             "beforeHTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\
-             access-control-allow-origin: *\r\nkeep-alive: timeout=7\r\nDate: <date>\r\n\
+             access-control-allow-origin: *\r\nkeep-alive: timeout=74\r\nDate: <date>\r\n\
              Content-Length: 35\r\n\r\n{\"success\":true,\"signature\":\"5sig\"}"
         );
         assert!(date.ends_with(" GMT"));
@@ -274,18 +290,32 @@ mod tests {
     #[test]
     fn ping_response_has_a_body_except_for_head() {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\
-             access-control-allow-origin: *\r\nkeep-alive: timeout=7\r\ncache-control: no-store\r\n";
+             access-control-allow-origin: *\r\ncache-control: no-store\r\n\
+             keep-alive: timeout=74\r\n";
         let mut out = Vec::new();
-        ResponseWriter::new().ping(&mut out, false);
+        ResponseWriter::new(75 * NS_PER_S).ping(&mut out, false);
         assert_eq!(split(&out).0, format!("{head}Date: <date>\r\nContent-Length: 2\r\n\r\nok"));
         out.clear();
-        ResponseWriter::new().ping(&mut out, true);
+        ResponseWriter::new(75 * NS_PER_S).ping(&mut out, true);
         assert_eq!(split(&out).0, format!("{head}content-length: 2\r\nDate: <date>\r\n\r\n"));
     }
 
     #[test]
+    fn warning_of_the_key_is_the_last_header_before_the_date() {
+        let mut out = Vec::new();
+        ResponseWriter::new(75 * NS_PER_S).raw_accepted(&mut out, b"5sig");
+        let (before, _) = split(&out);
+        insert_query_warning(&mut out);
+        let line = String::from_utf8(KEY_IN_QUERY_LINE.to_vec()).unwrap();
+        assert_eq!(split(&out).0, before.replace("\r\nDate", &format!("{line}\r\nDate")));
+        out.clear();
+        insert_query_warning(&mut out);
+        assert!(out.is_empty());
+    }
+
+    #[test]
     fn date_is_refreshed() {
-        let mut writer = ResponseWriter::new();
+        let mut writer = ResponseWriter::new(75 * NS_PER_S);
         writer.date_at(1_795_440_254);
         assert_eq!(writer.date, b"Mon, 23 Nov 2026 13:24:14 GMT");
         let mut out = Vec::new();
@@ -296,7 +326,7 @@ mod tests {
     #[test]
     fn json_rpc_response_keeps_the_id_text() {
         let mut out = Vec::new();
-        ResponseWriter::new().rpc_result(&mut out, br#""a""#, b"5sig");
+        ResponseWriter::new(75 * NS_PER_S).rpc_result(&mut out, br#""a""#, b"5sig");
         let (text, _) = split(&out);
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert_eq!(body, r#"{"jsonrpc":"2.0","result":"5sig","id":"a"}"#);

@@ -12,9 +12,9 @@ use crate::http::message_template::{push_json, push_number, rendered};
 use crate::http::rejection::Rejection;
 use crate::http::rejection_table::{
     BAD_ID, BAD_METHOD, BAD_PARAMS, BAD_VERSION, BASE58_NEEDED, BASE58_TOO_LONG, BASE64_NEEDED,
-    BATCH_SIZE, EMPTY_BODY, ENCODING_NEEDED, IN_BASE58, NO_METHOD, NOT_BASE58, NOT_BASE64,
-    NOT_JSON, NOT_OBJECT, NOT_UTF8, OBJECT_NEEDED, PARAMS_NEEDED, RETRIES_NEEDED,
-    RPC_BATCH_CALLS_MAX, Reason, TEXT_NEEDED,
+    BATCH_SIZE, EMPTY_BODY, ENCODING_NEEDED, FOREIGN_METHOD, FOREIGN_METHODS, IN_BASE58, NO_METHOD,
+    NOT_BASE58, NOT_BASE64, NOT_JSON, NOT_OBJECT, NOT_UTF8, OBJECT_NEEDED, PARAMS_NEEDED,
+    RETRIES_NEEDED, RPC_BATCH_CALLS_MAX, Reason, TEXT_NEEDED,
 };
 
 /// A call.
@@ -29,6 +29,8 @@ pub enum Call {
     },
     /// `getHealth`.
     Health,
+    /// Another method that needs no key, which the main thread answers.
+    MainThread,
     /// A call with an error of form.
     Rejected(Rejection),
 }
@@ -106,7 +108,14 @@ pub fn read_call(call: Value<'_>) -> (String, Call) {
     if name.is_text("getHealth") {
         return (id, Call::Health);
     }
-    let message = rendered(NO_METHOD, &[&quote(method)]);
+    if MAIN_THREAD_METHODS.iter().any(|each| name.is_text(each)) {
+        return (id, Call::MainThread);
+    }
+    let foreign = FOREIGN_METHODS.iter().find(|(each, _)| name.is_text(each));
+    let message = match foreign {
+        Some((_, instead)) => rendered(FOREIGN_METHOD, &[&quote(method), instead]),
+        None => rendered(NO_METHOD, &[&quote(method)]),
+    };
     (id, Call::Rejected(Rejection::new(Reason::MethodNotFound, message)))
 }
 
@@ -143,6 +152,16 @@ fn read_send(params: Option<Value<'_>>) -> Result<Call, Rejection> {
     let text: Vec<u8> = units.iter().map(|unit| u8::try_from(*unit).unwrap_or(0xff)).collect();
     let bytes = if is_base58 { read_base58(&text) } else { read_base64(&text) }?;
     Ok(Call::Send { bytes, max_retries })
+}
+
+/// The transaction of a text in padded base64, which line breaks may follow; None for any other
+/// body, which the decoder rejects: `decodedText` of `src/http/submit/raw.ts`.
+#[must_use]
+pub fn decode_text(body: &[u8]) -> Option<Vec<u8>> {
+    let end = body.iter().rposition(|byte| !matches!(byte, b'\r' | b'\n'));
+    let text = body.get(..end.map_or(0, |last| last + 1))?;
+    let bytes = BASE64.decode(text).ok()?;
+    (starts_well(&bytes) || !is_in_base58(text)).then_some(bytes)
 }
 
 fn read_base64(text: &[u8]) -> Result<Vec<u8>, Rejection> {
@@ -243,6 +262,8 @@ fn quote(value: Option<Value<'_>>) -> String {
     text
 }
 
+/// `KEYLESS_METHODS` of `src/http/submit/json-rpc-parse.ts` but for `getHealth`.
+pub const MAIN_THREAD_METHODS: [&str; 2] = ["getTipAccounts", "getVersion"];
 /// Largest integer that a double represents without doubt.
 const SAFE_MAX: f64 = 9_007_199_254_740_991.0;
 /// `QUOTE_CHARS_MAX` of `src/http/submit/json-rpc-parse.ts`.

@@ -22,6 +22,7 @@ use crate::sync::clock::NS_PER_S;
 
 pub(super) const NAME: &str = "x-secret-name";
 pub(super) const UPSTREAM_CONNECTIONS_MAX: usize = 20;
+pub(super) const IDLE_TIMEOUT_S: u64 = 75;
 
 /// What the handler was called with.
 #[derive(Debug, Default)]
@@ -174,6 +175,7 @@ impl TestServer {
             upstream_connections_max: limits.upstream_connections,
             upstream_connections_per_address: limits.upstream_connections_per_address,
             read_timeout_ns: 10 * NS_PER_S,
+            idle_timeout_ns: IDLE_TIMEOUT_S * NS_PER_S,
         };
         if let Some(listener) = listener {
             assert!(handle.send(Command::Listen(Box::new(listener))));

@@ -87,6 +87,7 @@ fn options_of(given: &IngressThreadOptions) -> Option<Options> {
         upstream_connections_max: given.upstream_connections_max as usize,
         upstream_connections_per_address: given.upstream_connections_per_address as usize,
         read_timeout_ns: u64::from(given.read_timeout_ms) * NS_PER_MS,
+        idle_timeout_ns: u64::from(given.idle_timeout_ms) * NS_PER_MS,
     };
     Some(Options {
         event_loop,

@@ -52,6 +52,8 @@ pub struct IngressThreadOptions {
     pub upstream_connections_per_address: u32,
     /// How long a client may take for a request's head, and for its body.
     pub read_timeout_ms: u32,
+    /// How long a connection may be idle.
+    pub idle_timeout_ms: u32,
     /// Loopback port of the upstream server.
     pub upstream_port: u32,
     /// Name of the header that carries what is known of a proxied request.

@@ -11,7 +11,7 @@ use crate::http::rejection_table::Reason;
 use crate::sync::shared_memory::{AtomicSlice, Memory};
 
 /// `HTTP_COUNTER_NAMES` of `src/native-ingress/thread-counters.ts`.
-const HTTP_COUNTERS: usize = 14;
+const HTTP_COUNTERS: usize = 15;
 /// Number of rejection reasons: entries of `REJECTIONS` in `src/core/errors.ts`.
 const REJECTION_NUMBERS: usize = 16;
 /// Where the counters of proxied requests start.
@@ -33,6 +33,8 @@ pub enum Counter {
     Connections = 0,
     /// Connections closed at accept, because too many were open.
     ConnectionsRejected,
+    /// Connections closed while idle, for another client.
+    ConnectionsEvicted,
     /// Connections closed at accept, because their address was at its limit.
     ConnectionsOverAddressLimit,
     /// Connections closed, because a head or a body was not complete in time.
@@ -133,6 +135,7 @@ mod tests {
     const ALL: [Counter; HTTP_COUNTERS + PROXY_REASON_COUNT + 1] = [
         Counter::Connections,
         Counter::ConnectionsRejected,
+        Counter::ConnectionsEvicted,
         Counter::ConnectionsOverAddressLimit,
         Counter::ConnectionsReadTimeout,
         Counter::Requests,
@@ -161,8 +164,8 @@ mod tests {
         }
         let cells = memory.atomics::<AtomicU64>(0, COUNTERS_BYTES / 8).unwrap();
         let read: Vec<f64> = cells.iter().map(|cell| f64::from_bits(cell.load(Relaxed))).collect();
-        let http = (1..=14).map(f64::from);
-        let others = (15..=19).map(f64::from);
+        let http = (1..=15).map(f64::from);
+        let others = (16..=20).map(f64::from);
         let rejections = [0.0; REJECTION_NUMBERS];
         assert_eq!(read, http.chain(rejections).chain(others).collect::<Vec<f64>>());
     }
@@ -191,7 +194,7 @@ mod tests {
         counters.add(Counter::Connections, -1.0);
         counters.add(Counter::ProxiedOther, 1.0);
         let numbers = ALL.map(|counter| counters.number(counter));
-        assert_eq!((numbers[0], numbers[17]), (2.0, 1.0));
+        assert_eq!((numbers[0], numbers[18]), (2.0, 1.0));
         assert_eq!(numbers.iter().sum::<f64>(), 3.0);
     }
 

@@ -28,7 +28,9 @@ use crate::http::json_text::Value;
 use crate::http::rejection::Rejection;
 use crate::http::rejection_table::Reason;
 use crate::http::response::{ResponseWriter, push_result};
-use crate::http::rpc_body::{self, Call, batch_of, call_id, parse_body};
+use crate::http::rpc_body::{
+    self, Call, MAIN_THREAD_METHODS, batch_of, call_id, decode_text, parse_body,
+};
 use crate::submit::counters::{Counter, Counters};
 use crate::submit::dedup::{DedupCache, Reservation};
 use crate::submit::fan_out::{EngineHandle, FanOut, FanOutResult};
@@ -105,11 +107,12 @@ struct SignatureText {
 }
 
 impl<E: EngineHandle> SubmitHandler<E> {
-    /// A handler without submissions so far.
+    /// A handler without submissions so far, of connections that may be idle for this time.
     #[must_use]
-    pub fn new(path: SubmitPath<E>) -> Self {
+    pub fn new(path: SubmitPath<E>, idle_timeout_ns: u64) -> Self {
         let transaction = Box::new([0; TRANSACTION_BYTES_MAX]);
-        Self { path, writer: ResponseWriter::new(), transaction, sent: FanOutResult::default() }
+        let writer = ResponseWriter::new(idle_timeout_ns);
+        Self { path, writer, transaction, sent: FanOutResult::default() }
     }
 
     fn admit(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
@@ -159,12 +162,16 @@ impl<E: EngineHandle> SubmitHandler<E> {
         let body = request.body;
         let meta = RequestMeta { key_slot, received_ns, body_bytes: body.len(), max_retries: None };
         match request.endpoint {
-            Endpoint::Raw => match path.submit(body, &meta, sent)? {
-                Outcome::Accepted(signature) => writer.raw_accepted(out, signature.text()),
-                Outcome::Rejected(rejection) => {
-                    writer.rejected(out, request.endpoint, "", &rejection);
+            Endpoint::Raw | Endpoint::Text => {
+                let is_text = request.endpoint == Endpoint::Text;
+                let decoded = is_text.then(|| decode_text(body)).flatten();
+                match path.submit(decoded.as_deref().unwrap_or(body), &meta, sent)? {
+                    Outcome::Accepted(signature) => writer.raw_accepted(out, signature.text()),
+                    Outcome::Rejected(rejection) => {
+                        writer.rejected(out, request.endpoint, "", &rejection);
+                    }
                 }
-            },
+            }
             Endpoint::JsonRpc => {
                 let Some(call) = read_call(body, transaction.as_mut_slice()) else {
                     return self.respond_any_form(request, &meta, out);
@@ -229,6 +236,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
         let (id, call) = rpc_body::read_call(call);
         match call {
             Call::Health if request.is_drain_announced => return Err(Counter::ProxiedOther.into()),
+            Call::MainThread => return Err(Counter::ProxiedOther.into()),
             Call::Health => self.writer.rpc_result(out, id.as_bytes(), HEALTHY),
             Call::Rejected(rejection) => self.reject_form(request, &id, &rejection, meta, out),
             Call::Send { bytes, max_retries } => {
@@ -261,7 +269,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
 
     /// The response to a batch, in the order of its calls. Each further call is charged before it
     /// is read. Nothing is done unless every call has room for its record, something can be sent
-    /// and no `getHealth` must be left to the main thread; where a call must be left to the main
+    /// and no call's method must be left to the main thread; where a call must be left to the main
     /// thread all the same, so is the batch, without the charges of its further calls, and the main
     /// thread recognizes what was sent.
     fn batch(
@@ -277,7 +285,9 @@ impl<E: EngineHandle> SubmitHandler<E> {
             let is_it = |method: Value<'_>| method.is_text(name);
             calls.iter().any(|call| call.member("method").is_some_and(is_it))
         };
-        if request.is_drain_announced && calls_method("getHealth") {
+        if request.is_drain_announced && calls_method("getHealth")
+            || MAIN_THREAD_METHODS.into_iter().any(calls_method)
+        {
             return Err(Counter::ProxiedOther.into());
         }
         if calls_method("sendTransaction") && !self.path.fan_out.can_send() {
@@ -327,6 +337,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
     ) -> Result<(), Unanswered> {
         let (id, call) = rpc_body::read_call(call);
         match call {
+            Call::MainThread => return Err(Counter::ProxiedOther.into()),
             Call::Health => push_result(body, &id, HEALTHY),
             Call::Rejected(rejection) => {
                 self.path.reject(&rejection, meta, 0, None);
@@ -526,6 +537,7 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
     fn connection_closed(&mut self, reason: ClientCloseReason) {
         let counter = match reason {
             ClientCloseReason::TooMany => Counter::ConnectionsRejected,
+            ClientCloseReason::Evicted => Counter::ConnectionsEvicted,
             ClientCloseReason::Address => Counter::ConnectionsOverAddressLimit,
             ClientCloseReason::ReadTimeout => Counter::ConnectionsReadTimeout,
             ClientCloseReason::Framing => Counter::Closed,

@@ -106,7 +106,7 @@ impl Fixture {
             given: Rc::clone(&given),
             is_broken: Rc::clone(&is_broken),
         };
-        let mut handler = SubmitHandler::new(SubmitPath {
+        let path = SubmitPath {
             key_cache: KeyCache::new(ThreadLimitStates::new(&key_cache).unwrap()),
             dedup: DedupCache::open_with(&dedup, SIZES).unwrap(),
             decoder: Arc::new(Decoder::new(&TIP_ACCOUNT, 1000.0, false, 0).unwrap()),
@@ -114,7 +114,8 @@ impl Fixture {
             records: Records::open(&records).unwrap(),
             counters: Counters::open(&counters).unwrap(),
             wake_policy: WakePolicy::new(status.clone()),
-        });
+        };
+        let mut handler = SubmitHandler::new(path, 75_000_000_000);
         handler.update(KeyUpdate::Grant(TOKEN.into(), grant));
         Self {
             handler,
@@ -595,6 +596,7 @@ fn event_loop_counts_become_the_threads_counters() {
         ClientCloseReason::Address,
         ClientCloseReason::Address,
         ClientCloseReason::ReadTimeout,
+        ClientCloseReason::Evicted,
     ] {
         fixture.handler.connection_closed(reason);
     }
@@ -606,12 +608,13 @@ fn event_loop_counts_become_the_threads_counters() {
         Counter::Connections,
         Counter::RequestsOpen,
         Counter::ConnectionsRejected,
+        Counter::ConnectionsEvicted,
         Counter::ConnectionsOverAddressLimit,
         Counter::ConnectionsReadTimeout,
         Counter::Aborted,
         Counter::ProxiedOther,
     ];
-    let counts = [5.0, 2.0, 1.0, 2.0, 1.0, 1.0, 2.0];
+    let counts = [5.0, 2.0, 1.0, 1.0, 2.0, 1.0, 1.0, 2.0];
     assert_eq!(counters.map(|counter| fixture.counter(counter)), counts);
     assert_eq!(fixture.handler.path.counters.rejections(Reason::Overloaded), 1.0);
     fixture.handler.idle();

@@ -134,7 +134,7 @@ fn handler_of(
 ) -> Option<SubmitHandler<EngineRef>> {
     let (handle, engine) = options.engine.clone();
     let engine_handle = EngineRef::new(handle, engine);
-    Some(SubmitHandler::new(SubmitPath {
+    let path = SubmitPath {
         key_cache: KeyCache::new(ThreadLimitStates::new(&shared.limit_states)?),
         dedup: DedupCache::open(&shared.dedup)?,
         decoder: options.decoder.clone(),
@@ -143,7 +143,8 @@ fn handler_of(
         wake_policy: WakePolicy::new(status),
         // Last, because it registers the thread in the target table.
         fan_out: FanOut::new(SharedTargetTable::open(&shared.targets)?, engine_handle),
-    }))
+    };
+    Some(SubmitHandler::new(path, options.event_loop.idle_timeout_ns))
 }
 
 #[cfg(test)]
@@ -187,6 +188,7 @@ mod tests {
             upstream_connections_max: 8,
             upstream_connections_per_address: 8,
             read_timeout_ns: 1,
+            idle_timeout_ns: 1,
         };
         let decoder = Arc::new(Decoder::new(&[1; 32], 0.0, true, 1).unwrap());
         Options { event_loop, engine: (1, engine), decoder, is_realtime: false }

@@ -1,7 +1,7 @@
 /**
  * Query parameters of the receipt endpoints. Anything invalid is rejected with a message that
  * states what was found and what is needed. Unknown names are rejected too: a misspelt filter
- * would return what was not asked for.
+ * would return what was not asked for. The key may be among the parameters (framing.ts).
  */
 
 import type { Rejection } from "../../core/errors.ts";
@@ -83,6 +83,7 @@ function read<Query>(
 function givenOf(text: string, names: readonly string[]): Given {
   const given: Record<string, string> = {};
   for (const [name, value] of new URLSearchParams(text)) {
+    if (name === "api-key") continue;
     if (!names.includes(name)) {
       throw new BadQuery(`the query has ${shown(name)}, only ${names.join(", ")} are known here`);
     }

@@ -17,10 +17,9 @@ export const RPC_MESSAGES = {
   badMethod: (found: Value) => `method is ${found}, a string is needed`,
   noMethod: (method: Value) =>
     `there is no method ${method} on this path: ` +
-    "sendTransaction and getHealth are served here, anything else by a node of the network",
-  noOpenMethod: (method: Value) =>
-    `there is no method ${method} on this path: ` +
-    "getHealth is served here, sendTransaction at /api/v1/sendTransaction",
+    "sendTransaction, getHealth, getTipAccounts and getVersion are served here, anything else by " +
+    "a node of the network",
+  foreignMethod: (method: Value, instead: Value) => `there is no method ${method} here: ${instead}`,
   badParams: (place: Value, found: Value, needed: Value) =>
     `${place} is ${found}, needed is ${needed}`,
   base58TooLong: (found: Value, needed: Value) =>
@@ -38,3 +37,25 @@ export const RPC_MESSAGES = {
   notBase58: () => "a text that is not base58",
   base58Needed: () => "the transaction in base58",
 } as const satisfies Readonly<Record<string, (...values: Value[]) => string>>;
+
+const BUNDLES =
+  "bundles are not served; put what belongs together into one transaction, which is atomic, or " +
+  "send each with sendTransaction";
+const STATUSES =
+  "bundles are not served; what became of a transaction is at " +
+  "GET /api/v1/transactions/{signature}";
+const SEND = "send the transaction with sendTransaction";
+
+/**
+ * Methods that other senders have, and what to use here instead. Jito's JSON-RPC and Jito-Solana's
+ * (jito-labs/jito-docs, 2026-02), Astralane's (Astralane/iris-rs and its documentation, 2026-05).
+ */
+export const FOREIGN_METHODS: ReadonlyMap<string, string> = new Map([
+  ["sendBundle", BUNDLES],
+  ["simulateBundle", "a node of the network simulates transactions (simulateTransaction)"],
+  ["getBundleStatuses", STATUSES],
+  ["getInflightBundleStatuses", STATUSES],
+  ["sendIdeal", SEND],
+  ["sendPaladin", SEND],
+  ["sendGhostTransaction", SEND],
+]);

@@ -17,7 +17,7 @@ import {
 } from "../../core/limits.ts";
 import { RPC_BATCH_CALLS_MAX } from "../limits.ts";
 import { idText } from "./json-id.ts";
-import { RPC_MESSAGES } from "./json-rpc-messages.ts";
+import { FOREIGN_METHODS, RPC_MESSAGES } from "./json-rpc-messages.ts";
 
 export type RpcBody =
   | { readonly kind: "rejected"; readonly rejection: Rejection }
@@ -32,8 +32,17 @@ export type RpcCall =
       readonly bytes: Uint8Array;
       readonly maxRetries: number | null;
     }
-  | { readonly kind: "health"; readonly id: string }
+  | { readonly kind: "keyless"; readonly id: string; readonly method: KeylessMethod }
   | { readonly kind: "rejected"; readonly id: string; readonly rejection: Rejection };
+
+/** The methods that need no key. */
+export const KEYLESS_METHODS = ["getHealth", "getTipAccounts", "getVersion"] as const;
+export type KeylessMethod = (typeof KEYLESS_METHODS)[number];
+
+/** The method if it needs no key, null for any other value. */
+export function keylessMethod(method: unknown): KeylessMethod | null {
+  return KEYLESS_METHODS.find((each) => each === method) ?? null;
+}
 
 /** Parses a complete body. */
 export function parseBody(bytes: Uint8Array): RpcBody {
@@ -65,11 +74,8 @@ export function callId(call: unknown, text: string, index: number): string {
   return (isRecord(call) ? idText(call, text, index) : null) ?? "null";
 }
 
-/**
- * Reads one call. `index` is its index in the batch, -1 for a single call; `sends` is whether
- * sendTransaction is served on this path.
- */
-export function readCall(call: unknown, text: string, index: number, sends: boolean): RpcCall {
+/** Reads one call. `index` is its index in the batch, -1 for a single call. */
+export function readCall(call: unknown, text: string, index: number): RpcCall {
   if (!isRecord(call)) {
     return rejected("null", "invalid_request", RPC_MESSAGES.notObject(describe(call)));
   }
@@ -85,10 +91,15 @@ export function readCall(call: unknown, text: string, index: number, sends: bool
   if (typeof method !== "string") {
     return rejected(id, "invalid_request", RPC_MESSAGES.badMethod(describe(method)));
   }
-  if (method === "sendTransaction" && sends) return readSend(id, call["params"]);
-  if (method === "getHealth") return { kind: "health", id };
-  const message = sends ? RPC_MESSAGES.noMethod : RPC_MESSAGES.noOpenMethod;
-  return rejected(id, "method_not_found", message(quote(method)));
+  if (method === "sendTransaction") return readSend(id, call["params"]);
+  const keyless = keylessMethod(method);
+  if (keyless !== null) return { kind: "keyless", id, method: keyless };
+  const instead = FOREIGN_METHODS.get(method);
+  const message =
+    instead === undefined
+      ? RPC_MESSAGES.noMethod(quote(method))
+      : RPC_MESSAGES.foreignMethod(quote(method), instead);
+  return rejected(id, "method_not_found", message);
 }
 
 function readSend(id: string, params: unknown): RpcCall {
@@ -140,7 +151,7 @@ export function startsWell(bytes: Uint8Array): boolean {
  * is given. One length in four also parses as base64, with meaningless bytes. The largest version 1
  * transactions are excluded, because decoding them takes too long.
  */
-function isInBase58(text: string): boolean {
+export function isInBase58(text: string): boolean {
   const bytes = decodeBase58(text, LEGACY_TRANSACTION_BYTES_MAX);
   return bytes !== null && startsWell(bytes);
 }

@@ -15,10 +15,24 @@ import type { SubmitResult } from "../../core/flow.ts";
 import { type AccessControl, limitRejection } from "../../limits/access-control.ts";
 import type { BatchResponse, BodyHandler, RequestContext } from "../request-context.ts";
 import type { RequestTracker } from "../request-tracker.ts";
-import { HEADERS_JSON, rpcRejected, rpcResult, rpcUnhealthy, STATUS_OK } from "../response.ts";
+import {
+  HEADERS_JSON,
+  rpcRejected,
+  rpcResult,
+  rpcResultJson,
+  rpcUnhealthy,
+  STATUS_OK,
+} from "../response.ts";
 import type { Health } from "../routes.ts";
 import type { CallReader, SendCall } from "./json-rpc-fast-path.ts";
-import { callId, parseBody, type RpcBody, readCall } from "./json-rpc-parse.ts";
+import {
+  callId,
+  type KeylessMethod,
+  keylessMethod,
+  parseBody,
+  type RpcBody,
+  readCall,
+} from "./json-rpc-parse.ts";
 import type { Submit } from "./submission.ts";
 
 export interface RpcDeps {
@@ -29,24 +43,44 @@ export interface RpcDeps {
   /** Reads calls in the common form; null: all calls are parsed. */
   readonly calls: CallReader | null;
   readonly health: Pick<Health, "isDraining">;
+  readonly info: ServiceInfo;
 }
 
-/** `sends` is whether sendTransaction is served on this path; without it no key is needed. */
-export function createRpcHandler(deps: RpcDeps, sends: boolean): BodyHandler {
+/** What calls without a key may ask. */
+export interface ServiceInfo {
+  readonly tipAccounts: readonly string[];
+  readonly version: string;
+}
+
+/** `draining` rejects what arrives while this edge drains. */
+export function createRpcHandler(deps: RpcDeps, draining: Rejection): BodyHandler {
   const { clock, access, submit, tracker, calls, health } = deps;
+  const tipAccounts = JSON.stringify(deps.info.tipAccounts);
+  const version = JSON.stringify({
+    "solana-core": NETWORK_VERSION,
+    "feature-set": 0,
+    touchdown: deps.info.version,
+  });
 
   function handleSingle(context: RequestContext, call: unknown, text: string): void {
-    const read = readCall(call, text, -1, sends);
+    const read = readCall(call, text, -1);
     context.id = read.id;
     if (read.kind === "rejected") {
       context.reject(read.rejection);
-    } else if (read.kind === "health") {
-      context.send(STATUS_OK, HEADERS_JSON, healthOf(read.id));
+    } else if (read.kind === "keyless") {
+      context.send(STATUS_OK, HEADERS_JSON, keylessResult(read.method, read.id));
     } else handleSend(context, read);
   }
 
-  function healthOf(id: string): string {
-    return health.isDraining() ? rpcUnhealthy(id) : rpcResult(id, HEALTHY);
+  function keylessResult(method: KeylessMethod, id: string): string {
+    switch (method) {
+      case "getTipAccounts":
+        return rpcResultJson(id, tipAccounts);
+      case "getVersion":
+        return rpcResultJson(id, version);
+      case "getHealth":
+        return health.isDraining() ? rpcUnhealthy(id) : rpcResult(id, HEALTHY);
+    }
   }
 
   function handleSend(context: RequestContext, { id, bytes, maxRetries }: SendCall): void {
@@ -84,11 +118,11 @@ export function createRpcHandler(deps: RpcDeps, sends: boolean): BodyHandler {
     text: string,
     index: number,
   ): void {
-    const read = readCall(call, text, index, sends);
+    const read = readCall(call, text, index);
     if (read.kind === "rejected") {
       batch.reject(index, read.id, read.rejection);
-    } else if (read.kind === "health") {
-      batch.fill(index, healthOf(read.id));
+    } else if (read.kind === "keyless") {
+      batch.fill(index, keylessResult(read.method, read.id));
     } else {
       const { id, bytes, maxRetries } = read;
       const { account, keyId } = context.principal ?? ANONYMOUS;
@@ -101,8 +135,8 @@ export function createRpcHandler(deps: RpcDeps, sends: boolean): BodyHandler {
 
   function handleParsed(context: RequestContext, bytes: Uint8Array): void {
     const body = parseBody(bytes);
-    if (sends && context.principal === null && !asksOnlyHealth(body)) {
-      context.reject(access.rejectionOf(context.token, context));
+    if (context.principal === null && !needsNoKey(body)) {
+      context.reject(tracker.draining ? draining : access.rejectionOf(context.token, context));
     } else if (body.kind === "rejected") {
       context.reject(body.rejection);
     } else if (body.kind === "single") {
@@ -116,7 +150,7 @@ export function createRpcHandler(deps: RpcDeps, sends: boolean): BodyHandler {
     handle(context, bytes) {
       // Already set for a request that an ingress thread proxied with its receive time.
       if (context.receivedNs === 0) context.receivedNs = clock.nowNs();
-      const usual = sends && context.principal !== null ? (calls?.read(bytes) ?? null) : null;
+      const usual = context.principal === null ? null : (calls?.read(bytes) ?? null);
       if (usual === null) handleParsed(context, bytes);
       else handleSend(context, usual);
     },
@@ -124,13 +158,12 @@ export function createRpcHandler(deps: RpcDeps, sends: boolean): BodyHandler {
 }
 
 /** Whether a body contains only calls that need no key. */
-function asksOnlyHealth(body: RpcBody): boolean {
+function needsNoKey(body: RpcBody): boolean {
   if (body.kind === "rejected") return false;
   const calls = body.kind === "single" ? [body.call] : body.calls;
   return calls.every((call) => {
-    return (
-      typeof call === "object" && call !== null && "method" in call && call.method === "getHealth"
-    );
+    if (typeof call !== "object" || call === null || !("method" in call)) return false;
+    return keylessMethod(call.method) !== null;
   });
 }
 
@@ -191,5 +224,12 @@ class Batch implements BatchResponse {
 }
 
 const HEALTHY = "ok";
+/**
+ * What `getVersion` names as the node's version: the release of Agave whose rules for transactions
+ * this edge applies. Clients compare it as a semantic version, and `@solana/web3.js` refuses an
+ * answer without it. The number of a feature set, which some decoders require, is 0, because this
+ * is no node.
+ */
+const NETWORK_VERSION = "4.2.2";
 /** Submissions always have a principal; calls that need none never use this. */
 const ANONYMOUS = { account: "", keyId: "" };

@@ -1,12 +1,14 @@
 /**
- * The binary endpoint: the body is the transaction, nothing else.
+ * The binary endpoint: the body is the transaction, nothing else; in base64 if it is text.
  *
  * Hot path: the received view of the bytes is passed on; one closure per request, for the response.
  */
 
 import type { Clock } from "../../core/clock.ts";
+import { decodeBase64 } from "../../core/encoding.ts";
 import type { BodyHandler, RequestContext } from "../request-context.ts";
 import type { RequestTracker } from "../request-tracker.ts";
+import { isInBase58, startsWell } from "./json-rpc-parse.ts";
 import type { Submit } from "./submission.ts";
 
 export function createRawHandler(deps: {
@@ -16,7 +18,8 @@ export function createRawHandler(deps: {
 }): BodyHandler {
   const { clock, submit, tracker } = deps;
   return {
-    handle(context: RequestContext, bytes: Uint8Array): void {
+    handle(context: RequestContext, body: Uint8Array): void {
+      const bytes = context.isText ? decodedText(body) : body;
       // Already set for a request that an ingress thread proxied with its receive time.
       const receivedNs = context.receivedNs === 0 ? clock.nowNs() : context.receivedNs;
       context.receivedNs = receivedNs;
@@ -29,5 +32,18 @@ export function createRawHandler(deps: {
   };
 }
 
+/**
+ * The bytes of a body in padded base64, which line breaks may follow. Any other body as it is: raw
+ * bytes, or a text that the decoder rejects by its encoding.
+ */
+function decodedText(body: Uint8Array): Uint8Array {
+  let size = body.length;
+  while (LINE_ENDS.has(body[size - 1] ?? 0)) size -= 1;
+  const text = Buffer.from(body.buffer, body.byteOffset, size).toString("latin1");
+  const bytes = decodeBase64(text);
+  return bytes === null || (!startsWell(bytes) && isInBase58(text)) ? body : bytes;
+}
+
+const LINE_ENDS: ReadonlySet<number> = new Set([0x0a, 0x0d]);
 /** Unreachable without a principal. */
 const ANONYMOUS = { account: "", keyId: "" };

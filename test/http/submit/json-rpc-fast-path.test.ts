@@ -10,7 +10,7 @@ const reader = callReaderOf(native);
 /** The call that the parser reads from a body, null if it is not a single one. */
 function parsed(body: Uint8Array): RpcCall | null {
   const read = parseBody(body);
-  return read.kind === "single" ? readCall(read.call, read.text, -1, true) : null;
+  return read.kind === "single" ? readCall(read.call, read.text, -1) : null;
 }
 
 /** Compares the two readers; returns whether the native one read the call. */

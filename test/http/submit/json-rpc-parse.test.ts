@@ -1,6 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { decodeBase64, encodeBase58, encodeBase64 } from "../../../src/core/encoding.ts";
-import { callId, parseBody, readCall } from "../../../src/http/submit/json-rpc-parse.ts";
+import { FOREIGN_METHODS } from "../../../src/http/submit/json-rpc-messages.ts";
+import {
+  callId,
+  keylessMethod,
+  parseBody,
+  readCall,
+} from "../../../src/http/submit/json-rpc-parse.ts";
 import { fc } from "../../support/properties.ts";
 
 const bytes = (text: string) => Buffer.from(text);
@@ -57,7 +63,7 @@ describe("readCall", () => {
         ];
         for (const call of calls) {
           const text = JSON.stringify(call);
-          const read = readCall(JSON.parse(text), text, -1, true);
+          const read = readCall(JSON.parse(text), text, -1);
           expect(() => JSON.parse(read.id)).not.toThrow();
           expect(() => JSON.parse(callId(call, text, -1))).not.toThrow();
         }
@@ -65,18 +71,38 @@ describe("readCall", () => {
     );
   });
 
-  it("serves sendTransaction only where it is served", () => {
-    const call = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params: ["AAAA"] };
-    expect(readCall(call, "", -1, true)).toMatchObject({ kind: "send", maxRetries: null });
-    expect(readCall(call, "", -1, false)).toMatchObject({
-      kind: "rejected",
-      rejection: { reason: "method_not_found" },
-    });
+  it("ignores the options of a node and of other senders", () => {
+    const config = { skipPreflight: false, preflightCommitment: "processed", minContextSlot: 7 };
+    const call = { ...send("AAAA"), params: ["AAAA", { ...config, maxRetries: null }] };
+    expect(readCall(call, "", -1)).toMatchObject({ kind: "send", maxRetries: null });
+  });
+
+  it("says what to use instead of the methods of other senders", () => {
+    for (const [method, instead] of FOREIGN_METHODS) {
+      const read = readCall({ jsonrpc: "2.0", id: 1, method }, "", -1);
+      expect(read.kind === "rejected" && read.rejection).toEqual({
+        reason: "method_not_found",
+        message: `there is no method "${method}" here: ${instead}`,
+        data: {},
+      });
+    }
+    expect(FOREIGN_METHODS.get("sendBundle")).toContain("sendTransaction");
+  });
+
+  it("knows the methods that need no key", () => {
+    for (const method of ["getHealth", "getTipAccounts", "getVersion"]) {
+      const call = { jsonrpc: "2.0", id: 1, method };
+      expect(readCall(call, "", -1)).toEqual({ kind: "keyless", id: "1", method });
+      expect(keylessMethod(method)).toBe(method);
+    }
+    for (const other of ["gethealth", "sendTransaction", "__proto__", 1, null, undefined]) {
+      expect(keylessMethod(other)).toBeNull();
+    }
   });
 
   it("names a node as the place for other methods", () => {
     const call = { jsonrpc: "2.0", id: 1, method: "getLatestBlockhash" };
-    const read = readCall(call, "", -1, true);
+    const read = readCall(call, "", -1);
     expect(read.kind === "rejected" && read.rejection).toMatchObject({
       reason: "method_not_found",
       message: expect.stringMatching(/"getLatestBlockhash".*by a node of the network$/),
@@ -85,7 +111,7 @@ describe("readCall", () => {
 
   it("hints at base58 where base64 was expected", () => {
     const call = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params: ["StV1DL6CwTryKyV"] };
-    const read = readCall(call, "", -1, true);
+    const read = readCall(call, "", -1);
     expect(read.kind === "rejected" && read.rejection.message).toContain('"encoding":"base58"');
   });
 
@@ -94,7 +120,7 @@ describe("readCall", () => {
     for (let size = 200; size < 300; size += 1) {
       const encoded = encodeBase58(signed(size, 1));
       if (decodeBase64(encoded) !== null) readable += 1;
-      const read = readCall(send(encoded), "", -1, true);
+      const read = readCall(send(encoded), "", -1);
       expect(read.kind === "rejected" && read.rejection).toMatchObject({
         reason: "invalid_params",
         message: expect.stringContaining('"encoding":"base58"'),
@@ -108,11 +134,11 @@ describe("readCall", () => {
     v0.set([0x80, 12], 1 + 64 * 12);
     const v1 = new Uint8Array(300).fill(1).fill(0x81, 0, 1);
     for (const bytes of [signed(300, 1), signed(900, 12), v0, v1, new Uint8Array(0)]) {
-      const read = readCall(send(encodeBase64(bytes)), "", -1, true);
+      const read = readCall(send(encodeBase64(bytes)), "", -1);
       expect(read.kind === "send" && encodeBase64(read.bytes)).toBe(encodeBase64(bytes));
     }
     for (const text of ["AAAA", "////", "A".repeat(8_000)]) {
-      expect(readCall(send(text), "", -1, true).kind).toBe("send");
+      expect(readCall(send(text), "", -1).kind).toBe("send");
     }
   });
 });

@@ -12,8 +12,16 @@ import { fakeResponse, trackerOn } from "../fake-response.ts";
 
 const SEND = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params: ["AAAA"] };
 const plan = { name: "P", ratePerSecond: 1, burst: 100, shared: false };
+const info = { tipAccounts: ["Tip1", "Tip2"], version: "1.2.3" };
+const DRAINING = { reason: "overloaded", message: "draining", data: {} } as const;
 
-function handle(body: unknown, submit: Submit, hasKey = true, health: Health = ALWAYS_READY) {
+function handle(
+  body: unknown,
+  submit: Submit,
+  hasKey = true,
+  health: Health = ALWAYS_READY,
+  rejectsNewWork = false,
+) {
   const clock = createFakeClock();
   const tracker = trackerOn(clock);
   const access = createAccessControl({
@@ -25,7 +33,9 @@ function handle(body: unknown, submit: Submit, hasKey = true, health: Health = A
   const response = fakeResponse();
   const context = new RequestContext(response, tracker, "rpc");
   if (hasKey) context.principal = testPrincipal("acme", plan);
-  const handler = createRpcHandler({ clock, access, submit, tracker, calls: null, health }, true);
+  tracker.draining = rejectsNewWork;
+  const parts = { clock, access, submit, tracker, calls: null, health, info };
+  const handler = createRpcHandler(parts, DRAINING);
   handler.handle(context, Buffer.from(JSON.stringify(body)));
   const answer = response.calls.find((call) => call.startsWith("end "))?.slice(4) ?? null;
   return { answer, context, access, tracker, response };
@@ -65,6 +75,31 @@ describe("getHealth", () => {
   });
 });
 
+describe("a call without a key", () => {
+  const draining = { isReady: () => true, isDraining: () => true };
+  const ask = (method: string) => ({ jsonrpc: "2.0", id: 4, method });
+  const VERSION = { "solana-core": "4.2.2", "feature-set": 0, touchdown: "1.2.3" };
+
+  it("gets the tip accounts, and the version as clients of a node read it", () => {
+    const answers = ["getTipAccounts", "getVersion"].map((method) => {
+      return JSON.parse(handle(ask(method), accept, false).answer ?? "");
+    });
+    expect(answers).toEqual([
+      { jsonrpc: "2.0", result: ["Tip1", "Tip2"], id: 4 },
+      { jsonrpc: "2.0", result: VERSION, id: 4 },
+    ]);
+    const batch = handle([ask("getVersion"), ask("getHealth")], accept, false).answer;
+    expect(JSON.parse(batch ?? "")).toMatchObject([{ result: VERSION }, { result: "ok" }]);
+  });
+
+  it("is answered while the edge drains, and any other is refused for that", () => {
+    const whileDraining = (body: unknown) => handle(body, accept, false, draining, true).answer;
+    expect(whileDraining(ask("getTipAccounts"))).toContain("Tip1");
+    expect(whileDraining(SEND)).toContain('"reason":"overloaded"');
+    expect(handle(SEND, accept, false).answer).toContain('"reason":"unauthorized"');
+  });
+});
+
 describe("a batch", () => {
   it("charges every call but the first", () => {
     expect(handle([SEND, SEND, SEND], accept).access.counters.allowed).toBe(2);
@@ -91,8 +126,8 @@ describe("a batch", () => {
     const access = stub<AccessControl>({ charge: () => 0 });
     const health = ALWAYS_READY;
     const handler = createRpcHandler(
-      { clock, access, submit: accept, tracker, calls: null, health },
-      true,
+      { clock, access, submit: accept, tracker, calls: null, health, info },
+      DRAINING,
     );
     handler.handle(context, Buffer.from(JSON.stringify([SEND, SEND, 7])));
     expect(used).toEqual([100, 100, 100]);

@@ -17,7 +17,7 @@ export async function build(): Promise<Bench> {
   const read = (bytes: Uint8Array) => {
     const parsed = parseBody(bytes);
     assert.equal(parsed.kind, "single");
-    return parsed.kind === "single" ? readCall(parsed.call, parsed.text, -1, true) : null;
+    return parsed.kind === "single" ? readCall(parsed.call, parsed.text, -1) : null;
   };
   const plain = body("1");
   const large = body("9007199254740993");

@@ -11,7 +11,7 @@ const REFUSED = {
   too_large: "The body was larger than the limit",
   parse_error: "The body was not JSON, or empty",
   invalid_request: "The body was not a JSON-RPC request",
-  method_not_found: "A JSON-RPC method other than sendTransaction and getHealth",
+  method_not_found: "A JSON-RPC method that is not served",
   invalid_params: "Wrong params: count, type or encoding",
   undecodable: "Not one complete transaction that leaders would accept",
   tip_missing: "No transfer of the minimum tip to a tip account",
