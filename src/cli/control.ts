@@ -14,6 +14,7 @@ import type { Log } from "../core/log.ts";
 import { VERSION } from "../runtime/version.ts";
 import { type Command, noPositionals, requiredText } from "./command.ts";
 import { untilStopped } from "./signals.ts";
+import { systemdOfProcess, toldToSystemd } from "./systemd.ts";
 
 export const controlCommand: Command = {
   name: "control",
@@ -38,12 +39,14 @@ open ones are finished, exit 0. A second signal stops immediately.
       const { startControl } = await import("../control/control.ts");
       const { store } = opened;
       const control = await startControl(config, { store, log, version: VERSION });
+      const systemd = systemdOfProcess(io);
       const stopped = untilStopped({
         io,
-        service: control,
+        service: toldToSystemd(control, systemd),
         graceMs: config.drainGraceMs,
         reload: null,
       });
+      systemd.ready(`dashboard on ${control.address}`);
       io.err(`control: dashboard on ${control.address}, admin on ${control.adminAddress}`);
       return await stopped;
     } finally {

@@ -10,6 +10,7 @@ import { SetupError } from "../core/errors.ts";
 import { requireOpenFiles } from "../edge/open-file-limit.ts";
 import { type Command, noPositionals, requiredText } from "./command.ts";
 import { untilStopped, whileStarting } from "./signals.ts";
+import { systemdOfProcess, toldToSystemd } from "./systemd.ts";
 
 export const edgeCommand: Command = {
   name: "edge",
@@ -49,15 +50,17 @@ reported, and what it held before stays.
       return 0;
     }
     const { service: edge, signals } = started;
+    const systemd = systemdOfProcess(io);
     // Standard output is the log, one JSON object per line; a port chosen at start goes to standard
     // error.
     const stopped = untilStopped({
       io: { ...io, signals },
-      service: edge,
+      service: toldToSystemd(edge, systemd),
       graceMs: config.http.drainGraceMs,
       reload: [() => edge.reloadKeys(), () => edge.reloadIdentity()],
     });
     // A reader of this line may send a signal immediately, so the handler must exist already.
+    systemd.ready(`HTTP on ${edge.httpAddress}`);
     io.err(`edge ${config.region}: HTTP on ${edge.httpAddress}, admin on ${edge.adminAddress}`);
     return await stopped;
   },

@@ -12,3 +12,5 @@ export const SEND_RESPONSE_MS_MAX = 15_000;
 export const COMMAND_INPUT_BYTES_MAX = 64 * 1024;
 /** Keys that `keys list` reads per page. */
 export const KEYS_LISTED_PER_PAGE = 500;
+/** Shortest interval between two messages to systemd's watchdog, in milliseconds. */
+export const WATCHDOG_PERIOD_MS_MIN = 10;

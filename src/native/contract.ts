@@ -134,7 +134,8 @@ export type NativeEngine = NativeSending &
   NativeDecoding &
   NativeReading &
   NativeIngress &
-  NativeScheduling;
+  NativeScheduling &
+  NativeSystemd;
 
 /** The addon's decoder and verifier. */
 export interface NativeDecoding {
@@ -306,6 +307,15 @@ export interface NativeScheduling {
   threadYield(): number;
 }
 
+/** Messages to the service manager. */
+export interface NativeSystemd {
+  /**
+   * Sends a message, as `sd_notify(3)` describes it, to the socket that NOTIFY_SOCKET names.
+   * Returns OK, NOTIFY_FAILED or PANIC.
+   */
+  systemdNotify(socket: string, message: string): number;
+}
+
 /** Numbers of a call, and the maximum number of characters of a signature. */
 export const CALL_NUMBERS = 5;
 export const SIGNATURE_TEXT_MAX = 88;
@@ -335,3 +345,4 @@ export const INGRESS_THREAD_OPTIONS = -80;
 export const INGRESS_THREAD_FULL = -81;
 export const NO_INGRESS_THREAD = -82;
 export const INGRESS_THREAD_LISTEN = -83;
+export const NOTIFY_FAILED = -90;

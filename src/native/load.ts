@@ -48,6 +48,7 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "ingressThreadState",
   "ingressThreadClose",
   "threadYield",
+  "systemdNotify",
 ];
 
 /** Loads the addon into this thread; its state belongs to the process. */
