@@ -56,7 +56,8 @@ export const SLOT_BACK_DISTANCE = 4;
 /**
  * New slots of one source, and the time, without a higher confirmed slot until the node is asked
  * whether the confirmation stands still; and the minimum time between two such requests. Eight
- * slots are two windows, which leaders may skip.
+ * slots are two windows, which leaders may skip. As many slots must the node have processed beyond
+ * the confirmed one; usually it is ahead by one to three.
  */
 export const CONFIRMATION_STALL_SLOTS = 8;
 export const CONFIRMATION_STALL_MS = 1_000;

@@ -35,6 +35,7 @@ import type { ClusterView, DeliveryGate, Resender, TxStatus } from "./ports.ts";
 import { RecentRecipients } from "./recent-recipients.ts";
 import { Resends } from "./resends.ts";
 import { Sightings } from "./sightings.ts";
+import { StatusChain } from "./status-chain.ts";
 import { StatusPoller } from "./status-polling.ts";
 
 export interface LandingDeps {
@@ -144,6 +145,7 @@ class LandingStage implements Landing {
   readonly #trackNs: number;
   readonly #neverSentNs: number;
   readonly #sightings: Sightings;
+  readonly #statusChain = new StatusChain();
 
   constructor(deps: LandingDeps, options: LandingOptions) {
     const { clock, cluster, resender } = deps;
@@ -263,7 +265,11 @@ class LandingStage implements Landing {
   slotWentBack(): void {
     const nowNs = this.#deps.clock.nowNs();
     this.#confirmations.slotWentBack(nowNs);
-    this.#renumber(this.#deps.cluster.currentSlot(nowNs) ?? UNKNOWN);
+    const slot = this.#deps.cluster.currentSlot(nowNs);
+    if (slot !== null) {
+      this.#statusChain.slotWentBack(slot);
+      this.#renumber(slot);
+    }
     if (this.#markClears.slotWentBack(nowNs)) this.#resends.clearMarks(true);
   }
 
@@ -272,7 +278,6 @@ class LandingStage implements Landing {
    * by their numbers counts from here.
    */
   #renumber(slot: number): void {
-    if (slot === UNKNOWN) return;
     const table = this.#table;
     const { receivedSlot, absentSlot } = table;
     for (let row = 0; row < table.rowsUsed; row += 1) {
@@ -377,6 +382,8 @@ class LandingStage implements Landing {
   }
 
   #status(row: number, status: TxStatus | null, slot: number, heightAtRequest: number): void {
+    this.#statusChain.responded(slot);
+    if (this.#statusChain.isInDoubt(status?.slot ?? null)) return;
     if (status !== null) {
       this.#found(row, status, null);
       return;
@@ -425,10 +432,12 @@ class LandingStage implements Landing {
 
   /** The bank, or one of the slot in which the transaction was seen last, is confirmed. */
   #confirm(row: number, slot: number, bank: number | null): void {
-    if (this.#sightings.confirm(row, bank)) {
-      const error = this.#sightings.errorOf(row);
-      this.#end(row, "landed", { slot, confirmed: true, error }, null);
-    } else this.#rollBack(row);
+    const hasStatuses = this.#deps.cluster.statusReporting() === "yes";
+    const inBank = this.#sightings.confirm(row, bank, hasStatuses);
+    if (inBank === "absent") this.#rollBack(row);
+    if (inBank !== "held") return;
+    const error = this.#sightings.errorOf(row);
+    this.#end(row, "landed", { slot, confirmed: true, error }, null);
   }
 
   #rollBack(row: number): void {

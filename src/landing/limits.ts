@@ -31,6 +31,11 @@ export const EXPIRY_MARGIN_BLOCKS = 8;
  * 2026-11.
  */
 export const STATUS_SPAN_SLOTS = 280;
+/**
+ * Slots by which a node on deleted blocks may go on after the cluster used their slot numbers
+ * again: as many as it was late, 8 s.
+ */
+export const STATUS_DELETED_SLOTS_MAX = 32;
 /** Transactions ended per slice; about 2 us each. */
 export const LANDINGS_PER_SLICE = 64;
 /** Rows checked per slice; about 100 ns each, 700 when a row first ages. */

@@ -7,12 +7,17 @@
  *   add      in another slot ─▶ replaces both    in another bank of the slot ─▶ replaces the older
  *   confirm  its bank ─▶ landed, with the error there    another bank ─▶ not in the block
  *
- * A sighting without a bank, as from a status, fits each confirmation of its slot. A confirmation
+ * A sighting without a bank, as from a status, may be of any: it waits for a confirmed status,
+ * which the node reads from the confirmed bank. Only if the node reports no statuses does such a
+ * sighting, which is from an earlier stream then, fit each confirmation of its slot. A confirmation
  * without a bank is that of the newest sighting.
  */
 
 import { type InFlightTable, PROCESSED, UNKNOWN } from "./in-flight-table.ts";
 import type { LandCounters } from "./land-counters.ts";
+
+/** What a confirmed bank says: `open`, whether it holds the transaction is not known. */
+export type InBank = "held" | "absent" | "open";
 
 interface Sighting {
   /** The bank's id; UNKNOWN without one. */
@@ -52,18 +57,21 @@ export class Sightings {
   }
 
   /**
-   * A bank of the sightings' slot is confirmed. Returns whether it holds the transaction; then
-   * `errorOf` is the error there.
+   * A bank of the sightings' slot is confirmed. Returns whether it holds the transaction; if so,
+   * `errorOf` is the error there. `hasStatuses`: a status will say if this is open.
    */
-  confirm(row: number, bank: number | null): boolean {
+  confirm(row: number, bank: number | null, hasStatuses: boolean): InBank {
     const newest = this.#newest(row);
-    if (bank === null || newest.bank === bank) return true;
+    if (bank === null || newest.bank === bank) return "held";
     const other = this.#others.get(row);
-    if (other?.bank === bank) this.#setNewest(row, other);
-    else if (newest.bank === UNKNOWN) return true;
-    else if (other?.bank === UNKNOWN) this.#setNewest(row, other);
-    else return false;
-    return true;
+    if (other?.bank === bank) {
+      this.#setNewest(row, other);
+      return "held";
+    }
+    if (newest.bank !== UNKNOWN && other?.bank !== UNKNOWN) return "absent";
+    if (hasStatuses) return "open";
+    if (newest.bank !== UNKNOWN && other !== undefined) this.#setNewest(row, other);
+    return "held";
   }
 
   /** Removes all sightings of a transaction, which has some. */

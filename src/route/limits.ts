@@ -16,25 +16,31 @@ export const SLOT_SETTLE_MS = 30_000;
 export const SLOT_STEPS_MIN = 8;
 /**
  * Evidence that slots go on from a lower one: this many slots that ascend in a row, in
- * milliseconds; both where the cluster is likely to go back; the most slots from one to the next;
- * and how many slots later than the others one may be reported.
+ * milliseconds; both where the cluster is likely to go back; both for answers to polls; the most
+ * slots from one to the next; and how many slots later than the others one may be reported.
  */
 export const SLOT_RUN_SLOTS = 3;
 export const SLOT_RUN_MS = 600;
 export const SLOT_RUN_LIKELY_SLOTS = 2;
 export const SLOT_RUN_LIKELY_MS = 150;
+export const SLOT_RUN_POLLED_SLOTS = 2;
+export const SLOT_RUN_POLLED_MS = 300;
+/** How long a source counts as mixed, after two of its runs were followed by higher slots. */
+export const SLOT_RUN_MIXED_MS = 30_000;
 export const SLOT_RUN_STEP_MAX = 8;
 export const SLOT_RUN_LATE = 2;
 /** Slots of a leader's window. Agave `NUM_CONSECUTIVE_LEADER_SLOTS`, 4.4, 2026-11. */
 export const LEADER_WINDOW_SLOTS = 4;
 /**
- * Without an event the cluster stands still after this many slots, at most this many milliseconds
- * after the clock is as far ahead as sources that agree may be.
+ * Without an event it is in doubt whether slots pass after this many slots, at most this many
+ * milliseconds after the clock is as far ahead as sources that agree may be.
  */
-export const SLOT_STILL_SLOTS = 7;
-export const SLOT_STILL_AHEAD_MS = 800;
-/** A source this many slots behind another reports no new slots. */
-export const SLOT_LATE_DISTANCE = 8;
+export const SLOT_DOUBT_SLOTS = 7;
+export const SLOT_DOUBT_AHEAD_MS = 800;
+/** Without an event the cluster stands still after this many slots: more than two windows. */
+export const SLOT_STILL_SLOTS = 10;
+/** Times of its usual gap in which a source that works reports a slot. */
+export const SLOT_GAPS_MAX = 2;
 /** Slots for which each source remembers when it reported them. */
 export const SLOT_LAG_SLOTS = 64;
 /** Slots that may pass by the wall clock alone before the current slot counts as unknown. */

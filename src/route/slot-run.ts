@@ -4,7 +4,11 @@
  * A slot counts once, and only some time after the one before: a node that repairs old slots
  * reports many at the same time. A late event and a repetition change nothing; a jump begins a new
  * run. A run suffices after 0.6 s and three slots, so it is followed within a second; where the
- * cluster is likely to go back, two slots in 0.15 s do.
+ * cluster is likely to go back, two slots in 0.15 s do, and of polls two answers.
+ *
+ * Of a mixed source, whose runs are again and again followed by higher slots, a run has to be as
+ * long as a standstill: a node whose replay lags reports each slot a second time, and goes on with
+ * that while windows are skipped.
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
@@ -12,9 +16,13 @@ import {
   SLOT_RUN_LATE,
   SLOT_RUN_LIKELY_MS,
   SLOT_RUN_LIKELY_SLOTS,
+  SLOT_RUN_MIXED_MS,
   SLOT_RUN_MS,
+  SLOT_RUN_POLLED_MS,
+  SLOT_RUN_POLLED_SLOTS,
   SLOT_RUN_SLOTS,
   SLOT_RUN_STEP_MAX,
+  SLOT_STILL_SLOTS,
 } from "./limits.ts";
 import { SlotPace } from "./slot-pace.ts";
 
@@ -28,6 +36,9 @@ export class SlotRun {
   /** Slots that count, and when the last one did. */
   #count = 0;
   #countedNs = 0;
+  /** When the last two runs were refuted, the latest first. */
+  #refutedNs = Number.NEGATIVE_INFINITY;
+  #refutedBeforeNs = Number.NEGATIVE_INFINITY;
   readonly #pace: SlotPace;
 
   constructor(pace: SlotPace = new SlotPace()) {
@@ -39,8 +50,13 @@ export class SlotRun {
     return this.#sinceNs;
   }
 
+  /** Its highest slot; -1 without a run. */
+  get slot(): number {
+    return this.#slot;
+  }
+
   /** Adds an event; returns whether the run suffices. */
-  add(slot: number, nowNs: number, slotDurationMs: number): boolean {
+  add(slot: number, nowNs: number, slotDurationMs: number, isPolled = false): boolean {
     const step = slot - this.#slot;
     if (this.#slot < 0 || step < -SLOT_RUN_LATE || step > SLOT_RUN_STEP_MAX) {
       this.#sinceNs = nowNs;
@@ -55,14 +71,29 @@ export class SlotRun {
       this.#count += 1;
       this.#countedNs = nowNs;
     }
-    const { isByClock, isBackLikely } = this.#pace;
-    const [slotsMin, runMs] = isBackLikely
-      ? [SLOT_RUN_LIKELY_SLOTS, SLOT_RUN_LIKELY_MS]
-      : [SLOT_RUN_SLOTS, SLOT_RUN_MS];
-    return !isByClock && this.#count >= slotsMin && nowNs - this.#sinceNs >= runMs * NS_PER_MS;
+    if (this.#pace.isByClock) return false;
+    const [slotsMin, runMs] = this.#needed(nowNs, slotDurationMs, isPolled);
+    return this.#count >= slotsMin && nowNs - this.#sinceNs >= runMs * NS_PER_MS;
   }
 
   reset(): void {
     this.#slot = -1;
+  }
+
+  /** A higher slot follows the run, if there is one. */
+  refute(nowNs: number): void {
+    if (this.#slot < 0) return;
+    this.#slot = -1;
+    this.#refutedBeforeNs = this.#refutedNs;
+    this.#refutedNs = nowNs;
+  }
+
+  /** The slots and milliseconds from which on a run suffices. */
+  #needed(nowNs: number, slotDurationMs: number, isPolled: boolean): readonly [number, number] {
+    const isMixed = nowNs - this.#refutedBeforeNs <= SLOT_RUN_MIXED_MS * NS_PER_MS;
+    if (isMixed) return [SLOT_RUN_SLOTS, SLOT_STILL_SLOTS * slotDurationMs];
+    if (this.#pace.isBackLikely) return [SLOT_RUN_LIKELY_SLOTS, SLOT_RUN_LIKELY_MS];
+    if (isPolled) return [SLOT_RUN_POLLED_SLOTS, SLOT_RUN_POLLED_MS];
+    return [SLOT_RUN_SLOTS, SLOT_RUN_MS];
   }
 }

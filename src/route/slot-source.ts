@@ -24,6 +24,15 @@ import { createSlotTime, type SlotEventKind } from "./slot-time.ts";
 /** How much faster than measured the network may be. */
 const FASTER_MOST = 2;
 
+/** A source's step back to events that ascend from below. */
+export interface SlotBack {
+  /** When the first of these events arrived, and when they sufficed. */
+  readonly sinceNs: number;
+  readonly atNs: number;
+  /** The highest slot that had begun before. */
+  readonly fromSlot: number;
+}
+
 export class SlotSourceEstimate {
   /** The slots of the last events. */
   readonly #history = new LastValues(SLOT_EVENTS_KEPT);
@@ -33,20 +42,22 @@ export class SlotSourceEstimate {
   /** The highest accepted slot and when it began. */
   #anchorSlot = -1;
   #anchorNs = 0;
+  /** Whether the anchor has begun; otherwise only the slot before it has ended. */
+  #hasBegun = true;
   #lastEventNs: number | null = null;
   /** The slot of the last event; -1 before the first. */
   #lastSlot = -1;
   /** Its events below the anchor. */
-  readonly run: SlotRun;
+  readonly #run: SlotRun;
   /** Whether the anchor stood still so long that the next progress replaces it. */
   #returning = false;
   #returnSlot = -1;
   #returns = 0;
-  #returnedNs = Number.NEGATIVE_INFINITY;
+  #back: SlotBack | null = null;
   #steps = 0;
 
   constructor(pace?: SlotPace) {
-    this.run = new SlotRun(pace);
+    this.#run = new SlotRun(pace);
   }
 
   /** When the last event arrived; null before the first. */
@@ -64,6 +75,11 @@ export class SlotSourceEstimate {
     return this.#anchorSlot;
   }
 
+  /** The highest slot that has begun: of the anchor, the end of the one before may be reported. */
+  get begunSlot(): number {
+    return this.#hasBegun ? this.#anchorSlot : this.#anchorSlot - 1;
+  }
+
   /** The slot in progress by its last event; -1 before the first. */
   get lastSlot(): number {
     return this.#lastSlot;
@@ -74,9 +90,15 @@ export class SlotSourceEstimate {
     return this.#returns;
   }
 
-  /** When it last returned. */
-  get returnedNs(): number {
-    return this.#returnedNs;
+  /** How it last went back by events that ascend from below; null if it never did. */
+  get back(): SlotBack | null {
+    return this.#back;
+  }
+
+  /** The mean time between its last events; null before the second. */
+  get gapNs(): number | null {
+    const { count } = this.#times;
+    return count < 2 ? null : (this.#times.at(count - 1) - this.#times.at(0)) / (count - 1);
   }
 
   /** Progress events since it began or returned. */
@@ -96,7 +118,7 @@ export class SlotSourceEstimate {
     const shown = kind === "end" ? slot + 1 : slot;
     this.#lastEventNs = nowNs;
     this.#lastSlot = shown;
-    if (this.#ascendsFromBelow(shown, nowNs, slotDurationMs)) this.returnTo(shown, nowNs);
+    if (this.#ascendsFromBelow(kind, shown, nowNs, slotDurationMs)) this.#goBack(shown, nowNs);
     const quiet =
       this.#anchorSlot >= 0 && this.#extrapolated(nowNs, slotDurationMs) > SLOT_SKIP_DISTANCE;
     if (quiet && !this.#returning) this.#startReturn();
@@ -107,9 +129,11 @@ export class SlotSourceEstimate {
     const shortestNs = (slotDurationMs / FASTER_MOST) * NS_PER_MS;
     const passed = (nowNs - this.#times.at(this.#times.middle)) / shortestNs;
     const highest = highestPlausible(this.#history, passed, this.#reach(nowNs));
+    const isNew = shown !== this.#anchorSlot;
     if (highest >= 0) this.#accept(highest, nowNs);
     // A rejected event must not affect the slot time either.
     if (slot <= this.#anchorSlot) this.#time.add(kind, slot, nowNs);
+    if (shown === this.#anchorSlot) this.#hasBegun = kind !== "end" || (this.#hasBegun && !isNew);
     return slot <= highest;
   }
 
@@ -125,24 +149,24 @@ export class SlotSourceEstimate {
     return this.#anchorNs + (slot - this.#anchorSlot) * slotDurationMs * NS_PER_MS;
   }
 
-  /** Continues from this slot, although it is lower. */
-  returnTo(slot: number, nowNs: number): void {
-    this.#startReturn();
-    this.#return(slot, nowNs);
-  }
-
   /** An invalid event arrived: a source that sends such is not followed to lower slots soon. */
   interrupt(): void {
-    this.run.reset();
+    this.#run.reset();
   }
 
   /** Whether this event completes a run of events that ascend from below the position. */
-  #ascendsFromBelow(slot: number, nowNs: number, slotDurationMs: number): boolean {
+  #ascendsFromBelow(
+    kind: SlotEventKind,
+    slot: number,
+    nowNs: number,
+    slotDurationMs: number,
+  ): boolean {
     if (slot > this.#anchorSlot) {
-      this.run.reset();
+      if (this.#anchorSlot - this.#run.slot > SLOT_AGREE_DISTANCE) this.#run.refute(nowNs);
+      else this.#run.reset();
       return false;
     }
-    const suffices = this.run.add(slot, nowNs, slotDurationMs);
+    const suffices = this.#run.add(slot, nowNs, slotDurationMs, kind === "polled");
     const position = this.#anchorSlot + this.#extrapolated(nowNs, slotDurationMs);
     return suffices && position - slot > SLOT_AGREE_DISTANCE;
   }
@@ -173,6 +197,13 @@ export class SlotSourceEstimate {
     this.#steps += 1;
   }
 
+  /** Continues from this slot, although it is lower. */
+  #goBack(slot: number, nowNs: number): void {
+    this.#back = { sinceNs: this.#run.sinceNs, atNs: nowNs, fromSlot: this.begunSlot };
+    this.#startReturn();
+    this.#return(slot, nowNs);
+  }
+
   /** Past events lose their vote, except as a limit on how far ahead a slot can be. */
   #startReturn(): void {
     this.#returning = true;
@@ -197,7 +228,6 @@ export class SlotSourceEstimate {
   #return(slot: number, nowNs: number): void {
     this.#returning = false;
     this.#returns += 1;
-    this.#returnedNs = nowNs;
     this.#steps = 0;
     this.#anchorAt(slot, nowNs);
   }

@@ -11,9 +11,10 @@
  *
  * Without events the clock stops, and returns to the slot announced last when the cluster stands
  * still (`standstill.ts`). Otherwise the published slot goes back only if the source returned,
- * after a long silence or to slots that ascend from below; if the followed source ascends from
- * below it; or by more than 48 slots, which is not jitter but a corrected error. A source that
- * reports now and then returns with one event that agrees with a source that has just returned.
+ * after a long silence or to slots that ascend from below (`slot-run.ts`); if the followed source
+ * ascends from below it; or by more than 48 slots, which is not jitter but a corrected error. Of
+ * the sources that did not go back with it, those that show nothing newer no longer count
+ * (`slot-witness.ts`).
  *
  *   events ──▶ a position for each source ──▶ which agree? ──▶ the freshest of them ──▶ current
  *
@@ -25,7 +26,6 @@ import { SLOT_AGREE_DISTANCE, SLOT_TIME_MS_MAX, SLOT_TIME_MS_MIN } from "../core
 import { createRouteCounters, type RouteCounters } from "./counters.ts";
 import {
   SLOT_EXTRAPOLATION_MAX,
-  SLOT_LATE_DISTANCE,
   SLOT_SETTLE_MS,
   SLOT_SKIP_DISTANCE,
   SLOT_SOURCE_LIVE_MS,
@@ -37,6 +37,7 @@ import { SlotPast } from "./slot-past.ts";
 import { SlotRun } from "./slot-run.ts";
 import { SlotSourceEstimate } from "./slot-source.ts";
 import type { SlotEventKind } from "./slot-time.ts";
+import { isContradicted, isOutdated } from "./slot-witness.ts";
 import { Standstill } from "./standstill.ts";
 
 /** Where slot events come from; also a label of metrics. */
@@ -131,12 +132,17 @@ interface Source {
   returns: number;
   /** The same when its lag was last measured. */
   lagReturns: number;
-  /** Its position at the time under evaluation; -1 for none. */
+  /** Its position at the time under evaluation; -1 for none, or if it is outdated. */
   position: number;
   /** Whether it made progress recently. */
   live: boolean;
+  /** Whether it went back, and another source shows that the cluster did not. */
+  contradicted: boolean;
   /** Its share of its origin's vote, while it is live. */
   share: number;
+  /** The cluster's time, and `#heardNs`, when it last made progress. */
+  sinceNs: number;
+  heardNs: number;
 }
 
 class Estimate implements SlotClock {
@@ -150,9 +156,10 @@ class Estimate implements SlotClock {
   /** Whether events of this process have shown the slot time. */
   #measured = false;
   #followed: Source | null = null;
-  /** The accepted position with inertia, in fractional slots, and its time; -1 for none. */
+  /** The accepted position with inertia, in fractional slots, and its times; -1 for none. */
   #accepted = -1;
   #acceptedNs = 0;
+  #acceptedTimeNs = 0;
   /** When a position was first accepted from none. */
   #startedNs = 0;
   /** The highest slot published since the last rewind. */
@@ -160,6 +167,9 @@ class Estimate implements SlotClock {
   readonly #past = new SlotPast();
   readonly #pace = new SlotPace();
   readonly #standstill = new Standstill(this.#pace);
+  /** The time in which sources made progress, and when one last did. */
+  #heardNs = 0;
+  #heardAtNs = 0;
   /** Events of the followed source below the published slot. */
   readonly #run = new SlotRun(this.#pace);
 
@@ -198,13 +208,13 @@ class Estimate implements SlotClock {
     this.#cachedUntilNs = 0;
     const source = this.#sourceOf(name);
     const { estimate } = source;
-    const { anchorSlot: anchorBefore, returns } = estimate;
+    const { anchorSlot: anchorBefore, begunSlot: begunBefore } = estimate;
     const plausible = estimate.observe(kind, slot, nowNs, this.#extrapolationSlotMs);
     if (!plausible) this.#counters.slotEventsFarAhead += 1;
     const speaksFor = kind === "end" ? slot + 1 : slot;
-    if (estimate.returns !== returns) this.#returned(source, nowNs);
-    else this.#second(source, nowNs);
-    this.#noteProgress(source, anchorBefore, nowNs);
+    if (estimate.begunSlot !== begunBefore) this.#progressed(source, begunBefore, nowNs);
+    else if (estimate.lastSlot < estimate.anchorSlot) this.#standstill.observed(nowNs);
+    if (estimate.anchorSlot !== anchorBefore) source.sinceNs = this.#timeNs(nowNs);
     this.#follow(nowNs);
     this.#setSlotDuration();
     const near = Math.abs(speaksFor - this.#publishedSlot) <= SLOT_SKIP_DISTANCE;
@@ -281,69 +291,53 @@ class Estimate implements SlotClock {
     const estimate = new SlotSourceEstimate(this.#pace);
     const lag = createSlotLag();
     const origin = this.#origins[name] ?? name;
-    const now = { returns: 0, lagReturns: 0, position: -1, live: false, share: 0 };
-    const source: Source = { name, origin, estimate, lag, ...now };
+    const now = { position: -1, live: false, contradicted: false, share: 0 };
+    const counts = { returns: 0, lagReturns: 0, sinceNs: 0, heardNs: this.#heardNs };
+    const source: Source = { name, origin, estimate, lag, ...now, ...counts };
     this.#sources.push(source);
     return source;
   }
 
-  #positionOf({ estimate }: Source, nowNs: number): number | null {
-    return this.#standstill.position(estimate, nowNs, this.#extrapolationSlotMs);
+  #positionOf({ estimate, sinceNs }: Source, nowNs: number): number | null {
+    return this.#standstill.position(estimate, sinceNs, nowNs, this.#extrapolationSlotMs);
   }
 
-  #passedNs(sinceNs: number, nowNs: number): number {
-    return this.#standstill.passedNs(sinceNs, nowNs, this.#extrapolationSlotMs);
+  #changeNs({ estimate, sinceNs }: Source, slot: number, nowNs: number): number {
+    return this.#standstill.changeNs(estimate, sinceNs, slot, nowNs, this.#extrapolationSlotMs);
   }
 
-  #changeNs({ estimate }: Source, slot: number, nowNs: number): number {
-    return this.#standstill.changeNs(estimate, slot, nowNs, this.#extrapolationSlotMs);
+  /** The cluster's time (`standstill.ts`). */
+  #timeNs(nowNs: number): number {
+    return this.#standstill.timeNs(nowNs, this.#extrapolationSlotMs);
   }
 
-  /** The source continues below its position: others that agree with it do so, too. */
-  #returned(source: Source, nowNs: number): void {
-    const { anchorSlot } = source.estimate;
+  /** Whether a source agrees with the followed one. */
+  #isWithFollowed(source: Source, nowNs: number): boolean {
+    const followed = this.#followed;
+    if (followed === null || followed === source) return true;
+    const [a, b] = [this.#positionOf(source, nowNs), this.#positionOf(followed, nowNs)];
+    return a !== null && b !== null && Math.abs(a - b) <= SLOT_AGREE_DISTANCE;
+  }
+
+  /** Another slot began. Slots pass if no source that agrees with the followed one was faster. */
+  #progressed(source: Source, begunBefore: number, nowNs: number): void {
+    this.#heardNs = this.#heardBy(nowNs);
+    this.#heardAtNs = nowNs;
+    source.heardNs = this.#heardNs;
+    let highest = source === this.#followed ? begunBefore : -1;
     for (const other of this.#sources) {
-      const { lastSlot, lastEventNs } = other.estimate;
-      if (lastEventNs === null || !isSilentSince(other, source)) continue;
-      const passed = (nowNs - lastEventNs) / (this.#extrapolationSlotMs * NS_PER_MS);
-      const slot = lastSlot + Math.floor(passed);
-      if (Math.abs(slot - anchorSlot) <= SLOT_AGREE_DISTANCE) this.#returnTo(other, slot, nowNs);
+      if (other === source || !other.live || !this.#isWithFollowed(other, nowNs)) continue;
+      highest = Math.max(highest, other.estimate.begunSlot);
     }
+    const slots = source.estimate.begunSlot - highest;
+    if (slots > 0) this.#standstill.progressed(nowNs, this.#extrapolationSlotMs, slots);
   }
 
-  /** Lets a source return with this event alone if it agrees with one that has just returned. */
-  #second(source: Source, nowNs: number): void {
-    const { lastSlot } = source.estimate;
-    for (const other of this.#sources) {
-      const quietMs = (nowNs - other.estimate.returnedNs) / NS_PER_MS;
-      if (quietMs > SLOT_SOURCE_LIVE_MS || !isSilentSince(source, other)) continue;
-      const position = this.#positionOf(other, nowNs);
-      if (position === null || Math.abs(position - lastSlot) > SLOT_AGREE_DISTANCE) continue;
-      this.#returnTo(source, lastSlot, nowNs);
-      return;
-    }
-  }
-
-  #returnTo(source: Source, slot: number, nowNs: number): void {
-    const position = source.estimate.position(nowNs, this.#extrapolationSlotMs);
-    if (position === null || position - slot <= SLOT_AGREE_DISTANCE) return;
-    source.estimate.returnTo(slot, nowNs);
-  }
-
-  /** Notes whether an event shows that slots pass. */
-  #noteProgress({ estimate }: Source, anchorBefore: number, nowNs: number): void {
-    const { anchorSlot, lastSlot } = estimate;
-    if (anchorSlot === anchorBefore) {
-      if (lastSlot !== anchorSlot) this.#standstill.observed(nowNs);
-      return;
-    }
-    for (const other of this.#sources) {
-      const ahead = other.estimate.anchorSlot - anchorSlot;
-      // Others were faster to report this slot.
-      if (other.estimate !== estimate && other.live && ahead >= 0 && ahead <= SLOT_LATE_DISTANCE)
-        return;
-    }
-    this.#standstill.progressed(nowNs, this.#extrapolationSlotMs);
+  /** The time in which sources made progress: none is quiet because the cluster stands still. */
+  #heardBy(nowNs: number): number {
+    const passedNs = Math.max(0, nowNs - this.#heardAtNs);
+    const passedNsMax = (SLOT_SOURCE_LIVE_MS / 2) * NS_PER_MS;
+    return this.#heardNs + (this.#pace.isByClock ? passedNs : Math.min(passedNs, passedNsMax));
   }
 
   /** Counts events of the followed source below the published slot. */
@@ -368,9 +362,10 @@ class Estimate implements SlotClock {
       this.#rewind(slot);
     } else if (
       slot < this.#publishedSlot &&
-      this.#standstill.isStill(nowNs, this.#extrapolationSlotMs)
+      this.#standstill.isInDoubt(nowNs, this.#extrapolationSlotMs)
     ) {
-      this.#counters.slotStalls += 1;
+      if (this.#standstill.isStill(nowNs, this.#extrapolationSlotMs))
+        this.#counters.slotStalls += 1;
       this.#publishedSlot = slot;
     }
     return this.#publishedSlot;
@@ -390,11 +385,15 @@ class Estimate implements SlotClock {
     const expected = this.#expected(nowNs);
     if (expected < 0) this.#startedNs = nowNs;
     for (const source of this.#sources) {
-      const { estimate } = source;
       source.position = this.#positionOf(source, nowNs) ?? -1;
-      // No source is quiet because the cluster stands still.
-      const quietNs = this.#passedNs(estimate.progressNs ?? nowNs, nowNs);
+      const quietNs = this.#heardBy(nowNs) - source.heardNs;
       source.live = source.position >= 0 && quietNs <= SLOT_SOURCE_LIVE_MS * NS_PER_MS;
+      source.contradicted = isContradicted(source, this.#sources, nowNs);
+    }
+    for (const source of this.#sources) {
+      if (!isOutdated(source, this.#sources, nowNs)) continue;
+      source.position = -1;
+      source.live = false;
     }
     const isNew = nowNs - this.#startedNs <= SLOT_SETTLE_MS * NS_PER_MS;
     const center = this.#center(expected, isNew, this.#share());
@@ -410,6 +409,7 @@ class Estimate implements SlotClock {
     const [low, high] = [lowest.position, freshest.position + 1];
     this.#accepted = expected < 0 ? low : Math.min(high, Math.max(low, expected));
     this.#acceptedNs = nowNs;
+    this.#acceptedTimeNs = this.#timeNs(nowNs);
   }
 
   /** Of two equally fresh sources, prefers the one already followed. */
@@ -434,6 +434,7 @@ class Estimate implements SlotClock {
       }
     }
     if (best === null || best === this.#followed || expected < 0) return best;
+    if (this.#followed?.contradicted) return best;
     const majority = bestVotes * 2 > votesOfAll && this.#isSeconded(best);
     if (majority || distance(best, expected) <= SLOT_SKIP_DISTANCE) return best;
     if (isNew && isTied && isAhead(best, expected)) return best;
@@ -443,6 +444,7 @@ class Estimate implements SlotClock {
 
   /** Breaks ties. The first source may lag: nodes do, but none knows future slots. */
   #isBetter(source: Source, best: Source, expected: number, isNew: boolean): boolean {
+    if (source.contradicted !== best.contradicted) return best.contradicted;
     if (isNew && isAhead(source, best.position)) return true;
     if (isNew && isAhead(best, source.position)) return false;
     return distance(source, expected) < distance(best, expected);
@@ -483,7 +485,7 @@ class Estimate implements SlotClock {
     if (this.#accepted < 0) return -1;
     const slotNs = this.#extrapolationSlotMs * NS_PER_MS;
     if (nowNs - this.#acceptedNs > SLOT_EXTRAPOLATION_MAX * slotNs) return -1;
-    return this.#accepted + this.#passedNs(this.#acceptedNs, nowNs) / slotNs;
+    return this.#accepted + Math.max(0, this.#timeNs(nowNs) - this.#acceptedTimeNs) / slotNs;
   }
 
   /** Moves the slot time no further than all agreeing sources require. */
@@ -506,12 +508,6 @@ class Estimate implements SlotClock {
 
 function agree(a: Source, b: Source): boolean {
   return Math.abs(a.position - b.position) <= SLOT_AGREE_DISTANCE;
-}
-
-/** Whether a source made no progress since events of another began to ascend from below. */
-function isSilentSince(source: Source, returned: Source): boolean {
-  const { progressNs } = source.estimate;
-  return source !== returned && progressNs !== null && progressNs < returned.estimate.run.sinceNs;
 }
 
 /** Whether it has just proven progress from a position further ahead than jitter. */

@@ -92,6 +92,47 @@ describe("a transaction that lands", () => {
     expectBalance(fixture.landing);
   });
 
+  it("does not land by a node that stays on deleted blocks", async () => {
+    const fixture = startedFixture();
+    fixture.cluster.slot = 5_040;
+    fixture.track(1);
+    fixture.slots(2);
+    await fixture.answerAll(new Map([[1, processed(5_041)]]));
+    fixture.cluster.slot = 5_002;
+    fixture.landing.slotWentBack();
+    expect(fixture.rolledBack).toEqual([1]);
+    // The node stays there, and reports its block as confirmed, also once the cluster is past it.
+    for (let count = 0; count < 30; count += 1) {
+      fixture.slots(2);
+      const nodeSlot = Math.min(5_046, 5_043 + count);
+      await fixture.answerAll(new Map([[1, confirmed(5_041)]]), nodeSlot);
+    }
+    expect(fixture.finalStates).toEqual([]);
+    // It goes back as well.
+    fixture.cluster.slot = 5_010;
+    await fixture.answerAll();
+    fixture.slots(2);
+    await fixture.answerAll(new Map([[1, confirmed(5_011)]]));
+    expect(fixture.finalStates).toMatchObject([{ kind: "landed", slot: 5_011 }]);
+    expectBalance(fixture.landing);
+  });
+
+  it("is not expired by a node that stays on deleted blocks", async () => {
+    const fixture = startedFixture();
+    fixture.cluster.slot = 5_040;
+    fixture.track(1, { sent: ["a"] });
+    fixture.slots(2);
+    await fixture.answerAll();
+    fixture.cluster.slot = 5_002;
+    fixture.landing.slotWentBack();
+    fixture.cluster.height = 2_000;
+    for (let count = 0; count < 10; count += 1) {
+      fixture.slots(4);
+      await fixture.answerAll(new Map(), 5_045);
+    }
+    expect(fixture.finalStates).toEqual([]);
+  });
+
   it("is sent again if its block is deleted, also if the node reports no statuses", () => {
     for (const reporting of ["yes", "no", "unknown"] as const) {
       const fixture = startedFixture();

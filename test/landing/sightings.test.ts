@@ -115,7 +115,8 @@ describe("a transaction only in a bank that is given up", () => {
   });
 
   it("does not keep its error for the next block that holds it", () => {
-    const { landing, see, ends, clock } = inFlight(1);
+    const { landing, see, ends, clock, cluster } = inFlight(1);
+    cluster.reporting = "no";
     see(1, 10, FAILED);
     see(1, 11, FAILED);
     landing.confirmed(SLOT, 12);
@@ -134,10 +135,30 @@ describe("a transaction only in a bank that is given up", () => {
 });
 
 describe("a transaction seen without a bank", () => {
-  it("lands with any confirmation of its slot", () => {
-    const { landing, see, ends } = inFlight(1);
+  it("lands with any confirmation of its slot if the node reports no statuses", () => {
+    const { landing, see, ends, cluster } = inFlight(1);
+    cluster.reporting = "no";
     see(1, null, FAILED);
     landing.confirmed(SLOT, 11);
+    expect(ends()).toEqual([[1, "landed", FAILED]]);
+  });
+
+  it("waits for its status if the node reports statuses, whichever bank is confirmed", async () => {
+    const { landing, see, ends, rolledBack, slots, answerAll } = inFlight(1, 2);
+    for (const id of [1, 2]) see(id, null, FAILED);
+    landing.confirmed(SLOT, 11);
+    expect([ends(), rolledBack]).toEqual([[], []]);
+    slots(2);
+    // The confirmed bank holds the second one alone, without an error.
+    await answerAll(new Map([[2, { slot: SLOT, confirmed: true, error: null }]]));
+    expect([ends(), rolledBack]).toEqual([[[2, "landed", null]], [1]]);
+    expectBalance(landing);
+  });
+
+  it("lands with a confirmation without a bank", () => {
+    const { landing, see, ends } = inFlight(1);
+    see(1, null, FAILED);
+    landing.confirmed(SLOT);
     expect(ends()).toEqual([[1, "landed", FAILED]]);
   });
 
@@ -160,7 +181,8 @@ describe("a transaction seen without a bank", () => {
   });
 
   it("is in another block than a later sighting with another error", () => {
-    const { landing, see, seen, ends } = inFlight(1, 2);
+    const { landing, see, seen, ends, cluster } = inFlight(1, 2);
+    cluster.reporting = "no";
     for (const id of [1, 2]) {
       see(id, null, FAILED);
       see(id, 10);
@@ -196,7 +218,8 @@ describe("a confirmation without a bank", () => {
 
 describe("when the ids of banks are forgotten", () => {
   it("earlier sightings fit each confirmation of their slot, and later ones their own", () => {
-    const { landing, see, ends, rolledBack } = inFlight(1, 2, 3);
+    const { landing, see, ends, rolledBack, cluster } = inFlight(1, 2, 3);
+    cluster.reporting = "no";
     see(1, 10, FAILED);
     see(2, 10, FAILED);
     see(2, 11);

@@ -55,6 +55,36 @@ describe("run of events", () => {
     );
   });
 
+  it("suffices from two answers to polls and 0.3 s on", () => {
+    const suffices = (ms: number) => {
+      const run = new SlotRun();
+      run.add(10, 0, 250, true);
+      return run.add(11, ms * MS, 250, true);
+    };
+    expect([299, 300].map(suffices)).toEqual([false, true]);
+  });
+
+  it("needs ten slots' time for half a minute after the second one that was refuted", () => {
+    const suffices = (runMs: number, sinceMs: number, isBackLikely = false) => {
+      const pace = new SlotPace();
+      pace.isBackLikely = isBackLikely;
+      const run = new SlotRun(pace);
+      for (const ms of [0, 100]) {
+        run.add(10, ms * MS, 250);
+        run.refute(ms * MS);
+        // Without a run there is nothing to refute.
+        run.refute(ms * MS);
+      }
+      const fromMs = sinceMs;
+      run.add(20, fromMs * MS, 250);
+      run.add(21, (fromMs + 300) * MS, 250);
+      return run.add(22, (fromMs + runMs) * MS, 250);
+    };
+    expect([2_499, 2_500].map((ms) => suffices(ms, 1_000))).toEqual([false, true]);
+    expect(suffices(700, 1_000, true)).toBe(false);
+    expect([29_300, 29_301].map((ms) => suffices(700, ms))).toEqual([false, true]);
+  });
+
   it("begins again after a reset, and keeps when it began", () => {
     const run = new SlotRun();
     run.add(10, 5 * MS, 250);

@@ -67,6 +67,28 @@ describe("slot source estimate", () => {
     expect(source.position(30_250 * MS, SLOT_MS)).toBe(11);
   });
 
+  it("tells a slot that has begun from one whose predecessor has ended", () => {
+    const source = new SlotSourceEstimate();
+    const begun = (kind: "start" | "end" | "polled", slot: number) => {
+      source.observe(kind, slot, 0, SLOT_MS);
+      return [source.anchorSlot, source.begunSlot];
+    };
+    expect(begun("end", 99)).toEqual([100, 99]);
+    expect(begun("start", 100)).toEqual([100, 100]);
+    expect(begun("end", 99)).toEqual([100, 100]);
+    expect(begun("polled", 102)).toEqual([102, 102]);
+    expect(begun("start", 101)).toEqual([102, 102]);
+  });
+
+  it("has the mean time between its events, once there are two", () => {
+    const source = new SlotSourceEstimate();
+    source.observe("start", 100, 0, SLOT_MS);
+    expect(source.gapNs).toBeNull();
+    source.observe("start", 101, 200 * MS, SLOT_MS);
+    source.observe("start", 102, 500 * MS, SLOT_MS);
+    expect(source.gapNs).toBe(250 * MS);
+  });
+
   describe("with events that ascend from below", () => {
     /** A source at slot 1000 at 0 ms, and then at the slots below, one each 250 ms. */
     function below(...slots: readonly number[]) {
@@ -84,8 +106,8 @@ describe("slot source estimate", () => {
       const { source, slot } = below(900, 901, 902, 903);
       expect(slot).toBe(903);
       expect(source.returns).toBe(1);
-      expect(source.run.sinceNs).toBe(SLOT_MS * MS);
-      expect(source.returnedNs).toBe(4 * SLOT_MS * MS);
+      const [sinceNs, atNs] = [SLOT_MS * MS, 4 * SLOT_MS * MS];
+      expect(source.back).toEqual({ sinceNs, atNs, fromSlot: 1000 });
       expect(source.lastSlot).toBe(903);
       expect(source.slotTimeMs).toBeCloseTo(SLOT_MS);
       expect(source.observe("start", 904, 5 * SLOT_MS * MS, SLOT_MS)).toBe(true);
@@ -100,6 +122,27 @@ describe("slot source estimate", () => {
       expect(source.returns).toBe(0);
       source.observe("start", 905, 6 * SLOT_MS * MS, SLOT_MS);
       expect(source.returns).toBe(1);
+    });
+
+    it("returns with two polls, but late if events above followed before", () => {
+      const source = new SlotSourceEstimate();
+      const polled = (slot: number, ms: number) => {
+        source.observe("polled", slot, ms * MS, SLOT_MS);
+        return source.returns;
+      };
+      polled(1000, 0);
+      expect([polled(902, 400), polled(903, 800)]).toEqual([0, 1]);
+      for (let ms = 1_200; ms < 6_000; ms += 400) polled(902 + ms / 400, ms);
+      // Two nodes answer in turns.
+      for (const ms of [6_000, 6_800, 7_600]) {
+        polled(900 + ms / 400, ms);
+        polled(922 + ms / 400, ms + 400);
+      }
+      const returns = source.returns;
+      for (let ms = 8_400; ms < 10_900; ms += 400) {
+        expect(polled(900 + ms / 400, ms)).toBe(returns);
+      }
+      expect(polled(928, 11_200)).toBe(returns + 1);
     });
 
     it("does not return by less than sources that agree may be apart", () => {

@@ -4,8 +4,10 @@
  *
  * Confirmed slots come from other watchers, over gRPC and in polls. When one source reports eight
  * new slots, in a second or longer, and no confirmed slot rose meanwhile, the node is asked for its
- * confirmed slot: only if that did not rise either does the confirmation stand still. It is asked
- * again until it rises. A node that does not answer proves nothing.
+ * confirmed and its processed slot: only if the one did not rise either, and the other is eight
+ * slots ahead of it, does the confirmation stand still. So neither a node whose replay pauses nor a
+ * false confirmed slot looks like that. The node is asked again until its confirmed slot rises. A
+ * node that does not answer proves nothing, and changes nothing.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
@@ -21,7 +23,7 @@ import type { Rpc } from "../rpc/rpc.ts";
 
 export interface ConfirmationWatcherDeps {
   readonly clock: Clock;
-  readonly rpc: Pick<Rpc, "confirmedSlot">;
+  readonly rpc: Pick<Rpc, "confirmedSlot" | "slot">;
   readonly counters: Pick<ClusterCounters, "confirmationChecks" | "confirmationCheckFailures">;
   /** The confirmation stands still from now on, or no longer. Must not throw. */
   readonly onChange: (isStalled: boolean) => void;
@@ -54,6 +56,8 @@ class ConfirmedSlotWatcher implements ConfirmationWatcher {
   /** The highest confirmed slot, and when it rose; -1 before the first. */
   #confirmedSlot = -1;
   #roseNs = 0;
+  /** The node's last answer since then; -1 for none. */
+  #answeredSlot = -1;
   #isStalled = false;
   #running = false;
   #timer: Timer | null = null;
@@ -85,7 +89,12 @@ class ConfirmedSlotWatcher implements ConfirmationWatcher {
   confirmed(slot: number): void {
     const back = this.#confirmedSlot - slot;
     if (back >= 0 && back <= CONFIRMATION_BACK_SLOTS) return;
+    this.#rose(slot);
+  }
+
+  #rose(slot: number): void {
     this.#confirmedSlot = slot;
+    this.#answeredSlot = -1;
     this.#roseNs = this.#deps.clock.nowNs();
     for (const reported of this.#reported.values()) reported.count = 0;
     this.#set(false);
@@ -113,14 +122,17 @@ class ConfirmedSlotWatcher implements ConfirmationWatcher {
     counters.confirmationChecks += 1;
     const roseNs = this.#roseNs;
     try {
-      const slot = await rpc.confirmedSlot();
+      const [slot, processed] = await Promise.all([rpc.confirmedSlot(), rpc.slot()]);
       if (!this.#running) return;
-      this.confirmed(slot);
-      if (this.#roseNs === roseNs) this.#set(true);
+      // Above its own answer before, although not above a report that may be false.
+      if (this.#answeredSlot >= 0 && slot > this.#answeredSlot) this.#rose(slot);
+      else this.confirmed(slot);
+      if (this.#roseNs !== roseNs) return;
+      this.#answeredSlot = slot;
+      if (processed - slot >= CONFIRMATION_STALL_SLOTS) this.#set(true);
     } catch {
-      if (!this.#running) return;
-      counters.confirmationCheckFailures += 1;
-      this.#set(false);
+      // The next check may succeed.
+      if (this.#running) counters.confirmationCheckFailures += 1;
     }
   }
 

@@ -15,8 +15,10 @@ const SLOT_MS = 250;
 function setUp() {
   const clock = createFakeClock();
   const counters = createClusterCounters();
-  const node = { confirmed: 100 as number | null };
+  /** Without `processed` it has processed every slot. */
+  const node = { confirmed: 100 as number | null, processed: null as number | null };
   const changes: boolean[] = [];
+  let slot = 100;
   const watcher = createConfirmationWatcher({
     clock,
     counters,
@@ -25,12 +27,12 @@ function setUp() {
         if (node.confirmed === null) throw new Error("unavailable");
         return node.confirmed;
       },
+      slot: async () => node.processed ?? slot,
     },
     onChange: (isStalled) => void changes.push(isStalled),
   });
   watcher.start();
   watcher.confirmed(100);
-  let slot = 100;
   /** So many slots pass, as these sources report. */
   async function slots(count: number, sources: readonly SlotSource[] = ["slotsUpdates"]) {
     for (let passed = 0; passed < count; passed += 1) {
@@ -62,7 +64,7 @@ describe("confirmation", () => {
       watcher.confirmed(slot);
     }
     expect(counters.confirmationChecks).toBe(0);
-    node.confirmed = 500;
+    node.confirmed = 150;
     await slots(60);
     expect(counters.confirmationChecks).toBeGreaterThan(0);
     expect(changes.slice(0, 1)).toEqual([true]);
@@ -113,13 +115,61 @@ describe("confirmation", () => {
     expect([counters.confirmationChecks, its.confirmationChecks, changes]).toEqual([0, 0, []]);
   });
 
+  it("says nothing of a node whose replay pauses for 5 s, with its shreds alone", async () => {
+    const { changes, slots, node, counters } = setUp();
+    node.processed = 102;
+    await slots(20);
+    expect(counters.confirmationChecks).toBeGreaterThan(2);
+    // It catches up, and its confirmed slot with it.
+    for (let caughtUp = 106; caughtUp <= 130; caughtUp += 4) {
+      node.processed = caughtUp;
+      node.confirmed = caughtUp - 3;
+      await slots(1);
+    }
+    node.processed = null;
+    expect(changes).toEqual([]);
+  });
+
+  it("says nothing if a confirmed slot was reported 100 too high", async () => {
+    const { changes, slots, watcher, node, counters } = setUp();
+    watcher.confirmed(200);
+    for (let slot = 101; slot < 220; slot += 1) {
+      node.confirmed = slot - 2;
+      watcher.confirmed(slot - 2);
+      await slots(1);
+    }
+    expect(changes).toEqual([]);
+    // The node's second answer shows that the slot was false.
+    expect(counters.confirmationChecks).toBe(2);
+  });
+
+  it("ends although a confirmed slot was reported 100 too high before", async () => {
+    const { changes, slots, watcher, node } = setUp();
+    watcher.confirmed(200);
+    await slots(CONFIRMATION_STALL_SLOTS);
+    expect(changes).toEqual([true]);
+    node.confirmed = 101;
+    await slots(3);
+    expect(changes).toEqual([true, false]);
+  });
+
   it("says nothing if the node does not answer, or before a first confirmed slot", async () => {
     const { changes, slots, node, counters } = setUp();
     await slots(CONFIRMATION_STALL_SLOTS);
     node.confirmed = null;
+    await slots(8);
+    expect(changes).toEqual([true]);
+    expect(counters.confirmationCheckFailures).toBeGreaterThan(2);
+    node.confirmed = 100;
+    await slots(2);
+    expect(changes).toEqual([true]);
+    node.confirmed = 110;
     await slots(2);
     expect(changes).toEqual([true, false]);
-    expect(counters.confirmationCheckFailures).toBe(1);
+    const { changes: none, slots: pass, node: silent } = setUp();
+    silent.confirmed = null;
+    await pass(40);
+    expect(none).toEqual([]);
     const { clock, watcher } = setUp();
     watcher.stop();
     for (let slot = 101; slot < 120; slot += 1) watcher.slotEvent("start", slot, "grpc");
