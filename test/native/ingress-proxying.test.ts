@@ -85,6 +85,13 @@ describe.skipIf(native === null)("behind ingress threads", () => {
     return { jsonrpc: "2.0", id, method: "sendTransaction", params };
   };
 
+  it("say in each response how long an idle connection lives, whoever answers", async () => {
+    for (const path of ["/ping", "/", "/api/v1/tip", "/nowhere"]) {
+      const response = await fetch(flow.url + path);
+      expect([path, response.headers.get("keep-alive")]).toEqual([path, "timeout=74"]);
+    }
+  });
+
   it("a stream of receipts reports events when they occur, on any thread", async () => {
     const stream = await openStream(flow);
     for (let sent = 0; sent < 8; sent += 1) {

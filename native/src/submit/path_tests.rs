@@ -360,6 +360,41 @@ fn health_of_an_edge_that_drains_is_left_to_the_main_thread() {
 }
 
 #[test]
+fn batch_with_a_method_of_the_main_thread_is_left_to_it_before_anything_is_sent() {
+    let mut fixture = Fixture::new(KeyGrant { burst: 6.0, ..grant() });
+    let text = base64(&good(1));
+    let call =
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":["{text}"]}}"#);
+    for (index, method) in MAIN_THREAD_METHODS.into_iter().enumerate() {
+        let other = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#);
+        for body in [&other, &format!("[{call},{call},{other}]")] {
+            assert!(is_limit_charged(fixture.take(Endpoint::JsonRpc, TOKEN, body.as_bytes())));
+        }
+        assert_eq!(fixture.counter(Counter::ProxiedOther), 2.0 * (index as f64 + 1.0));
+        assert_eq!((fixture.given(), fixture.depth(), fixture.response()), (0, 0, String::new()));
+    }
+}
+
+#[test]
+fn text_is_decoded_or_refused_for_what_it_is() {
+    let mut fixture = Fixture::new(KeyGrant { burst: 6.0, ..grant() });
+    let bytes = good(1);
+    let text = format!("{}\r\n", base64(&bytes));
+    for body in [text.as_bytes(), &bytes] {
+        assert_eq!(fixture.take(Endpoint::Text, TOKEN, body), Handled::Answered);
+        assert!(fixture.response().contains(&format!(r#""signature":"{}""#, signature(&bytes))));
+    }
+    assert_eq!(fixture.given(), 1);
+    let size = text.len() as f64;
+    assert_eq!(fixture.field(0, 6), size);
+    for (body, found) in [(format!("{text} "), "base64 text"), ("x".repeat(81), "base58 text")] {
+        assert_eq!(fixture.take(Endpoint::Text, TOKEN, body.as_bytes()), Handled::Answered);
+        let response = fixture.response();
+        assert!(response.contains(found), "{response}");
+    }
+}
+
+#[test]
 fn request_that_is_not_admitted_is_proxied_uncharged() {
     let mut fixture = Fixture::usual();
     assert!(!is_limit_charged(fixture.take(Endpoint::Raw, b"another key", &good(1))));
