@@ -12,3 +12,7 @@ export const SEND_RESPONSE_MS_MAX = 15_000;
 export const COMMAND_INPUT_BYTES_MAX = 64 * 1024;
 /** Keys that `keys list` reads per page. */
 export const KEYS_LISTED_PER_PAGE = 500;
+/** Longest wait of `doctor` for one response, in milliseconds. */
+export const DOCTOR_RESPONSE_MS_MAX = 5_000;
+/** Leaders that `doctor` connects to. */
+export const DOCTOR_LEADERS_MAX = 4;
