@@ -15,6 +15,8 @@ export interface Io {
   /** Writes a line to standard error. */
   err(line: string): void;
   readStdin(): Promise<Uint8Array>;
+  /** Whether a person reads standard error, so that progress is of use. */
+  readonly isTerminal: boolean;
   readonly clock: Clock;
   readonly signals: SignalSource;
 }

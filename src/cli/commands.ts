@@ -1,8 +1,9 @@
-/** All commands, in the order of `--help`, and the names reserved for a later version. */
+/** All commands, in the order of `--help`. */
 
 import { checkCommand } from "./check.ts";
 import type { Command } from "./command.ts";
 import { controlCommand } from "./control.ts";
+import { doctorCommand } from "./doctor.ts";
 import { edgeCommand } from "./edge.ts";
 import { keysCommand } from "./keys.ts";
 import { readyCommand } from "./ready.ts";
@@ -14,10 +15,8 @@ export const COMMANDS: readonly Command[] = [
   edgeCommand,
   controlCommand,
   checkCommand,
+  doctorCommand,
   readyCommand,
   sendCommand,
   keysCommand,
 ];
-
-/** Known names that this version does not implement: calling one prints that and exits with 1. */
-export const LATER_COMMANDS: readonly string[] = ["doctor"];

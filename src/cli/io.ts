@@ -25,6 +25,7 @@ export const processIo: Io = {
     }
     return Buffer.concat(chunks);
   },
+  isTerminal: process.stderr.isTTY === true,
   clock: systemClock,
   signals: process,
 };

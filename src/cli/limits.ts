@@ -14,3 +14,7 @@ export const COMMAND_INPUT_BYTES_MAX = 64 * 1024;
 export const KEYS_LISTED_PER_PAGE = 500;
 /** Shortest interval between two messages to systemd's watchdog, in milliseconds. */
 export const WATCHDOG_PERIOD_MS_MIN = 10;
+/** Longest wait of `doctor` for one response, in milliseconds. */
+export const DOCTOR_RESPONSE_MS_MAX = 5_000;
+/** Leaders that `doctor` connects to. */
+export const DOCTOR_LEADERS_MAX = 4;

@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 import { SetupError } from "../core/errors.ts";
 import { VERSION } from "../runtime/version.ts";
 import { type Command, type ExitCode, type Io, UsageError } from "./command.ts";
-import { COMMANDS, LATER_COMMANDS } from "./commands.ts";
+import { COMMANDS } from "./commands.ts";
 import { didYouMean } from "./nearest.ts";
 import { endedLine } from "./node-lines.ts";
 
@@ -28,10 +28,6 @@ export async function run(args: readonly string[], io: Io): Promise<ExitCode> {
   if (VERSION_WORDS.includes(name)) {
     io.out(`touchdown ${VERSION}`);
     return 0;
-  }
-  if (LATER_COMMANDS.includes(name)) {
-    io.err(`touchdown ${name}: not available in this version`);
-    return 1;
   }
   const command = COMMANDS.find((candidate) => candidate.name === name);
   if (command === undefined) {

@@ -166,7 +166,12 @@ function sendingLifecycle(sender: Lifecycle, binds: readonly ListenAddress[]): L
 /** Without a current slot there are no targets. */
 const NO_PLAN = { slot: 0, send: [], warm: [] } as const;
 
-function transportOf({ host, send }: Config, identity: Identity, deps: LeaderSideDeps): Transport {
+/** The engine's connections to leaders. @throws SetupError as `busyPollOf`, `portableBindOf` */
+export function transportOf(
+  { host, send }: Pick<Config, "host" | "send">,
+  identity: Identity,
+  deps: Pick<LeaderSideDeps, "clock" | "log" | "engine" | "modules" | "targetTable">,
+): Transport {
   const { clock, log, engine, modules } = deps;
   const { idleTimeoutMs } = QUIC_TRANSPORT_DEFAULTS;
   const busyPollUs = busyPollOf(host, engine, availableParallelism());

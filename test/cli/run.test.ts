@@ -49,18 +49,6 @@ describe("touchdown", () => {
     const [first] = err.split("\n");
     expect(first).toBe(`touchdown: there is no command "${typed}", did you mean ${meant}?`);
   });
-
-  it.each(["doctor"])(
-    "reports that %s is not available yet, and does not list it",
-    async (name) => {
-      const { code, err } = await ran(name, "--config", "x");
-      expect({ code, err }).toEqual({
-        code: 1,
-        err: `touchdown ${name}: not available in this version`,
-      });
-      expect((await ran("--help")).out).not.toContain(name);
-    },
-  );
 });
 
 describe.each(NAMES)("%s", (name) => {

@@ -108,6 +108,7 @@ const EQUAL: readonly Pair[] = [
   ...alike("decode/diagnosis.rs", "src/decode/diagnosis.ts", "ENCODED_LENGTH_MIN"),
   ["decode/base58.rs", "LEGACY_BYTES_MAX", "src/core/limits.ts", "LEGACY_TRANSACTION_BYTES_MAX"],
   ...alike("http/rpc_body.rs", "src/http/submit/json-rpc-parse.ts", "QUOTE_CHARS_MAX"),
+  ["quic/limits.rs", "SOCKET_BUFFER_BYTES", "src/cli/doctor/host.ts", "ENGINE_SOCKET_BYTES"],
   ["submit/fan_out.rs", "TX_MIN", "src/send/limits.ts", "INGRESS_TX_MIN"],
   ["submit/fan_out.rs", "STALL_COUNT", "test/support/ingress-sender.ts", "TARGETS_STALL_COUNT"],
   ["submit/record_ring.rs", "RECORDS", "src/native-ingress/limits.ts", "RECORD_RING_SLOTS"],

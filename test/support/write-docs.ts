@@ -1,10 +1,11 @@
 /**
- * `npm run docs`: writes the generated parts of the documents in place, and the native engine's
- * table of rejections.
+ * `npm run docs`: writes the generated parts of the documents in place, the documents of the API in
+ * docs/api, and the native engine's table of rejections.
  */
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { apiDocuments } from "./api-documents.ts";
 import { GENERATED_PAGES, withGeneratedBlocks } from "./docs.ts";
 import { RUST_TABLE, rustRejections } from "./rust-rejections.ts";
 import { ROOT } from "./source-tree.ts";
@@ -13,4 +14,5 @@ for (const page of GENERATED_PAGES.keys()) {
   const file = join(ROOT, page);
   writeFileSync(file, withGeneratedBlocks(readFileSync(file, "utf8")));
 }
+for (const [file, text] of Object.entries(apiDocuments())) writeFileSync(join(ROOT, file), text);
 writeFileSync(join(ROOT, RUST_TABLE), rustRejections());

@@ -1,0 +1,127 @@
+/** `doctor` against the sandbox's cluster: its node, and its leaders over real QUIC. */
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Finding } from "../../src/cli/doctor/finding.ts";
+import { run } from "../../src/cli/run.ts";
+import { type Network, startNetwork } from "../support/edge-process.ts";
+import { createFakeIo } from "../support/fake-io.ts";
+import { freePort } from "../support/ports.ts";
+
+const TIP = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
+
+let network: Network;
+beforeAll(async () => {
+  network = await startNetwork();
+});
+afterAll(() => network.stop());
+
+let folder = "";
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "touchdown-doctor-"));
+  writeFileSync(join(folder, "keys.toml"), "[plans.Main]\nrate_per_second = 10\nburst = 10\n");
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function edgeToml(
+  { rpcUrl, wsUrl }: { readonly rpcUrl: string; readonly wsUrl: string },
+  more = "",
+) {
+  return `[http]
+listen = "127.0.0.1:0"
+[admin]
+listen = "127.0.0.1:0"
+[cluster]
+rpc_url = "${rpcUrl}"
+ws_url = "${wsUrl}"
+[tip]
+accounts = ["${TIP}"]
+[accounts]
+keys_file = "keys.toml"
+[send]
+bind = "127.0.0.1:0"
+${more}`;
+}
+
+async function doctor(text: string, ...options: string[]) {
+  const file = join(folder, "touchdown.toml");
+  writeFileSync(file, text);
+  const io = createFakeIo();
+  const code = await run(["doctor", "--config", file, ...options], io);
+  return { code, out: io.outLines.join("\n"), err: io.errLines.join("\n") };
+}
+
+async function findings(text: string) {
+  const { code, out } = await doctor(text, "--json");
+  const { findings: found }: { readonly findings: readonly Finding[] } = JSON.parse(out);
+  const levelOf = (check: string) => found.filter((f) => f.check === check).map((f) => f.level);
+  return { code, found, levelOf };
+}
+
+describe("doctor", () => {
+  it("finds node, slots and leaders of a working cluster, exit code 0", async () => {
+    const { code, found, levelOf } = await findings(edgeToml(network));
+    expect(found.filter(({ level }) => level === "error")).toEqual([]);
+    expect(code).toBe(0);
+    for (const check of ["in_step", "slots", "versions"]) {
+      expect({ check, levels: levelOf(check) }).toEqual({ check, levels: ["ok"] });
+    }
+    const handshakes = levelOf("handshake");
+    expect(handshakes.length).toBeGreaterThan(0);
+    expect(new Set(handshakes)).toEqual(new Set(["ok"]));
+    // A fresh identity at each start has no stake.
+    expect(levelOf("stake")).toEqual(["warning"]);
+  });
+
+  it("names what is wrong, its cost and its fix without a node, exit code 1", async () => {
+    const port = await freePort();
+    const gone = { rpcUrl: `http://127.0.0.1:${port}`, wsUrl: `ws://127.0.0.1:${port}` };
+    const { code, out } = await doctor(edgeToml(gone));
+    expect(code).toBe(1);
+    expect(out).toMatch(/^error {4}reachable: cluster\.rpc_url did not answer/m);
+    expect(out).toMatch(/^ {9}costs: the edge knows no leaders/m);
+    expect(out).toMatch(/^ {9}fix: cluster\.rpc_url/m);
+    expect(out).toMatch(/^1 errors, \d+ warnings, \d+ unknown$/m);
+  });
+
+  it("reports a WebSocket that cannot be reached", async () => {
+    const gone = { rpcUrl: network.rpcUrl, wsUrl: `ws://127.0.0.1:${await freePort()}` };
+    const { code, levelOf } = await findings(edgeToml(gone));
+    expect({ code, slots: levelOf("slots") }).toEqual({ code: 1, slots: ["error"] });
+  });
+
+  it("reports what keeps an edge from starting", async () => {
+    const { code, found } = await findings(edgeToml(network, '[quic]\nlisten = "127.0.0.1:0"\n'));
+    expect(code).toBe(1);
+    const [first] = found.filter(({ level }) => level === "error");
+    expect(first).toMatchObject({ area: "start", cost: "the edge does not start" });
+    expect(first?.message).toContain("quic.listen");
+  });
+
+  it("reports database and provider of a control file, without its secrets", async () => {
+    const port = await freePort();
+    const { code, out } = await doctor(
+      `[control]\npublic_url = "https://dash.example"\noidc_issuer = "http://127.0.0.1:${port}"\n` +
+        'oidc_client_id = "td"\nvault_file = "vault.toml"\n' +
+        `[accounts]\ndatabase_url = "postgres://u:s3cret@127.0.0.1:${port}/x"\n`,
+    );
+    expect(code).toBe(1);
+    expect(out).toMatch(/^error {4}database: accounts\.database_url: /m);
+    expect(out).toMatch(/^warning {2}vault: .*vault\.toml is not there/m);
+    expect(out).toMatch(/^error {4}discovery: control\.oidc_issuer: /m);
+    expect(out).not.toContain("s3cret");
+  });
+
+  it("shows its progress on a terminal only", async () => {
+    const port = await freePort();
+    const file = join(folder, "touchdown.toml");
+    const gone = { rpcUrl: `http://127.0.0.1:${port}`, wsUrl: `ws://127.0.0.1:${port}` };
+    writeFileSync(file, edgeToml(gone));
+    const terminal = { ...createFakeIo(), isTerminal: true };
+    await run(["doctor", "--config", file], terminal);
+    expect(terminal.errLines.filter((line) => line.startsWith("checking "))).toHaveLength(4);
+    expect((await doctor(edgeToml(gone))).err).not.toContain("checking ");
+  });
+});

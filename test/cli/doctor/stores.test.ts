@@ -1,0 +1,88 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { controlFindings, edgeStoreFindings } from "../../../src/cli/doctor/stores.ts";
+import { configFromValues, controlFromValues } from "../../../src/config/load.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import { type TestDatabase, testDatabase } from "../../support/postgres.ts";
+
+const TIP = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
+const folder = mkdtempSync(join(tmpdir(), "touchdown-stores-"));
+
+let migrated: TestDatabase;
+let empty: TestDatabase;
+beforeAll(async () => {
+  migrated = await testDatabase();
+  empty = await testDatabase({ migrated: false });
+});
+
+let provider: Server | null = null;
+afterEach(() => {
+  provider?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A provider that calls itself `issuer`, or as it is reached. */
+async function startProvider(issuer?: string): Promise<string> {
+  let url = "";
+  const server = createServer((request, response) => {
+    const isKeys = request.url === "/keys";
+    const document = { issuer: issuer ?? url, jwks_uri: `${url}/keys` };
+    response.end(JSON.stringify(isKeys ? { keys: [{ kid: "1" }] } : document));
+  });
+  provider = server;
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  url = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`;
+  return url;
+}
+
+const edgeOf = (url: string) =>
+  edgeStoreFindings(
+    systemClock,
+    configFromValues({ tip: { accounts: [TIP] }, accounts: { database_url: url } }, folder, {}),
+  );
+
+async function controlOf(issuer: string) {
+  const control = {
+    public_url: "https://dash.example",
+    oidc_issuer: issuer,
+    oidc_client_id: "td",
+    vault_file: "vault.toml",
+    owner_url: migrated.url,
+  };
+  const accounts = { database_url: migrated.controlUrl };
+  return controlFindings(systemClock, controlFromValues({ control, accounts }, folder, {}));
+}
+
+describe("the accounts database", () => {
+  it("is in order where an edge's role sees the tables", async () => {
+    expect(await edgeOf(migrated.edgeUrl)).toMatchObject([{ check: "database", level: "ok" }]);
+  });
+
+  it("without tables needs the control process once", async () => {
+    const [finding] = await edgeOf(empty.url);
+    expect(finding).toMatchObject({ level: "error" });
+    expect(finding?.fix).toContain("touchdown control");
+  });
+});
+
+describe("the control process", () => {
+  it("has database, owner, vault and provider checked", async () => {
+    const found = await controlOf(await startProvider());
+    expect(found.map(({ check, level }) => [check, level])).toEqual([
+      ["database", "ok"],
+      ["database", "ok"],
+      ["vault", "warning"],
+      ["discovery", "ok"],
+    ]);
+  });
+
+  it("has a provider of another name reported", async () => {
+    const found = await controlOf(await startProvider("https://other.example"));
+    expect(found.at(-1)).toMatchObject({ check: "discovery", level: "error" });
+    expect(found.at(-1)?.message).toContain("https://other.example");
+  });
+});
