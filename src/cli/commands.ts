@@ -8,6 +8,7 @@ import { keysCommand } from "./keys.ts";
 import { readyCommand } from "./ready.ts";
 import { sandboxCommand } from "./sandbox.ts";
 import { sendCommand } from "./send.ts";
+import { upgradeCommand } from "./upgrade.ts";
 
 export const COMMANDS: readonly Command[] = [
   sandboxCommand,
@@ -15,6 +16,7 @@ export const COMMANDS: readonly Command[] = [
   controlCommand,
   checkCommand,
   readyCommand,
+  upgradeCommand,
   sendCommand,
   keysCommand,
 ];

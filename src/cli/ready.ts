@@ -40,14 +40,19 @@ A file with a table [control] is the control process's, any other an edge's.
   },
 };
 
-/** The URL to poll; a wildcard address is polled on loopback. */
+/** The URL to poll. */
 export function readyUrl(admin: ListenAddress): string {
+  return adminUrl(admin, "/readyz");
+}
+
+/** A page of the admin listener; a wildcard address is asked on loopback. */
+export function adminUrl(admin: ListenAddress, path: string): string {
   if (admin.port === 0) {
     throw new SetupError("admin.listen has port 0, so its port is not known here; give it one");
   }
   const loopback: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" };
   const host = loopback[admin.host] ?? admin.host;
-  return `http://${formatListen({ host, port: admin.port })}/readyz`;
+  return `http://${formatListen({ host, port: admin.port })}${path}`;
 }
 
 /** Polls until the status is 200 and returns null; otherwise returns the last reason. */
