@@ -36,6 +36,7 @@ import { createPolling } from "./busy-poll.ts";
 import { buildClientSide } from "./clients.ts";
 import { deliveryGateOf } from "./delivery-gate.ts";
 import { createHandover, type EdgeHandover, type Predecessor, takingOver } from "./handover.ts";
+import { connectReceipts } from "./handover-receipts.ts";
 import { type EdgeKeys, openKeys } from "./keys.ts";
 import { buildLeaderSide, busyPollOf, type Lifecycle } from "./leaders.ts";
 import { DECODE_KEYS_MAX, NATIVE_KEYS_MAX } from "./limits.ts";
@@ -96,6 +97,8 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
   async function stop(): Promise<void> {
     stages.reject();
     const failures = await stopAll(stages.startOrder);
+    // Last, with the ends of all transactions.
+    await stages.handover.receipts.finish();
     if (failures.length > 0) throw failures[0];
     log.info({}, "edge stopped");
   }
@@ -204,6 +207,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   );
   const ofAccount = adminQueries(receipts, rejections, flushEvents);
   const admin = buildAdmin(config, base, leaders, { metrics, readiness, ofAccount });
+  const exporter = connectReceipts(predecessor, { clock, receipts, flushEvents });
   const ports: Ports = { http: 0, admin: 0, upstream: 0 };
   return {
     log,
@@ -223,7 +227,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
     readiness: readiness.check,
     ...drainSteps(readiness, http, ingressThreads),
     handover: createHandover({
-      ...{ keys, admin, http, ingressThreads, clients, landing, flushEvents },
+      ...{ keys, admin, http, ingressThreads, clients, landing, exporter, flushEvents },
       httpPort: () => ports.http,
     }),
     reloadKeys: keys.reload,

@@ -3,6 +3,7 @@
  *
  *   predecessor                                   successor
  *   lend: leaves the key journal             ──▶  starts everything but the listeners
+ *   sends all receipts, then what changes    ──▶  stores them (handover-receipts.ts)
  *   release: closes the admin listener       ◀──  is ready
  *                                            ──▶  listens: admin, and the same public socket
  *   retire: accepts no more, closes each     ◀──  serves
@@ -20,11 +21,12 @@ import type { Landing } from "../landing/landing.ts";
 import type { IngressThreads } from "../native-ingress/ingress-threads.ts";
 import type { Admin, Readiness } from "../telemetry/admin.ts";
 import type { Clients, InheritedListener } from "./clients.ts";
+import type { ReceiptExporter, ReceiptOrigin } from "./handover-receipts.ts";
 import type { EdgeKeys } from "./keys.ts";
 import type { Lifecycle } from "./leaders.ts";
 
 /** The process that an edge replaces, as that edge sees it. */
-export interface Predecessor {
+export interface Predecessor extends ReceiptOrigin {
   readonly listener: InheritedListener;
   /**
    * Resolves once this edge may listen. `missing` names what it still needs to be ready, and
@@ -45,6 +47,8 @@ export interface EdgeHandover {
   takeBack(): Promise<void>;
   /** The successor serves: accepts no more, and closes each connection with its next response. */
   retire(): void;
+  /** Sends receipts to the successor. */
+  readonly receipts: Omit<ReceiptExporter, "retired">;
   /** Clients' connections, and transactions whose end is not known yet. */
   inHand(): { readonly connections: number; readonly transactions: number };
 }
@@ -56,6 +60,7 @@ export interface HandoverDeps {
   readonly ingressThreads: Pick<IngressThreads, "retire" | "socket"> | null;
   readonly clients: Pick<Clients, "counters">;
   readonly landing: Pick<Landing, "inFlight">;
+  readonly exporter: ReceiptExporter;
   /** Reconciles accounting with all sends so far. */
   readonly flushEvents: () => void;
   /** The bound port. */
@@ -63,7 +68,8 @@ export interface HandoverDeps {
 }
 
 export function createHandover(deps: HandoverDeps): EdgeHandover {
-  const { keys, admin, http, ingressThreads, clients, landing, flushEvents, httpPort } = deps;
+  const { keys, admin, http, ingressThreads, clients, landing, exporter, flushEvents, httpPort } =
+    deps;
   let isReleased = false;
   return {
     listener: () => ({ socket: ingressThreads?.socket ?? null, port: httpPort() }),
@@ -80,7 +86,9 @@ export function createHandover(deps: HandoverDeps): EdgeHandover {
     retire() {
       ingressThreads?.retire();
       http.retire();
+      exporter.retired();
     },
+    receipts: exporter,
     inHand() {
       flushEvents();
       return { connections: clients.counters.connections, transactions: landing.inFlight };

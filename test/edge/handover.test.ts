@@ -20,6 +20,7 @@ function setUp(socket: number | null = 7) {
     ingressThreads: socket === null ? null : { retire: step("threads retire"), socket },
     clients: { counters: stub<HandoverDeps["clients"]["counters"]>({ connections: 5 }) },
     landing: { inFlight: 3 },
+    exporter: stub<HandoverDeps["exporter"]>({ retired: step("receipts retire") }),
     flushEvents: step("flush"),
     httpPort: () => 8080,
   };
@@ -33,7 +34,13 @@ describe("the hand-over of an edge", () => {
     handover.lend();
     await handover.release();
     handover.retire();
-    expect(steps).toEqual(["lend", "admin stops", "threads retire", "http retires"]);
+    expect(steps).toEqual([
+      "lend",
+      "admin stops",
+      "threads retire",
+      "http retires",
+      "receipts retire",
+    ]);
     expect(handover.inHand()).toEqual({ connections: 5, transactions: 3 });
     expect(steps.at(-1)).toBe("flush");
   });
@@ -54,7 +61,7 @@ describe("the hand-over of an edge", () => {
     const { steps, handover } = setUp(null);
     expect(handover.listener()).toEqual({ socket: null, port: 8080 });
     handover.retire();
-    expect(steps).toEqual(["http retires"]);
+    expect(steps).toEqual(["http retires", "receipts retire"]);
   });
 });
 
@@ -71,7 +78,10 @@ describe("the start of a successor", () => {
     const takeOver = async (missing: () => readonly string[]): Promise<void> => {
       asked = missing();
     };
-    const [step] = takingOver({ listener, takeOver }, () => ({ ok: false, checks }));
+    const [step] = takingOver({ listener, takeOver, connectReceipts() {} }, () => ({
+      ok: false,
+      checks,
+    }));
     await step?.start();
     step?.stop();
     expect(asked).toEqual(["slot"]);

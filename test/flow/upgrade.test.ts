@@ -141,6 +141,26 @@ function load(edge: EdgeProcess, clients: number) {
   };
 }
 
+/** The account's stream of receipts; `ended` resolves with the last event's id. */
+async function eventsOf(edge: EdgeProcess, lastEventId = "") {
+  const abort = new AbortController();
+  const response = await fetch(`${edge.url}/api/v1/receipts`, {
+    headers: { "api-x-token": WIDE_KEY, "last-event-id": lastEventId },
+    signal: abort.signal,
+  });
+  expect(response.status).toBe(200);
+  let text = "";
+  const read = async (): Promise<string> => {
+    try {
+      for await (const chunk of response.body ?? []) text += Buffer.from(chunk).toString();
+    } catch (error) {
+      if (!abort.signal.aborted) throw error;
+    }
+    return [...text.matchAll(/^id: (\S+)$/gm)].at(-1)?.[1] ?? "";
+  };
+  return { ended: read(), text: () => text, close: () => abort.abort() };
+}
+
 describe("upgrade", () => {
   it("replaces the process under load without one failed or refused request", async () => {
     const edge = await start();
@@ -167,6 +187,32 @@ describe("upgrade", () => {
     expect((await command("upgrade", "--config", edge.file)).code).toBe(0);
     expect(successorsOf(edge)).toHaveLength(2);
     expect(await edge.post(network.tipped().bytes)).toBe(200);
+  });
+
+  it("keeps receipts, and streams of them lose nothing", async () => {
+    const edge = await start();
+    const stream = await eventsOf(edge);
+    const sent = Array.from({ length: 20 }, () => network.tipped());
+    for (const { bytes } of sent.slice(0, 10)) expect(await edge.post(bytes)).toBe(200);
+    const upgraded = command("upgrade", "--config", edge.file);
+    await until("the successor to serve", () => edge.output().includes("finishes its work"));
+    const lastId = await stream.ended;
+    for (const { bytes } of sent.slice(10)) expect(await edge.post(bytes)).toBe(200);
+    const later = await eventsOf(edge, lastId);
+    const receiptStatus = async (signature: string): Promise<number> => {
+      const headers = { "api-x-token": WIDE_KEY, connection: "close" };
+      const url = `${edge.url}/api/v1/transactions/${signature}`;
+      return (await fetch(url, { headers })).status;
+    };
+    for (const { signature } of sent) expect(await receiptStatus(signature)).toBe(200);
+    expect((await upgraded).code).toBe(0);
+    for (const { signature } of sent) expect(await receiptStatus(signature)).toBe(200);
+    const seen = (): string => stream.text() + later.text();
+    for (const { signature } of sent) {
+      await until("its acceptance", () => seen().includes(`"signature":"${signature}"`));
+    }
+    expect(seen()).not.toContain("event: gap");
+    later.close();
   });
 
   it("leaves the running process as it is when the successor does not start", async () => {

@@ -4,6 +4,8 @@
  * different versions; a message of an unknown kind is ignored.
  */
 
+import type { ReceiptMessage } from "../../edge/handover-receipts.ts";
+
 /** Names the variable; its value is a `HandoverNote` as JSON. */
 export const HANDOVER_VARIABLE = "TOUCHDOWN_HANDOVER";
 
@@ -21,10 +23,14 @@ export type FromSuccessor =
   | { readonly kind: "waiting"; readonly missing: readonly string[] }
   | { readonly kind: "ready" }
   | { readonly kind: "serving" }
+  /** Asks for all receipts that the predecessor knows. */
+  | { readonly kind: "ask"; readonly number: number }
   | { readonly kind: "failed"; readonly reason: string };
 
 /** `takeOver`: the successor may listen. */
-export type ToSuccessor = { readonly kind: "takeOver" };
+export type ToSuccessor =
+  | { readonly kind: "takeOver" }
+  | { readonly kind: "receipts"; readonly message: ReceiptMessage };
 
 /** null for anything else. */
 export function readFromSuccessor(message: unknown): FromSuccessor | null {
@@ -38,6 +44,8 @@ export function readFromSuccessor(message: unknown): FromSuccessor | null {
       return { kind: "ready" };
     case "serving":
       return { kind: "serving" };
+    case "ask":
+      return { kind: "ask", number: Number(fields["number"]) };
     case "failed":
       return { kind: "failed", reason: String(fields["reason"]) };
     default:
@@ -46,7 +54,11 @@ export function readFromSuccessor(message: unknown): FromSuccessor | null {
 }
 
 export function readToSuccessor(message: unknown): ToSuccessor | null {
-  return fieldsOf(message)["kind"] === "takeOver" ? { kind: "takeOver" } : null;
+  const fields = fieldsOf(message);
+  if (fields["kind"] === "takeOver") return { kind: "takeOver" };
+  if (fields["kind"] !== "receipts") return null;
+  // Sent by an edge, over a channel that no one else has.
+  return { kind: "receipts", message: fields["message"] as ReceiptMessage };
 }
 
 /** null for a text that is no note. */

@@ -6,6 +6,7 @@
 import type { Clock } from "../../core/clock.ts";
 import { SetupError } from "../../core/errors.ts";
 import type { Predecessor } from "../../edge/handover.ts";
+import type { ReceiptImporter, ReceiptMessage } from "../../edge/handover-receipts.ts";
 import { SUCCESSOR_LOOK_MS, TAKE_OVER_MS_MAX } from "../limits.ts";
 import {
   type FromSuccessor,
@@ -57,12 +58,19 @@ export function linkPredecessor(
   let isGone = false;
   let onGone = (): void => {};
   let onPermission = (): void => {};
+  let importer: ReceiptImporter | null = null;
+  const early: ReceiptMessage[] = [];
   parent.once("disconnect", () => {
     isGone = true;
     onGone();
+    importer?.ended();
   });
   parent.on("message", (message) => {
-    if (readToSuccessor(message) !== null) onPermission();
+    const told = readToSuccessor(message);
+    if (told?.kind === "takeOver") onPermission();
+    else if (told?.kind !== "receipts") return;
+    else if (importer === null) early.push(told.message);
+    else importer.receive(told.message);
   });
   const tell = (message: FromSuccessor): void => {
     if (!isGone) parent.send?.(message);
@@ -71,6 +79,11 @@ export function linkPredecessor(
     listener: listenerOf(note, listen, inherit, tell),
     serving: () => tell({ kind: "serving" }),
     failed: (reason) => tell({ kind: "failed", reason }),
+    connectReceipts(create) {
+      importer = create((number) => tell({ kind: "ask", number }));
+      for (const message of early.splice(0)) importer.receive(message);
+      if (isGone) importer.ended();
+    },
     async takeOver(missing) {
       const gone = new Promise<never>((_, reject) => {
         onGone = () => reject(new SetupError(GONE));

@@ -36,9 +36,11 @@ export function spawnSuccessor(listen: string, listener: InheritedListener): Suc
   child.channel?.unref();
   return {
     pid,
-    send(message) {
-      if (child.connected) child.send(message);
-    },
+    send: (message) =>
+      new Promise((resolve, reject) => {
+        if (!child.connected) reject(new Error("the successor is gone"));
+        else child.send(message, (error) => (error === null ? resolve() : reject(error)));
+      }),
     kill: (signal) => void child.kill(signal),
     onMessage: (act) => void child.on("message", act),
     onExit(act) {

@@ -19,7 +19,8 @@ import { readFromSuccessor, type ToSuccessor } from "./messages.ts";
 /** A started successor. */
 export interface SuccessorProcess {
   readonly pid: number;
-  send(message: ToSuccessor): void;
+  /** Resolves when the message is on its way; rejects when the process is gone. */
+  send(message: ToSuccessor): Promise<void>;
   kill(signal: "SIGTERM" | "SIGKILL"): void;
   onMessage(act: (message: unknown) => void): void;
   /** `how` says how it ended, for people. */
@@ -56,6 +57,8 @@ interface Attempt {
   missing: readonly string[];
   reason: string | null;
   hasEnded: boolean;
+  /** Resolves when all receipts are sent. */
+  readonly receipts: Promise<void>;
   onEnd: () => void;
 }
 
@@ -102,8 +105,9 @@ class UpgradeState implements Upgrade {
       return;
     }
     const timer = clock.after(this.#timeoutMs, () => this.#timedOut(current));
+    const receipts = edge.receipts.start((message) => process.send({ kind: "receipts", message }));
     const current: Attempt = {
-      ...{ process, timer, missing: [], reason: null, hasEnded: false },
+      ...{ process, timer, receipts, missing: [], reason: null, hasEnded: false },
       onEnd() {},
     };
     this.#current = current;
@@ -121,21 +125,27 @@ class UpgradeState implements Upgrade {
 
   #onMessage(current: Attempt, message: unknown): void {
     const told = readFromSuccessor(message);
+    if (told?.kind === "ask" && this.isRetiring) this.#deps.edge.receipts.asked(told.number);
     if (told === null || current !== this.#current) return;
     if (told.kind === "waiting") current.missing = told.missing;
     else if (told.kind === "failed") current.reason ??= told.reason;
+    else if (told.kind === "ask") this.#deps.edge.receipts.asked(told.number);
     else if (told.kind === "ready") void this.#release(current);
     else this.#retire(current);
   }
 
   async #release(current: Attempt): Promise<void> {
+    await current.receipts;
+    if (current !== this.#current || current.reason !== null) return;
     try {
       await this.#deps.edge.release();
     } catch (error) {
       this.#giveUp(current, `the admin listener was not closed: ${messageOf(error)}`);
       return;
     }
-    if (current === this.#current) current.process.send({ kind: "takeOver" });
+    if (current !== this.#current) return;
+    // A process that is gone is reported as ended.
+    await current.process.send({ kind: "takeOver" }).catch(() => {});
   }
 
   #retire({ process, timer }: Attempt): void {
@@ -187,6 +197,7 @@ class UpgradeState implements Upgrade {
   async #failed(reason: string): Promise<void> {
     const { err, edge, systemd } = this.#deps;
     let why = reason;
+    edge.receipts.stop();
     if (!this.#isStopping) {
       try {
         await edge.takeBack();

@@ -20,7 +20,7 @@ function fakeProcess() {
     exit: (how: string) => onExit(how),
     process: {
       pid: PID,
-      send: (message: ToSuccessor) => void sent.push(message),
+      send: async (message: ToSuccessor) => void sent.push(message),
       kill: (signal: string) => void signals.push(signal),
       onMessage: (act: (message: unknown) => void) => {
         onMessage = act;
@@ -42,6 +42,7 @@ function setUp(spawnError: Error | null = null) {
     release: null,
     takeBack: null,
   };
+  const receipts = { sent: Promise.resolve() };
   const step = (name: string) => (): void => void steps.push(name);
   const failing = (name: "release" | "takeBack") => async (): Promise<void> => {
     steps.push(name);
@@ -59,6 +60,12 @@ function setUp(spawnError: Error | null = null) {
         takeBack: failing("takeBack"),
         retire: step("retire"),
         inHand: () => hand,
+        receipts: {
+          start: () => receipts.sent,
+          asked: (number) => void steps.push(`asked ${number}`),
+          stop: () => {},
+          finish: async () => {},
+        },
       },
       systemd: {
         ready: (status) => void steps.push(`READY ${status}`),
@@ -84,7 +91,8 @@ function setUp(spawnError: Error | null = null) {
     isFinished = true;
   });
   const pause = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-  return { clock, steps, errors, hand, faults, upgrade, latest, pause, finished: () => isFinished };
+  const finished = (): boolean => isFinished;
+  return { clock, steps, errors, hand, faults, receipts, upgrade, latest, pause, finished };
 }
 
 describe("an upgrade", () => {
@@ -185,6 +193,25 @@ describe("an upgrade", () => {
     latest().exit("with exit code 0");
     await pause();
     expect(upgrade.status.reason).toMatch(/stuck; and what was left .*EADDRINUSE/);
+  });
+
+  it("lets a successor listen once it has all receipts, and answers it later", async () => {
+    const { steps, receipts, upgrade, latest, pause } = setUp();
+    let done = (): void => {};
+    receipts.sent = new Promise((resolve) => {
+      done = resolve;
+    });
+    upgrade.start();
+    latest().tell({ kind: "ready" });
+    await pause();
+    expect(latest().sent).toEqual([]);
+    done();
+    await pause();
+    expect(latest().sent).toEqual([{ kind: "takeOver" }]);
+    latest().tell({ kind: "ask", number: 1 });
+    latest().tell({ kind: "serving" });
+    latest().tell({ kind: "ask", number: 2 });
+    expect(steps.filter((name) => name.startsWith("asked"))).toEqual(["asked 1", "asked 2"]);
   });
 
   it("is not started twice", () => {
