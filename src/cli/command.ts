@@ -27,7 +27,7 @@ export interface SignalSource {
   off(signal: Signal, act: () => void): unknown;
 }
 
-export type Signal = "SIGTERM" | "SIGINT" | "SIGHUP";
+export type Signal = "SIGTERM" | "SIGINT" | "SIGHUP" | "SIGUSR2";
 
 export type ExitCode = 0 | 1 | 2;
 

@@ -9,6 +9,7 @@ import { keysCommand } from "./keys.ts";
 import { readyCommand } from "./ready.ts";
 import { sandboxCommand } from "./sandbox.ts";
 import { sendCommand } from "./send.ts";
+import { upgradeCommand } from "./upgrade.ts";
 
 export const COMMANDS: readonly Command[] = [
   sandboxCommand,
@@ -17,6 +18,7 @@ export const COMMANDS: readonly Command[] = [
   checkCommand,
   doctorCommand,
   readyCommand,
+  upgradeCommand,
   sendCommand,
   keysCommand,
 ];

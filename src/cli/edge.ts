@@ -6,9 +6,15 @@
 
 import { setFlagsFromString } from "node:v8";
 import { loadConfig } from "../config/load.ts";
+import { formatListen } from "../config/value-types.ts";
 import { SetupError } from "../core/errors.ts";
 import { requireOpenFiles } from "../edge/open-file-limit.ts";
+import { loadNative } from "../native/load.ts";
+import { ownIdentity } from "../runtime/process-identity.ts";
 import { type Command, noPositionals, requiredText } from "./command.ts";
+import { linkPredecessor, takeNote } from "./handover/predecessor.ts";
+import { spawnSuccessor } from "./handover/spawn.ts";
+import { createUpgrade, type UpgradeStatus } from "./handover/successor.ts";
 import { untilStopped, whileStarting } from "./signals.ts";
 import { systemdOfProcess, toldToSystemd } from "./systemd.ts";
 
@@ -18,6 +24,8 @@ export const edgeCommand: Command = {
   usage: ["edge --config FILE"],
   options: { config: { type: "string" } },
   detail: `
+SIGUSR2 does what \`touchdown upgrade\` does: a successor is started, which takes over the port.
+
 SIGTERM or SIGINT drains: /readyz turns 503, new work is refused after http.drain_grace,
 pending work is finished, exit 0. A second signal stops immediately, and so does one during
 the start. SIGHUP reads the keys file and the identity again; a broken file is
@@ -29,6 +37,7 @@ reported, and what it held before stays.
   async run(given, positionals, io) {
     noPositionals(positionals);
     const file = requiredText(given, "config");
+    const note = takeNote(process);
     const config = loadConfig(file);
     // Before the modules of an edge are read, which are more files than some limits allow.
     requireOpenFiles();
@@ -38,12 +47,27 @@ reported, and what it held before stays.
     // V8 allocates the objects of a code site in the old generation once many of them survived a
     // scavenge by chance: the cluster node's responses then cost 64 bytes per transaction.
     setFlagsFromString("--no-allocation-site-pretenuring");
+    const listen = formatListen(config.http.listen);
+    const predecessor =
+      note === null
+        ? null
+        : linkPredecessor(note, {
+            clock: io.clock,
+            parent: process,
+            listen,
+            inherit: inheritSocket,
+          });
+    let status: () => UpgradeStatus | null = () => null;
     const started = await whileStarting(io.signals, async () => {
       const { preflight } = await import("../edge/preflight.ts");
       const { problems } = await preflight(config);
       if (problems.length > 0) throw new SetupError([`${file}:`, ...problems].join("\n  "));
       const { startEdge } = await import("../edge/edge.ts");
-      return await startEdge(config);
+      const upgrade = (): object => ({ process: JSON.parse(ownIdentity()), upgrade: status() });
+      return await startEdge(config, { predecessor, upgrade });
+    }).catch((error: unknown) => {
+      predecessor?.failed(error instanceof Error ? error.message : String(error));
+      throw error;
     });
     if (started === null) {
       io.err("edge: stopped while it started");
@@ -51,17 +75,33 @@ reported, and what it held before stays.
     }
     const { service: edge, signals } = started;
     const systemd = systemdOfProcess(io);
+    const spawn = () => spawnSuccessor(listen, edge.handover.listener());
+    const { clock, err } = io;
+    const upgrade = createUpgrade(
+      { clock, err, edge: edge.handover, systemd, spawn },
+      config.http.upgradeTimeoutMs,
+    );
+    status = () => upgrade.status;
     // Standard output is the log, one JSON object per line; a port chosen at start goes to standard
     // error.
     const stopped = untilStopped({
       io: { ...io, signals },
-      service: toldToSystemd(edge, systemd),
+      service: toldToSystemd(edge, systemd, () => upgrade.isRetiring),
       graceMs: config.http.drainGraceMs,
       reload: [() => edge.reloadKeys(), () => edge.reloadIdentity()],
+      upgrade,
     });
     // A reader of this line may send a signal immediately, so the handler must exist already.
-    systemd.ready(`HTTP on ${edge.httpAddress}`);
     io.err(`edge ${config.region}: HTTP on ${edge.httpAddress}, admin on ${edge.adminAddress}`);
+    systemd.ready(`HTTP on ${edge.httpAddress}`);
+    predecessor?.serving();
     return await stopped;
   },
 };
+
+/** An inherited listening socket, under a descriptor of its own; null: the engine cannot use it. */
+function inheritSocket(socket: number): number | null {
+  const loaded = loadNative();
+  const inherited = loaded.kind === "loaded" ? loaded.native.socketInherit(socket) : 0;
+  return inherited > 0 ? inherited : null;
+}

@@ -2,6 +2,23 @@
 
 /** Longest wait for pending work when a service stops, in milliseconds. */
 export const STOP_MS_MAX = 30_000;
+/**
+ * Longest rest of life of a process whose successor serves, in milliseconds: the blockhash of a
+ * transaction lasts for 150 slots, 60 s of 400 ms, and its end is known some seconds later.
+ */
+export const RETIRING_MS_MAX = 120_000;
+/** Interval of looks at what a retiring process still has in hand, in milliseconds. */
+export const RETIRING_LOOK_MS = 50;
+/** Interval of a successor's looks at its readiness, in milliseconds. */
+export const SUCCESSOR_LOOK_MS = 50;
+/** Until a successor that was told to end is killed, in milliseconds. */
+export const SUCCESSOR_KILL_MS = 5_000;
+/** Longest wait of a ready successor for the permission to listen, in milliseconds. */
+export const TAKE_OVER_MS_MAX = 10_000;
+/** Interval at which `upgrade` asks for the progress, in milliseconds. */
+export const UPGRADE_LOOK_MS = 100;
+/** How much longer than the parts of an upgrade `upgrade` waits, in milliseconds. */
+export const UPGRADE_SPARE_MS = 15_000;
 /** Longest wait for one response of `/readyz`, in milliseconds. */
 export const READY_PROBE_MS_MAX = 2_000;
 /** Interval between two polls of `ready`, in milliseconds. */

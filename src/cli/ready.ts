@@ -42,6 +42,11 @@ A file with a table [control] is the control process's, any other an edge's.
 
 /** The URL to poll. */
 export function readyUrl(admin: ListenAddress): string {
+  return adminUrl(admin, "/readyz");
+}
+
+/** A page of the admin listener; a wildcard address is asked on loopback. */
+export function adminUrl(admin: ListenAddress, path: string): string {
   if (admin.port === 0) {
     throw new SetupError("admin.listen has port 0, so its port is not known here; give it one");
   }

@@ -5,8 +5,10 @@
  *      │ started
  *   running ─SIGTERM, SIGINT─▶ draining ─grace over─▶ stopping ─work finished─▶ exit 0
  *      │                          └──────second signal──┴──▶ exit 1 immediately
- *      └─SIGHUP: keys and identity are read again, at any time before the end; one that arrives
- *        during the start waits for its end instead of ending the process
+ *      ├─SIGHUP: keys and identity are read again, at any time before the end; one that arrives
+ *      │ during the start waits for its end instead of ending the process
+ *      └─SIGUSR2: a successor is started (handover/successor.ts); once that serves, the process
+ *        stops when nothing is in hand any more, or at a signal, without a grace period
  *
  * While draining, `/readyz` already returns 503 and the service still accepts work, so that a load
  * balancer can redirect first. Stopping is bounded: if pending work does not end in time, the exit
@@ -37,6 +39,20 @@ export interface SignalOptions {
    * default. A function that throws or rejects is reported.
    */
   readonly reload: readonly (() => unknown)[] | null;
+  /** The hand-over to a successor; absent: the service has none. */
+  readonly upgrade?: Upgradable;
+}
+
+/** The hand-over of a service to another process. */
+export interface Upgradable {
+  /** Starts a successor. */
+  start(): void;
+  /** The service is about to stop: ends a successor that does not serve yet. */
+  abort(): void;
+  /** Whether a successor serves. */
+  readonly isRetiring: boolean;
+  /** Resolves when a successor serves and nothing is in hand here any more. */
+  readonly finished: Promise<void>;
 }
 
 export interface Started<S> {
@@ -54,7 +70,8 @@ export async function whileStarting<S>(
   start: () => Promise<S>,
 ): Promise<Started<S> | null> {
   const holds = new Map<Signal, () => void>();
-  let isReloadDue = false;
+  /** Signals that arrived and are passed on later. */
+  const due = new Set<Signal>();
   const hold = (signal: Signal, act: () => void): void => {
     holds.set(signal, act);
     source.on(signal, act);
@@ -67,18 +84,14 @@ export async function whileStarting<S>(
   const toldToStop = new Promise<null>((resolve) => {
     hold("SIGTERM", () => resolve(null));
     hold("SIGINT", () => resolve(null));
-    hold("SIGHUP", () => {
-      isReloadDue = true;
-    });
+    for (const signal of ["SIGHUP", "SIGUSR2"] as const) hold(signal, () => due.add(signal));
   });
   const signals: SignalSource = {
     on(signal, act) {
       source.on(signal, act);
       // Only after the other listener is attached: without one the signal would end the process.
       release(signal);
-      if (signal !== "SIGHUP" || !isReloadDue) return;
-      isReloadDue = false;
-      act();
+      if (due.delete(signal)) act();
     },
     off: (signal, act) => source.off(signal, act),
   };
@@ -93,7 +106,7 @@ export async function whileStarting<S>(
 
 /** Resolves with the exit code once the service has stopped, or must not be waited for. */
 export function untilStopped(options: SignalOptions): Promise<ExitCode> {
-  const { io, service, graceMs } = options;
+  const { io, service, graceMs, upgrade } = options;
   return new Promise((resolve) => {
     let timer: Timer | null = null;
     let state: "running" | "draining" | "ended" = "running";
@@ -125,8 +138,9 @@ export function untilStopped(options: SignalOptions): Promise<ExitCode> {
         return;
       }
       state = "draining";
+      upgrade?.abort();
       service.drain();
-      if (graceMs === 0) stop();
+      if (graceMs === 0 || upgrade?.isRetiring === true) stop();
       else timer = io.clock.after(graceMs, stop);
     };
     const handlers: (readonly [Signal, () => void])[] = [
@@ -138,6 +152,18 @@ export function untilStopped(options: SignalOptions): Promise<ExitCode> {
       for (const each of reload ?? []) void reloadSafely(each, io);
     };
     if (reload !== null) handlers.push(["SIGHUP", reloadAll]);
+    if (upgrade !== undefined) {
+      const start = (): void => {
+        if (state === "running") upgrade.start();
+        else io.err("SIGUSR2: this process is stopping, it starts no successor");
+      };
+      handlers.push(["SIGUSR2", start]);
+      void upgrade.finished.then(() => {
+        if (state !== "running") return;
+        state = "draining";
+        stop();
+      });
+    }
     for (const [signal, act] of handlers) io.signals.on(signal, act);
   });
 }

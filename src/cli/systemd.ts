@@ -89,15 +89,22 @@ export function systemdOfProcess(io: Pick<SystemdDeps, "clock" | "err">): System
   return createSystemd(env, pid, { clock: io.clock, err: io.err, send: nativeSend(env) });
 }
 
-/** The service, whose stop systemd hears of. */
-export function toldToSystemd(service: Stoppable, systemd: Systemd): Stoppable {
+/** The service, whose stop systemd hears of, unless the main process `isReplaced`. */
+export function toldToSystemd(
+  service: Stoppable,
+  systemd: Systemd,
+  isReplaced: () => boolean = () => false,
+): Stoppable {
+  const stopping = (status: string): void => {
+    if (!isReplaced()) systemd.stopping(status);
+  };
   return {
     drain() {
-      systemd.stopping("draining: new work is taken until the grace period is over");
+      stopping("draining: new work is taken until the grace period is over");
       service.drain();
     },
     stop() {
-      systemd.stopping("finishing pending work");
+      stopping("finishing pending work");
       return service.stop();
     },
   };

@@ -16,6 +16,7 @@ export function assemble(at: Lookup) {
     http: {
       listen: at("http.listen"),
       drainGraceMs: at("http.drain_grace"),
+      upgradeTimeoutMs: at("http.upgrade_timeout"),
       requestDeadlineMs: at("http.request_deadline"),
       connections: at("http.connections"),
       connectionsPerAddress: at("http.connections_per_address"),

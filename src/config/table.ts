@@ -85,6 +85,11 @@ export const KEYS = {
     "How long, after a signal to stop, work is still taken while `/readyz` answers 503: until " +
       "DNS or a load balancer sends no new clients",
   ),
+  "http.upgrade_timeout": key(
+    duration("1s", "10m"),
+    "1m",
+    "How long a successor may take to become ready; else it is ended, and this process serves on",
+  ),
   "http.request_deadline": key(
     duration("10ms", "60s"),
     "5s",

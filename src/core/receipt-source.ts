@@ -25,6 +25,15 @@ export type OnAnyChange<Receipt> = (
   receipt: () => Receipt,
 ) => void;
 
+export interface ChangeNumbers {
+  readonly first: number;
+  readonly next: number;
+  /** Names the numbers: those of one name are comparable; absent: those of this process. */
+  readonly epoch?: string;
+  /** The number of the change after that one; absent: the next higher one. */
+  after?(number: number): number;
+}
+
 export interface ReceiptSource<Receipt = object, List = object> {
   /** The receipt of a transaction that this account sent; null when there is none. */
   find(signature: string, account: string): Receipt | null;
@@ -35,7 +44,12 @@ export interface ReceiptSource<Receipt = object, List = object> {
   /** An account's receipts, newest first. */
   list(account: string, query: ListQuery): List;
   /** The numbers of the oldest change kept, and of the next one. */
-  readonly changes: { readonly first: number; readonly next: number };
+  readonly changes: ChangeNumbers;
+  /**
+   * Asks the process that this one replaces for all that it knows; resolves when that is here, or
+   * the time is up. null, or absent: there is no such process.
+   */
+  catchUp?(): Promise<void> | null;
   /**
    * Calls `take` for this account's changes to one of `states` from number `from` on, checking at
    * most `stepsMax` changes. Returns the number to continue from.

@@ -49,6 +49,15 @@ export interface ClientSideDeps {
   readonly health: Health;
   /** Of the native decoder; null without one. */
   readonly decoderHandle: number | null;
+  /** Where the edge listens that this one replaces; null without one. */
+  readonly inherited: InheritedListener | null;
+}
+
+/** What a process gets of the listener of the one that it replaces. */
+export interface InheritedListener {
+  /** The file descriptor of the listening socket; null: it cannot be passed on. */
+  readonly socket: number | null;
+  readonly port: number;
 }
 
 /** Client counters over all threads. */
@@ -61,7 +70,7 @@ export type Clients = Pick<HttpServer, "counters" | "rejections" | "receipts" | 
  */
 export function buildClientSide(config: Config, deps: ClientSideDeps, workers: number) {
   const { clock, log, engine, keys, context, pipeline, receipts, flushEvents } = deps;
-  const { latencies, rejections, health, decoderHandle } = deps;
+  const { latencies, rejections, health, decoderHandle, inherited } = deps;
   const { tip, region } = config;
   const { requestDeadlineMs, readTimeoutMs, idleTimeoutMs, connections } = config.http;
   const hasIngressThreads = context !== null && decoderHandle !== null;
@@ -83,7 +92,7 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
     known: (ingressThread, token, principal) =>
       ingressThreads?.known(ingressThread, token, principal),
   };
-  const listen = hasIngressThreads ? UPSTREAM_LISTEN : config.http.listen;
+  const { publicListen, serverListen } = listenersOf(config, inherited, hasIngressThreads);
   const http = createHttpServer(
     {
       clock,
@@ -98,7 +107,7 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
       ...(hasIngressThreads && { proxySource }),
     },
     {
-      ...listen,
+      ...serverListen,
       requestDeadlineMs,
       ...(hasIngressThreads && { idleTimeoutMs }),
       // A proxy connection that ended may still be counted here when the next one opens.
@@ -112,7 +121,8 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
         context,
         { clock, log, keys, pipeline, rejected, latencies, flushEvents, decoder: decoderHandle },
         {
-          ...config.http.listen,
+          ...publicListen,
+          socket: inherited?.socket ?? null,
           connectionsMax: clients,
           connectionsPerAddress:
             config.http.connectionsPerAddress ?? Math.ceil(clients / ADDRESS_PART),
@@ -134,6 +144,18 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
 const ADDRESS_PART = 4;
 /** Connections from this host besides those of ingress threads. */
 const SPARE_CONNECTIONS = 64;
+
+/** Where clients connect, and where the main thread's server listens. */
+function listenersOf(
+  { http }: Config,
+  inherited: InheritedListener | null,
+  hasIngressThreads: boolean,
+) {
+  const publicListen = inherited === null ? http.listen : { ...http.listen, port: inherited.port };
+  const sharing = inherited === null ? ("later" as const) : ("now" as const);
+  const serverListen = hasIngressThreads ? UPSTREAM_LISTEN : { ...publicListen, sharing };
+  return { publicListen, serverListen };
+}
 
 /** Where the upstream server of ingress threads listens. */
 const UPSTREAM_LISTEN = { host: "127.0.0.1", port: 0 };

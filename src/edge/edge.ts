@@ -35,6 +35,8 @@ import { adminQueries } from "./admin-queries.ts";
 import { createPolling } from "./busy-poll.ts";
 import { buildClientSide } from "./clients.ts";
 import { deliveryGateOf } from "./delivery-gate.ts";
+import { createHandover, type EdgeHandover, type Predecessor, takingOver } from "./handover.ts";
+import { connectReceipts } from "./handover-receipts.ts";
 import { type EdgeKeys, openKeys } from "./keys.ts";
 import { buildLeaderSide, busyPollOf, type Lifecycle } from "./leaders.ts";
 import { DECODE_KEYS_MAX, NATIVE_KEYS_MAX } from "./limits.ts";
@@ -47,6 +49,10 @@ import { createReadiness } from "./readiness.ts";
 export interface EdgeDeps {
   readonly clock?: Clock;
   readonly log?: Log;
+  /** The process that this edge replaces; null or absent: none. */
+  readonly predecessor?: Predecessor | null;
+  /** The content of the admin listener's `/upgrade`. */
+  readonly upgrade?: () => object;
 }
 
 export interface Edge {
@@ -61,6 +67,8 @@ export interface Edge {
   drain(): void;
   /** Rejects new work, finishes pending work, ends every delivery, closes everything; once. */
   stop(): Promise<void>;
+  /** What another process needs to replace this edge. */
+  readonly handover: EdgeHandover;
   /** Reads the keys file again; a SetupError describes its error, and the old keys stay. */
   reloadKeys(): void;
   /**
@@ -81,12 +89,16 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
   const log = deps.log ?? createLog({ level: config.log.level });
   const engine = chooseEngine(config.send.engine, log);
   const modules = await loadOptionalModules(config, engine);
-  const stages = await startStages(config, { clock, log, engine, modules });
+  const { predecessor = null, upgrade } = deps;
+  const base: Base = { clock, log, engine, modules, predecessor, upgrade };
+  const stages = await startStages(config, base);
   log.info({ http: stages.httpAddress(), admin: stages.adminAddress() }, "edge started");
   let stopped: Promise<void> | null = null;
   async function stop(): Promise<void> {
     stages.reject();
     const failures = await stopAll(stages.startOrder);
+    // Last, with the ends of all transactions.
+    await stages.handover.receipts.finish();
     if (failures.length > 0) throw failures[0];
     log.info({}, "edge stopped");
   }
@@ -98,6 +110,7 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
     },
     readiness: stages.readiness,
     drain: stages.drain,
+    handover: stages.handover,
     reloadKeys: stages.reloadKeys,
     reloadIdentity: stages.reloadIdentity,
     stop() {
@@ -146,13 +159,15 @@ interface Stages {
   readiness(): Readiness;
   drain(): void;
   reject(): void;
+  readonly handover: EdgeHandover;
   reloadKeys(): void;
   reloadIdentity(): void;
 }
 
 function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
-  const { clock, log, engine } = base;
+  const { clock, log, engine, predecessor } = base;
   const { usage, feed } = keys;
+  const inherited = predecessor?.listener ?? null;
   const context = createNativeIngressContext(config, engine, availableParallelism());
   const dedup = context === null ? createDedupCache() : openDedupCache(context.dedupMemory);
   const deliveryGate = deliveryGateOf(dedup);
@@ -172,7 +187,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const clientDeps = { receipts, latencies, rejections, health: readiness, flushEvents };
   const { http, ingressThreads, clients } = buildClientSide(
     config,
-    { clock, log, engine, keys, context, pipeline, decoderHandle, ...clientDeps },
+    { clock, log, engine, keys, context, pipeline, decoderHandle, inherited, ...clientDeps },
     workersOf(config, context),
   );
   const metrics = createMetrics(
@@ -190,16 +205,9 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
       readiness: readiness.check,
     }),
   );
-  const admin = createAdmin(
-    {
-      log,
-      metrics: flushedMetrics(metrics, sender.flushEvents),
-      readiness: readiness.check,
-      ...viewsOf(leaders),
-      ofAccount: adminQueries(receipts, rejections, sender.flushEvents),
-    },
-    config.admin.listen,
-  );
+  const ofAccount = adminQueries(receipts, rejections, flushEvents);
+  const admin = buildAdmin(config, base, leaders, { metrics, readiness, ofAccount });
+  const exporter = connectReceipts(predecessor, { clock, receipts, flushEvents });
   const ports: Ports = { http: 0, admin: 0, upstream: 0 };
   return {
     log,
@@ -209,6 +217,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
       ...leaders.startOrder,
       decoderLifecycle,
       dispatch,
+      ...takingOver(predecessor, readiness.check),
       listener(admin, ports, "admin"),
       ...publicListeners(http, ingressThreads, ports, readiness.serve),
       ...(config.host.busyPoll ? [createPolling()] : []),
@@ -216,6 +225,47 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
     httpAddress: () => addressOf(config.http.listen, ports.http),
     adminAddress: () => addressOf(config.admin.listen, ports.admin),
     readiness: readiness.check,
+    ...drainSteps(readiness, http, ingressThreads),
+    handover: createHandover({
+      ...{ keys, admin, http, ingressThreads, clients, landing, exporter, flushEvents },
+      httpPort: () => ports.http,
+    }),
+    reloadKeys: keys.reload,
+    reloadIdentity: holder.reload,
+  };
+}
+
+function buildAdmin(
+  config: Config,
+  { log, upgrade }: Base,
+  leaders: ReturnType<typeof buildLeaderSide>,
+  parts: {
+    readonly metrics: Metrics;
+    readonly readiness: ReturnType<typeof createReadiness>;
+    readonly ofAccount: ReturnType<typeof adminQueries>;
+  },
+) {
+  const { metrics, readiness, ofAccount } = parts;
+  return createAdmin(
+    {
+      log,
+      metrics: flushedMetrics(metrics, leaders.sender.flushEvents),
+      readiness: readiness.check,
+      ...viewsOf(leaders),
+      ...(upgrade && { upgrade }),
+      ofAccount,
+    },
+    config.admin.listen,
+  );
+}
+
+/** The steps of a drain: announced first, then new work is rejected. */
+function drainSteps(
+  readiness: { drain(): void },
+  http: HttpServer,
+  ingressThreads: IngressThreads | null,
+) {
+  return {
     drain() {
       readiness.drain();
       ingressThreads?.announceDrain();
@@ -225,8 +275,6 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
       http.rejectNewWork();
       ingressThreads?.rejectNewWork();
     },
-    reloadKeys: keys.reload,
-    reloadIdentity: holder.reload,
   };
 }
 
@@ -260,6 +308,8 @@ interface Base {
   readonly log: Log;
   readonly engine: EngineChoice;
   readonly modules: OptionalModules;
+  readonly predecessor: Predecessor | null;
+  readonly upgrade: (() => object) | undefined;
 }
 
 function buildDecode(

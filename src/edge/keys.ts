@@ -7,9 +7,8 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { createGlobalLimits, type GlobalLimits } from "../accounts/global-limits/sync.ts";
 import { createKeyFeed, type KeyFeed } from "../accounts/keys/feed.ts";
-import { createKeyJournal } from "../accounts/keys/journal.ts";
-import { lockJournal } from "../accounts/keys/journal-lock.ts";
 import { type KeysFile, loadKeysFile } from "../accounts/keys/keys-file.ts";
+import { openLendableJournal } from "../accounts/keys/lendable-journal.ts";
 import { createKeyTable, type KeyTable } from "../accounts/keys/table.ts";
 import { createUsage, type Usage } from "../accounts/usage/usage.ts";
 import type { Config } from "../config/config.ts";
@@ -28,6 +27,10 @@ export interface EdgeKeys {
   readonly globalLimits: GlobalLimits | null;
   /** Reads the keys again. @throws SetupError when the file is wrong; the old keys stay */
   reload(): void;
+  /** Leaves the journal to another process, which replaces this one. */
+  lendJournal(): void;
+  /** That process has ended. @throws SetupError while it has the journal */
+  takeBackJournal(): void;
   start(): void;
   stop(): Promise<void>;
 }
@@ -68,6 +71,8 @@ function keysOfFile(path: string, log: Log): EdgeKeys {
       loads.ok += 1;
       log.info({ keys: table.counters.keys }, "keys read again");
     },
+    lendJournal() {},
+    takeBackJournal() {},
     start() {},
     stop: () => Promise.resolve(),
   };
@@ -92,8 +97,7 @@ function keysOfDatabase(config: Config, url: string, deps: EdgeKeysDeps): EdgeKe
     { clock, log },
     { url, connections: CONNECTIONS, applicationName: `touchdown edge ${edge}`.slice(0, 63) },
   );
-  const lock = lockJournal(accounts.journal);
-  const journal = createKeyJournal(accounts.journal);
+  const journal = openLendableJournal(accounts.journal);
   const feed = createKeyFeed({ clock, log, database, table, journal });
   const usage = createUsage(
     { clock, log, database },
@@ -118,6 +122,11 @@ function keysOfDatabase(config: Config, url: string, deps: EdgeKeysDeps): EdgeKe
     usage,
     globalLimits,
     reload: () => feed.refresh(),
+    lendJournal: () => journal.lend(),
+    takeBackJournal() {
+      journal.takeBack();
+      feed.refresh();
+    },
     start() {
       feed.start();
       usage.start();
@@ -128,7 +137,6 @@ function keysOfDatabase(config: Config, url: string, deps: EdgeKeysDeps): EdgeKe
       await usage.stop();
       await feed.stop();
       await database.stop();
-      lock.release();
     },
   };
 }

@@ -16,3 +16,9 @@ export const BUSY_POLL_PROCESSORS_MIN = 4;
 export const EARLY_DUPLICATES_MAX = 1024;
 /** Upstream connections of all ingress threads together. */
 export const UPSTREAM_CONNECTIONS_MAX = 8192;
+/** Receipts, or changes of receipts, in one message to a successor. */
+export const RECEIPTS_PER_SLICE = 200;
+/** Interval at which changed receipts are sent to a successor, in milliseconds. */
+export const RECEIPTS_ROUND_MS = 20;
+/** Longest wait for the replaced process where a receipt is missing, in milliseconds. */
+export const CATCH_UP_MS_MAX = 250;

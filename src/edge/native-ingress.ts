@@ -138,6 +138,8 @@ export interface NativeIngressOptions {
   /** The public address; port 0 picks a free one. */
   readonly host: string;
   readonly port: number;
+  /** A socket that a predecessor passed on; null: there is none. */
+  readonly socket: number | null;
   /** Client connections of all ingress threads together, and their upstream connections. */
   readonly connectionsMax: number;
   /** Bound per address on clients' connections; it has the same share of upstream connections. */

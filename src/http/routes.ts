@@ -56,6 +56,8 @@ export interface Routes {
   serve(context: RequestContext, request: RouteRequest): void;
   /** Ends what would stay open: long polls and streams. */
   drain(): void;
+  /** Another process has all receipts and serves: ends streams, and points to it. */
+  retire(): void;
   readonly counters: ReceiptEndpointCounters;
 }
 
@@ -105,6 +107,7 @@ export function createRoutes(deps: RoutesDeps, options: RoutesOptions): Routes {
   return {
     counters: receiptEndpoints.counters,
     drain: () => receiptEndpoints.drain(),
+    retire: () => receiptEndpoints.retire(),
     serve(context, request) {
       const { method, path } = request;
       if (method === "HEAD") context.withoutBody();

@@ -60,6 +60,11 @@ export interface HttpOptions extends RoutesOptions, RequestTrackerOptions {
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
+  /**
+   * Whether another process may listen there too, because it replaces this one. none, the default:
+   * never; later: nobody may do so now; now: the predecessor does.
+   */
+  readonly sharing?: "none" | "later" | "now";
   /** Largest number of open connections. */
   readonly connectionsMax?: number;
 }
@@ -71,6 +76,8 @@ export interface HttpServer {
   stop(): Promise<void>;
   /** From now on new work is rejected with 503 and its connection closed. */
   rejectNewWork(): void;
+  /** Closes each connection with its next response; a shared port is left to the other process. */
+  retire(): void;
   readonly counters: Readonly<HttpCounters>;
   readonly rejections: Readonly<Record<RejectionReason, number>>;
   /** Counters of the receipt endpoints. */
@@ -122,6 +129,11 @@ export function createHttpServer(deps: HttpServerDeps, options: HttpOptions): Ht
     });
   }
 
+  function endAccepts(): void {
+    if (listening !== null) uws.us_listen_socket_close(listening);
+    listening = null;
+  }
+
   return {
     counters: tracker.counters,
     rejections: tracker.rejections,
@@ -137,11 +149,16 @@ export function createHttpServer(deps: HttpServerDeps, options: HttpOptions): Ht
       tracker.draining = true;
       routes.drain();
     },
+    retire() {
+      tracker.retiring = true;
+      routes.retire();
+      // An upstream server serves what ingress threads still proxy.
+      if ((options.sharing ?? "none") !== "none") endAccepts();
+    },
     async stop() {
       tracker.draining = true;
       routes.drain();
-      if (listening !== null) uws.us_listen_socket_close(listening);
-      listening = null;
+      endAccepts();
       await closeWhenIdle(app, tracker);
     },
   };
@@ -199,10 +216,26 @@ async function closeWhenIdle(app: uws.App, tracker: RequestTracker): Promise<voi
   tracker.stop();
 }
 
+/** `SO_REUSEPORT`, which all sockets of a port must have. */
+const SHARED_PORT = 0;
+
+/**
+ * Listens. A port that may be shared later is first bound alone, which fails while anyone else,
+ * even with a shared port, listens there.
+ */
 function listen(app: uws.App, options: HttpOptions): uws.ListenSocket {
-  const { host, port } = options;
+  const { host, port, sharing = "none" } = options;
+  if (sharing === "now") return listenOnce(app, host, port, SHARED_PORT);
+  const alone = listenOnce(app, host, port, uws.LIBUS_LISTEN_EXCLUSIVE_PORT);
+  if (sharing === "none") return alone;
+  const bound = uws.us_socket_local_port(alone);
+  uws.us_listen_socket_close(alone);
+  return listenOnce(app, host, bound, SHARED_PORT);
+}
+
+function listenOnce(app: uws.App, host: string, port: number, flags: number): uws.ListenSocket {
   let socket: uws.ListenSocket | false = false;
-  asPublished(app).listen(host, port, uws.LIBUS_LISTEN_EXCLUSIVE_PORT, (bound) => {
+  asPublished(app).listen(host, port, flags, (bound) => {
     socket = bound;
   });
   if (socket === false) {

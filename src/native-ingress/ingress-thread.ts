@@ -136,6 +136,11 @@ export class IngressThread {
     this.#command(INGRESS_THREAD_COMMANDS.drain);
   }
 
+  /** From now on the thread accepts no connection, and closes each with its next response. */
+  retire(): void {
+    this.#command(INGRESS_THREAD_COMMANDS.retire);
+  }
+
   /** Accepts no more connections. Resolves when nothing is pending, or the thread has ended. */
   stop(): Promise<void> {
     if (this.#handle === 0) return Promise.resolve();

@@ -15,6 +15,7 @@
  * Decision: docs/decisions/0002-ingress-threads-send-first.md
  */
 
+import { closeSync } from "node:fs";
 import { SetupError } from "../core/errors.ts";
 import type { HttpStats } from "../http/request-tracker.ts";
 import type { Principal } from "../limits/access-control.ts";
@@ -59,6 +60,8 @@ export interface IngressThreadsOptions
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
+  /** The file descriptor of a socket that listens there already; null: there is none. */
+  readonly socket: number | null;
   /** Connections that one address may hold, over all ingress threads. */
   readonly connectionsPerAddress: number;
 }
@@ -90,6 +93,10 @@ export interface IngressThreads {
   announceDrain(): void;
   /** New work is rejected from now on. */
   rejectNewWork(): void;
+  /** Accepts no more connections, and closes each with its next response. */
+  retire(): void;
+  /** The file descriptor of the listening socket; null before the start and after the stop. */
+  readonly socket: number | null;
   /** Resolves when pending requests are answered and accounted. @throws a thread's error */
   stop(): Promise<void>;
 }
@@ -105,6 +112,8 @@ export function createIngressThreads(
     { length: options.count },
     () => new IngressThread(deps, principals, reconcile),
   );
+
+  let socket: number | null = null;
 
   function reconcile(): void {
     for (const { records } of threads) reconcileRing(records);
@@ -133,12 +142,21 @@ export function createIngressThreads(
   function listen(): number {
     const handles = Uint32Array.from(threads, ({ handle }) => handle);
     const { host, port, connectionsPerAddress } = options;
-    const code = native.ingressThreadsListen(handles, host, port, connectionsPerAddress);
-    if (code > 0) return code;
+    const opened = options.socket ?? native.socketListen(host, port);
+    if (opened > 0) {
+      socket = opened;
+      const code = native.ingressThreadsListen(handles, opened, connectionsPerAddress);
+      if (code > 0) return code;
+    }
     throw new SetupError(
       `http.listen: cannot listen on ${host}:${port}; either the port is in use, ` +
         "perhaps by another edge, or the address does not belong to this machine",
     );
+  }
+
+  function closeSocket(): void {
+    if (socket !== null) closeSync(socket);
+    socket = null;
   }
 
   return {
@@ -166,6 +184,7 @@ export function createIngressThreads(
         return { port: listen() };
       } catch (error) {
         for (const thread of threads) thread.kill();
+        closeSocket();
         throw error;
       }
     },
@@ -175,7 +194,14 @@ export function createIngressThreads(
     rejectNewWork() {
       for (const thread of threads) thread.rejectNewWork();
     },
+    retire() {
+      for (const thread of threads) thread.retire();
+    },
+    get socket() {
+      return socket;
+    },
     async stop() {
+      closeSocket();
       const kill = clock.after(INGRESS_THREADS_STOP_MS_MAX, () => {
         for (const thread of threads) thread.kill();
       });

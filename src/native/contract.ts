@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 17;
+export const CONTRACT_VERSION = 18;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {
@@ -242,16 +242,21 @@ export interface NativeIngress {
     wake: () => void,
   ): number;
   /**
-   * Listens for these ingress threads, which receive the connections in turn; port 0 is any free
-   * port. One address may hold `perAddress` connections over all of them. Returns the port, or
-   * NO_INGRESS_THREAD, INGRESS_THREAD_LISTEN or PANIC.
+   * Listens; port 0 is any free port. Returns the socket's file descriptor, for the caller to
+   * close, or INGRESS_THREAD_LISTEN or PANIC.
    */
-  ingressThreadsListen(
-    threads: Uint32Array,
-    host: string,
-    port: number,
-    perAddress: number,
-  ): number;
+  socketListen(host: string, port: number): number;
+  /**
+   * Adopts a listening TCP socket that this process inherited, under another descriptor, which
+   * programs started from here do not inherit. Returns as `socketListen`.
+   */
+  socketInherit(descriptor: number): number;
+  /**
+   * These ingress threads receive the connections of a listening socket in turn. One address may
+   * hold `perAddress` connections over all of them. Returns the port, or NO_INGRESS_THREAD,
+   * INGRESS_THREAD_LISTEN or PANIC.
+   */
+  ingressThreadsListen(threads: Uint32Array, descriptor: number, perAddress: number): number;
   /**
    * Lets the ingress thread accept this key from now on; `plan` is the name of the account's plan.
    * `numbers` are KEY_GRANT_NUMBERS: the slot,
@@ -295,9 +300,15 @@ export interface NativeIngress {
 export const KEY_GRANT_NUMBERS = 10;
 /**
  * Proxy every request; accept no connection and report when idle; end immediately; proxy health
- * checks.
+ * checks; accept no connection and close each with its next response.
  */
-export const INGRESS_THREAD_COMMANDS = { drain: 1, stop: 2, exit: 3, announceDrain: 4 } as const;
+export const INGRESS_THREAD_COMMANDS = {
+  drain: 1,
+  stop: 2,
+  exit: 3,
+  announceDrain: 4,
+  retire: 5,
+} as const;
 /** Idle: it received the stop command and currently has no pending work. */
 export const INGRESS_THREAD_STATES = { running: 1, exited: 2, panicked: 3, idle: 4 } as const;
 

@@ -40,6 +40,8 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "callRead",
   "signatureWrite",
   "ingressThreadStart",
+  "socketListen",
+  "socketInherit",
   "ingressThreadsListen",
   "ingressThreadGrantKey",
   "ingressThreadRevokeKey",

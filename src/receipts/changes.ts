@@ -17,9 +17,17 @@ export class ReceiptChanges {
   readonly #states: Uint8Array;
   /** The highest receipt so far. */
   #newest = 0;
+  /** Number of the first change of this process. */
+  #start = 1;
+  /** The last change that the replaced process told its streams; null: not known, or none was. */
+  #lastOfOther: number | null = null;
+
+  /** Names the numbers: those of the same name continue each other. */
+  epoch: string;
 
   /** @param capacity changes that are kept */
-  constructor(capacity: number) {
+  constructor(capacity: number, epoch = "0") {
+    this.epoch = epoch;
     this.#capacity = capacity;
     this.#sequences = new Uint32Array(capacity);
     this.#states = new Uint8Array(capacity);
@@ -31,7 +39,25 @@ export class ReceiptChanges {
 
   /** Number of the oldest kept change. */
   get first(): number {
-    return Math.max(1, this.next - this.#capacity);
+    return Math.max(this.#start, this.next - this.#capacity);
+  }
+
+  /** Continues the numbers of another process, which uses some more of them, before the first. */
+  continueFrom(epoch: string, next: number): void {
+    this.epoch = epoch;
+    this.#start = next + NUMBERS_OF_OTHER;
+    this.next = this.#start;
+  }
+
+  /** That process uses no further numbers: its streams have been told all changes up to `last`. */
+  otherEnded(last: number): void {
+    this.#lastOfOther = last;
+  }
+
+  /** The number of the change after that one. */
+  after(number: number): number {
+    const isTold = this.#lastOfOther !== null && number >= this.#lastOfOther;
+    return isTold && number < this.#start ? this.#start : number + 1;
   }
 
   add(sequence: number, state: number): void {
@@ -53,3 +79,6 @@ export class ReceiptChanges {
     return this.#states[number % this.#capacity] ?? 0;
   }
 }
+
+/** More changes than a process makes while its successor starts. */
+const NUMBERS_OF_OTHER = 1_000_000_000;

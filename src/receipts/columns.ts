@@ -95,6 +95,8 @@ export function createRows(count: number) {
     endReason: new Uint8Array(count),
     /** The network's error, as a number of the store's `errors`. */
     error: new Uint16Array(count),
+    /** 1: of a transaction that another process accepted and reports on. */
+    imported: new Uint8Array(count),
   };
 }
 

@@ -13,6 +13,7 @@ import type { Clock, Timer } from "../core/clock.ts";
 import { NS_PER_MS } from "../core/clock.ts";
 import type { Accepted, FinalState, Outcome, Packet, ProcessedEvent } from "../core/flow.ts";
 import { createHistogram, type Histogram } from "../runtime/histogram.ts";
+import type { ReceiptChanges } from "./changes.ts";
 import {
   ACKED,
   DROPPED,
@@ -32,6 +33,7 @@ import { RECEIPT_SWEEP_MAX } from "./limits.ts";
 import { createReceiptReader, type ReceiptReader } from "./reader.ts";
 import { recordDelivery, setError, setLanding } from "./states.ts";
 import { ReceiptStore } from "./store.ts";
+import { type ReceiptSlice, sliceOf, storeSlice } from "./transfer.ts";
 
 const SWEEP_PERIOD_MS = 1000;
 /** Maximum value of the resend column. */
@@ -57,7 +59,26 @@ const END_STATES = {
   dropped: STATE_DROPPED,
 } as const satisfies Record<FinalState["kind"], number>;
 
+/** Receipts on their way from a process to the one that replaces it. */
+export interface ReceiptTransfer {
+  /** Receipts from that sequence on, at most `max`, and where to continue; null: no more. */
+  exportFrom(from: number, max: number): ReceiptExport | null;
+  /** The receipts of the changes from `from` to before `to`, of at most `max` changes. */
+  exportChanges(from: number, to: number, max: number): ReceiptExport;
+  /** Stores receipts; `isLogged`: streams are told. */
+  import(slice: ReceiptSlice, isLogged: boolean): void;
+  readonly log: ReceiptChanges;
+  /** Sets what `catchUp` does. */
+  useCatchUp(catchUp: () => Promise<void> | null): void;
+}
+
+export interface ReceiptExport {
+  readonly slice: ReceiptSlice;
+  readonly next: number;
+}
+
 export interface Receipts extends ReceiptReader {
+  readonly transfer: ReceiptTransfer;
   readonly counters: {
     opened: number;
     duplicatesMerged: number;
@@ -132,7 +153,9 @@ class ReceiptBook implements Receipts {
   readonly #slot: (nowNs: number) => number | null;
   readonly #landedShareOf: (account: string) => number;
   readonly #keepNs: number;
+  readonly transfer: ReceiptTransfer;
   readonly #store: ReceiptStore;
+  #catchUp: () => Promise<void> | null = () => null;
   #timer: Timer | null = null;
   /** Time of the most recent receipt. */
   #receivedUnixMs = 0;
@@ -143,7 +166,7 @@ class ReceiptBook implements Receipts {
     this.#slot = deps.slot;
     this.#landedShareOf = deps.landedShareOf ?? (() => 1);
     this.#keepNs = keepMs * NS_PER_MS;
-    this.#store = new ReceiptStore(entriesMax);
+    this.#store = new ReceiptStore(entriesMax, Math.round(clock.unixMs()).toString(36));
     const reader = createReceiptReader(clock, this.#store, this.#keepNs);
     this.find = reader.find;
     this.ticket = reader.ticket;
@@ -152,6 +175,13 @@ class ReceiptBook implements Receipts {
     this.readChanges = reader.readChanges;
     this.eachChange = reader.eachChange;
     this.changes = reader.changes;
+    this.transfer = transferOf(this.#store, (catchUp) => {
+      this.#catchUp = catchUp;
+    });
+  }
+
+  catchUp(): Promise<void> | null {
+    return this.#catchUp();
   }
 
   open(packet: Packet, accepted: Accepted, decodedNs: number, nowNs = decodedNs): void {
@@ -182,6 +212,7 @@ class ReceiptBook implements Receipts {
       this.counters.opened += 1;
     } else {
       this.counters.duplicatesMerged += 1;
+      rows.imported[row] = 0;
       this.#reopen(row);
     }
     addSubmission(store, row, packet.account);
@@ -348,6 +379,37 @@ class ReceiptBook implements Receipts {
       this.counters.evictedExpired += 1;
     }
   }
+}
+
+function transferOf(
+  store: ReceiptStore,
+  useCatchUp: ReceiptTransfer["useCatchUp"],
+): ReceiptTransfer {
+  return {
+    log: store.changes,
+    useCatchUp,
+    import: (slice, isLogged) => storeSlice(store, slice, isLogged),
+    exportFrom(from, max) {
+      const { oldest, next } = store.sequences;
+      const first = Math.max(from, oldest);
+      const end = Math.min(next, first + max);
+      if (first >= end) return null;
+      const rows: number[] = [];
+      for (let at = first; at < end; at += 1) rows.push(store.rowOfSequence(at));
+      return { slice: sliceOf(store, rows), next: end };
+    },
+    exportChanges(from, to, max) {
+      const { changes } = store;
+      const first = Math.max(from, changes.first);
+      const end = Math.max(first, Math.min(to, changes.next, first + max));
+      const rows = new Set<number>();
+      for (let number = first; number < end; number += 1) {
+        const row = store.rowOfSequence(changes.sequenceOf(number));
+        if (row !== NONE) rows.add(row);
+      }
+      return { slice: sliceOf(store, [...rows]), next: end };
+    },
+  };
 }
 
 function setState(store: ReceiptStore, delivery: number, outcome: Outcome, state: number): void {

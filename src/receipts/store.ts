@@ -64,7 +64,7 @@ export class ReceiptStore {
   #oldest = 0;
   #next = 0;
 
-  constructor(rowsMax: number) {
+  constructor(rowsMax: number, epoch?: string) {
     const bucketBits = Math.ceil(Math.log2(rowsMax + 1));
     this.#rowsMax = rowsMax;
     this.#deliveriesMax = rowsMax * RECEIPT_DELIVERIES_MEAN;
@@ -77,7 +77,7 @@ export class ReceiptStore {
     this.#packetsMax = Math.max(RECEIPT_PACKETS_MIN, rowsMax);
     this.packets = createPackets(this.#packetsMax);
     this.submitters = new ReceiptSubmitters(rowsMax);
-    this.changes = new ReceiptChanges(rowsMax * RECEIPT_CHANGES_MEAN);
+    this.changes = new ReceiptChanges(rowsMax * RECEIPT_CHANGES_MEAN, epoch);
   }
 
   /** Total size in bytes, excluding texts: leaders, accounts, the network's errors. */
@@ -136,6 +136,7 @@ export class ReceiptStore {
     rows.landingSlot[row] = NONE;
     rows.endReason[row] = 0;
     rows.error[row] = NO_ERROR;
+    rows.imported[row] = 0;
     return row;
   }
 
@@ -161,6 +162,23 @@ export class ReceiptStore {
     rows.lastDelivery[row] = delivery;
     rows.deliveryCount[row] = count + 1;
     return delivery;
+  }
+
+  /** Removes the row's deliveries. */
+  clearDeliveries(row: number): void {
+    const { rows, deliveries } = this;
+    const first = rows.firstDelivery[row] ?? NONE;
+    if (first === NONE) return;
+    deliveries.next[rows.lastDelivery[row] ?? NONE] = this.#freeDelivery;
+    this.#freeDelivery = first;
+    rows.firstDelivery[row] = NONE;
+    rows.lastDelivery[row] = NONE;
+    rows.deliveryCount[row] = 0;
+  }
+
+  /** Sequence of the oldest receipt, and of the next one. */
+  get sequences(): { readonly oldest: number; readonly next: number } {
+    return { oldest: this.#oldest, next: this.#next };
   }
 
   /** The number of a leader, for the deliveries' column `leader`. */
@@ -238,10 +256,7 @@ export class ReceiptStore {
     this.#unlink(row);
     this.submitters.release(row);
     this.errors.release(this.rows.error[row] ?? NO_ERROR);
-    const first = this.rows.firstDelivery[row] ?? NONE;
-    if (first === NONE) return;
-    this.deliveries.next[this.rows.lastDelivery[row] ?? NONE] = this.#freeDelivery;
-    this.#freeDelivery = first;
+    this.clearDeliveries(row);
   }
 
   #unlink(row: number): void {

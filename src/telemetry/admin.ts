@@ -40,6 +40,8 @@ export interface AdminDeps {
   readonly cluster?: () => object;
   /** The content of `/leaders/stats`: the stats of each leader. */
   readonly leaderStats?: () => object;
+  /** The content of `/upgrade`: this process, and its hand-over to a successor. */
+  readonly upgrade?: () => object;
   /** The dashboard's requests for an account; `account` is as in the keys. */
   readonly ofAccount?: {
     /** Null if there is none for this account. */
@@ -116,7 +118,7 @@ export function createAdmin(deps: AdminDeps, options: AdminOptions): Admin {
 }
 
 function routesOf(deps: AdminDeps): ReadonlyMap<string, Route> {
-  const { metrics, readiness, leaders, leaderStats, cluster, ofAccount } = deps;
+  const { metrics, readiness, leaders, leaderStats, cluster, upgrade, ofAccount } = deps;
   const routes = new Map<string, Route>();
   routes.set("/", () => json(200, { service: "touchdown admin", paths: [...routes.keys()] }));
   routes.set("/livez", () => json(200, { status: "live" }));
@@ -129,6 +131,7 @@ function routesOf(deps: AdminDeps): ReadonlyMap<string, Route> {
   if (leaders !== undefined) routes.set("/leaders", () => json(200, leaders()));
   if (leaderStats !== undefined) routes.set("/leaders/stats", () => json(200, leaderStats()));
   if (cluster !== undefined) routes.set("/cluster", () => json(200, cluster()));
+  if (upgrade !== undefined) routes.set("/upgrade", () => json(200, upgrade()));
   if (ofAccount !== undefined) {
     routes.set("/receipts/", (signature, account) => {
       if (account === null) return NO_ACCOUNT;

@@ -105,6 +105,7 @@ describe("ingress threads in their context", () => {
   const OPTIONS = {
     host: "127.0.0.1",
     port: 0,
+    socket: null,
     connectionsMax: 10,
     connectionsPerAddress: 5,
     upstreamConnectionsMax: 8,
@@ -135,7 +136,8 @@ describe("ingress threads in their context", () => {
     const starts: { options: NativeIngressThreadOptions; memory: NativeIngressThreadMemory }[] = [];
     const starting = stub<NativeEngine>({
       ingressThreadStart: (options, memory) => starts.push({ options, memory }),
-      ingressThreadsListen: (_threads, _host, _port, perAddress) => {
+      socketListen: () => 3,
+      ingressThreadsListen: (_threads, _descriptor, perAddress) => {
         listened.push(perAddress);
         return 8_899;
       },

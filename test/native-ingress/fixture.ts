@@ -1,5 +1,6 @@
 /** The ingress threads as the main thread manages them, on a native engine controlled by a test. */
 
+import { openSync } from "node:fs";
 import { SetupError } from "../../src/core/errors.ts";
 import type { Packet } from "../../src/core/flow.ts";
 import type { Principal } from "../../src/limits/access-control.ts";
@@ -105,8 +106,8 @@ export function shared({ buffer }: Uint8Array): SharedArrayBuffer {
 
 function fakeNative() {
   const threads: FakeIngressThread[] = [];
-  const listens: { threads: readonly number[]; host: string; port: number; perAddress: number }[] =
-    [];
+  const sockets: { host: string; port: number }[] = [];
+  const listens: { threads: readonly number[]; descriptor: number; perAddress: number }[] = [];
   const find = (handle: number): FakeIngressThread => {
     const thread = threads[handle - FIRST_HANDLE];
     if (thread === undefined || thread.closes > 0)
@@ -119,6 +120,10 @@ function fakeNative() {
     /** Results of the next failing starts, the last one first; null: that start succeeds. */
     startResults: [] as (number | null)[],
     listenResult: PUBLIC_PORT,
+    /** null: a descriptor that can be closed. */
+    socketResult: null as number | null,
+    /** Where sockets were asked for. */
+    sockets,
   };
   const native: NativeIngress = {
     ingressThreadStart(options, memory, wake) {
@@ -127,8 +132,13 @@ function fakeNative() {
       threads.push(new FakeIngressThread(options, memory, wake));
       return FIRST_HANDLE + threads.length - 1;
     },
-    ingressThreadsListen(handles, host, port, perAddress) {
-      listens.push({ threads: [...handles], host, port, perAddress });
+    socketListen(host, port) {
+      sockets.push({ host, port });
+      return engine.socketResult ?? openSync("/dev/null", "r");
+    },
+    socketInherit: (descriptor) => descriptor,
+    ingressThreadsListen(handles, descriptor, perAddress) {
+      listens.push({ threads: [...handles], descriptor, perAddress });
       return engine.listenResult;
     },
     ingressThreadGrantKey(thread, token, plan, numbers, ranges) {
@@ -168,7 +178,7 @@ interface FakeHolder {
   left: boolean;
 }
 
-export function fixture(count = 2) {
+export function fixture(count = 2, socket: number | null = null) {
   const clock = createFakeClock();
   const { engine, native } = fakeNative();
   const accounting: string[] = [];
@@ -229,6 +239,7 @@ export function fixture(count = 2) {
       realtime: false,
       host: "127.0.0.1",
       port: 0,
+      socket,
       forwardedHeader: "x-relayed",
       connectionsMax: 10,
       connectionsPerAddress: 6,

@@ -1,5 +1,6 @@
 /** The ingress threads as the main thread manages them: their accounting, turns and end. */
 
+import { fstatSync, openSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import {
   INGRESS_THREAD_COMMANDS,
@@ -34,8 +35,30 @@ describe("ingress threads that start", () => {
     const { engine, ingressThreads, threads } = fixture();
     expect(ingressThreads.start(UPSTREAM_PORT)).toEqual({ port: PUBLIC_PORT });
     expect(threads.map(({ options }) => options.number)).toEqual([0, 1]);
-    expect(engine.listens).toEqual([
-      { threads: [256, 257], host: "127.0.0.1", port: 0, perAddress: 6 },
+    expect(engine.sockets).toEqual([{ host: "127.0.0.1", port: 0 }]);
+    const descriptor = ingressThreads.socket ?? 0;
+    expect(descriptor).toBeGreaterThan(0);
+    expect(engine.listens).toEqual([{ threads: [256, 257], descriptor, perAddress: 6 }]);
+  });
+
+  it("take the connections of a socket that was passed on", () => {
+    const inherited = openSync("/dev/null", "r");
+    const { engine, ingressThreads } = fixture(2, inherited);
+    expect(ingressThreads.start(UPSTREAM_PORT)).toEqual({ port: PUBLIC_PORT });
+    expect(engine.sockets).toEqual([]);
+    expect(engine.listens.map(({ descriptor }) => descriptor)).toEqual([inherited]);
+    expect(ingressThreads.socket).toBe(inherited);
+    void ingressThreads.stop();
+    expect(ingressThreads.socket).toBeNull();
+    expect(() => fstatSync(inherited)).toThrow("EBADF");
+  });
+
+  it("retire together", () => {
+    const { ingressThreads, threads } = started();
+    ingressThreads.retire();
+    expect(threads.map(({ commands }) => commands)).toEqual([
+      [INGRESS_THREAD_COMMANDS.retire],
+      [INGRESS_THREAD_COMMANDS.retire],
     ]);
   });
 

@@ -80,6 +80,8 @@ export interface EdgeProcess {
   readonly port: number;
   readonly adminUrl: string;
   readonly keysFile: string;
+  /** Its configuration. */
+  readonly file: string;
   /** Everything printed so far, on both streams. */
   output(): string;
   /** The exit code, null while it runs. */
@@ -102,6 +104,7 @@ export interface EdgeProcessOptions {
   /** Lines of the section `[http]`. */
   readonly http?: string;
   readonly httpPort?: number;
+  readonly adminPort?: number;
   readonly keys?: string;
   /** The system's limit of its open files. */
   readonly filesMax?: number;
@@ -120,7 +123,7 @@ listen = "127.0.0.1:${options.httpPort ?? 0}"
 threads = ${options.engine === undefined ? THREADS : 0}
 ${options.http ?? ""}
 [admin]
-listen = "127.0.0.1:0"
+listen = "127.0.0.1:${options.adminPort ?? 0}"
 [cluster]
 rpc_url = "${network.rpcUrl}"
 ws_url = "${network.wsUrl}"
@@ -158,7 +161,7 @@ export function spawnEdge(network: Network, options: EdgeProcessOptions = {}) {
   const exited = new Promise<number | null>((resolve) => {
     child.once("close", (code) => resolve(code));
   });
-  return { child, folder, keysFile, exited, output: () => output };
+  return { child, folder, file, keysFile, exited, output: () => output };
 }
 
 /** Starts an edge of this network and waits until it listens. */
@@ -166,7 +169,7 @@ export async function startEdgeProcess(
   network: Network,
   options: EdgeProcessOptions = {},
 ): Promise<EdgeProcess> {
-  const { child, folder, keysFile, exited, output } = spawnEdge(network, options);
+  const { child, folder, file, keysFile, exited, output } = spawnEdge(network, options);
   const listening = () => /HTTP on (\S+), admin on (\S+)/.exec(output());
   await until("the edge to listen", () => listening() !== null || child.exitCode !== null);
   const [, http, admin] = listening() ?? [];
@@ -179,6 +182,7 @@ export async function startEdgeProcess(
     port: Number(new URL(url).port),
     adminUrl,
     keysFile,
+    file,
     output,
     get exitCode() {
       return child.exitCode;

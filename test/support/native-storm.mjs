@@ -5,7 +5,9 @@
  * and threw, as JSON.
  */
 
+import { closeSync } from "node:fs";
 import { createRequire } from "node:module";
+import { createServer } from "node:net";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 
 const given = isMainThread ? JSON.parse(process.argv[2]) : workerData;
@@ -244,13 +246,41 @@ function listening() {
   const list = Uint32Array.from({ length: below(4) }, () => pick(latest.ingressThreadStart));
   return [
     below(3) === 0 ? argument("Uint32Array") : list,
-    pick(["127.0.0.1", "127.0.0.1", "127.0.0.1", "\u0000", "é".repeat(999), 7]),
-    pick([0, 0, 0, 0, Number.NaN, 65_536, 2 ** 31, -1, "0", null]),
+    below(4) === 0 ? pick([0, Number.NaN, 65_536, 2 ** 31, -1, "0", null]) : server.fd,
     pick([0, 1, 10, 2 ** 32 - 1]),
   ];
 }
 
+/** A host and a port, no host name that needs a lookup. */
+function address() {
+  return [
+    pick(["127.0.0.1", "127.0.0.1", "127.0.0.1", "\u0000", "é".repeat(999), 7]),
+    pick([0, 0, 0, 0, Number.NaN, 65_536, 2 ** 31, -1, "0", null]),
+  ];
+}
+
+/** A descriptor that is none, or no listening socket: taking over one would close it. */
+function descriptor() {
+  return [pick([0, 1, 2 ** 20, 2 ** 31, 2 ** 32 - 1, -1, Number.NaN, "0", null])];
+}
+
+const ARGUMENTS = {
+  ingressThreadsListen: listening,
+  socketListen: address,
+  socketInherit: descriptor,
+};
+
 const MAKING = new Set(["engineStart", "decoderCreate", "peerOpen", "ingressThreadStart"]);
+
+/** A listening socket, which the process keeps. */
+const server = { fd: 0 };
+await new Promise((resolve) => {
+  const listener = createServer().listen(0, "127.0.0.1", () => {
+    server.fd = listener._handle.fd;
+    listener.unref();
+    resolve();
+  });
+});
 
 function argument(type) {
   if (below(12) === 0) return pick(STRANGE);
@@ -264,7 +294,7 @@ function storm(native) {
     told[name] ??= { answered: 0, threw: 0, positive: 0 };
     if (round === rounds >> 1) growMemory();
     if (round % 500 === 250) prepare(native);
-    const args = name === "ingressThreadsListen" ? listening() : types.map(argument);
+    const args = ARGUMENTS[name]?.() ?? types.map(argument);
     // Too few and too many arguments are passed as well.
     if (below(20) === 0) args.length = below(args.length + 1);
     if (name === "engineStop" && below(10) > 0) args[1] = below(3);
@@ -278,6 +308,7 @@ function storm(native) {
     }
     if (typeof response !== "number") throw new Error(`${name} returned a ${typeof response}`);
     told[name].answered += 1;
+    if (name === "socketListen" && response > 0) closeSync(response);
     if (response > 0) told[name].positive += 1;
     if (MAKING.has(name) && response > 0) keep(name, response);
   }

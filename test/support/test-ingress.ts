@@ -67,6 +67,7 @@ export function createTestIngress(addon: NativeEngine, options: TestIngressOptio
       decoder,
       host: "127.0.0.1",
       port: 0,
+      socket: null,
       realtime: false,
       // All test clients have one address.
       connectionsPerAddress: 1_000_000,

@@ -28,7 +28,7 @@ use crate::http::proxy::{
 };
 use crate::http::request_head::{RequestHead, read_request_head};
 use crate::http::response::{
-    OVERLOADED, ResponseForm, UNANSWERED, write_head_refused, write_overloaded,
+    OVERLOADED, ResponseForm, UNANSWERED, announce_close, write_head_refused, write_overloaded,
 };
 use crate::http::socket::{BufferedSocket, ReadResult};
 use crate::sync::clock::NS_PER_S;
@@ -95,6 +95,8 @@ pub(crate) struct ConnectionContext<'a, H> {
     pub(crate) is_drain_announced: bool,
     /// Whether every request is proxied.
     pub(crate) is_draining: bool,
+    /// Whether each connection is closed with its next response.
+    pub(crate) is_retiring: bool,
     /// Permits for upstream connections.
     pub(crate) upstream_permits: &'a Permits,
     /// Permits for uploads: proxied requests whose body is incomplete and whose key is unknown.
@@ -379,7 +381,16 @@ impl Client {
             match dispatched {
                 Dispatched::Answered => {
                     done += head.size + head.body_size;
+                    // A request that arrived behind it is answered first.
+                    let is_last = cx.is_retiring && done == size;
+                    if is_last {
+                        announce_close(out);
+                    }
                     self.socket.send(out).map_err(|_| Disconnected)?;
+                    if is_last {
+                        self.closes = true;
+                        return Ok((done, ParseOutcome::Ready));
+                    }
                     if self.socket.unwritten() > 0 {
                         return Ok((done, ParseOutcome::Ready));
                     }

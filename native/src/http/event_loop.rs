@@ -112,6 +112,8 @@ struct EventLoop<'a, H: RequestHandler> {
     phase: Phase,
     is_drain_announced: bool,
     is_draining: bool,
+    /// Whether each connection is closed with its next response.
+    is_retiring: bool,
     /// Whether the mailbox may hold unread messages.
     has_messages: bool,
     scan_at_ns: u64,
@@ -146,6 +148,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             phase: Phase::Serving,
             is_drain_announced: false,
             is_draining: false,
+            is_retiring: false,
             has_messages: true,
             scan_at_ns: 0,
             scan_from: 0,
@@ -260,14 +263,24 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
                 self.is_draining = true;
                 self.clients.iter_mut().flatten().for_each(Client::drain);
             }
+            Command::Retire => {
+                self.end_accepts();
+                self.is_retiring = true;
+            }
             Command::Stop => {
-                self.listener = None;
+                self.end_accepts();
                 self.phase =
                     if self.phase == Phase::Exiting { Phase::Exiting } else { Phase::Stopping };
             }
             Command::Exit => self.phase = Phase::Exiting,
         }
         Ok(())
+    }
+
+    fn end_accepts(&mut self) {
+        if let Some(mut listener) = self.listener.take() {
+            listener.deregister(self.mailbox.poll.registry());
+        }
     }
 
     fn accept(&mut self, now_ns: u64) {
@@ -362,6 +375,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
                 now_ns,
                 is_drain_announced: self.is_drain_announced,
                 is_draining: self.is_draining,
+                is_retiring: self.is_retiring,
                 upstream_permits: &self.upstream_permits,
                 upload_permits: &self.upload_permits,
             };

@@ -3,7 +3,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier};
 
 use crate::http::handler::{ClientCloseReason, UnhandledReason};
-use crate::http::listener::Listener;
+use crate::http::listener::{Listener, listen_on};
 use crate::http::mailbox::{Command, mailbox};
 use crate::http::test_server::{
     LIMITS, Limits, TestClient, TestServer, TestUpstream, UPSTREAM_CONNECTIONS_MAX, get, listener,
@@ -101,7 +101,7 @@ fn connections_per_address_are_limited_over_all_ingress_threads() {
 #[test]
 fn binding_a_used_port_fails() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    assert!(Listener::<()>::bind(taken.local_addr().unwrap(), Vec::new(), 1).is_err());
+    assert!(listen_on(taken.local_addr().unwrap()).is_err());
 }
 
 #[test]
@@ -188,6 +188,61 @@ fn stopping_reports_idle_when_all_requests_are_answered() {
     server.join();
     assert_eq!(kept.receive_all(), b"");
     assert!(!server.handle.send(Command::Exit));
+}
+
+#[test]
+fn retiring_closes_each_connection_with_its_last_response() {
+    let upstream = TestUpstream::echo();
+    let (server, address) = TestServer::alone(upstream.address);
+    let mut idle = TestClient::to(address);
+    idle.send_text(&post("known", "hello"));
+    assert_eq!(idle.receive(), "hello");
+    let mut busy = TestClient::to(address);
+    let text = post("known", "hello");
+    let (start, end) = text.split_at(text.len() - 1);
+    busy.send_text(start);
+    server.run_turns();
+    assert!(server.handle.send(Command::Retire));
+    server.run_turns();
+    // Nobody else has the socket here, so it is closed.
+    assert!(std::net::TcpStream::connect(address).is_err());
+    assert_eq!(server.open_count(), 2);
+    busy.send_text(end);
+    let last = String::from_utf8(busy.receive_all()).unwrap();
+    assert_eq!(last.matches("\r\nConnection: close\r\n").count(), 1);
+    assert!(last.ends_with("\r\n\r\nhello"));
+    // Of two requests that arrived together, both are answered, and the last one closes.
+    idle.send_text(&text.repeat(2));
+    let both = String::from_utf8(idle.receive_all()).unwrap();
+    assert_eq!(both.matches("hello").count(), 2);
+    assert_eq!(both.matches("\r\nConnection: close\r\n").count(), 1);
+    assert!(both.find("Connection: close") > both.find("hello"));
+    assert_eq!(server.open_count(), 0);
+}
+
+#[test]
+fn two_servers_of_one_socket_refuse_no_connection() {
+    let upstream = TestUpstream::echo();
+    let socket = listen_on("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    let listening = |socket| Listener::listening(socket, Vec::new(), LIMITS.per_address);
+    let open =
+        |listening| TestServer::open(mailbox().unwrap(), upstream.address, LIMITS, Some(listening));
+    let old = open(listening(socket.try_clone().unwrap()));
+    let kept = TestClient::to(address);
+    assert_eq!(old.open_count(), 1);
+    assert!(old.handle.send(Command::Retire));
+    old.run_turns();
+    // Accepted by nobody yet, and not refused.
+    let mut early = TestClient::to(address);
+    let new = open(listening(socket));
+    early.send_text(&post("known", "hello"));
+    assert_eq!(early.receive(), "hello");
+    let mut next = TestClient::to(address);
+    next.send_text(&post("known", "hello"));
+    assert_eq!(next.receive(), "hello");
+    assert_eq!((old.open_count(), new.open_count()), (1, 2));
+    drop(kept);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! ingress threads.
 
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
+use std::net::{self, SocketAddr};
 use std::sync::Arc;
 
 use mio::net::TcpListener;
@@ -23,6 +23,20 @@ const ACCEPT_PAUSE_NS: u64 = 100 * NS_PER_MS;
 /// Token of the listening socket.
 pub(super) const LISTENER: Token = Token(1);
 
+/// Binds and listens without sharing the port.
+///
+/// # Errors
+/// When the port is in use, or the address is not local.
+pub fn listen_on(address: SocketAddr) -> io::Result<net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    // Allows a port with connections in TIME_WAIT, not one with a listener.
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
 /// Accepts connections and distributes them.
 #[derive(Debug)]
 pub struct Listener<U> {
@@ -36,32 +50,28 @@ pub struct Listener<U> {
 }
 
 impl<U> Listener<U> {
-    /// Binds and listens without sharing the port. Connections go round-robin to the ingress thread
-    /// that gets this listener and to the `others`. One address may hold `per_address` of them at
-    /// the same time.
-    ///
-    /// # Errors
-    /// When the port is in use, or the address is not local.
-    pub fn bind(
-        address: SocketAddr,
+    /// Connections go round-robin to the ingress thread that gets this listener and to the
+    /// `others`. One address may hold `per_address` of them at the same time.
+    #[must_use]
+    pub fn listening(
+        socket: net::TcpListener,
         others: Vec<EventLoopHandle<U>>,
         per_address: usize,
-    ) -> io::Result<Listening<U>> {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_nonblocking(true)?;
-        // Allows a port with connections in TIME_WAIT, not one with a listener.
-        socket.set_reuse_address(true)?;
-        socket.bind(&address.into())?;
-        socket.listen(BACKLOG)?;
-        let socket = TcpListener::from_std(socket.into());
-        let addresses = AddressLimits::new(per_address);
-        Ok(Listening { socket, others, addresses })
+    ) -> Listening<U> {
+        let socket = TcpListener::from_std(socket);
+        Listening { socket, others, addresses: AddressLimits::new(per_address) }
     }
 
     /// Accepts from this socket.
     pub(super) fn new(listening: Listening<U>) -> Self {
         let Listening { socket, others, addresses } = listening;
         Self { socket, others, addresses, next: 0, can_accept: false, paused_until_ns: 0 }
+    }
+
+    /// Ends the accepts of this process. The kernel would go on to report connections to this
+    /// thread while another process has the socket.
+    pub(super) fn deregister(&mut self, registry: &Registry) {
+        let _ = registry.deregister(&mut self.socket);
     }
 
     pub(super) fn register(&mut self, registry: &Registry) -> io::Result<()> {

@@ -28,6 +28,9 @@ pub enum Command<U> {
     AnnounceDrain,
     /// Proxy every further request; the upstream server rejects new work with the reason.
     Drain,
+    /// Another process accepts from the same socket now: accept no further connections, and close
+    /// each with its next response.
+    Retire,
     /// Accept no further connections, and report whenever nothing is pending.
     Stop,
     /// Close everything and return.

@@ -131,6 +131,12 @@ pub fn write_head_refused(out: &mut Vec<u8>, error: HeadError) {
     );
 }
 
+/// Announces in the head of a complete response that its connection ends with it.
+pub fn announce_close(response: &mut Vec<u8>) {
+    let Some(status_end) = response.windows(2).position(|pair| pair == b"\r\n") else { return };
+    response.splice(status_end..status_end, b"\r\nConnection: close".iter().copied());
+}
+
 /// Appends a JSON-RPC result to the response to a batch.
 pub fn push_result(body: &mut String, id: &str, result: &[u8]) {
     let [before, between, behind] = RPC;
@@ -271,6 +277,18 @@ mod tests {
         let at = text.find("Date: ").unwrap() + 6;
         let date = text[at..at + DATE_BYTES].to_string();
         (text.replace(&date, "<date>"), date)
+    }
+
+    #[test]
+    fn announced_close_is_the_first_header() {
+        let mut response = b"HTTP/1.1 200 OK\r\nkeep-alive: timeout=7\r\n\r\nbody".to_vec();
+        announce_close(&mut response);
+        let announced =
+            b"HTTP/1.1 200 OK\r\nConnection: close\r\nkeep-alive: timeout=7\r\n\r\nbody";
+        assert_eq!(response, announced);
+        let mut nothing = Vec::new();
+        announce_close(&mut nothing);
+        assert_eq!(nothing, b"");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::http::event_loop::{Options, run};
 use crate::http::handler::{
     ClientCloseReason, ForwardedMeta, Handled, Health, Request, RequestHandler, UnhandledReason,
 };
-use crate::http::listener::Listener;
+use crate::http::listener::{Listener, listen_on};
 use crate::http::mailbox::Listening;
 use crate::http::mailbox::{Command, EventLoopHandle, Mailbox, mailbox};
 pub(super) use crate::http::test_client::{GUARD, TestClient, get, post};
@@ -241,7 +241,7 @@ pub(super) fn listener(
     limits: Limits,
 ) -> (Listening<Sender<()>>, SocketAddr) {
     let any = "127.0.0.1:0".parse().unwrap();
-    let listener = Listener::bind(any, others, limits.per_address).unwrap();
+    let listener = Listener::listening(listen_on(any).unwrap(), others, limits.per_address);
     let address = listener.local_addr().unwrap();
     (listener, address)
 }

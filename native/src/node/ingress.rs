@@ -10,6 +10,7 @@ use crate::node::ingress_convert::{
     close_ingress_thread, key_grant_of, listen_for, send_command, start_ingress_thread,
     with_ingress_thread,
 };
+use crate::node::listening_socket::{inherited, into_descriptor, socket_of};
 use crate::node::options::{IngressThreadMemory, IngressThreadOptions};
 use crate::node::status_codes::*;
 use crate::submit::path::KeyUpdate;
@@ -31,12 +32,27 @@ pub fn ingress_thread_start(
     })
 }
 
-/// Listens for these ingress threads, which get the connections round-robin; port 0 uses any free
-/// one. One address may hold `per_address` connections, over all of them. Returns the port, or
-/// NO_INGRESS_THREAD, INGRESS_THREAD_LISTEN or PANIC.
+/// Listens; port 0 uses any free one. Returns the socket as a file descriptor, which the caller
+/// closes, or INGRESS_THREAD_LISTEN or PANIC.
 #[napi]
-pub fn ingress_threads_listen(threads: &[u32], host: String, port: u32, per_address: u32) -> i32 {
-    guarded(PANIC, || listen_for(threads, &host, port, per_address))
+pub fn socket_listen(host: String, port: u32) -> i32 {
+    guarded(PANIC, || socket_of(&host, port).map_or(INGRESS_THREAD_LISTEN, into_descriptor))
+}
+
+/// Takes over a listening TCP socket that this process inherited: the descriptor is closed, and the
+/// socket gets another one, which programs started from here do not inherit. Returns that, which
+/// the caller closes, or INGRESS_THREAD_LISTEN or PANIC.
+#[napi]
+pub fn socket_inherit(descriptor: u32) -> i32 {
+    guarded(PANIC, || inherited(descriptor).map_or(INGRESS_THREAD_LISTEN, into_descriptor))
+}
+
+/// These ingress threads get the connections of a listening socket round-robin. One address may
+/// hold `per_address` connections, over all of them. Returns the port, or NO_INGRESS_THREAD,
+/// INGRESS_THREAD_LISTEN or PANIC.
+#[napi]
+pub fn ingress_threads_listen(threads: &[u32], descriptor: u32, per_address: u32) -> i32 {
+    guarded(PANIC, || listen_for(threads, descriptor, per_address))
 }
 
 /// Grants this key to the ingress thread, with its plan's name and KEY_GRANT_NUMBERS numbers;
@@ -82,7 +98,8 @@ pub fn ingress_thread_released_slots(thread: u32, mut out: Float64ArraySlice<'_>
 }
 
 /// Has the thread proxy every request (1), accept no connections and finish pending requests (2),
-/// end immediately (3), or proxy health checks (4). Returns OK, NO_INGRESS_THREAD,
+/// end immediately (3), proxy health checks (4), or accept no connections and close each with its
+/// next response (5). Returns OK, NO_INGRESS_THREAD,
 /// INGRESS_THREAD_OPTIONS or PANIC.
 #[napi]
 pub fn ingress_thread_command(thread: u32, command: u32) -> i32 {
@@ -91,6 +108,7 @@ pub fn ingress_thread_command(thread: u32, command: u32) -> i32 {
         2 => send_command(thread, Command::Stop),
         3 => send_command(thread, Command::Exit),
         4 => send_command(thread, Command::AnnounceDrain),
+        5 => send_command(thread, Command::Retire),
         _ => INGRESS_THREAD_OPTIONS,
     })
 }

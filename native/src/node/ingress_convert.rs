@@ -1,16 +1,17 @@
 //! Converts JavaScript calls of ingress threads, as `convert` does for all others.
 
-use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use napi::Env;
 
 use crate::http::event_loop;
 use crate::http::listener::Listener;
-use crate::http::mailbox::{Command, EventLoopHandle, Listening};
+use crate::http::mailbox::Command;
 use crate::node::convert::{DECODERS, ENGINES, guarded};
 use crate::node::handles::Handles;
 use crate::node::limits::INGRESS_THREADS_MAX;
+use crate::node::listening_socket::duplicate;
 use crate::node::options::{IngressThreadMemory, IngressThreadOptions};
 use crate::node::shared_bytes::release_shared;
 use crate::node::status_codes::{
@@ -98,31 +99,17 @@ fn options_of(given: &IngressThreadOptions) -> Option<Options> {
 }
 
 /// Returns what `ingress_threads_listen` returns.
-pub(crate) fn listen_for(threads: &[u32], host: &str, port: u32, per_address: u32) -> i32 {
+pub(crate) fn listen_for(threads: &[u32], descriptor: u32, per_address: u32) -> i32 {
     let found: Option<Vec<_>> =
         threads.iter().map(|handle| INGRESS_THREADS.find(*handle)).collect();
     let Some(found) = found else { return NO_INGRESS_THREAD };
-    let Ok(port) = u16::try_from(port) else { return INGRESS_THREAD_LISTEN };
     let Some((first, others)) = found.split_first() else { return NO_INGRESS_THREAD };
     let others: Vec<_> = others.iter().map(|thread| thread.event_loop().clone()).collect();
-    let per_address = per_address as usize;
-    let Some(listener) = listen(host, port, &others, per_address) else {
-        return INGRESS_THREAD_LISTEN;
-    };
+    let Some(socket) = duplicate(descriptor) else { return INGRESS_THREAD_LISTEN };
+    let listener = Listener::listening(socket, others, per_address as usize);
     let Ok(bound) = listener.local_addr() else { return INGRESS_THREAD_LISTEN };
     first.send(Command::Listen(Box::new(listener)));
     i32::from(bound.port())
-}
-
-/// Binds the first address of the host that can be bound.
-fn listen(
-    host: &str,
-    port: u16,
-    others: &[EventLoopHandle<KeyUpdate>],
-    per_address: usize,
-) -> Option<Listening<KeyUpdate>> {
-    let mut addresses = (host, port).to_socket_addrs().ok()?;
-    addresses.find_map(|address| Listener::bind(address, others.to_vec(), per_address).ok())
 }
 
 /// Returns what `ingress_thread_command` returns.

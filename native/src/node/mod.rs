@@ -36,6 +36,10 @@ mod ingress_convert;
 
 #[cfg(feature = "addon")]
 #[allow(unsafe_code)]
+mod listening_socket;
+
+#[cfg(feature = "addon")]
+#[allow(unsafe_code)]
 pub mod shared_bytes;
 
 #[cfg(feature = "addon")]

@@ -57,6 +57,11 @@ export interface ReceiptEndpoints {
   stream(context: RequestContext, request: ReceiptRequest): void;
   /** Answers the long polls, ends the streams, and opens no further ones. */
   drain(): void;
+  /**
+   * Another process has all receipts: ends the streams, opens no further ones, and reports no
+   * receipt as missing. Long polls stay, because this process learns their ends.
+   */
+  retire(): void;
   readonly counters: ReceiptEndpointCounters;
 }
 
@@ -72,6 +77,7 @@ export function createReceiptEndpoints(deps: ReceiptEndpointsDeps): ReceiptEndpo
   const longPolls = createLongPolls({ clock, receipts });
   const streams = createStreams({ clock, receipts, flushEvents });
   let draining = false;
+  let retiring = false;
 
   /** The principal and the query, once both are valid and the limit allows the request. */
   function checkRequest<Query>(
@@ -97,10 +103,19 @@ export function createReceiptEndpoints(deps: ReceiptEndpointsDeps): ReceiptEndpo
     return null;
   }
 
-  function respondOne(context: RequestContext, signature: string, account: string): void {
+  function respondOne(
+    context: RequestContext,
+    signature: string,
+    account: string,
+    isCaughtUp = false,
+  ): void {
     flushEvents();
     const receipt = receipts.find(signature, account);
-    if (receipt === null) context.reject(NO_RECEIPT);
+    const later = receipt === null && !isCaughtUp ? (receipts.catchUp?.() ?? null) : null;
+    if (later !== null) {
+      const respond = (): void => respondOne(context, signature, account, true);
+      void later.then(respond).catch((error: unknown) => context.respond500(error));
+    } else if (receipt === null) context.reject(retiring ? RETIRING : NO_RECEIPT);
     else context.send(STATUS_OK, HEADERS_DOCUMENT, JSON.stringify(receipt));
   }
 
@@ -176,13 +191,17 @@ export function createReceiptEndpoints(deps: ReceiptEndpointsDeps): ReceiptEndpo
     stream(context, request) {
       const checked = checkRequest(context, request, () => readStreamQuery(request.query));
       if (checked === null) return;
-      if (draining) context.reject(DRAINING);
+      if (draining || retiring) context.reject(retiring ? RETIRING : DRAINING);
       else if (request.headOnly) context.send(STATUS_OK, HEADERS_EVENTS, "");
       else openStream(context, checked.principal.account, request, checked.query);
     },
     drain() {
       draining = true;
       longPolls.drain();
+      streams.drain();
+    },
+    retire() {
+      retiring = true;
       streams.drain();
     },
   };
@@ -220,5 +239,10 @@ const NO_RECEIPT: Rejection = {
 const DRAINING: Rejection = {
   reason: "overloaded",
   message: "this edge is draining and opens no stream; reconnect to reach another edge",
+  data: {},
+};
+const RETIRING: Rejection = {
+  reason: "overloaded",
+  message: "this process hands over to its successor; ask again on a new connection",
   data: {},
 };

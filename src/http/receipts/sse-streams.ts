@@ -101,8 +101,9 @@ interface Open extends Listener {
 export function createStreams(deps: StreamsDeps): Streams {
   const { clock, receipts, flushEvents = (): void => {} } = deps;
   const { changes } = receipts;
-  /** Distinguishes ids of this process from those of an earlier one. */
-  const epoch = Math.round(clock.unixMs()).toString(36);
+  /** Distinguishes ids of this process from those of an earlier one that it did not replace. */
+  const ownEpoch = Math.round(clock.unixMs()).toString(36);
+  const epochNow = (): string => changes.epoch ?? ownEpoch;
   const streams = new Set<Open>();
   const live = createLive<Open>(receipts, eventOf);
   const quota = new Quota(RECEIPT_STREAMS_MAX, RECEIPT_STREAMS_PER_ACCOUNT_MAX);
@@ -142,7 +143,12 @@ export function createStreams(deps: StreamsDeps): Streams {
   }
 
   function eventOf(number: number, receipt: object): string {
-    return `id: ${epoch}-${number}\nevent: receipt\ndata: ${JSON.stringify(receipt)}\n\n`;
+    return `id: ${epochNow()}-${number}\nevent: receipt\ndata: ${JSON.stringify(receipt)}\n\n`;
+  }
+
+  /** An id without data, which advances the client's Last-Event-ID. */
+  function headOf(stream: Open): string {
+    return `:\nid: ${epochNow()}-${stream.next - 1}\n\n`;
   }
 
   /** What the stream reads alone, in at most `stepsMax` steps. */
@@ -201,7 +207,7 @@ export function createStreams(deps: StreamsDeps): Streams {
     else if (nowNs - stream.wroteNs >= HEARTBEAT_NS) {
       // An id without data advances the client's Last-Event-ID, so that it stays within what is
       // kept although the account has no events.
-      write(stream, `:\nid: ${epoch}-${stream.next - 1}\n\n`, nowNs);
+      write(stream, headOf(stream), nowNs);
     }
   }
 
@@ -215,7 +221,8 @@ export function createStreams(deps: StreamsDeps): Streams {
     if (lastEventId === "") return changes.next;
     const [, of, number] = EVENT_ID.exec(lastEventId) ?? [];
     // An id of another process, or not an id of ours: all that is kept may have been missed.
-    return of === epoch ? Number(number) + 1 : 0;
+    if (of !== epochNow()) return 0;
+    return changes.after?.(Number(number)) ?? Number(number) + 1;
   }
 
   return {
@@ -255,7 +262,7 @@ export function createStreams(deps: StreamsDeps): Streams {
       for (const stream of streams) {
         if (stream.stalledNs === 0) {
           const last = readAlone(stream, RECEIPT_STREAM_STEPS_PER_ROUND);
-          write(stream, last + DRAINING, clock.nowNs());
+          write(stream, last + headOf(stream) + DRAINING, clock.nowNs());
         }
         release(stream);
         stream.connection.end();

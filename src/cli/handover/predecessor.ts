@@ -1,0 +1,155 @@
+/**
+ * A successor's side of a hand-over: it tells its predecessor when it is ready, and listens when
+ * that permits it. Without a predecessor it ends: whatever then restarts the service starts anew.
+ */
+
+import type { Clock } from "../../core/clock.ts";
+import { SetupError } from "../../core/errors.ts";
+import type { Predecessor } from "../../edge/handover.ts";
+import type { ReceiptImporter, ReceiptMessage } from "../../edge/handover-receipts.ts";
+import { SUCCESSOR_LOOK_MS, TAKE_OVER_MS_MAX } from "../limits.ts";
+import {
+  type FromSuccessor,
+  HANDOVER_VARIABLE,
+  type HandoverNote,
+  readNote,
+  readToSuccessor,
+} from "./messages.ts";
+
+/** The channel to the predecessor: the part of `process` that is used. */
+export interface ParentChannel {
+  readonly env: Record<string, string | undefined>;
+  send?(message: FromSuccessor): unknown;
+  on(event: "message", act: (message: unknown) => void): unknown;
+  once(event: "disconnect", act: () => void): unknown;
+}
+
+export interface PredecessorLink extends Predecessor {
+  /** Tells the predecessor that this process serves. */
+  serving(): void;
+  /** Tells it why this process will not. */
+  failed(reason: string): void;
+}
+
+export interface PredecessorDeps {
+  readonly clock: Clock;
+  readonly parent: ParentChannel;
+  /** This process's `http.listen`. */
+  readonly listen: string;
+  /** Takes over an inherited listening socket; null: it is none. */
+  readonly inherit: (socket: number) => number | null;
+}
+
+/**
+ * The note of the predecessor that started this process; null: there is none. Removes the variable,
+ * so that no other process takes it for its own.
+ */
+export function takeNote(parent: ParentChannel): HandoverNote | null {
+  const text = parent.env[HANDOVER_VARIABLE];
+  delete parent.env[HANDOVER_VARIABLE];
+  return text === undefined || parent.send === undefined ? null : readNote(text);
+}
+
+/** @throws SetupError when this process cannot listen where the predecessor does */
+export function linkPredecessor(
+  note: HandoverNote,
+  { clock, parent, listen, inherit }: PredecessorDeps,
+): PredecessorLink {
+  let isGone = false;
+  let onGone = (): void => {};
+  let onPermission = (): void => {};
+  let importer: ReceiptImporter | null = null;
+  const early: ReceiptMessage[] = [];
+  parent.once("disconnect", () => {
+    isGone = true;
+    onGone();
+    importer?.ended();
+  });
+  parent.on("message", (message) => {
+    const told = readToSuccessor(message);
+    if (told?.kind === "takeOver") onPermission();
+    else if (told?.kind !== "receipts") return;
+    else if (importer === null) early.push(told.message);
+    else importer.receive(told.message);
+  });
+  const tell = (message: FromSuccessor): void => {
+    if (!isGone) parent.send?.(message);
+  };
+  return {
+    listener: listenerOf(note, listen, inherit, tell),
+    serving: () => tell({ kind: "serving" }),
+    failed: (reason) => tell({ kind: "failed", reason }),
+    connectReceipts(create) {
+      importer = create((number) => tell({ kind: "ask", number }));
+      for (const message of early.splice(0)) importer.receive(message);
+      if (isGone) importer.ended();
+    },
+    async takeOver(missing) {
+      const gone = new Promise<never>((_, reject) => {
+        onGone = () => reject(new SetupError(GONE));
+        if (isGone) onGone();
+      });
+      await Promise.race([gone, untilReady(clock, missing, tell)]);
+      const permission = new Promise<void>((resolve) => {
+        onPermission = resolve;
+      });
+      tell({ kind: "ready" });
+      await Promise.race([gone, permission, timeout(clock)]);
+    },
+  };
+}
+
+const GONE = "the process that this one was to replace has ended before it handed over";
+
+/** A successor cannot listen elsewhere: clients would be refused in between. */
+function listenerOf(
+  { socket, port, listen: before }: HandoverNote,
+  listen: string,
+  inherit: PredecessorDeps["inherit"],
+  tell: (message: FromSuccessor) => void,
+): Predecessor["listener"] {
+  const refuse = (reason: string): never => {
+    tell({ kind: "failed", reason });
+    throw new SetupError(reason);
+  };
+  if (listen !== before) {
+    refuse(
+      `http.listen is ${listen} and was ${before}: an upgrade keeps the address; restart instead`,
+    );
+  }
+  if (socket === null) return { socket: null, port };
+  const inherited = inherit(socket);
+  if (inherited !== null) return { socket: inherited, port };
+  return refuse(
+    "the listening socket of the running process cannot be used: both need the native engine and " +
+      "http.threads of 1 or more, or both need neither; restart instead",
+  );
+}
+
+function untilReady(
+  clock: Clock,
+  missing: () => readonly string[],
+  tell: (message: FromSuccessor) => void,
+): Promise<void> {
+  return new Promise((resolve) => {
+    let last = "";
+    const timer = clock.every(SUCCESSOR_LOOK_MS, () => {
+      const now = missing();
+      if (now.length === 0) {
+        timer.cancel();
+        resolve();
+      } else if (now.join() !== last) {
+        last = now.join();
+        tell({ kind: "waiting", missing: now });
+      }
+    });
+  });
+}
+
+function timeout(clock: Clock): Promise<never> {
+  return new Promise((_, reject) => {
+    clock.after(TAKE_OVER_MS_MAX, () => {
+      reject(new SetupError(`no permission to listen came within ${TAKE_OVER_MS_MAX} ms`));
+    });
+  });
+}

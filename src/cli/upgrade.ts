@@ -1,0 +1,157 @@
+/**
+ * `upgrade`: has the running edge of a configuration start its successor, the version that is on
+ * disk now, waits for the hand-over and for the end of the old process, and prints the result. The
+ * process is found, and its progress read, on its admin listener.
+ */
+
+import { loadConfig, serviceOf } from "../config/load.ts";
+import { type Clock, NS_PER_MS } from "../core/clock.ts";
+import { codeOf, SetupError } from "../core/errors.ts";
+import {
+  isAlive,
+  ownIdentity,
+  type ProcessIdentity,
+  parseIdentity,
+} from "../runtime/process-identity.ts";
+import { type Command, noPositionals, requiredText } from "./command.ts";
+import {
+  READY_PROBE_MS_MAX,
+  RETIRING_MS_MAX,
+  STOP_MS_MAX,
+  UPGRADE_LOOK_MS,
+  UPGRADE_SPARE_MS,
+} from "./limits.ts";
+import { adminUrl } from "./ready.ts";
+
+export const upgradeCommand: Command = {
+  name: "upgrade",
+  summary: "replaces the running edge by the version on disk, without a refused request",
+  usage: ["upgrade --config FILE"],
+  options: { config: { type: "string" } },
+  detail: `
+Finds the running edge by admin.listen and sends it SIGUSR2. It starts its successor, with
+the same arguments; once that is ready, it takes over the port, and the old process finishes
+its work. Exits with 0 when the old process has ended.
+
+If the successor is not ready within http.upgrade_timeout, the old process goes on as before,
+and the exit code is 1. Must run as the user of the edge, or as root.
+`,
+  async run(given, positionals, io) {
+    noPositionals(positionals);
+    const file = requiredText(given, "config");
+    if (serviceOf(file) === "control") {
+      throw new SetupError(`${file} is the control process's; only an edge can be upgraded`);
+    }
+    const { admin, http } = loadConfig(file);
+    const url = adminUrl(admin.listen, "/upgrade");
+    const before = await progressAt(url, io.clock);
+    if (before === null) throw new SetupError(`no edge answers at ${url}`);
+    signal(before.process);
+    const switched = await untilReplaced(before, url, io.clock, http.upgradeTimeoutMs);
+    if (switched.kind === "failed") {
+      io.err(`not upgraded: ${switched.reason}`);
+      return 1;
+    }
+    io.out(`process ${switched.pid} serves, process ${before.process.pid} finishes its work`);
+    const waitMs = RETIRING_MS_MAX + STOP_MS_MAX + UPGRADE_SPARE_MS;
+    const isOver = await until(io.clock, waitMs, async () => !isAlive(before.process));
+    if (isOver) {
+      io.out(`upgraded: process ${before.process.pid} has ended`);
+      return 0;
+    }
+    io.err(`process ${before.process.pid} has not ended within ${waitMs} ms`);
+    return 1;
+  },
+};
+
+interface Progress {
+  readonly process: ProcessIdentity;
+  readonly attempt: number;
+  readonly state: string;
+  readonly reason: string | null;
+}
+
+type Switched =
+  | { readonly kind: "replaced"; readonly pid: number }
+  | { readonly kind: "failed"; readonly reason: string };
+
+/** @throws SetupError when the process cannot be told */
+function signal({ pid, namespace }: ProcessIdentity): void {
+  const own = parseIdentity(ownIdentity());
+  if (namespace !== own?.namespace) {
+    throw new SetupError(
+      "the edge runs in another PID namespace, that of a container: run this command there",
+    );
+  }
+  try {
+    process.kill(pid, "SIGUSR2");
+  } catch (error) {
+    throw new SetupError(`process ${pid} cannot be sent SIGUSR2 (${codeOf(error)})`);
+  }
+}
+
+async function untilReplaced(
+  before: Progress,
+  url: string,
+  clock: Clock,
+  timeoutMs: number,
+): Promise<Switched> {
+  const { pid } = before.process;
+  let result: Switched | null = null;
+  await until(clock, timeoutMs + UPGRADE_SPARE_MS, async () => {
+    const now = await progressAt(url, clock);
+    if (now !== null && now.process.pid !== pid) {
+      result = { kind: "replaced", pid: now.process.pid };
+    } else if (now !== null && now.attempt > before.attempt && now.state === "failed") {
+      result = { kind: "failed", reason: now.reason ?? "the reason is unknown" };
+    } else if (!isAlive(before.process)) {
+      result = { kind: "failed", reason: `process ${pid} has ended, and none serves in its place` };
+    }
+    return result !== null;
+  });
+  return result ?? { kind: "failed", reason: `process ${pid} reports no end of the attempt` };
+}
+
+/** Asks until `isDone`; false when the time is up. */
+async function until(
+  clock: Clock,
+  timeoutMs: number,
+  isDone: () => Promise<boolean>,
+): Promise<boolean> {
+  const untilNs = clock.nowNs() + timeoutMs * NS_PER_MS;
+  while (!(await isDone())) {
+    if (clock.nowNs() >= untilNs) return false;
+    await new Promise<void>((resolve) => {
+      clock.after(UPGRADE_LOOK_MS, resolve);
+    });
+  }
+  return true;
+}
+
+/** What the process says that has the admin listener now; null while none has it. */
+async function progressAt(url: string, clock: Clock): Promise<Progress | null> {
+  const abort = new AbortController();
+  const timer = clock.after(READY_PROBE_MS_MAX, () => abort.abort());
+  try {
+    const response = await fetch(url, { signal: abort.signal, headers: { connection: "close" } });
+    return progressOf(await response.json());
+  } catch {
+    // Between the two processes nobody listens for a moment.
+    return null;
+  } finally {
+    timer.cancel();
+  }
+}
+
+function progressOf(answer: unknown): Progress | null {
+  if (typeof answer !== "object" || answer === null || !("process" in answer)) return null;
+  const process = parseIdentity(JSON.stringify(answer.process));
+  if (process === null) return null;
+  const upgrade: object = "upgrade" in answer && answer.upgrade ? answer.upgrade : {};
+  return {
+    process,
+    attempt: "attempt" in upgrade ? Number(upgrade.attempt) : 0,
+    state: "state" in upgrade ? String(upgrade.state) : "idle",
+    reason: "reason" in upgrade && typeof upgrade.reason === "string" ? upgrade.reason : null,
+  };
+}

@@ -1,0 +1,109 @@
+/**
+ * How one edge process replaces another without a refused connection:
+ *
+ *   predecessor                                   successor
+ *   lend: leaves the key journal             ──▶  starts everything but the listeners
+ *   sends all receipts, then what changes    ──▶  stores them (handover-receipts.ts)
+ *   release: closes the admin listener       ◀──  is ready
+ *                                            ──▶  listens: admin, and the same public socket
+ *   retire: accepts no more, closes each     ◀──  serves
+ *           connection with its next response
+ *   ends when nothing is in hand any more
+ *
+ * Both have the public socket during that time, so no connection in its queue is lost. Until the
+ * successor serves, `takeBack` undoes the first two steps.
+ *
+ * Decision: docs/decisions/0052-hand-over.md
+ */
+
+import type { HttpServer } from "../http/server.ts";
+import type { Landing } from "../landing/landing.ts";
+import type { IngressThreads } from "../native-ingress/ingress-threads.ts";
+import type { Admin, Readiness } from "../telemetry/admin.ts";
+import type { Clients, InheritedListener } from "./clients.ts";
+import type { ReceiptExporter, ReceiptOrigin } from "./handover-receipts.ts";
+import type { EdgeKeys } from "./keys.ts";
+import type { Lifecycle } from "./leaders.ts";
+
+/** The process that an edge replaces, as that edge sees it. */
+export interface Predecessor extends ReceiptOrigin {
+  readonly listener: InheritedListener;
+  /**
+   * Resolves once this edge may listen. `missing` names what it still needs to be ready, and
+   * returns an empty list when it is.
+   */
+  takeOver(missing: () => readonly string[]): Promise<void>;
+}
+
+/** What one edge does for the process that replaces it, in this order. */
+export interface EdgeHandover {
+  /** The public listener, for the successor. */
+  listener(): InheritedListener;
+  /** Leaves to the successor the files that only one process may write. */
+  lend(): void;
+  /** Leaves the admin listener to it. */
+  release(): Promise<void>;
+  /** The successor has ended without serving: takes back what was left to it. @throws SetupError */
+  takeBack(): Promise<void>;
+  /** The successor serves: accepts no more, and closes each connection with its next response. */
+  retire(): void;
+  /** Sends receipts to the successor. */
+  readonly receipts: Omit<ReceiptExporter, "retired">;
+  /** Clients' connections, and transactions whose end is not known yet. */
+  inHand(): { readonly connections: number; readonly transactions: number };
+}
+
+export interface HandoverDeps {
+  readonly keys: Pick<EdgeKeys, "lendJournal" | "takeBackJournal">;
+  readonly admin: Pick<Admin, "start" | "stop">;
+  readonly http: Pick<HttpServer, "retire">;
+  readonly ingressThreads: Pick<IngressThreads, "retire" | "socket"> | null;
+  readonly clients: Pick<Clients, "counters">;
+  readonly landing: Pick<Landing, "inFlight">;
+  readonly exporter: ReceiptExporter;
+  /** Reconciles accounting with all sends so far. */
+  readonly flushEvents: () => void;
+  /** The bound port. */
+  readonly httpPort: () => number;
+}
+
+export function createHandover(deps: HandoverDeps): EdgeHandover {
+  const { keys, admin, http, ingressThreads, clients, landing, exporter, flushEvents, httpPort } =
+    deps;
+  let isReleased = false;
+  return {
+    listener: () => ({ socket: ingressThreads?.socket ?? null, port: httpPort() }),
+    lend: () => keys.lendJournal(),
+    async release() {
+      isReleased = true;
+      await admin.stop();
+    },
+    async takeBack() {
+      keys.takeBackJournal();
+      if (isReleased) await admin.start();
+      isReleased = false;
+    },
+    retire() {
+      ingressThreads?.retire();
+      http.retire();
+      exporter.retired();
+    },
+    receipts: exporter,
+    inHand() {
+      flushEvents();
+      return { connections: clients.counters.connections, transactions: landing.inFlight };
+    },
+  };
+}
+
+/** The step of the start in which a successor waits until it may listen. */
+export function takingOver(
+  predecessor: Predecessor | null,
+  check: () => Readiness,
+): readonly Lifecycle[] {
+  if (predecessor === null) return [];
+  // It serves only after this step.
+  const missing = (): readonly string[] =>
+    check().checks.flatMap(({ name, ok }) => (ok || name === "serving" ? [] : [name]));
+  return [{ start: () => predecessor.takeOver(missing), stop() {} }];
+}

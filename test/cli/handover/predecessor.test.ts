@@ -1,0 +1,113 @@
+import { EventEmitter } from "node:events";
+import { describe, expect, it } from "vitest";
+import { HANDOVER_VARIABLE } from "../../../src/cli/handover/messages.ts";
+import { linkPredecessor, takeNote } from "../../../src/cli/handover/predecessor.ts";
+import { SUCCESSOR_LOOK_MS, TAKE_OVER_MS_MAX } from "../../../src/cli/limits.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
+
+const LISTEN = "127.0.0.1:8080";
+const NOTE = { listen: LISTEN, port: 8080, socket: 4 };
+
+function setUp() {
+  const emitter = new EventEmitter();
+  const told: unknown[] = [];
+  const env: Record<string, string | undefined> = {};
+  const parent = Object.assign(emitter, {
+    env,
+    send: (message: unknown) => void told.push(message),
+  });
+  const clock = createFakeClock();
+  const inherit = (socket: number): number | null => socket + 10;
+  return { clock, parent, told, deps: { clock, parent, listen: LISTEN, inherit } };
+}
+
+const pause = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describe("the note of a predecessor", () => {
+  it("is taken once, and only by a process with a channel", () => {
+    const { parent } = setUp();
+    expect(takeNote(parent)).toBeNull();
+    parent.env[HANDOVER_VARIABLE] = JSON.stringify(NOTE);
+    expect(takeNote(parent)).toEqual(NOTE);
+    expect(takeNote(parent)).toBeNull();
+    parent.env[HANDOVER_VARIABLE] = JSON.stringify({ ...NOTE, socket: null });
+    expect(takeNote(parent)?.socket).toBeNull();
+    for (const text of ["", "{", "{}", "[]", '{"listen":1,"port":2}']) {
+      parent.env[HANDOVER_VARIABLE] = text;
+      expect(takeNote(parent), text).toBeNull();
+    }
+    const env = { [HANDOVER_VARIABLE]: JSON.stringify(NOTE) };
+    expect(takeNote({ env, on() {}, once() {} })).toBeNull();
+    expect(env).toEqual({});
+  });
+});
+
+describe("a successor", () => {
+  it("inherits the socket, tells what it waits for, and listens with permission", async () => {
+    const { clock, parent, told, deps } = setUp();
+    const link = linkPredecessor(NOTE, deps);
+    expect(link.listener).toEqual({ socket: 14, port: 8080 });
+    let missing: readonly string[] = ["slot", "live"];
+    let mayListen = false;
+    void link
+      .takeOver(() => missing)
+      .then(() => {
+        mayListen = true;
+      });
+    clock.advance(3 * SUCCESSOR_LOOK_MS);
+    missing = ["live"];
+    clock.advance(SUCCESSOR_LOOK_MS);
+    missing = [];
+    clock.advance(SUCCESSOR_LOOK_MS);
+    await pause();
+    expect(told).toEqual([
+      { kind: "waiting", missing: ["slot", "live"] },
+      { kind: "waiting", missing: ["live"] },
+      { kind: "ready" },
+    ]);
+    parent.emit("message", { kind: "other" });
+    await pause();
+    expect(mayListen).toBe(false);
+    parent.emit("message", { kind: "takeOver" });
+    await pause();
+    expect(mayListen).toBe(true);
+    link.serving();
+    expect(told.at(-1)).toEqual({ kind: "serving" });
+    parent.emit("disconnect");
+    link.serving();
+    expect(told).toHaveLength(4);
+  });
+
+  it("does not start when its predecessor ends before the permission, or gives none", async () => {
+    for (const isReady of [false, true]) {
+      const { clock, parent, deps } = setUp();
+      const link = linkPredecessor(NOTE, deps);
+      const taken = link.takeOver(() => (isReady ? [] : ["slot"]));
+      const refused = expect(taken).rejects.toThrow("has ended before it handed over");
+      clock.advance(SUCCESSOR_LOOK_MS);
+      await pause();
+      parent.emit("disconnect");
+      await refused;
+    }
+    const { clock, deps } = setUp();
+    const taken = linkPredecessor(NOTE, deps).takeOver(() => []);
+    const refused = expect(taken).rejects.toThrow("no permission to listen");
+    clock.advance(SUCCESSOR_LOOK_MS);
+    await pause();
+    clock.advance(TAKE_OVER_MS_MAX);
+    await refused;
+  });
+
+  it("tells why it cannot listen where its predecessor does", () => {
+    const { told, deps } = setUp();
+    const other = { ...NOTE, listen: "0.0.0.0:80" };
+    expect(() => linkPredecessor(other, deps)).toThrow("an upgrade keeps the address");
+    const none = { ...deps, inherit: () => null };
+    expect(() => linkPredecessor(NOTE, none)).toThrow("both need the native engine");
+    expect(told.map((message) => (message as { kind: string }).kind)).toEqual(["failed", "failed"]);
+    const own = linkPredecessor({ ...NOTE, socket: null }, none);
+    expect(own.listener).toEqual({ socket: null, port: 8080 });
+    own.failed("no memory");
+    expect(told.at(-1)).toEqual({ kind: "failed", reason: "no memory" });
+  });
+});

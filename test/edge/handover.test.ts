@@ -1,0 +1,89 @@
+import { describe, expect, it } from "vitest";
+import { createHandover, type HandoverDeps, takingOver } from "../../src/edge/handover.ts";
+import { stub } from "../support/stub.ts";
+
+function setUp(socket: number | null = 7) {
+  const steps: string[] = [];
+  const step = (name: string) => (): void => void steps.push(name);
+  const deps: HandoverDeps = {
+    keys: { lendJournal: step("lend"), takeBackJournal: step("take back") },
+    admin: {
+      async start() {
+        steps.push("admin starts");
+        return { port: 1 };
+      },
+      async stop() {
+        steps.push("admin stops");
+      },
+    },
+    http: { retire: step("http retires") },
+    ingressThreads: socket === null ? null : { retire: step("threads retire"), socket },
+    clients: { counters: stub<HandoverDeps["clients"]["counters"]>({ connections: 5 }) },
+    landing: { inFlight: 3 },
+    exporter: stub<HandoverDeps["exporter"]>({ retired: step("receipts retire") }),
+    flushEvents: step("flush"),
+    httpPort: () => 8080,
+  };
+  return { steps, handover: createHandover(deps) };
+}
+
+describe("the hand-over of an edge", () => {
+  it("leaves journal and admin listener, and retires threads and server", async () => {
+    const { steps, handover } = setUp();
+    expect(handover.listener()).toEqual({ socket: 7, port: 8080 });
+    handover.lend();
+    await handover.release();
+    handover.retire();
+    expect(steps).toEqual([
+      "lend",
+      "admin stops",
+      "threads retire",
+      "http retires",
+      "receipts retire",
+    ]);
+    expect(handover.inHand()).toEqual({ connections: 5, transactions: 3 });
+    expect(steps.at(-1)).toBe("flush");
+  });
+
+  it("takes back what it left, and nothing else", async () => {
+    const { steps, handover } = setUp();
+    handover.lend();
+    await handover.takeBack();
+    handover.lend();
+    await handover.release();
+    await handover.takeBack();
+    await handover.takeBack();
+    expect(steps.filter((step) => step === "admin starts")).toHaveLength(1);
+    expect(steps.filter((step) => step === "take back")).toHaveLength(3);
+  });
+
+  it("has no socket to pass on without ingress threads", () => {
+    const { steps, handover } = setUp(null);
+    expect(handover.listener()).toEqual({ socket: null, port: 8080 });
+    handover.retire();
+    expect(steps).toEqual(["http retires", "receipts retire"]);
+  });
+});
+
+describe("the start of a successor", () => {
+  it("waits for its predecessor's permission, ready but for serving", async () => {
+    expect(takingOver(null, stub({}))).toEqual([]);
+    const checks = [
+      { name: "serving", ok: false, detail: "" },
+      { name: "slot", ok: false, detail: "" },
+      { name: "live", ok: true, detail: "" },
+    ];
+    let asked: readonly string[] = [];
+    const listener = { socket: null, port: 1 };
+    const takeOver = async (missing: () => readonly string[]): Promise<void> => {
+      asked = missing();
+    };
+    const [step] = takingOver({ listener, takeOver, connectReceipts() {} }, () => ({
+      ok: false,
+      checks,
+    }));
+    await step?.start();
+    step?.stop();
+    expect(asked).toEqual(["slot"]);
+  });
+});

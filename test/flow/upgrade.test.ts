@@ -1,0 +1,324 @@
+/**
+ * One edge process replaced by another, with real processes: under load, with a successor that does
+ * not become ready, and with signals in between.
+ */
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { Agent, request } from "node:http";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import {
+  type EdgeProcess,
+  type EdgeProcessOptions,
+  MAIN,
+  type Network,
+  spawnEdge,
+  startEdgeProcess,
+  startNetwork,
+  untilReady,
+} from "../support/edge-process.ts";
+import { RAW_PATH, WIDE_KEY } from "../support/flow.ts";
+import { freePort } from "../support/ports.ts";
+import { until } from "../support/wait.ts";
+
+let network: Network;
+beforeAll(async () => {
+  network = await startNetwork(2);
+});
+afterAll(() => network?.stop());
+
+const running: EdgeProcess[] = [];
+afterEach(async () => {
+  for (const edge of running.splice(0)) {
+    for (const pid of successorsOf(edge)) kill(pid, "SIGKILL");
+    await edge.remove();
+  }
+});
+
+async function start(options: EdgeProcessOptions = {}): Promise<EdgeProcess> {
+  const edge = await startEdgeProcess(network, { adminPort: await freePort(), ...options });
+  running.push(edge);
+  await untilReady(edge);
+  return edge;
+}
+
+/** The process numbers of all successors so far, the latest last. */
+function successorsOf(edge: EdgeProcess): readonly number[] {
+  const found = edge.output().matchAll(/process (\d+) starts as the successor/g);
+  return [...found].map(([, pid]) => Number(pid));
+}
+
+function kill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has ended.
+  }
+}
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+function pidOf({ child }: EdgeProcess): number {
+  if (child.pid === undefined) throw new Error("the edge was not started");
+  return child.pid;
+}
+
+const failuresOf = (edge: EdgeProcess): number => edge.output().split("upgrade failed").length - 1;
+
+interface Ran {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs a command of the built program to its end. */
+function command(...args: readonly string[]): Promise<Ran> {
+  const child: ChildProcess = spawn(process.execPath, [MAIN, ...args]);
+  let [out, err] = ["", ""];
+  child.stdout?.on("data", (data: Buffer) => {
+    out += data;
+  });
+  child.stderr?.on("data", (data: Buffer) => {
+    err += data;
+  });
+  return new Promise((resolve) => child.once("close", (code) => resolve({ code, out, err })));
+}
+
+interface Sent {
+  readonly bytes: Uint8Array;
+  readonly status: number;
+  readonly closes: boolean;
+}
+
+/** Clients with kept connections that send one transaction after the other until stopped. */
+function load(edge: EdgeProcess, clients: number) {
+  const agent = new Agent({ keepAlive: true, maxSockets: clients });
+  const sent: Sent[] = [];
+  const failures: string[] = [];
+  let isOver = false;
+
+  function post(bytes: Uint8Array): Promise<void> {
+    return new Promise((resolve) => {
+      const asked = request(
+        edge.url + RAW_PATH,
+        { agent, method: "POST", headers: { "api-x-token": WIDE_KEY } },
+        (response) => {
+          response.resume().on("end", () => {
+            const closes = response.headers.connection === "close";
+            sent.push({ bytes, status: response.statusCode ?? 0, closes });
+            resolve();
+          });
+        },
+      );
+      asked.on("error", (error) => {
+        failures.push(String(error));
+        resolve();
+      });
+      asked.end(bytes);
+    });
+  }
+
+  async function client(): Promise<void> {
+    while (!isOver) await post(network.tipped().bytes);
+  }
+
+  const ended = Promise.all(Array.from({ length: clients }, client));
+  return {
+    sent,
+    failures,
+    async stop() {
+      isOver = true;
+      await ended;
+      agent.destroy();
+    },
+  };
+}
+
+/** The account's stream of receipts; `ended` resolves with the last event's id. */
+async function eventsOf(edge: EdgeProcess, lastEventId = "") {
+  const abort = new AbortController();
+  const response = await fetch(`${edge.url}/api/v1/receipts`, {
+    headers: { "api-x-token": WIDE_KEY, "last-event-id": lastEventId },
+    signal: abort.signal,
+  });
+  expect(response.status).toBe(200);
+  let text = "";
+  const read = async (): Promise<string> => {
+    try {
+      for await (const chunk of response.body ?? []) text += Buffer.from(chunk).toString();
+    } catch (error) {
+      if (!abort.signal.aborted) throw error;
+    }
+    return [...text.matchAll(/^id: (\S+)$/gm)].at(-1)?.[1] ?? "";
+  };
+  return { ended: read(), text: () => text, close: () => abort.abort() };
+}
+
+describe("upgrade", () => {
+  it("replaces the process under load without one failed or refused request", async () => {
+    const edge = await start();
+    const clients = load(edge, 4);
+    await until("the load to begin", () => clients.sent.length > 50);
+    const exit = new Promise((resolve) => edge.child.once("exit", resolve));
+    const upgraded = command("upgrade", "--config", edge.file);
+    await until("the successor to serve", () => edge.output().includes("finishes its work"));
+    const before = clients.sent.length;
+    await until("the load to go on", () => clients.sent.length > before + 50);
+    await clients.stop();
+    const { code, out, err } = await upgraded;
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(await exit).toBe(0);
+    const [successor = 0] = successorsOf(edge);
+    expect(out).toContain(`process ${successor} serves`);
+    expect(clients.failures).toEqual([]);
+    expect(new Set(clients.sent.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(clients.sent.some(({ closes }) => closes)).toBe(true);
+    for (const { bytes } of clients.sent) {
+      await until("the transaction to arrive", () => network.deliveriesOf(bytes) > 0);
+    }
+    // The successor can be replaced in turn.
+    expect((await command("upgrade", "--config", edge.file)).code).toBe(0);
+    expect(successorsOf(edge)).toHaveLength(2);
+    expect(await edge.post(network.tipped().bytes)).toBe(200);
+  });
+
+  it("keeps receipts, and streams of them lose nothing", async () => {
+    const edge = await start();
+    const stream = await eventsOf(edge);
+    const sent = Array.from({ length: 20 }, () => network.tipped());
+    for (const { bytes } of sent.slice(0, 10)) expect(await edge.post(bytes)).toBe(200);
+    const upgraded = command("upgrade", "--config", edge.file);
+    await until("the successor to serve", () => edge.output().includes("finishes its work"));
+    const lastId = await stream.ended;
+    for (const { bytes } of sent.slice(10)) expect(await edge.post(bytes)).toBe(200);
+    const later = await eventsOf(edge, lastId);
+    const receiptStatus = async (signature: string): Promise<number> => {
+      const headers = { "api-x-token": WIDE_KEY, connection: "close" };
+      const url = `${edge.url}/api/v1/transactions/${signature}`;
+      return (await fetch(url, { headers })).status;
+    };
+    for (const { signature } of sent) expect(await receiptStatus(signature)).toBe(200);
+    expect((await upgraded).code).toBe(0);
+    for (const { signature } of sent) expect(await receiptStatus(signature)).toBe(200);
+    const seen = (): string => stream.text() + later.text();
+    for (const { signature } of sent) {
+      await until("its acceptance", () => seen().includes(`"signature":"${signature}"`));
+    }
+    expect(seen()).not.toContain("event: gap");
+    later.close();
+  });
+
+  it("leaves the running process as it is when the successor does not start", async () => {
+    const edge = await start();
+    const whole = readFileSync(edge.file, "utf8");
+    const broken = [
+      [whole.replace("[tip]", "[tip]\nno_such_key = 1"), "no_such_key"],
+      [whole.replace('listen = "127.0.0.1:0"', 'listen = "127.0.0.1:1"'), "keeps the address"],
+      [whole.replace('keys_file = "keys.toml"', 'keys_file = "none.toml"'), "none.toml"],
+    ] as const;
+    for (const [text, why] of broken) {
+      const failures = failuresOf(edge);
+      writeFileSync(edge.file, text);
+      process.kill(pidOf(edge), "SIGUSR2");
+      await until("the failure", () => failuresOf(edge) > failures);
+      expect(edge.output()).toContain(why);
+      await untilReady(edge);
+      expect(await edge.post(network.tipped().bytes)).toBe(200);
+    }
+    expect(edge.exitCode).toBeNull();
+  });
+
+  it("ends a successor that is not ready in time, and says what it waited for", async () => {
+    const edge = await start({ http: 'upgrade_timeout = "3s"' });
+    const whole = readFileSync(edge.file, "utf8");
+    const nowhere = `http://127.0.0.1:${await freePort()}`;
+    writeFileSync(edge.file, whole.replace(network.rpcUrl, nowhere));
+    const { code, err } = await command("upgrade", "--config", edge.file);
+    expect(code).toBe(1);
+    expect(err).toMatch(/not upgraded: not ready within 3000 ms; it waits for: .*contacts/);
+    const [successor = 0] = successorsOf(edge);
+    expect(isAlive(successor)).toBe(false);
+    expect(await edge.post(network.tipped().bytes)).toBe(200);
+    // The next attempt may succeed.
+    writeFileSync(edge.file, whole);
+    expect((await command("upgrade", "--config", edge.file)).code).toBe(0);
+  });
+
+  it("goes on when the successor is killed while it starts", async () => {
+    const edge = await start();
+    const upgraded = command("upgrade", "--config", edge.file);
+    await until("the successor", () => successorsOf(edge).length > 0);
+    kill(successorsOf(edge)[0] ?? 0, "SIGKILL");
+    const { code, err } = await upgraded;
+    expect(code).toBe(1);
+    expect(err).toContain("it ended by SIGKILL");
+    expect(await edge.post(network.tipped().bytes)).toBe(200);
+  });
+
+  it("is refused to a file of control, and where no edge runs", async () => {
+    const edge = await start();
+    const whole = readFileSync(edge.file, "utf8");
+    writeFileSync(edge.file, whole.replace(/(\[admin\]\nlisten = "127\.0\.0\.1:)\d+/, "$11"));
+    const { code, err } = await command("upgrade", "--config", edge.file);
+    expect(code).toBe(1);
+    expect(err).toContain("no edge answers at http://127.0.0.1:1/upgrade");
+  });
+});
+
+describe("a second edge", () => {
+  it("is refused while the first runs, and after that was replaced", async () => {
+    const edge = await start();
+    for (const round of [1, 2]) {
+      const second = spawnEdge(network, { httpPort: edge.port });
+      try {
+        expect(await second.exited, `round ${round}`).toBe(1);
+        expect(second.output()).toContain("the port is in use");
+      } finally {
+        rmSync(second.folder, { recursive: true });
+      }
+      if (round === 1) await command("upgrade", "--config", edge.file);
+    }
+    expect(await edge.post(network.tipped().bytes)).toBe(200);
+  });
+});
+
+describe("SIGTERM during an upgrade", () => {
+  it("stops both processes before the successor serves", async () => {
+    const edge = await start({ http: 'drain_grace = "0s"' });
+    const exit = new Promise((resolve) => edge.child.once("exit", resolve));
+    process.kill(pidOf(edge), "SIGUSR2");
+    await until("the successor", () => successorsOf(edge).length > 0);
+    process.kill(pidOf(edge), "SIGTERM");
+    expect(await exit).toBe(0);
+    await until("the successor's end", () => !isAlive(successorsOf(edge)[0] ?? 0));
+    expect(edge.output()).not.toContain("finishes its work");
+  });
+
+  it("ends the old process without its grace once the successor serves", async () => {
+    const edge = await start({ http: 'drain_grace = "10m"' });
+    const exit = new Promise((resolve) => edge.child.once("exit", resolve));
+    const { bytes } = network.tipped();
+    const kept = new Agent({ keepAlive: true });
+    await new Promise((resolve) => {
+      const asked = request(
+        edge.url + RAW_PATH,
+        { agent: kept, method: "POST", headers: { "api-x-token": WIDE_KEY } },
+        (response) => response.resume().on("end", resolve),
+      );
+      asked.end(bytes);
+    });
+    process.kill(pidOf(edge), "SIGUSR2");
+    await until("the successor to serve", () => edge.output().includes("finishes its work"));
+    process.kill(pidOf(edge), "SIGTERM");
+    expect(await exit).toBe(0);
+    kept.destroy();
+    expect(await edge.post(network.tipped().bytes)).toBe(200);
+  });
+});
