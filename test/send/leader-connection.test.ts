@@ -185,6 +185,7 @@ describe("in-flight deliveries of a leader connection", () => {
     engineConnection.refuse(1, 2);
     collectResults();
     expect(reports).toEqual(["1 sent", `2 ${DROPPED + 2}`, `1 ${ACKED}`]);
+    expect(engineConnection.unqueued).toEqual([]);
   });
 
   it("are bounded while they are queued: the oldest is removed for a new one", () => {
