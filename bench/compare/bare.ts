@@ -79,7 +79,7 @@ let tx = 0;
 
 function send(bytes: Uint8Array): boolean {
   tx += 1;
-  return native.txSend(engine, deliveries, bytes, tx, TTL_MS) !== 0;
+  return native.txSend(engine, deliveries, bytes, tx, TTL_MS, 0, 0) !== 0;
 }
 
 type Verified = (isGood: boolean) => void;

@@ -97,6 +97,8 @@ class SimulatedConnection implements EngineConnection {
   readonly endNs = 0;
   streamsLeft = 0;
   readonly keepsAlive = false;
+  readonly isIdle = true;
+  readonly unqueued: number[] = [];
   datagramsReceived = 0;
   readonly #endpoint: LeaderEndpoint;
   readonly #events: ConnectionEvents;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use support::{ACKED, Leader, LeaderOptions, Sender, options};
 use touchdown_native::quic::engine::Options;
+use touchdown_native::quic::landed_shares::Offer;
 
 const SENDS: u64 = 600;
 const PAUSE: Duration = Duration::from_millis(5);
@@ -26,7 +27,7 @@ fn main() {
             for tx in 0..SENDS {
                 due += PAUSE;
                 std::thread::sleep(due.saturating_duration_since(Instant::now()));
-                sender.engine.send(&[peer, 0], &[7; 400], tx, 5_000);
+                sender.engine.send(&[peer, 0], &[7; 400], tx, 5_000, Offer::default());
             }
             std::thread::sleep(Duration::from_millis(100));
             sender.drain_now();

@@ -22,6 +22,7 @@ use support::path::Path;
 use support::{ACKED, LONG_MS, Leader, LeaderOptions, SENT, Sender, options};
 use touchdown_native::quic::engine::Engine;
 use touchdown_native::quic::event_ring::RECORD_FIELDS;
+use touchdown_native::quic::landed_shares::Offer;
 use touchdown_native::sync::clock::monotonic_ns;
 
 fn main() {
@@ -128,10 +129,10 @@ fn measure(mtu: u64, sizes: &[usize], rounds: usize, rtt_ms: u64) -> Vec<Vec<u64
             std::thread::sleep(Duration::from_micros(100));
         }
         let deliveries = [peers[tag], tag as u32];
-        engine.send(&deliveries, &vec![1; sizes[place]], 1, LONG_MS);
+        engine.send(&deliveries, &vec![1; sizes[place]], 1, LONG_MS, Offer::default());
         pairs[tag] =
             Pair { began_ns: monotonic_ns(), place: (round > 0).then_some(place), acked: 0 };
-        engine.send(&deliveries, &[2; 200], 2, LONG_MS);
+        engine.send(&deliveries, &[2; 200], 2, LONG_MS, Offer::default());
     }
     while pairs.iter().any(|pair| pair.acked < 2) {
         drain(&engine, &mut pairs, &mut waits);

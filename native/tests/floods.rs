@@ -18,6 +18,7 @@ use support::{
 };
 use touchdown_native::quic::engine::Options;
 use touchdown_native::quic::event_ring::{CloseCause, Reason};
+use touchdown_native::quic::landed_shares::Offer;
 use touchdown_native::quic::limits::STREAMS_AHEAD_MAX;
 
 #[global_allocator]
@@ -47,7 +48,13 @@ fn survive(name: &str, end: End, mut frames: impl FnMut(usize) -> Vec<u8>) {
     let mut txs = 0;
     let mut send = |sender: &mut Sender| {
         for _ in 0..TXS_A_WAVE {
-            sender.engine.send(&[peers[0], 0, peers[1], 1], &[7; 700], txs, LONG_MS);
+            sender.engine.send(
+                &[peers[0], 0, peers[1], 1],
+                &[7; 700],
+                txs,
+                LONG_MS,
+                Offer::default(),
+            );
             txs += 1;
         }
     };
@@ -200,7 +207,7 @@ fn random_frames_end_at_most_their_own_connection() {
             }
             frames
         });
-        sender.engine.send(&[peer, 0, other, 1], b"to both", tx, LONG_MS);
+        sender.engine.send(&[peer, 0, other, 1], b"to both", tx, LONG_MS, Offer::default());
         sender.engine.peer_close(peer, Duration::ZERO);
     }
     sender.until("ended", |events| ended(events) as u64 == 2 * ODD_LEADERS);
@@ -222,7 +229,7 @@ fn optimistic_acknowledgements_end_the_connection() {
     let mut txs = 0;
     let is_closed = |sender: &Sender| sender.events.iter().any(|one| one.kind == CLOSED);
     while !is_closed(&sender) && txs < 1_500 {
-        sender.engine.send(&[peer, 0], &[1; 100], txs, LONG_MS);
+        sender.engine.send(&[peer, 0], &[1; 100], txs, LONG_MS, Offer::default());
         txs += 1;
         malicious.with_session(|session| {
             if let Some((_, largest)) = session.spaces[DATA].received.last().copied() {
@@ -261,14 +268,14 @@ fn stopped_streams_count_until_their_reset_is_acknowledged() {
             frames
         });
     }
-    sender.engine.send(&[peer, 0], b"no stream is left", 0, 50);
+    sender.engine.send(&[peer, 0], b"no stream is left", 0, 50, Offer::default());
     sender.until("dropped", |events| ended(events) == 1);
     let dropped = *sender.events.last().unwrap();
     assert_eq!((dropped.kind, dropped.reason), (DROPPED, Reason::LeaderSaturated as u8));
     malicious.with_session(|session| session.acks = true);
     malicious.flood(1, |_| frame(PING, &[], &[]));
     sender.engine.peer(peer).unwrap().ping();
-    sender.engine.send(&[peer, 0], b"a stream is free", 1, LONG_MS);
+    sender.engine.send(&[peer, 0], b"a stream is free", 1, LONG_MS, Offer::default());
     sender.until("acked", |events| ended(events) == 2);
     assert_eq!(sender.count(ACKED), 1);
 }

@@ -13,6 +13,7 @@ use support::{ACKED, ADMITTED, CLOSED, CONNECTED, DROPPED, LONG_MS};
 use support::{Event, Leader, LeaderOptions, Sender, ended, options};
 use touchdown_native::quic::engine::Options;
 use touchdown_native::quic::event_ring::{CloseCause, Reason};
+use touchdown_native::quic::landed_shares::Offer;
 
 /// Connects to a malicious leader and to a second one and sends to both. Returns how the former's
 /// connection ends, if it does before all is acknowledged.
@@ -26,7 +27,13 @@ fn meet(
     let mut sender = Sender::start(options());
     let peers = [sender.open(malicious.address), sender.open(good.address)];
     for tx in 0..20 {
-        sender.engine.send(&[peers[0], 0, peers[1], 1], &[tx as u8; 500], tx, LONG_MS);
+        sender.engine.send(
+            &[peers[0], 0, peers[1], 1],
+            &[tx as u8; 500],
+            tx,
+            LONG_MS,
+            Offer::default(),
+        );
     }
     sender.until(name, |events| {
         malicious.with_session_if_any(&during);
@@ -117,7 +124,7 @@ fn a_second_retry_is_ignored() {
         let malicious = MaliciousLeader::start(Behaviour { retries, ..Behaviour::default() });
         let mut sender = Sender::start(options());
         let peer = sender.open_admitted(malicious.address);
-        sender.engine.send(&[peer, 0], b"after all", 1, LONG_MS);
+        sender.engine.send(&[peer, 0], b"after all", 1, LONG_MS, Offer::default());
         sender.until("acked", |events| ended(events) == 1);
         assert_eq!(sender.count(ACKED), 1);
         assert_eq!(sender.events.iter().find(|one| one.kind == CONNECTED).unwrap().reason, 1);
@@ -157,7 +164,13 @@ fn an_endless_handshake_times_out() {
     let behaviours = [1, 2].map(|spaces| Behaviour { spaces, ..Behaviour::default() });
     let malicious = behaviours.map(MaliciousLeader::start);
     let peers = malicious.each_ref().map(|malicious| sender.open(malicious.address));
-    sender.engine.send(&[peers[0], 0, peers[1], 1, beside, 2], b"to all", 1, LONG_MS);
+    sender.engine.send(
+        &[peers[0], 0, peers[1], 1, beside, 2],
+        b"to all",
+        1,
+        LONG_MS,
+        Offer::default(),
+    );
     sender.until("ended", |events| {
         // Each flight contains something new.
         for (space, malicious) in [INITIAL, HANDSHAKE].into_iter().zip(&malicious) {
@@ -244,18 +257,18 @@ fn only_the_leaders_own_reset_ends_a_connection() {
         other[usize::from(n) % 16] ^= 1 << (n % 8);
         malicious.with_session(|session| session.socket.send_to(&reset(&other), engine).unwrap());
     }
-    sender.engine.send(&[peers[0], 0, peers[1], 1], b"alive", 1, LONG_MS);
+    sender.engine.send(&[peers[0], 0, peers[1], 1], b"alive", 1, LONG_MS, Offer::default());
     sender.until("acked", |events| ended(events) == 2);
     assert_eq!(sender.count(ACKED), 2);
     malicious.with_session(|session| {
         session.acks = false;
         session.socket.send_to(&reset(&STATELESS_TOKEN), engine).unwrap();
     });
-    sender.engine.send(&[peers[0], 0, peers[1], 1], b"in flight", 2, LONG_MS);
+    sender.engine.send(&[peers[0], 0, peers[1], 1], b"in flight", 2, LONG_MS, Offer::default());
     assert_eq!(sender.closed(peers[0]).reason, CloseCause::Reset as u8);
     sender.until("ended", |events| ended(events) == 4);
     assert_eq!(sender.count(ACKED), 3);
-    sender.engine.send(&[peers[1], 1], b"still connected", 3, LONG_MS);
+    sender.engine.send(&[peers[1], 1], b"still connected", 3, LONG_MS, Offer::default());
     sender.until("acked", |events| ended(events) == 5);
     assert_eq!((sender.count(ACKED), sender.engine.counters()[5]), (4, 0));
 }
@@ -273,7 +286,7 @@ fn valid_packets_from_another_address_do_not_migrate_the_connection() {
             elsewhere.send_to(&packet, session.client).unwrap();
         }
     });
-    sender.engine.send(&[peer, 0], b"alive", 1, LONG_MS);
+    sender.engine.send(&[peer, 0], b"alive", 1, LONG_MS, Offer::default());
     sender.until("acked", |events| ended(events) == 1);
     assert_eq!((sender.count(ACKED), sender.engine.counters()[5]), (1, 0));
 }
@@ -292,7 +305,7 @@ fn datagrams_larger_than_announced_are_dropped_and_counted() {
     });
     malicious.until("acknowledged", |session| session.received.acked[DATA] >= Some(packet_number));
     assert_eq!(sender.engine.counters()[3], 3);
-    sender.engine.send(&[peer, 0], b"alive", 1, LONG_MS);
+    sender.engine.send(&[peer, 0], b"alive", 1, LONG_MS, Offer::default());
     sender.until("acked", |events| ended(events) == 1);
 }
 
@@ -304,7 +317,7 @@ fn the_leader_may_update_keys_at_any_rate() {
     for tx in 0..40 {
         malicious.with_session(|session| session.spaces[DATA].change_keys());
         malicious.flood(1, |_| vec![PING as u8]);
-        sender.engine.send(&[peer, 0], &[1; 500], tx, LONG_MS);
+        sender.engine.send(&[peer, 0], &[1; 500], tx, LONG_MS, Offer::default());
         sender.until("acked", |events| ended(events) as u64 == tx + 1);
     }
     assert_eq!(sender.count(ACKED), 40);
@@ -315,7 +328,7 @@ fn the_leader_may_update_keys_at_any_rate() {
             session.send(&[PING as u8]);
         }
     });
-    sender.engine.send(&[peer, 0], b"lost with it", 40, 300);
+    sender.engine.send(&[peer, 0], b"lost with it", 40, 300, Offer::default());
     sender.engine.stop(Duration::ZERO);
     sender.drain_now();
     assert_eq!(sender.engine.counters()[5], 0);

@@ -5,6 +5,7 @@
 mod support;
 
 use std::time::Duration;
+use touchdown_native::quic::landed_shares::Offer;
 
 use support::path::Path;
 use support::{ACKED, LONG_MS, Leader, LeaderOptions, Sender, ended, options};
@@ -21,7 +22,7 @@ fn delivers_all_through(harm: fn(Vec<u8>, usize) -> Vec<Vec<u8>>) {
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(path.address);
     for tx in 0..100 {
-        sender.engine.send(&[peer, 0], &[tx as u8; 700], tx, LONG_MS);
+        sender.engine.send(&[peer, 0], &[tx as u8; 700], tx, LONG_MS, Offer::default());
     }
     sender.until("ended", |events| ended(events) == 100);
     sender.assert_conserved(0..100);
@@ -77,7 +78,7 @@ fn a_flood_of_grants_and_closes_costs_only_its_own_connection() {
         flooded.close(quinn::VarInt::from_u32(u32::MAX), &[0xff; 900]);
     });
     for tx in 0..200 {
-        sender.engine.send(&[bad_peer, 0, good_peer, 1], &[9; 900], tx, LONG_MS);
+        sender.engine.send(&[bad_peer, 0, good_peer, 1], &[9; 900], tx, LONG_MS, Offer::default());
     }
     flood.join().unwrap();
     assert_eq!(sender.closed(bad_peer).detail, u64::from(u32::MAX));
@@ -96,7 +97,7 @@ fn hundreds_of_opened_and_closed_connections_leave_nothing() {
         let peers: Vec<u32> = (0..20).map(|_| sender.open(leader.address)).collect();
         for (index, peer) in peers.iter().enumerate() {
             tx += 1;
-            sender.engine.send(&[*peer, 0], &[1; 600], tx, LONG_MS);
+            sender.engine.send(&[*peer, 0], &[1; 600], tx, LONG_MS, Offer::default());
             // Some are closed before they are up, some later, and each immediately or gracefully.
             if index % 2 == 0 {
                 let linger = Duration::from_millis(if index % 4 == 0 { 0 } else { 5_000 });

@@ -11,6 +11,7 @@ use support::malicious_leader::{Behaviour, MaliciousLeader, Params, value};
 use support::packets::{MAX_STREAMS_UNI, STOP_SENDING, frame};
 use support::{ACKED, DROPPED, Event, LONG_MS, PATIENCE, Sender, ended, options};
 use touchdown_native::quic::event_ring::Reason;
+use touchdown_native::quic::landed_shares::Offer;
 
 #[test]
 fn the_handwritten_leader_receives_transactions() {
@@ -18,7 +19,7 @@ fn the_handwritten_leader_receives_transactions() {
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(malicious.address);
     for tx in 0..50 {
-        sender.engine.send(&[peer, 0], &[tx as u8; 900], tx, LONG_MS);
+        sender.engine.send(&[peer, 0], &[tx as u8; 900], tx, LONG_MS, Offer::default());
     }
     sender.until("acked", |events| ended(events) == 50);
     assert_eq!(sender.count(ACKED), 50);
@@ -37,7 +38,7 @@ fn streams_stopped_before_use_are_skipped() {
         refused.iter().flat_map(|n| frame(STOP_SENDING, &[4 * n + 2, 9], &[])).collect();
     malicious.flood(1, |_| frames.clone());
     for tx in 0..58 {
-        sender.engine.send(&[peer, 0], &[tx as u8; 300], tx, LONG_MS);
+        sender.engine.send(&[peer, 0], &[tx as u8; 300], tx, LONG_MS, Offer::default());
     }
     sender.until("acked", |events| ended(events) == 58);
     assert_eq!(sender.count(ACKED), 58);
@@ -49,7 +50,7 @@ fn streams_stopped_before_use_are_skipped() {
         }
     });
     malicious.flood(1, |_| frame(MAX_STREAMS_UNI, &[65], &[]));
-    sender.engine.send(&[peer, 0], b"one more", 58, LONG_MS);
+    sender.engine.send(&[peer, 0], b"one more", 58, LONG_MS, Offer::default());
     sender.until("acked", |events| ended(events) == 59);
     sender.assert_conserved([58]);
 }
@@ -67,7 +68,7 @@ fn expiry_for_lack_of_window_or_acknowledgements_names_the_leader() {
         let peer = sender.open_admitted(malicious.address);
         malicious.with_session(|session| session.acks = acks);
         for tx in 0..300 {
-            sender.engine.send(&[peer, 0], &[tx as u8; 900], tx, 300);
+            sender.engine.send(&[peer, 0], &[tx as u8; 900], tx, 300, Offer::default());
         }
         let dropped = |events: &[Event]| events.iter().filter(|one| one.kind == DROPPED).count();
         let least = if acks { 299 } else { 100 };
@@ -96,7 +97,13 @@ fn sent_concurrently(sizes: &[usize]) -> Option<Vec<Piece>> {
     let peer = sender.open(malicious.address);
     let (before, after) = sizes.split_at(sizes.len() / 2);
     let send = |tx: usize, size: &usize| {
-        sender.engine.send(&[peer, 0], &vec![tx as u8; *size], tx as u64, LONG_MS);
+        sender.engine.send(
+            &[peer, 0],
+            &vec![tx as u8; *size],
+            tx as u64,
+            LONG_MS,
+            Offer::default(),
+        );
     };
     before.iter().enumerate().for_each(|(tx, size)| send(tx, size));
     std::thread::scope(|scope| {

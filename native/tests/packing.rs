@@ -16,8 +16,9 @@ use support::rng::rng;
 use support::{ACKED, DROPPED, LONG_MS, Leader, LeaderOptions, SENT, Sender, ended, options};
 use touchdown_native::quic::engine::Options;
 use touchdown_native::quic::event_ring::Reason;
+use touchdown_native::quic::landed_shares::Offer;
 use touchdown_native::quic::limits::CORKED_DELIVERIES_MAX;
-use touchdown_native::quic::peer::{Backlog, uncork};
+use touchdown_native::quic::peer::uncork;
 
 /// The transactions that the leader received, each as its first byte and its size.
 fn received(leader: &Leader) -> Vec<(u8, usize)> {
@@ -31,17 +32,18 @@ fn corked_deliveries_are_sent_on_uncork_in_fewer_packets_than_transactions() {
     let leader = Leader::start(LeaderOptions::default());
     let mut sender = Sender::start(options());
     let id = sender.open_admitted(leader.address);
-    sender.engine.send(&[id, 0], &[99; 300], 99, LONG_MS);
+    sender.engine.send(&[id, 0], &[99; 300], 99, LONG_MS, Offer::default());
     sender.until("acked", |events| ended(events) == 1);
     let peer = sender.engine.peer(id).unwrap();
     let packets = peer.stats()[7];
     for tx in 0..12 {
-        let status = sender.engine.cork(&[id, 0], &[tx; 300], u64::from(tx), LONG_MS);
+        let status =
+            sender.engine.cork(&[id, 0], &[tx; 300], u64::from(tx), LONG_MS, Offer::default());
         assert_eq!((status.wire, status.live, status.queued), (0, 1, 0));
     }
     sender.drain_now();
     assert_eq!((sender.count(SENT), peer.queued(), leader.received_count()), (1, 0, 1));
-    assert_eq!(uncork(), Backlog::None, "nothing waits");
+    uncork();
     sender.until("acked", |events| ended(events) == 13);
     sender.assert_conserved(0..12);
     leader.assert_received(13);
@@ -49,7 +51,7 @@ fn corked_deliveries_are_sent_on_uncork_in_fewer_packets_than_transactions() {
     assert_eq!(received(&leader), expected);
     let taken = peer.stats()[7] - packets;
     assert!(taken < 12, "{taken} packets for 12 transactions");
-    assert_eq!(uncork(), Backlog::None, "no backlog remains");
+    uncork();
 }
 
 /// The transactions that arrive when one of two datagrams with two each is lost, with everything
@@ -71,7 +73,7 @@ fn arrives_of(through: usize) -> Vec<u64> {
     let id = sender.open_admitted(path.address);
     is_cut.store(true, Ordering::SeqCst);
     for tx in 0..4 {
-        sender.engine.cork(&[id, 0], &[tx; 500], u64::from(tx), LONG_MS);
+        sender.engine.cork(&[id, 0], &[tx; 500], u64::from(tx), LONG_MS, Offer::default());
     }
     uncork();
     sender.until("acked", |events| ended(events) == 2);
@@ -102,7 +104,7 @@ fn the_larger_of_two_batched_datagrams_goes_first() {
     let id = sender.open_admitted(path.address);
     was_held.store(true, Ordering::SeqCst);
     for (tx, size) in [600, 1000].into_iter().enumerate() {
-        sender.engine.cork(&[id, 0], &vec![1; size], tx as u64, LONG_MS);
+        sender.engine.cork(&[id, 0], &vec![1; size], tx as u64, LONG_MS, Offer::default());
     }
     uncork();
     sender.until("acked", |events| ended(events) == 2);
@@ -118,7 +120,7 @@ fn deliveries_that_waited_for_credit_share_datagrams_without_loss() {
     let id = sender.open_admitted(leader.address);
     for tx in 0..60 {
         let size = 1 + usize::from(tx) * 67;
-        sender.engine.cork(&[id, 0], &vec![tx; size], u64::from(tx), LONG_MS);
+        sender.engine.cork(&[id, 0], &vec![tx; size], u64::from(tx), LONG_MS, Offer::default());
         if tx % 7 == 0 {
             uncork();
         }
@@ -138,7 +140,7 @@ fn a_delivery_split_by_the_window_continues_before_others_join_it() {
     let mut sender = Sender::start(options());
     let id = sender.open_admitted(leader.address);
     for tx in 0..40 {
-        sender.engine.cork(&[id, 0], &[tx; 300], u64::from(tx), LONG_MS);
+        sender.engine.cork(&[id, 0], &[tx; 300], u64::from(tx), LONG_MS, Offer::default());
     }
     uncork();
     sender.until("acked", |events| ended(events) == 40);
@@ -164,8 +166,8 @@ fn on_a_lossy_path_each_delivery_arrives_complete_and_is_reported_once() {
     for (tx, size) in sizes.iter().enumerate() {
         let (deliveries, bytes) = ([ids[0], 0, ids[1], 1], vec![tx as u8; *size]);
         match below(3) {
-            0 => sender.engine.send(&deliveries, &bytes, tx as u64, LONG_MS),
-            _ => sender.engine.cork(&deliveries, &bytes, tx as u64, LONG_MS),
+            0 => sender.engine.send(&deliveries, &bytes, tx as u64, LONG_MS, Offer::default()),
+            _ => sender.engine.cork(&deliveries, &bytes, tx as u64, LONG_MS, Offer::default()),
         };
         if below(5) == 0 {
             uncork();
@@ -200,7 +202,7 @@ fn an_expired_delivery_leaves_its_datagram_to_the_others() {
     let count = 700;
     for tx in 0..count {
         let ttl_ms = if tx % 2 == 0 { 300 } else { LONG_MS };
-        sender.engine.cork(&[id, 0], &[tx as u8; 300], tx, ttl_ms);
+        sender.engine.cork(&[id, 0], &[tx as u8; 300], tx, ttl_ms, Offer::default());
     }
     uncork();
     assert!(sender.engine.peer(id).unwrap().queued() > 0, "no delivery is queued");
@@ -225,11 +227,11 @@ fn corked_deliveries_to_a_closed_connection_are_reported() {
     let (gone, there) =
         (sender.open_admitted(leader.address), sender.open_admitted(leader.address));
     for tx in 0..3 {
-        sender.engine.cork(&[gone, 0, there, 1], &[tx as u8; 400], tx, LONG_MS);
+        sender.engine.cork(&[gone, 0, there, 1], &[tx as u8; 400], tx, LONG_MS, Offer::default());
     }
     sender.engine.peer_close(gone, Duration::ZERO);
     sender.closed(gone);
-    assert_eq!(sender.engine.cork(&[gone, 0], &[9; 400], 9, LONG_MS).live, 0);
+    assert_eq!(sender.engine.cork(&[gone, 0], &[9; 400], 9, LONG_MS, Offer::default()).live, 0);
     uncork();
     sender.until("ended", |events| ended(events) == 7);
     let of_gone: Vec<_> = sender.events.iter().filter(|one| one.kind == DROPPED).collect();
@@ -244,13 +246,14 @@ fn the_leaders_queue_bounds_uncorked_deliveries() {
     let mut sender = Sender::start(Options { queue_max: 4, ..options() });
     let id = sender.open(silent.local_addr().unwrap());
     for tx in 0..6 {
-        let status = sender.engine.cork(&[id, 0], &[1; 100], tx, LONG_MS);
+        let status = sender.engine.cork(&[id, 0], &[1; 100], tx, LONG_MS, Offer::default());
         assert_eq!((status.live, status.queued), (0, 1));
     }
     uncork();
     sender.until("dropped", |events| ended(events) == 2);
     let full = |one: &&support::Event| one.reason == Reason::QueueFull as u8 && one.kind == DROPPED;
-    assert_eq!(sender.events.iter().filter(full).map(|one| one.tx).collect::<Vec<_>>(), [4, 5]);
+    // Of those of equal rank the newest, the last first.
+    assert_eq!(sender.events.iter().filter(full).map(|one| one.tx).collect::<Vec<_>>(), [5, 4]);
     assert_eq!(sender.engine.peer(id).unwrap().queued(), 4);
 }
 
@@ -262,7 +265,7 @@ fn the_cork_limit_uncorks_and_an_ending_thread_reports_its_deliveries() {
     let (engine, count) = (sender.engine.clone(), CORKED_DELIVERIES_MAX as u64 + 2);
     let holding = std::thread::spawn(move || {
         for tx in 0..count {
-            engine.cork(&[id, 0], &[1; 50], tx, LONG_MS);
+            engine.cork(&[id, 0], &[1; 50], tx, LONG_MS, Offer::default());
         }
     });
     holding.join().unwrap();
@@ -277,9 +280,9 @@ fn corked_deliveries_are_reported_when_the_engine_stops() {
     let leader = Leader::start(LeaderOptions::default());
     let mut sender = Sender::start(options());
     let id = sender.open_admitted(leader.address);
-    sender.engine.cork(&[id, 0], &[1; 50], 1, LONG_MS);
+    sender.engine.cork(&[id, 0], &[1; 50], 1, LONG_MS, Offer::default());
     sender.engine.stop(Duration::ZERO);
-    assert_eq!(sender.engine.cork(&[id, 0], &[1; 50], 2, LONG_MS).live, 0);
+    assert_eq!(sender.engine.cork(&[id, 0], &[1; 50], 2, LONG_MS, Offer::default()).live, 0);
     uncork();
     sender.drain_now();
     let dropped = |tx| sender.events.iter().any(|one| one.kind == DROPPED && one.tx == tx);

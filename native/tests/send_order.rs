@@ -12,6 +12,7 @@ use support::malicious_leader::{Behaviour, MaliciousLeader, Params, value};
 use support::packets::{MAX_DATA, MAX_STREAMS_UNI, frame};
 use support::{DROPPED, Event, LONG_MS, SENT, Sender, ended, options};
 use touchdown_native::quic::engine::Options;
+use touchdown_native::quic::landed_shares::Offer;
 use touchdown_native::quic::limits::BATCH_CANDIDATES_MAX;
 use touchdown_native::quic::peer::uncork;
 
@@ -27,7 +28,7 @@ fn later_deliveries_do_not_overtake_waiting_ones_to_fill_a_datagram() {
     let sizes = [100, 400, 1000, 1000, 650, 700, 650, 700, 650, 700, 650, 700];
     let engine = sender.engine.clone();
     let send = |tx: usize| {
-        engine.send(&[peer, 0], &vec![tx as u8; sizes[tx]], tx as u64, LONG_MS);
+        engine.send(&[peer, 0], &vec![tx as u8; sizes[tx]], tx as u64, LONG_MS, Offer::default());
     };
     // Two wait besides the next one, and the leader grants one stream at a time.
     (0..3).for_each(send);
@@ -39,6 +40,70 @@ fn later_deliveries_do_not_overtake_waiting_ones_to_fill_a_datagram() {
     sender.until("acked", |events| ended(events) == sizes.len());
     sender.assert_conserved(0..sizes.len() as u64);
     assert_eq!(sent(&sender.events), (0..sizes.len() as u64).collect::<Vec<_>>());
+}
+
+/// The case that the queue is for: nothing that came earlier is ahead of it.
+#[test]
+fn the_best_paid_of_420_is_the_next_to_leave_although_it_came_last() {
+    let malicious = MaliciousLeader::start(Behaviour { grant: 8, ..Behaviour::default() });
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(malicious.address);
+    let engine = sender.engine.clone();
+    let send = |tx: u64, lamports: f64| {
+        let bytes = [[(tx % 251) as u8; 300], [(tx / 251) as u8; 300]].concat();
+        engine.send(&[peer, 0], &bytes, tx, LONG_MS, Offer { account: tx % 7, lamports })
+    };
+    for tx in 0..419 {
+        send(tx, (1 + tx * 7919 % 419) as f64);
+    }
+    sender.until("sent", |events| sent(events).len() == 8);
+    assert_eq!(send(419, 1_000.0).bits(), 1 << 16);
+    for granted in 9..=420 {
+        malicious.flood(1, |_| frame(MAX_STREAMS_UNI, &[granted], &[]));
+        sender.until("sent", |events| sent(events).len() as u64 == granted);
+    }
+    sender.until("acked", |events| ended(events) == 420);
+    sender.assert_conserved(0..420);
+    // The first eight found credit; then it, and then the others by their offers.
+    let order = sent(&sender.events);
+    assert_eq!((&order[..8], order[8]), (&[0, 1, 2, 3, 4, 5, 6, 7][..], 419));
+    assert!(order[9..].is_sorted_by_key(|tx| std::cmp::Reverse(1 + tx * 7919 % 419)));
+}
+
+#[test]
+fn a_changed_share_of_an_account_reorders_what_waits() {
+    let malicious = MaliciousLeader::start(Behaviour { grant: 1, ..Behaviour::default() });
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(malicious.address);
+    let engine = sender.engine.clone();
+    for (tx, account, lamports) in [(0, 1, 9.0), (1, 1, 8.0), (2, 2, 7.0), (3, 2, 6.0)] {
+        engine.send(&[peer, 0], &[tx as u8; 900], tx, LONG_MS, Offer { account, lamports });
+    }
+    sender.until("sent", |events| sent(events) == [0]);
+    engine.landed_shares().update(&[1.0, 0.1]);
+    for granted in 2..=4 {
+        malicious.flood(1, |_| frame(MAX_STREAMS_UNI, &[granted], &[]));
+        sender.until("sent", |events| sent(events).len() as u64 == granted);
+    }
+    assert_eq!(sent(&sender.events), [0, 2, 3, 1]);
+}
+
+/// A resend offers less than nothing.
+#[test]
+fn what_offers_less_than_nothing_leaves_last() {
+    let malicious = MaliciousLeader::start(Behaviour { grant: 1, ..Behaviour::default() });
+    let mut sender = Sender::start(options());
+    let peer = sender.open_admitted(malicious.address);
+    let engine = sender.engine.clone();
+    let offers = [0.0, f64::NEG_INFINITY, 0.0, 1.0];
+    for (tx, lamports) in (0..).zip(offers) {
+        engine.send(&[peer, 0], &[tx as u8; 900], tx, LONG_MS, Offer { account: 0, lamports });
+    }
+    for granted in 2..=4 {
+        malicious.flood(1, |_| frame(MAX_STREAMS_UNI, &[granted], &[]));
+        sender.until("sent", |events| sent(events).len() as u64 == granted);
+    }
+    assert_eq!(sent(&sender.events), [0, 3, 2, 1]);
 }
 
 #[test]
@@ -53,10 +118,16 @@ fn scarce_streams_go_to_the_earliest_deliveries() {
             });
             let mut sender = Sender::start(options());
             let peer = sender.open_admitted(malicious.address);
-            sender.engine.send(&[peer, 0], &[99], 99, LONG_MS);
+            sender.engine.send(&[peer, 0], &[99], 99, LONG_MS, Offer::default());
             sender.until("sent", |events| sent(events) == [99]);
             for (tx, size) in sizes.into_iter().enumerate() {
-                sender.engine.cork(&[peer, 0], &vec![tx as u8; size], tx as u64, LONG_MS);
+                sender.engine.cork(
+                    &[peer, 0],
+                    &vec![tx as u8; size],
+                    tx as u64,
+                    LONG_MS,
+                    Offer::default(),
+                );
             }
             uncork();
             for most in (granted..sizes.len()).step_by(grant) {
@@ -85,7 +156,13 @@ fn scarce_in_flight_capacity_goes_to_the_earliest_deliveries() {
         let peer = sender.open_admitted(malicious.address);
         malicious.with_session(|session| session.acks = false);
         for (tx, size) in sizes.iter().enumerate() {
-            sender.engine.cork(&[peer, 0], &vec![tx as u8; *size], tx as u64, 500);
+            sender.engine.cork(
+                &[peer, 0],
+                &vec![tx as u8; *size],
+                tx as u64,
+                500,
+                Offer::default(),
+            );
         }
         uncork();
         let all = |events: &[Event]| {
@@ -108,7 +185,7 @@ fn scarce_streams_go_to_the_earliest_of_a_large_batch() {
     let peer = sender.open_admitted(malicious.address);
     for tx in 0..count {
         let size = if tx == count - 1 { 1000 } else { 900 };
-        sender.engine.cork(&[peer, 0], &vec![tx as u8; size], tx, LONG_MS);
+        sender.engine.cork(&[peer, 0], &vec![tx as u8; size], tx, LONG_MS, Offer::default());
     }
     uncork();
     sender.until("sent", |events| sent(events).len() as u64 == count - 1);
@@ -126,11 +203,11 @@ fn streams_of_waiting_deliveries_are_not_given_to_new_ones() {
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(malicious.address);
     for (tx, size) in [(0, 100), (1, 950), (2, 100)] {
-        sender.engine.send(&[peer, 0], &vec![tx as u8; size], tx, LONG_MS);
+        sender.engine.send(&[peer, 0], &vec![tx as u8; size], tx, LONG_MS, Offer::default());
     }
     sender.until("sent", |events| sent(events) == [0]);
     for (tx, size) in [(3, 900), (4, 1000)] {
-        sender.engine.cork(&[peer, 0], &vec![tx as u8; size], tx, LONG_MS);
+        sender.engine.cork(&[peer, 0], &vec![tx as u8; size], tx, LONG_MS, Offer::default());
     }
     uncork();
     malicious.flood(1, |_| frame(MAX_DATA, &[10_000], &[]));
@@ -152,7 +229,7 @@ fn a_delivery_reports_whether_it_had_to_wait() {
         let mut waited = |count: u64| {
             let before = sent(&sender.events).len();
             for tx in 0..count {
-                sender.engine.cork(&[peer, 0], &[tx as u8; 100], tx, LONG_MS);
+                sender.engine.cork(&[peer, 0], &[tx as u8; 100], tx, LONG_MS, Offer::default());
             }
             uncork();
             let all_sent = |events: &[Event]| sent(events).len() == before + count as usize;
@@ -180,7 +257,7 @@ fn a_delivery_partly_carried_by_a_loss_probe_does_not_count_as_sent() {
         // More than the congestion window. Then only probes are sent, which are smaller than the
         // path MTU.
         for tx in 0..250 {
-            sender.engine.cork(&[peer, 0], &vec![tx as u8; size], tx, 1_000);
+            sender.engine.cork(&[peer, 0], &vec![tx as u8; size], tx, 1_000, Offer::default());
             if tx % 8 == 7 {
                 uncork();
                 sender.drain_now();

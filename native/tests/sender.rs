@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use support::rng::rng;
 use support::{ACKED, ADMITTED, CONNECTED, DROPPED, FAILED, LONG_MS, SENT};
-use support::{Leader, LeaderOptions, Sender};
+use support::{Event, Leader, LeaderOptions, Sender};
 use support::{ended, options};
-use touchdown_native::quic::engine::Options;
+use touchdown_native::quic::engine::{COUNTERS, Options};
 use touchdown_native::quic::event_ring::{CloseCause, Reason};
+use touchdown_native::quic::landed_shares::Offer;
 use touchdown_native::quic::limits::STREAMS_AHEAD_MAX;
 use touchdown_native::quic::tls::public_key;
 
@@ -24,8 +25,13 @@ fn delivers_each_transaction_complete_and_acknowledged() {
     let peer = sender.open_admitted(leader.address);
     let sizes = [1, 200, 1100, 1232, 1233, 4096];
     for (index, size) in sizes.into_iter().enumerate() {
-        let status =
-            sender.engine.send(&[peer, 40], &vec![index as u8; size], index as u64, LONG_MS);
+        let status = sender.engine.send(
+            &[peer, 40],
+            &vec![index as u8; size],
+            index as u64,
+            LONG_MS,
+            Offer::default(),
+        );
         assert_eq!((status.live, status.queued), (1, 0));
     }
     sender.until("acked", |events| ended(events) == sizes.len());
@@ -45,7 +51,7 @@ fn rejects_invalid_transactions_without_an_outcome() {
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
     for bytes in [&[][..], &[0; 4097][..]] {
-        let status = sender.engine.send(&[peer, 0], bytes, 1, 1_000);
+        let status = sender.engine.send(&[peer, 0], bytes, 1, 1_000, Offer::default());
         assert_eq!((status.live, status.queued), (0, 0));
     }
     sender.drain_now();
@@ -61,7 +67,7 @@ fn sends_to_several_leaders_and_reports_each() {
         deliveries.extend([sender.open_admitted(leader.address), tag as u32]);
     }
     deliveries.extend([0xdead_beef, 9]);
-    let status = sender.engine.send(&deliveries, b"to everyone", 7, LONG_MS);
+    let status = sender.engine.send(&deliveries, b"to everyone", 7, LONG_MS, Offer::default());
     assert_eq!((status.live, status.queued), (0b1111, 0));
     sender.until("ended", |events| ended(events) == 5);
     assert_eq!(sender.count(ACKED), 4);
@@ -74,7 +80,7 @@ fn waits_for_the_handshake_and_then_sends() {
     let leader = Leader::start(LeaderOptions::default());
     let mut sender = Sender::start(options());
     let peer = sender.open(leader.address);
-    let status = sender.engine.send(&[peer, 0], b"early", 1, LONG_MS);
+    let status = sender.engine.send(&[peer, 0], b"early", 1, LONG_MS, Offer::default());
     // The handshake may be complete by now if this thread was preempted.
     assert_eq!(status.live | status.queued, 1);
     sender.until("acked", |events| ended(events) == 1);
@@ -87,7 +93,7 @@ fn connects_through_address_validation() {
     let leader = Leader::start(LeaderOptions { retry: true, ..LeaderOptions::default() });
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
-    sender.engine.send(&[peer, 0], b"after retry", 1, LONG_MS);
+    sender.engine.send(&[peer, 0], b"after retry", 1, LONG_MS, Offer::default());
     sender.until("acked", |events| ended(events) == 1);
     assert_eq!(sender.count(ACKED), 1);
     assert_eq!(sender.events.iter().find(|one| one.kind == CONNECTED).unwrap().reason, 1);
@@ -105,7 +111,7 @@ fn reports_granted_and_remaining_streams() {
         assert_eq!(find(&sender, ADMITTED).detail, reported);
         let peer_now = sender.engine.peer(peer).unwrap();
         assert_eq!(peer_now.stats()[9], reported);
-        sender.engine.send(&[peer, 0], b"takes one", 1, LONG_MS);
+        sender.engine.send(&[peer, 0], b"takes one", 1, LONG_MS, Offer::default());
         sender.until("acked", |events| ended(events) == 1);
         assert!(peer_now.stats()[9] <= reported);
     }
@@ -135,7 +141,7 @@ fn a_leader_that_grants_no_stream_saturates_and_times_out() {
     let mut sender = Sender::start(options());
     let peer = sender.open(leader.address);
     sender.until("connected", |events| events.iter().any(|one| one.kind == CONNECTED));
-    sender.engine.send(&[peer, 0], b"no credit", 1, 50);
+    sender.engine.send(&[peer, 0], b"no credit", 1, 50, Offer::default());
     sender.until("dropped", |events| ended(events) == 1);
     let dropped = *sender.events.iter().find(|one| one.kind == DROPPED).unwrap();
     assert_eq!(dropped.reason, Reason::LeaderSaturated as u8);
@@ -144,7 +150,7 @@ fn a_leader_that_grants_no_stream_saturates_and_times_out() {
     let patience = Duration::from_millis(700);
     let mut hasty = Sender::start(Options { admission_timeout: patience, ..options() });
     let peer = hasty.open(leader.address);
-    hasty.engine.send(&[peer, 0], b"outlives the timeout", 2, LONG_MS);
+    hasty.engine.send(&[peer, 0], b"outlives the timeout", 2, LONG_MS, Offer::default());
     assert_eq!(hasty.closed(peer).reason, CloseCause::AdmissionTimeout as u8);
     hasty.until("ended", |events| ended(events) == 1);
     hasty.assert_conserved([2]);
@@ -157,7 +163,7 @@ fn slowly_granted_credit_is_used_in_order() {
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
     for tx in 0..300u64 {
-        sender.engine.send(&[peer, 0], &tx.to_le_bytes(), tx, LONG_MS);
+        sender.engine.send(&[peer, 0], &tx.to_le_bytes(), tx, LONG_MS, Offer::default());
     }
     sender.until("ended", |events| ended(events) == 300);
     assert_eq!(sender.count(ACKED), 300);
@@ -169,18 +175,26 @@ fn slowly_granted_credit_is_used_in_order() {
 }
 
 #[test]
-fn a_full_queue_drops_the_delivery_immediately() {
+fn a_full_queue_keeps_the_best_paid() {
     let leader = Leader::start(LeaderOptions { grant: 0, ..LeaderOptions::default() });
     let mut sender = Sender::start(Options { queue_max: 3, ..options() });
     let peer = sender.open(leader.address);
-    let statuses: Vec<u16> =
-        (0..5).map(|tx| sender.engine.send(&[peer, 0], b"x", tx, 60_000).queued).collect();
-    assert_eq!(statuses, [1, 1, 1, 0, 0]);
-    sender.until("dropped", |events| ended(events) == 2);
-    assert!(sender.events.iter().all(|one| one.kind != DROPPED || one.reason == 1));
+    let engine = sender.engine.clone();
+    let send = |(tx, lamports): (u64, f64)| {
+        let status = engine.send(&[peer, 0], b"x", tx, 60_000, Offer { account: 1, lamports });
+        (status.queued, status.saturated)
+    };
+    let results = [(0, 5.0), (1, 3.0), (2, 4.0), (3, 3.0), (4, 6.0), (5, 1.0)].map(send);
+    assert_eq!(results, [(1, 0), (1, 0), (1, 0), (0, 1), (1, 0), (0, 1)]);
+    // The caller was told of the two that found no place; one made room for a better one.
+    sender.until("dropped", |events| ended(events) == 1);
+    let dropped = |one: &&Event| one.kind == DROPPED;
+    let evicted: Vec<_> = sender.events.iter().filter(dropped).map(|one| one.tx).collect();
+    assert_eq!(evicted, [1]);
+    assert_eq!(engine.counters()[COUNTERS.len() - 1], 3);
     sender.engine.stop(Duration::ZERO);
     sender.drain_now();
-    sender.assert_conserved(0..5);
+    sender.assert_conserved([0, 1, 2, 4]);
     let stopped = Reason::ShuttingDown as u8;
     assert_eq!(sender.events.iter().filter(|one| one.reason == stopped).count(), 3);
 }
@@ -195,7 +209,7 @@ fn the_leaders_close_codes_are_reported() {
         let closed = sender.closed(peer);
         assert_eq!(closed.reason, CloseCause::Application as u8);
         assert_eq!(closed.detail, u64::from(code));
-        let status = sender.engine.send(&[peer, 0], b"too late", 1, 1_000);
+        let status = sender.engine.send(&[peer, 0], b"too late", 1, 1_000, Offer::default());
         assert_eq!((status.live, status.queued), (0, 0));
     }
 }
@@ -210,7 +224,7 @@ fn a_stopped_stream_fails_only_its_delivery() {
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
     for tx in 0..20 {
-        sender.engine.send(&[peer, 0], &[1; 3000], tx, LONG_MS);
+        sender.engine.send(&[peer, 0], &[1; 3000], tx, LONG_MS, Offer::default());
     }
     sender.until("ended", |events| ended(events) == 20);
     sender.assert_conserved(0..20);
@@ -225,7 +239,7 @@ fn a_silent_address_times_out() {
     let patience = Duration::from_millis(300);
     let mut sender = Sender::start(Options { admission_timeout: patience, ..options() });
     let peer = sender.open(silent.local_addr().unwrap());
-    sender.engine.send(&[peer, 0], b"into the void", 1, 100);
+    sender.engine.send(&[peer, 0], b"into the void", 1, 100, Offer::default());
     sender.until("dropped", |events| ended(events) == 1);
     let dropped = *sender.events.iter().find(|one| one.kind == DROPPED).unwrap();
     assert_eq!(dropped.reason, Reason::NotConnected as u8);
@@ -241,7 +255,7 @@ fn a_crashed_leader_loses_in_flight_deliveries_and_can_be_reconnected() {
     let mut sender = Sender::start(quick);
     let peer = sender.open_admitted(leader.address);
     let address = leader.crash();
-    sender.engine.send(&[peer, 0], b"no leader", 1, 60_000);
+    sender.engine.send(&[peer, 0], b"no leader", 1, 60_000, Offer::default());
     let closed = sender.closed(peer);
     assert_eq!(closed.reason, CloseCause::TimedOut as u8);
     sender.until("failed", |events| ended(events) == 1);
@@ -249,7 +263,7 @@ fn a_crashed_leader_loses_in_flight_deliveries_and_can_be_reconnected() {
 
     let again = Leader::start_at(address, LeaderOptions::default());
     let peer = sender.open_admitted(again.address);
-    sender.engine.send(&[peer, 0], b"welcome back", 2, LONG_MS);
+    sender.engine.send(&[peer, 0], b"welcome back", 2, LONG_MS, Offer::default());
     sender.until("acked", |events| ended(events) == 2);
     sender.assert_conserved([1, 2]);
 }
@@ -260,7 +274,7 @@ fn a_small_window_receives_a_large_transaction_in_pieces() {
     let mut sender = Sender::start(options());
     let peer = sender.open_admitted(leader.address);
     for tx in 0..5 {
-        sender.engine.send(&[peer, 0], &[tx as u8; 2000], tx, LONG_MS);
+        sender.engine.send(&[peer, 0], &[tx as u8; 2000], tx, LONG_MS, Offer::default());
     }
     sender.until("ended", |events| ended(events) == 5);
     assert_eq!(sender.count(ACKED), 5);
@@ -273,12 +287,12 @@ fn a_delivery_above_the_stream_limit_is_dropped_without_blocking_others() {
     let mut sender = Sender::start(options());
     let peer = sender.open(leader.address);
     // One waits for the handshake, because the leader's limit is unknown before.
-    sender.engine.send(&[peer, 0], &[1; 1233], 1, LONG_MS);
+    sender.engine.send(&[peer, 0], &[1; 1233], 1, LONG_MS, Offer::default());
     sender.until("ended", |events| ended(events) == 1);
     let connected = sender.events.iter().find(|one| one.kind == CONNECTED).unwrap();
     assert_eq!(connected.detail, 1232);
     for (tx, size) in [(2, 1232), (3, 4096), (4, 1233), (5, 1)] {
-        sender.engine.send(&[peer, 0], &vec![1; size], tx, LONG_MS);
+        sender.engine.send(&[peer, 0], &vec![1; size], tx, LONG_MS, Offer::default());
     }
     sender.until("ended", |events| ended(events) == 5);
     sender.assert_conserved(1..=5);
@@ -299,7 +313,13 @@ fn transactions_that_just_fill_a_datagram_are_sent() {
     // Every size around a datagram of 1200 bytes, the initial size, and of 1452.
     let sizes: Vec<usize> = (1130..1200).chain(1380..1450).collect();
     for (tx, size) in sizes.iter().enumerate() {
-        sender.engine.send(&[peer, 0], &vec![tx as u8; *size], tx as u64, LONG_MS);
+        sender.engine.send(
+            &[peer, 0],
+            &vec![tx as u8; *size],
+            tx as u64,
+            LONG_MS,
+            Offer::default(),
+        );
     }
     sender.until("acked", |events| ended(events) == sizes.len());
     assert_eq!(sender.count(ACKED), sizes.len());
@@ -317,7 +337,7 @@ fn a_drop_on_a_sending_thread_wakes_the_reader_before_send_returns() {
         std::thread::sleep(Duration::from_millis(5));
         sender.drain_now();
         let before = sender.wakes.load(Ordering::SeqCst);
-        sender.engine.send(&[peer, 0], &[1; 1233], tx, LONG_MS);
+        sender.engine.send(&[peer, 0], &[1; 1233], tx, LONG_MS, Offer::default());
         assert!(sender.wakes.load(Ordering::SeqCst) > before, "{tx}: the waker was not called");
         sender.drain();
     }
@@ -336,7 +356,7 @@ fn garbage_and_replays_change_nothing() {
         let bytes: Vec<u8> = (0..round % 1300).map(|_| below(256) as u8).collect();
         let _ = attacker.send_to(&bytes, target);
     }
-    sender.engine.send(&[peer, 0], b"still fine", 1, LONG_MS);
+    sender.engine.send(&[peer, 0], b"still fine", 1, LONG_MS, Offer::default());
     sender.until("acked", |events| ended(events) == 1);
     assert_eq!(sender.count(ACKED), 1);
     assert_eq!(sender.engine.counters()[5], 0);

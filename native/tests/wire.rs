@@ -14,6 +14,7 @@ use support::rng::rng;
 use support::transport_params::Params;
 use support::{ACKED, LONG_MS, Leader, LeaderOptions, Sender, ended, options};
 use touchdown_native::quic::event_ring::CloseCause;
+use touchdown_native::quic::landed_shares::Offer;
 
 /// Sends through `alter`, and to a second leader directly; every delivery to both must be
 /// acknowledged.
@@ -24,7 +25,13 @@ fn all_arrives(alter: impl FnMut(&[u8]) -> Vec<Vec<u8>> + Send + 'static) {
     let mut sender = Sender::start(options());
     let peers = [sender.open_admitted(path.address), sender.open_admitted(straight.address)];
     for tx in 0..100 {
-        sender.engine.send(&[peers[0], 0, peers[1], 1], &[tx as u8; 900], tx, LONG_MS);
+        sender.engine.send(
+            &[peers[0], 0, peers[1], 1],
+            &[tx as u8; 900],
+            tx,
+            LONG_MS,
+            Offer::default(),
+        );
     }
     sender.until("ended", |events| ended(events) == 200);
     assert_eq!(sender.count(ACKED), 200);
@@ -116,12 +123,12 @@ fn a_flood_of_forged_retries_ends_at_most_one_attempt() {
                 silent.send_to(&packet, from).unwrap();
             }
         }
-        sender.engine.send(&[peer, 1], &[1; 300], tx, LONG_MS);
+        sender.engine.send(&[peer, 1], &[1; 300], tx, LONG_MS, Offer::default());
     }
     let closed = sender.closed(bad);
     let causes = [CloseCause::AdmissionTimeout as u8, CloseCause::Version as u8];
     assert!(causes.contains(&closed.reason), "{closed:?}");
-    sender.engine.send(&[peer, 1], b"undisturbed", 999, LONG_MS);
+    sender.engine.send(&[peer, 1], b"undisturbed", 999, LONG_MS, Offer::default());
     sender.until("acked", |events| events.iter().any(|one| one.kind == ACKED && one.tx == 999));
     assert_eq!(sender.engine.counters()[5], 0);
 }
@@ -157,8 +164,8 @@ fn implausible_transport_parameters_cost_at_most_their_own_connection() {
         for tx in 0..50 {
             // A connection that does not end otherwise ends by timeout.
             let odd_ms = if arrives { LONG_MS } else { 1_500 };
-            sender.engine.send(&[peers[0], 0], &[3; 1000], tx, odd_ms);
-            sender.engine.send(&[peers[1], 1], &[3; 1000], tx, LONG_MS);
+            sender.engine.send(&[peers[0], 0], &[3; 1000], tx, odd_ms, Offer::default());
+            sender.engine.send(&[peers[1], 1], &[3; 1000], tx, LONG_MS, Offer::default());
         }
         sender.until(name, |events| ended(events) == 100);
         let acked = |tag| {

@@ -143,7 +143,7 @@ export type RejectionReason = keyof typeof REJECTIONS;
 
 /** Why one delivery of an accepted transaction failed or was dropped. */
 export const DELIVERY_REASONS = {
-  queue_full: "the queue of a leader without a live connection was full, or the engine's own",
+  queue_full: "the queue of a leader without a live connection was full",
   expired: "it waited longer than `send.delivery_ttl` for a connection or this machine's socket",
   leader_saturated:
     "the leader granted no stream in time, its queue was full of deliveries of the same or a " +

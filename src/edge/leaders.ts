@@ -93,7 +93,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       onPlan(plan) {
         // Sends under the previous plan must be recorded first, to be sent under this one too.
         deps.targetTable?.beforeEvents();
-        shares.renew();
+        sender.useLandedShares(shares.renew());
         sender.usePlan(plan ?? NO_PLAN);
         landing.usePlan(plan ?? NO_PLAN);
       },

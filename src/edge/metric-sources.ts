@@ -103,7 +103,6 @@ function ingressThreadSources(ingressThreads: IngressThreadsSource | null, sende
     },
     touchdown_ingress_rejection_records_dropped_total: () =>
       ingressThreads?.records.rejectionRecordsDropped ?? 0,
-    touchdown_ingress_leaders_excluded: () => sender.excludedCount,
     touchdown_ingress_cached_keys: () => ingressThreads?.keyCache.cachedKeys ?? 0,
     touchdown_ingress_key_cache_events_total: () => {
       const {
@@ -260,6 +259,10 @@ function leaderSources({ router, cluster }: MetricDeps) {
 function sendSources({ sender, receipts }: MetricDeps) {
   return {
     touchdown_deliveries_sent_total: () => sender.counters.deliveriesSent,
+    touchdown_deliveries_queued_total: () =>
+      sender.counters.deliveriesQueued + sender.losses().deliveriesQueued,
+    touchdown_deliveries_evicted_total: () =>
+      sender.counters.deliveriesEvicted + sender.losses().deliveriesEvicted,
     touchdown_deliveries_ended_total: () => {
       const { deliveriesAcked, deliveriesFailed, deliveriesDropped } = sender.counters;
       return samplesBy("outcome", {

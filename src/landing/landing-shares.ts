@@ -21,8 +21,11 @@ export interface LandingShares {
   readonly shareOf: (account: string) => number;
   /** Records how one of its transactions ended. */
   ended(account: string, kind: FinalState["kind"], reason: EndReason | null): void;
-  /** From now on `shareOf` includes all that ended so far; queues must be ranked anew. */
-  renew(): void;
+  /**
+   * From now on `shareOf` includes all that ended so far; queues must be ranked anew. Returns the
+   * shares that changed, valid until the next call.
+   */
+  renew(): ReadonlyMap<string, number>;
   /** Accounts with a share of their own. */
   readonly size: number;
 }
@@ -58,7 +61,9 @@ interface Entry {
 export function createLandingShares(): LandingShares {
   /** By account, the one whose transaction ended last at the end. */
   const shares = new Map<string, Entry>();
-  let hasChanged = false;
+  /** Accounts with an end since the last `renew`, or that start anew. */
+  const ended = new Set<string>();
+  const changed = new Map<string, number>();
 
   return {
     shareOf: (account) => shares.get(account)?.share ?? SHARE_START,
@@ -68,20 +73,26 @@ export function createLandingShares(): LandingShares {
       const entry = shares.get(account) ?? { share: SHARE_START, next: SHARE_START };
       const next = entry.next + SHARE_WEIGHT * ((hasLanded ? 1 : 0) - entry.next);
       entry.next = Math.max(SHARE_FLOOR, next);
-      hasChanged = true;
+      ended.add(account);
       shares.delete(account);
       if (shares.size >= SHARE_ACCOUNTS_MAX) {
         for (const oldest of shares.keys()) {
           shares.delete(oldest);
+          ended.add(oldest);
           break;
         }
       }
       shares.set(account, entry);
     },
     renew() {
-      if (!hasChanged) return;
-      hasChanged = false;
-      for (const entry of shares.values()) entry.share = entry.next;
+      changed.clear();
+      for (const account of ended) {
+        const entry = shares.get(account);
+        if (entry !== undefined) entry.share = entry.next;
+        changed.set(account, entry?.share ?? SHARE_START);
+      }
+      ended.clear();
+      return changed;
     },
     get size() {
       return shares.size;

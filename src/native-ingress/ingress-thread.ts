@@ -11,6 +11,7 @@ import {
   type NativeIngress,
   NO_PRIORITY,
 } from "../native/contract.ts";
+import type { KeyAccounts } from "./key-accounts.ts";
 import { INGRESS_THREAD_EXIT_MS_MAX } from "./limits.ts";
 import type { CachedKeyPrincipal } from "./record-consumer.ts";
 import { RecordReader, recordsMemory } from "./record-ring.ts";
@@ -58,6 +59,7 @@ export class IngressThread {
   readonly stats: IngressThreadCounters;
   readonly #deps: IngressThreadDeps;
   readonly #principals: CachedKeyPrincipal[];
+  readonly #keyAccounts: KeyAccounts;
   readonly #reconcile: () => void;
   readonly #memory = { records: recordsMemory(), counters: ingressThreadCountersMemory() };
   readonly #releasedSlots = new Float64Array(RELEASED_SLOTS_PER_READ);
@@ -69,10 +71,19 @@ export class IngressThread {
   #onIdle: (() => void) | null = null;
   #onEnd: ((failure: Error | null) => void) | null = null;
 
-  /** `principals` are by key slot; `reconcile` reads the records of all threads. */
-  constructor(deps: IngressThreadDeps, principals: CachedKeyPrincipal[], reconcile: () => void) {
+  /**
+   * `principals` and `keyAccounts` are by key slot, of all threads; `reconcile` reads the records
+   * of all threads.
+   */
+  constructor(
+    deps: IngressThreadDeps,
+    principals: CachedKeyPrincipal[],
+    keyAccounts: KeyAccounts,
+    reconcile: () => void,
+  ) {
     this.#deps = deps;
     this.#principals = principals;
+    this.#keyAccounts = keyAccounts;
     this.#reconcile = reconcile;
     this.records = new RecordReader(this.#memory.records);
     this.stats = ingressThreadCounters(this.#memory.counters);
@@ -103,6 +114,7 @@ export class IngressThread {
         targets: new Uint8Array(task.targets),
         dedup: new Uint8Array(task.dedup),
         limitStates: new Uint8Array(task.keyCache),
+        keyAccounts: new Uint8Array(this.#keyAccounts.memory),
       },
       wake,
     );
@@ -197,6 +209,7 @@ export class IngressThread {
     }
     const { keySlot, keyId, account, token, ranges } = update.grant;
     this.#principals[keySlot] = { keyId, account };
+    this.#keyAccounts.set(keySlot, account);
     // If the call fails, requests of that key continue to be proxied.
     native.ingressThreadGrantKey(
       this.#handle,

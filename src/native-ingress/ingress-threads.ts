@@ -26,6 +26,7 @@ import {
   type IngressThreadConfig,
   type IngressThreadDeps,
 } from "./ingress-thread.ts";
+import { KeyAccounts } from "./key-accounts.ts";
 import { INGRESS_THREADS_STOP_MS_MAX, RECORDS_BACKLOG_MAX, RECORDS_PER_SLICE } from "./limits.ts";
 import {
   type CachedKeyPrincipal,
@@ -107,10 +108,11 @@ export function createIngressThreads(
 ): IngressThreads {
   const { clock, native, keyCache } = deps;
   const principals: CachedKeyPrincipal[] = [];
+  const keyAccounts = new KeyAccounts();
   const consumer = new RecordConsumer(deps, principals);
   const threads = Array.from(
     { length: options.count },
-    () => new IngressThread(deps, principals, reconcile),
+    () => new IngressThread(deps, principals, keyAccounts, reconcile),
   );
 
   let socket: number | null = null;

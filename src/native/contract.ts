@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 18;
+export const CONTRACT_VERSION = 19;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {
@@ -60,8 +60,11 @@ export interface NativeSending {
   /** Writes PEER_STATS; returns the count, 0 when the connection is gone. */
   peerStats(engine: number, peer: number, out: Float64Array): number;
   /**
-   * Sends to up to 16 leaders, a handle and a tag each. Bit i of the result: delivery i is on the
-   * wire; bit 16 + i: it was accepted and waits. Each delivery ends in a record.
+   * Sends to up to 16 leaders, a handle and a tag each. Where it must wait, it goes before those of
+   * a lower rank: `lamports`, below 0 after all others, times the landed share of `account`, a
+   * number of 53 bits. Bit i of the result: delivery i is on the wire; bit 16 + i: it was accepted
+   * and waits. Neither: it was rejected, or the queue is full and nothing in it has a lower rank;
+   * then it ends without a record, otherwise in one.
    */
   txSend(
     engine: number,
@@ -69,7 +72,11 @@ export interface NativeSending {
     bytes: Uint8Array,
     tx: number,
     ttlMs: number,
+    account: number,
+    lamports: number,
   ): number;
+  /** Sets landed shares: pairs of an account's number and its share. Returns OK or NOT_STARTED. */
+  landedSharesSet(engine: number, pairs: Float64Array): number;
   /** Moves records of RECORD_NUMBERS numbers into `out`; returns the number of records. */
   outcomesDrain(engine: number, out: Float64Array): number;
 }
@@ -111,10 +118,12 @@ export const ENGINE_COUNTERS = [
   "inboxDrops",
   "sendErrors",
   "panics",
+  "deliveriesQueued",
+  "deliveriesEvicted",
 ] as const;
 /**
  * The numbers of `peerStats`, in order. `received`: datagrams; `streamsLeft`: streams that may be
- * opened now, up to 1024.
+ * opened now, by the leader's grant and by what it reads, up to 1024.
  */
 export const PEER_STATS = [
   "state",
@@ -226,6 +235,8 @@ export interface NativeIngressThreadMemory {
   readonly dedup: Uint8Array;
   /** Layout: limits/thread-limit-states.ts. */
   readonly limitStates: Uint8Array;
+  /** Layout: native-ingress/key-accounts.ts. */
+  readonly keyAccounts: Uint8Array;
 }
 
 /** Threads that accept HTTP requests without entering JavaScript. */

@@ -31,6 +31,7 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "peerPing",
   "peerStats",
   "txSend",
+  "landedSharesSet",
   "outcomesDrain",
   "decoderCreate",
   "decoderClose",

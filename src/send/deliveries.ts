@@ -5,6 +5,10 @@
  * A delivery is sent immediately while the queue is empty and the leader has credit. Otherwise it
  * is queued, highest priority first, until its TTL ends. When the queue is full, the delivery with
  * the lowest priority is dropped. The final state of each delivery is reported exactly once.
+ *
+ * Note: the native engine has a queue of its own, for all threads, with the same order and the same
+ * bounds (`native/src/quic/priority_queue.rs`). With it the queue here holds only what waits for a
+ * connection.
  */
 
 import { type Clock, NS_PER_MS, NS_PER_US } from "../core/clock.ts";
@@ -22,11 +26,15 @@ import {
   BLOCKED,
   CLOSED,
   DROPPED,
+  type Offer,
+  SATURATED,
   STOPPED,
   type StreamResult,
   TOO_LARGE,
 } from "./transport.ts";
 
+/** A resend that must wait after all goes after every first send. */
+const RESEND_OFFER: Offer = { account: "", offeredLamports: Number.NEGATIVE_INFINITY };
 /** Indexed as the engines number them: literal keys keep their order. */
 const DROP_REASONS = Object.keys(DELIVERY_REASONS) as readonly DeliveryReason[];
 
@@ -86,6 +94,7 @@ export class Deliveries {
   readonly #cut: (delivery: InFlightDelivery) => void;
   readonly #noStreamCredit: (delivery: QueuedDelivery) => void;
   readonly #expired: (delivery: QueuedDelivery) => void;
+  readonly #overflowed: (delivery: InFlightDelivery) => void;
 
   constructor(stats: LeaderStats, deps: DeliveriesDeps, options: DeliveriesOptions) {
     this.stats = stats;
@@ -105,15 +114,14 @@ export class Deliveries {
       this.#drop(delivery, "leader_saturated");
     };
     this.#expired = (delivery) => this.#drop(delivery, "expired");
+    this.#overflowed = (delivery) => {
+      const kind = delivery.sentNs === 0 ? "dropped" : "failed";
+      this.#end(delivery, kind, "too_many_in_flight", delivery.ageMs, delivery.resend);
+    };
   }
 
   get queued(): number {
     return this.#queue.size;
-  }
-
-  /** Whether a delivery would be sent immediately: the queue is empty and the leader reads fast. */
-  get isIdle(): boolean {
-    return this.#queue.size === 0 && this.window.limit === 0;
   }
 
   /** Sends a delivery now, or queues it while the live connection is out of credit. */
@@ -125,10 +133,14 @@ export class Deliveries {
   ): TrySendResult {
     if (packet.bytes.length > this.bytesMax) return "stream_too_large";
     if (this.#queue.size === 0 && this.#mayOpen(connection)) {
-      const stream = connection.send(packet.bytes, nowNs);
+      const stream = connection.send(packet.bytes, nowNs, undefined, packet);
       if (stream >= 0) {
         this.#sent(connection, packet.id, target, stream, nowNs, 0);
         return "accepted";
+      }
+      if (stream === SATURATED) {
+        this.stats.saturated += 1;
+        return "leader_saturated";
       }
       if (stream === CLOSED) return "not_connected";
       if (stream === TOO_LARGE) return "stream_too_large";
@@ -153,8 +165,9 @@ export class Deliveries {
     const { bytes, id } = packet;
     if (this.#queue.size > 0 || bytes.length > this.bytesMax || !this.#mayOpen(connection))
       return false;
-    if (connection.inFlight.size >= RESENDS_IN_FLIGHT_MAX) return false;
-    const stream = connection.send(bytes, nowNs);
+    if (connection.pending >= RESENDS_IN_FLIGHT_MAX) return false;
+    if (connection.engineConnection?.isIdle !== true) return false;
+    const stream = connection.send(bytes, nowNs, undefined, RESEND_OFFER);
     if (stream < 0) return false;
     this.#sent(connection, id, target, stream, nowNs, resend);
     return true;
@@ -186,6 +199,7 @@ export class Deliveries {
     const queue = this.#queue;
     if (!queue.push(packet, target, nowNs)) {
       const least = queue.least(queue.priorityOf(packet));
+      this.#deps.counters.deliveriesEvicted += 1;
       if (least === null) return false;
       if (reason === "leader_saturated") this.#noStreamCredit(least);
       else this.#drop(least, reason);
@@ -205,7 +219,7 @@ export class Deliveries {
   collectResults(connection: LeaderConnection, nowNs: number): void {
     this.#useConnection(connection, nowNs);
     if (this.#rttUs > 0) this.stats.rttUs = this.#rttUs;
-    connection.collectResults(nowNs, this.#onWire, this.#resolved);
+    connection.collectResults(nowNs, this.#onWire, this.#resolved, this.#overflowed);
   }
 
   /** Sends queued deliveries as far as the credit allows. */
@@ -220,6 +234,7 @@ export class Deliveries {
         return;
       }
       if (stream === TOO_LARGE) this.#drop(row, "stream_too_large");
+      else if (stream === SATURATED) this.#noStreamCredit(row);
       else this.#sent(connection, row.packetId, row.target, stream, row.sinceNs, 0);
       queue.drop();
     }
@@ -268,12 +283,9 @@ export class Deliveries {
   }
 
   /** A delivery that must be queued again keeps only the rest of its TTL. */
-  #sendRow(
-    connection: LeaderConnection,
-    { bytes, sinceNs }: QueuedDelivery,
-    nowNs: number,
-  ): number {
-    return connection.send(bytes, nowNs, Math.ceil((sinceNs + this.#ttlNs - nowNs) / NS_PER_MS));
+  #sendRow(connection: LeaderConnection, row: QueuedDelivery, nowNs: number): number {
+    const leftNs = row.sinceNs + this.#ttlNs - nowNs;
+    return connection.send(row.bytes, nowNs, Math.ceil(leftNs / NS_PER_MS), row);
   }
 
   #recordBlocked({ engineConnection }: LeaderConnection, nowNs: number): void {
@@ -307,13 +319,8 @@ export class Deliveries {
   ): void {
     this.window.opened();
     const ageMs = (acceptedNs - connection.liveNs) / NS_PER_MS;
-    if (!connection.inFlight.push(packetId, target, stream, sentNs, ageMs, resend)) {
-      const oldest = connection.inFlight.oldest();
-      if (oldest !== null)
-        this.#end(oldest, "failed", "too_many_in_flight", oldest.ageMs, oldest.resend);
-      connection.inFlight.drop();
-      connection.inFlight.push(packetId, target, stream, sentNs, ageMs, resend);
-    }
+    const delivery = { packetId, target, stream, sentNs, endNs: 0, ageMs, resend };
+    connection.add(delivery, this.#overflowed);
     if (sentNs === 0) return;
     this.stats.sent += 1;
     const rttUs = connection.engineConnection?.rttUs ?? 0;

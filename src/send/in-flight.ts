@@ -1,13 +1,12 @@
 /**
- * The deliveries of a connection that await acknowledgement, in send order, in a bounded ring; at
- * the bound the caller ends the oldest. Rows are plain records that are reused, so the hot path
+ * The deliveries of a connection that are on the wire and await acknowledgement, in send order, in
+ * a bounded ring; at the bound the caller ends the oldest. Rows are reused, so the hot path
  * does not allocate. The ring uses only as many rows as were ever needed together: an idle
  * connection costs little, and the next row to write is still in the CPU cache. Hot path: every
  * function here.
  */
 
 import type { Target } from "../core/flow.ts";
-import { IN_FLIGHT, type StreamResult } from "./transport.ts";
 
 export interface InFlightDelivery {
   packetId: number;
@@ -16,8 +15,6 @@ export interface InFlightDelivery {
   stream: number;
   /** When it was put on the wire; 0: not yet. */
   sentNs: number;
-  /** Its result, if that arrived before those of older deliveries; IN_FLIGHT: unknown. */
-  streamResult: StreamResult;
   /** When the result arrived; 0: just now. */
   endNs: number;
   /** As `Outcome.connectionAgeMs`. */
@@ -31,7 +28,6 @@ const NOTHING: InFlightDelivery = {
   target: { identity: "", address: "", slot: 0 },
   stream: 0,
   sentNs: 0,
-  streamResult: IN_FLIGHT,
   endNs: 0,
   ageMs: 0,
   resend: 0,
@@ -58,12 +54,6 @@ class Ring<Row> {
   /** The oldest row, or null; it stays valid until the next `drop`. */
   oldest(): Row | null {
     return this.size === 0 ? null : (this.#rows[this.#head] ?? null);
-  }
-
-  /** The row at this distance from the oldest one, or null. */
-  at(place: number): Row | null {
-    if (place >= this.size) return null;
-    return this.#rows[(this.#head + place) % this.#places] ?? null;
   }
 
   /** The row after the newest, to be overwritten, or null when the ring is full. */
@@ -93,46 +83,21 @@ class Ring<Row> {
 }
 
 export class InFlight extends Ring<InFlightDelivery> {
-  /** The count of the oldest rows that are on the wire or have a result. */
-  #gone = 0;
-
   constructor(capacity: number) {
     super(capacity, () => ({ ...NOTHING }));
   }
 
-  /** False when the ring is full. */
-  push(
-    packetId: number,
-    target: Target,
-    stream: number,
-    sentNs: number,
-    ageMs: number,
-    resend: number,
-  ): boolean {
+  /** Copies the row. False when the ring is full. */
+  push(delivery: InFlightDelivery): boolean {
     const row = this.next();
     if (row === null) return false;
-    row.packetId = packetId;
-    row.target = target;
-    row.stream = stream;
-    row.sentNs = sentNs;
-    row.streamResult = IN_FLIGHT;
+    row.packetId = delivery.packetId;
+    row.target = delivery.target;
+    row.stream = delivery.stream;
+    row.sentNs = delivery.sentNs;
     row.endNs = 0;
-    row.ageMs = ageMs;
-    row.resend = resend;
+    row.ageMs = delivery.ageMs;
+    row.resend = delivery.resend;
     return true;
-  }
-
-  override drop(): void {
-    super.drop();
-    if (this.#gone > 0) this.#gone -= 1;
-  }
-
-  /** The oldest delivery that is neither known to be on the wire nor has a result; or null. */
-  nextUnsent(): InFlightDelivery | null {
-    for (let row = this.at(this.#gone); row !== null; row = this.at(this.#gone)) {
-      if (row.sentNs === 0 && row.streamResult === IN_FLIGHT) return row;
-      this.#gone += 1;
-    }
-    return null;
   }
 }

@@ -135,7 +135,8 @@ export class Leader {
   }
 
   get queued(): number {
-    return this.#deliveries.queued;
+    const inEngine = (this.#connection?.queued ?? 0) + (this.#retiring?.queued ?? 0);
+    return this.#deliveries.queued + inEngine;
   }
 
   get inFlight(): number {
@@ -218,7 +219,8 @@ export class Leader {
   /** Milliseconds until `tick` may have work. */
   nextPollMs(nowNs: number): number {
     const connection = this.#connection;
-    const isMoving = this.#successor !== null || this.#retiring !== null || this.queued > 0;
+    const isMoving =
+      this.#successor !== null || this.#retiring !== null || this.#deliveries.queued > 0;
     if (isMoving || connection?.liveNs === 0 || connection?.outdated === true) return POLL_FAST_MS;
     if (connection === null) return POLL_SLOW_MS;
     const pingMs = connection.nextPingMs(nowNs, this.#options.keepAliveMs * NS_PER_MS);
@@ -242,7 +244,7 @@ export class Leader {
     if (retiring === null) return;
     const closingNs = nowNs - retiring.retiredNs;
     const { closeTimeoutMs, unseenMs } = this.#options;
-    const isIdle = retiring.inFlight.size === 0 && closingNs >= unseenMs * NS_PER_MS;
+    const isIdle = retiring.pending === 0 && closingNs >= unseenMs * NS_PER_MS;
     if (isIdle || closingNs >= closeTimeoutMs * NS_PER_MS) {
       this.#retiring = null;
       if (retiring.shut()) this.#deliveries.lose(retiring);
@@ -306,7 +308,7 @@ export class Leader {
 
   /** Where the leader allows no second connection, the first ends once it is idle. */
   #mayRetire(nowNs: number): boolean {
-    const isIdle = this.#connection?.inFlight.size === 0 && this.queued === 0;
+    const isIdle = this.#connection?.pending === 0 && this.queued === 0;
     return this.#single && isIdle && this.#retiring === null && !this.inBackoff(nowNs);
   }
 
@@ -326,7 +328,9 @@ export class Leader {
     this.#backoff.recordAttempt(nowNs);
     this.#deps.counters.connectionsAttempted += 1;
     this.#deliveries.stats.attempts += 1;
-    const connection = new LeaderConnection(nowNs, this.#options.inFlightMax);
+    const { inFlightMax, queuePerLeader } = this.#options;
+    // The engine may hold as many again for the thread that drives the connection.
+    const connection = new LeaderConnection(nowNs, inFlightMax, 2 * queuePerLeader);
     connection.engineConnection = this.#deps.transport.connect(this.address, {
       progress: () => this.#progress(connection),
       ended: (cause) => this.#ended(connection, cause),

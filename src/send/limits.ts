@@ -34,11 +34,6 @@ export const LEADER_SAYS_BYTES_MAX = 1024 * 1024;
 export const INITIAL_DATAGRAM_BYTES = 1200;
 /** Deliveries of one leader that the native engine tracks until they are acknowledged. */
 export const NATIVE_DELIVERIES_IN_FLIGHT_MAX = 4096;
-/**
- * Deliveries of one leader that the native engine holds before they are on the wire; more only
- * where the leader accepts them within TARGET_BACKLOG_MS.
- */
-export const NATIVE_DELIVERIES_QUEUED_MAX = 32;
 /** Records that the native engine keeps for JavaScript; above it the oldest is lost and counted. */
 export const NATIVE_RECORDS_MAX = 65_536;
 /** Records read from the native engine per call. */
@@ -47,19 +42,7 @@ export const NATIVE_EVENTS_PER_DRAIN = 512;
  * Cells for stream numbers of connections: twice the number of connections of the native engine.
  */
 export const TARGET_CELLS_MAX = 8192;
-/** Deliveries queued in the engine for one leader while other threads send to it. */
-export const TARGET_BACKLOG_MAX = 8;
-/** A faster leader may have as many queued as it accepts within this time. */
-export const TARGET_BACKLOG_MS = 20;
-/**
- * Minimum time in which ingress threads send nothing to a backlogged leader: above the maximum
- * delay of a record, 210 ms, so that such a leader creates at most two versions within RETIRING_MS.
- */
-export const TARGET_EXCLUDED_MS_MIN = 300;
-/**
- * Versions of the target table for which records are accepted. Within RETIRING_MS the 16
- * leaders of the table can create 32; the other 32 are for new plans and connections.
- */
+/** Versions of the target table for which records are accepted: of plans and connections. */
 export const TARGET_VERSIONS_KEPT = 64;
 /**
  * The engine's numbers for transactions of ingress threads are above this; the sender's are below.

@@ -15,7 +15,9 @@ export interface SendCounters {
   /** Packets of ingress threads whose record was too late to know their leaders: no deliveries. */
   packetsRecordedLate: number;
   deliveries: number;
+  /** Queued here, and evicted from or refused by a full queue; the engine counts its own. */
   deliveriesQueued: number;
+  deliveriesEvicted: number;
   deliveriesSent: number;
   deliveriesAcked: number;
   deliveriesFailed: number;
@@ -48,6 +50,7 @@ export function newSendCounters(): SendCounters {
     packetsRecordedLate: 0,
     deliveries: 0,
     deliveriesQueued: 0,
+    deliveriesEvicted: 0,
     deliveriesSent: 0,
     deliveriesAcked: 0,
     deliveriesFailed: 0,

@@ -130,6 +130,8 @@ export interface Sender {
    * about to read them. Must not be called from `onOutcome`. Never throws.
    */
   flushEvents(): void;
+  /** Landed shares changed: the engine ranks by them from now on, the sender with the next plan. */
+  useLandedShares(changed: ReadonlyMap<string, number>): void;
   /**
    * Replaces the plan; connections are opened and closed accordingly. Landed shares may change
    * before: all that is queued is ranked by them now.
@@ -148,10 +150,6 @@ export interface Sender {
   readonly liveCount: number;
   /** Those of them that the plan sends to now. */
   readonly sendableCount: number;
-  /**
-   * Those of these that ingress threads leave to this thread, because they are or were backlogged.
-   */
-  readonly excludedCount: number;
   readonly counters: Readonly<SendCounters>;
   /** What the engine lost. */
   losses(): Losses;
@@ -320,6 +318,9 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     flushEvents() {
       transport.flushEvents?.();
     },
+    useLandedShares(changed) {
+      if (changed.size > 0) transport.useLandedShares?.(changed);
+    },
     usePlan(plan) {
       const nowNs = clock.nowNs();
       leaders.use(plan, nowNs);
@@ -343,9 +344,6 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     },
     get sendableCount() {
       return leaders.sendTargets.filter((sendTarget) => sendTarget.leader.live).length;
-    },
-    get excludedCount() {
-      return reconciler?.excluded ?? 0;
     },
     counters,
     losses: () => transport.losses?.() ?? NO_LOSSES,

@@ -30,7 +30,7 @@ const SLOW_MS = 200;
 const STUCK_MS = 1_000;
 const ROOM = 1.25;
 /** Leaders grant new streams when an eighth of their window was read. */
-const ANNOUNCED_SHARE = 1 / 8;
+const ANNOUNCED_SHARE = 0.125;
 /** More than Agave grants without stake: 128 per 50 ms of round trip, up to 350 ms. */
 const AMPLE_STREAMS = 1_024;
 /** This long after the last wait the leader counts as fast again. */

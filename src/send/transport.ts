@@ -9,6 +9,7 @@
  * Decision: docs/decisions/0030-two-engines-one-transport.md
  */
 
+import type { Packet } from "../core/flow.ts";
 import type { Identity } from "./identity.ts";
 
 /** Why a connection ended. */
@@ -28,6 +29,12 @@ export interface CloseCause {
 export const BLOCKED = -1;
 export const CLOSED = -2;
 export const TOO_LARGE = -3;
+export const SATURATED = -4;
+
+/** By what an engine with a queue ranks a delivery. */
+export type Offer = Pick<Packet, "account" | "offeredLamports">;
+/** Of an account without history, and after all that offer something. */
+export const NO_OFFER: Offer = { account: "", offeredLamports: 0 };
 
 /**
  * The result of a stream. An engine that sends within `send` uses IN_FLIGHT, ACKED and STOPPED; one
@@ -49,10 +56,6 @@ export interface SharedConnection {
   readonly cell: number;
   /** Maximum bytes that this leader accepts on one stream. */
   readonly streamBytesMax: number;
-  /**
-   * Whether the engine has more queued deliveries than its drain rate allows. May ask the engine.
-   */
-  isBacklogged(nowNs: number): boolean;
   /**
    * Another thread passed a delivery to the engine as this stream; `isQueued`: it is not known to
    * be on the wire. From now on `streamResult` knows it. Returns whether its outcome arrived
@@ -80,11 +83,17 @@ export interface EngineConnection {
   readonly datagramsReceived: number;
   /**
    * Opens a stream, writes all of `bytes`, ends it and puts it on the wire, or queues it in the
-   * engine (QUEUED). Returns the stream's number, or BLOCKED (no stream or window granted now:
-   * nothing was written), CLOSED, or TOO_LARGE (this leader never accepts this many bytes on one
-   * stream). It stays queued for at most `ttlMs`; by default for the engine's own limit.
+   * engine (QUEUED), highest rank first. Returns the stream's number, or BLOCKED (no stream or
+   * window granted now, and this engine has no queue: nothing was written), SATURATED (the engine's
+   * queue is full, and nothing in it has a lower rank), CLOSED, or TOO_LARGE (this leader never
+   * accepts this many bytes on one stream). It stays queued for at most `ttlMs`; by default for the
+   * engine's own limit.
    */
-  send(bytes: Uint8Array, ttlMs?: number): number;
+  send(bytes: Uint8Array, ttlMs?: number, offer?: Offer): number;
+  /** Whether a delivery would go on the wire now, as far as the engine knows, which it may ask. */
+  readonly isIdle: boolean;
+  /** Streams that are no longer QUEUED since the caller last emptied the list. */
+  readonly unqueued: number[];
   /** The result of a stream that `send` returned; forgotten once its final result was returned. */
   streamResult(stream: number): StreamResult;
   /**
@@ -120,6 +129,9 @@ export interface Losses {
   readonly datagramsRejected: number;
   /** Panics caught in the engine, most of which ended the connection being processed. */
   readonly panics: number;
+  /** Deliveries that waited in the engine's queues, and those evicted from full ones. */
+  readonly deliveriesQueued: number;
+  readonly deliveriesEvicted: number;
 }
 
 export const NO_LOSSES: Losses = {
@@ -129,6 +141,8 @@ export const NO_LOSSES: Losses = {
   datagramsDropped: 0,
   datagramsRejected: 0,
   panics: 0,
+  deliveriesQueued: 0,
+  deliveriesEvicted: 0,
 };
 
 export interface Transport {
@@ -147,6 +161,8 @@ export interface Transport {
    * ingress threads are recorded before. Must not be called from an event callback.
    */
   flushEvents?(): void;
+  /** The landed shares that changed, by account; missing: the engine has no queues. */
+  useLandedShares?(changed: ReadonlyMap<string, number>): void;
   /** The engine's losses for metrics; missing: none. */
   losses?(): Losses;
   /** Closes every connection and socket. */

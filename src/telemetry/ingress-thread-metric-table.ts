@@ -13,20 +13,14 @@ export const INGRESS_THREAD_METRICS = [
     ["reason"],
     "Requests that an ingress thread proxied to the main thread, by unknown_key (no key, or " +
       "one that is not cached, expired or not valid for this address), " +
-      "leader_backlog (no leader can be sent to immediately, or one accepts no transaction " +
-      "of this size), record_ring_full, or other: reads, and requests of more than 16 KiB.",
+      "leader_backlog (no leader is connected, or one accepts no transaction of this size), " +
+      "record_ring_full, or other: reads, and requests of more than 16 KiB.",
   ),
   counter(
     "touchdown_ingress_rejection_records_dropped_total",
     [],
     "Rejections of ingress threads that usage and the dashboard's list do not have, because " +
       "half of their record ring was unread; touchdown_requests_total has them.",
-  ),
-  gauge(
-    "touchdown_ingress_leaders_excluded",
-    [],
-    "Connected leaders of the plan that ingress threads do not send to, because deliveries " +
-      "are queued for them on the main thread, or were just now.",
   ),
   gauge("touchdown_ingress_cached_keys", [], "Keys in the key cache of the ingress threads."),
   counter(

@@ -239,6 +239,16 @@ export const METRICS = [
   // Send
   counter("touchdown_deliveries_sent_total", [], "Deliveries that were sent to leaders."),
   counter(
+    "touchdown_deliveries_queued_total",
+    [],
+    "Deliveries that waited for a leader or its connection, highest rank first.",
+  ),
+  counter(
+    "touchdown_deliveries_evicted_total",
+    [],
+    "Deliveries of the least rank that a full queue of a leader dropped or did not take.",
+  ),
+  counter(
     "touchdown_deliveries_ended_total",
     ["outcome"],
     "Deliveries that ended, by acked, failed (sent, and not acknowledged) or dropped (not sent).",

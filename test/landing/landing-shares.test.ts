@@ -45,6 +45,22 @@ describe("the landed share of an account", () => {
     expect(shares.shareOf("a")).toBeLessThan(once + SHARE_WEIGHT * (1 - once));
   });
 
+  it("reports the shares that changed with each renewal, also of accounts that start anew", () => {
+    const shares = createLandingShares();
+    expect(shares.renew().size).toBe(0);
+    shares.ended("a", "landed", null);
+    shares.ended("b", "landed", null);
+    expect([...shares.renew()]).toEqual([
+      ["a", shares.shareOf("a")],
+      ["b", shares.shareOf("b")],
+    ]);
+    expect(shares.renew().size).toBe(0);
+    for (let n = 0; n < SHARE_ACCOUNTS_MAX - 1; n += 1) shares.ended(`more-${n}`, "landed", null);
+    const changed = shares.renew();
+    expect(changed.get("a")).toBe(SHARE_START);
+    expect([changed.has("b"), changed.size]).toEqual([false, SHARE_ACCOUNTS_MAX]);
+  });
+
   it("weighs recent ends more", () => {
     const [worse, better] = [createLandingShares(), createLandingShares()];
     for (let count = 0; count < 40; count += 1) {

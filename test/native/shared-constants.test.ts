@@ -109,8 +109,17 @@ const EQUAL: readonly Pair[] = [
   ["decode/base58.rs", "LEGACY_BYTES_MAX", "src/core/limits.ts", "LEGACY_TRANSACTION_BYTES_MAX"],
   ...alike("http/rpc_body.rs", "src/http/submit/json-rpc-parse.ts", "QUOTE_CHARS_MAX"),
   ["quic/limits.rs", "SOCKET_BUFFER_BYTES", "src/cli/doctor/host.ts", "ENGINE_SOCKET_BYTES"],
+  ...alike(
+    "quic/landed_shares.rs",
+    "src/landing/landing-shares.ts",
+    "SHARE_START SHARE_ACCOUNTS_MAX",
+  ),
+  ...alike(
+    "quic/stream_window.rs",
+    "src/send/stream-window.ts",
+    "STREAMS_PER_INTERVAL_MIN INTERVAL_MS SLOW_MS STUCK_MS ROOM ANNOUNCED_SHARE FORGET_MS",
+  ),
   ["submit/fan_out.rs", "TX_MIN", "src/send/limits.ts", "INGRESS_TX_MIN"],
-  ["submit/fan_out.rs", "STALL_COUNT", "test/support/ingress-sender.ts", "TARGETS_STALL_COUNT"],
   ["submit/record_ring.rs", "RECORDS", "src/native-ingress/limits.ts", "RECORD_RING_SLOTS"],
   ...alike(
     "submit/record_ring.rs",

@@ -102,6 +102,8 @@ describe("Rust and contract.ts agree on", () => {
       "inbox_drops",
       "send_errors",
       "panics",
+      "deliveries_queued",
+      "deliveries_evicted",
     ]);
   });
 

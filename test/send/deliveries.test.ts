@@ -4,6 +4,7 @@ import { Deliveries } from "../../src/send/deliveries.ts";
 import { LeaderConnection } from "../../src/send/leader-connection.ts";
 import { LeaderStats } from "../../src/send/leader-stats.ts";
 import { newSendCounters } from "../../src/send/send-counters.ts";
+import { SATURATED } from "../../src/send/transport.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { FakeConnection } from "../support/fake-transport.ts";
 import { packetOf } from "../support/packets.ts";
@@ -100,6 +101,44 @@ describe("deliveries without credit", () => {
     engineConnection.credit = 2;
     drain();
     expect(story).toEqual(["1 leader_saturated", "2 sent"]);
+  });
+});
+
+describe("deliveries of an engine with a queue of its own", () => {
+  it("are passed on with what ranks them, however many wait", () => {
+    const { trySend, engineConnection, deliveries, story } = setUp(9, 3);
+    for (let stream = 0; stream < 8; stream += 1) engineConnection.delay(stream);
+    for (let count = 0; count < 8; count += 1) expect(trySend(count)).toBe("accepted");
+    const offered = engineConnection.offers.map(({ offeredLamports }) => offeredLamports);
+    expect(offered).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    expect(engineConnection.offers[0]?.account).toBe("lands");
+    expect([deliveries.queued, story]).toEqual([0, []]);
+  });
+
+  it("are refused as saturated when it takes none, and counted", () => {
+    const { trySend, engineConnection, stats, story } = setUp(9);
+    engineConnection.result = SATURATED;
+    expect(trySend(1)).toBe("leader_saturated");
+    expect([stats.saturated, story]).toEqual([1, []]);
+  });
+
+  it("that waited for the connection are dropped as saturated when it takes none", () => {
+    const { trySend, engineConnection, drain, deliveries, story } = setUp(0);
+    trySend(1);
+    engineConnection.result = SATURATED;
+    drain();
+    expect([story, deliveries.queued]).toEqual([["1 leader_saturated"], 0]);
+  });
+
+  it("of a resend go only while nothing waits, and after everything else", () => {
+    const { connection, engineConnection, deliveries, clock, trySend } = setUp(9);
+    const resend = (): boolean =>
+      deliveries.trySendIdle(connection, packetOf(7, Uint8Array.of(7)), TARGET, clock.nowNs(), 1);
+    expect(resend()).toBe(true);
+    expect(engineConnection.offers[0]?.offeredLamports).toBe(Number.NEGATIVE_INFINITY);
+    engineConnection.delay(1);
+    trySend(1);
+    expect([resend(), engineConnection.sent.length]).toEqual([false, 2]);
   });
 });
 

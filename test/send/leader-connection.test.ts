@@ -17,10 +17,18 @@ function linkWith(credit = 10) {
   return { connection, engineConnection };
 }
 
+const never = (): void => expect.unreachable();
+
+/** Records a delivery of that packet; `sentNs` 0: it is queued in the engine. */
+function add(connection: LeaderConnection, packetId: number, stream: number, sentNs: number): void {
+  const delivery = { packetId, target: TARGET, stream, sentNs, endNs: 0, ageMs: 0, resend: 0 };
+  connection.add(delivery, never);
+}
+
 /** Sends packets with the ids 1 to `count`; their streams count from 0. */
 function sendAll(connection: LeaderConnection, count: number): void {
   for (let id = 1; id <= count; id += 1) {
-    connection.inFlight.push(id, TARGET, connection.send(BYTES, 0), 1, 0, 0);
+    add(connection, id, connection.send(BYTES, 0), 1);
   }
 }
 
@@ -78,12 +86,12 @@ describe("in-flight deliveries of a leader connection", () => {
       reports.push(`${packetId} ${streamResult === ACKED ? "acked" : "stopped"}`);
     };
     const onWire = (): void => expect.unreachable();
-    connection.collectResults(1, onWire, note);
+    connection.collectResults(1, onWire, note, never);
     expect(reports).toEqual(["1 acked", "2 stopped"]);
-    connection.collectResults(1, onWire, note);
+    connection.collectResults(1, onWire, note, never);
     expect(reports).toHaveLength(2);
     engineConnection.ack(2);
-    connection.collectResults(1, onWire, note);
+    connection.collectResults(1, onWire, note, never);
     expect(reports.slice(2)).toEqual(["3 acked", "4 acked"]);
     expect(connection.inFlight.size).toBe(1);
   });
@@ -94,7 +102,7 @@ describe("in-flight deliveries of a leader connection", () => {
     engineConnection.ack(1);
     for (const late of [3, 4]) {
       engineConnection.delay(late);
-      connection.inFlight.push(late + 1, TARGET, connection.send(BYTES, 0), 0, 0, 0);
+      add(connection, late + 1, connection.send(BYTES, 0), 0);
     }
     engineConnection.sendQueued(3);
     const reports: string[] = [];
@@ -118,9 +126,8 @@ describe("in-flight deliveries of a leader connection", () => {
 
   it("are empty while there is no connection", () => {
     const connection = new LeaderConnection(0, 8);
-    connection.inFlight.push(1, TARGET, 0, 1, 0, 0);
-    const never = (): void => expect.unreachable();
-    connection.collectResults(1, never, never);
+    add(connection, 1, 0, 1);
+    connection.collectResults(1, never, never, never);
     expect(connection.inFlight.size).toBe(1);
   });
 
@@ -129,7 +136,7 @@ describe("in-flight deliveries of a leader connection", () => {
     sendAll(connection, 1);
     for (const stream of [1, 2, 3, 4]) {
       engineConnection.delay(stream);
-      connection.inFlight.push(stream + 1, TARGET, connection.send(BYTES, 0), 0, 0, 0);
+      add(connection, stream + 1, connection.send(BYTES, 0), 0);
     }
     const reports: string[] = [];
     const collectResults = (nowNs: number): void =>
@@ -137,6 +144,7 @@ describe("in-flight deliveries of a leader connection", () => {
         nowNs,
         ({ packetId, sentNs }) => reports.push(`${packetId} sent ${sentNs}`),
         ({ packetId, endNs }, streamResult) => reports.push(`${packetId} ${streamResult} ${endNs}`),
+        never,
       );
     engineConnection.sendQueued(1);
     collectResults(5);
@@ -145,13 +153,12 @@ describe("in-flight deliveries of a leader connection", () => {
     engineConnection.ack(2);
     engineConnection.refuse(3, 2);
     collectResults(7);
-    expect(reports.slice(1)).toEqual(["3 sent 7"]);
+    expect(reports.slice(1)).toEqual(["3 sent 7", `3 ${ACKED} 6`, `4 ${DROPPED + 2} 6`]);
     engineConnection.endNs = 8;
     for (const stream of [0, 1]) engineConnection.ack(stream);
     engineConnection.sendQueued(4);
     collectResults(9);
-    const ends = [`1 ${ACKED} 8`, `2 ${ACKED} 8`, `3 ${ACKED} 6`, `4 ${DROPPED + 2} 6`];
-    expect(reports.slice(2)).toEqual([...ends, "5 sent 9"]);
+    expect(reports.slice(4)).toEqual(["5 sent 9", `1 ${ACKED} 8`, `2 ${ACKED} 8`]);
   });
 
   it("are reported on the wire once they are, when they were queued", () => {
@@ -160,13 +167,14 @@ describe("in-flight deliveries of a leader connection", () => {
     engineConnection.delay(1);
     const streams = [connection.send(BYTES, 0), connection.send(BYTES, 0)];
     expect(streams.map((stream) => connection.isQueued(stream))).toEqual([true, true]);
-    for (const stream of streams) connection.inFlight.push(stream + 1, TARGET, stream, 0, 0, 0);
+    for (const stream of streams) add(connection, stream + 1, stream, 0);
     const reports: string[] = [];
     const collectResults = (): void =>
       connection.collectResults(
         1,
         ({ packetId }) => reports.push(`${packetId} sent`),
         ({ packetId }, streamResult) => reports.push(`${packetId} ${streamResult}`),
+        never,
       );
     collectResults();
     expect(reports).toEqual([]);
@@ -176,6 +184,20 @@ describe("in-flight deliveries of a leader connection", () => {
     engineConnection.ack(0);
     engineConnection.refuse(1, 2);
     collectResults();
-    expect(reports).toEqual(["1 sent", `1 ${ACKED}`, `2 ${DROPPED + 2}`]);
+    expect(reports).toEqual(["1 sent", `2 ${DROPPED + 2}`, `1 ${ACKED}`]);
+    expect(engineConnection.unqueued).toEqual([]);
+  });
+
+  it("are bounded while they are queued: the oldest is removed for a new one", () => {
+    const { connection, engineConnection } = linkWith();
+    const bounded = new LeaderConnection(0, 1, 2);
+    bounded.engineConnection = engineConnection;
+    const removed: number[] = [];
+    for (let id = 1; id <= 5; id += 1) {
+      const delivery = { packetId: id, target: TARGET, stream: id, sentNs: 0, endNs: 0 };
+      bounded.add({ ...delivery, ageMs: 0, resend: 0 }, ({ packetId }) => removed.push(packetId));
+    }
+    expect([removed, bounded.queued, bounded.pending]).toEqual([[1, 2], 3, 3]);
+    expect(connection.queued).toBe(0);
   });
 });

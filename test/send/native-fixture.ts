@@ -53,8 +53,8 @@ export class FakeNative implements NativeSending {
     this.stops += 1;
     return 0;
   }
-  /** Sends, peers, outcomes lost, inbox drops, send errors and panics. */
-  counters = [0, 0, 0, 0, 0, 0];
+  /** In the order of ENGINE_COUNTERS. */
+  counters = [0, 0, 0, 0, 0, 0, 0, 0];
   engineCounters(_: number, out: Float64Array): number {
     out.set(this.counters);
     return this.counters.length;
@@ -74,6 +74,8 @@ export class FakeNative implements NativeSending {
     this.pinged.push(peer);
     return 0;
   }
+  /** 3: admitted. */
+  state = 3;
   queued = 0;
   datagramsReceived = 0;
   streamsLeft = 0;
@@ -81,18 +83,27 @@ export class FakeNative implements NativeSending {
   isGone = false;
   peerStats(_: number, __: number, out: Float64Array): number {
     if (this.isGone) return 0;
-    out.set([3, 0, this.queued, 0, 0, 0, 0, 0, this.datagramsReceived, this.streamsLeft]);
+    out.set([this.state, 0, this.queued, 0, 0, 0, 0, 0, this.datagramsReceived, this.streamsLeft]);
     return 10;
   }
-  txSend(_: number, deliveries: Uint32Array, bytes: Uint8Array, __: number, ttlMs: number): number {
+  txSend(
+    _: number,
+    deliveries: Uint32Array,
+    bytes: Uint8Array,
+    __: number,
+    ttlMs: number,
+    account: number,
+    lamports: number,
+  ): number {
     this.sent.push({ deliveries: [...deliveries], bytes: Uint8Array.from(bytes), ttlMs });
+    this.offers.push([account, lamports]);
     return this.sendResult;
   }
-  txHold(): number {
-    throw new Error("the sender's thread corks nothing");
-  }
-  txRelease(): number {
-    throw new Error("the sender's thread corks nothing");
+  readonly offers: [number, number][] = [];
+  readonly shares: number[][] = [];
+  landedSharesSet(_: number, pairs: Float64Array): number {
+    this.shares.push([...pairs]);
+    return 0;
   }
   outcomesDrain(_: number, out: Float64Array): number {
     const batch = this.#records.splice(0, Math.floor(out.length / 8));

@@ -8,6 +8,7 @@ import type {
   CloseCause,
   ConnectionEvents,
   EngineConnection,
+  Offer,
   SharedConnection,
   StreamResult,
   Transport,
@@ -18,6 +19,7 @@ import {
   CLOSED,
   DROPPED,
   IN_FLIGHT,
+  NO_OFFER,
   QUEUED,
   STOPPED,
   TOO_LARGE,
@@ -44,6 +46,7 @@ export class FakeConnection implements EngineConnection {
   readonly sent: Uint8Array[] = [];
   /** How long each may be queued, in milliseconds; undefined: not given. */
   readonly ttlsMs: (number | undefined)[] = [];
+  readonly offers: Offer[] = [];
   readonly address: string;
   readonly #events: ConnectionEvents;
   readonly #streamResults = new Map<number, StreamResult>();
@@ -59,14 +62,16 @@ export class FakeConnection implements EngineConnection {
     return this.credit;
   }
 
-  send(bytes: Uint8Array, ttlMs?: number): number {
+  send(bytes: Uint8Array, ttlMs?: number, offer: Offer = NO_OFFER): number {
     if (this.endOnSend !== null) this.end(this.endOnSend);
     if (this.closed) return CLOSED;
+    if (this.result !== null) return this.result;
     if (bytes.length > this.streamBytesMax) return TOO_LARGE;
     if (this.credit === 0) return BLOCKED;
     this.credit -= 1;
     this.sent.push(Uint8Array.from(bytes));
     this.ttlsMs.push(ttlMs);
+    this.offers.push(offer);
     return this.#nextStream?.() ?? this.sent.length - 1;
   }
 
@@ -75,8 +80,13 @@ export class FakeConnection implements EngineConnection {
 
   sentNs = 0;
   endNs = 0;
-  /** Whether the engine has a backlog. */
-  isBacklogged = false;
+  readonly unqueued: number[] = [];
+  /** What the next sends return instead; null: nothing. */
+  result: number | null = null;
+
+  get isIdle(): boolean {
+    return this.credit > 0 && ![...this.#streamResults.values()].includes(QUEUED);
+  }
 
   /** Lets ingress threads send over it. */
   share(targetTable: SharedTargetTable, peer: number): void {
@@ -86,15 +96,13 @@ export class FakeConnection implements EngineConnection {
     this.shared = {
       peer,
       cell,
-      isBacklogged() {
-        return connection.isBacklogged;
-      },
       get streamBytesMax() {
         return connection.streamBytesMax;
       },
       recordSend: (stream, isQueued) => {
         const hasEarlyOutcome = this.#streamResults.has(stream);
         if (!hasEarlyOutcome && isQueued) this.#streamResults.set(stream, QUEUED);
+        else if (isQueued) this.unqueued.push(stream);
         return hasEarlyOutcome;
       },
     };
@@ -134,7 +142,12 @@ export class FakeConnection implements EngineConnection {
 
   /** The other side acknowledges the transaction that was sent as stream `stream`. */
   ack(stream: number): void {
-    this.#streamResults.set(stream, ACKED);
+    this.#resolve(stream, ACKED);
+  }
+
+  #resolve(stream: number, result: StreamResult): void {
+    if (this.#streamResults.get(stream) === QUEUED) this.unqueued.push(stream);
+    this.#streamResults.set(stream, result);
     this.#events.progress();
   }
 
@@ -145,19 +158,16 @@ export class FakeConnection implements EngineConnection {
 
   /** A queued delivery is on the wire. */
   sendQueued(stream: number): void {
-    this.#streamResults.set(stream, IN_FLIGHT);
-    this.#events.progress();
+    this.#resolve(stream, IN_FLIGHT);
   }
 
   /** A queued delivery is dropped; `reason` is its index in DELIVERY_REASONS. */
   refuse(stream: number, reason: number): void {
-    this.#streamResults.set(stream, DROPPED + reason);
-    this.#events.progress();
+    this.#resolve(stream, DROPPED + reason);
   }
 
   stop(stream: number): void {
-    this.#streamResults.set(stream, STOPPED);
-    this.#events.progress();
+    this.#resolve(stream, STOPPED);
   }
 
   end(cause: CloseCause): void {

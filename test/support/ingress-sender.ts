@@ -12,9 +12,6 @@ import { INGRESS_TX_MIN } from "../../src/send/limits.ts";
 import type { SendRecord } from "../../src/send/native/send-record.ts";
 import { TargetTable } from "./target-table.ts";
 
-/** `STALL_COUNT` of native/src/submit/fan_out.rs. */
-const TARGETS_STALL_COUNT = 16;
-
 export interface IngressSender {
   /**
    * Sends to every target and writes `into`. False where that is impossible now: nothing is sent,
@@ -38,8 +35,6 @@ export function createIngressSender(
   // The engine uses the number to detect the last delivery of a connection, so it must be unique
   // across threads.
   let tx = INGRESS_TX_MIN * (1 + table.threadNumber);
-  /** Consecutive transactions with a delivery that was queued or rejected. */
-  let waited = 0;
   let needsImmediateWake = false;
 
   function send(bytes: Uint8Array, into: SendRecord): boolean {
@@ -54,7 +49,7 @@ export function createIngressSender(
     }
     tx += 1;
     const part = deliveries.subarray(0, 2 * count);
-    const status = native.txSend(table.engine, part, bytes, tx, table.ttlMs);
+    const status = native.txSend(table.engine, part, bytes, tx, table.ttlMs, 0, 0);
     if (status <= 0) {
       table.close();
       return false;
@@ -66,19 +61,6 @@ export function createIngressSender(
     const all = (1 << count) - 1;
     // The sender queues deliveries that were rejected.
     needsImmediateWake = table.excluded > 0 || ((status | (status >>> 16)) & all) !== all;
-    if (isStalled(status !== all)) needsImmediateWake = true;
-    return true;
-  }
-
-  /**
-   * Deliveries are queued for a leader's credit several times in a row: the highest priority must
-   * go first then, so the sender checks for the leader and excludes it.
-   */
-  function isStalled(waits: boolean): boolean {
-    waited = waits ? waited + 1 : 0;
-    if (waited < TARGETS_STALL_COUNT) return false;
-    waited = 0;
-    table.close();
     return true;
   }
 

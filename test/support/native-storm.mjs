@@ -139,7 +139,7 @@ function tricky(record) {
   const native = createRequire(import.meta.url)(addon);
   const tricks = [
     () => native.engineStop(pick(handles), 0),
-    () => native.txSend(pick(handles), new Uint32Array(4), new Uint8Array(9), 1, 1),
+    () => native.txSend(pick(handles), new Uint32Array(4), new Uint8Array(9), 1, 1, 1, 1),
     () => native.ingressThreadClose(pick(handles)),
     () => {
       throw new Error("a member that throws");

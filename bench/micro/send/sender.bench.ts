@@ -37,6 +37,8 @@ function nullTransport(): Transport {
     streamsLeft: 128,
     datagramsReceived: -1,
     keepsAlive: false,
+    isIdle: true,
+    unqueued: [],
     sentNs: 0,
     endNs: 0,
     send: () => ++streams,

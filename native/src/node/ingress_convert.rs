@@ -47,6 +47,7 @@ pub(crate) fn start_ingress_thread(
         targets: memory.targets.memory(),
         dedup: memory.dedup.memory(),
         limit_states: memory.limit_states.memory(),
+        key_accounts: memory.key_accounts.memory(),
     };
     let started = INGRESS_THREADS
         .insert(|_| false, || IngressThread::start(options, &shared, waker).map(Arc::new));
@@ -56,9 +57,14 @@ pub(crate) fn start_ingress_thread(
         Some(Err(_)) => return INGRESS_THREAD_OPTIONS,
         Some(Ok(handle)) => handle,
     };
-    for bytes in
-        [memory.records, memory.counters, memory.targets, memory.dedup, memory.limit_states]
-    {
+    for bytes in [
+        memory.records,
+        memory.counters,
+        memory.targets,
+        memory.dedup,
+        memory.limit_states,
+        memory.key_accounts,
+    ] {
         bytes.retain(handle);
     }
     // The memory is released with the Node thread that lent it, so the ingress thread must end

@@ -78,4 +78,6 @@ pub struct IngressThreadMemory {
     /// As `src/limits/thread-limit-states.ts` lays it out.
     #[napi(ts_type = "Uint8Array")]
     pub limit_states: SharedBytes,
+    /// See `submit::thread::Shared`.
+    pub key_accounts: SharedBytes,
 }

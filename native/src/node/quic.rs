@@ -10,11 +10,12 @@ use crate::node::options::EngineOptions;
 use crate::node::shared_bytes::writable;
 use crate::node::status_codes::*;
 use crate::quic::engine::Engine;
+use crate::quic::landed_shares::Offer;
 
 /// Version of these exports; `contract.ts` names the one it was written for.
 #[napi]
 pub fn contract_version() -> u32 {
-    18
+    19
 }
 
 /// Starts an engine. `wake` is called without arguments, on the thread that called this, once for
@@ -102,12 +103,32 @@ pub fn peer_stats(engine: u32, peer: u32, mut out: Float64ArraySlice<'_>) -> u32
 }
 
 /// Sends a transaction to up to 16 leaders on this thread. `deliveries` holds a handle and a tag
-/// for each. Bit i of the result: delivery i is on the wire; bit 16 + i: it is queued. Every
-/// delivery ends in a record `acked`, `failed` or `dropped`, unless the engine is not started or
-/// the transaction is empty or above 4096 bytes: then the result is 0.
+/// for each; `account` and `lamports` are its `Offer`. Bit i of the result: delivery i is on the
+/// wire; bit 16 + i: it is queued. Every delivery ends in a record `acked`, `failed` or `dropped`,
+/// unless the engine is not started or the transaction is empty or above 4096 bytes: then the result
+/// is 0.
 #[napi]
-pub fn tx_send(engine: u32, deliveries: &[u32], bytes: &[u8], tx: f64, ttl_ms: u32) -> u32 {
-    with_engine(engine, 0, |engine| engine.send(deliveries, bytes, tx as u64, ttl_ms).bits())
+pub fn tx_send(
+    engine: u32,
+    deliveries: &[u32],
+    bytes: &[u8],
+    tx: f64,
+    ttl_ms: u32,
+    account: f64,
+    lamports: f64,
+) -> u32 {
+    let offer = Offer { account: account as u64, lamports };
+    with_engine(engine, 0, |engine| engine.send(deliveries, bytes, tx as u64, ttl_ms, offer).bits())
+}
+
+/// Sets landed shares, by which what waits is ranked: `pairs` holds an account's number and its
+/// share each. Returns OK or NOT_STARTED.
+#[napi]
+pub fn landed_shares_set(engine: u32, pairs: &[f64]) -> i32 {
+    with_engine(engine, NOT_STARTED, |engine| {
+        engine.landed_shares().update(pairs);
+        OK
+    })
 }
 
 /// Moves records into `out` and returns how many: kind (1 sent, 2 acked, 3 failed, 4 dropped,

@@ -6,7 +6,7 @@
 //! deliveries that still arrive.
 //!
 //! The `DatagramBatch` holds the deliveries between the queue and the wire, all of which the next
-//! datagram carries. The first is the head of the queue. If more wait, further ones that fit
+//! datagram carries. The first is the best-paid of the queue. If more wait, further ones that fit
 //! completely join it: one datagram less saves this machine and the leader a system call, an
 //! encryption and a good part of an acknowledgement. Only the delivery written last may be there in
 //! part, because flow control stopped it or it is larger than a datagram; completely written ones
@@ -30,15 +30,20 @@ use crate::quic::limits::{
     BATCH_CANDIDATES_MAX, DATAGRAMS_PER_TURN, IDLE_AFTER_NS, IDLE_GRID_NS, IMMEDIATE_MAX,
     IMMEDIATE_PART, STALL_RETRY_NS, STREAMS_AHEAD_MAX,
 };
-use crate::quic::packing::{capacity_of, remaining_capacity, sort_for_gso};
+use crate::quic::packing::{capacity_of, remaining_capacity};
 use crate::quic::peer_core::PeerCore;
+use crate::quic::priority_queue::PriorityQueue;
+use crate::quic::stream_window::StreamWindow;
 use crate::quic::transport_params::stream_bytes_max;
 use crate::sync::clock::NEVER_NS;
 
-/// Whether a turn did all pending work.
-pub(crate) enum Progress {
-    Done,
-    More,
+/// The result of a turn.
+pub(crate) struct Turn {
+    /// Whether work is left.
+    pub(crate) more: bool,
+    /// Whether the delivery passed to it was evicted from the queue immediately. The caller is told
+    /// so instead of an event.
+    pub(crate) saturated: bool,
 }
 
 /// The connection and its deliveries.
@@ -51,7 +56,11 @@ pub(crate) struct ConnectionDriver {
     pub(crate) admission_deadline_ns: u64,
     /// The leader's announced limit per stream; 0 before the handshake.
     pub(crate) stream_bytes_max: u64,
-    pub(crate) queue: VecDeque<Delivery>,
+    pub(crate) queue: PriorityQueue,
+    /// How many of the granted streams may be used.
+    pub(crate) window: StreamWindow,
+    /// Whether the first of the queue waits for a stream or for that window.
+    pub(crate) waits_for_leader: bool,
     /// The earliest expiry among the queued deliveries.
     pub(crate) expiry_ns: u64,
     pub(crate) in_flight: InFlight,
@@ -78,7 +87,9 @@ impl ConnectionDriver {
             is_new: false,
             admission_deadline_ns: NEVER_NS,
             stream_bytes_max: 0,
-            queue: VecDeque::new(),
+            queue: PriorityQueue::default(),
+            window: StreamWindow::default(),
+            waits_for_leader: false,
             expiry_ns: NEVER_NS,
             in_flight: InFlight::new(in_flight_max),
             opened_streams: VecDeque::new(),
@@ -109,14 +120,17 @@ impl ConnectionDriver {
         delivery: Option<Delivery>,
         now: Instant,
         gso_writer: &mut GsoWriter,
-    ) -> Progress {
+    ) -> Turn {
         let now_ns = peer.engine_state.clock.ns(now);
+        let passed = delivery.as_ref().map(|delivery| (delivery.tx, delivery.tag));
+        let mut saturated = false;
         let mut arrived = 0;
         for delivery in delivery.into_iter().chain(std::iter::from_fn(|| peer.next_delivery())) {
             self.expiry_ns = self.expiry_ns.min(delivery.until_ns);
-            self.queue.push_back(delivery);
+            self.queue.push(delivery, &peer.engine_state.landed_shares);
             arrived += 1;
         }
+        self.queue.rank(&peer.engine_state.landed_shares);
         #[cfg(test)]
         assert!(!self.is_broken, "a bug, simulated by the test");
         // The announcement of the new connection may have been consumed by a turn for a delivery,
@@ -131,13 +145,15 @@ impl ConnectionDriver {
         if self.ended {
             self.drop_waiting(peer, peer.closed_reason());
         } else if arrived > 0 {
-            self.sort_arrived(peer, arrived);
             let few = IMMEDIATE_MAX.min(peer.queue_max / IMMEDIATE_PART);
             self.is_immediate =
                 arrived <= few && self.queue.len() == arrived && self.batch.is_none();
             self.send_queued(peer, now, now_ns, gso_writer);
             self.is_immediate = false;
             self.flush(peer, gso_writer);
+            saturated = self.evict(peer, passed);
+            let waiting = (self.queue.len().min(arrived) as u64).saturating_sub(saturated.into());
+            peer.engine_state.deliveries_queued.fetch_add(waiting, Ordering::Relaxed);
         }
         let datagrams = self.receive(peer);
         let timed = self.handle_timers(peer, now, now_ns);
@@ -146,7 +162,7 @@ impl ConnectionDriver {
         }
         self.send_endpoint_events(peer);
         peer.set_timer(self.next_timer_ns(peer, now_ns));
-        if datagrams >= DATAGRAMS_PER_TURN { Progress::More } else { Progress::Done }
+        Turn { more: datagrams >= DATAGRAMS_PER_TURN, saturated }
     }
 
     /// Ends the connection and reports the outcome of every pending delivery.
@@ -311,22 +327,37 @@ impl ConnectionDriver {
             self.opened_streams.push_back(stream);
         }
         let granted = self.opened_streams.len();
-        peer.latest.streams_left.store(granted as u32, Ordering::Relaxed);
+        self.publish_streams_left(peer);
         if self.admission_deadline_ns != NEVER_NS && granted > 0 {
             self.admission_deadline_ns = NEVER_NS;
+            self.window.set_credit(granted);
             peer.advance(PeerState::Admitted);
             peer.report(Kind::Admitted, 0, 0, 0, granted as u64);
         }
     }
 
-    /// The next opened stream; None while the leader grants no more.
+    /// The next opened stream; None while the leader grants no more, or the window is full.
     pub(crate) fn take_stream(&mut self, peer: &PeerCore) -> Option<StreamId> {
-        if self.opened_streams.is_empty() {
-            self.open_granted_streams(peer);
+        if self.stream_room(peer, 1) == 0 {
+            return None;
         }
         let stream = self.opened_streams.pop_front()?;
-        peer.latest.streams_left.store(self.opened_streams.len() as u32, Ordering::Relaxed);
+        self.window.opened();
+        self.publish_streams_left(peer);
         Some(stream)
+    }
+
+    /// How many streams may be used now; exact up to `count`.
+    pub(crate) fn stream_room(&mut self, peer: &PeerCore, count: usize) -> usize {
+        if self.opened_streams.len() < count {
+            self.open_granted_streams(peer);
+        }
+        self.window.room(self.opened_streams.len())
+    }
+
+    fn publish_streams_left(&self, peer: &PeerCore) {
+        let room = self.window.room(self.opened_streams.len());
+        peer.latest.streams_left.store(room as u32, Ordering::Relaxed);
     }
 
     fn acknowledged(&mut self, peer: &PeerCore, id: StreamId) {
@@ -391,6 +422,9 @@ impl ConnectionDriver {
             next_ns =
                 next_ns.min(self.expiry_ns).min(self.admission_deadline_ns).min(peer.close_by_ns());
         }
+        if self.waits_for_leader && self.unsent_batches.is_empty() {
+            next_ns = next_ns.min(self.window.due_ns(now_ns));
+        }
         if !self.unsent_batches.is_empty() {
             next_ns = next_ns.min(now_ns.saturating_add(STALL_RETRY_NS));
         }
@@ -410,37 +444,35 @@ impl ConnectionDriver {
         stats_out.sent_packets.store(stats.path.sent_packets, Ordering::Relaxed);
     }
 
-    /// Orders the `arrived` newest queued deliveries so that they fill datagrams best. None moves
-    /// before one that waited already, which could otherwise wait for as long as better-fitting
-    /// ones arrive; and none without a stream moves before one that has a stream.
-    pub(crate) fn sort_arrived(&mut self, peer: &PeerCore, arrived: usize) {
-        if arrived < 2 {
-            return;
-        }
-        let waited = self.queue.len().saturating_sub(arrived);
-        let sendable_count = self.sendable_count(peer, self.queue.len());
-        let Some((_, conn)) = &self.connection else { return };
-        let room = capacity_of(conn.current_mtu());
-        let mut deliveries = self.queue.split_off(waited);
-        let mut left = sendable_count.saturating_sub(waited);
-        while left > 0 && !deliveries.is_empty() {
-            let count = deliveries.len().min(BATCH_CANDIDATES_MAX).min(left);
-            left -= count;
-            let mut some: Vec<_> = deliveries.drain(..count).map(Some).collect();
-            let sizes = some.iter().flatten().map(|delivery| delivery.bytes.len());
-            for position in sort_for_gso(sizes, room) {
-                self.queue.extend(some.get_mut(position).and_then(Option::take));
-            }
-        }
-        self.queue.append(&mut deliveries);
-    }
-
     /// How many of the first `count` queued deliveries have a stream and in-flight capacity now.
     fn sendable_count(&mut self, peer: &PeerCore, count: usize) -> usize {
-        if self.opened_streams.len() < count {
-            self.open_granted_streams(peer);
+        self.stream_room(peer, count).min(self.in_flight.remaining_capacity()).min(count)
+    }
+
+    /// Chooses what shares the next datagrams, among the first of the queue that have a stream.
+    pub(crate) fn pack(&mut self, peer: &PeerCore) {
+        let count = self.sendable_count(peer, self.queue.len().min(BATCH_CANDIDATES_MAX));
+        if let Some((_, conn)) = &self.connection {
+            self.queue.pack(count, capacity_of(conn.current_mtu()));
         }
-        self.opened_streams.len().min(self.in_flight.remaining_capacity()).min(count)
+    }
+
+    /// Drops what the queue has above its bound, the least rank first; returns whether `passed`, the
+    /// transaction and tag of a delivery, is among it, which is not reported.
+    fn evict(&mut self, peer: &PeerCore, passed: Option<(u64, u32)>) -> bool {
+        let mut saturated = false;
+        while self.queue.len() > peer.queue_max
+            && let Some(evicted) = self.queue.evict_least()
+        {
+            peer.unqueue();
+            peer.count_evicted();
+            if passed == Some((evicted.tx, evicted.tag)) {
+                saturated = true;
+            } else {
+                peer.report_evicted(&evicted);
+            }
+        }
+        saturated
     }
 
     /// Continues writing the last delivery of the batch.
@@ -617,13 +649,15 @@ mod tests {
 
     use super::{DatagramBatch, Written};
     use crate::quic::delivery::Delivery;
+    use crate::quic::landed_shares::Offer;
     use crate::sync::clock::NEVER_NS;
 
     /// Deliveries of these sizes, completely accepted by quinn-proto.
     fn batch(sizes: &[usize]) -> DatagramBatch {
         let stream = |index| StreamId::new(Side::Client, Dir::Uni, index as u64);
         let bytes = Bytes::from_static(b"the last");
-        let delivery = Delivery { bytes, tx: 0, tag: 0, until_ns: 7 };
+        let offer = Offer::default();
+        let delivery = Delivery { bytes, tx: 0, tag: 0, until_ns: 7, offer };
         let mut batch = DatagramBatch::new(stream(0), delivery);
         let written = |(index, size)| Written { stream: stream(index), size, until_ns: 7 };
         batch.before = sizes.iter().copied().enumerate().map(written).collect();

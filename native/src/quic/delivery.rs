@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use crate::quic::landed_shares::Offer;
+
 /// A transaction on its way to one leader.
 pub struct Delivery {
     /// The serialized transaction, shared by all its deliveries.
@@ -13,6 +15,8 @@ pub struct Delivery {
     pub tag: u32,
     /// Expiry time, CLOCK_MONOTONIC ns.
     pub until_ns: u64,
+    /// Which waiting delivery goes first.
+    pub offer: Offer,
 }
 
 /// The state of a connection.

@@ -24,6 +24,7 @@ use crate::quic::engine_state::EngineState;
 use crate::quic::event_ring::{EventRing, Kind, Reason, Record, Waker};
 use crate::quic::gso_batch::Socket;
 use crate::quic::io_wakeup::IoWaker;
+use crate::quic::landed_shares::{LandedShares, Offer};
 use crate::quic::limits::{
     BUSY_POLL_MAX, DELIVERIES_MAX, OUTCOMES_MAX, QUEUE_MAX, SOCKET_BUFFER_BYTES, SOCKETS_MAX,
     STOP_CLOSE_TIMEOUT_MAX, TIMEOUT_MIN,
@@ -157,6 +158,9 @@ impl Engine {
             stopped: AtomicBool::new(false),
             panics: AtomicU64::new(0),
             inbox_drops: AtomicU64::new(0),
+            deliveries_queued: AtomicU64::new(0),
+            deliveries_evicted: AtomicU64::new(0),
+            landed_shares: LandedShares::default(),
         });
         let queues = Arc::new(IoQueues::default());
         let peer_table = Arc::new(PeerTable::default());
@@ -241,15 +245,36 @@ impl Engine {
     }
 
     /// Sends a transaction to leaders on this thread. `deliveries` holds a handle and a tag for
-    /// each. Every delivery ends in an outcome, rejected ones too. An empty or oversized
+    /// each; `offer` decides which of those that wait goes first. Every delivery ends in an outcome,
+    /// rejected ones too. An empty or oversized
     /// transaction, and deliveries beyond `DELIVERIES_MAX`, are rejected without an outcome.
-    pub fn send(&self, deliveries: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> SendStatus {
-        self.fan_out(deliveries, bytes, tx, ttl_ms, Peer::send)
+    pub fn send(
+        &self,
+        deliveries: &[u32],
+        bytes: &[u8],
+        tx: u64,
+        ttl_ms: u32,
+        offer: Offer,
+    ) -> SendStatus {
+        self.fan_out(deliveries, bytes, tx, ttl_ms, offer, Peer::send)
     }
 
     /// As `send`, but this thread keeps the deliveries until `peer::uncork`.
-    pub fn cork(&self, deliveries: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> SendStatus {
-        self.fan_out(deliveries, bytes, tx, ttl_ms, Peer::cork)
+    pub fn cork(
+        &self,
+        deliveries: &[u32],
+        bytes: &[u8],
+        tx: u64,
+        ttl_ms: u32,
+        offer: Offer,
+    ) -> SendStatus {
+        self.fan_out(deliveries, bytes, tx, ttl_ms, offer, Peer::cork)
+    }
+
+    /// The shares that rank what waits.
+    #[must_use]
+    pub fn landed_shares(&self) -> &LandedShares {
+        &self.engine_state.landed_shares
     }
 
     fn fan_out(
@@ -258,6 +283,7 @@ impl Engine {
         bytes: &[u8],
         tx: u64,
         ttl_ms: u32,
+        offer: Offer,
         to: fn(&Arc<Peer>, Delivery) -> SendResult,
     ) -> SendStatus {
         let mut status = SendStatus::default();
@@ -270,7 +296,7 @@ impl Engine {
         let until_ns = self.engine_state.clock.now_ns().saturating_add(lifetime_ns);
         for (index, pair) in deliveries.chunks_exact(2).take(DELIVERIES_MAX).enumerate() {
             let &[id, tag] = pair else { continue };
-            let delivery = Delivery { bytes: shared_bytes.clone(), tx, tag, until_ns };
+            let delivery = Delivery { bytes: shared_bytes.clone(), tx, tag, until_ns, offer };
             let result = match self.peer_table.find(id) {
                 Some(peer) => to(&peer, delivery),
                 None => self.reject(id, tx, tag),
@@ -307,6 +333,8 @@ impl Engine {
             self.engine_state.inbox_drops.load(Ordering::Relaxed),
             send_errors.map(|count| count.load(Ordering::Relaxed)).sum(),
             self.engine_state.panics.load(Ordering::Relaxed),
+            self.engine_state.deliveries_queued.load(Ordering::Relaxed),
+            self.engine_state.deliveries_evicted.load(Ordering::Relaxed),
         ]
     }
 
@@ -403,5 +431,13 @@ fn bind(index: usize, address: SocketAddr, busy_poll: Duration) -> io::Result<So
 }
 
 /// Names of the counters, in order.
-pub const COUNTERS: [&str; 6] =
-    ["sends", "peers", "outcomes_lost", "inbox_drops", "send_errors", "panics"];
+pub const COUNTERS: [&str; 8] = [
+    "sends",
+    "peers",
+    "outcomes_lost",
+    "inbox_drops",
+    "send_errors",
+    "panics",
+    "deliveries_queued",
+    "deliveries_evicted",
+];

@@ -1,5 +1,5 @@
-//! The state that all connections of an engine share: clock, events, and the queue of endpoint
-//! events for the I/O thread, its only consumer.
+//! The state that all connections of an engine share: clock, events, the shares that rank deliveries,
+//! and the queue of endpoint events for the I/O thread, its only consumer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -7,6 +7,7 @@ use quinn_proto::{ConnectionHandle, EndpointEvent};
 
 use crate::quic::event_ring::EventRing;
 use crate::quic::io_wakeup::IoWaker;
+use crate::quic::landed_shares::LandedShares;
 use crate::sync::clock::Clock;
 use crate::sync::mutex_queue::MutexQueue;
 
@@ -26,6 +27,12 @@ pub struct EngineState {
     pub(crate) stopped: AtomicBool,
     /// Caught panics.
     pub(crate) panics: AtomicU64,
+    /// Deliveries that were not sent in the turn in which they arrived, and those evicted from a full
+    /// queue.
+    pub(crate) deliveries_queued: AtomicU64,
+    pub(crate) deliveries_evicted: AtomicU64,
+    /// Ranks deliveries.
+    pub landed_shares: LandedShares,
     /// Datagrams dropped because a connection's inbox was full, or larger than announced.
     pub(crate) inbox_drops: AtomicU64,
 }

@@ -24,8 +24,7 @@ pub const CORKED_DELIVERIES_MAX: usize = 256;
 /// Most queued deliveries of a leader that are searched for ones that fit into one datagram.
 pub const BATCH_CANDIDATES_MAX: usize = 16;
 /// Most deliveries that may arrive in one turn and still count as sent immediately (`detail` 0 of
-/// `Sent`); at most 1 / `IMMEDIATE_PART` of the queue limit. Above that the main thread is woken,
-/// because its sender stops at a full queue and continues only when it is notified of room.
+/// `Sent`); at most 1 / `IMMEDIATE_PART` of the queue limit. Above that the main thread is woken.
 pub const IMMEDIATE_MAX: usize = 4;
 /// See `IMMEDIATE_MAX`.
 pub const IMMEDIATE_PART: usize = 4;

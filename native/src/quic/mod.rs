@@ -3,7 +3,8 @@
 //! (`endpoint`), and the ring that carries events to JavaScript (`event_ring`).
 //!
 //! `peer` shares `peer_core` and `connection_stats` with other threads; `peer_table` finds it by its
-//! handle. `in_flight`, `packing` and `gso_batch` serve `transmit`; `congestion` and
+//! handle. What waits for a leader is in a `priority_queue`, ordered by `landed_shares`, and goes as
+//! its grant and the `stream_window` allow. `in_flight`, `packing` and `gso_batch` serve `transmit`; `congestion` and
 //! `transport_params` adapt quinn-proto; `timer` and `io_wakeup` decide when the I/O thread wakes.
 //! `tls` and `certificate` identify this client.
 
@@ -19,12 +20,15 @@ pub mod event_ring;
 pub mod gso_batch;
 pub mod in_flight;
 pub mod io_wakeup;
+pub mod landed_shares;
 pub mod limits;
 pub mod packing;
 pub mod peer;
 pub mod peer_core;
 pub mod peer_table;
+mod priority_queue;
 pub mod send_result;
+pub mod stream_window;
 mod timer;
 pub mod tls;
 pub mod transmit;

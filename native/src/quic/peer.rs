@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use quinn_proto::{Connection, ConnectionHandle};
 
-use crate::quic::connection::{ConnectionDriver, Progress};
+use crate::quic::connection::{ConnectionDriver, Turn};
 use crate::quic::delivery::{Delivery, PeerState};
 use crate::quic::engine_state::EngineState;
 use crate::quic::event_ring::CloseCause;
@@ -46,20 +46,6 @@ pub struct Peer {
     announced: AtomicUsize,
     driver: Mutex<ConnectionDriver>,
     pub(crate) queues: Arc<IoQueues>,
-}
-
-/// Deliveries that remain after `uncork`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Backlog {
-    /// No delivery is waiting.
-    None,
-    /// Some are waiting, and another thread is processing them.
-    Moves,
-    /// Some wait for a connection, or for stream credit from the leader.
-    Waits,
-    /// Over half of the queue is used, so a few more bursts may find it full; or it was full for
-    /// part of this one.
-    Full,
 }
 
 /// Queues from connections to the I/O thread, their only consumer.
@@ -97,16 +83,6 @@ impl Peer {
         })
     }
 
-    /// The queue state, and whether a thread is processing it.
-    pub(crate) fn backlog(&self) -> Backlog {
-        match self.queued() {
-            0 => Backlog::None,
-            queued if queued > self.queue_max / 2 => Backlog::Full,
-            _ if self.announced.load(Ordering::Acquire) > 0 => Backlog::Moves,
-            _ => Backlog::Waits,
-        }
-    }
-
     /// Sends a delivery on this thread, or queues it for the thread that holds the drive token.
     pub fn send(self: &Arc<Self>, delivery: Delivery) -> SendResult {
         let state = self.state();
@@ -114,13 +90,15 @@ impl Peer {
             self.report_drop(&delivery, self.closed_reason());
             return SendResult::Rejected;
         }
-        if !self.reserve_place(&delivery) {
-            return SendResult::Rejected;
+        if !self.reserve_place() {
+            return SendResult::Saturated;
         }
         let order = Ordering::AcqRel;
         let tx = delivery.tx;
         if self.announced.compare_exchange(0, 1, order, Ordering::Acquire).is_ok() {
-            self.run(Some(delivery), CALLER_TURNS);
+            if self.run(Some(delivery), CALLER_TURNS) {
+                return SendResult::Saturated;
+            }
         } else {
             self.deliveries.push(delivery);
             self.announce(CALLER_TURNS);
@@ -141,8 +119,6 @@ impl Peer {
             self.report_drop(&delivery, self.closed_reason());
             return SendResult::Rejected;
         }
-        // Before this delivery is added, not after: a thread that has corked that many gets the
-        // backlog from its own `uncork`.
         if CORKED.with_borrow(|corked| corked.0.len() >= CORKED_DELIVERIES_MAX) {
             uncork();
         }
@@ -187,26 +163,29 @@ impl Peer {
         }
     }
 
-    /// Does all pending work; only for the thread that holds the drive token.
-    pub(crate) fn run(self: &Arc<Self>, mut delivery: Option<Delivery>, turns: usize) {
+    /// Does all pending work; only for the thread that holds the drive token. Returns
+    /// `Turn::saturated` of the delivery.
+    pub(crate) fn run(self: &Arc<Self>, mut delivery: Option<Delivery>, turns: usize) -> bool {
+        let mut saturated = false;
         for _ in 0..turns {
             let seen = self.announced.load(Ordering::Acquire);
-            let progress = self.run_turn(delivery.take());
-            let done = matches!(progress, Progress::Done);
-            if done && self.announced.fetch_sub(seen, Ordering::AcqRel) == seen {
+            let turn = self.run_turn(delivery.take());
+            saturated |= turn.saturated;
+            if !turn.more && self.announced.fetch_sub(seen, Ordering::AcqRel) == seen {
                 self.arm();
                 self.engine_state.events.wake_here();
                 // The I/O thread may be asleep beyond the deadline of events recorded here, and the
                 // ingress threads rely on it (`submit/wakeup.rs`). Does nothing while it is awake.
                 self.engine_state.io_waker.wake_by(self.engine_state.events.due_ns());
-                return;
+                return saturated;
             }
         }
         self.queues.io_handoff.push(self.clone());
         self.engine_state.io_waker.wake();
+        saturated
     }
 
-    fn run_turn(self: &Arc<Self>, delivery: Option<Delivery>) -> Progress {
+    fn run_turn(self: &Arc<Self>, delivery: Option<Delivery>) -> Turn {
         GSO_WRITER.with_borrow_mut(|gso_writer| {
             let work = || {
                 self.driver.lock().work(&self.core, delivery, std::time::Instant::now(), gso_writer)
@@ -215,7 +194,7 @@ impl Peer {
                 self.engine_state.panics.fetch_add(1, Ordering::Relaxed);
                 gso_writer.clear();
                 self.driver.lock().abandon(&self.core);
-                Progress::Done
+                Turn { more: false, saturated: false }
             })
         })
     }
@@ -256,24 +235,18 @@ impl Peer {
     }
 }
 
-/// Sends the deliveries that this thread has corked. Returns the worst backlog of their leaders.
-pub fn uncork() -> Backlog {
-    let mut left = Backlog::None;
+/// Sends the deliveries that this thread has corked.
+pub fn uncork() {
     let corked = CORKED.with_borrow_mut(|corked| std::mem::take(&mut corked.0));
     let mut peers: Vec<Arc<Peer>> = Vec::new();
     for (peer, delivery) in corked {
-        if !peer.enqueue(delivery) {
-            left = Backlog::Full;
-            continue;
-        }
-        if !peers.iter().any(|known| Arc::ptr_eq(known, &peer)) {
+        if peer.enqueue(delivery) && !peers.iter().any(|known| Arc::ptr_eq(known, &peer)) {
             peers.push(peer);
         }
     }
     for peer in &peers {
         peer.announce(CALLER_TURNS);
     }
-    peers.iter().map(|peer| peer.backlog()).fold(left, Ord::max)
 }
 
 /// In arrival order.

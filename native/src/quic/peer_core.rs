@@ -1,4 +1,4 @@
-//! Hot path: one leader's connection except its protocol side: the queues that threads fill for the
+//! Hot path: one leader's connection except its protocol side: the inboxes that threads fill for the
 //! holder of the drive token, and the results that it reports.
 
 use std::net::SocketAddr;
@@ -110,23 +110,40 @@ impl PeerCore {
         ]
     }
 
-    /// Queues a delivery for the holder of the drive token; announce afterwards. False if it was
+    /// Passes a delivery to the holder of the drive token; announce afterwards. False if it was
     /// rejected.
     pub(crate) fn enqueue(&self, delivery: Delivery) -> bool {
-        self.reserve_place(&delivery) && {
+        let is_reserved = self.reserve_place();
+        if is_reserved {
             self.deliveries.push(delivery);
-            true
-        }
-    }
-
-    /// Reserves a place in the queue, or reports that it is full.
-    pub(super) fn reserve_place(&self, delivery: &Delivery) -> bool {
-        let is_reserved = self.queued.fetch_add(1, Ordering::AcqRel) < self.queue_max;
-        if !is_reserved {
-            self.queued.fetch_sub(1, Ordering::AcqRel);
-            self.report_drop(delivery, Reason::QueueFull);
+        } else {
+            self.report_evicted(&delivery);
         }
         is_reserved
+    }
+
+    /// Reserves a place if there is one. The queue keeps the best `queue_max`; as many again may have
+    /// arrived since the holder of the drive token last looked.
+    pub(super) fn reserve_place(&self) -> bool {
+        let is_reserved = self.queued.fetch_add(1, Ordering::AcqRel) < 2 * self.queue_max;
+        if !is_reserved {
+            self.unqueue();
+            self.count_evicted();
+        }
+        is_reserved
+    }
+
+    pub(super) fn count_evicted(&self) {
+        self.engine_state.deliveries_evicted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The queue is full, and this delivery has the least rank.
+    pub(super) fn report_evicted(&self, delivery: &Delivery) {
+        let reason = match self.state() {
+            PeerState::Connecting | PeerState::Connected => Reason::QueueFull,
+            _ => Reason::LeaderSaturated,
+        };
+        self.report(Kind::Dropped, delivery.tx, delivery.tag, reason as u8, 0);
     }
 
     /// Whether a ping was requested since the last call.

@@ -1,5 +1,5 @@
-//! The cost of a panic while a connection is driven, backlog after uncorking, and when the I/O
-//! thread is woken.
+//! The cost of a panic while a connection is driven, what a full queue evicts, and when the I/O thread
+//! is woken.
 
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -11,12 +11,13 @@ use quinn_proto::Endpoint;
 use quinn_udp::UdpSocketState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Backlog, Delivery, Peer, PeerState, SendResult, uncork};
+use super::{Delivery, Peer, PeerState, SendResult, uncork};
 use crate::quic::endpoint::IoThread;
 use crate::quic::engine_state::EngineState;
 use crate::quic::event_ring::{CloseCause, EventRing, Kind, RECORD_FIELDS, Reason};
 use crate::quic::gso_batch::Socket;
 use crate::quic::io_wakeup::IoWaker;
+use crate::quic::landed_shares::{LandedShares, Offer};
 use crate::quic::limits::CORKED_DELIVERIES_MAX;
 use crate::quic::peer_table::PeerTable;
 use crate::quic::tls::{Transport, client_config};
@@ -36,6 +37,9 @@ pub(crate) fn engine_state() -> Arc<EngineState> {
         stopped: AtomicBool::new(false),
         panics: AtomicU64::new(0),
         inbox_drops: AtomicU64::new(0),
+        deliveries_queued: AtomicU64::new(0),
+        deliveries_evicted: AtomicU64::new(0),
+        landed_shares: LandedShares::default(),
     })
 }
 
@@ -48,7 +52,8 @@ pub(crate) fn peer(id: u32, engine_state: &Arc<EngineState>) -> Arc<Peer> {
 }
 
 fn delivery(tx: u64) -> Delivery {
-    Delivery { bytes: Bytes::from_static(b"a transaction"), tx, tag: 0, until_ns: NEVER_NS }
+    let (bytes, offer) = (Bytes::from_static(b"a transaction"), Offer::default());
+    Delivery { bytes, tx, tag: 0, until_ns: NEVER_NS, offer }
 }
 
 /// Kind, transaction, connection and reason of each record.
@@ -112,23 +117,22 @@ fn deliveries_handed_to_the_io_thread_are_reported_when_it_ends() {
     assert_eq!(Arc::strong_count(&socket), 1, "the socket is still referenced");
 }
 
-/// The other thread will send it; an ingress thread would take `Waits` for a leader without credit.
 #[test]
-fn uncorking_while_another_thread_drives_the_connection_reports_moves() {
+fn uncorked_deliveries_wait_for_the_thread_that_drives_the_connection() {
     let engine_state = engine_state();
     let peer = peer(1, &engine_state);
     peer.announced.store(1, Ordering::Relaxed);
     assert_eq!(peer.cork(delivery(7)), SendResult::Queued);
-    assert_eq!((uncork(), peer.queued()), (Backlog::Moves, 1));
+    uncork();
+    assert_eq!((peer.queued(), peer.driver.lock().queue.len()), (1, 0));
     peer.run(None, 1);
     peer.cork(delivery(8));
-    assert_eq!(uncork(), Backlog::Waits, "there is no connection yet");
-    assert_eq!(peer.queued(), 2);
+    uncork();
+    assert_eq!((peer.queued(), peer.driver.lock().queue.len()), (2, 2));
 }
 
-/// An ingress thread counts consecutive bursts whose deliveries wait.
 #[test]
-fn uncork_reports_the_backlog_at_the_cork_limit() {
+fn deliveries_are_kept_up_to_the_cork_limit() {
     let engine_state = engine_state();
     let peers: Vec<_> = (1..=16).map(|id| peer(id, &engine_state)).collect();
     for peer in &peers {
@@ -137,30 +141,47 @@ fn uncork_reports_the_backlog_at_the_cork_limit() {
         }
     }
     assert_eq!((peers.len() * 16, peers[0].queued()), (CORKED_DELIVERIES_MAX, 0));
-    assert_eq!(uncork(), Backlog::Full, "there are no connections yet");
+    uncork();
     assert!(peers.iter().all(|peer| peer.queued() == 16));
 }
 
+fn offering(tx: u64, lamports: f64) -> Delivery {
+    Delivery { offer: Offer { account: 1, lamports }, ..delivery(tx) }
+}
+
 #[test]
-fn uncork_reports_full_when_further_bursts_may_not_fit() {
+fn a_full_queue_evicts_the_least_rank_and_reports_it_unless_its_sender_is_told() {
     let engine_state = engine_state();
     let peer = peer(1, &engine_state);
-    let uncork_of = |count: usize| {
-        for tx in 0..count {
-            peer.cork(delivery(tx as u64));
-        }
-        uncork()
-    };
-    for _ in 0..QUEUE_MAX / 2 {
-        assert_eq!(uncork_of(1), Backlog::Waits);
+    for tx in 0..QUEUE_MAX as u64 {
+        assert_eq!(peer.send(offering(tx, 10.0 + tx as f64)), SendResult::Queued);
     }
-    assert_eq!(uncork_of(1), Backlog::Full);
-    // Also when the queue was full, whatever became of earlier deliveries.
-    assert_eq!((uncork_of(QUEUE_MAX), peer.queued()), (Backlog::Full, QUEUE_MAX));
-    peer.queued.store(QUEUE_MAX, Ordering::Relaxed);
-    assert_eq!(uncork_of(1), Backlog::Full);
-    // Uncorking nothing leaves no backlog.
-    assert_eq!(uncork(), Backlog::None);
+    assert_eq!(peer.send(offering(99, 10.0)), SendResult::Saturated);
+    assert_eq!((drained(&engine_state), peer.queued()), (vec![], QUEUE_MAX));
+    assert_eq!(peer.send(offering(100, 11.0)), SendResult::Queued);
+    let evicted = |tx, reason| [Kind::Dropped as u32, tx, 1, reason as u32];
+    assert_eq!(drained(&engine_state), [evicted(0, Reason::QueueFull)]);
+    // A corked one has no sender that is told.
+    peer.advance(PeerState::Admitted);
+    peer.cork(offering(101, 0.0));
+    uncork();
+    assert_eq!(drained(&engine_state), [evicted(101, Reason::LeaderSaturated)]);
+    assert_eq!(peer.queued(), QUEUE_MAX);
+    assert_eq!(engine_state.deliveries_evicted.load(Ordering::Relaxed), 3);
+    assert_eq!(engine_state.deliveries_queued.load(Ordering::Relaxed), QUEUE_MAX as u64 + 2);
+}
+
+/// As many as the queue holds may arrive while another thread drives the connection.
+#[test]
+fn what_arrives_while_another_thread_drives_the_connection_is_bounded() {
+    let engine_state = engine_state();
+    let peer = peer(1, &engine_state);
+    peer.announced.store(1, Ordering::Relaxed);
+    let results: Vec<_> = (0..=2 * QUEUE_MAX as u64).map(|tx| peer.send(delivery(tx))).collect();
+    let accepted = results.iter().filter(|result| **result == SendResult::Queued).count();
+    assert_eq!((accepted, results.last()), (2 * QUEUE_MAX, Some(&SendResult::Saturated)));
+    peer.run(None, 1);
+    assert_eq!((peer.queued(), peer.driver.lock().queue.len()), (QUEUE_MAX, QUEUE_MAX));
 }
 
 /// Another thread handled the acknowledgement, and its call found the I/O thread awake.

@@ -10,6 +10,8 @@ pub enum SendResult {
     Live,
     /// Waits for the connection.
     Queued,
+    /// The queue is full, and nothing in it has a lower rank; it has no outcome.
+    Saturated,
     /// Rejected; its outcome is `Dropped`.
     Rejected,
 }
@@ -23,6 +25,8 @@ pub struct SendStatus {
     pub live: u16,
     /// Waiting for a connection.
     pub queued: u16,
+    /// Not accepted, because the queue is full of deliveries of the same or a higher rank.
+    pub saturated: u16,
 }
 
 impl SendStatus {
@@ -36,6 +40,7 @@ impl SendStatus {
             }
             SendResult::Live => self.live |= bit,
             SendResult::Queued => self.queued |= bit,
+            SendResult::Saturated => self.saturated |= bit,
             SendResult::Rejected => {}
         }
     }

@@ -1,9 +1,10 @@
-//! Hot path: sends deliveries, or drops them.
+//! Hot path: sends deliveries, or drops them. The best-paid that waits is always the next to leave.
 //!
 //! One delivery at a time: open a stream, write, finish, and send it before the next is started, so
 //! that a transaction that fits one datagram is never spread over two. If several wait, complete
 //! ones share a datagram. The `DatagramBatch` is what flow or congestion control stopped half way.
 
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use quinn_proto::VarInt;
@@ -33,22 +34,41 @@ impl ConnectionDriver {
             }
             let is_waiting =
                 self.batch.is_some() || self.is_blocked || !self.unsent_batches.is_empty();
-            if is_waiting || !self.start_next(peer, now_ns) {
+            self.waits_for_leader = false;
+            if is_waiting || !(self.start_next(peer, now_ns) || self.may_retry(peer, now_ns)) {
                 return;
             }
         }
     }
 
+    /// Records that deliveries wait for the leader, or that none does; whether the window has room
+    /// again since then.
+    fn may_retry(&mut self, peer: &PeerCore, now_ns: u64) -> bool {
+        if self.queue.is_empty() {
+            self.window.drained(now_ns);
+            return false;
+        }
+        let is_admitted = self.admission_deadline_ns == NEVER_NS && !self.ended;
+        if !is_admitted || self.in_flight.is_full() || self.stream_room(peer, 1) > 0 {
+            return false;
+        }
+        let rtt_us = peer.latest.rtt_us.load(Ordering::Relaxed);
+        self.window.record_blocked(now_ns, rtt_us, self.opened_streams.len());
+        self.waits_for_leader = true;
+        self.stream_room(peer, 1) > 0
+    }
+
     /// Makes the next queued delivery the batch, or ends it; false when there is none or it may not
     /// go.
     fn start_next(&mut self, peer: &PeerCore, now_ns: u64) -> bool {
-        let Some((_, conn)) = &mut self.connection else {
+        let Some((_, conn)) = &self.connection else {
             return false;
         };
-        if conn.is_handshaking() || conn.is_closed() {
+        if self.queue.is_empty() || conn.is_handshaking() || conn.is_closed() {
             return false;
         }
-        let Some(first) = self.queue.front() else {
+        self.pack(peer);
+        let Some(first) = self.queue.first() else {
             return false;
         };
         if first.until_ns <= now_ns {
@@ -56,7 +76,7 @@ impl ConnectionDriver {
             return !self.queue.is_empty();
         }
         if first.bytes.len() as u64 > self.stream_bytes_max {
-            if let Some(delivery) = self.queue.pop_front() {
+            if let Some(delivery) = self.queue.remove(0) {
                 peer.unqueue();
                 let reason = Reason::StreamTooLarge as u8;
                 peer.report(Kind::Dropped, delivery.tx, delivery.tag, reason, 0);
@@ -140,15 +160,9 @@ impl ConnectionDriver {
     /// the wire. The others' outcome comes with the window, or with the acknowledgement.
     pub(crate) fn expire(&mut self, peer: &PeerCore, now_ns: u64) {
         let reason = self.expiry_reason(peer);
-        let mut next_ns = NEVER_NS;
-        self.queue.retain(|delivery| {
-            if delivery.until_ns > now_ns {
-                next_ns = next_ns.min(delivery.until_ns);
-                return true;
-            }
+        let next_ns = self.queue.expire(now_ns, |delivery| {
             peer.unqueue();
             peer.report(Kind::Dropped, delivery.tx, delivery.tag, reason as u8, 0);
-            false
         });
         while let Some(stream) = self.batch.as_ref().and_then(|batch| batch.expired(now_ns)) {
             self.remove_from_batch(stream);
@@ -175,7 +189,7 @@ impl ConnectionDriver {
     }
 
     pub(crate) fn drop_waiting(&mut self, peer: &PeerCore, reason: Reason) {
-        for delivery in self.queue.drain(..) {
+        for delivery in self.queue.take_all() {
             peer.unqueue();
             peer.report(Kind::Dropped, delivery.tx, delivery.tag, reason as u8, 0);
         }

@@ -19,6 +19,7 @@ use crate::quic::connection::ConnectionDriver;
 use crate::quic::delivery::Delivery;
 use crate::quic::event_ring::{Kind, Reason};
 use crate::quic::gso_batch::GsoWriter;
+use crate::quic::landed_shares::Offer;
 use crate::quic::peer::Peer;
 use crate::quic::peer::tests::{drained, engine_state, peer};
 use crate::quic::tls::{ALPN_TPU, Transport, client_config, self_signed};
@@ -81,7 +82,7 @@ impl Fixture {
     fn send(&mut self, tx: u64, size: usize, ttl: Duration) {
         let until_ns = self.peer.engine_state.clock.ns(self.now + ttl);
         let bytes = Bytes::from(vec![tx as u8; size]);
-        self.peer.enqueue(Delivery { bytes, tx, tag: 0, until_ns });
+        self.peer.enqueue(Delivery { bytes, tx, tag: 0, until_ns, offer: Offer::default() });
     }
 
     /// Drives the connection, and delivers its datagrams to the leader.

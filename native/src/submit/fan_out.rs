@@ -1,6 +1,7 @@
 //! Hot path: sends an ingress thread's transactions to the leaders of the target table that the
-//! sender publishes. Transactions that it does not send, or not to every leader, are the sender's
-//! task, which finds them in the record.
+//! sender publishes. What a leader cannot take now waits in the engine, highest rank first, as do the
+//! sender's deliveries. Deliveries that the engine does not accept, for example to a leader without
+//! a connection, are the sender's task, which finds them in the record.
 //!
 //! Bursts are corked. One datagram and one system call per transaction cost the thread and the
 //! leaders time. An ingress thread that falls behind holds further transactions in the engine until
@@ -20,7 +21,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::quic::engine::Engine;
-use crate::quic::peer::{self, Backlog};
+use crate::quic::landed_shares::Offer;
+use crate::quic::peer;
+use crate::quic::send_result::SendStatus;
 use crate::submit::target_table::{SharedTargetTable, TARGETS_MAX, Targets};
 use crate::sync::clock::monotonic_ns;
 
@@ -33,24 +36,26 @@ pub const BURST_GAP_NS: u64 = 60_000;
 pub const CORKED_TRANSACTIONS_MAX: u32 = 16;
 /// How long the oldest one may be corked before the next transaction or other work.
 pub const CORKED_NS_MAX: u64 = 200_000;
-/// Consecutive transactions with a queued delivery after which ingress threads stop sending until
-/// the sender has checked: this count if they span at least `STALL_NS`, which they do unless a
-/// leader with free credit was briefly interrupted, and `STALL_COUNT_MAX` in any case.
-pub const STALL_COUNT: u32 = 16;
-/// See `STALL_COUNT`.
-pub const STALL_NS: u64 = 20_000_000;
-/// See `STALL_COUNT`.
-pub const STALL_COUNT_MAX: u32 = 512;
 /// Transaction numbers of ingress threads are above this, those of the sender below:
 /// `INGRESS_TX_MIN` of `src/send/limits.ts`.
 pub const TX_MIN: u64 = 1 << 40;
 /// Ingress threads with transaction numbers of their own, all exact as JavaScript numbers: more
 /// than can exist.
 const TX_RANGES: u64 = 8191;
-/// Bits of deliveries on the wire, in the result of `EngineHandle::send`.
-const ON_WIRE: u32 = (1 << TARGETS_MAX) - 1;
 
-/// Result of sending one transaction.
+/// What became of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FanOutOutcome {
+    /// The engine accepted at least one of its deliveries.
+    Sent,
+    /// Nothing is sent: the queue of every leader is full of deliveries of the same or a higher
+    /// rank.
+    LeadersFull,
+    /// Nothing is sent: the sender must send it.
+    LeftToSender,
+}
+
+/// What was sent of one transaction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FanOutResult {
     /// Version of the target table that it was sent by.
@@ -65,16 +70,31 @@ pub struct FanOutResult {
     pub corked: bool,
 }
 
+/// The parameters of `Engine::send`.
+#[derive(Clone, Copy, Debug)]
+pub struct Transaction<'a> {
+    /// A handle and a tag for each leader.
+    pub deliveries: &'a [u32],
+    /// The transaction.
+    pub bytes: &'a [u8],
+    /// Its number.
+    pub tx: u64,
+    /// How long it may wait for each leader.
+    pub ttl_ms: u32,
+    /// Which of those that wait goes first.
+    pub offer: Offer,
+}
+
 /// The engine that sends transactions. No call panics.
 pub trait EngineHandle {
     /// The handle by which the sender knows the engine.
     fn engine(&self) -> u32;
-    /// As `Engine::send`: the bits of its `SendStatus`, 0 if nothing was accepted.
-    fn send(&self, deliveries: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> u32;
+    /// As `Engine::send`.
+    fn send(&self, transaction: &Transaction<'_>) -> SendStatus;
     /// As `Engine::cork`: this thread keeps the deliveries until `uncork`.
-    fn cork(&self, deliveries: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> u32;
-    /// Sends what this thread has corked; returns what remains queued.
-    fn uncork(&self) -> Backlog;
+    fn cork(&self, transaction: &Transaction<'_>) -> SendStatus;
+    /// Sends what this thread has corked.
+    fn uncork(&self);
     /// Now, CLOCK_MONOTONIC ns.
     fn now_ns(&self) -> u64;
 }
@@ -98,17 +118,18 @@ impl EngineHandle for EngineRef {
         self.handle
     }
 
-    fn send(&self, deliveries: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> u32 {
-        guarded(0, || self.engine.send(deliveries, bytes, tx, ttl_ms).bits())
+    fn send(&self, transaction: &Transaction<'_>) -> SendStatus {
+        let &Transaction { deliveries, bytes, tx, ttl_ms, offer } = transaction;
+        guarded(|| self.engine.send(deliveries, bytes, tx, ttl_ms, offer))
     }
 
-    fn cork(&self, deliveries: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> u32 {
-        guarded(0, || self.engine.cork(deliveries, bytes, tx, ttl_ms).bits())
+    fn cork(&self, transaction: &Transaction<'_>) -> SendStatus {
+        let &Transaction { deliveries, bytes, tx, ttl_ms, offer } = transaction;
+        guarded(|| self.engine.cork(deliveries, bytes, tx, ttl_ms, offer))
     }
 
-    fn uncork(&self) -> Backlog {
-        // After a panic it is unknown what is on the wire.
-        guarded(Backlog::Waits, peer::uncork)
+    fn uncork(&self) {
+        guarded(peer::uncork);
     }
 
     fn now_ns(&self) -> u64 {
@@ -116,9 +137,9 @@ impl EngineHandle for EngineRef {
     }
 }
 
-/// The result of `act`, or `otherwise` if it panics.
-fn guarded<T>(otherwise: T, act: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(act)).unwrap_or(otherwise)
+/// The result of `act`, or the default, of nothing accepted, if it panics.
+fn guarded<T: Default>(act: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(act)).unwrap_or_default()
 }
 
 /// Sends the transactions of one ingress thread. All calls are made on one thread, because the
@@ -130,10 +151,6 @@ pub struct FanOut<E> {
     /// delivery was of this transaction, so no other thread may use it.
     tx: u64,
     burst: Burst,
-    /// Consecutive transactions with a delivery that was queued or not accepted; and since when.
-    waited: u32,
-    waited_since_ns: u64,
-    is_stalled: bool,
     needs_immediate_wake: bool,
     /// The engine's drain count before the last transaction, and whether the engine has events of
     /// it.
@@ -151,46 +168,48 @@ impl<E: EngineHandle> FanOut<E> {
             engine_handle,
             tx,
             burst: Burst::default(),
-            waited: 0,
-            waited_since_ns: 0,
-            is_stalled: false,
             needs_immediate_wake: false,
             drain_count: 0,
             has_pending_events: false,
         }
     }
 
-    /// Sends to every target and writes `sent`. False if that is impossible now: then nothing is
-    /// sent, the main thread's sender must send it, and `sent` is unchanged.
+    /// Sends to every target and writes `sent`, which is unchanged if nothing is sent.
     #[must_use]
-    pub fn send(&mut self, bytes: &[u8], sent: &mut FanOutResult) -> bool {
+    pub fn send(&mut self, bytes: &[u8], offer: Offer, sent: &mut FanOutResult) -> FanOutOutcome {
         if !self.can_send() {
-            return false;
+            return FanOutOutcome::LeftToSender;
         }
         let &Targets { version, count, ttl_ms, bytes_max, excluded, .. } = self.targets.table();
         let is_small = u32::try_from(bytes.len()).is_ok_and(|size| size <= bytes_max);
         if bytes.is_empty() || !is_small {
-            return false;
+            return FanOutOutcome::LeftToSender;
         }
-        let Some((deliveries, tags)) = self.allocate_tags() else { return false };
+        let allocated = self.allocate_tags();
+        let Some((deliveries, tags)) = &allocated else { return FanOutOutcome::LeftToSender };
+        let deliveries = deliveries.get(..count).unwrap_or_default().as_flattened();
         self.drain_count = self.targets.drain_count();
-        let Some(deliveries) = deliveries.get(..count) else { return false };
-        let status = self.send_or_cork(deliveries.as_flattened(), bytes, ttl_ms);
+        self.tx = self.tx.wrapping_add(1);
+        let result =
+            self.send_or_cork(&Transaction { deliveries, bytes, tx: self.tx, ttl_ms, offer });
+        let status = result.bits();
+        if status == 0 && result.saturated != 0 {
+            return FanOutOutcome::LeadersFull;
+        }
         if status == 0 {
             self.targets.close();
-            return false;
+            return FanOutOutcome::LeftToSender;
         }
         let corked = self.burst.is_corked;
-        *sent = FanOutResult { version, count, tags, status, corked };
+        *sent = FanOutResult { version, count, tags: *tags, status, corked };
         let all = (1 << count) - 1;
         // A corked transaction may have no events for long: its leader may have no credit.
-        self.has_pending_events = status & ON_WIRE != 0;
-        // The sender delivers to the leaders that did not accept it.
-        self.needs_immediate_wake = excluded > 0 || (status | status >> 16) & all != all;
-        if !corked && self.record_wait(u32::from(status != all)) {
-            self.needs_immediate_wake = true;
-        }
-        true
+        self.has_pending_events = result.wire != 0;
+        // The sender delivers to the leaders that did not accept it, except where it would be
+        // evicted again.
+        let reached = status | status >> 16 | u32::from(result.saturated);
+        self.needs_immediate_wake = excluded > 0 || reached & all != all;
+        FanOutOutcome::Sent
     }
 
     /// Whether there are targets now that transactions may be sent to.
@@ -210,8 +229,8 @@ impl<E: EngineHandle> FanOut<E> {
         self.engine_handle.now_ns()
     }
 
-    /// Whether the sender must be woken immediately for the last transaction: it must queue
-    /// deliveries for excluded leaders, or check the targets before anything more is sent.
+    /// Whether the sender must be woken immediately for the last transaction, to deliver it to further
+    /// leaders.
     #[must_use]
     pub fn needs_immediate_wake(&self) -> bool {
         self.needs_immediate_wake
@@ -239,13 +258,6 @@ impl<E: EngineHandle> FanOut<E> {
         self.uncork();
     }
 
-    /// Whether an uncork since the last call found deliveries queued that should not be, so that
-    /// the sender must check immediately. Call it at the end of a turn.
-    #[must_use]
-    pub fn take_stalled(&mut self) -> bool {
-        std::mem::take(&mut self.is_stalled)
-    }
-
     /// The deliveries of one transaction, each a connection handle and a tag, and the tags alone.
     /// None if the table is inconsistent.
     fn allocate_tags(&self) -> Option<([[u32; 2]; TARGETS_MAX], [u32; TARGETS_MAX])> {
@@ -261,17 +273,16 @@ impl<E: EngineHandle> FanOut<E> {
     }
 
     /// As `EngineHandle::send`. A corked delivery is reported as queued.
-    fn send_or_cork(&mut self, deliveries: &[u32], bytes: &[u8], ttl_ms: u32) -> u32 {
-        self.tx = self.tx.wrapping_add(1);
+    fn send_or_cork(&mut self, transaction: &Transaction<'_>) -> SendStatus {
         let now_ns = self.engine_handle.now_ns();
         self.burst.count_in(now_ns);
         let status = if self.burst.is_corked {
-            self.engine_handle.cork(deliveries, bytes, self.tx, ttl_ms)
+            self.engine_handle.cork(transaction)
         } else {
             self.uncork();
-            self.engine_handle.send(deliveries, bytes, self.tx, ttl_ms)
+            self.engine_handle.send(transaction)
         };
-        if self.burst.is_corked && status != 0 {
+        if self.burst.is_corked && status.bits() != 0 {
             self.burst.cork(now_ns);
             self.flush_if_due(now_ns);
         }
@@ -280,45 +291,10 @@ impl<E: EngineHandle> FanOut<E> {
     }
 
     fn uncork(&mut self) {
-        let count = std::mem::take(&mut self.burst.corked);
-        if count == 0 {
-            return;
+        if std::mem::take(&mut self.burst.corked) > 0 {
+            self.engine_handle.uncork();
+            self.burst.last_ns = Some(self.engine_handle.now_ns());
         }
-        let left = self.engine_handle.uncork();
-        self.burst.last_ns = Some(self.engine_handle.now_ns());
-        self.is_stalled |= match left {
-            Backlog::None => self.record_wait(0),
-            // It is unknown whether they would be queued without the other thread.
-            Backlog::Moves => false,
-            Backlog::Waits => self.record_wait(count),
-            Backlog::Full => self.close_targets(),
-        };
-    }
-
-    /// A delivery is queued while another thread drives its connection, which takes microseconds,
-    /// or for lack of the leader's credit. Several in a row mean the latter, and then the
-    /// transactions of the highest rank must go first: the sender finds the leader and excludes it.
-    /// Returns whether that point is reached.
-    fn record_wait(&mut self, count: u32) -> bool {
-        if count == 0 {
-            self.waited = 0;
-            return false;
-        }
-        let now_ns = self.engine_handle.now_ns();
-        if self.waited == 0 {
-            self.waited_since_ns = now_ns;
-        }
-        self.waited = self.waited.saturating_add(count);
-        let is_long = now_ns.saturating_sub(self.waited_since_ns) >= STALL_NS;
-        let most = if is_long { STALL_COUNT } else { STALL_COUNT_MAX };
-        self.waited >= most && self.close_targets()
-    }
-
-    /// Stops sending until the sender has checked.
-    fn close_targets(&mut self) -> bool {
-        self.waited = 0;
-        self.targets.close();
-        true
     }
 }
 

@@ -3,12 +3,15 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::{BURST_MIN, Backlog, EngineHandle, FanOut, FanOutResult};
+use super::{
+    BURST_MIN, EngineHandle, FanOut, FanOutOutcome, FanOutResult, Offer, SendStatus, Transaction,
+};
 use crate::submit::target_table::tests::Publisher;
 use crate::submit::target_table::{SharedTargetTable, TARGET_TABLE_BYTES};
 use crate::sync::shared_memory::Memory;
 
 pub(super) const BYTES: &[u8] = &[1, 2, 3];
+pub(super) const OFFER: Offer = Offer { account: 8, lamports: 5_000.0 };
 pub(super) const NS_PER_US: u64 = 1000;
 pub(super) const NS_PER_MS: u64 = 1_000_000;
 
@@ -22,8 +25,9 @@ pub(super) enum Call {
 /// An engine with preset results, and a clock set by hand.
 pub(super) struct Fake {
     pub(super) now_ns: Cell<u64>,
+    /// As `SendStatus::bits`, and the deliveries that find a full queue.
     pub(super) status: Cell<u32>,
-    pub(super) left: Cell<Backlog>,
+    pub(super) saturated: Cell<u16>,
     /// Duration of each send or cork, and of each uncork.
     pub(super) call_ns: Cell<u64>,
     pub(super) uncork_ns: Cell<u64>,
@@ -39,11 +43,15 @@ pub(super) struct FakeEngine {
 }
 
 impl FakeEngine {
-    fn note(&self, call: Call, deliveries: &[u32], tx: u64, ttl_ms: u32) -> u32 {
+    fn note(&self, call: Call, transaction: &Transaction<'_>) -> SendStatus {
+        let &Transaction { deliveries, tx, ttl_ms, offer, .. } = transaction;
+        assert_eq!(offer, OFFER);
         self.fake.calls.borrow_mut().push(call);
         self.fake.given.borrow_mut().push((deliveries.to_vec(), tx, ttl_ms));
         self.fake.now_ns.set(self.fake.now_ns.get() + self.fake.call_ns.get());
-        self.fake.status.get()
+        let (bits, saturated) = (self.fake.status.get(), self.fake.saturated.get());
+        let (wire, queued) = (bits as u16, (bits >> 16) as u16);
+        SendStatus { wire, live: wire, queued, saturated }
     }
 }
 
@@ -52,20 +60,20 @@ impl EngineHandle for FakeEngine {
         3
     }
 
-    fn send(&self, deliveries: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> u32 {
-        assert!(!bytes.is_empty());
-        self.note(Call::Send, deliveries, tx, ttl_ms)
+    fn send(&self, transaction: &Transaction<'_>) -> SendStatus {
+        assert!(!transaction.bytes.is_empty());
+        self.note(Call::Send, transaction)
     }
 
-    fn cork(&self, deliveries: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> u32 {
-        assert_eq!(bytes, BYTES);
-        self.note(Call::Cork, deliveries, tx, ttl_ms) << 16
+    fn cork(&self, transaction: &Transaction<'_>) -> SendStatus {
+        assert_eq!(transaction.bytes, BYTES);
+        let status = self.note(Call::Cork, transaction);
+        SendStatus { wire: 0, queued: 0, ..status }
     }
 
-    fn uncork(&self) -> Backlog {
+    fn uncork(&self) {
         self.fake.calls.borrow_mut().push(Call::Uncork);
         self.fake.now_ns.set(self.fake.now_ns.get() + self.fake.uncork_ns.get());
-        self.fake.left.get()
     }
 
     fn now_ns(&self) -> u64 {
@@ -93,7 +101,7 @@ impl Fixture {
         let fake = Rc::new(Fake {
             now_ns: Cell::new(1_000_000_000),
             status: Cell::new(0b11),
-            left: Cell::new(Backlog::None),
+            saturated: Cell::new(0),
             call_ns: Cell::new(0),
             uncork_ns: Cell::new(0),
             calls: RefCell::default(),
@@ -114,7 +122,11 @@ impl Fixture {
     }
 
     pub(super) fn send(&mut self) -> bool {
-        self.fan_out.send(BYTES, &mut self.sent)
+        self.outcome() == FanOutOutcome::Sent
+    }
+
+    pub(super) fn outcome(&mut self) -> FanOutOutcome {
+        self.fan_out.send(BYTES, OFFER, &mut self.sent)
     }
 
     pub(super) fn send_many(&mut self, status: u32, count: u32) -> Vec<bool> {

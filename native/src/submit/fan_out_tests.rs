@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering::SeqCst;
 
-use super::fixture::{BYTES, Call, Fixture, NS_PER_MS, fan_out_on, targets_of};
+use super::fixture::{BYTES, Call, Fixture, NS_PER_MS, OFFER, fan_out_on, targets_of};
 use super::*;
 use crate::quic::engine::Options;
 use crate::submit::target_table::CELLS_MAX;
@@ -28,7 +28,7 @@ fn transaction_numbers_are_unique_across_threads() {
     let mut other = fan_out_on(&fixture.memory, &fixture.fake, NS_PER_MS);
     for _ in 0..2 {
         assert!(fixture.send());
-        assert!(other.send(BYTES, &mut fixture.sent));
+        assert_eq!(other.send(BYTES, OFFER, &mut fixture.sent), FanOutOutcome::Sent);
     }
     let numbers: Vec<u64> = fixture.fake.given.take().iter().map(|given| given.1).collect();
     let expected = [2 * TX_MIN + 1, 3 * TX_MIN + 1, 2 * TX_MIN + 2, 3 * TX_MIN + 2];
@@ -36,7 +36,8 @@ fn transaction_numbers_are_unique_across_threads() {
     // They stay exact as JavaScript numbers, however many ingress threads there were.
     fixture.publisher.words[2].store(8189, SeqCst);
     for number in [8191 * TX_MIN + 1, TX_MIN + 1] {
-        assert!(fan_out_on(&fixture.memory, &fixture.fake, 0).send(BYTES, &mut fixture.sent));
+        let mut other = fan_out_on(&fixture.memory, &fixture.fake, 0);
+        assert_eq!(other.send(BYTES, OFFER, &mut fixture.sent), FanOutOutcome::Sent);
         assert_eq!(fixture.fake.given.take()[0].1, number);
         assert!(number < 1 << 53);
     }
@@ -45,11 +46,11 @@ fn transaction_numbers_are_unique_across_threads() {
 #[test]
 fn up_to_16_deliveries_are_sent() {
     let mut fixture = Fixture::new(16, 0, NS_PER_MS);
-    fixture.fake.status.set(u32::MAX);
+    fixture.fake.status.set(0xff00_00ff);
     assert!(fixture.send());
     assert_eq!(
         (fixture.sent.count, fixture.sent.status, fixture.sent.tags),
-        (16, u32::MAX, [1; 16])
+        (16, 0xff00_00ff, [1; 16])
     );
     assert_eq!(fixture.fake.given.take()[0].0.len(), 32);
 }
@@ -57,8 +58,9 @@ fn up_to_16_deliveries_are_sent() {
 #[test]
 fn oversized_or_empty_transaction_or_closed_table_is_not_sent() {
     let mut fixture = Fixture::calm();
-    assert!(!fixture.fan_out.send(&[0; 1233], &mut fixture.sent));
-    assert!(!fixture.fan_out.send(&[], &mut fixture.sent));
+    let left = FanOutOutcome::LeftToSender;
+    assert_eq!(fixture.fan_out.send(&[0; 1233], OFFER, &mut fixture.sent), left);
+    assert_eq!(fixture.fan_out.send(&[], OFFER, &mut fixture.sent), left);
     fixture.publisher.open(false);
     assert!(!fixture.send());
     fixture.publisher.open(true);
@@ -66,7 +68,8 @@ fn oversized_or_empty_transaction_or_closed_table_is_not_sent() {
     assert!(!fixture.send());
     assert_eq!((fixture.sent.version, fixture.fake.calls.take()), (0, vec![]));
     fixture.publisher.words[0].fetch_add(1, SeqCst);
-    assert!(fixture.fan_out.send(&[0; 1232], &mut fixture.sent));
+    let outcome = fixture.fan_out.send(&[0; 1232], OFFER, &mut fixture.sent);
+    assert_eq!(outcome, FanOutOutcome::Sent);
 }
 
 #[test]
@@ -139,27 +142,34 @@ fn rejection_by_the_engine_stops_sending_until_reopened() {
     assert_eq!(fixture.send_many(1, 1), [true]);
 }
 
+/// A leader that takes nothing must not keep transactions from the others.
 #[test]
-fn repeatedly_queued_deliveries_stop_sending() {
+fn queued_deliveries_never_stop_sending() {
     let mut fixture = Fixture::calm();
-    let (waits, is_not_taken) = (0b01 | 1 << 17, 0b10);
-    assert!(!fixture.send_many(waits, STALL_COUNT - 1).contains(&false));
-    // Another thread was driving the connection; that is over.
+    assert!(!fixture.send_many(0b01 | 1 << 17, 1_000).contains(&false));
+    assert!(!fixture.send_many(0b11 << 16, 1_000).contains(&false));
+    assert!(!fixture.fan_out.needs_immediate_wake());
+}
+
+#[test]
+fn a_leader_with_a_full_queue_is_the_senders_task_without_haste() {
+    let mut fixture = Fixture::calm();
+    fixture.fake.saturated.set(0b10);
+    assert_eq!(fixture.send_many(0b01, 1), [true]);
+    assert_eq!((fixture.sent.status, fixture.fan_out.needs_immediate_wake()), (0b01, false));
+}
+
+#[test]
+fn full_queues_everywhere_refuse_the_transaction_and_no_other() {
+    let mut fixture = Fixture::calm();
+    fixture.fake.status.set(0);
+    for saturated in [0b11, 0b10] {
+        fixture.fake.saturated.set(saturated);
+        assert_eq!(fixture.outcome(), FanOutOutcome::LeadersFull);
+    }
+    assert_eq!(fixture.sent.version, 0);
+    fixture.fake.saturated.set(0);
     assert_eq!(fixture.send_many(0b11, 1), [true]);
-    assert!(!fixture.send_many(waits, STALL_COUNT - 1).contains(&false));
-    assert!(!fixture.fan_out.needs_immediate_wake());
-    assert_eq!(fixture.send_many(is_not_taken, 1), [true]);
-    assert_eq!(fixture.send_many(waits, 1), [false]);
-    assert!(fixture.fan_out.needs_immediate_wake());
-    fixture.publisher.open(true);
-    assert_eq!(fixture.send_many(waits, 1), [true]);
-    assert!(!fixture.fan_out.needs_immediate_wake());
-    assert!(!fixture.send_many(waits, STALL_COUNT - 2).contains(&false));
-    assert_eq!(
-        (fixture.send_many(waits, 1), fixture.fan_out.needs_immediate_wake()),
-        (vec![true], true)
-    );
-    assert!(!fixture.fan_out.take_stalled());
 }
 
 #[test]
@@ -196,6 +206,10 @@ fn immediate_wake_is_needed_only_for_missing_deliveries() {
     assert!(!needs_immediate_wake(&mut Fixture::new(16, 0, NS_PER_MS), 0xffff));
 }
 
+fn transaction<'a>(deliveries: &'a [u32], bytes: &'a [u8]) -> Transaction<'a> {
+    Transaction { deliveries, bytes, tx: 7, ttl_ms: 60_000, offer: OFFER }
+}
+
 #[test]
 fn engine_ref_sends_and_corks() {
     let leader = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -206,23 +220,17 @@ fn engine_ref_sends_and_corks() {
     let peer = engine.peer(id).unwrap();
     let engine_handle = EngineRef::new(5, engine.clone());
     // The leader never responds, so all deliveries are queued.
-    assert_eq!(
-        (engine_handle.engine(), engine_handle.send(&[id, 1], BYTES, 7, 60_000)),
-        (5, 1 << 16)
-    );
-    assert_eq!((engine_handle.cork(&[id, 2], BYTES, 8, 60_000), peer.queued()), (1 << 16, 1));
+    let status = engine_handle.send(&transaction(&[id, 1], BYTES));
+    assert_eq!((engine_handle.engine(), status.bits()), (5, 1 << 16));
+    let status = engine_handle.cork(&transaction(&[id, 2], BYTES));
+    assert_eq!((status.bits(), peer.queued()), (1 << 16, 1));
     engine_handle.uncork();
     assert_eq!(peer.queued(), 2);
-    assert_eq!(
-        (
-            engine_handle.send(&[id + 1, 1], BYTES, 9, 60_000),
-            engine_handle.cork(&[id, 1], &[], 9, 1)
-        ),
-        (0, 0)
-    );
+    assert_eq!(engine_handle.send(&transaction(&[id + 1, 1], BYTES)).bits(), 0);
+    assert_eq!(engine_handle.cork(&transaction(&[id, 1], &[])).bits(), 0);
 }
 
 #[test]
 fn engine_panic_becomes_the_fallback_result() {
-    assert_eq!((guarded(0, || panic!("a bug")), guarded(0, || 3)), (0, 3));
+    assert_eq!((guarded::<u32>(|| panic!("a bug")), guarded(|| 3)), (0, 3));
 }

@@ -18,7 +18,7 @@ use crate::decode::decoder::{Decoder, numbers};
 use crate::decode::diagnosis::diagnose;
 use crate::decode::errors::Rejected;
 use crate::decode::limits::TRANSACTION_BYTES_MAX;
-use crate::decode::tx::{peek_signature_offset, starts_well};
+use crate::decode::tx::{Accepted, peek_signature_offset, starts_well};
 use crate::http::handler::{
     ClientCloseReason, Endpoint, ForwardedMeta, Handled, Health, Request, RequestHandler,
     UnhandledReason,
@@ -31,9 +31,11 @@ use crate::http::response::{ResponseWriter, push_result};
 use crate::http::rpc_body::{
     self, Call, MAIN_THREAD_METHODS, batch_of, call_id, decode_text, parse_body,
 };
+use crate::quic::landed_shares::Offer;
 use crate::submit::counters::{Counter, Counters};
 use crate::submit::dedup::{DedupCache, Reservation};
-use crate::submit::fan_out::{EngineHandle, FanOut, FanOutResult};
+use crate::submit::fan_out::{EngineHandle, FanOut, FanOutOutcome, FanOutResult};
+use crate::submit::key_accounts::KeyAccounts;
 use crate::submit::key_cache::{KeyCache, KeyGrant, NotAdmitted};
 use crate::submit::record_ring::{self, Records};
 use crate::submit::wakeup::{ThreadState, WakePolicy};
@@ -50,6 +52,8 @@ pub enum KeyUpdate {
 pub struct SubmitPath<E> {
     /// Which keys are admitted.
     pub key_cache: KeyCache,
+    /// Whose key each is.
+    pub key_accounts: KeyAccounts,
     /// Recently accepted transactions of all threads.
     pub dedup: DedupCache,
     /// Validates transactions.
@@ -386,9 +390,18 @@ impl<E: EngineHandle> SubmitPath<E> {
             Reservation::Pending => return left(Counter::ProxiedOther),
             Reservation::New => {}
         }
-        if !self.fan_out.send(bytes, sent) {
+        let offer = Offer {
+            account: self.key_accounts.account_of(meta.key_slot),
+            lamports: validation.as_ref().map_or(0.0, offered_lamports),
+        };
+        let outcome = self.fan_out.send(bytes, offer, sent);
+        if outcome != FanOutOutcome::Sent {
             self.dedup.rollback(bytes, offset);
-            return left(Counter::ProxiedLeaders);
+        }
+        match outcome {
+            FanOutOutcome::Sent => {}
+            FanOutOutcome::LeadersFull => return Ok(self.leaders_full(meta)),
+            FanOutOutcome::LeftToSender => return left(Counter::ProxiedLeaders),
         }
         let sent_ns = self.fan_out.now_ns();
         let record = meta.record(bytes, decoded_ns, sent_ns);
@@ -423,6 +436,12 @@ impl<E: EngineHandle> SubmitPath<E> {
         let signature = signature_text_of(bytes, offset)?;
         self.counters.add(Counter::Accepted, 1.0);
         Ok(Outcome::Accepted(signature))
+    }
+
+    fn leaders_full(&mut self, meta: &RequestMeta) -> Outcome {
+        let rejection = Rejection::leaders_full();
+        self.reject(&rejection, meta, self.fan_out.now_ns(), None);
+        Outcome::Rejected(rejection)
     }
 
     fn invalid(&mut self, rejected: Rejected, meta: &RequestMeta) -> Outcome {
@@ -561,15 +580,17 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
     fn end_turn(&mut self) {
         let SubmitPath { fan_out, records, wake_policy, .. } = &mut self.path;
         fan_out.end_turn();
-        if fan_out.take_stalled() {
-            wake_policy.wake_now();
-        }
         wake_policy.end_turn(records.depth(), || fan_out.now_ns());
     }
 
     fn max_sleep(&self, now_ns: u64) -> Option<Duration> {
         self.path.wake_policy.max_sleep(now_ns)
     }
+}
+
+/// Priority fee and tip: `offeredLamports` of `src/core/flow.ts`.
+fn offered_lamports(accepted: &Accepted) -> f64 {
+    accepted.priority_fee_lamports as f64 + accepted.tip_lamports as f64
 }
 
 /// The result of `getHealth`; a test compares the responses.

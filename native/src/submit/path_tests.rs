@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 use super::*;
 use crate::decode::errors::DecodeError;
-use crate::quic::peer::Backlog;
+use crate::quic::send_result::SendStatus;
 use crate::submit::counters::COUNTERS_BYTES;
 use crate::submit::dedup::{Sizes, prepared};
+use crate::submit::fan_out::Transaction;
+use crate::submit::key_accounts::KEY_ACCOUNTS_BYTES;
 use crate::submit::rate_limit::{LIMIT_MEMORY_BYTES, ThreadLimitStates};
 use crate::submit::record_ring::RECORDS_BYTES;
 use crate::submit::target_table::tests::Publisher;
@@ -20,6 +22,7 @@ use crate::sync::shared_memory::{AtomicSlice, Memory};
 
 const TOKEN: &[u8] = b"0123456789abcdef";
 const KEY_SLOT: u32 = 7;
+const ACCOUNT: f64 = 4_321.0;
 const RECORDS: usize = 1024;
 const TIP_ACCOUNT: [u8; 32] = [9; 32];
 const SIZES: Sizes = Sizes { entries_max: 64, bytes_max: 65_536, keep_ms: 2_000, lock_ms: 1 };
@@ -28,7 +31,9 @@ const SIZES: Sizes = Sizes { entries_max: 64, bytes_max: 65_536, keep_ms: 2_000,
 struct FakeEngine {
     now_ns: Cell<u64>,
     given: Rc<RefCell<Vec<Vec<u8>>>>,
+    offers: Rc<RefCell<Vec<Offer>>>,
     is_broken: Rc<Cell<bool>>,
+    is_full: Rc<Cell<bool>>,
 }
 
 impl EngineHandle for FakeEngine {
@@ -36,19 +41,21 @@ impl EngineHandle for FakeEngine {
         3
     }
 
-    fn send(&self, _copies: &[u32], bytes: &[u8], _tx: u64, _ttl_ms: u32) -> u32 {
+    fn send(&self, transaction: &Transaction<'_>) -> SendStatus {
         assert!(!self.is_broken.get(), "a bug in the engine");
-        self.given.borrow_mut().push(bytes.to_vec());
-        0b11
+        self.given.borrow_mut().push(transaction.bytes.to_vec());
+        self.offers.borrow_mut().push(transaction.offer);
+        if self.is_full.get() {
+            return SendStatus { saturated: 0b11, ..SendStatus::default() };
+        }
+        SendStatus { wire: 0b11, live: 0b11, ..SendStatus::default() }
     }
 
-    fn cork(&self, deliveries: &[u32], bytes: &[u8], tx: u64, ttl_ms: u32) -> u32 {
-        self.send(deliveries, bytes, tx, ttl_ms)
+    fn cork(&self, transaction: &Transaction<'_>) -> SendStatus {
+        self.send(transaction)
     }
 
-    fn uncork(&self) -> Backlog {
-        Backlog::None
-    }
+    fn uncork(&self) {}
 
     fn now_ns(&self) -> u64 {
         self.now_ns.set(self.now_ns.get() + 1_000_000);
@@ -63,7 +70,9 @@ struct Fixture {
     other: DedupCache,
     records: AtomicSlice<AtomicU64>,
     given: Rc<RefCell<Vec<Vec<u8>>>>,
+    offers: Rc<RefCell<Vec<Offer>>>,
     is_broken: Rc<Cell<bool>>,
+    is_full: Rc<Cell<bool>>,
     status: Arc<ThreadStatus>,
     wakes: Arc<AtomicUsize>,
     is_drain_announced: bool,
@@ -88,9 +97,16 @@ fn grant() -> KeyGrant {
 impl Fixture {
     /// With a grant for `TOKEN`, and two leaders that accept deliveries.
     fn new(grant: KeyGrant) -> Self {
-        let [key_cache, counters, records, targets] =
-            [LIMIT_MEMORY_BYTES, COUNTERS_BYTES, RECORDS_BYTES, TARGET_TABLE_BYTES]
-                .map(Memory::fresh);
+        let [key_cache, key_accounts, counters, records, targets] = [
+            LIMIT_MEMORY_BYTES,
+            KEY_ACCOUNTS_BYTES,
+            COUNTERS_BYTES,
+            RECORDS_BYTES,
+            TARGET_TABLE_BYTES,
+        ]
+        .map(Memory::fresh);
+        let accounts = key_accounts.atomics::<AtomicU64>(0, KEY_SLOT as usize + 1).unwrap();
+        accounts.last().unwrap().store(ACCOUNT.to_bits(), SeqCst);
         let dedup = prepared(SIZES, 5).unwrap();
         let mut publisher = Publisher::new(&targets);
         publisher.publish(&[(70, 0), (71, 1)], 800, 4096, 0);
@@ -100,14 +116,18 @@ impl Fixture {
         let status = Arc::new(ThreadStatus::new(Box::new(move || {
             counted.fetch_add(1, SeqCst);
         })));
-        let (given, is_broken) = (Rc::default(), Rc::default());
+        let (given, offers, is_broken, is_full) =
+            (Rc::default(), Rc::default(), Rc::default(), Rc::default());
         let engine_handle = FakeEngine {
             now_ns: Cell::new(1_000_000_000),
             given: Rc::clone(&given),
+            offers: Rc::clone(&offers),
             is_broken: Rc::clone(&is_broken),
+            is_full: Rc::clone(&is_full),
         };
         let path = SubmitPath {
             key_cache: KeyCache::new(ThreadLimitStates::new(&key_cache).unwrap()),
+            key_accounts: KeyAccounts::open(&key_accounts).unwrap(),
             dedup: DedupCache::open_with(&dedup, SIZES).unwrap(),
             decoder: Arc::new(Decoder::new(&TIP_ACCOUNT, 1000.0, false, 0).unwrap()),
             fan_out: FanOut::new(SharedTargetTable::open(&targets).unwrap(), engine_handle),
@@ -123,7 +143,9 @@ impl Fixture {
             other: DedupCache::open_with(&dedup, SIZES).unwrap(),
             records: records.atomics(0, RECORDS_BYTES / 8).unwrap(),
             given,
+            offers,
             is_broken,
+            is_full,
             status,
             wakes,
             is_drain_announced: false,
@@ -556,6 +578,29 @@ fn closed_target_table_proxies_as_charged_and_roll_back_the_reservation() {
     assert!(is_limit_charged(handled));
     assert_eq!((fixture.counter(Counter::ProxiedLeaders), fixture.depth()), (1.0, 0));
     assert_eq!(fixture.other.reserve(&bytes, 1, 1_000_000_000), Reservation::New);
+}
+
+#[test]
+fn a_transaction_ranks_by_what_its_account_offers() {
+    let mut fixture = Fixture::usual();
+    fixture.post(&transaction(1, 5_000));
+    let offer = Offer { account: ACCOUNT as u64, lamports: 5_000.0 };
+    assert_eq!(fixture.offers.take(), [offer]);
+}
+
+#[test]
+fn a_transaction_that_no_leaders_queue_takes_is_refused_here() {
+    let mut fixture = Fixture::usual();
+    fixture.is_full.set(true);
+    assert_eq!(fixture.post(&good(1)), Handled::Answered);
+    let response = fixture.response();
+    assert!(response.contains("\"reason\":\"overloaded\""), "{response}");
+    assert_eq!(fixture.depth(), 1);
+    // Nothing is reserved: the next attempt is sent, and other transactions are.
+    fixture.is_full.set(false);
+    assert_eq!(fixture.post(&good(1)), Handled::Answered);
+    assert!(fixture.response().contains(&signature(&good(1))));
+    assert_eq!(fixture.counter(Counter::ProxiedLeaders), 0.0);
 }
 
 #[test]

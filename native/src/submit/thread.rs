@@ -17,6 +17,7 @@ use crate::quic::event_ring::Waker;
 use crate::submit::counters::Counters;
 use crate::submit::dedup::DedupCache;
 use crate::submit::fan_out::{EngineRef, FanOut};
+use crate::submit::key_accounts::KeyAccounts;
 use crate::submit::key_cache::KeyCache;
 use crate::submit::path::{KeyUpdate, SubmitHandler, SubmitPath};
 use crate::submit::rate_limit::ThreadLimitStates;
@@ -38,6 +39,8 @@ pub struct Shared {
     pub dedup: Memory,
     /// For `rate_limit`.
     pub limit_states: Memory,
+    /// For `key_accounts`.
+    pub key_accounts: Memory,
 }
 
 /// Options of an ingress thread.
@@ -136,6 +139,7 @@ fn handler_of(
     let engine_handle = EngineRef::new(handle, engine);
     let path = SubmitPath {
         key_cache: KeyCache::new(ThreadLimitStates::new(&shared.limit_states)?),
+        key_accounts: KeyAccounts::open(&shared.key_accounts)?,
         dedup: DedupCache::open(&shared.dedup)?,
         decoder: options.decoder.clone(),
         records: Records::open(&shared.records)?,
@@ -157,6 +161,7 @@ mod tests {
     use crate::quic::engine;
     use crate::submit::counters::COUNTERS_BYTES;
     use crate::submit::dedup::{Sizes, prepared};
+    use crate::submit::key_accounts::KEY_ACCOUNTS_BYTES;
     use crate::submit::rate_limit::LIMIT_MEMORY_BYTES;
     use crate::submit::record_ring::RECORDS_BYTES;
     use crate::submit::target_table::TARGET_TABLE_BYTES;
@@ -164,14 +169,20 @@ mod tests {
     const GUARD: Duration = Duration::from_secs(20);
 
     fn shared() -> Shared {
-        let [records, counters, targets, limit_states] =
-            [RECORDS_BYTES, COUNTERS_BYTES, TARGET_TABLE_BYTES, LIMIT_MEMORY_BYTES]
-                .map(Memory::fresh);
+        let [records, counters, targets, limit_states, key_accounts] = [
+            RECORDS_BYTES,
+            COUNTERS_BYTES,
+            TARGET_TABLE_BYTES,
+            LIMIT_MEMORY_BYTES,
+            KEY_ACCOUNTS_BYTES,
+        ]
+        .map(Memory::fresh);
         Shared {
             records,
             counters,
             targets,
             limit_states,
+            key_accounts,
             dedup: prepared(Sizes::default(), 1).unwrap(),
         }
     }
@@ -216,18 +227,19 @@ mod tests {
     fn memory_of_another_size_prevents_the_start() {
         let whole = shared();
         let none = || Memory::fresh(8);
-        for index in 0..5 {
+        for index in 0..6 {
             let mut parts = [
                 &whole.records,
                 &whole.counters,
                 &whole.targets,
                 &whole.dedup,
                 &whole.limit_states,
+                &whole.key_accounts,
             ]
             .map(Clone::clone);
             parts[index] = none();
-            let [records, counters, targets, dedup, limit_states] = parts;
-            let shared = Shared { records, counters, targets, dedup, limit_states };
+            let [records, counters, targets, dedup, limit_states, key_accounts] = parts;
+            let shared = Shared { records, counters, targets, dedup, limit_states, key_accounts };
             let started = IngressThread::start(options(), &shared, Box::new(|| {}));
             assert_eq!(started.err(), Some(StartError::Memory));
         }

@@ -119,11 +119,6 @@ impl WakePolicy {
         }
     }
 
-    /// Wakes the main thread at the end of this turn.
-    pub fn wake_now(&mut self) {
-        self.is_due = true;
-    }
-
     /// End of a loop turn with `depth` unread records.
     pub fn end_turn(&mut self, depth: usize, now_ns: impl FnOnce() -> u64) {
         let is_late = self.late_ns.is_some_and(|late_ns| now_ns() >= late_ns);
@@ -216,7 +211,7 @@ mod tests {
     fn records_read_meanwhile_need_no_wake() {
         let (mut wake_policy, _status, wakes) = wake_policy();
         wake_policy.record_written(1, false, false, 0);
-        wake_policy.wake_now();
+        wake_policy.record_written(2, true, false, 0);
         wake_policy.end_turn(0, || LATE_NS);
         assert_eq!((wakes.load(SeqCst), wake_policy.max_sleep(0)), (0, None));
     }

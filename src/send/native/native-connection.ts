@@ -4,7 +4,7 @@
  * Note: the thread that holds the drive token (`native/src/quic/peer.rs`) does the work of the
  * connection, so a delivery may be left to the I/O thread, or queued in the engine for credit.
  * `send` then sets the stream result to QUEUED until its event arrives.
- * The engine keeps connections alive.
+ * The engine keeps connections alive, and what waits in order of its rank.
  *
  * Where ingress threads also send over the connection, all threads allocate stream numbers from one
  * cell in shared memory, and sends of ingress threads are recorded here afterwards (`recordSend`).
@@ -13,28 +13,23 @@
  */
 
 import { CLOSE_CAUSE, type NativeSending, PEER_STATS } from "../../native/contract.ts";
+import { INGRESS_TX_MIN, NATIVE_DELIVERIES_IN_FLIGHT_MAX } from "../limits.ts";
 import {
-  DELIVERIES_IN_FLIGHT_MAX,
-  INGRESS_TX_MIN,
-  NATIVE_DELIVERIES_IN_FLIGHT_MAX,
-  NATIVE_DELIVERIES_QUEUED_MAX,
-  TARGET_BACKLOG_MAX,
-} from "../limits.ts";
-import {
-  ACKED,
   BLOCKED,
   CLOSED,
   type CloseCause,
   type ConnectionEvents,
   type EngineConnection,
   IN_FLIGHT,
+  NO_OFFER,
   QUEUED,
+  SATURATED,
   type SharedConnection,
   STOPPED,
   type StreamResult,
   TOO_LARGE,
 } from "../transport.ts";
-import { DrainRate } from "./drain-rate.ts";
+import { accountNumber } from "./account-number.ts";
 import type { EarlyOutcomes } from "./early-outcomes.ts";
 import type { SharedTargetTable } from "./shared-target-table.ts";
 import { StreamResults } from "./stream-results.ts";
@@ -61,11 +56,14 @@ const KIND_BY_CAUSE: ReadonlyMap<number, CloseCause["kind"]> = new Map(
 
 /** `txSend`'s status for one delivery that is on the wire. */
 const ON_WIRE = 1;
+/** The state of one that accepts deliveries: `PeerState` of `native/src/quic/delivery.rs`. */
+const ADMITTED = 3;
 /** `cell` of a connection that ingress threads cannot use. */
 const NO_CELL = -1;
 
 /** Written by `peerStats`; used by one thread only, and not across calls. */
 const STATS = new Float64Array(PEER_STATS.length);
+const STAT_STATE = PEER_STATS.indexOf("state");
 const STAT_QUEUED = PEER_STATS.indexOf("queued");
 const STAT_RECEIVED = PEER_STATS.indexOf("received");
 const STAT_STREAMS_LEFT = PEER_STATS.indexOf("streamsLeft");
@@ -109,15 +107,9 @@ export class NativeConnection implements EngineConnection, SharedConnection {
   readonly #early: EarlyOutcomes | null;
   readonly #events: ConnectionEvents;
   readonly #streamResults: StreamResults;
-  /** Deliveries in the engine that are not on the wire yet. */
-  #queued = 0;
+  readonly unqueued: number[] = [];
   readonly #delivery: Uint32Array;
   readonly #ttlMs: number;
-  /** The engine's own queue limit: it rejects what exceeds it, and that event would return here. */
-  readonly #queueMax: number;
-  readonly #drainRate = new DrainRate();
-  /** Deliveries that may be queued in the engine, including those of other threads. */
-  #queuedMax: number;
   #streams = 0;
 
   constructor(
@@ -130,8 +122,6 @@ export class NativeConnection implements EngineConnection, SharedConnection {
     this.#engine = engine.handle;
     this.peer = peer;
     this.#ttlMs = deliveryTtlMs;
-    this.#queueMax = queuePerLeader;
-    this.#queuedMax = Math.min(NATIVE_DELIVERIES_QUEUED_MAX, queuePerLeader);
     this.#events = events;
     this.#delivery = Uint32Array.of(peer, 0);
     this.cell = engine.ingressThreads?.targetTable.allocateCell() ?? NO_CELL;
@@ -139,25 +129,33 @@ export class NativeConnection implements EngineConnection, SharedConnection {
     this.shared = isShared ? this : null;
     this.#targetTable = isShared ? (engine.ingressThreads?.targetTable ?? null) : null;
     this.#early = isShared ? (engine.ingressThreads?.early ?? null) : null;
-    this.#streamResults = new StreamResults(
-      isShared ? NATIVE_DELIVERIES_IN_FLIGHT_MAX : DELIVERIES_IN_FLIGHT_MAX,
-    );
+    this.#streamResults = new StreamResults(NATIVE_DELIVERIES_IN_FLIGHT_MAX + 2 * queuePerLeader);
   }
 
-  send(bytes: Uint8Array, ttlMs = this.#ttlMs): number {
+  send(bytes: Uint8Array, ttlMs = this.#ttlMs, offer = NO_OFFER): number {
     if (this.over) return CLOSED;
     if (!this.admitted) return BLOCKED;
     if (bytes.length === 0 || bytes.length > this.streamBytesMax) return TOO_LARGE;
-    // The engine queues in arrival order; the leader's queue here sends the highest priority first.
-    if (this.#isBusy()) return BLOCKED;
     // The tag identifies the stream in the records.
     const stream = this.#nextStream();
     this.#delivery[1] = stream;
-    const status = this.#native.txSend(this.#engine, this.#delivery, bytes, stream, ttlMs);
-    if (status === 0) return BLOCKED;
-    if (status !== ON_WIRE) this.#queued += 1;
+    const status = this.#native.txSend(
+      this.#engine,
+      this.#delivery,
+      bytes,
+      stream,
+      ttlMs,
+      accountNumber(offer.account),
+      offer.offeredLamports,
+    );
+    if (status === 0) return this.#isOpen() ? SATURATED : CLOSED;
     this.#streamResults.open(stream, status === ON_WIRE ? IN_FLIGHT : QUEUED);
     return stream;
+  }
+
+  /** The engine may have ended the connection already, which an event will say. */
+  #isOpen(): boolean {
+    return this.#stat(STAT_STATE) === ADMITTED;
   }
 
   #nextStream(): number {
@@ -167,7 +165,6 @@ export class NativeConnection implements EngineConnection, SharedConnection {
   }
 
   recordSend(stream: number, isQueued: boolean): boolean {
-    if (isQueued) this.#queued += 1;
     this.#streamResults.open(stream, isQueued ? QUEUED : IN_FLIGHT);
     const outcome = this.#early?.take(this.cell, stream) ?? null;
     if (outcome === null) return false;
@@ -177,14 +174,8 @@ export class NativeConnection implements EngineConnection, SharedConnection {
     return true;
   }
 
-  isBacklogged(nowNs: number): boolean {
-    // Other threads do not check per delivery, so half of the queue is reserved for theirs.
-    const most = Math.min(this.#drainRate.backlogMax(nowNs), this.#queueMax / 2);
-    const backlog = Math.floor(Math.max(TARGET_BACKLOG_MAX, most)) + 1;
-    const isBacklogged = this.#hasQueued(Math.min(backlog, this.#queueMax));
-    const ownMax = Math.max(NATIVE_DELIVERIES_QUEUED_MAX, isBacklogged ? 0 : most);
-    this.#queuedMax = Math.min(ownMax, this.#queueMax);
-    return isBacklogged;
+  get isIdle(): boolean {
+    return this.streamsLeft > 0 && STATS[STAT_QUEUED] === 0;
   }
 
   get streamsLeft(): number {
@@ -200,17 +191,6 @@ export class NativeConnection implements EngineConnection, SharedConnection {
     if (this.over) return -1;
     const count = this.#native.peerStats(this.#engine, this.peer, STATS);
     return which < count ? (STATS[which] ?? -1) : -1;
-  }
-
-  #isBusy(): boolean {
-    return this.#hasQueued(this.#queuedMax);
-  }
-
-  /** Records can be lost, so the engine is asked when the count seems this high. */
-  #hasQueued(count: number): boolean {
-    if (this.#queued < count) return false;
-    this.#queued = Math.max(0, this.#stat(STAT_QUEUED));
-    return this.#queued >= count;
   }
 
   streamResult(stream: number): StreamResult {
@@ -242,8 +222,7 @@ export class NativeConnection implements EngineConnection, SharedConnection {
       if (tx >= INGRESS_TX_MIN) this.#early?.record(this.cell, stream, streamResult, atNs);
       return;
     }
-    if (before === QUEUED && streamResult !== QUEUED) this.#queued = Math.max(0, this.#queued - 1);
-    if (streamResult === ACKED) this.#drainRate.record(atNs);
+    if (before === QUEUED && streamResult !== QUEUED) this.unqueued.push(stream);
     this.#streamResults.record(stream, streamResult, atNs);
   }
 

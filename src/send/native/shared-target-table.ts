@@ -100,7 +100,7 @@ export class SharedTargetTable {
 
   /**
    * Replaces the targets, at most SHARED_TARGETS_MAX, and closes the table. `excluded`: the number
-   * of other connected leaders, whose deliveries the sender queues. Returns the version.
+   * of other connected leaders, to which the sender sends. Returns the version.
    */
   publish(
     targets: readonly SharedConnection[],

@@ -33,6 +33,7 @@ import {
   NATIVE_RECORDS_MAX,
 } from "../limits.ts";
 import { ACKED, DROPPED, IN_FLIGHT, type Losses, STOPPED, type Transport } from "../transport.ts";
+import { accountNumber } from "./account-number.ts";
 import { EarlyOutcomes } from "./early-outcomes.ts";
 import { NativeConnection } from "./native-connection.ts";
 import type { SharedTargetTable } from "./shared-target-table.ts";
@@ -171,6 +172,8 @@ export function createNativeTransport(
       datagramsDropped: counter("inboxDrops"),
       datagramsRejected: counter("sendErrors"),
       panics: counter("panics"),
+      deliveriesQueued: counter("deliveriesQueued"),
+      deliveriesEvicted: counter("deliveriesEvicted"),
     };
   }
 
@@ -223,6 +226,16 @@ export function createNativeTransport(
       if (answer <= 0) throw new Error(startFault(answer));
       handle = answer;
       targetTable?.useEngine(handle);
+    },
+    useLandedShares(changed) {
+      const pairs = new Float64Array(2 * changed.size);
+      let at = 0;
+      for (const [account, share] of changed) {
+        pairs[at] = accountNumber(account);
+        pairs[at + 1] = share;
+        at += 2;
+      }
+      if (handle !== 0) native.landedSharesSet(handle, pairs);
     },
     flushEvents() {
       if (handle === 0) targetTable?.beforeEvents();

@@ -52,6 +52,7 @@ export interface QuicConnectionHooks {
 
 export class QuicConnection implements EngineConnection {
   readonly shared = null;
+  readonly unqueued: number[] = [];
   established = false;
   admitted = false;
   retried = false;
@@ -119,6 +120,11 @@ export class QuicConnection implements EngineConnection {
   /** Sends the first datagram of the handshake. */
   open(): void {
     this.#flush();
+  }
+
+  /** Whether it goes on the wire shows only when it is sent. */
+  get isIdle(): boolean {
+    return true;
   }
 
   send(bytes: Uint8Array): number {

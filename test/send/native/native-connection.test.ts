@@ -1,9 +1,6 @@
 import { describe, expect, it } from "vitest";
-import {
-  INGRESS_TX_MIN,
-  NATIVE_DELIVERIES_QUEUED_MAX,
-  TARGET_BACKLOG_MAX,
-} from "../../../src/send/limits.ts";
+import { INGRESS_TX_MIN } from "../../../src/send/limits.ts";
+import { accountNumber } from "../../../src/send/native/account-number.ts";
 import {
   SHARED_TARGET_TABLE_BYTES,
   SharedTargetTable,
@@ -15,6 +12,7 @@ import {
   DROPPED,
   IN_FLIGHT,
   QUEUED,
+  SATURATED,
   STOPPED,
   TOO_LARGE,
 } from "../../../src/send/transport.ts";
@@ -85,40 +83,54 @@ describe("a connection of the native engine", () => {
     expect(native.sent).toHaveLength(1);
   });
 
-  it("is blocked when the engine rejects the send", async () => {
+  it("passes on whose delivery it is and what it offers", async () => {
+    const { native, connection } = await admitted();
+    connection.send(BYTES, 300, { account: "an account", offeredLamports: 7_000 });
+    expect(native.offers).toEqual([[accountNumber("an account"), 7_000]]);
+  });
+
+  it("is saturated when the engine takes nothing, and closed once it has ended there", async () => {
     const { native, connection } = await admitted();
     native.sendResult = 0;
-    expect(connection.send(BYTES)).toBe(BLOCKED);
+    expect(connection.send(BYTES)).toBe(SATURATED);
+    native.state = 4;
+    expect(connection.send(BYTES)).toBe(CLOSED);
+    native.isGone = true;
+    expect(connection.send(BYTES)).toBe(CLOSED);
   });
 });
 
 describe("a leader without credit, with the native engine", () => {
-  it("has few deliveries in the engine, so that later ones can go first", async () => {
-    const { native, connection } = await admitted();
-    native.sendResult = 1 << 16;
-    const streams = Array.from({ length: 32 }, () => connection.send(BYTES));
-    native.queued = 32;
-    expect(connection.send(BYTES)).toBe(BLOCKED);
-    expect(native.sent).toHaveLength(32);
-    native.emit({ kind: "sent", tag: streams[0] ?? 0 });
-    expect(connection.send(BYTES)).toBeGreaterThan(0);
-  });
-
-  it("is not repeatedly offered more than the engine may queue", async () => {
+  it("has its deliveries in the engine, however many, which orders them", async () => {
     const { native, connection } = await admitted(4);
     native.sendResult = 1 << 16;
-    for (let count = 0; count < 4; count += 1) expect(connection.send(BYTES)).toBeGreaterThan(0);
-    native.queued = 4;
-    expect(connection.send(BYTES)).toBe(BLOCKED);
-    expect(native.sent).toHaveLength(4);
+    for (let count = 0; count < 500; count += 1) expect(connection.send(BYTES)).toBeGreaterThan(0);
+    expect(native.sent).toHaveLength(500);
   });
 
-  it("counts as free again when the engine queues nothing, even after lost records", async () => {
+  it("is idle while nothing is queued and the leader grants a stream", async () => {
+    const { native, connection } = await admitted();
+    const idle = [
+      [0, 5],
+      [1, 5],
+      [0, 0],
+    ].map(([queued, streamsLeft]) => {
+      Object.assign(native, { queued, streamsLeft });
+      return connection.isIdle;
+    });
+    expect(idle).toEqual([true, false, false]);
+    native.isGone = true;
+    expect(connection.isIdle).toBe(false);
+  });
+
+  it("names the streams that left the queue, in the order in which they did", async () => {
     const { native, connection } = await admitted();
     native.sendResult = 1 << 16;
-    for (let count = 0; count < 32; count += 1) connection.send(BYTES);
-    native.queued = 0;
-    expect(connection.send(BYTES)).toBeGreaterThan(0);
+    const [first = 0, second = 0, third = 0] = [1, 2, 3].map(() => connection.send(BYTES));
+    native.emit({ kind: "sent", tag: second }, { kind: "dropped", tag: first, reason: 3 });
+    native.emit({ kind: "acked", tag: second });
+    expect(connection.unqueued).toEqual([second, first]);
+    expect(connection.streamResult(third)).toBe(QUEUED);
   });
 });
 
@@ -317,7 +329,7 @@ describe("a native connection shared with ingress threads", () => {
   it("stores nothing of its own rejected deliveries, nor anything for long", async () => {
     const { connection, shared, native, transport } = await sharedOne();
     native.sendResult = 0;
-    expect(connection.send(BYTES)).toBe(BLOCKED);
+    expect(connection.send(BYTES)).toBe(SATURATED);
     native.emit(
       { kind: "dropped", tag: 1 },
       { kind: "dropped", tag: 9, tx: INGRESS_SEND, atNs: 1e9 },
@@ -326,93 +338,5 @@ describe("a native connection shared with ingress threads", () => {
     native.emit({ kind: "sent", tag: 8, tx: INGRESS_SEND, atNs: 2e9 });
     expect(shared.recordSend(9, false)).toBe(false);
     expect(transport.losses?.()).toMatchObject({ outcomesExpired: 1, outcomesEvicted: 0 });
-  });
-
-  it("is backlogged while more than a few deliveries are queued, by any thread", async () => {
-    const { connection, shared, native } = await sharedOne();
-    const adoptedMax = 10 + TARGET_BACKLOG_MAX;
-    for (let stream = 11; stream < adoptedMax; stream += 1) shared.recordSend(stream, true);
-    native.sendResult = 1 << 16;
-    connection.send(BYTES);
-    expect(shared.isBacklogged(0)).toBe(false);
-    shared.recordSend(adoptedMax, true);
-    native.queued = TARGET_BACKLOG_MAX + 1;
-    expect(shared.isBacklogged(0)).toBe(true);
-    native.queued = 2;
-    expect(shared.isBacklogged(0)).toBe(false);
-  });
-
-  type Shared = Awaited<ReturnType<typeof sharedOne>>;
-  const STARTED_NS = 1e9;
-  const FAST_ENDED_NS = 1.1002e9;
-
-  /** Ten deliveries per millisecond are acknowledged for a tenth of a second. */
-  function endQuickly({ shared, native }: Shared, kind: "acked" | "sent" | "dropped" | "failed") {
-    const tags = Array.from({ length: 1002 }, (_, index) => index + 1);
-    for (const tag of tags) shared.recordSend(tag, false);
-    native.emit(
-      ...tags.map((tag) => ({
-        kind,
-        tag,
-        tx: INGRESS_SEND,
-        reason: 6,
-        atNs: STARTED_NS + 1e5 * tag,
-      })),
-    );
-  }
-
-  /** How many more deliveries it accepts itself while none of them is sent. */
-  function sendAll({ connection, native }: Shared): number {
-    native.sendResult = 1 << 16;
-    let count = 0;
-    while (connection.send(BYTES) !== BLOCKED) {
-      count += 1;
-      native.queued = count;
-    }
-    return count;
-  }
-
-  it("is not backlogged by what its leader drains quickly, and accepts as many", async () => {
-    const one = await sharedOne(1024);
-    endQuickly(one, "acked");
-    for (let stream = 2001; stream <= 2200; stream += 1) one.shared.recordSend(stream, true);
-    one.native.queued = 200;
-    expect(one.shared.isBacklogged(FAST_ENDED_NS)).toBe(false);
-    one.shared.recordSend(2201, true);
-    one.native.queued = 201;
-    expect(one.shared.isBacklogged(FAST_ENDED_NS)).toBe(true);
-    one.native.queued = 0;
-    expect(one.shared.isBacklogged(FAST_ENDED_NS)).toBe(false);
-    expect(sendAll(one)).toBe(200);
-    // From then on, as with an unknown rate, so that the highest priority goes first.
-    expect(one.shared.isBacklogged(FAST_ENDED_NS + 1e9)).toBe(true);
-    one.native.queued = 31;
-    expect(sendAll(one)).toBe(32);
-  });
-
-  it("is backlogged by half of the engine's queue, whatever the rate", async () => {
-    for (const [queueMax, own, crowd] of [
-      [128, 64, 65],
-      [32, 32, 17],
-      [4, 4, 4],
-      [1, 1, 1],
-    ] as const) {
-      const one = await sharedOne(queueMax);
-      endQuickly(one, "acked");
-      expect(one.shared.isBacklogged(FAST_ENDED_NS)).toBe(false);
-      expect(sendAll(one)).toBe(own);
-      for (let count = own; count < crowd; count += 1) one.shared.recordSend(3000 + count, true);
-      one.native.queued = crowd;
-      expect(one.shared.isBacklogged(FAST_ENDED_NS)).toBe(true);
-    }
-  });
-
-  it("counts as slow where its leader acknowledges nothing", async () => {
-    for (const kind of ["sent", "dropped", "failed"] as const) {
-      const one = await sharedOne(1024);
-      endQuickly(one, kind);
-      expect(one.shared.isBacklogged(FAST_ENDED_NS)).toBe(false);
-      expect(sendAll(one)).toBe(NATIVE_DELIVERIES_QUEUED_MAX);
-    }
   });
 });

@@ -1,6 +1,7 @@
 import { constants } from "node:os";
 import { describe, expect, it } from "vitest";
 import { ENGINE_EVENTS_PER_SLICE } from "../../../src/send/limits.ts";
+import { accountNumber } from "../../../src/send/native/account-number.ts";
 import {
   SHARED_TARGET_TABLE_BYTES,
   SharedTargetTable,
@@ -130,3 +131,16 @@ describe("the native transport with ingress threads", () => {
 function cellOf(connection: EngineConnection | null): number | undefined {
   return connection?.shared?.cell;
 }
+
+describe("landed shares with the native engine", () => {
+  it("are passed on by the numbers of their accounts", async () => {
+    const { native, transport } = await admitted();
+    transport.useLandedShares?.(
+      new Map([
+        ["a", 0.25],
+        ["b", 1],
+      ]),
+    );
+    expect(native.shares).toEqual([[accountNumber("a"), 0.25, accountNumber("b"), 1]]);
+  });
+});

@@ -76,7 +76,8 @@ function timed(bench: Bench, name: string, engine: Engine, calls: readonly Uint3
       const startNs = systemClock.nowNs();
       let taken = 0;
       for (const deliveries of calls) {
-        if (engine.native.txSend(engine.handle, deliveries, BYTES, tx, TTL_MS) !== 0) taken += 1;
+        if (engine.native.txSend(engine.handle, deliveries, BYTES, tx, TTL_MS, 0, 0) !== 0)
+          taken += 1;
       }
       const tookNs = systemClock.nowNs() - startNs;
       assert.equal(taken, calls.length);
