@@ -45,16 +45,11 @@ export function readyUrl(admin: ListenAddress): string {
   return adminUrl(admin, "/readyz");
 }
 
-/** A page of the admin listener; a wildcard address is asked on loopback. */
+/** The URL of a path of the admin listener; a wildcard address is reached on loopback. */
 export function adminUrl(admin: ListenAddress, path: string): string {
   if (admin.port === 0) {
     throw new SetupError("admin.listen has port 0, so its port is not known here; give it one");
   }
-  return adminUrl(admin, "/readyz");
-}
-
-/** The URL of a path of the admin listener; a wildcard address is reached on loopback. */
-export function adminUrl(admin: ListenAddress, path: string): string {
   const loopback: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" };
   const host = loopback[admin.host] ?? admin.host;
   return `http://${formatListen({ host, port: admin.port })}${path}`;
