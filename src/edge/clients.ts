@@ -124,8 +124,7 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
           ...publicListen,
           socket: inherited?.socket ?? null,
           connectionsMax: clients,
-          connectionsPerAddress:
-            config.http.connectionsPerAddress ?? Math.ceil(clients / ADDRESS_PART),
+          connectionsPerAddress: config.http.connectionsPerAddress ?? perAddressOf(clients),
           upstreamConnectionsMax,
           readTimeoutMs,
           idleTimeoutMs,
@@ -138,6 +137,11 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
     ingressThreads,
     clients: ingressThreads === null ? http : clientsOf(http, ingressThreads),
   };
+}
+
+/** How many of so many connections one address may hold by default. */
+function perAddressOf(connections: number): number {
+  return Math.ceil(connections / ADDRESS_PART);
 }
 
 /** By default, one address may hold this fraction of all connections. */
