@@ -147,9 +147,12 @@ describe(`a full queue of a leader (${ENGINE}, ${THREADS} threads)`, () => {
 
   it("keeps the best-paid, and drops the others as leader_saturated", async () => {
     await saturate(flow, (families) => saturated(families) > 0);
-    const best: BuiltTransaction[] = [];
-    for (let n = 0; n < QUEUE; n += 1) best.push(await post(flow, paying(flow, 5_000_000 + n)));
-    const least = await post(flow, paying(flow, 1_500_000));
+    let lamports = 5_000_000;
+    const { best, least } = await whileAllArePlanned(flow, async () => {
+      const best: BuiltTransaction[] = [];
+      for (let n = 0; n < QUEUE; n += 1) best.push(await post(flow, paying(flow, ++lamports)));
+      return { best, least: await post(flow, paying(flow, 1_500_000)) };
+    });
     const families = await untilResponse(
       "what was dropped",
       () => flow.metrics(),
@@ -183,7 +186,7 @@ describe(`a delivery that waits too long (${ENGINE}, ${THREADS} threads)`, () =>
 
   it("is dropped as leader_saturated, and not sent later", async () => {
     await saturate(flow, (families) => saturated(families) > 0);
-    const late = await post(flow, paying(flow, 9_000_000));
+    const late = await whileAllArePlanned(flow, () => post(flow, paying(flow, 9_000_000)));
     await until("it at the others", () =>
       [0, 2].every((leader) => had(flow, leader).includes(nameOf(late))),
     );
@@ -194,8 +197,11 @@ describe(`a delivery that waits too long (${ENGINE}, ${THREADS} threads)`, () =>
     );
     expect(one(await flow.metrics(), "deliveries_evicted_total")).toBe(0);
     flow.sandbox.leaders[SLOW]?.setBehaviour({ reading: "all" });
-    const next = await post(flow, paying(flow, 1_000_000));
-    await until("the next at the slow one", () => had(flow, SLOW).includes(nameOf(next)));
+    await untilResponse(
+      "a later one at the slow one",
+      async () => nameOf(await post(flow, paying(flow, 1_000_000))),
+      () => had(flow, SLOW).length > LEADER_STREAMS_MAX,
+    );
     expect(had(flow, SLOW)).not.toContain(nameOf(late));
   });
 });
