@@ -7,11 +7,13 @@
  * cluster is likely to go back, two slots in 0.15 s do, and of polls two answers.
  *
  * Of a mixed source, whose runs are again and again followed by higher slots, a run has to be as
- * long as a standstill: a node whose replay lags reports each slot a second time, and goes on with
- * that while windows are skipped.
+ * long as a standstill, and one that continues those before never suffices: a node whose replay
+ * lags reports each slot a second time, and goes on with that while windows are skipped or the
+ * cluster stands still.
  */
 
 import { NS_PER_MS } from "../core/clock.ts";
+import { SLOT_AGREE_DISTANCE } from "../core/limits.ts";
 import {
   SLOT_RUN_LATE,
   SLOT_RUN_LIKELY_MS,
@@ -36,8 +38,11 @@ export class SlotRun {
   /** Slots that count, and when the last one did. */
   #count = 0;
   #countedNs = 0;
-  /** When the last two runs were refuted, the latest first. */
+  /** Whether it continues runs that were refuted. */
+  #isLate = false;
+  /** When the last two runs were refuted, the latest first, and the latest one's slot. */
   #refutedNs = Number.NEGATIVE_INFINITY;
+  #refutedSlot = -1;
   #refutedBeforeNs = Number.NEGATIVE_INFINITY;
   readonly #pace: SlotPace;
 
@@ -59,10 +64,7 @@ export class SlotRun {
   add(slot: number, nowNs: number, slotDurationMs: number, isPolled = false): boolean {
     const step = slot - this.#slot;
     if (this.#slot < 0 || step < -SLOT_RUN_LATE || step > SLOT_RUN_STEP_MAX) {
-      this.#sinceNs = nowNs;
-      this.#slot = slot;
-      this.#count = 1;
-      this.#countedNs = nowNs;
+      this.#begin(slot, nowNs, slotDurationMs);
       return false;
     }
     if (step <= 0) return false;
@@ -71,7 +73,7 @@ export class SlotRun {
       this.#count += 1;
       this.#countedNs = nowNs;
     }
-    if (this.#pace.isByClock) return false;
+    if (this.#pace.isByClock || this.#isLate) return false;
     const [slotsMin, runMs] = this.#needed(nowNs, slotDurationMs, isPolled);
     return this.#count >= slotsMin && nowNs - this.#sinceNs >= runMs * NS_PER_MS;
   }
@@ -83,15 +85,30 @@ export class SlotRun {
   /** A higher slot follows the run, if there is one. */
   refute(nowNs: number): void {
     if (this.#slot < 0) return;
+    this.#refutedSlot = this.#slot;
     this.#slot = -1;
     this.#refutedBeforeNs = this.#refutedNs;
     this.#refutedNs = nowNs;
   }
 
+  /** Whether its source is one whose runs were followed by higher slots. */
+  isMixed(nowNs: number): boolean {
+    return nowNs - this.#refutedBeforeNs <= SLOT_RUN_MIXED_MS * NS_PER_MS;
+  }
+
+  #begin(slot: number, nowNs: number, slotDurationMs: number): void {
+    this.#sinceNs = nowNs;
+    this.#slot = slot;
+    this.#count = 1;
+    this.#countedNs = nowNs;
+    const passed = (nowNs - this.#refutedNs) / (slotDurationMs * NS_PER_MS);
+    const isNear = Math.abs(slot - this.#refutedSlot - passed) <= SLOT_AGREE_DISTANCE;
+    this.#isLate = this.isMixed(nowNs) && isNear;
+  }
+
   /** The slots and milliseconds from which on a run suffices. */
   #needed(nowNs: number, slotDurationMs: number, isPolled: boolean): readonly [number, number] {
-    const isMixed = nowNs - this.#refutedBeforeNs <= SLOT_RUN_MIXED_MS * NS_PER_MS;
-    if (isMixed) return [SLOT_RUN_SLOTS, SLOT_STILL_SLOTS * slotDurationMs];
+    if (this.isMixed(nowNs)) return [SLOT_RUN_SLOTS, SLOT_STILL_SLOTS * slotDurationMs];
     if (this.#pace.isBackLikely) return [SLOT_RUN_LIKELY_SLOTS, SLOT_RUN_LIKELY_MS];
     if (isPolled) return [SLOT_RUN_POLLED_SLOTS, SLOT_RUN_POLLED_MS];
     return [SLOT_RUN_SLOTS, SLOT_RUN_MS];

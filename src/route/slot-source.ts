@@ -149,6 +149,11 @@ export class SlotSourceEstimate {
     return this.#anchorNs + (slot - this.#anchorSlot) * slotDurationMs * NS_PER_MS;
   }
 
+  /** Whether it reports lower slots regularly, as it lags in a part of its events. */
+  isMixed(nowNs: number): boolean {
+    return this.#run.isMixed(nowNs);
+  }
+
   /** An invalid event arrived: a source that sends such is not followed to lower slots soon. */
   interrupt(): void {
     this.#run.reset();

@@ -213,8 +213,10 @@ class Estimate implements SlotClock {
     if (!plausible) this.#counters.slotEventsFarAhead += 1;
     const speaksFor = kind === "end" ? slot + 1 : slot;
     if (estimate.begunSlot !== begunBefore) this.#progressed(source, begunBefore, nowNs);
-    else if (estimate.lastSlot < estimate.anchorSlot) this.#standstill.observed(nowNs);
-    if (estimate.anchorSlot !== anchorBefore) source.sinceNs = this.#timeNs(nowNs);
+    else if (estimate.lastSlot < estimate.anchorSlot && !estimate.isMixed(nowNs)) {
+      this.#standstill.observed(nowNs);
+    }
+    if (estimate.anchorSlot !== anchorBefore) this.#anchored(source, anchorBefore, nowNs);
     this.#follow(nowNs);
     this.#setSlotDuration();
     const near = Math.abs(speaksFor - this.#publishedSlot) <= SLOT_SKIP_DISTANCE;
@@ -317,6 +319,16 @@ class Estimate implements SlotClock {
     if (followed === null || followed === source) return true;
     const [a, b] = [this.#positionOf(source, nowNs), this.#positionOf(followed, nowNs)];
     return a !== null && b !== null && Math.abs(a - b) <= SLOT_AGREE_DISTANCE;
+  }
+
+  /** A source's slot changed: from now on it advances by the cluster's time. */
+  #anchored(source: Source, anchorBefore: number, nowNs: number): void {
+    const { anchorSlot, begunSlot } = source.estimate;
+    const timeNs = this.#timeNs(nowNs);
+    const slots = anchorSlot - anchorBefore;
+    // A late end says nothing of when the next slot begins.
+    const dueNs = source.sinceNs + slots * this.#extrapolationSlotMs * NS_PER_MS;
+    source.sinceNs = begunSlot < anchorSlot && slots > 0 ? Math.min(timeNs, dueNs) : timeNs;
   }
 
   /** Another slot began. Slots pass if no source that agrees with the followed one was faster. */

@@ -85,6 +85,20 @@ describe("run of events", () => {
     expect([29_300, 29_301].map((ms) => suffices(700, ms))).toEqual([false, true]);
   });
 
+  it("never suffices if it continues those that were refuted", () => {
+    const suffices = (first: number) => {
+      const run = new SlotRun();
+      for (const ms of [0, 250]) {
+        run.add(10 + ms / 250, ms * MS, 250);
+        run.refute(ms * MS);
+      }
+      return Array.from({ length: 40 }, (_, at) => run.add(first + at, (500 + at * 250) * MS, 250));
+    };
+    expect(suffices(12)).not.toContain(true);
+    expect(suffices(16)).not.toContain(true);
+    expect(suffices(17)).toContain(true);
+  });
+
   it("begins again after a reset, and keeps when it began", () => {
     const run = new SlotRun();
     run.add(10, 5 * MS, 250);

@@ -140,9 +140,9 @@ describe("slot source estimate", () => {
       }
       const returns = source.returns;
       for (let ms = 8_400; ms < 10_900; ms += 400) {
-        expect(polled(900 + ms / 400, ms)).toBe(returns);
+        expect(polled(880 + ms / 400, ms)).toBe(returns);
       }
-      expect(polled(928, 11_200)).toBe(returns + 1);
+      expect(polled(908, 11_200)).toBe(returns + 1);
     });
 
     it("does not return by less than sources that agree may be apart", () => {

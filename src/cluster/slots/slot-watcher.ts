@@ -4,8 +4,8 @@
  * Both subscriptions are requested, because many providers reject slot updates, and some accept
  * them and never send any. The slot is also polled: rarely while events arrive, to detect a false
  * source, and often while they do not. It is polled soon when a source goes back, because the
- * router follows that only if another node agrees. A connection that is silent for long is closed
- * and reopened with back-off.
+ * router waits for what the other sources say to that. A connection that is silent for long is
+ * closed and reopened with back-off.
  */
 
 import { type Clock, NS_PER_MS, type Timer } from "../../core/clock.ts";
