@@ -164,8 +164,6 @@ function edgeConfig(
     "[send]",
     `engine = ${text(options.engine)}`,
     `leaders = ${options.fanOut}`,
-    // Nothing lands there: several processes would send all of it again, until it expires.
-    ...(options.upgrades > 0 ? ["[landing]", "resends_per_second = 0"] : []),
     "[receipts]",
     'keep = "1h"',
     `count_max = ${Math.max(count, 100)}`,
