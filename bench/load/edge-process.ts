@@ -20,6 +20,8 @@ export interface BenchFixture {
   readonly edgePid: number | null;
   /** First arrivals at a leader by transaction; null without leaders. */
   arrivals(): Promise<Float64Array | null>;
+  /** Has the edge replaced; resolves when the successor serves. */
+  upgrade(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -34,14 +36,19 @@ export async function startFixture(
 ): Promise<BenchFixture> {
   const folder = mkdtempSync(join(tmpdir(), "touchdown-load-"));
   const children: Child[] = [];
+  /** The processes that serve, and those that did: the first is also a child. */
+  const pids: number[] = [];
   const stop = async (): Promise<void> => {
+    for (const pid of pids) killQuietly(pid);
     // Stops the edge first: it would log errors about a stopped cluster.
     for (const child of children.toReversed()) await child.stop();
     rmSync(folder, { recursive: true, force: true });
   };
   try {
     const script = fileURLToPath(new URL("./leader-process.ts", import.meta.url));
-    const args = ["--import", "tsx", script, String(options.leaders), String(count)];
+    // Nothing lands there: with short slots a replaced edge learns soon that it has expired.
+    const slotMs = options.upgrades > 0 ? [String(UPGRADE_SLOT_MS)] : [];
+    const args = ["--import", "tsx", script, String(options.leaders), String(count), ...slotMs];
     const leaders = startChild(args, true);
     children.push(leaders);
     const cluster = await receive(leaders, "ready");
@@ -56,7 +63,13 @@ export async function startFixture(
     return {
       url: `http://127.0.0.1:${httpPort}`,
       key,
-      edgePid: edge.pid,
+      // Of several processes the time and memory of one say nothing.
+      edgePid: options.upgrades === 0 ? edge.pid : null,
+      async upgrade() {
+        const old = pids.at(-1) ?? edge.pid;
+        process.kill(old, "SIGUSR2");
+        pids.push(await successorOf(old, `http://127.0.0.1:${adminPort}/upgrade`));
+      },
       arrivals: async () => {
         leaders.process.send("collect");
         return (await receive(leaders, "arrivals")).arrivedNs;
@@ -69,6 +82,34 @@ export async function startFixture(
   }
 }
 
+/** Slots of the cluster during upgrades, in milliseconds. */
+const UPGRADE_SLOT_MS = 100;
+
+function killQuietly(pid: number): void {
+  try {
+    process.kill(pid, "SIGTERM");
+  } catch {
+    // It has ended.
+  }
+}
+
+/** The process that serves instead of that one; throws an Error when there is none in time. */
+async function successorOf(old: number, url: string): Promise<number> {
+  const untilMs = Date.now() + READY_MS;
+  while (Date.now() < untilMs) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    // Between the two processes nobody listens for a moment.
+    const body: unknown = await fetch(url)
+      .then((response) => response.json())
+      .catch(() => null);
+    const text = JSON.stringify(body);
+    const pid = Number(/"process":\{"pid":(\d+)/.exec(text)?.[1] ?? old);
+    if (pid !== old) return pid;
+    if (text.includes('"state":"failed"')) throw new Error(`not upgraded: ${text}`);
+  }
+  throw new Error(`process ${old} was not replaced within ${READY_MS} ms`);
+}
+
 /** An edge that this run did not start: only its responses are known. */
 export function foreignFixture(url: string, key: string): BenchFixture {
   return {
@@ -76,6 +117,7 @@ export function foreignFixture(url: string, key: string): BenchFixture {
     key,
     edgePid: null,
     arrivals: async () => null,
+    upgrade: () => Promise.reject(new Error("--upgrades needs an edge that this run starts")),
     stop: async () => undefined,
   };
 }

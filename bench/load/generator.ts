@@ -196,8 +196,8 @@ class Run {
     this.#signatures[index] = signature;
     this.#answered += 1;
     if (this.#answered === this.#requests.length) this.#done();
-    // A lost connection calls `opened` when it is open again.
-    if (response.status !== 0) this.#release(slot);
+    // A connection that ended calls `opened` when it is open again.
+    if (!response.closes) this.#release(slot);
   }
 }
 

@@ -12,6 +12,8 @@ export interface HttpResponse {
   /** 0 when the connection was lost before the response. */
   readonly status: number;
   readonly body: Buffer;
+  /** Whether the connection ends with it; then it reopens. */
+  readonly closes: boolean;
 }
 
 export interface HttpConnection {
@@ -23,6 +25,7 @@ export interface HttpConnection {
 
 const HEAD_END = "\r\n\r\n";
 const LENGTH = /\r\ncontent-length: *(\d+)/i;
+const CLOSE = /\r\nconnection: *close/i;
 const EMPTY = Buffer.alloc(0);
 /** The maximum size of a response: an edge's responses are shorter. */
 const RESPONSE_BYTES_MAX = 1024 * 1024;
@@ -60,7 +63,7 @@ export function openConnection(
     const wasBusy = state === "busy";
     const wasOpening = state === "opening";
     state = "opening";
-    if (wasBusy) answered({ status: 0, body: EMPTY });
+    if (wasBusy) answered({ status: 0, body: EMPTY, closes: true });
     // Waits after a refused attempt, so that a dead edge gets few of them.
     setTimeout(() => state !== "closed" && open(), wasOpening ? 100 : 0);
   }
@@ -79,8 +82,10 @@ export function openConnection(
     if (held.length < start + size) return;
     const body = held.subarray(start, start + size);
     held = EMPTY;
-    state = "idle";
-    answered({ status: Number(head.slice(9, 12)), body });
+    const closes = CLOSE.test(head);
+    state = closes ? "opening" : "idle";
+    answered({ status: Number(head.slice(9, 12)), body, closes });
+    if (closes) socket.end();
   }
 
   open();

@@ -62,6 +62,7 @@ async function loadFixture(
   const usedUs = (): number | null => (edgePid === null ? null : cpuUs(edgePid));
   const flood = floodOf(options, tipAccount, url, fixture.key);
   let cpuBefore = usedUs();
+  let upgraded: Promise<void> = Promise.resolve();
   const shots = await generate(requests, {
     host: url.hostname,
     port: Number(url.port === "" ? 80 : url.port),
@@ -70,8 +71,11 @@ async function loadFixture(
     markAt: first,
     mark: () => {
       cpuBefore = usedUs();
+      upgraded = upgradeEvenly(fixture, options);
+      upgraded.catch(() => undefined);
     },
   });
+  await upgraded;
   const cpuAfter = usedUs();
   const refused =
     (await flood)?.faults.filter((fault) => fault === "signature_invalid").length ?? 0;
@@ -79,9 +83,33 @@ async function loadFixture(
   const edgeRssMb = edgePid === null ? null : rssMb(edgePid);
   await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
   const arrivedNs = await fixture.arrivals();
+  if (options.upgrades > 0) reportLost(shots.signatures, arrivedNs);
   const wireUs = await wireTimes(fixture.url, fixture.key, shots.signatures, first);
   const edgeCpuUs = cpuAfter === null || cpuBefore === null ? null : cpuAfter - cpuBefore;
   return summarize(shots, first, options, { arrivedNs, wireUs, edgeCpuUs, edgeRssMb });
+}
+
+/** Replaces the edge at even intervals of the measured time. */
+async function upgradeEvenly(
+  fixture: BenchFixture,
+  { upgrades, seconds }: LoadOptions,
+): Promise<void> {
+  const startMs = Date.now();
+  for (let number = 0; number < upgrades; number += 1) {
+    const dueMs = startMs + (number * seconds * 1000) / upgrades;
+    await new Promise((resolve) => setTimeout(resolve, Math.max(0, dueMs - Date.now())));
+    const fromMs = Date.now();
+    await fixture.upgrade();
+    console.error(`upgrade ${number + 1}: the successor serves after ${Date.now() - fromMs} ms`);
+  }
+}
+
+/** Accepted transactions that reached no leader. */
+function reportLost(signatures: readonly (string | null)[], arrivedNs: Float64Array | null): void {
+  const lost = signatures.filter(
+    (signature, index) => signature !== null && Number.isNaN(arrivedNs?.[index] ?? Number.NaN),
+  );
+  console.log(`${lost.length} accepted transactions reached no leader.`);
 }
 
 /** Sends requests with wrong signatures for as long as the measured ones; null for none. */

@@ -24,6 +24,8 @@ export interface LoadOptions {
   /** `[send] leaders` of the edge, and the number of leaders of the simulated cluster. */
   readonly fanOut: number;
   readonly leaders: number;
+  /** Upgrades of the edge during the measured time. */
+  readonly upgrades: number;
   /** The URL of a running edge; null starts one, with a simulated cluster. */
   readonly url: string | null;
   readonly key: string | null;
@@ -44,6 +46,7 @@ export const USAGE = `usage: npm run load -- [options]
   --engine NAME     portable, native or auto (portable)
   --fan-out N       leaders that a transaction goes to (2)
   --leaders N       simulated leaders (4)
+  --upgrades N      upgrades of the edge during the measured time (0)
   --url URL --key KEY   load an edge that runs already, without a cluster
   --results FILE    where the result line goes (bench/results/load.ndjson); "none" for nowhere`;
 
@@ -67,6 +70,7 @@ export function readOptions(args: readonly string[]): LoadOptions {
       engine: text,
       "fan-out": text,
       leaders: text,
+      upgrades: text,
       url: text,
       key: text,
       results: text,
@@ -88,6 +92,7 @@ export function readOptions(args: readonly string[]): LoadOptions {
     engine: oneOf("--engine", values.engine, ["portable", "native", "auto"]),
     fanOut: whole("--fan-out", values["fan-out"], 2, 1, 16),
     leaders: whole("--leaders", values.leaders, 4, 1, 16),
+    upgrades: whole("--upgrades", values.upgrades, 0, 0, 100),
     url,
     key,
     results: results === "none" ? null : results,

@@ -98,7 +98,7 @@ describe("the load generator", () => {
   it("reads the responses of both endpoints", () => {
     const signature = toBase58(new Uint8Array(64).fill(5));
     const read = (status: number, body: object) =>
-      readResponse({ status, body: Buffer.from(JSON.stringify(body)) });
+      readResponse({ status, closes: false, body: Buffer.from(JSON.stringify(body)) });
     expect(read(200, { success: true, signature })).toEqual(["", signature]);
     expect(read(200, { jsonrpc: "2.0", result: signature, id: 1 })).toEqual(["", signature]);
     const error = { code: -32602, data: { reason: "tip_missing" } };

@@ -237,6 +237,16 @@ describe("an upgrade", () => {
     expect(clock.pending).toBe(0);
   });
 
+  it("takes nothing back from a successor that has served, whatever becomes of it", async () => {
+    const { steps, upgrade, latest, pause } = setUp();
+    upgrade.start();
+    latest().tell({ kind: "serving" });
+    latest().exit("by SIGKILL");
+    await pause();
+    expect(upgrade.isRetiring).toBe(true);
+    expect(steps).not.toContain("takeBack");
+  });
+
   it("ignores messages that it does not know", () => {
     const { upgrade, latest } = setUp();
     upgrade.start();
