@@ -203,6 +203,7 @@ function ingressThreadOptions() {
     upstreamConnectionsMax: pick([0, 1, 10, 10, 2 ** 32 - 1]),
     upstreamConnectionsPerAddress: pick([0, 1, 10, 10, 2 ** 32 - 1]),
     readTimeoutMs: pick([0, 1, 10_000, 2 ** 32 - 1]),
+    idleTimeoutMs: pick([0, 1, 75_000, 2 ** 32 - 1]),
     // No server listens there, and no client connects.
     upstreamPort: pick([9, 9, 9, 1, 0, 65_536, -1]),
     forwardedHeader: pick(["x-0a", "x-0a", "", "é", "x\r\ny: z", "x".repeat(99_999)]),
