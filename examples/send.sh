@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+#
+# Sends transactions over one kept connection, with curl: all transfers of one run share it. --retry
+# sends again what was answered with 429 (rate_limited), 503 (no_leader, overloaded) or 500
+# (internal), after the seconds that Retry-After says.
+
+set -euo pipefail
+
+url=${URL:-http://127.0.0.1:8080}
+answers=$(mktemp -d)
+trap 'rm -rf "$answers"' EXIT
+
+# Warm-up: the connection is open before the first transaction is sent.
+transfers=(--silent --show-error --output /dev/null "$url/ping")
+number=0
+for file in "$@"; do
+  number=$((number + 1))
+  transfers+=(--next --silent --show-error --retry 4 --output "$answers/$number")
+  transfers+=(--header "api-x-token: ${KEY:-}" --header "content-type: application/octet-stream")
+  transfers+=(--data-binary "@$file" "$url/api/v1/sendRawTransaction")
+done
+curl "${transfers[@]}"
+
+status=0
+for answer in $(seq "$number"); do
+  text=$(<"$answers/$answer")
+  if [[ $text =~ \"signature\":\"([^\"]+)\" ]]; then
+    echo "${BASH_REMATCH[1]}"
+  else
+    echo "$text" >&2
+    status=1
+  fi
+done
+exit "$status"

@@ -1,0 +1,119 @@
+/**
+ * Each program of `examples/`, run against an edge through a proxy that counts its connections: it
+ * warms up, keeps its connection, repeats what the rate limit refused, and gives up on what no
+ * repetition changes. A program whose language is not installed is left out, and its title says so.
+ */
+
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { connect, createServer, type Server } from "node:net";
+import { homedir, tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { REJECTIONS } from "../src/core/errors.ts";
+import { BRISK_KEY, type Flow, startFlow, WIDE_KEY } from "./support/flow.ts";
+import { ROOT, readSource } from "./support/source-tree.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "touchdown-examples-"));
+const cache = process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache");
+const CARGO = ["run", "--release", "--quiet", "--locked", "--manifest-path"];
+
+/** The tool, its arguments before the files, and the source. */
+const PROGRAMS: readonly (readonly [string, readonly string[], string])[] = [
+  [process.execPath, ["node_modules/tsx/dist/cli.mjs", "examples/send.ts"], "examples/send.ts"],
+  ["python3", ["examples/send.py"], "examples/send.py"],
+  ["go", ["run", "examples/send.go"], "examples/send.go"],
+  ["bash", ["examples/send.sh"], "examples/send.sh"],
+  ["cargo", [...CARGO, "examples/rust/Cargo.toml", "--"], "examples/rust/src/main.rs"],
+];
+
+const hasTool = (tool: string): boolean =>
+  spawnSync(tool, [tool === "go" ? "version" : "--version"]).status === 0;
+
+let flow: Flow;
+let proxy: Server;
+let url = "";
+let connectionCount = 0;
+beforeAll(async () => {
+  flow = await startFlow();
+  const port = Number(new URL(flow.url).port);
+  proxy = createServer((client) => {
+    connectionCount += 1;
+    const edge = connect(port, "127.0.0.1");
+    client.pipe(edge).pipe(client);
+    for (const socket of [client, edge]) socket.on("error", () => socket.destroy());
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  const address = proxy.address();
+  url = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`;
+});
+afterAll(async () => {
+  proxy?.close();
+  await flow?.stop();
+  rmSync(folder, { recursive: true });
+});
+
+function fileOf(name: string, bytes: Uint8Array): string {
+  const file = join(folder, name);
+  writeFileSync(file, bytes);
+  return file;
+}
+
+async function ran(tool: string, args: readonly string[], key: string) {
+  connectionCount = 0;
+  const child = spawn(tool, args, {
+    cwd: ROOT,
+    env: {
+      ...process.env,
+      ...{ URL: url, KEY: key, CARGO_TARGET_DIR: join(cache, "touchdown/example-target") },
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let out = "";
+  let err = "";
+  child.stdout.on("data", (data: Buffer) => {
+    out += data.toString();
+  });
+  child.stderr.on("data", (data: Buffer) => {
+    err += data.toString();
+  });
+  const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
+  return { code, out: out.trim().split("\n"), err, connectionCount };
+}
+
+describe.each(PROGRAMS)("the example for %s", (tool, args, source) => {
+  const isPresent = hasTool(tool);
+  const left = isPresent ? "" : `, not tested here: ${tool} is not installed`;
+
+  it.skipIf(!isPresent)(
+    `sends over one connection, and again what was refused${left}`,
+    async () => {
+      const sent = [flow.tipped(), flow.tipped()];
+      const files = sent.map(({ bytes }, index) => fileOf(`${index}.bin`, bytes));
+      const { code, out, err, connectionCount } = await ran(tool, [...args, ...files], BRISK_KEY);
+      expect({ code, out, err }).toMatchObject({
+        code: 0,
+        out: sent.map(({ signature }) => signature),
+      });
+      expect(connectionCount).toBe(1);
+      // curl repeats without a word.
+      if (tool !== "bash") expect(err).toContain("rate_limited");
+    },
+  );
+
+  it.skipIf(!isPresent)(`gives up on what no repetition changes${left}`, async () => {
+    const file = fileOf("none.bin", Buffer.from("no transaction"));
+    const { code, err } = await ran(tool, [...args, file], WIDE_KEY);
+    expect(code).toBe(1);
+    expect(err.match(/undecodable/g)?.length ?? 0).toBeLessThanOrEqual(3);
+    expect(err).toContain("undecodable");
+  });
+
+  it("repeats exactly the reasons that the table calls retryable", () => {
+    const { text } = readSource(source);
+    for (const [reason, { retryable }] of Object.entries(REJECTIONS)) {
+      const word = new RegExp(`\\b${reason}\\b`);
+      expect({ reason, named: word.test(text) }).toEqual({ reason, named: retryable });
+    }
+  });
+});
