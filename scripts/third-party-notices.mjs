@@ -8,10 +8,10 @@
  * need them, are listed without a text, so that the file names every locked crate.
  */
 
-import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { linkedCrates } from "./linked-crates.mjs";
 import { isFor, lockedCrates, lockedPackages, machineOf } from "./locked-packages.mjs";
 import { noticesText } from "./notices-text.mjs";
 
@@ -81,42 +81,17 @@ function repositoryIn(folder) {
 
 /** The crates that the library is made of, and those that are locked for something else. */
 function crates() {
-  const { packages, resolve } = metadata();
-  const byId = new Map(packages.map((each) => [each.id, each]));
-  const nodes = new Map(resolve.nodes.map((node) => [node.id, node]));
-  const ids = new Set();
-  const waiting = [resolve.root];
-  for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
-    if (ids.has(id)) continue;
-    ids.add(id);
-    // What runs in the compiler is not linked, nor what it needs; the macro itself writes code.
-    if (byId.get(id).targets.some(({ kind }) => kind.includes("proc-macro"))) continue;
-    for (const { pkg, dep_kinds: kinds } of nodes.get(id).deps) {
-      if (kinds.some(({ kind }) => kind === null)) waiting.push(pkg);
-    }
-  }
-  ids.delete(resolve.root);
-  const linked = [...ids].map((id) => {
-    const { name, version, license: named, repository, manifest_path: manifest } = byId.get(id);
-    const license = named ?? "see its text";
-    const texts = textsIn(dirname(manifest), license);
-    return { name, version, texts, license: withSource(license, texts, repository) };
+  const packages = linkedCrates(join(root, "native"), TARGET);
+  const linked = packages.map(({ name, version, license, repository, folder }) => {
+    const texts = textsIn(folder, license ?? "see its text");
+    const named = withSource(license ?? "see its text", texts, repository);
+    return { name, version, texts, license: named };
   });
   const known = new Set(linked.map(({ name, version }) => `${name} ${version}`));
   const others = lockedCrates(readRoot("native/Cargo.lock"))
     .filter(({ name, version }) => !known.has(`${name} ${version}`))
     .map(({ name, version }) => ({ name, version, license: null, texts: [] }));
   return { linked, others };
-}
-
-function metadata() {
-  const args = ["metadata", "--format-version", "1", "--locked", "--filter-platform", TARGET];
-  const text = execFileSync("cargo", args, {
-    cwd: join(root, "native"),
-    encoding: "utf8",
-    maxBuffer: 64 * 1024 * 1024,
-  });
-  return JSON.parse(text);
 }
 
 const { linked, others } = crates();

@@ -3,7 +3,7 @@
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { NativeEngine } from "./contract.ts";
-import { loadNative, type NativeLoad } from "./load.ts";
+import { loadNative, NATIVE_PACKAGE, type NativeLoad } from "./load.ts";
 
 export type EngineChoice =
   | { readonly name: "native"; readonly native: NativeEngine }
@@ -30,7 +30,7 @@ export function chooseEngine(
   if (loaded.kind === "loaded") return { name: "native", native: loaded.native };
   const why =
     loaded.kind === "absent"
-      ? "it is not built: run `npm run build` where cargo is"
+      ? `it is not built: run \`npm run build\` where cargo is, or install ${NATIVE_PACKAGE}`
       : `${loaded.path} does not load: ${String(loaded.cause)}`;
   if (wanted === "native") throw new SetupError(`send.engine: the native engine: ${why}`);
   if (loaded.kind === "broken") log.warn({ cause: String(loaded.cause) }, "no native engine");

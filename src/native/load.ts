@@ -1,5 +1,6 @@
 /**
- * Loads the native engine, which `npm run build` puts at native/touchdown.node.
+ * Loads the native engine: native/touchdown.node, where `npm run build` puts it, or the npm package
+ * with a built one that belongs to a release.
  *
  * A missing file is no error here: a caller that requires the native engine makes it one. A file
  * that is not an engine of this version is reported with the cause.
@@ -17,7 +18,21 @@ export type NativeLoad =
   | { readonly kind: "broken"; readonly path: string; readonly cause: unknown };
 
 /** The same relative path from `src/native` and from `dist/native`. */
-export const ADDON_PATH = join(import.meta.dirname, "../../native/touchdown.node");
+const BUILT_PATH = join(import.meta.dirname, "../../native/touchdown.node");
+/** A release's package of the engine; the same name is in scripts/release-files.mjs. */
+export const NATIVE_PACKAGE = "touchdown-native-linux-x64-gnu";
+
+/** Where the addon is, or would be built. */
+export const ADDON_PATH = existsSync(BUILT_PATH) ? BUILT_PATH : (packagedPath() ?? BUILT_PATH);
+
+function packagedPath(): string | null {
+  try {
+    return createRequire(import.meta.url).resolve(NATIVE_PACKAGE);
+  } catch {
+    // No such package is installed.
+    return null;
+  }
+}
 
 /** Every function of the contract. */
 export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [

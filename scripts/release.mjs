@@ -1,0 +1,111 @@
+/**
+ * Makes a release of this version for Linux on x64 with glibc, in the folder that `--out` names:
+ *
+ *   touchdown-VERSION.tgz                         npm package: the program without the engine
+ *   touchdown-native-linux-x64-gnu-VERSION.tgz    npm package: the engine, an optional dependency
+ *   touchdown-VERSION-linux-x64-gnu.tar.gz        all of it with its npm packages; needs only Node
+ *   touchdown-VERSION.cdx.json                    SBOM (CycloneDX 1.5): npm packages and crates
+ *   SHA256SUMS                                    of these four
+ *
+ * Builds first. A release without the native engine is an error. SOURCE_DATE_EPOCH, seconds since
+ * 1970, dates the files in the tarball; without it they are of the last commit.
+ */
+
+import { execFileSync } from "node:child_process";
+import { createHash, randomUUID } from "node:crypto";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { linkedCrates } from "./linked-crates.mjs";
+import { cratesInSbom, mainManifest, NATIVE_PACKAGE, nativeManifest } from "./release-files.mjs";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const TARGET = "x86_64-unknown-linux-gnu";
+const LEGAL = ["LICENSE", "NOTICE", "THIRD_PARTY_NOTICES"];
+const PROGRAM = ["dist", ...LEGAL, "CHANGELOG.md", "README.md"];
+
+const { values } = parseArgs({ options: { out: { type: "string" } } });
+if (values.out === undefined) {
+  process.stderr.write("usage: npm run release -- --out FOLDER\n");
+  process.exit(2);
+}
+const out = resolve(values.out);
+mkdirSync(out, { recursive: true });
+const staging = mkdtempSync(join(tmpdir(), "touchdown-release-"));
+
+function run(cwd, command, ...args) {
+  return execFileSync(command, args, {
+    cwd,
+    encoding: "utf8",
+    maxBuffer: 64 * 1024 * 1024,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+}
+
+function copyTo(folder, paths) {
+  for (const path of paths) cpSync(join(root, path), join(folder, path), { recursive: true });
+}
+
+/** A staged npm package; returns the name of its file. */
+function pack(name, manifest, fill) {
+  const folder = join(staging, name);
+  mkdirSync(folder);
+  writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+  fill(folder);
+  const [packed] = JSON.parse(run(folder, "npm", "pack", "--json", "--pack-destination", out));
+  return packed.filename;
+}
+
+/** Everything in one folder, as an operator unpacks it. */
+function tarball(name) {
+  const folder = join(staging, name);
+  mkdirSync(folder);
+  copyTo(folder, [...PROGRAM, "ops", "docs", "package.json", "package-lock.json", ".npmrc"]);
+  mkdirSync(join(folder, "native"));
+  cpSync(join(root, "native/touchdown.node"), join(folder, "native/touchdown.node"));
+  run(folder, "npm", "ci", "--omit=dev", "--ignore-scripts", "--silent");
+  const { SOURCE_DATE_EPOCH: epoch = run(root, "git", "log", "-1", "--format=%ct").trim() } =
+    process.env;
+  const owner = ["--sort=name", "--owner=0", "--group=0", "--numeric-owner", `--mtime=@${epoch}`];
+  const file = `${name}.tar.gz`;
+  run(staging, "tar", ...owner, "-czf", join(out, file), name);
+  return file;
+}
+
+function sbom(name) {
+  const words = ["--omit=dev", "--sbom-format=cyclonedx", "--package-lock-only"];
+  const ofNpm = JSON.parse(run(root, "npm", "sbom", ...words));
+  const crates = linkedCrates(join(root, "native"), TARGET);
+  ofNpm.serialNumber = `urn:uuid:${randomUUID()}`;
+  ofNpm.components.push(...cratesInSbom(crates));
+  writeFileSync(join(out, name), `${JSON.stringify(ofNpm, null, 2)}\n`);
+  return name;
+}
+
+try {
+  run(root, "npm", "run", "--silent", "build");
+  const engine = readFileSync(join(root, "native/touchdown.node"));
+  const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const { version } = manifest;
+  const files = [
+    pack("touchdown", mainManifest(manifest), (folder) => copyTo(folder, PROGRAM)),
+    pack(NATIVE_PACKAGE, nativeManifest(manifest), (folder) => {
+      copyTo(folder, LEGAL);
+      writeFileSync(join(folder, "touchdown.node"), engine);
+    }),
+    tarball(`touchdown-${version}-linux-x64-gnu`),
+    sbom(`touchdown-${version}.cdx.json`),
+  ];
+  const sums = files.map((file) => {
+    const sum = createHash("sha256")
+      .update(readFileSync(join(out, file)))
+      .digest("hex");
+    return `${sum}  ${file}\n`;
+  });
+  writeFileSync(join(out, "SHA256SUMS"), sums.join(""));
+  for (const file of [...files, "SHA256SUMS"]) process.stdout.write(`${join(out, file)}\n`);
+} finally {
+  rmSync(staging, { recursive: true, force: true });
+}
