@@ -182,7 +182,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
 
   const latencies = createHistogram();
   const rejections = createRejectionLog(clock);
-  const readiness = createReadiness({ router, sender, cluster, feed });
+  const readiness = createReadiness({ router, sender, cluster, feed, engine: engine.name });
   const { flushEvents } = sender;
   const clientDeps = { receipts, latencies, rejections, health: readiness, flushEvents };
   const { http, ingressThreads, clients } = buildClientSide(

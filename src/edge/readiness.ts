@@ -5,6 +5,7 @@
 
 import type { KeyFeed } from "../accounts/keys/feed.ts";
 import type { ClusterThread } from "../cluster/cluster-thread.ts";
+import type { EngineChoice } from "../native/choose.ts";
 import type { Router } from "../route/router.ts";
 import type { Sender } from "../send/sender.ts";
 import type { Check, Readiness } from "../telemetry/admin.ts";
@@ -15,6 +16,7 @@ export interface ReadinessDeps {
   readonly cluster: Pick<ClusterThread, "statusReporting">;
   /** null for keys from a file, which are known from the start. */
   readonly feed: Pick<KeyFeed, "hasKeys"> | null;
+  readonly engine: EngineChoice["name"];
 }
 
 /** The age of the last slot event above which slots count as stale, in milliseconds. */
@@ -31,6 +33,12 @@ const STATUSES = {
   unknown: "whether the node reports statuses is not known yet",
 } as const satisfies Record<ReturnType<ClusterThread["statusReporting"]>, string>;
 
+/** An edge serves with either engine, so that this check never fails. */
+const ENGINES = {
+  native: "the native engine sends",
+  portable: "the portable engine sends, which is for development only",
+} as const satisfies Record<EngineChoice["name"], string>;
+
 /** The lifecycle phase of an edge. */
 const SERVING = {
   starting: "no client can connect yet",
@@ -38,7 +46,7 @@ const SERVING = {
   draining: "draining",
 } as const;
 
-export function createReadiness({ router, sender, cluster, feed }: ReadinessDeps) {
+export function createReadiness({ router, sender, cluster, feed, engine }: ReadinessDeps) {
   let phase: keyof typeof SERVING = "starting";
 
   function check(): Readiness {
@@ -62,6 +70,7 @@ export function createReadiness({ router, sender, cluster, feed }: ReadinessDeps
       { name: "contacts", ok: contacts > 0, detail: `${contacts} leaders with an address` },
       { name: "live", ok: sender.liveCount > 0, detail: `${sender.liveCount} live connections` },
       { name: "statuses", ok: true, detail: STATUSES[cluster.statusReporting()] },
+      { name: "engine", ok: true, detail: ENGINES[engine] },
     ];
     if (feed !== null) checks.push(keysCheck(feed.hasKeys));
     return { ok: checks.every(({ ok }) => ok), checks };

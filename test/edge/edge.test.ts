@@ -137,6 +137,7 @@ describe("start", () => {
       "contacts",
       "live",
       "statuses",
+      "engine",
     ]);
     expect(lines).toContainEqual({
       level: "info",

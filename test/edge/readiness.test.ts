@@ -18,6 +18,7 @@ function readinessOf(
   liveCount = 1,
   feed: { hasKeys: boolean } | null = null,
   isServing = true,
+  engine: "native" | "portable" = "native",
 ) {
   const world = { status: { ...READY, ...status }, liveCount, reporting: "yes" as "yes" | "no" };
   const readiness = createReadiness({
@@ -29,6 +30,7 @@ function readinessOf(
     },
     cluster: { statusReporting: () => world.reporting },
     feed,
+    engine,
   });
   if (isServing) readiness.serve();
   return { world, readiness };
@@ -60,7 +62,15 @@ describe("an edge's readiness", () => {
       { name: "contacts", ok: true, detail: "4 leaders with an address" },
       { name: "live", ok: true, detail: "1 live connections" },
       { name: "statuses", ok: true, detail: "the node reports statuses" },
+      { name: "engine", ok: true, detail: "the native engine sends" },
     ]);
+  });
+
+  it("names the portable engine, with what it is for", () => {
+    const { ok, checks } = readinessOf({}, 1, null, true, "portable").readiness.check();
+    expect(ok).toBe(true);
+    const detail = "the portable engine sends, which is for development only";
+    expect(checks).toContainEqual({ name: "engine", ok: true, detail });
   });
 
   it("waits until clients can connect", () => {
