@@ -11,10 +11,40 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { REJECTIONS } from "../../src/core/errors.ts";
+import { KEYLESS_METHODS } from "../../src/http/submit/json-rpc-parse.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { apiDocuments, OPENAPI_FILE, openApi, openRpc } from "../support/api-documents.ts";
-import { ENGINE, RPC_PATH, SILENT, THREADS } from "../support/flow.ts";
+import { ENGINE, RAW_PATH, RPC_PATH, SILENT, THREADS } from "../support/flow.ts";
 import { ROOT } from "../support/source-tree.ts";
+
+interface KeyPlace {
+  readonly in?: string;
+  readonly name?: string;
+  readonly scheme?: string;
+}
+
+interface Operation {
+  readonly security?: readonly Readonly<Record<string, unknown>>[];
+  readonly requestBody?: { readonly content: Readonly<Record<string, unknown>> };
+}
+
+interface OpenApiDocument {
+  readonly components: { readonly securitySchemes: Readonly<Record<string, KeyPlace>> };
+  readonly paths: Readonly<Record<string, { readonly post?: Operation }>>;
+}
+
+interface RpcDocument {
+  readonly servers: readonly { readonly url: string }[];
+  readonly methods: readonly {
+    readonly name: string;
+    readonly result: { readonly schema: { readonly type?: string; readonly const?: unknown } };
+    readonly errors?: readonly {
+      readonly code: number;
+      readonly data?: readonly { readonly reason: string }[];
+    }[];
+  }[];
+  readonly "x-refused-methods": readonly { readonly name: string; readonly instead: string }[];
+}
 
 const SCHEMATHESIS = process.env["SCHEMATHESIS"];
 
@@ -28,6 +58,16 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
   await sandbox?.stop();
 });
+
+/** Calls a method without parameters. */
+async function call(path: string, method: string): Promise<Readonly<Record<string, unknown>>> {
+  const response = await fetch(`${sandbox.url}${path}`, {
+    method: "POST",
+    headers: { "api-x-token": sandbox.key, "content-type": "application/json" },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: [] }),
+  });
+  return (await response.json()) as Readonly<Record<string, unknown>>;
+}
 
 describe("the documents of the API", () => {
   it.each(Object.entries(apiDocuments()))("%s is what `npm run docs` makes", (file, text) => {
@@ -46,19 +86,75 @@ describe("the documents of the API", () => {
     expect(documented).toEqual(expect.arrayContaining(Object.values(root.endpoints)));
   });
 
-  it("name every reason of a refusal, and methods that the edge knows", async () => {
-    const { methods } = openRpc() as {
-      readonly methods: readonly { readonly name: string; readonly errors: readonly unknown[] }[];
-    };
-    expect(methods[0]?.errors).toHaveLength(Object.keys(REJECTIONS).length);
-    for (const { name: method } of methods) {
-      const response = await fetch(`${sandbox.url}${RPC_PATH}`, {
-        method: "POST",
-        headers: { "api-x-token": sandbox.key, "content-type": "application/json" },
-        body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: [] }),
+  it("name every place of a key, and which of them is warned of", async () => {
+    const { components, paths } = openApi() as unknown as OpenApiDocument;
+    const places = Object.entries(components.securitySchemes);
+    for (const [name, place] of places) {
+      const url = new URL("/api/v1/transactions", sandbox.url);
+      const headers = new Headers();
+      if (place.in === "query") url.searchParams.set(place.name ?? "", sandbox.key);
+      else if (place.scheme === "bearer") headers.set("authorization", `Bearer ${sandbox.key}`);
+      else headers.set(place.name ?? "", sandbox.key);
+      const { status, headers: answered } = await fetch(url, { headers });
+      const isWarned = answered.get("warning")?.startsWith("299 touchdown ") ?? false;
+      expect({ name, status, isWarned }).toEqual({
+        ...{ name, status: 200, isWarned: place.in === "query" },
       });
-      expect({ method, text: await response.text() }).not.toMatchObject({
-        text: expect.stringContaining("method_not_found"),
+    }
+    // What the head of framing.ts lists.
+    expect(places.map(([name]) => name)).toEqual(["key", "xApiKey", "bearer", "keyInQuery"]);
+    for (const { post } of Object.values(paths)) {
+      if (post === undefined) continue;
+      const named = post.security?.flatMap((each) => Object.keys(each));
+      expect(named).toEqual(places.map(([name]) => name));
+    }
+  });
+
+  it("name base64 as text for the binary endpoint, which takes it", async () => {
+    const { paths } = openApi() as unknown as OpenApiDocument;
+    const types = Object.keys(paths[RAW_PATH]?.post?.requestBody?.content ?? {});
+    expect(types).toEqual(["application/octet-stream", "text/plain"]);
+    const response = await fetch(`${sandbox.url}${RAW_PATH}`, {
+      method: "POST",
+      headers: { "api-x-token": sandbox.key, "content-type": "text/plain" },
+      body: `${Buffer.from(sandbox.transaction()).toString("base64")}\n`,
+    });
+    expect(await response.json()).toMatchObject({ success: true });
+  });
+
+  it("name every reason of a refusal, each code once", () => {
+    const { methods } = openRpc() as unknown as RpcDocument;
+    const errors = methods[0]?.errors ?? [];
+    const reasons = errors.flatMap(({ data }) => data?.map(({ reason }) => reason) ?? []);
+    expect(reasons.sort()).toEqual(Object.keys(REJECTIONS).sort());
+    expect(new Set(errors.map(({ code }) => code)).size).toBe(errors.length);
+  });
+
+  it("name every method that the edge serves, on every path of JSON-RPC", async () => {
+    const { methods, servers } = openRpc() as unknown as RpcDocument;
+    expect(methods.map(({ name }) => name)).toEqual(["sendTransaction", ...KEYLESS_METHODS]);
+    for (const { url } of servers) {
+      const { pathname } = new URL(url);
+      for (const { name, result } of methods) {
+        const answer = await call(pathname, name);
+        const value = answer["result"];
+        if (name === "sendTransaction") {
+          expect(answer).toMatchObject({ error: { data: { reason: "invalid_params" } } });
+        } else if (result.schema.const === undefined) {
+          expect(Array.isArray(value) ? "array" : typeof value).toBe(result.schema.type);
+        } else {
+          expect(value).toEqual(result.schema.const);
+        }
+      }
+    }
+  });
+
+  it("name methods of other senders with what the edge says of them", async () => {
+    const { "x-refused-methods": refused } = openRpc() as unknown as RpcDocument;
+    expect(refused.length).toBeGreaterThan(3);
+    for (const { name, instead } of refused) {
+      expect(await call(RPC_PATH, name)).toMatchObject({
+        error: { message: expect.stringContaining(instead), data: { reason: "method_not_found" } },
       });
     }
   });

@@ -8,12 +8,14 @@
 import { REJECTIONS, type RejectionReason } from "../../src/core/errors.ts";
 import { RECEIPT_STATES } from "../../src/core/receipt-state.ts";
 import {
+  KEYLESS_BODY_BYTES_MAX,
   RAW_BODY_BYTES_MAX,
   RECEIPT_LIST_DEFAULT,
   RPC_BATCH_CALLS_MAX,
   RPC_BODY_BYTES_MAX,
 } from "../../src/http/limits.ts";
-import { RAW_PATH, RPC_PATH } from "../../src/http/routes.ts";
+import { FAST_PATH, RAW_PATH, ROOT_PATH, RPC_PATH } from "../../src/http/routes.ts";
+import { FOREIGN_METHODS } from "../../src/http/submit/json-rpc-messages.ts";
 import { VERSION } from "../../src/runtime/version.ts";
 
 /** Where the documents are, below the root. */
@@ -26,18 +28,19 @@ const REASONS = Object.keys(REJECTIONS) as RejectionReason[];
 const ref = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
 const json = (schema: Json): Json => ({ "application/json": { schema } });
 
+/** The header of each response to a request whose key is in the query. */
+const WARNING: Json = { Warning: { $ref: "#/components/headers/Warning" } };
+
 /** The responses of refusals by status, with the reasons that each may have. */
 function refusals(statusOf: (reason: RejectionReason) => number, schema: Json): Json {
   const statuses = [...new Set(REASONS.map(statusOf))].filter((status) => status !== 200).sort();
   const responses = statuses.map((status) => {
     const reasons = REASONS.filter((reason) => statusOf(reason) === status);
     const needsRetryAfter = status === 429 || status === 503;
-    const headers = { "Retry-After": { required: true, schema: { type: "string" } } };
+    const retryAfter = { "Retry-After": { required: true, schema: { type: "string" } } };
+    const headers = { ...WARNING, ...(needsRetryAfter && retryAfter) };
     const description = reasons.map((name) => `${name}: ${REJECTIONS[name].meaning}`).join("; ");
-    return [
-      String(status),
-      { description, content: json(schema), ...(needsRetryAfter && { headers }) },
-    ];
+    return [String(status), { description, headers, content: json(schema) }];
   });
   return Object.fromEntries(responses);
 }
@@ -45,7 +48,26 @@ function refusals(statusOf: (reason: RejectionReason) => number, schema: Json): 
 const plainRefusals = refusals((reason) => REJECTIONS[reason].status, ref("Refusal"));
 const rpcRefusals = refusals((reason) => REJECTIONS[reason].rpcStatus, ref("RpcResponse"));
 
-const KEY = [{ key: [] }];
+/** Where a key may be, by the name of its security scheme, in the order in which the edge looks. */
+const KEY_PLACES: Readonly<Record<string, Json>> = {
+  key: {
+    type: "apiKey",
+    in: "header",
+    name: "api-x-token",
+    description: "The preferred place. Of several places the first in this order decides",
+  },
+  xApiKey: { type: "apiKey", in: "header", name: "x-api-key" },
+  bearer: { type: "http", scheme: "bearer" },
+  keyInQuery: {
+    type: "apiKey",
+    in: "query",
+    name: "api-key",
+    description: "The worst place: proxies and servers log it; the response has a `warning`",
+  },
+};
+const KEY: readonly Json[] = Object.keys(KEY_PLACES).map((place) => ({ [place]: [] }));
+/** The empty one is for calls of the methods that need no key. */
+const KEY_OR_NONE: readonly Json[] = [...KEY, {}];
 
 const signatureParameter: Json = {
   name: "signature",
@@ -68,7 +90,7 @@ const statesParameter = query("state", "States, separated by commas", {
 function get(summary: string, content: Json, more: Json = {}, responses: Json = {}): Json {
   return {
     summary,
-    responses: { "200": { description: summary, content }, ...responses },
+    responses: { "200": { description: summary, headers: WARNING, content }, ...responses },
     ...more,
   };
 }
@@ -86,20 +108,29 @@ const rpcBody: Json = {
 
 const rpcAnswer: Json = {
   description: "The result, or an error in the request's content; an array for a batch",
+  headers: WARNING,
   content: json({
     oneOf: [ref("RpcResponse"), { type: "array", items: ref("RpcResponse") }],
   }),
 };
 
+/** JSON-RPC at one of its paths, which are alike. */
+function rpcPost(more: string): Json {
+  return {
+    summary: `JSON-RPC${more}; docs/api/openrpc.json has the methods`,
+    description: `A call without a key has at most ${KEYLESS_BODY_BYTES_MAX} bytes`,
+    security: KEY_OR_NONE,
+    requestBody: rpcBody,
+    responses: { "200": rpcAnswer, ...rpcRefusals },
+  };
+}
+
 const paths: Json = {
-  "/": {
+  [ROOT_PATH]: {
     get: get("What this service is", json({ type: "object", required: ["service", "version"] })),
-    post: {
-      summary: "JSON-RPC without a key: getHealth",
-      requestBody: rpcBody,
-      responses: { "200": rpcAnswer, ...rpcRefusals },
-    },
+    post: rpcPost(`, as at ${RPC_PATH}`),
   },
+  [FAST_PATH]: { post: rpcPost(`, as at ${RPC_PATH}`) },
   "/ping": {
     get: get("`ok`, while the process runs", { "text/plain": { schema: { const: "ok" } } }),
   },
@@ -140,22 +171,28 @@ const paths: Json = {
       requestBody: {
         required: true,
         description: `At most ${RAW_BODY_BYTES_MAX} bytes`,
-        content: { "application/octet-stream": { schema: { type: "string", format: "binary" } } },
+        content: {
+          "application/octet-stream": { schema: { type: "string", format: "binary" } },
+          "text/plain": {
+            schema: {
+              type: "string",
+              contentEncoding: "base64",
+              description: "Padded base64, which line breaks may follow",
+            },
+          },
+        },
       },
       responses: {
-        "200": { description: "Handed to a live leader", content: json(ref("Accepted")) },
+        "200": {
+          description: "Handed to a live leader",
+          headers: WARNING,
+          content: json(ref("Accepted")),
+        },
         ...plainRefusals,
       },
     },
   },
-  [RPC_PATH]: {
-    post: {
-      summary: "JSON-RPC: sendTransaction and getHealth; docs/api/openrpc.json has the methods",
-      security: KEY,
-      requestBody: rpcBody,
-      responses: { "200": rpcAnswer, ...rpcRefusals },
-    },
-  },
+  [RPC_PATH]: { post: rpcPost("") },
   "/api/v1/transactions/{signature}": {
     get: get(
       "The receipt of a transaction that this key's account sent",
@@ -268,7 +305,13 @@ export function openApi(): Json {
     servers: [{ url: "http://127.0.0.1:8080" }],
     paths,
     components: {
-      securitySchemes: { key: { type: "apiKey", in: "header", name: "api-x-token" } },
+      securitySchemes: KEY_PLACES,
+      headers: {
+        Warning: {
+          description: "Where the key came from the query: 299, and that a header is its place",
+          schema: { type: "string", pattern: "^299 touchdown " },
+        },
+      },
       schemas: {
         Accepted: {
           type: "object",
@@ -292,11 +335,29 @@ export function openApi(): Json {
   };
 }
 
-const rpcErrors = REASONS.map((reason) => ({
-  code: REJECTIONS[reason].rpcCode,
-  message: REJECTIONS[reason].meaning,
-  data: { reason, retryable: REJECTIONS[reason].retryable },
-}));
+/** The errors of a submission: one for each code, because OpenRPC allows no second one. */
+const rpcErrors = [...new Set(REASONS.map((reason) => REJECTIONS[reason].rpcCode))].map((code) => {
+  const reasons = REASONS.filter((reason) => REJECTIONS[reason].rpcCode === code);
+  const message = reasons.map((reason) => `${reason}: ${REJECTIONS[reason].meaning}`).join("; ");
+  const data = reasons.map((reason) => ({ reason, retryable: REJECTIONS[reason].retryable }));
+  return { code, message, data };
+});
+
+const sendConfig: Json = {
+  type: "object",
+  description: "Any other property is accepted, and ignored",
+  properties: {
+    encoding: { enum: ["base64", "base58"], default: "base64" },
+    maxRetries: {
+      type: ["integer", "null"],
+      minimum: 0,
+      description: "How often the edge resends it at most; without it until its end is known",
+    },
+    skipPreflight: { description: "Ignored: the edge simulates nothing" },
+    preflightCommitment: { description: "Ignored: the edge simulates nothing" },
+    minContextSlot: { description: "Ignored: the edge simulates nothing" },
+  },
+};
 
 const methods: readonly Json[] = [
   {
@@ -305,17 +366,7 @@ const methods: readonly Json[] = [
     paramStructure: "by-position",
     params: [
       { name: "transaction", required: true, schema: { type: "string" } },
-      {
-        name: "config",
-        required: false,
-        schema: {
-          type: "object",
-          properties: {
-            encoding: { enum: ["base64", "base58"], default: "base64" },
-            maxRetries: { type: "integer", minimum: 0 },
-          },
-        },
-      },
+      { name: "config", required: false, schema: sendConfig },
     ],
     result: { name: "signature", schema: { type: "string" } },
     errors: rpcErrors,
@@ -327,14 +378,45 @@ const methods: readonly Json[] = [
     result: { name: "health", schema: { const: "ok" } },
     errors: [{ code: -32005, message: "Node is unhealthy" }],
   },
+  {
+    name: "getTipAccounts",
+    summary: "The accounts of which a transaction must pay one; needs no key",
+    params: [],
+    result: {
+      name: "accounts",
+      schema: { type: "array", minItems: 1, items: { type: "string" } },
+    },
+  },
+  {
+    name: "getVersion",
+    summary: "The release of Agave whose rules the edge applies, and its own; needs no key",
+    params: [],
+    result: {
+      name: "version",
+      schema: {
+        type: "object",
+        required: ["solana-core", "feature-set", "touchdown"],
+        properties: {
+          "solana-core": { type: "string" },
+          "feature-set": { const: 0 },
+          touchdown: { const: VERSION },
+        },
+      },
+    },
+  },
 ];
 
 export function openRpc(): Json {
   return {
     openrpc: "1.3.2",
     info: { title: "Touchdown edge", version: VERSION, license: { name: "Apache-2.0" } },
-    servers: [{ name: "edge", url: `http://127.0.0.1:8080${RPC_PATH}` }],
+    servers: [RPC_PATH, ROOT_PATH, FAST_PATH].map((path) => ({
+      name: `edge, ${path}`,
+      url: `http://127.0.0.1:8080${path}`,
+    })),
     methods,
+    // Methods of other senders, which are refused by name.
+    "x-refused-methods": [...FOREIGN_METHODS].map(([name, instead]) => ({ name, instead })),
   };
 }
 
