@@ -197,7 +197,7 @@ class Traffic {
     cluster.open(packet.bytes, encodeSignature(packet.bytes, accepted.signatureOffset));
     outcomes.suspend();
     const taken = sender.accept(packet) > 0;
-    if (taken) landing.track(packet, accepted, nowNs);
+    if (taken) landing.track(packet, accepted, nowNs, "Beta");
     else this.refused += 1;
     outcomes.flush();
   }

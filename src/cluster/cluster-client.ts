@@ -340,6 +340,7 @@ function withSlots(
     },
     setContacts: (contacts) => sink.setContacts(contacts),
     setDelinquent: (identities) => sink.setDelinquent?.(identities),
+    setStakes: (stakes) => sink.setStakes?.(stakes),
   };
 }
 

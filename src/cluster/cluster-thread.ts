@@ -66,7 +66,7 @@ export interface ClusterThreadDeps extends GeyserSink {
   readonly clock: Clock;
   readonly log: Log;
   /** Its methods must not throw. */
-  readonly router: Omit<Required<ClusterSink>, "setEpoch"> & {
+  readonly router: Omit<Required<ClusterSink>, "setEpoch" | "setStakes"> & {
     setEpoch(epoch: EpochLeaders): boolean;
   };
   /**
@@ -94,6 +94,10 @@ export interface ClusterThread {
   stop(): Promise<void>;
   /** Rereads the addresses soon, because a leader that worked is unreachable at its address. */
   pollContactsNow(): void;
+  /** From now on `stakeLamports` is that of this identity, in base58. */
+  useIdentity(identity: string): void;
+  /** The identity's activated stake; null before it was read. */
+  stakeLamports(): number | null;
   /** The highest confirmed block's height; null before it is known. */
   blockHeight(): number | null;
   /** `Clock.nowNs` of when that height became known. */
@@ -188,6 +192,8 @@ class WorkerClusterThread implements ClusterThread {
   #consensus: Consensus = "unknown";
   #isConfirmationStalled = false;
   #quietRange: SlotRange | null = null;
+  #identity: string | null = null;
+  #stakeLamports: number | null = null;
 
   constructor(deps: ClusterThreadDeps, options: ClusterThreadOptions) {
     this.#deps = deps;
@@ -225,6 +231,21 @@ class WorkerClusterThread implements ClusterThread {
 
   pollContactsNow(): void {
     this.#post({ kind: "pollContactsNow" });
+  }
+
+  useIdentity(identity: string): void {
+    this.#identity = identity;
+    this.#stakeLamports = null;
+    this.#postIdentity();
+  }
+
+  /** A new thread does not know it yet. */
+  #postIdentity(): void {
+    if (this.#identity !== null) this.#post({ kind: "identity", identity: this.#identity });
+  }
+
+  stakeLamports(): number | null {
+    return this.#stakeLamports;
   }
 
   blockHeight(): number | null {
@@ -340,6 +361,7 @@ class WorkerClusterThread implements ClusterThread {
       startedNs: clock.nowNs(),
       ended,
     };
+    this.#postIdentity();
   }
 
   #died(worker: Worker, cause: unknown): void {
@@ -412,6 +434,9 @@ class WorkerClusterThread implements ClusterThread {
       case "contacts":
       case "delinquent":
         this.#updateRouter(message);
+        break;
+      case "stake":
+        if (message.identity === this.#identity) this.#stakeLamports = message.lamports;
         break;
       case "height":
         this.#height = message.height;

@@ -39,6 +39,8 @@ export interface ClusterSink {
   setContacts(contacts: readonly Contact[]): void;
   /** Leaders that have not voted for so long that their slots are most likely empty. */
   setDelinquent?(identities: readonly string[]): void;
+  /** The activated stake of each identity, in lamports. */
+  setStakes?(stakes: ReadonlyMap<string, number>): void;
 }
 
 /** Receives what a cluster client learns about blocks. */

@@ -7,9 +7,11 @@
  */
 
 import { parentPort, workerData } from "node:worker_threads";
+import { nameThread } from "../runtime/thread-name.ts";
 import { lowerPriority } from "../runtime/thread-priority.ts";
 import { serveCluster } from "./thread/serve.ts";
 
+nameThread("td-cluster");
 lowerPriority();
 if (parentPort === null) throw new Error("this file is a worker thread's");
 await serveCluster(parentPort, workerData);

@@ -5,10 +5,11 @@
 
 import { availableParallelism } from "node:os";
 import type { Usage } from "../accounts/usage/usage.ts";
-import { createClusterThread } from "../cluster/cluster-thread.ts";
+import { type ClusterThread, createClusterThread } from "../cluster/cluster-thread.ts";
 import type { Config } from "../config/config.ts";
 import { formatListen, type ListenAddress } from "../config/value-types.ts";
 import type { Clock } from "../core/clock.ts";
+import { encodeBase58 } from "../core/encoding.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { Landing } from "../landing/landing.ts";
@@ -25,7 +26,7 @@ import { createNativeTransport } from "../send/native/transport-native.ts";
 import { QUIC_TRANSPORT_DEFAULTS } from "../send/portable/transport-quic-options.ts";
 import { createSender, SENDER_DEFAULTS, type Sender } from "../send/sender.ts";
 import type { Transport } from "../send/transport.ts";
-import { createIdentityHolder, readIdentity } from "./identity.ts";
+import { createIdentityHolder, type IdentityHolder, readIdentity } from "./identity.ts";
 import { buildLanding } from "./landing.ts";
 import { BUSY_POLL_PROCESSORS_MIN, BUSY_POLL_US } from "./limits.ts";
 import { type OptionalModules, requireModule } from "./optional-modules.ts";
@@ -124,7 +125,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
     },
     { ...config.cluster, accounts: config.tip.accounts },
   );
-  const holder = createIdentityHolder({ log, sender }, identity, config.identity.keypair);
+  const holder = identityHolderOf(config, { log, sender, cluster }, identity);
   const reconcile = (): void => deps.targetTable?.beforeEvents();
   const sources = { cluster, router, sender, leaderStats, receipts, shares };
   const stages = { ...sources, reconcile, usage, deliveryGate };
@@ -132,6 +133,24 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   const sending = sendingLifecycle(sender, send.bind);
   const startOrder: readonly Lifecycle[] = [receipts, sending, landing, router, cluster];
   return { receipts, sender, outcomes, leaderStats, router, cluster, holder, landing, startOrder };
+}
+
+/** The identity, of which leaders see the key and the cluster thread reports the stake. */
+function identityHolderOf(
+  config: Config,
+  parts: Pick<LeaderSideDeps, "log"> & {
+    readonly sender: Pick<Sender, "useIdentity">;
+    readonly cluster: Pick<ClusterThread, "useIdentity">;
+  },
+  first: Identity,
+): IdentityHolder {
+  const { log, sender, cluster } = parts;
+  const useIdentity = (next: Identity): void => {
+    sender.useIdentity(next);
+    cluster.useIdentity(encodeBase58(next.publicKey));
+  };
+  cluster.useIdentity(encodeBase58(first.publicKey));
+  return createIdentityHolder({ log, sender: { useIdentity } }, first, config.identity.keypair);
 }
 
 /** The node behind each slot source: sources of one host have one vote together. */

@@ -6,6 +6,7 @@
 import type { ClusterThread } from "../cluster/cluster-thread.ts";
 import { NS_PER_S } from "../core/clock.ts";
 import { DECODE_ERROR } from "../core/decode-errors.ts";
+import { encodeBase58 } from "../core/encoding.ts";
 import type { VerifierCounters } from "../decode/verify.ts";
 import type { Dispatch } from "../decode/workers/dispatch.ts";
 import type { DedupCache } from "../dedup/recent-transactions.ts";
@@ -20,7 +21,9 @@ import type { LeaderStatsTable } from "../send/leader-stats.ts";
 import type { Sender } from "../send/sender.ts";
 import type { Readiness } from "../telemetry/admin.ts";
 import { type MetricSources, samplesBy } from "../telemetry/metrics.ts";
+import { createThreadCpuReader, type ThreadCpuReader } from "../telemetry/thread-cpu.ts";
 import type { Clients } from "./clients.ts";
+import type { IdentityHolder } from "./identity.ts";
 import type { EdgeKeys } from "./keys.ts";
 import type { Pipeline } from "./pipeline.ts";
 
@@ -53,10 +56,14 @@ export interface MetricDeps {
   readonly leaderStats: LeaderStatsTable;
   readonly receipts: Receipts;
   readonly readiness: () => Readiness;
+  readonly holder: Pick<IdentityHolder, "identity">;
+  /** Absent: that of this process. */
+  readonly threads?: ThreadCpuReader;
 }
 
 export function metricSources(deps: MetricDeps): MetricSources {
   return {
+    ...processSources(deps),
     ...httpSources(deps),
     ...decodeSources(deps),
     ...leaderSources(deps),
@@ -67,11 +74,26 @@ export function metricSources(deps: MetricDeps): MetricSources {
   };
 }
 
-function httpSources(deps: MetricDeps) {
-  const { build, http, ingressThreads, latencies, dedup, keys, sender, readiness } = deps;
+function processSources({ build, readiness, holder, cluster, ...deps }: MetricDeps) {
+  const threads = deps.threads ?? createThreadCpuReader();
   return {
     touchdown_build_info: () => [{ labels: build, value: 1 }],
     touchdown_ready: () => (readiness().ok ? 1 : 0),
+    touchdown_identity_info: () => [
+      { labels: { identity: encodeBase58(holder.identity.publicKey) }, value: 1 },
+    ],
+    touchdown_identity_stake_lamports: () => cluster.stakeLamports() ?? Number.NaN,
+    touchdown_thread_cpu_seconds_total: () =>
+      threads.read().map(({ thread, number, seconds }) => ({
+        labels: { thread, number: String(number) },
+        value: seconds,
+      })),
+  } satisfies Partial<MetricSources>;
+}
+
+function httpSources(deps: MetricDeps) {
+  const { http, ingressThreads, latencies, dedup, keys, sender } = deps;
+  return {
     touchdown_requests_total: () => [
       { labels: { outcome: "accepted" }, value: http.counters.accepted },
       ...samplesBy("outcome", http.rejections),
@@ -318,6 +340,10 @@ function landSources({ landing, cluster }: MetricDeps) {
     },
     touchdown_transactions_lost_total: () => samplesBy("reason", counters.reasons),
     touchdown_transactions_landed_with_error_total: () => counters.landedFailed,
+    touchdown_tips_accepted_lamports_total: () =>
+      [...landing.tips].map(([plan, { accepted }]) => ({ labels: { plan }, value: accepted })),
+    touchdown_tips_landed_lamports_total: () =>
+      [...landing.tips].map(([plan, { landed }]) => ({ labels: { plan }, value: landed })),
     touchdown_duplicate_submissions_merged_total: () => counters.duplicatesMerged,
     touchdown_landing_slots: () => landing.slotDeltas,
     touchdown_marks_cleared_total: () =>

@@ -20,7 +20,7 @@ import type { DecodeDone } from "../decode/workers/worker-handle.ts";
 import type { DedupCache, Reservation } from "../dedup/recent-transactions.ts";
 import type { Submission, Submit } from "../http/submit/submission.ts";
 import type { Landing } from "../landing/landing.ts";
-import type { SentSubmission } from "../native-ingress/record-consumer.ts";
+import type { CachedKeyPrincipal, SentSubmission } from "../native-ingress/record-consumer.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import { sleepSync } from "../runtime/sleep-sync.ts";
 import { ALL_FULL, type Sender } from "../send/sender.ts";
@@ -57,7 +57,12 @@ export interface Pipeline {
    * Records a transaction that an ingress thread has sent. `decodedNs` and `sentNs` are when
    * validation finished, and when the engine had it.
    */
-  recordSend(packet: Packet, keyId: string, accepted: Accepted, sent: SentSubmission): void;
+  recordSend(
+    packet: Packet,
+    principal: CachedKeyPrincipal,
+    accepted: Accepted,
+    sent: SentSubmission,
+  ): void;
   /** Records a duplicate that an ingress thread detected. */
   recordDuplicate(submitted: Submitted, offset: number): void;
   /** Counts an error that the decoder of an ingress thread found. */
@@ -135,7 +140,13 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     return reservation;
   }
 
-  function passOn(packet: Packet, keyId: string, accepted: Accepted, done: Done): void {
+  function passOn(
+    packet: Packet,
+    keyId: string,
+    plan: string,
+    accepted: Accepted,
+    done: Done,
+  ): void {
     const { bytes } = packet;
     const offset = accepted.signatureOffset;
     const nowNs = clock.nowNs();
@@ -155,7 +166,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       if (taken > 0) {
         lastId = packet.id;
         receipts.open(packet, accepted, nowNs);
-        landing.track(packet, accepted, nowNs);
+        landing.track(packet, accepted, nowNs, plan);
         usage?.taken(packet.id, keyId, packet.receivedNs);
         recordEarlyDuplicates(packet, offset);
       }
@@ -172,7 +183,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   }
 
   function submit(submission: Submission, done: Done): void {
-    const { bytes, account, keyId, receivedNs, maxRetries, isVerified } = submission;
+    const { bytes, account, keyId, plan, receivedNs, maxRetries, isVerified } = submission;
     const offset = peekSignatureOffset(bytes);
     if (offset >= 0 && inFlight(submission, offset, receivedNs)) {
       done({ kind: "accepted", signature: signatureText(bytes, offset) });
@@ -184,7 +195,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       if (validation.kind === "accepted") {
         packet.offeredLamports = validation.priorityFeeLamports + validation.tipLamports;
         validations.accepted += 1;
-        passOn(packet, keyId, validation, done);
+        passOn(packet, keyId, plan, validation, done);
       } else {
         recordInvalid(validation.errorCode);
         done({ kind: "rejected", rejection: rejectionOf(validation) });
@@ -197,7 +208,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
 
   function recordSend(
     packet: Packet,
-    keyId: string,
+    { keyId, plan }: CachedKeyPrincipal,
     accepted: Accepted,
     sent: SentSubmission,
   ): void {
@@ -212,7 +223,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     const isMerged = landing.mergeSend(packet, offset, decodedNs);
     receipts.open(packet, accepted, decodedNs, clock.nowNs());
     if (!isMerged) {
-      landing.track(packet, accepted, decodedNs);
+      landing.track(packet, accepted, decodedNs, plan);
       usage?.taken(packet.id, keyId, packet.receivedNs);
     }
     recordEarlyDuplicates(packet, offset);

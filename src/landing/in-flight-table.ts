@@ -69,6 +69,10 @@ export class InFlightTable {
   readonly flags: Uint8Array;
   /** Priority fee and tip. */
   readonly offeredLamports: Float64Array;
+  /** The tip alone. */
+  readonly tipLamports: Float64Array;
+  /** The plan of the key that sent it first. */
+  readonly plans: string[];
   readonly capacity: number;
   /** Rows in use. */
   count = 0;
@@ -116,6 +120,8 @@ export class InFlightTable {
     this.expiredSlot = numbers();
     this.unknownSlot = numbers();
     this.offeredLamports = numbers();
+    this.tipLamports = numbers();
+    this.plans = new Array<string>(capacity).fill("");
     this.retriesLeft = new Int32Array(capacity);
     this.resends = new Uint32Array(capacity);
     this.lookups = new Uint8Array(capacity);
@@ -148,7 +154,10 @@ export class InFlightTable {
     return this.count === this.capacity || !this.#store.hasRoomFor(size);
   }
 
-  /** Opens a row and copies the bytes; the caller has made room and sets the times. */
+  /**
+   * Opens a row and copies the bytes; the caller has made room, and sets the times, the tip and the
+   * plan.
+   */
   open(packet: Packet, accepted: Accepted): number {
     const { bytes } = packet;
     const row = this.#takeRow();

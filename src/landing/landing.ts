@@ -37,6 +37,7 @@ import { Resends } from "./resends.ts";
 import { Sightings } from "./sightings.ts";
 import { StatusChain } from "./status-chain.ts";
 import { StatusPoller } from "./status-polling.ts";
+import { type PlanTips, TipTotals } from "./tips.ts";
 
 export interface LandingDeps {
   readonly clock: Clock;
@@ -71,8 +72,11 @@ export interface LandingOptions {
 }
 
 export interface Landing {
-  /** A packet was accepted and a leader took it; called before its outcomes. Copies its bytes. */
-  track(packet: Packet, accepted: Accepted, nowNs: number): void;
+  /**
+   * A packet was accepted and a leader took it; called before its outcomes. Copies its bytes.
+   * `plan` is the name of its account's plan.
+   */
+  track(packet: Packet, accepted: Accepted, nowNs: number, plan: string): void;
   /**
    * The transaction with the signature at `offset` was submitted again. Returns whether it is in
    * flight. Unless it was just sent, it is immediately sent to the leaders of the plan that lack
@@ -110,6 +114,8 @@ export interface Landing {
   /** Delay of the most overdue status request at the last check, in nanoseconds. */
   readonly pollLagNs: number;
   readonly counters: Readonly<LandCounters>;
+  /** Tips of accepted and of landed transactions by plan. */
+  readonly tips: ReadonlyMap<string, Readonly<PlanTips>>;
   /** Slots from receipt to landing; a slot counts as a second. */
   readonly slotDeltas: Histogram;
   start(): void;
@@ -146,6 +152,7 @@ class LandingStage implements Landing {
   readonly #neverSentNs: number;
   readonly #sightings: Sightings;
   readonly #statusChain = new StatusChain();
+  readonly #tips = new TipTotals();
 
   constructor(deps: LandingDeps, options: LandingOptions) {
     const { clock, cluster, resender } = deps;
@@ -202,13 +209,22 @@ class LandingStage implements Landing {
     return this.#poller.lagNs;
   }
 
-  track(packet: Packet, accepted: Accepted, nowNs: number): void {
+  get tips(): ReadonlyMap<string, Readonly<PlanTips>> {
+    return this.#tips.byPlan;
+  }
+
+  track(packet: Packet, accepted: Accepted, nowNs: number, plan: string): void {
     const table = this.#table;
     this.counters.accepted += 1;
     // Transactions that have certainly landed make room first.
     if (table.isFullFor(packet.bytes.length)) this.#confirmations.flush();
     while (table.isFullFor(packet.bytes.length)) this.#drop(table.oldest, "table_full");
     const row = table.open(packet, accepted);
+    // Below 0 where the transaction has none.
+    const tipLamports = Math.max(0, accepted.tipLamports);
+    table.tipLamports[row] = tipLamports;
+    table.plans[row] = plan;
+    this.#tips.accepted(plan, tipLamports);
     table.sinceNs[row] = nowNs;
     table.lastSentNs[row] = nowNs;
     table.entryNs[row] = nowNs;
@@ -469,6 +485,9 @@ class LandingStage implements Landing {
     if (reason !== null) counters.reasons[reason] += 1;
     const error = status?.error ?? null;
     if (error !== null) counters.landedFailed += 1;
+    else if (kind === "landed") {
+      this.#tips.landed(table.plans[row] ?? "", table.tipLamports[row] ?? 0);
+    }
     if (slotDelta !== null) this.slotDeltas.record(slotDelta * NS_PER_S);
     const atNs = this.#deps.clock.nowNs();
     this.#deps.onFinalState({ packetId, kind, slot, slotDelta, error, reason, atNs });

@@ -2,6 +2,8 @@
 
 /** Buffer bytes per tracked transaction; when it is full, the oldest ends as dropped. */
 export const IN_FLIGHT_BYTES_MEAN = 1024;
+/** Plans whose tips are counted separately; those of further plans are counted together. */
+export const TIP_PLANS_MAX = 64;
 /** How long a leader drops identical packets. Agave `core/src/sigverify_stage.rs`, 2026-11. */
 export const RESEND_SAME_LEADER_MS = 2_000;
 /**

@@ -207,14 +207,14 @@ export class IngressThread {
       native.ingressThreadRevokeKey(this.#handle, update.token, update.keySlot);
       return;
     }
-    const { keySlot, keyId, account, token, ranges } = update.grant;
-    this.#principals[keySlot] = { keyId, account };
+    const { keySlot, keyId, account, plan, token, ranges } = update.grant;
+    this.#principals[keySlot] = { keyId, account, plan: plan.name };
     this.#keyAccounts.set(keySlot, account);
     // If the call fails, requests of that key continue to be proxied.
     native.ingressThreadGrantKey(
       this.#handle,
       token,
-      update.grant.plan.name,
+      plan.name,
       grantNumbers(update.grant),
       ranges?.join() ?? "",
     );

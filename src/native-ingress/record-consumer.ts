@@ -15,7 +15,12 @@ import { REJECTION_NAMES } from "./thread-counters.ts";
 /** The accounting of transactions that ingress threads handled. */
 export interface Accounting {
   /** Records a transaction that an ingress thread has sent. */
-  recordSend(packet: Packet, keyId: string, accepted: Accepted, sent: SentSubmission): void;
+  recordSend(
+    packet: Packet,
+    principal: CachedKeyPrincipal,
+    accepted: Accepted,
+    sent: SentSubmission,
+  ): void;
   /** Records a duplicate that an ingress thread detected. */
   recordDuplicate(
     submitted: Pick<Packet, "bytes" | "account" | "maxRetries">,
@@ -51,6 +56,8 @@ export interface RecordConsumerCounters {
 export interface CachedKeyPrincipal {
   readonly keyId: string;
   readonly account: string;
+  /** The name of the account's plan. */
+  readonly plan: string;
 }
 
 export class RecordConsumer {
@@ -73,12 +80,9 @@ export class RecordConsumer {
     else this.#repeat(record, principal);
   };
 
-  #recordSend(
-    record: RingRecord,
-    { account, keyId }: CachedKeyPrincipal,
-    accepted: Accepted,
-  ): void {
+  #recordSend(record: RingRecord, principal: CachedKeyPrincipal, accepted: Accepted): void {
     const { accounting, latency, usage } = this.#deps;
+    const { account, keyId } = principal;
     const { bytes, receivedNs, maxRetries } = record;
     const offeredLamports = accepted.priorityFeeLamports + accepted.tipLamports;
     this.counters.decoded += 1;
@@ -86,7 +90,7 @@ export class RecordConsumer {
     latency.record(record.sentNs - receivedNs);
     usage?.request(keyId, null, record.bodyBytes);
     const packet = createPacket(0, bytes, account, receivedNs, maxRetries, offeredLamports);
-    accounting.recordSend(packet, keyId, accepted, record);
+    accounting.recordSend(packet, principal, accepted, record);
   }
 
   #repeat(record: RingRecord, { account, keyId }: CachedKeyPrincipal): void {
@@ -114,4 +118,4 @@ export class RecordConsumer {
 }
 
 /** Unreachable: every key slot in a record had a principal before. */
-const ANONYMOUS: CachedKeyPrincipal = { keyId: "", account: "" };
+const ANONYMOUS: CachedKeyPrincipal = { keyId: "", account: "", plan: "" };

@@ -12,3 +12,5 @@ export const ADMIN_REQUEST_TIMEOUT_MS = 10_000;
 export const ADMIN_CONNECTIONS_MAX = 64;
 /** Maximum headers of a request to the admin listener, in bytes. */
 export const ADMIN_HEADERS_BYTES_MAX = 8192;
+/** Threads whose processor time is read for a scrape; an edge on 64 processors has about 100. */
+export const THREADS_READ_MAX = 256;

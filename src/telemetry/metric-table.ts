@@ -18,6 +18,24 @@ export const METRICS = [
     "Always 1; the labels say what runs.",
   ),
   gauge("touchdown_ready", [], "1 while /readyz answers 200, else 0."),
+  gauge(
+    "touchdown_identity_info",
+    ["identity"],
+    "Always 1; the label is the public key of the identity that leaders see.",
+  ),
+  gauge(
+    "touchdown_identity_stake_lamports",
+    [],
+    "The activated stake of that identity, by the cluster's vote accounts; NaN before they are " +
+      "read.",
+  ),
+  counter(
+    "touchdown_thread_cpu_seconds_total",
+    ["thread", "number"],
+    "Processor time of each thread, by main, ingress, io, cluster, decode, keys, or other for " +
+      "all others together; threads of one kind are numbered from 0. Its rate is the thread's " +
+      "utilization, 1 for a whole processor. Linux only.",
+  ),
   // HTTP
   counter(
     "touchdown_requests_total",
@@ -355,6 +373,17 @@ export const METRICS = [
     "touchdown_transactions_landed_with_error_total",
     [],
     "Transactions that landed with an error.",
+  ),
+  counter(
+    "touchdown_tips_accepted_lamports_total",
+    ["plan"],
+    "Tips of accepted transactions, by the plan of the key that sent them first, or other for " +
+      "plans beyond the first 64.",
+  ),
+  counter(
+    "touchdown_tips_landed_lamports_total",
+    ["plan"],
+    "Tips of transactions that landed without an error; one that landed with an error pays none.",
   ),
   counter(
     "touchdown_duplicate_submissions_merged_total",

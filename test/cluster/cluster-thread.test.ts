@@ -101,6 +101,12 @@ async function startNode(act: (method: string, response: ServerResponse) => void
   return { rpcUrl: `http://${at}`, wsUrl: `ws://${at}` };
 }
 
+function threadNames(): readonly string[] {
+  return readdirSync("/proc/self/task").map((task) =>
+    readFileSync(`/proc/self/task/${task}/comm`, "utf8").trim(),
+  );
+}
+
 /** The priorities of this process's threads; 0 is the default, higher is less. */
 function niceValues(): number[] {
   return readdirSync("/proc/self/task").map((task) => {
@@ -123,7 +129,9 @@ describe("the cluster thread", () => {
     router.start();
     cleanups.push(() => router.stop());
     busy.mockReturnValue(true);
+    thread.useIdentity(LEADERS[1]?.identity ?? "");
     await thread.start();
+    expect(threadNames()).toContain("td-cluster");
     // One thread more has a lower priority; the others keep theirs.
     const lowered = Math.max(...before) + 10;
     expect(niceValues()).toContain(Math.min(19, lowered));
@@ -132,7 +140,11 @@ describe("the cluster thread", () => {
       expect(slotEvent.mock.calls.filter(([kind]) => kind === "start").length).toBeGreaterThan(9);
       expect(thread.blockHeight()).toBeGreaterThan(0);
       expect(thread.contactsAgeMs()).not.toBeNull();
+      expect(thread.stakeLamports()).toBe(1_000_000_000);
     }, WAIT);
+    thread.useIdentity("unstaked");
+    expect(thread.stakeLamports()).toBeNull();
+    await vi.waitFor(() => expect(thread.stakeLamports()).toBe(0), WAIT);
     const started = slotEvent.mock.calls.filter(
       ([kind, , source]) => kind === "start" && source === "slotsUpdates",
     );
@@ -245,6 +257,21 @@ describe("the cluster thread", () => {
     const missing = setUp({ rpcUrl: "", wsUrl: "" }, { entry: "/nowhere/worker.js" });
     await expect(missing.thread.start()).rejects.toThrow(SetupError);
     await expect(standIn("throws").thread.start()).rejects.toThrow("could not be started");
+  });
+});
+
+describe("the identity whose stake is reported", () => {
+  it("is sent to the thread when it starts, and only its own stake is used", async () => {
+    const { thread, logged } = standIn("echo", [
+      { kind: "stake", identity: "before", lamports: 5 },
+      { kind: "reporting", reporting: "yes" },
+    ]);
+    thread.useIdentity("now");
+    await thread.start();
+    await vi.waitFor(() => expect(thread.statusReporting()).toBe("yes"), WAIT);
+    expect(thread.stakeLamports()).toBeNull();
+    await vi.waitFor(() => expect(logged).toHaveLength(1), WAIT);
+    expect(logged[0]?.[0]).toEqual({ kind: "identity", identity: "now" });
   });
 });
 

@@ -165,6 +165,13 @@ describe("start", () => {
       consensus: expect.stringMatching(/^(unknown|tower_bft|alpenglow)$/),
       confirmation_stalled: false,
     });
+    const families = parsePrometheus((await page(edge, "/metrics")).text);
+    const [tips] = families.get("touchdown_tips_accepted_lamports_total")?.samples ?? [];
+    expect(tips?.labels).toEqual({ plan: "Wide" });
+    expect(tips?.value).toBeGreaterThan(0);
+    const threads = families.get("touchdown_thread_cpu_seconds_total")?.samples ?? [];
+    const kinds = threads.map(({ labels }) => labels["thread"]);
+    expect(kinds).toEqual(expect.arrayContaining(["main", "cluster"]));
   });
 
   it("presents the identity of the file to leaders", async () => {
@@ -181,6 +188,8 @@ describe("start", () => {
     const send = () => post(edge, network.tipped().bytes);
     await untilResponse("a transaction at that leader", send, () => seen.length > 0);
     expect(seen[0]).toBe(Buffer.from(pair.publicKey).toString("hex"));
+    const families = parsePrometheus((await page(edge, "/metrics")).text);
+    expect(seriesValue(families, "touchdown_identity_info", { identity: pair.address })).toBe(1);
   });
 
   it("counts a rejected handshake once, and never decrements the counter", async () => {

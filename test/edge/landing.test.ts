@@ -53,7 +53,7 @@ describe("landing, connected to an edge", () => {
     const seen = { slot: 71, confirmed: false, error: null };
     landing.seen(packet.bytes.subarray(1, 65), seen);
     expect(calls.splice(0)).toEqual(["adopted"]);
-    landing.track(packet, validation, clock.nowNs());
+    landing.track(packet, validation, clock.nowNs(), "Beta");
     for (const confirmed of [false, true]) {
       isConfirmed = confirmed;
       clock.advance(500);

@@ -3,6 +3,7 @@ import type { GlobalLimitsCounters } from "../../src/accounts/global-limits/sync
 import type { ClusterThread } from "../../src/cluster/cluster-thread.ts";
 import { createClusterCounters } from "../../src/cluster/counters.ts";
 import { DECODE_ERROR, DECODE_ERROR_COUNT } from "../../src/core/decode-errors.ts";
+import { encodeBase58 } from "../../src/core/encoding.ts";
 import { DELIVERY_REASONS, END_REASONS, REJECTIONS } from "../../src/core/errors.ts";
 import type { Dispatch } from "../../src/decode/workers/dispatch.ts";
 import type { DedupCache } from "../../src/dedup/recent-transactions.ts";
@@ -17,6 +18,7 @@ import { createRouteCounters } from "../../src/route/counters.ts";
 import type { Router, RouterStatus } from "../../src/route/router.ts";
 import { createHistogram, type Histogram } from "../../src/runtime/histogram.ts";
 import { CLOSE_REASONS } from "../../src/send/close-policy.ts";
+import { freshIdentity } from "../../src/send/identity.ts";
 import type { LeaderState } from "../../src/send/leader.ts";
 import { LeaderStatsTable } from "../../src/send/leader-stats.ts";
 import { newSendCounters } from "../../src/send/send-counters.ts";
@@ -67,6 +69,8 @@ for (let index = 0; index < 12; index += 1) {
   const stats = LEADER_STATS.stats(`leader${index}`, `10.0.0.${index}:1`);
   Object.assign(stats, { sent: 700 + index, acked: 650, rttUs: 30_000 });
 }
+
+const IDENTITY = freshIdentity();
 
 /** Every counter that a metric reads holds a unique number. */
 const PROXIED = { key: 1_301, leaders: 1_303, recordRing: 1_304, other: 1_305 };
@@ -181,6 +185,7 @@ const DEPS: MetricDeps = {
     statusReporting: () => "no",
     consensus: () => "alpenglow",
     isConfirmationStalled: true,
+    stakeLamports: () => 1_508,
     blockHeight: () => 129,
     counters: {
       ...createClusterCounters(),
@@ -262,6 +267,10 @@ const DEPS: MetricDeps = {
       rolledBack: 193,
       reasons: numbered(END_NAMES, 700),
     },
+    tips: new Map([
+      ["Beta", { accepted: 1_509, landed: 1_510 }],
+      ["Pro", { accepted: 1_511, landed: 1_512 }],
+    ]),
     inFlight: 194,
     pollLagNs: 195e9,
     slotDeltas: histogramOf(7),
@@ -279,6 +288,13 @@ const DEPS: MetricDeps = {
     },
   }),
   readiness: () => ({ ok: true, checks: [] }),
+  holder: { identity: IDENTITY },
+  threads: {
+    read: () => [
+      { thread: "main", number: 0, seconds: 1_513 },
+      { thread: "ingress", number: 1, seconds: 1_514 },
+    ],
+  },
 };
 
 async function pageOf(deps: Partial<MetricDeps> = {}) {
@@ -292,6 +308,10 @@ describe("an edge's metrics", () => {
   it.each<readonly [string, Labels, number]>([
     ["build_info", DEPS.build, 1],
     ["ready", {}, 1],
+    ["identity_info", { identity: encodeBase58(IDENTITY.publicKey) }, 1],
+    ["identity_stake_lamports", {}, 1_508],
+    ["thread_cpu_seconds_total", { thread: "main", number: "0" }, 1_513],
+    ["thread_cpu_seconds_total", { thread: "ingress", number: "1" }, 1_514],
     ["requests_total", { outcome: "accepted" }, 101],
     ["requests_in_flight", {}, 102],
     ["requests_aborted_total", {}, 91],
@@ -372,6 +392,8 @@ describe("an edge's metrics", () => {
     ["transactions_accepted_total", {}, 180],
     ...each("transactions_total", "outcome", { landed: 181, expired: 182, dropped: 183 }),
     ["transactions_landed_with_error_total", {}, 184],
+    ...each("tips_accepted_lamports_total", "plan", { Beta: 1_509, Pro: 1_511 }),
+    ...each("tips_landed_lamports_total", "plan", { Beta: 1_510, Pro: 1_512 }),
     ["duplicate_submissions_merged_total", {}, 185],
     ...each("resends_total", "result", { sent: 186, shed: 187, superseded: 198 }),
     ...each("status_requests_total", "result", { answered: 188, failed: 189, late: 190 }),
@@ -453,6 +475,7 @@ describe("an edge's metrics", () => {
         consensus: () => "unknown",
         isConfirmationStalled: false,
         blockHeight: () => null,
+        stakeLamports: () => null,
       }),
       readiness: () => ({ ok: false, checks: [] }),
     });
@@ -464,8 +487,9 @@ describe("an edge's metrics", () => {
       "ready",
       "node_reports_statuses",
       "block_height",
+      "identity_stake_lamports",
     ];
     const values = names.map((name) => seriesValue(page, `touchdown_${name}`));
-    expect(values).toEqual([0, Number.NaN, 0, Number.NaN, 0, Number.NaN, Number.NaN]);
+    expect(values).toEqual([0, Number.NaN, 0, Number.NaN, 0, Number.NaN, Number.NaN, Number.NaN]);
   });
 });

@@ -108,7 +108,7 @@ function slotsUntilLanded({ names, again, before, isWatched }: Migration): numbe
       const bytes = bytesOf(1);
       const packet = { id: 1, bytes, account: "a", receivedNs: clock.nowNs(), maxRetries: null };
       dedup.insert(bytes, 1, clock.nowNs());
-      landing.track({ ...packet, offeredLamports: 1 }, ACCEPTED, clock.nowNs());
+      landing.track({ ...packet, offeredLamports: 1 }, ACCEPTED, clock.nowNs(), "Beta");
       for (const target of plan.send) deliver(target);
     }
     clock.advance(SLOT_MS);

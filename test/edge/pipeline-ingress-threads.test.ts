@@ -20,7 +20,10 @@ describe("a send of an ingress thread", () => {
     const receivedUnixMs = clock.unixMs();
     clock.advance(DELAY_NS / NS_PER_MS);
     const packet = { id: 0, bytes, account, receivedNs, maxRetries: null, offeredLamports: 7 };
-    pipeline.recordSend(packet, "k", accepted, { ...times, send: newSendRecord() });
+    pipeline.recordSend(packet, { keyId: "k", account: "acme", plan: "Beta" }, accepted, {
+      ...times,
+      send: newSendRecord(),
+    });
     return { bytes, receivedUnixMs, ...times };
   }
 

@@ -183,7 +183,7 @@ function startFixture({ ingressThreads, lateMs }: Options) {
     const sent = { decodedNs: nowNs, sentNs: nowNs, send: newSendRecord() };
     records[thread]?.push(() => {
       current = send;
-      pipeline.recordSend(packet, "k", accepted, sent);
+      pipeline.recordSend(packet, { keyId: "k", account: "acme", plan: "Beta" }, accepted, sent);
     });
     cache.commit(bytes, OFFSET);
   }
@@ -203,7 +203,15 @@ function startFixture({ ingressThreads, lateMs }: Options) {
       else {
         const receivedNs = clock.nowNs();
         pipeline.submit(
-          { bytes, account: "acme", keyId: "k", receivedNs, maxRetries: null, isVerified: false },
+          {
+            bytes,
+            account: "acme",
+            keyId: "k",
+            plan: "Beta",
+            receivedNs,
+            maxRetries: null,
+            isVerified: false,
+          },
           () => {},
         );
       }

@@ -252,13 +252,14 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
         readonly accepted?: Partial<Accepted>;
         readonly sent?: readonly string[];
         readonly account?: string;
+        readonly planName?: string;
       } = {},
     ): void {
       const accepted = { ...ACCEPTED, ...given.accepted };
       const lamports = accepted.tipLamports + accepted.priorityFeeLamports;
-      const { hash = 1, maxRetries = null, account = "a" } = given;
+      const { hash = 1, maxRetries = null, account = "a", planName = "Beta" } = given;
       const packet = packetOf(id, hash, maxRetries, lamports, account);
-      landing.track(packet, accepted, clock.nowNs());
+      landing.track(packet, accepted, clock.nowNs(), planName);
       for (const name of given.sent ?? ["a"]) {
         landing.outcome(outcomeOf(id, name, "sent", clock.nowNs()));
       }

@@ -44,6 +44,22 @@ describe("a transaction that lands", () => {
     expectBalance(fixture.landing);
   });
 
+  it("counts its tip for its plan, accepted and again if it landed without an error", async () => {
+    const fixture = startedFixture();
+    fixture.track(1, { planName: "Beta", accepted: { tipLamports: 5_000 } });
+    fixture.track(2, { planName: "Beta", accepted: { tipLamports: 700 } });
+    fixture.track(3, { planName: "Pro", accepted: { tipLamports: 90 } });
+    fixture.track(4, { planName: "Pro", accepted: { tipLamports: -1 } });
+    fixture.slots(2);
+    const failed: TxStatus = { ...confirmed(5_001), error: "{}" };
+    const statuses = [confirmed(5_001), failed, processed(5_001), confirmed(5_001)];
+    await fixture.answerAll(new Map(statuses.map((status, index) => [index + 1, status])));
+    expect([...fixture.landing.tips]).toEqual([
+      ["Beta", { accepted: 5_700, landed: 5_000 }],
+      ["Pro", { accepted: 90, landed: 0 }],
+    ]);
+  });
+
   it("reports a processed block once, and again if it is in another block", async () => {
     const fixture = startedFixture();
     fixture.track(1);

@@ -31,8 +31,8 @@ const ACCEPTED: Accepted = {
   priorityFeeLamports: 234,
 };
 const OWNERS: readonly CachedKeyPrincipal[] = [
-  { keyId: "k0", account: "acme" },
-  { keyId: "k1", account: "other" },
+  { keyId: "k0", account: "acme", plan: "Beta" },
+  { keyId: "k1", account: "other", plan: "Pro" },
 ];
 
 function fixture() {
@@ -42,9 +42,9 @@ function fixture() {
   const consumer = new RecordConsumer(
     {
       accounting: {
-        recordSend(packet, keyId, _, sent) {
+        recordSend(packet, { keyId, plan }, _, sent) {
           recorded.push({ packet, sent });
-          calls.push(["recordSend", keyId, packet.account, packet.offeredLamports]);
+          calls.push(["recordSend", keyId, plan, packet.account, packet.offeredLamports]);
         },
         recordDuplicate: ({ account, maxRetries }, offset) =>
           calls.push(["duplicate", account, maxRetries, offset]),
@@ -84,7 +84,7 @@ describe("the record consumer", () => {
     consumer.take(record(SENT));
     expect(calls).toEqual([
       ["usage", "k1", null, 40],
-      ["recordSend", "k1", "other", 1_234],
+      ["recordSend", "k1", "Pro", "other", 1_234],
     ]);
     expect(recorded[0]?.packet).toMatchObject({ receivedNs: 100, maxRetries: 2 });
     expect(recorded[0]?.sent).toMatchObject({ decodedNs: 130, sentNs: 150 });

@@ -97,9 +97,9 @@ export function newFixture(sharesDedup = false) {
     },
     outcomes: { suspend: () => note("suspend"), flush: () => note("flush") },
     landing: {
-      track(packet, accepted, nowNs) {
+      track(packet, accepted, nowNs, plan) {
         note("track");
-        landing.track(packet, accepted, nowNs);
+        landing.track(packet, accepted, nowNs, plan);
       },
       mergeDuplicate(bytes, offset, maxRetries) {
         const isMerged = landing.mergeDuplicate(bytes, offset, maxRetries);
@@ -135,7 +135,15 @@ export function newFixture(sharesDedup = false) {
     isVerified = false,
   ): void =>
     pipeline.submit(
-      { bytes, account, keyId: "k", receivedNs: clock.nowNs(), maxRetries, isVerified },
+      {
+        bytes,
+        account,
+        keyId: "k",
+        plan: "Beta",
+        receivedNs: clock.nowNs(),
+        maxRetries,
+        isVerified,
+      },
       (result) => {
         note("result");
         fixture.results.push(result);

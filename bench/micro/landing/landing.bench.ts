@@ -97,7 +97,7 @@ export async function build(): Promise<Bench> {
         maxRetries: null,
         offeredLamports: 0,
       };
-      to.track(packet, ACCEPTED, 1_000 * id);
+      to.track(packet, ACCEPTED, 1_000 * id, "Beta");
     };
   };
   const small = tracker(SIZES[0]);

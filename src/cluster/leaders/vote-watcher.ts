@@ -1,5 +1,6 @@
 /**
- * Keeps the set of delinquent leaders: those whose slots are most likely to stay empty.
+ * Keeps the set of delinquent leaders: those whose slots are most likely to stay empty; and the
+ * stake of each identity, from the same response.
  *
  * On failure the known set stays until a newer one is read.
  */
@@ -8,7 +9,7 @@ import { createPollLoop, type PollLoop, warnAtFirst } from "../polling-loop.ts";
 import type { WatcherDeps, WatcherOptions } from "./watcher-deps.ts";
 
 export function createVoteWatcher(
-  deps: WatcherDeps<"delinquent", "setDelinquent">,
+  deps: WatcherDeps<"votes", "setDelinquent" | "setStakes">,
   { intervalMs }: WatcherOptions,
 ): PollLoop {
   const { clock, log, rpc, sink, counters, backOff } = deps;
@@ -17,7 +18,9 @@ export function createVoteWatcher(
     backOff,
     async poll() {
       counters.voteFetches += 1;
-      sink.setDelinquent?.(await rpc.delinquent());
+      const { delinquent, stakes } = await rpc.votes();
+      sink.setDelinquent?.(delinquent);
+      sink.setStakes?.(stakes);
       return intervalMs;
     },
     onFailure: warnAtFirst(log, "the delinquent leaders could not be read", () => {

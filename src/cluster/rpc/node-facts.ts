@@ -7,7 +7,7 @@ import type { Clock } from "../../core/clock.ts";
 import { RPC_RESPONSE_BYTES_MAX } from "../limits.ts";
 import { createRpcHttpClient } from "./http-client.ts";
 import { createCaller, RpcError } from "./json-rpc.ts";
-import { isCount, isRecord } from "./responses.ts";
+import { isRecord, readStakes } from "./responses.ts";
 
 export interface NodeFacts {
   /** Null if the node is in step with its cluster; else its own words, such as "behind by 3". */
@@ -41,18 +41,7 @@ export function createNodeFacts(clock: Clock, url: string, timeoutMs: number): N
       return version;
     },
     async stakes() {
-      const result = await call("getVoteAccounts", []);
-      const lists = isRecord(result) ? [result["current"], result["delinquent"]] : [];
-      const stakes = new Map<string, number>();
-      for (const account of lists.flatMap((list): readonly unknown[] => {
-        return Array.isArray(list) ? list : [];
-      })) {
-        const identity = isRecord(account) ? account["nodePubkey"] : null;
-        const stake = isRecord(account) ? account["activatedStake"] : null;
-        if (typeof identity !== "string" || !isCount(stake)) continue;
-        stakes.set(identity, (stakes.get(identity) ?? 0) + stake);
-      }
-      return stakes;
+      return readStakes(await call("getVoteAccounts", []));
     },
     close: client.close,
   };

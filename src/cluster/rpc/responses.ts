@@ -242,6 +242,24 @@ export function readDelinquent(result: unknown): readonly string[] {
   return identitiesIn(delinquent).filter((identity) => !voting.has(identity));
 }
 
+/**
+ * The result of `getVoteAccounts`: the activated stake of each identity, in lamports. One with more
+ * than 2^53 lamports, 9 million SOL, is rounded.
+ */
+export function readStakes(result: unknown): ReadonlyMap<string, number> {
+  const lists = isRecord(result) ? [result["current"], result["delinquent"]] : [];
+  const stakes = new Map<string, number>();
+  for (const list of lists) {
+    for (const account of Array.isArray(list) ? (list as readonly unknown[]) : []) {
+      const identity = isRecord(account) ? account["nodePubkey"] : null;
+      const stake = isRecord(account) ? account["activatedStake"] : null;
+      if (typeof identity !== "string" || typeof stake !== "number" || stake < 0) continue;
+      stakes.set(identity, (stakes.get(identity) ?? 0) + stake);
+    }
+  }
+  return stakes;
+}
+
 function identitiesIn(accounts: readonly unknown[]): readonly string[] {
   const identities = new Set<string>();
   for (const account of accounts) {

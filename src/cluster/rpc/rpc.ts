@@ -37,6 +37,7 @@ import {
   readGenesis,
   readLeaders,
   readSlotTime,
+  readStakes,
   readStatuses,
   slotsInEpoch,
 } from "./responses.ts";
@@ -71,6 +72,14 @@ export interface BlockInfo extends BlockStatus {
   readonly blockhashes: readonly Blockhash[];
 }
 
+/** What the cluster's vote accounts show. */
+export interface Votes {
+  /** Identities of the validators that have not voted for 128 slots. */
+  readonly delinquent: readonly string[];
+  /** The activated stake of each identity, in lamports. */
+  readonly stakes: ReadonlyMap<string, number>;
+}
+
 export interface Rpc {
   /** The latest slot that the node processed. */
   slot(): Promise<number>;
@@ -98,8 +107,7 @@ export interface Rpc {
    * @throws RpcError also for a block that the node does not keep
    */
   blockSignatures(slot: number): Promise<readonly string[] | null>;
-  /** Identities of the validators that have not voted for 128 slots. */
-  delinquent(): Promise<readonly string[]>;
+  votes(): Promise<Votes>;
   openSlotSubscriber(events: SlotSubscriberEvents): SlotSubscriber;
   /** Ends pending requests; they fail. */
   close(): void;
@@ -179,7 +187,10 @@ export function createRpc({ clock, counters }: RpcDeps, options: RpcOptions): Rp
         throw error;
       }
     },
-    delinquent: async () => readDelinquent(await call("getVoteAccounts", [])),
+    async votes() {
+      const result = await call("getVoteAccounts", []);
+      return { delinquent: readDelinquent(result), stakes: readStakes(result) };
+    },
     openSlotSubscriber: (events) => openSlotSubscriber(wsUrl, timeoutMs, events),
     close: httpClient.close,
   };

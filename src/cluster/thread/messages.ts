@@ -45,6 +45,8 @@ export type ToClusterThread =
   | { readonly kind: "epochResult"; readonly id: number; readonly isAccepted: boolean }
   | { readonly kind: "wantBlockhashes" }
   | { readonly kind: "pollContactsNow" }
+  /** From now on the thread reports the stake of this identity. */
+  | { readonly kind: "identity"; readonly identity: string }
   /** The thread ends by itself; nothing follows. */
   | { readonly kind: "stop" };
 
@@ -68,6 +70,8 @@ export type FromClusterThread =
   | ContactsMessage
   /** Identities, one a line. */
   | { readonly kind: "delinquent"; readonly identities: string }
+  /** The activated stake of the edge's identity. */
+  | { readonly kind: "stake"; readonly identity: string; readonly lamports: number }
   | { readonly kind: "height"; readonly height: number; readonly sinceNs: number }
   | BlockhashesMessage
   | { readonly kind: "reporting"; readonly reporting: StatusReporting }

@@ -62,6 +62,9 @@ export class Outbox implements Required<ClusterSink> {
   /** Epochs that the main thread has not answered yet. */
   readonly #epochs = new Map<number, (isAccepted: boolean) => void>();
   #epochId = 0;
+  /** The edge's identity, and the stakes; null until they are known. */
+  #identity: string | null = null;
+  #stakes: ReadonlyMap<string, number> | null = null;
 
   constructor(deps: OutboxDeps) {
     this.#deps = deps;
@@ -126,6 +129,17 @@ export class Outbox implements Required<ClusterSink> {
     this.send({ kind: "delinquent", identities: lines.join(LINE_END) });
   }
 
+  setStakes(stakes: ReadonlyMap<string, number>): void {
+    this.#stakes = stakes;
+    this.#sendStake();
+  }
+
+  /** From now on the stake of this identity is sent. */
+  useIdentity(identity: string): void {
+    this.#identity = identity;
+    this.#sendStake();
+  }
+
   setQuietRange(range: SlotRange): void {
     this.send({ kind: "quietRange", range });
   }
@@ -167,6 +181,13 @@ export class Outbox implements Required<ClusterSink> {
     this.#sent = (this.#sent + 1) | 0;
     this.send(message);
     return true;
+  }
+
+  /** Of all stakes the main thread needs this one. */
+  #sendStake(): void {
+    const [identity, stakes] = [this.#identity, this.#stakes];
+    if (identity === null || stakes === null) return;
+    this.send({ kind: "stake", identity, lamports: stakes.get(identity) ?? 0 });
   }
 
   #flushLandings(): void {

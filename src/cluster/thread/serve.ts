@@ -75,6 +75,9 @@ export async function serveCluster(port: MessagePort, task: ClusterTask): Promis
       case "pollContactsNow":
         client.pollContactsNow();
         break;
+      case "identity":
+        outbox.useIdentity(message.identity);
+        break;
       case "stop":
         client.stop();
         port.close();

@@ -14,6 +14,7 @@ import { NS_PER_US, systemClock } from "../../core/clock.ts";
 import { DECODE_ERROR } from "../../core/decode-errors.ts";
 import type { Rejected } from "../../core/flow.ts";
 import { loadNative } from "../../native/load.ts";
+import { nameThread } from "../../runtime/thread-name.ts";
 import { wake } from "../../runtime/wake-flag.ts";
 import { createDecoder, type Decoder, type WorkerDecoder } from "../decoder.ts";
 import { nativeDecoder } from "../native-decoder.ts";
@@ -41,6 +42,7 @@ export interface WorkerTask {
 
 /** Serves one channel until the stop flag is set. */
 export function serve(task: WorkerTask): void {
+  nameThread("td-decode");
   const wakeFlag = new Int32Array(task.wakeFlag);
   const channel = openChannel(task.channel, task.slots);
   const decoder = decoderOf(task.decoder);

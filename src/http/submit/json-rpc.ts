@@ -85,10 +85,18 @@ export function createRpcHandler(deps: RpcDeps, draining: Rejection): BodyHandle
 
   function handleSend(context: RequestContext, { id, bytes, maxRetries }: SendCall): void {
     const { receivedNs } = context;
-    const { account, keyId } = context.principal ?? ANONYMOUS;
+    const { account, keyId, plan } = context.principal ?? ANONYMOUS;
     context.id = id;
     const isVerified = context.proxied?.isVerified ?? false;
-    const submission = { bytes, account, keyId, receivedNs, maxRetries, isVerified };
+    const submission = {
+      bytes,
+      account,
+      keyId,
+      plan: plan.name,
+      receivedNs,
+      maxRetries,
+      isVerified,
+    };
     submit(submission, (result) => context.respond(result));
     if (context.open) tracker.enqueue(context);
   }
@@ -125,10 +133,18 @@ export function createRpcHandler(deps: RpcDeps, draining: Rejection): BodyHandle
       batch.fill(index, keylessResult(read.method, read.id));
     } else {
       const { id, bytes, maxRetries } = read;
-      const { account, keyId } = context.principal ?? ANONYMOUS;
+      const { account, keyId, plan } = context.principal ?? ANONYMOUS;
       const { receivedNs } = context;
       batch.await(index, id);
-      const submission = { bytes, account, keyId, receivedNs, maxRetries, isVerified: false };
+      const submission = {
+        bytes,
+        account,
+        keyId,
+        plan: plan.name,
+        receivedNs,
+        maxRetries,
+        isVerified: false,
+      };
       submit(submission, (result) => batch.respond(index, result));
     }
   }
@@ -232,4 +248,4 @@ const HEALTHY = "ok";
  */
 const NETWORK_VERSION = "4.2.2";
 /** Submissions always have a principal; calls that need none never use this. */
-const ANONYMOUS = { account: "", keyId: "" };
+const ANONYMOUS = { account: "", keyId: "", plan: { name: "" } };

@@ -23,9 +23,17 @@ export function createRawHandler(deps: {
       // Already set for a request that an ingress thread proxied with its receive time.
       const receivedNs = context.receivedNs === 0 ? clock.nowNs() : context.receivedNs;
       context.receivedNs = receivedNs;
-      const { account, keyId } = context.principal ?? ANONYMOUS;
+      const { account, keyId, plan } = context.principal ?? ANONYMOUS;
       const isVerified = context.proxied?.isVerified ?? false;
-      const submission = { bytes, account, keyId, receivedNs, maxRetries: null, isVerified };
+      const submission = {
+        bytes,
+        account,
+        keyId,
+        plan: plan.name,
+        receivedNs,
+        maxRetries: null,
+        isVerified,
+      };
       submit(submission, (result) => context.respond(result));
       if (context.open) tracker.enqueue(context);
     },
@@ -46,4 +54,4 @@ function decodedText(body: Uint8Array): Uint8Array {
 
 const LINE_ENDS: ReadonlySet<number> = new Set([0x0a, 0x0d]);
 /** Unreachable without a principal. */
-const ANONYMOUS = { account: "", keyId: "" };
+const ANONYMOUS = { account: "", keyId: "", plan: { name: "" } };

@@ -9,6 +9,8 @@ export interface Submission {
   readonly account: string;
   /** That key's id. */
   readonly keyId: string;
+  /** The name of the account's plan. */
+  readonly plan: string;
   /** `Clock.nowNs` when the request's body was complete. */
   readonly receivedNs: number;
   /** The client's `maxRetries`; null when absent. */

@@ -8,7 +8,7 @@ async function flushMicrotasks(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
 }
 
-function setUp(sink: Pick<ClusterSink, "setDelinquent">) {
+function setUp(sink: Pick<ClusterSink, "setDelinquent" | "setStakes">) {
   const clock = createFakeClock();
   const counters = createClusterCounters();
   const warnings: string[] = [];
@@ -26,9 +26,9 @@ function setUp(sink: Pick<ClusterSink, "setDelinquent">) {
       sink,
       backOff: { firstMs: 500, maxMs: 8000, random: () => 1 },
       rpc: {
-        async delinquent() {
+        async votes() {
           if (node.down) throw new Error("unavailable");
-          return node.delinquent;
+          return { delinquent: node.delinquent, stakes: new Map([["A", 7]]) };
         },
       },
     },
@@ -64,6 +64,18 @@ describe("vote watcher", () => {
     expect(published).toEqual([]);
     expect(warnings).toEqual(["the delinquent leaders could not be read"]);
     expect(counters).toMatchObject({ voteFetches: 2, voteFailures: 2 });
+    watcher.stop();
+  });
+
+  it("publishes the stakes of the same response", async () => {
+    const published: (readonly (readonly [string, number])[])[] = [];
+    const { watcher, counters } = setUp({
+      setStakes: (stakes) => void published.push([...stakes]),
+    });
+    watcher.start();
+    await flushMicrotasks();
+    expect(published).toEqual([[["A", 7]]]);
+    expect(counters.voteFetches).toBe(1);
     watcher.stop();
   });
 

@@ -12,6 +12,7 @@ import {
   readEpochSchedule,
   readLeaders,
   readSlotTime,
+  readStakes,
   readStatuses,
   slotsInEpoch,
 } from "../../../src/cluster/rpc/responses.ts";
@@ -80,6 +81,21 @@ describe("getVoteAccounts response", () => {
     const current = accounts("A", "B");
     const delinquent = [...accounts("B", "C", "C", 7), null, "x"];
     expect(readDelinquent({ current, delinquent })).toEqual(["C"]);
+  });
+
+  it("sums up the stake of each identity, also one above 2^53 lamports", () => {
+    const account = (nodePubkey: unknown, activatedStake: unknown) => ({
+      nodePubkey,
+      activatedStake,
+    });
+    const current = [account("A", 5), account("A", 7), account("B", 1.3e16)];
+    const delinquent = [account("C", 2), account("D", "9"), account("E", -1), account(7, 1), null];
+    expect([...readStakes({ current, delinquent })]).toEqual([
+      ["A", 12],
+      ["B", 1.3e16],
+      ["C", 2],
+    ]);
+    for (const result of INVALID) expect(readStakes(result).size).toBe(0);
   });
 
   it("is rejected if a list is missing", () => {

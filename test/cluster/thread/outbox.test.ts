@@ -192,6 +192,22 @@ describe("a schedule", () => {
   });
 });
 
+describe("the stake of the edge's identity", () => {
+  it("is sent once both are known, and again when either changes", () => {
+    const { sent, outbox } = setUp();
+    outbox.setStakes(new Map([["a", 5]]));
+    expect(sent).toEqual([]);
+    outbox.useIdentity("a");
+    outbox.setStakes(new Map([["a", 6]]));
+    outbox.useIdentity("b");
+    expect(sent).toEqual([
+      { kind: "stake", identity: "a", lamports: 5 },
+      { kind: "stake", identity: "a", lamports: 6 },
+      { kind: "stake", identity: "b", lamports: 0 },
+    ]);
+  });
+});
+
 describe("lists and texts", () => {
   it("skip identities that are too long, and cut off log entries", () => {
     const { sent, outbox } = setUp();

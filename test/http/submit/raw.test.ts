@@ -27,6 +27,7 @@ it("hands the bytes on with account and time, without a copy", () => {
       bytes,
       account: "acme",
       keyId: "0".repeat(32),
+      plan: "P",
       receivedNs: clock.nowNs(),
       maxRetries: null,
       isVerified: false,
