@@ -33,6 +33,9 @@ const COVERED: readonly (readonly [RegExp, string])[] = [
   [/^useradd --system --home-dir \S+ touchdown$/, "test/ops/systemd.test.ts"],
   [/^cp ops\/systemd\/\S+ \/etc\/systemd\/system\/$/, "test/ops/systemd.test.ts"],
   [/^systemctl (enable --now|reload) touchdown-edge$/, "test/ops/systemd.test.ts"],
+  [/^systemctl kill -s HUP touchdown-edge$/, "test/cli/signals.test.ts"],
+  [/^pg_dump(all)? --host=\S+ --user/, "test/accounts/database/restored-database.test.ts"],
+  [/^(psql|createdb|pg_restore) --host=/, "test/accounts/database/restored-database.test.ts"],
   [/^cargo fmt$/, "native/rustfmt.toml"],
   [/^cargo (clippy|test) --release( --all-targets)?$/, "native/Cargo.toml"],
   [/^RUSTFLAGS=\S.* cargo build --release --locked --target \S+$/, "native/fuzz/Cargo.toml"],
@@ -159,6 +162,17 @@ describe("commands in documents", () => {
         .map((file) => `${path} names ${file}`),
     );
     expect(wrong).toEqual([]);
+  });
+});
+
+describe("alerts in documents", () => {
+  it("are those of the rules for Prometheus", () => {
+    const rules = readSource("ops/prometheus/rules.yaml").text;
+    const named = documents.flatMap(({ path, text }) =>
+      [...text.matchAll(/\bTouchdown[A-Z]\w+/g)].map(([name]) => ({ path, name })),
+    );
+    expect(named.filter(({ name }) => !rules.includes(`- alert: ${name}\n`))).toEqual([]);
+    expect(named.filter(({ path }) => path === "docs/deploy.md").length).toBeGreaterThan(10);
   });
 });
 
