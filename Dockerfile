@@ -35,6 +35,8 @@ COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
 COPY --from=native /app/native/touchdown.node native/
 COPY LICENSE NOTICE THIRD_PARTY_NOTICES README.md ./
+# For accounts.journal, or the vault file of `control`: a volume there belongs to the user, as the folder.
+RUN install --directory --owner=node --group=node --mode=0700 /var/lib/touchdown
 USER node
 # What clients reach, and the operator's own listener.
 EXPOSE 8080/tcp 9090/tcp

@@ -1,0 +1,98 @@
+/**
+ * `compose.yaml` and the files that it mounts, as far as they can be judged without a container
+ * engine: files exist, configurations load, images have exact versions, ports agree.
+ */
+
+import { accessSync, constants, existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { configFromValues, controlFromValues } from "../../src/config/load.ts";
+import { formatListen } from "../../src/config/value-types.ts";
+import { parseToml } from "../../src/runtime/toml.ts";
+import { ROOT } from "../support/source-tree.ts";
+
+const TIP = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
+const compose = readFileSync(join(ROOT, "compose.yaml"), "utf8");
+const matches = (text: string, form: RegExp): string[] =>
+  [...text.matchAll(form)].map(([, found]) => found ?? "");
+
+/** The table of a file with its placeholders filled in. */
+function tableOf(file: string): Record<string, unknown> {
+  const text = readFileSync(join(ROOT, file), "utf8")
+    .replaceAll("TIP_ACCOUNT", TIP)
+    .replace(/\b[A-Z]{4,}\b/g, (word) => `${word.toLowerCase()}.example`);
+  const parsed = parseToml(text);
+  if (parsed.kind !== "ok") throw new Error(parsed.message);
+  return parsed.value;
+}
+
+/** The environment that compose.yaml gives a service, with a password in each place. */
+function environmentOf(service: string): Record<string, string> {
+  const block = new RegExp(`^ {2}${service}:\\n([\\s\\S]*?)(?=^ {2}\\w|^\\w)`, "m").exec(compose);
+  const lines = [...(block?.[1] ?? "").matchAll(/^ {6}(TOUCHDOWN_\w+): (.*)$/gm)];
+  const entries = lines.map(([, name = "", value = ""]) => [
+    name,
+    value.replace(/\$\{[^}]*\}/g, "secret"),
+  ]);
+  return Object.fromEntries(entries) as Record<string, string>;
+}
+
+const edge = configFromValues(tableOf("ops/compose/edge.toml"), ROOT, environmentOf("edge"));
+const control = controlFromValues(
+  tableOf("ops/compose/control.toml"),
+  ROOT,
+  environmentOf("control"),
+);
+
+describe("compose.yaml", () => {
+  it("mounts files that exist", () => {
+    const mounted = matches(compose, /^ {6}- \.\/([^:\n]+):/gm);
+    expect(mounted).toContain("ops/compose");
+    expect(mounted.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+    expect(() => accessSync(join(ROOT, "ops/compose/roles.sh"), constants.X_OK)).not.toThrow();
+  });
+
+  it("takes the images of others by an exact version", () => {
+    const images = matches(compose, /^ {4}image: (\S+)$/gm);
+    expect(images).toHaveLength(4);
+    for (const image of images) expect(image).toMatch(/^[\w/]+:v?\d+\.\d+(\.\d+)?(-[\w.]+)?$/);
+  });
+
+  it("gives both services a database, with the logins that roles.sh makes", () => {
+    const roles = matches(
+      readFileSync(join(ROOT, "ops/compose/roles.sh"), "utf8"),
+      /^create role (\w+) login/gm,
+    );
+    const urls = [edge.accounts.databaseUrl, control.databaseUrl, control.ownerUrl];
+    expect(roles).toHaveLength(3);
+    expect(urls.map((url) => new URL(url ?? "").username).sort()).toEqual(roles.sort());
+  });
+
+  it("keeps journal and vault in the folder that the image has for them", () => {
+    const folder = "/var/lib/touchdown";
+    expect(edge.accounts.journal).toMatch(new RegExp(`^${folder}/`));
+    expect(control.vaultFile).toMatch(new RegExp(`^${folder}/`));
+    expect(readFileSync(join(ROOT, "Dockerfile"), "utf8")).toContain(` ${folder}\n`);
+    expect(matches(compose, /- (?:control|edge):(\S+)$/gm)).toEqual([folder, folder]);
+  });
+
+  it("stops nothing before its drain is over", () => {
+    const graces = matches(compose, /stop_grace_period: (\d+)s/g).map(Number);
+    const pendingMs = 30_000;
+    const needed = [control.drainGraceMs + pendingMs, edge.http.drainGraceMs + pendingMs];
+    expect(graces.map((seconds, at) => seconds * 1_000 >= (needed[at] ?? 0))).toEqual([true, true]);
+  });
+
+  it("has Prometheus read both admin listeners, and Grafana read Prometheus", () => {
+    const prometheus = readFileSync(join(ROOT, "ops/prometheus/prometheus.yaml"), "utf8");
+    expect(matches(prometheus, /targets: \["(.+)"\]/g)).toEqual(
+      [edge.admin.listen, control.admin.listen].map(formatListen),
+    );
+    const listen = /--web\.listen-address=(\S+)/.exec(compose)?.[1];
+    const source = readFileSync(join(ROOT, "ops/compose/grafana-datasource.yaml"), "utf8");
+    expect(source).toContain(`url: http://${listen}\n`);
+    expect(control.edges.map(({ at }) => at)).toEqual([
+      `http://${formatListen(edge.admin.listen)}`,
+    ]);
+  });
+});
