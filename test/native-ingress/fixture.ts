@@ -2,7 +2,7 @@
 
 import { openSync } from "node:fs";
 import { SetupError } from "../../src/core/errors.ts";
-import type { Packet } from "../../src/core/flow.ts";
+import type { Accepted, Packet } from "../../src/core/flow.ts";
 import type { Principal } from "../../src/limits/access-control.ts";
 import type { KeyGrant, KeyUpdate } from "../../src/limits/key-cache-entry.ts";
 import type { ThreadKeyCache } from "../../src/limits/key-cache-sync.ts";
@@ -18,9 +18,23 @@ import {
   createIngressThreads,
   type IngressThreads,
 } from "../../src/native-ingress/ingress-threads.ts";
+import { newSendRecord } from "../../src/send/native/send-record.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createRecordWriter } from "../support/record-writer.ts";
 
+export const ACCEPTED: Accepted = {
+  kind: "accepted",
+  version: -1,
+  signatureOffset: 1,
+  signatureCount: 1,
+  messageOffset: 65,
+  messageSize: 200,
+  keysOffset: 70,
+  blockhashOffset: 170,
+  durableNonce: false,
+  tipLamports: 1_000,
+  priorityFeeLamports: 234,
+};
 export const KEY_GRANT: KeyGrant = {
   token: "t",
   keyId: "k",
@@ -78,6 +92,14 @@ export class FakeIngressThread {
       { bytes: Uint8Array.from(bytes), keySlot: KEY_GRANT.keySlot, ...note },
       1,
     );
+  }
+
+  /** Records one transaction that was sent. */
+  noteSent(): void {
+    const note = { receivedNs: 1, decodedNs: 2, sentNs: 2, bodyBytes: 1, maxRetries: null };
+    const bytes = Uint8Array.from([1]);
+    const { keySlot } = KEY_GRANT;
+    this.writer.sent({ bytes, keySlot, ...note }, ACCEPTED, newSendRecord());
   }
 
   /** Enters this state, and wakes the main thread. */
@@ -204,7 +226,7 @@ export function fixture(count = 2, socket: number | null = null) {
         ingressThreads.reconcile();
       },
       accounting: {
-        recordSend: () => {},
+        recordSend: (_, { account, plan }) => void accounting.push(`${account} ${plan}`),
         recordInvalid: () => {},
         recordDuplicate: ({ bytes, account }: Pick<Packet, "bytes" | "account">) =>
           void accounting.push(`${account} ${bytes[0]}`),

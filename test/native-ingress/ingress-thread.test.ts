@@ -117,6 +117,17 @@ describe("a cached key of an ingress thread", () => {
     expect(accounting).toEqual(["acme 10", "other 11"]);
   });
 
+  it("counts what was sent with it for its account and the plan of its last grant", async () => {
+    const { ingressThreads, holders, thread, accounting } = started(1);
+    thread(0).noteSent();
+    ingressThreads.reconcile();
+    const plan = { ...KEY_GRANT.plan, name: "Q" };
+    holders[0]?.post({ kind: "grant", grant: { ...KEY_GRANT, plan } });
+    thread(0).noteSent();
+    await ingressThreads.stop();
+    expect(accounting).toEqual(["acme P", "acme Q"]);
+  });
+
   it("is revoked by its key and its slot", async () => {
     const { ingressThreads, holders, threads } = started();
     holders[0]?.post({ kind: "revoke", token: "t", keySlot: 3 });

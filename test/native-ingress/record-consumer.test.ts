@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { RejectionReason } from "../../src/core/errors.ts";
-import type { Accepted, Packet } from "../../src/core/flow.ts";
+import type { Packet } from "../../src/core/flow.ts";
 import {
   type CachedKeyPrincipal,
   RecordConsumer,
@@ -16,20 +16,8 @@ import {
 } from "../../src/native-ingress/record-ring.ts";
 import { REJECTION_NAMES } from "../../src/native-ingress/thread-counters.ts";
 import { newSendRecord } from "../../src/send/native/send-record.ts";
+import { ACCEPTED } from "./fixture.ts";
 
-const ACCEPTED: Accepted = {
-  kind: "accepted",
-  version: -1,
-  signatureOffset: 1,
-  signatureCount: 1,
-  messageOffset: 65,
-  messageSize: 200,
-  keysOffset: 70,
-  blockhashOffset: 170,
-  durableNonce: false,
-  tipLamports: 1_000,
-  priorityFeeLamports: 234,
-};
 const OWNERS: readonly CachedKeyPrincipal[] = [
   { keyId: "k0", account: "acme", plan: "Beta" },
   { keyId: "k1", account: "other", plan: "Pro" },

@@ -84,13 +84,16 @@ describe("compose.yaml", () => {
   });
 
   it("has Prometheus read both admin listeners, and Grafana read Prometheus", () => {
-    const prometheus = readFileSync(join(ROOT, "ops/prometheus/prometheus.yaml"), "utf8");
+    const prometheus = readFileSync(join(ROOT, "ops/compose/prometheus.yaml"), "utf8");
     expect(matches(prometheus, /targets: \["(.+)"\]/g)).toEqual(
       [edge.admin.listen, control.admin.listen].map(formatListen),
     );
     const listen = /--web\.listen-address=(\S+)/.exec(compose)?.[1];
     const source = readFileSync(join(ROOT, "ops/compose/grafana-datasource.yaml"), "utf8");
     expect(source).toContain(`url: http://${listen}\n`);
+    const dashboards = readFileSync(join(ROOT, "ops/compose/grafana-dashboards.yaml"), "utf8");
+    const [, folder] = /- \.\/ops\/grafana:(\S+):ro$/m.exec(compose) ?? [];
+    expect(dashboards).toContain(`path: ${folder}\n`);
     expect(control.edges.map(({ at }) => at)).toEqual([
       `http://${formatListen(edge.admin.listen)}`,
     ]);

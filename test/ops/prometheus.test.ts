@@ -8,6 +8,7 @@ import { ROOT } from "../support/source-tree.ts";
 
 const FOLDER = join(ROOT, "ops/prometheus");
 const rules = readFileSync(join(FOLDER, "rules.yaml"), "utf8");
+const config = readFileSync(join(FOLDER, "prometheus.yaml"), "utf8");
 const ruleTests = readFileSync(join(FOLDER, "rules.test.yaml"), "utf8");
 const runbook = readFileSync(join(ROOT, "docs/runbook.md"), "utf8");
 const alerts = [...new Set([...rules.matchAll(/- alert: (\w+)/g)].map(([, name]) => name ?? ""))];
@@ -45,5 +46,21 @@ describe("rules for Prometheus", () => {
   it.skipIf(!hasPromtool && process.env["CI"] === undefined)("pass promtool's tests", () => {
     expect(promtool("check", "rules", "rules.yaml")).toBe("");
     expect(promtool("test", "rules", "rules.test.yaml")).toBe("");
+  });
+});
+
+describe("the example of a scrape configuration", () => {
+  it("loads the rules, has one job for each region and names every edge", () => {
+    expect(config).toMatch(/^rule_files: \[rules\.yaml\]$/m);
+    const jobs = [...config.matchAll(/job_name: (\S+)/g)].map(([, name]) => name ?? "");
+    expect(new Set(jobs).size).toBe(jobs.length);
+    for (const job of jobs) expect(job).toMatch(/^touchdown-[a-z]+$/);
+    const targets = [...config.matchAll(/^ +- \{ targets: .*$/gm)].map(([line]) => line);
+    expect(targets.length).toBeGreaterThan(jobs.length);
+    for (const line of targets) expect(line).toMatch(/labels: \{ instance: [a-z0-9-]+ \}/);
+  });
+
+  it.skipIf(!hasPromtool && process.env["CI"] === undefined)("passes promtool's check", () => {
+    expect(promtool("check", "config", "prometheus.yaml")).toBe("");
   });
 });

@@ -51,6 +51,18 @@ describe("a single call", () => {
     expect(waiting.context.isQueued).toBe(true);
   });
 
+  it("is submitted for its account, key and plan, as is each call of a batch", () => {
+    const seen: unknown[] = [];
+    const note: Submit = ({ account, keyId, plan }, done) => {
+      seen.push({ account, keyId, plan });
+      accept({} as Parameters<Submit>[0], done);
+    };
+    handle(SEND, note);
+    handle([SEND], note);
+    const holder = { account: "acme", keyId: "0".repeat(32), plan: plan.name };
+    expect(seen).toEqual([holder, holder]);
+  });
+
   it("costs nothing beyond what the request has paid", () => {
     expect(handle(SEND, accept).access.counters.allowed).toBe(0);
   });
