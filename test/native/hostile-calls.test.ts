@@ -3,7 +3,6 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { dedupMemory } from "../../src/dedup/recent-transactions.ts";
-import { createKeyCacheMemory } from "../../src/limits/thread-limit-states.ts";
 import { OK } from "../../src/native/contract.ts";
 import { ADDON_PATH, NATIVE_NAMES } from "../../src/native/load.ts";
 import { recordsMemory } from "../../src/native-ingress/record-ring.ts";
@@ -50,7 +49,6 @@ const memorySizes = {
   counters: ingressThreadCountersMemory().byteLength,
   targets: SHARED_TARGET_TABLE_BYTES,
   dedup: dedupMemory().byteLength,
-  limitStates: createKeyCacheMemory().byteLength,
 };
 
 /** Each thread's counts; throws with the process's output where it failed. */

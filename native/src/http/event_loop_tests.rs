@@ -59,7 +59,7 @@ fn connections_per_address_are_limited_over_all_ingress_threads() {
 #[test]
 fn binding_a_used_port_fails() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    assert!(Listener::<()>::bind(taken.local_addr().unwrap(), Vec::new(), 1).is_err());
+    assert!(Listener::bind(taken.local_addr().unwrap(), Vec::new(), 1).is_err());
 }
 
 #[test]

@@ -25,9 +25,9 @@ pub(super) const LISTENER: Token = Token(1);
 
 /// Accepts connections and distributes them.
 #[derive(Debug)]
-pub struct Listener<U> {
+pub struct Listener {
     socket: TcpListener,
-    others: Vec<EventLoopHandle<U>>,
+    others: Vec<EventLoopHandle>,
     addresses: Arc<AddressLimits>,
     /// The next ingress thread: 0 is the one that accepts.
     next: usize,
@@ -35,7 +35,7 @@ pub struct Listener<U> {
     paused_until_ns: u64,
 }
 
-impl<U> Listener<U> {
+impl Listener {
     /// Binds and listens without sharing the port. Connections go round-robin to the ingress thread
     /// that gets this listener and to the `others`. One address may hold `per_address` of them at
     /// the same time.
@@ -44,9 +44,9 @@ impl<U> Listener<U> {
     /// When the port is in use, or the address is not local.
     pub fn bind(
         address: SocketAddr,
-        others: Vec<EventLoopHandle<U>>,
+        others: Vec<EventLoopHandle>,
         per_address: usize,
-    ) -> io::Result<Listening<U>> {
+    ) -> io::Result<Listening> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
         // Allows a port with connections in TIME_WAIT, not one with a listener.
@@ -59,7 +59,7 @@ impl<U> Listener<U> {
     }
 
     /// Accepts from this socket.
-    pub(super) fn new(listening: Listening<U>) -> Self {
+    pub(super) fn new(listening: Listening) -> Self {
         let Listening { socket, others, addresses } = listening;
         Self { socket, others, addresses, next: 0, can_accept: false, paused_until_ns: 0 }
     }

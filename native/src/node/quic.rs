@@ -14,7 +14,7 @@ use crate::quic::engine::Engine;
 /// Version of these exports; `contract.ts` names the one it was written for.
 #[napi]
 pub fn contract_version() -> u32 {
-    16
+    17
 }
 
 /// Starts an engine. `wake` is called without arguments, on the thread that called this, once for

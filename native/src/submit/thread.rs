@@ -17,9 +17,8 @@ use crate::quic::event_ring::Waker;
 use crate::submit::counters::Counters;
 use crate::submit::dedup::DedupCache;
 use crate::submit::fan_out::{EngineRef, FanOut};
-use crate::submit::key_cache::KeyCache;
-use crate::submit::path::{KeyUpdate, SubmitHandler, SubmitPath};
-use crate::submit::rate_limit::ThreadLimitStates;
+use crate::submit::key_table::KeyTable;
+use crate::submit::path::{SubmitHandler, SubmitPath};
 use crate::submit::record_ring::Records;
 use crate::submit::target_table::SharedTargetTable;
 use crate::submit::wakeup::{ThreadState, ThreadStatus, WakePolicy};
@@ -36,8 +35,6 @@ pub struct Shared {
     pub targets: Memory,
     /// For `dedup`.
     pub dedup: Memory,
-    /// For `rate_limit`.
-    pub limit_states: Memory,
 }
 
 /// Options of an ingress thread.
@@ -48,6 +45,8 @@ pub struct Options {
     pub engine: (u32, Arc<Engine>),
     /// Validates transactions.
     pub decoder: Arc<Decoder>,
+    /// Every key.
+    pub keys: Arc<KeyTable>,
     /// Whether the thread gets a real-time priority.
     pub is_realtime: bool,
 }
@@ -65,7 +64,7 @@ pub enum StartError {
 
 /// A running ingress thread.
 pub struct IngressThread {
-    event_loop: EventLoopHandle<KeyUpdate>,
+    event_loop: EventLoopHandle,
     status: Arc<ThreadStatus>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -101,13 +100,13 @@ impl IngressThread {
     }
 
     /// Sends it a command.
-    pub fn send(&self, command: Command<KeyUpdate>) {
+    pub fn send(&self, command: Command) {
         self.event_loop.send(command);
     }
 
     /// The handle by which it gets connections.
     #[must_use]
-    pub fn event_loop(&self) -> &EventLoopHandle<KeyUpdate> {
+    pub fn event_loop(&self) -> &EventLoopHandle {
         &self.event_loop
     }
 
@@ -135,7 +134,7 @@ fn handler_of(
     let (handle, engine) = options.engine.clone();
     let engine_handle = EngineRef::new(handle, engine);
     Some(SubmitHandler::new(SubmitPath {
-        key_cache: KeyCache::new(ThreadLimitStates::new(&shared.limit_states)?),
+        keys: options.keys.clone(),
         dedup: DedupCache::open(&shared.dedup)?,
         decoder: options.decoder.clone(),
         records: Records::open(&shared.records)?,
@@ -156,23 +155,15 @@ mod tests {
     use crate::quic::engine;
     use crate::submit::counters::COUNTERS_BYTES;
     use crate::submit::dedup::{Sizes, prepared};
-    use crate::submit::rate_limit::LIMIT_MEMORY_BYTES;
     use crate::submit::record_ring::RECORDS_BYTES;
     use crate::submit::target_table::TARGET_TABLE_BYTES;
 
     const GUARD: Duration = Duration::from_secs(20);
 
     fn shared() -> Shared {
-        let [records, counters, targets, limit_states] =
-            [RECORDS_BYTES, COUNTERS_BYTES, TARGET_TABLE_BYTES, LIMIT_MEMORY_BYTES]
-                .map(Memory::fresh);
-        Shared {
-            records,
-            counters,
-            targets,
-            limit_states,
-            dedup: prepared(Sizes::default(), 1).unwrap(),
-        }
+        let [records, counters, targets] =
+            [RECORDS_BYTES, COUNTERS_BYTES, TARGET_TABLE_BYTES].map(Memory::fresh);
+        Shared { records, counters, targets, dedup: prepared(Sizes::default(), 1).unwrap() }
     }
 
     fn options() -> Options {
@@ -189,7 +180,8 @@ mod tests {
             read_timeout_ns: 1,
         };
         let decoder = Arc::new(Decoder::new(&[1; 32], 0.0, true, 1).unwrap());
-        Options { event_loop, engine: (1, engine), decoder, is_realtime: false }
+        let keys = Arc::default();
+        Options { event_loop, engine: (1, engine), decoder, keys, is_realtime: false }
     }
 
     #[test]
@@ -201,7 +193,7 @@ mod tests {
         thread.send(Command::Stop);
         woken.recv_timeout(GUARD).unwrap();
         assert_eq!(thread.status().state(), ThreadState::Idle as u8);
-        assert!(thread.status().take_released_slots(1).is_empty());
+        assert_eq!(thread.status().read_state(), ThreadState::Idle as u8);
         thread.end();
         woken.recv_timeout(GUARD).unwrap();
         assert_eq!(thread.status().state(), ThreadState::Exited as u8);
@@ -214,18 +206,12 @@ mod tests {
     fn memory_of_another_size_prevents_the_start() {
         let whole = shared();
         let none = || Memory::fresh(8);
-        for index in 0..5 {
-            let mut parts = [
-                &whole.records,
-                &whole.counters,
-                &whole.targets,
-                &whole.dedup,
-                &whole.limit_states,
-            ]
-            .map(Clone::clone);
+        for index in 0..4 {
+            let mut parts =
+                [&whole.records, &whole.counters, &whole.targets, &whole.dedup].map(Clone::clone);
             parts[index] = none();
-            let [records, counters, targets, dedup, limit_states] = parts;
-            let shared = Shared { records, counters, targets, dedup, limit_states };
+            let [records, counters, targets, dedup] = parts;
+            let shared = Shared { records, counters, targets, dedup };
             let started = IngressThread::start(options(), &shared, Box::new(|| {}));
             assert_eq!(started.err(), Some(StartError::Memory));
         }
