@@ -303,15 +303,6 @@ export interface NativeScheduling {
   threadYield(): number;
 }
 
-/** Messages to the service manager. */
-export interface NativeSystemd {
-  /**
-   * Sends a message, as `sd_notify(3)` describes it, to the socket that NOTIFY_SOCKET names.
-   * Returns OK, NOTIFY_FAILED or PANIC.
-   */
-  systemdNotify(socket: string, message: string): number;
-}
-
 /** Keys, and the limits that they charge, for all ingress threads and the main thread. */
 export interface NativeKeys {
   /** Returns the handle of an empty table, above 0, or KEY_TABLE_FULL or PANIC. */
@@ -362,6 +353,15 @@ export interface NativeKeys {
 /** The numbers of `keyTableCounters`, in order. */
 export const KEY_TABLE_COUNTERS = ["keys", "limits"] as const;
 export const KEYS_REPLACE = { start: 1, finish: 2 } as const;
+
+/** Messages to the service manager. */
+export interface NativeSystemd {
+  /**
+   * Sends a message, as `sd_notify(3)` describes it, to the socket that NOTIFY_SOCKET names.
+   * Returns OK, NOTIFY_FAILED or PANIC.
+   */
+  systemdNotify(socket: string, message: string): number;
+}
 
 /** Numbers of a call, and the maximum number of characters of a signature. */
 export const CALL_NUMBERS = 5;

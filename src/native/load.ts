@@ -48,7 +48,6 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "ingressThreadState",
   "ingressThreadClose",
   "threadYield",
-  "systemdNotify",
   "keyTableCreate",
   "keyTableClose",
   "keyTableCounters",
@@ -62,6 +61,7 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "limitRead",
   "limitReplace",
   "limitUnwatch",
+  "systemdNotify",
 ];
 
 /** Loads the addon into this thread; its state belongs to the process. */
