@@ -15,6 +15,7 @@ import {
   type RatePlan,
 } from "../../src/limits/access-control.ts";
 import { EngineKeys } from "../../src/native-ingress/engine-keys.ts";
+import { accountNumber } from "../../src/send/native/account-number.ts";
 import { native } from "../native/addon.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { HERE } from "../support/principals.ts";
@@ -127,6 +128,25 @@ describe.skipIf(native === null)("the keys of the engine", () => {
     expect(keys.limitedBy).toBe("key");
     // The main thread charges what an ingress thread cannot record.
     expect(passed(keys, 4)).toBe(100);
+  });
+
+  it("come with the number by which landed shares know their account", () => {
+    if (native === null) throw new Error("no addon");
+    const batches: Buffer[] = [];
+    const keys = new EngineKeys({
+      ...native,
+      keysPut(table, isNext, batch) {
+        batches.push(Buffer.from(batch));
+        return native?.keysPut(table, isNext, batch) ?? 0;
+      },
+    });
+    opened.push(keys);
+    for (const account of ["acme", "größe", "other"]) keys.put(row(1, { account }));
+    const numbers = batches.map((batch) => {
+      const nameAt = 32 + 16 + 4 + 2;
+      return batch.readDoubleLE(nameAt + batch.readUInt16LE(nameAt - 2));
+    });
+    expect(numbers).toEqual(["acme", "größe", "other"].map(accountNumber));
   });
 
   it("admit what an access control of one thread admits", () => {
