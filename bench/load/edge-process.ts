@@ -98,7 +98,7 @@ async function successorOf(old: number, url: string): Promise<number> {
   const untilMs = Date.now() + READY_MS;
   while (Date.now() < untilMs) {
     await new Promise((resolve) => setTimeout(resolve, 50));
-    // Between the two processes nobody listens for a moment.
+    // For a moment neither process has the admin listener open.
     const body: unknown = await fetch(url)
       .then((response) => response.json())
       .catch(() => null);

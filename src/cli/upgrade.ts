@@ -136,7 +136,7 @@ async function progressAt(url: string, clock: Clock): Promise<Progress | null> {
     const response = await fetch(url, { signal: abort.signal, headers: { connection: "close" } });
     return progressOf(await response.json());
   } catch {
-    // Between the two processes nobody listens for a moment.
+    // For a moment neither process has the admin listener open.
     return null;
   } finally {
     timer.cancel();

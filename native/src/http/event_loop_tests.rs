@@ -204,7 +204,7 @@ fn retiring_closes_each_connection_with_its_last_response() {
     server.run_turns();
     assert!(server.handle.send(Command::Retire));
     server.run_turns();
-    // Nobody else has the socket here, so it is closed.
+    // This process has the only descriptor of the socket, so the system closes it.
     assert!(std::net::TcpStream::connect(address).is_err());
     assert_eq!(server.open_count(), 2);
     busy.send_text(end);
@@ -233,7 +233,7 @@ fn two_servers_of_one_socket_refuse_no_connection() {
     assert_eq!(old.open_count(), 1);
     assert!(old.handle.send(Command::Retire));
     old.run_turns();
-    // Accepted by nobody yet, and not refused.
+    // No thread has accepted it yet, and the system has not refused it.
     let mut early = TestClient::to(address);
     let new = open(listening(socket));
     early.send_text(&post("known", "hello"));

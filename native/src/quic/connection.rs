@@ -41,8 +41,7 @@ use crate::sync::clock::NEVER_NS;
 pub(crate) struct Turn {
     /// Whether work is left.
     pub(crate) more: bool,
-    /// Whether the delivery passed to it was evicted from the queue immediately. The caller is told
-    /// so instead of an event.
+    /// Whether the full queue evicted the delivery of this call. This flag replaces its event.
     pub(crate) saturated: bool,
 }
 

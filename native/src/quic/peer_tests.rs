@@ -161,7 +161,7 @@ fn a_full_queue_evicts_the_least_rank_and_reports_it_unless_its_sender_is_told()
     assert_eq!(peer.send(offering(100, 11.0)), SendResult::Queued);
     let evicted = |tx, reason| [Kind::Dropped as u32, tx, 1, reason as u32];
     assert_eq!(drained(&engine_state), [evicted(0, Reason::QueueFull)]);
-    // A corked one has no sender that is told.
+    // `uncork` returns nothing to the sender, so a corked delivery ends in an event.
     peer.advance(PeerState::Admitted);
     peer.cork(offering(101, 0.0));
     uncork();

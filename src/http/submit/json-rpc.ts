@@ -33,7 +33,7 @@ import {
   type RpcBody,
   readCall,
 } from "./json-rpc-parse.ts";
-import type { Submit } from "./submission.ts";
+import { type Submit, submissionOf } from "./submission.ts";
 
 export interface RpcDeps {
   readonly clock: Clock;
@@ -84,19 +84,9 @@ export function createRpcHandler(deps: RpcDeps, draining: Rejection): BodyHandle
   }
 
   function handleSend(context: RequestContext, { id, bytes, maxRetries }: SendCall): void {
-    const { receivedNs } = context;
-    const { account, keyId, plan } = context.principal ?? ANONYMOUS;
     context.id = id;
     const isVerified = context.proxied?.isVerified ?? false;
-    const submission = {
-      bytes,
-      account,
-      keyId,
-      plan: plan.name,
-      receivedNs,
-      maxRetries,
-      isVerified,
-    };
+    const submission = submissionOf(context, bytes, maxRetries, isVerified);
     submit(submission, (result) => context.respond(result));
     if (context.open) tracker.enqueue(context);
   }
@@ -133,18 +123,8 @@ export function createRpcHandler(deps: RpcDeps, draining: Rejection): BodyHandle
       batch.fill(index, keylessResult(read.method, read.id));
     } else {
       const { id, bytes, maxRetries } = read;
-      const { account, keyId, plan } = context.principal ?? ANONYMOUS;
-      const { receivedNs } = context;
       batch.await(index, id);
-      const submission = {
-        bytes,
-        account,
-        keyId,
-        plan: plan.name,
-        receivedNs,
-        maxRetries,
-        isVerified: false,
-      };
+      const submission = submissionOf(context, bytes, maxRetries, false);
       submit(submission, (result) => batch.respond(index, result));
     }
   }
@@ -247,5 +227,3 @@ const HEALTHY = "ok";
  * is no node.
  */
 const NETWORK_VERSION = "4.2.2";
-/** Submissions always have a principal; calls that need none never use this. */
-const ANONYMOUS = { account: "", keyId: "", plan: { name: "" } };

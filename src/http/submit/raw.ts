@@ -9,7 +9,7 @@ import { decodeBase64 } from "../../core/encoding.ts";
 import type { BodyHandler, RequestContext } from "../request-context.ts";
 import type { RequestTracker } from "../request-tracker.ts";
 import { isInBase58, startsWell } from "./json-rpc-parse.ts";
-import type { Submit } from "./submission.ts";
+import { type Submit, submissionOf } from "./submission.ts";
 
 export function createRawHandler(deps: {
   readonly clock: Clock;
@@ -23,17 +23,8 @@ export function createRawHandler(deps: {
       // Already set for a request that an ingress thread proxied with its receive time.
       const receivedNs = context.receivedNs === 0 ? clock.nowNs() : context.receivedNs;
       context.receivedNs = receivedNs;
-      const { account, keyId, plan } = context.principal ?? ANONYMOUS;
       const isVerified = context.proxied?.isVerified ?? false;
-      const submission = {
-        bytes,
-        account,
-        keyId,
-        plan: plan.name,
-        receivedNs,
-        maxRetries: null,
-        isVerified,
-      };
+      const submission = submissionOf(context, bytes, null, isVerified);
       submit(submission, (result) => context.respond(result));
       if (context.open) tracker.enqueue(context);
     },
@@ -53,5 +44,3 @@ function decodedText(body: Uint8Array): Uint8Array {
 }
 
 const LINE_ENDS: ReadonlySet<number> = new Set([0x0a, 0x0d]);
-/** Unreachable without a principal. */
-const ANONYMOUS = { account: "", keyId: "", plan: { name: "" } };

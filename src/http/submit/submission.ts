@@ -1,6 +1,7 @@
 /** The interface from HTTP to the rest of the edge: submit these bytes, respond once. */
 
 import type { SubmitResult } from "../../core/flow.ts";
+import type { RequestContext } from "../request-context.ts";
 
 export interface Submission {
   /** The serialized transaction; valid until `Submit` returns. */
@@ -21,3 +22,17 @@ export interface Submission {
 
 /** `done` is called exactly once, before `Submit` returns or later. */
 export type Submit = (submission: Submission, done: (result: SubmitResult) => void) => void;
+
+/** What a request submits with the principal of its key. */
+export function submissionOf(
+  { principal, receivedNs }: Pick<RequestContext, "principal" | "receivedNs">,
+  bytes: Uint8Array,
+  maxRetries: number | null,
+  isVerified: boolean,
+): Submission {
+  const { account, keyId, plan } = principal ?? ANONYMOUS;
+  return { bytes, account, keyId, plan: plan.name, receivedNs, maxRetries, isVerified };
+}
+
+/** Unreachable without a principal. */
+const ANONYMOUS = { account: "", keyId: "", plan: { name: "" } };
