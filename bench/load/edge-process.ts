@@ -3,6 +3,7 @@
  * run: one key with a limit that never applies, receipts for every transaction.
  */
 
+import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -55,13 +56,14 @@ export async function startFixture(
     const [httpPort, adminPort] = [await freePort(), await freePort()];
     const key = `td_${randomBytes(18).toString("base64url")}`;
     writeFileSync(join(folder, "keys.toml"), keysFile(key));
+    if (options.tls) writeCertificate(folder);
     const config = join(folder, "edge.toml");
     writeFileSync(config, edgeConfig(options, count, tipAccount, cluster, httpPort, adminPort));
     const edge = startChild([...LIKE_THE_IMAGE, "dist/main.js", "edge", "--config", config]);
     children.push(edge);
     await untilReady(edge, `http://127.0.0.1:${adminPort}/readyz`, READY_MS);
     return {
-      url: `http://127.0.0.1:${httpPort}`,
+      url: `${options.tls ? "https" : "http"}://127.0.0.1:${httpPort}`,
       key,
       // Of several processes the time and memory of one say nothing.
       edgePid: options.upgrades === 0 ? edge.pid : null,
@@ -80,6 +82,19 @@ export async function startFixture(
     await stop();
     throw cause;
   }
+}
+
+/** A self-signed certificate of the kind that most authorities issue: ECDSA with P-256. */
+function writeCertificate(folder: string): void {
+  execFileSync(
+    "openssl",
+    [
+      ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"],
+      ...["-keyout", join(folder, "key.pem"), "-out", join(folder, "cert.pem")],
+      ...["-days", "30", "-subj", "/CN=127.0.0.1"],
+    ],
+    { stdio: "ignore" },
+  );
 }
 
 /** Slots of the cluster during upgrades, in milliseconds. */
@@ -150,6 +165,7 @@ function edgeConfig(
     "[http]",
     `listen = ${text(`127.0.0.1:${httpPort}`)}`,
     'drain_grace = "0s"',
+    ...(options.tls ? ["[http.tls]", 'certificate = "cert.pem"', 'key = "key.pem"'] : []),
     "[admin]",
     `listen = ${text(`127.0.0.1:${adminPort}`)}`,
     "[cluster]",

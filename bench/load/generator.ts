@@ -9,7 +9,12 @@
 
 import { Worker } from "node:worker_threads";
 import { systemClock } from "../../src/core/clock.ts";
-import { type HttpConnection, type HttpResponse, openConnection } from "./http-connection.ts";
+import {
+  type HttpConnection,
+  type HttpResponse,
+  openConnection,
+  type Target,
+} from "./http-connection.ts";
 
 /** The results of each request, by its index. */
 export interface Shots {
@@ -23,9 +28,7 @@ export interface Shots {
   readonly signatures: readonly (string | null)[];
 }
 
-export interface GeneratorOptions {
-  readonly host: string;
-  readonly port: number;
+export interface GeneratorOptions extends Target {
   readonly ratePerSecond: number;
   readonly connections: number;
   /** Called once, when request `markAt` is about to be sent. */
@@ -92,8 +95,7 @@ class Run {
     };
     for (let index = 0; index < options.connections; index += 1) {
       const connection = openConnection(
-        options.host,
-        options.port,
+        options,
         (response) => this.#receive(index, response),
         () => this.#release(index),
       );

@@ -7,6 +7,7 @@
  */
 
 import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 
 export interface HttpResponse {
   /** 0 when the connection was lost before the response. */
@@ -30,13 +31,20 @@ const EMPTY = Buffer.alloc(0);
 /** The maximum size of a response: an edge's responses are shorter. */
 const RESPONSE_BYTES_MAX = 1024 * 1024;
 
+/** Where connections go. */
+export interface Target {
+  readonly host: string;
+  readonly port: number;
+  /** Absent: no TLS. */
+  readonly isTls?: boolean;
+}
+
 /**
  * Calls `answered` once per request, and `opened` whenever the connection is ready again without a
  * response.
  */
 export function openConnection(
-  host: string,
-  port: number,
+  { host, port, isTls = false }: Target,
   answered: (response: HttpResponse) => void,
   opened: () => void,
 ): HttpConnection {
@@ -47,10 +55,14 @@ export function openConnection(
   function open(): void {
     state = "opening";
     held = EMPTY;
-    socket = connect(port, host, () => {
+    const ready = (): void => {
       state = "idle";
       opened();
-    });
+    };
+    // Whose certificate it is does not matter here.
+    socket = isTls
+      ? connectTls({ host, port, rejectUnauthorized: false }, ready)
+      : connect(port, host, ready);
     socket.setNoDelay(true);
     socket.on("data", receive);
     // The error itself does not matter: "close" follows, and the request counts as lost.

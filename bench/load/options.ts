@@ -26,6 +26,8 @@ export interface LoadOptions {
   readonly leaders: number;
   /** Upgrades of the edge during the measured time. */
   readonly upgrades: number;
+  /** Whether the edge speaks TLS. */
+  readonly tls: boolean;
   /** The URL of a running edge; null starts one, with a simulated cluster. */
   readonly url: string | null;
   readonly key: string | null;
@@ -47,6 +49,7 @@ export const USAGE = `usage: npm run load -- [options]
   --fan-out N       leaders that a transaction goes to (2)
   --leaders N       simulated leaders (4)
   --upgrades N      upgrades of the edge during the measured time (0)
+  --tls             the edge speaks TLS (off)
   --url URL --key KEY   load an edge that runs already, without a cluster
   --results FILE    where the result line goes (bench/results/load.ndjson); "none" for nowhere`;
 
@@ -71,6 +74,7 @@ export function readOptions(args: readonly string[]): LoadOptions {
       "fan-out": text,
       leaders: text,
       upgrades: text,
+      tls: { type: "boolean" },
       url: text,
       key: text,
       results: text,
@@ -93,6 +97,7 @@ export function readOptions(args: readonly string[]): LoadOptions {
     fanOut: whole("--fan-out", values["fan-out"], 2, 1, 16),
     leaders: whole("--leaders", values.leaders, 4, 1, 16),
     upgrades: whole("--upgrades", values.upgrades, 0, 0, 100),
+    tls: values.tls ?? false,
     url,
     key,
     results: results === "none" ? null : results,

@@ -28,8 +28,8 @@ SIGUSR2 does what \`touchdown upgrade\` does: a successor is started, which take
 
 SIGTERM or SIGINT drains: /readyz turns 503, new work is refused after http.drain_grace,
 pending work is finished, exit 0. A second signal stops immediately, and so does one during
-the start. SIGHUP reads the keys file and the identity again; a broken file is
-reported, and what it held before stays.
+the start. SIGHUP reads the keys file, the identity and the certificate again; a
+broken file is reported, and what it held before stays.
 
 \`touchdown check --help\` lists the keys of the configuration.
 `,
@@ -88,12 +88,17 @@ reported, and what it held before stays.
       io: { ...io, signals },
       service: toldToSystemd(edge, systemd, () => upgrade.isRetiring),
       graceMs: config.http.drainGraceMs,
-      reload: [() => edge.reloadKeys(), () => edge.reloadIdentity()],
+      reload: [
+        () => edge.reloadKeys(),
+        () => edge.reloadIdentity(),
+        () => edge.reloadCertificate(),
+      ],
       upgrade,
     });
     // A reader of this line may send a signal immediately, so the handler must exist already.
-    io.err(`edge ${config.region}: HTTP on ${edge.httpAddress}, admin on ${edge.adminAddress}`);
-    systemd.ready(`HTTP on ${edge.httpAddress}`);
+    const serves = `${config.http.tls === null ? "HTTP" : "HTTPS"} on ${edge.httpAddress}`;
+    io.err(`edge ${config.region}: ${serves}, admin on ${edge.adminAddress}`);
+    systemd.ready(serves);
     predecessor?.serving();
     return await stopped;
   },

@@ -5,8 +5,8 @@
  *      │ started
  *   running ─SIGTERM, SIGINT─▶ draining ─grace over─▶ stopping ─work finished─▶ exit 0
  *      │                          └──────second signal──┴──▶ exit 1 immediately
- *      ├─SIGHUP: keys and identity are read again, at any time before the end; one that arrives
- *      │ during the start waits for its end instead of ending the process
+ *      ├─SIGHUP: keys, identity, certificate are read again, at any time before the end; one that
+ *      │ arrives during the start waits for its end instead of ending the process
  *      └─SIGUSR2: a successor is started (handover/successor.ts); once that serves, the process
  *        stops when nothing is in hand any more, or at a signal, without a grace period
  *

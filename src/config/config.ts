@@ -23,6 +23,7 @@ export function assemble(at: Lookup) {
       readTimeoutMs: at("http.read_timeout"),
       idleTimeoutMs: at("http.idle_timeout"),
       threads: at("http.threads"),
+      tls: tlsOf(at("http.tls.certificate"), at("http.tls.key")),
     },
     admin: { listen: at("admin.listen") },
     quic: { listen: at("quic.listen") },
@@ -67,6 +68,11 @@ export function assemble(at: Lookup) {
     receipts: { keepMs: at("receipts.keep"), countMax: at("receipts.count_max") },
     log: { level: at("log.level") },
   });
+}
+
+/** null without TLS; a file that names only one of the two is rejected. */
+function tlsOf(certificate: string | null, key: string | null) {
+  return certificate === null || key === null ? null : { certificate, key };
 }
 
 export type Config = ReturnType<typeof assemble>;

@@ -10,23 +10,32 @@ import type { Raw } from "./value-types.ts";
 
 /** The effective configuration as TOML; absent keys follow at the end as comments. */
 export function describeEffective(shown: ShownValues): string {
-  const document: Record<string, Raw | Record<string, Raw>> = {};
+  const document: Table = {};
   const absent: string[] = [];
   for (const [path, value] of [...shown].sort(byTableOrder)) {
-    const [section = path, name] = path.split(".");
-    if (value === null) {
-      absent.push(`# ${path} is not set`);
-    } else if (name === undefined) {
-      document[section] = value;
-    } else {
-      const table = document[section];
-      document[section] = { ...(isTable(table) ? table : {}), [name]: value };
-    }
+    if (value === null) absent.push(`# ${path} is not set`);
+    else insert(document, path.split("."), value);
   }
   return [formatToml(document).trimEnd(), "", ...absent].join("\n").trimEnd();
 }
 
-function isTable(value: Raw | Record<string, Raw> | undefined): value is Record<string, Raw> {
+interface Table {
+  [name: string]: Raw | Table;
+}
+
+/** Sets the value in the table that its path names, which is made if there is none. */
+function insert(table: Table, [name = "", ...rest]: readonly string[], value: Raw): void {
+  if (rest.length === 0) {
+    table[name] = value;
+    return;
+  }
+  const found = table[name];
+  const inner = isTable(found) ? found : {};
+  table[name] = inner;
+  insert(inner, rest, value);
+}
+
+function isTable(value: Raw | Table | undefined): value is Table {
   return typeof value === "object" && !Array.isArray(value);
 }
 
@@ -38,9 +47,9 @@ function byTableOrder([a]: readonly [string, unknown], [b]: readonly [string, un
 export function describeKeys(): string {
   const sections = new Map<string, string[]>();
   for (const path of KEY_PATHS) {
-    const [section = path, key] = path.split(".");
+    const [section = path, ...rest] = path.split(".");
     const names = sections.get(section) ?? [];
-    if (key !== undefined) names.push(key);
+    if (rest.length > 0) names.push(rest.join("."));
     sections.set(section, names);
   }
   const width = Math.max(...[...sections.keys()].map((section) => section.length)) + 4;

@@ -175,6 +175,10 @@ const checkEdge: Together = (given, values, problems) => {
     const message = `exactly one of ${sources.join(" and ")} must be given, ${found}`;
     problems.push({ key: "accounts", message });
   }
+  for (const [path, other] of TLS_PAIRS) {
+    if (given.has(path) || !given.has(other)) continue;
+    problems.push({ key: path, message: `must be given, because ${other} is` });
+  }
   // Both were read by the address kind, or are missing because of another problem.
   const http = values.get("http.listen") as ValueOf<"http.listen"> | undefined;
   const admin = values.get("admin.listen") as ValueOf<"admin.listen"> | undefined;
@@ -183,6 +187,12 @@ const checkEdge: Together = (given, values, problems) => {
     problems.push({ key: "admin.listen", message: "must differ from http.listen" });
   }
 };
+
+/** Neither of them has a use without the other. */
+const TLS_PAIRS = [
+  ["http.tls.certificate", "http.tls.key"],
+  ["http.tls.key", "http.tls.certificate"],
+] as const satisfies readonly (readonly [KeyPath, KeyPath])[];
 
 const checkControl: Together = (given, values, problems) => {
   if (!given.has("accounts.database_url")) {
@@ -237,7 +247,10 @@ function editDistance(left: string, right: string): number {
   return previous[b.length] ?? 0;
 }
 
+/** The tables, and the tables in them. */
 const SECTIONS: readonly string[] = [
-  ...new Set(KEY_PATHS.flatMap((path) => (path.includes(".") ? path.split(".", 1) : []))),
+  ...new Set(
+    KEY_PATHS.flatMap((path) => [...path.matchAll(/\./g)].map(({ index }) => path.slice(0, index))),
+  ),
 ];
 const KNOWN: readonly string[] = [...KEY_PATHS, ...SECTIONS];

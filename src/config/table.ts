@@ -126,6 +126,12 @@ export const KEYS = {
       "of them, at least 1 and at most 4, but none with `host.busy_poll`, `decode.inline = " +
       '"never"` or a number of `decode.workers`, which have other threads do it',
   ),
+  "http.tls.certificate": optional<string>(
+    path(),
+    "The certificate chain that clients are presented, PEM, the server's own first: with it " +
+      "`http.listen` speaks TLS 1.3 and 1.2; needs `http.threads`; read again when it changes",
+  ),
+  "http.tls.key": optional<string>(path(), "The private key of that certificate, PEM, unencrypted"),
 
   "admin.listen": key(
     listen(),

@@ -20,13 +20,14 @@ import {
   createAccessControl,
 } from "../limits/access-control.ts";
 import type { EngineChoice } from "../native/choose.ts";
-import type { IngressThreads } from "../native-ingress/ingress-threads.ts";
+import type { IngressThreads, PresentedCertificate } from "../native-ingress/ingress-threads.ts";
 import { HTTP_COUNTER_NAMES, REJECTION_NAMES } from "../native-ingress/thread-counters.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { RejectionLog } from "../receipts/rejection-log.ts";
 import type { Histogram } from "../runtime/histogram.ts";
 import { sumOf } from "../runtime/shared-counters.ts";
 import { VERSION } from "../runtime/version.ts";
+import { type CertificateHolder, createCertificateHolder } from "./certificate.ts";
 import type { EdgeKeys } from "./keys.ts";
 import { buildNativeIngress, type NativeIngressContext } from "./native-ingress.ts";
 import { connectionsWithin } from "./open-file-limit.ts";
@@ -72,7 +73,7 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
   const { clock, log, engine, keys, context, pipeline, receipts, flushEvents } = deps;
   const { latencies, rejections, health, decoderHandle, inherited } = deps;
   const { tip, region } = config;
-  const { requestDeadlineMs, readTimeoutMs, idleTimeoutMs, connections } = config.http;
+  const { requestDeadlineMs, idleTimeoutMs, connections } = config.http;
   const hasIngressThreads = context !== null && decoderHandle !== null;
   const files = { workers: workers + (context?.count ?? 0), hasIngressThreads, log };
   const { clients, upstreamConnections: upstreamConnectionsMax } = connectionsWithin(
@@ -116,6 +117,7 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
       region,
     },
   );
+  const certificate = certificateOf(config, deps, (next) => ingressThreads?.present(next));
   const ingressThreads = hasIngressThreads
     ? buildNativeIngress(
         context,
@@ -123,25 +125,42 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
         {
           ...publicListen,
           socket: inherited?.socket ?? null,
-          connectionsMax: clients,
-          connectionsPerAddress: config.http.connectionsPerAddress ?? perAddressOf(clients),
+          ...clientBounds(config.http, clients),
           upstreamConnectionsMax,
-          readTimeoutMs,
-          idleTimeoutMs,
           forwardedHeader: headerName,
+          certificate: () => certificate?.current ?? null,
         },
       )
     : null;
   return {
     http,
     ingressThreads,
+    certificate,
     clients: ingressThreads === null ? http : clientsOf(http, ingressThreads),
   };
 }
 
-/** How many of so many connections one address may hold by default. */
-function perAddressOf(connections: number): number {
-  return Math.ceil(connections / ADDRESS_PART);
+/** The certificate of an edge with TLS, which needs ingress threads. @throws SetupError */
+function certificateOf(
+  { http }: Config,
+  { clock, log, context }: ClientSideDeps,
+  present: (certificate: PresentedCertificate) => void,
+): CertificateHolder | null {
+  if (http.tls === null || context === null) return null;
+  return createCertificateHolder({ clock, log, native: context.native, present }, http.tls);
+}
+
+/** The bounds of clients of ingress threads, of which at most `connections` may be connected. */
+function clientBounds(
+  { connectionsPerAddress, readTimeoutMs, idleTimeoutMs }: Config["http"],
+  connections: number,
+) {
+  return {
+    connectionsMax: connections,
+    connectionsPerAddress: connectionsPerAddress ?? Math.ceil(connections / ADDRESS_PART),
+    readTimeoutMs,
+    idleTimeoutMs,
+  };
 }
 
 /** By default, one address may hold this fraction of all connections. */

@@ -33,6 +33,7 @@ import { createLog } from "../telemetry/log.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { adminQueries } from "./admin-queries.ts";
 import { createPolling } from "./busy-poll.ts";
+import type { CertificateHolder } from "./certificate.ts";
 import { buildClientSide } from "./clients.ts";
 import { deliveryGateOf } from "./delivery-gate.ts";
 import { createHandover, type EdgeHandover, type Predecessor, takingOver } from "./handover.ts";
@@ -76,6 +77,11 @@ export interface Edge {
    * pending work completes unchanged; a SetupError describes the error, and the old identity stays.
    */
   reloadIdentity(): void;
+  /**
+   * Reads the certificate again and presents it to connections from now on; does nothing without
+   * TLS. A SetupError describes the error, and the old certificate stays.
+   */
+  reloadCertificate(): void;
 }
 
 /**
@@ -113,6 +119,7 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
     handover: stages.handover,
     reloadKeys: stages.reloadKeys,
     reloadIdentity: stages.reloadIdentity,
+    reloadCertificate: stages.reloadCertificate,
     stop() {
       stopped ??= stop();
       return stopped;
@@ -162,6 +169,7 @@ interface Stages {
   readonly handover: EdgeHandover;
   reloadKeys(): void;
   reloadIdentity(): void;
+  reloadCertificate(): void;
 }
 
 function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
@@ -185,7 +193,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const readiness = createReadiness({ router, sender, cluster, feed, engine: engine.name });
   const { flushEvents } = sender;
   const clientDeps = { receipts, latencies, rejections, health: readiness, flushEvents };
-  const { http, ingressThreads, clients } = buildClientSide(
+  const { http, ingressThreads, clients, certificate } = buildClientSide(
     config,
     { clock, log, engine, keys, context, pipeline, decoderHandle, inherited, ...clientDeps },
     workersOf(config, context),
@@ -194,8 +202,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
     metricSources({
       ...leaders,
       build: { version: VERSION, engine: engine.name, region: config.region },
-      http: clients,
-      ingressThreads,
+      ...{ http: clients, ingressThreads, certificate },
       latencies,
       dedup,
       keys,
@@ -219,7 +226,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
       dispatch,
       ...takingOver(predecessor, readiness.check),
       listener(admin, ports, "admin"),
-      ...publicListeners(http, ingressThreads, ports, readiness.serve),
+      ...publicListeners(http, ingressThreads, certificate, ports, readiness.serve),
       ...(config.host.busyPoll ? [createPolling()] : []),
     ],
     httpAddress: () => addressOf(config.http.listen, ports.http),
@@ -232,6 +239,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
     }),
     reloadKeys: keys.reload,
     reloadIdentity: holder.reload,
+    reloadCertificate: () => certificate?.reload(),
   };
 }
 
@@ -367,6 +375,7 @@ type Ports = { http: number; admin: number; upstream: number };
 function publicListeners(
   http: HttpServer,
   ingressThreads: IngressThreads | null,
+  certificate: CertificateHolder | null,
   ports: Ports,
   onBound: () => void,
 ) {
@@ -375,7 +384,11 @@ function publicListeners(
     start: async () => ingressThreads.start(ports.upstream),
     stop: () => ingressThreads.stop(),
   };
-  return [listener(http, ports, "upstream"), listener(publicListener, ports, "http", onBound)];
+  return [
+    listener(http, ports, "upstream"),
+    listener(publicListener, ports, "http", onBound),
+    ...(certificate === null ? [] : [certificate]),
+  ];
 }
 
 interface Listening {

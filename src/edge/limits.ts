@@ -16,6 +16,10 @@ export const BUSY_POLL_PROCESSORS_MIN = 4;
 export const EARLY_DUPLICATES_MAX = 1024;
 /** Upstream connections of all ingress threads together. */
 export const UPSTREAM_CONNECTIONS_MAX = 8192;
+/** Interval at which the files of the certificate are looked at, in milliseconds. */
+export const CERTIFICATE_LOOK_MS = 10_000;
+/** An edge warns of a certificate that expires within this time, as the alert does. */
+export const CERTIFICATE_EXPIRY_WARNING_MS = 14 * 86_400_000;
 /** Receipts, or changes of receipts, in one message to a successor. */
 export const RECEIPTS_PER_SLICE = 200;
 /** Interval at which changed receipts are sent to a successor, in milliseconds. */

@@ -12,7 +12,7 @@ import type { Dispatch } from "../decode/workers/dispatch.ts";
 import type { DedupCache } from "../dedup/recent-transactions.ts";
 import type { Landing } from "../landing/landing.ts";
 import type { IngressThreads } from "../native-ingress/ingress-threads.ts";
-import type { ProxiedCounts } from "../native-ingress/thread-counters.ts";
+import type { HandshakeCounts, ProxiedCounts } from "../native-ingress/thread-counters.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { Router } from "../route/router.ts";
 import type { SlotSourceStatus } from "../route/slots.ts";
@@ -22,6 +22,7 @@ import type { Sender } from "../send/sender.ts";
 import type { Readiness } from "../telemetry/admin.ts";
 import { type MetricSources, samplesBy } from "../telemetry/metrics.ts";
 import { createThreadCpuReader, type ThreadCpuReader } from "../telemetry/thread-cpu.ts";
+import type { CertificateHolder } from "./certificate.ts";
 import type { Clients } from "./clients.ts";
 import type { IdentityHolder } from "./identity.ts";
 import type { EdgeKeys } from "./keys.ts";
@@ -32,10 +33,17 @@ type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "globalLimits"> & {
 };
 
 const NOTHING_PROXIED: ProxiedCounts = { key: 0, leaders: 0, recordRing: 0, other: 0 };
+const NO_HANDSHAKES: HandshakeCounts = {
+  ...{ full: 0, resumed: 0, failed: 0, notTls: 0, timedOut: 0, aborted: 0 },
+};
+type CertificateSource = {
+  readonly current: Pick<CertificateHolder["current"], "expiresUnixMs">;
+  readonly loads: CertificateHolder["loads"];
+};
 
 type IngressThreadsSource = Pick<
   IngressThreads,
-  "counters" | "stats" | "proxied" | "records" | "keyCache" | "waiting"
+  "counters" | "stats" | "proxied" | "records" | "handshakes" | "keyCache" | "waiting"
 >;
 
 export interface MetricDeps {
@@ -43,6 +51,8 @@ export interface MetricDeps {
   readonly http: Clients;
   /** null without ingress threads. */
   readonly ingressThreads: IngressThreadsSource | null;
+  /** null without TLS. */
+  readonly certificate: CertificateSource | null;
   readonly latencies: Histogram;
   readonly dedup: DedupCache;
   readonly keys: KeySource;
@@ -92,7 +102,7 @@ function processSources({ build, readiness, holder, cluster, ...deps }: MetricDe
 }
 
 function httpSources(deps: MetricDeps) {
-  const { http, ingressThreads, latencies, dedup, keys, sender } = deps;
+  const { http, ingressThreads, certificate, latencies, dedup, keys, sender } = deps;
   return {
     touchdown_requests_total: () => [
       { labels: { outcome: "accepted" }, value: http.counters.accepted },
@@ -106,6 +116,7 @@ function httpSources(deps: MetricDeps) {
       dedup.counters.hits + (ingressThreads?.counters.duplicates ?? 0),
     touchdown_dedup_evictions_total: () => dedup.counters.evicted,
     ...ingressThreadSources(ingressThreads, sender),
+    ...tlsSources(ingressThreads, certificate),
     touchdown_keys: () => keys.table.counters.keys,
     ...keySources(keys),
   } satisfies Partial<MetricSources>;
@@ -142,6 +153,24 @@ function ingressThreadSources(ingressThreads: IngressThreadsSource | null, sende
       const { outcomesExpired, outcomesEvicted } = sender.losses();
       return samplesBy("reason", { expired: outcomesExpired, capacity: outcomesEvicted });
     },
+  } satisfies Partial<MetricSources>;
+}
+
+function tlsSources(
+  ingressThreads: IngressThreadsSource | null,
+  certificate: CertificateSource | null,
+) {
+  return {
+    touchdown_tls_handshakes_total: () => {
+      const { full, resumed, failed, notTls, timedOut, aborted } =
+        ingressThreads?.handshakes ?? NO_HANDSHAKES;
+      const rest = { not_tls: notTls, timed_out: timedOut, aborted };
+      return samplesBy("result", { full, resumed, failed, ...rest });
+    },
+    touchdown_tls_certificate_expiry_timestamp_seconds: () =>
+      certificate === null ? Number.NaN : certificate.current.expiresUnixMs / 1000,
+    touchdown_tls_certificate_loads_total: () =>
+      samplesBy("result", certificate?.loads ?? { ok: 0, failed: 0 }),
   } satisfies Partial<MetricSources>;
 }
 

@@ -16,7 +16,11 @@ import { createDelegatedLimits, createKeyCacheSync } from "../limits/key-cache-s
 import { createKeyCacheMemory } from "../limits/thread-limit-states.ts";
 import type { EngineChoice } from "../native/choose.ts";
 import type { NativeIngress } from "../native/contract.ts";
-import { createIngressThreads, type IngressThreads } from "../native-ingress/ingress-threads.ts";
+import {
+  createIngressThreads,
+  type IngressThreads,
+  type PresentedCertificate,
+} from "../native-ingress/ingress-threads.ts";
 import type { Histogram } from "../runtime/histogram.ts";
 import {
   SHARED_TARGET_TABLE_BYTES,
@@ -73,6 +77,13 @@ export function ingressThreadsOf(
 ): number {
   const count = ingressThreadCount(config, native !== null, processors);
   if (count === 0) {
+    if (config.http.tls !== null) {
+      throw new SetupError(
+        "http.tls: the threads of http.threads speak TLS, and there are none: they need the " +
+          "native engine, and http.threads = 1 where the default is none; or leave http.tls out, " +
+          "and let a proxy in front of the edge speak TLS",
+      );
+    }
     if (!config.host.realtime) return 0;
     throw new SetupError(
       "host.realtime: it applies to the threads of http.threads, and there are none; they need " +
@@ -151,6 +162,8 @@ export interface NativeIngressOptions {
   readonly idleTimeoutMs: number;
   /** Name of the header by which ingress threads describe a proxied request. */
   readonly forwardedHeader: string;
+  /** What clients are presented over TLS; returns null without TLS. */
+  readonly certificate: () => PresentedCertificate | null;
 }
 
 /** The ingress threads for that context; started once their upstream server listens. */

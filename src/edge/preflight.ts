@@ -15,9 +15,11 @@ import { journalHolder } from "../accounts/keys/journal-lock.ts";
 import { unavailable } from "../config/available.ts";
 import type { Config } from "../config/config.ts";
 import { formatListen, type ListenAddress } from "../config/value-types.ts";
+import { systemClock } from "../core/clock.ts";
 import { codeOf, SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { chooseEngine, type EngineChoice } from "../native/choose.ts";
+import { expiryWarning, readCertificate } from "./certificate.ts";
 import { readIdentity } from "./identity.ts";
 import { loadKeys } from "./keys.ts";
 import { busyPollOf, portableBindOf } from "./leaders.ts";
@@ -62,6 +64,12 @@ export async function preflight(config: Config): Promise<Preflight> {
   const log: Log = { info() {}, warn: (_, message) => void warnings.push(message), error() {} };
   const engine = attempt(() => chooseEngine(send.engine, log));
   if (engine !== null) checkThreads(config, engine, attempt);
+  const unixMs = systemClock.unixMs();
+  const certificate = attempt(() =>
+    http.tls === null ? null : readCertificate(http.tls, engine?.native ?? null, unixMs),
+  );
+  const expiring = certificate === null ? null : expiryWarning(certificate, unixMs);
+  if (expiring !== null) warnings.push(expiring);
   const bound = [
     ...(await tryListen({ "http.listen": http.listen, "admin.listen": admin.listen })),
     ...(await trySending(send.bind)),

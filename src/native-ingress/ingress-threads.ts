@@ -20,6 +20,7 @@ import { SetupError } from "../core/errors.ts";
 import type { HttpStats } from "../http/request-tracker.ts";
 import type { Principal } from "../limits/access-control.ts";
 import type { KeyCacheCounters } from "../limits/key-cache-sync.ts";
+import { OK } from "../native/contract.ts";
 import { sumOf } from "../runtime/shared-counters.ts";
 import {
   IngressThread,
@@ -36,6 +37,8 @@ import {
 } from "./record-consumer.ts";
 import type { RecordReader } from "./record-ring.ts";
 import {
+  HANDSHAKE_RESULTS,
+  type HandshakeCounts,
   PROXY_REASONS,
   type ProxiedCounts,
   RECORD_COUNTERS,
@@ -65,6 +68,14 @@ export interface IngressThreadsOptions
   readonly socket: number | null;
   /** Connections that one address may hold, over all ingress threads. */
   readonly connectionsPerAddress: number;
+  /** What clients are presented over TLS at the start; returns null without TLS. */
+  readonly certificate: () => PresentedCertificate | null;
+}
+
+/** A certificate chain and its private key, both in PEM. */
+export interface PresentedCertificate {
+  readonly certificate: Uint8Array;
+  readonly key: Uint8Array;
 }
 
 export interface IngressThreads {
@@ -80,6 +91,10 @@ export interface IngressThreads {
   readonly proxied: ProxiedCounts;
   /** What they counted of their records. */
   readonly records: RecordCounts;
+  /** TLS handshakes of clients. */
+  readonly handshakes: HandshakeCounts;
+  /** Presents this certificate to connections from now on. @throws SetupError if it cannot */
+  present(certificate: PresentedCertificate): void;
   /** Records not processed yet. */
   readonly waiting: number;
   readonly counters: RecordConsumerCounters;
@@ -141,8 +156,17 @@ export function createIngressThreads(
     deps.flushEvents();
   }
 
+  function handlesOfThreads(): Uint32Array {
+    return Uint32Array.from(threads, ({ handle }) => handle);
+  }
+
+  function present({ certificate, key }: PresentedCertificate): void {
+    const code = native.ingressThreadsTls(handlesOfThreads(), certificate, key);
+    if (code !== OK) throw new SetupError(`http.tls: the native engine returned ${code}`);
+  }
+
   function listen(): number {
-    const handles = Uint32Array.from(threads, ({ handle }) => handle);
+    const handles = handlesOfThreads();
     const { host, port, connectionsPerAddress } = options;
     const opened = options.socket ?? native.socketListen(host, port);
     if (opened > 0) {
@@ -176,6 +200,11 @@ export function createIngressThreads(
       RECORD_COUNTERS,
       threads.map(({ stats }) => stats.records),
     ),
+    handshakes: sumOf(
+      HANDSHAKE_RESULTS,
+      threads.map(({ stats }) => stats.handshakes),
+    ),
+    present,
     get waiting() {
       return threads.reduce((sum, { records }) => sum + records.depth, 0);
     },
@@ -183,6 +212,9 @@ export function createIngressThreads(
       try {
         const task = { ...options, engine: options.engine(), upstreamPort };
         for (const [number, thread] of threads.entries()) thread.start(task, number, onWake);
+        const certificate = options.certificate();
+        // Before the first connection, which would be served without TLS.
+        if (certificate !== null) present(certificate);
         return { port: listen() };
       } catch (error) {
         for (const thread of threads) thread.kill();

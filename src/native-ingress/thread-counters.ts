@@ -1,8 +1,9 @@
 /**
  * Counters of an ingress thread, in memory shared with the main thread: those of its clients, named
- * as in the HTTP server's request tracker, those of proxied requests, and the records of rejections
- * that it did not write because too many were unread. The ingress thread writes
- * and the main thread reads. `native/src/submit/counters.rs` has the same names in the same order.
+ * as in the HTTP server's request tracker, those of proxied requests, the records of rejections
+ * that it did not write because too many were unread, and the TLS handshakes. The ingress thread
+ * writes and the main thread reads. `native/src/submit/counters.rs` has the same names in the same
+ * order.
  */
 
 import { REJECTIONS, type RejectionReason } from "../core/errors.ts";
@@ -43,17 +44,34 @@ export interface IngressThreadCounters extends HttpStats {
   /** Requests proxied to the main thread, by reason. */
   readonly proxied: ProxiedCounts;
   readonly records: RecordCounts;
+  readonly handshakes: HandshakeCounts;
 }
 
 export const RECORD_COUNTERS = ["rejectionRecordsDropped"] as const;
 
 export type RecordCounts = Readonly<Counters<(typeof RECORD_COUNTERS)[number]>>;
 
+/**
+ * How a TLS handshake ended: a new session or a resumed one; the two sides did not agree, the
+ * client spoke no TLS, it took too long, or the client left.
+ */
+export const HANDSHAKE_RESULTS = [
+  "full",
+  "resumed",
+  "failed",
+  "notTls",
+  "timedOut",
+  "aborted",
+] as const;
+
+export type HandshakeCounts = Readonly<Counters<(typeof HANDSHAKE_RESULTS)[number]>>;
+
 const PROXIED_AT = HTTP_COUNTER_NAMES.length + REJECTION_NAMES.length;
 const RECORDS_AT = PROXIED_AT + PROXY_REASONS.length;
+const HANDSHAKES_AT = RECORDS_AT + RECORD_COUNTERS.length;
 
 export function ingressThreadCountersMemory(): SharedArrayBuffer {
-  return countersMemory(RECORDS_AT + RECORD_COUNTERS.length);
+  return countersMemory(HANDSHAKES_AT + HANDSHAKE_RESULTS.length);
 }
 
 export function ingressThreadCounters(memory: SharedArrayBuffer): IngressThreadCounters {
@@ -62,5 +80,6 @@ export function ingressThreadCounters(memory: SharedArrayBuffer): IngressThreadC
     rejections: sharedCounters(REJECTION_NAMES, memory, HTTP_COUNTER_NAMES.length),
     proxied: sharedCounters(PROXY_REASONS, memory, PROXIED_AT),
     records: sharedCounters(RECORD_COUNTERS, memory, RECORDS_AT),
+    handshakes: sharedCounters(HANDSHAKE_RESULTS, memory, HANDSHAKES_AT),
   };
 }

@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 19;
+export const CONTRACT_VERSION = 21;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {
@@ -269,6 +269,13 @@ export interface NativeIngress {
    */
   ingressThreadsListen(threads: Uint32Array, descriptor: number, perAddress: number): number;
   /**
+   * These ingress threads present this certificate chain to new connections from now on, and speak
+   * TLS with them; chain and key are PEM. With no thread it only checks. Returns OK,
+   * NO_INGRESS_THREAD, INGRESS_THREAD_TLS (not a certificate and its key, or a key of a kind that
+   * the engine does not sign with) or PANIC.
+   */
+  ingressThreadsTls(threads: Uint32Array, certificate: Uint8Array, key: Uint8Array): number;
+  /**
    * Lets the ingress thread accept this key from now on; `plan` is the name of the account's plan.
    * `numbers` are KEY_GRANT_NUMBERS: the slot,
    * rate and burst, 1 if the limit applies to all edges, the account's limit slot, the key's limit
@@ -367,4 +374,5 @@ export const INGRESS_THREAD_OPTIONS = -80;
 export const INGRESS_THREAD_FULL = -81;
 export const NO_INGRESS_THREAD = -82;
 export const INGRESS_THREAD_LISTEN = -83;
+export const INGRESS_THREAD_TLS = -84;
 export const NOTIFY_FAILED = -90;

@@ -51,4 +51,20 @@ export const INGRESS_THREAD_METRICS = [
     "Delivery outcomes of ingress threads discarded before their record arrived, by expired, " +
       "or capacity, which leaves deliveries without a final state.",
   ),
+  counter(
+    "touchdown_tls_handshakes_total",
+    ["result"],
+    "TLS handshakes of clients, by full, resumed (by a session ticket), failed (the two sides do " +
+      "not agree, or the client refuses the certificate), not_tls, timed_out, or aborted.",
+  ),
+  gauge(
+    "touchdown_tls_certificate_expiry_timestamp_seconds",
+    [],
+    "When the presented certificate expires, in seconds since 1970; NaN without TLS.",
+  ),
+  counter(
+    "touchdown_tls_certificate_loads_total",
+    ["result"],
+    "Loads of the certificate, by ok or failed; after a failed one the old certificate stays.",
+  ),
 ] as const;

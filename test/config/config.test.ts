@@ -29,12 +29,13 @@ describe("configuration record", () => {
   });
 
   it("places each key in its section under its camel-case name", () => {
-    const entries = Object.entries(marked()).flatMap(([section, value]) =>
-      typeof value === "object" && value !== null
-        ? Object.entries(value).map(([name, path]) => [`${section}.${name}`, String(path)] as const)
-        : [[section, String(value)] as const],
-    );
-    for (const [place, path] of entries) {
+    const placesOf = (record: object, start: string): (readonly [string, string])[] =>
+      Object.entries(record).flatMap(([name, value]) =>
+        typeof value === "object" && value !== null
+          ? placesOf(value, `${start}${name}.`)
+          : [[start + name, String(value)] as const],
+      );
+    for (const [place, path] of placesOf(marked(), "")) {
       const inSnakeCase = place.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
       expect(inSnakeCase.replace(/_ms$/, "")).toBe(path);
     }

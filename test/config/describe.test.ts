@@ -10,8 +10,9 @@ import { parseToml } from "../../src/runtime/toml.ts";
 
 const TIP = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
 
-function effective(accounts: object): string {
+function effective(accounts: object, http: object = {}): string {
   const file = {
+    http,
     tip: { accounts: [TIP] },
     accounts,
     cluster: { rpc_url: "https://node.example/s3cret" },
@@ -39,6 +40,13 @@ describe("effective configuration", () => {
     expect(text).not.toContain("s3cret");
   });
 
+  it("has a table for a table in a section, as TOML reads it", () => {
+    const text = effective({ keys_file: "k" }, { tls: { certificate: "a.pem", key: "b.pem" } });
+    expect(parseToml(text)).toMatchObject({
+      value: { http: { tls: { certificate: "/etc/td/a.pem", key: "/etc/td/b.pem" } } },
+    });
+  });
+
   it("lists the keys that are not set", () => {
     expect(effective({ keys_file: "k" })).toContain("# quic.listen is not set");
   });
@@ -48,7 +56,8 @@ describe("descriptions of the keys", () => {
   it("list every key in its section, on lines of at most 100 characters", () => {
     const lines = describeKeys().split("\n");
     for (const path of KEY_PATHS) {
-      const [section = "", name = section] = path.split(".");
+      const [section = "", ...rest] = path.split(".");
+      const name = rest.length === 0 ? section : rest.join(".");
       expect(lines.join(" ").split(/\s+/)).toEqual(expect.arrayContaining([section, name]));
     }
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(100);

@@ -90,7 +90,28 @@ describe("problems", () => {
   });
 
   it("name an unknown subsection by its full path", () => {
-    expect(keys(problems({ ...MINIMAL, http: { tls: { cert: "x" } } }))).toEqual(["http.tls"]);
+    expect(keys(problems({ ...MINIMAL, http: { tcp: { cert: "x" } } }))).toEqual(["http.tcp"]);
+  });
+
+  it("name a key, and a value, of a table in a section by the full path", () => {
+    const [unknown] = problems({ ...MINIMAL, http: { tls: { certificat: "x" } } });
+    expect(unknown).toEqual({
+      key: "http.tls.certificat",
+      message: "unknown key; did you mean http.tls.certificate?",
+    });
+    const [flat] = problems({ ...MINIMAL, http: { tls: "cert.pem" } });
+    expect(flat).toEqual({ key: "http.tls", message: "must be a table, written [http.tls]" });
+  });
+
+  it("name the other one of a certificate and its key, from the environment too", () => {
+    const half = { ...MINIMAL, http: { tls: { certificate: "x" } } };
+    const [key] = problems(half);
+    const message = "must be given, because http.tls.certificate is";
+    expect(key).toEqual({ key: "http.tls.key", message });
+    expect(problems(half, { TOUCHDOWN_HTTP_TLS_KEY: "y" })).toEqual([]);
+    expect(keys(problems(MINIMAL, { TOUCHDOWN_HTTP_TLS_KEY: "y" }))).toEqual([
+      "http.tls.certificate",
+    ]);
   });
 
   it("include an array or a date in place of a table", () => {
@@ -146,7 +167,7 @@ describe("environment variables", () => {
   });
 
   it("exist for every key", () => {
-    const names = KEY_PATHS.map((path) => `TOUCHDOWN_${path.replace(".", "_").toUpperCase()}`);
+    const names = KEY_PATHS.map((path) => `TOUCHDOWN_${path.replaceAll(".", "_").toUpperCase()}`);
     expect(new Set(names).size).toBe(KEY_PATHS.length);
     const unknown = problems(MINIMAL, Object.fromEntries(names.map((name) => [name, "\n"]))).filter(
       ({ message }) => message.startsWith("unknown"),

@@ -20,8 +20,8 @@ describe("configuration key table", () => {
     expect(reading.kind === "ok" && show(reading.value)).toEqual(shown);
   });
 
-  it.each(KEY_PATHS)("%s: is a section and a key in lower case", (path) => {
-    expect(path).toMatch(/^[a-z]+(\.[a-z_]+)?$/);
+  it.each(KEY_PATHS)("%s: is a section, a table in it if any, and a key in lower case", (path) => {
+    expect(path).toMatch(/^[a-z]+(\.[a-z]+)?(\.[a-z_]+)?$|^[a-z]+\.[a-z_]+$/);
   });
 
   it.each(KEY_PATHS)("%s: has a one-sentence description without a full stop", (path) => {

@@ -13,6 +13,7 @@ import type { HttpStats } from "../../src/http/request-tracker.ts";
 import type { HttpServer } from "../../src/http/server.ts";
 import { newLandCounters } from "../../src/landing/land-counters.ts";
 import type { Landing } from "../../src/landing/landing.ts";
+import { HANDSHAKE_RESULTS } from "../../src/native-ingress/thread-counters.ts";
 import type { Receipts } from "../../src/receipts/receipts.ts";
 import { createRouteCounters } from "../../src/route/counters.ts";
 import type { Router, RouterStatus } from "../../src/route/router.ts";
@@ -85,6 +86,7 @@ const CUT = {
   slow: 99,
   backpressure: 972,
 };
+const HANDSHAKES = numbered(HANDSHAKE_RESULTS, 1_330);
 const PROXY_REASONS = {
   ...{ unknown_key: PROXIED.key, leader_backlog: PROXIED.leaders },
   ...{ record_ring_full: PROXIED.recordRing, other: PROXIED.other },
@@ -124,10 +126,12 @@ const DEPS: MetricDeps = {
       },
     },
   }),
+  certificate: { current: { expiresUnixMs: 1_321_500 }, loads: { ok: 1_322, failed: 1_323 } },
   ingressThreads: {
     ...{ counters: { decoded: 61, duplicates: 1000, corked: 62 }, waiting: 63 },
     ...{ proxied: PROXIED, keyCache: { cachedKeys: 1_306, ...KEY_CACHE_EVENTS } },
     records: { rejectionRecordsDropped: 1_311 },
+    handshakes: HANDSHAKES,
     stats: [0, 1, 2].map(() => stub<HttpStats>({})),
   },
   latencies: histogramOf(3),
@@ -332,6 +336,13 @@ describe("an edge's metrics", () => {
     ["ingress_records_stale_total", {}, 1_311],
     ...each("ingress_outcomes_dropped_total", "reason", { expired: 1_401, capacity: 1_402 }),
     ["ingress_records_pending", {}, 63],
+    ...each("tls_handshakes_total", "result", {
+      ...{ full: HANDSHAKES.full, resumed: HANDSHAKES.resumed, failed: HANDSHAKES.failed },
+      ...{ not_tls: HANDSHAKES.notTls, timed_out: HANDSHAKES.timedOut },
+      aborted: HANDSHAKES.aborted,
+    }),
+    ["tls_certificate_expiry_timestamp_seconds", {}, 1_321.5],
+    ...each("tls_certificate_loads_total", "result", { ok: 1_322, failed: 1_323 }),
     ["keys", {}, 104],
     ...each("keys_loads_total", "result", { ok: 105, failed: 106 }),
     ["validations_total", { result: "accepted" }, 107],

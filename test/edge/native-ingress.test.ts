@@ -17,9 +17,13 @@ import type {
 import { createFakeClock } from "../support/fake-clock.ts";
 import { stub } from "../support/stub.ts";
 
-function configOf(threads: number | null, other: Partial<Config> = {}): Config {
+function configOf(
+  threads: number | null,
+  other: Partial<Config> = {},
+  tls: Config["http"]["tls"] = null,
+): Config {
   return stub<Config>({
-    http: stub<Config["http"]>({ threads }),
+    http: stub<Config["http"]>({ threads, tls }),
     host: { busyPoll: false, realtime: false },
     decode: stub<Config["decode"]>({ inline: "auto", workers: null }),
     ...other,
@@ -45,6 +49,21 @@ describe("the context of ingress threads", () => {
     expect(() => createNativeIngressContext(configOf(2), portable, 8)).toThrow(
       /http\.threads.*0 is needed/,
     );
+  });
+
+  it("is rejected where no ingress thread can speak TLS, whatever the reason", () => {
+    const tls = { certificate: "a.pem", key: "b.pem" };
+    for (const [threads, engine, processors] of [
+      [0, native, 8],
+      [0, portable, 8],
+      [null, portable, 8],
+      [null, native, 1],
+    ] as const) {
+      expect(() =>
+        createNativeIngressContext(configOf(threads, {}, tls), engine, processors),
+      ).toThrow(/^http\.tls: the threads of http\.threads speak TLS, and there are none/);
+    }
+    expect(createNativeIngressContext(configOf(null, {}, tls), native, 2)?.count).toBe(1);
   });
 
   it("is rejected where no ingress thread can have real-time priority", () => {
@@ -112,6 +131,7 @@ describe("ingress threads in their context", () => {
     readTimeoutMs: 10_000,
     idleTimeoutMs: 75_000,
     forwardedHeader: "x-0a",
+    certificate: () => null,
   };
 
   function built(count: number, engine: EngineChoice) {

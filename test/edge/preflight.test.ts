@@ -9,6 +9,8 @@ import { run } from "../../src/cli/run.ts";
 import { configFromValues } from "../../src/config/load.ts";
 import { startEdge } from "../../src/edge/edge.ts";
 import { preflight, requireRealtime } from "../../src/edge/preflight.ts";
+import { native } from "../native/addon.ts";
+import { createAuthority, type Issued } from "../support/authority.ts";
 import { createFakeIo } from "../support/fake-io.ts";
 import { SILENT } from "../support/flow.ts";
 
@@ -104,6 +106,33 @@ describe("what keeps an edge from starting", () => {
       expect({ command, code }).toEqual({ command, code: 1 });
       expect(io.errLines.join("\n")).toContain(problem);
     }
+  });
+
+  it("is a certificate that cannot be used, or no thread that speaks TLS", async () => {
+    const now = Date.now();
+    const write = ({ certificate, key }: Issued) => {
+      writeFileSync(join(folder, "cert.pem"), certificate);
+      writeFileSync(join(folder, "key.pem"), key);
+    };
+    const tls = { certificate: "cert.pem", key: "key.pem" };
+    const problemsWith = async (engine: string) => {
+      const more = { http: { tls }, send: { engine, bind: undefined } };
+      return await preflight(configOf(more));
+    };
+    expect((await problemsWith("portable")).problems).toEqual([
+      expect.stringMatching(/^http\.tls: .*native engine/),
+      expect.stringMatching(/^http\.tls\.certificate: .*cannot be read \(ENOENT\)/),
+    ]);
+    const engine = native === null ? "portable" : "native";
+    const ofFile = (problems: readonly string[]) => problems.filter((text) => /\.pem/.test(text));
+    write(createAuthority().issue(now - 200_000, now - 100_000));
+    expect(ofFile((await problemsWith(engine)).problems)).toEqual([
+      expect.stringMatching(/the certificate expired on/),
+    ]);
+    write(createAuthority().issue(now - 200_000, now + 86_400_000));
+    const { problems, warnings } = await problemsWith(engine);
+    expect(ofFile(problems)).toEqual([]);
+    expect(warnings).toContainEqual(expect.stringMatching(/in 0 days: renew it/));
   });
 
   it("is all of it in one message", async () => {

@@ -17,6 +17,7 @@ import {
 import {
   createIngressThreads,
   type IngressThreads,
+  type PresentedCertificate,
 } from "../../src/native-ingress/ingress-threads.ts";
 import { newSendRecord } from "../../src/send/native/send-record.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -129,6 +130,7 @@ export function shared({ buffer }: Uint8Array): SharedArrayBuffer {
 function fakeNative() {
   const threads: FakeIngressThread[] = [];
   const sockets: { host: string; port: number }[] = [];
+  const certificates: { threads: readonly number[]; certificate: string; key: string }[] = [];
   const listens: { threads: readonly number[]; descriptor: number; perAddress: number }[] = [];
   const find = (handle: number): FakeIngressThread => {
     const thread = threads[handle - FIRST_HANDLE];
@@ -139,6 +141,9 @@ function fakeNative() {
   const engine = {
     threads,
     listens,
+    /** What the threads present, in order; `tlsResult` answers each. */
+    certificates,
+    tlsResult: OK as number,
     /** Results of the next failing starts, the last one first; null: that start succeeds. */
     startResults: [] as (number | null)[],
     listenResult: PUBLIC_PORT,
@@ -162,6 +167,11 @@ function fakeNative() {
     ingressThreadsListen(handles, descriptor, perAddress) {
       listens.push({ threads: [...handles], descriptor, perAddress });
       return engine.listenResult;
+    },
+    ingressThreadsTls(handles, certificate, key) {
+      const [chain = "", secret = ""] = [certificate, key].map((each) => String(each));
+      certificates.push({ threads: [...handles], certificate: chain, key: secret });
+      return engine.tlsResult;
     },
     ingressThreadGrantKey(thread, token, plan, numbers, ranges) {
       const { keyCache, grantResponse } = find(thread);
@@ -200,7 +210,11 @@ interface FakeHolder {
   left: boolean;
 }
 
-export function fixture(count = 2, socket: number | null = null) {
+export function fixture(
+  count = 2,
+  socket: number | null = null,
+  certificate: PresentedCertificate | null = null,
+) {
   const clock = createFakeClock();
   const { engine, native } = fakeNative();
   const accounting: string[] = [];
@@ -265,6 +279,7 @@ export function fixture(count = 2, socket: number | null = null) {
       forwardedHeader: "x-relayed",
       connectionsMax: 10,
       connectionsPerAddress: 6,
+      certificate: () => certificate,
       upstreamConnectionsMax: 5,
       upstreamConnectionsPerAddress: 3,
       readTimeoutMs: 10_000,

@@ -7,6 +7,7 @@ import {
   INGRESS_THREAD_FULL,
   INGRESS_THREAD_LISTEN,
   INGRESS_THREAD_STATES,
+  INGRESS_THREAD_TLS,
 } from "../../src/native/contract.ts";
 import {
   INGRESS_THREAD_EXIT_MS_MAX,
@@ -51,6 +52,28 @@ describe("ingress threads that start", () => {
     void ingressThreads.stop();
     expect(ingressThreads.socket).toBeNull();
     expect(() => fstatSync(inherited)).toThrow("EBADF");
+  });
+
+  it("present a certificate before they listen, and another one later", () => {
+    const pem = (text: string) => ({ certificate: Buffer.from(text), key: Buffer.from("key") });
+    const { engine, ingressThreads } = fixture(2, null, pem("first"));
+    engine.tlsResult = INGRESS_THREAD_TLS;
+    expect(faultOf(() => ingressThreads.start(UPSTREAM_PORT)).message).toMatch(/^http\.tls: /);
+    // A connection without TLS must not be possible.
+    expect(engine.listens).toEqual([]);
+    const second = fixture(2, null, pem("first"));
+    second.ingressThreads.start(UPSTREAM_PORT);
+    second.ingressThreads.present(pem("second"));
+    const threads = [256, 257];
+    expect(second.engine.certificates).toEqual([
+      { threads, certificate: "first", key: "key" },
+      { threads, certificate: "second", key: "key" },
+    ]);
+    expect(second.engine.listens).toHaveLength(1);
+  });
+
+  it("present none without TLS", () => {
+    expect(started().engine.certificates).toEqual([]);
   });
 
   it("retire together", () => {

@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { REJECTIONS } from "../../src/core/errors.ts";
 import { RequestTracker } from "../../src/http/request-tracker.ts";
 import {
+  HANDSHAKE_RESULTS,
   HTTP_COUNTER_NAMES,
   ingressThreadCounters,
   ingressThreadCountersMemory,
@@ -56,12 +57,14 @@ describe("the counters of an ingress thread", () => {
       ...HTTP_COUNTER_NAMES.map(camel),
       ...PROXY_REASONS.map((reason) => `Proxied${camel(reason)}`),
       ...RECORD_COUNTERS.map(camel),
+      ...HANDSHAKE_RESULTS.map((result) => `Handshakes${camel(result)}`),
     ]);
     const starts = variants.flatMap(([, name, at]) => (at === undefined ? [] : [`${name} ${at}`]));
     expect(starts).toEqual([
       "Connections 0",
       "ProxiedKey PROXIED_AT",
       "RejectionRecordsDropped RECORDS_AT",
+      "HandshakesFull HANDSHAKES_AT",
     ]);
   });
 });

@@ -249,6 +249,7 @@ const COMPARED_ELSEWHERE: ReadonlySet<string> = new Set([
   "PREFLIGHT_HEADERS of src/http/response.ts",
   "HTTP_COUNTER_NAMES of src/native-ingress/thread-counters.ts",
   "PROXY_REASONS of src/native-ingress/thread-counters.ts",
+  "HANDSHAKE_RESULTS of src/native-ingress/thread-counters.ts",
   "SHARED_TARGET_TABLE_BYTES of src/send/native/shared-target-table.ts",
 ]);
 

@@ -12,9 +12,16 @@ export interface Authority {
   /** PEM. */
   readonly certificate: string;
   /** What a server on 127.0.0.1 presents, and its private key; both PEM. */
-  readonly server: { readonly certificate: string; readonly key: string };
+  readonly server: Issued;
+  /** The same with a key of its own, valid during that time. */
+  issue(fromMs: number, toMs: number): Issued;
   /** Serves TLS for 127.0.0.1 and forwards to a local port; returns the new port. */
   before(port: number): Promise<{ readonly port: number; stop(): void }>;
+}
+
+export interface Issued {
+  readonly certificate: string;
+  readonly key: string;
 }
 
 /** An element of ITU-T X.690 below 64 KiB. */
@@ -47,15 +54,23 @@ function name(text: string): Buffer {
 }
 
 /** PEM of a certificate for `subject` that the authority's key signs. */
-function certificate(subject: string, of: KeyObject, by: KeyObject, extension: Buffer): string {
-  const date = (text: string): Buffer => der(0x17, Buffer.from(text));
+function certificate(
+  subject: string,
+  of: KeyObject,
+  by: KeyObject,
+  extension: Buffer,
+  [from, to]: readonly [number, number] = ALWAYS,
+): string {
+  /** As YYMMDDHHMMSSZ. */
+  const date = (ms: number): Buffer =>
+    der(0x17, Buffer.from(`${new Date(ms).toISOString().slice(2, 19).replaceAll(/[-:T]/g, "")}Z`));
   const body = der(
     SEQUENCE,
     der(0xa0, der(0x02, [2])),
     der(0x02, [1]),
     ED25519,
     name(AUTHORITY),
-    der(SEQUENCE, date("200101000000Z"), date("491231235959Z")),
+    der(SEQUENCE, date(from), date(to)),
     name(subject),
     of.export({ format: "der", type: "spki" }),
     der(0xa3, der(SEQUENCE, extension)),
@@ -73,6 +88,14 @@ export function createAuthority(): Authority {
   return {
     certificate: certificate(AUTHORITY, own.publicKey, own.privateKey, AUTHORITY_ITSELF),
     server: { certificate: cert, key },
+    issue(fromMs, toMs) {
+      const { publicKey, privateKey } = generateKeyPairSync("ed25519");
+      const period = [fromMs, toMs] as const;
+      return {
+        certificate: certificate("a node", publicKey, own.privateKey, FOR_LOOPBACK, period),
+        key: privateKey.export({ format: "pem", type: "pkcs8" }).toString(),
+      };
+    },
     async before(port) {
       const open = new Set<{ destroy(): unknown }>();
       const server = createServer({ cert, key, noDelay: true }, (secure) => {
@@ -106,4 +129,5 @@ export function createAuthority(): Authority {
   };
 }
 
+const ALWAYS = [Date.UTC(2020, 0), Date.UTC(2049, 11, 31, 23, 59, 59)] as const;
 const AUTHORITY = "an authority of one's own";

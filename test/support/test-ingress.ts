@@ -71,6 +71,7 @@ export function createTestIngress(addon: NativeEngine, options: TestIngressOptio
       realtime: false,
       // All test clients have one address.
       connectionsPerAddress: 1_000_000,
+      certificate: () => null,
       upstreamConnectionsMax: options.connectionsMax,
       upstreamConnectionsPerAddress: options.connectionsMax,
       readTimeoutMs: 60_000,

@@ -1,6 +1,8 @@
 //! Hot path: one client connection.
 //!
 //! ```text
+//!  TLS handshake, if the listener has TLS
+//!     ▼
 //!  serving ──▶ proxied request (sent upstream, its response comes back) ──▶ serving
 //!     │                                │ ambiguous framing, or the client asks for it
 //!     └──────▶ closed ◀────────────────┘
@@ -11,15 +13,17 @@
 //! response, and one buffer on its way to the upstream server.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use mio::event::Event;
 use mio::{Registry, Token};
+use rustls::ServerConfig;
 
 use crate::http::client_socket::AcceptedSocket;
 use crate::http::connection_limits::AddressPermit;
 use crate::http::deadline::{Part, ReadClock, is_past};
 use crate::http::dispatch::{Dispatched, Drain, dispatch};
-use crate::http::handler::{ClientCloseReason, RequestHandler};
+use crate::http::handler::{ClientCloseReason, HandshakeResult, RequestHandler};
 use crate::http::permits::Permits;
 use crate::http::preamble::preamble_size;
 use crate::http::proxy::{
@@ -67,6 +71,8 @@ struct Disconnected;
 pub(crate) enum Overdue {
     /// The client sends no request, or does not read its response.
     Idle,
+    /// The TLS handshake was not complete in time.
+    Handshake,
     /// A request head or body was not complete in time.
     ReadTimeout,
 }
@@ -142,7 +148,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Registers an accepted socket.
+    /// Registers an accepted socket; `tls`: what it presents, None without TLS.
     ///
     /// # Errors
     /// When the socket cannot be registered.
@@ -150,18 +156,25 @@ impl Client {
         accepted: AcceptedSocket,
         registry: &Registry,
         token: Token,
+        tls: Option<Arc<ServerConfig>>,
         now_ns: u64,
     ) -> std::io::Result<Self> {
         accepted.stream.set_nodelay(true)?;
+        let mut socket = BufferedSocket::new(accepted.stream, registry, token)?;
+        let mut reading = ReadClock::default();
+        if let Some(config) = tls {
+            socket.start_tls(config)?;
+            reading.set(Part::Handshake, now_ns);
+        }
         Ok(Self {
-            socket: BufferedSocket::new(accepted.stream, registry, token)?,
+            socket,
             from: accepted.from,
             _address_permit: accepted.address_permit,
             input: Vec::new(),
             proxied: None,
             idle_upstream: None,
             idle_since_ns: 0,
-            reading: ReadClock::default(),
+            reading,
             body_started: false,
             ended_ns: None,
             closes: false,
@@ -179,6 +192,12 @@ impl Client {
         } else if let Some(idle_upstream) = &mut self.idle_upstream {
             idle_upstream.socket.on_event(event);
         }
+    }
+
+    /// Whether its TLS handshake is not complete.
+    #[must_use]
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.reading.part() == Part::Handshake
     }
 
     /// Whether the handler still waits for the rest of a body.
@@ -200,10 +219,12 @@ impl Client {
         self.is_body_pending() || is_under_way || self.socket.unwritten() > 0
     }
 
-    /// Whether nothing is in progress: no request, complete or not, and no response.
+    /// Whether nothing is in progress: no request, complete or not, and no response. A handshake is
+    /// neither.
     #[must_use]
     pub(crate) fn is_idle(&self) -> bool {
-        let is_quiet = self.proxied.is_none() && self.reading.part() == Part::None;
+        let is_between = matches!(self.reading.part(), Part::None | Part::Handshake);
+        let is_quiet = self.proxied.is_none() && is_between;
         is_quiet && self.socket.unwritten() == 0
     }
 
@@ -223,6 +244,10 @@ impl Client {
     ) -> Option<Overdue> {
         if is_past(now_ns, self.idle_since_ns, UPSTREAM_IDLE_NS) {
             self.idle_upstream = None;
+        }
+        if self.is_handshaking() {
+            let is_late = self.reading.is_late(now_ns, read_timeout_ns);
+            return is_late.then_some(Overdue::Handshake);
         }
         if self.ended_ns.is_some_and(|ended_ns| is_past(now_ns, ended_ns, HALF_CLOSED_NS)) {
             return Some(Overdue::Idle);
@@ -262,7 +287,25 @@ impl Client {
             self.socket.discard(cx.scratch);
             return Err(Disconnected);
         }
+        if self.is_handshaking() {
+            return self.handshake(cx);
+        }
         if self.proxied.is_some() { self.drive_proxied(cx) } else { self.serve(cx) }
+    }
+
+    fn handshake<H: RequestHandler>(
+        &mut self,
+        cx: &mut ConnectionContext<'_, H>,
+    ) -> Result<Progress, Disconnected> {
+        let Some(result) = self.socket.handshake() else { return Ok(Progress::Pending) };
+        cx.handler.handshake_ended(result);
+        if !matches!(result, HandshakeResult::Full | HandshakeResult::Resumed) {
+            return Err(Disconnected);
+        }
+        self.reading.set(Part::None, cx.now_ns);
+        self.seen_ns = cx.now_ns;
+        // A request may have come with the end of the handshake.
+        Ok(if self.socket.can_read() { Progress::Ready } else { Progress::Pending })
     }
 
     /// The client closed its sending side. It may have left, and then the upstream server must be

@@ -1,5 +1,6 @@
 //! How long a client may take to send a request. Head and body each have one deadline that starts
-//! with the first byte, so that trickling bytes do not extend it.
+//! with the first byte, so that trickling bytes do not extend it. That of a TLS handshake starts
+//! with the connection.
 
 /// The part of a request that is pending.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -7,6 +8,8 @@ pub(crate) enum Part {
     /// Nothing: every received byte belongs to a request that was answered or proxied.
     #[default]
     None,
+    /// The rest of the TLS handshake.
+    Handshake,
     /// The rest of a head.
     Head,
     /// A body of which no byte has arrived.

@@ -7,15 +7,17 @@
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mio::event::Event;
 use mio::{Events, Poll, Token};
+use rustls::ServerConfig;
 
 use crate::http::client_socket::AcceptedSocket;
 use crate::http::connection::{Client, ConnectionContext, Overdue, Progress};
 use crate::http::dispatch::REQUEST_BYTES_MAX;
-use crate::http::handler::{ClientCloseReason, RequestHandler};
+use crate::http::handler::{ClientCloseReason, HandshakeResult, RequestHandler};
 use crate::http::idle_list::IdleList;
 use crate::http::listener::{LISTENER, Listener};
 use crate::http::mailbox::{Command, Mailbox, Message, WAKER};
@@ -26,6 +28,9 @@ use crate::sync::clock::{NS_PER_MS, NS_PER_S};
 const EVENTS_PER_POLL: usize = 256;
 /// Most messages from other threads that are read before clients get their turn.
 const MESSAGES_PER_TURN: usize = 1024;
+/// TLS handshakes that are continued before other clients get their turn: one takes as long as many
+/// requests.
+const HANDSHAKES_PER_TURN: usize = 4;
 /// Interval of idle checks while stopping, if no event arrives.
 const IDLE_POLL_NS: u64 = 100 * NS_PER_MS;
 /// Clients checked by one step of the timeout scan.
@@ -90,6 +95,8 @@ struct EventLoop<'a, H: RequestHandler> {
     options: Options,
     /// Only on the ingress thread that listens for all.
     listener: Option<Listener<H::Update>>,
+    /// What new connections are presented; None without TLS.
+    tls: Option<Arc<ServerConfig>>,
     upstream_permits: Permits,
     upload_permits: Permits,
     handler: &'a mut H,
@@ -134,6 +141,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             ),
             options,
             listener: None,
+            tls: None,
             handler,
             mailbox,
             clients: Vec::new(),
@@ -250,6 +258,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
     fn handle_command(&mut self, command: Command<H::Update>) -> io::Result<()> {
         match command {
             Command::Update(update) => self.handler.update(update),
+            Command::Tls(config) => self.tls = Some(config),
             Command::Listen(listening) => {
                 let mut listener = Listener::new(*listening);
                 if self.phase == Phase::Serving {
@@ -305,7 +314,8 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
         }
         let index = self.free.pop().unwrap_or(self.clients.len());
         let registry = self.mailbox.poll.registry();
-        let client = Client::new(accepted, registry, client_token(index), now_ns).ok();
+        let tls = self.tls.clone();
+        let client = Client::new(accepted, registry, client_token(index), tls, now_ns).ok();
         if client.is_none() {
             self.free.push(index);
         } else {
@@ -358,9 +368,17 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
         if self.phase == Phase::Exiting {
             return;
         }
+        let mut handshakes = 0;
         for _ in 0..self.ready.len() {
             let Some(index) = self.ready.pop_front() else { return };
             let Some(client) = client_at(&mut self.clients, index) else { continue };
+            if client.is_handshaking() {
+                if handshakes == HANDSHAKES_PER_TURN {
+                    self.ready.push_back(index);
+                    continue;
+                }
+                handshakes += 1;
+            }
             client.is_listed = false;
             let was_body_pending = client.is_body_pending();
             let mut cx = ConnectionContext {
@@ -406,8 +424,12 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             let Options { read_timeout_ns, idle_timeout_ns, .. } = self.options;
             match client.overdue(now_ns, read_timeout_ns, idle_timeout_ns) {
                 None => continue,
+                Some(Overdue::Handshake) => {
+                    self.handler.handshake_ended(HandshakeResult::TimedOut);
+                    self.handler.connection_closed(ClientCloseReason::ReadTimeout);
+                }
                 Some(Overdue::ReadTimeout) => {
-                    self.handler.connection_closed(ClientCloseReason::ReadTimeout)
+                    self.handler.connection_closed(ClientCloseReason::ReadTimeout);
                 }
                 Some(Overdue::Idle) => {}
             }
@@ -439,3 +461,7 @@ fn upstream_token(index: usize) -> Token {
 #[cfg(test)]
 #[path = "event_loop_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "event_loop_tls_tests.rs"]
+mod tls_tests;

@@ -65,6 +65,23 @@ pub enum ClientCloseReason {
     Framing,
 }
 
+/// How the TLS handshake of a connection ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum HandshakeResult {
+    /// The client continues a session that it has a ticket of.
+    Resumed,
+    /// A new session.
+    Full,
+    /// The client and this server do not agree, or the client refused the certificate.
+    Failed,
+    /// The client does not speak TLS.
+    NotTls,
+    /// It was not complete in time.
+    TimedOut,
+    /// The client left before it was complete.
+    Aborted,
+}
+
 /// What the handler did with a submission.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Handled {
@@ -123,6 +140,9 @@ pub trait RequestHandler {
 
     /// A client left while a body was pending.
     fn client_left(&mut self);
+
+    /// The TLS handshake of a connection ended.
+    fn handshake_ended(&mut self, result: HandshakeResult);
 
     /// The event loop closed a connection.
     fn connection_closed(&mut self, reason: ClientCloseReason);

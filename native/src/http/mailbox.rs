@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use mio::net::TcpListener;
 use mio::{Poll, Token, Waker};
+use rustls::ServerConfig;
 
 use crate::http::client_socket::AcceptedSocket;
 use crate::http::connection_limits::AddressLimits;
@@ -22,6 +23,8 @@ pub(super) const WAKER: Token = Token(0);
 pub enum Command<U> {
     /// For its request handler.
     Update(U),
+    /// Present this certificate to connections from now on, and speak TLS with them.
+    Tls(Arc<ServerConfig>),
     /// Accept connections from this socket.
     Listen(Box<Listening<U>>),
     /// Proxy health checks from now on: the upstream server answers that this edge drains.

@@ -1,8 +1,8 @@
 //! HTTP without JavaScript: receives client requests, answers those that a handler decides, and
 //! proxies every other one, as bytes, to the main thread's server (the upstream server).
 //!
-//! `event_loop` is the loop of a thread, with `listener`, `mailbox`, `socket`, and the limits of a
-//! client: `connection_limits`, `permits` and `deadline`. `dispatch` decides on each request, and
+//! `event_loop` is the loop of a thread, with `listener`, `mailbox`, `socket`, TLS (`tls_session`,
+//! `tls_config`), and the limits of a client: `connection_limits`, `permits` and `deadline`. `dispatch` decides on each request, and
 //! calls a `handler` for submissions. `json_rpc` parses a client's call in the common form,
 //! `rpc_body` any other body. `rejection` is a refusal, with its texts from the generated
 //! `rejection_table`.
@@ -61,5 +61,11 @@ mod socket;
 mod test_client;
 #[cfg(all(test, feature = "ingress"))]
 mod test_server;
+#[cfg(all(test, feature = "ingress"))]
+mod tls_client;
+#[cfg(feature = "ingress")]
+pub mod tls_config;
+#[cfg(feature = "ingress")]
+mod tls_session;
 #[cfg(feature = "ingress")]
 mod upstream_head;

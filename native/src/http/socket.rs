@@ -1,17 +1,23 @@
-//! Hot path: a non-blocking socket, its readiness, and the bytes that it has not accepted yet.
+//! Hot path: a non-blocking socket, its readiness, and the bytes that it has not accepted yet; with
+//! TLS these are records, and `read` and `send` are of what they carry.
 //!
 //! Readiness is reported once, when it starts (edge-triggered), so it is kept here until a call
 //! reports that it is over.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mio::event::Event;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use rustix::io::Errno;
+use rustls::ServerConfig;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+use crate::http::handler::HandshakeResult;
+use crate::http::tls_session::TlsSession;
 
 /// Socket buffers of an upstream connection, in bytes: small, so that a client that does not read
 /// soon stalls the upstream server's writes.
@@ -41,6 +47,15 @@ pub(crate) struct BufferedSocket {
     unwritten: Vec<u8>,
     /// Bytes at the start of `unwritten` that are already written.
     written: usize,
+    /// The TLS session of a client's connection; None without TLS.
+    tls: Option<Box<TlsSession>>,
+}
+
+/// Result of reading records.
+enum Received {
+    Some,
+    WouldBlock,
+    End,
 }
 
 impl BufferedSocket {
@@ -61,7 +76,37 @@ impl BufferedSocket {
             has_ended: false,
             unwritten: Vec::new(),
             written: 0,
+            tls: None,
         })
+    }
+
+    /// Speaks TLS from now on; `handshake` comes first.
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
+    pub(crate) fn start_tls(&mut self, config: Arc<ServerConfig>) -> io::Result<()> {
+        let session = TlsSession::new(config).map_err(io::Error::other)?;
+        self.tls = Some(Box::new(session));
+        Ok(())
+    }
+
+    /// Continues the TLS handshake; returns how it ended, None if it waits for the client.
+    pub(crate) fn handshake(&mut self) -> Option<HandshakeResult> {
+        loop {
+            let result =
+                self.tls.as_ref().map_or(Some(HandshakeResult::Full), |tls| tls.handshake());
+            if result.is_some() {
+                return result;
+            }
+            match self.receive() {
+                Received::Some => {}
+                Received::WouldBlock => return None,
+                Received::End => {
+                    let failure = self.tls.as_ref().and_then(|tls| tls.handshake());
+                    return failure.or(Some(HandshakeResult::Aborted));
+                }
+            }
+        }
     }
 
     /// Starts to connect to the upstream server.
@@ -93,7 +138,7 @@ impl BufferedSocket {
     /// Whether a read may return something.
     #[must_use]
     pub(crate) fn can_read(&self) -> bool {
-        self.can_read
+        self.can_read || self.tls.as_ref().is_some_and(|tls| tls.has_decrypted())
     }
 
     /// Whether the other end closed its sending side, or is gone.
@@ -110,6 +155,9 @@ impl BufferedSocket {
 
     /// Reads once. A failed connection returns `Eof`.
     pub(crate) fn read(&mut self, into: &mut [u8]) -> ReadResult {
+        if self.tls.is_some() {
+            return self.read_decrypted(into);
+        }
         if !self.can_read || into.is_empty() {
             return ReadResult::WouldBlock;
         }
@@ -132,11 +180,64 @@ impl BufferedSocket {
         }
     }
 
+    fn read_decrypted(&mut self, into: &mut [u8]) -> ReadResult {
+        if into.is_empty() {
+            return ReadResult::WouldBlock;
+        }
+        loop {
+            match self.tls.as_mut().and_then(|tls| tls.take(into)) {
+                Some(0) => return ReadResult::Eof,
+                Some(count) => return ReadResult::Data(count),
+                None => {}
+            }
+            match self.receive() {
+                Received::Some => {}
+                Received::WouldBlock => return ReadResult::WouldBlock,
+                Received::End => return ReadResult::Eof,
+            }
+        }
+    }
+
+    /// Reads records once, and answers them.
+    fn receive(&mut self) -> Received {
+        let Some(tls) = self.tls.as_mut().filter(|_| self.can_read) else {
+            return Received::WouldBlock;
+        };
+        let mut from = ShortReads { stream: &mut self.stream, was_short: false };
+        match tls.read_from(&mut from) {
+            Ok(0) => return Received::End,
+            // As in `read`.
+            Ok(_) => self.can_read = !from.was_short || self.has_ended,
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Received::Some,
+            Err(error) if is_not_now(&error) => {
+                self.can_read = false;
+                return Received::WouldBlock;
+            }
+            Err(_) => return Received::End,
+        }
+        let is_valid = tls.process().is_ok();
+        let records = tls.take_records();
+        if self.send_bytes(&records).is_err() || !is_valid {
+            return Received::End;
+        }
+        Received::Some
+    }
+
     /// Writes, or keeps what the socket does not accept.
     ///
     /// # Errors
     /// When the connection has failed.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.tls {
+            None => self.send_bytes(bytes),
+            Some(tls) => {
+                let records = tls.encrypt(bytes)?;
+                self.send_bytes(&records)
+            }
+        }
+    }
+
+    fn send_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         let is_first = self.unwritten() == 0;
         let count = if is_first { self.write(bytes)? } else { 0 };
         if let Some(rest) = bytes.get(count..).filter(|rest| !rest.is_empty()) {
@@ -193,6 +294,35 @@ impl BufferedSocket {
                 Err(error) => return Err(error),
             }
         }
+        Ok(count)
+    }
+}
+
+/// Says goodbye in TLS, so that the client can tell the end from a cut.
+impl Drop for BufferedSocket {
+    fn drop(&mut self) {
+        // Behind unwritten bytes it would be garbage.
+        if self.unwritten() > 0 {
+            return;
+        }
+        if let Some(tls) = &mut self.tls {
+            let records = tls.close();
+            // As far as the socket takes it now; a failed one needs none.
+            let _ = self.write(&records);
+        }
+    }
+}
+
+/// Notes whether the last read left nothing to read.
+struct ShortReads<'a> {
+    stream: &'a mut TcpStream,
+    was_short: bool,
+}
+
+impl Read for ShortReads<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.stream.read(into)?;
+        self.was_short = count < into.len();
         Ok(count)
     }
 }

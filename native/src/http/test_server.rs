@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use crate::http::event_loop::{Options, run};
 use crate::http::handler::{
-    ClientCloseReason, ForwardedMeta, Handled, Health, Request, RequestHandler, UnhandledReason,
+    ClientCloseReason, ForwardedMeta, Handled, HandshakeResult, Health, Request, RequestHandler,
+    UnhandledReason,
 };
 use crate::http::listener::{Listener, listen_on};
 use crate::http::mailbox::Listening;
@@ -33,6 +34,7 @@ pub(super) struct HandlerLog {
     pub(super) proxied: Vec<UnhandledReason>,
     pub(super) open: usize,
     pub(super) closed: Vec<ClientCloseReason>,
+    pub(super) handshakes: Vec<HandshakeResult>,
     pub(super) left: usize,
     pub(super) rejected_proxies: usize,
     pub(super) refunded: Vec<Vec<u8>>,
@@ -93,6 +95,10 @@ impl RequestHandler for Echo {
 
     fn client_left(&mut self) {
         self.log.lock().unwrap().left += 1;
+    }
+
+    fn handshake_ended(&mut self, result: HandshakeResult) {
+        self.log.lock().unwrap().handshakes.push(result);
     }
 
     fn connection_closed(&mut self, reason: ClientCloseReason) {

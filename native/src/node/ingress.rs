@@ -7,7 +7,7 @@ use napi_derive::napi;
 use crate::http::mailbox::Command;
 use crate::node::convert::{fill, guarded, waker};
 use crate::node::ingress_convert::{
-    close_ingress_thread, key_grant_of, listen_for, send_command, start_ingress_thread,
+    close_ingress_thread, key_grant_of, listen_for, present, send_command, start_ingress_thread,
     with_ingress_thread,
 };
 use crate::node::listening_socket::{inherited, into_descriptor, socket_of};
@@ -53,6 +53,15 @@ pub fn socket_inherit(descriptor: u32) -> i32 {
 #[napi]
 pub fn ingress_threads_listen(threads: &[u32], descriptor: u32, per_address: u32) -> i32 {
     guarded(PANIC, || listen_for(threads, descriptor, per_address))
+}
+
+/// Has these ingress threads present this certificate chain to connections from now on, and speak
+/// TLS with them; chain and key are PEM. Call it before they listen, and again with a new
+/// certificate; with no thread it only checks. Returns OK, NO_INGRESS_THREAD, INGRESS_THREAD_TLS
+/// (not a certificate and its key, or a key of an unknown kind) or PANIC.
+#[napi]
+pub fn ingress_threads_tls(threads: &[u32], certificate: &[u8], key: &[u8]) -> i32 {
+    guarded(PANIC, || present(threads, certificate, key))
 }
 
 /// Grants this key to the ingress thread, with its plan's name and KEY_GRANT_NUMBERS numbers;

@@ -1,13 +1,15 @@
 //! Converts JavaScript calls of ingress threads, as `convert` does for all others.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use napi::Env;
+use rustls::server::ProducesTickets;
 
 use crate::http::event_loop;
 use crate::http::listener::Listener;
 use crate::http::mailbox::Command;
+use crate::http::tls_config::{server_config, ticket_keys};
 use crate::node::convert::{DECODERS, ENGINES, guarded};
 use crate::node::handles::Handles;
 use crate::node::limits::INGRESS_THREADS_MAX;
@@ -15,8 +17,8 @@ use crate::node::listening_socket::duplicate;
 use crate::node::options::{IngressThreadMemory, IngressThreadOptions};
 use crate::node::shared_bytes::release_shared;
 use crate::node::status_codes::{
-    INGRESS_THREAD_FULL, INGRESS_THREAD_LISTEN, INGRESS_THREAD_OPTIONS, NO_INGRESS_THREAD,
-    NO_PRIORITY, OK, PANIC,
+    INGRESS_THREAD_FULL, INGRESS_THREAD_LISTEN, INGRESS_THREAD_OPTIONS, INGRESS_THREAD_TLS,
+    NO_INGRESS_THREAD, NO_PRIORITY, OK, PANIC,
 };
 use crate::quic::event_ring::Waker;
 use crate::submit::key_cache::{KeyGrant, network_of};
@@ -116,6 +118,24 @@ pub(crate) fn listen_for(threads: &[u32], descriptor: u32, per_address: u32) -> 
     let Ok(bound) = listener.local_addr() else { return INGRESS_THREAD_LISTEN };
     first.send(Command::Listen(Box::new(listener)));
     i32::from(bound.port())
+}
+
+/// Keys of session tickets, of the whole process: clients resume a session on any of its threads,
+/// and after a change of the certificate.
+static TICKET_KEYS: OnceLock<Option<Arc<dyn ProducesTickets>>> = OnceLock::new();
+
+/// Returns what `ingress_threads_tls` returns.
+pub(crate) fn present(threads: &[u32], certificate: &[u8], key: &[u8]) -> i32 {
+    let found: Option<Vec<_>> =
+        threads.iter().map(|handle| INGRESS_THREADS.find(*handle)).collect();
+    let Some(found) = found else { return NO_INGRESS_THREAD };
+    let tickets = TICKET_KEYS.get_or_init(ticket_keys).clone();
+    let config = tickets.and_then(|tickets| server_config(certificate, key, tickets));
+    let Some(config) = config else { return INGRESS_THREAD_TLS };
+    for thread in found {
+        thread.send(Command::Tls(config.clone()));
+    }
+    OK
 }
 
 /// Returns what `ingress_thread_command` returns.

@@ -25,6 +25,7 @@ pub(crate) const INGRESS_THREAD_OPTIONS: i32 = -80;
 pub(crate) const INGRESS_THREAD_FULL: i32 = -81;
 pub(crate) const NO_INGRESS_THREAD: i32 = -82;
 pub(crate) const INGRESS_THREAD_LISTEN: i32 = -83;
+pub(crate) const INGRESS_THREAD_TLS: i32 = -84;
 pub(crate) const NOTIFY_FAILED: i32 = -90;
 
 /// Why an engine does not start.

@@ -2,7 +2,8 @@
 //!
 //! One thread writes. Another thread may read a slightly old value, never half of one. The order is
 //! that of `src/native-ingress/thread-counters.ts`: the HTTP counters, one number per rejection
-//! reason, the proxied requests, and the records of rejections that were not written.
+//! reason, the proxied requests, the records of rejections that were not written, and the TLS
+//! handshakes.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,8 +23,13 @@ const PROXY_REASON_COUNT: usize = 4;
 /// Where the counters of records start.
 const RECORDS_AT: usize = PROXIED_AT + PROXY_REASON_COUNT;
 
+/// Where the counters of TLS handshakes start.
+const HANDSHAKES_AT: usize = RECORDS_AT + 1;
+/// `HANDSHAKE_RESULTS` of `src/native-ingress/thread-counters.ts`.
+const HANDSHAKE_RESULT_COUNT: usize = 6;
+
 /// Bytes of an ingress thread's counters.
-pub const COUNTERS_BYTES: usize = 8 * (RECORDS_AT + 1);
+pub const COUNTERS_BYTES: usize = 8 * (HANDSHAKES_AT + HANDSHAKE_RESULT_COUNT);
 
 /// The counters, in memory order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +77,18 @@ pub enum Counter {
     ProxiedOther,
     /// Rejections without a record, because too many records were unread.
     RejectionRecordsDropped = RECORDS_AT,
+    /// TLS handshakes of new sessions.
+    HandshakesFull = HANDSHAKES_AT,
+    /// TLS handshakes of resumed sessions.
+    HandshakesResumed,
+    /// TLS handshakes that failed.
+    HandshakesFailed,
+    /// Connections on which the client did not speak TLS.
+    HandshakesNotTls,
+    /// TLS handshakes that were not complete in time.
+    HandshakesTimedOut,
+    /// TLS handshakes during which the client left.
+    HandshakesAborted,
 }
 
 /// An ingress thread's view of its counters.
@@ -132,7 +150,7 @@ mod tests {
     use crate::http::rejection_table::REASONS;
 
     /// Each counter once.
-    const ALL: [Counter; HTTP_COUNTERS + PROXY_REASON_COUNT + 1] = [
+    const ALL: [Counter; HTTP_COUNTERS + PROXY_REASON_COUNT + 1 + HANDSHAKE_RESULT_COUNT] = [
         Counter::Connections,
         Counter::ConnectionsRejected,
         Counter::ConnectionsEvicted,
@@ -153,6 +171,12 @@ mod tests {
         Counter::ProxiedRecordRing,
         Counter::ProxiedOther,
         Counter::RejectionRecordsDropped,
+        Counter::HandshakesFull,
+        Counter::HandshakesResumed,
+        Counter::HandshakesFailed,
+        Counter::HandshakesNotTls,
+        Counter::HandshakesTimedOut,
+        Counter::HandshakesAborted,
     ];
 
     #[test]
@@ -165,7 +189,7 @@ mod tests {
         let cells = memory.atomics::<AtomicU64>(0, COUNTERS_BYTES / 8).unwrap();
         let read: Vec<f64> = cells.iter().map(|cell| f64::from_bits(cell.load(Relaxed))).collect();
         let http = (1..=15).map(f64::from);
-        let others = (16..=20).map(f64::from);
+        let others = (16..=26).map(f64::from);
         let rejections = [0.0; REJECTION_NUMBERS];
         assert_eq!(read, http.chain(rejections).chain(others).collect::<Vec<f64>>());
     }

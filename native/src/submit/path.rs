@@ -20,8 +20,8 @@ use crate::decode::errors::Rejected;
 use crate::decode::limits::TRANSACTION_BYTES_MAX;
 use crate::decode::tx::{Accepted, peek_signature_offset, starts_well};
 use crate::http::handler::{
-    ClientCloseReason, Endpoint, ForwardedMeta, Handled, Health, Request, RequestHandler,
-    UnhandledReason,
+    ClientCloseReason, Endpoint, ForwardedMeta, Handled, HandshakeResult, Health, Request,
+    RequestHandler, UnhandledReason,
 };
 use crate::http::json_rpc::read_call;
 use crate::http::json_text::Value;
@@ -551,6 +551,18 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
 
     fn client_left(&mut self) {
         self.path.counters.add(Counter::Aborted, 1.0);
+    }
+
+    fn handshake_ended(&mut self, result: HandshakeResult) {
+        let counter = match result {
+            HandshakeResult::Full => Counter::HandshakesFull,
+            HandshakeResult::Resumed => Counter::HandshakesResumed,
+            HandshakeResult::Failed => Counter::HandshakesFailed,
+            HandshakeResult::NotTls => Counter::HandshakesNotTls,
+            HandshakeResult::TimedOut => Counter::HandshakesTimedOut,
+            HandshakeResult::Aborted => Counter::HandshakesAborted,
+        };
+        self.path.counters.add(counter, 1.0);
     }
 
     fn connection_closed(&mut self, reason: ClientCloseReason) {

@@ -1,0 +1,223 @@
+/**
+ * The certificate that clients are presented over TLS: read when an edge starts, when its files
+ * change, and on demand. A wrong file changes nothing then. No byte of the key appears in any
+ * message or log line.
+ *
+ * Note: files are compared by what `stat` says of them, every few seconds, because certbot and
+ * Kubernetes replace symbolic links, which the notifications of a file system do not follow. A
+ * change is read once it is unchanged for one period, because two files cannot be replaced at once.
+ *
+ * Decision: docs/decisions/0054-tls-in-the-edge.md
+ */
+
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import { readFileSync, statSync } from "node:fs";
+import type { Clock, Timer } from "../core/clock.ts";
+import { codeOf, SetupError } from "../core/errors.ts";
+import type { Log } from "../core/log.ts";
+import { INGRESS_THREAD_TLS, type NativeIngress, OK } from "../native/contract.ts";
+import type { PresentedCertificate } from "../native-ingress/ingress-threads.ts";
+import { CERTIFICATE_EXPIRY_WARNING_MS, CERTIFICATE_LOOK_MS } from "./limits.ts";
+
+/** Where the certificate chain and its private key are, both in PEM. */
+export interface CertificateFiles {
+  readonly certificate: string;
+  readonly key: string;
+}
+
+export interface Certificate extends PresentedCertificate {
+  /** What it is valid for, as `DNS:edge.example.com`. */
+  readonly names: string;
+  readonly expiresUnixMs: number;
+}
+
+type Tls = Pick<NativeIngress, "ingressThreadsTls">;
+
+/**
+ * Reads both files and checks that an edge can use them now; `native` null leaves out whether the
+ * engine signs with a key of that kind. @throws SetupError
+ */
+export function readCertificate(
+  files: CertificateFiles,
+  native: Tls | null,
+  unixMs: number,
+): Certificate {
+  const certificate = readPem("http.tls.certificate", files.certificate);
+  const key = readPem("http.tls.key", files.key);
+  const parsed = parseCertificate(files.certificate, certificate);
+  const privateKey = parseKey(files.key, key);
+  if (!parsed.checkPrivateKey(privateKey)) {
+    throw new SetupError(
+      `http.tls.key: ${files.key}: it is not the key of the first certificate in ` +
+        `${files.certificate}; that must be the server's own, which those of its issuers follow`,
+    );
+  }
+  const expiresUnixMs = Date.parse(parsed.validTo);
+  requireValid(files.certificate, Date.parse(parsed.validFrom), expiresUnixMs, unixMs);
+  const code = native?.ingressThreadsTls(new Uint32Array(0), certificate, key) ?? OK;
+  if (code !== OK) throw new SetupError(refusedText(files, privateKey, code));
+  return { certificate, key, expiresUnixMs, names: parsed.subjectAltName ?? parsed.subject };
+}
+
+function readPem(configKey: string, path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (cause) {
+    const code = codeOf(cause) ?? "unknown";
+    throw new SetupError(`${configKey}: ${path}: it cannot be read (${code})`, { cause });
+  }
+}
+
+function parseCertificate(path: string, pem: Buffer): X509Certificate {
+  try {
+    if (pem.includes(CERTIFICATE_START)) return new X509Certificate(pem);
+  } catch {
+    // The message below says all that the parser's does.
+  }
+  throw new SetupError(
+    `http.tls.certificate: ${path}: it holds no certificate in PEM form (${CERTIFICATE_START})`,
+  );
+}
+
+const CERTIFICATE_START = "-----BEGIN CERTIFICATE-----";
+
+function parseKey(path: string, pem: Buffer): KeyObject {
+  const isEncrypted = pem.includes("ENCRYPTED");
+  try {
+    if (!isEncrypted) return createPrivateKey(pem);
+  } catch {
+    // Not passed on as a cause: whatever the parser says, it read a secret.
+  }
+  const why = isEncrypted
+    ? "the key is encrypted, and an edge asks for no passphrase: `openssl pkey` decrypts it"
+    : "it holds no private key in PEM form";
+  throw new SetupError(`http.tls.key: ${path}: ${why}`);
+}
+
+function requireValid(path: string, fromMs: number, toMs: number, unixMs: number): void {
+  const date = (ms: number): string => new Date(ms).toISOString();
+  if (toMs <= unixMs) {
+    throw new SetupError(
+      `http.tls.certificate: ${path}: the certificate expired on ${date(toMs)}: renew it`,
+    );
+  }
+  if (fromMs > unixMs) {
+    throw new SetupError(
+      `http.tls.certificate: ${path}: the certificate is valid from ${date(fromMs)} on, and here ` +
+        `it is ${date(unixMs)}: check the clock`,
+    );
+  }
+}
+
+function refusedText(files: CertificateFiles, key: KeyObject, code: number): string {
+  if (code !== INGRESS_THREAD_TLS) return `http.tls: the native engine returned ${code}`;
+  const kind = [key.asymmetricKeyType, key.asymmetricKeyDetails?.namedCurve].join(" ").trim();
+  return (
+    `http.tls.key: ${files.key}: the native engine cannot use this pair, whose key is ${kind}; ` +
+    "it signs with ECDSA keys of P-256 and P-384, with Ed25519, and with RSA from 2048 bits on"
+  );
+}
+
+export interface CertificateHolder {
+  readonly current: Certificate;
+  /** Reads of the files. */
+  readonly loads: { ok: number; failed: number };
+  /** Reads the files again. @throws SetupError when they are wrong; the old certificate stays */
+  reload(): void;
+  /** Starts to watch the files. */
+  start(): void;
+  stop(): void;
+}
+
+export interface CertificateDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly native: Tls;
+  /** Presents it to connections from now on. */
+  readonly present: (certificate: PresentedCertificate) => void;
+}
+
+/** @throws SetupError when the files are wrong */
+export function createCertificateHolder(
+  { clock, log, native, present }: CertificateDeps,
+  files: CertificateFiles,
+): CertificateHolder {
+  let seen = stampOf(files);
+  let current = readCertificate(files, native, clock.unixMs());
+  const loads = { ok: 1, failed: 0 };
+  let timer: Timer | null = null;
+  warnOfExpiry(log, current, clock.unixMs());
+
+  function reload(): void {
+    seen = stampOf(files);
+    try {
+      const next = readCertificate(files, native, clock.unixMs());
+      present(next);
+      current = next;
+    } catch (error) {
+      loads.failed += 1;
+      throw error;
+    }
+    loads.ok += 1;
+    log.info(describe(current), "certificate read again, new connections are presented it");
+    warnOfExpiry(log, current, clock.unixMs());
+  }
+
+  /** What the files were when they last differed from those that were read. */
+  let changed: string | null = null;
+  function look(): void {
+    const stamp = stampOf(files);
+    const isSettled = stamp === changed;
+    changed = stamp === seen ? null : stamp;
+    if (!isSettled || changed === null) return;
+    changed = null;
+    try {
+      reload();
+    } catch (error) {
+      log.error({ err: error }, "the new certificate is not used, the one before stays");
+    }
+  }
+
+  return {
+    get current() {
+      return current;
+    },
+    loads,
+    reload,
+    start() {
+      timer ??= clock.every(CERTIFICATE_LOOK_MS, look);
+    },
+    stop() {
+      timer?.cancel();
+      timer = null;
+    },
+  };
+}
+
+function describe({ names, expiresUnixMs }: Certificate) {
+  return { names, expires: new Date(expiresUnixMs).toISOString() };
+}
+
+function warnOfExpiry(log: Log, certificate: Certificate, unixMs: number): void {
+  const message = expiryWarning(certificate, unixMs);
+  if (message !== null) log.warn(describe(certificate), message);
+}
+
+/** The warning of a certificate that expires soon; null for any other. */
+export function expiryWarning({ expiresUnixMs }: Certificate, unixMs: number): string | null {
+  const leftMs = expiresUnixMs - unixMs;
+  if (leftMs > CERTIFICATE_EXPIRY_WARNING_MS) return null;
+  const days = Math.floor(leftMs / 86_400_000);
+  const date = new Date(expiresUnixMs).toISOString();
+  return `http.tls.certificate: the certificate expires on ${date}, in ${days} days: renew it`;
+}
+
+/** Changes with the files, also where a symbolic link is replaced; a missing file has one too. */
+function stampOf({ certificate, key }: CertificateFiles): string {
+  return [certificate, key].map(stampOfFile).join();
+}
+
+function stampOfFile(path: string): string {
+  const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
+  return stat === undefined ? "none" : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}`;
+}
