@@ -168,7 +168,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
     },
   );
   const upstream = await server.start();
-  const { port } = ingress?.start(upstream.port) ?? upstream;
+  const { port } = (await ingress?.start(upstream.port)) ?? upstream;
   const url = `http://127.0.0.1:${port}`;
   const clients = ingress?.ingressThreads.stats[0]?.counters ?? server.counters;
   const observed = { clients, submitted, errors, refused, violations, moveKey };

@@ -4,6 +4,7 @@ import { connect, type Socket } from "node:net";
 import { afterEach, expect, it } from "vitest";
 import { UNREAD_BYTES_MAX } from "../../src/http/limits.ts";
 import { receiptSource } from "../support/receipt-source.ts";
+import { isTunneled } from "../support/test-ingress.ts";
 import { until } from "../support/wait.ts";
 import { type Fixture, startFixture, WITH_KEY } from "./http-fixture.ts";
 
@@ -40,21 +41,24 @@ async function read(socket: Socket): Promise<number> {
   return size;
 }
 
-it("unread responses are bounded in total: the oldest unread connection is closed", async () => {
-  const receipts = receiptSource({ list: () => ({ text: TEXT }) });
-  edge = await startFixture({ receipts });
-  const { unread } = edge.server;
-  const clients: Socket[] = [];
-  for (let count = 0; count < 5; count += 1) {
-    clients.push(await unreadClient());
-    expect(unread.bytes).toBeLessThanOrEqual(UNREAD_BYTES_MAX);
-  }
-  expect(unread.closed).toBe(3);
-  const [first, , , fourth, fifth] = clients;
-  if (first === undefined || fourth === undefined || fifth === undefined) throw new Error("none");
-  // A client that was not closed receives its complete response as soon as it reads.
-  expect(await read(fifth)).toBeGreaterThan(TEXT.length);
-  expect(await read(fourth)).toBeGreaterThan(TEXT.length);
-  expect(await read(first)).toBeLessThan(TEXT.length);
-  await until("nothing to wait", () => unread.bytes === 0);
-});
+it.skipIf(isTunneled)(
+  "unread responses are bounded in total: the oldest unread connection is closed",
+  async () => {
+    const receipts = receiptSource({ list: () => ({ text: TEXT }) });
+    edge = await startFixture({ receipts });
+    const { unread } = edge.server;
+    const clients: Socket[] = [];
+    for (let count = 0; count < 5; count += 1) {
+      clients.push(await unreadClient());
+      expect(unread.bytes).toBeLessThanOrEqual(UNREAD_BYTES_MAX);
+    }
+    expect(unread.closed).toBe(3);
+    const [first, , , fourth, fifth] = clients;
+    if (first === undefined || fourth === undefined || fifth === undefined) throw new Error("none");
+    // A client that was not closed receives its complete response as soon as it reads.
+    expect(await read(fifth)).toBeGreaterThan(TEXT.length);
+    expect(await read(fourth)).toBeGreaterThan(TEXT.length);
+    expect(await read(first)).toBeLessThan(TEXT.length);
+    await until("nothing to wait", () => unread.bytes === 0);
+  },
+);

@@ -1,6 +1,7 @@
 /**
  * A real native ingress thread before an HTTP server, for tests of client behaviour through one. It
- * has no cached key and no leader, so it proxies every request.
+ * has no cached key and no leader, so it proxies every request. With TEST_TLS it speaks TLS, and
+ * clients reach it through a tunnel.
  */
 
 import { systemClock } from "../../src/core/clock.ts";
@@ -13,10 +14,18 @@ import {
 } from "../../src/native-ingress/ingress-threads.ts";
 import { SHARED_TARGET_TABLE_BYTES } from "../../src/send/native/shared-target-table.ts";
 import { native } from "../native/addon.ts";
+import { createAuthority, type Issued } from "./authority.ts";
+import { startTunnel, type Tunnel } from "./tls-tunnel.ts";
 
 /** The addon where tests use ingress threads, which TEST_THREADS sets; null otherwise. */
 export const testIngressEngine: NativeEngine | null =
   Number(process.env["TEST_THREADS"] ?? 0) > 0 ? native : null;
+
+/**
+ * Whether clients reach it through a tunnel, because it speaks TLS: it then sees the tunnel's
+ * address, and the tunnel's buffers and closes are between it and them.
+ */
+export const isTunneled = process.env["TEST_TLS"] !== undefined;
 
 /** How long the thread keeps an idle connection. */
 export const IDLE_TIMEOUT_MS = 75_000;
@@ -30,12 +39,14 @@ export interface TestIngressOptions {
 export interface TestIngress {
   readonly ingressThreads: IngressThreads;
   /** Listens on loopback and proxies to `upstreamPort`. */
-  start(upstreamPort: number): { readonly port: number };
+  start(upstreamPort: number): Promise<{ readonly port: number }>;
   /** Resolves when all pending requests are answered, and everything is closed. */
   stop(): Promise<void>;
 }
 
 export function createTestIngress(addon: NativeEngine, options: TestIngressOptions): TestIngress {
+  const authority = isTunneled ? createAuthority() : null;
+  let tunnel: Tunnel | null = null;
   const engine = addon.engineStart(ENGINE_OPTIONS, () => {});
   const decoder = addon.decoderCreate(new Uint8Array(32), 0, true, 0);
   if (engine <= 0 || decoder <= 0) throw new Error(`no engine or decoder: ${engine}, ${decoder}`);
@@ -71,7 +82,7 @@ export function createTestIngress(addon: NativeEngine, options: TestIngressOptio
       realtime: false,
       // All test clients have one address.
       connectionsPerAddress: 1_000_000,
-      certificate: () => null,
+      certificate: () => (authority === null ? null : pemOf(authority.server)),
       upstreamConnectionsMax: options.connectionsMax,
       upstreamConnectionsPerAddress: options.connectionsMax,
       readTimeoutMs: 60_000,
@@ -83,14 +94,24 @@ export function createTestIngress(addon: NativeEngine, options: TestIngressOptio
   );
   return {
     ingressThreads,
-    start: (upstreamPort) => ingressThreads.start(upstreamPort),
+    async start(upstreamPort) {
+      const bound = ingressThreads.start(upstreamPort);
+      if (authority !== null) tunnel = await startTunnel(bound.port, authority.certificate);
+      return tunnel ?? bound;
+    },
     async stop() {
+      tunnel?.stop();
       await ingressThreads.stop();
       addon.decoderClose(decoder);
       addon.engineStop(engine, 0);
     },
   };
 }
+
+const pemOf = ({ certificate, key }: Issued) => ({
+  certificate: Buffer.from(certificate),
+  key: Buffer.from(key),
+});
 
 /** Any initial value: it sends nothing. */
 const ENGINE_OPTIONS = {
