@@ -4,9 +4,13 @@
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
+import { request as requestTls, Agent as TlsAgent } from "node:https";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { type Authority, createAuthority } from "../support/authority.ts";
 import {
   type EdgeProcess,
   type EdgeProcessOptions,
@@ -17,7 +21,7 @@ import {
   startNetwork,
   untilReady,
 } from "../support/edge-process.ts";
-import { RAW_PATH, WIDE_KEY } from "../support/flow.ts";
+import { RAW_PATH, THREADS, WIDE_KEY } from "../support/flow.ts";
 import { freePort } from "../support/ports.ts";
 import { until } from "../support/wait.ts";
 
@@ -98,16 +102,19 @@ interface Sent {
 }
 
 /** Clients with kept connections that send one transaction after the other until stopped. */
-function load(edge: EdgeProcess, clients: number) {
-  const agent = new Agent({ keepAlive: true, maxSockets: clients });
+function load(edge: EdgeProcess, clients: number, authority: Authority | null = null) {
+  const kept = { keepAlive: true, maxSockets: clients };
+  const agent =
+    authority === null ? new Agent(kept) : new TlsAgent({ ...kept, ca: authority.certificate });
+  const ask = authority === null ? request : requestTls;
   const sent: Sent[] = [];
   const failures: string[] = [];
   let isOver = false;
 
   function post(bytes: Uint8Array): Promise<void> {
     return new Promise((resolve) => {
-      const asked = request(
-        edge.url + RAW_PATH,
+      const asked = ask(
+        (authority === null ? edge.url : edge.url.replace("http:", "https:")) + RAW_PATH,
         { agent, method: "POST", headers: { "api-x-token": WIDE_KEY } },
         (response) => {
           response.resume().on("end", () => {
@@ -187,6 +194,35 @@ describe("upgrade", () => {
     expect((await command("upgrade", "--config", edge.file)).code).toBe(0);
     expect(successorsOf(edge)).toHaveLength(2);
     expect(await edge.post(network.tipped().bytes)).toBe(200);
+  });
+
+  it.skipIf(THREADS === 0)("does so with clients over TLS, whose files it reads anew", async () => {
+    const [authority, next] = [createAuthority(), createAuthority()];
+    const folder = mkdtempSync(join(tmpdir(), "touchdown-upgrade-tls-"));
+    const files = { certificate: join(folder, "cert.pem"), key: join(folder, "key.pem") };
+    writeFileSync(files.certificate, authority.server.certificate);
+    writeFileSync(files.key, authority.server.key);
+    const { certificate, key } = files;
+    const edge = await start({ http: `tls = { certificate = "${certificate}", key = "${key}" }` });
+    const clients = load(edge, 4, authority);
+    await until("the load to begin", () => clients.sent.length > 50);
+    const upgraded = command("upgrade", "--config", edge.file);
+    await until("the successor to serve", () => edge.output().includes("finishes its work"));
+    const before = clients.sent.length;
+    await until("the load to go on", () => clients.sent.length > before + 50);
+    await clients.stop();
+    expect((await upgraded).code).toBe(0);
+    expect(clients.failures).toEqual([]);
+    expect(new Set(clients.sent.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(clients.sent.some(({ closes }) => closes)).toBe(true);
+    writeFileSync(files.certificate, next.server.certificate);
+    writeFileSync(files.key, next.server.key);
+    expect((await command("upgrade", "--config", edge.file)).code).toBe(0);
+    const others = load(edge, 1, next);
+    await until("an answer of the new one", () => others.sent.length > 0);
+    await others.stop();
+    expect([others.failures, others.sent[0]?.status]).toEqual([[], 200]);
+    rmSync(folder, { recursive: true });
   });
 
   it("keeps receipts, and streams of them lose nothing", async () => {
