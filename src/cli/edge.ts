@@ -8,6 +8,7 @@ import { setFlagsFromString } from "node:v8";
 import { loadConfig } from "../config/load.ts";
 import { formatListen } from "../config/value-types.ts";
 import { SetupError } from "../core/errors.ts";
+import { startClusterWorker } from "../edge/cluster-worker.ts";
 import { requireOpenFiles } from "../edge/open-file-limit.ts";
 import { loadNative } from "../native/load.ts";
 import { ownIdentity } from "../runtime/process-identity.ts";
@@ -47,6 +48,7 @@ reported, and what it held before stays.
     // V8 allocates the objects of a code site in the old generation once many of them survived a
     // scavenge by chance: the cluster node's responses then cost 64 bytes per transaction.
     setFlagsFromString("--no-allocation-site-pretenuring");
+    const clusterWorker = startClusterWorker(config);
     const listen = formatListen(config.http.listen);
     const predecessor =
       note === null
@@ -65,7 +67,7 @@ reported, and what it held before stays.
       if (problems.length > 0) throw new SetupError([`${file}:`, ...problems].join("\n  "));
       const { startEdge } = await import("../edge/edge.ts");
       const upgrade = (): object => ({ process: JSON.parse(ownIdentity()), upgrade: status() });
-      return await startEdge(config, { predecessor, upgrade });
+      return await startEdge(config, { clusterWorker, predecessor, upgrade });
     }).catch((error: unknown) => {
       predecessor?.failed(error instanceof Error ? error.message : String(error));
       throw error;

@@ -9,6 +9,7 @@
  */
 
 import { availableParallelism } from "node:os";
+import type { ClusterWorker } from "../cluster/cluster-worker.ts";
 import type { Config } from "../config/config.ts";
 import { formatListen, type ListenAddress } from "../config/value-types.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
@@ -49,6 +50,8 @@ import { createReadiness } from "./readiness.ts";
 export interface EdgeDeps {
   readonly clock?: Clock;
   readonly log?: Log;
+  /** A cluster thread of this configuration that loads already; null or absent: none. */
+  readonly clusterWorker?: ClusterWorker | null;
   /** The process that this edge replaces; null or absent: none. */
   readonly predecessor?: Predecessor | null;
   /** The content of the admin listener's `/upgrade`. */
@@ -89,8 +92,8 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
   const log = deps.log ?? createLog({ level: config.log.level });
   const engine = chooseEngine(config.send.engine, log);
   const modules = await loadOptionalModules(config, engine);
-  const { predecessor = null, upgrade } = deps;
-  const base: Base = { clock, log, engine, modules, predecessor, upgrade };
+  const { predecessor = null, clusterWorker = null, upgrade } = deps;
+  const base: Base = { clock, log, engine, modules, predecessor, clusterWorker, upgrade };
   const stages = await startStages(config, base);
   log.info({ http: stages.httpAddress(), admin: stages.adminAddress() }, "edge started");
   let stopped: Promise<void> | null = null;
@@ -309,6 +312,7 @@ interface Base {
   readonly engine: EngineChoice;
   readonly modules: OptionalModules;
   readonly predecessor: Predecessor | null;
+  readonly clusterWorker: ClusterWorker | null;
   readonly upgrade: (() => object) | undefined;
 }
 
