@@ -28,7 +28,7 @@ export interface ClusterWorker {
   begin(): void;
 }
 
-/** `counters` are those of the thread that it replaces; `entry` is the built worker.js if absent. */
+/** `counters` are those of the thread that it replaces; `entry` is by default the built file. */
 export function createClusterWorker(
   options: ClusterThreadOptions,
   counters = countersMemory(CLUSTER_COUNTERS.length),

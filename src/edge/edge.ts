@@ -36,7 +36,14 @@ import { adminQueries } from "./admin-queries.ts";
 import { createPolling } from "./busy-poll.ts";
 import { buildClientSide } from "./clients.ts";
 import { deliveryGateOf } from "./delivery-gate.ts";
-import { createHandover, type EdgeHandover, type Predecessor, takingOver } from "./handover.ts";
+import {
+  createHandover,
+  type EdgeHandover,
+  newUpgradeCounts,
+  type Predecessor,
+  takingOver,
+  type UpgradeCounts,
+} from "./handover.ts";
 import { connectReceipts } from "./handover-receipts.ts";
 import { type EdgeKeys, openKeys } from "./keys.ts";
 import { buildLeaderSide, busyPollOf, type Lifecycle } from "./leaders.ts";
@@ -56,6 +63,8 @@ export interface EdgeDeps {
   readonly predecessor?: Predecessor | null;
   /** The content of the admin listener's `/upgrade`. */
   readonly upgrade?: () => object;
+  /** Upgrades of this edge; absent: there are none. */
+  readonly upgrades?: Readonly<UpgradeCounts>;
 }
 
 export interface Edge {
@@ -93,7 +102,10 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
   const engine = chooseEngine(config.send.engine, log);
   const modules = await loadOptionalModules(config, engine);
   const { predecessor = null, clusterWorker = null, upgrade } = deps;
-  const base: Base = { clock, log, engine, modules, predecessor, clusterWorker, upgrade };
+  const { upgrades = newUpgradeCounts() } = deps;
+  const base: Base = {
+    ...{ clock, log, engine, modules, predecessor, clusterWorker, upgrade, upgrades },
+  };
   const stages = await startStages(config, base);
   log.info({ http: stages.httpAddress(), admin: stages.adminAddress() }, "edge started");
   let stopped: Promise<void> | null = null;
@@ -205,7 +217,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
       pipeline,
       dispatch,
       inlineVerifier: decoder.counters,
-      readiness: readiness.check,
+      ...{ readiness: readiness.check, upgrades: base.upgrades },
     }),
   );
   const ofAccount = adminQueries(receipts, rejections, flushEvents);
@@ -314,6 +326,7 @@ interface Base {
   readonly predecessor: Predecessor | null;
   readonly clusterWorker: ClusterWorker | null;
   readonly upgrade: (() => object) | undefined;
+  readonly upgrades: Readonly<UpgradeCounts>;
 }
 
 function buildDecode(
