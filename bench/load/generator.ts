@@ -9,12 +9,7 @@
 
 import { Worker } from "node:worker_threads";
 import { systemClock } from "../../src/core/clock.ts";
-import {
-  type HttpConnection,
-  type HttpResponse,
-  openConnection,
-  type Target,
-} from "./http-connection.ts";
+import { type HttpConnection, type HttpResponse, openConnection } from "./http-connection.ts";
 
 /** The results of each request, by its index. */
 export interface Shots {
@@ -28,7 +23,11 @@ export interface Shots {
   readonly signatures: readonly (string | null)[];
 }
 
-export interface GeneratorOptions extends Target {
+export interface GeneratorOptions {
+  readonly host: string;
+  readonly port: number;
+  /** PEM of the authority to trust; null: without TLS. */
+  readonly certificate: string | null;
   readonly ratePerSecond: number;
   readonly connections: number;
   /** Called once, when request `markAt` is about to be sent. */
@@ -95,9 +94,11 @@ class Run {
     };
     for (let index = 0; index < options.connections; index += 1) {
       const connection = openConnection(
-        options,
+        options.host,
+        options.port,
         (response) => this.#receive(index, response),
         () => this.#release(index),
+        options.certificate,
       );
       this.#connections.push(connection);
     }

@@ -31,22 +31,16 @@ const EMPTY = Buffer.alloc(0);
 /** The maximum size of a response: an edge's responses are shorter. */
 const RESPONSE_BYTES_MAX = 1024 * 1024;
 
-/** Where connections go. */
-export interface Target {
-  readonly host: string;
-  readonly port: number;
-  /** Absent: no TLS. */
-  readonly isTls?: boolean;
-}
-
 /**
  * Calls `answered` once per request, and `opened` whenever the connection is ready again without a
- * response.
+ * response. `certificate` is that of the authority to trust, as PEM; null: without TLS.
  */
 export function openConnection(
-  { host, port, isTls = false }: Target,
+  host: string,
+  port: number,
   answered: (response: HttpResponse) => void,
   opened: () => void,
+  certificate: string | null,
 ): HttpConnection {
   let socket: Socket;
   let state: "opening" | "idle" | "busy" | "closed" = "opening";
@@ -55,14 +49,14 @@ export function openConnection(
   function open(): void {
     state = "opening";
     held = EMPTY;
-    const ready = (): void => {
+    const isOpen = (): void => {
       state = "idle";
       opened();
     };
-    // Whose certificate it is does not matter here.
-    socket = isTls
-      ? connectTls({ host, port, rejectUnauthorized: false }, ready)
-      : connect(port, host, ready);
+    socket =
+      certificate === null
+        ? connect(port, host, isOpen)
+        : connectTls({ port, host, ca: certificate }, isOpen);
     socket.setNoDelay(true);
     socket.on("data", receive);
     // The error itself does not matter: "close" follows, and the request counts as lost.

@@ -24,6 +24,7 @@ import { type MetricSources, samplesBy } from "../telemetry/metrics.ts";
 import { createThreadCpuReader, type ThreadCpuReader } from "../telemetry/thread-cpu.ts";
 import type { CertificateHolder } from "./certificate.ts";
 import type { Clients } from "./clients.ts";
+import type { UpgradeCounts } from "./handover.ts";
 import type { IdentityHolder } from "./identity.ts";
 import type { EdgeKeys } from "./keys.ts";
 import type { Pipeline } from "./pipeline.ts";
@@ -32,7 +33,7 @@ type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "globalLimits"> & {
   readonly table: { readonly counters: { readonly keys: number } };
 };
 
-const NOTHING_PROXIED: ProxiedCounts = { key: 0, leaders: 0, recordRing: 0, other: 0 };
+const NOTHING_PROXIED: ProxiedCounts = { leaders: 0, recordRing: 0, other: 0 };
 const NO_HANDSHAKES: HandshakeCounts = {
   ...{ full: 0, resumed: 0, failed: 0, notTls: 0, timedOut: 0, aborted: 0 },
 };
@@ -43,7 +44,7 @@ type CertificateSource = {
 
 type IngressThreadsSource = Pick<
   IngressThreads,
-  "counters" | "stats" | "proxied" | "records" | "handshakes" | "keyCache" | "waiting"
+  "counters" | "stats" | "proxied" | "records" | "handshakes" | "waiting"
 >;
 
 export interface MetricDeps {
@@ -66,6 +67,7 @@ export interface MetricDeps {
   readonly leaderStats: LeaderStatsTable;
   readonly receipts: Receipts;
   readonly readiness: () => Readiness;
+  readonly upgrades: Readonly<UpgradeCounts>;
   readonly holder: Pick<IdentityHolder, "identity">;
   /** Absent: that of this process. */
   readonly threads?: ThreadCpuReader;
@@ -98,6 +100,11 @@ function processSources({ build, readiness, holder, cluster, ...deps }: MetricDe
         labels: { thread, number: String(number) },
         value: seconds,
       })),
+    touchdown_upgrades_total: () => {
+      const { succeeded, failed } = deps.upgrades;
+      return samplesBy("result", { succeeded, failed });
+    },
+    touchdown_upgrade_last_seconds: () => deps.upgrades.lastSeconds,
   } satisfies Partial<MetricSources>;
 }
 
@@ -126,9 +133,8 @@ function ingressThreadSources(ingressThreads: IngressThreadsSource | null, sende
   return {
     touchdown_ingress_threads: () => ingressThreads?.stats.length ?? 0,
     touchdown_ingress_requests_proxied_total: () => {
-      const { key, leaders, recordRing, other } = ingressThreads?.proxied ?? NOTHING_PROXIED;
+      const { leaders, recordRing, other } = ingressThreads?.proxied ?? NOTHING_PROXIED;
       return samplesBy("reason", {
-        unknown_key: key,
         leader_backlog: leaders,
         record_ring_full: recordRing,
         other,
@@ -136,16 +142,6 @@ function ingressThreadSources(ingressThreads: IngressThreadsSource | null, sende
     },
     touchdown_ingress_rejection_records_dropped_total: () =>
       ingressThreads?.records.rejectionRecordsDropped ?? 0,
-    touchdown_ingress_cached_keys: () => ingressThreads?.keyCache.cachedKeys ?? 0,
-    touchdown_ingress_key_cache_events_total: () => {
-      const {
-        granted = 0,
-        revoked = 0,
-        evicted = 0,
-        declined = 0,
-      } = ingressThreads?.keyCache ?? {};
-      return samplesBy("event", { granted, revoked, evicted, declined });
-    },
     touchdown_ingress_records_pending: () => ingressThreads?.waiting ?? 0,
     touchdown_ingress_sends_corked_total: () => ingressThreads?.counters.corked ?? 0,
     touchdown_ingress_records_stale_total: () => sender.counters.packetsRecordedLate,

@@ -295,11 +295,12 @@ class LandingStage implements Landing {
    */
   #renumber(slot: number): void {
     const table = this.#table;
-    const { receivedSlot, absentSlot } = table;
+    const { receivedSlot, absentSlot, expiredSlot, unknownSlot } = table;
     for (let row = 0; row < table.rowsUsed; row += 1) {
       if (table.is(row, PROCESSED) && (table.processedSlot[row] ?? 0) > slot) this.#rollBack(row);
-      receivedSlot[row] = Math.min(receivedSlot[row] ?? UNKNOWN, slot);
-      absentSlot[row] = Math.min(absentSlot[row] ?? UNKNOWN, slot);
+      for (const slots of [receivedSlot, absentSlot, expiredSlot, unknownSlot]) {
+        slots[row] = Math.min(slots[row] ?? UNKNOWN, slot);
+      }
     }
   }
 
@@ -315,16 +316,19 @@ class LandingStage implements Landing {
       this.#deps.reconcile();
       row = this.#table.findSignature(signature, 0);
     }
-    if (row !== NONE) this.#found(row, status, bank);
+    if (row === NONE) return;
+    this.#found(row, status, bank);
+    if (!status.confirmed) this.#confirmations.seen(row);
   }
 
   confirmed(slot: number, bank: number | null = null): void {
+    this.#confirmations.record(slot, bank);
     if (this.#sightings.count > 0) this.#confirmations.confirm(slot, bank);
   }
 
   forgetBanks(): void {
     // Confirmations that wait for their turn still have the ids of the sightings so far.
-    this.#confirmations.flush();
+    this.#confirmations.forgetBanks();
     this.#sightings.forgetBanks();
   }
 

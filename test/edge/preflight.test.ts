@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { lockJournal } from "../../src/accounts/keys/journal-lock.ts";
 import { run } from "../../src/cli/run.ts";
 import { configFromValues } from "../../src/config/load.ts";
+import { SetupError } from "../../src/core/errors.ts";
 import { startEdge } from "../../src/edge/edge.ts";
 import { preflight, requireRealtime } from "../../src/edge/preflight.ts";
 import { native } from "../native/addon.ts";
@@ -133,6 +134,12 @@ describe("what keeps an edge from starting", () => {
     const { problems, warnings } = await problemsWith(engine);
     expect(ofFile(problems)).toEqual([]);
     expect(warnings).toContainEqual(expect.stringMatching(/in 0 days: renew it/));
+  });
+
+  it("is an HTTP library without a binary for this Node", async () => {
+    const message = "uws-node24 does not load on Node 24.1.0 on linux-x64";
+    const load = () => Promise.reject(new SetupError(message));
+    expect((await preflight(configOf({}), load)).problems).toEqual([message]);
   });
 
   it("is all of it in one message", async () => {

@@ -1,13 +1,14 @@
 /**
- * A real native ingress thread before an HTTP server, for tests of client behaviour through one. It
- * has no cached key and no leader, so it proxies every request. With TEST_TLS it speaks TLS, and
- * clients reach it through a tunnel.
+ * A real native ingress thread before an HTTP server, for tests of client behaviour through one.
+ * Its keys have limits that it cannot charge, so it proxies every request with one of them. It
+ * refuses all others itself. With TEST_TLS it speaks TLS, and clients reach it through a tunnel.
  */
 
+import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { dedupMemory } from "../../src/dedup/recent-transactions.ts";
-import { createKeyCacheMemory } from "../../src/limits/thread-limit-states.ts";
 import type { NativeEngine } from "../../src/native/contract.ts";
+import { EngineKeys } from "../../src/native-ingress/engine-keys.ts";
 import {
   createIngressThreads,
   type IngressThreads,
@@ -15,6 +16,7 @@ import {
 import { SHARED_TARGET_TABLE_BYTES } from "../../src/send/native/shared-target-table.ts";
 import { native } from "../native/addon.ts";
 import { createAuthority, type Issued } from "./authority.ts";
+import { testPrincipal } from "./principals.ts";
 import { startTunnel, type Tunnel } from "./tls-tunnel.ts";
 
 /** The addon where tests use ingress threads, which TEST_THREADS sets; null otherwise. */
@@ -34,6 +36,8 @@ export interface TestIngressOptions {
   /** The name of the forwarded header that the upstream server reads. */
   readonly forwardedHeader: string;
   readonly connectionsMax: number;
+  /** The keys. */
+  readonly tokens: readonly string[];
 }
 
 export interface TestIngress {
@@ -44,7 +48,10 @@ export interface TestIngress {
   stop(): Promise<void>;
 }
 
-export function createTestIngress(addon: NativeEngine, options: TestIngressOptions): TestIngress {
+export function createTestIngress(
+  addon: NativeEngine,
+  { tokens, ...options }: TestIngressOptions,
+): TestIngress {
   const authority = isTunneled ? createAuthority() : null;
   let tunnel: Tunnel | null = null;
   const engine = addon.engineStart(ENGINE_OPTIONS, () => {});
@@ -60,11 +67,8 @@ export function createTestIngress(addon: NativeEngine, options: TestIngressOptio
       yieldThread: () => addon.threadYield(),
       flushEvents: () => {},
       accounting: { recordSend: unasked, recordDuplicate: unasked, recordInvalid: unasked },
-      keyCache: {
-        join: () => ({ grant() {}, onReturned() {}, leave() {} }),
-        stop() {},
-        counters: { cachedKeys: 0, granted: 0, revoked: 0, evicted: 0, declined: 0 },
-      },
+      keys: engineKeys(addon, tokens),
+      planName: unasked,
       latency: { record: unasked },
       usage: null,
       onDeath(cause) {
@@ -89,7 +93,6 @@ export function createTestIngress(addon: NativeEngine, options: TestIngressOptio
       idleTimeoutMs: IDLE_TIMEOUT_MS,
       targets: new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES),
       dedup: dedupMemory(),
-      keyCache: createKeyCacheMemory(),
     },
   );
   return {
@@ -112,6 +115,17 @@ const pemOf = ({ certificate, key }: Issued) => ({
   certificate: Buffer.from(certificate),
   key: Buffer.from(key),
 });
+
+function engineKeys(addon: NativeEngine, tokens: readonly string[]): EngineKeys {
+  const keys = new EngineKeys(addon);
+  const plan = { name: "Uncharged", ratePerSecond: 0, burst: 1, shared: false };
+  const rebuild = keys.startRebuild();
+  for (const token of tokens) {
+    rebuild.put({ ...testPrincipal("any", plan), sha256: tokenSha256(token) });
+  }
+  rebuild.finish();
+  return keys;
+}
 
 /** Any initial value: it sends nothing. */
 const ENGINE_OPTIONS = {

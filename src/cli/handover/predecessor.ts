@@ -5,9 +5,9 @@
 
 import type { Clock } from "../../core/clock.ts";
 import { SetupError } from "../../core/errors.ts";
-import type { Predecessor } from "../../edge/handover.ts";
+import type { Predecessor, UpgradeCounts } from "../../edge/handover.ts";
 import type { ReceiptImporter, ReceiptMessage } from "../../edge/handover-receipts.ts";
-import { SUCCESSOR_LOOK_MS, TAKE_OVER_MS_MAX } from "../limits.ts";
+import { SUCCESSOR_LOOK_MS } from "../limits.ts";
 import {
   type FromSuccessor,
   HANDOVER_VARIABLE,
@@ -25,6 +25,8 @@ export interface ParentChannel {
 }
 
 export interface PredecessorLink extends Predecessor {
+  /** Upgrades of this edge: those that the predecessor knows, and this one once it serves. */
+  readonly counts: UpgradeCounts;
   /** Tells the predecessor that this process serves. */
   serving(): void;
   /** Tells it why this process will not. */
@@ -38,6 +40,11 @@ export interface PredecessorDeps {
   readonly listen: string;
   /** Takes over an inherited listening socket; null: it is none. */
   readonly inherit: (socket: number) => number | null;
+  /**
+   * How long it waits for permission once it is ready; the predecessor sends all receipts before
+   * that.
+   */
+  readonly timeoutMs: number;
 }
 
 /**
@@ -53,13 +60,15 @@ export function takeNote(parent: ParentChannel): HandoverNote | null {
 /** @throws SetupError when this process cannot listen where the predecessor does */
 export function linkPredecessor(
   note: HandoverNote,
-  { clock, parent, listen, inherit }: PredecessorDeps,
+  { clock, parent, listen, inherit, timeoutMs }: PredecessorDeps,
 ): PredecessorLink {
   let isGone = false;
   let onGone = (): void => {};
   let onPermission = (): void => {};
   let importer: ReceiptImporter | null = null;
   const early: ReceiptMessage[] = [];
+  const { succeeded, failed } = note;
+  const counts: UpgradeCounts = { succeeded, failed, lastSeconds: Number.NaN };
   parent.once("disconnect", () => {
     isGone = true;
     onGone();
@@ -77,7 +86,12 @@ export function linkPredecessor(
   };
   return {
     listener: listenerOf(note, listen, inherit, tell),
-    serving: () => tell({ kind: "serving" }),
+    counts,
+    serving() {
+      counts.succeeded += 1;
+      counts.lastSeconds = (clock.unixMs() - note.startedUnixMs) / 1000;
+      tell({ kind: "serving" });
+    },
     failed: (reason) => tell({ kind: "failed", reason }),
     connectReceipts(create) {
       importer = create((number) => tell({ kind: "ask", number }));
@@ -94,7 +108,7 @@ export function linkPredecessor(
         onPermission = resolve;
       });
       tell({ kind: "ready" });
-      await Promise.race([gone, permission, timeout(clock)]);
+      await Promise.race([gone, permission, timeout(clock, timeoutMs)]);
     },
   };
 }
@@ -146,10 +160,10 @@ function untilReady(
   });
 }
 
-function timeout(clock: Clock): Promise<never> {
+function timeout(clock: Clock, timeoutMs: number): Promise<never> {
   return new Promise((_, reject) => {
-    clock.after(TAKE_OVER_MS_MAX, () => {
-      reject(new SetupError(`no permission to listen came within ${TAKE_OVER_MS_MAX} ms`));
+    clock.after(timeoutMs, () => {
+      reject(new SetupError(`no permission to listen came within ${timeoutMs} ms`));
     });
   });
 }
