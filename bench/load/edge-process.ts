@@ -101,7 +101,7 @@ export async function startFixture(
   }
 }
 
-/** A self-signed certificate of the kind that most authorities issue: ECDSA with P-256. Returns it. */
+/** A self-signed certificate as most authorities issue: ECDSA with P-256. Returns it as PEM. */
 function writeCertificate(folder: string): string {
   const certificate = join(folder, "cert.pem");
   execFileSync(
