@@ -45,6 +45,8 @@ export const SLOT_GAPS_MAX = 2;
  * Sources that go back within this time of each other went back together: one is late, or polled.
  */
 export const SLOT_BACK_TOGETHER_MS = 10_000;
+/** How long slots are likely to go back after the first confirmation since one was missing. */
+export const SLOT_BACK_LIKELY_MS = 5_000;
 /** Slots for which each source remembers when it reported them. */
 export const SLOT_LAG_SLOTS = 64;
 /** Slots that may pass by the wall clock alone before the current slot counts as unknown. */

@@ -12,6 +12,7 @@ import type { Plan } from "../core/flow.ts";
 import { withFastProperties } from "../runtime/fast-object.ts";
 import { type Contact, type Contacts, createContacts } from "./contacts.ts";
 import { createRouteCounters, type RouteCounters } from "./counters.ts";
+import { SLOT_BACK_LIKELY_MS } from "./limits.ts";
 import { type LeaderTimes, makePlan, samePlan } from "./planner.ts";
 import { createSchedule, type EpochLeaders, type Schedule } from "./schedule.ts";
 import type { SlotEventKind } from "./slot-time.ts";
@@ -119,10 +120,11 @@ export function createRouter(deps: RouterDeps, options: RouterOptions): Router {
   const schedule = createSchedule(counters);
   const contacts = createContacts(counters, options.deny);
   slots.allowStandstill(false);
+  const back = new BackExpectation(clock, slots);
   const updater = new PlanUpdater(deps, options, { slots, schedule, contacts, counters });
   return withFastProperties({
     slotTimeHint: slots.hint.bind(slots),
-    setConfirmationStalled: slots.expectBack.bind(slots),
+    setConfirmationStalled: back.setStalled.bind(back),
     setAlpenglow: slots.allowStandstill.bind(slots),
     slotEvent(kind, slot, source) {
       slots.observe(kind, slot, clock.nowNs(), source);
@@ -159,8 +161,43 @@ export function createRouter(deps: RouterDeps, options: RouterOptions): Router {
     counters,
     status: () => statusOf({ slots, schedule, contacts, plan: updater.plan }, clock.nowNs()),
     start: () => updater.start(),
-    stop: () => updater.stop(),
+    stop() {
+      updater.stop();
+      back.stop();
+    },
   });
+}
+
+/**
+ * Tells the slot clock when slots are likely to go back: while nothing is confirmed, and shortly
+ * after that, because the first block after the migration may be confirmed before the clock has
+ * followed it, and before the consensus is known.
+ */
+class BackExpectation {
+  readonly #clock: Clock;
+  readonly #slots: SlotClock;
+  #timer: Timer | null = null;
+
+  constructor(clock: Clock, slots: SlotClock) {
+    this.#clock = clock;
+    this.#slots = slots;
+  }
+
+  setStalled(isStalled: boolean): void {
+    this.stop();
+    if (isStalled) this.#slots.expectBack(true);
+    else {
+      this.#timer = this.#clock.after(SLOT_BACK_LIKELY_MS, () => {
+        this.#timer = null;
+        this.#slots.expectBack(false);
+      });
+    }
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+  }
 }
 
 interface Sources {

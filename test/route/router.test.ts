@@ -296,6 +296,31 @@ describe("router", () => {
     router.stop();
   });
 
+  it("follows slots that are used again for 5 s after a confirmation, without Alpenglow", () => {
+    const rewindsAfter = (...waits: readonly number[]): number => {
+      const { clock, router } = setUp();
+      for (let slot = 60; slot < 100; slot += 1) {
+        router.slotEvent("start", slot);
+        clock.advance(250);
+      }
+      for (const ms of waits) {
+        router.setConfirmationStalled(true);
+        router.setConfirmationStalled(false);
+        clock.advance(ms);
+      }
+      for (const slot of [70, 71]) {
+        router.slotEvent("start", slot);
+        clock.advance(200);
+      }
+      router.stop();
+      expect(clock.pending).toBe(0);
+      return router.counters.slotRewinds;
+    };
+    expect([[4_700], [5_000], [3_000, 4_700]].map((waits) => rewindsAfter(...waits))).toEqual([
+      1, 0, 1,
+    ]);
+  });
+
   it("cancels its timers when stopped", () => {
     const { clock, router } = setUp();
     router.start();

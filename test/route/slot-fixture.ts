@@ -32,20 +32,25 @@ export interface Scenario {
   /** How many of these are skipped first, and again in every 40 slots. */
   readonly skipped?: number;
   /**
-   * What is learned of the consensus: slots pass by the clock until the confirmation stands still,
-   * 4 s before the slots are used again; it goes on 0.4 s after that, and the certificate of
-   * Alpenglow is read 0.2 s later. By default the cluster has Alpenglow from the first slot on.
+   * In a migration, for how long slots are likely to go back after they did, in milliseconds. Until
+   * 4 s before that slots pass by the clock, and the certificate of Alpenglow is read 0.6 s after
+   * it. By default the cluster has Alpenglow from the first slot on.
    */
-  readonly isMigration?: boolean;
+  readonly likelyMs?: number;
 }
 
+type Change = readonly [atMs: number, act: (clock: SlotClock) => void];
+
 /** When the pace changes in a migration, relative to the first slot that is used again. */
-const MIGRATION: readonly (readonly [number, (clock: SlotClock) => void])[] = [
-  [Number.NEGATIVE_INFINITY, (clock) => clock.allowStandstill(false)],
-  [-4_000, (clock) => clock.expectBack(true)],
-  [400, (clock) => clock.expectBack(false)],
-  [600, (clock) => clock.allowStandstill(true)],
-];
+function migrationOf(likelyMs: number): Change[] {
+  const changes: Change[] = [
+    [Number.NEGATIVE_INFINITY, (clock) => clock.allowStandstill(false)],
+    [-4_000, (clock) => clock.expectBack(true)],
+    [600, (clock) => clock.allowStandstill(true)],
+    [likelyMs, (clock) => clock.expectBack(false)],
+  ];
+  return changes.sort(([a], [b]) => a - b);
+}
 
 const SKIPPED_EVERY = 40;
 
@@ -152,13 +157,10 @@ export function run(
   const events = [...eventsOf(feeds, begun, slotMs), ...lies].sort((a, b) => a.atMs - b.atMs);
   const endMs = begun.at(-1)?.atMs ?? 0;
   const backMs = begun.find(({ slot }, at) => slot < (begun[at - 1]?.slot ?? 0))?.atMs ?? endMs;
-  const changes = scenario.isMigration ? [...MIGRATION] : [];
+  const changes = scenario.likelyMs === undefined ? [] : migrationOf(scenario.likelyMs);
   let [offMs, farAheadMs, worst, last, next] = [0, 0, 0, 0, 0];
   for (let ms = 0; ms <= endMs; ms += STEP_MS) {
-    for (let it = changes[0]; it !== undefined && backMs + it[0] <= ms; it = changes[0]) {
-      it[1](clock);
-      changes.shift();
-    }
+    while (changes[0] !== undefined && backMs + changes[0][0] <= ms) changes.shift()?.[1](clock);
     for (let event = events[next]; event !== undefined && event.atMs <= ms; event = events[next]) {
       clock.observe(event.kind, event.slot, event.atMs * MS, event.source);
       next += 1;

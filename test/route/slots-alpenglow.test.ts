@@ -129,15 +129,25 @@ describe("a migration after 2 s in which no slot begins", () => {
       for (const again of [8, 100]) {
         for (const place of [0, 3]) {
           for (const stallMs of [0, 2_060]) {
-            const scenario = { again, stallMs, slotMs, place, isMigration: true };
+            const scenario = { again, stallMs, slotMs, place, likelyMs: 5_400 };
             const result = run(each, scenario, { slotsUpdates: "a", slot: "a", polling: "b" });
             const isStill = stallMs > 0 || offMs > 2_000;
-            expect(result.offMs, `${slotMs} ${again}`).toBeLessThan(isStill ? offMs : 1_250);
+            expect(result.offMs, `${slotMs} ${again}`).toBeLessThan(isStill ? offMs : 1_000);
             expect(Math.abs(result.last)).toBeLessThanOrEqual(1);
             expect(result.counters.slotRewinds).toBeLessThanOrEqual(2);
           }
         }
       }
+    }
+  });
+
+  it("is followed also if the first confirmation comes before that, with a late node", () => {
+    for (const again of [8, 40, 100]) {
+      const feeds = { grpc: {}, slotsUpdates: { lateMs: 3_000 } };
+      const scenario = { again, stallMs: 2_060, slotMs: 400, likelyMs: 400 };
+      const result = run(feeds, scenario, { grpc: "a", slotsUpdates: "b" });
+      expect(result.offMs).toBeLessThan(1_400);
+      expect(Math.abs(result.last)).toBeLessThanOrEqual(1);
     }
   });
 });
