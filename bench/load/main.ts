@@ -11,6 +11,7 @@ import { newKeypair } from "../../test/support/transactions.ts";
 import { cpuUs, rssMb } from "./children.ts";
 import { type BenchFixture, foreignFixture, startFixture } from "./edge-process.ts";
 import { generate } from "./generator.ts";
+import { type IdleConnections, openIdle } from "./idle-connections.ts";
 import { type LoadOptions, readOptions, USAGE } from "./options.ts";
 import { endsOf, wireTimes } from "./receipts.ts";
 import { keep, type LoadResult, summarize } from "./results.ts";
@@ -61,6 +62,7 @@ async function loadFixture(
   );
   console.error(`${options.rate} a second for ${options.warmup} + ${options.seconds} s`);
   const { edgePid } = fixture;
+  const idle = await openIdleOf(options, url, edgePid);
   const usedUs = (): number | null => (edgePid === null ? null : cpuUs(edgePid));
   const flood = floodOf(options, tipAccount, url, fixture);
   let cpuBefore = usedUs();
@@ -79,6 +81,8 @@ async function loadFixture(
     },
   });
   await disturbed;
+  if (idle !== null) console.log(`${idle.open} of ${options.idle} idle connections are open.`);
+  idle?.close();
   const cpuAfter = usedUs();
   const refused =
     (await flood)?.faults.filter((fault) => fault === "signature_invalid").length ?? 0;
@@ -96,6 +100,20 @@ async function loadFixture(
       : null;
   const edgeCpuUs = cpuAfter === null || cpuBefore === null ? null : cpuAfter - cpuBefore;
   return summarize(shots, first, options, { arrivedNs, wireUs, edgeCpuUs, edgeRssMb });
+}
+
+/** Opens the idle connections, and prints what they cost the edge; null for none. */
+async function openIdleOf(
+  { idle }: LoadOptions,
+  url: URL,
+  edgePid: number | null,
+): Promise<IdleConnections | null> {
+  if (idle === 0 || edgePid === null) return null;
+  const beforeMb = rssMb(edgePid) ?? Number.NaN;
+  const opened = await openIdle(url.hostname, Number(url.port), idle);
+  const bytes = (((rssMb(edgePid) ?? Number.NaN) - beforeMb) * 1e6) / idle;
+  console.log(`${idle} idle connections cost the edge ${Math.round(bytes)} bytes each.`);
+  return opened;
 }
 
 /** Replaces edges at even intervals of the measured time. */

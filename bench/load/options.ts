@@ -33,6 +33,8 @@ export interface LoadOptions {
   readonly proxy: ProxyName | null;
   /** Drained restarts during the measured time, of both edges in turn. */
   readonly restarts: number;
+  /** Keep-alive connections besides, which send nothing. */
+  readonly idle: number;
   /** Kills of the edge during the measured time, each with a restart. */
   readonly kills: number;
   /** The URL of a running edge; null starts one, with a simulated cluster. */
@@ -60,6 +62,7 @@ export const USAGE = `usage: npm run load -- [options]
   --proxy NAME      two edges behind nginx or haproxy, with the configuration of ops
   --restarts N      drained restarts of the edges, in turn, during the measured time (0)
   --kills N         kill -9 of the edge during the measured time, each with a restart (0)
+  --idle N          keep-alive connections besides, which are silent (0)
   --url URL --key KEY   load an edge that runs already, without a cluster
   --results FILE    where the result line goes (bench/results/load.ndjson); "none" for nowhere`;
 
@@ -88,6 +91,7 @@ export function readOptions(args: readonly string[]): LoadOptions {
       proxy: text,
       restarts: text,
       kills: text,
+      idle: text,
       url: text,
       key: text,
       results: text,
@@ -117,6 +121,7 @@ export function readOptions(args: readonly string[]): LoadOptions {
         : oneOf<ProxyName>("--proxy", values.proxy, ["nginx", "haproxy"]),
     restarts: whole("--restarts", values.restarts, 0, 0, 100),
     kills: whole("--kills", values.kills, 0, 0, 100),
+    idle: whole("--idle", values.idle, 0, 0, 19_000),
     url,
     key,
     results: results === "none" ? null : results,

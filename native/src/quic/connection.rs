@@ -161,6 +161,7 @@ impl ConnectionDriver {
         }
         self.send_endpoint_events(peer);
         peer.set_timer(self.next_timer_ns(peer, now_ns));
+        peer.set_least_rank(self.queue.least_rank());
         Turn { more: datagrams >= DATAGRAMS_PER_TURN, saturated }
     }
 

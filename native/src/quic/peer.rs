@@ -99,6 +99,10 @@ impl Peer {
             if self.run(Some(delivery), CALLER_TURNS) {
                 return SendResult::Saturated;
             }
+        } else if self.is_full_for(&delivery, 1) {
+            self.unqueue();
+            self.count_evicted();
+            return SendResult::Saturated;
         } else {
             self.deliveries.push(delivery);
             self.announce(CALLER_TURNS);
@@ -118,6 +122,10 @@ impl Peer {
         if state >= PeerState::Closing {
             self.report_drop(&delivery, self.closed_reason());
             return SendResult::Rejected;
+        }
+        if self.is_full_for(&delivery, 0) {
+            self.count_evicted();
+            return SendResult::Saturated;
         }
         if CORKED.with_borrow(|corked| corked.0.len() >= CORKED_DELIVERIES_MAX) {
             uncork();

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use quinn_proto::ConnectionEvent;
 
@@ -13,6 +13,7 @@ use crate::quic::engine_state::EngineState;
 use crate::quic::event_ring::{Kind, Reason, Record};
 use crate::quic::gso_batch::Socket;
 use crate::quic::limits::INBOX_DATAGRAMS_MAX;
+use crate::quic::priority_queue::total_order_of;
 use crate::quic::timer::ConnectionTimer;
 use crate::sync::clock::NEVER_NS;
 use crate::sync::mutex_queue::MutexQueue;
@@ -33,6 +34,8 @@ pub struct PeerCore {
     pub(super) deliveries: MutexQueue<Delivery>,
     state: AtomicU8,
     pub(super) queued: AtomicUsize,
+    /// `PriorityQueue::least_rank` after the last turn.
+    least_rank: AtomicI64,
     /// When to close, whether or not deliveries are pending; NEVER_NS: no close requested.
     pub(super) close_by_ns: AtomicU64,
     pub(super) ping_requested: AtomicBool,
@@ -60,6 +63,7 @@ impl PeerCore {
             deliveries: MutexQueue::default(),
             state: AtomicU8::new(PeerState::Connecting as u8),
             queued: AtomicUsize::new(0),
+            least_rank: AtomicI64::new(i64::MIN),
             close_by_ns: AtomicU64::new(NEVER_NS),
             ping_requested: AtomicBool::new(false),
             timer: ConnectionTimer::default(),
@@ -131,6 +135,21 @@ impl PeerCore {
             self.count_evicted();
         }
         is_reserved
+    }
+
+    /// Whether the queue is full of deliveries that rank as high as this one or higher, as far as is
+    /// known outside of a turn, `places` of its own included: it would be evicted after its sender
+    /// was told that it is accepted.
+    pub(super) fn is_full_for(&self, delivery: &Delivery, places: usize) -> bool {
+        self.queued() >= self.queue_max + places && {
+            let rank = self.engine_state.landed_shares.rank_of(delivery.offer);
+            total_order_of(rank) <= self.least_rank.load(Ordering::Relaxed)
+        }
+    }
+
+    /// The end of a turn: what `is_full_for` compares with.
+    pub(crate) fn set_least_rank(&self, rank: i64) {
+        self.least_rank.store(rank, Ordering::Relaxed);
     }
 
     pub(super) fn count_evicted(&self) {

@@ -161,14 +161,38 @@ fn a_full_queue_evicts_the_least_rank_and_reports_it_unless_its_sender_is_told()
     assert_eq!(peer.send(offering(100, 11.0)), SendResult::Queued);
     let evicted = |tx, reason| [Kind::Dropped as u32, tx, 1, reason as u32];
     assert_eq!(drained(&engine_state), [evicted(0, Reason::QueueFull)]);
-    // `uncork` returns nothing to the sender, so a corked delivery ends in an event.
     peer.advance(PeerState::Admitted);
-    peer.cork(offering(101, 0.0));
+    assert_eq!(peer.cork(offering(101, 11.0)), SendResult::Saturated);
+    // `uncork` returns nothing to the sender, so a corked delivery ends in an event.
+    assert_eq!(peer.cork(offering(102, 500.0)), SendResult::Live);
     uncork();
-    assert_eq!(drained(&engine_state), [evicted(101, Reason::LeaderSaturated)]);
+    assert_eq!(drained(&engine_state), [evicted(100, Reason::LeaderSaturated)]);
     assert_eq!(peer.queued(), QUEUE_MAX);
-    assert_eq!(engine_state.deliveries_evicted.load(Ordering::Relaxed), 3);
+    assert_eq!(engine_state.deliveries_evicted.load(Ordering::Relaxed), 4);
     assert_eq!(engine_state.deliveries_queued.load(Ordering::Relaxed), QUEUE_MAX as u64 + 2);
+}
+
+/// Otherwise its sender would be told that it is accepted, and it would be evicted.
+#[test]
+fn a_full_queue_refuses_what_ranks_no_higher_while_another_thread_drives_the_connection() {
+    let engine_state = engine_state();
+    let peer = peer(1, &engine_state);
+    for tx in 0..QUEUE_MAX as u64 {
+        assert_eq!(peer.send(offering(tx, 10.0)), SendResult::Queued);
+    }
+    peer.announced.store(1, Ordering::Relaxed);
+    assert_eq!(peer.send(offering(90, 10.0)), SendResult::Saturated);
+    assert_eq!(peer.send(offering(91, 9.0)), SendResult::Saturated);
+    assert_eq!(peer.queued(), QUEUE_MAX);
+    assert_eq!(peer.send(offering(92, 11.0)), SendResult::Queued);
+    peer.run(None, 1);
+    assert_eq!(drained(&engine_state).len(), 1);
+    assert_eq!((peer.queued(), peer.driver.lock().queue.len()), (QUEUE_MAX, QUEUE_MAX));
+    // A place is free once a delivery has left.
+    peer.driver.lock().queue.evict_least();
+    peer.unqueue();
+    peer.announced.store(1, Ordering::Relaxed);
+    assert_eq!(peer.send(offering(93, 10.0)), SendResult::Queued);
 }
 
 /// As many as the queue holds may arrive while another thread drives the connection.

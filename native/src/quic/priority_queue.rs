@@ -120,6 +120,11 @@ impl PriorityQueue {
         least.or_else(|| self.next.pop_back()).map(|row| row.delivery)
     }
 
+    /// The least rank of those that wait behind the next group; below every rank if none does.
+    pub(crate) fn least_rank(&self) -> i64 {
+        self.waiting.last_key_value().map_or(i64::MIN, |(place, _)| place.rank.0)
+    }
+
     /// Removes those that expire by `now_ns`, and returns when the next one does.
     pub(crate) fn expire(&mut self, now_ns: u64, mut expired: impl FnMut(&Delivery)) -> u64 {
         let mut next_ns = NEVER_NS;
@@ -151,7 +156,7 @@ impl PriorityQueue {
 }
 
 /// An integer that orders as `f64::total_cmp` does.
-fn total_order_of(rank: f64) -> i64 {
+pub(crate) fn total_order_of(rank: f64) -> i64 {
     let bits = rank.to_bits().cast_signed();
     bits ^ ((bits >> 63).cast_unsigned() >> 1).cast_signed()
 }
