@@ -139,6 +139,9 @@ describe("records of an ingress thread", () => {
   it("are left where they are while a thread does not finish writing one", () => {
     const { writer, reader } = ring(2);
     const wait = vi.spyOn(Atomics, "wait").mockReturnValue("timed-out");
+    // The slots were used before.
+    for (const id of [1, 2]) writer.duplicate(note(Uint8Array.of(id)), 1);
+    expect(readAll(reader)).toHaveLength(2);
     writer.sent(note(Uint8Array.of(1)), ACCEPTED, newSendRecord(), CLAIMED);
     writer.duplicate(note(Uint8Array.of(2)), 1);
     expect([readAll(reader), reader.depth]).toEqual([[], 2]);

@@ -10,6 +10,7 @@ import { VALIDATION_NUMBERS } from "../../src/native/contract.ts";
 import { RECORD_RING_SLOTS } from "../../src/native-ingress/limits.ts";
 import {
   ACCOUNT_BYTES_MAX,
+  CLAIMED,
   DONE,
   DUPLICATE,
   REJECTED,
@@ -23,7 +24,7 @@ export interface RecordWriter {
   readonly hasRoom: boolean;
   /** Unread records. */
   readonly depth: number;
-  /** `state`: DONE by default. */
+  /** `state`: DONE by default; CLAIMED: as the reader left it. */
   sent(note: SubmissionRecord, validation: Accepted, send: SendRecord, state?: number): void;
   duplicate(note: SubmissionRecord, offset: number): void;
   /** `note.bytes` is the message. */
@@ -68,7 +69,6 @@ export function createRecordWriter(
     numbers.set([receivedNs, decodedNs, sentNs, bodyBytes, maxRetries ?? -1], at + 3);
     numbers[at + PLAN] = note.planNumber;
     bytes.set(note.bytes, start + BYTES_AT);
-    setState(at, DONE);
     return at;
   }
 
@@ -91,18 +91,20 @@ export function createRecordWriter(
       numbers[at + CORKED] = send.corked ? 1 : 0;
       numbers.set(send.streams.subarray(0, send.count), at + STREAMS);
       writeValidation(numbers, 8 * (at + VALIDATION), validation);
-      setState(at, state);
+      if (state !== CLAIMED) setState(at, state);
       ring.publish();
     },
     duplicate(note, offset) {
       const at = startRecord(DUPLICATE, note);
       numbers[at + OFFSET] = offset;
+      setState(at, DONE);
       ring.publish();
     },
     rejected(note, reason, validation) {
       const at = startRecord(REJECTED, note);
       numbers[at + REASON] = reason;
       writeValidation(numbers, 8 * (at + VALIDATION), validation);
+      setState(at, DONE);
       ring.publish();
     },
   };
