@@ -201,7 +201,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const decode = buildDecode(config, base, context);
   const { decoder, decoderHandle, decoderLifecycle, dispatch } = decode;
   const stages = { ...decode.stages, clock, dedup, sender, outcomes, landing, receipts, usage };
-  const pipeline = createPipeline({ ...stages, sharesDedup: context !== null });
+  const pipeline = createPipeline({ ...stages, reconcile: targetTable && leaders.reconcile });
 
   const latencies = createHistogram();
   const rejections = createRejectionLog(clock);

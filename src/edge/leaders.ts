@@ -137,7 +137,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   const landing: Landing = buildLanding(config, { clock: coalescedClock, log, ...stages });
   const sending = sendingLifecycle(sender, send.bind);
   const startOrder: readonly Lifecycle[] = [receipts, sending, landing, router, cluster];
-  return { receipts, sender, outcomes, leaderStats, router, cluster, holder, landing, startOrder };
+  return { ...sources, outcomes, holder, landing, startOrder, reconcile };
 }
 
 /** The identity, of which leaders see the key and the cluster thread reports the stake. */

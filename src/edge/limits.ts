@@ -12,8 +12,6 @@ export const WORKER_FILES = 4;
 export const BUSY_POLL_US = 1_000;
 /** With fewer processors, polling takes time from threads that have work. */
 export const BUSY_POLL_PROCESSORS_MIN = 4;
-/** Duplicates kept until their original is recorded: 0.3 MB. */
-export const EARLY_DUPLICATES_MAX = 1024;
 /** Upstream connections of all ingress threads together. */
 export const UPSTREAM_CONNECTIONS_MAX = 8192;
 /** Interval at which the files of the certificate are looked at, in milliseconds. */

@@ -145,10 +145,6 @@ function ingressThreadSources(ingressThreads: IngressThreadsSource | null, sende
     touchdown_ingress_records_pending: () => ingressThreads?.waiting ?? 0,
     touchdown_ingress_sends_corked_total: () => ingressThreads?.counters.corked ?? 0,
     touchdown_ingress_records_stale_total: () => sender.counters.packetsRecordedLate,
-    touchdown_ingress_outcomes_dropped_total: () => {
-      const { outcomesExpired, outcomesEvicted } = sender.losses();
-      return samplesBy("reason", { expired: outcomesExpired, capacity: outcomesEvicted });
-    },
   } satisfies Partial<MetricSources>;
 }
 

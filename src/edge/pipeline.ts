@@ -24,14 +24,16 @@ import type { PlanHolder, SentSubmission } from "../native-ingress/record-consum
 import type { Receipts } from "../receipts/receipts.ts";
 import { sleepSync } from "../runtime/sleep-sync.ts";
 import { ALL_FULL, type Sender } from "../send/sender.ts";
-import { EarlyDuplicates } from "./early-duplicates.ts";
 import type { OutcomeBuffer } from "./outcome-buffer.ts";
 
 export interface PipelineDeps {
   readonly clock: Clock;
   readonly dedup: Pick<DedupCache, "query" | "insert" | "reserve" | "commit" | "rollback">;
-  /** Whether other threads write to `dedup` too; default false. */
-  readonly sharesDedup?: boolean;
+  /**
+   * Records what ingress threads sent, which write to `dedup` too; missing: this thread alone
+   * writes to it.
+   */
+  readonly reconcile?: (() => void) | null;
   readonly dispatch: Pick<Dispatch, "accept">;
   /** Validates all but the signatures of what an ingress thread verified; null: all is verified. */
   readonly parser?: Pick<Decoder, "decode"> | null;
@@ -78,9 +80,8 @@ type Submitted = Pick<Packet, "bytes" | "account" | "maxRetries">;
 export function createPipeline(deps: PipelineDeps): Pipeline {
   const { clock, dedup, dispatch, sender, outcomes, landing, receipts, usage } = deps;
   const signatureText = deps.signatureText ?? encodeSignature;
-  const sharesDedup = deps.sharesDedup ?? false;
+  const reconcile = deps.reconcile ?? null;
   const parser = deps.parser ?? null;
-  const early = sharesDedup ? new EarlyDuplicates() : null;
   const validations: PipelineValidations = {
     accepted: 0,
     errorCounts: new Array<number>(DECODE_ERROR_COUNT).fill(0),
@@ -97,20 +98,14 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   /** Whether exactly these bytes were accepted recently; if so, records the duplicate. */
   function inFlight(submitted: Submitted, offset: number, nowNs: number): boolean {
     if (!dedup.query(submitted.bytes, offset, nowNs)) return false;
+    reconcile?.();
     recordDuplicate(submitted, offset);
     return true;
   }
 
   function recordDuplicate({ bytes, account, maxRetries }: Submitted, offset: number): void {
-    const hasReceipt = receipts.addSubmitter(bytes, offset, account);
-    const isTracked = landing.mergeDuplicate(bytes, offset, maxRetries);
-    if (!hasReceipt && !isTracked) early?.add(bytes, offset, { account, maxRetries });
-  }
-
-  /** Records duplicates that arrived before their original was recorded. */
-  function recordEarlyDuplicates({ bytes }: Packet, offset: number): void {
-    if (early === null || early.size === 0) return;
-    for (const again of early.take(bytes, offset)) recordDuplicate({ bytes, ...again }, offset);
+    receipts.addSubmitter(bytes, offset, account);
+    landing.mergeDuplicate(bytes, offset, maxRetries);
   }
 
   /** Whether it was merged with one in flight; one verified signature is one transaction. */
@@ -146,9 +141,10 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     const offset = accepted.signatureOffset;
     const nowNs = clock.nowNs();
     // The same transaction may have arrived twice: while a worker had the first, or elsewhere.
-    const isLate = sharesDedup || packet !== submitted;
+    const isLate = reconcile !== null || packet !== submitted;
     const reservation = isLate ? reserve(bytes, offset, nowNs) : null;
     if (reservation === "duplicate") {
+      reconcile?.();
       recordDuplicate(packet, offset);
       done({ kind: "accepted", signature: signatureText(bytes, offset) });
       return;
@@ -163,7 +159,6 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
         receipts.open(packet, accepted, nowNs);
         landing.track(packet, accepted, nowNs, plan);
         usage?.taken(packet.id, keyId, packet.receivedNs);
-        recordEarlyDuplicates(packet, offset);
       }
       outcomes.flush();
       if (taken <= 0) {
@@ -221,7 +216,6 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       landing.track(packet, accepted, decodedNs, plan);
       usage?.taken(packet.id, keyId, packet.receivedNs);
     }
-    recordEarlyDuplicates(packet, offset);
     outcomes.flush();
   }
 

@@ -9,7 +9,6 @@ import {
   NO_PRIORITY,
 } from "../native/contract.ts";
 import { INGRESS_THREAD_EXIT_MS_MAX } from "./limits.ts";
-import { RecordReader, recordsMemory } from "./record-ring.ts";
 import {
   type IngressThreadCounters,
   ingressThreadCounters,
@@ -43,17 +42,17 @@ export interface IngressThreadConfig {
   /** The loopback port of the main thread's server, and the name of the forwarded header. */
   readonly upstreamPort: number;
   readonly forwardedHeader: string;
-  /** The shared target table and dedup cache. */
+  /** The record ring, target table and dedup cache that all threads share. */
+  readonly records: SharedArrayBuffer;
   readonly targets: SharedArrayBuffer;
   readonly dedup: SharedArrayBuffer;
 }
 
 export class IngressThread {
-  readonly records: RecordReader;
   readonly stats: IngressThreadCounters;
   readonly #deps: IngressThreadDeps;
   readonly #reconcile: () => void;
-  readonly #memory = { records: recordsMemory(), counters: ingressThreadCountersMemory() };
+  readonly #counters = ingressThreadCountersMemory();
   /** The engine's handle of the thread; 0: not running. */
   #handle = 0;
   /** The thread's error. */
@@ -61,12 +60,11 @@ export class IngressThread {
   #onIdle: (() => void) | null = null;
   #onEnd: ((failure: Error | null) => void) | null = null;
 
-  /** `reconcile` reads the records of all threads. */
+  /** `reconcile` reads the records. */
   constructor(deps: IngressThreadDeps, reconcile: () => void) {
     this.#deps = deps;
     this.#reconcile = reconcile;
-    this.records = new RecordReader(this.#memory.records);
-    this.stats = ingressThreadCounters(this.#memory.counters);
+    this.stats = ingressThreadCounters(this.#counters);
   }
 
   /** The engine's handle of the thread; 0 while it does not run. */
@@ -89,8 +87,8 @@ export class IngressThread {
     const handle = native.ingressThreadStart(
       { engine, decoder, keys, number, realtime, ...bounds, upstreamPort, forwardedHeader },
       {
-        records: new Uint8Array(this.#memory.records),
-        counters: new Uint8Array(this.#memory.counters),
+        records: new Uint8Array(task.records),
+        counters: new Uint8Array(this.#counters),
         targets: new Uint8Array(task.targets),
         dedup: new Uint8Array(task.dedup),
       },

@@ -1,6 +1,6 @@
 /**
  * The main thread's handle of all ingress threads: starts them, and reconciles
- * accounting with their records. An ingress thread sends first and writes its record afterwards, so
+ * accounting with their records. An ingress thread publishes a record and then sends, so
  * code on the main thread that depends on what was sent must call `reconcile` first. The threads
  * belong to the native engine (`native/src/submit`) and run no JavaScript.
  *
@@ -32,7 +32,7 @@ import {
   type RecordConsumerCounters,
   type RecordConsumerDeps,
 } from "./record-consumer.ts";
-import type { RecordReader } from "./record-ring.ts";
+import { RecordReader, recordsMemory } from "./record-ring.ts";
 import {
   HANDSHAKE_RESULTS,
   type HandshakeCounts,
@@ -55,7 +55,7 @@ export interface IngressThreadsDeps extends RecordConsumerDeps, IngressThreadDep
 }
 
 export interface IngressThreadsOptions
-  extends Omit<IngressThreadConfig, "engine" | "keys" | "upstreamPort"> {
+  extends Omit<IngressThreadConfig, "engine" | "keys" | "upstreamPort" | "records"> {
   readonly count: number;
   /** Returns the native engine's handle, once it runs. */
   readonly engine: () => number;
@@ -80,7 +80,7 @@ export interface PresentedCertificate {
 export interface IngressThreads {
   /** Processes all records written so far. */
   reconcile(): void;
-  /** Yields to an ingress thread that waits for this processor, unless a ring could fill up. */
+  /** Yields to an ingress thread that waits for this processor, unless the ring could fill up. */
   yieldThread(): void;
   /** Counters of each thread. */
   readonly stats: readonly HttpStats[];
@@ -119,16 +119,14 @@ export function createIngressThreads(
 ): IngressThreads {
   const { clock, native, keys } = deps;
   const consumer = new RecordConsumer(deps);
+  const memory = recordsMemory();
+  const records = new RecordReader(memory);
   const threads = Array.from({ length: options.count }, () => new IngressThread(deps, reconcile));
 
   let socket: number | null = null;
 
-  function reconcile(): void {
-    for (const { records } of threads) reconcileRing(records);
-  }
-
   /** Reads only the records present at the start; later ones trigger their own wake-up. */
-  function reconcileRing(records: RecordReader): void {
+  function reconcile(): void {
     const depth = records.depth;
     for (let count = 1; count <= depth && records.read(consumer.take); count += 1) {
       if (count % RECORDS_PER_SLICE === 0) yieldThread();
@@ -136,8 +134,7 @@ export function createIngressThreads(
   }
 
   function yieldThread(): void {
-    for (const { records } of threads) if (records.depth >= RECORDS_BACKLOG_MAX) return;
-    deps.yieldThread();
+    if (records.depth < RECORDS_BACKLOG_MAX) deps.yieldThread();
   }
 
   /** An ingress thread woke this thread. */
@@ -195,11 +192,12 @@ export function createIngressThreads(
     ),
     present,
     get waiting() {
-      return threads.reduce((sum, { records }) => sum + records.depth, 0);
+      return records.depth;
     },
     start(upstreamPort) {
       try {
-        const task = { ...options, engine: options.engine(), keys: keys.handle, upstreamPort };
+        const [engine, table] = [options.engine(), keys.handle];
+        const task = { ...options, engine, keys: table, upstreamPort, records: memory };
         for (const [number, thread] of threads.entries()) thread.start(task, number, onWake);
         const certificate = options.certificate();
         // Before the first connection, which would be served without TLS.

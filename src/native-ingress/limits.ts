@@ -1,7 +1,11 @@
 /** Fixed bounds of `native-ingress`; `core/limits.ts` holds the bounds that several parts share. */
 
-/** Slots of one ingress thread's record ring: 4.4 MB; a power of two. */
-export const RECORD_RING_SLOTS = 1_024;
+/** Slots of the record ring of all ingress threads: 9.5 MB; a power of two. */
+export const RECORD_RING_SLOTS = 2_048;
+/** Reads of a pending record's state without a pause, and with one: 10 us, and 50 ms. */
+export const PENDING_SPINS = 500;
+export const PENDING_TRIES_MAX = 1_500;
+export const PENDING_PAUSE_MS = 0.05;
 /** Records processed before accounting yields to ingress threads. */
 export const RECORDS_PER_SLICE = 8;
 /** Unread records of any ingress thread from which on accounting does not yield. */

@@ -1,17 +1,20 @@
 // Hot path: reads in place; allocates one packet and one validation result.
 /**
- * The records that an ingress thread writes for the main thread: a ring in shared memory, one per
- * ingress thread.
+ * The records that ingress threads write for the main thread, in one order: a ring in shared
+ * memory, one for all ingress threads.
  *
  *     ┌ head: numbers ─────────────────────────────────────┬ key id, account ─┬ transaction ─┐
  *     │ kind, size, account size, times, ..., streams      │ 16 + 192 bytes   │ 4096 bytes   │
  *     └────────────────────────────────────────────────────┴──────────────────┴──────────────┘
  *
  * An ingress thread never waits for room: it checks before it sends anything, and proxies the
- * request to the main thread if the ring is full. So no transaction is sent without a record. A
- * rejection has its message in place of the transaction; it is not recorded where too many records
- * are unread. A record names its key and account, because the key may be removed before it is read.
- * The writing side is `native/src/submit/record_ring.rs`.
+ * request to the main thread if the ring is full. It claims the slot of a transaction before it
+ * sends it, so that its record comes before every event and every duplicate of it, and completes
+ * the record afterwards: with what became of the deliveries, or that nothing was sent. A reader
+ * that finds a record in between waits for that. A rejection has its message in place of the
+ * transaction; it is not recorded where too many records are unread. A record names its key and
+ * account, because the key may be removed before it is read. The writing side is
+ * `native/src/submit/record_ring.rs`.
  */
 
 import type { ValidationResult } from "../core/flow.ts";
@@ -24,7 +27,7 @@ import { readValidation } from "../decode/workers/worker-channel.ts";
 import { VALIDATION_NUMBERS } from "../native/contract.ts";
 import { createRing, type Ring, ringBytes } from "../runtime/ring.ts";
 import { newSendRecord, type SendRecord } from "../send/native/send-record.ts";
-import { RECORD_RING_SLOTS } from "./limits.ts";
+import { PENDING_PAUSE_MS, PENDING_SPINS, PENDING_TRIES_MAX, RECORD_RING_SLOTS } from "./limits.ts";
 
 /** The kind of a record. */
 export const SENT = 1;
@@ -59,7 +62,9 @@ const CORKED = 13;
 const VALIDATION = 14;
 /** The number of the key's plan. */
 const PLAN = VALIDATION + VALIDATION_NUMBERS;
-const STREAMS = PLAN + 1;
+/** An integer, one of the four below. */
+const STATE = PLAN + 1;
+const STREAMS = STATE + 1;
 const HEAD_BYTES = 8 * (STREAMS + SHARED_TARGETS_MAX);
 const ACCOUNT_AT = HEAD_BYTES + KEY_ID_BYTES;
 const BYTES_AT = ACCOUNT_AT + ACCOUNT_BYTES_MAX;
@@ -97,16 +102,25 @@ export interface RingRecord extends SubmissionRecord {
   readonly send: SendRecord;
 }
 
-/** Fresh memory for one ingress thread's ring. */
+/** The state of a record: free, or being written. */
+export const CLAIMED = 0;
+export const DONE = 1;
+/** The transaction was not sent after all. */
+export const VOID = 2;
+/** The transaction is being sent. */
+export const PENDING = 3;
+
+/** Fresh memory for the ring. */
 export function recordsMemory(slots: number = RECORD_RING_SLOTS): SharedArrayBuffer {
   return new SharedArrayBuffer(ringBytes(slots, SLOT_BYTES));
 }
 
-/** The reading side of one ingress thread's ring. */
+/** The reading side of the ring. */
 export class RecordReader {
   readonly #ring: Ring;
   readonly #bytes: Buffer;
   readonly #numbers: Float64Array;
+  readonly #states: Int32Array;
   /** Reused: allocating it would be a fifth of accounting's garbage. */
   readonly #record = newRecord();
 
@@ -114,22 +128,46 @@ export class RecordReader {
     this.#ring = createRing(memory, 0, slots, SLOT_BYTES);
     this.#bytes = Buffer.from(memory);
     this.#numbers = new Float64Array(memory);
+    this.#states = new Int32Array(memory);
   }
 
   get depth(): number {
     return this.#ring.depth;
   }
 
-  /** Passes the oldest record to `take` and frees its slot; false when there is none. */
+  /**
+   * Passes the oldest record to `take` and frees its slot; false when there is none, or when its
+   * thread does not finish writing it.
+   */
   read(take: (record: RingRecord) => void): boolean {
     const start = this.#ring.peek();
     if (start === -1) return false;
+    const stateAt = start / 4 + 2 * STATE;
+    const state = this.#settledState(stateAt);
+    if (state === CLAIMED) return false;
     try {
-      take(this.#recordAt(start));
+      if (state !== VOID) take(this.#recordAt(start));
     } finally {
+      Atomics.store(this.#states, stateAt, CLAIMED);
       this.#ring.release();
     }
     return true;
+  }
+
+  /**
+   * Waits while the transaction is being sent, which takes some 10 us; longer only if the ingress
+   * thread is interrupted, so this thread leaves it the processor then. Returns PENDING after
+   * 50 ms: the transaction counts as sent, with deliveries that wait in the engine.
+   */
+  #settledState(at: number): number {
+    const states = this.#states;
+    let state = Atomics.load(states, at);
+    for (let tries = 0; tries < PENDING_TRIES_MAX; tries += 1) {
+      if (state === DONE || state === VOID) break;
+      if (tries >= PENDING_SPINS) Atomics.wait(states, at, state, PENDING_PAUSE_MS);
+      state = Atomics.load(states, at);
+    }
+    return state;
   }
 
   #recordAt(start: number): RingRecord {

@@ -185,10 +185,9 @@ export class Deliveries {
     sentNs: number,
     isQueued: boolean,
   ): void {
-    const hasEarlyOutcome = connection.recordSend(stream, packet.bytes.length, isQueued, sentNs);
+    connection.recordSend(stream, packet.bytes.length, isQueued, sentNs);
     this.#enter(connection, packet.id, target, stream, isQueued ? 0 : sentNs, sentNs, 0);
     if (connection.over) this.#failAll(connection, this.#isCut ? this.#cut : this.#lost);
-    else if (hasEarlyOutcome) this.collectResults(connection, this.#deps.clock.nowNs());
   }
 
   /**

@@ -55,10 +55,10 @@ export class LeaderConnection {
     return stream;
   }
 
-  /** Records a delivery that an ingress thread sent. Returns as `SharedConnection.recordSend`. */
-  recordSend(stream: number, size: number, isQueued: boolean, sentNs: number): boolean {
+  /** Records a delivery that an ingress thread sent. */
+  recordSend(stream: number, size: number, isQueued: boolean, sentNs: number): void {
     this.#carries(size, sentNs);
-    return this.engineConnection?.shared?.recordSend(stream, isQueued) ?? false;
+    this.engineConnection?.shared?.recordSend(stream, isQueued);
   }
 
   #carries(size: number, nowNs: number): void {

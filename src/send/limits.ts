@@ -45,12 +45,6 @@ export const TARGET_CELLS_MAX = 8192;
 /** Versions of the target table for which records are accepted: of plans and connections. */
 export const TARGET_VERSIONS_KEPT = 64;
 /**
- * The engine's numbers for transactions of ingress threads are above this; the sender's are below.
- */
-export const INGRESS_TX_MIN = 2 ** 40;
-/** Deliveries whose outcome arrived before their record; a power of two. */
-export const EARLY_OUTCOMES_MAX = 8192;
-/**
  * How long a retiring connection is kept for deliveries without a record on this thread; a record
  * is at most 210 ms late.
  */

@@ -58,10 +58,9 @@ export interface SharedConnection {
   readonly streamBytesMax: number;
   /**
    * Another thread passed a delivery to the engine as this stream; `isQueued`: it is not known to
-   * be on the wire. From now on `streamResult` knows it. Returns whether its outcome arrived
-   * before.
+   * be on the wire. From now on `streamResult` knows it. Called before its events are processed.
    */
-  recordSend(stream: number, isQueued: boolean): boolean;
+  recordSend(stream: number, isQueued: boolean): void;
 }
 
 export interface EngineConnection {
@@ -119,9 +118,6 @@ export interface ConnectionEvents {
 
 /** What an engine lost so far; 0 where it does not apply. */
 export interface Losses {
-  /** Outcomes of deliveries of ingress threads, without a record in a second, or without room. */
-  readonly outcomesExpired: number;
-  readonly outcomesEvicted: number;
   /** Records of deliveries and connections that were lost for lack of room. */
   readonly recordsLost: number;
   /** Datagrams dropped for lack of room, and those that the system rejected. */
@@ -135,8 +131,6 @@ export interface Losses {
 }
 
 export const NO_LOSSES: Losses = {
-  outcomesExpired: 0,
-  outcomesEvicted: 0,
   recordsLost: 0,
   datagramsDropped: 0,
   datagramsRejected: 0,

@@ -12,7 +12,7 @@ export const INGRESS_THREAD_METRICS = [
     "touchdown_ingress_requests_proxied_total",
     ["reason"],
     "Requests that an ingress thread proxied to the main thread, by " +
-      "leader_backlog (no leader is connected, or one accepts no transaction of this size), " +
+      "leader_backlog (leaders are connected that it cannot send this transaction to), " +
       "record_ring_full, or other: reads, and requests of more than 16 KiB.",
   ),
   counter(
@@ -36,12 +36,6 @@ export const INGRESS_THREAD_METRICS = [
     [],
     "Transactions of ingress threads whose receipts name no leaders, because their records " +
       "arrived too late.",
-  ),
-  counter(
-    "touchdown_ingress_outcomes_dropped_total",
-    ["reason"],
-    "Delivery outcomes of ingress threads discarded before their record arrived, by expired, " +
-      "or capacity, which leaves deliveries without a final state.",
   ),
   counter(
     "touchdown_tls_handshakes_total",

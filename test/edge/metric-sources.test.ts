@@ -235,8 +235,6 @@ const DEPS: MetricDeps = {
     leaders: () => [peer("live"), peer("waiting"), peer("live"), peer("idle"), peer("live")],
     losses: () => ({
       ...{
-        outcomesExpired: 1_401,
-        outcomesEvicted: 1_402,
         recordsLost: LOST.event,
         panics: LOST.panic,
         deliveriesQueued: 1_406,
@@ -334,7 +332,6 @@ describe("an edge's metrics", () => {
     ["ingress_rejection_records_dropped_total", {}, 1_311],
     ["ingress_sends_corked_total", {}, 62],
     ["ingress_records_stale_total", {}, 1_311],
-    ...each("ingress_outcomes_dropped_total", "reason", { expired: 1_401, capacity: 1_402 }),
     ["ingress_records_pending", {}, 63],
     ...each("tls_handshakes_total", "result", {
       ...{ full: HANDSHAKES.full, resumed: HANDSHAKES.resumed, failed: HANDSHAKES.failed },

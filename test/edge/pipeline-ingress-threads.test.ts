@@ -70,23 +70,34 @@ describe("a send of an ingress thread", () => {
     expect(all.receipts.find(signatureOf(bytes), "other")).toMatchObject({ submissions: 2 });
   });
 
-  it("is shared also when the duplicate's record arrives before its own", () => {
+  it("is recorded before the main thread answers a duplicate of it", () => {
     const all = newFixture(true);
-    for (const account of ["other", "third"]) {
-      all.pipeline.recordDuplicate({ bytes: bytesOf(1), account, maxRetries: null }, 1);
+    const { fixture, dedup, clock } = all;
+    dedup.insert(bytesOf(1), 1, clock.nowNs());
+    fixture.onReconcile = () => {
+      adoptNew(all, 1);
+      fixture.onReconcile = () => {};
+    };
+    all.submit(bytesOf(1), "other");
+    expect(fixture.results).toEqual([{ kind: "accepted", signature: signatureOf(bytesOf(1)) }]);
+    for (const account of ["acme", "other"]) {
+      expect(all.receipts.find(signatureOf(bytesOf(1)), account)).toMatchObject({ submissions: 2 });
     }
-    const { bytes } = adoptNew(all, 1);
-    for (const account of ["acme", "other", "third"]) {
-      expect(all.receipts.find(signatureOf(bytes), account)).toMatchObject({ submissions: 3 });
-    }
-    expect(all.landing.counters).toMatchObject({ accepted: 1, duplicatesMerged: 2 });
+    expect(all.landing.counters).toMatchObject({ accepted: 1, duplicatesMerged: 1 });
   });
 
-  it("is shared by duplicates recorded before a proxied original", () => {
+  it("is recorded too where the duplicate is found only once it is decoded", () => {
     const all = newFixture(true);
-    all.pipeline.recordDuplicate({ bytes: bytesOf(1), account: "other", maxRetries: null }, 1);
+    const { fixture, dedup, clock } = all;
+    fixture.onReserve = () => dedup.insert(bytesOf(1), 1, clock.nowNs());
+    let reads = 0;
+    fixture.onReconcile = () => {
+      reads += 1;
+      adoptNew(all, 1);
+    };
     all.submit(bytesOf(1));
-    expect(all.receipts.find(signatureOf(bytesOf(1)), "other")).toMatchObject({ submissions: 2 });
+    expect([reads, fixture.sent]).toEqual([1, []]);
+    expect(all.receipts.find(signatureOf(bytesOf(1)), "acme")).toMatchObject({ submissions: 2 });
   });
 
   it("answers no duplicate before it is sent: later ones are sent separately", () => {

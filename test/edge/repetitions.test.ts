@@ -70,7 +70,7 @@ function startFixture({ ingressThreads, lateMs }: Options) {
   const decoder = createDecoder(DECODER);
   const copies: Copy[] = [];
   /** Records of ingress threads, of each thread in its order. */
-  const records = threads.map((): (() => void)[] => []);
+  const records: (() => void)[] = [];
   let plan: Plan = { slot: 1, send: [], warm: [] };
 
   /** Puts a copy on the wire, and reports it as soon as landing knows the packet. */
@@ -141,7 +141,7 @@ function startFixture({ ingressThreads, lateMs }: Options) {
   const pipeline = createPipeline({
     clock,
     dedup,
-    sharesDedup: ingressThreads > 0,
+    reconcile: ingressThreads > 0 ? readRecords : null,
     dispatch: { accept: (packet, done) => done(packet, decoder.decode(packet.bytes)) },
     sender: {
       accept(packet) {
@@ -166,22 +166,26 @@ function startFixture({ ingressThreads, lateMs }: Options) {
     usage: null,
   });
 
+  function readRecords(): void {
+    for (const record of records.splice(0)) record();
+  }
+
   /** As `submit` of `native/src/submit/path.rs`. */
-  function submitTo(thread: number, cache: DedupCache, original: Uint8Array): void {
+  function submitTo(cache: DedupCache, original: Uint8Array): void {
     const bytes = original.slice();
     const nowNs = clock.nowNs();
     const submitted = { bytes, account: "acme", maxRetries: null };
     const accepted = decoder.decode(bytes);
     if (accepted.kind !== "accepted") throw new Error("a good one is needed");
     if (cache.query(bytes, OFFSET, nowNs) || cache.reserve(bytes, OFFSET, nowNs) !== "new") {
-      records[thread]?.push(() => pipeline.recordDuplicate(submitted, OFFSET));
+      records.push(() => pipeline.recordDuplicate(submitted, OFFSET));
       return;
     }
     const send = sendOf(bytes, 0);
     sendToAll(send);
     const packet: Packet = { id: 0, receivedNs: nowNs, offeredLamports: 7, ...submitted };
     const sent = { decodedNs: nowNs, sentNs: nowNs, send: newSendRecord() };
-    records[thread]?.push(() => {
+    records.push(() => {
       current = send;
       pipeline.recordSend(packet, { keyId: "k", account: "acme", plan: "Beta" }, accepted, sent);
     });
@@ -199,7 +203,7 @@ function startFixture({ ingressThreads, lateMs }: Options) {
     },
     submit(bytes: Uint8Array, number: number) {
       const thread = threads[number % Math.max(1, threads.length)];
-      if (thread !== undefined) submitTo(number % threads.length, thread, bytes);
+      if (thread !== undefined) submitTo(thread, bytes);
       else {
         const receivedNs = clock.nowNs();
         pipeline.submit(
@@ -216,9 +220,7 @@ function startFixture({ ingressThreads, lateMs }: Options) {
         );
       }
     },
-    readRecords() {
-      for (const ring of records) for (const record of ring.splice(0)) record();
-    },
+    readRecords,
   };
 }
 

@@ -1,15 +1,20 @@
 /** Records of ingress threads: what is written is read, in order, up to the ring's limit. */
 
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Accepted } from "../../src/core/flow.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
+import { PENDING_SPINS, PENDING_TRIES_MAX } from "../../src/native-ingress/limits.ts";
 import {
+  CLAIMED,
+  DONE,
   DUPLICATE,
+  PENDING,
   REJECTED,
   RecordReader,
   type RingRecord,
   recordsMemory,
   SENT,
+  VOID,
 } from "../../src/native-ingress/record-ring.ts";
 import { newSendRecord } from "../../src/send/native/send-record.ts";
 import { createRecordWriter } from "../support/record-writer.ts";
@@ -115,6 +120,41 @@ describe("records of an ingress thread", () => {
       const [record] = readAll(reader);
       expect(record).toMatchObject({ kind, send, maxRetries: index === 0 ? 0 : null });
     }
+  });
+
+  it("are read once their transaction is sent, and not at all where it was not", () => {
+    for (const state of [DONE, VOID]) {
+      const { writer, reader } = ring(2);
+      writer.sent(note(Uint8Array.of(1)), ACCEPTED, newSendRecord(), PENDING);
+      const wait = vi.spyOn(Atomics, "wait").mockImplementation((states, at) => {
+        if (states instanceof Int32Array) Atomics.store(states, at, state);
+        return "not-equal";
+      });
+      expect(readAll(reader)).toHaveLength(state === DONE ? 1 : 0);
+      expect([wait.mock.calls.length, reader.depth]).toEqual([1, 0]);
+      wait.mockRestore();
+    }
+  });
+
+  it("are left where they are while a thread does not finish writing one", () => {
+    const { writer, reader } = ring(2);
+    const wait = vi.spyOn(Atomics, "wait").mockReturnValue("timed-out");
+    // The slots were used before.
+    for (const id of [1, 2]) writer.duplicate(note(Uint8Array.of(id)), 1);
+    expect(readAll(reader)).toHaveLength(2);
+    writer.sent(note(Uint8Array.of(1)), ACCEPTED, newSendRecord(), CLAIMED);
+    writer.duplicate(note(Uint8Array.of(2)), 1);
+    expect([readAll(reader), reader.depth]).toEqual([[], 2]);
+    wait.mockRestore();
+  });
+
+  it("count as sent where the ingress thread does not go on", () => {
+    const { writer, reader } = ring(2);
+    const wait = vi.spyOn(Atomics, "wait").mockReturnValue("timed-out");
+    writer.sent(note(Uint8Array.of(1)), ACCEPTED, newSendRecord(), PENDING);
+    expect(readAll(reader).map(({ kind }) => kind)).toEqual([SENT]);
+    expect(wait).toHaveBeenCalledTimes(PENDING_TRIES_MAX - PENDING_SPINS);
+    wait.mockRestore();
   });
 
   it("report a full ring before anything is lost", () => {

@@ -119,13 +119,12 @@ const EQUAL: readonly Pair[] = [
     "src/send/stream-window.ts",
     "STREAMS_PER_INTERVAL_MIN INTERVAL_MS SLOW_MS STUCK_MS ROOM ANNOUNCED_SHARE FORGET_MS",
   ),
-  ["submit/fan_out.rs", "TX_MIN", "src/send/limits.ts", "INGRESS_TX_MIN"],
   ["submit/record_ring.rs", "RECORDS", "src/native-ingress/limits.ts", "RECORD_RING_SLOTS"],
   ...alike(
     "submit/record_ring.rs",
     "src/native-ingress/record-ring.ts",
     "SENT DUPLICATE REJECTED VIOLATED OFFSET VERSION TARGETS STATUS REASON CORKED VALIDATION " +
-      "SLOT_BYTES",
+      "PLAN STATE PENDING DONE VOID SENT_NS SLOT_BYTES",
   ),
   ["submit/record_ring.rs", "TAGS", "src/native-ingress/record-ring.ts", "STREAMS"],
   ["submit/target_table.rs", "TARGETS_MAX", "src/core/limits.ts", "SHARED_TARGETS_MAX"],
@@ -133,7 +132,7 @@ const EQUAL: readonly Pair[] = [
   ...alike(
     "submit/target_table.rs",
     "src/send/native/shared-target-table.ts",
-    "SEQUENCE OPEN INGRESS_THREADS ENGINE VERSION COUNT TTL_MS BYTES_MAX EXCLUDED DRAIN_COUNT " +
+    "SEQUENCE OPEN INGRESS_THREADS ENGINE VERSION COUNT TTL_MS BYTES_MAX EXCLUDED " +
       "PEERS CELLS_OF CELLS",
   ),
   ...alike("submit/key_table.rs", "src/accounts/limits.ts", "KEYS_MAX"),

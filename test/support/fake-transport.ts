@@ -100,10 +100,7 @@ export class FakeConnection implements EngineConnection {
         return connection.streamBytesMax;
       },
       recordSend: (stream, isQueued) => {
-        const hasEarlyOutcome = this.#streamResults.has(stream);
-        if (!hasEarlyOutcome && isQueued) this.#streamResults.set(stream, QUEUED);
-        else if (isQueued) this.unqueued.push(stream);
-        return hasEarlyOutcome;
+        if (isQueued) this.#streamResults.set(stream, QUEUED);
       },
     };
   }

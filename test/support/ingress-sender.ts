@@ -8,9 +8,11 @@
 
 import { SHARED_TARGETS_MAX } from "../../src/core/limits.ts";
 import type { NativeSending } from "../../src/native/contract.ts";
-import { INGRESS_TX_MIN } from "../../src/send/limits.ts";
 import type { SendRecord } from "../../src/send/native/send-record.ts";
 import { TargetTable } from "./target-table.ts";
+
+/** `TX_MIN` of `native/src/submit/fan_out.rs`. */
+const TX_MIN = 2 ** 40;
 
 export interface IngressSender {
   /**
@@ -34,7 +36,7 @@ export function createIngressSender(
   const deliveries = new Uint32Array(2 * SHARED_TARGETS_MAX);
   // The engine uses the number to detect the last delivery of a connection, so it must be unique
   // across threads.
-  let tx = INGRESS_TX_MIN * (1 + table.threadNumber);
+  let tx = TX_MIN * (1 + table.threadNumber);
   let needsImmediateWake = false;
 
   function send(bytes: Uint8Array, into: SendRecord): boolean {

@@ -47,6 +47,8 @@ export function newFixture(sharesDedup = false) {
     pending: [] as Pending[],
     results: [] as SubmitResult[],
     counted: [] as string[],
+    /** Records what ingress threads sent. */
+    onReconcile: (): void => {},
     /** Called before each read of the reservation. */
     onReserve: (): void => {},
     slotsAsked,
@@ -125,7 +127,7 @@ export function newFixture(sharesDedup = false) {
         return decoder.decode(bytes);
       },
     },
-    sharesDedup,
+    reconcile: sharesDedup ? () => fixture.onReconcile() : null,
     usage: { taken: (packetId, keyId) => void fixture.counted.push(`${packetId} ${keyId}`) },
   });
   const submit = (

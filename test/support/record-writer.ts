@@ -10,6 +10,8 @@ import { VALIDATION_NUMBERS } from "../../src/native/contract.ts";
 import { RECORD_RING_SLOTS } from "../../src/native-ingress/limits.ts";
 import {
   ACCOUNT_BYTES_MAX,
+  CLAIMED,
+  DONE,
   DUPLICATE,
   REJECTED,
   SENT,
@@ -22,7 +24,8 @@ export interface RecordWriter {
   readonly hasRoom: boolean;
   /** Unread records. */
   readonly depth: number;
-  sent(note: SubmissionRecord, validation: Accepted, send: SendRecord): void;
+  /** `state`: DONE by default; CLAIMED: as the reader left it. */
+  sent(note: SubmissionRecord, validation: Accepted, send: SendRecord, state?: number): void;
   duplicate(note: SubmissionRecord, offset: number): void;
   /** `note.bytes` is the message. */
   rejected(note: SubmissionRecord, reason: number, validation: Rejected): void;
@@ -37,7 +40,8 @@ const REASON = 12;
 const CORKED = 13;
 const VALIDATION = 14;
 const PLAN = VALIDATION + VALIDATION_NUMBERS;
-const STREAMS = PLAN + 1;
+const STATE = PLAN + 1;
+const STREAMS = STATE + 1;
 const HEAD_BYTES = 8 * (STREAMS + SHARED_TARGETS_MAX);
 const KEY_ID_BYTES = 16;
 const BYTES_AT = HEAD_BYTES + KEY_ID_BYTES + ACCOUNT_BYTES_MAX;
@@ -50,6 +54,7 @@ export function createRecordWriter(
   const bytes = new Uint8Array(memory);
   const buffer = Buffer.from(memory);
   const numbers = new Float64Array(memory);
+  const states = new Int32Array(memory);
 
   /** Begins a record; returns the offset of its numbers. */
   function startRecord(kind: number, note: SubmissionRecord): number {
@@ -67,6 +72,10 @@ export function createRecordWriter(
     return at;
   }
 
+  function setState(at: number, state: number): void {
+    Atomics.store(states, 2 * (at + STATE), state);
+  }
+
   return {
     get hasRoom() {
       return ring.depth < slots;
@@ -74,7 +83,7 @@ export function createRecordWriter(
     get depth() {
       return ring.depth;
     },
-    sent(note, validation, send) {
+    sent(note, validation, send, state = DONE) {
       const at = startRecord(SENT, note);
       numbers[at + VERSION] = send.version;
       numbers[at + ROUTES] = send.count;
@@ -82,17 +91,20 @@ export function createRecordWriter(
       numbers[at + CORKED] = send.corked ? 1 : 0;
       numbers.set(send.streams.subarray(0, send.count), at + STREAMS);
       writeValidation(numbers, 8 * (at + VALIDATION), validation);
+      if (state !== CLAIMED) setState(at, state);
       ring.publish();
     },
     duplicate(note, offset) {
       const at = startRecord(DUPLICATE, note);
       numbers[at + OFFSET] = offset;
+      setState(at, DONE);
       ring.publish();
     },
     rejected(note, reason, validation) {
       const at = startRecord(REJECTED, note);
       numbers[at + REASON] = reason;
       writeValidation(numbers, 8 * (at + VALIDATION), validation);
+      setState(at, DONE);
       ring.publish();
     },
   };

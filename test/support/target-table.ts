@@ -9,7 +9,6 @@ import {
   BYTES_MAX,
   CELLS_OF,
   COUNT,
-  DRAIN_COUNT,
   ENGINE,
   EXCLUDED,
   INGRESS_THREADS,
@@ -46,11 +45,6 @@ export class TargetTable {
   /** Whether ingress threads may send now. */
   get isOpen(): boolean {
     return Atomics.load(this.#int32, OPEN) === 1;
-  }
-
-  /** Rises at the begin and end of each drain of engine events; odd meanwhile. */
-  get drainCount(): number {
-    return Atomics.load(this.#int32, DRAIN_COUNT);
   }
 
   /** Closes the table until the sender has checked it. */

@@ -36,8 +36,8 @@ pub const BURST_GAP_NS: u64 = 60_000;
 pub const CORKED_TRANSACTIONS_MAX: u32 = 16;
 /// How long the oldest one may be corked before the next transaction or other work.
 pub const CORKED_NS_MAX: u64 = 200_000;
-/// Transaction numbers of ingress threads are above this, those of the sender below:
-/// `INGRESS_TX_MIN` of `src/send/limits.ts`.
+/// Transaction numbers of ingress threads are above this, those of the sender, which are numbers of
+/// streams, below.
 pub const TX_MIN: u64 = 1 << 40;
 /// Ingress threads with transaction numbers of their own, all exact as JavaScript numbers: more
 /// than can exist.
@@ -51,6 +51,8 @@ pub enum FanOutOutcome {
     /// Nothing is sent: the queue of every leader is full of deliveries of the same or a higher
     /// rank.
     LeadersFull,
+    /// Nothing is sent: no leader is connected.
+    NoLeader,
     /// Nothing is sent: the sender must send it.
     LeftToSender,
 }
@@ -152,10 +154,8 @@ pub struct FanOut<E> {
     tx: u64,
     burst: Burst,
     needs_immediate_wake: bool,
-    /// The engine's drain count before the last transaction, and whether the engine has events of
-    /// it.
-    drain_count: u32,
-    has_pending_events: bool,
+    /// Whether the engine has events of the last transaction.
+    is_wake_pending: bool,
 }
 
 impl<E: EngineHandle> FanOut<E> {
@@ -169,14 +169,23 @@ impl<E: EngineHandle> FanOut<E> {
             tx,
             burst: Burst::default(),
             needs_immediate_wake: false,
-            drain_count: 0,
-            has_pending_events: false,
+            is_wake_pending: false,
         }
     }
 
-    /// Sends to every target and writes `sent`, which is unchanged if nothing is sent.
+    /// Sends to every target and writes `sent`. `publish` is called before the first byte leaves,
+    /// with the targets and with every delivery as queued; if it returns false, nothing is sent.
     #[must_use]
-    pub fn send(&mut self, bytes: &[u8], offer: Offer, sent: &mut FanOutResult) -> FanOutOutcome {
+    pub fn send(
+        &mut self,
+        bytes: &[u8],
+        offer: Offer,
+        sent: &mut FanOutResult,
+        publish: impl FnOnce(&FanOutResult) -> bool,
+    ) -> FanOutOutcome {
+        if self.has_no_leader() {
+            return FanOutOutcome::NoLeader;
+        }
         if !self.can_send() {
             return FanOutOutcome::LeftToSender;
         }
@@ -188,7 +197,11 @@ impl<E: EngineHandle> FanOut<E> {
         let allocated = self.allocate_tags();
         let Some((deliveries, tags)) = &allocated else { return FanOutOutcome::LeftToSender };
         let deliveries = deliveries.get(..count).unwrap_or_default().as_flattened();
-        self.drain_count = self.targets.drain_count();
+        let all = (1 << count) - 1;
+        *sent = FanOutResult { version, count, tags: *tags, status: all << 16, corked: false };
+        if !publish(sent) {
+            return FanOutOutcome::LeftToSender;
+        }
         self.tx = self.tx.wrapping_add(1);
         let result =
             self.send_or_cork(&Transaction { deliveries, bytes, tx: self.tx, ttl_ms, offer });
@@ -200,11 +213,10 @@ impl<E: EngineHandle> FanOut<E> {
             self.targets.close();
             return FanOutOutcome::LeftToSender;
         }
-        let corked = self.burst.is_corked;
-        *sent = FanOutResult { version, count, tags: *tags, status, corked };
-        let all = (1 << count) - 1;
+        sent.status = status;
+        sent.corked = self.burst.is_corked;
         // A corked transaction may have no events for long: its leader may have no credit.
-        self.has_pending_events = result.wire != 0;
+        self.is_wake_pending = result.wire != 0;
         // The sender delivers to the leaders that did not accept it, except where it would be
         // evicted again.
         let reached = status | status >> 16 | u32::from(result.saturated);
@@ -223,6 +235,16 @@ impl<E: EngineHandle> FanOut<E> {
         engine != 0 && engine == self.engine_handle.engine() && count > 0
     }
 
+    /// Whether the sender has no connected leader either.
+    #[must_use]
+    pub fn has_no_leader(&mut self) -> bool {
+        if self.targets.is_open() || !self.targets.refresh() {
+            return false;
+        }
+        let &Targets { engine, count, excluded, .. } = self.targets.table();
+        engine != 0 && engine == self.engine_handle.engine() && count == 0 && excluded == 0
+    }
+
     /// Now, CLOCK_MONOTONIC ns.
     #[must_use]
     pub fn now_ns(&self) -> u64 {
@@ -236,14 +258,11 @@ impl<E: EngineHandle> FanOut<E> {
         self.needs_immediate_wake
     }
 
-    /// Whether the sender's thread will certainly be woken for the last transaction and find its
-    /// record: the engine has events of it and reports them within `OUTCOMES_DELAY_NS_MAX`. Not if
-    /// that thread has drained them already, or may have, because it then read the ring before the
-    /// record was written.
+    /// Whether the sender's thread will certainly be woken for the last transaction: the engine has
+    /// events of it and reports them within `OUTCOMES_DELAY_NS_MAX`.
     #[must_use]
     pub fn is_wake_pending(&self) -> bool {
-        let is_between = self.drain_count.is_multiple_of(2);
-        self.has_pending_events && is_between && self.targets.drain_count() == self.drain_count
+        self.is_wake_pending
     }
 
     /// Called before other work: uncorks what was held for long enough.

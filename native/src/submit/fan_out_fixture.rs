@@ -126,7 +126,7 @@ impl Fixture {
     }
 
     pub(super) fn outcome(&mut self) -> FanOutOutcome {
-        self.fan_out.send(BYTES, OFFER, &mut self.sent)
+        self.fan_out.send(BYTES, OFFER, &mut self.sent, |_| true)
     }
 
     pub(super) fn send_many(&mut self, status: u32, count: u32) -> Vec<bool> {

@@ -1,11 +1,11 @@
 //! Hot path: how an ingress thread handles a submission: the steps of the main thread
-//! (`src/edge/pipeline.ts`) in the same order, as far as one thread can go alone. The engine gets
-//! the transaction before the main thread has its record. What the thread rejects it answers and
-//! records too. Whatever it is not certain of it proxies to the main thread, without having sent or
+//! (`src/edge/pipeline.ts`) in the same order, as far as one thread can go alone. The record for the
+//! main thread is published before the transaction's first byte leaves. What the thread rejects it
+//! answers and records too. Whatever it is not certain of it proxies to the main thread, without having sent or
 //! recorded it; a charge of the rate limit is kept, and passed on.
 //!
 //! ```text
-//! key, limit ─▶ duplicate? ─▶ decode, verify ─▶ reserve ─▶ send ─▶ record ─▶ commit
+//! key, limit ─▶ duplicate? ─▶ decode, verify ─▶ reserve ─▶ record ─▶ send ─▶ commit
 //!    └──────────────────────────────┴─▶ rejected ─▶ record
 //! ```
 
@@ -365,7 +365,8 @@ impl<E: EngineHandle> SubmitHandler<E> {
         {
             return Err(Counter::ProxiedOther.into());
         }
-        if calls_method("sendTransaction") && !self.path.fan_out.can_send() {
+        let fan_out = &mut self.path.fan_out;
+        if calls_method("sendTransaction") && !fan_out.has_no_leader() && !fan_out.can_send() {
             return Err(Counter::ProxiedLeaders.into());
         }
         // The body's bytes, divided among the calls.
@@ -456,18 +457,23 @@ impl<E: EngineHandle> SubmitPath<E> {
             account: meta.key.account_number(),
             lamports: validation.as_ref().map_or(0.0, offered_lamports),
         };
-        let outcome = self.fan_out.send(bytes, offer, sent);
+        let record = meta.record(bytes, decoded_ns, decoded_ns);
+        let records = &mut self.records;
+        let publish =
+            |targets: &FanOutResult| records.submitted(&record, numbers(&validation), targets);
+        let outcome = self.fan_out.send(bytes, offer, sent, publish);
         if outcome != FanOutOutcome::Sent {
+            self.void_record(decoded_ns);
             self.dedup.rollback(bytes, offset);
         }
         match outcome {
             FanOutOutcome::Sent => {}
-            FanOutOutcome::LeadersFull => return Ok(self.leaders_full(meta)),
+            FanOutOutcome::LeadersFull => return Ok(self.refused(Rejection::leaders_full(), meta)),
+            FanOutOutcome::NoLeader => return Ok(self.refused(Rejection::no_leader(), meta)),
             FanOutOutcome::LeftToSender => return left(Counter::ProxiedLeaders),
         }
         let sent_ns = self.fan_out.now_ns();
-        let record = meta.record(bytes, decoded_ns, sent_ns);
-        self.records.sent(&record, numbers(&validation), sent);
+        self.records.complete(sent_ns, sent);
         self.dedup.commit(bytes, offset);
         let (needs_immediate_wake, is_wake_pending) =
             (self.fan_out.needs_immediate_wake(), self.fan_out.is_wake_pending());
@@ -500,8 +506,7 @@ impl<E: EngineHandle> SubmitPath<E> {
         Ok(Outcome::Accepted(signature))
     }
 
-    fn leaders_full(&mut self, meta: &RequestMeta<'_>) -> Outcome {
-        let rejection = Rejection::leaders_full();
+    fn refused(&mut self, rejection: Rejection, meta: &RequestMeta<'_>) -> Outcome {
         self.reject(&rejection, meta, self.fan_out.now_ns(), None);
         Outcome::Rejected(rejection)
     }
@@ -536,6 +541,13 @@ impl<E: EngineHandle> SubmitPath<E> {
         self.rejection_written(is_written, meta.received_ns);
     }
 
+    /// Nothing was sent of what is published, if anything is; the reader frees its slot.
+    fn void_record(&mut self, now_ns: u64) {
+        if self.records.void() {
+            self.wake_policy.record_written(self.records.depth(), false, false, now_ns);
+        }
+    }
+
     fn rejection_written(&mut self, is_written: bool, now_ns: u64) {
         if is_written {
             self.wake_policy.record_written(self.records.depth(), false, false, now_ns);
@@ -567,6 +579,7 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
         let size = out.len();
         let handled = catch_unwind(AssertUnwindSafe(|| self.admit(request, out)));
         handled.unwrap_or_else(|_| {
+            let _ = self.path.records.void();
             self.path.counters.add(Counter::HandlerErrors, 1.0);
             out.truncate(size);
             Handled::Proxy(ForwardedMeta::default())

@@ -232,13 +232,38 @@ fn rejection_is_answered_without_a_record_while_half_of_the_ring_is_unread() {
 }
 
 #[test]
+fn transaction_is_refused_while_no_leader_is_connected() {
+    let mut fixture = Fixture::new(9.0);
+    fixture.publisher.publish(&[], 0, 0, 0);
+    assert_eq!(fixture.post(&good(1)), Handled::Answered);
+    assert!(fixture.response().contains("\"reason\":\"no_leader\""));
+    let text = base64(&good(1));
+    let call =
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":["{text}"]}}"#);
+    let handled = fixture.take(Endpoint::JsonRpc, TOKEN, format!("[{call},{call}]").as_bytes());
+    assert_eq!(handled, Handled::Answered);
+    assert_eq!(fixture.response().matches("\"reason\":\"no_leader\"").count(), 2);
+    assert_eq!((fixture.depth(), fixture.given()), (3, 0));
+    assert_eq!(fixture.handler.path.counters.rejections(Reason::NoLeader), 3.0);
+    // An invalid one is refused for what it is, and nothing is reserved.
+    assert_eq!(fixture.post(&transaction(1, 999)), Handled::Answered);
+    assert!(fixture.response().contains("tip_missing"));
+    assert_eq!(fixture.other.reserve(&good(1), 1, 1_000_000_000), Reservation::New);
+    // Only the main thread sends to leaders that are not in the table.
+    fixture.publisher.publish(&[], 0, 0, 1);
+    assert!(is_limit_charged(fixture.post(&good(2))));
+    assert_eq!(fixture.counter(Counter::ProxiedLeaders), 1.0);
+}
+
+#[test]
 fn a_transaction_that_no_leaders_queue_takes_is_refused_here() {
     let mut fixture = Fixture::usual();
     fixture.is_full.set(true);
     assert_eq!(fixture.post(&good(1)), Handled::Answered);
     let response = fixture.response();
     assert!(response.contains("\"reason\":\"overloaded\""), "{response}");
-    assert_eq!(fixture.depth(), 1);
+    // It was published, nothing of it was sent, and it was refused.
+    assert_eq!((fixture.depth(), fixture.state(0), fixture.field(1, 0)), (2, VOID, 3.0));
     // Nothing is reserved: the next attempt is sent, and other transactions are.
     fixture.is_full.set(false);
     assert_eq!(fixture.post(&good(1)), Handled::Answered);

@@ -27,7 +27,10 @@ mod rejections;
 const TOKEN: &[u8] = b"0123456789abcdef";
 /// Bytes of the account's name.
 const ACCOUNT_SIZE: f64 = 4.0;
-const RECORDS: usize = 1024;
+const RECORDS: usize = 2048;
+/// States of a record.
+const DONE: u64 = 1;
+const VOID: u64 = 2;
 const TIP_ACCOUNT: [u8; 32] = [9; 32];
 const SIZES: Sizes = Sizes { entries_max: 64, bytes_max: 65_536, keep_ms: 2_000, lock_ms: 1 };
 
@@ -173,6 +176,11 @@ impl Fixture {
         f64::from_bits(self.records[slot + at].load(SeqCst))
     }
 
+    /// Whether the record is completed: the last number before the tags.
+    fn state(&self, number: usize) -> u64 {
+        self.field(number, 26).to_bits()
+    }
+
     fn depth(&self) -> usize {
         self.handler.path.records.depth()
     }
@@ -226,6 +234,7 @@ fn transaction_is_sent_answered_with_its_signature_and_recorded() {
     assert_eq!(*fixture.given.borrow(), vec![bytes.clone()]);
     let [kind, size, account_size, _] = fixture.record(0);
     assert_eq!((kind, size, account_size), (1.0, bytes.len() as f64, ACCOUNT_SIZE));
+    assert_eq!((fixture.state(0), fixture.field(0, 11)), (DONE, 3.0));
     let counted = [Counter::Requests, Counter::Accepted].map(|counter| fixture.counter(counter));
     assert_eq!((counted, fixture.depth()), ([1.0, 1.0], 1));
     assert!(fixture.other.query(&bytes, 1, 1_000_000_000));
@@ -466,6 +475,7 @@ fn panic_in_the_handler_proxies_the_request() {
     let mut fixture = Fixture::usual();
     fixture.is_broken.set(true);
     assert!(!is_limit_charged(fixture.post(&good(1))));
+    assert_eq!(fixture.state(0), VOID);
     assert_eq!((fixture.counter(Counter::HandlerErrors), fixture.response()), (1.0, String::new()));
     fixture.is_broken.set(false);
     assert_eq!(fixture.post(&good(2)), Handled::Answered);

@@ -1,5 +1,5 @@
-//! Hot path: reports the transactions of an ingress thread to the main thread, as a ring of records
-//! in shared memory. The layout is that of `src/native-ingress/record-ring.ts`, on a ring of
+//! Hot path: reports the transactions of all ingress threads to the main thread, in one order, as a
+//! ring of records in shared memory. The layout is that of `src/native-ingress/record-ring.ts`, on a ring of
 //! `src/runtime/ring.ts`.
 //!
 //! ```text
@@ -10,8 +10,16 @@
 //! ```
 //!
 //! An ingress thread never waits for a free slot: it checks `has_room` before it sends, and proxies
-//! the request to the main thread if there is none. So no transaction is on the wire without a
-//! record. A rejection is recorded with its message in place of the transaction, while fewer than
+//! the request to the main thread if there is none. It claims the slot of a transaction before its
+//! first byte leaves, so the main thread reads the record before any event of the transaction and
+//! before every duplicate of it. It completes the record once the engine has the transaction
+//! (`complete`), or has not (`void`):
+//!
+//! ```text
+//!  CLAIMED ──written──▶ DONE | PENDING ──sent──▶ DONE | VOID ──read──▶ CLAIMED
+//! ```
+//!
+//! The reader waits for DONE or VOID, and resets the state for the next writer. A rejection is recorded with its message in place of the transaction, while fewer than
 //! half of the slots are in use, so that rejections leave room for what is sent. Fields that a kind
 //! of record does not use keep their old values; the reader knows by the kind which to read.
 //!
@@ -29,7 +37,7 @@ use crate::submit::key_table::{ACCOUNT_BYTES_MAX, KEY_ID_BYTES, Key};
 use crate::sync::shared_memory::{AtomicSlice, Memory};
 
 /// Slots of the ring; a power of two. `RECORD_RING_SLOTS` of `src/native-ingress/limits.ts`.
-const RECORDS: usize = 1024;
+const RECORDS: usize = 2048;
 
 /// Kinds of records: a sent transaction, a duplicate of an accepted one, a rejection, or a request
 /// that its key's policy does not allow.
@@ -41,6 +49,7 @@ const VIOLATED: f64 = 4.0;
 const REJECTED_PART: usize = 2;
 
 /// Numbers of a record: first come kind, size, account size, the three times, body size and retries.
+const SENT_NS: usize = 5;
 const OFFSET: usize = 8;
 const VERSION: usize = 9;
 const TARGETS: usize = 10;
@@ -50,18 +59,27 @@ const CORKED: usize = 13;
 const VALIDATION: usize = 14;
 /// The number of the key's plan.
 const PLAN: usize = VALIDATION + VALIDATION_NUMBERS;
-const TAGS: usize = PLAN + 1;
+/// One of those below, as an integer.
+const STATE: usize = PLAN + 1;
+const TAGS: usize = STATE + 1;
 const HEAD_NUMBERS: usize = TAGS + DELIVERIES_MAX;
 const HEAD_BYTES: usize = 8 * HEAD_NUMBERS;
 const ACCOUNT_AT: usize = HEAD_BYTES + KEY_ID_BYTES;
 const BYTES_AT: usize = ACCOUNT_AT + ACCOUNT_BYTES_MAX;
 const SLOT_BYTES: usize = BYTES_AT + TRANSACTION_BYTES_MAX;
 
+/// 0 is CLAIMED: free, or being written.
+const DONE: u64 = 1;
+/// It was not sent after all.
+const VOID: u64 = 2;
+/// The transaction is being sent.
+const PENDING: u64 = 3;
+
 /// Each cursor of the ring has its own cache line.
 const LINE_BYTES: usize = 64;
 const SLOTS_AT: usize = 2 * LINE_BYTES;
 
-/// Bytes of one ingress thread's ring.
+/// Bytes of the ring.
 pub const RECORDS_BYTES: usize = ring_bytes(RECORDS);
 
 const fn ring_bytes(slots: usize) -> usize {
@@ -87,13 +105,15 @@ pub struct SubmissionRecord<'a> {
     pub max_retries: Option<u64>,
 }
 
-/// The writing side of one ingress thread's ring; only one may exist.
+/// One ingress thread's writing side of the ring.
 pub struct Records {
     slots: usize,
     head: AtomicSlice<AtomicU32>,
     tail: AtomicSlice<AtomicU32>,
     numbers: AtomicSlice<AtomicU64>,
     bytes: AtomicSlice<AtomicU8>,
+    /// The numbers of the published record that is not completed start here.
+    pending: Option<usize>,
 }
 
 impl Records {
@@ -114,6 +134,7 @@ impl Records {
             tail: memory.atomics(LINE_BYTES, 1)?,
             numbers: memory.atomics(SLOTS_AT, slots * SLOT_BYTES / 8)?,
             bytes: memory.atomics(SLOTS_AT, slots * SLOT_BYTES)?,
+            pending: None,
         })
     }
 
@@ -137,31 +158,54 @@ impl Records {
         cursor(&self.head).wrapping_sub(cursor(&self.tail)) as usize
     }
 
-    /// Records a sent transaction and the numbers of its validation. False if no slot is free, or
-    /// if the transaction is too large: then nothing was written.
-    pub fn sent(
+    /// Publishes a transaction that is about to be sent to these targets, with the numbers of its
+    /// validation. `complete` or `void` must follow. False if no slot is free, or if the transaction
+    /// is too large: then nothing was written.
+    pub fn submitted(
         &mut self,
         record: &SubmissionRecord,
         validation: [f64; VALIDATION_NUMBERS],
         sent: &FanOutResult,
     ) -> bool {
-        let Some(slot) = self.start(SENT, record) else { return false };
+        let Some((at, slot)) = self.start(SENT, record) else { return false };
         let count = sent.count.min(DELIVERIES_MAX);
         put(slot, VERSION, [f64::from(sent.version)]);
         put(slot, TARGETS, [count as f64]);
         put(slot, STATUS, [f64::from(sent.status)]);
-        put(slot, CORKED, [f64::from(u8::from(sent.corked))]);
+        put(slot, CORKED, [0.0]);
         put(slot, VALIDATION, validation);
         put(slot, TAGS, sent.tags.into_iter().take(count).map(f64::from));
-        self.publish();
+        set_state(slot, PENDING);
+        self.pending = Some(at);
         true
+    }
+
+    /// Completes the published transaction: `sent` is what became of it, at `sent_ns`.
+    pub fn complete(&mut self, sent_ns: u64, sent: &FanOutResult) {
+        let Some(slot) = self.take_pending() else { return };
+        put(slot, SENT_NS, [sent_ns as f64]);
+        put(slot, STATUS, [f64::from(sent.status)]);
+        put(slot, CORKED, [f64::from(u8::from(sent.corked))]);
+        settle(slot, DONE);
+    }
+
+    /// Nothing of the published transaction was sent. Returns whether there is one.
+    pub fn void(&mut self) -> bool {
+        let Some(slot) = self.take_pending() else { return false };
+        settle(slot, VOID);
+        true
+    }
+
+    fn take_pending(&mut self) -> Option<&[AtomicU64; HEAD_NUMBERS]> {
+        let at = self.pending.take()?;
+        self.numbers.get(at..)?.first_chunk()
     }
 
     /// Records a duplicate whose first signature starts at `offset`. False as with `sent`.
     pub fn duplicate(&mut self, record: &SubmissionRecord, offset: usize) -> bool {
-        let Some(slot) = self.start(DUPLICATE, record) else { return false };
+        let Some((_, slot)) = self.start(DUPLICATE, record) else { return false };
         put(slot, OFFSET, [offset as f64]);
-        self.publish();
+        set_state(slot, DONE);
         true
     }
 
@@ -174,28 +218,26 @@ impl Records {
         reason: Reason,
         validation: Option<[f64; VALIDATION_NUMBERS]>,
     ) -> bool {
-        let Some(slot) = self.start_rejection(REJECTED, record) else { return false };
+        let Some((_, slot)) = self.start_rejection(REJECTED, record) else { return false };
         put(slot, REASON, [reason as usize as f64]);
         put(slot, VALIDATION, validation.unwrap_or(NO_VALIDATION));
-        self.publish();
+        set_state(slot, DONE);
         true
     }
 
     /// Records a request that its key's policy does not allow: `bytes` is the message for its
     /// account. False as with `rejected`.
     pub fn violated(&mut self, record: &SubmissionRecord) -> bool {
-        let is_written = self.start_rejection(VIOLATED, record).is_some();
-        if is_written {
-            self.publish();
-        }
-        is_written
+        let Some((_, slot)) = self.start_rejection(VIOLATED, record) else { return false };
+        set_state(slot, DONE);
+        true
     }
 
     fn start_rejection(
         &self,
         kind: f64,
         record: &SubmissionRecord,
-    ) -> Option<&[AtomicU64; HEAD_NUMBERS]> {
+    ) -> Option<(usize, &[AtomicU64; HEAD_NUMBERS])> {
         if self.depth() >= self.slots / REJECTED_PART {
             return None;
         }
@@ -204,21 +246,22 @@ impl Records {
         self.start(kind, &SubmissionRecord { bytes, ..*record })
     }
 
-    /// Writes the common fields; returns the slot's numbers.
-    fn start(&self, kind: f64, record: &SubmissionRecord) -> Option<&[AtomicU64; HEAD_NUMBERS]> {
-        if !self.has_room() || record.bytes.len() > TRANSACTION_BYTES_MAX {
-            return None;
-        }
-        let at = (self.head.first()?.load(Relaxed) as usize & (self.slots - 1)) * SLOT_BYTES;
-        let slot = self.numbers.get(at / 8..)?.first_chunk()?;
+    /// Claims a slot and writes the common fields; returns where the slot's numbers start, and the
+    /// numbers, whose state the caller sets.
+    fn start(
+        &self,
+        kind: f64,
+        record: &SubmissionRecord,
+    ) -> Option<(usize, &[AtomicU64; HEAD_NUMBERS])> {
         let account = record.key.account();
-        let has_room = account.len() <= ACCOUNT_BYTES_MAX
-            && self.bytes.write(at + HEAD_BYTES, record.key.id())
-            && self.bytes.write(at + ACCOUNT_AT, account.as_bytes())
-            && self.bytes.write(at + BYTES_AT, record.bytes);
-        if !has_room {
+        if account.len() > ACCOUNT_BYTES_MAX || record.bytes.len() > TRANSACTION_BYTES_MAX {
             return None;
         }
+        let at = self.claim()? * SLOT_BYTES;
+        let slot = self.numbers.get(at / 8..)?.first_chunk()?;
+        self.bytes.write(at + HEAD_BYTES, record.key.id());
+        self.bytes.write(at + ACCOUNT_AT, account.as_bytes());
+        self.bytes.write(at + BYTES_AT, record.bytes);
         let head = [
             kind,
             record.bytes.len() as f64,
@@ -231,13 +274,21 @@ impl Records {
         ];
         put(slot, 0, head);
         put(slot, PLAN, [f64::from(record.key.plan_number())]);
-        Some(slot)
+        Some((at / 8, slot))
     }
 
-    /// Publishes the slot to the reader.
-    fn publish(&self) {
-        if let Some(head) = self.head.first() {
-            head.fetch_add(1, SeqCst);
+    /// The number of a slot that no other writer gets; None if none is free.
+    fn claim(&self) -> Option<usize> {
+        let head = self.head.first()?;
+        loop {
+            let cursor = head.load(SeqCst);
+            if !self.has_room() {
+                return None;
+            }
+            let claimed = head.compare_exchange(cursor, cursor.wrapping_add(1), SeqCst, SeqCst);
+            if claimed.is_ok() {
+                return Some(cursor as usize & (self.slots - 1));
+            }
         }
     }
 }
@@ -248,6 +299,16 @@ const NO_VALIDATION: [f64; VALIDATION_NUMBERS] = {
     numbers[1] = -1.0;
     numbers
 };
+
+/// Publishes what was written to the slot before.
+fn set_state(slot: &[AtomicU64; HEAD_NUMBERS], state: u64) {
+    slot[STATE].store(state, SeqCst);
+}
+
+/// Ends the sending of the transaction, unless the reader gave up waiting for that.
+fn settle(slot: &[AtomicU64; HEAD_NUMBERS], state: u64) {
+    let _ = slot[STATE].compare_exchange(PENDING, state, SeqCst, SeqCst);
+}
 
 /// Writes numbers from field `at` on.
 fn put(slot: &[AtomicU64], at: usize, numbers: impl IntoIterator<Item = f64>) {

@@ -9,6 +9,8 @@ use crate::submit::key_table::tests::{table_of, terms};
 use crate::submit::key_table::{KeyTerms, PlanTerms};
 use crate::submit::rate_limit::Rate;
 
+/// As the reader leaves a slot.
+const CLAIMED: u64 = 0;
 const TOKEN: &[u8] = b"0123456789abcdef";
 
 const VALIDATION_SAMPLE: [f64; VALIDATION_NUMBERS] =
@@ -35,6 +37,19 @@ fn record(bytes: &[u8]) -> SubmissionRecord<'_> {
     }
 }
 
+/// Publishes and completes the record of a transaction.
+fn sent_on(
+    records: &mut Records,
+    record: &SubmissionRecord,
+    validation: [f64; VALIDATION_NUMBERS],
+    sent: &FanOutResult,
+) -> bool {
+    let pending = FanOutResult { status: 0, ..*sent };
+    let is_written = records.submitted(record, validation, &pending);
+    records.complete(record.sent_ns, sent);
+    is_written
+}
+
 /// The main thread's side.
 struct Reader {
     memory: Memory,
@@ -57,6 +72,12 @@ impl Reader {
         self.cursor(0)[0].load(SeqCst) != self.cursor(LINE_BYTES)[0].load(SeqCst)
     }
 
+    fn oldest_state(&self) -> u64 {
+        let slot = self.cursor(LINE_BYTES)[0].load(SeqCst) as usize % self.slots;
+        self.memory.atomics::<AtomicU64>(SLOTS_AT + slot * SLOT_BYTES + 8 * STATE, 1).unwrap()[0]
+            .load(SeqCst)
+    }
+
     /// The numbers and the transaction of the oldest record; frees its slot.
     fn read(&self) -> (Vec<f64>, Vec<u8>) {
         assert!(self.has_any());
@@ -67,6 +88,8 @@ impl Reader {
             numbers.iter().map(|cell| f64::from_bits(cell.load(Relaxed))).collect();
         let bytes = self.memory.atomics::<AtomicU8>(at + BYTES_AT, numbers[1] as usize).unwrap();
         let bytes = bytes.iter().map(|cell| cell.load(Relaxed)).collect();
+        let state = self.memory.atomics::<AtomicU64>(at + 8 * STATE, 1).unwrap();
+        state[0].store(CLAIMED, SeqCst);
         tail[0].fetch_add(1, SeqCst);
         (numbers, bytes)
     }
@@ -97,7 +120,7 @@ fn sent_record_has_all_fields() {
         ..FanOutResult::default()
     };
     sent.tags = [u32::MAX; DELIVERIES_MAX];
-    assert!(records.sent(&record(&bytes), VALIDATION_SAMPLE, &sent));
+    assert!(sent_on(&mut records, &record(&bytes), VALIDATION_SAMPLE, &sent));
     let (numbers, transaction) = reader.read();
     assert_eq!(transaction, bytes);
     let record = [1.0, 4096.0, 7.0, 1e12 + 1.0, 1e12 + 2.0, 1e12 + 3.0, 412.0, 3.0];
@@ -108,7 +131,10 @@ fn sent_record_has_all_fields() {
     assert_eq!(numbers[13], 1.0);
     assert_eq!(numbers[14..25], VALIDATION_SAMPLE);
     let tag = f64::from(u32::MAX);
-    assert_eq!(numbers[25..30], [1.0, tag, tag, tag, 0.0]);
+    assert_eq!(
+        (numbers[25], numbers[26].to_bits(), &numbers[27..31]),
+        (1.0, DONE, &[tag, tag, tag, 0.0][..])
+    );
 }
 
 #[test]
@@ -134,7 +160,7 @@ fn ring_accepts_records_until_full_at_any_cursor_position() {
         assert_eq!((records.has_room(), records.depth()), (false, 2));
         let before = reader.digest();
         assert!(!records.duplicate(&record(&[9]), 1));
-        assert!(!records.sent(&record(&[9]), VALIDATION_SAMPLE, &FanOutResult::default()));
+        assert!(!sent_on(&mut records, &record(&[9]), VALIDATION_SAMPLE, &FanOutResult::default()));
         assert_eq!(reader.digest(), before);
         assert_eq!(reader.read().1, [0]);
         assert!(records.has_room());
@@ -142,6 +168,44 @@ fn ring_accepts_records_until_full_at_any_cursor_position() {
         assert_eq!([reader.read().1, reader.read().1], [[1], [2]]);
         assert_eq!(records.depth(), 0);
     }
+}
+
+#[test]
+fn records_of_several_threads_are_all_there_and_those_of_each_in_order() {
+    const EACH: u8 = 20;
+    let memory = Memory::fresh(ring_bytes(64));
+    let reader = Reader { memory: memory.clone(), slots: 64 };
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let mut records = Records::of(&memory, 64).unwrap();
+            scope.spawn(move || {
+                for n in 0..EACH {
+                    assert!(records.duplicate(&record(&[thread, n]), 1));
+                }
+            });
+        }
+    });
+    let mut next = [0; 3];
+    for _ in 0..3 * EACH {
+        assert_eq!(reader.oldest_state(), DONE);
+        let bytes = reader.read().1;
+        let expected = &mut next[usize::from(bytes[0])];
+        assert_eq!(bytes[1], *expected);
+        *expected += 1;
+    }
+    assert_eq!((next, reader.has_any()), ([EACH; 3], false));
+}
+
+#[test]
+fn transaction_that_the_reader_gave_up_waiting_for_touches_no_later_record() {
+    let (mut records, reader) = ring(1);
+    let sent = FanOutResult { count: 1, status: 1 << 16, ..FanOutResult::default() };
+    assert!(records.submitted(&record(&[1]), VALIDATION_SAMPLE, &sent));
+    reader.read();
+    assert!(records.void());
+    assert_eq!(reader.oldest_state(), CLAIMED);
+    assert!(records.duplicate(&record(&[2]), 1));
+    assert_eq!((reader.oldest_state(), reader.read().1), (DONE, vec![2]));
 }
 
 #[test]
@@ -153,12 +217,35 @@ fn oversized_transaction_is_not_written() {
 }
 
 #[test]
+fn transaction_is_published_as_pending_and_completed_or_voided_once() {
+    let (mut records, reader) = ring(4);
+    let sent = FanOutResult { count: 1, status: 1 << 16, ..FanOutResult::default() };
+    let result = FanOutResult { status: 1, corked: true, ..sent };
+    for complete in [true, false] {
+        assert!(records.submitted(&record(&[1]), VALIDATION_SAMPLE, &sent));
+        assert!(reader.has_any());
+        assert_eq!(reader.oldest_state(), PENDING);
+        if complete {
+            records.complete(77, &result);
+        } else {
+            assert!(records.void());
+        }
+        // Once only.
+        records.complete(78, &sent);
+        assert!(!records.void());
+        let (numbers, _) = reader.read();
+        let expected = if complete { (77.0, 1.0, DONE) } else { (1e12 + 3.0, 65_536.0, VOID) };
+        assert_eq!((numbers[5], numbers[11], numbers[STATE].to_bits()), expected);
+    }
+}
+
+#[test]
 fn excess_stream_count_is_clamped() {
     let (mut records, reader) = ring(2);
     let sent = FanOutResult { count: 17, tags: [5; DELIVERIES_MAX], ..FanOutResult::default() };
-    assert!(records.sent(&record(&[1]), VALIDATION_SAMPLE, &sent));
+    assert!(sent_on(&mut records, &record(&[1]), VALIDATION_SAMPLE, &sent));
     let (numbers, bytes) = reader.read();
-    assert_eq!((numbers[10], numbers[41], bytes), (16.0, 5.0, vec![1]));
+    assert_eq!((numbers[10], numbers[42], bytes), (16.0, 5.0, vec![1]));
 }
 
 #[test]
@@ -175,7 +262,7 @@ fn inconsistent_cursors_leave_no_free_slot() {
 #[test]
 fn memory_of_another_size_is_rejected() {
     // The size of the memory that `src/native-ingress/record-ring.ts` creates.
-    assert_eq!(RECORDS_BYTES, 4_751_488);
+    assert_eq!(RECORDS_BYTES, 9_519_232);
     assert!(Records::open(&Memory::fresh(RECORDS_BYTES)).is_some());
     assert!(Records::open(&Memory::fresh(RECORDS_BYTES - 8)).is_none());
     assert!(Records::open(&Memory::fresh(RECORDS_BYTES + 8)).is_none());
@@ -192,16 +279,17 @@ fn memory_equals_javascripts_to_the_byte() {
     let bytes: Vec<u8> = (0..TRANSACTION_BYTES_MAX).map(|at| (at * 7) as u8).collect();
     let tags = std::array::from_fn(|target| 0xffff_fff0 + target as u32);
     let sent = FanOutResult { version: 41, count: 16, status: 0x8001_7ffe, corked: true, tags };
-    assert!(records.sent(&record(&bytes), VALIDATION_SAMPLE, &sent));
+    assert!(sent_on(&mut records, &record(&bytes), VALIDATION_SAMPLE, &sent));
     let repetition = SubmissionRecord { max_retries: None, ..record(&bytes[..100]) };
     assert!(records.duplicate(&repetition, 1));
     reader.read();
     let sent = FanOutResult { version: 42, count: 2, status: 2, corked: false, tags };
-    assert!(records.sent(
+    assert!(sent_on(
+        &mut records,
         &SubmissionRecord { key: &key(""), ..record(&bytes[3..300]) },
         VALIDATION_SAMPLE,
         &sent
     ));
-    let golden = "6f484f74654565b6ea3414063ffb1c41e03d8ff37b870ba673e4beab66681591";
+    let golden = "5cce3ae3bb0ccf989440996bf2ff459bad4ca7df14724c96d0c2ea2e6b7a3149";
     assert_eq!(reader.digest(), golden);
 }

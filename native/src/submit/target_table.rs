@@ -7,9 +7,8 @@
 //!         1      whether ingress threads may send
 //!         2      ingress threads so far
 //!         3 ..   engine, version, count, delivery lifetime in ms, bytes max, excluded leaders
-//!         9      drain count: rises at the start and the end of a drain of events; odd meanwhile
-//!        10 ..   for each target the engine's handle of the connection
-//!        26 ..   and the cell that counts its tags
+//!         9 ..   for each target the engine's handle of the connection
+//!        25 ..   and the cell that counts its tags
 //!        64 ..   the cells
 //! ```
 //!
@@ -83,12 +82,6 @@ impl SharedTargetTable {
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.word(OPEN) == 1
-    }
-
-    /// Rises twice with each drain of the engine's events; odd during a drain.
-    #[must_use]
-    pub fn drain_count(&self) -> u32 {
-        self.word(DRAIN_COUNT)
     }
 
     /// Stops all ingress threads from sending until the sender has checked.
@@ -174,8 +167,7 @@ const COUNT: usize = 5;
 const TTL_MS: usize = 6;
 const BYTES_MAX: usize = 7;
 const EXCLUDED: usize = 8;
-const DRAIN_COUNT: usize = 9;
-const PEERS: usize = 10;
+const PEERS: usize = 9;
 const CELLS_OF: usize = PEERS + TARGETS_MAX;
 const CELLS: usize = 64;
 const WORDS: usize = CELLS + CELLS_MAX;

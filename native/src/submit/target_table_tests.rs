@@ -35,8 +35,8 @@ impl Publisher {
             word.store(number, SeqCst);
         }
         for (target, &(peer, cell)) in targets.iter().enumerate() {
-            self.words[10 + target].store(peer, SeqCst);
-            self.words[26 + target].store(cell, SeqCst);
+            self.words[9 + target].store(peer, SeqCst);
+            self.words[25 + target].store(cell, SeqCst);
         }
         self.words[0].fetch_add(1, SeqCst);
         self.version
@@ -44,10 +44,6 @@ impl Publisher {
 
     pub(crate) fn open(&self, may: bool) {
         self.words[1].store(u32::from(may), SeqCst);
-    }
-
-    pub(crate) fn turn_taking(&self) {
-        self.words[9].fetch_add(1, SeqCst);
     }
 }
 
@@ -77,16 +73,15 @@ fn last_published_table_is_read() {
 #[test]
 fn memory_written_by_javascript_is_read_and_its_streams_continue() {
     // The memory that `SharedTargetTable` leaves after `useEngine(258)`, three calls of
-    // `allocateCell`, `publish` of two targets, `open(true)`, three calls of `markDrain` and three
-    // of `nextStream`.
+    // `allocateCell`, `publish` of two targets, `open(true)` and three calls of `nextStream`.
     let (memory, publisher, _) = set_up();
-    let head = [4, 1, 1, 258, 2, 2, 800, 1232, 4, 3, 4_000_000_001, 17];
-    let numbers = head.into_iter().enumerate().chain([(26, 2), (27, 1), (65, 1), (66, 2)]);
+    let head = [4, 1, 1, 258, 2, 2, 800, 1232, 4, 4_000_000_001, 17];
+    let numbers = head.into_iter().enumerate().chain([(25, 2), (26, 1), (65, 1), (66, 2)]);
     for (at, number) in numbers {
         publisher.words[at].store(number, SeqCst);
     }
     let mut targets = SharedTargetTable::open(&memory).unwrap();
-    assert_eq!((targets.thread_number(), targets.is_open(), targets.drain_count()), (2, true, 3));
+    assert_eq!((targets.thread_number(), targets.is_open()), (2, true));
     assert!(targets.refresh());
     let Targets { engine, version, count, ttl_ms, bytes_max, excluded, peers, .. } =
         *targets.table();
@@ -113,7 +108,7 @@ fn table_is_not_read_while_it_is_written() {
     publisher.publish(&[(7, 0)], 800, 1232, 0);
     assert!(targets.refresh());
     publisher.words[0].fetch_add(1, SeqCst);
-    publisher.words[10].store(9, SeqCst);
+    publisher.words[9].store(9, SeqCst);
     assert!(!targets.refresh());
     assert_eq!(targets.table().peers[0], 7);
     publisher.words[0].fetch_add(1, SeqCst);
@@ -138,7 +133,7 @@ fn table_is_read_again_only_after_a_write() {
     let (_, mut publisher, mut targets) = set_up();
     publisher.publish(&[(7, 0)], 800, 1232, 0);
     assert!(targets.refresh());
-    publisher.words[10].store(9, SeqCst);
+    publisher.words[9].store(9, SeqCst);
     assert!(targets.refresh());
     assert_eq!(targets.table().peers[0], 7);
 }

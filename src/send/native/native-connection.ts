@@ -13,7 +13,7 @@
  */
 
 import { CLOSE_CAUSE, type NativeSending, PEER_STATS } from "../../native/contract.ts";
-import { INGRESS_TX_MIN, NATIVE_DELIVERIES_IN_FLIGHT_MAX } from "../limits.ts";
+import { NATIVE_DELIVERIES_IN_FLIGHT_MAX } from "../limits.ts";
 import {
   BLOCKED,
   CLOSED,
@@ -30,7 +30,6 @@ import {
   TOO_LARGE,
 } from "../transport.ts";
 import { accountNumber } from "./account-number.ts";
-import type { EarlyOutcomes } from "./early-outcomes.ts";
 import type { SharedTargetTable } from "./shared-target-table.ts";
 import { StreamResults } from "./stream-results.ts";
 
@@ -71,11 +70,8 @@ const STAT_STREAMS_LEFT = PEER_STATS.indexOf("streamsLeft");
 export interface Engine {
   readonly native: NativeSending;
   readonly handle: number;
-  /** State shared with ingress threads; null: none. */
-  readonly ingressThreads: {
-    readonly targetTable: SharedTargetTable;
-    readonly early: EarlyOutcomes;
-  } | null;
+  /** Through which ingress threads share the connections; null: there are none. */
+  readonly targetTable: SharedTargetTable | null;
 }
 
 /** Limits of one connection. */
@@ -104,7 +100,6 @@ export class NativeConnection implements EngineConnection, SharedConnection {
   readonly #native: NativeSending;
   readonly #engine: number;
   readonly #targetTable: SharedTargetTable | null;
-  readonly #early: EarlyOutcomes | null;
   readonly #events: ConnectionEvents;
   readonly #streamResults: StreamResults;
   readonly unqueued: number[] = [];
@@ -124,11 +119,10 @@ export class NativeConnection implements EngineConnection, SharedConnection {
     this.#ttlMs = deliveryTtlMs;
     this.#events = events;
     this.#delivery = Uint32Array.of(peer, 0);
-    this.cell = engine.ingressThreads?.targetTable.allocateCell() ?? NO_CELL;
+    this.cell = engine.targetTable?.allocateCell() ?? NO_CELL;
     const isShared = this.cell !== NO_CELL;
     this.shared = isShared ? this : null;
-    this.#targetTable = isShared ? (engine.ingressThreads?.targetTable ?? null) : null;
-    this.#early = isShared ? (engine.ingressThreads?.early ?? null) : null;
+    this.#targetTable = isShared ? engine.targetTable : null;
     this.#streamResults = new StreamResults(NATIVE_DELIVERIES_IN_FLIGHT_MAX + 2 * queuePerLeader);
   }
 
@@ -164,14 +158,8 @@ export class NativeConnection implements EngineConnection, SharedConnection {
     return this.#streams;
   }
 
-  recordSend(stream: number, isQueued: boolean): boolean {
+  recordSend(stream: number, isQueued: boolean): void {
     this.#streamResults.open(stream, isQueued ? QUEUED : IN_FLIGHT);
-    const outcome = this.#early?.take(this.cell, stream) ?? null;
-    if (outcome === null) return false;
-    if (outcome.sentNs !== 0) this.recordResult(stream, IN_FLIGHT, outcome.sentNs, INGRESS_TX_MIN);
-    if (outcome.streamResult !== IN_FLIGHT)
-      this.recordResult(stream, outcome.streamResult, outcome.endNs, INGRESS_TX_MIN);
-    return true;
   }
 
   get isIdle(): boolean {
@@ -212,16 +200,10 @@ export class NativeConnection implements EngineConnection, SharedConnection {
     this.#native.peerClose(this.#engine, this.peer, 0);
   }
 
-  /**
-   * Outcome of a delivery. A stream without an entry was rejected immediately, or an ingress thread
-   * sent it and it is not recorded yet: `tx`, the engine's transaction number, distinguishes them.
-   */
-  recordResult(stream: number, streamResult: StreamResult, atNs: number, tx: number): void {
+  /** Outcome of a delivery. A stream without an entry was rejected immediately. */
+  recordResult(stream: number, streamResult: StreamResult, atNs: number): void {
     const before = this.#streamResults.of(stream);
-    if (before < 0) {
-      if (tx >= INGRESS_TX_MIN) this.#early?.record(this.cell, stream, streamResult, atNs);
-      return;
-    }
+    if (before < 0) return;
     if (before === QUEUED && streamResult !== QUEUED) this.unqueued.push(stream);
     this.#streamResults.record(stream, streamResult, atNs);
   }

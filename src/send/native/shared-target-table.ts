@@ -6,9 +6,8 @@
  *         1      whether ingress threads may send now
  *         2      number of ingress threads
  *         3 ..   engine, version, count, delivery TTL in ms, maximum bytes, excluded leaders
- *         9      rises when a drain of the engine's events begins and ends; odd meanwhile
- *        10 ..   for each target the engine's handle of the connection
- *        26 ..   and the cell from which its stream numbers are allocated
+ *         9 ..   for each target the engine's handle of the connection
+ *        25 ..   and the cell from which its stream numbers are allocated
  *        64 ..   the cells
  *
  * A cell belongs to one connection at a time and is reused afterwards. Its count continues, so that
@@ -34,8 +33,7 @@ export const COUNT = 5;
 export const TTL_MS = 6;
 export const BYTES_MAX = 7;
 export const EXCLUDED = 8;
-export const DRAIN_COUNT = 9;
-export const PEERS = 10;
+export const PEERS = 9;
 export const CELLS_OF = PEERS + SHARED_TARGETS_MAX;
 const CELLS = 64;
 
@@ -52,7 +50,10 @@ export function allocateStream(words: Uint32Array, cell: number): number {
 
 /** The side of the thread that runs the sender. */
 export class SharedTargetTable {
-  /** Called before engine events are read, to record what ingress threads sent. Must not throw. */
+  /**
+   * Called after engine events were taken and before they are processed, to record what ingress
+   * threads sent. Must not throw.
+   */
   beforeEvents: () => void = () => {};
   /** Called after every few events: an ingress thread may need this processor. Must not throw. */
   yieldThread: () => void = () => {};
@@ -81,11 +82,6 @@ export class SharedTargetTable {
 
   freeCell(cell: number): void {
     this.#cellsFree.push(cell);
-  }
-
-  /** Marks the begin or the end of a drain: recording sends and reading engine events. */
-  markDrain(): void {
-    Atomics.add(this.#words, DRAIN_COUNT, 1);
   }
 
   nextStream(cell: number): number {

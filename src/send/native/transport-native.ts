@@ -2,9 +2,9 @@
  * The native engine as a transport: Rust sends on the calling thread, its own I/O thread receives,
  * and events come back in batches of records, one wake-up per batch.
  *
- * A record may belong to a delivery that an ingress thread sent and this thread has not recorded
- * yet: their sends are recorded before each batch, and an outcome that still arrives too early is
- * stored.
+ * An event may belong to a delivery of an ingress thread, which publishes each transaction before
+ * it sends it. What they published is read once a batch of events is taken from the engine, before
+ * it is processed, so every event finds its delivery.
  *
  * Hot path: `processEvent`.
  */
@@ -34,7 +34,6 @@ import {
 } from "../limits.ts";
 import { ACKED, DROPPED, IN_FLIGHT, type Losses, STOPPED, type Transport } from "../transport.ts";
 import { accountNumber } from "./account-number.ts";
-import { EarlyOutcomes } from "./early-outcomes.ts";
 import { NativeConnection } from "./native-connection.ts";
 import type { SharedTargetTable } from "./shared-target-table.ts";
 
@@ -69,8 +68,6 @@ const DELIVERY_DROPPED = RECORD_KIND.dropped;
 const CONNECTED = RECORD_KIND.connected;
 const ADMITTED = RECORD_KIND.admitted;
 const CLOSED_RECORD = RECORD_KIND.closed;
-/** The index of a record's timestamp. */
-const AT_NS = 5;
 
 /** Status codes of `engineStart`. */
 const START_FAULTS: Readonly<Record<number, string>> = {
@@ -100,7 +97,6 @@ export function createNativeTransport(
 ): Transport {
   const { native, log } = deps;
   const targetTable = deps.targetTable ?? null;
-  const early = targetTable === null ? null : new EarlyOutcomes();
   let { identity } = deps;
   const counters = { recordsDrained: 0, wakes: 0, connectErrors: 0 };
   const connections = new Map<number, NativeConnection>();
@@ -133,14 +129,13 @@ export function createNativeTransport(
     }
     if (!connection.touched) touched.push(connection);
     connection.touched = true;
-    const tx = records[at + 1] ?? 0;
-    if (kind === SENT) connection.recordResult(stream, IN_FLIGHT, atNs, tx);
-    else if (kind === DELIVERY_ACKED) connection.recordResult(stream, ACKED, atNs, tx);
+    if (kind === SENT) connection.recordResult(stream, IN_FLIGHT, atNs);
+    else if (kind === DELIVERY_ACKED) connection.recordResult(stream, ACKED, atNs);
     // Any other failure belongs to the end of the connection, whose event comes before or after.
     else if (kind === DELIVERY_FAILED && reason === STREAM_STOPPED)
-      connection.recordResult(stream, STOPPED, atNs, tx);
+      connection.recordResult(stream, STOPPED, atNs);
     else if (kind === DELIVERY_DROPPED)
-      connection.recordResult(stream, DROPPED + Math.max(0, reason - 1), atNs, tx);
+      connection.recordResult(stream, DROPPED + Math.max(0, reason - 1), atNs);
     else if (kind === CONNECTED) {
       connection.established = true;
       connection.retried = reason === 1;
@@ -153,21 +148,12 @@ export function createNativeTransport(
     if (connection.shared !== null) targetTable?.freeCell(connection.cell);
   }
 
-  /** Records arrive almost in time order, so the last one approximates the current time. */
-  function expireEarly(count: number): void {
-    if (early === null || early.size === 0 || count === 0) return;
-    early.expire(records[(count - 1) * RECORD_NUMBERS + AT_NS] ?? 0);
-  }
-
   /** After a stop: the counters at the time of the stop. */
   function losses(): Losses {
     if (handle !== 0) native.engineCounters(handle, engineCounters);
     const counter = (name: (typeof ENGINE_COUNTERS)[number]): number =>
       engineCounters[ENGINE_COUNTERS.indexOf(name)] ?? 0;
-    const { expired: outcomesExpired = 0, evicted: outcomesEvicted = 0 } = early ?? {};
     return {
-      outcomesExpired,
-      outcomesEvicted,
       recordsLost: counter("outcomesLost"),
       datagramsDropped: counter("inboxDrops"),
       datagramsRejected: counter("sendErrors"),
@@ -177,22 +163,19 @@ export function createNativeTransport(
     };
   }
 
-  /** Records what ingress threads sent, then reads the engine's events, which may refer to it. */
+  /** Takes the engine's events, and processes them once what ingress threads sent is recorded. */
   function drain(): void {
-    targetTable?.markDrain();
-    targetTable?.beforeEvents();
     for (let full = true; full; ) {
       const count = native.outcomesDrain(handle, records);
       counters.recordsDrained += count;
+      targetTable?.beforeEvents();
       for (let index = 0; index < count; index += 1) {
         if (index % ENGINE_EVENTS_PER_SLICE === ENGINE_EVENTS_PER_SLICE - 1)
           targetTable?.yieldThread();
         processEvent(index * RECORD_NUMBERS);
       }
-      expireEarly(count);
       full = count === NATIVE_EVENTS_PER_DRAIN;
     }
-    targetTable?.markDrain();
     for (const end of pendingCloses) end();
     pendingCloses.length = 0;
     for (const connection of touched) connection.progress();
@@ -266,13 +249,8 @@ export function createNativeTransport(
         counters.connectErrors += 1;
         return null;
       }
-      const ingressThreads = targetTable === null || early === null ? null : { targetTable, early };
-      const connection = new NativeConnection(
-        { native, handle, ingressThreads },
-        peer,
-        options,
-        events,
-      );
+      const engine = { native, handle, targetTable };
+      const connection = new NativeConnection(engine, peer, options, events);
       connections.set(peer, connection);
       return connection;
     },

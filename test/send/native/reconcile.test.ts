@@ -102,17 +102,6 @@ describe("a packet sent by an ingress thread", () => {
     expect(fixture.story(sent.id, B)).toEqual(["sent"]);
   });
 
-  it("is reported to its end immediately where the outcome arrived before", async () => {
-    const fixture = await live();
-    const sent = fixture.send(0b01 | (1 << 17));
-    fixture.transport.to(A).ack(sent.streams[0] ?? 0);
-    fixture.transport.to(B).refuse(sent.streams[1] ?? 0, 2);
-    expect(fixture.outcomes).toEqual([]);
-    sent.recordSend();
-    expect(fixture.story(sent.id, A)).toEqual(["sent", "acked"]);
-    expect(fixture.story(sent.id, B)).toEqual(["dropped:leader_saturated"]);
-  });
-
   it("goes to leaders that the ingress thread missed, now or when they are live", async () => {
     const fixture = await live(planOf([A, B, C]));
     const sent = fixture.send(0b01);
