@@ -13,12 +13,21 @@
 
 import { execFileSync } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { linkedCrates } from "./linked-crates.mjs";
+import { isFor, lockedPackages, machineOf } from "./locked-packages.mjs";
 import { cratesInSbom, mainManifest, NATIVE_PACKAGE, nativeManifest } from "./release-files.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -66,12 +75,31 @@ function tarball(name) {
   mkdirSync(join(folder, "native"));
   cpSync(join(root, "native/touchdown.node"), join(folder, "native/touchdown.node"));
   run(folder, "npm", "ci", "--omit=dev", "--ignore-scripts", "--silent");
+  addHttpBinaries(folder);
   const { SOURCE_DATE_EPOCH: epoch = run(root, "git", "log", "-1", "--format=%ct").trim() } =
     process.env;
   const owner = ["--sort=name", "--owner=0", "--group=0", "--numeric-owner", `--mtime=@${epoch}`];
   const file = `${name}.tar.gz`;
   run(staging, "tar", ...owner, "-czf", join(out, file), name);
   return file;
+}
+
+/** npm installed the HTTP library's binary for the Node that runs it; adds those for the others. */
+function addHttpBinaries(folder) {
+  const machine = machineOf(readFileSync(join(folder, "package.json"), "utf8"));
+  const locked = lockedPackages(readFileSync(join(folder, "package-lock.json"), "utf8"));
+  for (const entry of locked) {
+    const { place, name, version, integrity } = entry;
+    const at = join(folder, place);
+    if (!name.startsWith("@uwsjs/linux-") || !isFor(entry, machine) || existsSync(at)) continue;
+    const packed = run(staging, "npm", "pack", "--json", `${name}@${version}`);
+    const [{ filename, integrity: found }] = JSON.parse(packed);
+    if (found !== integrity) {
+      throw new Error(`${name}@${version} has checksum ${found}, package-lock.json ${integrity}`);
+    }
+    mkdirSync(at, { recursive: true });
+    run(staging, "tar", "-xzf", filename, "--strip-components=1", "-C", at);
+  }
 }
 
 function sbom(name) {

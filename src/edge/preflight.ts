@@ -34,7 +34,10 @@ export interface Preflight {
 }
 
 /** Never rejects for what is wrong with the configuration or the machine. */
-export async function preflight(config: Config): Promise<Preflight> {
+export async function preflight(
+  config: Config,
+  loadHttpLibrary: () => Promise<unknown> = () => import("../http/uws.ts"),
+): Promise<Preflight> {
   const problems: string[] = [...unavailable(config)];
   const inUse: string[] = [];
   const warnings: string[] = [];
@@ -43,8 +46,7 @@ export async function preflight(config: Config): Promise<Preflight> {
     try {
       return step();
     } catch (error) {
-      if (!(error instanceof SetupError)) throw error;
-      problems.push(error.message);
+      problems.push(setupMessageOf(error));
       return null;
     }
   }
@@ -62,12 +64,20 @@ export async function preflight(config: Config): Promise<Preflight> {
   const log: Log = { info() {}, warn: (_, message) => void warnings.push(message), error() {} };
   const engine = attempt(() => chooseEngine(send.engine, log));
   if (engine !== null) checkThreads(config, engine, attempt);
+  const unloadable = await loadHttpLibrary().then(() => null, setupMessageOf);
+  if (unloadable !== null) problems.push(unloadable);
   const bound = [
     ...(await tryListen({ "http.listen": http.listen, "admin.listen": admin.listen })),
     ...(await trySending(send.bind)),
   ];
   for (const { isInUse, message } of bound) (isInUse ? inUse : problems).push(message);
   return { problems, inUse, warnings };
+}
+
+/** @throws any other error than a `SetupError` */
+function setupMessageOf(error: unknown): string {
+  if (!(error instanceof SetupError)) throw error;
+  return error.message;
 }
 
 /** What the engine and this machine's processors and permissions must allow. */

@@ -12,8 +12,10 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { REJECTIONS } from "../../src/core/errors.ts";
 import { KEYLESS_METHODS } from "../../src/http/submit/json-rpc-parse.ts";
+import { openRpc } from "../../src/http/submit/openrpc.ts";
+import { VERSION } from "../../src/runtime/version.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
-import { apiDocuments, OPENAPI_FILE, openApi, openRpc } from "../support/api-documents.ts";
+import { apiDocuments, OPENAPI_FILE, openApi } from "../support/api-documents.ts";
 import { ENGINE, RAW_PATH, RPC_PATH, SILENT, THREADS } from "../support/flow.ts";
 import { ROOT } from "../support/source-tree.ts";
 
@@ -123,7 +125,7 @@ describe("the documents of the API", () => {
   });
 
   it("name every reason of a refusal, each code once", () => {
-    const { methods } = openRpc() as unknown as RpcDocument;
+    const { methods } = openRpc(VERSION) as unknown as RpcDocument;
     const errors = methods[0]?.errors ?? [];
     const reasons = errors.flatMap(({ data }) => data?.map(({ reason }) => reason) ?? []);
     expect(reasons.sort()).toEqual(Object.keys(REJECTIONS).sort());
@@ -131,10 +133,10 @@ describe("the documents of the API", () => {
   });
 
   it("name every method that the edge serves, on every path of JSON-RPC", async () => {
-    const { methods, servers } = openRpc() as unknown as RpcDocument;
+    const { methods, servers } = openRpc(VERSION) as unknown as RpcDocument;
     expect(methods.map(({ name }) => name)).toEqual(["sendTransaction", ...KEYLESS_METHODS]);
     for (const { url } of servers) {
-      const { pathname } = new URL(url);
+      const { pathname } = new URL(url, sandbox.url);
       for (const { name, result } of methods) {
         const answer = await call(pathname, name);
         const value = answer["result"];
@@ -149,8 +151,18 @@ describe("the documents of the API", () => {
     }
   });
 
+  it("come from a running edge, by the method that OpenRPC has for it", async () => {
+    for (const path of [RPC_PATH, "/", "/fast"]) {
+      const response = await fetch(`${sandbox.url}${path}`, {
+        method: "POST",
+        body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "rpc.discover" }),
+      });
+      expect(await response.json()).toEqual({ jsonrpc: "2.0", result: openRpc(VERSION), id: 1 });
+    }
+  });
+
   it("name methods of other senders with what the edge says of them", async () => {
-    const { "x-refused-methods": refused } = openRpc() as unknown as RpcDocument;
+    const { "x-refused-methods": refused } = openRpc(VERSION) as unknown as RpcDocument;
     expect(refused.length).toBeGreaterThan(3);
     for (const { name, instead } of refused) {
       expect(await call(RPC_PATH, name)).toMatchObject({

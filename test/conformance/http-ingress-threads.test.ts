@@ -71,12 +71,12 @@ const HEALTH_BODIES = [
   health("1").padEnd(257),
 ];
 /** Each body on both paths, without a key and with some. */
-const KEYLESS_BODIES = ["getTipAccounts", "getVersion", "sendBundle", "getBundleStatuses"].flatMap(
-  (method) => {
-    const body = health('"x"').replace("getHealth", method);
-    return [body, `[${body},${health("2")}]`];
-  },
-);
+const KEYLESS_BODIES = [
+  ...["getTipAccounts", "getVersion", "rpc.discover", "sendBundle", "getBundleStatuses"],
+].flatMap((method) => {
+  const body = health('"x"').replace("getHealth", method);
+  return [body, `[${body},${health("2")}]`];
+});
 const HEALTH_CASES = HEALTH_BODIES.flatMap((body) =>
   ["/", RPC].flatMap((path) =>
     [[], [WITH_KEY], ["api-x-token: nobody"], ["api-x-token:"]].map((lines) => {

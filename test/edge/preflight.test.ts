@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { lockJournal } from "../../src/accounts/keys/journal-lock.ts";
 import { run } from "../../src/cli/run.ts";
 import { configFromValues } from "../../src/config/load.ts";
+import { SetupError } from "../../src/core/errors.ts";
 import { startEdge } from "../../src/edge/edge.ts";
 import { preflight, requireRealtime } from "../../src/edge/preflight.ts";
 import { createFakeIo } from "../support/fake-io.ts";
@@ -104,6 +105,12 @@ describe("what keeps an edge from starting", () => {
       expect({ command, code }).toEqual({ command, code: 1 });
       expect(io.errLines.join("\n")).toContain(problem);
     }
+  });
+
+  it("is an HTTP library without a binary for this Node", async () => {
+    const message = "uws-node24 does not load on Node 24.1.0 on linux-x64";
+    const load = () => Promise.reject(new SetupError(message));
+    expect((await preflight(configOf({}), load)).problems).toEqual([message]);
   });
 
   it("is all of it in one message", async () => {

@@ -234,7 +234,7 @@ describe.skipIf(native === null)("a refusal by an ingress thread", () => {
   );
 
   it("comes from the main thread for methods that only that one answers", async () => {
-    for (const method of ["getTipAccounts", "getVersion"]) {
+    for (const method of ["getTipAccounts", "getVersion", "rpc.discover"]) {
       const body = `{"jsonrpc":"2.0","id":1,"method":"${method}"}`;
       for (const [path, key] of [
         ["/", []],

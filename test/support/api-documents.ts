@@ -1,8 +1,8 @@
 /**
  * The machine-readable documents of an edge's API, made from the code's own tables: OpenAPI 3.1 for
- * its HTTP paths and OpenRPC for JSON-RPC. `npm run docs` writes them to docs/api; a test compares
- * them with these, and another one holds a running edge against them. A new path is a row of
- * `paths`, a new method a row of `methods`.
+ * its HTTP paths, and OpenRPC for JSON-RPC, which the edge serves itself (openrpc.ts). `npm run
+ * docs` writes them to docs/api; a test compares them with these, and another one holds a running
+ * edge against them. A new path is a row of `paths`.
  */
 
 import { REJECTIONS, type RejectionReason } from "../../src/core/errors.ts";
@@ -15,7 +15,7 @@ import {
   RPC_BODY_BYTES_MAX,
 } from "../../src/http/limits.ts";
 import { FAST_PATH, RAW_PATH, ROOT_PATH, RPC_PATH } from "../../src/http/routes.ts";
-import { FOREIGN_METHODS } from "../../src/http/submit/json-rpc-messages.ts";
+import { openRpc } from "../../src/http/submit/openrpc.ts";
 import { VERSION } from "../../src/runtime/version.ts";
 
 /** Where the documents are, below the root. */
@@ -117,7 +117,7 @@ const rpcAnswer: Json = {
 /** JSON-RPC at one of its paths, which are alike. */
 function rpcPost(more: string): Json {
   return {
-    summary: `JSON-RPC${more}; docs/api/openrpc.json has the methods`,
+    summary: `JSON-RPC${more}; docs/api/openrpc.json and rpc.discover have the methods`,
     description: `A call without a key has at most ${KEYLESS_BODY_BYTES_MAX} bytes`,
     security: KEY_OR_NONE,
     requestBody: rpcBody,
@@ -335,93 +335,8 @@ export function openApi(): Json {
   };
 }
 
-/** The errors of a submission: one for each code, because OpenRPC allows no second one. */
-const rpcErrors = [...new Set(REASONS.map((reason) => REJECTIONS[reason].rpcCode))].map((code) => {
-  const reasons = REASONS.filter((reason) => REJECTIONS[reason].rpcCode === code);
-  const message = reasons.map((reason) => `${reason}: ${REJECTIONS[reason].meaning}`).join("; ");
-  const data = reasons.map((reason) => ({ reason, retryable: REJECTIONS[reason].retryable }));
-  return { code, message, data };
-});
-
-const sendConfig: Json = {
-  type: "object",
-  description: "Any other property is accepted, and ignored",
-  properties: {
-    encoding: { enum: ["base64", "base58"], default: "base64" },
-    maxRetries: {
-      type: ["integer", "null"],
-      minimum: 0,
-      description: "How often the edge resends it at most; without it until its end is known",
-    },
-    skipPreflight: { description: "Ignored: the edge simulates nothing" },
-    preflightCommitment: { description: "Ignored: the edge simulates nothing" },
-    minContextSlot: { description: "Ignored: the edge simulates nothing" },
-  },
-};
-
-const methods: readonly Json[] = [
-  {
-    name: "sendTransaction",
-    summary: "Sends one signed transaction that contains a tip",
-    paramStructure: "by-position",
-    params: [
-      { name: "transaction", required: true, schema: { type: "string" } },
-      { name: "config", required: false, schema: sendConfig },
-    ],
-    result: { name: "signature", schema: { type: "string" } },
-    errors: rpcErrors,
-  },
-  {
-    name: "getHealth",
-    summary: "`ok`; an error while the edge drains; needs no key",
-    params: [],
-    result: { name: "health", schema: { const: "ok" } },
-    errors: [{ code: -32005, message: "Node is unhealthy" }],
-  },
-  {
-    name: "getTipAccounts",
-    summary: "The accounts of which a transaction must pay one; needs no key",
-    params: [],
-    result: {
-      name: "accounts",
-      schema: { type: "array", minItems: 1, items: { type: "string" } },
-    },
-  },
-  {
-    name: "getVersion",
-    summary: "The release of Agave whose rules the edge applies, and its own; needs no key",
-    params: [],
-    result: {
-      name: "version",
-      schema: {
-        type: "object",
-        required: ["solana-core", "feature-set", "touchdown"],
-        properties: {
-          "solana-core": { type: "string" },
-          "feature-set": { const: 0 },
-          touchdown: { const: VERSION },
-        },
-      },
-    },
-  },
-];
-
-export function openRpc(): Json {
-  return {
-    openrpc: "1.3.2",
-    info: { title: "Touchdown edge", version: VERSION, license: { name: "Apache-2.0" } },
-    servers: [RPC_PATH, ROOT_PATH, FAST_PATH].map((path) => ({
-      name: `edge, ${path}`,
-      url: `http://127.0.0.1:8080${path}`,
-    })),
-    methods,
-    // Methods of other senders, which are refused by name.
-    "x-refused-methods": [...FOREIGN_METHODS].map(([name, instead]) => ({ name, instead })),
-  };
-}
-
 /** The documents by file, as they are committed. */
 export function apiDocuments(): Readonly<Record<string, string>> {
   const textOf = (document: Json): string => `${JSON.stringify(document, null, 2)}\n`;
-  return { [OPENAPI_FILE]: textOf(openApi()), [OPENRPC_FILE]: textOf(openRpc()) };
+  return { [OPENAPI_FILE]: textOf(openApi()), [OPENRPC_FILE]: textOf(openRpc(VERSION)) };
 }

@@ -580,8 +580,8 @@ pub const BAD_METHOD: Template =
     "method is {0}, a string is needed";
 pub const NO_METHOD: Template =
     "there is no method {0} on this path: sendTransaction, getHealth, getTipA\
-    ccounts and getVersion are served here, anything else by a node of the n\
-    etwork";
+    ccounts, getVersion and rpc.discover are served here, anything else by a\
+    \u{20}node of the network";
 pub const FOREIGN_METHOD: Template =
     "there is no method {0} here: {1}";
 pub const BAD_PARAMS: Template =

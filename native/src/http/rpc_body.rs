@@ -263,7 +263,7 @@ fn quote(value: Option<Value<'_>>) -> String {
 }
 
 /// `KEYLESS_METHODS` of `src/http/submit/json-rpc-parse.ts` but for `getHealth`.
-pub const MAIN_THREAD_METHODS: [&str; 2] = ["getTipAccounts", "getVersion"];
+pub const MAIN_THREAD_METHODS: [&str; 3] = ["getTipAccounts", "getVersion", "rpc.discover"];
 /// Largest integer that a double represents without doubt.
 const SAFE_MAX: f64 = 9_007_199_254_740_991.0;
 /// `QUOTE_CHARS_MAX` of `src/http/submit/json-rpc-parse.ts`.

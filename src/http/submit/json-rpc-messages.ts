@@ -17,8 +17,8 @@ export const RPC_MESSAGES = {
   badMethod: (found: Value) => `method is ${found}, a string is needed`,
   noMethod: (method: Value) =>
     `there is no method ${method} on this path: ` +
-    "sendTransaction, getHealth, getTipAccounts and getVersion are served here, anything else by " +
-    "a node of the network",
+    "sendTransaction, getHealth, getTipAccounts, getVersion and rpc.discover are served here, " +
+    "anything else by a node of the network",
   foreignMethod: (method: Value, instead: Value) => `there is no method ${method} here: ${instead}`,
   badParams: (place: Value, found: Value, needed: Value) =>
     `${place} is ${found}, needed is ${needed}`,

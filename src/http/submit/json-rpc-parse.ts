@@ -36,7 +36,12 @@ export type RpcCall =
   | { readonly kind: "rejected"; readonly id: string; readonly rejection: Rejection };
 
 /** The methods that need no key. */
-export const KEYLESS_METHODS = ["getHealth", "getTipAccounts", "getVersion"] as const;
+export const KEYLESS_METHODS = [
+  "getHealth",
+  "getTipAccounts",
+  "getVersion",
+  "rpc.discover",
+] as const;
 export type KeylessMethod = (typeof KEYLESS_METHODS)[number];
 
 /** The method if it needs no key, null for any other value. */

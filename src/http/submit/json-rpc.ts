@@ -33,6 +33,7 @@ import {
   type RpcBody,
   readCall,
 } from "./json-rpc-parse.ts";
+import { openRpc } from "./openrpc.ts";
 import { type Submit, submissionOf } from "./submission.ts";
 
 export interface RpcDeps {
@@ -61,6 +62,7 @@ export function createRpcHandler(deps: RpcDeps, draining: Rejection): BodyHandle
     "feature-set": 0,
     touchdown: deps.info.version,
   });
+  const description = JSON.stringify(openRpc(deps.info.version));
 
   function handleSingle(context: RequestContext, call: unknown, text: string): void {
     const read = readCall(call, text, -1);
@@ -78,6 +80,8 @@ export function createRpcHandler(deps: RpcDeps, draining: Rejection): BodyHandle
         return rpcResultJson(id, tipAccounts);
       case "getVersion":
         return rpcResultJson(id, version);
+      case "rpc.discover":
+        return rpcResultJson(id, description);
       case "getHealth":
         return health.isDraining() ? rpcUnhealthy(id) : rpcResult(id, HEALTHY);
     }

@@ -90,7 +90,7 @@ describe("readCall", () => {
   });
 
   it("knows the methods that need no key", () => {
-    for (const method of ["getHealth", "getTipAccounts", "getVersion"]) {
+    for (const method of ["getHealth", "getTipAccounts", "getVersion", "rpc.discover"]) {
       const call = { jsonrpc: "2.0", id: 1, method };
       expect(readCall(call, "", -1)).toEqual({ kind: "keyless", id: "1", method });
       expect(keylessMethod(method)).toBe(method);
