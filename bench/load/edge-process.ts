@@ -1,6 +1,7 @@
 /**
  * The edge under load and its cluster, as separate processes, with a configuration made for the
- * run: one key with a limit that never applies, receipts for every transaction.
+ * run: one key with a limit that never applies, receipts for every transaction. With a proxy there
+ * are two edges behind it, and clients use TLS.
  */
 
 import { randomBytes } from "node:crypto";
@@ -9,12 +10,15 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { type RunningProxy, startProxy } from "../../test/support/proxies.ts";
 import { type Child, freePort, LIKE_THE_IMAGE, startChild, untilReady } from "./children.ts";
 import type { LeaderMessage } from "./leader-process.ts";
 import type { LoadOptions } from "./options.ts";
 
 export interface BenchFixture {
   readonly url: string;
+  /** PEM of the authority that clients must trust; null: no TLS. */
+  readonly certificate: string | null;
   readonly key: string;
   /** The edge's process; null for an edge that this run did not start. */
   readonly edgePid: number | null;
@@ -22,57 +26,70 @@ export interface BenchFixture {
   arrivals(): Promise<Float64Array | null>;
   /** Has the edge replaced; resolves when the successor serves. */
   upgrade(): Promise<void>;
+  /** Drains one of the edges, another one each time; resolves when its replacement is ready. */
+  restart(): Promise<void>;
+  /** Kills the edge and starts it again; resolves when it answers. */
+  kill(): Promise<void>;
   stop(): Promise<void>;
 }
 
 const READY_MS = 60_000;
 const ANSWER_MS = 30_000;
 
-/** Starts a cluster for `count` transactions, and an edge on it. */
+/** A supervisor starts a killed edge after this time, as `RestartSec` of the systemd unit says. */
+const RESTART_MS = 100;
+
+/** Starts a cluster for `count` transactions, and an edge on it, or two behind a proxy. */
 export async function startFixture(
   options: LoadOptions,
   count: number,
   tipAccount: string,
 ): Promise<BenchFixture> {
   const folder = mkdtempSync(join(tmpdir(), "touchdown-load-"));
-  const children: Child[] = [];
-  /** The processes that serve, and those that did: the first is also a child. */
-  const pids: number[] = [];
+  const stops: (() => unknown)[] = [];
   const stop = async (): Promise<void> => {
-    for (const pid of pids) killQuietly(pid);
-    // Stops the edge first: it would log errors about a stopped cluster.
-    for (const child of children.toReversed()) await child.stop();
+    for (const each of stops.toReversed()) await each();
     rmSync(folder, { recursive: true, force: true });
   };
   try {
-    const script = fileURLToPath(new URL("./leader-process.ts", import.meta.url));
-    // Nothing lands there: with short slots a replaced edge learns soon that it has expired.
-    const slotMs = options.upgrades > 0 ? [String(UPGRADE_SLOT_MS)] : [];
-    const args = ["--import", "tsx", script, String(options.leaders), String(count), ...slotMs];
-    const leaders = startChild(args, true);
-    children.push(leaders);
-    const cluster = await receive(leaders, "ready");
-    const [httpPort, adminPort] = [await freePort(), await freePort()];
+    const leaders = await startLeaders(options, count);
+    // Stops the edges first: they would log errors about a stopped cluster.
+    stops.push(() => leaders.child.stop());
     const key = `td_${randomBytes(18).toString("base64url")}`;
     writeFileSync(join(folder, "keys.toml"), keysFile(key));
-    const config = join(folder, "edge.toml");
-    writeFileSync(config, edgeConfig(options, count, tipAccount, cluster, httpPort, adminPort));
-    const edge = startChild([...LIKE_THE_IMAGE, "dist/main.js", "edge", "--config", config]);
-    children.push(edge);
-    await untilReady(edge, `http://127.0.0.1:${adminPort}/readyz`, READY_MS);
+    const edges: RunningEdge[] = [];
+    for (let index = 0; index < (options.proxy === null ? 1 : 2); index += 1) {
+      const ports = { http: await freePort(), admin: await freePort() };
+      const config = join(folder, `edge-${index}.toml`);
+      writeFileSync(config, edgeConfig(options, count, tipAccount, leaders, ports));
+      const edge = new RunningEdge(config, ports);
+      stops.push(() => edge.stop());
+      await edge.start();
+      edges.push(edge);
+    }
+    const [first, second] = edges;
+    if (first === undefined) throw new Error("no edge");
+    let proxy: RunningProxy | null = null;
+    if (options.proxy !== null && second !== undefined) {
+      proxy = await startProxy(options.proxy, [first.ports.http, second.ports.http]);
+      stops.push(() => proxy?.stop());
+    }
+    let restarts = 0;
     return {
-      url: `http://127.0.0.1:${httpPort}`,
+      url: proxy === null ? first.url : `https://127.0.0.1:${proxy.port}`,
+      certificate: proxy?.certificate ?? null,
       key,
       // Of several processes the time and memory of one say nothing.
-      edgePid: options.upgrades === 0 ? edge.pid : null,
-      async upgrade() {
-        const old = pids.at(-1) ?? edge.pid;
-        process.kill(old, "SIGUSR2");
-        pids.push(await successorOf(old, `http://127.0.0.1:${adminPort}/upgrade`));
+      edgePid: disturbancesOf(options) === 0 ? first.pid : null,
+      upgrade: () => first.upgrade(),
+      restart: async () => {
+        restarts += 1;
+        await edges[(restarts - 1) % edges.length]?.restart();
       },
-      arrivals: async () => {
-        leaders.process.send("collect");
-        return (await receive(leaders, "arrivals")).arrivedNs;
+      kill: () => first.kill(),
+      async arrivals() {
+        leaders.child.process.send("collect");
+        return (await receive(leaders.child, "arrivals")).arrivedNs;
       },
       stop,
     };
@@ -82,8 +99,85 @@ export async function startFixture(
   }
 }
 
-/** Slots of the cluster during upgrades, in milliseconds. */
-const UPGRADE_SLOT_MS = 100;
+function disturbancesOf({ upgrades, restarts, kills }: LoadOptions): number {
+  return upgrades + restarts + kills;
+}
+
+async function startLeaders(options: LoadOptions, count: number) {
+  const script = fileURLToPath(new URL("./leader-process.ts", import.meta.url));
+  // Nothing lands there: with short slots a replaced edge learns soon that it has expired.
+  const slotMs = disturbancesOf(options) > 0 ? [String(SHORT_SLOT_MS)] : [];
+  const args = ["--import", "tsx", script, String(options.leaders), String(count), ...slotMs];
+  const child = startChild(args, true);
+  return { child, ...(await receive(child, "ready")) };
+}
+
+/** An edge, whichever process it is at the time. */
+class RunningEdge {
+  readonly ports: { readonly http: number; readonly admin: number };
+  readonly #config: string;
+  #child: Child | null = null;
+  /** Successors of upgrades. */
+  readonly #successors: number[] = [];
+
+  constructor(config: string, ports: RunningEdge["ports"]) {
+    this.#config = config;
+    this.ports = ports;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.ports.http}`;
+  }
+
+  get pid(): number | null {
+    return this.#child?.pid ?? null;
+  }
+
+  /** Resolves when it is ready. */
+  async start(): Promise<void> {
+    const child = this.#spawn();
+    await untilReady(child, `http://127.0.0.1:${this.ports.admin}/readyz`, READY_MS);
+  }
+
+  async upgrade(): Promise<void> {
+    const old = this.#successors.at(-1) ?? this.pid;
+    if (old === null) throw new Error("no edge runs");
+    process.kill(old, "SIGUSR2");
+    const url = `http://127.0.0.1:${this.ports.admin}/upgrade`;
+    this.#successors.push(await successorOf(old, url));
+  }
+
+  async restart(): Promise<void> {
+    const child = this.#child?.process;
+    const ended = child && once(child, "exit");
+    child?.kill("SIGTERM");
+    await ended;
+    await this.start();
+  }
+
+  /** Resolves when it answers, ready or not. */
+  async kill(): Promise<void> {
+    const child = this.#child?.process;
+    const ended = child && once(child, "exit");
+    child?.kill("SIGKILL");
+    await ended;
+    await new Promise((resolve) => setTimeout(resolve, RESTART_MS));
+    await untilReady(this.#spawn(), `${this.url}/ping`, READY_MS);
+  }
+
+  async stop(): Promise<void> {
+    for (const pid of this.#successors) killQuietly(pid);
+    await this.#child?.stop();
+  }
+
+  #spawn(): Child {
+    this.#child = startChild([...LIKE_THE_IMAGE, "dist/main.js", "edge", "--config", this.#config]);
+    return this.#child;
+  }
+}
+
+/** Slots of the cluster while edges are replaced, in milliseconds. */
+const SHORT_SLOT_MS = 100;
 
 function killQuietly(pid: number): void {
   try {
@@ -112,12 +206,16 @@ async function successorOf(old: number, url: string): Promise<number> {
 
 /** An edge that this run did not start: only its responses are known. */
 export function foreignFixture(url: string, key: string): BenchFixture {
+  const foreign = () => Promise.reject(new Error("this run did not start the edge"));
   return {
     url,
+    certificate: null,
     key,
     edgePid: null,
     arrivals: async () => null,
-    upgrade: () => Promise.reject(new Error("--upgrades needs an edge that this run starts")),
+    upgrade: foreign,
+    restart: foreign,
+    kill: foreign,
     stop: async () => undefined,
   };
 }
@@ -141,17 +239,17 @@ function edgeConfig(
   count: number,
   tipAccount: string,
   cluster: { readonly rpcUrl: string; readonly wsUrl: string },
-  httpPort: number,
-  adminPort: number,
+  ports: { readonly http: number; readonly admin: number },
 ): string {
   const text = JSON.stringify;
   return [
     'region = "load"',
     "[http]",
-    `listen = ${text(`127.0.0.1:${httpPort}`)}`,
-    'drain_grace = "0s"',
+    `listen = ${text(`127.0.0.1:${ports.http}`)}`,
+    `drain_grace = ${text(options.proxy === null ? "0s" : "2s")}`,
+    ...(options.proxy === null ? [] : ["connections_per_address = 20000"]),
     "[admin]",
-    `listen = ${text(`127.0.0.1:${adminPort}`)}`,
+    `listen = ${text(`127.0.0.1:${ports.admin}`)}`,
     "[cluster]",
     `rpc_url = ${text(cluster.rpcUrl)}`,
     `ws_url = ${text(cluster.wsUrl)}`,

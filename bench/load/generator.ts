@@ -26,6 +26,8 @@ export interface Shots {
 export interface GeneratorOptions {
   readonly host: string;
   readonly port: number;
+  /** PEM of the authority to trust; null: without TLS. */
+  readonly certificate: string | null;
   readonly ratePerSecond: number;
   readonly connections: number;
   /** Called once, when request `markAt` is about to be sent. */
@@ -96,6 +98,7 @@ class Run {
         options.port,
         (response) => this.#receive(index, response),
         () => this.#release(index),
+        options.certificate,
       );
       this.#connections.push(connection);
     }

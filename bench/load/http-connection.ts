@@ -7,6 +7,7 @@
  */
 
 import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 
 export interface HttpResponse {
   /** 0 when the connection was lost before the response. */
@@ -32,13 +33,14 @@ const RESPONSE_BYTES_MAX = 1024 * 1024;
 
 /**
  * Calls `answered` once per request, and `opened` whenever the connection is ready again without a
- * response.
+ * response. `certificate` is that of the authority to trust, as PEM; null: without TLS.
  */
 export function openConnection(
   host: string,
   port: number,
   answered: (response: HttpResponse) => void,
   opened: () => void,
+  certificate: string | null,
 ): HttpConnection {
   let socket: Socket;
   let state: "opening" | "idle" | "busy" | "closed" = "opening";
@@ -47,10 +49,14 @@ export function openConnection(
   function open(): void {
     state = "opening";
     held = EMPTY;
-    socket = connect(port, host, () => {
+    const isOpen = (): void => {
       state = "idle";
       opened();
-    });
+    };
+    socket =
+      certificate === null
+        ? connect(port, host, isOpen)
+        : connectTls({ port, host, ca: certificate }, isOpen);
     socket.setNoDelay(true);
     socket.on("data", receive);
     // The error itself does not matter: "close" follows, and the request counts as lost.

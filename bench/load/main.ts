@@ -12,7 +12,7 @@ import { cpuUs, rssMb } from "./children.ts";
 import { type BenchFixture, foreignFixture, startFixture } from "./edge-process.ts";
 import { generate } from "./generator.ts";
 import { type LoadOptions, readOptions, USAGE } from "./options.ts";
-import { wireTimes } from "./receipts.ts";
+import { endsOf, wireTimes } from "./receipts.ts";
 import { keep, type LoadResult, summarize } from "./results.ts";
 import { drawMachine, drawTable } from "./table.ts";
 import { requestOf, signTransactions } from "./transactions.ts";
@@ -60,22 +60,23 @@ async function loadFixture(
   console.error(`${options.rate} a second for ${options.warmup} + ${options.seconds} s`);
   const { edgePid } = fixture;
   const usedUs = (): number | null => (edgePid === null ? null : cpuUs(edgePid));
-  const flood = floodOf(options, tipAccount, url, fixture.key);
+  const flood = floodOf(options, tipAccount, url, fixture);
   let cpuBefore = usedUs();
-  let upgraded: Promise<void> = Promise.resolve();
+  let disturbed: Promise<void> = Promise.resolve();
   const shots = await generate(requests, {
     host: url.hostname,
     port: Number(url.port === "" ? 80 : url.port),
+    certificate: fixture.certificate,
     ratePerSecond: options.rate,
     connections: options.connections,
     markAt: first,
     mark: () => {
       cpuBefore = usedUs();
-      upgraded = upgradeEvenly(fixture, options);
-      upgraded.catch(() => undefined);
+      disturbed = disturbEvenly(fixture, options);
+      disturbed.catch(() => undefined);
     },
   });
-  await upgraded;
+  await disturbed;
   const cpuAfter = usedUs();
   const refused =
     (await flood)?.faults.filter((fault) => fault === "signature_invalid").length ?? 0;
@@ -83,48 +84,69 @@ async function loadFixture(
   const edgeRssMb = edgePid === null ? null : rssMb(edgePid);
   await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
   const arrivedNs = await fixture.arrivals();
-  if (options.upgrades > 0) reportLost(shots.signatures, arrivedNs);
-  const wireUs = await wireTimes(fixture.url, fixture.key, shots.signatures, first);
+  if (arrivedNs !== null && options.proxy === null) {
+    await reportLost(fixture, shots.signatures, arrivedNs);
+  }
+  // Two edges have half of the receipts each.
+  const wireUs =
+    options.proxy === null
+      ? await wireTimes(fixture.url, fixture.key, shots.signatures, first)
+      : null;
   const edgeCpuUs = cpuAfter === null || cpuBefore === null ? null : cpuAfter - cpuBefore;
   return summarize(shots, first, options, { arrivedNs, wireUs, edgeCpuUs, edgeRssMb });
 }
 
-/** Replaces the edge at even intervals of the measured time. */
-async function upgradeEvenly(
-  fixture: BenchFixture,
-  { upgrades, seconds }: LoadOptions,
-): Promise<void> {
+/** Replaces edges at even intervals of the measured time. */
+async function disturbEvenly(fixture: BenchFixture, options: LoadOptions): Promise<void> {
+  const { upgrades, restarts, kills, seconds } = options;
+  const acts = [
+    ...Array.from({ length: upgrades }, () => ["upgrade", () => fixture.upgrade()] as const),
+    ...Array.from({ length: restarts }, () => ["restart", () => fixture.restart()] as const),
+    ...Array.from({ length: kills }, () => ["kill", () => fixture.kill()] as const),
+  ];
   const startMs = Date.now();
-  for (let number = 0; number < upgrades; number += 1) {
-    const dueMs = startMs + (number * seconds * 1000) / upgrades;
+  for (const [number, [name, act]] of acts.entries()) {
+    const dueMs = startMs + (number * seconds * 1000) / acts.length;
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, dueMs - Date.now())));
     const fromMs = Date.now();
-    await fixture.upgrade();
-    console.error(`upgrade ${number + 1}: the successor serves after ${Date.now() - fromMs} ms`);
+    await act();
+    console.error(`${name} ${number + 1}: over after ${Date.now() - fromMs} ms`);
+  }
+  const lateMs = Date.now() - startMs - seconds * 1000;
+  if (lateMs > 0) console.error(`the last one was over ${lateMs} ms after the load`);
+}
+
+/** Accepted transactions that reached no leader, with what their receipts say. */
+async function reportLost(
+  { url, key }: BenchFixture,
+  signatures: readonly (string | null)[],
+  arrivedNs: Float64Array,
+): Promise<void> {
+  const lost = signatures.filter(
+    (signature, index): signature is string =>
+      signature !== null && Number.isNaN(arrivedNs[index] ?? Number.NaN),
+  );
+  console.log(`${lost.length} accepted transactions reached no leader.`);
+  if (lost.length === 0) return;
+  for (const [end, count] of Object.entries(await endsOf(url, key, lost))) {
+    console.log(`  ${count} ${end}`);
   }
 }
 
-/** Accepted transactions that reached no leader. */
-function reportLost(signatures: readonly (string | null)[], arrivedNs: Float64Array | null): void {
-  const lost = signatures.filter(
-    (signature, index) => signature !== null && Number.isNaN(arrivedNs?.[index] ?? Number.NaN),
-  );
-  console.log(`${lost.length} accepted transactions reached no leader.`);
-}
-
 /** Sends requests with wrong signatures for as long as the measured ones; null for none. */
-function floodOf(options: LoadOptions, tipAccount: string, url: URL, key: string) {
+function floodOf(options: LoadOptions, tipAccount: string, url: URL, fixture: BenchFixture) {
   if (options.flood === 0) return null;
   const count = options.flood * (options.warmup + options.seconds);
   const requests = signTransactions(count, options.payers, tipAccount, TIP_LAMPORTS).map(
     (bytes, id) => {
       bytes.writeUInt8(bytes.readUInt8(SIGNATURE_BYTE) ^ 1, SIGNATURE_BYTE);
-      return requestOf(bytes, options.endpoint, url.host, key, id);
+      return requestOf(bytes, options.endpoint, url.host, fixture.key, id);
     },
   );
   return generate(requests, {
     host: url.hostname,
     port: Number(url.port === "" ? 80 : url.port),
+    certificate: fixture.certificate,
     ratePerSecond: options.flood,
     connections: options.connections,
     markAt: 0,

@@ -3,6 +3,7 @@
  */
 
 import { parseArgs } from "node:util";
+import type { ProxyName } from "../../test/support/proxies.ts";
 
 export interface LoadOptions {
   /** Transactions a second, at a fixed interval. */
@@ -26,6 +27,12 @@ export interface LoadOptions {
   readonly leaders: number;
   /** Upgrades of the edge during the measured time. */
   readonly upgrades: number;
+  /** Two edges behind this proxy; null: one, without a proxy. */
+  readonly proxy: ProxyName | null;
+  /** Drained restarts during the measured time, of both edges in turn. */
+  readonly restarts: number;
+  /** Kills of the edge during the measured time, each with a restart. */
+  readonly kills: number;
   /** The URL of a running edge; null starts one, with a simulated cluster. */
   readonly url: string | null;
   readonly key: string | null;
@@ -47,6 +54,9 @@ export const USAGE = `usage: npm run load -- [options]
   --fan-out N       leaders that a transaction goes to (2)
   --leaders N       simulated leaders (4)
   --upgrades N      upgrades of the edge during the measured time (0)
+  --proxy NAME      two edges behind nginx or haproxy, with the configuration of ops
+  --restarts N      drained restarts of the edges, in turn, during the measured time (0)
+  --kills N         kill -9 of the edge during the measured time, each with a restart (0)
   --url URL --key KEY   load an edge that runs already, without a cluster
   --results FILE    where the result line goes (bench/results/load.ndjson); "none" for nowhere`;
 
@@ -71,6 +81,9 @@ export function readOptions(args: readonly string[]): LoadOptions {
       "fan-out": text,
       leaders: text,
       upgrades: text,
+      proxy: text,
+      restarts: text,
+      kills: text,
       url: text,
       key: text,
       results: text,
@@ -93,6 +106,12 @@ export function readOptions(args: readonly string[]): LoadOptions {
     fanOut: whole("--fan-out", values["fan-out"], 2, 1, 16),
     leaders: whole("--leaders", values.leaders, 4, 1, 16),
     upgrades: whole("--upgrades", values.upgrades, 0, 0, 100),
+    proxy:
+      values.proxy === undefined
+        ? null
+        : oneOf<ProxyName>("--proxy", values.proxy, ["nginx", "haproxy"]),
+    restarts: whole("--restarts", values.restarts, 0, 0, 100),
+    kills: whole("--kills", values.kills, 0, 0, 100),
     url,
     key,
     results: results === "none" ? null : results,

@@ -56,6 +56,7 @@ reported, and what it held before stays.
             parent: process,
             listen,
             inherit: inheritSocket,
+            timeoutMs: config.http.upgradeTimeoutMs,
           });
     let status: () => UpgradeStatus | null = () => null;
     const started = await whileStarting(io.signals, async () => {

@@ -13,8 +13,6 @@ export const RETIRING_LOOK_MS = 50;
 export const SUCCESSOR_LOOK_MS = 50;
 /** Until a successor that was told to end is killed, in milliseconds. */
 export const SUCCESSOR_KILL_MS = 5_000;
-/** Longest wait of a ready successor for the permission to listen, in milliseconds. */
-export const TAKE_OVER_MS_MAX = 10_000;
 /** Interval at which `upgrade` asks for the progress, in milliseconds. */
 export const UPGRADE_LOOK_MS = 100;
 /** How much longer than the parts of an upgrade `upgrade` waits, in milliseconds. */

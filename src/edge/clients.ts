@@ -87,11 +87,7 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
   const access = accessControlOf(keys, clock, context, rejected);
   const sinks = { latency: latencies, rejected, usage, calls };
   const headerName = createForwardedHeaderName();
-  const proxySource: ProxySource = {
-    headerName,
-    known: (ingressThread, token, principal) =>
-      ingressThreads?.known(ingressThread, token, principal),
-  };
+  const proxySource: ProxySource = { headerName };
   const { publicListen, serverListen } = listenersOf(config, inherited, hasIngressThreads);
   const http = createHttpServer(
     {
@@ -171,13 +167,13 @@ function accessControlOf(
   onPolicyViolation: NonNullable<AccessControlDeps["onPolicyViolation"]>,
 ): AccessControl {
   const { table, globalLimits, feed } = keys;
-  const delegated = context?.delegated ?? null;
+  const sharedLimits = context?.keys ?? null;
   return createAccessControl({
     clock,
     keys: table,
     looksMistyped,
     globalLimits,
-    delegated,
+    sharedLimits,
     onPolicyViolation,
     hasKeys: () => feed?.hasKeys ?? true,
   });

@@ -31,11 +31,11 @@ type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "globalLimits"> & {
   readonly table: { readonly counters: { readonly keys: number } };
 };
 
-const NOTHING_PROXIED: ProxiedCounts = { key: 0, leaders: 0, recordRing: 0, other: 0 };
+const NOTHING_PROXIED: ProxiedCounts = { leaders: 0, recordRing: 0, other: 0 };
 
 type IngressThreadsSource = Pick<
   IngressThreads,
-  "counters" | "stats" | "proxied" | "records" | "keyCache" | "waiting"
+  "counters" | "stats" | "proxied" | "records" | "waiting"
 >;
 
 export interface MetricDeps {
@@ -115,9 +115,8 @@ function ingressThreadSources(ingressThreads: IngressThreadsSource | null, sende
   return {
     touchdown_ingress_threads: () => ingressThreads?.stats.length ?? 0,
     touchdown_ingress_requests_proxied_total: () => {
-      const { key, leaders, recordRing, other } = ingressThreads?.proxied ?? NOTHING_PROXIED;
+      const { leaders, recordRing, other } = ingressThreads?.proxied ?? NOTHING_PROXIED;
       return samplesBy("reason", {
-        unknown_key: key,
         leader_backlog: leaders,
         record_ring_full: recordRing,
         other,
@@ -125,16 +124,6 @@ function ingressThreadSources(ingressThreads: IngressThreadsSource | null, sende
     },
     touchdown_ingress_rejection_records_dropped_total: () =>
       ingressThreads?.records.rejectionRecordsDropped ?? 0,
-    touchdown_ingress_cached_keys: () => ingressThreads?.keyCache.cachedKeys ?? 0,
-    touchdown_ingress_key_cache_events_total: () => {
-      const {
-        granted = 0,
-        revoked = 0,
-        evicted = 0,
-        declined = 0,
-      } = ingressThreads?.keyCache ?? {};
-      return samplesBy("event", { granted, revoked, evicted, declined });
-    },
     touchdown_ingress_records_pending: () => ingressThreads?.waiting ?? 0,
     touchdown_ingress_sends_corked_total: () => ingressThreads?.counters.corked ?? 0,
     touchdown_ingress_records_stale_total: () => sender.counters.packetsRecordedLate,

@@ -9,13 +9,9 @@ import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { dedupMemory } from "../dedup/recent-transactions.ts";
 import type { RejectionSinks } from "../http/request-tracker.ts";
-import type { DelegatedLimits } from "../limits/delegated-limits.ts";
-import { GlobalDelegation } from "../limits/global-delegation.ts";
-import { GlobalLimitStates } from "../limits/global-state.ts";
-import { createDelegatedLimits, createKeyCacheSync } from "../limits/key-cache-sync.ts";
-import { createKeyCacheMemory } from "../limits/thread-limit-states.ts";
 import type { EngineChoice } from "../native/choose.ts";
-import type { NativeIngress } from "../native/contract.ts";
+import type { NativeIngress, NativeKeys } from "../native/contract.ts";
+import { EngineKeys } from "../native-ingress/engine-keys.ts";
 import { createIngressThreads, type IngressThreads } from "../native-ingress/ingress-threads.ts";
 import type { Histogram } from "../runtime/histogram.ts";
 import {
@@ -32,13 +28,12 @@ export interface NativeIngressContext {
   readonly realtime: boolean;
   readonly targets: SharedTargetTable;
   readonly targetsMemory: SharedArrayBuffer;
-  readonly keyCacheMemory: SharedArrayBuffer;
   readonly dedupMemory: SharedArrayBuffer;
   /** Yields the processor to waiting threads. */
   readonly yieldThread: () => void;
-  /** The limits that both charge; for the main thread's access control. */
-  readonly delegated: DelegatedLimits;
-  readonly native: NativeIngress;
+  /** The keys of ingress threads, and the limits that they and the main thread charge. */
+  readonly keys: EngineKeys;
+  readonly native: NativeIngress & NativeKeys;
 }
 
 /**
@@ -104,18 +99,16 @@ export function createNativeIngressContext(
   const { native } = engine;
   if (count === 0 || native === null) return null;
   const targetsMemory = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
-  const keyCacheMemory = createKeyCacheMemory();
   const { realtime } = config.host;
   return {
     count,
     realtime,
     targets: new SharedTargetTable(targetsMemory),
     targetsMemory,
-    keyCacheMemory,
     dedupMemory: dedupMemory(),
     // Real-time threads already have priority; only other programs would gain from a yield.
     yieldThread: realtime ? () => {} : () => native.threadYield(),
-    delegated: createDelegatedLimits(keyCacheMemory),
+    keys: new EngineKeys(native),
     native,
   };
 }
@@ -160,20 +153,12 @@ export function buildNativeIngress(
   { connectionsMax, upstreamConnectionsMax, ...options }: NativeIngressOptions,
 ): IngressThreads {
   const { clock, log, keys, pipeline, rejected, latencies, flushEvents, decoder } = deps;
-  const { count, realtime, targets, delegated, yieldThread, native } = context;
+  const { count, realtime, targets, yieldThread, native } = context;
   const { table, globalLimits } = keys;
-  const memory = context.keyCacheMemory;
   const upstreamConnectionsEach = Math.max(1, Math.floor(upstreamConnectionsMax / count));
   const share = options.connectionsPerAddress / connectionsMax;
-  globalLimits?.join(new GlobalLimitStates(memory));
-  const globalDelegation = globalLimits === null ? null : new GlobalDelegation(globalLimits);
-  const keyCache = createKeyCacheSync({
-    clock,
-    keys: table,
-    delegated,
-    globalDelegation,
-    memory,
-  });
+  globalLimits?.join(context.keys);
+  table.follow(context.keys);
   const ingressThreads = createIngressThreads(
     {
       clock,
@@ -181,7 +166,8 @@ export function buildNativeIngress(
       yieldThread,
       flushEvents,
       accounting: pipeline,
-      keyCache,
+      keys: context.keys,
+      planName: (number) => context.keys.planName(number),
       latency: latencies,
       rejected,
       usage: keys.usage,
@@ -203,7 +189,6 @@ export function buildNativeIngress(
       decoder,
       realtime,
       targets: context.targetsMemory,
-      keyCache: context.keyCacheMemory,
       dedup: context.dedupMemory,
       connectionsMax: Math.ceil(connectionsMax / count),
       upstreamConnectionsMax: upstreamConnectionsEach,

@@ -20,7 +20,7 @@ import type { DecodeDone } from "../decode/workers/worker-handle.ts";
 import type { DedupCache, Reservation } from "../dedup/recent-transactions.ts";
 import type { Submission, Submit } from "../http/submit/submission.ts";
 import type { Landing } from "../landing/landing.ts";
-import type { CachedKeyPrincipal, SentSubmission } from "../native-ingress/record-consumer.ts";
+import type { PlanHolder, SentSubmission } from "../native-ingress/record-consumer.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import { sleepSync } from "../runtime/sleep-sync.ts";
 import { ALL_FULL, type Sender } from "../send/sender.ts";
@@ -57,12 +57,7 @@ export interface Pipeline {
    * Records a transaction that an ingress thread has sent. `decodedNs` and `sentNs` are when
    * validation finished, and when the engine had it.
    */
-  recordSend(
-    packet: Packet,
-    principal: CachedKeyPrincipal,
-    accepted: Accepted,
-    sent: SentSubmission,
-  ): void;
+  recordSend(packet: Packet, holder: PlanHolder, accepted: Accepted, sent: SentSubmission): void;
   /** Records a duplicate that an ingress thread detected. */
   recordDuplicate(submitted: Submitted, offset: number): void;
   /** Counts an error that the decoder of an ingress thread found. */
@@ -208,7 +203,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
 
   function recordSend(
     packet: Packet,
-    { keyId, plan }: CachedKeyPrincipal,
+    { keyId, plan }: PlanHolder,
     accepted: Accepted,
     sent: SentSubmission,
   ): void {

@@ -58,11 +58,9 @@ export interface RequestChecks {
 export interface ProxySource {
   /** Name of the forwarded header; "" without ingress threads. */
   readonly headerName: string;
-  /** Called with the key of a proxied submission before its limit is charged. */
-  known(ingressThread: number, token: string, principal: Principal): void;
 }
 
-export const NO_PROXY: ProxySource = { headerName: "", known() {} };
+export const NO_PROXY: ProxySource = { headerName: "" };
 
 export function createRequestChecks(deps: RequestCheckDeps): RequestChecks {
   const { clock, access, tracker } = deps;
@@ -99,7 +97,7 @@ export function createRequestChecks(deps: RequestCheckDeps): RequestChecks {
       const principal = access.authenticate(token, context);
       if (principal === null) checkAnonymous(context, token, bodySize, keylessMax, handler);
       else if (context.proxied === null) checkLimit(context, principal, bodySize, sizeMax, handler);
-      else checkProxied(context, context.proxied, token, principal, bodySize, sizeMax, handler);
+      else checkProxied(context, context.proxied, principal, bodySize, sizeMax, handler);
     }
   }
 
@@ -133,14 +131,12 @@ export function createRequestChecks(deps: RequestCheckDeps): RequestChecks {
 
   function checkProxied(
     context: RequestContext,
-    { ingressThread, isLimitCharged, receivedNs }: ProxiedRequest,
-    token: string,
+    { isLimitCharged, receivedNs }: ProxiedRequest,
     principal: Principal,
     bodySize: number,
     sizeMax: number,
     handler: BodyHandler,
   ): void {
-    if (ingressThread >= 0) proxySource.known(ingressThread, token, principal);
     if (isLimitCharged) {
       context.principal = principal;
       context.receivedNs = receivedNs;

@@ -2,6 +2,7 @@
  * Ends the transactions of a confirmed block, and rolls back those of its slot's other banks. This
  * scans all transactions in flight, and up to all of them end: at 5,000 a second a slot has 2,000.
  * Both are done in slices over several event loop turns, so that other work is not delayed much.
+ * A transaction that a stream reports only after its block's confirmation ends at once.
  * After the slot went back, a slot's number alone says nothing about a block seen before: those
  * transactions wait for their bank or their status.
  */
@@ -9,7 +10,7 @@
 import type { Clock } from "../core/clock.ts";
 import { createTimeSlicer, type TimeSlicer } from "../runtime/time-slice.ts";
 import { type InFlightTable, PROCESSED, UNKNOWN } from "./in-flight-table.ts";
-import { CHECKS_PER_SLICE, LANDINGS_PER_SLICE } from "./limits.ts";
+import { CHECKS_PER_SLICE, LANDINGS_PER_SLICE, SLOTS_CONFIRMED_KEPT } from "./limits.ts";
 
 export interface ConfirmationsDeps {
   readonly clock: Clock;
@@ -24,6 +25,8 @@ export class Confirmations {
   /** Slots being searched for, and those reported since the scan began; the bank of each. */
   #slots = new Map<number, number | null>();
   #later = new Map<number, number | null>();
+  /** The banks of the slots confirmed last, the oldest first. */
+  readonly #recent = new Map<number, number | null>();
   /** Blocks seen before this may be deleted, and their slots used again. */
   #sinceNs = Number.NEGATIVE_INFINITY;
   /** The next row to check. */
@@ -40,10 +43,36 @@ export class Confirmations {
     this.#slicer.start();
   }
 
+  /** Records a confirmation for transactions that are seen in the slot only after it. */
+  record(slot: number, bank: number | null): void {
+    const known = bank ?? this.#recent.get(slot) ?? null;
+    this.#recent.delete(slot);
+    this.#recent.set(slot, known);
+    if (this.#recent.size <= SLOTS_CONFIRMED_KEPT) return;
+    for (const oldest of this.#recent.keys()) {
+      this.#recent.delete(oldest);
+      break;
+    }
+  }
+
+  /** A watcher saw a transaction, whose block may be confirmed already. */
+  seen(row: number): void {
+    const slot = this.#deps.table.processedSlot[row] ?? UNKNOWN;
+    const bank = this.#recent.get(slot);
+    if (bank !== undefined) this.#deps.onConfirmed(row, slot, bank);
+  }
+
   /** The slot went back. Ends what was confirmed until now. */
   slotWentBack(nowNs: number): void {
     this.flush();
+    this.#recent.clear();
     this.#sinceNs = nowNs;
+  }
+
+  /** Banks have other ids from now on. Ends what was confirmed until now. */
+  forgetBanks(): void {
+    this.flush();
+    this.#recent.clear();
   }
 
   /** Whether the block of a processed transaction may be deleted. */

@@ -315,16 +315,19 @@ class LandingStage implements Landing {
       this.#deps.reconcile();
       row = this.#table.findSignature(signature, 0);
     }
-    if (row !== NONE) this.#found(row, status, bank);
+    if (row === NONE) return;
+    this.#found(row, status, bank);
+    if (!status.confirmed) this.#confirmations.seen(row);
   }
 
   confirmed(slot: number, bank: number | null = null): void {
+    this.#confirmations.record(slot, bank);
     if (this.#sightings.count > 0) this.#confirmations.confirm(slot, bank);
   }
 
   forgetBanks(): void {
     // Confirmations that wait for their turn still have the ids of the sightings so far.
-    this.#confirmations.flush();
+    this.#confirmations.forgetBanks();
     this.#sightings.forgetBanks();
   }
 

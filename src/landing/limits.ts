@@ -40,6 +40,11 @@ export const STATUS_SPAN_SLOTS = 280;
 export const STATUS_DELETED_SLOTS_MAX = 32;
 /** Transactions ended per slice; about 2 us each. */
 export const LANDINGS_PER_SLICE = 64;
+/**
+ * Slots confirmed last for which a transaction may still be reported: as many as pass in several
+ * seconds, by which a stream may report it late.
+ */
+export const SLOTS_CONFIRMED_KEPT = 32;
 /** Rows checked per slice; about 100 ns each, 700 when a row first ages. */
 export const CHECKS_PER_SLICE = 2_048;
 /** Blockhashes in one request, and the minimum time between two requests, in milliseconds. */

@@ -15,8 +15,8 @@ import { type Clock, NS_PER_MS, NS_PER_S } from "../core/clock.ts";
 import { type Rejection, rateLimitMessage } from "../core/errors.ts";
 import { LIMITED_ACCOUNTS_MAX, TOKEN_CHARS_MAX, TOKEN_CHARS_MIN } from "../core/limits.ts";
 import { withFastProperties } from "../runtime/fast-object.ts";
-import type { DelegatedLimits } from "./delegated-limits.ts";
 import { intervalNs, waitNs } from "./gcra.ts";
+import { KEY_MESSAGES } from "./key-messages.ts";
 import { type LimitState, LocalLimitStates } from "./local-state.ts";
 
 /** The rate limit of an account. */
@@ -78,6 +78,16 @@ export interface GlobalLimits {
   tryCharge(account: string, plan: RatePlan, nowNs: number): number;
 }
 
+/** The limits of all keys, which several threads charge. */
+export interface SharedLimits {
+  /** Charges one request of the key with this digest: 0, or the nanoseconds to wait. */
+  charge(sha256: Buffer, nowNs: number): number;
+  /** The limit that caused the last wait. */
+  readonly limitedBy: LimitedBy;
+  /** Limits with a state. */
+  readonly size: number;
+}
+
 export interface AccessControlDeps {
   readonly clock: Clock;
   readonly keys: KeyLookup;
@@ -85,8 +95,8 @@ export interface AccessControlDeps {
   readonly looksMistyped: (token: string) => boolean;
   /** null: every limit applies to this edge alone. */
   readonly globalLimits: GlobalLimits | null;
-  /** Limits that other threads charge too; absent: this thread charges all limits alone. */
-  readonly delegated?: DelegatedLimits | null;
+  /** The limits that other threads charge too; absent: this thread charges all limits alone. */
+  readonly sharedLimits?: SharedLimits | null;
   /**
    * Called for each rejection of a key that has expired or was used from outside its networks, with
    * the rejection that its account may see; absent: these are not recorded.
@@ -97,7 +107,7 @@ export interface AccessControlDeps {
 }
 
 export interface AccessControlOptions {
-  /** Accounts whose limit state is kept; ignored with `delegated`, which has its own bound. */
+  /** Accounts whose limit state is kept; ignored with `sharedLimits`. */
   readonly accountsMax?: number;
 }
 
@@ -148,9 +158,8 @@ export function createAccessControl(
   options: AccessControlOptions = {},
 ): AccessControl {
   const { globalLimits } = deps;
-  const delegated = deps.delegated ?? null;
-  const states =
-    delegated?.states ?? new LocalLimitStates(options.accountsMax ?? LIMITED_ACCOUNTS_MAX);
+  const sharedLimits = deps.sharedLimits ?? null;
+  const states = new LocalLimitStates(options.accountsMax ?? LIMITED_ACCOUNTS_MAX);
   const counters: AccessCounters = withFastProperties({
     keysMissing: 0,
     keysUnknown: 0,
@@ -158,7 +167,7 @@ export function createAccessControl(
     allowed: 0,
     limited: 0,
     get accountsTracked() {
-      return delegated?.size ?? states.size;
+      return sharedLimits?.size ?? states.size;
     },
     get accountsEvicted() {
       return states.evicted;
@@ -169,6 +178,8 @@ export function createAccessControl(
   const known = new Map<string, KnownKey>();
   /** Of the key that is looked up now. */
   const digest = Buffer.alloc(DIGEST_BYTES);
+  /** Of the keys whose shared limits may be charged. */
+  const digests = new WeakMap<Principal, Buffer>();
 
   /** Rejected by the limit with the longer wait. */
   function rejected(ownWait: number, accountWait: number): number {
@@ -177,25 +188,20 @@ export function createAccessControl(
     return Math.max(ownWait, accountWait);
   }
 
-  /** As `charge`, with other threads charging at the same time: check and charge are one step. */
-  function chargeDelegated(
-    delegated: DelegatedLimits,
-    principal: Principal,
-    nowNs: number,
-  ): number {
-    const { account, plan, keyId, policy } = principal;
-    const own = policy?.limit ?? null;
-    const ownName = own === null ? "" : keyLimitName(keyId);
-    const limits = plan.shared && globalLimits !== null ? globalLimits : delegated;
-    const ownWait = own === null ? 0 : delegated.tryCharge(ownName, own, nowNs);
-    if (ownWait > 0) return rejected(ownWait, limits.waitNs(account, plan, nowNs));
-    const wait = limits.tryCharge(account, plan, nowNs);
+  /** Other threads charge the same limits: check and charge are one step. */
+  function chargeShared(limits: SharedLimits, principal: Principal, nowNs: number): number {
+    const sha256 = digests.get(principal);
+    const wait = sha256 === undefined ? 0 : limits.charge(sha256, nowNs);
     if (wait > 0) {
-      if (own !== null) delegated.refund(ownName, own);
-      return rejected(0, wait);
-    }
-    counters.allowed += 1;
-    return 0;
+      counters.limited += 1;
+      limitedBy = limits.limitedBy;
+    } else counters.allowed += 1;
+    return wait;
+  }
+
+  function found(principal: Principal | null, sha256: Buffer): Principal | null {
+    if (principal !== null && sharedLimits !== null) digests.set(principal, sha256);
+    return principal;
   }
 
   function lookup(token: string): Principal | null {
@@ -204,7 +210,7 @@ export function createAccessControl(
     const key = known.get(token);
     if (key !== undefined) {
       if (key.changes === changes) return key.principal;
-      key.principal = deps.keys.lookup(key.digest);
+      key.principal = found(deps.keys.lookup(key.digest), key.digest);
       key.changes = changes;
       return key.principal;
     }
@@ -214,8 +220,9 @@ export function createAccessControl(
     if (principal === null) return null;
     // Keys in use are few; if there are too many, all are dropped and the busy ones come back.
     if (known.size >= TOKENS_KNOWN_MAX) known.clear();
-    known.set(token, { digest: Buffer.from(digest), principal, changes });
-    return principal;
+    const sha256 = Buffer.from(digest);
+    known.set(token, { digest: sha256, principal, changes });
+    return found(principal, sha256);
   }
 
   return withFastProperties({
@@ -231,7 +238,7 @@ export function createAccessControl(
         : null;
     },
     charge(principal, nowNs) {
-      if (delegated !== null) return chargeDelegated(delegated, principal, nowNs);
+      if (sharedLimits !== null) return chargeShared(sharedLimits, principal, nowNs);
       const { account, plan, keyId, policy } = principal;
       const own = policy?.limit ?? null;
       const ownName = own === null ? "" : keyLimitName(keyId);
@@ -256,7 +263,7 @@ export function createAccessControl(
     rejectionOf(token, origin) {
       if (token === "") {
         counters.keysMissing += 1;
-        return unauthorized("the header api-x-token is missing, the key of an account is needed");
+        return unauthorized(KEY_MESSAGES.keyMissing());
       }
       const principal = lookup(token);
       const policy = principal?.policy ?? null;
@@ -269,9 +276,7 @@ export function createAccessControl(
       const isMistyped = deps.looksMistyped(token);
       if (!isMistyped && deps.hasKeys?.() === false) return KEYS_UNREAD;
       counters.keysUnknown += 1;
-      return isMistyped
-        ? unauthorized("the key in api-x-token has a typing error: its checksum does not match")
-        : UNKNOWN_KEY;
+      return isMistyped ? unauthorized(KEY_MESSAGES.keyMistyped()) : UNKNOWN_KEY;
     },
   });
 }
@@ -301,7 +306,7 @@ export function policyViolation(
 ): PolicyViolation | null {
   const { expiresUnixMs, networks } = policy;
   if (expiresUnixMs !== null && unixMs >= expiresUnixMs) {
-    const message = `the key in api-x-token expired at ${new Date(expiresUnixMs).toISOString()}`;
+    const message = KEY_MESSAGES.keyExpired(new Date(expiresUnixMs).toISOString());
     return { forClient: message, forAccount: message };
   }
   if (networks === null) return null;
@@ -310,8 +315,8 @@ export function policyViolation(
   const ranges = networks.ranges.join(", ");
   const from = address === "" ? "an unknown address" : address;
   return {
-    forClient: "the key in api-x-token may not be used from this address",
-    forAccount: `the key may be used from ${ranges} only, a request with it came from ${from}`,
+    forClient: KEY_MESSAGES.keyNetwork(),
+    forAccount: KEY_MESSAGES.keyNetworkAccount(ranges, from),
   };
 }
 
@@ -343,15 +348,11 @@ function unauthorized(message: string): Rejection {
   return { reason: "unauthorized", message, data: {} };
 }
 
-/** The edge cannot distinguish these cases: it holds valid keys only. */
-export const UNKNOWN_KEY = unauthorized(
-  "the key in api-x-token is unknown or revoked, or its account is disabled; " +
-    "its issuer can see which",
-);
+export const UNKNOWN_KEY = unauthorized(KEY_MESSAGES.keyUnknown());
 /** Until the database was read once, any key may be valid. */
 export const KEYS_UNREAD: Rejection = {
   reason: "overloaded",
-  message: "this edge has not read the keys yet; try again a little later, or at another edge",
+  message: KEY_MESSAGES.keysUnread(),
   data: {},
 };
 const DIGEST_BYTES = 32;

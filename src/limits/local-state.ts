@@ -42,19 +42,6 @@ export class LocalLimitStates {
     else state.fullNs = charged(state.fullNs, nowNs, interval);
   }
 
-  /** Removes the state and returns when its bucket is full again; 0 if there is none. */
-  take(name: string): number {
-    const fullNs = this.#states.get(name)?.fullNs ?? 0;
-    this.#states.delete(name);
-    return fullNs;
-  }
-
-  /** Inserts a state from elsewhere, unless its bucket is full. */
-  put(name: string, fullNs: number, nowNs: number): void {
-    this.#states.delete(name);
-    if (fullNs > nowNs) this.#add(name, fullNs, nowNs);
-  }
-
   #add(name: string, fullNs: number, nowNs: number): void {
     for (let look = 0; look < LOOKS; look += 1) {
       const looked = this.#next();

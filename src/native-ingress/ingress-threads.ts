@@ -1,5 +1,5 @@
 /**
- * The main thread's handle of all ingress threads: starts them, grants keys, and reconciles
+ * The main thread's handle of all ingress threads: starts them, and reconciles
  * accounting with their records. An ingress thread sends first and writes its record afterwards, so
  * code on the main thread that depends on what was sent must call `reconcile` first. The threads
  * belong to the native engine (`native/src/submit`) and run no JavaScript.
@@ -18,18 +18,15 @@
 import { closeSync } from "node:fs";
 import { SetupError } from "../core/errors.ts";
 import type { HttpStats } from "../http/request-tracker.ts";
-import type { Principal } from "../limits/access-control.ts";
-import type { KeyCacheCounters } from "../limits/key-cache-sync.ts";
 import { sumOf } from "../runtime/shared-counters.ts";
+import type { EngineKeys } from "./engine-keys.ts";
 import {
   IngressThread,
   type IngressThreadConfig,
   type IngressThreadDeps,
 } from "./ingress-thread.ts";
-import { KeyAccounts } from "./key-accounts.ts";
 import { INGRESS_THREADS_STOP_MS_MAX, RECORDS_BACKLOG_MAX, RECORDS_PER_SLICE } from "./limits.ts";
 import {
-  type CachedKeyPrincipal,
   RecordConsumer,
   type RecordConsumerCounters,
   type RecordConsumerDeps,
@@ -45,6 +42,8 @@ import {
 export interface IngressThreadsDeps extends RecordConsumerDeps, IngressThreadDeps {
   /** Yields the processor to waiting threads. */
   readonly yieldThread: () => void;
+  /** The keys in the engine; closed with the last ingress thread. */
+  readonly keys: Pick<EngineKeys, "handle" | "close">;
   /**
    * Calls `reconcile` and reads the engine's events too, so that they cause no wake-up of their
    * own; called when an ingress thread woke this thread.
@@ -53,7 +52,7 @@ export interface IngressThreadsDeps extends RecordConsumerDeps, IngressThreadDep
 }
 
 export interface IngressThreadsOptions
-  extends Omit<IngressThreadConfig, "engine" | "upstreamPort"> {
+  extends Omit<IngressThreadConfig, "engine" | "keys" | "upstreamPort"> {
   readonly count: number;
   /** Returns the native engine's handle, once it runs. */
   readonly engine: () => number;
@@ -72,8 +71,6 @@ export interface IngressThreads {
   reconcile(): void;
   /** Yields to an ingress thread that waits for this processor, unless a ring could fill up. */
   yieldThread(): void;
-  /** That thread proxied a submission with this valid key: the key may be granted to it. */
-  known(thread: number, token: string, principal: Principal): void;
   /** Counters of each thread. */
   readonly stats: readonly HttpStats[];
   /** Requests proxied to the main thread. */
@@ -83,7 +80,6 @@ export interface IngressThreads {
   /** Records not processed yet. */
   readonly waiting: number;
   readonly counters: RecordConsumerCounters;
-  readonly keyCache: KeyCacheCounters;
   /**
    * Listens. Proxied requests go to `upstreamPort` of loopback.
    *
@@ -106,14 +102,9 @@ export function createIngressThreads(
   deps: IngressThreadsDeps,
   options: IngressThreadsOptions,
 ): IngressThreads {
-  const { clock, native, keyCache } = deps;
-  const principals: CachedKeyPrincipal[] = [];
-  const keyAccounts = new KeyAccounts();
-  const consumer = new RecordConsumer(deps, principals);
-  const threads = Array.from(
-    { length: options.count },
-    () => new IngressThread(deps, principals, keyAccounts, reconcile),
-  );
+  const { clock, native, keys } = deps;
+  const consumer = new RecordConsumer(deps);
+  const threads = Array.from({ length: options.count }, () => new IngressThread(deps, reconcile));
 
   let socket: number | null = null;
 
@@ -164,9 +155,7 @@ export function createIngressThreads(
   return {
     reconcile,
     yieldThread,
-    known: (thread, token, principal) => threads[thread]?.grant(token, principal),
     counters: consumer.counters,
-    keyCache: keyCache.counters,
     stats: threads.map(({ stats }) => stats),
     proxied: sumOf(
       PROXY_REASONS,
@@ -181,7 +170,7 @@ export function createIngressThreads(
     },
     start(upstreamPort) {
       try {
-        const task = { ...options, engine: options.engine(), upstreamPort };
+        const task = { ...options, engine: options.engine(), keys: keys.handle, upstreamPort };
         for (const [number, thread] of threads.entries()) thread.start(task, number, onWake);
         return { port: listen() };
       } catch (error) {
@@ -211,7 +200,7 @@ export function createIngressThreads(
       await Promise.all(threads.map((thread) => thread.stop()));
       const ends = await Promise.allSettled(threads.map((thread) => thread.end()));
       kill.cancel();
-      keyCache.stop();
+      keys.close();
       reconcile();
       const failed = ends.find((end) => end.status === "rejected");
       if (failed !== undefined) throw failed.reason;

@@ -1,26 +1,26 @@
 // Hot path: `take` runs for each transaction that an ingress thread handled.
 /**
  * Applies the records of ingress threads to accounting: sent transactions, duplicates, and
- * rejections, which are reported as the HTTP server reports its own. The principal is found by the
- * key slot in the record.
+ * rejections, which are reported as the HTTP server reports its own.
  */
 
 import type { Accepted, DecodeErrorCode, Packet } from "../core/flow.ts";
 import { createPacket } from "../core/packet.ts";
-import { type LatencySink, type RejectionSinks, reportRejection } from "../http/request-tracker.ts";
+import {
+  type KeyHolder,
+  type LatencySink,
+  type RejectionSinks,
+  reportRejection,
+} from "../http/request-tracker.ts";
 import type { SendRecord } from "../send/native/send-record.ts";
-import { REJECTED, type RingRecord, SENT } from "./record-ring.ts";
+import { KEY_HOLDERS_MAX } from "./limits.ts";
+import { REJECTED, type RingRecord, SENT, VIOLATED } from "./record-ring.ts";
 import { REJECTION_NAMES } from "./thread-counters.ts";
 
 /** The accounting of transactions that ingress threads handled. */
 export interface Accounting {
   /** Records a transaction that an ingress thread has sent. */
-  recordSend(
-    packet: Packet,
-    principal: CachedKeyPrincipal,
-    accepted: Accepted,
-    sent: SentSubmission,
-  ): void;
+  recordSend(packet: Packet, holder: PlanHolder, accepted: Accepted, sent: SentSubmission): void;
   /** Records a duplicate that an ingress thread detected. */
   recordDuplicate(
     submitted: Pick<Packet, "bytes" | "account" | "maxRetries">,
@@ -40,6 +40,8 @@ export interface SentSubmission {
 
 export interface RecordConsumerDeps extends RejectionSinks {
   readonly accounting: Accounting;
+  /** The name of the plan with this number in the engine. */
+  planName(number: number): string;
   /** From complete body to response. */
   readonly latency: LatencySink;
 }
@@ -52,37 +54,45 @@ export interface RecordConsumerCounters {
   corked: number;
 }
 
-/** The principal of a cached key. */
-export interface CachedKeyPrincipal {
-  readonly keyId: string;
-  readonly account: string;
-  /** The name of the account's plan. */
+/** Of a transaction: its key and account, and the account's plan. */
+export interface PlanHolder extends KeyHolder {
+  /** The name of the plan. */
   readonly plan: string;
 }
 
 export class RecordConsumer {
   readonly counters: RecordConsumerCounters = { decoded: 0, duplicates: 0, corked: 0 };
   readonly #deps: RecordConsumerDeps;
-  readonly #principals: readonly CachedKeyPrincipal[];
+  /** By key id, so that receipts of one account share its name. */
+  readonly #holders = new Map<string, PlanHolder>();
 
-  /** `principals` are by key slot. */
-  constructor(deps: RecordConsumerDeps, principals: readonly CachedKeyPrincipal[]) {
+  constructor(deps: RecordConsumerDeps) {
     this.#deps = deps;
-    this.#principals = principals;
   }
 
   readonly take = (record: RingRecord): void => {
-    const { kind, validation, keySlot } = record;
-    const principal = this.#principals[keySlot] ?? ANONYMOUS;
+    const { kind, validation } = record;
+    const holder = this.#holderOf(record);
     if (kind === SENT && validation.kind === "accepted")
-      this.#recordSend(record, principal, validation);
-    else if (kind === REJECTED) this.#reject(record, principal);
-    else this.#repeat(record, principal);
+      this.#recordSend(record, holder, validation);
+    else if (kind === REJECTED) this.#reject(record, holder);
+    else if (kind === VIOLATED) this.#violate(record, holder);
+    else this.#repeat(record, holder);
   };
 
-  #recordSend(record: RingRecord, principal: CachedKeyPrincipal, accepted: Accepted): void {
+  #holderOf({ keyId, account, planNumber }: RingRecord): PlanHolder {
+    const plan = this.#deps.planName(planNumber);
+    const known = this.#holders.get(keyId);
+    if (known?.account === account && known.plan === plan) return known;
+    if (this.#holders.size >= KEY_HOLDERS_MAX) this.#holders.clear();
+    const holder = { keyId, account, plan };
+    this.#holders.set(keyId, holder);
+    return holder;
+  }
+
+  #recordSend(record: RingRecord, holder: PlanHolder, accepted: Accepted): void {
     const { accounting, latency, usage } = this.#deps;
-    const { account, keyId } = principal;
+    const { account, keyId } = holder;
     const { bytes, receivedNs, maxRetries } = record;
     const offeredLamports = accepted.priorityFeeLamports + accepted.tipLamports;
     this.counters.decoded += 1;
@@ -90,10 +100,10 @@ export class RecordConsumer {
     latency.record(record.sentNs - receivedNs);
     usage?.request(keyId, null, record.bodyBytes);
     const packet = createPacket(0, bytes, account, receivedNs, maxRetries, offeredLamports);
-    accounting.recordSend(packet, principal, accepted, record);
+    accounting.recordSend(packet, holder, accepted, record);
   }
 
-  #repeat(record: RingRecord, { account, keyId }: CachedKeyPrincipal): void {
+  #repeat(record: RingRecord, { account, keyId }: KeyHolder): void {
     const { accounting, latency, usage } = this.#deps;
     const { bytes, maxRetries } = record;
     this.counters.duplicates += 1;
@@ -102,7 +112,7 @@ export class RecordConsumer {
     accounting.recordDuplicate({ bytes, account, maxRetries }, record.offset);
   }
 
-  #reject(record: RingRecord, principal: CachedKeyPrincipal): void {
+  #reject(record: RingRecord, principal: KeyHolder): void {
     const { accounting, latency } = this.#deps;
     const { bytes, receivedNs, sentNs, validation } = record;
     if (validation.kind === "rejected" && validation.errorCode >= 0) {
@@ -112,10 +122,17 @@ export class RecordConsumer {
     // The HTTP server measures what a stage answered, and not what it refuses before.
     if (sentNs > 0) latency.record(sentNs - receivedNs);
     const reason = REJECTION_NAMES[record.reason] ?? "internal";
-    const message = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
-    reportRejection(this.#deps, principal, { reason, message, data: {} }, record.bodyBytes);
+    const rejection = { reason, message: messageOf(bytes), data: {} };
+    reportRejection(this.#deps, principal, rejection, record.bodyBytes);
+  }
+
+  /** The account sees it; it is no use of the key. */
+  #violate({ bytes, bodyBytes }: RingRecord, holder: KeyHolder): void {
+    const rejection = { reason: "unauthorized", message: messageOf(bytes), data: {} } as const;
+    this.#deps.rejected?.(holder, rejection, bodyBytes);
   }
 }
 
-/** Unreachable: every key slot in a record had a principal before. */
-const ANONYMOUS: CachedKeyPrincipal = { keyId: "", account: "", plan: "" };
+function messageOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+}

@@ -3,18 +3,23 @@
  * The records that an ingress thread writes for the main thread: a ring in shared memory, one per
  * ingress thread.
  *
- *     ┌ head: numbers ────────────────────────────────────────────────────┬ the transaction ─┐
- *     │ kind, size, slot, times, body, retries, result, targets, streams  │ 4096 bytes       │
- *     └───────────────────────────────────────────────────────────────────┴──────────────────┘
+ *     ┌ head: numbers ─────────────────────────────────────┬ key id, account ─┬ transaction ─┐
+ *     │ kind, size, account size, times, ..., streams      │ 16 + 192 bytes   │ 4096 bytes   │
+ *     └────────────────────────────────────────────────────┴──────────────────┴──────────────┘
  *
  * An ingress thread never waits for room: it checks before it sends anything, and proxies the
  * request to the main thread if the ring is full. So no transaction is sent without a record. A
  * rejection has its message in place of the transaction; it is not recorded where too many records
- * are unread. The writing side is `native/src/submit/record_ring.rs`.
+ * are unread. A record names its key and account, because the key may be removed before it is read.
+ * The writing side is `native/src/submit/record_ring.rs`.
  */
 
 import type { ValidationResult } from "../core/flow.ts";
-import { SHARED_TARGETS_MAX, V1_TRANSACTION_BYTES_MAX } from "../core/limits.ts";
+import {
+  ACCOUNT_NAME_CHARS_MAX,
+  SHARED_TARGETS_MAX,
+  V1_TRANSACTION_BYTES_MAX,
+} from "../core/limits.ts";
 import { readValidation } from "../decode/workers/worker-channel.ts";
 import { VALIDATION_NUMBERS } from "../native/contract.ts";
 import { createRing, type Ring, ringBytes } from "../runtime/ring.ts";
@@ -25,11 +30,17 @@ import { RECORD_RING_SLOTS } from "./limits.ts";
 export const SENT = 1;
 export const DUPLICATE = 2;
 export const REJECTED = 3;
+/** A request that its key's policy does not allow: the message is that for its account. */
+export const VIOLATED = 4;
+
+const KEY_ID_BYTES = 16;
+/** Of a name of `ACCOUNT_NAME_CHARS_MAX` characters. */
+export const ACCOUNT_BYTES_MAX = 3 * ACCOUNT_NAME_CHARS_MAX;
 
 const KIND = 0;
 const SIZE = 1;
-/** The key slot of the request. */
-const KEY_SLOT = 2;
+/** Bytes of the account's name. */
+const ACCOUNT_SIZE = 2;
 const RECEIVED_NS = 3;
 const DECODED_NS = 4;
 const SENT_NS = 5;
@@ -46,15 +57,22 @@ const REASON = 12;
 /** Whether it was corked, to leave together with others. */
 const CORKED = 13;
 const VALIDATION = 14;
-const STREAMS = VALIDATION + VALIDATION_NUMBERS;
+/** The number of the key's plan. */
+const PLAN = VALIDATION + VALIDATION_NUMBERS;
+const STREAMS = PLAN + 1;
 const HEAD_BYTES = 8 * (STREAMS + SHARED_TARGETS_MAX);
-const SLOT_BYTES = HEAD_BYTES + V1_TRANSACTION_BYTES_MAX;
+const ACCOUNT_AT = HEAD_BYTES + KEY_ID_BYTES;
+const BYTES_AT = ACCOUNT_AT + ACCOUNT_BYTES_MAX;
+const SLOT_BYTES = BYTES_AT + V1_TRANSACTION_BYTES_MAX;
 
 /** A record's fields besides the transaction's bytes. */
 export interface SubmissionRecord {
   readonly bytes: Uint8Array;
-  /** The key slot of the request. */
-  readonly keySlot: number;
+  /** The id of the request's key, 32 hexadecimal digits, and its account. */
+  readonly keyId: string;
+  readonly account: string;
+  /** The number of the account's plan in the engine. */
+  readonly planNumber: number;
   /** `Clock.nowNs` when the request's body was complete. */
   readonly receivedNs: number;
   /** When validation finished, and when `txSend` had returned. */
@@ -87,14 +105,14 @@ export function recordsMemory(slots: number = RECORD_RING_SLOTS): SharedArrayBuf
 /** The reading side of one ingress thread's ring. */
 export class RecordReader {
   readonly #ring: Ring;
-  readonly #bytes: Uint8Array;
+  readonly #bytes: Buffer;
   readonly #numbers: Float64Array;
   /** Reused: allocating it would be a fifth of accounting's garbage. */
   readonly #record = newRecord();
 
   constructor(memory: SharedArrayBuffer, slots: number = RECORD_RING_SLOTS) {
     this.#ring = createRing(memory, 0, slots, SLOT_BYTES);
-    this.#bytes = new Uint8Array(memory);
+    this.#bytes = Buffer.from(memory);
     this.#numbers = new Float64Array(memory);
   }
 
@@ -129,16 +147,19 @@ export class RecordReader {
     send.status = isSent ? number(STATUS) : 0;
     send.corked = isSent && number(CORKED) === 1;
     for (let i = 0; i < send.count; i += 1) send.streams[i] = number(STREAMS + i);
-    const body = start + HEAD_BYTES;
+    const body = start + BYTES_AT;
+    const account = start + ACCOUNT_AT;
     const retries = number(MAX_RETRIES);
     record.bytes = this.#bytes.subarray(body, body + number(SIZE));
-    record.keySlot = number(KEY_SLOT);
+    record.keyId = this.#bytes.toString("hex", account - KEY_ID_BYTES, account);
+    record.account = this.#bytes.toString("utf8", account, account + number(ACCOUNT_SIZE));
     record.receivedNs = number(RECEIVED_NS);
     record.decodedNs = number(DECODED_NS);
     record.sentNs = number(SENT_NS);
     record.bodyBytes = number(BODY_BYTES);
     record.maxRetries = retries < 0 ? null : retries;
     record.offset = number(OFFSET);
+    record.planNumber = number(PLAN);
     record.reason = kind === REJECTED ? number(REASON) : -1;
     record.validation = readValidation(numbers, start + 8 * VALIDATION);
     return record;
@@ -153,13 +174,15 @@ function newRecord() {
   return {
     kind: 0.5,
     bytes: NO_BYTES,
-    keySlot: 0.5,
+    keyId: "",
+    account: "",
     receivedNs: 0.5,
     decodedNs: 0.5,
     sentNs: 0.5,
     bodyBytes: 0.5,
     maxRetries: null as number | null,
     offset: 0.5,
+    planNumber: 0.5,
     reason: 0.5,
     validation: NO_VALIDATION,
     send: newSendRecord(),

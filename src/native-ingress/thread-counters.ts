@@ -31,10 +31,10 @@ export const HTTP_COUNTER_NAMES = [
 export const REJECTION_NAMES = Object.keys(REJECTIONS) as readonly RejectionReason[];
 
 /**
- * Why an ingress thread proxies a request to the main thread: its key is not cached, no leader is
- * connected, the record ring is full, or anything else.
+ * Why an ingress thread proxies a request to the main thread: no leader is connected, the record
+ * ring is full, or anything else.
  */
-export const PROXY_REASONS = ["key", "leaders", "recordRing", "other"] as const;
+export const PROXY_REASONS = ["leaders", "recordRing", "other"] as const;
 
 export type ProxyReason = (typeof PROXY_REASONS)[number];
 export type ProxiedCounts = Readonly<Counters<ProxyReason>>;

@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 19;
+export const CONTRACT_VERSION = 20;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {
@@ -143,6 +143,7 @@ export type NativeEngine = NativeSending &
   NativeDecoding &
   NativeReading &
   NativeIngress &
+  NativeKeys &
   NativeScheduling &
   NativeSystemd;
 
@@ -201,6 +202,7 @@ export interface NativeIngressThreadOptions {
   /** Handles. */
   readonly engine: number;
   readonly decoder: number;
+  readonly keys: number;
   /** The ingress thread's number, which it sends with each proxied request. */
   readonly number: number;
   /** Whether the thread has realtime priority. */
@@ -233,17 +235,13 @@ export interface NativeIngressThreadMemory {
   readonly targets: Uint8Array;
   /** Layout: dedup/recent-transactions.ts. */
   readonly dedup: Uint8Array;
-  /** Layout: limits/thread-limit-states.ts. */
-  readonly limitStates: Uint8Array;
-  /** Layout: native-ingress/key-accounts.ts. */
-  readonly keyAccounts: Uint8Array;
 }
 
 /** Threads that accept HTTP requests without entering JavaScript. */
 export interface NativeIngress {
   /**
    * Starts an ingress thread, at most 64 per process, on memory that it uses until
-   * `ingressThreadClose`. It calls `wake` when it has records, released key slots, or has ended.
+   * `ingressThreadClose`. It calls `wake` when it has records, or has ended.
    * Returns its handle above 0, or INGRESS_THREAD_OPTIONS, INGRESS_THREAD_FULL, NO_PRIORITY or
    * PANIC.
    */
@@ -269,36 +267,14 @@ export interface NativeIngress {
    */
   ingressThreadsListen(threads: Uint32Array, descriptor: number, perAddress: number): number;
   /**
-   * Lets the ingress thread accept this key from now on; `plan` is the name of the account's plan.
-   * `numbers` are KEY_GRANT_NUMBERS: the slot,
-   * rate and burst, 1 if the limit applies to all edges, the account's limit slot, the key's limit
-   * slot, rate and burst or -1, its expiry in Unix milliseconds or -1, and 1 if it may only be used
-   * from `ranges`, in CIDR notation separated by commas. Returns OK, NO_INGRESS_THREAD,
-   * INGRESS_THREAD_OPTIONS or PANIC.
-   */
-  ingressThreadGrantKey(
-    thread: number,
-    token: string,
-    plan: string,
-    numbers: Float64Array,
-    ranges: string,
-  ): number;
-  /**
-   * Revokes that key grant; `ingressThreadReleasedSlots` reports when it is no longer in use.
-   * Returns as `ingressThreadGrantKey`.
-   */
-  ingressThreadRevokeKey(thread: number, token: string, keySlot: number): number;
-  /**
-   * Writes key slots that the ingress thread no longer uses, as many as fit. Returns the count, or
-   * NO_INGRESS_THREAD or PANIC. Later releases call `wake` again.
-   */
-  ingressThreadReleasedSlots(thread: number, out: Float64Array): number;
-  /**
    * Sends an ingress thread one of INGRESS_THREAD_COMMANDS. Returns OK, NO_INGRESS_THREAD,
    * INGRESS_THREAD_OPTIONS or PANIC.
    */
   ingressThreadCommand(thread: number, command: number): number;
-  /** Returns one of INGRESS_THREAD_STATES, or NO_INGRESS_THREAD or PANIC. */
+  /**
+   * Returns one of INGRESS_THREAD_STATES, or NO_INGRESS_THREAD or PANIC. Whatever happens after
+   * this call calls `wake` again.
+   */
   ingressThreadState(thread: number): number;
   /**
    * Releases the memory: ends the ingress thread if it has not ended, and waits for it. Returns OK,
@@ -307,8 +283,6 @@ export interface NativeIngress {
   ingressThreadClose(thread: number): number;
 }
 
-/** Numbers of a key grant. */
-export const KEY_GRANT_NUMBERS = 10;
 /**
  * Proxy every request; accept no connection and report when idle; end immediately; proxy health
  * checks; accept no connection and close each with its next response.
@@ -328,6 +302,57 @@ export interface NativeScheduling {
   /** Yields the processor to other threads that wait for it. Returns OK. */
   threadYield(): number;
 }
+
+/** Keys, and the limits that they charge, for all ingress threads and the main thread. */
+export interface NativeKeys {
+  /** Returns the handle of an empty table, above 0, or KEY_TABLE_FULL or PANIC. */
+  keyTableCreate(): number;
+  /** Returns OK or NO_KEY_TABLE. */
+  keyTableClose(table: number): number;
+  /** Writes KEY_TABLE_COUNTERS; returns the count. */
+  keyTableCounters(table: number, out: Float64Array): number;
+  /**
+   * Sets the plan of this number for all its keys: rate, burst, and 1 if all edges share the limit
+   * of an account. Numbers follow each other from 0 on.
+   */
+  planPut(table: number, plan: number, name: string, numbers: Float64Array): number;
+  /**
+   * Adds or replaces keys, as `engine-keys.ts` writes them; with `isNext` in the set that is built
+   * aside. Returns how many it put.
+   */
+  keysPut(table: number, isNext: boolean, batch: Uint8Array): number;
+  /** Removes the keys with these digests, of 32 bytes each. Returns how many there were. */
+  keysRemove(table: number, digests: Uint8Array): number;
+  /** Starts a set of keys aside, or replaces all keys by it: one of KEYS_REPLACE. */
+  keysReplace(table: number, step: number): number;
+  /**
+   * Charges one request to the limits of the key with this digest. Returns 0 if it is admitted or
+   * the key is not there, or 1 if a limit is used up, and writes the wait in nanoseconds, and 1 if
+   * the limit is the key's own.
+   */
+  keyCharge(table: number, digest: Uint8Array, nowNs: number, out: Float64Array): number;
+  /** Sets the number of edges that share limits; 0: every limit is of this edge alone. */
+  limitsShare(table: number, edgeCount: number): number;
+  /**
+   * Starts to watch shared limits that were charged, as many as both arrays have room for; a name
+   * may need 65,537 bytes. Writes their slots, and their names one after the other, each as a
+   * 16-bit size and UTF-8. Returns the count.
+   */
+  limitsWatch(table: number, slots: Float64Array, names: Uint8Array): number;
+  /**
+   * Writes of a watched limit when its bucket is full, the count of its requests, and what one of
+   * them costs. Returns 1, or 0 for one that is not watched.
+   */
+  limitRead(table: number, slot: number, out: Float64Array): number;
+  /** Replaces the bucket of a watched limit if it is still `wasNs`. Returns 1, or 0 if not. */
+  limitReplace(table: number, slot: number, wasNs: number, fullNs: number): number;
+  /** Ends the watch of a limit whose count was last `count`. */
+  limitUnwatch(table: number, slot: number, count: number): number;
+}
+
+/** The numbers of `keyTableCounters`, in order. */
+export const KEY_TABLE_COUNTERS = ["keys", "limits"] as const;
+export const KEYS_REPLACE = { start: 1, finish: 2 } as const;
 
 /** Messages to the service manager. */
 export interface NativeSystemd {
@@ -361,6 +386,10 @@ export const DECODER_OPTIONS = -40;
 export const DECODER_FULL = -41;
 export const NO_DECODER = -42;
 export const NO_ROOM = -43;
+/** Return codes of the calls of key tables. */
+export const NO_KEY_TABLE = -50;
+export const KEY_TABLE_FULL = -51;
+export const KEY_BATCH = -52;
 export const NO_PRIORITY = -70;
 /** Return codes of an ingress thread's calls. */
 export const INGRESS_THREAD_OPTIONS = -80;

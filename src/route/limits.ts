@@ -41,6 +41,10 @@ export const SLOT_DOUBT_AHEAD_MS = 800;
 export const SLOT_STILL_SLOTS = 10;
 /** Times of its usual gap in which a source that works reports a slot. */
 export const SLOT_GAPS_MAX = 2;
+/**
+ * Sources that go back within this time of each other went back together: one is late, or polled.
+ */
+export const SLOT_BACK_TOGETHER_MS = 10_000;
 /** Slots for which each source remembers when it reported them. */
 export const SLOT_LAG_SLOTS = 64;
 /** Slots that may pass by the wall clock alone before the current slot counts as unknown. */

@@ -63,13 +63,16 @@ export class SlotRun {
   /** Adds an event; returns whether the run suffices. */
   add(slot: number, nowNs: number, slotDurationMs: number, isPolled = false): boolean {
     const step = slot - this.#slot;
-    if (this.#slot < 0 || step < -SLOT_RUN_LATE || step > SLOT_RUN_STEP_MAX) {
+    const slotNs = slotDurationMs * NS_PER_MS;
+    // A poll skips the slots since the one before.
+    const stepMax = SLOT_RUN_STEP_MAX + (isPolled ? (nowNs - this.#countedNs) / slotNs : 0);
+    if (this.#slot < 0 || step < -SLOT_RUN_LATE || step > stepMax) {
       this.#begin(slot, nowNs, slotDurationMs);
       return false;
     }
     if (step <= 0) return false;
     this.#slot = slot;
-    if (nowNs - this.#countedNs >= PACE * slotDurationMs * NS_PER_MS) {
+    if (nowNs - this.#countedNs >= PACE * slotNs) {
       this.#count += 1;
       this.#countedNs = nowNs;
     }

@@ -216,7 +216,8 @@ class Estimate implements SlotClock {
     else if (estimate.lastSlot < estimate.anchorSlot && !estimate.isMixed(nowNs)) {
       this.#standstill.observed(nowNs);
     }
-    if (estimate.anchorSlot !== anchorBefore) this.#anchored(source, anchorBefore, nowNs);
+    const hasMoved = estimate.anchorSlot !== anchorBefore || estimate.begunSlot !== begunBefore;
+    if (hasMoved) this.#anchored(source, anchorBefore, nowNs);
     this.#follow(nowNs);
     this.#setSlotDuration();
     const near = Math.abs(speaksFor - this.#publishedSlot) <= SLOT_SKIP_DISTANCE;

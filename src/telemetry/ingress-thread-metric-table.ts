@@ -11,8 +11,7 @@ export const INGRESS_THREAD_METRICS = [
   counter(
     "touchdown_ingress_requests_proxied_total",
     ["reason"],
-    "Requests that an ingress thread proxied to the main thread, by unknown_key (no key, or " +
-      "one that is not cached, expired or not valid for this address), " +
+    "Requests that an ingress thread proxied to the main thread, by " +
       "leader_backlog (no leader is connected, or one accepts no transaction of this size), " +
       "record_ring_full, or other: reads, and requests of more than 16 KiB.",
   ),
@@ -21,13 +20,6 @@ export const INGRESS_THREAD_METRICS = [
     [],
     "Rejections of ingress threads that usage and the dashboard's list do not have, because " +
       "half of their record ring was unread; touchdown_requests_total has them.",
-  ),
-  gauge("touchdown_ingress_cached_keys", [], "Keys in the key cache of the ingress threads."),
-  counter(
-    "touchdown_ingress_key_cache_events_total",
-    ["event"],
-    "Events of the key cache of the ingress threads: keys granted to it, revoked by a change, " +
-      "evicted for a newer key, or declined because the cache is full, once a request.",
   ),
   gauge(
     "touchdown_ingress_records_pending",

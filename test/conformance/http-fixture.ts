@@ -1,8 +1,8 @@
 /**
  * A touchdown HTTP server on loopback with a submit handler controlled by the test, and a client on
  * a plain socket, so that tests control every byte and segment. With ingress threads in
- * TEST_THREADS, a native ingress thread proxies every request to the server: clients must see no
- * difference.
+ * TEST_THREADS, a native ingress thread proxies every request with a key to the server, and refuses
+ * all others: clients must see no difference.
  */
 
 import { createHash } from "node:crypto";
@@ -38,6 +38,7 @@ export const NARROW_KEY = "td_test_key_of_some_networks";
 const NARROW_RANGES = ["203.0.113.0/24", "2001:db8::/32", "127.0.0.1"];
 /** Looking up this key throws, as a bug would. */
 export const BROKEN_KEY = "td_test_key_that_breaks";
+const TOKENS = [KEY, SLOW_KEY, NARROW_KEY, BROKEN_KEY];
 export const SIGNATURE = "5".repeat(88);
 export const RAW = "/api/v1/sendRawTransaction";
 export const RPC = "/api/v1/sendTransaction";
@@ -92,9 +93,8 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
   const ingress =
     ingressEngine === null || options.proxySource !== undefined
       ? null
-      : createTestIngress(ingressEngine, { forwardedHeader, connectionsMax });
-  const proxySource =
-    ingress === null ? options.proxySource : { headerName: forwardedHeader, known: (): void => {} };
+      : createTestIngress(ingressEngine, { forwardedHeader, connectionsMax, tokens: TOKENS });
+  const proxySource = ingress === null ? options.proxySource : { headerName: forwardedHeader };
   const wide: RatePlan = {
     name: "Wide",
     ratePerSecond: 1_000_000,

@@ -7,6 +7,8 @@
 import { connect } from "node:net";
 import { setImmediate as turn } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { REJECTION_NAMES } from "../../src/native-ingress/thread-counters.ts";
+import { sumOf } from "../../src/runtime/shared-counters.ts";
 import { native } from "../native/addon.ts";
 import {
   BROKEN_KEY,
@@ -388,12 +390,15 @@ describe.skipIf(native === null)("a client of an ingress thread", () => {
     const all =
       edge.ingress === null ? [edge.server] : [edge.server, ...edge.ingress.ingressThreads.stats];
     const requests = all.reduce((sum, { counters }) => sum + counters.requests, 0);
-    const rejections = { ...edge.server.rejections };
+    const rejections = sumOf(
+      REJECTION_NAMES,
+      all.map((each) => each.rejections),
+    );
     edge.errors.length = 0;
     return {
       responses,
       bodies: bodies.sort(),
-      counted: { requests, accepted, handlerErrors, rejections },
+      counted: { requests, accepted, handlerErrors, rejections: { ...rejections } },
     };
   }
 

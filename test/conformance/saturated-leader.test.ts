@@ -87,7 +87,7 @@ describe(`a leader that reads nothing (${ENGINE}, ${THREADS} threads)`, () => {
   let flow: Flow;
   beforeAll(async () => {
     flow = await start({ delivery_ttl: "60s", queue_per_leader: 16_384 });
-    // The thread's first request of a key goes to the main thread.
+    // While no leader is connected, ingress threads leave transactions to the main thread.
     await untilResponse(
       "a transaction that no ingress thread proxies",
       async () => {

@@ -127,7 +127,7 @@ describe("an edge on the accounts database", () => {
     await makeKey(token, ["127.0.0.0/31", "127.0.0.4/32"]);
     const at = await startReady();
     const from = (address: string) => postFrom(at, address, token, network.tipped().bytes);
-    // Repeated, so that ingress threads, if any, get the key cached and admit it themselves.
+    // Several times: no answer depends on those before.
     for (let asked = 0; asked < 6; asked += 1) {
       expect([await from("127.0.0.1"), await from("127.0.0.4")]).toEqual([200, 200]);
       expect([await from("127.0.0.2"), await from("127.0.0.5")]).toEqual([401, 401]);

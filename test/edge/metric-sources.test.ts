@@ -73,8 +73,7 @@ for (let index = 0; index < 12; index += 1) {
 const IDENTITY = freshIdentity();
 
 /** Every counter that a metric reads holds a unique number. */
-const PROXIED = { key: 1_301, leaders: 1_303, recordRing: 1_304, other: 1_305 };
-const KEY_CACHE_EVENTS = { granted: 1_307, revoked: 1_308, evicted: 1_309, declined: 1_310 };
+const PROXIED = { leaders: 1_303, recordRing: 1_304, other: 1_305 };
 const LOST = { event: 1_403, datagram: 1_404, datagram_rejected: 1_405, panic: 7 };
 const CUT = {
   too_many: 95,
@@ -86,7 +85,7 @@ const CUT = {
   backpressure: 972,
 };
 const PROXY_REASONS = {
-  ...{ unknown_key: PROXIED.key, leader_backlog: PROXIED.leaders },
+  ...{ leader_backlog: PROXIED.leaders },
   ...{ record_ring_full: PROXIED.recordRing, other: PROXIED.other },
 };
 const each = (name: string, label: string, values: Readonly<Record<string, number>>) =>
@@ -126,7 +125,7 @@ const DEPS: MetricDeps = {
   }),
   ingressThreads: {
     ...{ counters: { decoded: 61, duplicates: 1000, corked: 62 }, waiting: 63 },
-    ...{ proxied: PROXIED, keyCache: { cachedKeys: 1_306, ...KEY_CACHE_EVENTS } },
+    ...{ proxied: PROXIED },
     records: { rejectionRecordsDropped: 1_311 },
     stats: [0, 1, 2].map(() => stub<HttpStats>({})),
   },
@@ -325,9 +324,7 @@ describe("an edge's metrics", () => {
     ["dedup_evictions_total", {}, 199],
     ["ingress_threads", {}, 3],
     ...each("ingress_requests_proxied_total", "reason", PROXY_REASONS),
-    ["ingress_cached_keys", {}, 1_306],
     ["ingress_rejection_records_dropped_total", {}, 1_311],
-    ...each("ingress_key_cache_events_total", "event", KEY_CACHE_EVENTS),
     ["ingress_sends_corked_total", {}, 62],
     ["ingress_records_stale_total", {}, 1_311],
     ...each("ingress_outcomes_dropped_total", "reason", { expired: 1_401, capacity: 1_402 }),

@@ -28,7 +28,9 @@ function configOf(threads: number | null, other: Partial<Config> = {}): Config {
 
 const portable = stub<EngineChoice>({ name: "portable", native: null });
 let yields = 0;
-const yielding = { threadYield: () => (yields += 1) };
+/** The engine's handle of each key table. */
+const KEY_TABLE = 11;
+const yielding = { threadYield: () => (yields += 1), keyTableCreate: () => KEY_TABLE };
 const native = stub<EngineChoice>({ name: "native", native: stub<NativeEngine>(yielding) });
 const NOT_INLINE = { decode: stub<Config["decode"]>({ inline: "never", workers: null }) };
 const POLLING = { host: { busyPoll: true, realtime: false } };
@@ -74,7 +76,7 @@ describe("the context of ingress threads", () => {
     expect(context?.count).toBe(3);
     context?.yieldThread();
     expect(yields).toBe(1);
-    for (const memory of [context?.targetsMemory, context?.keyCacheMemory, context?.dedupMemory]) {
+    for (const memory of [context?.targetsMemory, context?.dedupMemory]) {
       expect(memory).toBeInstanceOf(SharedArrayBuffer);
     }
   });
@@ -117,7 +119,10 @@ describe("ingress threads in their context", () => {
   function built(count: number, engine: EngineChoice) {
     const context = createNativeIngressContext(configOf(count), engine, 2);
     if (context === null) throw new Error("no context");
-    const table = stub<NativeIngressDeps["keys"]["table"]>({ onChange: () => {} });
+    const followers: unknown[] = [];
+    const table = stub<NativeIngressDeps["keys"]["table"]>({
+      follow: (follower) => void followers.push(follower),
+    });
     const deps: NativeIngressDeps = {
       clock: createFakeClock(),
       log: stub({}),
@@ -128,13 +133,14 @@ describe("ingress threads in their context", () => {
       flushEvents: () => {},
       decoder: 1,
     };
-    return { context, ingressThreads: buildNativeIngress(context, deps, OPTIONS) };
+    return { context, followers, ingressThreads: buildNativeIngress(context, deps, OPTIONS) };
   }
 
   it("start with the shared memory, each with its share of all connections", () => {
     const listened: number[] = [];
     const starts: { options: NativeIngressThreadOptions; memory: NativeIngressThreadMemory }[] = [];
     const starting = stub<NativeEngine>({
+      keyTableCreate: () => KEY_TABLE,
       ingressThreadStart: (options, memory) => starts.push({ options, memory }),
       socketListen: () => 3,
       ingressThreadsListen: (_threads, _descriptor, perAddress) => {
@@ -142,16 +148,19 @@ describe("ingress threads in their context", () => {
         return 8_899;
       },
     });
-    const { context, ingressThreads } = built(
+    const { context, followers, ingressThreads } = built(
       3,
       stub<EngineChoice>({ name: "native", native: starting }),
     );
+    // The engine's keys follow those of the main thread.
+    expect(followers).toEqual([context.keys]);
     // The engine runs once they start, and not before.
     context.targets.useEngine(5);
     expect(ingressThreads.start(40_404)).toEqual({ port: 8_899 });
     const common = {
       engine: 5,
       decoder: 1,
+      keys: KEY_TABLE,
       realtime: false,
       connectionsMax: 4,
       upstreamConnectionsMax: 2,
@@ -170,7 +179,6 @@ describe("ingress threads in their context", () => {
     for (const { memory } of starts) {
       expect(memory.targets.buffer).toBe(context.targetsMemory);
       expect(memory.dedup.buffer).toBe(context.dedupMemory);
-      expect(memory.limitStates.buffer).toBe(context.keyCacheMemory);
     }
   });
 

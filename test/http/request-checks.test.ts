@@ -41,11 +41,7 @@ function enter(
   };
   const response = fakeResponse();
   const context = new RequestContext(response, tracker, door === "raw" ? "raw" : "rpc");
-  const proxySource: ProxySource = {
-    headerName: "x-0a",
-    known: (ingressThread, token, { account }) =>
-      void options.steps?.push(`known ${ingressThread} ${token} ${account}`),
-  };
+  const proxySource: ProxySource = { headerName: "x-0a" };
   createRequestChecks({
     clock,
     access,
@@ -106,7 +102,7 @@ describe("admission", () => {
     expect([131_072, 131_073].map(isCut)).toEqual([false, true]);
   });
 
-  it("finds the key of a proxied request, and charges it only if it is not charged yet", () => {
+  it("charges the key of a proxied request only if it is not charged yet", () => {
     const stepsOf = (door: Door, forwarded: string, token = "good"): readonly string[] => {
       const steps: string[] = [];
       const headers = { "x-0a": forwarded, "api-x-token": token };
@@ -114,8 +110,8 @@ describe("admission", () => {
       return steps;
     };
     for (const door of ["raw", "rpc"] as const) {
-      expect(stepsOf(door, "10.0.0.1 4 0 0")).toEqual(["known 4 good a", "charge"]);
-      expect(stepsOf(door, "10.0.0.1 4 1 7")).toEqual(["known 4 good a"]);
+      expect(stepsOf(door, "10.0.0.1 4 0 0")).toEqual(["charge"]);
+      expect(stepsOf(door, "10.0.0.1 4 1 7")).toEqual([]);
       expect(stepsOf(door, "10.0.0.1 4 1 7", "bad")).toEqual([]);
     }
   });

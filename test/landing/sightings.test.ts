@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import type { Landing } from "../../src/landing/landing.ts";
+import { SLOTS_CONFIRMED_KEPT } from "../../src/landing/limits.ts";
 import type { TxStatus } from "../../src/landing/ports.ts";
 import { expectBalance } from "../support/landing-balance.ts";
 import { bytesOf, startFixture } from "./fixture.ts";
@@ -105,8 +107,9 @@ describe("a transaction only in a bank that is given up", () => {
     plan("b");
     clock.advance(20);
     expect(resent).toMatchObject([{ id: 1, address: "b:8009" }]);
-    see(1, 12, FAILED);
-    landing.confirmed(SLOT, 12);
+    const next = { slot: SLOT + 1, confirmed: false, error: FAILED };
+    landing.seen(bytesOf(1).subarray(1, 65), next, 12);
+    landing.confirmed(SLOT + 1, 12);
     expect(ends()).toEqual([
       [2, "landed", null],
       [1, "landed", FAILED],
@@ -213,6 +216,67 @@ describe("a confirmation without a bank", () => {
       [1, "landed", null],
       [2, "landed", FAILED],
     ]);
+  });
+});
+
+describe("a sighting that comes after the confirmation of its slot", () => {
+  it("lands if it is in the confirmed bank, and is in flight again if it is in another", () => {
+    const { landing, see, seen, ends, rolledBack, cluster } = inFlight(1, 2, 3);
+    cluster.reporting = "no";
+    landing.confirmed(SLOT, 11);
+    see(1, 11, FAILED);
+    see(2, 10);
+    see(3, null);
+    expect(seen()).toEqual([
+      [1, FAILED],
+      [2, null],
+      [3, null],
+    ]);
+    expect(ends()).toEqual([
+      [1, "landed", FAILED],
+      [3, "landed", null],
+    ]);
+    expect(rolledBack).toEqual([2]);
+    expectBalance(landing);
+  });
+
+  it("lands if the slot was confirmed without a bank, before or since", () => {
+    const { landing, see, ends } = inFlight(1, 2);
+    landing.confirmed(SLOT);
+    see(1, 10);
+    landing.confirmed(SLOT, 11);
+    landing.confirmed(SLOT);
+    see(2, 10);
+    expect(ends()).toEqual([[1, "landed", null]]);
+  });
+
+  it.each([
+    ["the slot went back", (landing: Landing) => landing.slotWentBack()],
+    ["the ids of banks are forgotten", (landing: Landing) => landing.forgetBanks()],
+    [
+      "many slots more are confirmed",
+      (landing: Landing) => {
+        for (let at = 1; at <= SLOTS_CONFIRMED_KEPT; at += 1) landing.confirmed(SLOT + at, at);
+      },
+    ],
+  ])("waits for another confirmation once %s", (_, act) => {
+    const { landing, see, ends } = inFlight(1);
+    landing.confirmed(SLOT, 10);
+    act(landing);
+    see(1, 10);
+    expect(ends()).toEqual([]);
+    landing.confirmed(SLOT, 10);
+    expect(ends()).toEqual([[1, "landed", null]]);
+  });
+
+  it("waits for its stream or a confirmed status if it is from a status", async () => {
+    const { landing, see, seen, ends, slots, answerAll } = inFlight(1);
+    landing.confirmed(SLOT, 11);
+    slots(2);
+    await answerAll(new Map([[1, { slot: SLOT, confirmed: false, error: null }]]));
+    expect([seen(), ends()]).toEqual([[[1, null]], []]);
+    see(1, 11);
+    expect(ends()).toEqual([[1, "landed", null]]);
   });
 });
 

@@ -4,16 +4,13 @@ import { networksOf } from "../../src/accounts/keys/policy.ts";
 import {
   createAccessControl,
   type GlobalLimits,
-  keyLimitName,
   limitRejection,
   type Principal,
   retryAfterSeconds,
+  type SharedLimits,
 } from "../../src/limits/access-control.ts";
-import { DelegatedLimits } from "../../src/limits/delegated-limits.ts";
-import { createKeyCacheMemory, ThreadLimitStates } from "../../src/limits/thread-limit-states.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { from, HERE, testPrincipal } from "../support/principals.ts";
-import { createRng } from "../support/rng.ts";
 
 const SECOND = 1_000_000_000;
 const TOKEN = "0123456789abcdef";
@@ -307,76 +304,38 @@ describe("a restricted key", () => {
   });
 });
 
-describe("limits that are held for other threads", () => {
-  it.each(["none", "some", "all"])("are those of a gate without, where %s are", (which) => {
-    const delegated = new DelegatedLimits(
-      new ThreadLimitStates(createKeyCacheMemory()),
-      100,
-      1_000,
-    );
-    const deps = {
-      clock: createFakeClock(),
-      keys: { lookup: () => null, changes: 0 },
-      looksMistyped: () => false,
-      globalLimits: null,
+describe("limits that other threads charge too", () => {
+  it("are charged by the digest of the key, and looked up again after a change", () => {
+    const charges: string[] = [];
+    let wait = 0;
+    const sharedLimits: SharedLimits = {
+      charge(sha256, nowNs) {
+        charges.push(`${sha256.toString("hex")} ${nowNs}`);
+        return wait;
+      },
+      limitedBy: "key",
+      size: 7,
     };
-    const [apart, ours] = [createAccessControl(deps), createAccessControl({ ...deps, delegated })];
-    const rng = createRng(5);
-    const limit = { ratePerSecond: SECOND / 150, burst: 2 };
-    const principals = Array.from({ length: 12 }, (_, index) => {
-      const plan = {
-        name: "P",
-        ratePerSecond: SECOND / 100,
-        burst: 1 + (index % 3),
-        shared: false,
-      };
-      const row = testPrincipal(`a${index >> 1}`, plan, index % 2 === 0 ? null : { limit });
-      return { ...row, keyId: `k${index >> 1}` };
-    });
-    const names = principals.flatMap(({ account, keyId }) => [account, keyLimitName(keyId)]);
-    const isDelegated = (index: number) => which === "all" || (which === "some" && index % 3 === 0);
-    for (const [index, name] of names.entries()) if (isDelegated(index)) delegated.delegate(name);
-    for (let nowNs = SECOND; nowNs < SECOND + 40_000; nowNs += rng.below(40)) {
-      const mine = principals[rng.below(principals.length)] ?? principal("x");
-      expect(ours.charge(mine, nowNs)).toBe(apart.charge(mine, nowNs));
-      expect(ours.limitedBy).toBe(apart.limitedBy);
-    }
-    expect(ours.counters.allowed).toBe(apart.counters.allowed);
-    expect(ours.counters.limited).toBe(apart.counters.limited);
-    expect(ours.counters.limited).toBeGreaterThan(100);
-  });
-
-  it("leave to the edges what they share", () => {
-    const delegated = new DelegatedLimits(
-      new ThreadLimitStates(createKeyCacheMemory()),
-      100,
-      1_000,
-    );
-    let [wait, charges] = [0, 0];
-    const tryCharge = (): number => {
-      if (wait === 0) charges += 1;
-      return wait;
-    };
-    const globalLimits = { waitNs: () => wait, tryCharge };
-    const keys = { lookup: () => null, changes: 0 };
-    const clock = createFakeClock();
+    const keys = { lookup: () => principal("a"), changes: 0 };
     const access = createAccessControl({
-      clock,
+      clock: createFakeClock(),
       keys,
       looksMistyped: () => false,
-      globalLimits,
-      delegated,
+      globalLimits: null,
+      sharedLimits,
     });
-    const plan = { name: "S", ratePerSecond: 1, burst: 1, shared: true };
-    const slow = testPrincipal("a", plan, { limit: { ratePerSecond: 1, burst: 2 } });
-    delegated.delegate(keyLimitName(slow.keyId));
-    expect(access.charge(slow, SECOND)).toBe(0);
+    const token = "0123456789abcdef";
+    const digest = createHash("sha256").update(token).digest("hex");
+    const chargeAt = (nowNs: number) => {
+      const found = access.authenticate(token, HERE);
+      return found === null ? -1 : access.charge(found, nowNs);
+    };
+    expect(chargeAt(1)).toBe(0);
+    keys.changes += 1;
     wait = 5;
-    // That does not charge the key's own limit.
-    for (let i = 0; i < 3; i += 1) expect(access.charge(slow, SECOND)).toBe(5);
-    wait = 0;
-    expect([1, 2].map(() => access.charge(slow, SECOND))).toEqual([0, SECOND]);
-    expect(charges).toBe(2);
+    expect([chargeAt(2), access.limitedBy]).toEqual([5, "key"]);
+    expect(charges).toEqual([`${digest} 1`, `${digest} 2`]);
+    expect(access.counters).toMatchObject({ allowed: 1, limited: 1, accountsTracked: 7 });
   });
 });
 

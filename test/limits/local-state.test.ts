@@ -52,18 +52,4 @@ describe("the states of limits", () => {
     expect(looks).toBeLessThanOrEqual(200);
     expect(states).toMatchObject({ size: 1_000, evicted: 100 });
   });
-
-  it("move to another holder and back, if their bucket is not full", () => {
-    const states = new LocalLimitStates(2);
-    charge(states, "a", 1_000, 5);
-    expect(states.take("a")).toBe(1_005);
-    expect([states.size, states.take("a")]).toEqual([0, 0]);
-    states.put("a", 2_005, 2_004);
-    states.put("b", 2_005, 2_005);
-    expect([states.of("a")?.fullNs, states.size]).toEqual([2_005, 1]);
-    for (const name of ["b", "c"]) charge(states, name, 1_000, 100);
-    expect(states).toMatchObject({ size: 2, evicted: 1 });
-    states.put("c", 9_000, 100);
-    expect([states.of("c")?.fullNs, states.size, states.evicted]).toEqual([9_000, 2, 1]);
-  });
 });

@@ -3,9 +3,6 @@
 import { openSync } from "node:fs";
 import { SetupError } from "../../src/core/errors.ts";
 import type { Accepted, Packet } from "../../src/core/flow.ts";
-import type { Principal } from "../../src/limits/access-control.ts";
-import type { KeyGrant, KeyUpdate } from "../../src/limits/key-cache-entry.ts";
-import type { ThreadKeyCache } from "../../src/limits/key-cache-sync.ts";
 import {
   INGRESS_THREAD_COMMANDS,
   INGRESS_THREAD_STATES,
@@ -18,7 +15,6 @@ import {
   createIngressThreads,
   type IngressThreads,
 } from "../../src/native-ingress/ingress-threads.ts";
-import { newSendRecord } from "../../src/send/native/send-record.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createRecordWriter } from "../support/record-writer.ts";
 
@@ -35,19 +31,10 @@ export const ACCEPTED: Accepted = {
   tipLamports: 1_000,
   priorityFeeLamports: 234,
 };
-export const KEY_GRANT: KeyGrant = {
-  token: "t",
-  keyId: "k",
-  account: "acme",
-  plan: { name: "P", ratePerSecond: 1, burst: 1, shared: false },
-  expiresUnixMs: null,
-  ranges: null,
-  limit: null,
-  isGlobal: false,
-  accountLimitSlot: 0,
-  keyLimitSlot: -1,
-  keySlot: 3,
-};
+/** The engine's handle of the key table. */
+export const KEY_TABLE = 11;
+/** Of the account acme. */
+const KEY_ID = "0".repeat(32);
 export const PUBLIC_PORT = 18_899;
 export const UPSTREAM_PORT = 40_404;
 const FIRST_HANDLE = 256;
@@ -60,18 +47,11 @@ export class FakeIngressThread {
   readonly writer;
   /** The commands that it received. */
   readonly commands: number[] = [];
-  readonly keyCache: { token: string; plan: string; numbers: readonly number[]; ranges: string }[] =
-    [];
-  readonly revokedKeys: { token: string; keySlot: number }[] = [];
-  /** Key slots that it returns with the next polls. */
-  readonly returned: number[] = [];
   state: number = INGRESS_THREAD_STATES.running;
   /** Neither becomes idle nor exits when commanded. */
   isDeaf = false;
-  /** Its result for a key grant. */
-  grantResponse: number = OK;
   closes = 0;
-  /** How often its returned slots were polled, after which it wakes again. */
+  /** How often its state was read, after which it wakes again. */
   looks = 0;
 
   constructor(
@@ -88,18 +68,8 @@ export class FakeIngressThread {
   /** Records one duplicate with these bytes. */
   note(...bytes: number[]): void {
     const note = { receivedNs: 1, decodedNs: 2, sentNs: 2, bodyBytes: 1, maxRetries: null };
-    this.writer.duplicate(
-      { bytes: Uint8Array.from(bytes), keySlot: KEY_GRANT.keySlot, ...note },
-      1,
-    );
-  }
-
-  /** Records one transaction that was sent. */
-  noteSent(): void {
-    const note = { receivedNs: 1, decodedNs: 2, sentNs: 2, bodyBytes: 1, maxRetries: null };
-    const bytes = Uint8Array.from([1]);
-    const { keySlot } = KEY_GRANT;
-    this.writer.sent({ bytes, keySlot, ...note }, ACCEPTED, newSendRecord());
+    const key = { keyId: KEY_ID, account: "acme", planNumber: 0 };
+    this.writer.duplicate({ bytes: Uint8Array.from(bytes), ...key, ...note }, 1);
   }
 
   /** Enters this state, and wakes the main thread. */
@@ -163,41 +133,21 @@ function fakeNative() {
       listens.push({ threads: [...handles], descriptor, perAddress });
       return engine.listenResult;
     },
-    ingressThreadGrantKey(thread, token, plan, numbers, ranges) {
-      const { keyCache, grantResponse } = find(thread);
-      keyCache.push({ token, plan, numbers: [...numbers], ranges });
-      return grantResponse;
-    },
-    ingressThreadRevokeKey(thread, token, keySlot) {
-      find(thread).revokedKeys.push({ token, keySlot });
-      return OK;
-    },
-    ingressThreadReleasedSlots(thread, out) {
-      find(thread).looks += 1;
-      const places = find(thread).returned.splice(0, out.length);
-      out.set(places);
-      return places.length;
-    },
     ingressThreadCommand(handle, what) {
       find(handle).command(what);
       return OK;
     },
-    ingressThreadState: (thread) => find(thread).state,
+    ingressThreadState(handle) {
+      const thread = find(handle);
+      thread.looks += 1;
+      return thread.state;
+    },
     ingressThreadClose(handle) {
       find(handle).closes += 1;
       return OK;
     },
   };
   return { engine, native };
-}
-
-/** What the key cache receives for one ingress thread. */
-interface FakeHolder {
-  readonly post: (news: KeyUpdate) => void;
-  /** Each returned key slot, and the size of accounting at that time. */
-  readonly returned: { keySlot: number; accounting: number }[];
-  readonly granted: { token: string; principal: Principal }[];
-  left: boolean;
 }
 
 export function fixture(count = 2, socket: number | null = null) {
@@ -209,11 +159,9 @@ export function fixture(count = 2, socket: number | null = null) {
   const ways: number[] = [];
   /** And each time that everything had to be processed. */
   const settled: number[] = [];
-  const holders: FakeHolder[] = [];
-  const keyCache = { stops: 0 };
+  const keys = { closes: 0 };
   const memory = {
     targets: new SharedArrayBuffer(8),
-    keyCache: new SharedArrayBuffer(16),
     dedup: new SharedArrayBuffer(24),
   };
   const ingressThreads: IngressThreads = createIngressThreads(
@@ -225,32 +173,20 @@ export function fixture(count = 2, socket: number | null = null) {
         settled.push(accounting.length);
         ingressThreads.reconcile();
       },
+      planName: (number) => `plan ${number}`,
       accounting: {
-        recordSend: (_, { account, plan }) => void accounting.push(`${account} ${plan}`),
+        recordSend: () => {},
         recordInvalid: () => {},
         recordDuplicate: ({ bytes, account }: Pick<Packet, "bytes" | "account">) =>
           void accounting.push(`${account} ${bytes[0]}`),
       },
       latency: { record() {} },
       usage: null,
-      keyCache: {
-        join({ post }) {
-          const holder: FakeHolder = { post, returned: [], granted: [], left: false };
-          holders.push(holder);
-          const told: ThreadKeyCache = {
-            grant: (token, principal) => void holder.granted.push({ token, principal }),
-            onReturned: ({ keySlot }) =>
-              void holder.returned.push({ keySlot, accounting: accounting.length }),
-            leave() {
-              holder.left = true;
-            },
-          };
-          return told;
+      keys: {
+        handle: KEY_TABLE,
+        close() {
+          keys.closes += 1;
         },
-        stop() {
-          keyCache.stops += 1;
-        },
-        counters: { cachedKeys: 0, granted: 0, revoked: 0, evicted: 0, declined: 0 },
       },
       onDeath: (cause) => deaths.push(cause),
     },
@@ -272,7 +208,7 @@ export function fixture(count = 2, socket: number | null = null) {
       ...memory,
     },
   );
-  const told = { accounting, deaths, ways, settled, holders, keyCache };
+  const told = { accounting, deaths, ways, settled, keys };
   return { clock, engine, ingressThreads, memory, threads: engine.threads, ...told };
 }
 
@@ -287,11 +223,10 @@ export function faultOf(act: () => unknown): SetupError {
   throw new Error("nothing went wrong");
 }
 
-/** The same, started, each thread with one cached key. */
+/** The same, started. */
 export function started(count = 2) {
   const all = fixture(count);
   all.ingressThreads.start(UPSTREAM_PORT);
-  for (const { post } of all.holders) post({ kind: "grant", grant: KEY_GRANT });
   /** The ingress thread of that number. */
   const thread = (number: number): FakeIngressThread => {
     const found = all.threads[number];

@@ -19,16 +19,7 @@ import {
   PROXY_REASONS,
   REJECTION_NAMES,
 } from "../../src/native-ingress/thread-counters.ts";
-import { testPrincipal } from "../support/principals.ts";
-import {
-  faultOf,
-  fixture,
-  KEY_GRANT,
-  PUBLIC_PORT,
-  shared,
-  started,
-  UPSTREAM_PORT,
-} from "./fixture.ts";
+import { faultOf, fixture, PUBLIC_PORT, shared, started, UPSTREAM_PORT } from "./fixture.ts";
 
 describe("ingress threads that start", () => {
   it("listen together on the public address, and report the port", () => {
@@ -63,7 +54,7 @@ describe("ingress threads that start", () => {
   });
 
   it("are all stopped when one of them does not start", () => {
-    const { clock, deaths, engine, ingressThreads, holders, threads } = fixture(3);
+    const { clock, deaths, engine, ingressThreads, threads } = fixture(3);
     engine.startResults = [INGRESS_THREAD_FULL, null, null];
     expect(faultOf(() => ingressThreads.start(UPSTREAM_PORT)).message).toMatch(/^http\.threads: /);
     expect(engine.listens).toEqual([]);
@@ -74,7 +65,6 @@ describe("ingress threads that start", () => {
     for (const { wake } of threads) wake();
     clock.advance(INGRESS_THREAD_EXIT_MS_MAX);
     expect(threads.map(({ closes }) => closes)).toEqual([1, 1]);
-    expect(holders.map(({ left }) => left)).toEqual([true, true]);
     expect(deaths).toEqual([]);
   });
 
@@ -125,35 +115,25 @@ describe("the records of ingress threads", () => {
     await ingressThreads.stop();
   });
 
-  it("are read before the key grant that admitted them is released", async () => {
-    const { ingressThreads, thread, holders } = started();
-    thread(1).note(10);
-    thread(0).returned.push(KEY_GRANT.keySlot);
-    // Any of the threads may send the wake-up.
-    thread(1).wake();
-    expect(holders.map(({ returned }) => returned)).toEqual([[{ keySlot: 3, accounting: 1 }], []]);
-    await ingressThreads.stop();
-  });
-
   it("are read completely when the threads stop", async () => {
-    const { ingressThreads, thread, accounting, keyCache } = started(1);
+    const { ingressThreads, thread, accounting, keys } = started(1);
     thread(0).note(10);
     await ingressThreads.stop();
-    expect([accounting, keyCache.stops]).toEqual([["acme 10"], 1]);
+    expect([accounting, keys.closes]).toEqual([["acme 10"], 1]);
   });
 
   it("are reported with the counters: proxy reasons in total, and each thread's", async () => {
     const { ingressThreads, thread } = started();
     const first = HTTP_COUNTER_NAMES.length + REJECTION_NAMES.length;
     for (const [number, counts] of [
-      [0, [1, 2, 3, 4]],
-      [1, [10, 20, 30, 40]],
+      [0, [1, 2, 3]],
+      [1, [10, 20, 30]],
     ] as const) {
       const numbers = new Float64Array(shared(thread(number).memory.counters));
       numbers.set(counts, first);
       numbers[HTTP_COUNTER_NAMES.indexOf("accepted")] = 100 + number;
     }
-    expect(PROXY_REASONS.map((reason) => ingressThreads.proxied[reason])).toEqual([11, 22, 33, 44]);
+    expect(PROXY_REASONS.map((reason) => ingressThreads.proxied[reason])).toEqual([11, 22, 33]);
     expect(ingressThreads.stats.map(({ counters }) => counters.accepted)).toEqual([100, 101]);
     await ingressThreads.stop();
   });
@@ -201,18 +181,6 @@ describe("ingress threads that need the processor of the main thread", () => {
   });
 });
 
-describe("an ingress thread that proxies a request", () => {
-  it("is the one that receives its key", async () => {
-    const { ingressThreads, holders } = started();
-    const principal = testPrincipal("acme", KEY_GRANT.plan);
-    ingressThreads.known(1, "its key", principal);
-    // No ingress thread has this number.
-    ingressThreads.known(9, "its key", principal);
-    expect(holders.map(({ granted }) => granted)).toEqual([[], [{ token: "its key", principal }]]);
-    await ingressThreads.stop();
-  });
-});
-
 describe("ingress threads that end", () => {
   it("leave new requests to the main thread while the edge drains", async () => {
     const { ingressThreads, threads } = started();
@@ -224,13 +192,12 @@ describe("ingress threads that end", () => {
     await ingressThreads.stop();
   });
 
-  it("are stopped and closed, release their memory and have no cached keys", async () => {
-    const { ingressThreads, holders, threads, deaths } = started();
+  it("are stopped and closed, and release their memory", async () => {
+    const { ingressThreads, threads, deaths } = started();
     await ingressThreads.stop();
     const stopCommands = [INGRESS_THREAD_COMMANDS.stop, INGRESS_THREAD_COMMANDS.exit];
     expect(threads.map((thread) => thread.commands)).toEqual([stopCommands, stopCommands]);
     expect(threads.map(({ closes }) => closes)).toEqual([1, 1]);
-    expect(holders.every(({ left }) => left)).toBe(true);
     expect(deaths).toEqual([]);
     // No thread is left to notify.
     ingressThreads.rejectNewWork();
@@ -265,12 +232,11 @@ describe("ingress threads that end", () => {
     ["fails", INGRESS_THREAD_STATES.panicked, "an ingress thread panicked"],
     ["ends", INGRESS_THREAD_STATES.exited, "an ingress thread ended"],
   ])("report a thread that %s unexpectedly, once", async (_, state, message) => {
-    const { ingressThreads, thread, deaths, accounting, holders } = started();
+    const { ingressThreads, thread, deaths, accounting } = started();
     thread(0).note(10);
     thread(0).become(state);
     expect(deaths).toMatchObject([{ message }]);
     expect([accounting, thread(0).closes]).toEqual([["acme 10"], 1]);
-    expect(holders.map(({ left }) => left)).toEqual([true, false]);
     thread(1).wake();
     // Whether that fails again does not matter: the process ends because of it.
     await Promise.allSettled([ingressThreads.stop()]);

@@ -3,48 +3,40 @@
 import { describe, expect, it } from "vitest";
 import type { RejectionReason } from "../../src/core/errors.ts";
 import type { Packet } from "../../src/core/flow.ts";
-import {
-  type CachedKeyPrincipal,
-  RecordConsumer,
-  type SentSubmission,
-} from "../../src/native-ingress/record-consumer.ts";
+import { RecordConsumer, type SentSubmission } from "../../src/native-ingress/record-consumer.ts";
 import {
   DUPLICATE,
   REJECTED,
   type RingRecord,
   SENT,
+  VIOLATED,
 } from "../../src/native-ingress/record-ring.ts";
 import { REJECTION_NAMES } from "../../src/native-ingress/thread-counters.ts";
 import { newSendRecord } from "../../src/send/native/send-record.ts";
 import { ACCEPTED } from "./fixture.ts";
 
-const OWNERS: readonly CachedKeyPrincipal[] = [
-  { keyId: "k0", account: "acme", plan: "Beta" },
-  { keyId: "k1", account: "other", plan: "Pro" },
-];
+const PLANS = ["Beta", "Pro"];
 
 function fixture() {
   const calls: unknown[] = [];
   const latencies: number[] = [];
   const recorded: { packet: Packet; sent: SentSubmission }[] = [];
-  const consumer = new RecordConsumer(
-    {
-      accounting: {
-        recordSend(packet, { keyId, plan }, _, sent) {
-          recorded.push({ packet, sent });
-          calls.push(["recordSend", keyId, plan, packet.account, packet.offeredLamports]);
-        },
-        recordDuplicate: ({ account, maxRetries }, offset) =>
-          calls.push(["duplicate", account, maxRetries, offset]),
-        recordInvalid: (errorCode) => calls.push(["invalid", errorCode]),
+  const consumer = new RecordConsumer({
+    planName: (number) => PLANS[number] ?? "?",
+    accounting: {
+      recordSend(packet, { keyId, plan }, _, sent) {
+        recorded.push({ packet, sent });
+        calls.push(["recordSend", keyId, plan, packet.account, packet.offeredLamports]);
       },
-      rejected: ({ account, keyId }, { reason, message }, bytes) =>
-        calls.push(["rejected", account, keyId, reason, message, bytes]),
-      latency: { record: (ns) => latencies.push(ns) },
-      usage: { request: (keyId, reason, bytes) => calls.push(["usage", keyId, reason, bytes]) },
+      recordDuplicate: ({ account, maxRetries }, offset) =>
+        calls.push(["duplicate", account, maxRetries, offset]),
+      recordInvalid: (errorCode) => calls.push(["invalid", errorCode]),
     },
-    OWNERS,
-  );
+    rejected: ({ account, keyId }, { reason, message }, bytes) =>
+      calls.push(["rejected", account, keyId, reason, message, bytes]),
+    latency: { record: (ns) => latencies.push(ns) },
+    usage: { request: (keyId, reason, bytes) => calls.push(["usage", keyId, reason, bytes]) },
+  });
   return { consumer, calls, latencies, recorded };
 }
 
@@ -52,7 +44,9 @@ function record(kind: number, over: Partial<RingRecord> = {}): RingRecord {
   return {
     kind,
     bytes: Uint8Array.of(1, 2, 3),
-    keySlot: 1,
+    keyId: "k1",
+    account: "other",
+    planNumber: 1,
     receivedNs: 100,
     decodedNs: 130,
     sentNs: 150,
@@ -82,7 +76,7 @@ describe("the record consumer", () => {
 
   it("records a duplicate as one more submission, without decoding", () => {
     const { consumer, calls, latencies } = fixture();
-    consumer.take(record(DUPLICATE, { keySlot: 0, maxRetries: null }));
+    consumer.take(record(DUPLICATE, { keyId: "k0", account: "acme", maxRetries: null }));
     expect(calls).toEqual([
       ["usage", "k0", null, 40],
       ["duplicate", "acme", null, 1],
@@ -123,6 +117,25 @@ describe("the record consumer", () => {
     ]);
     expect(latencies).toEqual([70]);
     expect(consumer.counters).toEqual({ decoded: 1, duplicates: 0, corked: 0 });
+  });
+
+  it("shows an account the use of its key that the policy does not allow, and counts none", () => {
+    const { consumer, calls, latencies } = fixture();
+    consumer.take(record(VIOLATED, { bytes: Buffer.from("größe"), bodyBytes: 0 }));
+    expect(calls).toEqual([["rejected", "other", "k1", "unauthorized", "größe", 0]]);
+    expect(latencies).toEqual([]);
+  });
+
+  it("takes the account of a key from each record", () => {
+    const { consumer, calls } = fixture();
+    for (const account of ["other", "moved", "moved"]) {
+      consumer.take(record(DUPLICATE, { account }));
+    }
+    const duplicate = (account: string) => ["duplicate", account, 2, 1];
+    const usage = ["usage", "k1", null, 40];
+    expect(calls).toEqual(
+      ["other", "moved", "moved"].flatMap((account) => [usage, duplicate(account)]),
+    );
   });
 
   it("counts sends that shared a datagram", () => {

@@ -33,10 +33,12 @@ function ring(slots = 4) {
   return { writer: createRecordWriter(memory, slots), reader: new RecordReader(memory, slots) };
 }
 
-function note(bytes: Uint8Array, keySlot = 7) {
+function note(bytes: Uint8Array, account = "größe") {
   return {
     bytes,
-    keySlot,
+    keyId: "00112233445566778899aabbccddeeff",
+    account,
+    planNumber: 7,
     receivedNs: 1_000_000_000_001,
     decodedNs: 1_000_000_000_002,
     sentNs: 1_000_000_000_003,
@@ -76,11 +78,11 @@ describe("records of an ingress thread", () => {
   it("describe duplicates, and a missing maxRetries as null", () => {
     const { writer, reader } = ring();
     writer.duplicate({ ...note(Uint8Array.of(1, 2)), maxRetries: null }, 1);
-    writer.duplicate(note(Uint8Array.of(3), 8), 3);
+    writer.duplicate(note(Uint8Array.of(3), ""), 3);
     const [first, second] = readAll(reader);
-    expect(first).toMatchObject({ kind: DUPLICATE, keySlot: 7, offset: 1, maxRetries: null });
+    expect(first).toMatchObject({ kind: DUPLICATE, account: "größe", offset: 1, maxRetries: null });
     expect(first?.bytes).toEqual(Uint8Array.of(1, 2));
-    expect(second).toMatchObject({ kind: DUPLICATE, keySlot: 8, offset: 3, maxRetries: 0 });
+    expect(second).toMatchObject({ kind: DUPLICATE, account: "", offset: 3, maxRetries: 0 });
   });
 
   it("describe a rejection, with its message and what the decoder found", () => {
@@ -89,7 +91,7 @@ describe("records of an ingress thread", () => {
     writer.rejected(note(Buffer.from("why")), 9, validation);
     writer.duplicate(note(Uint8Array.of(1)), 65);
     const [rejected, duplicate] = readAll(reader);
-    expect(rejected).toMatchObject({ kind: REJECTED, keySlot: 7, bodyBytes: 412, reason: 9 });
+    expect(rejected).toMatchObject({ kind: REJECTED, account: "größe", bodyBytes: 412, reason: 9 });
     expect(rejected?.validation).toEqual(validation);
     expect(Buffer.from(rejected?.bytes ?? []).toString()).toBe("why");
     expect(duplicate?.reason).toBe(-1);

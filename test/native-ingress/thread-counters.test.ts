@@ -60,7 +60,7 @@ describe("the counters of an ingress thread", () => {
     const starts = variants.flatMap(([, name, at]) => (at === undefined ? [] : [`${name} ${at}`]));
     expect(starts).toEqual([
       "Connections 0",
-      "ProxiedKey PROXIED_AT",
+      "ProxiedLeaders PROXIED_AT",
       "RejectionRecordsDropped RECORDS_AT",
     ]);
   });

@@ -3,10 +3,8 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { dedupMemory } from "../../src/dedup/recent-transactions.ts";
-import { createKeyCacheMemory } from "../../src/limits/thread-limit-states.ts";
 import { OK } from "../../src/native/contract.ts";
 import { ADDON_PATH, NATIVE_NAMES } from "../../src/native/load.ts";
-import { KeyAccounts } from "../../src/native-ingress/key-accounts.ts";
 import { recordsMemory } from "../../src/native-ingress/record-ring.ts";
 import { ingressThreadCountersMemory } from "../../src/native-ingress/thread-counters.ts";
 import { SHARED_TARGET_TABLE_BYTES } from "../../src/send/native/shared-target-table.ts";
@@ -51,8 +49,6 @@ const memorySizes = {
   counters: ingressThreadCountersMemory().byteLength,
   targets: SHARED_TARGET_TABLE_BYTES,
   dedup: dedupMemory().byteLength,
-  limitStates: createKeyCacheMemory().byteLength,
-  keyAccounts: new KeyAccounts().memory.byteLength,
 };
 
 /** Each thread's counts; throws with the process's output where it failed. */

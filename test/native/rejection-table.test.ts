@@ -6,6 +6,7 @@ import { describe, expect, it } from "vitest";
 import { DECODE_ERROR, rejectionOf } from "../../src/core/decode-errors.ts";
 import { rateLimitMessage } from "../../src/core/errors.ts";
 import { RPC_MESSAGES } from "../../src/http/submit/json-rpc-messages.ts";
+import { KEY_MESSAGES } from "../../src/limits/key-messages.ts";
 import {
   decodeTemplates,
   decodeValues,
@@ -36,7 +37,7 @@ describe("the native engine's table of rejections", () => {
     }
   });
 
-  it.each(Object.entries({ ...RPC_MESSAGES, rateLimitMessage }))(
+  it.each(Object.entries({ ...KEY_MESSAGES, ...RPC_MESSAGES, rateLimitMessage }))(
     "has the message %s for all values",
     (_, make) => {
       const values = ["a", "", '"b"', "<0>"];

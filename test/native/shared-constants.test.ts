@@ -97,7 +97,7 @@ const alike = (rust: string, typescript: string, names: string): Pair[] =>
 
 const EQUAL: readonly Pair[] = [
   ["decode/limits.rs", "TRANSACTION_BYTES_MAX", "src/core/limits.ts", "V1_TRANSACTION_BYTES_MAX"],
-  ...alike("http/dispatch.rs", "src/http/limits.ts", "KEYLESS_BODY_BYTES_MAX"),
+  ...alike("http/handler.rs", "src/http/limits.ts", "KEYLESS_BODY_BYTES_MAX"),
   ...alike("http/request_head.rs", "src/http/framing.ts", "LENGTH_DIGITS_MAX"),
   ...alike(
     "http/request_head.rs",
@@ -124,7 +124,8 @@ const EQUAL: readonly Pair[] = [
   ...alike(
     "submit/record_ring.rs",
     "src/native-ingress/record-ring.ts",
-    "SENT DUPLICATE REJECTED OFFSET VERSION TARGETS STATUS REASON CORKED VALIDATION SLOT_BYTES",
+    "SENT DUPLICATE REJECTED VIOLATED OFFSET VERSION TARGETS STATUS REASON CORKED VALIDATION " +
+      "SLOT_BYTES",
   ),
   ["submit/record_ring.rs", "TAGS", "src/native-ingress/record-ring.ts", "STREAMS"],
   ["submit/target_table.rs", "TARGETS_MAX", "src/core/limits.ts", "SHARED_TARGETS_MAX"],
@@ -135,13 +136,10 @@ const EQUAL: readonly Pair[] = [
     "SEQUENCE OPEN INGRESS_THREADS ENGINE VERSION COUNT TTL_MS BYTES_MAX EXCLUDED DRAIN_COUNT " +
       "PEERS CELLS_OF CELLS",
   ),
-  ...alike("submit/rate_limit.rs", "src/limits/bounds.ts", "CACHED_KEYS_MAX"),
-  ...alike(
-    "submit/rate_limit.rs",
-    "src/limits/thread-limit-states.ts",
-    "DELEGATED_LIMITS_MAX MARKS_AT",
-  ),
-  ...alike("submit/rate_limit.rs", "src/limits/global-state.ts", "GLOBAL_LIMITS_MAX"),
+  ...alike("submit/key_table.rs", "src/accounts/limits.ts", "KEYS_MAX"),
+  ["submit/key_table.rs", "TOKEN_BYTES_MIN", "src/core/limits.ts", "TOKEN_CHARS_MIN"],
+  ["submit/key_table.rs", "TOKEN_BYTES_MAX", "src/core/limits.ts", "TOKEN_CHARS_MAX"],
+  ...alike("submit/key_table.rs", "src/native-ingress/record-ring.ts", "ACCOUNT_BYTES_MAX"),
   ...alike(
     "submit/dedup_index.rs",
     "src/dedup/recent-transactions.ts",

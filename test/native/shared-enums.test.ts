@@ -15,7 +15,6 @@ import {
   ENGINE_COUNTERS,
   INGRESS_THREAD_COMMANDS,
   INGRESS_THREAD_STATES,
-  KEY_GRANT_NUMBERS,
   PEER_STATS,
   RECORD_KIND,
   RECORD_NUMBERS,
@@ -136,7 +135,6 @@ describe("Rust and contract.ts agree on", () => {
 
   it("the size of each array, and the contract's version", () => {
     const count = (path: string, form: RegExp) => Number(only(rust(path), form));
-    const grant = only(rust("node/ingress_convert.rs"), /let &\[([^\]]*)\] = numbers/);
     expect({
       CONTRACT_VERSION: count("node/quic.rs", /fn contract_version\(\) -> u32 \{\s*(\d+)\s*\}/),
       RECORD_NUMBERS: count("quic/event_ring.rs", /const RECORD_FIELDS: usize = (\d+);/),
@@ -144,7 +142,6 @@ describe("Rust and contract.ts agree on", () => {
       DECODER_COUNTERS: count("decode/decoder.rs", /const COUNTERS: usize = (\d+);/),
       CALL_NUMBERS: count("http/json_rpc.rs", /fn numbers\([^)]*\) -> \[f64; (\d+)\]/),
       SIGNATURE_TEXT_MAX: count("decode/base58.rs", /const SIGNATURE_TEXT_MAX: usize = (\d+);/),
-      KEY_GRANT_NUMBERS: grant.split(",").filter((name) => name.trim() !== "").length,
     }).toEqual({
       CONTRACT_VERSION,
       RECORD_NUMBERS,
@@ -152,7 +149,6 @@ describe("Rust and contract.ts agree on", () => {
       DECODER_COUNTERS,
       CALL_NUMBERS,
       SIGNATURE_TEXT_MAX,
-      KEY_GRANT_NUMBERS,
     });
   });
 });

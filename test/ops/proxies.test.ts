@@ -1,19 +1,12 @@
 /**
  * The configurations for nginx and HAProxy, run by those programs before two edges that are
- * restarted one after the other under load.
- *
- * PROXY_RATE=2000 PROXY_ROLLS=10 sends that many transactions a second through ten restarts of each
- * edge; without them the load is what four clients send one after the other.
+ * restarted one after the other under load. `npm run load -- --proxy NAME --restarts N` does so
+ * at a rate.
  */
 
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:http2";
 import { Agent, request } from "node:https";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { createAuthority } from "../support/authority.ts";
 import {
   type EdgeProcess,
   type Network,
@@ -23,120 +16,16 @@ import {
 } from "../support/edge-process.ts";
 import { RAW_PATH, untilResponse, WIDE_KEY } from "../support/flow.ts";
 import { freePort } from "../support/ports.ts";
-import { ROOT } from "../support/source-tree.ts";
-import { everyMoment, until } from "../support/wait.ts";
+import {
+  hasProxy,
+  PROXIES,
+  type ProxyName,
+  type RunningProxy,
+  startProxy,
+} from "../support/proxies.ts";
+import { until } from "../support/wait.ts";
 
-const RATE = Number(process.env["PROXY_RATE"] ?? 0);
-const ROLLS = Number(process.env["PROXY_ROLLS"] ?? 1);
-/** The bound of a run at a rate. */
-const RATE_MS_MAX = 900_000;
-const CLIENTS = RATE === 0 ? 4 : 32;
-
-interface Proxy {
-  readonly port: number;
-  readonly isRunning: boolean;
-  output(): string;
-  stop(): Promise<void>;
-}
-
-interface Places {
-  readonly folder: string;
-  readonly port: number;
-  readonly edges: readonly [number, number];
-}
-
-const authority = createAuthority();
-const folder = mkdtempSync(join(tmpdir(), "touchdown-proxies-"));
-const certificateFile = join(folder, "server.pem");
-const keyFile = join(folder, "key.pem");
-writeFileSync(keyFile, authority.server.key);
-// HAProxy reads both from one file.
-writeFileSync(certificateFile, `${authority.server.certificate}${authority.server.key}`);
-
-/** A file of ops with each placeholder replaced; a placeholder that is not there is an error. */
-function filled(path: string, values: Readonly<Record<string, string>>): string {
-  let text = readFileSync(join(ROOT, path), "utf8");
-  for (const [name, value] of Object.entries(values)) {
-    if (!text.includes(name)) throw new Error(`${path} does not contain ${name}`);
-    text = text.replaceAll(name, value);
-  }
-  return text;
-}
-
-function nginxConfiguration({ folder, port, edges }: Places): string {
-  const site = filled("ops/nginx/touchdown.conf", {
-    EDGE_A: `127.0.0.1:${edges[0]}`,
-    EDGE_B: `127.0.0.1:${edges[1]}`,
-    SERVER_NAME: "localhost",
-    CERTIFICATE_FILE: certificateFile,
-    PRIVATE_KEY_FILE: keyFile,
-    ACCESS_LOG: join(folder, "access.log"),
-    "listen 443": `listen 127.0.0.1:${port}`,
-    "    listen [::]:443 ssl http2;\n": "",
-  });
-  const file = join(folder, "nginx.conf");
-  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-    .map((name) => `${name}_temp_path ${folder}/${name};`)
-    .join("\n");
-  writeFileSync(
-    file,
-    `daemon off;\npid ${folder}/pid;\nerror_log stderr warn;\nworker_processes 1;
-events { worker_connections 1024; }\nhttp {\n${temporary}\n${site}\n}\n`,
-  );
-  return file;
-}
-
-const PROGRAMS = {
-  nginx: (places: Places) => ({
-    command: "nginx",
-    words: ["-p", places.folder, "-c", nginxConfiguration(places)],
-    environment: {},
-  }),
-  haproxy: ({ port, edges }: Places) => ({
-    command: "haproxy",
-    words: ["-db", "-f", join(ROOT, "ops/haproxy/haproxy.cfg")],
-    environment: {
-      LISTEN: `127.0.0.1:${port}`,
-      CERTIFICATE_FILE: certificateFile,
-      EDGE_A: `127.0.0.1:${edges[0]}`,
-      EDGE_B: `127.0.0.1:${edges[1]}`,
-    },
-  }),
-} as const;
-
-type Program = keyof typeof PROGRAMS;
-
-function hasProgram(name: Program): boolean {
-  return spawnSync(name, ["-v"]).status === 0;
-}
-
-async function startProxy(name: Program, edges: readonly [number, number]): Promise<Proxy> {
-  const own = mkdtempSync(join(folder, `${name}-`));
-  const port = await freePort();
-  const { command, words, environment } = PROGRAMS[name]({ folder: own, port, edges });
-  const child: ChildProcess = spawn(command, words, {
-    stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, ...environment },
-  });
-  let output = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.on("data", (data: Buffer) => {
-      output += data.toString();
-    });
-  }
-  const exited = new Promise<void>((resolve) => child.once("close", () => resolve()));
-  return {
-    port,
-    get isRunning() {
-      return child.exitCode === null;
-    },
-    output: () => output,
-    async stop() {
-      child.kill("SIGTERM");
-      await exited;
-    },
-  };
-}
+const CLIENTS = 4;
 
 interface Reply {
   /** 0 when there was no response. */
@@ -147,11 +36,11 @@ interface Reply {
 type Clients = ReturnType<typeof createClients>;
 
 /** Clients of a proxy over TLS, each with one connection that is kept. */
-function createClients(port: number) {
+function createClients({ port, certificate }: RunningProxy) {
   const agent = new Agent({
     keepAlive: true,
     maxSockets: CLIENTS,
-    ca: authority.certificate,
+    ca: certificate,
     scheduling: "fifo",
   });
   return {
@@ -187,7 +76,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await network?.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const ends: (() => unknown)[] = [];
@@ -205,8 +93,8 @@ async function startEdge(httpPort: number): Promise<EdgeProcess> {
 }
 
 /** Clients of a proxy that has found an edge. */
-async function untilServed(proxy: Proxy): Promise<Clients> {
-  const clients = createClients(proxy.port);
+async function untilServed(proxy: RunningProxy): Promise<Clients> {
+  const clients = createClients(proxy);
   ends.push(() => clients.close());
   await untilResponse(
     "a response through the proxy",
@@ -234,22 +122,7 @@ function startLoad(send: (bytes: Uint8Array) => Promise<Reply>) {
   async function client(): Promise<void> {
     while (!isOver) await once();
   }
-  async function atRate(): Promise<void> {
-    const open = new Set<Promise<void>>();
-    const startMs = performance.now();
-    let sent = 0;
-    const stop = everyMoment(() => {
-      const due = ((performance.now() - startMs) / 1000) * RATE;
-      for (; sent < due; sent += 1) {
-        const one: Promise<void> = once().finally(() => open.delete(one));
-        open.add(one);
-      }
-    });
-    await until("the end of the load", () => isOver, RATE_MS_MAX);
-    stop();
-    await Promise.all(open);
-  }
-  const done = RATE === 0 ? Promise.all(Array.from({ length: CLIENTS }, client)) : atRate();
+  const done = Promise.all(Array.from({ length: CLIENTS }, client));
   return {
     count: () => [...replies.values()].reduce((sum, each) => sum + each, 0),
     async stop() {
@@ -260,8 +133,8 @@ function startLoad(send: (bytes: Uint8Array) => Promise<Reply>) {
   };
 }
 
-describe.each(Object.keys(PROGRAMS) as Program[])("%s in front of two edges", (name) => {
-  const canRun = hasProgram(name) || process.env["CI"] === "true";
+describe.each(Object.keys(PROXIES) as ProxyName[])("%s in front of two edges", (name) => {
+  const canRun = hasProxy(name) || process.env["CI"] === "true";
 
   it.skipIf(!canRun)("loses no request while each edge is restarted", async () => {
     const ports = [await freePort(), await freePort()] as const;
@@ -271,8 +144,7 @@ describe.each(Object.keys(PROGRAMS) as Program[])("%s in front of two edges", (n
     const clients = await untilServed(proxy);
 
     const load = startLoad((bytes) => clients.send("POST", RAW_PATH, bytes));
-    for (let roll = 0; roll < ROLLS * 2; roll += 1) {
-      const index = roll % 2;
+    for (const index of [0, 1]) {
       const before = load.count();
       await until("some responses", () => load.count() > before + 100);
       edges[index]?.child.kill("SIGTERM");
@@ -293,7 +165,7 @@ describe.each(Object.keys(PROGRAMS) as Program[])("%s in front of two edges", (n
     const proxy = await startProxy(name, [edge.port, edge.port]);
     ends.push(() => proxy.stop());
     await untilServed(proxy);
-    const session = connect(`https://127.0.0.1:${proxy.port}`, { ca: authority.certificate });
+    const session = connect(`https://127.0.0.1:${proxy.port}`, { ca: proxy.certificate });
     ends.push(() => session.close());
     const { bytes } = network.tipped();
     const stream = session.request({
@@ -315,7 +187,7 @@ describe.each(Object.keys(PROGRAMS) as Program[])("%s in front of two edges", (n
     ends.push(() => proxy.stop());
     const clients = await untilServed(proxy);
     let streamed = "";
-    const agent = new Agent({ ca: authority.certificate });
+    const agent = new Agent({ ca: proxy.certificate });
     ends.push(() => agent.destroy());
     const headers = { "api-x-token": WIDE_KEY };
     const path = "/api/v1/receipts";

@@ -31,7 +31,21 @@ export interface Scenario {
   readonly after?: number;
   /** How many of these are skipped first, and again in every 40 slots. */
   readonly skipped?: number;
+  /**
+   * What is learned of the consensus: slots pass by the clock until the confirmation stands still,
+   * 4 s before the slots are used again; it goes on 0.4 s after that, and the certificate of
+   * Alpenglow is read 0.2 s later. By default the cluster has Alpenglow from the first slot on.
+   */
+  readonly isMigration?: boolean;
 }
+
+/** When the pace changes in a migration, relative to the first slot that is used again. */
+const MIGRATION: readonly (readonly [number, (clock: SlotClock) => void])[] = [
+  [Number.NEGATIVE_INFINITY, (clock) => clock.allowStandstill(false)],
+  [-4_000, (clock) => clock.expectBack(true)],
+  [400, (clock) => clock.expectBack(false)],
+  [600, (clock) => clock.allowStandstill(true)],
+];
 
 const SKIPPED_EVERY = 40;
 
@@ -137,8 +151,14 @@ export function run(
   const begun = clusterOf(scenario);
   const events = [...eventsOf(feeds, begun, slotMs), ...lies].sort((a, b) => a.atMs - b.atMs);
   const endMs = begun.at(-1)?.atMs ?? 0;
+  const backMs = begun.find(({ slot }, at) => slot < (begun[at - 1]?.slot ?? 0))?.atMs ?? endMs;
+  const changes = scenario.isMigration ? [...MIGRATION] : [];
   let [offMs, farAheadMs, worst, last, next] = [0, 0, 0, 0, 0];
   for (let ms = 0; ms <= endMs; ms += STEP_MS) {
+    for (let it = changes[0]; it !== undefined && backMs + it[0] <= ms; it = changes[0]) {
+      it[1](clock);
+      changes.shift();
+    }
     for (let event = events[next]; event !== undefined && event.atMs <= ms; event = events[next]) {
       clock.observe(event.kind, event.slot, event.atMs * MS, event.source);
       next += 1;

@@ -55,6 +55,16 @@ describe("run of events", () => {
     );
   });
 
+  it("goes on over the slots that pass between two answers to polls, and not over more", () => {
+    const suffices = (slot: number): boolean => {
+      const run = new SlotRun();
+      run.add(10, 0, 200, true);
+      return run.add(slot, 2_000 * MS, 200, true);
+    };
+    expect([20, 18 + SLOT_RUN_STEP_MAX].map(suffices)).toEqual([true, true]);
+    expect(suffices(21 + SLOT_RUN_STEP_MAX)).toBe(false);
+  });
+
   it("suffices from two answers to polls and 0.3 s on", () => {
     const suffices = (ms: number) => {
       const run = new SlotRun();

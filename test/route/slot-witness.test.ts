@@ -60,6 +60,26 @@ describe("a source after another one went back", () => {
     expect([outdated(1_000), contradicted(1_000)]).toEqual([true, false]);
   });
 
+  it("does not contradict with a slot that the other one has reached since", () => {
+    const { first, second, outdated, contradicted } = setUp();
+    for (let at = 4; at < 45; at += 1) report(first, 60 + at, 1_000 + (at - 3) * 50);
+    report(second, 103, 3_100);
+    expect([outdated(3_100), contradicted(3_100)]).toEqual([true, false]);
+    report(second, 109, 3_200);
+    expect([outdated(3_200), contradicted(3_200)]).toEqual([false, true]);
+  });
+
+  it("is outdated by one that goes back more than 10 s later, and not by one sooner", () => {
+    const outdatedBy = (fromMs: number): boolean => {
+      const { first, second, all } = setUp();
+      for (const at of [0, 1, 2, 3]) report(second, 60 + at, fromMs + at * SLOT_MS);
+      second.position = 63;
+      return isOutdated(first, all, (fromMs + 1_000) * MS);
+    };
+    // The first one went back at 1,000 ms.
+    expect([11_000, 11_001].map(outdatedBy)).toEqual([false, true]);
+  });
+
   it("counts if it went back, too, also before", () => {
     const { first, second, all } = setUp();
     for (const at of [0, 1, 2, 3]) report(second, 60 + at, 1_500 + at * SLOT_MS);

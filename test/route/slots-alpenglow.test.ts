@@ -83,6 +83,65 @@ describe("a second node that is late", () => {
   });
 });
 
+describe("a second node with three late feeds", () => {
+  const origins = { grpc: "a", slotsUpdates: "b", slot: "b", polling: "b" };
+  const feedsOf = (lateMs: number): Feeds => ({
+    grpc: { jitterMs: 60 },
+    slotsUpdates: { lateMs },
+    slot: { lateMs: lateMs + 200 },
+    polling: { everyMs: 2_000, lateMs },
+  });
+
+  describe.each([1_000, 1_655, 2_575, 3_500])("by %d ms", (lateMs) => {
+    it.each([
+      [8, 0],
+      [8, 1_600],
+      [40, 0],
+      [40, 700],
+      [100, 0],
+    ])("does not hold a clock that goes back %d slots, %d ms later", (again, stallMs) => {
+      for (const slotMs of SLOTS_MS) {
+        for (const place of [0, 1, 2, 3]) {
+          const scenario = { again, stallMs, slotMs, place };
+          const result = run(feedsOf(lateMs), scenario, origins);
+          // The standstill before takes its time, too.
+          expect(result.offMs, `${slotMs} ${place}`).toBeLessThan(stallMs === 0 ? 1_000 : 1_300);
+          expect(Math.abs(result.last)).toBeLessThanOrEqual(1);
+          expect(result.counters.slotRewinds).toBe(1);
+        }
+      }
+    });
+  });
+});
+
+describe("a migration after 2 s in which no slot begins", () => {
+  // The standstill before takes half a second of it, and polls each 2 s up to another two.
+  const feeds: readonly (readonly [string, Feeds, number])[] = [
+    ...FEEDS.map(([name, each]) => [name, each, 1_400] as const),
+    ["a node that is 1 s late", { grpc: {}, slotsUpdates: { lateMs: 1_000 } }, 1_400],
+    ["a node that is 3 s late", { grpc: {}, slotsUpdates: { lateMs: 3_000 } }, 1_400],
+    ["rare polls of another node", { slotsUpdates: {}, polling: { everyMs: 2_000 } }, 2_300],
+    ["the same and ends", { slotsUpdates: { ends: true }, polling: { everyMs: 2_000 } }, 2_300],
+  ];
+
+  it.each(feeds)("is followed, and the clock is right then, with %s", (_, each, offMs) => {
+    for (const slotMs of [200, 400]) {
+      for (const again of [8, 100]) {
+        for (const place of [0, 3]) {
+          for (const stallMs of [0, 2_060]) {
+            const scenario = { again, stallMs, slotMs, place, isMigration: true };
+            const result = run(each, scenario, { slotsUpdates: "a", slot: "a", polling: "b" });
+            const isStill = stallMs > 0 || offMs > 2_000;
+            expect(result.offMs, `${slotMs} ${again}`).toBeLessThan(isStill ? offMs : 1_250);
+            expect(Math.abs(result.last)).toBeLessThanOrEqual(1);
+            expect(result.counters.slotRewinds).toBeLessThanOrEqual(2);
+          }
+        }
+      }
+    }
+  });
+});
+
 describe("a second node that is silent", () => {
   const origins = { grpc: "a", slotsUpdates: "b", slot: "b", polling: "b" };
   const endMs = (slotMs: number) => (BEFORE + 1) * slotMs;

@@ -189,7 +189,8 @@ export async function startEdgeProcess(
     },
     exited,
     async readyz() {
-      const response = await fetch(`${adminUrl}/readyz`);
+      // A kept connection may be closed while a busy test does not look.
+      const response = await fetch(`${adminUrl}/readyz`, { headers: { connection: "close" } });
       return { status: response.status, text: await response.text() };
     },
     metrics: async () => parsePrometheus(await (await fetch(`${adminUrl}/metrics`)).text()),

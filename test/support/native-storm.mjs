@@ -104,7 +104,12 @@ function arrayOf(kind) {
 /** Handles of engines, decoders and ingress threads, alive or closed. */
 const handles = [0];
 /** The last few of each kind, by the function that created them. */
-const latest = { engineStart: [0, 0, 0], decoderCreate: [0, 0, 0], ingressThreadStart: [0, 0, 0] };
+const latest = {
+  engineStart: [0, 0, 0],
+  decoderCreate: [0, 0, 0],
+  keyTableCreate: [0, 0, 0],
+  ingressThreadStart: [0, 0, 0],
+};
 /** All ingress threads that this thread started. */
 const threads = new Set();
 
@@ -166,6 +171,8 @@ function prepare(native) {
   if (engine > 0) keep("engineStart", engine);
   const decoder = native.decoderCreate(new Uint8Array(32), 0, true, 1);
   if (decoder > 0) keep("decoderCreate", decoder);
+  const keys = native.keyTableCreate();
+  if (keys > 0) keep("keyTableCreate", keys);
 }
 
 function plainOptions() {
@@ -197,6 +204,7 @@ function ingressThreadOptions() {
   return {
     engine: pick([...latest.engineStart, pick(handles)]),
     decoder: pick([...latest.decoderCreate, pick(handles)]),
+    keys: pick([...latest.keyTableCreate, pick(handles)]),
     number: pick([0, 1, 2 ** 32 - 1]),
     realtime: below(4) === 0,
     connectionsMax: pick([0, 1, 10, 10, 2 ** 32 - 1]),
@@ -271,7 +279,13 @@ const ARGUMENTS = {
   socketInherit: descriptor,
 };
 
-const MAKING = new Set(["engineStart", "decoderCreate", "peerOpen", "ingressThreadStart"]);
+const MAKING = new Set([
+  "engineStart",
+  "decoderCreate",
+  "keyTableCreate",
+  "peerOpen",
+  "ingressThreadStart",
+]);
 
 /** A listening socket, which the process keeps. */
 const server = { fd: 0 };

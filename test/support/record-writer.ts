@@ -9,6 +9,7 @@ import { writeValidation } from "../../src/decode/workers/worker-channel.ts";
 import { VALIDATION_NUMBERS } from "../../src/native/contract.ts";
 import { RECORD_RING_SLOTS } from "../../src/native-ingress/limits.ts";
 import {
+  ACCOUNT_BYTES_MAX,
   DUPLICATE,
   REJECTED,
   SENT,
@@ -35,15 +36,19 @@ const STATUS = 11;
 const REASON = 12;
 const CORKED = 13;
 const VALIDATION = 14;
-const STREAMS = VALIDATION + VALIDATION_NUMBERS;
+const PLAN = VALIDATION + VALIDATION_NUMBERS;
+const STREAMS = PLAN + 1;
 const HEAD_BYTES = 8 * (STREAMS + SHARED_TARGETS_MAX);
+const KEY_ID_BYTES = 16;
+const BYTES_AT = HEAD_BYTES + KEY_ID_BYTES + ACCOUNT_BYTES_MAX;
 
 export function createRecordWriter(
   memory: SharedArrayBuffer,
   slots: number = RECORD_RING_SLOTS,
 ): RecordWriter {
-  const ring = createRing(memory, 0, slots, HEAD_BYTES + V1_TRANSACTION_BYTES_MAX);
+  const ring = createRing(memory, 0, slots, BYTES_AT + V1_TRANSACTION_BYTES_MAX);
   const bytes = new Uint8Array(memory);
+  const buffer = Buffer.from(memory);
   const numbers = new Float64Array(memory);
 
   /** Begins a record; returns the offset of its numbers. */
@@ -52,9 +57,13 @@ export function createRecordWriter(
     if (start === -1) throw new RangeError("no space for a record: hasRoom was not called");
     const { receivedNs, decodedNs, sentNs, bodyBytes, maxRetries } = note;
     const at = start / 8;
-    numbers.set([kind, note.bytes.length, note.keySlot], at);
+    const head = start + HEAD_BYTES;
+    buffer.write(note.keyId, head, "hex");
+    const accountSize = buffer.write(note.account, head + KEY_ID_BYTES, ACCOUNT_BYTES_MAX);
+    numbers.set([kind, note.bytes.length, accountSize], at);
     numbers.set([receivedNs, decodedNs, sentNs, bodyBytes, maxRetries ?? -1], at + 3);
-    bytes.set(note.bytes, start + HEAD_BYTES);
+    numbers[at + PLAN] = note.planNumber;
+    bytes.set(note.bytes, start + BYTES_AT);
     return at;
   }
 

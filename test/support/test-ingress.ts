@@ -1,18 +1,21 @@
 /**
- * A real native ingress thread before an HTTP server, for tests of client behaviour through one. It
- * has no cached key and no leader, so it proxies every request.
+ * A real native ingress thread before an HTTP server, for tests of client behaviour through one.
+ * Its keys have limits that it cannot charge, so it proxies every request with one of them. It
+ * refuses all others itself.
  */
 
+import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { dedupMemory } from "../../src/dedup/recent-transactions.ts";
-import { createKeyCacheMemory } from "../../src/limits/thread-limit-states.ts";
 import type { NativeEngine } from "../../src/native/contract.ts";
+import { EngineKeys } from "../../src/native-ingress/engine-keys.ts";
 import {
   createIngressThreads,
   type IngressThreads,
 } from "../../src/native-ingress/ingress-threads.ts";
 import { SHARED_TARGET_TABLE_BYTES } from "../../src/send/native/shared-target-table.ts";
 import { native } from "../native/addon.ts";
+import { testPrincipal } from "./principals.ts";
 
 /** The addon where tests use ingress threads, which TEST_THREADS sets; null otherwise. */
 export const testIngressEngine: NativeEngine | null =
@@ -25,6 +28,8 @@ export interface TestIngressOptions {
   /** The name of the forwarded header that the upstream server reads. */
   readonly forwardedHeader: string;
   readonly connectionsMax: number;
+  /** The keys. */
+  readonly tokens: readonly string[];
 }
 
 export interface TestIngress {
@@ -35,7 +40,10 @@ export interface TestIngress {
   stop(): Promise<void>;
 }
 
-export function createTestIngress(addon: NativeEngine, options: TestIngressOptions): TestIngress {
+export function createTestIngress(
+  addon: NativeEngine,
+  { tokens, ...options }: TestIngressOptions,
+): TestIngress {
   const engine = addon.engineStart(ENGINE_OPTIONS, () => {});
   const decoder = addon.decoderCreate(new Uint8Array(32), 0, true, 0);
   if (engine <= 0 || decoder <= 0) throw new Error(`no engine or decoder: ${engine}, ${decoder}`);
@@ -49,11 +57,8 @@ export function createTestIngress(addon: NativeEngine, options: TestIngressOptio
       yieldThread: () => addon.threadYield(),
       flushEvents: () => {},
       accounting: { recordSend: unasked, recordDuplicate: unasked, recordInvalid: unasked },
-      keyCache: {
-        join: () => ({ grant() {}, onReturned() {}, leave() {} }),
-        stop() {},
-        counters: { cachedKeys: 0, granted: 0, revoked: 0, evicted: 0, declined: 0 },
-      },
+      keys: engineKeys(addon, tokens),
+      planName: unasked,
       latency: { record: unasked },
       usage: null,
       onDeath(cause) {
@@ -77,7 +82,6 @@ export function createTestIngress(addon: NativeEngine, options: TestIngressOptio
       idleTimeoutMs: IDLE_TIMEOUT_MS,
       targets: new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES),
       dedup: dedupMemory(),
-      keyCache: createKeyCacheMemory(),
     },
   );
   return {
@@ -89,6 +93,17 @@ export function createTestIngress(addon: NativeEngine, options: TestIngressOptio
       addon.engineStop(engine, 0);
     },
   };
+}
+
+function engineKeys(addon: NativeEngine, tokens: readonly string[]): EngineKeys {
+  const keys = new EngineKeys(addon);
+  const plan = { name: "Uncharged", ratePerSecond: 0, burst: 1, shared: false };
+  const rebuild = keys.startRebuild();
+  for (const token of tokens) {
+    rebuild.put({ ...testPrincipal("any", plan), sha256: tokenSha256(token) });
+  }
+  rebuild.finish();
+  return keys;
 }
 
 /** Any initial value: it sends nothing. */

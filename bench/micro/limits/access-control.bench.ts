@@ -7,10 +7,8 @@ import { createKeyTable } from "../../../src/accounts/keys/table.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { readFraming } from "../../../src/http/framing.ts";
 import { createAccessControl } from "../../../src/limits/access-control.ts";
-import {
-  createKeyCacheMemory,
-  ThreadLimitStates,
-} from "../../../src/limits/thread-limit-states.ts";
+import { loadNative } from "../../../src/native/load.ts";
+import { EngineKeys } from "../../../src/native-ingress/engine-keys.ts";
 
 const HERE = { remoteAddress: () => "127.0.0.1" };
 
@@ -55,7 +53,11 @@ export async function build(): Promise<Bench> {
   const { token: read, bodySize, rejection } = readFraming(source);
   assert.deepEqual({ read, bodySize, rejection }, { read: token, bodySize: 300, rejection: null });
 
-  const limitStates = new ThreadLimitStates(createKeyCacheMemory());
+  const sha256 = tokenSha256(token);
+  const loaded = loadNative();
+  assert.equal(loaded.kind, "loaded");
+  const engineKeys = loaded.kind === "loaded" ? new EngineKeys(loaded.native) : null;
+  if (engineKeys !== null) keys.follow(engineKeys);
   let nowNs = 1_000_000_000;
   const bench = new Bench({ name: "ingress: admission" });
   bench.add("read the headers (JavaScript's part)", () => {
@@ -73,7 +75,7 @@ export async function build(): Promise<Bench> {
   });
   bench.add("charge a limit shared with other threads", () => {
     nowNs += 1_000;
-    limitStates.tryCharge(0, nowNs, 1_000, 1_000_000);
+    engineKeys?.charge(sha256, nowNs);
   });
   return bench;
 }

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 
 use crate::http::deadline::Part;
 use crate::http::handler::{
-    Endpoint, ForwardedMeta, Handled, Health, Request, RequestHandler, UnhandledReason,
+    Endpoint, ForwardedMeta, Handled, Health, KEYLESS_BODY_BYTES_MAX, Request, RequestHandler,
+    UnhandledReason,
 };
 use crate::http::json_rpc::read_health;
 use crate::http::request_head::{Ask, CompleteHead, Submission};
@@ -15,9 +16,6 @@ use crate::http::response::insert_query_warning;
 /// request up to this size is proxied only once it is complete, unless the client waits for the
 /// upstream server's `100 Continue`.
 pub(crate) const REQUEST_BYTES_MAX: usize = 16 * 1024;
-
-/// `KEYLESS_BODY_BYTES_MAX` of `src/http/limits.ts`.
-const KEYLESS_BODY_BYTES_MAX: usize = 256;
 
 /// What happens with a request whose head is complete.
 pub(crate) enum Dispatched {

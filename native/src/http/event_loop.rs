@@ -72,7 +72,7 @@ pub struct Options {
 pub fn run<H: RequestHandler>(
     options: Options,
     handler: &mut H,
-    mailbox: Mailbox<H::Update>,
+    mailbox: Mailbox,
 ) -> io::Result<()> {
     EventLoop::new(options, handler, mailbox).run()
 }
@@ -89,11 +89,11 @@ enum Phase {
 struct EventLoop<'a, H: RequestHandler> {
     options: Options,
     /// Only on the ingress thread that listens for all.
-    listener: Option<Listener<H::Update>>,
+    listener: Option<Listener>,
     upstream_permits: Permits,
     upload_permits: Permits,
     handler: &'a mut H,
-    mailbox: Mailbox<H::Update>,
+    mailbox: Mailbox,
     /// By the index in their tokens.
     clients: Vec<Option<Client>>,
     open: usize,
@@ -122,7 +122,7 @@ struct EventLoop<'a, H: RequestHandler> {
 }
 
 impl<'a, H: RequestHandler> EventLoop<'a, H> {
-    fn new(options: Options, handler: &'a mut H, mailbox: Mailbox<H::Update>) -> Self {
+    fn new(options: Options, handler: &'a mut H, mailbox: Mailbox) -> Self {
         Self {
             upstream_permits: Permits::new(
                 options.upstream_connections_max,
@@ -247,9 +247,10 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
         Ok(())
     }
 
-    fn handle_command(&mut self, command: Command<H::Update>) -> io::Result<()> {
+    fn handle_command(&mut self, command: Command) -> io::Result<()> {
         match command {
-            Command::Update(update) => self.handler.update(update),
+            #[cfg(test)]
+            Command::Report(sender) => sender.send(()).map_err(io::Error::other)?,
             Command::Listen(listening) => {
                 let mut listener = Listener::new(*listening);
                 if self.phase == Phase::Serving {

@@ -9,6 +9,10 @@ use std::time::Duration;
 
 use crate::sync::clock::monotonic_ns;
 
+/// Largest body that may ask for health without a key: `KEYLESS_BODY_BYTES_MAX` of
+/// `src/http/limits.ts`.
+pub const KEYLESS_BODY_BYTES_MAX: usize = 256;
+
 /// The endpoint that a submission was sent to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Endpoint {
@@ -100,10 +104,7 @@ pub enum UnhandledReason {
 
 /// Handles submissions. Every method is called on the event loop's thread.
 pub trait RequestHandler {
-    /// What other threads send to the handler through `EventLoopHandle`.
-    type Update: Send;
-
-    /// Whether this key is in the key cache.
+    /// Whether this key is valid.
     fn has_key(&self, token: &[u8]) -> bool;
 
     /// Answers a submission, or leaves it to the main thread.
@@ -134,9 +135,6 @@ pub trait RequestHandler {
 
     /// The loop is stopping, and nothing is pending. Called repeatedly.
     fn idle(&mut self);
-
-    /// A message from another thread, in sending order.
-    fn update(&mut self, update: Self::Update);
 
     /// All events of one poll were handled.
     fn end_turn(&mut self);

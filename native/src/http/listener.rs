@@ -39,9 +39,9 @@ pub fn listen_on(address: SocketAddr) -> io::Result<net::TcpListener> {
 
 /// Accepts connections and distributes them.
 #[derive(Debug)]
-pub struct Listener<U> {
+pub struct Listener {
     socket: TcpListener,
-    others: Vec<EventLoopHandle<U>>,
+    others: Vec<EventLoopHandle>,
     addresses: Arc<AddressLimits>,
     /// The next ingress thread: 0 is the one that accepts.
     next: usize,
@@ -49,21 +49,21 @@ pub struct Listener<U> {
     paused_until_ns: u64,
 }
 
-impl<U> Listener<U> {
+impl Listener {
     /// Connections go round-robin to the ingress thread that gets this listener and to the
     /// `others`. One address may hold `per_address` of them at the same time.
     #[must_use]
     pub fn listening(
         socket: net::TcpListener,
-        others: Vec<EventLoopHandle<U>>,
+        others: Vec<EventLoopHandle>,
         per_address: usize,
-    ) -> Listening<U> {
+    ) -> Listening {
         let socket = TcpListener::from_std(socket);
         Listening { socket, others, addresses: AddressLimits::new(per_address) }
     }
 
     /// Accepts from this socket.
-    pub(super) fn new(listening: Listening<U>) -> Self {
+    pub(super) fn new(listening: Listening) -> Self {
         let Listening { socket, others, addresses } = listening;
         Self { socket, others, addresses, next: 0, can_accept: false, paused_until_ns: 0 }
     }

@@ -19,11 +19,9 @@ pub(super) const WAKER: Token = Token(0);
 
 /// A command to an event loop.
 #[derive(Debug)]
-pub enum Command<U> {
-    /// For its request handler.
-    Update(U),
+pub enum Command {
     /// Accept connections from this socket.
-    Listen(Box<Listening<U>>),
+    Listen(Box<Listening>),
     /// Proxy health checks from now on: the upstream server answers that this edge drains.
     AnnounceDrain,
     /// Proxy every further request; the upstream server rejects new work with the reason.
@@ -35,18 +33,21 @@ pub enum Command<U> {
     Stop,
     /// Close everything and return.
     Exit,
+    /// Report that every earlier command was handled.
+    #[cfg(test)]
+    Report(Sender<()>),
 }
 
 /// A listening socket and what belongs to it.
 #[derive(Debug)]
-pub struct Listening<U> {
+pub struct Listening {
     pub(super) socket: TcpListener,
     /// The event loops that share connections with the one that accepts.
-    pub(super) others: Vec<EventLoopHandle<U>>,
+    pub(super) others: Vec<EventLoopHandle>,
     pub(super) addresses: Arc<AddressLimits>,
 }
 
-impl<U> Listening<U> {
+impl Listening {
     /// Its local address.
     ///
     /// # Errors
@@ -58,32 +59,22 @@ impl<U> Listening<U> {
 
 /// A message in the channel.
 #[derive(Debug)]
-pub(super) enum Message<U> {
-    Command(Command<U>),
+pub(super) enum Message {
+    Command(Command),
     Socket(AcceptedSocket),
 }
 
 /// The sending end of the channel; clones lead to the same event loop.
-#[derive(Debug)]
-pub struct EventLoopHandle<U> {
-    sender: Sender<Message<U>>,
+#[derive(Clone, Debug)]
+pub struct EventLoopHandle {
+    sender: Sender<Message>,
     waker: Arc<Waker>,
     pending_sockets: Arc<AtomicUsize>,
 }
 
-impl<U> Clone for EventLoopHandle<U> {
-    fn clone(&self) -> Self {
-        Self {
-            sender: self.sender.clone(),
-            waker: self.waker.clone(),
-            pending_sockets: self.pending_sockets.clone(),
-        }
-    }
-}
-
-impl<U> EventLoopHandle<U> {
+impl EventLoopHandle {
     /// Sends a command; false if the event loop has ended. Commands arrive in sending order.
-    pub fn send(&self, command: Command<U>) -> bool {
+    pub fn send(&self, command: Command) -> bool {
         self.sender.send(Message::Command(command)).is_ok() && self.waker.wake().is_ok()
     }
 
@@ -110,15 +101,15 @@ impl<U> EventLoopHandle<U> {
 
 /// The event loop's receiving end.
 #[derive(Debug)]
-pub struct Mailbox<U> {
+pub struct Mailbox {
     pub(super) poll: Poll,
-    receiver: Receiver<Message<U>>,
+    receiver: Receiver<Message>,
     pending_sockets: Arc<AtomicUsize>,
 }
 
-impl<U> Mailbox<U> {
+impl Mailbox {
     /// The oldest message.
-    pub(super) fn next(&self) -> Option<Message<U>> {
+    pub(super) fn next(&self) -> Option<Message> {
         let message = self.receiver.try_recv().ok()?;
         if matches!(message, Message::Socket(_)) {
             self.pending_sockets.fetch_sub(1, Ordering::Relaxed);
@@ -131,7 +122,7 @@ impl<U> Mailbox<U> {
 ///
 /// # Errors
 /// When the system has no descriptors left.
-pub fn mailbox<U>() -> io::Result<(EventLoopHandle<U>, Mailbox<U>)> {
+pub fn mailbox() -> io::Result<(EventLoopHandle, Mailbox)> {
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
     let (sender, receiver) = channel();

@@ -48,8 +48,6 @@ pub(super) struct Echo {
 }
 
 impl RequestHandler for Echo {
-    type Update = Sender<()>;
-
     fn has_key(&self, token: &[u8]) -> bool {
         token == b"known"
     }
@@ -113,10 +111,6 @@ impl RequestHandler for Echo {
         self.log.lock().unwrap().idle = true;
     }
 
-    fn update(&mut self, update: Sender<()>) {
-        update.send(()).unwrap();
-    }
-
     fn end_turn(&mut self) {
         self.turns.fetch_add(1, Ordering::SeqCst);
     }
@@ -132,7 +126,7 @@ impl RequestHandler for Echo {
 
 /// An event loop on its own thread.
 pub(super) struct TestServer {
-    pub(super) handle: EventLoopHandle<Sender<()>>,
+    pub(super) handle: EventLoopHandle,
     pub(super) log: Arc<Mutex<HandlerLog>>,
     now_ns: Arc<AtomicU64>,
     turns: Arc<AtomicU64>,
@@ -157,10 +151,10 @@ pub(super) const LIMITS: Limits = Limits {
 
 impl TestServer {
     pub(super) fn open(
-        (handle, mailbox): (EventLoopHandle<Sender<()>>, Mailbox<Sender<()>>),
+        (handle, mailbox): (EventLoopHandle, Mailbox),
         upstream: SocketAddr,
         limits: Limits,
-        listener: Option<Listening<Sender<()>>>,
+        listener: Option<Listening>,
     ) -> Self {
         let log = Arc::new(Mutex::new(HandlerLog::default()));
         let now_ns = Arc::new(AtomicU64::new(1_000_000_000));
@@ -200,7 +194,7 @@ impl TestServer {
         for _ in 0..4 {
             let before = self.turns.load(Ordering::SeqCst);
             let (sender, receiver) = channel();
-            assert!(self.handle.send(Command::Update(sender)));
+            assert!(self.handle.send(Command::Report(sender)));
             receiver.recv_timeout(GUARD).unwrap();
             while self.turns.load(Ordering::SeqCst) == before {
                 std::thread::yield_now();
@@ -236,10 +230,7 @@ impl TestServer {
 }
 
 /// A listener for the ingress thread that gets it and these others, and its address.
-pub(super) fn listener(
-    others: Vec<EventLoopHandle<Sender<()>>>,
-    limits: Limits,
-) -> (Listening<Sender<()>>, SocketAddr) {
+pub(super) fn listener(others: Vec<EventLoopHandle>, limits: Limits) -> (Listening, SocketAddr) {
     let any = "127.0.0.1:0".parse().unwrap();
     let listener = Listener::listening(listen_on(any).unwrap(), others, limits.per_address);
     let address = listener.local_addr().unwrap();

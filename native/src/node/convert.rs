@@ -10,16 +10,18 @@ use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 
 use crate::decode::decoder::{DECODERS_MAX, Decoder};
 use crate::node::handles::Handles;
-use crate::node::limits::ENGINES_MAX;
+use crate::node::limits::{ENGINES_MAX, KEY_TABLES_MAX};
 use crate::node::options::EngineOptions;
 use crate::node::shared_bytes::writable;
-use crate::node::status_codes::NO_ROOM;
+use crate::node::status_codes::{NO_KEY_TABLE, NO_ROOM, PANIC};
 use crate::quic::engine::{Engine, Options};
 use crate::quic::event_ring::Waker;
 use crate::quic::tls::Transport;
+use crate::submit::key_table::KeyTable;
 
 pub(crate) static ENGINES: Handles<Engine> = Handles::new(ENGINES_MAX);
 pub(crate) static DECODERS: Handles<Decoder> = Handles::new(DECODERS_MAX);
+pub(crate) static KEY_TABLES: Handles<KeyTable> = Handles::new(KEY_TABLES_MAX);
 
 /// The result of `act`, or `otherwise` if it panics.
 pub(crate) fn guarded<T>(otherwise: T, act: impl FnOnce() -> T) -> T {
@@ -36,6 +38,11 @@ pub(crate) fn with_engine<T: Copy>(
         let engine = ENGINES.find(handle);
         engine.as_ref().map_or(otherwise, act)
     })
+}
+
+/// The result of `act` with the key table of a handle; `NO_KEY_TABLE` or `PANIC` otherwise.
+pub(crate) fn with_key_table(handle: u32, act: impl FnOnce(&KeyTable) -> i32) -> i32 {
+    guarded(PANIC, || KEY_TABLES.find(handle).map_or(NO_KEY_TABLE, |table| act(&table)))
 }
 
 /// The handle of what `make` returns; `full` if it returns nothing, or there are too many.

@@ -1,23 +1,21 @@
 //! Exports of ingress threads, and of yielding the processor.
 
 use napi::Env;
-use napi::bindgen_prelude::{Float64ArraySlice, Function};
+use napi::bindgen_prelude::Function;
 use napi_derive::napi;
 
 use crate::http::mailbox::Command;
-use crate::node::convert::{fill, guarded, waker};
+use crate::node::convert::{guarded, waker};
 use crate::node::ingress_convert::{
-    close_ingress_thread, key_grant_of, listen_for, send_command, start_ingress_thread,
-    with_ingress_thread,
+    close_ingress_thread, listen_for, send_command, start_ingress_thread, with_ingress_thread,
 };
 use crate::node::listening_socket::{inherited, into_descriptor, socket_of};
 use crate::node::options::{IngressThreadMemory, IngressThreadOptions};
 use crate::node::status_codes::*;
-use crate::submit::path::KeyUpdate;
 
 /// Starts an ingress thread on memory of `SharedArrayBuffer`s, which it uses until
 /// `ingress_thread_close`. `wake` is called without arguments, on the calling thread, when there
-/// are records or released key slots, or when the thread ends. Returns its handle, above 0, or
+/// are records, or when the thread ends. Returns its handle, above 0, or
 /// INGRESS_THREAD_OPTIONS, INGRESS_THREAD_FULL, NO_PRIORITY, or PANIC.
 #[napi]
 pub fn ingress_thread_start(
@@ -55,48 +53,6 @@ pub fn ingress_threads_listen(threads: &[u32], descriptor: u32, per_address: u32
     guarded(PANIC, || listen_for(threads, descriptor, per_address))
 }
 
-/// Grants this key to the ingress thread, with its plan's name and KEY_GRANT_NUMBERS numbers;
-/// `ranges` are networks in CIDR notation, separated by commas. Returns OK, NO_INGRESS_THREAD,
-/// INGRESS_THREAD_OPTIONS or PANIC.
-#[napi]
-pub fn ingress_thread_grant_key(
-    thread: u32,
-    token: String,
-    plan: String,
-    numbers: &[f64],
-    ranges: String,
-) -> i32 {
-    with_ingress_thread(thread, |thread| match key_grant_of(&plan, numbers, &ranges) {
-        Some(grant) => send_command(
-            thread,
-            Command::Update(KeyUpdate::Grant(token.into_bytes().into(), grant)),
-        ),
-        None => INGRESS_THREAD_OPTIONS,
-    })
-}
-
-/// Revokes that grant; `ingress_thread_released_slots` reports when it is no longer used. Returns
-/// OK, NO_INGRESS_THREAD or PANIC.
-#[napi]
-pub fn ingress_thread_revoke_key(thread: u32, token: String, key_slot: u32) -> i32 {
-    with_ingress_thread(thread, |thread| {
-        send_command(
-            thread,
-            Command::Update(KeyUpdate::Revoke(token.into_bytes().into(), key_slot)),
-        )
-    })
-}
-
-/// Writes key slots that the thread no longer uses, as many as fit. Returns how many, or
-/// NO_INGRESS_THREAD or PANIC. Whatever happens after this call wakes again.
-#[napi]
-pub fn ingress_thread_released_slots(thread: u32, mut out: Float64ArraySlice<'_>) -> i32 {
-    with_ingress_thread(thread, |thread| {
-        let slots = thread.status().take_released_slots(out.len());
-        i32::try_from(fill(&mut out, slots.into_iter().map(u64::from))).unwrap_or(i32::MAX)
-    })
-}
-
 /// Has the thread proxy every request (1), accept no connections and finish pending requests (2),
 /// end immediately (3), proxy health checks (4), or accept no connections and close each with its
 /// next response (5). Returns OK, NO_INGRESS_THREAD,
@@ -114,10 +70,10 @@ pub fn ingress_thread_command(thread: u32, command: u32) -> i32 {
 }
 
 /// Returns the `ThreadState`: 1 running, 2 exited, 3 panicked, 4 idle; or NO_INGRESS_THREAD or
-/// PANIC.
+/// PANIC. Whatever happens after this call wakes again.
 #[napi]
 pub fn ingress_thread_state(thread: u32) -> i32 {
-    with_ingress_thread(thread, |thread| i32::from(thread.status().state()))
+    with_ingress_thread(thread, |thread| i32::from(thread.status().read_state()))
 }
 
 /// Ends an ingress thread if it runs, waits for that, and releases its memory. Returns OK,

@@ -8,7 +8,7 @@ use napi::Env;
 use crate::http::event_loop;
 use crate::http::listener::Listener;
 use crate::http::mailbox::Command;
-use crate::node::convert::{DECODERS, ENGINES, guarded};
+use crate::node::convert::{DECODERS, ENGINES, KEY_TABLES, guarded};
 use crate::node::handles::Handles;
 use crate::node::limits::INGRESS_THREADS_MAX;
 use crate::node::listening_socket::duplicate;
@@ -19,9 +19,6 @@ use crate::node::status_codes::{
     NO_PRIORITY, OK, PANIC,
 };
 use crate::quic::event_ring::Waker;
-use crate::submit::key_cache::{KeyGrant, network_of};
-use crate::submit::path::KeyUpdate;
-use crate::submit::rate_limit::Rate;
 use crate::submit::thread::{IngressThread, Options, Shared, StartError};
 use crate::sync::clock::NS_PER_MS;
 
@@ -46,8 +43,6 @@ pub(crate) fn start_ingress_thread(
         counters: memory.counters.memory(),
         targets: memory.targets.memory(),
         dedup: memory.dedup.memory(),
-        limit_states: memory.limit_states.memory(),
-        key_accounts: memory.key_accounts.memory(),
     };
     let started = INGRESS_THREADS
         .insert(|_| false, || IngressThread::start(options, &shared, waker).map(Arc::new));
@@ -57,14 +52,7 @@ pub(crate) fn start_ingress_thread(
         Some(Err(_)) => return INGRESS_THREAD_OPTIONS,
         Some(Ok(handle)) => handle,
     };
-    for bytes in [
-        memory.records,
-        memory.counters,
-        memory.targets,
-        memory.dedup,
-        memory.limit_states,
-        memory.key_accounts,
-    ] {
+    for bytes in [memory.records, memory.counters, memory.targets, memory.dedup] {
         bytes.retain(handle);
     }
     // The memory is released with the Node thread that lent it, so the ingress thread must end
@@ -81,10 +69,11 @@ pub(crate) fn start_ingress_thread(
     i32::try_from(handle).unwrap_or(INGRESS_THREAD_FULL)
 }
 
-/// None if the engine or the decoder does not exist.
+/// None if the engine, the decoder or the key table does not exist.
 fn options_of(given: &IngressThreadOptions) -> Option<Options> {
     let engine = ENGINES.find(given.engine)?;
     let decoder = DECODERS.find(given.decoder)?;
+    let keys = KEY_TABLES.find(given.keys)?;
     let upstream_port = u16::try_from(given.upstream_port).ok().filter(|port| *port > 0)?;
     let event_loop = event_loop::Options {
         upstream: SocketAddr::from((Ipv4Addr::LOCALHOST, upstream_port)),
@@ -100,6 +89,7 @@ fn options_of(given: &IngressThreadOptions) -> Option<Options> {
         event_loop,
         engine: (given.engine, engine),
         decoder,
+        keys,
         is_realtime: given.realtime,
     })
 }
@@ -119,7 +109,7 @@ pub(crate) fn listen_for(threads: &[u32], descriptor: u32, per_address: u32) -> 
 }
 
 /// Returns what `ingress_thread_command` returns.
-pub(crate) fn send_command(thread: &IngressThread, command: Command<KeyUpdate>) -> i32 {
+pub(crate) fn send_command(thread: &IngressThread, command: Command) -> i32 {
     thread.send(command);
     OK
 }
@@ -131,40 +121,4 @@ pub(crate) fn close_ingress_thread(handle: u32) -> i32 {
     INGRESS_THREADS.remove(handle);
     release_shared(handle);
     OK
-}
-
-/// Parses a key grant: the numbers are those of `ingressThreadGrantKey`.
-pub(crate) fn key_grant_of(plan: &str, numbers: &[f64], ranges: &str) -> Option<KeyGrant> {
-    let &[
-        key_slot,
-        rate,
-        burst,
-        is_global,
-        cell,
-        key_limit_slot,
-        own_rate,
-        own_burst,
-        expires,
-        is_narrow,
-    ] = numbers.first_chunk()?;
-    let networks = ranges.split(',').map(network_of).collect::<Option<Vec<_>>>();
-    let own = Rate { rate_per_second: own_rate, burst: own_burst };
-    Some(KeyGrant {
-        plan: plan.into(),
-        rate_per_second: rate,
-        burst,
-        is_global: is_global == 1.0,
-        expires_unix_ms: (expires >= 0.0).then_some(expires),
-        // Invalid networks admit no request, and neither does an empty list.
-        networks: if is_narrow == 0.0 { None } else { Some(networks.unwrap_or_default()) },
-        own_limit: (own_rate >= 0.0).then_some(own),
-        account_limit_slot: count_of(cell)?,
-        key_limit_slot: if key_limit_slot < 0.0 { None } else { Some(count_of(key_limit_slot)?) },
-        key_slot: count_of(key_slot)?,
-    })
-}
-
-fn count_of(number: f64) -> Option<u32> {
-    let is_count = number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number);
-    is_count.then_some(number as u32)
 }

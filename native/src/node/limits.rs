@@ -2,5 +2,7 @@
 
 /// Most engines of a process.
 pub(crate) const ENGINES_MAX: usize = 16;
+/// Most key tables: one for each edge.
+pub(crate) const KEY_TABLES_MAX: usize = 64;
 /// Most ingress threads: `INGRESS_THREADS_MAX` of `src/config/limits.ts` for each of a few edges.
 pub(crate) const INGRESS_THREADS_MAX: usize = 64;

@@ -40,6 +40,8 @@ pub struct IngressThreadOptions {
     pub engine: u32,
     /// The decoder's.
     pub decoder: u32,
+    /// The key table's.
+    pub keys: u32,
     /// The thread's number, which it sends with each proxied request.
     pub number: u32,
     /// Whether the thread gets a real-time priority.
@@ -75,9 +77,4 @@ pub struct IngressThreadMemory {
     /// As `src/dedup/recent-transactions.ts` lays it out.
     #[napi(ts_type = "Uint8Array")]
     pub dedup: SharedBytes,
-    /// As `src/limits/thread-limit-states.ts` lays it out.
-    #[napi(ts_type = "Uint8Array")]
-    pub limit_states: SharedBytes,
-    /// See `submit::thread::Shared`.
-    pub key_accounts: SharedBytes,
 }

@@ -17,7 +17,7 @@ const REJECTION_NUMBERS: usize = 16;
 /// Where the counters of proxied requests start.
 const PROXIED_AT: usize = HTTP_COUNTERS + REJECTION_NUMBERS;
 /// `PROXY_REASONS` of `src/native-ingress/thread-counters.ts`.
-const PROXY_REASON_COUNT: usize = 4;
+const PROXY_REASON_COUNT: usize = 3;
 
 /// Where the counters of records start.
 const RECORDS_AT: usize = PROXIED_AT + PROXY_REASON_COUNT;
@@ -61,10 +61,8 @@ pub enum Counter {
     ResponsesUnread,
     /// Requests whose handler failed.
     HandlerErrors,
-    /// Proxied, because their key is not in the cache.
-    ProxiedKey = PROXIED_AT,
     /// Proxied, because they could not be sent from here.
-    ProxiedLeaders,
+    ProxiedLeaders = PROXIED_AT,
     /// Proxied, because the record ring was full.
     ProxiedRecordRing,
     /// Proxied for another reason.
@@ -148,7 +146,6 @@ mod tests {
         Counter::ResponsesDeferred,
         Counter::ResponsesUnread,
         Counter::HandlerErrors,
-        Counter::ProxiedKey,
         Counter::ProxiedLeaders,
         Counter::ProxiedRecordRing,
         Counter::ProxiedOther,
@@ -165,7 +162,7 @@ mod tests {
         let cells = memory.atomics::<AtomicU64>(0, COUNTERS_BYTES / 8).unwrap();
         let read: Vec<f64> = cells.iter().map(|cell| f64::from_bits(cell.load(Relaxed))).collect();
         let http = (1..=15).map(f64::from);
-        let others = (16..=20).map(f64::from);
+        let others = (16..=19).map(f64::from);
         let rejections = [0.0; REJECTION_NUMBERS];
         assert_eq!(read, http.chain(rejections).chain(others).collect::<Vec<f64>>());
     }
@@ -194,7 +191,7 @@ mod tests {
         counters.add(Counter::Connections, -1.0);
         counters.add(Counter::ProxiedOther, 1.0);
         let numbers = ALL.map(|counter| counters.number(counter));
-        assert_eq!((numbers[0], numbers[18]), (2.0, 1.0));
+        assert_eq!((numbers[0], numbers[17]), (2.0, 1.0));
         assert_eq!(numbers.iter().sum::<f64>(), 3.0);
     }
 

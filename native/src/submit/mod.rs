@@ -3,23 +3,27 @@
 //! answers it like a direct request.
 //!
 //! ```text
-//!  client ─▶ http ─▶ path: key_cache ─▶ dedup ─▶ decode ─▶ fan_out ─▶ leaders
+//!  client ─▶ http ─▶ path: key_table ─▶ dedup ─▶ decode ─▶ fan_out ─▶ leaders
 //!             │  ▲                                     └─▶ record_ring ─▶ main thread
 //!             ▼  │
 //!            proxy ◀──▶ main thread's server
 //! ```
 //!
 //! `thread` runs the event loop of `http` with the request handler of `path`. `wakeup` decides when
-//! the main thread is woken. Both threads share memory (`sync::shared_memory`): rate limit states
-//! (`rate_limit`), accounts of keys (`key_accounts`), the dedup cache (`dedup`), the targets (`target_table`), records (`record_ring`)
-//! and counters (`counters`). The layouts are those of the files in `src/` that each module names.
+//! the main thread is woken. All ingress threads and the main thread use one table of keys
+//! (`key_table`) and one state of each rate limit (`limit_registry`). Both threads share memory
+//! (`sync::shared_memory`): the dedup cache (`dedup`), the targets (`target_table`), records
+//! (`record_ring`) and counters (`counters`). The layouts are those of the files in `src/` that each
+//! module names.
 
 pub mod counters;
 pub mod dedup;
 mod dedup_index;
 pub mod fan_out;
-pub mod key_accounts;
-pub mod key_cache;
+pub mod key_batch;
+pub mod key_format;
+pub mod key_table;
+pub mod limit_registry;
 pub mod path;
 pub mod rate_limit;
 pub mod record_ring;

@@ -5,8 +5,8 @@
 //! recorded it; a charge of the rate limit is kept, and passed on.
 //!
 //! ```text
-//! key cached? limit? ─▶ duplicate? ─▶ decode, verify ─▶ reserve ─▶ send ─▶ record ─▶ commit
-//!                                         └─▶ rejected ─▶ record
+//! key, limit ─▶ duplicate? ─▶ decode, verify ─▶ reserve ─▶ send ─▶ record ─▶ commit
+//!    └──────────────────────────────┴─▶ rejected ─▶ record
 //! ```
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,8 +20,8 @@ use crate::decode::errors::Rejected;
 use crate::decode::limits::TRANSACTION_BYTES_MAX;
 use crate::decode::tx::{Accepted, peek_signature_offset, starts_well};
 use crate::http::handler::{
-    ClientCloseReason, Endpoint, ForwardedMeta, Handled, Health, Request, RequestHandler,
-    UnhandledReason,
+    ClientCloseReason, Endpoint, ForwardedMeta, Handled, Health, KEYLESS_BODY_BYTES_MAX, Request,
+    RequestHandler, UnhandledReason,
 };
 use crate::http::json_rpc::read_call;
 use crate::http::json_text::Value;
@@ -35,25 +35,14 @@ use crate::quic::landed_shares::Offer;
 use crate::submit::counters::{Counter, Counters};
 use crate::submit::dedup::{DedupCache, Reservation};
 use crate::submit::fan_out::{EngineHandle, FanOut, FanOutOutcome, FanOutResult};
-use crate::submit::key_accounts::KeyAccounts;
-use crate::submit::key_cache::{KeyCache, KeyGrant, NotAdmitted};
-use crate::submit::record_ring::{self, Records};
+use crate::submit::key_table::{Key, KeyTable, NotAdmitted};
+use crate::submit::record_ring::{Records, SubmissionRecord};
 use crate::submit::wakeup::{ThreadState, WakePolicy};
-
-/// A change of the key cache, from the main thread.
-pub enum KeyUpdate {
-    /// Admit the key from now on.
-    Grant(Box<[u8]>, KeyGrant),
-    /// Stop admitting it, if it has this slot.
-    Revoke(Box<[u8]>, u32),
-}
 
 /// What a submission passes through.
 pub struct SubmitPath<E> {
-    /// Which keys are admitted.
-    pub key_cache: KeyCache,
-    /// Whose key each is.
-    pub key_accounts: KeyAccounts,
+    /// Which keys are admitted, and what their limits are.
+    pub keys: Arc<KeyTable>,
     /// Recently accepted transactions of all threads.
     pub dedup: DedupCache,
     /// Validates transactions.
@@ -77,8 +66,9 @@ pub struct SubmitHandler<E> {
 }
 
 /// Metadata of a submission.
-struct RequestMeta {
-    key_slot: u32,
+#[derive(Clone, Copy)]
+struct RequestMeta<'a> {
+    key: &'a Key,
     received_ns: u64,
     body_bytes: usize,
     max_retries: Option<u64>,
@@ -123,26 +113,11 @@ impl<E: EngineHandle> SubmitHandler<E> {
         let received_ns = self.path.fan_out.now_ns();
         self.path.fan_out.flush_if_due(received_ns);
         let Request { token, from, .. } = *request;
-        let key_slot = match self.path.key_cache.admit(token, from, received_ns, unix_ms) {
-            Ok(key_slot) => key_slot,
-            Err(NotAdmitted::Limit { key_slot, used_up }) if used_up.wait_ns.is_finite() => {
-                let rejection = Rejection::rate_limited(&used_up);
-                // Before the body is read, so its id and its size do not count.
-                let meta = RequestMeta { key_slot, received_ns, body_bytes: 0, max_retries: None };
-                self.path.reject(&rejection, &meta, 0, None);
-                self.path.counters.add(Counter::Requests, 1.0);
-                self.writer.rejected(out, request.endpoint, "null", &rejection);
-                return Handled::Answered;
-            }
-            // A limit without an end is one that all edges share, before their number is known.
-            Err(reason) => {
-                let is_unknown = reason == NotAdmitted::Key;
-                let counter = if is_unknown { Counter::ProxiedKey } else { Counter::ProxiedOther };
-                self.path.counters.add(counter, 1.0);
-                return Handled::Proxy(ForwardedMeta { received_ns, ..ForwardedMeta::default() });
-            }
+        let key = match self.path.keys.admit(token, from, received_ns, unix_ms) {
+            Ok(key) => key,
+            Err(reason) => return self.refuse(request, reason, received_ns, out),
         };
-        match self.respond(request, key_slot, received_ns, out) {
+        match self.respond(request, &key, received_ns, out) {
             Ok(()) => {
                 self.path.counters.add(Counter::Requests, 1.0);
                 Handled::Answered
@@ -154,17 +129,113 @@ impl<E: EngineHandle> SubmitHandler<E> {
         }
     }
 
+    /// Answers a request that is not admitted.
+    fn refuse(
+        &mut self,
+        request: &Request<'_>,
+        reason: NotAdmitted,
+        received_ns: u64,
+        out: &mut Vec<u8>,
+    ) -> Handled {
+        let has_key = matches!(reason, NotAdmitted::Limited(..) | NotAdmitted::Undecided);
+        if !has_key && let Some(handled) = self.keyless(request, received_ns, out) {
+            return handled;
+        }
+        let rejection = match reason {
+            NotAdmitted::Limited(key, rejection) => {
+                // Before the body is read, so its id and its size do not count.
+                let meta = RequestMeta { key: &key, received_ns, body_bytes: 0, max_retries: None };
+                self.path.reject(&rejection, &meta, 0, None);
+                rejection
+            }
+            NotAdmitted::OutOfPolicy(key, violation) => {
+                let meta = RequestMeta { key: &key, received_ns, body_bytes: 0, max_retries: None };
+                self.path.violated(&violation.for_account, &meta);
+                Rejection::new(Reason::Unauthorized, violation.for_client)
+            }
+            NotAdmitted::Unknown(reason) => {
+                let rejection = reason.rejection();
+                self.path.counters.reject(rejection.reason);
+                rejection
+            }
+            NotAdmitted::Undecided => {
+                self.path.counters.add(Counter::ProxiedOther, 1.0);
+                return Handled::Proxy(ForwardedMeta { received_ns, ..ForwardedMeta::default() });
+            }
+        };
+        self.path.counters.add(Counter::Requests, 1.0);
+        self.writer.rejected(out, request.endpoint, "null", &rejection);
+        Handled::Answered
+    }
+
+    /// Answers a request without a valid key whose calls, alone or in a batch, need none. None for any
+    /// other.
+    fn keyless(
+        &mut self,
+        request: &Request<'_>,
+        received_ns: u64,
+        out: &mut Vec<u8>,
+    ) -> Option<Handled> {
+        let &Request { endpoint, body, is_drain_announced, .. } = request;
+        if endpoint != Endpoint::JsonRpc || body.len() > KEYLESS_BODY_BYTES_MAX {
+            return None;
+        }
+        let json = parse_body(body).ok()?;
+        let batch = batch_of(&json).ok()?;
+        let single = [json.root()];
+        let calls = batch.as_deref().unwrap_or(&single);
+        let calls_one = |call: &Value<'_>, methods: &[&str]| {
+            let method = call.member("method");
+            method.is_some_and(|method| methods.iter().any(|each| method.is_text(each)))
+        };
+        let is_of_main_thread = |call: &Value<'_>| calls_one(call, &MAIN_THREAD_METHODS);
+        if !calls.iter().all(|call| calls_one(call, &["getHealth"]) || is_of_main_thread(call)) {
+            return None;
+        }
+        if is_drain_announced || calls.iter().any(is_of_main_thread) {
+            self.path.counters.add(Counter::ProxiedOther, 1.0);
+            return Some(Handled::Proxy(ForwardedMeta { received_ns, ..ForwardedMeta::default() }));
+        }
+        self.path.counters.add(Counter::Requests, 1.0);
+        let Some(calls) = batch else {
+            match rpc_body::read_call(json.root()) {
+                (id, Call::Rejected(rejection)) => {
+                    self.path.counters.reject(rejection.reason);
+                    self.writer.rejected(out, endpoint, &id, &rejection);
+                }
+                (id, _) => self.writer.rpc_result(out, id.as_bytes(), HEALTHY),
+            }
+            return Some(Handled::Answered);
+        };
+        let mut responses = String::from("[");
+        for (index, call) in calls.into_iter().enumerate() {
+            if index > 0 {
+                responses.push(',');
+            }
+            match rpc_body::read_call(call) {
+                (id, Call::Rejected(rejection)) => {
+                    self.path.counters.reject(rejection.reason);
+                    rejection.push_rpc(&mut responses, &id);
+                }
+                (id, _) => push_result(&mut responses, &id, HEALTHY),
+            }
+        }
+        responses.push(']');
+        self.writer.json(out, responses.as_bytes());
+        Some(Handled::Answered)
+    }
+
     /// Answers, or returns why the request is left to the main thread.
     fn respond(
         &mut self,
         request: &Request<'_>,
-        key_slot: u32,
+        key: &Key,
         received_ns: u64,
         out: &mut Vec<u8>,
     ) -> Result<(), Unanswered> {
         let Self { path, writer, transaction, sent } = self;
         let body = request.body;
-        let meta = RequestMeta { key_slot, received_ns, body_bytes: body.len(), max_retries: None };
+        let meta = RequestMeta { key, received_ns, body_bytes: body.len(), max_retries: None };
         match request.endpoint {
             Endpoint::Raw | Endpoint::Text => {
                 let is_text = request.endpoint == Endpoint::Text;
@@ -206,7 +277,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
     fn respond_any_form(
         &mut self,
         request: &Request<'_>,
-        meta: &RequestMeta,
+        meta: &RequestMeta<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), Unanswered> {
         let json = match parse_body(request.body) {
@@ -234,7 +305,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
         &mut self,
         request: &Request<'_>,
         call: Value<'_>,
-        meta: &RequestMeta,
+        meta: &RequestMeta<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), Unanswered> {
         let (id, call) = rpc_body::read_call(call);
@@ -264,7 +335,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
         request: &Request<'_>,
         id: &str,
         rejection: &Rejection,
-        meta: &RequestMeta,
+        meta: &RequestMeta<'_>,
         out: &mut Vec<u8>,
     ) {
         self.path.reject(rejection, meta, 0, None);
@@ -280,7 +351,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
         &mut self,
         request: &Request<'_>,
         calls: &[Value<'_>],
-        meta: &RequestMeta,
+        meta: &RequestMeta<'_>,
     ) -> Result<String, Unanswered> {
         if !self.path.records.has_room_for(calls.len()) {
             return Err(Counter::ProxiedRecordRing.into());
@@ -305,7 +376,8 @@ impl<E: EngineHandle> SubmitHandler<E> {
         for (index, call) in calls.iter().enumerate() {
             if index > 0 {
                 body.push(',');
-                if let Some(limited) = self.charge(request) {
+                let now_ns = self.path.fan_out.now_ns();
+                if let Some(limited) = self.path.keys.charge_again(meta.key, now_ns) {
                     self.path.reject(&limited, &meta, 0, None);
                     limited.push_rpc(&mut body, &call_id(*call));
                     continue;
@@ -314,7 +386,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
             }
             if let Err(Unanswered { counter, .. }) = self.batch_call(*call, &meta, &mut body) {
                 for _ in 0..charged {
-                    self.path.key_cache.refund(request.token);
+                    self.path.keys.refund(meta.key);
                 }
                 return Err(counter.into());
             }
@@ -323,20 +395,10 @@ impl<E: EngineHandle> SubmitHandler<E> {
         Ok(body)
     }
 
-    /// Charges one more call; the rejection where its limit is used up.
-    fn charge(&self, request: &Request<'_>) -> Option<Rejection> {
-        let now_ns = self.path.fan_out.now_ns();
-        // Its expiry was checked with the request.
-        match self.path.key_cache.admit(request.token, request.from, now_ns, || 0.0) {
-            Err(NotAdmitted::Limit { used_up, .. }) => Some(Rejection::rate_limited(&used_up)),
-            Ok(_) | Err(NotAdmitted::Key) => None,
-        }
-    }
-
     fn batch_call(
         &mut self,
         call: Value<'_>,
-        meta: &RequestMeta,
+        meta: &RequestMeta<'_>,
         body: &mut String,
     ) -> Result<(), Unanswered> {
         let (id, call) = rpc_body::read_call(call);
@@ -365,7 +427,7 @@ impl<E: EngineHandle> SubmitPath<E> {
     fn submit(
         &mut self,
         bytes: &[u8],
-        meta: &RequestMeta,
+        meta: &RequestMeta<'_>,
         sent: &mut FanOutResult,
     ) -> Result<Outcome, Unanswered> {
         if let Some(offset) = peek_signature_offset(bytes)
@@ -391,7 +453,7 @@ impl<E: EngineHandle> SubmitPath<E> {
             Reservation::New => {}
         }
         let offer = Offer {
-            account: self.key_accounts.account_of(meta.key_slot),
+            account: meta.key.account_number(),
             lamports: validation.as_ref().map_or(0.0, offered_lamports),
         };
         let outcome = self.fan_out.send(bytes, offer, sent);
@@ -421,7 +483,7 @@ impl<E: EngineHandle> SubmitPath<E> {
     fn duplicate(
         &mut self,
         bytes: &[u8],
-        meta: &RequestMeta,
+        meta: &RequestMeta<'_>,
         offset: usize,
     ) -> Result<Outcome, Unanswered> {
         let now_ns = self.fan_out.now_ns();
@@ -438,13 +500,13 @@ impl<E: EngineHandle> SubmitPath<E> {
         Ok(Outcome::Accepted(signature))
     }
 
-    fn leaders_full(&mut self, meta: &RequestMeta) -> Outcome {
+    fn leaders_full(&mut self, meta: &RequestMeta<'_>) -> Outcome {
         let rejection = Rejection::leaders_full();
         self.reject(&rejection, meta, self.fan_out.now_ns(), None);
         Outcome::Rejected(rejection)
     }
 
-    fn invalid(&mut self, rejected: Rejected, meta: &RequestMeta) -> Outcome {
+    fn invalid(&mut self, rejected: Rejected, meta: &RequestMeta<'_>) -> Outcome {
         let rejection = Rejection::undecodable(&rejected);
         let now_ns = self.fan_out.now_ns();
         self.reject(&rejection, meta, now_ns, Some(rejected));
@@ -455,15 +517,27 @@ impl<E: EngineHandle> SubmitPath<E> {
     fn reject(
         &mut self,
         rejection: &Rejection,
-        meta: &RequestMeta,
+        meta: &RequestMeta<'_>,
         answered_ns: u64,
         error: Option<Rejected>,
     ) {
         self.counters.reject(rejection.reason);
         let record = meta.record(rejection.message.as_bytes(), answered_ns, answered_ns);
         let validation = error.map(|error| numbers(&Err(error)));
-        if self.records.rejected(&record, rejection.reason, validation) {
-            let now_ns = answered_ns.max(meta.received_ns);
+        let is_written = self.records.rejected(&record, rejection.reason, validation);
+        self.rejection_written(is_written, answered_ns.max(meta.received_ns));
+    }
+
+    /// Counts and records a use of a key that its policy does not allow, with the message for its
+    /// account.
+    fn violated(&mut self, message: &str, meta: &RequestMeta<'_>) {
+        self.counters.reject(Reason::Unauthorized);
+        let is_written = self.records.violated(&meta.record(message.as_bytes(), 0, 0));
+        self.rejection_written(is_written, meta.received_ns);
+    }
+
+    fn rejection_written(&mut self, is_written: bool, now_ns: u64) {
+        if is_written {
             self.wake_policy.record_written(self.records.depth(), false, false, now_ns);
         } else {
             self.counters.add(Counter::RejectionRecordsDropped, 1.0);
@@ -471,23 +545,10 @@ impl<E: EngineHandle> SubmitPath<E> {
     }
 }
 
-impl RequestMeta {
-    fn record<'a>(
-        &self,
-        bytes: &'a [u8],
-        decoded_ns: u64,
-        sent_ns: u64,
-    ) -> record_ring::SubmissionRecord<'a> {
-        let &Self { key_slot, received_ns, body_bytes, max_retries } = self;
-        record_ring::SubmissionRecord {
-            bytes,
-            key_slot,
-            received_ns,
-            decoded_ns,
-            sent_ns,
-            body_bytes,
-            max_retries,
-        }
+impl<'a> RequestMeta<'a> {
+    fn record(&self, bytes: &'a [u8], decoded_ns: u64, sent_ns: u64) -> SubmissionRecord<'a> {
+        let &Self { key, received_ns, body_bytes, max_retries } = self;
+        SubmissionRecord { bytes, key, received_ns, decoded_ns, sent_ns, body_bytes, max_retries }
     }
 }
 
@@ -498,10 +559,8 @@ impl SignatureText {
 }
 
 impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
-    type Update = KeyUpdate;
-
     fn has_key(&self, token: &[u8]) -> bool {
-        self.path.key_cache.has_key(token)
+        self.path.keys.has(token)
     }
 
     fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
@@ -538,7 +597,7 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
     fn proxy_rejected(&mut self, charged_token: Option<&[u8]>) {
         self.path.counters.reject(Reason::Overloaded);
         if let Some(token) = charged_token {
-            self.path.key_cache.refund(token);
+            self.path.keys.refund_token(token);
         }
     }
 
@@ -562,19 +621,6 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
             ClientCloseReason::Framing => Counter::Closed,
         };
         self.path.counters.add(counter, 1.0);
-    }
-
-    fn update(&mut self, update: KeyUpdate) {
-        match update {
-            KeyUpdate::Grant(token, grant) => {
-                // If it cannot be cached, requests with that key are proxied as before.
-                self.path.key_cache.put(&token, grant);
-            }
-            KeyUpdate::Revoke(token, key_slot) => {
-                self.path.key_cache.revoke(&token, key_slot);
-                self.path.wake_policy.status().release_key_slot(key_slot);
-            }
-        }
     }
 
     fn end_turn(&mut self) {

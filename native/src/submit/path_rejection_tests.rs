@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn error_of_form_is_answered_and_recorded_without_a_latency() {
-    let mut fixture = Fixture::new(KeyGrant { burst: 9.0, ..grant() });
+    let mut fixture = Fixture::new(9.0);
     for (number, (body, reason, rest)) in [
         ("", Reason::ParseError, r#""id":null}"#),
         ("{", Reason::ParseError, r#""id":null}"#),
@@ -28,13 +28,98 @@ fn error_of_form_is_answered_and_recorded_without_a_latency() {
 }
 
 #[test]
-fn request_that_is_not_admitted_is_proxied_uncharged() {
+fn request_without_a_valid_key_is_answered_counted_and_not_charged() {
     let mut fixture = Fixture::usual();
-    assert!(!is_limit_charged(fixture.take(Endpoint::Raw, b"another key", &good(1))));
-    assert_eq!(fixture.counter(Counter::ProxiedKey), 1.0);
+    let unknown = "the key in api-x-token is unknown or revoked, or its account is disabled; \
+                   its issuer can see which";
+    for (token, message) in [
+        (b"another key, unknown".as_slice(), unknown),
+        (b"too short", unknown),
+        (b"", "the header api-x-token is missing, the key of an account is needed"),
+        (b"td_live_x", "the key in api-x-token has a typing error: its checksum does not match"),
+    ] {
+        for endpoint in [Endpoint::Raw, Endpoint::JsonRpc] {
+            assert_eq!(fixture.take(endpoint, token, &good(1)), Handled::Answered);
+            let head = fixture.out[b"what was there".len()..].to_vec();
+            assert!(head.starts_with(b"HTTP/1.1 401 Unauthorized: the "));
+            let head = String::from_utf8(head).unwrap();
+            assert!(head.contains("\r\nwww-authenticate: ApiKey header=\"api-x-token\"\r\n"));
+            let body = fixture.response();
+            assert!(body.contains(message), "{body}");
+            assert!(endpoint == Endpoint::Raw || body.ends_with(r#","id":null}"#), "{body}");
+        }
+    }
+    assert_eq!(fixture.counter(Counter::Requests), 8.0);
+    assert_eq!(fixture.handler.path.counters.rejections(Reason::Unauthorized), 8.0);
+    assert_eq!((fixture.given(), fixture.depth()), (0, 0));
     for number in [1, 2] {
         assert_eq!(fixture.post(&good(number)), Handled::Answered);
     }
+    assert_eq!(fixture.given(), 2);
+}
+
+#[test]
+fn request_before_keys_were_read_is_answered_503() {
+    let mut fixture = Fixture::usual();
+    fixture.handler.path.keys = Arc::default();
+    assert_eq!(fixture.post(&good(1)), Handled::Answered);
+    assert!(
+        fixture.out[b"what was there".len()..].starts_with(b"HTTP/1.1 503 Service Unavailable")
+    );
+    assert!(fixture.response().contains("this edge has not read the keys yet"));
+    assert_eq!(fixture.handler.path.counters.rejections(Reason::Overloaded), 1.0);
+}
+
+#[test]
+fn only_a_small_body_that_asks_for_nothing_but_health_needs_no_key() {
+    let mut fixture = Fixture::usual();
+    let health = r#"{"id":1,"jsonrpc":"2.0","method":"get\u0048ealth"}"#;
+    let ok = r#"{"jsonrpc":"2.0","result":"ok","id":1}"#;
+    let form = r#"{"method":"getHealth","id":2}"#;
+    for (body, expected) in [
+        (health.to_string(), ok.to_string()),
+        (format!("[{health},{health}]"), format!("[{ok},{ok}]")),
+    ] {
+        assert_eq!(fixture.take(Endpoint::JsonRpc, b"", body.as_bytes()), Handled::Answered);
+        assert_eq!(fixture.response(), expected);
+    }
+    for body in [form.to_string(), format!("[{form}]")] {
+        assert_eq!(fixture.take(Endpoint::JsonRpc, b"no key", body.as_bytes()), Handled::Answered);
+        assert!(fixture.response().contains("-32600"));
+    }
+    assert_eq!(fixture.handler.path.counters.rejections(Reason::InvalidRequest), 2.0);
+    let large = format!("{health}{}", " ".repeat(KEYLESS_BODY_BYTES_MAX));
+    let call = r#"{"id":1,"jsonrpc":"2.0","method":"sendTransaction"}"#;
+    for body in [large, format!("[{health},{call}]"), "[]".into(), "{".into(), String::new()] {
+        assert_eq!(fixture.take(Endpoint::JsonRpc, b"", body.as_bytes()), Handled::Answered);
+        assert!(fixture.response().contains("the header api-x-token is missing"), "{body}");
+    }
+    assert_eq!((fixture.given(), fixture.depth()), (0, 0));
+    fixture.is_drain_announced = true;
+    assert!(!is_limit_charged(fixture.take(Endpoint::JsonRpc, b"", health.as_bytes())));
+}
+
+#[test]
+fn key_that_its_policy_does_not_allow_is_answered_and_recorded_for_its_account() {
+    let ranges = Some("203.0.113.0/24".into());
+    let policy = PolicyTerms { ranges, ..PolicyTerms::default() };
+    let mut fixture = Fixture::with(2.0, Some(policy));
+    assert_eq!(fixture.post(&good(1)), Handled::Answered);
+    let body = fixture.response();
+    assert!(body.contains("the key in api-x-token may not be used from this address"), "{body}");
+    let message =
+        "the key may be used from 203.0.113.0/24 only, a request with it came from 127.0.0.1";
+    let [kind, size, account_size, _] = fixture.record(0);
+    assert_eq!((kind, size, account_size), (4.0, message.len() as f64, ACCOUNT_SIZE));
+    assert_eq!((fixture.depth(), fixture.given()), (1, 0));
+}
+
+#[test]
+fn key_that_only_the_main_thread_can_judge_is_proxied_uncharged() {
+    let mut fixture = Fixture::usual();
+    let token = "0123456789abcdeß".as_bytes();
+    assert!(!is_limit_charged(fixture.take(Endpoint::Raw, token, &good(1))));
+    assert_eq!((fixture.counter(Counter::ProxiedOther), fixture.depth()), (1.0, 0));
 }
 
 #[test]
@@ -61,22 +146,14 @@ fn request_over_the_limit_is_answered_before_its_body_is_examined() {
         assert!(body.starts_with(&format!("{start}\"{limit}")), "{body}");
         assert!(endpoint == Endpoint::Raw || body.ends_with(r#","id":null}"#), "{body}");
     }
-    // The kind, the key slot, no latency, no bytes, the reason and no error of the decoder.
+    // The kind, the account's size, no latency, no bytes, the reason and no error of the decoder.
     let reason = Reason::RateLimited as usize as f64;
     assert_eq!(
         [0, 2, 5, 6, 12, 15].map(|at| fixture.field(2, at)),
-        [3.0, f64::from(KEY_SLOT), 0.0, 0.0, reason, -1.0]
+        [3.0, ACCOUNT_SIZE, 0.0, 0.0, reason, -1.0]
     );
     assert_eq!((fixture.given(), fixture.depth()), (2, 4));
     assert_eq!(fixture.handler.path.counters.rejections(Reason::RateLimited), 2.0);
-}
-
-#[test]
-fn limit_that_no_wait_ends_is_left_to_the_main_thread() {
-    // The number of edges is not known.
-    let mut fixture = Fixture::new(KeyGrant { is_global: true, ..grant() });
-    assert!(!is_limit_charged(fixture.post(&good(1))));
-    assert_eq!((fixture.counter(Counter::ProxiedOther), fixture.depth()), (1.0, 0));
 }
 
 #[test]
@@ -89,8 +166,8 @@ fn invalid_transaction_is_answered_recorded_and_not_cached() {
         fixture.response(),
         format!(r#"{{"success":false,"error":"{message}","reason":"tip_missing"}}"#)
     );
-    let [kind, size, key_slot, _] = fixture.record(0);
-    assert_eq!((kind, size, key_slot), (3.0, message.len() as f64, f64::from(KEY_SLOT)));
+    let [kind, size, account_size, _] = fixture.record(0);
+    assert_eq!((kind, size, account_size), (3.0, message.len() as f64, ACCOUNT_SIZE));
     // The reason, and the decoder's result.
     let expected = [Reason::TipMissing as usize as f64, 0.0, 0.0];
     assert_eq!([12, 13, 14].map(|at| fixture.field(0, at)), expected);
@@ -138,7 +215,7 @@ fn bytes_that_no_transaction_starts_with_are_examined_for_base58() {
 
 #[test]
 fn rejection_is_answered_without_a_record_while_half_of_the_ring_is_unread() {
-    let mut fixture = Fixture::new(KeyGrant { burst: 1e6, ..grant() });
+    let mut fixture = Fixture::new(1e6);
     for _ in 0..RECORDS / 2 {
         assert_eq!(fixture.post(&transaction(1, 999)), Handled::Answered);
     }

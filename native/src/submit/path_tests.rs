@@ -12,8 +12,9 @@ use crate::quic::send_result::SendStatus;
 use crate::submit::counters::COUNTERS_BYTES;
 use crate::submit::dedup::{Sizes, prepared};
 use crate::submit::fan_out::Transaction;
-use crate::submit::key_accounts::KEY_ACCOUNTS_BYTES;
-use crate::submit::rate_limit::{LIMIT_MEMORY_BYTES, ThreadLimitStates};
+use crate::submit::key_table::tests::{ACCOUNT_NUMBER, table_of, terms};
+use crate::submit::key_table::{Digest, KeyTerms, PolicyTerms};
+use crate::submit::rate_limit::Rate;
 use crate::submit::record_ring::RECORDS_BYTES;
 use crate::submit::target_table::tests::Publisher;
 use crate::submit::target_table::{SharedTargetTable, TARGET_TABLE_BYTES};
@@ -24,8 +25,8 @@ use crate::sync::shared_memory::{AtomicSlice, Memory};
 mod rejections;
 
 const TOKEN: &[u8] = b"0123456789abcdef";
-const KEY_SLOT: u32 = 7;
-const ACCOUNT: f64 = 4_321.0;
+/// Bytes of the account's name.
+const ACCOUNT_SIZE: f64 = 4.0;
 const RECORDS: usize = 1024;
 const TIP_ACCOUNT: [u8; 32] = [9; 32];
 const SIZES: Sizes = Sizes { entries_max: 64, bytes_max: 65_536, keep_ms: 2_000, lock_ms: 1 };
@@ -82,34 +83,17 @@ struct Fixture {
     out: Vec<u8>,
 }
 
-fn grant() -> KeyGrant {
-    KeyGrant {
-        plan: "Basic".into(),
-        rate_per_second: 1.0,
-        burst: 2.0,
-        is_global: false,
-        expires_unix_ms: None,
-        networks: None,
-        own_limit: None,
-        account_limit_slot: 4,
-        key_limit_slot: None,
-        key_slot: KEY_SLOT,
-    }
-}
-
 impl Fixture {
-    /// With a grant for `TOKEN`, and two leaders that accept deliveries.
-    fn new(grant: KeyGrant) -> Self {
-        let [key_cache, key_accounts, counters, records, targets] = [
-            LIMIT_MEMORY_BYTES,
-            KEY_ACCOUNTS_BYTES,
-            COUNTERS_BYTES,
-            RECORDS_BYTES,
-            TARGET_TABLE_BYTES,
-        ]
-        .map(Memory::fresh);
-        let accounts = key_accounts.atomics::<AtomicU64>(0, KEY_SLOT as usize + 1).unwrap();
-        accounts.last().unwrap().store(ACCOUNT.to_bits(), SeqCst);
+    /// With the key `TOKEN`, this burst, and two leaders that accept deliveries.
+    fn new(burst: f64) -> Self {
+        Self::with(burst, None)
+    }
+
+    fn with(burst: f64, policy: Option<PolicyTerms>) -> Self {
+        let rate = Rate { rate_per_second: 1.0, burst };
+        let keys = table_of(rate, false, &[KeyTerms { policy, ..terms(TOKEN, "acme") }]);
+        let [counters, records, targets] =
+            [COUNTERS_BYTES, RECORDS_BYTES, TARGET_TABLE_BYTES].map(Memory::fresh);
         let dedup = prepared(SIZES, 5).unwrap();
         let mut publisher = Publisher::new(&targets);
         publisher.publish(&[(70, 0), (71, 1)], 800, 4096, 0);
@@ -129,8 +113,7 @@ impl Fixture {
             is_full: Rc::clone(&is_full),
         };
         let path = SubmitPath {
-            key_cache: KeyCache::new(ThreadLimitStates::new(&key_cache).unwrap()),
-            key_accounts: KeyAccounts::open(&key_accounts).unwrap(),
+            keys: Arc::new(keys),
             dedup: DedupCache::open_with(&dedup, SIZES).unwrap(),
             decoder: Arc::new(Decoder::new(&TIP_ACCOUNT, 1000.0, false, 0).unwrap()),
             fan_out: FanOut::new(SharedTargetTable::open(&targets).unwrap(), engine_handle),
@@ -138,8 +121,7 @@ impl Fixture {
             counters: Counters::open(&counters).unwrap(),
             wake_policy: WakePolicy::new(status.clone()),
         };
-        let mut handler = SubmitHandler::new(path, 75_000_000_000);
-        handler.update(KeyUpdate::Grant(TOKEN.into(), grant));
+        let handler = SubmitHandler::new(path, 75_000_000_000);
         Self {
             handler,
             publisher,
@@ -157,7 +139,7 @@ impl Fixture {
     }
 
     fn usual() -> Self {
-        Self::new(grant())
+        Self::new(2.0)
     }
 
     fn take(&mut self, endpoint: Endpoint, token: &[u8], body: &[u8]) -> Handled {
@@ -181,7 +163,7 @@ impl Fixture {
         self.handler.path.counters.number(counter)
     }
 
-    /// Fields of a record: kind, size, key slot, and signature offset.
+    /// Fields of a record: kind, size, account size, and signature offset.
     fn record(&self, number: usize) -> [f64; 4] {
         [0, 1, 2, 8].map(|at| self.field(number, at))
     }
@@ -242,8 +224,8 @@ fn transaction_is_sent_answered_with_its_signature_and_recorded() {
     let body = format!(r#"{{"success":true,"signature":"{}"}}"#, signature(&bytes));
     assert_eq!(fixture.response(), body);
     assert_eq!(*fixture.given.borrow(), vec![bytes.clone()]);
-    let [kind, size, key_slot, _] = fixture.record(0);
-    assert_eq!((kind, size, key_slot), (1.0, bytes.len() as f64, f64::from(KEY_SLOT)));
+    let [kind, size, account_size, _] = fixture.record(0);
+    assert_eq!((kind, size, account_size), (1.0, bytes.len() as f64, ACCOUNT_SIZE));
     let counted = [Counter::Requests, Counter::Accepted].map(|counter| fixture.counter(counter));
     assert_eq!((counted, fixture.depth()), ([1.0, 1.0], 1));
     assert!(fixture.other.query(&bytes, 1, 1_000_000_000));
@@ -286,7 +268,7 @@ fn json_rpc_call_in_an_unusual_form_is_answered() {
 
 #[test]
 fn batch_is_answered_in_order_and_each_further_call_is_charged() {
-    let mut fixture = Fixture::new(KeyGrant { burst: 4.0, ..grant() });
+    let mut fixture = Fixture::new(4.0);
     let (first, poor) = (good(1), transaction(2, 999));
     let send = |id: u32, bytes: &[u8]| {
         let text = base64(bytes);
@@ -315,7 +297,7 @@ fn batch_is_answered_in_order_and_each_further_call_is_charged() {
 
 #[test]
 fn batch_that_cannot_be_sent_is_proxied_with_one_charge() {
-    let mut fixture = Fixture::new(KeyGrant { burst: 3.0, ..grant() });
+    let mut fixture = Fixture::new(3.0);
     fixture.publisher.open(false);
     let text = base64(&good(1));
     let call =
@@ -339,7 +321,7 @@ fn batch_that_cannot_be_sent_is_proxied_with_one_charge() {
 
 #[test]
 fn health_of_an_edge_that_drains_is_left_to_the_main_thread() {
-    let mut fixture = Fixture::new(KeyGrant { burst: 6.0, ..grant() });
+    let mut fixture = Fixture::new(6.0);
     let text = base64(&good(1));
     let call =
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":["{text}"]}}"#);
@@ -361,7 +343,7 @@ fn health_of_an_edge_that_drains_is_left_to_the_main_thread() {
 
 #[test]
 fn batch_with_a_method_of_the_main_thread_is_left_to_it_before_anything_is_sent() {
-    let mut fixture = Fixture::new(KeyGrant { burst: 6.0, ..grant() });
+    let mut fixture = Fixture::new(6.0);
     let text = base64(&good(1));
     let call =
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":["{text}"]}}"#);
@@ -376,8 +358,35 @@ fn batch_with_a_method_of_the_main_thread_is_left_to_it_before_anything_is_sent(
 }
 
 #[test]
+fn small_body_that_needs_no_key_is_left_to_the_main_thread_where_it_answers_a_method_of_it() {
+    let mut fixture = Fixture::usual();
+    let health = r#"{"jsonrpc":"2.0","id":1,"method":"getHealth"}"#;
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"sendTransaction"}"#;
+    for method in MAIN_THREAD_METHODS {
+        let other = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#);
+        for token in [b"".as_slice(), b"another key, unknown"] {
+            for body in [&other, &format!("[{health},{other}]")] {
+                assert!(!is_limit_charged(fixture.take(Endpoint::JsonRpc, token, body.as_bytes())));
+                assert_eq!(fixture.response(), "");
+            }
+            for (endpoint, body) in
+                [(Endpoint::JsonRpc, format!("[{other},{call}]")), (Endpoint::Raw, other.clone())]
+            {
+                assert_eq!(fixture.take(endpoint, token, body.as_bytes()), Handled::Answered);
+                assert!(fixture.response().contains("api-x-token"));
+            }
+        }
+    }
+    assert_eq!(
+        (fixture.counter(Counter::ProxiedOther), fixture.counter(Counter::Requests)),
+        (8.0, 8.0)
+    );
+    assert_eq!((fixture.given(), fixture.depth()), (0, 0));
+}
+
+#[test]
 fn text_is_decoded_or_refused_for_what_it_is() {
-    let mut fixture = Fixture::new(KeyGrant { burst: 6.0, ..grant() });
+    let mut fixture = Fixture::new(6.0);
     let bytes = good(1);
     let text = format!("{}\r\n", base64(&bytes));
     for body in [text.as_bytes(), &bytes] {
@@ -402,8 +411,8 @@ fn duplicate_is_answered_and_not_sent() {
     let first = fixture.response();
     assert_eq!(fixture.post(&bytes), Handled::Answered);
     assert_eq!((fixture.response(), fixture.given(), fixture.depth()), (first, 1, 2));
-    let [kind, _, key_slot, offset] = fixture.record(1);
-    assert_eq!((kind, key_slot, offset), (2.0, f64::from(KEY_SLOT), 1.0));
+    let [kind, _, account_size, offset] = fixture.record(1);
+    assert_eq!((kind, account_size, offset), (2.0, ACCOUNT_SIZE, 1.0));
 }
 
 #[test]
@@ -435,13 +444,13 @@ fn closed_target_table_proxies_as_charged_and_roll_back_the_reservation() {
 fn a_transaction_ranks_by_what_its_account_offers() {
     let mut fixture = Fixture::usual();
     fixture.post(&transaction(1, 5_000));
-    let offer = Offer { account: ACCOUNT as u64, lamports: 5_000.0 };
+    let offer = Offer { account: ACCOUNT_NUMBER, lamports: 5_000.0 };
     assert_eq!(fixture.offers.take(), [offer]);
 }
 
 #[test]
 fn full_record_ring_prevents_sending() {
-    let mut fixture = Fixture::new(KeyGrant { burst: 1e6, ..grant() });
+    let mut fixture = Fixture::new(1e6);
     let bytes = good(1);
     for _ in 0..RECORDS {
         assert_eq!(fixture.post(&bytes), Handled::Answered);
@@ -463,26 +472,13 @@ fn panic_in_the_handler_proxies_the_request() {
 }
 
 #[test]
-fn revoked_key_is_not_admitted_and_its_slot_is_released() {
+fn removed_key_is_refused_at_once() {
     let mut fixture = Fixture::usual();
     assert!(fixture.handler.has_key(TOKEN));
-    fixture.handler.update(KeyUpdate::Revoke(TOKEN.into(), KEY_SLOT));
-    assert!(!fixture.handler.has_key(TOKEN) && !is_limit_charged(fixture.post(&good(1))));
-    assert_eq!(
-        (fixture.status.take_released_slots(8), fixture.wakes.load(SeqCst)),
-        (vec![KEY_SLOT], 1)
-    );
-}
-
-#[test]
-fn unchargeable_grant_is_not_cached_and_its_slot_is_released_on_revoke() {
-    let mut fixture = Fixture::usual();
-    let broken = KeyGrant { rate_per_second: 0.0, key_slot: 9, ..grant() };
-    fixture.handler.update(KeyUpdate::Grant(b"broken".as_slice().into(), broken));
-    assert!(!fixture.handler.has_key(b"broken"));
-    assert!(fixture.status.take_released_slots(8).is_empty());
-    fixture.handler.update(KeyUpdate::Revoke(b"broken".as_slice().into(), 9));
-    assert_eq!(fixture.status.take_released_slots(8), [9]);
+    assert!(fixture.handler.path.keys.remove(Digest::of(TOKEN)));
+    assert!(!fixture.handler.has_key(TOKEN));
+    assert_eq!(fixture.post(&good(1)), Handled::Answered);
+    assert_eq!((fixture.depth(), fixture.given()), (0, 0));
 }
 
 #[test]

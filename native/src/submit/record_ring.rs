@@ -4,16 +4,18 @@
 //!
 //! ```text
 //!  head ─ 64 bytes ─ tail ─ 64 bytes ─ slots:
-//!     ┌ numbers ──────────────────────────────────────────────────────────────────┬ transaction ─┐
-//!     │ kind, size, key slot, times, body, retries, ..., targets, result, tags     │ 4096 bytes   │
-//!     └───────────────────────────────────────────────────────────────────────────┴──────────────┘
+//!     ┌ numbers ─────────────────────────────────────────────┬ key id, account ─┬ transaction ─┐
+//!     │ kind, size, account size, times, body, ..., tags     │ 16 + 192 bytes   │ 4096 bytes   │
+//!     └──────────────────────────────────────────────────────┴──────────────────┴──────────────┘
 //! ```
 //!
 //! An ingress thread never waits for a free slot: it checks `has_room` before it sends, and proxies
 //! the request to the main thread if there is none. So no transaction is on the wire without a
 //! record. A rejection is recorded with its message in place of the transaction, while fewer than
-//! half of the slots are in use, so that rejections leave room for what is sent. Fields that a kind of record does not use keep their old values; the reader knows by the
-//! kind which to read.
+//! half of the slots are in use, so that rejections leave room for what is sent. Fields that a kind
+//! of record does not use keep their old values; the reader knows by the kind which to read.
+//!
+//! A record names its key and account itself: the key may be removed before the record is read.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
@@ -23,19 +25,22 @@ use crate::decode::limits::TRANSACTION_BYTES_MAX;
 use crate::http::rejection_table::Reason;
 use crate::quic::limits::DELIVERIES_MAX;
 use crate::submit::fan_out::FanOutResult;
+use crate::submit::key_table::{ACCOUNT_BYTES_MAX, KEY_ID_BYTES, Key};
 use crate::sync::shared_memory::{AtomicSlice, Memory};
 
 /// Slots of the ring; a power of two. `RECORD_RING_SLOTS` of `src/native-ingress/limits.ts`.
 const RECORDS: usize = 1024;
 
-/// Kinds of records: a sent transaction, a duplicate of an accepted one, or a rejection.
+/// Kinds of records: a sent transaction, a duplicate of an accepted one, a rejection, or a request
+/// that its key's policy does not allow.
 const SENT: f64 = 1.0;
 const DUPLICATE: f64 = 2.0;
 const REJECTED: f64 = 3.0;
+const VIOLATED: f64 = 4.0;
 /// A rejection is recorded while at most one in this number of slots is in use.
 const REJECTED_PART: usize = 2;
 
-/// Numbers of a record: first come kind, size, key slot, the three times, body size and retries.
+/// Numbers of a record: first come kind, size, account size, the three times, body size and retries.
 const OFFSET: usize = 8;
 const VERSION: usize = 9;
 const TARGETS: usize = 10;
@@ -43,10 +48,14 @@ const STATUS: usize = 11;
 const REASON: usize = 12;
 const CORKED: usize = 13;
 const VALIDATION: usize = 14;
-const TAGS: usize = VALIDATION + VALIDATION_NUMBERS;
+/// The number of the key's plan.
+const PLAN: usize = VALIDATION + VALIDATION_NUMBERS;
+const TAGS: usize = PLAN + 1;
 const HEAD_NUMBERS: usize = TAGS + DELIVERIES_MAX;
 const HEAD_BYTES: usize = 8 * HEAD_NUMBERS;
-const SLOT_BYTES: usize = HEAD_BYTES + TRANSACTION_BYTES_MAX;
+const ACCOUNT_AT: usize = HEAD_BYTES + KEY_ID_BYTES;
+const BYTES_AT: usize = ACCOUNT_AT + ACCOUNT_BYTES_MAX;
+const SLOT_BYTES: usize = BYTES_AT + TRANSACTION_BYTES_MAX;
 
 /// Each cursor of the ring has its own cache line.
 const LINE_BYTES: usize = 64;
@@ -60,12 +69,12 @@ const fn ring_bytes(slots: usize) -> usize {
 }
 
 /// The common fields of a record.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct SubmissionRecord<'a> {
     /// The transaction.
     pub bytes: &'a [u8],
-    /// Slot of the key that admitted it.
-    pub key_slot: u32,
+    /// The key that admitted it.
+    pub key: &'a Key,
     /// When the request's body was complete.
     pub received_ns: u64,
     /// When it was validated.
@@ -165,18 +174,34 @@ impl Records {
         reason: Reason,
         validation: Option<[f64; VALIDATION_NUMBERS]>,
     ) -> bool {
-        if self.depth() >= self.slots / REJECTED_PART {
-            return false;
-        }
-        let size = record.bytes.len().min(TRANSACTION_BYTES_MAX);
-        let bytes = record.bytes.get(..size).unwrap_or_default();
-        let Some(slot) = self.start(REJECTED, &SubmissionRecord { bytes, ..*record }) else {
-            return false;
-        };
+        let Some(slot) = self.start_rejection(REJECTED, record) else { return false };
         put(slot, REASON, [reason as usize as f64]);
         put(slot, VALIDATION, validation.unwrap_or(NO_VALIDATION));
         self.publish();
         true
+    }
+
+    /// Records a request that its key's policy does not allow: `bytes` is the message for its
+    /// account. False as with `rejected`.
+    pub fn violated(&mut self, record: &SubmissionRecord) -> bool {
+        let is_written = self.start_rejection(VIOLATED, record).is_some();
+        if is_written {
+            self.publish();
+        }
+        is_written
+    }
+
+    fn start_rejection(
+        &self,
+        kind: f64,
+        record: &SubmissionRecord,
+    ) -> Option<&[AtomicU64; HEAD_NUMBERS]> {
+        if self.depth() >= self.slots / REJECTED_PART {
+            return None;
+        }
+        let size = record.bytes.len().min(TRANSACTION_BYTES_MAX);
+        let bytes = record.bytes.get(..size).unwrap_or_default();
+        self.start(kind, &SubmissionRecord { bytes, ..*record })
     }
 
     /// Writes the common fields; returns the slot's numbers.
@@ -186,13 +211,18 @@ impl Records {
         }
         let at = (self.head.first()?.load(Relaxed) as usize & (self.slots - 1)) * SLOT_BYTES;
         let slot = self.numbers.get(at / 8..)?.first_chunk()?;
-        if !self.bytes.write(at + HEAD_BYTES, record.bytes) {
+        let account = record.key.account();
+        let has_room = account.len() <= ACCOUNT_BYTES_MAX
+            && self.bytes.write(at + HEAD_BYTES, record.key.id())
+            && self.bytes.write(at + ACCOUNT_AT, account.as_bytes())
+            && self.bytes.write(at + BYTES_AT, record.bytes);
+        if !has_room {
             return None;
         }
         let head = [
             kind,
             record.bytes.len() as f64,
-            f64::from(record.key_slot),
+            account.len() as f64,
             record.received_ns as f64,
             record.decoded_ns as f64,
             record.sent_ns as f64,
@@ -200,6 +230,7 @@ impl Records {
             record.max_retries.map_or(-1.0, |retries| retries as f64),
         ];
         put(slot, 0, head);
+        put(slot, PLAN, [f64::from(record.key.plan_number())]);
         Some(slot)
     }
 

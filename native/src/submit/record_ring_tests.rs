@@ -1,16 +1,32 @@
 //! Records are what JavaScript reads, in order, up to the ring's capacity.
 
+use std::sync::{Arc, LazyLock};
+
 use sha2::{Digest, Sha256};
 
 use super::*;
+use crate::submit::key_table::tests::{table_of, terms};
+use crate::submit::key_table::{KeyTerms, PlanTerms};
+use crate::submit::rate_limit::Rate;
+
+const TOKEN: &[u8] = b"0123456789abcdef";
 
 const VALIDATION_SAMPLE: [f64; VALIDATION_NUMBERS] =
     [1.0, -1.0, 1.0, 2.0, 129.0, 200.0, 134.0, 170.0, 1.0, 1_000_000.0, 5_000.0];
 
+fn key(account: &str) -> Arc<Key> {
+    let rate = Rate { rate_per_second: 1.0, burst: 1.0 };
+    let table = table_of(rate, false, &[]);
+    assert!(table.set_plan(1, PlanTerms { name: "Pro".into(), rate, is_shared: false }));
+    assert!(table.put(KeyTerms { plan: 1, ..terms(TOKEN, account) }));
+    table.find(crate::submit::key_table::Digest::of(TOKEN)).unwrap()
+}
+
 fn record(bytes: &[u8]) -> SubmissionRecord<'_> {
+    static KEY: LazyLock<Arc<Key>> = LazyLock::new(|| key("größe"));
     SubmissionRecord {
         bytes,
-        key_slot: 16_383,
+        key: &KEY,
         received_ns: 1_000_000_000_001,
         decoded_ns: 1_000_000_000_002,
         sent_ns: 1_000_000_000_003,
@@ -49,7 +65,7 @@ impl Reader {
         let numbers = self.memory.atomics::<AtomicU64>(at, HEAD_NUMBERS).unwrap();
         let numbers: Vec<f64> =
             numbers.iter().map(|cell| f64::from_bits(cell.load(Relaxed))).collect();
-        let bytes = self.memory.atomics::<AtomicU8>(at + HEAD_BYTES, numbers[1] as usize).unwrap();
+        let bytes = self.memory.atomics::<AtomicU8>(at + BYTES_AT, numbers[1] as usize).unwrap();
         let bytes = bytes.iter().map(|cell| cell.load(Relaxed)).collect();
         tail[0].fetch_add(1, SeqCst);
         (numbers, bytes)
@@ -84,7 +100,7 @@ fn sent_record_has_all_fields() {
     assert!(records.sent(&record(&bytes), VALIDATION_SAMPLE, &sent));
     let (numbers, transaction) = reader.read();
     assert_eq!(transaction, bytes);
-    let record = [1.0, 4096.0, 16_383.0, 1e12 + 1.0, 1e12 + 2.0, 1e12 + 3.0, 412.0, 3.0];
+    let record = [1.0, 4096.0, 7.0, 1e12 + 1.0, 1e12 + 2.0, 1e12 + 3.0, 412.0, 3.0];
     assert_eq!(numbers[..8], record);
     // The version, the number of targets, the status as a positive number, and whether it was
     // corked.
@@ -92,7 +108,7 @@ fn sent_record_has_all_fields() {
     assert_eq!(numbers[13], 1.0);
     assert_eq!(numbers[14..25], VALIDATION_SAMPLE);
     let tag = f64::from(u32::MAX);
-    assert_eq!(numbers[25..29], [tag, tag, tag, 0.0]);
+    assert_eq!(numbers[25..30], [1.0, tag, tag, tag, 0.0]);
 }
 
 #[test]
@@ -142,7 +158,7 @@ fn excess_stream_count_is_clamped() {
     let sent = FanOutResult { count: 17, tags: [5; DELIVERIES_MAX], ..FanOutResult::default() };
     assert!(records.sent(&record(&[1]), VALIDATION_SAMPLE, &sent));
     let (numbers, bytes) = reader.read();
-    assert_eq!((numbers[10], numbers[40], bytes), (16.0, 5.0, vec![1]));
+    assert_eq!((numbers[10], numbers[41], bytes), (16.0, 5.0, vec![1]));
 }
 
 #[test]
@@ -159,7 +175,7 @@ fn inconsistent_cursors_leave_no_free_slot() {
 #[test]
 fn memory_of_another_size_is_rejected() {
     // The size of the memory that `src/native-ingress/record-ring.ts` creates.
-    assert_eq!(RECORDS_BYTES, 4_530_304);
+    assert_eq!(RECORDS_BYTES, 4_751_488);
     assert!(Records::open(&Memory::fresh(RECORDS_BYTES)).is_some());
     assert!(Records::open(&Memory::fresh(RECORDS_BYTES - 8)).is_none());
     assert!(Records::open(&Memory::fresh(RECORDS_BYTES + 8)).is_none());
@@ -182,10 +198,10 @@ fn memory_equals_javascripts_to_the_byte() {
     reader.read();
     let sent = FanOutResult { version: 42, count: 2, status: 2, corked: false, tags };
     assert!(records.sent(
-        &SubmissionRecord { key_slot: 0, ..record(&bytes[3..300]) },
+        &SubmissionRecord { key: &key(""), ..record(&bytes[3..300]) },
         VALIDATION_SAMPLE,
         &sent
     ));
-    let golden = "c2428e9239379b32030484ed79268ca7f961781cf4e557695180aa1b39bb8d5c";
+    let golden = "6f484f74654565b6ea3414063ffb1c41e03d8ff37b870ba673e4beab66681591";
     assert_eq!(reader.digest(), golden);
 }

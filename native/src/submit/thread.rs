@@ -17,10 +17,8 @@ use crate::quic::event_ring::Waker;
 use crate::submit::counters::Counters;
 use crate::submit::dedup::DedupCache;
 use crate::submit::fan_out::{EngineRef, FanOut};
-use crate::submit::key_accounts::KeyAccounts;
-use crate::submit::key_cache::KeyCache;
-use crate::submit::path::{KeyUpdate, SubmitHandler, SubmitPath};
-use crate::submit::rate_limit::ThreadLimitStates;
+use crate::submit::key_table::KeyTable;
+use crate::submit::path::{SubmitHandler, SubmitPath};
 use crate::submit::record_ring::Records;
 use crate::submit::target_table::SharedTargetTable;
 use crate::submit::wakeup::{ThreadState, ThreadStatus, WakePolicy};
@@ -37,10 +35,6 @@ pub struct Shared {
     pub targets: Memory,
     /// For `dedup`.
     pub dedup: Memory,
-    /// For `rate_limit`.
-    pub limit_states: Memory,
-    /// For `key_accounts`.
-    pub key_accounts: Memory,
 }
 
 /// Options of an ingress thread.
@@ -51,6 +45,8 @@ pub struct Options {
     pub engine: (u32, Arc<Engine>),
     /// Validates transactions.
     pub decoder: Arc<Decoder>,
+    /// Every key.
+    pub keys: Arc<KeyTable>,
     /// Whether the thread gets a real-time priority.
     pub is_realtime: bool,
 }
@@ -68,7 +64,7 @@ pub enum StartError {
 
 /// A running ingress thread.
 pub struct IngressThread {
-    event_loop: EventLoopHandle<KeyUpdate>,
+    event_loop: EventLoopHandle,
     status: Arc<ThreadStatus>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -104,13 +100,13 @@ impl IngressThread {
     }
 
     /// Sends it a command.
-    pub fn send(&self, command: Command<KeyUpdate>) {
+    pub fn send(&self, command: Command) {
         self.event_loop.send(command);
     }
 
     /// The handle by which it gets connections.
     #[must_use]
-    pub fn event_loop(&self) -> &EventLoopHandle<KeyUpdate> {
+    pub fn event_loop(&self) -> &EventLoopHandle {
         &self.event_loop
     }
 
@@ -138,8 +134,7 @@ fn handler_of(
     let (handle, engine) = options.engine.clone();
     let engine_handle = EngineRef::new(handle, engine);
     let path = SubmitPath {
-        key_cache: KeyCache::new(ThreadLimitStates::new(&shared.limit_states)?),
-        key_accounts: KeyAccounts::open(&shared.key_accounts)?,
+        keys: options.keys.clone(),
         dedup: DedupCache::open(&shared.dedup)?,
         decoder: options.decoder.clone(),
         records: Records::open(&shared.records)?,
@@ -161,30 +156,15 @@ mod tests {
     use crate::quic::engine;
     use crate::submit::counters::COUNTERS_BYTES;
     use crate::submit::dedup::{Sizes, prepared};
-    use crate::submit::key_accounts::KEY_ACCOUNTS_BYTES;
-    use crate::submit::rate_limit::LIMIT_MEMORY_BYTES;
     use crate::submit::record_ring::RECORDS_BYTES;
     use crate::submit::target_table::TARGET_TABLE_BYTES;
 
     const GUARD: Duration = Duration::from_secs(20);
 
     fn shared() -> Shared {
-        let [records, counters, targets, limit_states, key_accounts] = [
-            RECORDS_BYTES,
-            COUNTERS_BYTES,
-            TARGET_TABLE_BYTES,
-            LIMIT_MEMORY_BYTES,
-            KEY_ACCOUNTS_BYTES,
-        ]
-        .map(Memory::fresh);
-        Shared {
-            records,
-            counters,
-            targets,
-            limit_states,
-            key_accounts,
-            dedup: prepared(Sizes::default(), 1).unwrap(),
-        }
+        let [records, counters, targets] =
+            [RECORDS_BYTES, COUNTERS_BYTES, TARGET_TABLE_BYTES].map(Memory::fresh);
+        Shared { records, counters, targets, dedup: prepared(Sizes::default(), 1).unwrap() }
     }
 
     fn options() -> Options {
@@ -202,7 +182,8 @@ mod tests {
             idle_timeout_ns: 1,
         };
         let decoder = Arc::new(Decoder::new(&[1; 32], 0.0, true, 1).unwrap());
-        Options { event_loop, engine: (1, engine), decoder, is_realtime: false }
+        let keys = Arc::default();
+        Options { event_loop, engine: (1, engine), decoder, keys, is_realtime: false }
     }
 
     #[test]
@@ -214,7 +195,7 @@ mod tests {
         thread.send(Command::Stop);
         woken.recv_timeout(GUARD).unwrap();
         assert_eq!(thread.status().state(), ThreadState::Idle as u8);
-        assert!(thread.status().take_released_slots(1).is_empty());
+        assert_eq!(thread.status().read_state(), ThreadState::Idle as u8);
         thread.end();
         woken.recv_timeout(GUARD).unwrap();
         assert_eq!(thread.status().state(), ThreadState::Exited as u8);
@@ -227,19 +208,12 @@ mod tests {
     fn memory_of_another_size_prevents_the_start() {
         let whole = shared();
         let none = || Memory::fresh(8);
-        for index in 0..6 {
-            let mut parts = [
-                &whole.records,
-                &whole.counters,
-                &whole.targets,
-                &whole.dedup,
-                &whole.limit_states,
-                &whole.key_accounts,
-            ]
-            .map(Clone::clone);
+        for index in 0..4 {
+            let mut parts =
+                [&whole.records, &whole.counters, &whole.targets, &whole.dedup].map(Clone::clone);
             parts[index] = none();
-            let [records, counters, targets, dedup, limit_states, key_accounts] = parts;
-            let shared = Shared { records, counters, targets, dedup, limit_states, key_accounts };
+            let [records, counters, targets, dedup] = parts;
+            let shared = Shared { records, counters, targets, dedup };
             let started = IngressThread::start(options(), &shared, Box::new(|| {}));
             assert_eq!(started.err(), Some(StartError::Memory));
         }

@@ -10,8 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::SeqCst};
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use crate::quic::event_ring::Waker;
 use crate::quic::limits::OUTCOMES_DELAY_NS_MAX;
 
@@ -39,8 +37,6 @@ pub struct ThreadStatus {
     wake: Waker,
     /// Whether the main thread was woken and has not read since.
     is_woken: AtomicBool,
-    /// Key slots that the thread no longer uses.
-    released_slots: Mutex<Vec<u32>>,
     state: AtomicU8,
 }
 
@@ -49,7 +45,7 @@ impl ThreadStatus {
     #[must_use]
     pub fn new(wake: Waker) -> Self {
         let state = AtomicU8::new(ThreadState::Running as u8);
-        Self { wake, is_woken: AtomicBool::new(false), released_slots: Mutex::default(), state }
+        Self { wake, is_woken: AtomicBool::new(false), state }
     }
 
     /// Wakes the main thread, unless it was woken and has not read since.
@@ -59,29 +55,22 @@ impl ThreadStatus {
         }
     }
 
-    /// The thread no longer uses this key slot.
-    pub fn release_key_slot(&self, key_slot: u32) {
-        self.released_slots.lock().push(key_slot);
-        self.wake();
-    }
-
-    /// At most `count_max` released slots. Whatever happens after this call wakes again.
-    pub fn take_released_slots(&self, count_max: usize) -> Vec<u32> {
-        self.is_woken.store(false, SeqCst);
-        let mut released_slots = self.released_slots.lock();
-        let count = released_slots.len().min(count_max);
-        released_slots.drain(..count).collect()
-    }
-
     /// The thread enters this state.
     pub fn enter(&self, state: ThreadState) {
         self.state.store(state as u8, SeqCst);
         self.wake();
     }
 
-    /// The `ThreadState` as a number.
+    /// The `ThreadState` as a number, without an effect on wakes.
     #[must_use]
     pub fn state(&self) -> u8 {
+        self.state.load(SeqCst)
+    }
+
+    /// The `ThreadState` as a number. Whatever happens after this call wakes again.
+    #[must_use]
+    pub fn read_state(&self) -> u8 {
+        self.is_woken.store(false, SeqCst);
         self.state.load(SeqCst)
     }
 }
@@ -181,7 +170,7 @@ mod tests {
         wake_policy.record_written(RECORDS_WAKE, false, true, 0);
         wake_policy.record_written(RECORDS_WAKE + 1, false, true, 0);
         assert_eq!(wakes.load(SeqCst), 1);
-        assert!(status.take_released_slots(8).is_empty());
+        assert_eq!(status.read_state(), ThreadState::Running as u8);
         wake_policy.record_written(RECORDS_WAKE, false, true, 0);
         assert_eq!(wakes.load(SeqCst), 2);
     }
@@ -214,18 +203,6 @@ mod tests {
         wake_policy.record_written(2, true, false, 0);
         wake_policy.end_turn(0, || LATE_NS);
         assert_eq!((wakes.load(SeqCst), wake_policy.max_sleep(0)), (0, None));
-    }
-
-    #[test]
-    fn released_slots_are_returned_in_order_and_batches() {
-        let (_wake_policy, status, wakes) = wake_policy();
-        for key_slot in [3, 1, 2] {
-            status.release_key_slot(key_slot);
-        }
-        assert_eq!(wakes.load(SeqCst), 1);
-        assert_eq!(status.take_released_slots(2), [3, 1]);
-        assert_eq!(status.take_released_slots(2), [2]);
-        assert!(status.take_released_slots(2).is_empty());
     }
 
     #[test]

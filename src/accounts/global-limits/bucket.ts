@@ -2,11 +2,10 @@
  * One account's bucket in its global limit, as this edge knows it: the time when it is
  * full again, and the requests not yet reported to the store.
  *
- * The bucket may be delegated to a cell that several threads charge ("held"). The cell then holds
- * the time when it is full, and a counter next to it rises before each charge. A thread that reads
- * the cell first and the counter second therefore counts every charge in the cell. A request that
- * is counted but not yet charged may briefly appear in both and is charged twice until the store's
- * next response.
+ * The bucket may be one that several threads charge, in the native engine. A count next to it rises
+ * before each charge. Who reads the bucket first and the count second therefore counts every charge
+ * in the bucket. A request that is counted but not yet charged may briefly appear in both and is
+ * charged twice until the store's next response.
  */
 
 import { NS_PER_S } from "../../core/clock.ts";
@@ -31,22 +30,30 @@ export interface Away {
 
 /** Buckets that other threads charge too. All threads divide by the edge count. */
 export interface BucketStates {
-  /** Time until the next request is allowed. Changes nothing. */
-  waitNs(limitSlot: number, nowNs: number, plan: Plan): number;
   /**
-   * Charges and counts one request and returns 0, or returns the wait in nanoseconds and changes
-   * nothing.
+   * Reads the bucket in this slot, and then its count: when it is full, its accepted requests as a
+   * 32-bit integer that wraps around, and what one of them costs. Valid until the next call.
    */
-  tryCharge(limitSlot: number, nowNs: number, plan: Plan): number;
-  fullNsOf(limitSlot: number): number;
-  /** Accepted requests, as a 32-bit integer that wraps around. */
-  countOf(limitSlot: number): number;
-  /** Only for a cell that no other thread uses yet. */
-  set(limitSlot: number, fullNs: number): void;
+  read(limitSlot: number): BucketState;
   /** Compare-and-set; returns whether the value was still `wasNs`. */
   replace(limitSlot: number, wasNs: number, fullNs: number): boolean;
+  /** The bucket's slot is free, unless its count is no longer `count`: then it is charged anew. */
+  release(limitSlot: number, count: number): void;
+  /** Up to `countMax` accounts whose bucket was charged and has a slot from now on. */
+  takeCharged(countMax: number): readonly ChargedBucket[];
   /** Sets for all threads the number of edges that divide each bucket. */
   setEdgeCount(count: number): void;
+}
+
+export interface BucketState {
+  readonly fullNs: number;
+  readonly count: number;
+  readonly intervalNs: number;
+}
+
+export interface ChargedBucket {
+  readonly account: string;
+  readonly limitSlot: number;
 }
 
 export class Bucket {
@@ -58,23 +65,28 @@ export class Bucket {
    */
   #unsent = 0;
   #unsentNs = 0;
-  /** The cells that hold the bucket; null where only this thread charges it. */
-  #limitStates: BucketStates | null = null;
-  #limitSlot = 0;
-  /**
-   * The cell's count already included in `#unsent` or reported; and when the cell was last checked.
-   */
+  /** Where other threads charge the bucket too; null where only this thread charges it. */
+  readonly #limitStates: BucketStates | null;
+  readonly #limitSlot: number;
+  /** The count already included in `#unsent` or reported; and when it was last checked. */
   #seen = 0;
   #lookedNs = 0;
 
-  constructor(intervalNs: number) {
+  /** One that this thread charges alone, or that of this slot. */
+  constructor(intervalNs: number, limitStates: BucketStates | null = null, limitSlot = 0) {
     this.#intervalNs = intervalNs;
+    this.#limitStates = limitStates;
+    this.#limitSlot = limitSlot;
   }
 
   /** Sets the cost of later requests; accepted requests keep theirs. */
   reprice(intervalNs: number, nowNs: number): void {
     if (intervalNs === this.#intervalNs) return;
     this.look(nowNs);
+    this.#setPrice(intervalNs);
+  }
+
+  #setPrice(intervalNs: number): void {
     this.#unsent = Math.min((this.#unsent * this.#intervalNs) / intervalNs, UNSENT_MAX);
     this.#intervalNs = intervalNs;
   }
@@ -86,20 +98,17 @@ export class Bucket {
 
   /** When the bucket is full again, by this edge's clock. */
   get fullNs(): number {
-    return this.#limitStates?.fullNsOf(this.#limitSlot) ?? this.#fullNs;
+    return this.#limitStates?.read(this.#limitSlot).fullNs ?? this.#fullNs;
   }
 
   /** Time until the next request is allowed if `share` edges divide the bucket. Changes nothing. */
   waitNs(plan: Plan, nowNs: number, share: number): number {
-    if (this.#limitStates !== null) return this.#limitStates.waitNs(this.#limitSlot, nowNs, plan);
     const burst = Math.max(1, Math.floor(plan.burst / share));
     return Math.max(0, this.#fullNs - nowNs - (burst - 1) * this.#intervalNs * share);
   }
 
   /** Charges one request and returns 0, or returns the wait in nanoseconds and charges nothing. */
   tryCharge(plan: Plan, nowNs: number, share: number): number {
-    if (this.#limitStates !== null)
-      return this.#limitStates.tryCharge(this.#limitSlot, nowNs, plan);
     const wait = this.waitNs(plan, nowNs, share);
     if (wait > 0) return wait;
     this.#fullNs = Math.max(this.#fullNs, nowNs) + this.#intervalNs * share;
@@ -107,26 +116,16 @@ export class Bucket {
     return 0;
   }
 
-  /** Moves the bucket into this cell. */
-  delegate(limitStates: BucketStates, limitSlot: number, nowNs: number): void {
-    limitStates.set(limitSlot, this.#fullNs);
-    this.#seen = limitStates.countOf(limitSlot);
-    this.#lookedNs = nowNs;
-    this.#limitSlot = limitSlot;
-    this.#limitStates = limitStates;
-  }
-
-  /** Moves the bucket back; no other thread charges it any more. */
-  release(nowNs: number): void {
-    this.look(nowNs);
-    this.#fullNs = this.fullNs;
-    this.#limitStates = null;
+  /** Frees the slot of a bucket that is full and reported. */
+  release(): void {
+    this.#limitStates?.release(this.#limitSlot, this.#seen);
   }
 
   /** Adds what other threads accepted; returns whether anything must be reported. */
   look(nowNs: number): boolean {
     if (this.#limitStates === null) return this.#unsent >= 1;
-    const count = this.#limitStates.countOf(this.#limitSlot);
+    const { count, intervalNs } = this.#limitStates.read(this.#limitSlot);
+    if (intervalNs > 0 && intervalNs !== this.#intervalNs) this.#setPrice(intervalNs);
     // Lower than before: a request was counted, then rejected. The next one is already reported.
     const fresh = (count - this.#seen) | 0;
     if (fresh > 0) {

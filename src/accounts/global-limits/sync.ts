@@ -8,7 +8,8 @@
  * keeps to its share: the plan's rate and burst divided by the last known edge count. What that
  * share has repaid by then is not reported afterwards.
  *
- * Buckets that other threads charge too are held in cells, which each round reads first.
+ * With ingress threads, all threads charge the buckets in the native engine; each round first takes
+ * over those that were charged, and reads their counts.
  *
  * Hot path: `tryCharge` is one look-up and a few additions.
  */
@@ -67,12 +68,11 @@ export interface GlobalLimits {
   waitNs(account: string, plan: Plan, nowNs: number): number;
   /** Charges one request and returns 0, or returns the wait in nanoseconds and charges nothing. */
   tryCharge(account: string, plan: Plan, nowNs: number): number;
-  /** Registers the cells in which other threads charge buckets; call before the first request. */
+  /**
+   * Has all threads charge these buckets, and none those of this object; call before the first
+   * request.
+   */
   join(limitStates: BucketStates): void;
-  /** Moves the account's bucket into this cell until `release`. Call again for each new plan. */
-  delegate(account: string, plan: Plan, limitSlot: number): void;
-  /** Ends the charging of the bucket by other threads. */
-  release(account: string): void;
   start(): void;
   /** Reports what the store does not know yet, if it responds. */
   stop(): Promise<void>;
@@ -91,7 +91,7 @@ export function createGlobalLimits(
 ): GlobalLimits {
   /** Buckets that are not full or not reported, in the order in which rounds process them. */
   const line = new Map<string, Bucket>();
-  /** Buckets that other threads charge, queued or not. */
+  /** Buckets that other threads charge too, queued or not. */
   const held = new Map<string, Bucket>();
   let hand = held.entries();
   let limitStates: BucketStates | null = null;
@@ -115,7 +115,7 @@ export function createGlobalLimits(
 
   function bucketOf(account: string, plan: Plan, nowNs: number): Bucket {
     const intervalNs = costNs(plan);
-    const known = line.get(account) ?? held.get(account);
+    const known = line.get(account);
     if (known !== undefined) {
       known.reprice(intervalNs, nowNs);
       return known;
@@ -137,8 +137,18 @@ export function createGlobalLimits(
     counters.accounts = line.size;
   }
 
+  /** Takes over buckets that were charged, as far as there is room. */
+  function takeCharged(limitStates: BucketStates): void {
+    const room = Math.min(GLOBAL_ACCOUNTS_MAX - held.size, GLOBAL_LIMITS_READ_PER_ROUND);
+    for (const { account, limitSlot } of limitStates.takeCharged(Math.max(0, room))) {
+      const { intervalNs } = limitStates.read(limitSlot);
+      held.set(account, new Bucket(intervalNs, limitStates, limitSlot));
+    }
+  }
+
   /** Queues held buckets that were charged; checks a bounded number of them. */
   function gather(nowNs: number): void {
+    if (limitStates !== null) takeCharged(limitStates);
     for (let looks = Math.min(held.size, GLOBAL_LIMITS_READ_PER_ROUND); looks > 0; looks -= 1) {
       let next = hand.next();
       if (next.done === true) {
@@ -147,8 +157,12 @@ export function createGlobalLimits(
       }
       if (next.done === true) return;
       const [account, bucket] = next.value;
-      // May exceed the bound, because a held bucket needs no more memory here.
+      // At most as many as are held.
       if (bucket.look(nowNs)) line.set(account, bucket);
+      else if (!line.has(account) && bucket.fullNs <= nowNs) {
+        held.delete(account);
+        bucket.release();
+      }
     }
   }
 
@@ -267,21 +281,6 @@ export function createGlobalLimits(
     join(joined) {
       limitStates = joined;
       limitStates.setEdgeCount(edgeCount());
-    },
-    delegate(account, plan, limitSlot) {
-      const nowNs = clock.nowNs();
-      const bucket = bucketOf(account, plan, nowNs);
-      if (limitStates === null || held.has(account)) return;
-      bucket.delegate(limitStates, limitSlot, nowNs);
-      held.set(account, bucket);
-    },
-    release(account) {
-      const bucket = held.get(account);
-      if (bucket === undefined) return;
-      const nowNs = clock.nowNs();
-      bucket.release(nowNs);
-      held.delete(account);
-      if (bucket.look(nowNs) || bucket.fullNs > nowNs) enter(account, bucket);
     },
     start() {
       store.start();

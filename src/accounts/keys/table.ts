@@ -33,16 +33,28 @@ export interface KeyTable {
   digestsOf(accounts: ReadonlySet<string>): readonly Buffer[];
   /** All keys, last one first, while keys change: includes every key that stays throughout. */
   rows(): IterableIterator<StoredKey>;
+  /**
+   * Has a copy of the table elsewhere follow this one: all keys as soon as they are known, and each
+   * change. Once.
+   */
+  follow(follower: KeyFollower): void;
   /** A second table, filled in steps, that then replaces this one. */
   startRebuild(): Rebuild;
   /** Incremented with each change of a key or plan, so that look-ups can be cached. */
   readonly changes: number;
-  /**
-   * Calls `act` once after each batch of synchronous changes, before any other event-loop work.
-   * Cannot be unregistered.
-   */
-  onChange(act: () => void): void;
   readonly counters: KeyTableCounters;
+}
+
+/** A copy of the table elsewhere. */
+export interface KeyFollower {
+  put(row: StoredKey): void;
+  remove(sha256: Buffer): void;
+  setPlan(plan: Plan): void;
+  /** A second set of keys; one that was started before and not finished is void. */
+  startRebuild(): Pick<Rebuild, "finish"> & {
+    put(row: StoredKey): void;
+    putLent(key: LentKey): void;
+  };
 }
 
 export interface Rebuild {
@@ -66,20 +78,22 @@ export interface KeyTableCounters {
   removals: number;
 }
 
-export function createKeyTable(initial: Iterable<KeyRow> = []): KeyTable {
+/** Without `initial` the keys are not known before the first replacement. */
+export function createKeyTable(initial: Iterable<KeyRow> | null = null): KeyTable {
   const counters: KeyTableCounters = { keys: 0, replacements: 0, puts: 0, removals: 0 };
-  let rows = filled(initial);
+  let rows = filled(initial ?? []);
+  let isKnown = initial !== null;
   let changes = 0;
-  const listeners = createListeners();
+  let follower = NO_FOLLOWER;
   counters.keys = rows.count;
 
   function changed(): void {
     changes += 1;
-    listeners.schedule();
   }
 
   function takeOver(next: KeyEntryStore): void {
     rows = next;
+    isKnown = true;
     changed();
     counters.keys = rows.count;
     counters.replacements += 1;
@@ -88,37 +102,51 @@ export function createKeyTable(initial: Iterable<KeyRow> = []): KeyTable {
   return withFastProperties({
     counters,
     lookup: (sha256) => rows.lookup(sha256),
-    replace: (next) => takeOver(filled(next)),
+    replace(next) {
+      takeOver(filled(next));
+      copyTo(follower, rows);
+    },
+    follow(next) {
+      follower = next;
+      if (isKnown) copyTo(follower, rows);
+    },
     get changes() {
       return changes;
     },
-    onChange: listeners.add,
     setPlan(plan) {
       rows.setPlan(plan);
+      follower.setPlan(plan);
       changed();
     },
     digestsOf: (accounts) => rows.digestsOf(accounts),
     rows: () => rows.entries(),
     startRebuild() {
       const next = new KeyEntryStore();
+      const copy = follower.startRebuild();
       return {
         put(row) {
           if (next.count >= KEYS_MAX) return false;
           next.put(row);
+          copy.put(row);
           return true;
         },
         putLent(key) {
           if (next.count >= KEYS_MAX) return false;
           next.putLent(key);
+          copy.putLent(key);
           return true;
         },
         has: (sha256) => next.has(sha256),
-        finish: () => takeOver(next),
+        finish() {
+          takeOver(next);
+          copy.finish();
+        },
       };
     },
     put(row) {
       if (rows.count >= KEYS_MAX && !rows.has(row.sha256)) return false;
       rows.put(row);
+      follower.put(row);
       changed();
       counters.keys = rows.count;
       counters.puts += 1;
@@ -126,6 +154,7 @@ export function createKeyTable(initial: Iterable<KeyRow> = []): KeyTable {
     },
     remove(sha256) {
       if (!rows.remove(sha256)) return false;
+      follower.remove(sha256);
       changed();
       counters.keys = rows.count;
       counters.removals += 1;
@@ -134,23 +163,18 @@ export function createKeyTable(initial: Iterable<KeyRow> = []): KeyTable {
   });
 }
 
-/** Change listeners, called in a microtask, so once per batch of synchronous changes. */
-function createListeners() {
-  const acts: (() => void)[] = [];
-  let isDue = false;
-  const call = (): void => {
-    isDue = false;
-    for (const act of acts) act();
-  };
-  return {
-    add: (act: () => void) => void acts.push(act),
-    schedule() {
-      if (isDue || acts.length === 0) return;
-      isDue = true;
-      queueMicrotask(call);
-    },
-  };
+function copyTo(follower: KeyFollower, rows: KeyEntryStore): void {
+  const copy = follower.startRebuild();
+  for (const row of rows.entries()) copy.put(row);
+  copy.finish();
 }
+
+const NO_FOLLOWER: KeyFollower = {
+  put() {},
+  remove() {},
+  setPlan() {},
+  startRebuild: () => ({ put() {}, putLent() {}, finish() {} }),
+};
 
 function filled(source: Iterable<KeyRow>): KeyEntryStore {
   const rows = new KeyEntryStore();

@@ -7,7 +7,7 @@ import type { Clock } from "../../core/clock.ts";
 import { SetupError } from "../../core/errors.ts";
 import type { Predecessor } from "../../edge/handover.ts";
 import type { ReceiptImporter, ReceiptMessage } from "../../edge/handover-receipts.ts";
-import { SUCCESSOR_LOOK_MS, TAKE_OVER_MS_MAX } from "../limits.ts";
+import { SUCCESSOR_LOOK_MS } from "../limits.ts";
 import {
   type FromSuccessor,
   HANDOVER_VARIABLE,
@@ -38,6 +38,11 @@ export interface PredecessorDeps {
   readonly listen: string;
   /** Takes over an inherited listening socket; null: it is none. */
   readonly inherit: (socket: number) => number | null;
+  /**
+   * How long it waits for permission once it is ready; the predecessor sends all receipts before
+   * that.
+   */
+  readonly timeoutMs: number;
 }
 
 /**
@@ -53,7 +58,7 @@ export function takeNote(parent: ParentChannel): HandoverNote | null {
 /** @throws SetupError when this process cannot listen where the predecessor does */
 export function linkPredecessor(
   note: HandoverNote,
-  { clock, parent, listen, inherit }: PredecessorDeps,
+  { clock, parent, listen, inherit, timeoutMs }: PredecessorDeps,
 ): PredecessorLink {
   let isGone = false;
   let onGone = (): void => {};
@@ -94,7 +99,7 @@ export function linkPredecessor(
         onPermission = resolve;
       });
       tell({ kind: "ready" });
-      await Promise.race([gone, permission, timeout(clock)]);
+      await Promise.race([gone, permission, timeout(clock, timeoutMs)]);
     },
   };
 }
@@ -146,10 +151,10 @@ function untilReady(
   });
 }
 
-function timeout(clock: Clock): Promise<never> {
+function timeout(clock: Clock, timeoutMs: number): Promise<never> {
   return new Promise((_, reject) => {
-    clock.after(TAKE_OVER_MS_MAX, () => {
-      reject(new SetupError(`no permission to listen came within ${TAKE_OVER_MS_MAX} ms`));
+    clock.after(timeoutMs, () => {
+      reject(new SetupError(`no permission to listen came within ${timeoutMs} ms`));
     });
   });
 }

@@ -143,8 +143,10 @@ class SlotSubscriptionWatcher implements SlotWatcher {
     if (isBack || slot > highest) this.#highestSlots.set(source, slot);
     if (!isBack || !this.#running) return;
     // A feed that goes back again and again is not polled more often than a silent one.
-    const sinceMs = this.#since(this.#polledNs, this.#deps.clock.nowNs());
-    if (sinceMs >= this.#options.pollMs) this.#poll();
+    const { clock } = this.#deps;
+    const waitMs = this.#options.pollMs - this.#since(this.#polledNs, clock.nowNs());
+    if (waitMs <= 0) this.#poll();
+    else if (!this.#pollPending) this.#pollAfter(clock, waitMs);
   }
 
   status(): SlotWatcherStatus {
@@ -284,10 +286,14 @@ class SlotSubscriptionWatcher implements SlotWatcher {
       const { clock, coalescedClock = clock } = this.#deps;
       const { pollMs, checkMs } = this.#options;
       const isCheck = waitMs === null && !this.#polling;
-      this.#pollTimer = isCheck
-        ? coalescedClock.after(checkMs, () => this.#poll())
-        : clock.after(waitMs ?? pollMs, () => this.#poll());
+      if (isCheck) this.#pollAfter(coalescedClock, checkMs);
+      else this.#pollAfter(clock, waitMs ?? pollMs);
     });
+  }
+
+  #pollAfter(clock: Clock, waitMs: number): void {
+    this.#pollTimer?.cancel();
+    this.#pollTimer = clock.after(waitMs, () => this.#poll());
   }
 
   /** Called once: the slot time is soon measured locally. */

@@ -1,39 +1,44 @@
 import { describe, expect, it } from "vitest";
 import { Bucket, type BucketStates, costNs } from "../../../src/accounts/global-limits/bucket.ts";
 import { NS_PER_MS, NS_PER_S } from "../../../src/core/clock.ts";
-import { GlobalLimitStates } from "../../../src/limits/global-state.ts";
-import { createKeyCacheMemory, globalInt32 } from "../../../src/limits/thread-limit-states.ts";
+import { EngineLimits } from "../../support/engine-limits.ts";
 import { fc } from "../../support/properties.ts";
 
 const NOW = 864_000 * NS_PER_S;
-const LIMIT_SLOT = 3;
+const ACCOUNT = "a";
 const plan = { name: "S", ratePerSecond: 10, burst: 20, shared: true };
 const COST = costNs(plan);
 
+/** A bucket that other threads charge: it is watched, and was not charged yet. */
 function delegatedFixture(share = 1) {
-  const memory = createKeyCacheMemory();
-  const limitStates = new GlobalLimitStates(memory);
-  limitStates.setEdgeCount(share);
-  const bucket = new Bucket(COST);
-  bucket.delegate(limitStates, LIMIT_SLOT, NOW);
-  const charge = (nowNs = NOW) => limitStates.tryCharge(LIMIT_SLOT, nowNs, plan);
-  return { limitStates, bucket, charge, int32: globalInt32(memory) };
+  const limits = new EngineLimits();
+  limits.setEdgeCount(share);
+  limits.tryCharge(ACCOUNT, 0, plan);
+  const [{ limitSlot } = { limitSlot: -1 }] = limits.takeCharged(1);
+  const state = limits.state(ACCOUNT);
+  Object.assign(state, { fullNs: 0, count: 0 });
+  const bucket = new Bucket(COST, limits, limitSlot);
+  bucket.look(NOW);
+  const charge = (nowNs = NOW) => limits.tryCharge(ACCOUNT, nowNs, plan);
+  return { limits, limitSlot, bucket, charge, state };
 }
 
-/** Limit states with `between`, a charge of another thread, before each operation of this one. */
-function interrupted(limitStates: GlobalLimitStates, between: () => void): BucketStates {
+/** The limits with `between`, a charge of another thread, before each operation of this one. */
+function interrupted(limits: EngineLimits, between: () => void): BucketStates {
   const after = <T>(act: () => T): T => {
     between();
     return act();
   };
   return {
-    waitNs: (...args) => after(() => limitStates.waitNs(...args)),
-    tryCharge: (...args) => after(() => limitStates.tryCharge(...args)),
-    fullNsOf: (limitSlot) => after(() => limitStates.fullNsOf(limitSlot)),
-    countOf: (limitSlot) => after(() => limitStates.countOf(limitSlot)),
-    replace: (...args) => after(() => limitStates.replace(...args)),
-    set: (...args) => limitStates.set(...args),
-    setEdgeCount: (count) => limitStates.setEdgeCount(count),
+    // The bucket, and then the count.
+    read(limitSlot) {
+      const { fullNs } = after(() => limits.read(limitSlot));
+      return { ...after(() => limits.read(limitSlot)), fullNs };
+    },
+    replace: (...args) => after(() => limits.replace(...args)),
+    release: (...args) => limits.release(...args),
+    takeCharged: (countMax) => limits.takeCharged(countMax),
+    setEdgeCount: (count) => limits.setEdgeCount(count),
   };
 }
 
@@ -43,21 +48,20 @@ describe("delegated bucket", () => {
       gapMs: fc.integer({ min: 0, max: 400 }),
       charges: fc.integer({ min: 0, max: 12 }),
       share: fc.integer({ min: 1, max: 30 }),
-      act: fc.constantFrom("none", "reported", "failed", "moved"),
+      act: fc.constantFrom("none", "reported", "failed"),
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-        const { limitStates, bucket: delegated } = delegatedFixture();
+        const { limits, bucket: delegated, charge } = delegatedFixture();
         const local = new Bucket(COST);
-        let [nowNs, isDelegated] = [NOW, true];
+        let nowNs = NOW;
         for (const { gapMs, charges, share, act } of steps) {
           nowNs += gapMs * NS_PER_MS;
-          limitStates.setEdgeCount(share);
-          for (let charge = 0; charge < charges; charge += 1) {
-            expect(delegated.waitNs(plan, nowNs, share)).toBe(local.waitNs(plan, nowNs, share));
-            expect(delegated.tryCharge(plan, nowNs, share)).toBe(
-              local.tryCharge(plan, nowNs, share),
-            );
+          limits.setEdgeCount(share);
+          for (let index = 0; index < charges; index += 1) {
+            const wait = limits.waitNs(ACCOUNT, nowNs, plan);
+            expect(wait).toBe(local.waitNs(plan, nowNs, share));
+            expect(charge(nowNs)).toBe(local.tryCharge(plan, nowNs, share));
           }
           expect(delegated.look(nowNs)).toBe(local.look(nowNs));
           if (act === "reported" || act === "failed") {
@@ -69,11 +73,6 @@ describe("delegated bucket", () => {
               for (const [one, spent] of [[delegated, of] as const, [local, other] as const]) {
                 one.putBack(spent, nowNs);
               }
-          }
-          if (act === "moved") {
-            if (isDelegated) delegated.release(nowNs);
-            else delegated.delegate(limitStates, LIMIT_SLOT, nowNs);
-            isDelegated = !isDelegated;
           }
           expect(delegated.fullNs).toBe(local.fullNs);
         }
@@ -98,20 +97,20 @@ describe("delegated bucket", () => {
   });
 
   it("reports age 0 for a request that is counted but not charged yet", () => {
-    const { bucket, int32 } = delegatedFixture();
+    const { bucket, state } = delegatedFixture();
     bucket.look(NOW);
-    Atomics.add(int32, LIMIT_SLOT, 1);
+    state.count += 1;
     // No charge is stored yet, and the initial time 0 is not the time of the request.
     const [first] = [bucket.take("a", NOW + NS_PER_S)];
     expect(first).toMatchObject({ count: 1, ageNs: 0 });
   });
 
   it("reports a request that is counted and then rejected, and subtracts it from the next", () => {
-    const { bucket, charge, int32 } = delegatedFixture();
+    const { bucket, charge, state } = delegatedFixture();
     charge();
-    Atomics.add(int32, LIMIT_SLOT, 1);
+    state.count += 1;
     expect(bucket.take("a", NOW).count).toBe(2);
-    Atomics.sub(int32, LIMIT_SLOT, 1);
+    state.count -= 1;
     expect(bucket.take("a", NOW).count).toBe(0);
     charge();
     expect(bucket.take("a", NOW).count).toBe(0);
@@ -120,13 +119,11 @@ describe("delegated bucket", () => {
   });
 
   it("keeps counting when its 32-bit counter overflows", () => {
-    const { limitStates, charge, int32, bucket: first } = delegatedFixture();
-    first.release(NOW);
-    Atomics.store(int32, LIMIT_SLOT, 2 ** 31 - 2);
-    const bucket = new Bucket(COST);
-    bucket.delegate(limitStates, LIMIT_SLOT, NOW);
+    const { charge, state, bucket } = delegatedFixture();
+    state.count = 2 ** 31 - 2;
+    while (bucket.look(NOW)) bucket.take("a", NOW);
     for (const _ of [1, 2, 3, 4]) charge();
-    expect(limitStates.countOf(LIMIT_SLOT)).toBeLessThan(0);
+    expect(state.count).toBeLessThan(0);
     expect(bucket.take("a", NOW).count).toBe(4);
   });
 });
@@ -134,9 +131,8 @@ describe("delegated bucket", () => {
 describe("store response while other threads charge", () => {
   it("loses no charge, at any point between its operations", () => {
     let callsMax = 0;
-    for (let at = 0; at < 12; at += 1) {
-      const { limitStates, bucket: first, charge } = delegatedFixture();
-      first.release(NOW);
+    for (let at = 0; at < 20; at += 1) {
+      const { limits, limitSlot, state, charge } = delegatedFixture();
       let [calls, isOn, late] = [0, false, 0];
       const between = (): void => {
         if (isOn && calls === at) {
@@ -145,8 +141,7 @@ describe("store response while other threads charge", () => {
         }
         if (isOn) calls += 1;
       };
-      const bucket = new Bucket(COST);
-      bucket.delegate(interrupted(limitStates, between), LIMIT_SLOT, NOW);
+      const bucket = new Bucket(COST, interrupted(limits, between), limitSlot);
       for (const _ of [1, 2, 3]) charge();
       const reported = bucket.take("a", NOW).count;
       expect(reported).toBe(3);
@@ -154,40 +149,25 @@ describe("store response while other threads charge", () => {
       bucket.settle(NOW, reported * COST, NOW);
       isOn = false;
       callsMax = Math.max(callsMax, calls);
-      expect(limitStates.fullNsOf(LIMIT_SLOT)).toBe(NOW + (reported + late) * COST);
+      expect(state.fullNs).toBe(NOW + (reported + late) * COST);
       expect(bucket.take("a", NOW).count).toBe(late);
     }
     // The last charges came after the end of the operation.
-    expect(callsMax).toBeLessThan(12);
+    expect(callsMax).toBeLessThan(20);
   });
 
   it("charges a request that is counted but not yet charged twice, until the next one", () => {
-    const { limitStates, bucket, charge, int32 } = delegatedFixture();
+    const { bucket, charge, state } = delegatedFixture();
     charge();
-    Atomics.add(int32, LIMIT_SLOT, 1);
+    state.count += 1;
     const first = bucket.take("a", NOW).count;
     bucket.settle(NOW, first * COST, NOW);
     // What the other thread does next: the charge without the count.
     charge();
-    Atomics.sub(int32, LIMIT_SLOT, 1);
-    expect([first, limitStates.fullNsOf(LIMIT_SLOT)]).toEqual([2, NOW + 3 * COST]);
+    state.count -= 1;
+    expect([first, state.fullNs]).toEqual([2, NOW + 3 * COST]);
     bucket.settle(NOW, (first + bucket.take("a", NOW).count) * COST, NOW);
-    expect(limitStates.fullNsOf(LIMIT_SLOT)).toBe(NOW + 2 * COST);
-  });
-
-  it("is applied to a bucket that was released or delegated again meanwhile", () => {
-    const { limitStates, bucket, charge } = delegatedFixture();
-    for (const _ of [1, 2]) charge();
-    const { count } = bucket.take("a", NOW);
-    charge();
-    bucket.release(NOW);
-    expect(bucket.tryCharge(plan, NOW, 1)).toBe(0);
-    bucket.settle(NOW, count * COST, NOW);
-    expect(bucket.fullNs).toBe(NOW + 4 * COST);
-    bucket.delegate(limitStates, LIMIT_SLOT + 1, NOW);
-    bucket.settle(NOW, 7 * COST, NOW);
-    expect(limitStates.fullNsOf(LIMIT_SLOT + 1)).toBe(NOW + 9 * COST);
-    expect(bucket.take("a", NOW).count).toBe(2);
+    expect(state.fullNs).toBe(NOW + 2 * COST);
   });
 });
 
@@ -209,15 +189,13 @@ describe("requests allowed while the store was unavailable", () => {
 
   /** A delegated and a local bucket after these charges: the second, and the edge count. */
   const both = (charges: readonly (readonly [number, number])[]): readonly Bucket[] => {
-    const { limitStates, bucket } = delegatedFixture(SHARE);
+    const { limits, bucket, charge } = delegatedFixture(SHARE);
     const local = new Bucket(COST);
     for (const [second, share] of charges) {
       const nowNs = NOW + second * NS_PER_S;
-      limitStates.setEdgeCount(share);
-      for (const one of [bucket, local]) {
-        expect(one.tryCharge(plan, nowNs, share)).toBe(0);
-        one.look(nowNs);
-      }
+      limits.setEdgeCount(share);
+      expect([charge(nowNs), local.tryCharge(plan, nowNs, share)]).toEqual([0, 0]);
+      for (const one of [bucket, local]) one.look(nowNs);
     }
     return [bucket, local];
   };
@@ -258,19 +236,26 @@ describe("requests allowed while the store was unavailable", () => {
 });
 
 describe("bucket with a changed price", () => {
-  it("charges the new price for later requests, delegated or not", () => {
-    const { bucket: delegated } = delegatedFixture();
-    for (const bucket of [delegated, new Bucket(COST)]) {
-      for (let request = 0; request < 20; request += 1) bucket.tryCharge(plan, NOW, 1);
-      bucket.reprice(10 * COST, NOW);
-      bucket.tryCharge({ ...plan, ratePerSecond: 1 }, NOW, 1);
-      const reported = { count: 3, intervalNs: 10 * COST };
-      expect(bucket.take("a", NOW)).toMatchObject(reported);
-      // The plan returns to the old price before the failed batch is put back.
-      bucket.reprice(COST, NOW);
-      bucket.putBack({ account: "a", ...reported, ageNs: 0 }, NOW);
-      expect(bucket.take("a", NOW)).toMatchObject({ count: 30, intervalNs: COST });
-    }
+  it("charges the new price for later requests", () => {
+    const bucket = new Bucket(COST);
+    for (let request = 0; request < 20; request += 1) bucket.tryCharge(plan, NOW, 1);
+    bucket.reprice(10 * COST, NOW);
+    bucket.tryCharge({ ...plan, ratePerSecond: 1 }, NOW, 1);
+    const reported = { count: 3, intervalNs: 10 * COST };
+    expect(bucket.take("a", NOW)).toMatchObject(reported);
+    // The plan returns to the old price before the failed batch is put back.
+    bucket.reprice(COST, NOW);
+    bucket.putBack({ account: "a", ...reported, ageNs: 0 }, NOW);
+    expect(bucket.take("a", NOW)).toMatchObject({ count: 30, intervalNs: COST });
+  });
+
+  it("reports later charges of other threads at their price", () => {
+    const { bucket, limits } = delegatedFixture();
+    for (let request = 0; request < 20; request += 1) limits.tryCharge(ACCOUNT, NOW, plan);
+    expect(bucket.take("a", NOW)).toMatchObject({ count: 20, intervalNs: COST });
+    const slow = { ...plan, ratePerSecond: 1, burst: 100 };
+    for (const _ of [1, 2]) expect(limits.tryCharge(ACCOUNT, NOW, slow)).toBe(0);
+    expect(bucket.take("a", NOW)).toMatchObject({ count: 2, intervalNs: 10 * COST });
   });
 
   it("reports no more than its charges after any number of changes", () => {

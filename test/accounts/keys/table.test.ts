@@ -208,27 +208,56 @@ describe("key table", () => {
     expect(rises(() => table.lookup(tokenSha256("d")))).toBe(false);
   });
 
-  it("notifies once of all synchronous changes", async () => {
-    const table = createKeyTable([row("a")]);
-    const notifications: number[] = [];
-    table.put(row("before"));
-    table.onChange(() => notifications.push(table.changes));
-    table.onChange(() => notifications.push(-1));
-    await Promise.resolve();
-    expect(notifications).toEqual([]);
-    table.put(row("b"));
-    table.remove(tokenSha256("a"));
-    table.setPlan({ ...plan, burst: 9 });
-    expect(notifications).toEqual([]);
-    await Promise.resolve();
-    expect(notifications).toEqual([table.changes, -1]);
-    table.remove(tokenSha256("a"));
-    table.startRebuild().put(row("c"));
-    await Promise.resolve();
-    expect(notifications).toHaveLength(2);
-    table.replace([row("c")]);
-    await Promise.resolve();
-    expect(notifications).toEqual([4, -1, 5, -1]);
+  it("has a follower wait for keys that were not read yet, and not for those of no key", () => {
+    const finished: string[] = [];
+    const followerOf = (name: string) => ({
+      put() {},
+      remove() {},
+      setPlan() {},
+      startRebuild: () => ({ put() {}, putLent() {}, finish: () => finished.push(name) }),
+    });
+    createKeyTable().follow(followerOf("unread"));
+    createKeyTable([]).follow(followerOf("of no key"));
+    const emptied = createKeyTable();
+    emptied.startRebuild().finish();
+    emptied.follow(followerOf("read"));
+    const replaced = createKeyTable();
+    replaced.replace([]);
+    replaced.follow(followerOf("replaced"));
+    expect(finished).toEqual(["of no key", "read", "replaced"]);
+  });
+
+  it("has a follower take every change, and all keys at first", () => {
+    const table = createKeyTable([row("1")]);
+    const seen: string[] = [];
+    const hex = (sha256: Buffer) => sha256.toString("hex", 0, 2);
+    table.follow({
+      put: ({ sha256 }) => void seen.push(`put ${hex(sha256)}`),
+      remove: (sha256) => void seen.push(`remove ${hex(sha256)}`),
+      setPlan: ({ name }) => void seen.push(`plan ${name}`),
+      startRebuild: () => ({
+        put: ({ sha256 }) => void seen.push(`next ${hex(sha256)}`),
+        putLent: ({ bytes, sha256At }) => void seen.push(`lent ${hex(bytes.subarray(sha256At))}`),
+        finish: () => void seen.push("finish"),
+      }),
+    });
+    const [one, two] = [row("1"), row("2")].map(({ sha256 }) => hex(sha256));
+    expect(seen.splice(0)).toEqual([`next ${one}`, "finish"]);
+    table.put(row("2"));
+    table.remove(row("1").sha256);
+    table.remove(row("1").sha256);
+    table.setPlan(row("1").plan);
+    expect(seen.splice(0)).toEqual([`put ${two}`, `remove ${one}`, `plan ${row("1").plan.name}`]);
+    table.replace([row("1")]);
+    expect(seen.splice(0)).toEqual([`next ${one}`, "finish"]);
+    const rebuild = table.startRebuild();
+    rebuild.put(row("2"));
+    const { account, plan, policy, sha256 } = row("1");
+    const bytes = Buffer.concat([Buffer.alloc(16), sha256]);
+    rebuild.putLent({ account, plan, policy, bytes, idAt: 0, sha256At: 16 });
+    expect(seen.splice(0)).toEqual([`next ${two}`, `lent ${one}`]);
+    rebuild.finish();
+    expect(seen).toEqual(["finish"]);
   });
 
   it("lists the digests of an account's keys", () => {

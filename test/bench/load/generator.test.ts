@@ -49,7 +49,13 @@ function requests(count: number): readonly Buffer[] {
   return all.map((bytes, id) => requestOf(bytes, "raw", HOST, "k".repeat(16), id));
 }
 
-const options = { host: HOST, ratePerSecond: 2000, connections: 4, markAt: 10 };
+const options = {
+  host: HOST,
+  certificate: null,
+  ratePerSecond: 2000,
+  connections: 4,
+  markAt: 10,
+};
 
 describe("the load generator", () => {
   it("sends every transaction once, complete, on its schedule", async () => {

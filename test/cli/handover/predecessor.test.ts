@@ -2,10 +2,11 @@ import { EventEmitter } from "node:events";
 import { describe, expect, it } from "vitest";
 import { HANDOVER_VARIABLE } from "../../../src/cli/handover/messages.ts";
 import { linkPredecessor, takeNote } from "../../../src/cli/handover/predecessor.ts";
-import { SUCCESSOR_LOOK_MS, TAKE_OVER_MS_MAX } from "../../../src/cli/limits.ts";
+import { SUCCESSOR_LOOK_MS } from "../../../src/cli/limits.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
 const LISTEN = "127.0.0.1:8080";
+const TIMEOUT_MS = 60_000;
 const NOTE = { listen: LISTEN, port: 8080, socket: 4 };
 
 function setUp() {
@@ -18,7 +19,12 @@ function setUp() {
   });
   const clock = createFakeClock();
   const inherit = (socket: number): number | null => socket + 10;
-  return { clock, parent, told, deps: { clock, parent, listen: LISTEN, inherit } };
+  return {
+    clock,
+    parent,
+    told,
+    deps: { clock, parent, listen: LISTEN, inherit, timeoutMs: TIMEOUT_MS },
+  };
 }
 
 const pause = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -91,11 +97,21 @@ describe("a successor", () => {
     }
     const { clock, deps } = setUp();
     const taken = linkPredecessor(NOTE, deps).takeOver(() => []);
-    const refused = expect(taken).rejects.toThrow("no permission to listen");
+    const refused = expect(taken).rejects.toThrow(`no permission to listen came within 60000 ms`);
     clock.advance(SUCCESSOR_LOOK_MS);
     await pause();
-    clock.advance(TAKE_OVER_MS_MAX);
+    clock.advance(TIMEOUT_MS);
     await refused;
+  });
+
+  it("waits for its predecessor's receipts for as long as an upgrade may take", async () => {
+    const { clock, parent, deps } = setUp();
+    const taken = linkPredecessor(NOTE, deps).takeOver(() => []);
+    clock.advance(SUCCESSOR_LOOK_MS);
+    await pause();
+    clock.advance(TIMEOUT_MS - SUCCESSOR_LOOK_MS);
+    parent.emit("message", { kind: "takeOver" });
+    await taken;
   });
 
   it("tells why it cannot listen where its predecessor does", () => {

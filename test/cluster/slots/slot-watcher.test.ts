@@ -335,6 +335,25 @@ describe("slot watcher", () => {
     watcher.observe(1, "grpc");
   });
 
+  it("polls 400 ms after the last poll when a source goes back sooner than that", async () => {
+    const { watcher, session, advance, counters } = setUp();
+    watcher.start();
+    session().events.opened();
+    watcher.observe(101, "grpc");
+    await advance(100);
+    const before = counters.slotPolls;
+    watcher.observe(50, "grpc");
+    session().events.event("slotsUpdates", "start", 51);
+    await advance(200);
+    expect(counters.slotPolls - before).toBe(0);
+    await advance(100);
+    expect(counters.slotPolls - before).toBe(1);
+    await advance(1_900);
+    session().events.event("slotsUpdates", "start", 52);
+    expect(counters.slotPolls - before).toBe(1);
+    watcher.stop();
+  });
+
   it("cancels its timers and ends its connection when stopped", async () => {
     const { watcher, clock, session, advance } = setUp(["slotsUpdates", "slot"]);
     watcher.start();
