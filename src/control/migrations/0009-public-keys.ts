@@ -3,7 +3,7 @@
  *
  * A public key is one row of `keys`: its digest is that of `publicKeySha256`, and it has no sealed
  * text. Unlike an API key it may come back after it ended, under the same or another account, so
- * only keys that are not revoked have a unique digest.
+ * its digest is unique only among those that are not revoked. That of an API key is random.
  */
 
 export const PUBLIC_KEYS_SQL = `
@@ -13,7 +13,8 @@ alter table touchdown.keys
     check (public_key is null or (ciphertext is null and rotated_from is null)),
   drop constraint keys_sha256;
 create index keys_sha256 on touchdown.keys (sha256);
-create unique index keys_sha256_in_use on touchdown.keys (sha256) where revoked_at is null;
+create unique index keys_public_key_in_use on touchdown.keys (sha256)
+  where public_key is not null and revoked_at is null;
 
 create table touchdown.key_challenges (
   id uuid primary key,

@@ -257,7 +257,7 @@ async function insertToken(
   const sealed = vault.seal(token, { accountId, keyId: id });
   const secret = { id, sha256: sha256(token), hint: hintOf(token), sealed, publicKey: null };
   const key = await insertKey(tx, clock.unixMs(), accountId, secret, wanted, rotatedFrom);
-  if (key === null) throw new Error("a random key was there already");
+  if (key === null) throw new Error("an API key was taken for a public key");
   return { key, token };
 }
 
@@ -271,7 +271,7 @@ interface KeySecret {
   readonly publicKey: Uint8Array | null;
 }
 
-/** Null if a key in use has this digest. */
+/** Null if it is a public key that is in use. */
 export async function insertKey(
   tx: Queryable,
   nowMs: number,
@@ -284,7 +284,8 @@ export async function insertKey(
     `insert into touchdown.keys (id, account_id, sha256, hint, label, ciphertext, nonce, kek_id,
        created_at, expires_at, ${CIDRS}, rate_per_second, burst, rotated_from, public_key)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, ${networks(11)}, $12, $13, $14, $15)
-     on conflict (sha256) where revoked_at is null do nothing returning 1`,
+     on conflict (sha256) where public_key is not null and revoked_at is null
+     do nothing returning 1`,
     [
       id,
       accountId,
