@@ -20,7 +20,7 @@ import { systemdOfProcess, toldToSystemd } from "./systemd.ts";
 
 export const edgeCommand: Command = {
   name: "edge",
-  summary: "runs one edge of one region: HTTP in, QUIC out",
+  summary: "runs one edge of one region: HTTP and QUIC in, QUIC out",
   usage: ["edge --config FILE"],
   options: { config: { type: "string" } },
   detail: `
@@ -93,7 +93,9 @@ reported, and what it held before stays.
       upgrade,
     });
     // A reader of this line may send a signal immediately, so the handler must exist already.
-    io.err(`edge ${config.region}: HTTP on ${edge.httpAddress}, admin on ${edge.adminAddress}`);
+    const quic = edge.quicAddress === null ? "" : `QUIC on ${edge.quicAddress}, `;
+    const { httpAddress, adminAddress } = edge;
+    io.err(`edge ${config.region}: HTTP on ${httpAddress}, ${quic}admin on ${adminAddress}`);
     systemd.ready(`HTTP on ${edge.httpAddress}`);
     predecessor?.serving();
     return await stopped;

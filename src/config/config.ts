@@ -25,7 +25,12 @@ export function assemble(at: Lookup) {
       threads: at("http.threads"),
     },
     admin: { listen: at("admin.listen") },
-    quic: { listen: at("quic.listen") },
+    quic: {
+      listen: at("quic.listen"),
+      connections: at("quic.connections"),
+      connectionsPerAddress: at("quic.connections_per_address"),
+      connectionsPerAccount: at("quic.connections_per_account"),
+    },
     cluster: {
       rpcUrl: at("cluster.rpc_url"),
       wsUrl: at("cluster.ws_url"),

@@ -20,6 +20,7 @@ import {
   createAccessControl,
 } from "../limits/access-control.ts";
 import type { EngineChoice } from "../native/choose.ts";
+import type { NativeQuicListenOptions } from "../native/contract.ts";
 import type { IngressThreads } from "../native-ingress/ingress-threads.ts";
 import { HTTP_COUNTER_NAMES, REJECTION_NAMES } from "../native-ingress/thread-counters.ts";
 import type { Receipts } from "../receipts/receipts.ts";
@@ -124,6 +125,7 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
           upstreamConnectionsMax,
           readTimeoutMs,
           idleTimeoutMs,
+          quic: quicListenOf(config, inherited !== null),
           forwardedHeader: headerName,
         },
       )
@@ -132,6 +134,21 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
     http,
     ingressThreads,
     clients: ingressThreads === null ? http : clientsOf(http, ingressThreads),
+  };
+}
+
+function quicListenOf(
+  { quic, http }: Config,
+  isSuccessor: boolean,
+): NativeQuicListenOptions | null {
+  if (quic.listen === null) return null;
+  return {
+    ...quic.listen,
+    isSuccessor,
+    connectionsMax: quic.connections,
+    connectionsPerAddress: quic.connectionsPerAddress ?? perAddressOf(quic.connections),
+    connectionsPerAccount: quic.connectionsPerAccount,
+    streamTimeoutMs: http.readTimeoutMs,
   };
 }
 

@@ -58,6 +58,8 @@ export interface EdgeDeps {
 export interface Edge {
   /** "host:port" as bound. */
   readonly httpAddress: string;
+  /** The same for QUIC clients; null where none are served. */
+  readonly quicAddress: string | null;
   readonly adminAddress: string;
   /** The identity that leaders see, 32 bytes. */
   readonly identity: Identity;
@@ -92,7 +94,11 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
   const { predecessor = null, upgrade } = deps;
   const base: Base = { clock, log, engine, modules, predecessor, upgrade };
   const stages = await startStages(config, base);
-  log.info({ http: stages.httpAddress(), admin: stages.adminAddress() }, "edge started");
+  const quicAddress = stages.quicAddress();
+  log.info(
+    { http: stages.httpAddress(), quic: quicAddress, admin: stages.adminAddress() },
+    "edge started",
+  );
   let stopped: Promise<void> | null = null;
   async function stop(): Promise<void> {
     stages.reject();
@@ -104,6 +110,7 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
   }
   return {
     httpAddress: stages.httpAddress(),
+    quicAddress,
     adminAddress: stages.adminAddress(),
     get identity() {
       return stages.identity();
@@ -155,6 +162,7 @@ interface Stages {
   identity(): Identity;
   readonly startOrder: readonly Lifecycle[];
   httpAddress(): string;
+  quicAddress(): string | null;
   adminAddress(): string;
   readiness(): Readiness;
   drain(): void;
@@ -208,7 +216,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const ofAccount = adminQueries(receipts, rejections, flushEvents);
   const admin = buildAdmin(config, base, leaders, { metrics, readiness, ofAccount });
   const exporter = connectReceipts(predecessor, { clock, receipts, flushEvents });
-  const ports: Ports = { http: 0, admin: 0, upstream: 0 };
+  const ports: Ports = { http: 0, quic: 0, admin: 0, upstream: 0 };
   return {
     log,
     identity: () => holder.identity,
@@ -222,8 +230,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
       ...publicListeners(http, ingressThreads, ports, readiness.serve),
       ...(config.host.busyPoll ? [createPolling()] : []),
     ],
-    httpAddress: () => addressOf(config.http.listen, ports.http),
-    adminAddress: () => addressOf(config.admin.listen, ports.admin),
+    ...addressesOf(config, ports),
     readiness: readiness.check,
     ...drainSteps(readiness, http, ingressThreads),
     handover: createHandover({
@@ -361,7 +368,7 @@ function decodersOf(options: DecoderOptions, { native }: EngineChoice) {
   return { decoder, handle, forWorkers, inlineLimits: NATIVE_INLINE, close: () => decoder.close() };
 }
 
-type Ports = { http: number; admin: number; upstream: number };
+type Ports = { http: number; quic: number; admin: number; upstream: number };
 
 /** The public listener: the server, or the ingress threads in front of it. */
 function publicListeners(
@@ -372,7 +379,11 @@ function publicListeners(
 ) {
   if (ingressThreads === null) return [listener(http, ports, "http", onBound)];
   const publicListener: Listening = {
-    start: async () => ingressThreads.start(ports.upstream),
+    async start() {
+      const { port, quicPort } = ingressThreads.start(ports.upstream);
+      ports.quic = quicPort ?? 0;
+      return { port };
+    },
     stop: () => ingressThreads.stop(),
   };
   return [listener(http, ports, "upstream"), listener(publicListener, ports, "http", onBound)];
@@ -413,6 +424,14 @@ function keyBytes(account: string): Uint8Array {
   const bytes = decodeBase58(account, 32);
   if (bytes?.length !== 32) throw new SetupError(`tip.accounts: ${account} is no account`);
   return bytes;
+}
+
+function addressesOf({ http, quic, admin }: Config, ports: Ports) {
+  return {
+    httpAddress: () => addressOf(http.listen, ports.http),
+    quicAddress: () => (quic.listen === null ? null : addressOf(quic.listen, ports.quic)),
+    adminAddress: () => addressOf(admin.listen, ports.admin),
+  };
 }
 
 function addressOf(listen: ListenAddress, port: number): string {

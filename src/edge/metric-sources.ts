@@ -12,7 +12,7 @@ import type { Dispatch } from "../decode/workers/dispatch.ts";
 import type { DedupCache } from "../dedup/recent-transactions.ts";
 import type { Landing } from "../landing/landing.ts";
 import type { IngressThreads } from "../native-ingress/ingress-threads.ts";
-import type { ProxiedCounts } from "../native-ingress/thread-counters.ts";
+import type { ProxiedCounts, QuicCounts } from "../native-ingress/thread-counters.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { Router } from "../route/router.ts";
 import type { SlotSourceStatus } from "../route/slots.ts";
@@ -33,9 +33,22 @@ type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "globalLimits"> & {
 
 const NOTHING_PROXIED: ProxiedCounts = { leaders: 0, recordRing: 0, other: 0 };
 
+const NO_QUIC: { readonly quic: QuicCounts } = {
+  quic: {
+    connections: 0,
+    handshakes: 0,
+    connected: 0,
+    handshakesRefused: 0,
+    retries: 0,
+    streamsAborted: 0,
+    datagramsDropped: 0,
+    panics: 0,
+  },
+};
+
 type IngressThreadsSource = Pick<
   IngressThreads,
-  "counters" | "stats" | "proxied" | "records" | "waiting"
+  "counters" | "stats" | "proxied" | "records" | "quic" | "waiting"
 >;
 
 export interface MetricDeps {
@@ -124,6 +137,7 @@ function ingressThreadSources(ingressThreads: IngressThreadsSource | null, sende
     },
     touchdown_ingress_rejection_records_dropped_total: () =>
       ingressThreads?.records.rejectionRecordsDropped ?? 0,
+    ...quicSources(ingressThreads),
     touchdown_ingress_records_pending: () => ingressThreads?.waiting ?? 0,
     touchdown_ingress_sends_corked_total: () => ingressThreads?.counters.corked ?? 0,
     touchdown_ingress_records_stale_total: () => sender.counters.packetsRecordedLate,
@@ -131,6 +145,20 @@ function ingressThreadSources(ingressThreads: IngressThreadsSource | null, sende
       const { outcomesExpired, outcomesEvicted } = sender.losses();
       return samplesBy("reason", { expired: outcomesExpired, capacity: outcomesEvicted });
     },
+  } satisfies Partial<MetricSources>;
+}
+
+function quicSources(ingressThreads: IngressThreadsSource | null) {
+  const { quic } = ingressThreads ?? NO_QUIC;
+  return {
+    touchdown_quic_connections: () => quic.connections,
+    touchdown_quic_handshakes: () => quic.handshakes,
+    touchdown_quic_connections_total: () => quic.connected,
+    touchdown_quic_handshakes_refused_total: () => quic.handshakesRefused,
+    touchdown_quic_retries_total: () => quic.retries,
+    touchdown_quic_streams_aborted_total: () => quic.streamsAborted,
+    touchdown_quic_datagrams_dropped_total: () => quic.datagramsDropped,
+    touchdown_quic_panics_total: () => quic.panics,
   } satisfies Partial<MetricSources>;
 }
 

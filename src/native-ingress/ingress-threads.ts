@@ -18,6 +18,7 @@
 import { closeSync } from "node:fs";
 import { SetupError } from "../core/errors.ts";
 import type { HttpStats } from "../http/request-tracker.ts";
+import type { NativeQuicListenOptions } from "../native/contract.ts";
 import { sumOf } from "../runtime/shared-counters.ts";
 import type { EngineKeys } from "./engine-keys.ts";
 import {
@@ -35,6 +36,8 @@ import type { RecordReader } from "./record-ring.ts";
 import {
   PROXY_REASONS,
   type ProxiedCounts,
+  QUIC_COUNTERS,
+  type QuicCounts,
   RECORD_COUNTERS,
   type RecordCounts,
 } from "./thread-counters.ts";
@@ -64,6 +67,8 @@ export interface IngressThreadsOptions
   readonly socket: number | null;
   /** Connections that one address may hold, over all ingress threads. */
   readonly connectionsPerAddress: number;
+  /** Where QUIC clients are served, by the first ingress thread; null: nowhere. */
+  readonly quic: NativeQuicListenOptions | null;
 }
 
 export interface IngressThreads {
@@ -77,6 +82,8 @@ export interface IngressThreads {
   readonly proxied: ProxiedCounts;
   /** What they counted of their records. */
   readonly records: RecordCounts;
+  /** What they counted of QUIC clients. */
+  readonly quic: QuicCounts;
   /** Records not processed yet. */
   readonly waiting: number;
   readonly counters: RecordConsumerCounters;
@@ -85,7 +92,7 @@ export interface IngressThreads {
    *
    * @throws SetupError when a thread does not start, or the port is in use
    */
-  start(upstreamPort: number): { readonly port: number };
+  start(upstreamPort: number): { readonly port: number; readonly quicPort: number | null };
   /** Health checks go to the main thread from now on, which answers that this edge drains. */
   announceDrain(): void;
   /** New work is rejected from now on. */
@@ -147,6 +154,19 @@ export function createIngressThreads(
     );
   }
 
+  /** The port; null where no QUIC clients are served. */
+  function listenQuic(): number | null {
+    const { quic } = options;
+    const [thread] = threads;
+    if (quic === null || thread === undefined) return null;
+    const port = native.ingressThreadListenQuic(thread.handle, quic);
+    if (port > 0) return port;
+    throw new SetupError(
+      `quic.listen: cannot listen on ${quic.host}:${quic.port}; either the port is in use, ` +
+        "perhaps by another edge, or the address does not belong to this machine",
+    );
+  }
+
   function closeSocket(): void {
     if (socket !== null) closeSync(socket);
     socket = null;
@@ -165,6 +185,10 @@ export function createIngressThreads(
       RECORD_COUNTERS,
       threads.map(({ stats }) => stats.records),
     ),
+    quic: sumOf(
+      QUIC_COUNTERS,
+      threads.map(({ stats }) => stats.quic),
+    ),
     get waiting() {
       return threads.reduce((sum, { records }) => sum + records.depth, 0);
     },
@@ -172,7 +196,7 @@ export function createIngressThreads(
       try {
         const task = { ...options, engine: options.engine(), keys: keys.handle, upstreamPort };
         for (const [number, thread] of threads.entries()) thread.start(task, number, onWake);
-        return { port: listen() };
+        return { port: listen(), quicPort: listenQuic() };
       } catch (error) {
         for (const thread of threads) thread.kill();
         closeSocket();

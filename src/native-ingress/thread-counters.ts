@@ -1,8 +1,9 @@
 /**
  * Counters of an ingress thread, in memory shared with the main thread: those of its clients, named
- * as in the HTTP server's request tracker, those of proxied requests, and the records of rejections
- * that it did not write because too many were unread. The ingress thread writes
- * and the main thread reads. `native/src/submit/counters.rs` has the same names in the same order.
+ * as in the HTTP server's request tracker, those of proxied requests, the records of rejections
+ * that it did not write because too many were unread, and those of QUIC clients. The ingress thread
+ * writes and the main thread reads. `native/src/submit/counters.rs` has the same names in the same
+ * order.
  */
 
 import { REJECTIONS, type RejectionReason } from "../core/errors.ts";
@@ -43,17 +44,33 @@ export interface IngressThreadCounters extends HttpStats {
   /** Requests proxied to the main thread, by reason. */
   readonly proxied: ProxiedCounts;
   readonly records: RecordCounts;
+  readonly quic: QuicCounts;
 }
 
 export const RECORD_COUNTERS = ["rejectionRecordsDropped"] as const;
 
 export type RecordCounts = Readonly<Counters<(typeof RECORD_COUNTERS)[number]>>;
 
+/** Of QUIC clients, as `QuicNumbers` of `native/src/quic_server/handler.rs`. */
+export const QUIC_COUNTERS = [
+  "connections",
+  "handshakes",
+  "connected",
+  "handshakesRefused",
+  "retries",
+  "streamsAborted",
+  "datagramsDropped",
+  "panics",
+] as const;
+
+export type QuicCounts = Readonly<Counters<(typeof QUIC_COUNTERS)[number]>>;
+
 const PROXIED_AT = HTTP_COUNTER_NAMES.length + REJECTION_NAMES.length;
 const RECORDS_AT = PROXIED_AT + PROXY_REASONS.length;
+const QUIC_AT = RECORDS_AT + RECORD_COUNTERS.length;
 
 export function ingressThreadCountersMemory(): SharedArrayBuffer {
-  return countersMemory(RECORDS_AT + RECORD_COUNTERS.length);
+  return countersMemory(QUIC_AT + QUIC_COUNTERS.length);
 }
 
 export function ingressThreadCounters(memory: SharedArrayBuffer): IngressThreadCounters {
@@ -62,5 +79,6 @@ export function ingressThreadCounters(memory: SharedArrayBuffer): IngressThreadC
     rejections: sharedCounters(REJECTION_NAMES, memory, HTTP_COUNTER_NAMES.length),
     proxied: sharedCounters(PROXY_REASONS, memory, PROXIED_AT),
     records: sharedCounters(RECORD_COUNTERS, memory, RECORDS_AT),
+    quic: sharedCounters(QUIC_COUNTERS, memory, QUIC_AT),
   };
 }

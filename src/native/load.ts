@@ -59,6 +59,7 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "socketListen",
   "socketInherit",
   "ingressThreadsListen",
+  "ingressThreadListenQuic",
   "ingressThreadCommand",
   "ingressThreadState",
   "ingressThreadClose",

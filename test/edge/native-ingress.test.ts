@@ -20,6 +20,7 @@ import { stub } from "../support/stub.ts";
 function configOf(threads: number | null, other: Partial<Config> = {}): Config {
   return stub<Config>({
     http: stub<Config["http"]>({ threads }),
+    quic: stub<Config["quic"]>({ listen: null }),
     host: { busyPoll: false, realtime: false },
     decode: stub<Config["decode"]>({ inline: "auto", workers: null }),
     ...other,
@@ -47,6 +48,19 @@ describe("the context of ingress threads", () => {
     expect(() => createNativeIngressContext(configOf(2), portable, 8)).toThrow(
       /http\.threads.*0 is needed/,
     );
+  });
+
+  it("is rejected for QUIC clients without ingress threads", () => {
+    const quic = stub<Config["quic"]>({ listen: { host: "127.0.0.1", port: 0 } });
+    for (const [config, engine] of [
+      [configOf(0, { quic }), native],
+      [configOf(null, { quic }), portable],
+    ] as const) {
+      expect(() => createNativeIngressContext(config, engine, 8)).toThrow(
+        /^quic\.listen: QUIC clients are served by the threads of http\.threads/,
+      );
+    }
+    expect(createNativeIngressContext(configOf(1, { quic }), native, 8)?.count).toBe(1);
   });
 
   it("is rejected where no ingress thread can have real-time priority", () => {
@@ -113,6 +127,7 @@ describe("ingress threads in their context", () => {
     upstreamConnectionsMax: 8,
     readTimeoutMs: 10_000,
     idleTimeoutMs: 75_000,
+    quic: null,
     forwardedHeader: "x-0a",
   };
 
@@ -156,7 +171,7 @@ describe("ingress threads in their context", () => {
     expect(followers).toEqual([context.keys]);
     // The engine runs once they start, and not before.
     context.targets.useEngine(5);
-    expect(ingressThreads.start(40_404)).toEqual({ port: 8_899 });
+    expect(ingressThreads.start(40_404)).toEqual({ port: 8_899, quicPort: null });
     const common = {
       engine: 5,
       decoder: 1,

@@ -9,6 +9,7 @@ import {
   type NativeIngress,
   type NativeIngressThreadMemory,
   type NativeIngressThreadOptions,
+  type NativeQuicListenOptions,
   OK,
 } from "../../src/native/contract.ts";
 import {
@@ -112,6 +113,8 @@ function fakeNative() {
     /** Results of the next failing starts, the last one first; null: that start succeeds. */
     startResults: [] as (number | null)[],
     listenResult: PUBLIC_PORT,
+    quicListens: [] as { thread: number; options: NativeQuicListenOptions }[],
+    quicResult: 8_009,
     /** null: a descriptor that can be closed. */
     socketResult: null as number | null,
     /** Where sockets were asked for. */
@@ -133,6 +136,10 @@ function fakeNative() {
       listens.push({ threads: [...handles], descriptor, perAddress });
       return engine.listenResult;
     },
+    ingressThreadListenQuic(handle, options) {
+      engine.quicListens.push({ thread: handle, options });
+      return engine.quicResult;
+    },
     ingressThreadCommand(handle, what) {
       find(handle).command(what);
       return OK;
@@ -150,7 +157,11 @@ function fakeNative() {
   return { engine, native };
 }
 
-export function fixture(count = 2, socket: number | null = null) {
+export function fixture(
+  count = 2,
+  socket: number | null = null,
+  quic: NativeQuicListenOptions | null = null,
+) {
   const clock = createFakeClock();
   const { engine, native } = fakeNative();
   const accounting: string[] = [];
@@ -205,6 +216,7 @@ export function fixture(count = 2, socket: number | null = null) {
       upstreamConnectionsPerAddress: 3,
       readTimeoutMs: 10_000,
       idleTimeoutMs: 75_000,
+      quic,
       ...memory,
     },
   );

@@ -11,6 +11,7 @@ use mio::{Poll, Token, Waker};
 
 use crate::http::client_socket::AcceptedSocket;
 use crate::http::connection_limits::AddressLimits;
+use crate::quic_server::server::QuicServer;
 
 /// Most sockets on their way to one ingress thread; beyond it another one gets them.
 const PENDING_SOCKETS_MAX: usize = 1024;
@@ -22,6 +23,8 @@ pub(super) const WAKER: Token = Token(0);
 pub enum Command {
     /// Accept connections from this socket.
     Listen(Box<Listening>),
+    /// Serve QUIC clients on this socket too.
+    ListenQuic(Box<QuicServer>),
     /// Proxy health checks from now on: the upstream server answers that this edge drains.
     AnnounceDrain,
     /// Proxy every further request; the upstream server rejects new work with the reason.

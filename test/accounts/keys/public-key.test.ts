@@ -51,6 +51,10 @@ describe("a public key", () => {
     expect(digest).toHaveLength(32);
     expect(digest).not.toEqual(tokenSha256(signer.publicKey));
     expect(digest).not.toEqual(publicKeySha256(createSigner().publicKeyBytes));
+    // The engine's test has the same value.
+    expect(publicKeySha256(Buffer.alloc(32, 7)).toString("hex")).toBe(
+      "5b455984f7f3d6bb649d36ce2f7748a8009c031959ec059b7a806a48d2757cbf",
+    );
   });
 });
 
