@@ -58,6 +58,7 @@ const WITHOUT_TEST: Readonly<Record<string, string>> = {
   "src/cli/doctor/cluster.ts": "asks the sandbox's node in test/cli/doctor.test.ts",
   "src/cli/doctor/leaders.ts": "connects to the sandbox's leaders in test/cli/doctor.test.ts",
   "src/cluster/rpc/node-facts.ts": "asks the sandbox's node in test/cli/doctor.test.ts",
+  "src/edge/cluster-worker.ts": "two lines; every edge that starts as a process goes through it",
   "src/edge/clients.ts": "joins the parts; run by every test with an edge",
   "src/decode/workers/decode.worker.ts":
     "runs in a thread; tested through test/decode/workers/piscina-pool.test.ts",

@@ -8,13 +8,15 @@ import { setFlagsFromString } from "node:v8";
 import { loadConfig } from "../config/load.ts";
 import { formatListen } from "../config/value-types.ts";
 import { SetupError } from "../core/errors.ts";
+import { startClusterWorker } from "../edge/cluster-worker.ts";
+import { newUpgradeCounts } from "../edge/handover.ts";
 import { requireOpenFiles } from "../edge/open-file-limit.ts";
 import { loadNative } from "../native/load.ts";
 import { ownIdentity } from "../runtime/process-identity.ts";
 import { type Command, noPositionals, requiredText } from "./command.ts";
 import { linkPredecessor, takeNote } from "./handover/predecessor.ts";
 import { spawnSuccessor } from "./handover/spawn.ts";
-import { createUpgrade, type UpgradeStatus } from "./handover/successor.ts";
+import { createUpgrade, type SuccessorProcess, type UpgradeStatus } from "./handover/successor.ts";
 import { untilStopped, whileStarting } from "./signals.ts";
 import { systemdOfProcess, toldToSystemd } from "./systemd.ts";
 
@@ -47,6 +49,7 @@ reported, and what it held before stays.
     // V8 allocates the objects of a code site in the old generation once many of them survived a
     // scavenge by chance: the cluster node's responses then cost 64 bytes per transaction.
     setFlagsFromString("--no-allocation-site-pretenuring");
+    const clusterWorker = startClusterWorker(config);
     const listen = formatListen(config.http.listen);
     const predecessor =
       note === null
@@ -58,6 +61,7 @@ reported, and what it held before stays.
             inherit: inheritSocket,
             timeoutMs: config.http.upgradeTimeoutMs,
           });
+    const counts = predecessor?.counts ?? newUpgradeCounts();
     let status: () => UpgradeStatus | null = () => null;
     const started = await whileStarting(io.signals, async () => {
       const { preflight } = await import("../edge/preflight.ts");
@@ -65,7 +69,7 @@ reported, and what it held before stays.
       if (problems.length > 0) throw new SetupError([`${file}:`, ...problems].join("\n  "));
       const { startEdge } = await import("../edge/edge.ts");
       const upgrade = (): object => ({ process: JSON.parse(ownIdentity()), upgrade: status() });
-      return await startEdge(config, { predecessor, upgrade });
+      return await startEdge(config, { clusterWorker, predecessor, upgrade, upgrades: counts });
     }).catch((error: unknown) => {
       predecessor?.failed(error instanceof Error ? error.message : String(error));
       throw error;
@@ -76,10 +80,14 @@ reported, and what it held before stays.
     }
     const { service: edge, signals } = started;
     const systemd = systemdOfProcess(io);
-    const spawn = () => spawnSuccessor(listen, edge.handover.listener());
     const { clock, err } = io;
+    const spawn = (): SuccessorProcess => {
+      const { succeeded, failed } = counts;
+      const note = { listen, startedUnixMs: clock.unixMs(), succeeded, failed };
+      return spawnSuccessor(note, edge.handover.listener());
+    };
     const upgrade = createUpgrade(
-      { clock, err, edge: edge.handover, systemd, spawn },
+      { clock, err, edge: edge.handover, systemd, counts, spawn },
       config.http.upgradeTimeoutMs,
     );
     status = () => upgrade.status;

@@ -14,19 +14,18 @@
  * Decision: docs/decisions/0049-cluster-thread.md
  */
 
-import { Worker } from "node:worker_threads";
+import type { Worker } from "node:worker_threads";
 import { type Clock, NS_PER_MS, type Timer } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import { STATUSES_PER_REQUEST } from "../core/limits.ts";
 import type { Log } from "../core/log.ts";
 import { countersMemory, sharedCounters } from "../runtime/shared-counters.ts";
-import { compiledPath } from "../runtime/worker-entry.ts";
 import { createBlockhashes } from "./blocks/blockhashes.ts";
 import { type BlockContent, contentOf, type SlotRange } from "./blocks/quiet-range.ts";
+import { type ClusterWorker, createClusterWorker } from "./cluster-worker.ts";
 import { CLUSTER_COUNTERS, type ClusterCounters } from "./counters.ts";
 import {
   REQUESTS_PENDING_MAX,
-  THREAD_HEAP_MB_MAX,
   THREAD_KILL_MS_MAX,
   THREAD_RESTART_MS_MAX,
   THREAD_RESTART_MS_MIN,
@@ -51,9 +50,7 @@ import {
   type BlockhashChecksMessage,
   type BlockhashesMessage,
   BUSY,
-  type ClusterTask,
   type ClusterThreadOptions,
-  CONTROL_WORDS,
   type FromClusterThread,
   type LandedMessage,
   READ,
@@ -80,6 +77,8 @@ export interface ClusterThreadDeps extends GeyserSink {
   readonly busy: () => boolean;
   /** The thread's file; by default the built worker.js. */
   readonly entry?: string;
+  /** A thread of the same options that loads already; null or absent: none. */
+  readonly worker?: ClusterWorker | null;
 }
 
 /** What an edge needs of a cluster client; see `ClusterClient`. */
@@ -170,8 +169,10 @@ const HASH_BYTES = 32;
 class WorkerClusterThread implements ClusterThread {
   readonly #deps: ClusterThreadDeps;
   readonly #options: ClusterThreadOptions;
-  readonly #memory = countersMemory(CLUSTER_COUNTERS.length);
-  readonly counters: Readonly<ClusterCounters> = sharedCounters(CLUSTER_COUNTERS, this.#memory);
+  /** The first thread, until it begins. */
+  #first: ClusterWorker | null;
+  readonly #memory: SharedArrayBuffer;
+  readonly counters: Readonly<ClusterCounters>;
   #life: Life | null = null;
   #stopped: Promise<void> | null = null;
   #restart: Timer | null = null;
@@ -198,6 +199,9 @@ class WorkerClusterThread implements ClusterThread {
   constructor(deps: ClusterThreadDeps, options: ClusterThreadOptions) {
     this.#deps = deps;
     this.#options = options;
+    this.#first = deps.worker ?? null;
+    this.#memory = this.#first?.counters ?? countersMemory(CLUSTER_COUNTERS.length);
+    this.counters = sharedCounters(CLUSTER_COUNTERS, this.#memory);
   }
 
   get deaths(): number {
@@ -334,34 +338,16 @@ class WorkerClusterThread implements ClusterThread {
   }
 
   #startThread(): void {
-    const { clock, entry = compiledPath(import.meta.dirname, "./worker.js") } = this.#deps;
-    const control = new SharedArrayBuffer(4 * CONTROL_WORDS);
-    const task: ClusterTask = { options: this.#options, counters: this.#memory, control };
-    const worker = new Worker(entry, {
-      name: "cluster",
-      workerData: task,
-      resourceLimits: { maxOldGenerationSizeMb: THREAD_HEAP_MB_MAX },
-    });
-    let cause: unknown = new Error("the thread ended by itself");
+    const { clock, entry } = this.#deps;
+    const made = this.#first ?? createClusterWorker(this.#options, this.#memory, entry);
+    this.#first = null;
+    const { worker, control } = made;
     worker.on("message", (message: FromClusterThread) => this.#receive(worker, message));
-    worker.once("error", (error) => {
-      cause = error;
-    });
-    const ended = new Promise<void>((resolve) => {
-      worker.once("exit", () => {
-        resolve();
-        this.#died(worker, cause);
-      });
-    });
+    const ended = made.ended.then((cause) => this.#died(worker, cause));
     this.#restart = null;
-    this.#life = {
-      worker,
-      control: new Int32Array(control),
-      readInTurn: 0,
-      startedNs: clock.nowNs(),
-      ended,
-    };
+    this.#life = { worker, control, readInTurn: 0, startedNs: clock.nowNs(), ended };
     this.#postIdentity();
+    made.begin();
   }
 
   #died(worker: Worker, cause: unknown): void {

@@ -67,6 +67,14 @@ export const CONFIRMATION_BACK_SLOTS = 128;
 /** Time between two requests for the cluster's consensus; the minimum for an early one. */
 export const CONSENSUS_POLL_MS = 60_000;
 export const CONSENSUS_GAP_MS = 5_000;
+/**
+ * Slots by which the finalized slot is below the confirmed one at most with Alpenglow, by what two
+ * nodes behind one address may differ (with Tower BFT it is 31 at least: `solana-vote`,
+ * `MAX_LOCKOUT_HISTORY`, 2026-11); polls in a row that must find so; and the time to the second.
+ */
+export const CONSENSUS_CLOSE_SLOTS = 15;
+export const CONSENSUS_CLOSE_POLLS = 2;
+export const CONSENSUS_AGAIN_MS = 20_000;
 /** Landings in one message to the main thread. */
 export const LANDINGS_PER_MESSAGE_MAX = 64;
 /** Leaders in one schedule, above which it is rejected. Mainnet has about 1,000; 2026-11. */

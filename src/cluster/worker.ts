@@ -9,9 +9,13 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { nameThread } from "../runtime/thread-name.ts";
 import { lowerPriority } from "../runtime/thread-priority.ts";
+import { BEGUN, type ClusterTask } from "./thread/messages.ts";
 import { serveCluster } from "./thread/serve.ts";
 
 nameThread("td-cluster");
 lowerPriority();
 if (parentPort === null) throw new Error("this file is a worker thread's");
-await serveCluster(parentPort, workerData);
+// What `createClusterWorker` gave.
+const task = workerData as ClusterTask;
+Atomics.wait(new Int32Array(task.control), BEGUN, 0);
+await serveCluster(parentPort, task);

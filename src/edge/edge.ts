@@ -9,6 +9,7 @@
  */
 
 import { availableParallelism } from "node:os";
+import type { ClusterWorker } from "../cluster/cluster-worker.ts";
 import type { Config } from "../config/config.ts";
 import { formatListen, type ListenAddress } from "../config/value-types.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
@@ -35,7 +36,14 @@ import { adminQueries } from "./admin-queries.ts";
 import { createPolling } from "./busy-poll.ts";
 import { buildClientSide } from "./clients.ts";
 import { deliveryGateOf } from "./delivery-gate.ts";
-import { createHandover, type EdgeHandover, type Predecessor, takingOver } from "./handover.ts";
+import {
+  createHandover,
+  type EdgeHandover,
+  newUpgradeCounts,
+  type Predecessor,
+  takingOver,
+  type UpgradeCounts,
+} from "./handover.ts";
 import { connectReceipts } from "./handover-receipts.ts";
 import { type EdgeKeys, openKeys } from "./keys.ts";
 import { buildLeaderSide, busyPollOf, type Lifecycle } from "./leaders.ts";
@@ -49,10 +57,14 @@ import { createReadiness } from "./readiness.ts";
 export interface EdgeDeps {
   readonly clock?: Clock;
   readonly log?: Log;
+  /** A cluster thread of this configuration that loads already; null or absent: none. */
+  readonly clusterWorker?: ClusterWorker | null;
   /** The process that this edge replaces; null or absent: none. */
   readonly predecessor?: Predecessor | null;
   /** The content of the admin listener's `/upgrade`. */
   readonly upgrade?: () => object;
+  /** Upgrades of this edge; absent: there are none. */
+  readonly upgrades?: Readonly<UpgradeCounts>;
 }
 
 export interface Edge {
@@ -91,8 +103,11 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
   const log = deps.log ?? createLog({ level: config.log.level });
   const engine = chooseEngine(config.send.engine, log);
   const modules = await loadOptionalModules(config, engine);
-  const { predecessor = null, upgrade } = deps;
-  const base: Base = { clock, log, engine, modules, predecessor, upgrade };
+  const { predecessor = null, clusterWorker = null, upgrade } = deps;
+  const { upgrades = newUpgradeCounts() } = deps;
+  const base: Base = {
+    ...{ clock, log, engine, modules, predecessor, clusterWorker, upgrade, upgrades },
+  };
   const stages = await startStages(config, base);
   const quicAddress = stages.quicAddress();
   log.info(
@@ -210,7 +225,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
       pipeline,
       dispatch,
       inlineVerifier: decoder.counters,
-      readiness: readiness.check,
+      ...{ readiness: readiness.check, upgrades: base.upgrades },
     }),
   );
   const ofAccount = adminQueries(receipts, rejections, flushEvents);
@@ -316,7 +331,9 @@ interface Base {
   readonly engine: EngineChoice;
   readonly modules: OptionalModules;
   readonly predecessor: Predecessor | null;
+  readonly clusterWorker: ClusterWorker | null;
   readonly upgrade: (() => object) | undefined;
+  readonly upgrades: Readonly<UpgradeCounts>;
 }
 
 function buildDecode(

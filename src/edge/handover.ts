@@ -35,6 +35,18 @@ export interface Predecessor extends ReceiptOrigin {
   takeOver(missing: () => readonly string[]): Promise<void>;
 }
 
+/** Upgrades of an edge, over all of its processes: each successor continues the counts. */
+export interface UpgradeCounts {
+  succeeded: number;
+  failed: number;
+  /** Seconds of the last one, from the start of the successor to its end; NaN before the first. */
+  lastSeconds: number;
+}
+
+export function newUpgradeCounts(): UpgradeCounts {
+  return { succeeded: 0, failed: 0, lastSeconds: Number.NaN };
+}
+
 /** What one edge does for the process that replaces it, in this order. */
 export interface EdgeHandover {
   /** The public listener, for the successor. */

@@ -6,6 +6,7 @@
 import { availableParallelism } from "node:os";
 import type { Usage } from "../accounts/usage/usage.ts";
 import { type ClusterThread, createClusterThread } from "../cluster/cluster-thread.ts";
+import type { ClusterWorker } from "../cluster/cluster-worker.ts";
 import type { Config } from "../config/config.ts";
 import { formatListen, type ListenAddress } from "../config/value-types.ts";
 import type { Clock } from "../core/clock.ts";
@@ -26,6 +27,7 @@ import { createNativeTransport } from "../send/native/transport-native.ts";
 import { QUIC_TRANSPORT_DEFAULTS } from "../send/portable/transport-quic-options.ts";
 import { createSender, SENDER_DEFAULTS, type Sender } from "../send/sender.ts";
 import type { Transport } from "../send/transport.ts";
+import { clusterOptionsOf } from "./cluster-worker.ts";
 import { createIdentityHolder, type IdentityHolder, readIdentity } from "./identity.ts";
 import { buildLanding } from "./landing.ts";
 import { BUSY_POLL_PROCESSORS_MIN, BUSY_POLL_US } from "./limits.ts";
@@ -48,6 +50,8 @@ export interface LeaderSideDeps {
   /** Targets that ingress threads send to; null without ingress threads. */
   readonly targetTable: SharedTargetTable | null;
   readonly deliveryGate: DeliveryGate;
+  /** A cluster thread that loads already; null: none. */
+  readonly clusterWorker: ClusterWorker | null;
 }
 
 export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
@@ -122,8 +126,9 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
         landing.setConfirmationStalled(isStalled);
       },
       busy: () => landing.inFlight > 0,
+      worker: deps.clusterWorker,
     },
-    { ...config.cluster, accounts: config.tip.accounts },
+    clusterOptionsOf(config),
   );
   const holder = identityHolderOf(config, { log, sender, cluster }, identity);
   const reconcile = (): void => deps.targetTable?.beforeEvents();

@@ -23,6 +23,7 @@ import type { Readiness } from "../telemetry/admin.ts";
 import { type MetricSources, samplesBy } from "../telemetry/metrics.ts";
 import { createThreadCpuReader, type ThreadCpuReader } from "../telemetry/thread-cpu.ts";
 import type { Clients } from "./clients.ts";
+import type { UpgradeCounts } from "./handover.ts";
 import type { IdentityHolder } from "./identity.ts";
 import type { EdgeKeys } from "./keys.ts";
 import type { Pipeline } from "./pipeline.ts";
@@ -69,6 +70,7 @@ export interface MetricDeps {
   readonly leaderStats: LeaderStatsTable;
   readonly receipts: Receipts;
   readonly readiness: () => Readiness;
+  readonly upgrades: Readonly<UpgradeCounts>;
   readonly holder: Pick<IdentityHolder, "identity">;
   /** Absent: that of this process. */
   readonly threads?: ThreadCpuReader;
@@ -101,6 +103,11 @@ function processSources({ build, readiness, holder, cluster, ...deps }: MetricDe
         labels: { thread, number: String(number) },
         value: seconds,
       })),
+    touchdown_upgrades_total: () => {
+      const { succeeded, failed } = deps.upgrades;
+      return samplesBy("result", { succeeded, failed });
+    },
+    touchdown_upgrade_last_seconds: () => deps.upgrades.lastSeconds,
   } satisfies Partial<MetricSources>;
 }
 

@@ -295,11 +295,12 @@ class LandingStage implements Landing {
    */
   #renumber(slot: number): void {
     const table = this.#table;
-    const { receivedSlot, absentSlot } = table;
+    const { receivedSlot, absentSlot, expiredSlot, unknownSlot } = table;
     for (let row = 0; row < table.rowsUsed; row += 1) {
       if (table.is(row, PROCESSED) && (table.processedSlot[row] ?? 0) > slot) this.#rollBack(row);
-      receivedSlot[row] = Math.min(receivedSlot[row] ?? UNKNOWN, slot);
-      absentSlot[row] = Math.min(absentSlot[row] ?? UNKNOWN, slot);
+      for (const slots of [receivedSlot, absentSlot, expiredSlot, unknownSlot]) {
+        slots[row] = Math.min(slots[row] ?? UNKNOWN, slot);
+      }
     }
   }
 

@@ -36,6 +36,18 @@ export const METRICS = [
       "all others together; threads of one kind are numbered from 0. Its rate is the thread's " +
       "utilization, 1 for a whole processor. Linux only.",
   ),
+  counter(
+    "touchdown_upgrades_total",
+    ["result"],
+    "Upgrades, by succeeded (the successor serves) or failed (this process serves on). A " +
+      "successor continues the counts; a restart begins anew.",
+  ),
+  gauge(
+    "touchdown_upgrade_last_seconds",
+    [],
+    "Of the last upgrade, from the start of the successor until it served, or until the failure " +
+      "was known; NaN before the first.",
+  ),
   // HTTP
   counter(
     "touchdown_requests_total",

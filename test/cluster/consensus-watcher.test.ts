@@ -1,14 +1,19 @@
 import { expect, it } from "vitest";
 import { createConsensusWatcher } from "../../src/cluster/consensus-watcher.ts";
 import { createClusterCounters } from "../../src/cluster/counters.ts";
-import { CONSENSUS_GAP_MS, CONSENSUS_POLL_MS } from "../../src/cluster/limits.ts";
+import {
+  CONSENSUS_AGAIN_MS,
+  CONSENSUS_CLOSE_SLOTS,
+  CONSENSUS_GAP_MS,
+  CONSENSUS_POLL_MS,
+} from "../../src/cluster/limits.ts";
 import type { Consensus } from "../../src/cluster/ports.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 function setUp(consensus: Consensus | null) {
   const clock = createFakeClock();
   const counters = createClusterCounters();
-  const node = { consensus };
+  const node = { consensus, finalizedLag: 32 };
   const changes: Consensus[] = [];
   const logged: string[] = [];
   const watcher = createConsensusWatcher({
@@ -25,6 +30,7 @@ function setUp(consensus: Consensus | null) {
         if (node.consensus === null) throw new Error("unavailable");
         return node.consensus;
       },
+      finalizedLag: async () => node.finalizedLag,
     },
     onChange: (now) => void changes.push(now),
   });
@@ -47,8 +53,8 @@ it("reads the consensus each minute until it is Alpenglow, and logs its changes"
   for (let poll = 0; poll < 3; poll += 1) await advance(CONSENSUS_POLL_MS);
   expect(counters.consensusPolls).toBe(3);
   expect(logged).toEqual([
-    `the cluster's consensus {"consensus":"tower_bft"}`,
-    `the cluster's consensus {"consensus":"alpenglow"}`,
+    `the cluster's consensus {"consensus":"tower_bft","isInferred":false}`,
+    `the cluster's consensus {"consensus":"alpenglow","isInferred":false}`,
   ]);
 });
 
@@ -62,6 +68,53 @@ it("leaves it unknown with a node that does not report it, and keeps what is kno
   node.consensus = "unknown";
   await advance(CONSENSUS_POLL_MS);
   expect([watcher.consensus, changes]).toEqual(["tower_bft", ["tower_bft"]]);
+});
+
+it("infers Alpenglow from two polls with a finalized slot close to the confirmed one", async () => {
+  const { node, changes, watcher, advance } = setUp("unknown");
+  node.finalizedLag = CONSENSUS_CLOSE_SLOTS;
+  await advance(0);
+  expect(watcher.consensus).toBe("unknown");
+  await advance(CONSENSUS_AGAIN_MS);
+  expect([watcher.consensus, changes]).toEqual(["alpenglow", ["alpenglow"]]);
+  await advance(CONSENSUS_POLL_MS);
+  expect(changes).toEqual(["alpenglow"]);
+  // The node had started, and has finalized 31 slots since.
+  node.finalizedLag = CONSENSUS_CLOSE_SLOTS + 1;
+  await advance(CONSENSUS_POLL_MS);
+  expect(changes).toEqual(["alpenglow", "unknown"]);
+  node.finalizedLag = 0;
+  await advance(CONSENSUS_POLL_MS);
+  node.finalizedLag = 31;
+  await advance(CONSENSUS_AGAIN_MS);
+  node.finalizedLag = 0;
+  await advance(CONSENSUS_POLL_MS);
+  expect(changes).toEqual(["alpenglow", "unknown"]);
+});
+
+it("infers nothing once a node has reported it, and replaces what it inferred", async () => {
+  const { node, changes, counters, watcher, advance } = setUp("unknown");
+  node.finalizedLag = 0;
+  await advance(0);
+  await advance(CONSENSUS_AGAIN_MS);
+  node.consensus = "tower_bft";
+  await advance(CONSENSUS_POLL_MS);
+  expect(changes).toEqual(["alpenglow", "tower_bft"]);
+  node.consensus = "unknown";
+  for (let poll = 0; poll < 3; poll += 1) await advance(CONSENSUS_POLL_MS);
+  expect([watcher.consensus, counters.consensusFailures]).toEqual(["tower_bft", 0]);
+});
+
+it("forgets what it inferred with the cluster", async () => {
+  const { node, changes, watcher, advance } = setUp("unknown");
+  node.finalizedLag = 0;
+  await advance(0);
+  await advance(CONSENSUS_AGAIN_MS);
+  watcher.forget();
+  await advance(CONSENSUS_GAP_MS);
+  expect(changes).toEqual(["alpenglow", "unknown"]);
+  await advance(CONSENSUS_AGAIN_MS);
+  expect(changes).toEqual(["alpenglow", "unknown", "alpenglow"]);
 });
 
 it("counts failures, and asks again", async () => {

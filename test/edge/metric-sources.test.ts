@@ -93,6 +93,7 @@ const each = (name: string, label: string, values: Readonly<Record<string, numbe
 
 const DEPS: MetricDeps = {
   build: { version: "1.2.3", engine: "portable", region: "local" },
+  upgrades: { succeeded: 1_501, failed: 1_502, lastSeconds: 1_503 },
   http: stub<HttpServer>({
     counters: stub<HttpServer["counters"]>({
       ...{ accepted: 101, requestsOpen: 105, aborted: 91, handlerErrors: 90 },
@@ -310,6 +311,8 @@ type Labels = Readonly<Record<string, string>>;
 describe("an edge's metrics", () => {
   it.each<readonly [string, Labels, number]>([
     ["build_info", DEPS.build, 1],
+    ...each("upgrades_total", "result", { succeeded: 1_501, failed: 1_502 }),
+    ["upgrade_last_seconds", {}, 1_503],
     ["ready", {}, 1],
     ["identity_info", { identity: encodeBase58(IDENTITY.publicKey) }, 1],
     ["identity_stake_lamports", {}, 1_508],

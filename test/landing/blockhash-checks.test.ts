@@ -162,6 +162,22 @@ describe("a transaction whose blockhash the cluster does not know", () => {
     expect(fixture.finalStates).toEqual([]);
   });
 
+  it("is dropped also if its slots are used again after the node's word", async () => {
+    const fixture = startedFixture();
+    fixture.track(1, { hash: FOREIGN });
+    const { landing, cluster, clock, finalStates, slots, answerAll } = fixture;
+    // No status is answered meanwhile.
+    for (let count = 0; count < 80 && landing.counters.blockhashesUnknown < 2; count += 1) {
+      slots(1);
+      for (let turn = 0; turn < 6; turn += 1) await Promise.resolve();
+    }
+    clock.advance(1_000);
+    cluster.slot = 5_004;
+    landing.slotWentBack();
+    await answerAll();
+    expect(finalStates).toMatchObject([{ kind: "dropped", reason: "blockhash_unknown" }]);
+  });
+
   it("is dropped if the node reports no statuses", async () => {
     const fixture = startedFixture();
     fixture.cluster.reporting = "no";

@@ -199,6 +199,25 @@ describe("a transaction that lands", () => {
     expect(fixture.finalStates.filter(({ kind }) => kind === "expired")).toEqual([]);
   });
 
+  it("expires if the slot went back after its blockhash was too old", async () => {
+    const fixture = startedFixture({ trackForMs: 600_000 });
+    fixture.track(1, { sent: ["a"] });
+    fixture.slots(12);
+    await fixture.answerAll();
+    fixture.cluster.slot = 5_200;
+    fixture.cluster.height = 10_000;
+    // No status is answered until the slot went back.
+    fixture.slots(8);
+    fixture.cluster.slot = 5_020;
+    fixture.landing.slotWentBack();
+    await fixture.answerAll();
+    for (let count = 0; count < 4; count += 1) {
+      fixture.slots(8);
+      await fixture.answerAll();
+    }
+    expect(fixture.finalStates).toMatchObject([{ kind: "expired", reason: "blockhash_expired" }]);
+  });
+
   it("with an error has landed all the same, with the network's words", async () => {
     const fixture = startedFixture();
     fixture.track(1);

@@ -16,6 +16,11 @@ export interface HandoverNote {
   readonly port: number;
   /** The file descriptor of the listening socket; null: the successor opens its own. */
   readonly socket: number | null;
+  /** When the successor was started. */
+  readonly startedUnixMs: number;
+  /** The upgrades before this one. */
+  readonly succeeded: number;
+  readonly failed: number;
 }
 
 export type FromSuccessor =
@@ -63,9 +68,15 @@ export function readToSuccessor(message: unknown): ToSuccessor | null {
 
 /** null for a text that is no note. */
 export function readNote(text: string): HandoverNote | null {
-  const { listen, port, socket } = fieldsOf(parsed(text));
+  const { listen, port, socket, startedUnixMs, succeeded, failed } = fieldsOf(parsed(text));
   if (typeof listen !== "string" || typeof port !== "number") return null;
-  return { listen, port, socket: typeof socket === "number" ? socket : null };
+  return {
+    ...{ listen, port, socket: typeof socket === "number" ? socket : null },
+    // A predecessor of a version before these fields does not say.
+    startedUnixMs: typeof startedUnixMs === "number" ? startedUnixMs : Number.NaN,
+    succeeded: typeof succeeded === "number" ? succeeded : 0,
+    failed: typeof failed === "number" ? failed : 0,
+  };
 }
 
 function parsed(text: string): unknown {

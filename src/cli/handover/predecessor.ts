@@ -5,7 +5,7 @@
 
 import type { Clock } from "../../core/clock.ts";
 import { SetupError } from "../../core/errors.ts";
-import type { Predecessor } from "../../edge/handover.ts";
+import type { Predecessor, UpgradeCounts } from "../../edge/handover.ts";
 import type { ReceiptImporter, ReceiptMessage } from "../../edge/handover-receipts.ts";
 import { SUCCESSOR_LOOK_MS } from "../limits.ts";
 import {
@@ -25,6 +25,8 @@ export interface ParentChannel {
 }
 
 export interface PredecessorLink extends Predecessor {
+  /** Upgrades of this edge: those that the predecessor knows, and this one once it serves. */
+  readonly counts: UpgradeCounts;
   /** Tells the predecessor that this process serves. */
   serving(): void;
   /** Tells it why this process will not. */
@@ -65,6 +67,8 @@ export function linkPredecessor(
   let onPermission = (): void => {};
   let importer: ReceiptImporter | null = null;
   const early: ReceiptMessage[] = [];
+  const { succeeded, failed } = note;
+  const counts: UpgradeCounts = { succeeded, failed, lastSeconds: Number.NaN };
   parent.once("disconnect", () => {
     isGone = true;
     onGone();
@@ -82,7 +86,12 @@ export function linkPredecessor(
   };
   return {
     listener: listenerOf(note, listen, inherit, tell),
-    serving: () => tell({ kind: "serving" }),
+    counts,
+    serving() {
+      counts.succeeded += 1;
+      counts.lastSeconds = (clock.unixMs() - note.startedUnixMs) / 1000;
+      tell({ kind: "serving" });
+    },
     failed: (reason) => tell({ kind: "failed", reason }),
     connectReceipts(create) {
       importer = create((number) => tell({ kind: "ask", number }));

@@ -14,10 +14,12 @@ const SOCKET_AT = 4;
 /** Variables of systemd that name a process or its descriptors: not the successor's. */
 const OWN_VARIABLES = ["WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"];
 
-/** `listen` is `http.listen`. @throws Error when the system starts no process */
-export function spawnSuccessor(listen: string, listener: InheritedListener): SuccessorProcess {
-  const { socket, port } = listener;
-  const note: HandoverNote = { listen, port, socket: socket === null ? null : SOCKET_AT };
+/** `given`: the note without the listener. @throws Error when the system starts no process */
+export function spawnSuccessor(
+  given: Omit<HandoverNote, "port" | "socket">,
+  { socket, port }: InheritedListener,
+): SuccessorProcess {
+  const note: HandoverNote = { ...given, port, socket: socket === null ? null : SOCKET_AT };
   const { execPath, execArgv, argv } = process;
   const { env: own } = process;
   const env: NodeJS.ProcessEnv = { ...own, [HANDOVER_VARIABLE]: JSON.stringify(note) };

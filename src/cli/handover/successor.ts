@@ -9,8 +9,8 @@
  */
 
 import type { Clock, Timer } from "../../core/clock.ts";
-import { NS_PER_MS } from "../../core/clock.ts";
-import type { EdgeHandover } from "../../edge/handover.ts";
+import { NS_PER_MS, NS_PER_S } from "../../core/clock.ts";
+import type { EdgeHandover, UpgradeCounts } from "../../edge/handover.ts";
 import { RETIRING_LOOK_MS, RETIRING_MS_MAX, SUCCESSOR_KILL_MS } from "../limits.ts";
 import type { Upgradable } from "../signals.ts";
 import type { Systemd } from "../systemd.ts";
@@ -32,6 +32,8 @@ export interface UpgradeDeps {
   readonly err: (line: string) => void;
   readonly edge: EdgeHandover;
   readonly systemd: Systemd;
+  /** Continued here with each failure. */
+  readonly counts: UpgradeCounts;
   /** @throws Error when the system starts no process */
   readonly spawn: () => SuccessorProcess;
 }
@@ -73,6 +75,7 @@ class UpgradeState implements Upgrade {
   readonly #timeoutMs: number;
   #onFinished = (): void => {};
   #current: Attempt | null = null;
+  #startedNs = 0;
   #isStopping = false;
 
   constructor(deps: UpgradeDeps, timeoutMs: number) {
@@ -96,6 +99,7 @@ class UpgradeState implements Upgrade {
     const attempt = this.status.attempt + 1;
     this.status = { attempt, state: "starting", reason: null, successor: null };
     systemd.reloading("starting a successor");
+    this.#startedNs = clock.nowNs();
     let process: SuccessorProcess;
     try {
       edge.lend();
@@ -195,8 +199,10 @@ class UpgradeState implements Upgrade {
   }
 
   async #failed(reason: string): Promise<void> {
-    const { err, edge, systemd } = this.#deps;
+    const { clock, err, edge, systemd, counts } = this.#deps;
     let why = reason;
+    counts.failed += 1;
+    counts.lastSeconds = (clock.nowNs() - this.#startedNs) / NS_PER_S;
     edge.receipts.stop();
     if (!this.#isStopping) {
       try {

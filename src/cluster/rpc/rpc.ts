@@ -87,6 +87,8 @@ export interface Rpc {
   confirmedSlot(): Promise<number>;
   /** The cluster's consensus; `unknown` if the node does not know the method. */
   consensus(): Promise<Consensus>;
+  /** Slots by which the finalized slot is below the confirmed one. */
+  finalizedLag(): Promise<number>;
   /** The slot time of the last minutes in milliseconds; null if the node has no samples. */
   slotTimeMs(): Promise<number | null>;
   epochs(): Promise<EpochPair>;
@@ -136,6 +138,10 @@ export function createRpc({ clock, counters }: RpcDeps, options: RpcOptions): Rp
         if (error instanceof RpcError && error.code === METHOD_NOT_FOUND) return "unknown";
         throw error;
       }
+    },
+    async finalizedLag() {
+      const [confirmed, finalized] = await batch([CONFIRMED_SLOT, FINALIZED_SLOT]);
+      return readCount("getSlot", wanted(confirmed)) - readCount("getSlot", wanted(finalized));
     },
     slotTimeMs: async () => readSlotTime(await call("getRecentPerformanceSamples", [SAMPLES])),
     async epochs() {
@@ -210,6 +216,8 @@ function given(each: CallResult | undefined): unknown {
 const NO_BLOCK_CODES: ReadonlySet<number> = new Set([-32004, -32007, -32009]);
 const PROCESSED = { commitment: "processed" };
 const CONFIRMED = { commitment: "confirmed" };
+const CONFIRMED_SLOT = { method: "getSlot", params: [CONFIRMED] };
+const FINALIZED_SLOT = { method: "getSlot", params: [{ commitment: "finalized" }] };
 const EPOCH_SCHEDULE = { method: "getEpochSchedule", params: [] };
 const EPOCH_INFO = { method: "getEpochInfo", params: [PROCESSED] };
 const GENESIS = { method: "getGenesisHash", params: [] };

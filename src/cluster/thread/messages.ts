@@ -34,7 +34,9 @@ export interface ClusterTask {
 export const READ = 0;
 /** 1 while transactions are in flight, whose age matters. */
 export const BUSY = 1;
-export const CONTROL_WORDS = 2;
+/** 1 once the thread may begin; until then it has loaded and waits. */
+export const BEGUN = 2;
+export const CONTROL_WORDS = 3;
 
 export type ToClusterThread =
   /** At most `STATUSES_PER_REQUEST` signatures of 64 bytes each. */

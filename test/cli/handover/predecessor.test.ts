@@ -7,7 +7,8 @@ import { createFakeClock } from "../../support/fake-clock.ts";
 
 const LISTEN = "127.0.0.1:8080";
 const TIMEOUT_MS = 60_000;
-const NOTE = { listen: LISTEN, port: 8080, socket: 4 };
+const STARTED = { startedUnixMs: 1_000, succeeded: 4, failed: 2 };
+const NOTE = { listen: LISTEN, port: 8080, socket: 4, ...STARTED };
 
 function setUp() {
   const emitter = new EventEmitter();
@@ -82,6 +83,24 @@ describe("a successor", () => {
     parent.emit("disconnect");
     link.serving();
     expect(told).toHaveLength(4);
+  });
+
+  it("continues its predecessor's counts of upgrades", () => {
+    const { clock, deps } = setUp();
+    const startedUnixMs = clock.unixMs();
+    const link = linkPredecessor({ ...NOTE, startedUnixMs }, deps);
+    expect(link.counts).toEqual({ succeeded: 4, failed: 2, lastSeconds: Number.NaN });
+    clock.advance(1_500);
+    link.serving();
+    expect(link.counts).toEqual({ succeeded: 5, failed: 2, lastSeconds: 1.5 });
+  });
+
+  it("reads the note of a version that counts no upgrades", () => {
+    const { parent } = setUp();
+    const { listen, port, socket } = NOTE;
+    parent.env[HANDOVER_VARIABLE] = JSON.stringify({ listen, port, socket });
+    const startedUnixMs = Number.NaN;
+    expect(takeNote(parent)).toEqual({ ...NOTE, startedUnixMs, succeeded: 0, failed: 0 });
   });
 
   it("does not start when its predecessor ends before the permission, or gives none", async () => {

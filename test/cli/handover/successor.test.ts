@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { ToSuccessor } from "../../../src/cli/handover/messages.ts";
 import { createUpgrade } from "../../../src/cli/handover/successor.ts";
 import { RETIRING_LOOK_MS, RETIRING_MS_MAX, SUCCESSOR_KILL_MS } from "../../../src/cli/limits.ts";
+import { newUpgradeCounts } from "../../../src/edge/handover.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
 const TIMEOUT_MS = 60_000;
@@ -43,6 +44,7 @@ function setUp(spawnError: Error | null = null) {
     takeBack: null,
   };
   const receipts = { sent: Promise.resolve() };
+  const counts = newUpgradeCounts();
   const step = (name: string) => (): void => void steps.push(name);
   const failing = (name: "release" | "takeBack") => async (): Promise<void> => {
     steps.push(name);
@@ -73,6 +75,7 @@ function setUp(spawnError: Error | null = null) {
         stopping: step("STOPPING"),
         follow: (pid) => void steps.push(`MAINPID=${pid}`),
       },
+      counts,
       spawn() {
         if (spawnError !== null) throw spawnError;
         processes.push(fakeProcess());
@@ -92,10 +95,25 @@ function setUp(spawnError: Error | null = null) {
   });
   const pause = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
   const finished = (): boolean => isFinished;
-  return { clock, steps, errors, hand, faults, receipts, upgrade, latest, pause, finished };
+  const parts = { clock, steps, errors, hand, faults, receipts, counts };
+  return { ...parts, upgrade, latest, pause, finished };
 }
 
 describe("an upgrade", () => {
+  it("that fails is counted, with the time that it took", async () => {
+    const { clock, upgrade, latest, pause, counts } = setUp();
+    upgrade.start();
+    clock.advance(2_500);
+    latest().tell({ kind: "failed", reason: "no memory" });
+    latest().exit("with exit code 1");
+    await pause();
+    expect(counts).toEqual({ succeeded: 0, failed: 1, lastSeconds: 2.5 });
+    const refused = setUp(new Error("EAGAIN"));
+    refused.upgrade.start();
+    await pause();
+    expect(refused.counts).toEqual({ succeeded: 0, failed: 1, lastSeconds: 0 });
+  });
+
   it("lends, releases when the successor is ready, and retires when it serves", async () => {
     const { clock, steps, upgrade, latest, pause, finished, hand } = setUp();
     upgrade.start();

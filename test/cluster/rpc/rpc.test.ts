@@ -238,6 +238,13 @@ describe("RPC client", () => {
     expect(calls.map(({ params }) => params)).toEqual(commitments);
   });
 
+  it("reads by how many slots the finalized slot is below the confirmed one", async () => {
+    const { rpc, calls } = await setUp({ getSlot: 5 });
+    expect(await rpc.finalizedLag()).toBe(0);
+    const commitments = ["confirmed", "finalized"].map((commitment) => [{ commitment }]);
+    expect(calls.map(({ params }) => params)).toEqual(commitments);
+  });
+
   it("fails with the node's error message and code", async () => {
     const { rpc } = await setUp({ getClusterNodes: new RpcError(-32005, "node is behind") });
     const text = "getClusterNodes: node is behind";

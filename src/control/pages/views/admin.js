@@ -177,7 +177,7 @@ function planSheet(plans) {
 }
 
 /** @type {Readonly<Record<string, string>>} */
-const CONSENSUS = { tower_bft: "Tower BFT", alpenglow: "Alpenglow", unknown: "Not known yet" };
+const CONSENSUS = { tower_bft: "Tower BFT", alpenglow: "Alpenglow", unknown: "Not known" };
 
 /**
  * The edges are asked when the page opens; one that does not answer is named.
