@@ -2,7 +2,8 @@
 //!
 //! `node` has the exports for JavaScript; everything else is independent of Node. `http` and
 //! `submit` are the path of a client's transaction, `decode` and `ed25519` validate it, and `quic`
-//! sends it. `sync` is shared by all.
+//! sends it. `quic_server` is the other way in: transactions on QUIC streams. `sync` is shared by
+//! all.
 //!
 //! A transaction is sent on the calling thread, under its connection's lock (`quic::peer`); one I/O
 //! thread receives, acknowledges and runs timers (`quic::endpoint`); the outcome of each delivery
@@ -28,6 +29,8 @@ pub mod ed25519;
 pub mod http;
 pub mod node;
 pub mod quic;
+#[cfg(feature = "ingress")]
+pub mod quic_server;
 #[cfg(feature = "ingress")]
 pub mod submit;
 pub mod sync;

@@ -15,6 +15,8 @@ export interface Io {
   /** Writes a line to standard error. */
   err(line: string): void;
   readStdin(): Promise<Uint8Array>;
+  /** The next line of standard input without its end; null at the end. */
+  readLine(): Promise<string | null>;
   /** Whether a person reads standard error, so that progress is of use. */
   readonly isTerminal: boolean;
   readonly clock: Clock;

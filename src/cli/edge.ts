@@ -22,7 +22,7 @@ import { systemdOfProcess, toldToSystemd } from "./systemd.ts";
 
 export const edgeCommand: Command = {
   name: "edge",
-  summary: "runs one edge of one region: HTTP in, QUIC out",
+  summary: "runs one edge of one region: HTTP and QUIC in, QUIC out",
   usage: ["edge --config FILE"],
   options: { config: { type: "string" } },
   detail: `
@@ -105,8 +105,11 @@ broken file is reported, and what it held before stays.
       upgrade,
     });
     // A reader of this line may send a signal immediately, so the handler must exist already.
-    const serves = `${config.http.tls === null ? "HTTP" : "HTTPS"} on ${edge.httpAddress}`;
-    io.err(`edge ${config.region}: ${serves}, admin on ${edge.adminAddress}`);
+    const { httpAddress, adminAddress, quicAddress } = edge;
+    const scheme = config.http.tls === null ? "HTTP" : "HTTPS";
+    const quic = quicAddress === null ? "" : `, QUIC on ${quicAddress}`;
+    const serves = `${scheme} on ${httpAddress}${quic}`;
+    io.err(`edge ${config.region}: ${serves}, admin on ${adminAddress}`);
     systemd.ready(serves);
     predecessor?.serving();
     return await stopped;

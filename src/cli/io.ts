@@ -4,6 +4,8 @@
  */
 
 import { readFile, stat } from "node:fs/promises";
+import { createInterface } from "node:readline";
+
 import { systemClock } from "../core/clock.ts";
 import { codeOf, SetupError } from "../core/errors.ts";
 import type { Io } from "./command.ts";
@@ -24,6 +26,15 @@ export const processIo: Io = {
       chunks.push(bytes);
     }
     return Buffer.concat(chunks);
+  },
+  async readLine() {
+    const lines = createInterface({ input: process.stdin });
+    try {
+      for await (const line of lines) return line;
+      return null;
+    } finally {
+      lines.close();
+    }
   },
   isTerminal: process.stderr.isTTY === true,
   clock: systemClock,

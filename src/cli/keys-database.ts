@@ -6,7 +6,7 @@
 
 import { DatabaseError } from "../accounts/database/database-error.ts";
 import { loadControl, serviceOf } from "../config/load.ts";
-import type { Account, Actor, Result, Store } from "../control/store/contract.ts";
+import type { Account, Actor, KeyOptions, Result, Store } from "../control/store/contract.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Io } from "./command.ts";
 import { KEYS_LISTED_PER_PAGE } from "./limits.ts";
@@ -24,6 +24,8 @@ export interface ListedKey {
   readonly sha256: string;
   readonly account: string;
   readonly plan: string;
+  /** Base58, of a public key; null for an API key. */
+  readonly publicKey: string | null;
   readonly label: string;
 }
 
@@ -39,15 +41,28 @@ export interface SealedAnew {
 export function createInDatabase(config: string, key: DatabaseKey, io: Io): Promise<string> {
   return withStore(config, io, async (store) => {
     const account = await accountFor(store, key);
-    const options = {
-      label: key.label,
-      expiresAtMs: null,
-      cidrs: [],
-      ratePerSecond: null,
-      burst: null,
-    };
-    return orThrow(await store.keys.create(account.id, options, OPERATOR)).token;
+    return orThrow(await store.keys.create(account.id, optionsOf(key), OPERATOR)).token;
   });
+}
+
+/** Registers a public key in base58, once `sign` resolves to its holder's signature of a text. */
+export function registerInDatabase(
+  config: string,
+  key: DatabaseKey,
+  publicKey: string,
+  sign: (text: string) => Promise<string>,
+  io: Io,
+): Promise<void> {
+  return withStore(config, io, async (store) => {
+    const account = await accountFor(store, key);
+    const { id: challengeId, text } = orThrow(await store.keys.challenge(account.id, publicKey));
+    const proof = { challengeId, signature: await sign(text) };
+    orThrow(await store.keys.register(account.id, proof, optionsOf(key), OPERATOR));
+  });
+}
+
+function optionsOf({ label }: DatabaseKey): KeyOptions {
+  return { label, expiresAtMs: null, cidrs: [], ratePerSecond: null, burst: null };
 }
 
 /** Lists every valid key, page by page. */
@@ -63,8 +78,8 @@ export function listDatabase(
         limit: KEYS_LISTED_PER_PAGE,
         after,
       });
-      for (const { sha256, accountName: account, plan, label } of page.items) {
-        show({ sha256, account, plan, label });
+      for (const { sha256, accountName: account, plan, publicKey, label } of page.items) {
+        show({ sha256, account, plan, publicKey, label });
       }
       after = page.next;
     } while (after !== null);
@@ -82,8 +97,9 @@ export function revokeInDatabase(config: string, which: string, io: Io): Promise
     }
     const account = await store.accounts.byId(key.accountId);
     orThrow(await store.keys.revoke(key.accountId, key.id, OPERATOR));
-    const { sha256, label } = key;
-    return { sha256, account: account?.name ?? "", plan: account?.plan.name ?? "", label };
+    const { sha256, publicKey, label } = key;
+    const plan = account?.plan.name ?? "";
+    return { sha256, account: account?.name ?? "", plan, publicKey, label };
   });
 }
 

@@ -33,3 +33,5 @@ export const WATCHDOG_PERIOD_MS_MIN = 10;
 export const DOCTOR_RESPONSE_MS_MAX = 5_000;
 /** Leaders that `doctor` connects to. */
 export const DOCTOR_LEADERS_MAX = 4;
+/** How long the holder of a public key may take to sign `keys create`'s text, in milliseconds. */
+export const CHALLENGE_MS_MAX = 900_000;

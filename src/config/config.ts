@@ -26,7 +26,12 @@ export function assemble(at: Lookup) {
       tls: tlsOf(at("http.tls.certificate"), at("http.tls.key")),
     },
     admin: { listen: at("admin.listen") },
-    quic: { listen: at("quic.listen") },
+    quic: {
+      listen: at("quic.listen"),
+      connections: at("quic.connections"),
+      connectionsPerAddress: at("quic.connections_per_address"),
+      connectionsPerAccount: at("quic.connections_per_account"),
+    },
     cluster: {
       rpcUrl: at("cluster.rpc_url"),
       wsUrl: at("cluster.ws_url"),

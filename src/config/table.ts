@@ -10,6 +10,8 @@ import {
   DELIVERIES_QUEUED_MAX,
   HTTP_CONNECTIONS_MAX,
   LEADERS_CONNECTED_MAX,
+  QUIC_CONNECTIONS_MAX,
+  QUIC_CONNECTIONS_PER_ACCOUNT_MAX,
 } from "../core/limits.ts";
 import { addressList } from "./address-list.ts";
 import { INGRESS_THREADS_MAX, SEND_ADDRESSES_MAX } from "./limits.ts";
@@ -141,7 +143,22 @@ export const KEYS = {
 
   "quic.listen": optional<ListenAddress>(
     listen(true),
-    "Where transactions are taken over QUIC; absent: not at all",
+    "Where transactions are taken over QUIC (UDP), with `http.threads`; absent: not at all",
+  ),
+  "quic.connections": key(
+    integer(1, 100_000),
+    QUIC_CONNECTIONS_MAX,
+    "Connections of QUIC clients at a time; a further one is refused",
+  ),
+  "quic.connections_per_address": key(
+    integerOrAuto(1, 100_000),
+    "auto",
+    "Of these, what one address (an IPv6 /64) may hold; auto: a quarter",
+  ),
+  "quic.connections_per_account": key(
+    integer(1, 100_000),
+    QUIC_CONNECTIONS_PER_ACCOUNT_MAX,
+    "Of these, what one account may hold; a further one is closed with `rate_limited`",
   ),
 
   "cluster.rpc_url": key(

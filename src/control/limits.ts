@@ -14,6 +14,10 @@ export const KEY_CIDRS_MAX = 32;
 export const KEY_LIFE_MS_MAX = 10 * 366 * 86_400_000;
 /** Longest overlap when a key is rotated, in milliseconds: 30 days. */
 export const KEY_OVERLAP_MS_MAX = 30 * 86_400_000;
+/** Lifetime of a challenge that the holder of a public key signs, in milliseconds. */
+export const KEY_CHALLENGE_MS_MAX = 900_000;
+/** Challenges of an account that wait for a signature; above it the oldest are dropped. */
+export const KEY_CHALLENGES_PER_ACCOUNT_MAX = 16;
 /** Time limit for a login at the provider, in milliseconds. */
 export const LOGIN_ATTEMPT_MS_MAX = 600_000;
 /** Pending logins; above it the oldest is dropped. */

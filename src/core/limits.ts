@@ -44,6 +44,9 @@ export const TOKEN_CHARS_MAX = 128;
 export const LIMITED_ACCOUNTS_MAX = 262_144;
 /** Connections open at the same time; above it a new one is closed. */
 export const HTTP_CONNECTIONS_MAX = 20_000;
+/** Connections of QUIC clients, and those of one account; configuration can change both. */
+export const QUIC_CONNECTIONS_MAX = 10_000;
+export const QUIC_CONNECTIONS_PER_ACCOUNT_MAX = 1_000;
 /** Blocks for which a blockhash is valid. Agave `MAX_PROCESSING_AGE`, 2026-11. */
 export const BLOCKHASH_AGE_MAX = 150;
 /** Signatures per request. Agave `MAX_GET_SIGNATURE_STATUSES_QUERY_ITEMS`, 2026-11. */

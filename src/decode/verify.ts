@@ -13,8 +13,8 @@
  */
 
 import { verify as verifyEd25519 } from "node:crypto";
+import { isUnsafePoint, KEY_BYTES, SIGNATURE_BYTES } from "../core/ed25519.ts";
 import type { Accepted } from "../core/flow.ts";
-import { isUnsafePoint, KEY_BYTES, SIGNATURE_BYTES } from "./ed25519.ts";
 import { createKeyCache, type KeyCacheCounters } from "./key-cache.ts";
 
 export interface VerifierOptions {

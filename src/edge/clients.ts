@@ -20,6 +20,7 @@ import {
   createAccessControl,
 } from "../limits/access-control.ts";
 import type { EngineChoice } from "../native/choose.ts";
+import type { NativeQuicListenOptions } from "../native/contract.ts";
 import type { IngressThreads, PresentedCertificate } from "../native-ingress/ingress-threads.ts";
 import { HTTP_COUNTER_NAMES, REJECTION_NAMES } from "../native-ingress/thread-counters.ts";
 import type { Receipts } from "../receipts/receipts.ts";
@@ -123,6 +124,7 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
           socket: inherited?.socket ?? null,
           ...clientBounds(config.http, clients),
           upstreamConnectionsMax,
+          quic: quicListenOf(config, inherited !== null),
           forwardedHeader: headerName,
           certificate: () => certificate?.current ?? null,
         },
@@ -153,10 +155,30 @@ function clientBounds(
 ) {
   return {
     connectionsMax: connections,
-    connectionsPerAddress: connectionsPerAddress ?? Math.ceil(connections / ADDRESS_PART),
+    connectionsPerAddress: connectionsPerAddress ?? perAddressOf(connections),
     readTimeoutMs,
     idleTimeoutMs,
   };
+}
+
+function quicListenOf(
+  { quic, http }: Config,
+  isSuccessor: boolean,
+): NativeQuicListenOptions | null {
+  if (quic.listen === null) return null;
+  return {
+    ...quic.listen,
+    isSuccessor,
+    connectionsMax: quic.connections,
+    connectionsPerAddress: quic.connectionsPerAddress ?? perAddressOf(quic.connections),
+    connectionsPerAccount: quic.connectionsPerAccount,
+    streamTimeoutMs: http.readTimeoutMs,
+  };
+}
+
+/** How many of so many connections one address may hold by default. */
+function perAddressOf(connections: number): number {
+  return Math.ceil(connections / ADDRESS_PART);
 }
 
 /** By default, one address may hold this fraction of all connections. */

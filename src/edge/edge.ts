@@ -71,6 +71,8 @@ export interface EdgeDeps {
 export interface Edge {
   /** "host:port" as bound. */
   readonly httpAddress: string;
+  /** The same for QUIC clients; null where none are served. */
+  readonly quicAddress: string | null;
   readonly adminAddress: string;
   /** The identity that leaders see, 32 bytes. */
   readonly identity: Identity;
@@ -113,7 +115,11 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
     ...{ clock, log, engine, modules, predecessor, clusterWorker, upgrade, upgrades },
   };
   const stages = await startStages(config, base);
-  log.info({ http: stages.httpAddress(), admin: stages.adminAddress() }, "edge started");
+  const quicAddress = stages.quicAddress();
+  log.info(
+    { http: stages.httpAddress(), quic: quicAddress, admin: stages.adminAddress() },
+    "edge started",
+  );
   let stopped: Promise<void> | null = null;
   async function stop(): Promise<void> {
     stages.reject();
@@ -125,6 +131,7 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
   }
   return {
     httpAddress: stages.httpAddress(),
+    quicAddress,
     adminAddress: stages.adminAddress(),
     get identity() {
       return stages.identity();
@@ -177,6 +184,7 @@ interface Stages {
   identity(): Identity;
   readonly startOrder: readonly Lifecycle[];
   httpAddress(): string;
+  quicAddress(): string | null;
   adminAddress(): string;
   readiness(): Readiness;
   drain(): void;
@@ -230,7 +238,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const ofAccount = adminQueries(receipts, rejections, flushEvents);
   const admin = buildAdmin(config, base, leaders, { metrics, readiness, ofAccount });
   const exporter = connectReceipts(predecessor, { clock, receipts, flushEvents });
-  const ports: Ports = { http: 0, admin: 0, upstream: 0 };
+  const ports: Ports = { http: 0, quic: 0, admin: 0, upstream: 0 };
   return {
     log,
     identity: () => holder.identity,
@@ -244,8 +252,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
       ...publicListeners(http, ingressThreads, certificate, ports, readiness.serve),
       ...(config.host.busyPoll ? [createPolling()] : []),
     ],
-    httpAddress: () => addressOf(config.http.listen, ports.http),
-    adminAddress: () => addressOf(config.admin.listen, ports.admin),
+    ...addressesOf(config, ports),
     readiness: readiness.check,
     ...drainSteps(readiness, http, ingressThreads),
     handover: createHandover({
@@ -386,7 +393,7 @@ function decodersOf(options: DecoderOptions, { native }: EngineChoice) {
   return { decoder, handle, forWorkers, inlineLimits: NATIVE_INLINE, close: () => decoder.close() };
 }
 
-type Ports = { http: number; admin: number; upstream: number };
+type Ports = { http: number; quic: number; admin: number; upstream: number };
 
 /** The public listener: the server, or the ingress threads in front of it. */
 function publicListeners(
@@ -398,7 +405,11 @@ function publicListeners(
 ) {
   if (ingressThreads === null) return [listener(http, ports, "http", onBound)];
   const publicListener: Listening = {
-    start: async () => ingressThreads.start(ports.upstream),
+    async start() {
+      const { port, quicPort } = ingressThreads.start(ports.upstream);
+      ports.quic = quicPort ?? 0;
+      return { port };
+    },
     stop: () => ingressThreads.stop(),
   };
   return [
@@ -443,6 +454,14 @@ function keyBytes(account: string): Uint8Array {
   const bytes = decodeBase58(account, 32);
   if (bytes?.length !== 32) throw new SetupError(`tip.accounts: ${account} is no account`);
   return bytes;
+}
+
+function addressesOf({ http, quic, admin }: Config, ports: Ports) {
+  return {
+    httpAddress: () => addressOf(http.listen, ports.http),
+    quicAddress: () => (quic.listen === null ? null : addressOf(quic.listen, ports.quic)),
+    adminAddress: () => addressOf(admin.listen, ports.admin),
+  };
 }
 
 function addressOf(listen: ListenAddress, port: number): string {

@@ -12,7 +12,11 @@ import type { Dispatch } from "../decode/workers/dispatch.ts";
 import type { DedupCache } from "../dedup/recent-transactions.ts";
 import type { Landing } from "../landing/landing.ts";
 import type { IngressThreads } from "../native-ingress/ingress-threads.ts";
-import type { HandshakeCounts, ProxiedCounts } from "../native-ingress/thread-counters.ts";
+import type {
+  HandshakeCounts,
+  ProxiedCounts,
+  QuicCounts,
+} from "../native-ingress/thread-counters.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { Router } from "../route/router.ts";
 import type { SlotSourceStatus } from "../route/slots.ts";
@@ -42,9 +46,22 @@ type CertificateSource = {
   readonly loads: CertificateHolder["loads"];
 };
 
+const NO_QUIC: { readonly quic: QuicCounts } = {
+  quic: {
+    connections: 0,
+    handshakes: 0,
+    connected: 0,
+    handshakesRefused: 0,
+    retries: 0,
+    streamsAborted: 0,
+    datagramsDropped: 0,
+    panics: 0,
+  },
+};
+
 type IngressThreadsSource = Pick<
   IngressThreads,
-  "counters" | "stats" | "proxied" | "records" | "handshakes" | "waiting"
+  "counters" | "stats" | "proxied" | "records" | "handshakes" | "quic" | "waiting"
 >;
 
 export interface MetricDeps {
@@ -142,6 +159,7 @@ function ingressThreadSources(ingressThreads: IngressThreadsSource | null, sende
     },
     touchdown_ingress_rejection_records_dropped_total: () =>
       ingressThreads?.records.rejectionRecordsDropped ?? 0,
+    ...quicSources(ingressThreads),
     touchdown_ingress_records_pending: () => ingressThreads?.waiting ?? 0,
     touchdown_ingress_sends_corked_total: () => ingressThreads?.counters.corked ?? 0,
     touchdown_ingress_records_stale_total: () => sender.counters.packetsRecordedLate,
@@ -163,6 +181,20 @@ function tlsSources(
       certificate === null ? Number.NaN : certificate.current.expiresUnixMs / 1000,
     touchdown_tls_certificate_loads_total: () =>
       samplesBy("result", certificate?.loads ?? { ok: 0, failed: 0 }),
+  } satisfies Partial<MetricSources>;
+}
+
+function quicSources(ingressThreads: IngressThreadsSource | null) {
+  const { quic } = ingressThreads ?? NO_QUIC;
+  return {
+    touchdown_quic_connections: () => quic.connections,
+    touchdown_quic_handshakes: () => quic.handshakes,
+    touchdown_quic_connections_total: () => quic.connected,
+    touchdown_quic_handshakes_refused_total: () => quic.handshakesRefused,
+    touchdown_quic_retries_total: () => quic.retries,
+    touchdown_quic_streams_aborted_total: () => quic.streamsAborted,
+    touchdown_quic_datagrams_dropped_total: () => quic.datagramsDropped,
+    touchdown_quic_panics_total: () => quic.panics,
   } satisfies Partial<MetricSources>;
 }
 

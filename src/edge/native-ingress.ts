@@ -10,7 +10,7 @@ import type { Log } from "../core/log.ts";
 import { dedupMemory } from "../dedup/recent-transactions.ts";
 import type { RejectionSinks } from "../http/request-tracker.ts";
 import type { EngineChoice } from "../native/choose.ts";
-import type { NativeIngress, NativeKeys } from "../native/contract.ts";
+import type { NativeIngress, NativeKeys, NativeQuicListenOptions } from "../native/contract.ts";
 import { EngineKeys } from "../native-ingress/engine-keys.ts";
 import {
   createIngressThreads,
@@ -71,6 +71,12 @@ export function ingressThreadsOf(
   processors: number,
 ): number {
   const count = ingressThreadCount(config, native !== null, processors);
+  if (config.quic.listen !== null && (count === 0 || native === null)) {
+    throw new SetupError(
+      "quic.listen: QUIC clients are served by the threads of http.threads, which need the " +
+        "native engine; this edge has none",
+    );
+  }
   if (count === 0) {
     if (config.http.tls !== null) {
       throw new SetupError(
@@ -153,6 +159,8 @@ export interface NativeIngressOptions {
   readonly readTimeoutMs: number;
   /** How long a client's connection may be idle. */
   readonly idleTimeoutMs: number;
+  /** Where QUIC clients are served; null: nowhere. */
+  readonly quic: NativeQuicListenOptions | null;
   /** Name of the header by which ingress threads describe a proxied request. */
   readonly forwardedHeader: string;
   /** What clients are presented over TLS; returns null without TLS. */

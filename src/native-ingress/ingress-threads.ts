@@ -18,7 +18,7 @@
 import { closeSync } from "node:fs";
 import { SetupError } from "../core/errors.ts";
 import type { HttpStats } from "../http/request-tracker.ts";
-import { OK } from "../native/contract.ts";
+import { type NativeQuicListenOptions, OK } from "../native/contract.ts";
 import { sumOf } from "../runtime/shared-counters.ts";
 import type { EngineKeys } from "./engine-keys.ts";
 import {
@@ -38,6 +38,8 @@ import {
   type HandshakeCounts,
   PROXY_REASONS,
   type ProxiedCounts,
+  QUIC_COUNTERS,
+  type QuicCounts,
   RECORD_COUNTERS,
   type RecordCounts,
 } from "./thread-counters.ts";
@@ -67,6 +69,8 @@ export interface IngressThreadsOptions
   readonly socket: number | null;
   /** Connections that one address may hold, over all ingress threads. */
   readonly connectionsPerAddress: number;
+  /** Where QUIC clients are served, by the first ingress thread; null: nowhere. */
+  readonly quic: NativeQuicListenOptions | null;
   /** What clients are presented over TLS at the start; returns null without TLS. */
   readonly certificate: () => PresentedCertificate | null;
 }
@@ -92,6 +96,8 @@ export interface IngressThreads {
   readonly handshakes: HandshakeCounts;
   /** Presents this certificate to connections from now on. @throws SetupError if it cannot */
   present(certificate: PresentedCertificate): void;
+  /** What they counted of QUIC clients. */
+  readonly quic: QuicCounts;
   /** Records not processed yet. */
   readonly waiting: number;
   readonly counters: RecordConsumerCounters;
@@ -100,7 +106,7 @@ export interface IngressThreads {
    *
    * @throws SetupError when a thread does not start, or the port is in use
    */
-  start(upstreamPort: number): { readonly port: number };
+  start(upstreamPort: number): { readonly port: number; readonly quicPort: number | null };
   /** Health checks go to the main thread from now on, which answers that this edge drains. */
   announceDrain(): void;
   /** New work is rejected from now on. */
@@ -168,6 +174,19 @@ export function createIngressThreads(
     );
   }
 
+  /** The port; null where no QUIC clients are served. */
+  function listenQuic(): number | null {
+    const { quic } = options;
+    const [thread] = threads;
+    if (quic === null || thread === undefined) return null;
+    const port = native.ingressThreadListenQuic(thread.handle, quic);
+    if (port > 0) return port;
+    throw new SetupError(
+      `quic.listen: cannot listen on ${quic.host}:${quic.port}; either the port is in use, ` +
+        "perhaps by another edge, or the address does not belong to this machine",
+    );
+  }
+
   function closeSocket(): void {
     if (socket !== null) closeSync(socket);
     socket = null;
@@ -191,6 +210,10 @@ export function createIngressThreads(
       threads.map(({ stats }) => stats.handshakes),
     ),
     present,
+    quic: sumOf(
+      QUIC_COUNTERS,
+      threads.map(({ stats }) => stats.quic),
+    ),
     get waiting() {
       return records.depth;
     },
@@ -202,7 +225,7 @@ export function createIngressThreads(
         const certificate = options.certificate();
         // Before the first connection, which would be served without TLS.
         if (certificate !== null) present(certificate);
-        return { port: listen() };
+        return { port: listen(), quicPort: listenQuic() };
       } catch (error) {
         for (const thread of threads) thread.kill();
         closeSocket();

@@ -1,9 +1,9 @@
 /**
  * Counters of an ingress thread, in memory shared with the main thread: those of its clients, named
  * as in the HTTP server's request tracker, those of proxied requests, the records of rejections
- * that it did not write because too many were unread, and the TLS handshakes. The ingress thread
- * writes and the main thread reads. `native/src/submit/counters.rs` has the same names in the same
- * order.
+ * that it did not write because too many were unread, the TLS handshakes, and those of QUIC clients.
+ * The ingress thread writes and the main thread reads. `native/src/submit/counters.rs` has the same
+ * names in the same order.
  */
 
 import { REJECTIONS, type RejectionReason } from "../core/errors.ts";
@@ -45,6 +45,7 @@ export interface IngressThreadCounters extends HttpStats {
   readonly proxied: ProxiedCounts;
   readonly records: RecordCounts;
   readonly handshakes: HandshakeCounts;
+  readonly quic: QuicCounts;
 }
 
 export const RECORD_COUNTERS = ["rejectionRecordsDropped"] as const;
@@ -66,12 +67,27 @@ export const HANDSHAKE_RESULTS = [
 
 export type HandshakeCounts = Readonly<Counters<(typeof HANDSHAKE_RESULTS)[number]>>;
 
+/** Of QUIC clients, as `QuicNumbers` of `native/src/quic_server/handler.rs`. */
+export const QUIC_COUNTERS = [
+  "connections",
+  "handshakes",
+  "connected",
+  "handshakesRefused",
+  "retries",
+  "streamsAborted",
+  "datagramsDropped",
+  "panics",
+] as const;
+
+export type QuicCounts = Readonly<Counters<(typeof QUIC_COUNTERS)[number]>>;
+
 const PROXIED_AT = HTTP_COUNTER_NAMES.length + REJECTION_NAMES.length;
 const RECORDS_AT = PROXIED_AT + PROXY_REASONS.length;
 const HANDSHAKES_AT = RECORDS_AT + RECORD_COUNTERS.length;
+const QUIC_AT = HANDSHAKES_AT + HANDSHAKE_RESULTS.length;
 
 export function ingressThreadCountersMemory(): SharedArrayBuffer {
-  return countersMemory(HANDSHAKES_AT + HANDSHAKE_RESULTS.length);
+  return countersMemory(QUIC_AT + QUIC_COUNTERS.length);
 }
 
 export function ingressThreadCounters(memory: SharedArrayBuffer): IngressThreadCounters {
@@ -81,5 +97,6 @@ export function ingressThreadCounters(memory: SharedArrayBuffer): IngressThreadC
     proxied: sharedCounters(PROXY_REASONS, memory, PROXIED_AT),
     records: sharedCounters(RECORD_COUNTERS, memory, RECORDS_AT),
     handshakes: sharedCounters(HANDSHAKE_RESULTS, memory, HANDSHAKES_AT),
+    quic: sharedCounters(QUIC_COUNTERS, memory, QUIC_AT),
   };
 }

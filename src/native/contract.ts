@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 22;
+export const CONTRACT_VERSION = 23;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {
@@ -238,6 +238,22 @@ export interface NativeIngressThreadMemory {
 }
 
 /** Threads that accept HTTP requests without entering JavaScript. */
+/** Where and how an ingress thread serves QUIC clients; every field is present. */
+export interface NativeQuicListenOptions {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  /** Whether the process that this one replaces may still listen there. */
+  readonly isSuccessor: boolean;
+  /** Most connections, handshakes in progress included. */
+  readonly connectionsMax: number;
+  /** Most of those of one address, and of one account. */
+  readonly connectionsPerAddress: number;
+  readonly connectionsPerAccount: number;
+  /** How long a stream may take from its first byte to its last. */
+  readonly streamTimeoutMs: number;
+}
+
 export interface NativeIngress {
   /**
    * Starts an ingress thread, at most 64 per process, on memory that it uses until
@@ -273,6 +289,11 @@ export interface NativeIngress {
    * the engine does not sign with) or PANIC.
    */
   ingressThreadsTls(threads: Uint32Array, certificate: Uint8Array, key: Uint8Array): number;
+  /**
+   * Has an ingress thread serve QUIC clients too. Returns the port, or NO_INGRESS_THREAD,
+   * INGRESS_THREAD_LISTEN or PANIC.
+   */
+  ingressThreadListenQuic(thread: number, options: NativeQuicListenOptions): number;
   /**
    * Sends an ingress thread one of INGRESS_THREAD_COMMANDS. Returns OK, NO_INGRESS_THREAD,
    * INGRESS_THREAD_OPTIONS or PANIC.

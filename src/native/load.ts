@@ -60,6 +60,7 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "socketInherit",
   "ingressThreadsListen",
   "ingressThreadsTls",
+  "ingressThreadListenQuic",
   "ingressThreadCommand",
   "ingressThreadState",
   "ingressThreadClose",

@@ -53,4 +53,33 @@ export const INGRESS_THREAD_METRICS = [
     ["result"],
     "Loads of the certificate, by ok or failed; after a failed one the old certificate stays.",
   ),
+  gauge("touchdown_quic_connections", [], "Open QUIC connections of clients with a valid key."),
+  gauge("touchdown_quic_handshakes", [], "QUIC handshakes of clients in progress."),
+  counter("touchdown_quic_connections_total", [], "QUIC connections of clients with a valid key."),
+  counter(
+    "touchdown_quic_handshakes_refused_total",
+    [],
+    "QUIC handshakes refused, because too many connections or handshakes were open, in all or of " +
+      "one address, because this edge drains, or because they took too long.",
+  ),
+  counter(
+    "touchdown_quic_retries_total",
+    [],
+    "QUIC clients that first had to prove their address, because many handshakes were open.",
+  ),
+  counter(
+    "touchdown_quic_streams_aborted_total",
+    [],
+    "Streams of QUIC clients that ended before their last byte arrived.",
+  ),
+  counter(
+    "touchdown_quic_datagrams_dropped_total",
+    [],
+    "Datagrams to QUIC clients that the kernel did not take.",
+  ),
+  counter(
+    "touchdown_quic_panics_total",
+    [],
+    "Panics while QUIC clients were served, each of which ended a connection.",
+  ),
 ] as const;

@@ -8,6 +8,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { useBrowser } from "../support/browser-fixture.ts";
 import { allowComplaints, open, revealedKey, type Visitor } from "../support/chromium.ts";
 import { lookAt } from "../support/look.ts";
+import { createSigner } from "../support/signer.ts";
 
 const HOSTILE = `"><img src=x onerror="alert(1)"><script>alert(2)</script>`;
 const SYSTEM_ACTOR = { kind: "system", accountId: null, address: null, userAgent: null } as const;
@@ -52,6 +53,25 @@ describe("the page Keys", () => {
     await grace.page.getByRole("button", { name: "Revoke the key to be ended" }).click();
     await grace.page.getByRole("dialog").getByRole("button", { name: "Revoke the key" }).click();
     await untilStatus(key, 401);
+  });
+
+  it("adds a public key by a signature of the text that it shows", async () => {
+    const { page } = grace;
+    const signer = createSigner();
+    await open(grace, "Keys");
+    await page.getByRole("button", { name: "Add a public key" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Public key").fill(signer.publicKey);
+    await dialog.getByRole("button", { name: "Continue" }).click();
+    const text = await page.getByTestId("challenge").innerText();
+    await lookAt(page, "keys-challenge");
+    await dialog.getByLabel("Signature").fill(signer.signOffchain(text));
+    await dialog.getByLabel("Label").fill("over QUIC");
+    await dialog.getByRole("button", { name: "Add the key" }).click();
+    const card = page.locator("article", { hasText: signer.publicKey });
+    await card.getByText("Works").waitFor();
+    expect(await card.getByRole("button", { name: /^Rotate/ }).count()).toBe(0);
+    await lookAt(page, "keys-public-key");
   });
 
   it("rotates a key, with an overlap or without one", async () => {

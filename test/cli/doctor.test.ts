@@ -93,7 +93,9 @@ describe("doctor", () => {
   });
 
   it("reports what keeps an edge from starting", async () => {
-    const { code, found } = await findings(edgeToml(network, '[quic]\nlisten = "127.0.0.1:0"\n'));
+    const { code, found } = await findings(
+      edgeToml(network, 'engine = "portable"\n[quic]\nlisten = "127.0.0.1:0"\n'),
+    );
     expect(code).toBe(1);
     const [first] = found.filter(({ level }) => level === "error");
     expect(first).toMatchObject({ area: "start", cost: "the edge does not start" });

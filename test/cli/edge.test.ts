@@ -35,10 +35,10 @@ describe("edge, before start", () => {
   it("rejects unsupported configuration instead of ignoring it", async () => {
     const { code, err } = await edge(
       `[tip]\naccounts = ["${TIP}"]\n[accounts]\ndatabase_url = "postgres://u:s3cret@db/x"\n` +
-        '[quic]\nlisten = "127.0.0.1:0"\n',
+        '[quic]\nlisten = "127.0.0.1:0"\n[send]\nengine = "portable"\n',
     );
     expect(code).toBe(1);
-    expect(err).toContain("QUIC submission is not available in this version");
+    expect(err).toContain("quic.listen: QUIC clients are served by the native engine's threads");
     expect(err).not.toContain("accounts.database_url");
     expect(err).not.toContain("s3cret");
   });

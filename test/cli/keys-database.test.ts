@@ -4,9 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
+import { publicKeySha256 } from "../../src/accounts/keys/public-key.ts";
 import { run } from "../../src/cli/run.ts";
 import { createFakeIo } from "../support/fake-io.ts";
 import { testDatabase } from "../support/postgres.ts";
+import { createSigner } from "../support/signer.ts";
 
 async function keys(...args: string[]) {
   const io = createFakeIo();
@@ -54,6 +56,27 @@ describe("keys of the accounts database", () => {
       code: 1,
       err: expect.stringContaining("0 keys of the database"),
     });
+  });
+
+  it("are public keys too, once their holder has signed", async () => {
+    const { there, config } = await place();
+    const signer = createSigner();
+    const io = createFakeIo();
+    const args = ["create", "--config", config, "--account", "acme", "--label", "bot"];
+    const readLine = async () => signer.signOffchain(io.outLines[0]?.split("'")[1] ?? "");
+    const code = await run(["keys", ...args, "--public-key", signer.publicKey], {
+      ...io,
+      readLine,
+    });
+    expect([code, io.outLines[1]]).toEqual([0, `registered ${signer.publicKey}`]);
+    const digest = publicKeySha256(signer.publicKeyBytes);
+    expect(await there.owner.query("select sha256 from touchdown.edge_keys")).toEqual([
+      { sha256: digest },
+    ]);
+    const shown = `${digest.toString("hex").slice(0, 16)}  acme     Beta  ${signer.publicKey}  bot`;
+    expect((await keys("list", "--config", config)).out.split("\n")[1]).toBe(shown);
+    expect((await keys("revoke", signer.publicKey, "--config", config)).code).toBe(0);
+    expect(await there.owner.query("select from touchdown.edge_keys")).toEqual([]);
   });
 
   it("belong to one account of a name; two, or another plan, are reported", async () => {

@@ -1,10 +1,12 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
 import { run } from "../../src/cli/run.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
 import { createFakeIo } from "../support/fake-io.ts";
+import { createSigner } from "../support/signer.ts";
 
 let directory = "";
 let file = "";
@@ -19,6 +21,26 @@ afterEach(() => {
 async function keys(...args: string[]) {
   const io = createFakeIo();
   const code = await run(["keys", ...args], io);
+  return { code, out: io.outLines.join("\n"), err: io.errLines.join("\n") };
+}
+
+const clock = createFakeClock();
+const late = createSigner();
+
+function lateSignature(text: string): string {
+  clock.advance(900_000);
+  return late.signOffchain(text);
+}
+
+/** Runs the command; whoever reads the text that it prints enters a signature. */
+async function signedKeys(args: readonly string[], signatureOf: (text: string) => string | null) {
+  const io = createFakeIo(clock);
+  const readLine = async () => {
+    const [, text] = /^solana sign-offchain-message '([^']+)'$/.exec(io.outLines[0] ?? "") ?? [];
+    if (text === undefined) throw new Error("no text was printed");
+    return signatureOf(text);
+  };
+  const code = await run(["keys", ...args], { ...io, readLine });
   return { code, out: io.outLines.join("\n"), err: io.errLines.join("\n") };
 }
 
@@ -52,6 +74,38 @@ describe("keys", () => {
   it("revokes by the key itself", async () => {
     const { out: token } = await keys("create", "--file", file, "--account", "acme");
     expect((await keys("revoke", token, "--file", file)).code).toBe(0);
+  });
+
+  it("registers a public key that signs, and lists and revokes it by itself", async () => {
+    const signer = createSigner();
+    const args = ["create", "--file", file, "--account", "acme", "--public-key", signer.publicKey];
+    const made = await signedKeys(args, (text) => signer.signOffchain(text));
+    expect(made.code).toBe(0);
+    expect(made.out.split("\n").at(-1)).toBe(`registered ${signer.publicKey}`);
+    expect(readFileSync(file, "utf8")).toContain(`public_key = "${signer.publicKey}"`);
+
+    await keys("create", "--file", file, "--account", "acme", "--label", "bot 7");
+    const listed = (await keys("list", "--file", file)).out.split("\n");
+    expect(listed[0]).toMatch(/^SHA256 +ACCOUNT {2}PLAN {2}PUBLIC KEY +LABEL$/);
+    expect(listed[1]).toMatch(new RegExp(`^[0-9a-f]{16}  acme     Beta  ${signer.publicKey}$`));
+    expect(listed[2]).toMatch(/^[0-9a-f]{16} {2}acme {5}Beta {2} +bot 7$/);
+
+    const revoked = await keys("revoke", signer.publicKey, "--file", file);
+    expect(revoked.out).toMatch(
+      new RegExp(`^revoked [0-9a-f]{16}  acme  Beta  ${signer.publicKey}$`),
+    );
+    expect((await keys("list", "--file", file)).out).not.toContain(signer.publicKey);
+  });
+
+  it.each([
+    ["another key's signature", (text: string) => createSigner().signOffchain(text)],
+    ["no signature", () => null],
+    ["a signature after the time", lateSignature],
+  ])("registers no public key with %s", async (_, signatureOf) => {
+    const args = ["create", "--file", file, "--account", "acme", "--public-key", late.publicKey];
+    const { code, out } = await signedKeys(args, signatureOf);
+    expect([code, out.includes("registered")]).toEqual([1, false]);
+    expect(existsSync(file)).toBe(false);
   });
 
   it("finds the file through a configuration", async () => {
@@ -92,6 +146,7 @@ describe("keys", () => {
     ["no account", ["create", "--file", "x"]],
     ["no key to revoke", ["revoke", "--file", "x"]],
     ["an option that does not belong", ["list", "--file", "x", "--account", "a"]],
+    ["a public key that is none", ["create", "--file", "x", "--account", "a", "--public-key", "x"]],
     ["one word too many", ["list", "x", "--file", "x"]],
   ])("exits with 2 on %s", async (_, args) => {
     expect((await keys(...args)).code).toBe(2);

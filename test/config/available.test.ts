@@ -12,9 +12,14 @@ describe("unavailable features", () => {
     expect(unavailable(configFromValues(portable, "/", {}))).toEqual([]);
   });
 
-  it("are reported with the key that requests them", () => {
-    const values = { ...MINIMAL, quic: { listen: "127.0.0.1:0" } };
+  it.each([
+    ["the portable engine", { send: { engine: "portable" } }, 'send.engine is "portable"'],
+    ["no thread to serve it", { http: { threads: 0 } }, "http.threads is 0"],
+  ])("are reported for QUIC with %s", (_, settings, reason) => {
+    const values = { ...MINIMAL, quic: { listen: "127.0.0.1:0" }, ...settings };
     const messages = unavailable(configFromValues(values, "/", {}));
-    expect(messages.map((message) => message.split(":")[0])).toEqual(["quic.listen"]);
+    expect(messages).toHaveLength(1);
+    expect(messages[0]).toMatch(/^quic\.listen: /);
+    expect(messages[0]).toContain(reason);
   });
 });

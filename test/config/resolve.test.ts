@@ -27,7 +27,12 @@ describe("edge configuration", () => {
     expect(config(MINIMAL)).toMatchObject({
       region: "local",
       http: { listen: { host: "127.0.0.1", port: 8080 }, drainGraceMs: 75_000 },
-      quic: { listen: null },
+      quic: {
+        listen: null,
+        connections: 10_000,
+        connectionsPerAddress: null,
+        connectionsPerAccount: 1_000,
+      },
       identity: { keypair: null },
       accounts: { keysFile: "/etc/td/keys.toml", databaseUrl: null },
       decode: { inline: "auto", workers: null, verify: true },

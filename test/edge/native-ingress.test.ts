@@ -24,6 +24,7 @@ function configOf(
 ): Config {
   return stub<Config>({
     http: stub<Config["http"]>({ threads, tls }),
+    quic: stub<Config["quic"]>({ listen: null }),
     host: { busyPoll: false, realtime: false },
     decode: stub<Config["decode"]>({ inline: "auto", workers: null }),
     ...other,
@@ -66,6 +67,19 @@ describe("the context of ingress threads", () => {
       ).toThrow(/^http\.tls: the threads of http\.threads speak TLS, and there are none/);
     }
     expect(createNativeIngressContext(configOf(null, {}, tls), native, 2)?.count).toBe(1);
+  });
+
+  it("is rejected for QUIC clients without ingress threads", () => {
+    const quic = stub<Config["quic"]>({ listen: { host: "127.0.0.1", port: 0 } });
+    for (const [config, engine] of [
+      [configOf(0, { quic }), native],
+      [configOf(null, { quic }), portable],
+    ] as const) {
+      expect(() => createNativeIngressContext(config, engine, 8)).toThrow(
+        /^quic\.listen: QUIC clients are served by the threads of http\.threads/,
+      );
+    }
+    expect(createNativeIngressContext(configOf(1, { quic }), native, 8)?.count).toBe(1);
   });
 
   it("is rejected where no ingress thread can have real-time priority", () => {
@@ -132,6 +146,7 @@ describe("ingress threads in their context", () => {
     upstreamConnectionsMax: 8,
     readTimeoutMs: 10_000,
     idleTimeoutMs: 75_000,
+    quic: null,
     forwardedHeader: "x-0a",
     certificate: () => null,
   };
@@ -176,7 +191,7 @@ describe("ingress threads in their context", () => {
     expect(followers).toEqual([context.keys]);
     // The engine runs once they start, and not before.
     context.targets.useEngine(5);
-    expect(ingressThreads.start(40_404)).toEqual({ port: 8_899 });
+    expect(ingressThreads.start(40_404)).toEqual({ port: 8_899, quicPort: null });
     const common = {
       engine: 5,
       decoder: 1,

@@ -9,6 +9,7 @@ import {
   type NativeIngress,
   type NativeIngressThreadMemory,
   type NativeIngressThreadOptions,
+  type NativeQuicListenOptions,
   OK,
 } from "../../src/native/contract.ts";
 import {
@@ -117,6 +118,8 @@ function fakeNative() {
     /** Results of the next failing starts, the last one first; null: that start succeeds. */
     startResults: [] as (number | null)[],
     listenResult: PUBLIC_PORT,
+    quicListens: [] as { thread: number; options: NativeQuicListenOptions }[],
+    quicResult: 8_009,
     /** null: a descriptor that can be closed. */
     socketResult: null as number | null,
     /** Where sockets were asked for. */
@@ -143,6 +146,10 @@ function fakeNative() {
       certificates.push({ threads: [...handles], certificate: chain, key: secret });
       return engine.tlsResult;
     },
+    ingressThreadListenQuic(handle, options) {
+      engine.quicListens.push({ thread: handle, options });
+      return engine.quicResult;
+    },
     ingressThreadCommand(handle, what) {
       find(handle).command(what);
       return OK;
@@ -164,6 +171,7 @@ export function fixture(
   count = 2,
   socket: number | null = null,
   certificate: PresentedCertificate | null = null,
+  quic: NativeQuicListenOptions | null = null,
 ) {
   const clock = createFakeClock();
   const { engine, native } = fakeNative();
@@ -220,6 +228,7 @@ export function fixture(
       upstreamConnectionsPerAddress: 3,
       readTimeoutMs: 10_000,
       idleTimeoutMs: 75_000,
+      quic,
       ...memory,
     },
   );

@@ -25,7 +25,7 @@ import { faultOf, fixture, PUBLIC_PORT, shared, started, UPSTREAM_PORT } from ".
 describe("ingress threads that start", () => {
   it("listen together on the public address, and report the port", () => {
     const { engine, ingressThreads, threads } = fixture();
-    expect(ingressThreads.start(UPSTREAM_PORT)).toEqual({ port: PUBLIC_PORT });
+    expect(ingressThreads.start(UPSTREAM_PORT)).toEqual({ port: PUBLIC_PORT, quicPort: null });
     expect(threads.map(({ options }) => options.number)).toEqual([0, 1]);
     expect(engine.sockets).toEqual([{ host: "127.0.0.1", port: 0 }]);
     const descriptor = ingressThreads.socket ?? 0;
@@ -36,7 +36,7 @@ describe("ingress threads that start", () => {
   it("take the connections of a socket that was passed on", () => {
     const inherited = openSync("/dev/null", "r");
     const { engine, ingressThreads } = fixture(2, inherited);
-    expect(ingressThreads.start(UPSTREAM_PORT)).toEqual({ port: PUBLIC_PORT });
+    expect(ingressThreads.start(UPSTREAM_PORT)).toEqual({ port: PUBLIC_PORT, quicPort: null });
     expect(engine.sockets).toEqual([]);
     expect(engine.listens.map(({ descriptor }) => descriptor)).toEqual([inherited]);
     expect(ingressThreads.socket).toBe(inherited);
@@ -65,6 +65,29 @@ describe("ingress threads that start", () => {
 
   it("present none without TLS", () => {
     expect(started().engine.certificates).toEqual([]);
+  });
+
+  it("serve QUIC clients by the first of them, or say why not", () => {
+    const quic = {
+      ...{ host: "127.0.0.1", port: 8_009, isSuccessor: false, streamTimeoutMs: 10_000 },
+      ...{ connectionsMax: 9, connectionsPerAddress: 3, connectionsPerAccount: 4 },
+    };
+    const serving = fixture(2, null, null, quic);
+    expect(serving.ingressThreads.start(UPSTREAM_PORT)).toEqual({
+      port: PUBLIC_PORT,
+      quicPort: 8_009,
+    });
+    expect(serving.engine.quicListens).toEqual([{ thread: 256, options: quic }]);
+
+    const taken = fixture(2, null, null, quic);
+    taken.engine.quicResult = INGRESS_THREAD_LISTEN;
+    expect(faultOf(() => taken.ingressThreads.start(UPSTREAM_PORT)).message).toMatch(
+      /^quic\.listen: cannot listen on 127\.0\.0\.1:8009; either the port is in use/,
+    );
+    expect(taken.threads.map(({ commands }) => commands)).toEqual([
+      [INGRESS_THREAD_COMMANDS.exit],
+      [INGRESS_THREAD_COMMANDS.exit],
+    ]);
   });
 
   it("retire together", () => {

@@ -10,6 +10,7 @@ import {
   ingressThreadCounters,
   ingressThreadCountersMemory,
   PROXY_REASONS,
+  QUIC_COUNTERS,
   RECORD_COUNTERS,
   REJECTION_NAMES,
 } from "../../src/native-ingress/thread-counters.ts";
@@ -46,9 +47,11 @@ describe("the counters of an ingress thread", () => {
     const rust = readFileSync(path, "utf8");
     const numberOf = (name: string) =>
       Number(new RegExp(`^const ${name}: usize = (\\d+);$`, "m").exec(rust)?.[1]);
-    expect([numberOf("HTTP_COUNTERS"), numberOf("REJECTION_NUMBERS")]).toEqual([
+    const counts = ["HTTP_COUNTERS", "REJECTION_NUMBERS", "QUIC_COUNTERS"].map(numberOf);
+    expect(counts).toEqual([
       HTTP_COUNTER_NAMES.length,
       REJECTION_NAMES.length,
+      QUIC_COUNTERS.length,
     ]);
     const [, list = ""] = /pub enum Counter \{([\s\S]*?)\n\}/.exec(rust) ?? [];
     const variants = [...list.matchAll(/^ {4}(\w+)(?: = (\w+))?,$/gm)];
@@ -58,6 +61,7 @@ describe("the counters of an ingress thread", () => {
       ...PROXY_REASONS.map((reason) => `Proxied${camel(reason)}`),
       ...RECORD_COUNTERS.map(camel),
       ...HANDSHAKE_RESULTS.map((result) => `Handshakes${camel(result)}`),
+      ...QUIC_COUNTERS.map((name) => `Quic${camel(name)}`),
     ]);
     const starts = variants.flatMap(([, name, at]) => (at === undefined ? [] : [`${name} ${at}`]));
     expect(starts).toEqual([
@@ -65,6 +69,7 @@ describe("the counters of an ingress thread", () => {
       "ProxiedLeaders PROXIED_AT",
       "RejectionRecordsDropped RECORDS_AT",
       "HandshakesFull HANDSHAKES_AT",
+      "QuicConnections QUIC_AT",
     ]);
   });
 });

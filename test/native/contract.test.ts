@@ -29,6 +29,7 @@ const TYPES: Readonly<Record<string, string>> = {
   EngineOptions: "NativeEngineOptions",
   IngressThreadOptions: "NativeIngressThreadOptions",
   IngressThreadMemory: "NativeIngressThreadMemory",
+  QuicListenOptions: "NativeQuicListenOptions",
   Texts: "string[]",
   String: "string",
   bool: "boolean",
@@ -85,6 +86,7 @@ describe("the bindings and contract.ts", () => {
     expect(records.map(({ name }) => name)).toEqual([
       "EngineOptions",
       "IngressThreadOptions",
+      "QuicListenOptions",
       "IngressThreadMemory",
     ]);
   });

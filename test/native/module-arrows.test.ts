@@ -11,9 +11,10 @@ import { listFiles, ROOT } from "../support/source-tree.ts";
 
 /** By folder of `native/src`, or by file next to them: what it may import. */
 const ARROWS: Readonly<Record<string, readonly string[]>> = {
-  node: ["decode", "http", "quic", "submit", "sync"],
-  submit: ["decode", "http", "quic", "sync"],
-  http: ["decode", "sync"],
+  node: ["decode", "http", "quic", "quic_server", "submit", "sync"],
+  submit: ["decode", "http", "quic", "quic_server", "sync"],
+  http: ["decode", "quic_server", "sync"],
+  quic_server: ["decode", "quic", "sync"],
   quic: ["decode", "sync"],
   decode: ["ed25519", "sync"],
   ed25519: [],

@@ -244,6 +244,8 @@ const COMPARED_ELSEWHERE: ReadonlySet<string> = new Set([
   "HEADERS_JSON of src/http/response.ts",
   "HEADERS_REJECTION of src/http/response.ts",
   "PREFLIGHT_HEADERS of src/http/response.ts",
+  "PUBLIC_KEY_PREFIX of src/accounts/keys/public-key.ts",
+  "QUIC_COUNTERS of src/native-ingress/thread-counters.ts",
   "HTTP_COUNTER_NAMES of src/native-ingress/thread-counters.ts",
   "PROXY_REASONS of src/native-ingress/thread-counters.ts",
   "HANDSHAKE_RESULTS of src/native-ingress/thread-counters.ts",

@@ -51,12 +51,12 @@ export function blocksOf(document: string): readonly string[] {
 function rejections(): string {
   const rows = Object.entries(REJECTIONS).map(
     ([name, row]) =>
-      `| \`${name}\` | ${row.status} | ${row.rpcStatus} | ${row.rpcCode} ` +
+      `| \`${name}\` | ${row.status} | ${row.rpcStatus} | ${row.rpcCode} | ${row.quicCode} ` +
       `| ${row.retryable ? "yes" : "no"} | ${row.meaning} |`,
   );
   return [
-    "| reason | HTTP | JSON-RPC: HTTP | JSON-RPC: code | retry | when |",
-    "|---|---|---|---|---|---|",
+    "| reason | HTTP | JSON-RPC: HTTP | JSON-RPC: code | QUIC | retry | when |",
+    "|---|---|---|---|---|---|---|",
     ...rows,
   ].join("\n");
 }

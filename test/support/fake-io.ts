@@ -27,6 +27,7 @@ export function createFakeIo(clock: Clock = systemClock, stdin: Uint8Array | nul
       if (stdin === null) throw new Error("this test gives no standard input");
       return stdin;
     },
+    readLine: async () => null,
     isTerminal: false,
     clock,
     signals: emitter,

@@ -79,6 +79,7 @@ export interface EdgeResponse {
 
 export interface Flow {
   readonly sandbox: Sandbox;
+  readonly keysFile: string;
   readonly url: string;
   /** What the leaders received, in order. */
   readonly received: Received[];
@@ -95,11 +96,16 @@ export interface Flow {
 
 /** Starts it; `edge` are sections of the configuration over those of the sandbox. */
 export async function startFlow(
-  options: { readonly leaderCount?: number; readonly edge?: Record<string, object> } = {},
+  options: {
+    readonly leaderCount?: number;
+    readonly edge?: Record<string, object>;
+    /** More entries of the keys file. */
+    readonly keys?: string;
+  } = {},
 ): Promise<Flow> {
   const folder = mkdtempSync(join(tmpdir(), "touchdown-flow-"));
   const keysFile = join(folder, "keys.toml");
-  writeFileSync(keysFile, keysToml());
+  writeFileSync(keysFile, keysToml() + (options.keys ?? ""));
   const sandbox = await startSandbox({
     port: 0,
     log: SILENT,
@@ -123,6 +129,7 @@ export async function startFlow(
   let made = 0;
   return {
     sandbox,
+    keysFile,
     url,
     received,
     deliveriesOf: (bytes) => received.filter((it) => it.bytes.equals(bytes)).length,

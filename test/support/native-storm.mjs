@@ -260,6 +260,17 @@ function listening() {
   ];
 }
 
+/** Where to serve QUIC: on loopback, for few connections. */
+function quicListening() {
+  const [host, port] = address();
+  const bounds = { connectionsMax: below(9), connectionsPerAddress: below(9) };
+  const options = {
+    ...{ host, port, isSuccessor: below(2) === 0, streamTimeoutMs: below(9) },
+    ...{ ...bounds, connectionsPerAccount: below(9) },
+  };
+  return [pick(latest.ingressThreadStart), mostlyPlain(options)];
+}
+
 /** A host and a port, no host name that needs a lookup. */
 function address() {
   return [
@@ -275,6 +286,7 @@ function descriptor() {
 
 const ARGUMENTS = {
   ingressThreadsListen: listening,
+  ingressThreadListenQuic: quicListening,
   socketListen: address,
   socketInherit: descriptor,
 };

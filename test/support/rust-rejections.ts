@@ -126,7 +126,7 @@ const headersOf = (reason: RejectionReason): string =>
 const COMMON_HEADERS = headersOf("internal");
 
 function reasonRow(reason: RejectionReason): string {
-  const { status, rpcStatus, rpcCode, retryable } = REJECTIONS[reason];
+  const { status, rpcStatus, rpcCode, quicCode, retryable } = REJECTIONS[reason];
   const more = headersOf(reason).slice(COMMON_HEADERS.length);
   return [
     "    ReasonRow {",
@@ -134,6 +134,7 @@ function reasonRow(reason: RejectionReason): string {
     `        status: "${statusOf(status, reason)}",`,
     `        rpc_status: "${statusOf(rpcStatus, reason)}",`,
     `        rpc_code: ${rpcCode},`,
+    `        quic_code: 0x${quicCode.toString(16)},`,
     `        retryable: ${retryable},`,
     `        headers: ${more === "" ? "headers!()" : `concat!(headers!(), ${literal(more, "")})`},`,
     "    },",
@@ -187,6 +188,8 @@ export function rustRejections(): string {
     "    pub status: &'static str,",
     "    pub rpc_status: &'static str,",
     "    pub rpc_code: i32,",
+    "    /// Code of a QUIC stream or connection that is refused.",
+    "    pub quic_code: u32,",
     "    pub retryable: bool,",
     "    /// From the value of `content-type` on, without `Date` and `Content-Length`.",
     "    pub headers: &'static str,",

@@ -91,6 +91,7 @@ export function createTestIngress(
       upstreamConnectionsPerAddress: options.connectionsMax,
       readTimeoutMs: 60_000,
       idleTimeoutMs: IDLE_TIMEOUT_MS,
+      quic: null,
       targets: new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES),
       dedup: dedupMemory(),
     },

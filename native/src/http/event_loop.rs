@@ -22,6 +22,7 @@ use crate::http::idle_list::IdleList;
 use crate::http::listener::{LISTENER, Listener};
 use crate::http::mailbox::{Command, Mailbox, Message, WAKER};
 use crate::http::permits::Permits;
+use crate::quic_server::server::QuicServer;
 use crate::sync::clock::{NS_PER_MS, NS_PER_S};
 
 /// Most readiness events read by one poll.
@@ -46,6 +47,8 @@ const UPLOADS_DIVISOR: usize = 4;
 /// Tokens 0 and 1 are the waker's and the listener's; each client has two: its own and its upstream
 /// connection's.
 const RESERVED_TOKENS: usize = 2;
+/// Token of the QUIC listener's socket: above that of any client.
+const QUIC: Token = Token(usize::MAX);
 
 /// Options of an ingress thread's event loop.
 #[derive(Debug)]
@@ -97,6 +100,8 @@ struct EventLoop<'a, H: RequestHandler> {
     listener: Option<Listener>,
     /// What new connections are presented; None without TLS.
     tls: Option<Arc<ServerConfig>>,
+    /// Only on the ingress thread that serves QUIC clients.
+    quic: Option<Box<QuicServer>>,
     upstream_permits: Permits,
     upload_permits: Permits,
     handler: &'a mut H,
@@ -142,6 +147,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             options,
             listener: None,
             tls: None,
+            quic: None,
             handler,
             mailbox,
             clients: Vec::new(),
@@ -176,6 +182,13 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             self.read_messages(now_ns)?;
             self.accept(now_ns);
             self.run_ready_clients(now_ns);
+            if let Some(quic) = &mut self.quic {
+                quic.turn(self.handler);
+            }
+            // Its socket is closed, so that datagrams reach the process that replaces this one.
+            if self.quic.as_ref().is_some_and(|quic| quic.is_finished()) {
+                self.quic = None;
+            }
             self.timeout_scan(now_ns);
             self.handler.end_turn();
             match self.phase {
@@ -201,7 +214,8 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             .chain(poll_events)
             .min()
             .map(Duration::from_nanos);
-        own.into_iter().chain(self.handler.max_sleep(now_ns)).min()
+        let quic = self.quic.as_ref().and_then(|quic| quic.due_in());
+        own.into_iter().chain(quic).chain(self.handler.max_sleep(now_ns)).min()
     }
 
     fn on_event(&mut self, event: &Event) {
@@ -210,6 +224,11 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             LISTENER => {
                 if let Some(listener) = &mut self.listener {
                     listener.can_accept = true;
+                }
+            }
+            QUIC => {
+                if let Some(quic) = &mut self.quic {
+                    quic.on_readable();
                 }
             }
             Token(token) => {
@@ -233,7 +252,8 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
 
     fn report_idle(&mut self) {
         let mut clients = self.clients.iter().flatten();
-        if self.ready.is_empty() && !clients.any(Client::is_busy) {
+        let is_quic_idle = self.quic.as_ref().is_none_or(|quic| quic.is_idle());
+        if self.ready.is_empty() && is_quic_idle && !clients.any(Client::is_busy) {
             self.handler.idle();
         }
     }
@@ -267,24 +287,45 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
                     self.listener = Some(listener);
                 }
             }
+            Command::ListenQuic(mut quic) => {
+                if self.phase == Phase::Serving && !self.is_draining {
+                    quic.register(self.mailbox.poll.registry(), QUIC)?;
+                    self.quic = Some(quic);
+                }
+            }
             Command::AnnounceDrain => self.is_drain_announced = true,
             Command::Drain => {
                 self.is_drain_announced = true;
                 self.is_draining = true;
+                self.drain_quic();
                 self.clients.iter_mut().flatten().for_each(Client::drain);
             }
             Command::Retire => {
                 self.end_accepts();
+                self.drain_quic();
                 self.is_retiring = true;
             }
             Command::Stop => {
                 self.end_accepts();
+                self.drain_quic();
                 self.phase =
                     if self.phase == Phase::Exiting { Phase::Exiting } else { Phase::Stopping };
             }
-            Command::Exit => self.phase = Phase::Exiting,
+            Command::Exit => {
+                // Its turn follows, and closes every connection with a code.
+                if let Some(quic) = &mut self.quic {
+                    quic.close_all();
+                }
+                self.phase = Phase::Exiting;
+            }
         }
         Ok(())
+    }
+
+    fn drain_quic(&mut self) {
+        if let Some(quic) = &mut self.quic {
+            quic.drain();
+        }
     }
 
     fn end_accepts(&mut self) {

@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use crate::quic_server::handler::StreamHandler;
 use crate::sync::clock::monotonic_ns;
 
 /// Largest body that may ask for health without a key: `KEYLESS_BODY_BYTES_MAX` of
@@ -119,8 +120,8 @@ pub enum UnhandledReason {
     Ambiguous,
 }
 
-/// Handles submissions. Every method is called on the event loop's thread.
-pub trait RequestHandler {
+/// Handles submissions, those of QUIC clients too. Every method is called on the event loop's thread.
+pub trait RequestHandler: StreamHandler {
     /// Whether this key is valid.
     fn has_key(&self, token: &[u8]) -> bool;
 

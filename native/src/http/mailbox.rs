@@ -12,6 +12,7 @@ use rustls::ServerConfig;
 
 use crate::http::client_socket::AcceptedSocket;
 use crate::http::connection_limits::AddressLimits;
+use crate::quic_server::server::QuicServer;
 
 /// Most sockets on their way to one ingress thread; beyond it another one gets them.
 const PENDING_SOCKETS_MAX: usize = 1024;
@@ -25,6 +26,8 @@ pub enum Command {
     Tls(Arc<ServerConfig>),
     /// Accept connections from this socket.
     Listen(Box<Listening>),
+    /// Serve QUIC clients on this socket too.
+    ListenQuic(Box<QuicServer>),
     /// Proxy health checks from now on: the upstream server answers that this edge drains.
     AnnounceDrain,
     /// Proxy every further request; the upstream server rejects new work with the reason.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use crate::http::connection_limits::source_of;
+use crate::sync::source_address::source_of;
 
 /// The permits.
 #[derive(Debug)]

@@ -19,6 +19,9 @@ use crate::http::mailbox::Listening;
 use crate::http::mailbox::{Command, EventLoopHandle, Mailbox, mailbox};
 pub(super) use crate::http::test_client::{GUARD, TestClient, get, post};
 use crate::http::test_client::{length_of, read_head_text};
+use crate::quic_server::handler::{
+    QuicClient, QuicNumbers, QuicRefusal, StreamCredit, StreamHandler,
+};
 use crate::sync::clock::NS_PER_S;
 
 pub(super) const NAME: &str = "x-secret-name";
@@ -47,6 +50,28 @@ pub(super) struct Echo {
     log: Arc<Mutex<HandlerLog>>,
     now_ns: Arc<AtomicU64>,
     turns: Arc<AtomicU64>,
+}
+
+impl StreamHandler for Echo {
+    fn account_of(&self, _client: &QuicClient) -> Option<u64> {
+        None
+    }
+
+    fn credit(&self, _client: &QuicClient) -> StreamCredit {
+        StreamCredit { streams: 0, more_in_ns: None }
+    }
+
+    fn submit(&mut self, _client: &QuicClient, _bytes: &[u8]) {}
+
+    fn refused(&mut self, _client: Option<&QuicClient>, _why: QuicRefusal, _bytes: usize) -> u32 {
+        1
+    }
+
+    fn code(&self, _why: QuicRefusal) -> u32 {
+        1
+    }
+
+    fn publish(&mut self, _numbers: &QuicNumbers) {}
 }
 
 impl RequestHandler for Echo {

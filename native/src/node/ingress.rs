@@ -7,11 +7,11 @@ use napi_derive::napi;
 use crate::http::mailbox::Command;
 use crate::node::convert::{guarded, waker};
 use crate::node::ingress_convert::{
-    close_ingress_thread, listen_for, present, send_command, start_ingress_thread,
+    close_ingress_thread, listen_for, present, quic_server_of, send_command, start_ingress_thread,
     with_ingress_thread,
 };
 use crate::node::listening_socket::{inherited, into_descriptor, socket_of};
-use crate::node::options::{IngressThreadMemory, IngressThreadOptions};
+use crate::node::options::{IngressThreadMemory, IngressThreadOptions, QuicListenOptions};
 use crate::node::status_codes::*;
 
 /// Starts an ingress thread on memory of `SharedArrayBuffer`s, which it uses until
@@ -61,6 +61,19 @@ pub fn ingress_threads_listen(threads: &[u32], descriptor: u32, per_address: u32
 #[napi]
 pub fn ingress_threads_tls(threads: &[u32], certificate: &[u8], key: &[u8]) -> i32 {
     guarded(PANIC, || present(threads, certificate, key))
+}
+
+/// Has the thread serve QUIC clients too, on the first address of the host that can be bound. With
+/// `is_successor` the port may be in use by the process that this one replaces. Returns the port, or
+/// NO_INGRESS_THREAD, INGRESS_THREAD_LISTEN or PANIC.
+#[napi]
+pub fn ingress_thread_listen_quic(thread: u32, options: QuicListenOptions) -> i32 {
+    with_ingress_thread(thread, |thread| {
+        let Some(server) = quic_server_of(&options) else { return INGRESS_THREAD_LISTEN };
+        let Ok(bound) = server.local_addr() else { return INGRESS_THREAD_LISTEN };
+        send_command(thread, Command::ListenQuic(Box::new(server)));
+        i32::from(bound.port())
+    })
 }
 
 /// Has the thread proxy every request (1), accept no connections and finish pending requests (2),

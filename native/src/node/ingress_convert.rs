@@ -1,9 +1,10 @@
 //! Converts JavaScript calls of ingress threads, as `convert` does for all others.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, OnceLock};
 
 use napi::Env;
+use ring::rand::{SecureRandom, SystemRandom};
 use rustls::server::ProducesTickets;
 
 use crate::http::event_loop;
@@ -14,13 +15,14 @@ use crate::node::convert::{DECODERS, ENGINES, KEY_TABLES, guarded};
 use crate::node::handles::Handles;
 use crate::node::limits::INGRESS_THREADS_MAX;
 use crate::node::listening_socket::duplicate;
-use crate::node::options::{IngressThreadMemory, IngressThreadOptions};
+use crate::node::options::{IngressThreadMemory, IngressThreadOptions, QuicListenOptions};
 use crate::node::shared_bytes::release_shared;
 use crate::node::status_codes::{
     INGRESS_THREAD_FULL, INGRESS_THREAD_LISTEN, INGRESS_THREAD_OPTIONS, INGRESS_THREAD_TLS,
     NO_INGRESS_THREAD, NO_PRIORITY, OK, PANIC,
 };
 use crate::quic::event_ring::Waker;
+use crate::quic_server::server::{self, QuicServer};
 use crate::submit::thread::{IngressThread, Options, Shared, StartError};
 use crate::sync::clock::NS_PER_MS;
 
@@ -126,6 +128,25 @@ pub(crate) fn present(threads: &[u32], certificate: &[u8], key: &[u8]) -> i32 {
         thread.send(Command::Tls(config.clone()));
     }
     OK
+}
+
+/// A listener on the first address of the host that can be bound, with a certificate of its own.
+pub(crate) fn quic_server_of(given: &QuicListenOptions) -> Option<QuicServer> {
+    let port = u16::try_from(given.port).ok()?;
+    let mut seed = [0; 32];
+    SystemRandom::new().fill(&mut seed).ok()?;
+    (given.host.as_str(), port).to_socket_addrs().ok()?.find_map(|listen| {
+        let options = server::Options {
+            listen,
+            is_successor: given.is_successor,
+            seed,
+            connections_max: given.connections_max as usize,
+            connections_per_address: given.connections_per_address as usize,
+            connections_per_account: given.connections_per_account as usize,
+            stream_timeout_ns: u64::from(given.stream_timeout_ms) * NS_PER_MS,
+        };
+        QuicServer::listen(options).ok()
+    })
 }
 
 /// Returns what `ingress_thread_command` returns.

@@ -62,6 +62,25 @@ pub struct IngressThreadOptions {
     pub forwarded_header: String,
 }
 
+/// Where and how an ingress thread serves QUIC clients; every field is present.
+#[napi(object, object_to_js = false)]
+pub struct QuicListenOptions {
+    /// Host name or address.
+    pub host: String,
+    /// 0: any free port.
+    pub port: u32,
+    /// Whether the process that this one replaces may still listen there.
+    pub is_successor: bool,
+    /// Most connections, handshakes in progress included.
+    pub connections_max: u32,
+    /// Most of those of one address.
+    pub connections_per_address: u32,
+    /// Most connections of one account.
+    pub connections_per_account: u32,
+    /// How long a stream may take from its first byte to its last.
+    pub stream_timeout_ms: u32,
+}
+
 /// Memory that an ingress thread shares with the main thread: one `SharedArrayBuffer` each.
 #[napi(object, object_to_js = false)]
 pub struct IngressThreadMemory {

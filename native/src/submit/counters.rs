@@ -28,8 +28,13 @@ const HANDSHAKES_AT: usize = RECORDS_AT + 1;
 /// `HANDSHAKE_RESULTS` of `src/native-ingress/thread-counters.ts`.
 const HANDSHAKE_RESULT_COUNT: usize = 6;
 
+/// Where the counters of QUIC clients start.
+const QUIC_AT: usize = HANDSHAKES_AT + HANDSHAKE_RESULT_COUNT;
+/// `QUIC_COUNTERS` of `src/native-ingress/thread-counters.ts`.
+const QUIC_COUNTERS: usize = 8;
+
 /// Bytes of an ingress thread's counters.
-pub const COUNTERS_BYTES: usize = 8 * (HANDSHAKES_AT + HANDSHAKE_RESULT_COUNT);
+pub const COUNTERS_BYTES: usize = 8 * (QUIC_AT + QUIC_COUNTERS);
 
 /// The counters, in memory order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +92,22 @@ pub enum Counter {
     HandshakesTimedOut,
     /// TLS handshakes during which the client left.
     HandshakesAborted,
+    /// Open QUIC connections of clients with a valid key.
+    QuicConnections = QUIC_AT,
+    /// QUIC handshakes in progress.
+    QuicHandshakes,
+    /// QUIC connections accepted.
+    QuicConnected,
+    /// QUIC handshakes refused because of a limit, or while draining.
+    QuicHandshakesRefused,
+    /// QUIC clients that had to prove their address.
+    QuicRetries,
+    /// QUIC streams that ended before their last byte arrived.
+    QuicStreamsAborted,
+    /// QUIC datagrams that the kernel's buffer had no room for.
+    QuicDatagramsDropped,
+    /// Panics while QUIC clients were served.
+    QuicPanics,
 }
 
 /// An ingress thread's view of its counters.
@@ -148,7 +169,8 @@ mod tests {
     use crate::http::rejection_table::REASONS;
 
     /// Each counter once.
-    const ALL: [Counter; HTTP_COUNTERS + PROXY_REASON_COUNT + 1 + HANDSHAKE_RESULT_COUNT] = [
+    const ALL: [Counter;
+        HTTP_COUNTERS + PROXY_REASON_COUNT + 1 + HANDSHAKE_RESULT_COUNT + QUIC_COUNTERS] = [
         Counter::Connections,
         Counter::ConnectionsRejected,
         Counter::ConnectionsEvicted,
@@ -174,6 +196,14 @@ mod tests {
         Counter::HandshakesNotTls,
         Counter::HandshakesTimedOut,
         Counter::HandshakesAborted,
+        Counter::QuicConnections,
+        Counter::QuicHandshakes,
+        Counter::QuicConnected,
+        Counter::QuicHandshakesRefused,
+        Counter::QuicRetries,
+        Counter::QuicStreamsAborted,
+        Counter::QuicDatagramsDropped,
+        Counter::QuicPanics,
     ];
 
     #[test]
@@ -186,7 +216,7 @@ mod tests {
         let cells = memory.atomics::<AtomicU64>(0, COUNTERS_BYTES / 8).unwrap();
         let read: Vec<f64> = cells.iter().map(|cell| f64::from_bits(cell.load(Relaxed))).collect();
         let http = (1..=15).map(f64::from);
-        let others = (16..=25).map(f64::from);
+        let others = (16..=33).map(f64::from);
         let rejections = [0.0; REJECTION_NUMBERS];
         assert_eq!(read, http.chain(rejections).chain(others).collect::<Vec<f64>>());
     }

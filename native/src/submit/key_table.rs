@@ -180,6 +180,12 @@ impl Key {
         self.plan.load().number
     }
 
+    /// Why it is not valid here and now, disregarding its limits.
+    #[must_use]
+    pub fn violation(&self, from: IpAddr, unix_ms: impl FnOnce() -> f64) -> Option<Violation> {
+        self.policy.as_ref()?.violation(from, unix_ms)
+    }
+
     /// The account's number, by which a transaction is ranked: `Offer`.
     #[must_use]
     pub fn account_number(&self) -> u64 {
@@ -320,9 +326,21 @@ impl KeyTable {
         }
         let key = is_possible(token).then(|| self.find(Digest::of(token))).flatten();
         let Some(key) = key else { return Err(NotAdmitted::Unknown(self.rejection_of(token))) };
-        if let Some(violation) =
-            key.policy.as_ref().and_then(|policy| policy.violation(from, unix_ms))
-        {
+        self.admit_key(key, from, now_ns, unix_ms)
+    }
+
+    /// The same for a key that was found by its digest.
+    ///
+    /// # Errors
+    /// See `NotAdmitted`.
+    pub fn admit_key(
+        &self,
+        key: Arc<Key>,
+        from: IpAddr,
+        now_ns: u64,
+        unix_ms: impl FnOnce() -> f64,
+    ) -> Result<Arc<Key>, NotAdmitted> {
+        if let Some(violation) = key.violation(from, unix_ms) {
             return Err(NotAdmitted::OutOfPolicy(key, violation));
         }
         if key.account().len() > ACCOUNT_BYTES_MAX {
@@ -336,6 +354,21 @@ impl KeyTable {
             }
             None => Err(NotAdmitted::Undecided),
         }
+    }
+
+    /// How many requests of a key would be admitted now, and after how many nanoseconds it may be
+    /// more; infinite if it cannot be. Changes nothing.
+    #[must_use]
+    pub fn available(&self, key: &Key, now_ns: f64) -> (u32, f64) {
+        let plan = key.plan.load();
+        let of = |state: &LimitState, is_shared, limit: Option<Limit>| match limit {
+            None => (0, f64::INFINITY),
+            Some(limit) => self.limits.available(state, is_shared, now_ns, limit),
+        };
+        let (count, more_in_ns) = of(&key.account, plan.terms.is_shared, plan.limit);
+        let Some(own) = key.own() else { return (count, more_in_ns) };
+        let (own_count, own_more_in_ns) = of(&own.state, false, own.limit);
+        (count.min(own_count), more_in_ns.min(own_more_in_ns))
     }
 
     /// Charges one more request of a key; the rejection where a limit is used up.

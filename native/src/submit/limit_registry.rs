@@ -190,6 +190,21 @@ impl LimitRegistry {
         }
     }
 
+    /// As `Bucket::available`.
+    #[must_use]
+    pub fn available(
+        &self,
+        state: &LimitState,
+        is_shared: bool,
+        now_ns: f64,
+        limit: Limit,
+    ) -> (u32, f64) {
+        match self.share_of(is_shared, limit) {
+            None => state.local.available(now_ns, limit),
+            Some(share) => state.global.available(now_ns, share),
+        }
+    }
+
     /// Undoes a charge to the same limit.
     pub fn refund(&self, state: &LimitState, is_shared: bool, limit: Limit) {
         match self.share_of(is_shared, limit) {

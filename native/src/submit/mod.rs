@@ -27,6 +27,7 @@ pub mod limit_registry;
 pub mod path;
 pub mod rate_limit;
 pub mod record_ring;
+pub mod streams;
 pub mod target_table;
 pub mod thread;
 pub mod wakeup;

@@ -59,31 +59,31 @@ pub struct SubmitPath<E> {
 
 /// The request handler of an ingress thread.
 pub struct SubmitHandler<E> {
-    path: SubmitPath<E>,
+    pub(super) path: SubmitPath<E>,
     writer: ResponseWriter,
     transaction: Box<[u8; TRANSACTION_BYTES_MAX]>,
-    sent: FanOutResult,
+    pub(super) sent: FanOutResult,
 }
 
 /// Metadata of a submission.
 #[derive(Clone, Copy)]
-struct RequestMeta<'a> {
-    key: &'a Key,
-    received_ns: u64,
-    body_bytes: usize,
-    max_retries: Option<u64>,
+pub(super) struct RequestMeta<'a> {
+    pub(super) key: &'a Key,
+    pub(super) received_ns: u64,
+    pub(super) body_bytes: usize,
+    pub(super) max_retries: Option<u64>,
 }
 
 /// The result of a submission that this thread answers.
-enum Outcome {
+pub(super) enum Outcome {
     /// Its signature.
     Accepted(SignatureText),
     Rejected(Rejection),
 }
 
 /// Why a submission is left to the main thread.
-struct Unanswered {
-    counter: Counter,
+pub(super) struct Unanswered {
+    pub(super) counter: Counter,
     /// Whether its transaction was found valid.
     is_verified: bool,
 }
@@ -95,7 +95,7 @@ impl From<Counter> for Unanswered {
 }
 
 /// A signature in base58.
-struct SignatureText {
+pub(super) struct SignatureText {
     text: [u8; SIGNATURE_TEXT_MAX],
     size: usize,
 }
@@ -425,7 +425,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
 impl<E: EngineHandle> SubmitPath<E> {
     /// Sends it, finds that it is a duplicate, or rejects it. Otherwise why it is left to the main
     /// thread.
-    fn submit(
+    pub(super) fn submit(
         &mut self,
         bytes: &[u8],
         meta: &RequestMeta<'_>,
@@ -519,7 +519,7 @@ impl<E: EngineHandle> SubmitPath<E> {
     }
 
     /// Counts and records a rejection. `answered_ns` is 0 where it is no result of a submission.
-    fn reject(
+    pub(super) fn reject(
         &mut self,
         rejection: &Rejection,
         meta: &RequestMeta<'_>,
@@ -535,7 +535,7 @@ impl<E: EngineHandle> SubmitPath<E> {
 
     /// Counts and records a use of a key that its policy does not allow, with the message for its
     /// account.
-    fn violated(&mut self, message: &str, meta: &RequestMeta<'_>) {
+    pub(super) fn violated(&mut self, message: &str, meta: &RequestMeta<'_>) {
         self.counters.reject(Reason::Unauthorized);
         let is_written = self.records.violated(&meta.record(message.as_bytes(), 0, 0));
         self.rejection_written(is_written, meta.received_ns);
@@ -673,7 +673,7 @@ fn signature_text_of(bytes: &[u8], offset: usize) -> Result<SignatureText, Count
     Ok(SignatureText { text, size })
 }
 
-fn unix_ms() -> f64 {
+pub(super) fn unix_ms() -> f64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_secs_f64() * 1e3
 }

@@ -23,6 +23,8 @@ use crate::sync::shared_memory::{AtomicSlice, Memory};
 
 #[path = "path_rejection_tests.rs"]
 mod rejections;
+#[path = "path_stream_tests.rs"]
+mod streams;
 
 const TOKEN: &[u8] = b"0123456789abcdef";
 /// Bytes of the account's name.

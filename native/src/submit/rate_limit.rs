@@ -67,6 +67,20 @@ impl Bucket {
         wait_ns(self.full_ns(), now_ns, limit)
     }
 
+    /// How many requests would be admitted now, and after how many nanoseconds it is one more; the
+    /// latter is infinite for a full bucket. Changes nothing.
+    #[must_use]
+    pub fn available(&self, now_ns: f64, limit: Limit) -> (u32, f64) {
+        let full_in_ns = self.full_ns() - now_ns;
+        if full_in_ns <= 0.0 {
+            return (limit.burst as u32, FOREVER_NS);
+        }
+        let charged = (full_in_ns / limit.interval_ns).ceil();
+        let more_in_ns = full_in_ns - (charged - 1.0) * limit.interval_ns;
+        // NaN and negative numbers are converted to 0.
+        ((limit.burst - charged) as u32, more_in_ns)
+    }
+
     /// Charges one request: 0, or the nanoseconds to wait, and then nothing is charged.
     #[must_use]
     pub fn try_charge(&self, now_ns: f64, limit: Limit) -> f64 {

@@ -18,6 +18,21 @@ fn passed(bucket: &Bucket, now_ns: f64, limit: Limit) -> u32 {
 }
 
 #[test]
+fn available_is_what_would_be_admitted_and_says_when_it_is_more() {
+    let (bucket, limit) = (Bucket::default(), rate(10.0, 5.0));
+    assert_eq!(bucket.available(NOW_NS, limit), (5, f64::INFINITY));
+    for left in (0..5).rev() {
+        assert_eq!(bucket.try_charge(NOW_NS, limit), 0.0);
+        assert_eq!(bucket.available(NOW_NS, limit), (left, INTERVAL_NS));
+    }
+    // Half an interval later, and when one more is there.
+    assert_eq!(bucket.available(NOW_NS + INTERVAL_NS / 2.0, limit), (0, INTERVAL_NS / 2.0));
+    assert_eq!(bucket.available(NOW_NS + INTERVAL_NS, limit), (1, INTERVAL_NS));
+    assert_eq!(passed(&bucket, NOW_NS + INTERVAL_NS, limit), 1);
+    assert_eq!(bucket.available(NOW_NS + 10.0 * INTERVAL_NS, limit), (5, f64::INFINITY));
+}
+
+#[test]
 fn charge_equals_javascripts_result() {
     // Rate, burst, now; then admitted requests, state and wait, as computed by the TypeScript.
     let golden = [

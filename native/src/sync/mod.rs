@@ -1,6 +1,6 @@
 //! Primitives shared between threads: a queue (`mutex_queue`), memory shared with JavaScript
-//! (`shared_memory`, `shared_lock`), the clock, thread priorities (`thread_priority`), and messages
-//! to systemd (`datagram`).
+//! (`shared_memory`, `shared_lock`), the clock, thread priorities (`thread_priority`), messages to
+//! systemd (`datagram`), and what counts as one address (`source_address`).
 
 pub mod clock;
 pub mod datagram;
@@ -10,4 +10,6 @@ pub(crate) mod shared_lock;
 #[cfg(feature = "ingress")]
 #[allow(unsafe_code)]
 pub mod shared_memory;
+#[cfg(feature = "ingress")]
+pub mod source_address;
 pub(crate) mod thread_priority;

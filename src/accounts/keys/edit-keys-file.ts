@@ -1,7 +1,7 @@
 /**
  * Edits `keys.toml`: appends a new key or removes a revoked one, and leaves everything else in the
- * file, comments included, unchanged. Only the SHA-256 of a new key is written; the key itself
- * exists only in the return value.
+ * file, comments included, unchanged. Only the SHA-256 of a new API key is written; the key itself
+ * exists only in the return value. A public key is written as it is.
  *
  * The new text is parsed before it is written and must contain exactly the expected keys. The write
  * goes to a new file next to the original, which is renamed over it: readers see the old or the new
@@ -21,8 +21,8 @@ import {
 import { SetupError } from "../../core/errors.ts";
 import { formatToml } from "../../runtime/toml.ts";
 import { generateToken } from "./format.ts";
-import type { KeyRow } from "./key.ts";
 import {
+  type FileKey,
   type KeysFile,
   keyHeaderLines,
   parseKeysFile,
@@ -44,16 +44,27 @@ export interface NewKey {
  */
 export function createKey(path: string, key: NewKey): { readonly token: string } {
   const token = generateToken(key.environment ?? "live");
-  changeFile(path, (text) => withKey(text, path, key, token));
+  const secret = { token_sha256: tokenSha256(token).toString("hex") };
+  changeFile(path, (text) => withKey(text, path, key, secret));
   return { token };
 }
 
-function withKey(text: string, path: string, key: NewKey, token: string): string {
+/** Adds a public key in base58, whose holder has agreed; otherwise as `createKey`. */
+export function addPublicKey(path: string, key: NewKey, publicKey: string): void {
+  changeFile(path, (text) => withKey(text, path, key, { public_key: publicKey }));
+}
+
+function withKey(
+  text: string,
+  path: string,
+  key: NewKey,
+  secret: { readonly token_sha256: string } | { readonly public_key: string },
+): string {
   const before = parseKeysFile(text, path);
   const block = formatToml({
     keys: [
       {
-        token_sha256: tokenSha256(token).toString("hex"),
+        ...secret,
         account: key.account,
         plan: key.plan,
         ...(key.label === undefined ? {} : { label: key.label }),
@@ -70,18 +81,18 @@ function withKey(text: string, path: string, key: NewKey, token: string): string
 }
 
 /** Keys of the file by account, without anything usable as a key. */
-export function listKeys(path: string): readonly KeyRow[] {
+export function listKeys(path: string): readonly FileKey[] {
   return parseKeysFile(readKeysText(path), path).keys;
 }
 
 /**
- * Removes a key from the file. `which` is the key itself or the first 8 to 64 hexadecimal digits of
- * its SHA-256; returns the removed row. A `SetupError` says that no key or several match, or that
- * the file's syntax cannot be cut safely.
+ * Removes a key from the file. `which` is the key itself, a public key in base58, or the first 8 to
+ * 64 hexadecimal digits of its SHA-256; returns the removed row. A `SetupError` says that no key or
+ * several match, or that the file's syntax cannot be cut safely.
  */
-export function revokeKey(path: string, which: string): KeyRow {
+export function revokeKey(path: string, which: string): FileKey {
   if (!existsSync(path)) throw new SetupError(`${path}: there is no such keys file`);
-  let revoked: KeyRow | null = null;
+  let revoked: FileKey | null = null;
   changeFile(path, (text) => {
     const cut = withoutKey(text, path, which);
     revoked = cut.row;
@@ -95,7 +106,7 @@ function withoutKey(
   text: string,
   path: string,
   which: string,
-): { readonly row: KeyRow; readonly text: string } {
+): { readonly row: FileKey; readonly text: string } {
   const before = parseKeysFile(text, path);
   const index = indexOfKey(before, which, path);
   const row = before.keys[index];
@@ -111,7 +122,7 @@ function withoutKey(
 }
 
 /** Whether a text parses to exactly these keys and this number of plans. */
-function holds(text: string, keys: readonly KeyRow[], planCount: number): boolean {
+function holds(text: string, keys: readonly FileKey[], planCount: number): boolean {
   try {
     const file = parseKeysFile(text, "");
     return file.plans.size === planCount && sameKeys(file.keys, keys);
@@ -123,7 +134,9 @@ function holds(text: string, keys: readonly KeyRow[], planCount: number): boolea
 
 function indexOfKey(file: KeysFile, which: string, path: string): number {
   const digest = tokenSha256(which).toString("hex");
-  const exact = file.keys.findIndex((key) => key.sha256.toString("hex") === digest);
+  const exact = file.keys.findIndex(
+    (key) => key.sha256.toString("hex") === digest || key.publicKey === which,
+  );
   if (exact >= 0) return exact;
   if (!DIGEST_PREFIX.test(which)) {
     throw new SetupError(`${path}: no key is this one, and it is no start of a SHA-256 either`);
@@ -147,7 +160,7 @@ function withoutBlock(text: string, start: number): string {
   return [...lines.slice(0, start - 1), ...lines.slice(end)].join("\n");
 }
 
-function sameKeys(found: readonly KeyRow[], expected: readonly KeyRow[]): boolean {
+function sameKeys(found: readonly FileKey[], expected: readonly FileKey[]): boolean {
   if (found.length !== expected.length) return false;
   return found.every((key, index) => {
     const other = expected[index];

@@ -2,8 +2,9 @@
  * Reads `keys.toml`: plans and keys of an edge without a database.
  *
  *    [plans.Beta]              [[keys]]
- *    rate_per_second = 50      token = "td_…"        # or token_sha256 = "<hex>"
- *    burst = 100               account = "acme"
+ *    rate_per_second = 50      token = "td_…"        # or token_sha256 = "<hex>",
+ *    burst = 100                                     # or public_key = "<base58>"
+ *                              account = "acme"
  *                              plan = "Beta"
  *                              label = "bot 7"       # optional
  *
@@ -24,11 +25,18 @@ import {
 import { parseToml, type TomlTable } from "../../runtime/toml.ts";
 import { KEYS_FILE_BYTES_MAX, KEYS_FILE_PROBLEMS_MAX } from "../limits.ts";
 import type { KeyRow, Plan } from "./key.ts";
+import { parsePublicKey, publicKeySha256 } from "./public-key.ts";
+
+/** A key of a file. */
+export interface FileKey extends KeyRow {
+  /** Base58, if the key is an Ed25519 public key; null for an API key. */
+  readonly publicKey: string | null;
+}
 
 export interface KeysFile {
   readonly plans: ReadonlyMap<string, Plan>;
   /** In file order. */
-  readonly keys: readonly KeyRow[];
+  readonly keys: readonly FileKey[];
 }
 
 /** Reads and checks a file; a `SetupError` lists every problem. */
@@ -83,7 +91,7 @@ class Reader {
   /** Lines with `[[keys]]`, counted from 1. */
   readonly #lines: readonly number[];
   readonly #plans = new Map<string, Plan>();
-  readonly #keys: KeyRow[] = [];
+  readonly #keys: FileKey[] = [];
   /** First occurrence of each digest. */
   readonly #places = new Map<string, string>();
 
@@ -125,6 +133,7 @@ class Reader {
     }
     this.#unknown(key, KEY_KEYS, `${place}.`);
     const sha256 = this.#digest(key, place);
+    const publicKey = typeof key["public_key"] === "string" ? key["public_key"] : null;
     const account = this.#name(key, "account", place);
     const planName = this.#name(key, "plan", place);
     const plan = planName === null ? undefined : this.#plans.get(planName);
@@ -134,16 +143,43 @@ class Reader {
     const label = key["label"] === undefined ? null : this.#text(key, "label", place);
     if (sha256 === null || account === null || plan === undefined) return;
     const keyId = sha256.toString("hex", 0, KEY_ID_BYTES);
-    this.#keys.push({ sha256, keyId, account, plan, label, policy: null });
+    this.#keys.push({ sha256, keyId, account, plan, publicKey, label, policy: null });
   }
 
   #digest(key: TomlTable, place: string): Buffer | null {
-    const { token, token_sha256: hex } = key;
-    if ((token === undefined) === (hex === undefined)) {
-      const found = token === undefined ? "neither" : "both";
-      this.#problem(place, `one of token and token_sha256 is needed, ${found} is there`);
+    const given = SECRET_KEYS.filter((name) => key[name] !== undefined);
+    if (given.length !== 1) {
+      const found = given.length === 0 ? "none is" : `${given.join(" and ")} are`;
+      this.#problem(place, `one of ${SECRET_KEYS.join(", ")} is needed, ${found} there`);
       return null;
     }
+    const digest =
+      key["public_key"] === undefined
+        ? this.#tokenDigest(key, place)
+        : this.#publicKeyDigest(key["public_key"], place);
+    if (digest === null) return null;
+    const id = digest.toString("hex");
+    const first = this.#places.get(id);
+    if (first !== undefined) {
+      const what = key["public_key"] === undefined ? "token" : "public key";
+      this.#problem(place, `the same ${what} as ${first}`);
+      return null;
+    }
+    this.#places.set(id, place);
+    return digest;
+  }
+
+  #publicKeyDigest(text: unknown, place: string): Buffer | null {
+    const bytes = typeof text === "string" ? parsePublicKey(text) : null;
+    if (bytes !== null) return publicKeySha256(bytes);
+    // Not repeated: it may be a private key in the wrong place.
+    const found = typeof text === "string" ? `${text.length} characters` : kind(text);
+    const needed = "the 32 bytes of an Ed25519 public key in base58";
+    this.#problem(`${place}.public_key`, `${found} where ${needed} are needed`);
+    return null;
+  }
+
+  #tokenDigest({ token, token_sha256: hex }: TomlTable, place: string): Buffer | null {
     if (token !== undefined && (typeof token !== "string" || !TOKEN.test(token))) {
       const found = typeof token === "string" ? `${token.length} characters` : kind(token);
       this.#problem(`${place}.token`, `${found} where ${TOKEN_NEEDED} are needed`);
@@ -153,15 +189,7 @@ class Reader {
       this.#problem(`${place}.token_sha256`, "64 hexadecimal digits are needed");
       return null;
     }
-    const digest = token === undefined ? Buffer.from(String(hex), "hex") : tokenSha256(token);
-    const id = digest.toString("hex");
-    const first = this.#places.get(id);
-    if (first !== undefined) {
-      this.#problem(place, `the same token as ${first}`);
-      return null;
-    }
-    this.#places.set(id, place);
-    return digest;
+    return token === undefined ? Buffer.from(String(hex), "hex") : tokenSha256(token);
   }
 
   #number(
@@ -246,7 +274,9 @@ const ROOT_KEYS = ["plans", "keys"];
 const PLAN_KEYS = ["rate_per_second", "burst"];
 /** A file has no key ids, so the start of the digest serves as id. */
 const KEY_ID_BYTES = 16;
-const KEY_KEYS = ["token", "token_sha256", "account", "plan", "label"];
+/** Of these a key has exactly one. */
+const SECRET_KEYS = ["token", "token_sha256", "public_key"];
+const KEY_KEYS = [...SECRET_KEYS, "account", "plan", "label"];
 const RATE_MIN = 0.001;
 /** Names are used in headers, metrics and file names. */
 const NAME = new RegExp(`^[A-Za-z0-9][A-Za-z0-9 ._@+-]{0,${ACCOUNT_NAME_CHARS_MAX - 1}}$`);

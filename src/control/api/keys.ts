@@ -1,6 +1,7 @@
 /**
- * The account's keys: list, create, change, rotate, revoke, reveal, link. Only three responses
- * contain the text of a key: create, rotate and reveal. These calls, and any change of a key's
+ * The account's keys: list, create, change, rotate, revoke, reveal, link, and the registration of
+ * public keys, which the other routes list, change and revoke too. Only three responses contain the
+ * text of a key: create, rotate and reveal. These calls, and any change of a key's
  * options, need a recent session login. A management token cannot reveal a key.
  */
 
@@ -17,7 +18,12 @@ const OVERLAP_S = 24 * 3600;
 const keyShape = z.object({
   id: z.string(),
   label: z.string(),
+  kind: z.enum(["api_key", "public_key"]),
   hint: z.string(),
+  public_key: z
+    .string()
+    .nullable()
+    .meta({ description: "in base58, of a key of the kind public_key; it is not rotated" }),
   state: z.enum(["live", "expired", "revoked"]),
   created_at: time,
   expires_at: time.nullable(),
@@ -97,6 +103,7 @@ export function keyRoutes({ keys }: Pick<Store, "keys">): readonly Route[] {
       },
     ),
     ...endsOf(keys),
+    ...publicKeyRoutes(keys),
   ];
 }
 
@@ -153,6 +160,55 @@ function endsOf(keys: Store["keys"]): readonly Route[] {
   ];
 }
 
+const challengeShape = z.object({
+  id: z.string(),
+  text: z.string().meta({ description: "what the holder of the public key signs" }),
+  command: z.string().meta({ description: "a command line that prints the signature" }),
+  expires_at: time,
+});
+
+function publicKeyRoutes(keys: Store["keys"]): readonly Route[] {
+  return [
+    route(
+      ["POST", "/api/v1/public-keys/challenges"],
+      "account",
+      "A text that the holder of a public key signs, for this account",
+      {
+        body: z.strictObject({ public_key: z.string().min(1).max(64) }),
+        response: z.object({ challenge: challengeShape }),
+        status: 201,
+        limit: "change",
+        recentLogin: true,
+      },
+      async ({ caller: { account }, body }) => {
+        const { id, text, expiresAtMs } = valueOrThrow(
+          await keys.challenge(account.id, body.public_key),
+        );
+        const command = `solana sign-offchain-message '${text}'`;
+        return { challenge: { id, text, command, expires_at: iso(expiresAtMs) } };
+      },
+    ),
+    route(
+      ["POST", "/api/v1/public-keys"],
+      "account",
+      "Registers the public key of a challenge, by its holder's signature of the text",
+      {
+        body: makeShape.extend({ challenge_id: id, signature: z.string().min(1).max(128) }),
+        response: keyResponse,
+        status: 201,
+        limit: "change",
+        recentLogin: true,
+      },
+      async ({ caller: { account, actor }, body }) => {
+        const { challenge_id: challengeId, signature, ...rest } = body;
+        const options = { ...NO_LIMITS, ...changeOf(rest), label: body.label };
+        const proof = { challengeId, signature };
+        return { key: keyOf(valueOrThrow(await keys.register(account.id, proof, options, actor))) };
+      },
+    ),
+  ];
+}
+
 const NO_LIMITS: Omit<KeyOptions, "label"> = {
   expiresAtMs: null,
   cidrs: [],
@@ -181,7 +237,9 @@ function keyOf(key: KeyRecord): z.input<typeof keyShape> {
   return {
     id: key.id,
     label: key.label,
+    kind: key.publicKey === null ? "api_key" : "public_key",
     hint: key.hint,
+    public_key: key.publicKey,
     state: key.state,
     created_at: iso(key.createdAtMs),
     expires_at: isoOrNull(key.expiresAtMs),

@@ -20,6 +20,7 @@ import { MARKS_SQL } from "./0005-marks.ts";
 import { EDGE_COLUMNS_SQL } from "./0006-edge-columns.ts";
 import { SUCCESSORS_SQL } from "./0007-successors.ts";
 import { LAST_USED_SQL } from "./0008-last-used.ts";
+import { PUBLIC_KEYS_SQL } from "./0009-public-keys.ts";
 
 export interface Migration {
   /** Consecutive, starting at 1. */
@@ -38,6 +39,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { number: 6, name: "edge-columns", sql: EDGE_COLUMNS_SQL },
   { number: 7, name: "successors", sql: SUCCESSORS_SQL },
   { number: 8, name: "last-used", sql: LAST_USED_SQL },
+  { number: 9, name: "public-keys", sql: PUBLIC_KEYS_SQL },
 ];
 
 /**

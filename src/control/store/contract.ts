@@ -39,6 +39,12 @@ export type StoreReason =
   | "key_ended"
   /** The key was rotated before; `detail` names its successor. */
   | "key_replaced"
+  /** The challenge is unknown, used or expired. */
+  | "challenge_ended"
+  /** The signature of a challenge does not verify. */
+  | "signature_wrong"
+  /** The public key is registered already. */
+  | "key_taken"
   /** The key belongs to an account that has a login. */
   | "key_owned"
   /** The key was stored without its text (created before the vault, or loaded as a hash). */
@@ -148,8 +154,10 @@ export interface Plans {
 export interface KeyRecord {
   readonly id: string;
   readonly accountId: string;
-  /** `td_…wxyz` */
+  /** `td_…wxyz`; of a public key the start and the end, `7Np4…x9Qz`. */
   readonly hint: string;
+  /** Base58, for a public key; null for an API key. */
+  readonly publicKey: string | null;
   readonly label: string;
   readonly createdAtMs: number;
   readonly expiresAtMs: number | null;
@@ -182,6 +190,14 @@ export interface FreshKey {
   readonly token: string;
 }
 
+/** What the holder of a public key signs. */
+export interface KeyChallenge {
+  readonly id: string;
+  /** One line of printable ASCII. */
+  readonly text: string;
+  readonly expiresAtMs: number;
+}
+
 export interface Keys {
   /** Live keys first, then by age; at most `KEY_RECORDS_SHOWN_MAX`. */
   list(accountId: string): Promise<readonly KeyRecord[]>;
@@ -196,8 +212,8 @@ export interface Keys {
   ): Promise<Result<KeyRecord>>;
   /**
    * Creates a new key with the same options; the old one ends after `overlapMs` (0: immediately). A
-   * key that was already rotated is rejected (`key_replaced`): its lifetime was cut to the overlap,
-   * and the new key would inherit that.
+   * public key is not rotated, and a key that was already rotated is rejected (`key_replaced`): its
+   * lifetime was cut to the overlap, and the new key would inherit that.
    */
   rotate(
     accountId: string,
@@ -215,7 +231,22 @@ export interface Keys {
    * (`not_found`), so that guessing reveals nothing; the audit log has the actual reason.
    */
   link(accountId: string, token: string, actor: Actor): Promise<Result<KeyRecord>>;
-  /** For operators: searches all accounts; `which` is the key or 8 to 64 digits of its SHA-256. */
+  /** A text for the holder of this public key (base58) to sign, for this account. */
+  challenge(accountId: string, publicKey: string): Promise<Result<KeyChallenge>>;
+  /**
+   * Registers the public key of a challenge, whose text `signature` signs (base58 or base64). A
+   * challenge is used once.
+   */
+  register(
+    accountId: string,
+    proof: { readonly challengeId: string; readonly signature: string },
+    options: KeyOptions,
+    actor: Actor,
+  ): Promise<Result<KeyRecord>>;
+  /**
+   * For operators: searches all accounts; `which` is the key, a public key in base58, or 8 to 64
+   * digits of the SHA-256.
+   */
   find(which: string): Promise<readonly (KeyRecord & { readonly sha256: string })[]>;
   listAll(filter: {
     readonly limit: number;

@@ -15,6 +15,7 @@ import {
   KEY_RECORDS_SHOWN_MAX,
   KEYS_PER_ACCOUNT_MAX,
 } from "../limits.ts";
+import type { Sealed } from "../vault.ts";
 import { note } from "./audit.ts";
 import type {
   Account,
@@ -114,7 +115,7 @@ export async function createKey(
   if ((await liveCount(tx, deps, account.id)) >= countMax) {
     return refused("too_many", `an account may have ${countMax} keys at a time, revoke one first`);
   }
-  const fresh = await insertKey(tx, deps, options, account.id, checked.value, null);
+  const fresh = await insertToken(tx, deps, options, account.id, checked.value, null);
   await note(tx, deps.clock, account.id, "key.create", auditDetail(fresh.key), actor);
   return ok(fresh);
 }
@@ -156,6 +157,9 @@ async function rotateKey(
   actor: Actor,
 ): Promise<Result<FreshKey>> {
   if (key.state !== "live") return refused("key_ended", `the key is ${key.state}`);
+  if (key.publicKey !== null) {
+    return refused("invalid", "a public key is not rotated: register another, then revoke this");
+  }
   if (key.replacedBy !== null) {
     const { hint } = key.replacedBy;
     return refused("key_replaced", `the key was rotated before; rotate its successor ${hint}`);
@@ -172,7 +176,7 @@ async function rotateKey(
   const lifeMs =
     key.expiresAtMs === null ? null : Math.min(key.expiresAtMs - key.createdAtMs, KEY_LIFE_MS_MAX);
   const wanted = { ...optionsOf(key), expiresAtMs: lifeMs === null ? null : nowMs + lifeMs };
-  const fresh = await insertKey(tx, deps, options, account.id, wanted, key.id);
+  const fresh = await insertToken(tx, deps, options, account.id, wanted, key.id);
   const endMs = Math.min(nowMs + overlapMs, key.expiresAtMs ?? Number.POSITIVE_INFINITY);
   await tx.query(
     overlapMs === 0
@@ -214,6 +218,7 @@ async function revealKey(
   actor: Actor,
 ): Promise<Result<FreshKey>> {
   if (key.state !== "live") return refused("key_ended", `the key is ${key.state}`);
+  if (key.publicKey !== null) return refused("not_revealable", "a public key has no text to show");
   const [row] = await tx.query<{
     readonly sha256: Buffer;
     readonly ciphertext: Buffer | null;
@@ -239,7 +244,7 @@ async function revealKey(
   return ok({ key, token: opened.text });
 }
 
-async function insertKey(
+async function insertToken(
   tx: Queryable,
   { vault, clock }: StoreDeps,
   { environment }: KeyStoreOptions,
@@ -249,32 +254,60 @@ async function insertKey(
 ): Promise<FreshKey> {
   const token = generateToken(environment);
   const id = randomUUID();
-  const { ciphertext, nonce, kekId } = vault.seal(token, { accountId, keyId: id });
-  const nowMs = clock.unixMs();
-  await tx.query(
+  const sealed = vault.seal(token, { accountId, keyId: id });
+  const secret = { id, sha256: sha256(token), hint: hintOf(token), sealed, publicKey: null };
+  const key = await insertKey(tx, clock.unixMs(), accountId, secret, wanted, rotatedFrom);
+  if (key === null) throw new Error("an API key was taken for a public key");
+  return { key, token };
+}
+
+/** What a new key is recognized by. */
+interface KeySecret {
+  readonly id: string;
+  readonly sha256: Buffer;
+  readonly hint: string;
+  /** The sealed text of an API key; null for a public key. */
+  readonly sealed: Sealed | null;
+  readonly publicKey: Uint8Array | null;
+}
+
+/** Null if it is a public key that is in use. */
+export async function insertKey(
+  tx: Queryable,
+  nowMs: number,
+  accountId: string,
+  { id, sha256: digest, hint, sealed, publicKey }: KeySecret,
+  wanted: KeyOptions,
+  rotatedFrom: string | null,
+): Promise<KeyRecord | null> {
+  const rows = await tx.query(
     `insert into touchdown.keys (id, account_id, sha256, hint, label, ciphertext, nonce, kek_id,
-       created_at, expires_at, ${CIDRS}, rate_per_second, burst, rotated_from)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, ${networks(11)}, $12, $13, $14)`,
+       created_at, expires_at, ${CIDRS}, rate_per_second, burst, rotated_from, public_key)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, ${networks(11)}, $12, $13, $14, $15)
+     on conflict (sha256) where public_key is not null and revoked_at is null
+     do nothing returning 1`,
     [
       id,
       accountId,
-      sha256(token),
-      hintOf(token),
+      digest,
+      hint,
       wanted.label,
-      ciphertext,
-      nonce,
-      kekId,
+      sealed?.ciphertext ?? null,
+      sealed?.nonce ?? null,
+      sealed?.kekId ?? null,
       instant(nowMs),
       instant(wanted.expiresAtMs),
       wanted.cidrs,
       wanted.ratePerSecond,
       wanted.burst,
       rotatedFrom,
+      publicKey,
     ],
   );
+  if (rows.length === 0) return null;
   const key = await findKey(tx, accountId, id, nowMs);
   if (key === null) throw new Error("a key that was just made is not there");
-  return { key, token };
+  return key;
 }
 
 /** The account's own key; null for none. */

@@ -3,6 +3,7 @@
  * change of the key-encryption key. Nothing here returns the text of a key.
  */
 
+import { parsePublicKey, publicKeySha256 } from "../../accounts/keys/public-key.ts";
 import { note } from "./audit.ts";
 import type { KeyRecord, Keys } from "./contract.ts";
 import {
@@ -34,12 +35,14 @@ export function createOperatorKeys(deps: StoreDeps): OperatorKeys {
   const { database, vault, clock } = deps;
   return {
     async find(which) {
+      const publicKey = parsePublicKey(which);
       const digits = PREFIX_FORM.test(which) ? which.toLowerCase() : null;
       const rows = await database.query<HashedRow>(
         `select ${KEY_COLUMNS}, k.sha256 from touchdown.keys k
-         where k.sha256 = $1 or ($2::text is not null and encode(k.sha256, 'hex') like $2 || '%')
-         limit ${FOUND_MAX}`,
-        [sha256(which), digits],
+         where k.sha256 = any($1)
+           or ($2::text is not null and encode(k.sha256, 'hex') like $2 || '%')
+         order by k.revoked_at is not null limit ${FOUND_MAX}`,
+        [[sha256(which), ...(publicKey === null ? [] : [publicKeySha256(publicKey)])], digits],
       );
       return rows.map((row) => hashed(row, clock.unixMs()));
     },

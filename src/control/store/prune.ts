@@ -37,6 +37,7 @@ export async function prune({ database, clock }: StoreDeps): Promise<number> {
 const RULES: readonly { readonly table: string; readonly past: string; readonly keepMs: number }[] =
   [
     { table: "login_attempts", past: "expires_at <= $1", keepMs: 0 },
+    { table: "key_challenges", past: "expires_at <= $1", keepMs: 0 },
     { table: "sessions", past: "ends_at <= $1 or idle_ends_at <= $1", keepMs: 0 },
     {
       table: "api_tokens",

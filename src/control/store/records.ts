@@ -6,6 +6,7 @@
 import { createHash } from "node:crypto";
 import type { Database, Queryable } from "../../accounts/database/database.ts";
 import type { Clock } from "../../core/clock.ts";
+import { encodeKey } from "../../core/encoding.ts";
 import { ACCOUNT_NAME_CHARS_MAX } from "../../core/limits.ts";
 import type { KeyEncryption } from "../vault.ts";
 import type { Account, KeyRecord, Page, Refusal, Result, StoreReason } from "./contract.ts";
@@ -145,6 +146,7 @@ export interface KeyRecordRow {
   readonly id: string;
   readonly account_id: string;
   readonly hint: string;
+  readonly public_key: Buffer | null;
   readonly label: string;
   readonly created_at: number;
   readonly expires_at: number | null;
@@ -159,8 +161,8 @@ export interface KeyRecordRow {
 }
 
 /** Columns of `touchdown.keys k`. */
-export const KEY_COLUMNS = `k.id, k.account_id, k.hint, k.label, k.created_at, k.expires_at,
-  k.revoked_at, k.cidrs::text[] as cidrs, k.rate_per_second, k.burst, k.rotated_from,
+export const KEY_COLUMNS = `k.id, k.account_id, k.hint, k.public_key, k.label, k.created_at,
+  k.expires_at, k.revoked_at, k.cidrs::text[] as cidrs, k.rate_per_second, k.burst, k.rotated_from,
   k.ciphertext is not null as revealable,
   (select json_build_object('id', s.id, 'hint', s.hint) from touchdown.keys s
    where s.rotated_from = k.id and s.account_id = k.account_id
@@ -178,6 +180,7 @@ export function keyOf(row: KeyRecordRow, nowMs: number): KeyRecord {
     id: row.id,
     accountId: row.account_id,
     hint: row.hint,
+    publicKey: row.public_key === null ? null : encodeKey(row.public_key),
     label: row.label,
     createdAtMs: row.created_at,
     expiresAtMs: row.expires_at,

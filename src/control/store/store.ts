@@ -13,6 +13,7 @@ import { createLogins } from "./logins.ts";
 import { createOperatorKeys } from "./operator-keys.ts";
 import { createPlans } from "./plans.ts";
 import { prune } from "./prune.ts";
+import { createPublicKeys } from "./public-keys.ts";
 import type { StoreDeps } from "./records.ts";
 import { createSessions, type SessionOptions } from "./sessions.ts";
 import { createUsage } from "./usage.ts";
@@ -25,6 +26,7 @@ export function createStore(deps: StoreDeps, options: StoreOptions): Store {
     accounts: createAccounts(deps, options),
     keys: {
       ...createOwnKeys(deps, options),
+      ...createPublicKeys(deps),
       ...createOperatorKeys(deps),
       link: (accountId, token, actor) => linkKey(deps, accountId, token, actor),
     },

@@ -4,7 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { loadKeysFile, parseKeysFile, tokenSha256 } from "../../../src/accounts/keys/keys-file.ts";
+import { publicKeySha256 } from "../../../src/accounts/keys/public-key.ts";
+import { encodeBase58 } from "../../../src/core/encoding.ts";
 import { SetupError } from "../../../src/core/errors.ts";
+import { createSigner } from "../../support/signer.ts";
 
 const PLAN = "[plans.Beta]\nrate_per_second = 50\nburst = 100\n";
 const key = (lines: string) => `\n[[keys]]\n${lines}\n`;
@@ -36,6 +39,7 @@ describe("keys file", () => {
       account: "acme",
       plan: beta,
       label,
+      publicKey: null,
       policy: null,
     });
     expect(keys).toEqual([row("0123456789abcdef", null), row("another token of acme", "bot 7")]);
@@ -91,14 +95,14 @@ plan = "Beta"
       "plans.Fast.rate_per_second: 0 where",
       "plans.Fast.burst: nothing where",
       "keys[0] (line 9).plan: there is no [plans.Gold]",
-      "keys[1] (line 13): one of token and token_sha256 is needed, both",
+      "keys[1] (line 13): one of token, token_sha256, public_key is needed, token and",
       'keys[1] (line 13).account: "" where',
       "keys[2] (line 18).token_sha256: 64 hexadecimal",
       "keys[2] (line 18).account:",
       "keys[2] (line 18).plan: a number where",
       "keys[2] (line 18).label: a number where",
       "keys[2] (line 18).note: unknown key",
-      "keys[3] (line 24): one of token and token_sha256 is needed, neither",
+      "keys[3] (line 24): one of token, token_sha256, public_key is needed, none is",
     ]) {
       expect(message).toContain(problem);
     }
@@ -110,6 +114,26 @@ plan = "Beta"
     const again = key(`token_sha256 = "${sha256}"\naccount = "other"\nplan = "Beta"`);
     const message = problems(PLAN + GOOD + again);
     expect(message).toContain("keys[1] (line 10): the same token as keys[0] (line 5)");
+  });
+
+  it("takes an Ed25519 public key instead of a token", () => {
+    const { publicKey, publicKeyBytes } = createSigner();
+    const block = key(`public_key = "${publicKey}"\naccount = "acme"\nplan = "Beta"`);
+    const { keys } = parseKeysFile(PLAN + GOOD + block, "keys.toml");
+    expect(keys.map((row) => row.publicKey)).toEqual([null, publicKey]);
+    expect(keys[1]).toMatchObject({ account: "acme", sha256: publicKeySha256(publicKeyBytes) });
+    expect(problems(PLAN + block + block)).toContain("the same public key as keys[0] (line 5)");
+  });
+
+  it.each([
+    ["31 bytes", encodeBase58(Buffer.alloc(31, 7)), "characters where the 32 bytes"],
+    ["a point of small order", "1".repeat(32), "32 characters where the 32 bytes"],
+    ["a private key, which is not repeated", encodeBase58(Buffer.alloc(64, 7)), "characters where"],
+  ])("refuses a public key that is %s", (_, text, message) => {
+    const found = problems(`${PLAN}${key(`public_key = "${text}"\naccount = "a"\nplan = "Beta"`)}`);
+    expect(found).toContain(`keys[0] (line 5).public_key: `);
+    expect(found).toContain(message);
+    expect(found).not.toContain(text);
   });
 
   it("never quotes a token in a message", () => {

@@ -6,6 +6,7 @@ import {
   startTestControl,
   type TestControl,
 } from "../../support/control.ts";
+import { createSigner } from "../../support/signer.ts";
 
 let site: TestControl;
 let grace: Browser;
@@ -172,6 +173,51 @@ describe("a key", () => {
     }
     expect(new Set(responses).size).toBe(1);
     expect(responses[0]).toContain("key_refused");
+  });
+});
+
+describe("a public key", () => {
+  const start = (public_key: string) =>
+    grace.call("POST", "/api/v1/public-keys/challenges", { public_key });
+
+  it("is registered with its restrictions by a signature, and then acted on as a key", async () => {
+    const signer = createSigner();
+    const asked = await start(signer.publicKey);
+    expect(asked.status).toBe(201);
+    const text = String(fieldOf(asked.json, "challenge.text"));
+    expect(fieldOf(asked.json, "challenge.command")).toBe(`solana sign-offchain-message '${text}'`);
+    const limits = { allowed_addresses: ["203.0.113.0/24"], rate_per_second: 5, burst: 10 };
+    const added = await grace.call("POST", "/api/v1/public-keys", {
+      ...{ challenge_id: fieldOf(asked.json, "challenge.id"), label: "wallet", ...limits },
+      signature: signer.signOffchain(text),
+    });
+    expect(added.status).toBe(201);
+    expect(fieldOf(added.json, "key")).toMatchObject({
+      ...{ kind: "public_key", public_key: signer.publicKey, label: "wallet", ...limits },
+      ...{ state: "live", revealable: false },
+    });
+    const id = String(fieldOf(added.json, "key.id"));
+    const path = `/api/v1/keys/${id}`;
+    expect((await grace.call("PATCH", path, { label: "renamed" })).status).toBe(200);
+    const rotated = await grace.call("POST", `${path}/rotate`, {});
+    expect([rotated.status, reasonOf(rotated)]).toEqual([400, "invalid_request"]);
+    expect((await grace.call("POST", `${path}/revoke`, {})).status).toBe(200);
+    expect(await stateOf(id)).toBe("revoked");
+  });
+
+  it("is refused with the reason: no key, a wrong signature, a used challenge", async () => {
+    expect(reasonOf(await start("x"))).toBe("invalid_request");
+    const signer = createSigner();
+    const { json } = await start(signer.publicKey);
+    const challenge_id = fieldOf(json, "challenge.id");
+    const text = String(fieldOf(json, "challenge.text"));
+    const register = (signature: string) =>
+      grace.call("POST", "/api/v1/public-keys", { challenge_id, label: "x", signature });
+    const wrong = await register(createSigner().signOffchain(text));
+    expect([wrong.status, reasonOf(wrong)]).toEqual([400, "invalid_request"]);
+    expect((await register(signer.signOffchain(text))).status).toBe(201);
+    const again = await register(signer.signOffchain(text));
+    expect([again.status, reasonOf(again)]).toEqual([409, "conflict"]);
   });
 });
 

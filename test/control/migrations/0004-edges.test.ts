@@ -223,6 +223,7 @@ describe("the dashboard's login", () => {
     expect(await rightsOf("touchdown_control")).toEqual(
       [
         "audit: DELETE, INSERT, SELECT",
+        "key_challenges: DELETE, INSERT, SELECT",
         ...tables,
         ...read.map((name) => `${name}: SELECT`),
         ...[...pruned, ...reasons].map((name) => `${name}: DELETE, SELECT`),

@@ -8,8 +8,9 @@ import { SetupError } from "../../../src/core/errors.ts";
 import { testDatabase } from "../../support/postgres.ts";
 
 const BEFORE = ["accounts", "logins", "usage", "edges", "marks", "edge-columns"];
-const NAMES = [...BEFORE, "successors", "last-used"];
-const TITLES = NAMES.map((name, index) => `000${index + 1}-${name}`);
+const NAMES = [...BEFORE, "successors", "last-used", "public-keys"];
+const numbered = (index: number) => String(index + 1).padStart(4, "0");
+const TITLES = NAMES.map((name, index) => `${numbered(index)}-${name}`);
 const NEXT = NAMES.length + 1;
 
 describe("migrations", () => {
@@ -48,7 +49,9 @@ describe("migrations", () => {
     const { owner } = await testDatabase({ migrated: false });
     const sql = "create tabel x ()";
     const broken = [...MIGRATIONS, { number: NEXT, name: "broken", sql }];
-    await expect(migrate(owner, broken)).rejects.toThrow(`migration 000${NEXT}-broken failed`);
+    await expect(migrate(owner, broken)).rejects.toThrow(
+      `migration ${numbered(NEXT - 1)}-broken failed`,
+    );
     expect(await owner.query("select from pg_namespace where nspname = 'touchdown'")).toEqual([]);
     expect(await migrate(owner)).toEqual(TITLES);
   });

@@ -89,6 +89,8 @@ describe("the OpenAPI document", () => {
       "POST /api/v1/keys/{key_id}/revoke": true,
       "POST /api/v1/keys/{key_id}/reveal": true,
       "POST /api/v1/keys/link": false,
+      "POST /api/v1/public-keys/challenges": true,
+      "POST /api/v1/public-keys": true,
       "POST /api/v1/tokens": true,
       "DELETE /api/v1/tokens/{token_id}": true,
       "PATCH /api/v1/admin/accounts/{account_id}": true,

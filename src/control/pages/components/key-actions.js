@@ -28,6 +28,60 @@ export async function makeKey() {
   return made;
 }
 
+/** Two dialogs: the public key, and the signature of the text that is shown for it. */
+export async function addPublicKey() {
+  const attributes = {
+    required: true,
+    autocomplete: "off",
+    spellcheck: "false",
+    autocapitalize: "none",
+    class: "mono",
+  };
+  const asked = await ask({
+    title: "Add a public key",
+    content: [
+      el("p", {}, "Programs that send over QUIC prove with it who they are. You sign a text once."),
+      textField(
+        "Public key",
+        { ...attributes, name: "public_key", maxlength: 64 },
+        "The Solana address of the program's keypair, as solana address prints it.",
+      ),
+    ],
+    button: "Continue",
+    act: (form) =>
+      post("/api/v1/public-keys/challenges", { public_key: textOf(form, "public_key") }),
+  });
+  if (asked === null) return null;
+  const { id, text, command } = asked.challenge;
+  return ask({
+    title: "Sign with the key",
+    content: [
+      el("p", {}, "Sign this text within 15 minutes, with a wallet or on the command line:"),
+      el(
+        "div",
+        { class: "secret" },
+        el("code", { "data-testid": "challenge" }, text),
+        copyButton("Copy the command", () => command),
+      ),
+      textField(
+        "Signature",
+        { ...attributes, name: "signature", maxlength: 128 },
+        "In base58, as solana sign-offchain-message prints it, or in base64.",
+      ),
+      nameField(""),
+      ...restrictions({}),
+    ],
+    button: "Add the key",
+    act: (form) =>
+      post("/api/v1/public-keys", {
+        challenge_id: id,
+        signature: textOf(form, "signature"),
+        label: textOf(form, "label"),
+        ...restrictionsOf(form),
+      }),
+  });
+}
+
 /** @param {any} key */
 export function changeKey(key) {
   return ask({

@@ -14,7 +14,9 @@ import { el, fill } from "../lib/dom.js";
 /** @param {import("../app.js").Context} context */
 export async function page({ site, main, signal }) {
   const { keys } = await read("/api/v1/keys", signal);
-  const usable = keys.filter((/** @type {any} */ { state }) => state === "live");
+  const usable = keys.filter(
+    (/** @type {any} */ { kind, state }) => kind === "api_key" && state === "live",
+  );
   /** @type {import("../components/programs.js").State} */
   const state = {
     key: usable[0] ?? null,

@@ -4,7 +4,14 @@
  */
 
 import { icon } from "../components/icons.js";
-import { changeKey, linkKey, makeKey, revokeKey, rotateKey } from "../components/key-actions.js";
+import {
+  addPublicKey,
+  changeKey,
+  linkKey,
+  makeKey,
+  revokeKey,
+  rotateKey,
+} from "../components/key-actions.js";
 import { pageHeader } from "../components/page-header.js";
 import { empty, failed } from "../components/states.js";
 import { announce } from "../lib/announce.js";
@@ -22,9 +29,11 @@ export async function page({ main, signal }) {
   const make = button("Make a key", "btn main", () => act(makeKey, "The key is made"), "plus");
   make.dataset["act"] = "make";
   const link = button("Link a key", "btn", () => act(linkKey, "The key is linked"));
+  const add = button("Add a public key", "btn", () => act(addPublicKey, "The key is added"));
+  add.dataset["act"] = "add-public";
   const text =
     "One for each program or machine, so that each can be limited and revoked separately.";
-  fill(main, pageHeader("Keys", text, link, make), list);
+  fill(main, pageHeader("Keys", text, link, add, make), list);
 
   async function load() {
     try {
@@ -91,11 +100,18 @@ function card(key, act) {
   badge.textContent = STATES[/** @type {"live"} */ (state)];
   const ending = state === "live" && expires_at !== null;
   const live = state === "live";
+  const isApiKey = key.kind === "api_key";
   const named = (/** @type {string} */ what) => `${what} the key ${label}`;
   return el(
     "article",
     { class: live ? "key-card" : "key-card ended", "data-key": key.id },
-    el("header", {}, el("h2", {}, label), el("code", { class: "soft" }, hint), badge),
+    el(
+      "header",
+      {},
+      el("h2", {}, label),
+      el("code", { class: "soft" }, isApiKey ? hint : key.public_key),
+      badge,
+    ),
     facts(key),
     successor !== null && el("p", {}, "Replaced by ", el("code", {}, successor.hint), "."),
     ending && el("p", { class: "small soft" }, "It works until it expires."),
@@ -103,7 +119,7 @@ function card(key, act) {
       el(
         "div",
         { class: "buttons" },
-        ACTS.filter(([word]) => word !== "Rotate" || successor === null).map(
+        ACTS.filter(([word]) => word !== "Rotate" || (successor === null && isApiKey)).map(
           ([word, kind, what, done]) => {
             const one = button(word, kind, () => act(what, done, key), null, named);
             one.dataset["act"] = `${word} ${key.id}`;

@@ -1,0 +1,36 @@
+//! Fixed limits of the QUIC listener. What an operator may change is in `server::Options`.
+
+use std::time::Duration;
+
+use crate::sync::clock::{NS_PER_MS, NS_PER_S};
+
+/// Largest transaction: the network's own limit.
+pub const STREAM_BYTES_MAX: usize = crate::decode::limits::TRANSACTION_BYTES_MAX;
+/// Most streams that a connection may open ahead of its account's limit.
+pub const STREAMS_AHEAD_MAX: u32 = 64;
+/// A connection is closed after this time without a packet.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Idle time after which the listener pings a client.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(20);
+/// How long a handshake may take.
+pub const HANDSHAKE_NS_MAX: u64 = 5 * NS_PER_S;
+/// Handshakes in progress above which a client must first prove its address, by a Retry.
+pub const HANDSHAKES_BEFORE_RETRY: usize = 64;
+/// Most handshakes in progress; further ones are refused.
+pub const HANDSHAKES_MAX: usize = 1024;
+/// Most handshakes in progress of one address, an IPv6 address with its /64.
+pub const HANDSHAKES_PER_ADDRESS: usize = 32;
+/// Buffers of the one receive call of a turn.
+pub const RECEIVE_BUFFERS: usize = 8;
+/// Size of a receive buffer: the largest datagram train that the kernel coalesces.
+pub const RECEIVE_BUFFER_BYTES: usize = 65_535;
+/// Most datagrams of one segmented send.
+pub const SEGMENTS_MAX: usize = 10;
+/// How often keys, handshakes and unfinished streams of all connections are checked.
+pub const SCAN_NS: u64 = 250 * NS_PER_MS;
+/// How long a draining listener waits for unfinished streams.
+pub const DRAIN_NS_MAX: u64 = NS_PER_S;
+/// Shortest wait before a connection without credit is looked at again.
+pub const CREDIT_NS_MIN: u64 = 10 * NS_PER_MS;
+/// Receive and send buffer requested from the kernel, in bytes.
+pub const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;

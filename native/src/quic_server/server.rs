@@ -1,0 +1,627 @@
+//! Hot path: the listener: one UDP socket, the endpoint that routes its datagrams, and the
+//! connections, which one thread drives.
+//!
+//! ```text
+//! socket ─▶ endpoint ─▶ connection ─▶ streams ─▶ handler
+//!              │            └─▶ acknowledgements, credit ─▶ socket
+//!              └─▶ new: refused, asked for a Retry, or a handshake
+//! ```
+//!
+//! The handshakes in progress are limited, in all and for each address, and have a deadline; above
+//! some of them a client must prove its address by a Retry. Connections are limited for each address
+//! and account. Every `SCAN_NS` the keys of all connections are looked up again, so that a revoked
+//! key's connections are closed within a second, and streams that are too slow are stopped.
+//!
+//! Decision: docs/decisions/0055-quic-in-the-ingress-threads.md
+
+use std::collections::BTreeSet;
+use std::fmt::{self, Debug, Formatter};
+use std::io::{self, IoSliceMut};
+use std::net::{self, IpAddr, SocketAddr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use mio::net::UdpSocket;
+use mio::{Interest, Registry, Token};
+use quinn_proto::{
+    ConnectionEvent, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event,
+    Incoming, RandomConnectionIdGenerator, StreamEvent, Transmit,
+};
+use quinn_udp::{RecvMeta, UdpSocketState};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::quic_server::connection::{ClientConnection, Phase};
+use crate::quic_server::counts::Counts;
+use crate::quic_server::handler::{QuicNumbers, QuicRefusal, StreamHandler};
+use crate::quic_server::limits::{
+    DRAIN_NS_MAX, HANDSHAKE_NS_MAX, HANDSHAKES_BEFORE_RETRY, HANDSHAKES_MAX,
+    HANDSHAKES_PER_ADDRESS, RECEIVE_BUFFER_BYTES, RECEIVE_BUFFERS, SCAN_NS, SEGMENTS_MAX,
+    SOCKET_BUFFER_BYTES,
+};
+use crate::quic_server::tls::server_config;
+use crate::sync::clock::{Clock, NEVER_NS};
+use crate::sync::source_address::source_of;
+
+/// Options of a listener.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The address to listen on; port 0 is any free one.
+    pub listen: SocketAddr,
+    /// Whether another process, which this one replaces, may listen there too.
+    pub is_successor: bool,
+    /// The seed of the listener's own certificate.
+    pub seed: [u8; 32],
+    /// Most connections, handshakes in progress included.
+    pub connections_max: usize,
+    /// Most connections of one address.
+    pub connections_per_address: usize,
+    /// Most connections of one account.
+    pub connections_per_account: usize,
+    /// How long a stream may take from its first byte to its last.
+    pub stream_timeout_ns: u64,
+}
+
+/// A listener.
+pub struct QuicServer {
+    options: Options,
+    socket: UdpSocket,
+    socket_state: UdpSocketState,
+    endpoint: Endpoint,
+    /// By connection handle.
+    connections: Vec<Option<Box<ClientConnection>>>,
+    sources: Counts<IpAddr>,
+    handshake_sources: Counts<IpAddr>,
+    accounts: Counts<u64>,
+    numbers: QuicNumbers,
+    published: QuicNumbers,
+    /// When connections have something to do, and their handles.
+    timers: BTreeSet<(u64, usize)>,
+    /// Handles of the connections to drive in this turn.
+    listed: Vec<usize>,
+    can_receive: bool,
+    buffers: Vec<u8>,
+    out: Vec<u8>,
+    clock: Clock,
+    scan_at_ns: u64,
+    /// When a draining listener closes connections with unfinished streams too; None: it serves.
+    drain_by_ns: Option<u64>,
+}
+
+impl Debug for QuicServer {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QuicServer").field("options", &self.options.listen).finish_non_exhaustive()
+    }
+}
+
+impl QuicServer {
+    /// Listens.
+    ///
+    /// # Errors
+    /// When the port is in use, the address is not local, or the system has no socket left.
+    pub fn listen(options: Options) -> io::Result<Self> {
+        let config = server_config(&options.seed).map_err(io::Error::other)?;
+        let socket = socket_on(options.listen, options.is_successor)?;
+        let socket_state = UdpSocketState::new((&socket).into())?;
+        let mut endpoint_config = EndpointConfig::default();
+        endpoint_config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(CID_BYTES)));
+        let can_discover_mtu = !socket_state.may_fragment();
+        let endpoint = Endpoint::new(
+            Arc::new(endpoint_config),
+            Some(Arc::new(config)),
+            can_discover_mtu,
+            None,
+        );
+        Ok(Self {
+            options,
+            socket: UdpSocket::from_std(socket),
+            socket_state,
+            endpoint,
+            connections: Vec::new(),
+            sources: Counts::new(),
+            handshake_sources: Counts::new(),
+            accounts: Counts::new(),
+            numbers: QuicNumbers::default(),
+            published: QuicNumbers::default(),
+            timers: BTreeSet::new(),
+            listed: Vec::new(),
+            can_receive: true,
+            buffers: vec![0; RECEIVE_BUFFERS * RECEIVE_BUFFER_BYTES],
+            out: Vec::new(),
+            clock: Clock::new(),
+            scan_at_ns: 0,
+            drain_by_ns: None,
+        })
+    }
+
+    /// Its local address.
+    ///
+    /// # Errors
+    /// When the system does not return it.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Has the poll report when datagrams arrive.
+    ///
+    /// # Errors
+    /// When the poll does not take it.
+    pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        registry.register(&mut self.socket, token, Interest::READABLE)
+    }
+
+    /// The poll reported datagrams.
+    pub fn on_readable(&mut self) {
+        self.can_receive = true;
+    }
+
+    /// Accepts no connections from now on, and closes each once its streams are finished, or after
+    /// `DRAIN_NS_MAX`.
+    pub fn drain(&mut self) {
+        if self.drain_by_ns.is_none() {
+            self.drain_by_ns = Some(self.clock.now_ns().saturating_add(DRAIN_NS_MAX));
+            self.scan_at_ns = 0;
+            self.list_all();
+        }
+    }
+
+    /// As `drain`, without a wait: the next turn closes every connection.
+    pub fn close_all(&mut self) {
+        self.drain_by_ns = Some(0);
+        self.scan_at_ns = 0;
+        self.list_all();
+    }
+
+    /// Whether every connection has ended.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.numbers.connections == 0 && self.numbers.handshakes == 0
+    }
+
+    /// How long the thread may sleep; None: until a datagram arrives.
+    #[must_use]
+    pub fn due_in(&self) -> Option<Duration> {
+        if self.can_receive || !self.listed.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let timer_ns = self.timers.first().map(|(at_ns, _)| *at_ns);
+        let scan_ns = (!self.is_idle()).then_some(self.scan_at_ns);
+        let at_ns = timer_ns.into_iter().chain(scan_ns).min()?;
+        Some(Duration::from_nanos(at_ns.saturating_sub(self.clock.now_ns())))
+    }
+
+    /// Whether it has drained, and its socket can be closed.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.drain_by_ns.is_some() && self.connections.iter().all(Option::is_none)
+    }
+
+    /// One turn: receives, and drives the connections that have something to do. A panic ends the
+    /// connection that it happened in.
+    pub fn turn<H: StreamHandler>(&mut self, handler: &mut H) {
+        if catch_unwind(AssertUnwindSafe(|| self.run_turn(handler))).is_err() {
+            self.recover();
+        }
+        if self.numbers != self.published {
+            self.published = self.numbers;
+            handler.publish(&self.numbers);
+        }
+    }
+
+    fn run_turn<H: StreamHandler>(&mut self, handler: &mut H) {
+        let now = Instant::now();
+        let now_ns = self.clock.ns(now);
+        if self.can_receive {
+            self.receive(now, now_ns);
+        }
+        self.take_due(now, now_ns);
+        if now_ns >= self.scan_at_ns && !self.is_idle() {
+            self.scan(now, now_ns, handler);
+        }
+        for handle in std::mem::take(&mut self.listed) {
+            self.drive(handle, now, now_ns, handler);
+        }
+    }
+
+    /// After a panic: counts what is left, and drives every connection.
+    fn recover(&mut self) {
+        self.numbers.panics += 1;
+        self.buffers.resize(RECEIVE_BUFFERS * RECEIVE_BUFFER_BYTES, 0);
+        (self.numbers.connections, self.numbers.handshakes) = (0, 0);
+        self.sources = Counts::new();
+        self.handshake_sources = Counts::new();
+        self.accounts = Counts::new();
+        self.timers.clear();
+        for connection in self.connections.iter_mut().flatten() {
+            connection.is_listed = false;
+            connection.armed_ns = NEVER_NS;
+            match connection.phase {
+                Phase::Closed => continue,
+                Phase::Handshake => {
+                    self.numbers.handshakes += 1;
+                    self.handshake_sources.add(connection.source);
+                }
+                Phase::Open { account, .. } => {
+                    self.numbers.connections += 1;
+                    self.accounts.add(account);
+                }
+            }
+            self.sources.add(connection.source);
+        }
+        self.listed.clear();
+        self.list_all();
+    }
+
+    fn receive(&mut self, now: Instant, now_ns: u64) {
+        let mut buffers = std::mem::take(&mut self.buffers);
+        let mut metas = [RecvMeta::default(); RECEIVE_BUFFERS];
+        let count = {
+            let mut slices = buffers.chunks_mut(RECEIVE_BUFFER_BYTES);
+            let mut slices: [IoSliceMut<'_>; RECEIVE_BUFFERS] =
+                std::array::from_fn(|_| IoSliceMut::new(slices.next().unwrap_or_default()));
+            match self.socket_state.recv((&self.socket).into(), &mut slices, &mut metas) {
+                Ok(count) => count,
+                Err(error) => {
+                    // Another error is one datagram's, such as a refused port.
+                    self.can_receive = error.kind() != io::ErrorKind::WouldBlock;
+                    0
+                }
+            }
+        };
+        for (buffer, meta) in buffers.chunks(RECEIVE_BUFFER_BYTES).zip(&metas).take(count) {
+            let train = buffer.get(..meta.len).unwrap_or_default();
+            for datagram in train.chunks(meta.stride.max(1)) {
+                self.on_datagram(datagram, meta, now, now_ns);
+            }
+        }
+        self.buffers = buffers;
+    }
+
+    fn on_datagram(&mut self, datagram: &[u8], meta: &RecvMeta, now: Instant, now_ns: u64) {
+        let ecn = meta.ecn.and_then(|ecn| quinn_proto::EcnCodepoint::from_bits(ecn as u8));
+        let mut out = std::mem::take(&mut self.out);
+        out.clear();
+        let data = BytesMut::from(datagram);
+        match self.endpoint.handle(now, meta.addr, meta.dst_ip, ecn, data, &mut out) {
+            None => {}
+            Some(DatagramEvent::Response(transmit)) => self.send(&transmit, &out),
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => self.pass_on(handle, event),
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                self.on_incoming(incoming, now, now_ns, &mut out);
+            }
+        }
+        self.out = out;
+    }
+
+    fn pass_on(&mut self, handle: ConnectionHandle, event: ConnectionEvent) {
+        if let Some(Some(connection)) = self.connections.get_mut(handle.0) {
+            connection.inner.handle_event(event);
+            list(connection, handle.0, &mut self.listed);
+        }
+    }
+
+    fn on_incoming(&mut self, incoming: Incoming, now: Instant, now_ns: u64, out: &mut Vec<u8>) {
+        let source = source_of(incoming.remote_address().ip());
+        let handshakes = self.numbers.handshakes as usize;
+        let open = handshakes + self.numbers.connections as usize;
+        let of_source = self.handshake_sources.of(source);
+        let is_full = self.drain_by_ns.is_some()
+            || open >= self.options.connections_max
+            || handshakes >= HANDSHAKES_MAX
+            || self.sources.of(source) >= self.options.connections_per_address;
+        // An address that is not proved may be another's, whose clients must not be refused for it.
+        let must_prove =
+            handshakes >= HANDSHAKES_BEFORE_RETRY || of_source >= HANDSHAKES_PER_ADDRESS;
+        if must_prove && !incoming.remote_address_validated() && incoming.may_retry() && !is_full {
+            if let Ok(transmit) = self.endpoint.retry(incoming, out) {
+                self.numbers.retries += 1;
+                self.send(&transmit, out);
+            }
+            return;
+        }
+        if is_full || of_source >= HANDSHAKES_PER_ADDRESS {
+            self.numbers.handshakes_refused += 1;
+            let transmit = self.endpoint.refuse(incoming, out);
+            return self.send(&transmit, out);
+        }
+        match self.endpoint.accept(incoming, now, out, None) {
+            Ok((handle, inner)) => {
+                self.numbers.handshakes += 1;
+                self.sources.add(source);
+                self.handshake_sources.add(source);
+                let handshake_by_ns = now_ns.saturating_add(HANDSHAKE_NS_MAX);
+                let mut connection =
+                    Box::new(ClientConnection::new(inner, source, handshake_by_ns));
+                list(&mut connection, handle.0, &mut self.listed);
+                if self.connections.len() <= handle.0 {
+                    self.connections.resize_with(handle.0 + 1, || None);
+                }
+                if let Some(place) = self.connections.get_mut(handle.0) {
+                    *place = Some(connection);
+                }
+            }
+            Err(error) => {
+                if let Some(transmit) = error.response {
+                    self.send(&transmit, out);
+                }
+            }
+        }
+    }
+
+    /// Lists the connections whose timer is due.
+    fn take_due(&mut self, now: Instant, now_ns: u64) {
+        while let Some(&(at_ns, handle)) = self.timers.first() {
+            if at_ns > now_ns {
+                return;
+            }
+            self.timers.pop_first();
+            let Some(Some(connection)) = self.connections.get_mut(handle) else { continue };
+            connection.armed_ns = NEVER_NS;
+            if connection.inner.poll_timeout().is_some_and(|at| at <= now) {
+                connection.inner.handle_timeout(now);
+            }
+            list(connection, handle, &mut self.listed);
+        }
+    }
+
+    /// Closes connections whose key is no longer valid or whose handshake is late, stops slow
+    /// streams, and continues to drain.
+    fn scan<H: StreamHandler>(&mut self, now: Instant, now_ns: u64, handler: &mut H) {
+        self.scan_at_ns = now_ns.saturating_add(SCAN_NS);
+        let is_draining = self.drain_by_ns.is_some();
+        for (handle, place) in self.connections.iter_mut().enumerate() {
+            let Some(connection) = place else { continue };
+            let refusal = match connection.phase {
+                Phase::Closed => continue,
+                Phase::Handshake => {
+                    if connection.handshake_by_ns <= now_ns {
+                        self.numbers.handshakes_refused += 1;
+                        connection.close_with(
+                            handler.code(QuicRefusal::Slow),
+                            QuicRefusal::Slow,
+                            now,
+                        );
+                        list(connection, handle, &mut self.listed);
+                    }
+                    continue;
+                }
+                Phase::Open { public_key, .. } => {
+                    let client = connection.client_of(public_key);
+                    let is_valid = handler.account_of(&client).is_some();
+                    (!is_valid).then_some(QuicRefusal::Unauthorized)
+                }
+            };
+            if let Some(refusal) = refusal {
+                connection.close(refusal, now, handler);
+            } else if !connection.streams.is_empty() {
+                connection.stop_slow_streams(now_ns, handler);
+            } else if !is_draining {
+                continue;
+            }
+            list(connection, handle, &mut self.listed);
+        }
+    }
+
+    fn drive<H: StreamHandler>(
+        &mut self,
+        handle: usize,
+        now: Instant,
+        now_ns: u64,
+        handler: &mut H,
+    ) {
+        let Some(mut connection) = self.connections.get_mut(handle).and_then(Option::take) else {
+            return;
+        };
+        connection.is_listed = false;
+        self.run_events(&mut connection, now, now_ns, handler);
+        if matches!(connection.phase, Phase::Open { .. }) {
+            connection.grant_streams(now_ns, handler);
+        }
+        self.continue_drain(&mut connection, now, now_ns, handler);
+        if connection.inner.is_closed() {
+            self.ended(&mut connection);
+        }
+        self.transmit(&mut connection, now);
+        let is_drained = self.run_endpoint_events(&mut connection, handle);
+        if is_drained {
+            self.ended(&mut connection);
+            self.set_timer(&mut connection, handle, NEVER_NS);
+            return;
+        }
+        self.arm(&mut connection, handle);
+        if let Some(place) = self.connections.get_mut(handle) {
+            *place = Some(connection);
+        }
+    }
+
+    fn run_events<H: StreamHandler>(
+        &mut self,
+        connection: &mut ClientConnection,
+        now: Instant,
+        now_ns: u64,
+        handler: &mut H,
+    ) {
+        let finish_by_ns = now_ns.saturating_add(self.options.stream_timeout_ns);
+        while let Some(event) = connection.inner.poll() {
+            match event {
+                Event::Connected => self.connected(connection, now, handler),
+                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
+                    self.numbers.streams_aborted +=
+                        connection.accept_streams(finish_by_ns, handler);
+                }
+                Event::Stream(StreamEvent::Readable { id }) => {
+                    self.numbers.streams_aborted += connection.read(id, finish_by_ns, handler);
+                }
+                Event::ConnectionLost { .. } => self.ended(connection),
+                _ => {}
+            }
+        }
+    }
+
+    /// The handshake is complete: finds the client's account.
+    fn connected<H: StreamHandler>(
+        &mut self,
+        connection: &mut ClientConnection,
+        now: Instant,
+        handler: &mut H,
+    ) {
+        if connection.phase != Phase::Handshake {
+            return;
+        }
+        let client = connection.proved_key().map(|key| connection.client_of(key));
+        let account = client.and_then(|client| handler.account_of(&client));
+        let (Some(client), Some(account)) = (client, account) else {
+            return connection.close(QuicRefusal::Unauthorized, now, handler);
+        };
+        if self.accounts.of(account) >= self.options.connections_per_account {
+            // Known from here on, so that the account sees the refusal.
+            let code = handler.refused(Some(&client), QuicRefusal::AccountConnections, 0);
+            return connection.close_with(code, QuicRefusal::AccountConnections, now);
+        }
+        self.handshake_ended(connection);
+        self.accounts.add(account);
+        self.numbers.connections += 1;
+        self.numbers.connected += 1;
+        connection.phase = Phase::Open { public_key: client.public_key, account };
+    }
+
+    fn handshake_ended(&mut self, connection: &ClientConnection) {
+        self.numbers.handshakes -= 1;
+        self.handshake_sources.remove(connection.source);
+    }
+
+    /// Whatever ended it: it no longer counts.
+    fn ended(&mut self, connection: &mut ClientConnection) {
+        match connection.phase {
+            Phase::Closed => return,
+            Phase::Handshake => self.handshake_ended(connection),
+            Phase::Open { account, .. } => {
+                self.numbers.connections -= 1;
+                self.accounts.remove(account);
+            }
+        }
+        self.sources.remove(connection.source);
+        self.numbers.streams_aborted += connection.streams.len() as u64;
+        connection.streams.clear();
+        connection.phase = Phase::Closed;
+    }
+
+    fn continue_drain<H: StreamHandler>(
+        &mut self,
+        connection: &mut ClientConnection,
+        now: Instant,
+        now_ns: u64,
+        handler: &mut H,
+    ) {
+        let Some(drain_by_ns) = self.drain_by_ns else { return };
+        let is_finished = connection.streams.is_empty() || now_ns >= drain_by_ns;
+        if is_finished && !connection.inner.is_closed() {
+            connection.close(QuicRefusal::Draining, now, handler);
+        }
+    }
+
+    fn transmit(&mut self, connection: &mut ClientConnection, now: Instant) {
+        let mut out = std::mem::take(&mut self.out);
+        let segments = self.socket_state.max_gso_segments().min(SEGMENTS_MAX);
+        loop {
+            out.clear();
+            let Some(transmit) = connection.inner.poll_transmit(now, segments, &mut out) else {
+                break;
+            };
+            self.send(&transmit, &out);
+        }
+        self.out = out;
+    }
+
+    fn send(&mut self, transmit: &Transmit, out: &[u8]) {
+        let contents = out.get(..transmit.size).unwrap_or_default();
+        let datagrams = quinn_udp::Transmit {
+            destination: transmit.destination,
+            ecn: transmit.ecn.and_then(|ecn| quinn_udp::EcnCodepoint::from_bits(ecn as u8)),
+            contents,
+            segment_size: transmit.segment_size,
+            src_ip: transmit.src_ip,
+        };
+        // As if lost on the way: QUIC sends what matters again.
+        if self.socket_state.try_send((&self.socket).into(), &datagrams).is_err() {
+            self.numbers.datagrams_dropped += 1;
+        }
+    }
+
+    /// Returns whether the endpoint has forgotten the connection.
+    fn run_endpoint_events(&mut self, connection: &mut ClientConnection, handle: usize) -> bool {
+        while let Some(event) = connection.inner.poll_endpoint_events() {
+            let is_drained = event.is_drained();
+            if let Some(event) = self.endpoint.handle_event(ConnectionHandle(handle), event) {
+                connection.inner.handle_event(event);
+                list(connection, handle, &mut self.listed);
+            }
+            if is_drained {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Sets the connection's next timer.
+    fn arm(&mut self, connection: &mut ClientConnection, handle: usize) {
+        let quic_ns = connection.inner.poll_timeout().map_or(NEVER_NS, |at| self.clock.ns(at));
+        let is_open = matches!(connection.phase, Phase::Open { .. });
+        let credit_ns = if is_open { connection.credit_at_ns } else { NEVER_NS };
+        let at_ns = quic_ns.min(credit_ns);
+        self.set_timer(connection, handle, at_ns);
+    }
+
+    fn set_timer(&mut self, connection: &mut ClientConnection, handle: usize, at_ns: u64) {
+        let was_ns = std::mem::replace(&mut connection.armed_ns, at_ns);
+        if was_ns == at_ns {
+            return;
+        }
+        if was_ns != NEVER_NS {
+            self.timers.remove(&(was_ns, handle));
+        }
+        if at_ns != NEVER_NS {
+            self.timers.insert((at_ns, handle));
+        }
+    }
+
+    fn list_all(&mut self) {
+        for (handle, place) in self.connections.iter_mut().enumerate() {
+            if let Some(connection) = place {
+                list(connection, handle, &mut self.listed);
+            }
+        }
+    }
+}
+
+fn list(connection: &mut ClientConnection, handle: usize, listed: &mut Vec<usize>) {
+    if !connection.is_listed {
+        connection.is_listed = true;
+        listed.push(handle);
+    }
+}
+
+/// A socket that may share its port with that of another process of this user, so that a successor
+/// can listen before this process has closed its connections.
+fn socket_on(address: SocketAddr, is_successor: bool) -> io::Result<net::UdpSocket> {
+    if !is_successor {
+        // Fails where another process listens, which a shared port would not.
+        drop(net::UdpSocket::bind(address)?);
+    }
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_nonblocking(true)?;
+    socket.set_reuse_port(address.port() != 0)?;
+    // A smaller buffer than requested is no reason to fail.
+    let _ = socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
+    let _ = socket.set_send_buffer_size(SOCKET_BUFFER_BYTES);
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}
+
+/// Bytes of the connection ids that the listener issues.
+const CID_BYTES: usize = 8;
+
+#[cfg(test)]
+#[path = "server_tests.rs"]
+mod tests;

@@ -1,0 +1,536 @@
+//! The listener on loopback, with clients made of quinn that present the certificate of Solana's
+//! clients.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::thread::{JoinHandle, spawn};
+use std::time::{Duration, Instant};
+
+use mio::{Events, Poll, Token};
+use quinn::{ClientConfig, Connection, ConnectionError, Endpoint};
+use rustls::crypto::ring::default_provider;
+
+use super::{Options, QuicServer};
+use crate::quic::tls::{ALPN_TPU, AnyKey, Transport, client_config, public_key};
+use crate::quic_server::handler::{
+    QuicClient, QuicNumbers, QuicRefusal, StreamCredit, StreamHandler,
+};
+use crate::sync::clock::NS_PER_S;
+
+const SEED: [u8; 32] = [1; 32];
+const ACCOUNT: u64 = 5;
+const GUARD: Duration = Duration::from_secs(20);
+
+/// The code of each refusal.
+fn code_of(refusal: QuicRefusal) -> u32 {
+    0x10 + refusal as u32
+}
+
+/// What the handler allows, and what it was called with.
+#[derive(Default)]
+struct State {
+    accounts: HashMap<[u8; 32], u64>,
+    credit: u32,
+    /// Whether a transaction costs one of it.
+    costs_credit: bool,
+    submitted: Vec<(QuicClient, Vec<u8>)>,
+    refused: Vec<(bool, QuicRefusal, usize)>,
+    numbers: QuicNumbers,
+    /// To the thread: drain, close all, exit.
+    drain: bool,
+    close_all: bool,
+    exit: bool,
+}
+
+#[derive(Clone)]
+struct Handler(Arc<Mutex<State>>);
+
+impl StreamHandler for Handler {
+    fn account_of(&self, client: &QuicClient) -> Option<u64> {
+        self.0.lock().unwrap().accounts.get(&client.public_key).copied()
+    }
+
+    fn credit(&self, _client: &QuicClient) -> StreamCredit {
+        StreamCredit { streams: self.0.lock().unwrap().credit, more_in_ns: Some(1) }
+    }
+
+    fn submit(&mut self, client: &QuicClient, bytes: &[u8]) {
+        let mut state = self.0.lock().unwrap();
+        if bytes == PANIC {
+            drop(state);
+            panic!("a bug in the handler");
+        }
+        state.credit -= u32::from(state.costs_credit);
+        state.submitted.push((*client, bytes.to_vec()));
+    }
+
+    fn refused(&mut self, client: Option<&QuicClient>, refusal: QuicRefusal, bytes: usize) -> u32 {
+        self.0.lock().unwrap().refused.push((client.is_some(), refusal, bytes));
+        code_of(refusal)
+    }
+
+    fn code(&self, refusal: QuicRefusal) -> u32 {
+        code_of(refusal)
+    }
+
+    fn publish(&mut self, numbers: &QuicNumbers) {
+        self.0.lock().unwrap().numbers = *numbers;
+    }
+}
+
+/// A listener on a thread of its own.
+struct Listener {
+    address: SocketAddr,
+    handler: Handler,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Listener {
+    fn new(change: impl FnOnce(&mut Options)) -> Self {
+        let mut options = Options {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            is_successor: false,
+            seed: [2; 32],
+            connections_max: 100,
+            connections_per_address: 100,
+            connections_per_account: 100,
+            stream_timeout_ns: 60 * NS_PER_S,
+        };
+        change(&mut options);
+        let mut server = QuicServer::listen(options).unwrap();
+        let address = server.local_addr().unwrap();
+        let state = State { credit: 64, ..State::default() };
+        let handler = Handler(Arc::new(Mutex::new(state)));
+        handler.0.lock().unwrap().accounts.insert(public_key(&SEED).unwrap(), ACCOUNT);
+        let mut served = handler.clone();
+        let thread = spawn(move || {
+            let mut poll = Poll::new().unwrap();
+            server.register(poll.registry(), Token(0)).unwrap();
+            let mut events = Events::with_capacity(8);
+            loop {
+                let sleep = server.due_in().unwrap_or(TICK).min(TICK);
+                poll.poll(&mut events, Some(sleep)).unwrap();
+                if !events.is_empty() {
+                    server.on_readable();
+                }
+                let (drain, close_all, exit) = {
+                    let state = served.0.lock().unwrap();
+                    (state.drain, state.close_all, state.exit)
+                };
+                if drain {
+                    server.drain();
+                }
+                if close_all {
+                    server.close_all();
+                }
+                server.turn(&mut served);
+                if exit {
+                    return;
+                }
+            }
+        });
+        Self { address, handler, thread: Some(thread) }
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        act(&mut self.handler.0.lock().unwrap())
+    }
+
+    async fn until(&self, is_so: impl Fn(&State) -> bool) {
+        let end = Instant::now() + GUARD;
+        while !self.with(|state| is_so(state)) {
+            let state = self.with(|state| format!("{:?} {:?}", state.refused, state.numbers));
+            assert!(Instant::now() < end, "{state}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    async fn connect(
+        &self,
+        config: ClientConfig,
+    ) -> Result<(Endpoint, Connection), ConnectionError> {
+        let mut endpoint = Endpoint::client(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+        endpoint.set_default_client_config(config);
+        let connection = endpoint.connect(self.address, "localhost").unwrap().await?;
+        Ok((endpoint, connection))
+    }
+
+    async fn client(&self) -> (Endpoint, Connection) {
+        self.connect(solana_client(&SEED)).await.unwrap()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.with(|state| state.exit = true);
+        if let Some(thread) = self.thread.take() {
+            let result = thread.join();
+            assert!(result.is_ok() || std::thread::panicking());
+        }
+    }
+}
+
+const PANIC: &[u8] = b"panic";
+const TICK: Duration = Duration::from_millis(5);
+
+fn solana_client(seed: &[u8; 32]) -> ClientConfig {
+    client_config(seed, &Transport::default()).unwrap()
+}
+
+fn client_without_certificate() -> ClientConfig {
+    let provider = Arc::new(default_provider());
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(AnyKey(provider)))
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![ALPN_TPU.to_vec()];
+    let crypto = quinn::crypto::rustls::QuicClientConfig::try_from(tls).unwrap();
+    ClientConfig::new(Arc::new(crypto))
+}
+
+async fn send(connection: &Connection, bytes: &[u8]) {
+    let mut stream = connection.open_uni().await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    stream.finish().unwrap();
+}
+
+/// The application code that the server closed the connection with.
+async fn close_code(connection: &Connection) -> u64 {
+    match tokio::time::timeout(GUARD, connection.closed()).await.unwrap() {
+        ConnectionError::ApplicationClosed(close) => close.error_code.into_inner(),
+        other => panic!("closed otherwise: {other}"),
+    }
+}
+
+fn code(refusal: QuicRefusal) -> u64 {
+    u64::from(code_of(refusal))
+}
+
+#[tokio::test]
+async fn each_stream_is_one_transaction_of_its_client() {
+    let listener = Listener::new(|_| {});
+    let (_endpoint, connection) = listener.client().await;
+    send(&connection, &[1; 232]).await;
+    send(&connection, &[2; 4096]).await;
+    send(&connection, &[]).await;
+    // In pieces, with another stream in between.
+    let mut slow = connection.open_uni().await.unwrap();
+    slow.write_all(&[3; 5]).await.unwrap();
+    listener.until(|state| state.submitted.len() == 3).await;
+    send(&connection, &[4; 9]).await;
+    listener.until(|state| state.submitted.len() == 4).await;
+    slow.write_all(&[3; 2000]).await.unwrap();
+    slow.finish().unwrap();
+    listener.until(|state| state.submitted.len() == 5).await;
+    let mut sizes = listener.with(|state| {
+        let expected = public_key(&SEED).unwrap();
+        assert!(state.submitted.iter().all(|(client, _)| client.public_key == expected));
+        assert!(state.submitted.iter().all(|(client, _)| client.from == Ipv4Addr::LOCALHOST));
+        assert!(state.submitted.iter().all(|(_, bytes)| bytes.windows(2).all(|w| w[0] == w[1])));
+        state.submitted.iter().map(|(_, bytes)| bytes.len()).collect::<Vec<_>>()
+    });
+    sizes.sort_unstable();
+    assert_eq!(sizes, [0, 9, 232, 2005, 4096]);
+    assert_eq!(listener.with(|state| (state.numbers.connections, state.refused.len())), (1, 0));
+}
+
+#[tokio::test]
+async fn ten_thousand_transactions_arrive_once_each() {
+    let listener = Listener::new(|_| {});
+    let (_endpoint, connection) = listener.client().await;
+    for number in 0..10_000_u32 {
+        send(&connection, &number.to_le_bytes()).await;
+    }
+    listener.until(|state| state.submitted.len() >= 10_000).await;
+    let mut all = listener
+        .with(|state| state.submitted.iter().map(|(_, bytes)| bytes.clone()).collect::<Vec<_>>());
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 10_000);
+}
+
+#[tokio::test]
+async fn client_without_a_valid_key_is_closed_with_the_code() {
+    let listener = Listener::new(|_| {});
+    for config in [client_without_certificate(), solana_client(&[9; 32])] {
+        let (_endpoint, connection) = listener.connect(config).await.unwrap();
+        assert_eq!(close_code(&connection).await, code(QuicRefusal::Unauthorized));
+    }
+    listener.until(|state| state.numbers.handshakes == 0).await;
+    let refused = listener.with(|state| state.refused.clone());
+    assert_eq!(refused, [(false, QuicRefusal::Unauthorized, 0); 2]);
+    assert_eq!(listener.with(|state| state.numbers.connected), 0);
+}
+
+#[tokio::test]
+async fn other_protocols_are_no_solana_tpu() {
+    let listener = Listener::new(|_| {});
+    let provider = Arc::new(default_provider());
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(AnyKey(provider)))
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![b"h3".to_vec()];
+    let crypto = quinn::crypto::rustls::QuicClientConfig::try_from(tls).unwrap();
+    let result = listener.connect(ClientConfig::new(Arc::new(crypto))).await;
+    assert!(matches!(result, Err(ConnectionError::ConnectionClosed(_))), "{result:?}");
+}
+
+#[tokio::test]
+async fn stream_above_the_size_is_stopped_and_the_others_are_not() {
+    let listener = Listener::new(|_| {});
+    let (_endpoint, connection) = listener.client().await;
+    let mut large = connection.open_uni().await.unwrap();
+    large.write_all(&[1; 4097]).await.unwrap();
+    let stopped = tokio::time::timeout(GUARD, large.stopped()).await.unwrap().unwrap();
+    assert_eq!(stopped.map(|code| code.into_inner()), Some(code(QuicRefusal::TooLarge)));
+    send(&connection, &[2; 4]).await;
+    listener.until(|state| state.submitted.len() == 1).await;
+    assert_eq!(listener.with(|state| state.refused.clone()), [(true, QuicRefusal::TooLarge, 4096)]);
+}
+
+#[tokio::test]
+async fn unfinished_stream_is_stopped_after_its_time() {
+    let listener = Listener::new(|options| options.stream_timeout_ns = NS_PER_S / 10);
+    let (_endpoint, connection) = listener.client().await;
+    let mut half = connection.open_uni().await.unwrap();
+    half.write_all(&[1; 10]).await.unwrap();
+    let stopped = tokio::time::timeout(GUARD, half.stopped()).await.unwrap().unwrap();
+    assert_eq!(stopped.map(|code| code.into_inner()), Some(code(QuicRefusal::Slow)));
+    assert_eq!(listener.with(|state| state.refused.clone()), [(true, QuicRefusal::Slow, 10)]);
+    send(&connection, &[2; 4]).await;
+    listener.until(|state| state.submitted.len() == 1).await;
+}
+
+#[tokio::test]
+async fn stream_that_its_client_resets_is_counted() {
+    let listener = Listener::new(|_| {});
+    let (_endpoint, connection) = listener.client().await;
+    let mut half = connection.open_uni().await.unwrap();
+    half.write_all(&[1; 10]).await.unwrap();
+    send(&connection, &[2; 4]).await;
+    listener.until(|state| state.submitted.len() == 1).await;
+    half.reset(7_u32.into()).unwrap();
+    listener.until(|state| state.numbers.streams_aborted == 1).await;
+    connection.close(0_u32.into(), b"");
+    listener.until(|state| state.numbers.connections == 0).await;
+}
+
+#[tokio::test]
+async fn revoked_key_closes_its_connections() {
+    let listener = Listener::new(|_| {});
+    let (_one, first) = listener.client().await;
+    let (_two, second) = listener.client().await;
+    send(&first, &[1; 4]).await;
+    listener.until(|state| state.submitted.len() == 1).await;
+    listener.with(|state| state.accounts.clear());
+    for connection in [&first, &second] {
+        assert_eq!(close_code(connection).await, code(QuicRefusal::Unauthorized));
+    }
+    listener.until(|state| state.numbers.connections == 0).await;
+}
+
+#[tokio::test]
+async fn streams_are_granted_as_the_limits_admit() {
+    let listener = Listener::new(|_| {});
+    listener.with(|state| state.credit = 3);
+    let (_endpoint, connection) = listener.client().await;
+    let mut open = Vec::new();
+    for _ in 0..3 {
+        open.push(connection.open_uni().await.unwrap());
+    }
+    let more = tokio::time::timeout(Duration::from_millis(100), connection.open_uni()).await;
+    assert!(more.is_err(), "a stream above the credit");
+    listener.with(|state| state.credit = 1_000_000);
+    for _ in 3..64 {
+        let stream = tokio::time::timeout(GUARD, connection.open_uni()).await.unwrap().unwrap();
+        open.push(stream);
+    }
+    let more = tokio::time::timeout(Duration::from_millis(100), connection.open_uni()).await;
+    assert!(more.is_err(), "more than 64 streams ahead");
+}
+
+/// Each stream takes one from the credit, as a charge does.
+#[tokio::test]
+async fn ended_streams_are_not_granted_again() {
+    let listener = Listener::new(|_| {});
+    listener.with(|state| (state.credit, state.costs_credit) = (20, true));
+    let (_endpoint, connection) = listener.client().await;
+    for number in 0..20 {
+        tokio::time::timeout(GUARD, send(&connection, &[number; 4])).await.unwrap();
+    }
+    listener.until(|state| state.submitted.len() == 20).await;
+    let more = tokio::time::timeout(Duration::from_millis(100), connection.open_uni()).await;
+    assert!(more.is_err(), "a stream above the limit");
+    listener.with(|state| state.credit = 2);
+    for number in 0..2 {
+        tokio::time::timeout(GUARD, send(&connection, &[number; 4])).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn connections_of_an_account_and_of_an_address_are_limited() {
+    let listener = Listener::new(|options| options.connections_per_account = 1);
+    let (_one, _first) = listener.client().await;
+    listener.until(|state| state.numbers.connections == 1).await;
+    let (_two, second) = listener.client().await;
+    assert_eq!(close_code(&second).await, code(QuicRefusal::AccountConnections));
+    let known = listener.with(|state| state.refused.clone());
+    assert_eq!(known, [(true, QuicRefusal::AccountConnections, 0)]);
+
+    let listener = Listener::new(|options| options.connections_per_address = 1);
+    let (_one, first) = listener.client().await;
+    let refused = listener.connect(solana_client(&SEED)).await;
+    assert!(matches!(refused, Err(ConnectionError::ConnectionClosed(_))), "{refused:?}");
+    // A client may send its first packet again.
+    assert!(listener.with(|state| state.numbers.handshakes_refused) >= 1);
+    // Its place is free once it is closed.
+    first.close(0_u32.into(), b"");
+    listener.until(|state| state.numbers.connections == 0).await;
+    listener.client().await;
+}
+
+#[tokio::test]
+async fn client_whose_address_changes_keeps_its_connection() {
+    let listener = Listener::new(|_| {});
+    let (endpoint, connection) = listener.client().await;
+    send(&connection, &[1; 4]).await;
+    listener.until(|state| state.submitted.len() == 1).await;
+    let other = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    endpoint.rebind(other).unwrap();
+    send(&connection, &[2; 4]).await;
+    listener.until(|state| state.submitted.len() == 2).await;
+    assert_eq!(listener.with(|state| state.numbers.connected), 1);
+}
+
+#[tokio::test]
+async fn drain_finishes_streams_and_closes_every_connection_with_a_code() {
+    let listener = Listener::new(|_| {});
+    let (_one, idle) = listener.client().await;
+    let (_two, busy) = listener.client().await;
+    let mut half = busy.open_uni().await.unwrap();
+    half.write_all(&[1; 10]).await.unwrap();
+    send(&busy, &[2; 4]).await;
+    listener.until(|state| state.submitted.len() == 1).await;
+    listener.with(|state| state.drain = true);
+    assert_eq!(close_code(&idle).await, code(QuicRefusal::Draining));
+    half.write_all(&[1; 10]).await.unwrap();
+    half.finish().unwrap();
+    listener.until(|state| state.submitted.len() == 2).await;
+    assert_eq!(close_code(&busy).await, code(QuicRefusal::Draining));
+    let refused = listener.connect(solana_client(&SEED)).await;
+    assert!(matches!(refused, Err(ConnectionError::ConnectionClosed(_))), "{refused:?}");
+    listener.until(|state| state.numbers.connections == 0).await;
+}
+
+#[tokio::test]
+async fn drain_does_not_wait_for_a_client_that_never_finishes() {
+    let listener = Listener::new(|_| {});
+    let (_endpoint, connection) = listener.client().await;
+    let mut half = connection.open_uni().await.unwrap();
+    half.write_all(&[1; 10]).await.unwrap();
+    send(&connection, &[2; 4]).await;
+    listener.until(|state| state.submitted.len() == 1).await;
+    listener.with(|state| state.drain = true);
+    assert_eq!(close_code(&connection).await, code(QuicRefusal::Draining));
+    assert_eq!(listener.with(|state| state.refused.clone()), [(true, QuicRefusal::Draining, 10)]);
+}
+
+#[tokio::test]
+async fn panic_ends_one_connection_and_no_other() {
+    let listener = Listener::new(|options| options.connections_per_account = 2);
+    let (_one, first) = listener.client().await;
+    let (_two, second) = listener.client().await;
+    listener.until(|state| state.numbers.connections == 2).await;
+    send(&first, PANIC).await;
+    listener.until(|state| state.numbers.panics == 1).await;
+    assert_eq!(listener.with(|state| state.numbers.connections), 1);
+    send(&second, &[1; 4]).await;
+    listener.until(|state| state.submitted.len() == 1).await;
+    // Its place is free again.
+    let (_three, third) = listener.client().await;
+    send(&third, &[2; 4]).await;
+    listener.until(|state| state.submitted.len() == 2).await;
+}
+
+#[tokio::test]
+async fn drained_listener_is_finished_once_its_connections_are_gone() {
+    let mut server = QuicServer::listen(Options {
+        listen: free_address(),
+        is_successor: false,
+        seed: [2; 32],
+        connections_max: 1,
+        connections_per_address: 1,
+        connections_per_account: 1,
+        stream_timeout_ns: 1,
+    })
+    .unwrap();
+    assert!(!server.is_finished());
+    server.drain();
+    assert!(server.is_finished());
+}
+
+#[tokio::test]
+async fn port_in_use_is_an_error_except_for_a_successor() {
+    let listener = Listener::new(|_| {});
+    let fixed = Listener::new(|options| options.listen = free_address());
+    let options = |address, is_successor| Options {
+        listen: address,
+        is_successor,
+        seed: [2; 32],
+        connections_max: 1,
+        connections_per_address: 1,
+        connections_per_account: 1,
+        stream_timeout_ns: 1,
+    };
+    assert!(QuicServer::listen(options(listener.address, false)).is_err());
+    assert!(QuicServer::listen(options(fixed.address, false)).is_err());
+    assert!(QuicServer::listen(options(fixed.address, true)).is_ok());
+}
+
+/// An address that was free a moment ago.
+fn free_address() -> SocketAddr {
+    std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
+}
+
+#[tokio::test]
+async fn end_of_the_thread_is_no_silence() {
+    let listener = Listener::new(|_| {});
+    let (_endpoint, connection) = listener.client().await;
+    let _half = connection.open_uni().await.unwrap();
+    listener.with(|state| (state.close_all, state.exit) = (true, true));
+    assert_eq!(close_code(&connection).await, code(QuicRefusal::Draining));
+}
+
+#[tokio::test]
+async fn handshakes_above_a_number_must_prove_their_address() {
+    let listener = Listener::new(|_| {});
+    // First packets of clients that say nothing more.
+    let socket = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    for _ in 0..40 {
+        let config = Arc::new(quinn_proto::EndpointConfig::default());
+        let mut endpoint = quinn_proto::Endpoint::new(config, None, false, None);
+        let now = Instant::now();
+        let client = solana_client(&SEED);
+        let (_, mut silent) = endpoint.connect(now, client, listener.address, "x").unwrap();
+        let mut out = Vec::new();
+        while let Some(transmit) = silent.poll_transmit(now, 1, &mut out) {
+            socket.send_to(&out[..transmit.size], listener.address).unwrap();
+            out.clear();
+        }
+    }
+    listener.until(|state| state.numbers.retries >= 8).await;
+    assert_eq!(listener.with(|state| state.numbers.handshakes), 32);
+    // A good client answers the Retry; its address has too many handshakes, but not for long.
+    listener.until(|state| state.numbers.handshakes == 0).await;
+    assert_eq!(listener.with(|state| state.refused.clone()), []);
+    assert_eq!(listener.with(|state| state.numbers.handshakes_refused), 32);
+    let (_endpoint, connection) = listener.client().await;
+    send(&connection, &[1; 4]).await;
+    listener.until(|state| state.submitted.len() == 1).await;
+}

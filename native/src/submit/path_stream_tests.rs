@@ -1,0 +1,148 @@
+//! What becomes of the transactions of QUIC clients.
+
+use super::*;
+use crate::quic_server::handler::{
+    QuicClient, QuicNumbers, QuicRefusal, StreamCredit, StreamHandler,
+};
+use crate::submit::streams::public_key_digest;
+
+const CLIENT: QuicClient =
+    QuicClient { public_key: [7; 32], from: IpAddr::V4(Ipv4Addr::LOCALHOST) };
+
+use std::net::IpAddr;
+
+/// With the public key of `CLIENT`, on the account and the limit of `TOKEN`.
+fn fixture_with(burst: f64, policy: Option<PolicyTerms>) -> Fixture {
+    let fixture = Fixture::new(burst);
+    let digest = public_key_digest(&CLIENT.public_key);
+    assert!(fixture.handler.path.keys.put(KeyTerms { digest, policy, ..terms(TOKEN, "acme") }));
+    fixture
+}
+
+impl Fixture {
+    fn stream(&mut self, bytes: &[u8]) {
+        self.handler.submit(&CLIENT, bytes);
+    }
+
+    fn rejections(&self, reason: Reason) -> f64 {
+        self.handler.path.counters.rejections(reason)
+    }
+
+    /// The kind and the reason of a record.
+    fn rejection(&self, number: usize) -> (f64, f64) {
+        (self.field(number, 0), self.field(number, 12))
+    }
+}
+
+#[test]
+fn transaction_of_a_public_key_is_sent_and_recorded_as_one_over_http() {
+    let mut fixture = fixture_with(9.0, None);
+    fixture.stream(&good(1));
+    assert_eq!((fixture.given(), fixture.depth()), (1, 1));
+    assert_eq!(fixture.counter(Counter::Accepted), 1.0);
+    // The same again, over either way, is one transaction.
+    fixture.stream(&good(1));
+    assert_eq!(fixture.post(&good(1)), Handled::Answered);
+    assert_eq!((fixture.given(), fixture.counter(Counter::Accepted)), (1, 3.0));
+}
+
+/// The same value is in the test of `publicKeySha256` in `src/accounts/keys/public-key.ts`.
+#[test]
+fn digest_of_a_public_key_is_the_one_that_edges_are_given() {
+    let fixture = Fixture::usual();
+    let digest = Digest::new(&[
+        0x5b, 0x45, 0x59, 0x84, 0xf7, 0xf3, 0xd6, 0xbb, 0x64, 0x9d, 0x36, 0xce, 0x2f, 0x77, 0x48,
+        0xa8, 0x00, 0x9c, 0x03, 0x19, 0x59, 0xec, 0x05, 0x9b, 0x7a, 0x80, 0x6a, 0x48, 0xd2, 0x75,
+        0x7c, 0xbf,
+    ]);
+    assert!(fixture.handler.path.keys.put(KeyTerms { digest, ..terms(TOKEN, "acme") }));
+    assert_eq!(fixture.handler.account_of(&CLIENT), Some(ACCOUNT_NUMBER));
+}
+
+#[test]
+fn one_limit_counts_streams_and_requests_of_the_account() {
+    let mut fixture = fixture_with(2.0, None);
+    let credit = |fixture: &Fixture| fixture.handler.credit(&CLIENT).streams;
+    assert_eq!(fixture.handler.credit(&CLIENT), StreamCredit { streams: 2, more_in_ns: None });
+    fixture.stream(&good(1));
+    assert_eq!(credit(&fixture), 1);
+    assert_eq!(fixture.post(&good(2)), Handled::Answered);
+    let StreamCredit { streams, more_in_ns } = fixture.handler.credit(&CLIENT);
+    let more_in_ns = more_in_ns.unwrap();
+    assert!(streams == 0 && more_in_ns > 900_000_000 && more_in_ns <= 1_000_000_000);
+    fixture.stream(&good(3));
+    assert_eq!(fixture.given(), 2);
+    assert_eq!(fixture.rejections(Reason::RateLimited), 1.0);
+    assert_eq!(fixture.rejection(2), (3.0, Reason::RateLimited as usize as f64));
+}
+
+#[test]
+fn invalid_transaction_is_refused_with_the_reason_of_http() {
+    let mut fixture = fixture_with(9.0, None);
+    fixture.stream(b"");
+    fixture.stream(b"no transaction");
+    assert_eq!(fixture.rejections(Reason::Undecodable), 2.0);
+    assert_eq!(fixture.rejection(1), (3.0, Reason::Undecodable as usize as f64));
+}
+
+#[test]
+fn nothing_is_left_to_the_main_thread() {
+    let mut fixture = fixture_with(9.0, None);
+    fixture.publisher.open(false);
+    fixture.stream(&good(1));
+    assert_eq!(fixture.rejections(Reason::NoLeader), 1.0);
+    assert_eq!(fixture.rejection(0), (3.0, Reason::NoLeader as usize as f64));
+    assert_eq!(fixture.counter(Counter::ProxiedLeaders), 0.0);
+    // It was no duplicate of itself.
+    fixture.publisher.open(true);
+    fixture.stream(&good(1));
+    assert_eq!(fixture.given(), 1);
+}
+
+#[test]
+fn key_that_is_not_valid_has_no_account_and_submits_nothing() {
+    let elsewhere = PolicyTerms { ranges: Some("192.0.2.0/24".into()), ..PolicyTerms::default() };
+    let mut fixture = fixture_with(9.0, Some(elsewhere));
+    assert_eq!(fixture.handler.account_of(&CLIENT), None);
+    fixture.stream(&good(1));
+    let inside = QuicClient { from: "192.0.2.1".parse().unwrap(), ..CLIENT };
+    assert_eq!(fixture.handler.account_of(&inside), Some(ACCOUNT_NUMBER));
+    let unknown = QuicClient { public_key: [8; 32], ..CLIENT };
+    assert_eq!(fixture.handler.account_of(&unknown), None);
+    assert_eq!(fixture.handler.credit(&unknown).streams, 0);
+    fixture.handler.submit(&unknown, &good(1));
+    assert_eq!((fixture.given(), fixture.rejections(Reason::Unauthorized)), (0, 2.0));
+    // An API key with the bytes of a public key is another key.
+    assert_eq!(fixture.take(Endpoint::Raw, &CLIENT.public_key, &good(1)), Handled::Answered);
+    assert_eq!(fixture.given(), 0);
+}
+
+#[test]
+fn refusal_before_the_last_byte_is_charged_counted_and_recorded() {
+    let mut fixture = fixture_with(2.0, None);
+    let codes = [QuicRefusal::TooLarge, QuicRefusal::Slow, QuicRefusal::Draining].map(|refusal| {
+        let code = fixture.handler.refused(Some(&CLIENT), refusal, 17);
+        (code, fixture.handler.credit(&CLIENT).streams)
+    });
+    assert_eq!(codes, [(0x104, 1), (0x109, 0), (0x10d, 0)]);
+    let reasons = [Reason::TooLarge, Reason::Undecodable, Reason::Overloaded];
+    for (number, reason) in reasons.into_iter().enumerate() {
+        assert_eq!(fixture.rejection(number), (3.0, reason as usize as f64));
+        assert_eq!(fixture.rejections(reason), 1.0);
+    }
+    // Above the limit it is that.
+    fixture.handler.refused(Some(&CLIENT), QuicRefusal::TooLarge, 17);
+    assert_eq!(fixture.rejections(Reason::RateLimited), 1.0);
+    // Before its key is known it is counted alone.
+    assert_eq!(fixture.handler.refused(None, QuicRefusal::Unauthorized, 0), 0x101);
+    assert_eq!((fixture.rejections(Reason::Unauthorized), fixture.depth()), (1.0, 4));
+}
+
+#[test]
+fn numbers_of_the_listener_are_counters_of_the_thread() {
+    let mut fixture = Fixture::usual();
+    let numbers = QuicNumbers { connections: 2, retries: 3, ..QuicNumbers::default() };
+    fixture.handler.publish(&numbers);
+    assert_eq!(fixture.counter(Counter::QuicConnections), 2.0);
+    assert_eq!(fixture.counter(Counter::QuicRetries), 3.0);
+}
