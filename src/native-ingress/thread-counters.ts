@@ -1,9 +1,9 @@
 /**
  * Counters of an ingress thread, in memory shared with the main thread: those of its clients, named
  * as in the HTTP server's request tracker, those of proxied requests, the records of rejections
- * that it did not write because too many were unread, the TLS handshakes, and those of QUIC clients.
- * The ingress thread writes and the main thread reads. `native/src/submit/counters.rs` has the same
- * names in the same order.
+ * that it did not write because too many were unread, the TLS handshakes, and those of QUIC
+ * clients. The ingress thread writes and the main thread reads. `native/src/submit/counters.rs` has
+ * the same names in the same order.
  */
 
 import { REJECTIONS, type RejectionReason } from "../core/errors.ts";
