@@ -116,10 +116,8 @@ export async function startEdge(config: Config, deps: EdgeDeps = {}): Promise<Ed
   };
   const stages = await startStages(config, base);
   const quicAddress = stages.quicAddress();
-  log.info(
-    { http: stages.httpAddress(), quic: quicAddress, admin: stages.adminAddress() },
-    "edge started",
-  );
+  const quic = quicAddress === null ? {} : { quic: quicAddress };
+  log.info({ http: stages.httpAddress(), ...quic, admin: stages.adminAddress() }, "edge started");
   let stopped: Promise<void> | null = null;
   async function stop(): Promise<void> {
     stages.reject();
