@@ -213,8 +213,8 @@ export function expiryWarning({ expiresUnixMs }: Certificate, unixMs: number): s
 }
 
 /**
- * Changes with the files, also where a symbolic link is replaced. A file that cannot be looked at has
- * one too: reading it then says why.
+ * Changes with the files, also where a symbolic link is replaced. A file that cannot be looked at
+ * has one too: reading it then says why.
  */
 function stampOf({ certificate, key }: CertificateFiles): string {
   return [certificate, key].map(stampOfFile).join();
