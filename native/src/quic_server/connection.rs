@@ -20,7 +20,7 @@ pub(super) enum Phase {
     Handshake,
     /// Its key is valid and belongs to this account.
     Open { public_key: [u8; 32], account: u64 },
-    /// It is closed, or being closed.
+    /// It is closed, and kept to answer what its client still sends.
     Closed,
 }
 
@@ -29,8 +29,10 @@ pub(super) struct ClientConnection {
     pub(super) phase: Phase,
     /// The address that it counts for.
     pub(super) source: IpAddr,
-    /// When its handshake must be finished.
-    pub(super) handshake_by_ns: u64,
+    /// Whether the client proved that address, by a Retry or by a complete handshake.
+    pub(super) is_proved: bool,
+    /// When its handshake must be finished; once it is closed, when it is forgotten.
+    pub(super) until_ns: u64,
     /// Whether it is listed to be driven.
     pub(super) is_listed: bool,
     /// The timer that is armed for it.
@@ -54,12 +56,18 @@ enum ReadResult {
 }
 
 impl ClientConnection {
-    pub(super) fn new(inner: Connection, source: IpAddr, handshake_by_ns: u64) -> Self {
+    pub(super) fn new(
+        inner: Connection,
+        source: IpAddr,
+        is_proved: bool,
+        handshake_by_ns: u64,
+    ) -> Self {
         Self {
             inner,
             phase: Phase::Handshake,
             source,
-            handshake_by_ns,
+            is_proved,
+            until_ns: handshake_by_ns,
             is_listed: false,
             armed_ns: NEVER_NS,
             credit_at_ns: NEVER_NS,
@@ -230,7 +238,7 @@ impl ClientConnection {
 fn phrase_of(refusal: QuicRefusal) -> &'static [u8] {
     match refusal {
         QuicRefusal::Unauthorized => b"unauthorized: no certificate with a valid Ed25519 key",
-        QuicRefusal::AccountConnections => b"rate_limited: too many connections of the account",
+        QuicRefusal::AccountConnections => b"rate_limited: too many connections",
         QuicRefusal::TooLarge => b"too_large",
         QuicRefusal::Slow => b"undecodable: not finished in time",
         QuicRefusal::Draining => b"overloaded: this edge drains",

@@ -18,8 +18,17 @@ pub const HANDSHAKE_NS_MAX: u64 = 5 * NS_PER_S;
 pub const HANDSHAKES_BEFORE_RETRY: usize = 64;
 /// Most handshakes in progress; further ones are refused.
 pub const HANDSHAKES_MAX: usize = 1024;
-/// Most handshakes in progress of one address, an IPv6 address with its /64.
+/// Most handshakes in progress of one address, an IPv6 address with its /64: as many that did not
+/// prove it, and as many that did.
 pub const HANDSHAKES_PER_ADDRESS: usize = 32;
+/// Datagrams of handshakes that are handled before other clients get their turn: one takes as long
+/// as many transactions.
+pub const HANDSHAKE_DATAGRAMS_PER_TURN: usize = 4;
+/// How long a closed connection is kept, to answer what its client still sends. QUIC's own time for
+/// it depends on what the client says of its delays, and may be a minute.
+pub const CLOSED_NS_MAX: u64 = NS_PER_S;
+/// Most closed connections that are kept; one more is forgotten at once.
+pub const CLOSED_MAX: usize = 1024;
 /// Buffers of the one receive call of a turn.
 pub const RECEIVE_BUFFERS: usize = 8;
 /// Size of a receive buffer: the largest datagram train that the kernel coalesces.
