@@ -9,7 +9,9 @@ use quinn_proto::{Connection, Dir, ReadError, StreamId, VarInt};
 use rustls::pki_types::CertificateDer;
 
 use crate::quic_server::handler::{QuicClient, QuicRefusal, StreamCredit, StreamHandler};
-use crate::quic_server::limits::{CREDIT_NS_MIN, STREAM_BYTES_MAX, STREAMS_AHEAD_MAX};
+use crate::quic_server::limits::{
+    CREDIT_LOOKS, CREDIT_NS_MIN, STREAM_BYTES_MAX, STREAMS_AHEAD_MAX,
+};
 use crate::quic_server::tls::public_key_of;
 use crate::sync::clock::NEVER_NS;
 
@@ -210,8 +212,13 @@ impl ClientConnection {
         }
     }
 
-    /// Grants as many streams as the account's limits admit now.
-    pub(super) fn grant_streams<H: StreamHandler>(&mut self, now_ns: u64, handler: &H) {
+    /// Grants as many streams as the account's limits admit now; it has so many connections.
+    pub(super) fn grant_streams<H: StreamHandler>(
+        &mut self,
+        now_ns: u64,
+        connections: usize,
+        handler: &H,
+    ) {
         let Some(client) = self.client() else { return };
         let StreamCredit { streams, more_in_ns } = handler.credit(&client);
         let ahead = streams.min(STREAMS_AHEAD_MAX);
@@ -222,7 +229,7 @@ impl ClientConnection {
         }
         self.credit_at_ns = match more_in_ns {
             Some(more_in_ns) if ahead < STREAMS_AHEAD_MAX => {
-                now_ns.saturating_add(more_in_ns.max(CREDIT_NS_MIN))
+                now_ns.saturating_add(next_look_in_ns(more_in_ns, connections))
             }
             _ => NEVER_NS,
         };
@@ -234,6 +241,13 @@ impl ClientConnection {
     }
 }
 
+/// When to look at the credit of a connection again. The more connections an account has, the later:
+/// all of them together cost no more than a few.
+fn next_look_in_ns(more_in_ns: u64, connections: usize) -> u64 {
+    let all_ns = CREDIT_NS_MIN.saturating_mul(connections as u64) / CREDIT_LOOKS;
+    more_in_ns.max(CREDIT_NS_MIN).max(all_ns)
+}
+
 /// The reason phrase of a CONNECTION_CLOSE.
 fn phrase_of(refusal: QuicRefusal) -> &'static [u8] {
     match refusal {
@@ -242,5 +256,19 @@ fn phrase_of(refusal: QuicRefusal) -> &'static [u8] {
         QuicRefusal::TooLarge => b"too_large",
         QuicRefusal::Slow => b"undecodable: not finished in time",
         QuicRefusal::Draining => b"overloaded: this edge drains",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::clock::NS_PER_MS;
+
+    #[test]
+    fn connections_of_one_account_are_looked_at_as_often_as_sixteen() {
+        assert_eq!(next_look_in_ns(1, 1), 10 * NS_PER_MS);
+        assert_eq!(next_look_in_ns(1, 16), 10 * NS_PER_MS);
+        assert_eq!(next_look_in_ns(1, 1000), 625 * NS_PER_MS);
+        assert_eq!(next_look_in_ns(NS_PER_MS * 1000, 1000), 1000 * NS_PER_MS);
     }
 }

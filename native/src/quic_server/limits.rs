@@ -39,7 +39,13 @@ pub const SEGMENTS_MAX: usize = 10;
 pub const SCAN_NS: u64 = 250 * NS_PER_MS;
 /// How long a draining listener waits for unfinished streams.
 pub const DRAIN_NS_MAX: u64 = NS_PER_S;
+/// Connections whose keys and times are checked before other clients get their turn.
+pub const SCANNED_PER_TURN: usize = 1024;
+/// Connections that are driven before other clients get their turn.
+pub const DRIVEN_PER_TURN: usize = 64;
 /// Shortest wait before a connection without credit is looked at again.
 pub const CREDIT_NS_MIN: u64 = 10 * NS_PER_MS;
+/// How many connections of one account are looked at in that time, at most.
+pub const CREDIT_LOOKS: u64 = 16;
 /// Receive and send buffer requested from the kernel, in bytes.
 pub const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;

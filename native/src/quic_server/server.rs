@@ -16,7 +16,7 @@
 //!
 //! Decision: docs/decisions/0055-quic-in-the-ingress-threads.md
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt::{self, Debug, Formatter};
 use std::io::{self, IoSliceMut};
 use std::net::{self, IpAddr, SocketAddr};
@@ -39,9 +39,10 @@ use crate::quic_server::connection::{ClientConnection, Phase};
 use crate::quic_server::counts::Counts;
 use crate::quic_server::handler::{QuicNumbers, QuicRefusal, StreamHandler};
 use crate::quic_server::limits::{
-    CLOSED_MAX, CLOSED_NS_MAX, DRAIN_NS_MAX, HANDSHAKE_DATAGRAMS_PER_TURN, HANDSHAKE_NS_MAX,
-    HANDSHAKES_BEFORE_RETRY, HANDSHAKES_MAX, HANDSHAKES_PER_ADDRESS, RECEIVE_BUFFER_BYTES,
-    RECEIVE_BUFFERS, SCAN_NS, SEGMENTS_MAX, SOCKET_BUFFER_BYTES,
+    CLOSED_MAX, CLOSED_NS_MAX, DRAIN_NS_MAX, DRIVEN_PER_TURN, HANDSHAKE_DATAGRAMS_PER_TURN,
+    HANDSHAKE_NS_MAX, HANDSHAKES_BEFORE_RETRY, HANDSHAKES_MAX, HANDSHAKES_PER_ADDRESS,
+    RECEIVE_BUFFER_BYTES, RECEIVE_BUFFERS, SCAN_NS, SCANNED_PER_TURN, SEGMENTS_MAX,
+    SOCKET_BUFFER_BYTES,
 };
 use crate::quic_server::tls::server_config;
 use crate::sync::clock::{Clock, NEVER_NS};
@@ -85,14 +86,16 @@ pub struct QuicServer {
     published: QuicNumbers,
     /// When connections have something to do, and their handles.
     timers: BTreeSet<(u64, usize)>,
-    /// Handles of the connections to drive in this turn.
-    listed: Vec<usize>,
+    /// Handles of the connections to drive.
+    listed: VecDeque<usize>,
     can_receive: bool,
     buffers: Vec<u8>,
     unhandled: Unhandled,
     out: Vec<u8>,
     clock: Clock,
     scan_at_ns: u64,
+    /// Where the scan continues.
+    scan_from: usize,
     /// When a draining listener closes connections with unfinished streams too; None: it serves.
     drain_by_ns: Option<u64>,
 }
@@ -134,13 +137,14 @@ impl QuicServer {
             numbers: QuicNumbers::default(),
             published: QuicNumbers::default(),
             timers: BTreeSet::new(),
-            listed: Vec::new(),
+            listed: VecDeque::new(),
             can_receive: true,
             buffers: vec![0; RECEIVE_BUFFERS * RECEIVE_BUFFER_BYTES],
             unhandled: Unhandled::default(),
             out: Vec::new(),
             clock: Clock::new(),
             scan_at_ns: 0,
+            scan_from: 0,
             drain_by_ns: None,
         })
     }
@@ -234,7 +238,11 @@ impl QuicServer {
         if now_ns >= self.scan_at_ns && self.needs_scan() {
             self.scan(now, now_ns, handler);
         }
-        for handle in std::mem::take(&mut self.listed) {
+        // At the end of the thread no other turn follows.
+        let is_last = self.drain_by_ns == Some(0);
+        let count = if is_last { self.listed.len() } else { DRIVEN_PER_TURN };
+        for _ in 0..count {
+            let Some(handle) = self.listed.pop_front() else { return };
             self.drive(handle, now, now_ns, handler);
         }
     }
@@ -409,9 +417,15 @@ impl QuicServer {
     /// Closes connections whose key is no longer valid or whose handshake is late, forgets closed
     /// ones, stops slow streams, and continues to drain.
     fn scan<H: StreamHandler>(&mut self, now: Instant, now_ns: u64, handler: &mut H) {
-        self.scan_at_ns = now_ns.saturating_add(SCAN_NS);
         let is_draining = self.drain_by_ns.is_some();
-        for (handle, place) in self.connections.iter_mut().enumerate() {
+        let from = self.scan_from;
+        self.scan_from = from.saturating_add(SCANNED_PER_TURN);
+        if self.scan_from >= self.connections.len() {
+            self.scan_from = 0;
+            self.scan_at_ns = now_ns.saturating_add(SCAN_NS);
+        }
+        let places = self.connections.iter_mut().enumerate().skip(from).take(SCANNED_PER_TURN);
+        for (handle, place) in places {
             let Some(connection) = place else { continue };
             let refusal = match connection.phase {
                 Phase::Closed => {
@@ -461,8 +475,8 @@ impl QuicServer {
         };
         connection.is_listed = false;
         self.run_events(&mut connection, now, now_ns, handler);
-        if matches!(connection.phase, Phase::Open { .. }) {
-            connection.grant_streams(now_ns, handler);
+        if let Phase::Open { account, .. } = connection.phase {
+            connection.grant_streams(now_ns, self.accounts.of(account), handler);
         }
         self.continue_drain(&mut connection, now, now_ns, handler);
         if connection.inner.is_closed() {
@@ -703,10 +717,10 @@ impl Unhandled {
     }
 }
 
-fn list(connection: &mut ClientConnection, handle: usize, listed: &mut Vec<usize>) {
+fn list(connection: &mut ClientConnection, handle: usize, listed: &mut VecDeque<usize>) {
     if !connection.is_listed {
         connection.is_listed = true;
-        listed.push(handle);
+        listed.push_back(handle);
     }
 }
 

@@ -11,7 +11,7 @@ use mio::{Events, Poll, Token};
 use quinn::{ClientConfig, Connection, ConnectionError, Endpoint};
 use rustls::crypto::ring::default_provider;
 
-use super::{CLOSED_MAX, Options, QuicServer};
+use super::{CLOSED_MAX, DRIVEN_PER_TURN, Options, QuicServer, SCANNED_PER_TURN};
 use crate::quic::tls::{ALPN_TPU, AnyKey, Transport, client_config, public_key};
 use crate::quic_server::handler::{
     QuicClient, QuicNumbers, QuicRefusal, StreamCredit, StreamHandler,
@@ -610,4 +610,33 @@ fn closed_connection_is_forgotten_in_time_and_at_once_above_a_number() {
     assert_eq!(server.numbers.handshakes, 1);
     server.closed = CLOSED_MAX;
     assert_eq!(expire(&mut server, &mut handler), (0, CLOSED_MAX, 0));
+}
+
+#[test]
+fn many_connections_share_turns_with_other_clients() {
+    let (mut server, mut handler) = unserved();
+    // More than one turn drives; these connections have ended already.
+    server.listed.extend(0..2 * DRIVEN_PER_TURN);
+    server.turn(&mut handler);
+    assert_eq!((server.listed.len(), server.due_in()), (DRIVEN_PER_TURN, Some(Duration::ZERO)));
+    server.close_all();
+    server.turn(&mut handler);
+    assert!(server.listed.is_empty());
+
+    // One that is late, behind as many places as one turn checks.
+    let (mut server, mut handler) = unserved();
+    send_first_packets(1, server.local_addr().unwrap());
+    server.on_readable();
+    server.turn(&mut handler);
+    let mut late = server.connections.pop().unwrap().unwrap();
+    late.until_ns = 0;
+    server.connections.resize_with(SCANNED_PER_TURN, || None);
+    server.connections.push(Some(late));
+    server.scan_at_ns = 0;
+    server.turn(&mut handler);
+    assert_eq!((server.numbers.handshakes_refused, server.scan_from), (0, SCANNED_PER_TURN));
+    assert_eq!(server.due_in(), Some(Duration::ZERO));
+    // `drive` would tell the endpoint of a handle that it does not have.
+    server.scan(Instant::now(), server.clock.now_ns(), &mut handler);
+    assert_eq!((server.numbers.handshakes_refused, server.scan_from), (1, 0));
 }
