@@ -212,12 +212,19 @@ export function expiryWarning({ expiresUnixMs }: Certificate, unixMs: number): s
   return `http.tls.certificate: the certificate expires on ${date}, in ${days} days: renew it`;
 }
 
-/** Changes with the files, also where a symbolic link is replaced; a missing file has one too. */
+/**
+ * Changes with the files, also where a symbolic link is replaced. A file that cannot be looked at
+ * has one too: reading it then says why.
+ */
 function stampOf({ certificate, key }: CertificateFiles): string {
   return [certificate, key].map(stampOfFile).join();
 }
 
 function stampOfFile(path: string): string {
-  const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
-  return stat === undefined ? "none" : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}`;
+  try {
+    const { dev, ino, size, mtimeNs } = statSync(path, { bigint: true });
+    return `${dev}:${ino}:${size}:${mtimeNs}`;
+  } catch (error) {
+    return codeOf(error) ?? "unknown";
+  }
 }

@@ -188,6 +188,23 @@ describe("the certificate of an edge", () => {
     holder.stop();
   });
 
+  it("stays while its files cannot be looked at, and that ends nothing", () => {
+    write(fresh());
+    const { clock, holder, presented } = holderOf();
+    // A link to itself; a folder that may not be entered is the same to the watch.
+    rmSync(files.certificate);
+    symlinkSync(files.certificate, files.certificate);
+    clock.advance(10 * CERTIFICATE_LOOK_MS);
+    expect([presented, holder.loads]).toEqual([[], { ok: 1, failed: 1 }]);
+    expect(faultOf()).toBe(`http.tls.certificate: ${files.certificate}: it cannot be read (ELOOP)`);
+    expect(holderOf).toThrow(SetupError);
+    rmSync(files.certificate);
+    const { certificate } = write(fresh());
+    clock.advance(2 * CERTIFICATE_LOOK_MS);
+    expect(presented).toEqual([certificate]);
+    holder.stop();
+  });
+
   it("is read again on demand, and its error is thrown", () => {
     write(fresh());
     const { clock, holder, presented } = holderOf();

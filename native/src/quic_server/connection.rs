@@ -9,7 +9,9 @@ use quinn_proto::{Connection, Dir, ReadError, StreamId, VarInt};
 use rustls::pki_types::CertificateDer;
 
 use crate::quic_server::handler::{QuicClient, QuicRefusal, StreamCredit, StreamHandler};
-use crate::quic_server::limits::{CREDIT_NS_MIN, STREAM_BYTES_MAX, STREAMS_AHEAD_MAX};
+use crate::quic_server::limits::{
+    CREDIT_LOOKS, CREDIT_NS_MIN, STREAM_BYTES_MAX, STREAMS_AHEAD_MAX,
+};
 use crate::quic_server::tls::public_key_of;
 use crate::sync::clock::NEVER_NS;
 
@@ -20,7 +22,7 @@ pub(super) enum Phase {
     Handshake,
     /// Its key is valid and belongs to this account.
     Open { public_key: [u8; 32], account: u64 },
-    /// It is closed, or being closed.
+    /// It is closed, and kept to answer what its client still sends.
     Closed,
 }
 
@@ -29,8 +31,10 @@ pub(super) struct ClientConnection {
     pub(super) phase: Phase,
     /// The address that it counts for.
     pub(super) source: IpAddr,
-    /// When its handshake must be finished.
-    pub(super) handshake_by_ns: u64,
+    /// Whether the client proved that address, by a Retry or by a complete handshake.
+    pub(super) is_proved: bool,
+    /// When its handshake must be finished; once it is closed, when it is forgotten.
+    pub(super) until_ns: u64,
     /// Whether it is listed to be driven.
     pub(super) is_listed: bool,
     /// The timer that is armed for it.
@@ -54,12 +58,18 @@ enum ReadResult {
 }
 
 impl ClientConnection {
-    pub(super) fn new(inner: Connection, source: IpAddr, handshake_by_ns: u64) -> Self {
+    pub(super) fn new(
+        inner: Connection,
+        source: IpAddr,
+        is_proved: bool,
+        handshake_by_ns: u64,
+    ) -> Self {
         Self {
             inner,
             phase: Phase::Handshake,
             source,
-            handshake_by_ns,
+            is_proved,
+            until_ns: handshake_by_ns,
             is_listed: false,
             armed_ns: NEVER_NS,
             credit_at_ns: NEVER_NS,
@@ -202,8 +212,13 @@ impl ClientConnection {
         }
     }
 
-    /// Grants as many streams as the account's limits admit now.
-    pub(super) fn grant_streams<H: StreamHandler>(&mut self, now_ns: u64, handler: &H) {
+    /// Grants as many streams as the account's limits admit now; it has so many connections.
+    pub(super) fn grant_streams<H: StreamHandler>(
+        &mut self,
+        now_ns: u64,
+        connections: usize,
+        handler: &H,
+    ) {
         let Some(client) = self.client() else { return };
         let StreamCredit { streams, more_in_ns } = handler.credit(&client);
         let ahead = streams.min(STREAMS_AHEAD_MAX);
@@ -214,7 +229,7 @@ impl ClientConnection {
         }
         self.credit_at_ns = match more_in_ns {
             Some(more_in_ns) if ahead < STREAMS_AHEAD_MAX => {
-                now_ns.saturating_add(more_in_ns.max(CREDIT_NS_MIN))
+                now_ns.saturating_add(next_look_in_ns(more_in_ns, connections))
             }
             _ => NEVER_NS,
         };
@@ -226,13 +241,34 @@ impl ClientConnection {
     }
 }
 
+/// When to look at the credit of a connection again. The more connections an account has, the later:
+/// all of them together cost no more than a few.
+fn next_look_in_ns(more_in_ns: u64, connections: usize) -> u64 {
+    let all_ns = CREDIT_NS_MIN.saturating_mul(connections as u64) / CREDIT_LOOKS;
+    more_in_ns.max(CREDIT_NS_MIN).max(all_ns)
+}
+
 /// The reason phrase of a CONNECTION_CLOSE.
 fn phrase_of(refusal: QuicRefusal) -> &'static [u8] {
     match refusal {
         QuicRefusal::Unauthorized => b"unauthorized: no certificate with a valid Ed25519 key",
-        QuicRefusal::AccountConnections => b"rate_limited: too many connections of the account",
+        QuicRefusal::AccountConnections => b"rate_limited: too many connections",
         QuicRefusal::TooLarge => b"too_large",
         QuicRefusal::Slow => b"undecodable: not finished in time",
         QuicRefusal::Draining => b"overloaded: this edge drains",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::clock::NS_PER_MS;
+
+    #[test]
+    fn connections_of_one_account_are_looked_at_as_often_as_sixteen() {
+        assert_eq!(next_look_in_ns(1, 1), 10 * NS_PER_MS);
+        assert_eq!(next_look_in_ns(1, 16), 10 * NS_PER_MS);
+        assert_eq!(next_look_in_ns(1, 1000), 625 * NS_PER_MS);
+        assert_eq!(next_look_in_ns(NS_PER_MS * 1000, 1000), 1000 * NS_PER_MS);
     }
 }

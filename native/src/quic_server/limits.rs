@@ -18,8 +18,17 @@ pub const HANDSHAKE_NS_MAX: u64 = 5 * NS_PER_S;
 pub const HANDSHAKES_BEFORE_RETRY: usize = 64;
 /// Most handshakes in progress; further ones are refused.
 pub const HANDSHAKES_MAX: usize = 1024;
-/// Most handshakes in progress of one address, an IPv6 address with its /64.
+/// Most handshakes in progress of one address, an IPv6 address with its /64: as many that did not
+/// prove it, and as many that did.
 pub const HANDSHAKES_PER_ADDRESS: usize = 32;
+/// Datagrams of handshakes that are handled before other clients get their turn: one takes as long
+/// as many transactions.
+pub const HANDSHAKE_DATAGRAMS_PER_TURN: usize = 4;
+/// How long a closed connection is kept, to answer what its client still sends. QUIC's own time for
+/// it depends on what the client says of its delays, and may be a minute.
+pub const CLOSED_NS_MAX: u64 = NS_PER_S;
+/// Most closed connections that are kept; one more is forgotten at once.
+pub const CLOSED_MAX: usize = 1024;
 /// Buffers of the one receive call of a turn.
 pub const RECEIVE_BUFFERS: usize = 8;
 /// Size of a receive buffer: the largest datagram train that the kernel coalesces.
@@ -30,7 +39,13 @@ pub const SEGMENTS_MAX: usize = 10;
 pub const SCAN_NS: u64 = 250 * NS_PER_MS;
 /// How long a draining listener waits for unfinished streams.
 pub const DRAIN_NS_MAX: u64 = NS_PER_S;
+/// Connections whose keys and times are checked before other clients get their turn.
+pub const SCANNED_PER_TURN: usize = 1024;
+/// Connections that are driven before other clients get their turn.
+pub const DRIVEN_PER_TURN: usize = 64;
 /// Shortest wait before a connection without credit is looked at again.
 pub const CREDIT_NS_MIN: u64 = 10 * NS_PER_MS;
+/// How many connections of one account are looked at in that time, at most.
+pub const CREDIT_LOOKS: u64 = 16;
 /// Receive and send buffer requested from the kernel, in bytes.
 pub const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;

@@ -8,16 +8,19 @@
 //! ```
 //!
 //! The handshakes in progress are limited, in all and for each address, and have a deadline; above
-//! some of them a client must prove its address by a Retry. Connections are limited for each address
-//! and account. Every `SCAN_NS` the keys of all connections are looked up again, so that a revoked
+//! some of them a client must prove its address by a Retry. Those that did not prove it count apart,
+//! because whoever sent them may have forged the address. A turn handles few datagrams of handshakes,
+//! so that HTTP clients, which the same thread serves, do not wait for all of them. Connections are
+//! limited for each address and account. Every `SCAN_NS` the keys of all connections are looked up again, so that a revoked
 //! key's connections are closed within a second, and streams that are too slow are stopped.
 //!
 //! Decision: docs/decisions/0055-quic-in-the-ingress-threads.md
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt::{self, Debug, Formatter};
 use std::io::{self, IoSliceMut};
 use std::net::{self, IpAddr, SocketAddr};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,8 +29,8 @@ use bytes::BytesMut;
 use mio::net::UdpSocket;
 use mio::{Interest, Registry, Token};
 use quinn_proto::{
-    ConnectionEvent, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event,
-    Incoming, RandomConnectionIdGenerator, StreamEvent, Transmit,
+    ConnectionEvent, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, EndpointEvent,
+    Event, Incoming, RandomConnectionIdGenerator, StreamEvent, Transmit,
 };
 use quinn_udp::{RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -36,8 +39,9 @@ use crate::quic_server::connection::{ClientConnection, Phase};
 use crate::quic_server::counts::Counts;
 use crate::quic_server::handler::{QuicNumbers, QuicRefusal, StreamHandler};
 use crate::quic_server::limits::{
-    DRAIN_NS_MAX, HANDSHAKE_NS_MAX, HANDSHAKES_BEFORE_RETRY, HANDSHAKES_MAX,
-    HANDSHAKES_PER_ADDRESS, RECEIVE_BUFFER_BYTES, RECEIVE_BUFFERS, SCAN_NS, SEGMENTS_MAX,
+    CLOSED_MAX, CLOSED_NS_MAX, DRAIN_NS_MAX, DRIVEN_PER_TURN, HANDSHAKE_DATAGRAMS_PER_TURN,
+    HANDSHAKE_NS_MAX, HANDSHAKES_BEFORE_RETRY, HANDSHAKES_MAX, HANDSHAKES_PER_ADDRESS,
+    RECEIVE_BUFFER_BYTES, RECEIVE_BUFFERS, SCAN_NS, SCANNED_PER_TURN, SEGMENTS_MAX,
     SOCKET_BUFFER_BYTES,
 };
 use crate::quic_server::tls::server_config;
@@ -71,20 +75,27 @@ pub struct QuicServer {
     endpoint: Endpoint,
     /// By connection handle.
     connections: Vec<Option<Box<ClientConnection>>>,
+    /// Connections of each address that was proved.
     sources: Counts<IpAddr>,
-    handshake_sources: Counts<IpAddr>,
+    /// Handshakes in progress of each address, by whether it was proved.
+    handshake_sources: Counts<(IpAddr, bool)>,
     accounts: Counts<u64>,
+    /// Closed connections that are kept.
+    closed: usize,
     numbers: QuicNumbers,
     published: QuicNumbers,
     /// When connections have something to do, and their handles.
     timers: BTreeSet<(u64, usize)>,
-    /// Handles of the connections to drive in this turn.
-    listed: Vec<usize>,
+    /// Handles of the connections to drive.
+    listed: VecDeque<usize>,
     can_receive: bool,
     buffers: Vec<u8>,
+    unhandled: Unhandled,
     out: Vec<u8>,
     clock: Clock,
     scan_at_ns: u64,
+    /// Where the scan continues.
+    scan_from: usize,
     /// When a draining listener closes connections with unfinished streams too; None: it serves.
     drain_by_ns: Option<u64>,
 }
@@ -122,15 +133,18 @@ impl QuicServer {
             sources: Counts::new(),
             handshake_sources: Counts::new(),
             accounts: Counts::new(),
+            closed: 0,
             numbers: QuicNumbers::default(),
             published: QuicNumbers::default(),
             timers: BTreeSet::new(),
-            listed: Vec::new(),
+            listed: VecDeque::new(),
             can_receive: true,
             buffers: vec![0; RECEIVE_BUFFERS * RECEIVE_BUFFER_BYTES],
+            unhandled: Unhandled::default(),
             out: Vec::new(),
             clock: Clock::new(),
             scan_at_ns: 0,
+            scan_from: 0,
             drain_by_ns: None,
         })
     }
@@ -182,13 +196,17 @@ impl QuicServer {
     /// How long the thread may sleep; None: until a datagram arrives.
     #[must_use]
     pub fn due_in(&self) -> Option<Duration> {
-        if self.can_receive || !self.listed.is_empty() {
+        if self.can_receive || self.unhandled.is_some() || !self.listed.is_empty() {
             return Some(Duration::ZERO);
         }
         let timer_ns = self.timers.first().map(|(at_ns, _)| *at_ns);
-        let scan_ns = (!self.is_idle()).then_some(self.scan_at_ns);
+        let scan_ns = self.needs_scan().then_some(self.scan_at_ns);
         let at_ns = timer_ns.into_iter().chain(scan_ns).min()?;
         Some(Duration::from_nanos(at_ns.saturating_sub(self.clock.now_ns())))
+    }
+
+    fn needs_scan(&self) -> bool {
+        !self.is_idle() || self.closed > 0
     }
 
     /// Whether it has drained, and its socket can be closed.
@@ -212,14 +230,19 @@ impl QuicServer {
     fn run_turn<H: StreamHandler>(&mut self, handler: &mut H) {
         let now = Instant::now();
         let now_ns = self.clock.ns(now);
-        if self.can_receive {
-            self.receive(now, now_ns);
+        if self.can_receive && !self.unhandled.is_some() {
+            self.receive();
         }
+        self.handle_datagrams(now, now_ns);
         self.take_due(now, now_ns);
-        if now_ns >= self.scan_at_ns && !self.is_idle() {
+        if now_ns >= self.scan_at_ns && self.needs_scan() {
             self.scan(now, now_ns, handler);
         }
-        for handle in std::mem::take(&mut self.listed) {
+        // At the end of the thread no other turn follows.
+        let is_last = self.drain_by_ns == Some(0);
+        let count = if is_last { self.listed.len() } else { DRIVEN_PER_TURN };
+        for _ in 0..count {
+            let Some(handle) = self.listed.pop_front() else { return };
             self.drive(handle, now, now_ns, handler);
         }
     }
@@ -228,7 +251,8 @@ impl QuicServer {
     fn recover(&mut self) {
         self.numbers.panics += 1;
         self.buffers.resize(RECEIVE_BUFFERS * RECEIVE_BUFFER_BYTES, 0);
-        (self.numbers.connections, self.numbers.handshakes) = (0, 0);
+        self.unhandled = Unhandled::default();
+        (self.numbers.connections, self.numbers.handshakes, self.closed) = (0, 0, 0);
         self.sources = Counts::new();
         self.handshake_sources = Counts::new();
         self.accounts = Counts::new();
@@ -237,90 +261,113 @@ impl QuicServer {
             connection.is_listed = false;
             connection.armed_ns = NEVER_NS;
             match connection.phase {
-                Phase::Closed => continue,
+                Phase::Closed => {
+                    self.closed += 1;
+                    continue;
+                }
                 Phase::Handshake => {
                     self.numbers.handshakes += 1;
-                    self.handshake_sources.add(connection.source);
+                    self.handshake_sources.add((connection.source, connection.is_proved));
                 }
                 Phase::Open { account, .. } => {
                     self.numbers.connections += 1;
                     self.accounts.add(account);
                 }
             }
-            self.sources.add(connection.source);
+            if connection.is_proved {
+                self.sources.add(connection.source);
+            }
         }
         self.listed.clear();
         self.list_all();
     }
 
-    fn receive(&mut self, now: Instant, now_ns: u64) {
-        let mut buffers = std::mem::take(&mut self.buffers);
-        let mut metas = [RecvMeta::default(); RECEIVE_BUFFERS];
-        let count = {
-            let mut slices = buffers.chunks_mut(RECEIVE_BUFFER_BYTES);
-            let mut slices: [IoSliceMut<'_>; RECEIVE_BUFFERS] =
-                std::array::from_fn(|_| IoSliceMut::new(slices.next().unwrap_or_default()));
-            match self.socket_state.recv((&self.socket).into(), &mut slices, &mut metas) {
-                Ok(count) => count,
-                Err(error) => {
-                    // Another error is one datagram's, such as a refused port.
-                    self.can_receive = error.kind() != io::ErrorKind::WouldBlock;
-                    0
-                }
+    /// Fills the buffers once.
+    fn receive(&mut self) {
+        let mut slices = self.buffers.chunks_mut(RECEIVE_BUFFER_BYTES);
+        let mut slices: [IoSliceMut<'_>; RECEIVE_BUFFERS] =
+            std::array::from_fn(|_| IoSliceMut::new(slices.next().unwrap_or_default()));
+        let metas = &mut self.unhandled.metas;
+        let count = match self.socket_state.recv((&self.socket).into(), &mut slices, metas) {
+            Ok(count) => count,
+            Err(error) => {
+                // Another error is one datagram's, such as a refused port.
+                self.can_receive = error.kind() != io::ErrorKind::WouldBlock;
+                0
             }
         };
-        for (buffer, meta) in buffers.chunks(RECEIVE_BUFFER_BYTES).zip(&metas).take(count) {
-            let train = buffer.get(..meta.len).unwrap_or_default();
-            for datagram in train.chunks(meta.stride.max(1)) {
-                self.on_datagram(datagram, meta, now, now_ns);
-            }
+        (self.unhandled.count, self.unhandled.train, self.unhandled.offset) = (count, 0, 0);
+    }
+
+    /// Handles what was received, up to the number of datagrams of handshakes for one turn.
+    fn handle_datagrams(&mut self, now: Instant, now_ns: u64) {
+        let buffers = std::mem::take(&mut self.buffers);
+        let mut handshakes = 0;
+        while handshakes < HANDSHAKE_DATAGRAMS_PER_TURN
+            && let Some((place, meta)) = self.unhandled.next()
+        {
+            let datagram = buffers.get(place).unwrap_or_default();
+            handshakes += usize::from(self.on_datagram(datagram, &meta, now, now_ns));
         }
         self.buffers = buffers;
     }
 
-    fn on_datagram(&mut self, datagram: &[u8], meta: &RecvMeta, now: Instant, now_ns: u64) {
+    /// Returns whether it belongs to a handshake.
+    fn on_datagram(&mut self, datagram: &[u8], meta: &RecvMeta, now: Instant, now_ns: u64) -> bool {
         let ecn = meta.ecn.and_then(|ecn| quinn_proto::EcnCodepoint::from_bits(ecn as u8));
         let mut out = std::mem::take(&mut self.out);
         out.clear();
         let data = BytesMut::from(datagram);
-        match self.endpoint.handle(now, meta.addr, meta.dst_ip, ecn, data, &mut out) {
-            None => {}
-            Some(DatagramEvent::Response(transmit)) => self.send(&transmit, &out),
+        let event = self.endpoint.handle(now, meta.addr, meta.dst_ip, ecn, data, &mut out);
+        let is_of_handshake = match event {
+            None => false,
+            Some(DatagramEvent::Response(transmit)) => {
+                self.send(&transmit, &out);
+                false
+            }
             Some(DatagramEvent::ConnectionEvent(handle, event)) => self.pass_on(handle, event),
             Some(DatagramEvent::NewConnection(incoming)) => {
                 self.on_incoming(incoming, now, now_ns, &mut out);
+                true
             }
-        }
+        };
         self.out = out;
+        is_of_handshake
     }
 
-    fn pass_on(&mut self, handle: ConnectionHandle, event: ConnectionEvent) {
-        if let Some(Some(connection)) = self.connections.get_mut(handle.0) {
-            connection.inner.handle_event(event);
-            list(connection, handle.0, &mut self.listed);
-        }
+    /// Returns whether the connection's handshake is in progress.
+    fn pass_on(&mut self, handle: ConnectionHandle, event: ConnectionEvent) -> bool {
+        let Some(Some(connection)) = self.connections.get_mut(handle.0) else { return false };
+        connection.inner.handle_event(event);
+        list(connection, handle.0, &mut self.listed);
+        connection.phase == Phase::Handshake
     }
 
     fn on_incoming(&mut self, incoming: Incoming, now: Instant, now_ns: u64, out: &mut Vec<u8>) {
         let source = source_of(incoming.remote_address().ip());
         let handshakes = self.numbers.handshakes as usize;
         let open = handshakes + self.numbers.connections as usize;
-        let of_source = self.handshake_sources.of(source);
+        let is_proved = incoming.remote_address_validated();
+        let [unproved, proved] =
+            [false, true].map(|is_proved| self.handshake_sources.of((source, is_proved)));
+        let of_source = self.sources.of(source);
         let is_full = self.drain_by_ns.is_some()
             || open >= self.options.connections_max
             || handshakes >= HANDSHAKES_MAX
-            || self.sources.of(source) >= self.options.connections_per_address;
+            || of_source >= self.options.connections_per_address
+            || is_proved && proved >= HANDSHAKES_PER_ADDRESS;
         // An address that is not proved may be another's, whose clients must not be refused for it.
-        let must_prove =
-            handshakes >= HANDSHAKES_BEFORE_RETRY || of_source >= HANDSHAKES_PER_ADDRESS;
-        if must_prove && !incoming.remote_address_validated() && incoming.may_retry() && !is_full {
+        let must_prove = handshakes >= HANDSHAKES_BEFORE_RETRY
+            || unproved >= HANDSHAKES_PER_ADDRESS
+            || of_source + unproved >= self.options.connections_per_address;
+        if must_prove && !is_proved && !is_full {
             if let Ok(transmit) = self.endpoint.retry(incoming, out) {
                 self.numbers.retries += 1;
                 self.send(&transmit, out);
             }
             return;
         }
-        if is_full || of_source >= HANDSHAKES_PER_ADDRESS {
+        if is_full {
             self.numbers.handshakes_refused += 1;
             let transmit = self.endpoint.refuse(incoming, out);
             return self.send(&transmit, out);
@@ -328,11 +375,13 @@ impl QuicServer {
         match self.endpoint.accept(incoming, now, out, None) {
             Ok((handle, inner)) => {
                 self.numbers.handshakes += 1;
-                self.sources.add(source);
-                self.handshake_sources.add(source);
+                self.handshake_sources.add((source, is_proved));
+                if is_proved {
+                    self.sources.add(source);
+                }
                 let handshake_by_ns = now_ns.saturating_add(HANDSHAKE_NS_MAX);
-                let mut connection =
-                    Box::new(ClientConnection::new(inner, source, handshake_by_ns));
+                let connection = ClientConnection::new(inner, source, is_proved, handshake_by_ns);
+                let mut connection = Box::new(connection);
                 list(&mut connection, handle.0, &mut self.listed);
                 if self.connections.len() <= handle.0 {
                     self.connections.resize_with(handle.0 + 1, || None);
@@ -365,17 +414,28 @@ impl QuicServer {
         }
     }
 
-    /// Closes connections whose key is no longer valid or whose handshake is late, stops slow
-    /// streams, and continues to drain.
+    /// Closes connections whose key is no longer valid or whose handshake is late, forgets closed
+    /// ones, stops slow streams, and continues to drain.
     fn scan<H: StreamHandler>(&mut self, now: Instant, now_ns: u64, handler: &mut H) {
-        self.scan_at_ns = now_ns.saturating_add(SCAN_NS);
         let is_draining = self.drain_by_ns.is_some();
-        for (handle, place) in self.connections.iter_mut().enumerate() {
+        let from = self.scan_from;
+        self.scan_from = from.saturating_add(SCANNED_PER_TURN);
+        if self.scan_from >= self.connections.len() {
+            self.scan_from = 0;
+            self.scan_at_ns = now_ns.saturating_add(SCAN_NS);
+        }
+        let places = self.connections.iter_mut().enumerate().skip(from).take(SCANNED_PER_TURN);
+        for (handle, place) in places {
             let Some(connection) = place else { continue };
             let refusal = match connection.phase {
-                Phase::Closed => continue,
+                Phase::Closed => {
+                    if connection.until_ns <= now_ns {
+                        list(connection, handle, &mut self.listed);
+                    }
+                    continue;
+                }
                 Phase::Handshake => {
-                    if connection.handshake_by_ns <= now_ns {
+                    if connection.until_ns <= now_ns {
                         self.numbers.handshakes_refused += 1;
                         connection.close_with(
                             handler.code(QuicRefusal::Slow),
@@ -415,17 +475,23 @@ impl QuicServer {
         };
         connection.is_listed = false;
         self.run_events(&mut connection, now, now_ns, handler);
-        if matches!(connection.phase, Phase::Open { .. }) {
-            connection.grant_streams(now_ns, handler);
+        if let Phase::Open { account, .. } = connection.phase {
+            connection.grant_streams(now_ns, self.accounts.of(account), handler);
         }
         self.continue_drain(&mut connection, now, now_ns, handler);
         if connection.inner.is_closed() {
-            self.ended(&mut connection);
+            self.ended(&mut connection, now_ns);
         }
         self.transmit(&mut connection, now);
         let is_drained = self.run_endpoint_events(&mut connection, handle);
-        if is_drained {
-            self.ended(&mut connection);
+        let is_forgotten = connection.phase == Phase::Closed
+            && (connection.until_ns <= now_ns || self.closed > CLOSED_MAX);
+        if is_forgotten && !is_drained {
+            self.endpoint.handle_event(ConnectionHandle(handle), EndpointEvent::drained());
+        }
+        if is_drained || is_forgotten {
+            self.ended(&mut connection, now_ns);
+            self.closed -= 1;
             self.set_timer(&mut connection, handle, NEVER_NS);
             return;
         }
@@ -453,7 +519,7 @@ impl QuicServer {
                 Event::Stream(StreamEvent::Readable { id }) => {
                     self.numbers.streams_aborted += connection.read(id, finish_by_ns, handler);
                 }
-                Event::ConnectionLost { .. } => self.ended(connection),
+                Event::ConnectionLost { .. } => self.ended(connection, now_ns),
                 _ => {}
             }
         }
@@ -472,14 +538,25 @@ impl QuicServer {
         let client = connection.proved_key().map(|key| connection.client_of(key));
         let account = client.and_then(|client| handler.account_of(&client));
         let (Some(client), Some(account)) = (client, account) else {
-            return connection.close(QuicRefusal::Unauthorized, now, handler);
+            // The key may be an account's all the same, and expired: the account sees the refusal.
+            let code = handler.refused(client.as_ref(), QuicRefusal::Unauthorized, 0);
+            return connection.close_with(code, QuicRefusal::Unauthorized, now);
         };
+        let of_source = self.sources.of(connection.source);
+        if !connection.is_proved && of_source >= self.options.connections_per_address {
+            self.numbers.handshakes_refused += 1;
+            let code = handler.code(QuicRefusal::AccountConnections);
+            return connection.close_with(code, QuicRefusal::AccountConnections, now);
+        }
         if self.accounts.of(account) >= self.options.connections_per_account {
             // Known from here on, so that the account sees the refusal.
             let code = handler.refused(Some(&client), QuicRefusal::AccountConnections, 0);
             return connection.close_with(code, QuicRefusal::AccountConnections, now);
         }
         self.handshake_ended(connection);
+        if !std::mem::replace(&mut connection.is_proved, true) {
+            self.sources.add(connection.source);
+        }
         self.accounts.add(account);
         self.numbers.connections += 1;
         self.numbers.connected += 1;
@@ -488,11 +565,11 @@ impl QuicServer {
 
     fn handshake_ended(&mut self, connection: &ClientConnection) {
         self.numbers.handshakes -= 1;
-        self.handshake_sources.remove(connection.source);
+        self.handshake_sources.remove((connection.source, connection.is_proved));
     }
 
     /// Whatever ended it: it no longer counts.
-    fn ended(&mut self, connection: &mut ClientConnection) {
+    fn ended(&mut self, connection: &mut ClientConnection, now_ns: u64) {
         match connection.phase {
             Phase::Closed => return,
             Phase::Handshake => self.handshake_ended(connection),
@@ -501,7 +578,11 @@ impl QuicServer {
                 self.accounts.remove(account);
             }
         }
-        self.sources.remove(connection.source);
+        if connection.is_proved {
+            self.sources.remove(connection.source);
+        }
+        self.closed += 1;
+        connection.until_ns = now_ns.saturating_add(CLOSED_NS_MAX);
         self.numbers.streams_aborted += connection.streams.len() as u64;
         connection.streams.clear();
         connection.phase = Phase::Closed;
@@ -515,8 +596,14 @@ impl QuicServer {
         handler: &mut H,
     ) {
         let Some(drain_by_ns) = self.drain_by_ns else { return };
-        let is_finished = connection.streams.is_empty() || now_ns >= drain_by_ns;
-        if is_finished && !connection.inner.is_closed() {
+        if connection.inner.is_closed() {
+            return;
+        }
+        if connection.streams.is_empty() {
+            // No transaction is refused, so no refusal is counted.
+            let code = handler.code(QuicRefusal::Draining);
+            connection.close_with(code, QuicRefusal::Draining, now);
+        } else if now_ns >= drain_by_ns {
             connection.close(QuicRefusal::Draining, now, handler);
         }
     }
@@ -595,10 +682,45 @@ impl QuicServer {
     }
 }
 
-fn list(connection: &mut ClientConnection, handle: usize, listed: &mut Vec<usize>) {
+/// The received datagrams that were not handled yet: a train of them in each buffer.
+#[derive(Default)]
+struct Unhandled {
+    metas: [RecvMeta; RECEIVE_BUFFERS],
+    /// Buffers with a train.
+    count: usize,
+    /// The train that continues, and where in it.
+    train: usize,
+    offset: usize,
+}
+
+impl Unhandled {
+    fn is_some(&self) -> bool {
+        self.train < self.count
+    }
+
+    /// The place of the next datagram in the buffers.
+    fn next(&mut self) -> Option<(Range<usize>, RecvMeta)> {
+        while self.is_some() {
+            let meta = *self.metas.get(self.train)?;
+            let start = self.train * RECEIVE_BUFFER_BYTES;
+            let end = meta.len.min(self.offset + meta.stride.max(1));
+            let place = start + self.offset..start + end;
+            self.offset = end;
+            if end >= meta.len {
+                (self.train, self.offset) = (self.train + 1, 0);
+            }
+            if !place.is_empty() {
+                return Some((place, meta));
+            }
+        }
+        None
+    }
+}
+
+fn list(connection: &mut ClientConnection, handle: usize, listed: &mut VecDeque<usize>) {
     if !connection.is_listed {
         connection.is_listed = true;
-        listed.push(handle);
+        listed.push_back(handle);
     }
 }
 

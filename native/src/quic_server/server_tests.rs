@@ -11,7 +11,7 @@ use mio::{Events, Poll, Token};
 use quinn::{ClientConfig, Connection, ConnectionError, Endpoint};
 use rustls::crypto::ring::default_provider;
 
-use super::{Options, QuicServer};
+use super::{CLOSED_MAX, DRIVEN_PER_TURN, Options, QuicServer, SCANNED_PER_TURN};
 use crate::quic::tls::{ALPN_TPU, AnyKey, Transport, client_config, public_key};
 use crate::quic_server::handler::{
     QuicClient, QuicNumbers, QuicRefusal, StreamCredit, StreamHandler,
@@ -261,7 +261,9 @@ async fn client_without_a_valid_key_is_closed_with_the_code() {
     }
     listener.until(|state| state.numbers.handshakes == 0).await;
     let refused = listener.with(|state| state.refused.clone());
-    assert_eq!(refused, [(false, QuicRefusal::Unauthorized, 0); 2]);
+    // The second one has a key, which the handler may know: it is told which.
+    let unauthorized = QuicRefusal::Unauthorized;
+    assert_eq!(refused, [(false, unauthorized, 0), (true, unauthorized, 0)]);
     assert_eq!(listener.with(|state| state.numbers.connected), 0);
 }
 
@@ -426,6 +428,8 @@ async fn drain_finishes_streams_and_closes_every_connection_with_a_code() {
     let refused = listener.connect(solana_client(&SEED)).await;
     assert!(matches!(refused, Err(ConnectionError::ConnectionClosed(_))), "{refused:?}");
     listener.until(|state| state.numbers.connections == 0).await;
+    // No transaction was refused.
+    assert_eq!(listener.with(|state| state.refused.clone()), []);
 }
 
 #[tokio::test]
@@ -511,26 +515,128 @@ async fn end_of_the_thread_is_no_silence() {
 async fn handshakes_above_a_number_must_prove_their_address() {
     let listener = Listener::new(|_| {});
     // First packets of clients that say nothing more.
-    let socket = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    for _ in 0..40 {
-        let config = Arc::new(quinn_proto::EndpointConfig::default());
-        let mut endpoint = quinn_proto::Endpoint::new(config, None, false, None);
-        let now = Instant::now();
-        let client = solana_client(&SEED);
-        let (_, mut silent) = endpoint.connect(now, client, listener.address, "x").unwrap();
-        let mut out = Vec::new();
-        while let Some(transmit) = silent.poll_transmit(now, 1, &mut out) {
-            socket.send_to(&out[..transmit.size], listener.address).unwrap();
-            out.clear();
-        }
-    }
+    send_first_packets(40, listener.address);
     listener.until(|state| state.numbers.retries >= 8).await;
     assert_eq!(listener.with(|state| state.numbers.handshakes), 32);
-    // A good client answers the Retry; its address has too many handshakes, but not for long.
+    // Those that are late are closed, and no account sees them.
     listener.until(|state| state.numbers.handshakes == 0).await;
     assert_eq!(listener.with(|state| state.refused.clone()), []);
     assert_eq!(listener.with(|state| state.numbers.handshakes_refused), 32);
     let (_endpoint, connection) = listener.client().await;
     send(&connection, &[1; 4]).await;
     listener.until(|state| state.submitted.len() == 1).await;
+}
+
+/// First packets of clients that say nothing more, as if from forged addresses.
+fn send_first_packets(count: usize, to: SocketAddr) {
+    let socket = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    for _ in 0..count {
+        let config = Arc::new(quinn_proto::EndpointConfig::default());
+        let mut endpoint = quinn_proto::Endpoint::new(config, None, false, None);
+        let now = Instant::now();
+        let client = solana_client(&SEED);
+        let (_, mut silent) = endpoint.connect(now, client, to, "x").unwrap();
+        let mut out = Vec::new();
+        while let Some(transmit) = silent.poll_transmit(now, 1, &mut out) {
+            socket.send_to(&out[..transmit.size], to).unwrap();
+            out.clear();
+        }
+    }
+}
+
+#[tokio::test]
+async fn forged_first_packets_do_not_keep_the_clients_of_their_address_out() {
+    for (per_address, unproved) in [(100, 32), (8, 8)] {
+        let listener = Listener::new(|options| options.connections_per_address = per_address);
+        send_first_packets(40, listener.address);
+        listener.until(|state| state.numbers.retries >= 40 - unproved).await;
+        let (_endpoint, connection) = listener.client().await;
+        send(&connection, &[1; 4]).await;
+        listener.until(|state| state.submitted.len() == 1).await;
+        assert_eq!(listener.with(|state| state.numbers.handshakes), unproved);
+    }
+}
+
+/// A listener without a thread, and its handler.
+fn unserved() -> (QuicServer, Handler) {
+    let server = QuicServer::listen(Options {
+        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        is_successor: false,
+        seed: [2; 32],
+        connections_max: 100,
+        connections_per_address: 100,
+        connections_per_account: 100,
+        stream_timeout_ns: 60 * NS_PER_S,
+    });
+    (server.unwrap(), Handler(Arc::default()))
+}
+
+#[test]
+fn handshakes_share_a_turn_with_other_clients() {
+    let (mut server, mut handler) = unserved();
+    send_first_packets(10, server.local_addr().unwrap());
+    server.on_readable();
+    for handshakes in [4, 8, 10] {
+        assert_eq!(server.due_in(), Some(Duration::ZERO));
+        server.turn(&mut handler);
+        if handshakes == 8 && server.numbers.handshakes == 4 {
+            // All of the first received buffers were handled.
+            server.turn(&mut handler);
+        }
+        assert_eq!(server.numbers.handshakes, handshakes);
+    }
+}
+
+#[test]
+fn closed_connection_is_forgotten_in_time_and_at_once_above_a_number() {
+    let (mut server, mut handler) = unserved();
+    // Its time is over now.
+    let expire = |server: &mut QuicServer, handler: &mut Handler| {
+        server.connections.iter_mut().flatten().for_each(|each| each.until_ns = 0);
+        server.scan_at_ns = 0;
+        server.turn(handler);
+        (server.numbers.handshakes, server.closed, server.endpoint.open_connections())
+    };
+    send_first_packets(1, server.local_addr().unwrap());
+    server.on_readable();
+    server.turn(&mut handler);
+    assert_eq!(expire(&mut server, &mut handler), (0, 1, 1));
+    assert_eq!(expire(&mut server, &mut handler), (0, 0, 0));
+    assert!(server.connections.iter().all(Option::is_none) && server.timers.is_empty());
+
+    send_first_packets(1, server.local_addr().unwrap());
+    server.on_readable();
+    server.turn(&mut handler);
+    assert_eq!(server.numbers.handshakes, 1);
+    server.closed = CLOSED_MAX;
+    assert_eq!(expire(&mut server, &mut handler), (0, CLOSED_MAX, 0));
+}
+
+#[test]
+fn many_connections_share_turns_with_other_clients() {
+    let (mut server, mut handler) = unserved();
+    // More than one turn drives; these connections have ended already.
+    server.listed.extend(0..2 * DRIVEN_PER_TURN);
+    server.turn(&mut handler);
+    assert_eq!((server.listed.len(), server.due_in()), (DRIVEN_PER_TURN, Some(Duration::ZERO)));
+    server.close_all();
+    server.turn(&mut handler);
+    assert!(server.listed.is_empty());
+
+    // One that is late, behind as many places as one turn checks.
+    let (mut server, mut handler) = unserved();
+    send_first_packets(1, server.local_addr().unwrap());
+    server.on_readable();
+    server.turn(&mut handler);
+    let mut late = server.connections.pop().unwrap().unwrap();
+    late.until_ns = 0;
+    server.connections.resize_with(SCANNED_PER_TURN, || None);
+    server.connections.push(Some(late));
+    server.scan_at_ns = 0;
+    server.turn(&mut handler);
+    assert_eq!((server.numbers.handshakes_refused, server.scan_from), (0, SCANNED_PER_TURN));
+    assert_eq!(server.due_in(), Some(Duration::ZERO));
+    // `drive` would tell the endpoint of a handle that it does not have.
+    server.scan(Instant::now(), server.clock.now_ns(), &mut handler);
+    assert_eq!((server.numbers.handshakes_refused, server.scan_from), (1, 0));
 }

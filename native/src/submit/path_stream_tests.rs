@@ -146,3 +146,26 @@ fn numbers_of_the_listener_are_counters_of_the_thread() {
     assert_eq!(fixture.counter(Counter::QuicConnections), 2.0);
     assert_eq!(fixture.counter(Counter::QuicRetries), 3.0);
 }
+
+#[test]
+fn panic_of_a_submission_frees_its_record() {
+    let mut fixture = fixture_with(9.0, None);
+    fixture.is_broken.set(true);
+    fixture.stream(&good(1));
+    assert_eq!((fixture.state(0), fixture.counter(Counter::HandlerErrors)), (VOID, 1.0));
+    fixture.is_broken.set(false);
+    fixture.stream(&good(2));
+    assert_eq!(fixture.counter(Counter::Accepted), 1.0);
+}
+
+#[test]
+fn account_sees_a_connection_that_its_key_does_not_allow() {
+    let elsewhere = PolicyTerms { ranges: Some("192.0.2.0/24".into()), ..PolicyTerms::default() };
+    let mut fixture = fixture_with(9.0, Some(elsewhere));
+    assert_eq!(fixture.handler.refused(Some(&CLIENT), QuicRefusal::Unauthorized, 0), 0x101);
+    // A use of the key against its policy, as over HTTP.
+    assert_eq!((fixture.field(0, 0), fixture.rejections(Reason::Unauthorized)), (4.0, 1.0));
+    let unknown = QuicClient { public_key: [8; 32], ..CLIENT };
+    fixture.handler.refused(Some(&unknown), QuicRefusal::Unauthorized, 0);
+    assert_eq!((fixture.depth(), fixture.rejections(Reason::Unauthorized)), (1, 2.0));
+}

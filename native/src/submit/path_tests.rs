@@ -390,7 +390,7 @@ fn small_body_that_needs_no_key_is_left_to_the_main_thread_where_it_answers_a_me
     }
     assert_eq!(
         (fixture.counter(Counter::ProxiedOther), fixture.counter(Counter::Requests)),
-        (8.0, 8.0)
+        (12.0, 12.0)
     );
     assert_eq!((fixture.given(), fixture.depth()), (0, 0));
 }

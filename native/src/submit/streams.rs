@@ -94,6 +94,7 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
 
     fn submit(&mut self, client: &QuicClient, bytes: &[u8]) {
         if catch_unwind(AssertUnwindSafe(|| self.submit_stream(client, bytes))).is_err() {
+            let _ = self.path.records.void();
             self.path.counters.add(Counter::HandlerErrors, 1.0);
         }
     }
@@ -111,7 +112,16 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
             Some(key) => {
                 let meta =
                     RequestMeta { key: &key, received_ns, body_bytes: bytes, max_retries: None };
-                self.path.reject(&Rejection::new(reason, message), &meta, 0, None);
+                let violation = match client {
+                    Some(client) if refusal == QuicRefusal::Unauthorized => {
+                        key.violation(client.from, unix_ms)
+                    }
+                    _ => None,
+                };
+                match violation {
+                    Some(violation) => self.path.violated(&violation.for_account, &meta),
+                    None => self.path.reject(&Rejection::new(reason, message), &meta, 0, None),
+                }
             }
             // With `costs_one` it was counted as what the key's limits say.
             None if costs_one && client.is_some() => {}
