@@ -94,6 +94,7 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
 
     fn submit(&mut self, client: &QuicClient, bytes: &[u8]) {
         if catch_unwind(AssertUnwindSafe(|| self.submit_stream(client, bytes))).is_err() {
+            let _ = self.path.records.void();
             self.path.counters.add(Counter::HandlerErrors, 1.0);
         }
     }
