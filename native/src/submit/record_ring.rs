@@ -72,8 +72,8 @@ const SLOT_BYTES: usize = BYTES_AT + TRANSACTION_BYTES_MAX;
 const DONE: u64 = 1;
 /// It was not sent after all.
 const VOID: u64 = 2;
-/// The transaction is being sent. Above it are 32 bits for the cursor of the record: once the reader
-/// gave up waiting, the slot may have another one, which is not this thread's to complete.
+/// The transaction is being sent. The upper 32 bits are the record's cursor: once the reader gave up
+/// waiting, the slot may have another record, which is not this thread's to complete.
 const PENDING: u64 = 3;
 
 /// Each cursor of the ring has its own cache line.

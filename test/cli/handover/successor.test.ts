@@ -177,7 +177,7 @@ describe("an upgrade", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("is over when the time is up, also for a successor that says then that it serves", async () => {
+  it("is over when the time is up, also for one that then says it serves", async () => {
     const { clock, steps, upgrade, latest, pause } = setUp();
     upgrade.start();
     clock.advance(TIMEOUT_MS);

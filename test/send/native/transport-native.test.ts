@@ -68,7 +68,7 @@ describe("the native transport with ingress threads", () => {
     expect(order).toEqual([`before, ${taken + 1} taken`, ACKED, 1]);
   });
 
-  it("keeps events that it took until every record that may come before them is there", async () => {
+  it("keeps events that it took until all records that may come first are there", async () => {
     const targetTable = new SharedTargetTable(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES));
     const { native, transport, connection } = await admitted(128, targetTable);
     // An ingress thread has no processor while it writes a record.
