@@ -116,6 +116,11 @@ async function register(
     const key = { account, plan, label: label ?? "" };
     await registerInDatabase(place.config, key, publicKey, (text) => signatureFor(text, io), io);
   } else {
+    if (!SIGNABLE.test(account)) {
+      const found = JSON.stringify(account);
+      const needed = "printable ASCII without apostrophes, because the name is in the signed text";
+      throw new UsageError(`--account is ${found}; with --public-key it needs ${needed}`);
+    }
     const expiresAtMs = io.clock.unixMs() + CHALLENGE_MS_MAX;
     const text = challengeText({ id: randomUUID(), account, publicKey: bytes, expiresAtMs });
     const signature = await signatureFor(text, io);
@@ -240,6 +245,8 @@ function refuseOptions(given: Given, names: readonly string[]): void {
   if (surplus !== undefined) throw new UsageError(`--${surplus} belongs to create alone`);
 }
 
+/** A name that the text to sign can contain, in apostrophes on a command line. */
+const SIGNABLE = /^[ -&(-~]+$/;
 const CREATE_OPTIONS = ["account", "plan", "label", "public-key"];
 /** Long enough to distinguish the keys of one file, short enough to read aloud. */
 const SHA256_DIGITS_SHOWN = 16;

@@ -4,10 +4,12 @@
  * process is found, and its progress read, on its admin listener.
  */
 
+import { constants } from "node:os";
 import { loadConfig, serviceOf } from "../config/load.ts";
 import { type Clock, NS_PER_MS } from "../core/clock.ts";
 import { codeOf, SetupError } from "../core/errors.ts";
 import {
+  catchesSignal,
   isAlive,
   ownIdentity,
   type ProcessIdentity,
@@ -82,6 +84,10 @@ function signal({ pid, namespace }: ProcessIdentity): void {
     throw new SetupError(
       "the edge runs in another PID namespace, that of a container: run this command there",
     );
+  }
+  // It would end a process without a handler, and any local process may answer where no edge does.
+  if (!catchesSignal(pid, constants.signals.SIGUSR2)) {
+    throw new SetupError(`process ${pid} does not expect SIGUSR2: it is no edge, or still starts`);
   }
   try {
     process.kill(pid, "SIGUSR2");

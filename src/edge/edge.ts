@@ -306,11 +306,17 @@ function drainSteps(
   };
 }
 
-/** The admin listener's views of leaders and of the cluster. */
+/** The admin listener's views of leaders, after accounting was reconciled, and of the cluster. */
 function viewsOf({ router, sender, leaderStats, cluster }: ReturnType<typeof buildLeaderSide>) {
   return {
-    leaders: () => ({ plan: router.plan, peers: sender.leaders() }),
-    leaderStats: () => ({ leaders: leaderStats.view() }),
+    leaders() {
+      sender.flushEvents();
+      return { plan: router.plan, peers: sender.leaders() };
+    },
+    leaderStats() {
+      sender.flushEvents();
+      return { leaders: leaderStats.view() };
+    },
     cluster: () => ({
       slot: router.currentSlot(),
       slot_ms: router.slotTimeMs,

@@ -193,7 +193,7 @@ export function createReceiptImporter(
       if (message.kind === "log") transfer.log.continueFrom(message.epoch, message.next);
       else if (message.kind === "slice") transfer.import(message.slice, isLogged);
       else if (message.kind === "caughtUp") waiting.get(message.ask)?.();
-      else {
+      else if (message.kind === "retired") {
         transfer.log.otherEnded(message.last);
         isLogged = true;
       }

@@ -131,7 +131,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
     clusterOptionsOf(config),
   );
   const holder = identityHolderOf(config, { log, sender, cluster }, identity);
-  const reconcile = (): void => deps.targetTable?.beforeEvents();
+  const reconcile = (): void => void deps.targetTable?.beforeEvents();
   const sources = { cluster, router, sender, leaderStats, receipts, shares };
   const stages = { ...sources, reconcile, usage, deliveryGate };
   const landing: Landing = buildLanding(config, { clock: coalescedClock, log, ...stages });

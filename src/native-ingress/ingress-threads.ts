@@ -82,8 +82,8 @@ export interface PresentedCertificate {
 }
 
 export interface IngressThreads {
-  /** Processes all records written so far. */
-  reconcile(): void;
+  /** Processes all records written so far; false if a thread has not finished one of them. */
+  reconcile(): boolean;
   /** Yields to an ingress thread that waits for this processor, unless the ring could fill up. */
   yieldThread(): void;
   /** Counters of each thread. */
@@ -132,11 +132,13 @@ export function createIngressThreads(
   let socket: number | null = null;
 
   /** Reads only the records present at the start; later ones trigger their own wake-up. */
-  function reconcile(): void {
+  function reconcile(): boolean {
     const depth = records.depth;
-    for (let count = 1; count <= depth && records.read(consumer.take); count += 1) {
+    for (let count = 1; count <= depth; count += 1) {
+      if (!records.read(consumer.take)) return false;
       if (count % RECORDS_PER_SLICE === 0) yieldThread();
     }
+    return true;
   }
 
   function yieldThread(): void {

@@ -62,7 +62,7 @@ const CORKED = 13;
 const VALIDATION = 14;
 /** The number of the key's plan. */
 const PLAN = VALIDATION + VALIDATION_NUMBERS;
-/** An integer, one of the four below. */
+/** An integer, one of the four below; above its 32 bits is what only writers use. */
 const STATE = PLAN + 1;
 const STREAMS = STATE + 1;
 const HEAD_BYTES = 8 * (STREAMS + SHARED_TARGETS_MAX);

@@ -60,6 +60,18 @@ export function hasEnded(identity: ProcessIdentity): boolean {
   return identity.namespace === ownNamespace() && !isAlive(identity);
 }
 
+/** Whether the process has a handler for the signal of this number; false if it cannot be read. */
+export function catchesSignal(pid: number, signal: number): boolean {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    const [, caught = "0"] = /^SigCgt:\t([0-9a-f]+)$/m.exec(status) ?? [];
+    return ((BigInt(`0x${caught}`) >> BigInt(signal - 1)) & 1n) === 1n;
+  } catch {
+    // Not Linux, or no such process.
+    return false;
+  }
+}
+
 function textOrNull(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }

@@ -147,8 +147,9 @@ function sendAsIngressThread(
 ): Send {
   const ingressSender = createIngressSender(native, memory);
   const adoptions: (() => void)[] = [];
-  const recordAll = (): void => {
+  const recordAll = (): boolean => {
     for (const act of adoptions.splice(0)) act();
+    return true;
   };
   targetTable.beforeEvents = recordAll;
   return (packet) => {

@@ -108,6 +108,14 @@ describe("keys", () => {
     expect(existsSync(file)).toBe(false);
   });
 
+  it.each(["größe", "it's"])("asks for no signature of a text with the name %s", async (name) => {
+    const args = ["create", "--file", file, "--account", name, "--public-key", late.publicKey];
+    const io = createFakeIo();
+    expect(await run(["keys", ...args], io)).toBe(2);
+    expect(io.errLines.join()).toContain("with --public-key it needs printable ASCII");
+    expect(io.outLines).toEqual([]);
+  });
+
   it("finds the file through a configuration", async () => {
     const config = join(directory, "touchdown.toml");
     const tip = '[tip]\naccounts = ["96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5"]\n';

@@ -186,15 +186,19 @@ describe(`a delivery that waits too long (${ENGINE}, ${THREADS} threads)`, () =>
 
   it("is dropped as leader_saturated, and not sent later", async () => {
     await saturate(flow, (families) => saturated(families) > 0);
+    const untilNothingWaits = () =>
+      untilResponse(
+        "the end of all that waits",
+        () => leadersOf(flow),
+        ({ peers }) => peers.every(({ queued }) => queued === 0),
+      );
+    // So that the next one alone waits.
+    await untilNothingWaits();
     const late = await whileAllArePlanned(flow, () => post(flow, paying(flow, 9_000_000)));
     await until("it at the others", () =>
       [0, 2].every((leader) => had(flow, leader).includes(nameOf(late))),
     );
-    await untilResponse(
-      "the end of all that waits",
-      () => leadersOf(flow),
-      ({ peers }) => peers.every(({ queued }) => queued === 0),
-    );
+    await untilNothingWaits();
     expect(one(await flow.metrics(), "deliveries_evicted_total")).toBe(0);
     flow.sandbox.leaders[SLOW]?.setBehaviour({ reading: "all" });
     await untilResponse(

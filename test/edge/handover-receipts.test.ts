@@ -194,6 +194,17 @@ describe("the changes of receipts", () => {
     expect(log.after(resumed)).toBe(resumed + 1);
   });
 
+  it("are not ended by a message of another version", async () => {
+    const { next, exporter, importer, send } = handover();
+    await exporter.start(send);
+    const { log } = next.receipts.transfer;
+    next.accept(1);
+    const before = log.after(0);
+    importer.receive(JSON.parse('{"kind":"later","last":0}'));
+    expect(log.after(0)).toBe(before);
+    exporter.stop();
+  });
+
   it("follow a second successor too", async () => {
     const { clock, next, exporter, send } = handover();
     await exporter.start(send);

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { networksOf } from "../../src/accounts/keys/policy.ts";
+import { publicKeySha256 } from "../../src/accounts/keys/public-key.ts";
 import {
   createAccessControl,
   type GlobalLimits,
@@ -63,6 +64,23 @@ describe("find", () => {
     expect(lookups).toHaveLength(0);
     for (const size of [16, 128]) access.authenticate("x".repeat(size), HERE);
     expect(lookups).toHaveLength(2);
+  });
+
+  it("takes no text for a key that stands for a public key", () => {
+    // A query can be decoded to a zero byte, and some public keys are valid UTF-8.
+    const publicKey = Buffer.from("this address has 32 text bytes..");
+    const keys = {
+      lookup: (sha256: Buffer) =>
+        sha256.equals(publicKeySha256(publicKey)) ? principal("a") : null,
+      changes: 0,
+    };
+    const access = createAccessControl({
+      clock: createFakeClock(),
+      keys,
+      looksMistyped: () => false,
+      globalLimits: null,
+    });
+    expect(access.authenticate(`touchdown public key\0${publicKey}`, HERE)).toBeNull();
   });
 
   it("looks up a cached key after each change, so a revoked one is rejected", () => {

@@ -1,7 +1,8 @@
 /** The ingress threads as the main thread manages them: their accounting, turns and end. */
 
 import { fstatSync, openSync } from "node:fs";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import type { Accepted } from "../../src/core/flow.ts";
 import {
   INGRESS_THREAD_COMMANDS,
   INGRESS_THREAD_FULL,
@@ -15,12 +16,28 @@ import {
   RECORDS_BACKLOG_MAX,
   RECORDS_PER_SLICE,
 } from "../../src/native-ingress/limits.ts";
+import { CLAIMED, VOID } from "../../src/native-ingress/record-ring.ts";
 import {
   HTTP_COUNTER_NAMES,
   PROXY_REASONS,
   REJECTION_NAMES,
 } from "../../src/native-ingress/thread-counters.ts";
+import { newSendRecord } from "../../src/send/native/send-record.ts";
 import { faultOf, fixture, PUBLIC_PORT, shared, started, UPSTREAM_PORT } from "./fixture.ts";
+
+const ACCEPTED: Accepted = {
+  kind: "accepted",
+  version: 0,
+  signatureOffset: 1,
+  signatureCount: 1,
+  messageOffset: 65,
+  messageSize: 100,
+  keysOffset: 69,
+  blockhashOffset: 120,
+  durableNonce: false,
+  tipLamports: 1_000_000,
+  priorityFeeLamports: 0,
+};
 
 describe("ingress threads that start", () => {
   it("listen together on the public address, and report the port", () => {
@@ -138,6 +155,26 @@ describe("the records of ingress threads", () => {
     expect(accounting).toEqual(["acme 10", "acme 20", "acme 11"]);
     expect(ingressThreads.waiting).toBe(0);
     expect(ingressThreads.counters.duplicates).toBe(3);
+    await ingressThreads.stop();
+  });
+
+  it("are not all read while a thread has not finished one, nor those behind it", async () => {
+    const { ingressThreads, thread, accounting } = started();
+    const times = { receivedNs: 1, decodedNs: 2, sentNs: 2, bodyBytes: 1, maxRetries: null };
+    const key = { keyId: "00".repeat(16), account: "acme", planNumber: 0 };
+    const bytes = Uint8Array.of(10);
+    thread(0).note(9);
+    thread(0).writer.sent({ ...key, ...times, bytes }, ACCEPTED, newSendRecord(), CLAIMED);
+    thread(1).note(20);
+    const wait = vi.spyOn(Atomics, "wait").mockReturnValue("timed-out");
+    expect([ingressThreads.reconcile(), ingressThreads.waiting]).toEqual([false, 2]);
+    wait.mockImplementation((states, at) => {
+      if (states instanceof Int32Array) Atomics.store(states, at, VOID);
+      return "not-equal";
+    });
+    expect([ingressThreads.reconcile(), ingressThreads.waiting]).toEqual([true, 0]);
+    wait.mockRestore();
+    expect(accounting).toEqual(["acme 9", "acme 20"]);
     await ingressThreads.stop();
   });
 

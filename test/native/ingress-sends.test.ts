@@ -90,10 +90,11 @@ async function setUp(behaviour: Partial<LeaderBehaviour> = {}) {
     ...parts,
     reports,
     refused,
-    recordAll(): void {
+    recordAll(): boolean {
       for (const { id, bytes, sent, sentNs } of reports.splice(0)) {
         sender.recordSend(packetOf(id, bytes), sent, sentNs);
       }
+      return true;
     },
     /** An ingress thread: each call sends one transaction. */
     ingressThread(): (id: number) => void {

@@ -1,7 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { constants } from "node:os";
 import { describe, expect, it } from "vitest";
 import {
+  catchesSignal,
   hasEnded,
   isAlive,
   ownIdentity,
@@ -34,6 +36,19 @@ describe("a process identity", () => {
       expect(parseIdentity(text)).toBeNull();
     },
   );
+
+  it("tells whether its process has a handler for a signal", async () => {
+    const { SIGUSR1, SIGUSR2, SIGURG } = constants.signals;
+    const script = 'process.on("SIGUSR2", () => {}); console.log("on"); setInterval(() => {}, 1e6)';
+    const child = spawn(process.execPath, ["-e", script]);
+    await once(child.stdout, "data");
+    const pid = child.pid ?? 0;
+    // Node has one for SIGUSR1.
+    const caught = [SIGUSR1, SIGUSR2, SIGURG].map((signal) => catchesSignal(pid, signal));
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    expect([caught, catchesSignal(pid, SIGUSR2)]).toEqual([[true, true, false], false]);
+  });
 
   it("is read from the format of earlier versions", () => {
     expect(parseIdentity('{"pid":7,"start":"42"}')).toEqual({

@@ -100,6 +100,15 @@ fn nothing_is_left_to_the_main_thread() {
 }
 
 #[test]
+fn panic_leaves_no_record_that_the_main_thread_waits_for() {
+    let mut fixture = fixture_with(9.0, None);
+    fixture.is_broken.set(true);
+    fixture.stream(&good(1));
+    assert_eq!(fixture.counter(Counter::HandlerErrors), 1.0);
+    assert_eq!((fixture.depth(), fixture.state(0)), (1, VOID));
+}
+
+#[test]
 fn key_that_is_not_valid_has_no_account_and_submits_nothing() {
     let elsewhere = PolicyTerms { ranges: Some("192.0.2.0/24".into()), ..PolicyTerms::default() };
     let mut fixture = fixture_with(9.0, Some(elsewhere));

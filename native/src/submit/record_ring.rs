@@ -59,7 +59,7 @@ const CORKED: usize = 13;
 const VALIDATION: usize = 14;
 /// The number of the key's plan.
 const PLAN: usize = VALIDATION + VALIDATION_NUMBERS;
-/// One of those below, as an integer.
+/// One of those below, as an integer. The reader reads the lower 32 bits.
 const STATE: usize = PLAN + 1;
 const TAGS: usize = STATE + 1;
 const HEAD_NUMBERS: usize = TAGS + DELIVERIES_MAX;
@@ -72,7 +72,8 @@ const SLOT_BYTES: usize = BYTES_AT + TRANSACTION_BYTES_MAX;
 const DONE: u64 = 1;
 /// It was not sent after all.
 const VOID: u64 = 2;
-/// The transaction is being sent.
+/// The transaction is being sent. The upper 32 bits are the record's cursor: once the reader gave up
+/// waiting, the slot may have another record, which is not this thread's to complete.
 const PENDING: u64 = 3;
 
 /// Each cursor of the ring has its own cache line.
@@ -112,8 +113,16 @@ pub struct Records {
     tail: AtomicSlice<AtomicU32>,
     numbers: AtomicSlice<AtomicU64>,
     bytes: AtomicSlice<AtomicU8>,
-    /// The numbers of the published record that is not completed start here.
-    pending: Option<usize>,
+    /// The published record that is not completed.
+    pending: Option<Pending>,
+}
+
+#[derive(Clone, Copy)]
+struct Pending {
+    /// Where its numbers start.
+    at: usize,
+    /// Its state as long as it is this record's.
+    state: u64,
 }
 
 impl Records {
@@ -167,7 +176,7 @@ impl Records {
         validation: [f64; VALIDATION_NUMBERS],
         sent: &FanOutResult,
     ) -> bool {
-        let Some((at, slot)) = self.start(SENT, record) else { return false };
+        let Some((cursor, slot)) = self.start(SENT, record) else { return false };
         let count = sent.count.min(DELIVERIES_MAX);
         put(slot, VERSION, [f64::from(sent.version)]);
         put(slot, TARGETS, [count as f64]);
@@ -175,30 +184,33 @@ impl Records {
         put(slot, CORKED, [0.0]);
         put(slot, VALIDATION, validation);
         put(slot, TAGS, sent.tags.into_iter().take(count).map(f64::from));
-        set_state(slot, PENDING);
-        self.pending = Some(at);
+        let state = PENDING | u64::from(cursor) << 32;
+        set_state(slot, state);
+        self.pending = Some(Pending { at: self.index_of(cursor) * SLOT_BYTES / 8, state });
         true
     }
 
     /// Completes the published transaction: `sent` is what became of it, at `sent_ns`.
     pub fn complete(&mut self, sent_ns: u64, sent: &FanOutResult) {
-        let Some(slot) = self.take_pending() else { return };
-        put(slot, SENT_NS, [sent_ns as f64]);
-        put(slot, STATUS, [f64::from(sent.status)]);
-        put(slot, CORKED, [f64::from(u8::from(sent.corked))]);
-        settle(slot, DONE);
+        let Some((slot, state)) = self.take_pending() else { return };
+        if slot[STATE].load(SeqCst) == state {
+            put(slot, SENT_NS, [sent_ns as f64]);
+            put(slot, STATUS, [f64::from(sent.status)]);
+            put(slot, CORKED, [f64::from(u8::from(sent.corked))]);
+        }
+        settle(slot, state, DONE);
     }
 
     /// Nothing of the published transaction was sent. Returns whether there is one.
     pub fn void(&mut self) -> bool {
-        let Some(slot) = self.take_pending() else { return false };
-        settle(slot, VOID);
+        let Some((slot, state)) = self.take_pending() else { return false };
+        settle(slot, state, VOID);
         true
     }
 
-    fn take_pending(&mut self) -> Option<&[AtomicU64; HEAD_NUMBERS]> {
-        let at = self.pending.take()?;
-        self.numbers.get(at..)?.first_chunk()
+    fn take_pending(&mut self) -> Option<(&[AtomicU64; HEAD_NUMBERS], u64)> {
+        let Pending { at, state } = self.pending.take()?;
+        Some((self.numbers.get(at..)?.first_chunk()?, state))
     }
 
     /// Records a duplicate whose first signature starts at `offset`. False as with `sent`.
@@ -237,7 +249,7 @@ impl Records {
         &self,
         kind: f64,
         record: &SubmissionRecord,
-    ) -> Option<(usize, &[AtomicU64; HEAD_NUMBERS])> {
+    ) -> Option<(u32, &[AtomicU64; HEAD_NUMBERS])> {
         if self.depth() >= self.slots / REJECTED_PART {
             return None;
         }
@@ -246,18 +258,19 @@ impl Records {
         self.start(kind, &SubmissionRecord { bytes, ..*record })
     }
 
-    /// Claims a slot and writes the common fields; returns where the slot's numbers start, and the
+    /// Claims a slot and writes the common fields; returns the record's cursor, and the slot's
     /// numbers, whose state the caller sets.
     fn start(
         &self,
         kind: f64,
         record: &SubmissionRecord,
-    ) -> Option<(usize, &[AtomicU64; HEAD_NUMBERS])> {
+    ) -> Option<(u32, &[AtomicU64; HEAD_NUMBERS])> {
         let account = record.key.account();
         if account.len() > ACCOUNT_BYTES_MAX || record.bytes.len() > TRANSACTION_BYTES_MAX {
             return None;
         }
-        let at = self.claim()? * SLOT_BYTES;
+        let cursor = self.claim()?;
+        let at = self.index_of(cursor) * SLOT_BYTES;
         let slot = self.numbers.get(at / 8..)?.first_chunk()?;
         self.bytes.write(at + HEAD_BYTES, record.key.id());
         self.bytes.write(at + ACCOUNT_AT, account.as_bytes());
@@ -274,11 +287,15 @@ impl Records {
         ];
         put(slot, 0, head);
         put(slot, PLAN, [f64::from(record.key.plan_number())]);
-        Some((at / 8, slot))
+        Some((cursor, slot))
     }
 
-    /// The number of a slot that no other writer gets; None if none is free.
-    fn claim(&self) -> Option<usize> {
+    fn index_of(&self, cursor: u32) -> usize {
+        cursor as usize & (self.slots - 1)
+    }
+
+    /// The cursor of a slot that no other writer gets; None if none is free.
+    fn claim(&self) -> Option<u32> {
         let head = self.head.first()?;
         loop {
             let cursor = head.load(SeqCst);
@@ -287,7 +304,7 @@ impl Records {
             }
             let claimed = head.compare_exchange(cursor, cursor.wrapping_add(1), SeqCst, SeqCst);
             if claimed.is_ok() {
-                return Some(cursor as usize & (self.slots - 1));
+                return Some(cursor);
             }
         }
     }
@@ -306,8 +323,8 @@ fn set_state(slot: &[AtomicU64; HEAD_NUMBERS], state: u64) {
 }
 
 /// Ends the sending of the transaction, unless the reader gave up waiting for that.
-fn settle(slot: &[AtomicU64; HEAD_NUMBERS], state: u64) {
-    let _ = slot[STATE].compare_exchange(PENDING, state, SeqCst, SeqCst);
+fn settle(slot: &[AtomicU64; HEAD_NUMBERS], pending: u64, state: u64) {
+    let _ = slot[STATE].compare_exchange(pending, state, SeqCst, SeqCst);
 }
 
 /// Writes numbers from field `at` on.

@@ -209,6 +209,29 @@ fn transaction_that_the_reader_gave_up_waiting_for_touches_no_later_record() {
 }
 
 #[test]
+fn transaction_that_the_reader_gave_up_waiting_for_touches_no_later_one_that_is_being_sent() {
+    let memory = Memory::fresh(ring_bytes(1));
+    let reader = Reader { memory: memory.clone(), slots: 1 };
+    let [mut late, mut other] = [0; 2].map(|_| Records::of(&memory, 1).unwrap());
+    let sent = FanOutResult { count: 1, status: 1 << 16, ..FanOutResult::default() };
+    for complete in [true, false] {
+        assert!(late.submitted(&record(&[1]), VALIDATION_SAMPLE, &sent));
+        reader.read();
+        // Another thread has the slot now.
+        assert!(other.submitted(&record(&[2]), VALIDATION_SAMPLE, &sent));
+        if complete {
+            late.complete(77, &FanOutResult { status: 1, ..sent });
+        } else {
+            late.void();
+        }
+        assert_eq!(reader.oldest_state() as u32, PENDING as u32);
+        other.complete(78, &sent);
+        let (numbers, _) = reader.read();
+        assert_eq!((numbers[5], numbers[11]), (78.0, 65_536.0));
+    }
+}
+
+#[test]
 fn oversized_transaction_is_not_written() {
     let (mut records, reader) = ring(2);
     let before = reader.digest();
@@ -224,7 +247,7 @@ fn transaction_is_published_as_pending_and_completed_or_voided_once() {
     for complete in [true, false] {
         assert!(records.submitted(&record(&[1]), VALIDATION_SAMPLE, &sent));
         assert!(reader.has_any());
-        assert_eq!(reader.oldest_state(), PENDING);
+        assert_eq!(reader.oldest_state() as u32, PENDING as u32);
         if complete {
             records.complete(77, &result);
         } else {

@@ -135,7 +135,8 @@ class UpgradeState implements Upgrade {
     else if (told.kind === "failed") current.reason ??= told.reason;
     else if (told.kind === "ask") this.#deps.edge.receipts.asked(told.number);
     else if (told.kind === "ready") void this.#release(current);
-    else this.#retire(current);
+    // One that was told to end does not serve for long.
+    else if (current.reason === null) this.#retire(current);
   }
 
   async #release(current: Attempt): Promise<void> {
@@ -147,7 +148,7 @@ class UpgradeState implements Upgrade {
       this.#giveUp(current, `the admin listener was not closed: ${messageOf(error)}`);
       return;
     }
-    if (current !== this.#current) return;
+    if (current !== this.#current || current.reason !== null) return;
     // A process that is gone is reported as ended.
     await current.process.send({ kind: "takeOver" }).catch(() => {});
   }

@@ -52,9 +52,9 @@ export function allocateStream(words: Uint32Array, cell: number): number {
 export class SharedTargetTable {
   /**
    * Called after engine events were taken and before they are processed, to record what ingress
-   * threads sent. Must not throw.
+   * threads sent. Returns false while not all of it is known: then the events wait. Must not throw.
    */
-  beforeEvents: () => void = () => {};
+  beforeEvents: () => boolean = () => true;
   /** Called after every few events: an ingress thread may need this processor. Must not throw. */
   yieldThread: () => void = () => {};
   /** Called after the events are read. Set by the sender. */

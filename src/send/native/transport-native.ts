@@ -107,6 +107,8 @@ export function createNativeTransport(
   const pendingCloses: (() => void)[] = [];
   /** 0: not running. */
   let handle = 0;
+  /** Events in `records` that are not processed. */
+  let held = 0;
 
   function processEvent(at: number): void {
     const kind = records[at] ?? 0;
@@ -163,18 +165,24 @@ export function createNativeTransport(
     };
   }
 
-  /** Takes the engine's events, and processes them once what ingress threads sent is recorded. */
+  /**
+   * Takes the engine's events, and processes them once what ingress threads sent is recorded. Until
+   * then they wait for the next call, because an event of an unknown delivery is lost.
+   */
   function drain(): void {
     for (let full = true; full; ) {
-      const count = native.outcomesDrain(handle, records);
-      counters.recordsDrained += count;
-      targetTable?.beforeEvents();
+      const isNew = held === 0;
+      if (isNew) held = native.outcomesDrain(handle, records);
+      if (isNew) counters.recordsDrained += held;
+      if (targetTable?.beforeEvents() === false) break;
+      const count = held;
+      held = 0;
       for (let index = 0; index < count; index += 1) {
         if (index % ENGINE_EVENTS_PER_SLICE === ENGINE_EVENTS_PER_SLICE - 1)
           targetTable?.yieldThread();
         processEvent(index * RECORD_NUMBERS);
       }
-      full = count === NATIVE_EVENTS_PER_DRAIN;
+      full = !isNew || count === NATIVE_EVENTS_PER_DRAIN;
     }
     for (const end of pendingCloses) end();
     pendingCloses.length = 0;
@@ -237,6 +245,7 @@ export function createNativeTransport(
       const engine = handle;
       const lost = losses();
       handle = 0;
+      held = 0;
       // An ingress thread that sends at this moment is rejected by the engine.
       targetTable?.useEngine(0);
       native.engineStop(engine, STOP_TIMEOUT_MS);

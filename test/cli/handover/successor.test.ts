@@ -39,9 +39,11 @@ function setUp(spawnError: Error | null = null) {
   const errors: string[] = [];
   const processes: ReturnType<typeof fakeProcess>[] = [];
   const hand = { connections: 3, transactions: 2 };
-  const faults: { release: Error | null; takeBack: Error | null } = {
-    release: null,
-    takeBack: null,
+  const faults = {
+    release: null as Error | null,
+    takeBack: null as Error | null,
+    /** How long the admin listener takes to close. */
+    releasing: Promise.resolve(),
   };
   const receipts = { sent: Promise.resolve() };
   const counts = newUpgradeCounts();
@@ -58,7 +60,10 @@ function setUp(spawnError: Error | null = null) {
       edge: {
         listener: () => ({ socket: 4, port: 1 }),
         lend: step("lend"),
-        release: failing("release"),
+        async release() {
+          await failing("release")();
+          await faults.releasing;
+        },
         takeBack: failing("takeBack"),
         retire: step("retire"),
         inHand: () => hand,
@@ -170,6 +175,35 @@ describe("an upgrade", () => {
     expect(errors.at(-1)).toBe(`upgrade failed: ${reason}`);
     expect(steps.at(-1)).toBe(`READY serving; the last upgrade failed: ${reason}`);
     expect(clock.pending).toBe(0);
+  });
+
+  it("is over when the time is up, also for one that then says it serves", async () => {
+    const { clock, steps, upgrade, latest, pause } = setUp();
+    upgrade.start();
+    clock.advance(TIMEOUT_MS);
+    expect(latest().signals).toEqual(["SIGTERM"]);
+    latest().tell({ kind: "serving" });
+    expect(upgrade.isRetiring).toBe(false);
+    latest().exit("by SIGTERM");
+    await pause();
+    expect(upgrade.status.state).toBe("failed");
+    expect(steps).not.toContain("retire");
+    expect(steps).toContain("takeBack");
+  });
+
+  it("lets a successor not listen if the time was up while the admin listener closed", async () => {
+    const { clock, faults, upgrade, latest, pause } = setUp();
+    let closed = (): void => {};
+    faults.releasing = new Promise((resolve) => {
+      closed = resolve;
+    });
+    upgrade.start();
+    latest().tell({ kind: "ready" });
+    await pause();
+    clock.advance(TIMEOUT_MS);
+    closed();
+    await pause();
+    expect([latest().signals, latest().sent]).toEqual([["SIGTERM"], []]);
   });
 
   it("fails when the successor ends, with its reason, and can be tried again", async () => {

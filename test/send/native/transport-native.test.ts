@@ -61,10 +61,28 @@ describe("the native transport with ingress threads", () => {
     targetTable.beforeEvents = () => {
       order.push(`before, ${transport.counters["recordsDrained"]} taken`);
       connection.shared?.recordSend(4, false);
+      return true;
     };
     targetTable.afterEvents = () => order.push(connection.streamResult(4), hookEvents.length);
     native.emit({ kind: "acked", tag: 4, tx: 2 ** 40 });
     expect(order).toEqual([`before, ${taken + 1} taken`, ACKED, 1]);
+  });
+
+  it("keeps events that it took until all records that may come first are there", async () => {
+    const targetTable = new SharedTargetTable(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES));
+    const { native, transport, connection } = await admitted(128, targetTable);
+    // An ingress thread has no processor while it writes a record.
+    targetTable.beforeEvents = () => false;
+    native.emit({ kind: "acked", tag: 4, tx: 2 ** 40 });
+    native.emit({ kind: "acked", tag: 5, tx: 2 ** 40 + 1 });
+    targetTable.beforeEvents = () => {
+      for (const stream of [4, 5]) connection.shared?.recordSend(stream, false);
+      targetTable.beforeEvents = () => true;
+      return true;
+    };
+    transport.flushEvents?.();
+    expect([4, 5].map((stream) => connection.streamResult(stream))).toEqual([ACKED, ACKED]);
+    expect(transport.counters["recordsDrained"]).toBe(4);
   });
 
   it("drains everything on flush, and records sends while it does not run", async () => {
@@ -74,6 +92,7 @@ describe("the native transport with ingress threads", () => {
     targetTable.beforeEvents = () => {
       recordCount += 1;
       connection.shared?.recordSend(4, false);
+      return true;
     };
     native.happen({ kind: "acked", tag: 4, tx: 2 ** 40 });
     expect(recordCount).toBe(0);
