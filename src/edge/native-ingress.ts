@@ -73,8 +73,8 @@ export function ingressThreadsOf(
   const count = ingressThreadCount(config, native !== null, processors);
   if (config.quic.listen !== null && (count === 0 || native === null)) {
     throw new SetupError(
-      "quic.listen: QUIC clients are served by the threads of http.threads, which need the " +
-        "native engine; this edge has none",
+      "quic.listen: QUIC clients are served by the threads of http.threads, and there are none: " +
+        "they need the native engine, and http.threads = 1 where the default is none",
     );
   }
   if (count === 0) {

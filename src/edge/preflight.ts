@@ -12,7 +12,6 @@ import { readFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { availableParallelism } from "node:os";
 import { journalHolder } from "../accounts/keys/journal-lock.ts";
-import { unavailable } from "../config/available.ts";
 import type { Config } from "../config/config.ts";
 import { formatListen, type ListenAddress } from "../config/value-types.ts";
 import { systemClock } from "../core/clock.ts";
@@ -40,7 +39,7 @@ export async function preflight(
   config: Config,
   loadHttpLibrary: () => Promise<unknown> = () => import("../http/uws.ts"),
 ): Promise<Preflight> {
-  const problems: string[] = [...unavailable(config)];
+  const problems: string[] = [];
   const inUse: string[] = [];
   const warnings: string[] = [];
   /** The result of a step of the start; null if it would refuse to go on. */

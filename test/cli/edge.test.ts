@@ -38,7 +38,7 @@ describe("edge, before start", () => {
         '[quic]\nlisten = "127.0.0.1:0"\n[send]\nengine = "portable"\n',
     );
     expect(code).toBe(1);
-    expect(err).toContain("quic.listen: QUIC clients are served by the native engine's threads");
+    expect(err).toContain("quic.listen: QUIC clients are served by the threads of http.threads");
     expect(err).not.toContain("accounts.database_url");
     expect(err).not.toContain("s3cret");
   });

@@ -57,7 +57,7 @@ function tomlOf(values: Values): string {
 
 /** What keeps an edge from starting, each with how the message begins and what it contains. */
 const WRONG: readonly (readonly [string, Values, string, string])[] = [
-  ["QUIC, which this version has not", { quic: { listen: "127.0.0.1:0" } }, "quic.listen", "not"],
+  ["QUIC without its engine", { quic: { listen: "127.0.0.1:0" } }, "quic.listen", "native"],
   ["keys that are not there", { accounts: { keys_file: "none.toml" } }, "", "none.toml"],
   ["keys that are none", { accounts: { keys_file: "empty.toml" } }, "", "holds no plan"],
   ["an identity that is not there", { identity: { keypair: "id.json" } }, "identity.", "ENOENT"],
