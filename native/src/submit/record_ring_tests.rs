@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use sha2::{Digest, Sha256};
 
 use super::*;
-use crate::submit::key_table::tests::{table_of, terms};
+use crate::submit::key_table::tests::{digest_of, table_of, terms};
 use crate::submit::key_table::{KeyTerms, PlanTerms};
 use crate::submit::rate_limit::Rate;
 
@@ -21,7 +21,7 @@ fn key(account: &str) -> Arc<Key> {
     let table = table_of(rate, false, &[]);
     assert!(table.set_plan(1, PlanTerms { name: "Pro".into(), rate, is_shared: false }));
     assert!(table.put(KeyTerms { plan: 1, ..terms(TOKEN, account) }));
-    table.find(crate::submit::key_table::Digest::of(TOKEN)).unwrap()
+    table.find(digest_of(TOKEN)).unwrap()
 }
 
 fn record(bytes: &[u8]) -> SubmissionRecord<'_> {
