@@ -18,7 +18,7 @@ function create(entry?: string): ClusterWorker {
 }
 
 describe("a cluster thread that loads early", () => {
-  it("waits until it is told to begin", async () => {
+  it("sends nothing before it begins", async () => {
     const { worker, control, begin } = create();
     const messages: FromClusterThread[] = [];
     worker.on("message", (message: FromClusterThread) => messages.push(message));

@@ -138,8 +138,8 @@ impl PeerCore {
     }
 
     /// Whether the queue is full of deliveries that rank as high as this one or higher, as far as is
-    /// known outside of a turn, `places` of its own included: it would be evicted after its sender
-    /// was told that it is accepted.
+    /// known outside of a turn, `places` of its own included. The queue would evict this one after
+    /// the edge has accepted the transaction.
     pub(super) fn is_full_for(&self, delivery: &Delivery, places: usize) -> bool {
         self.queued() >= self.queue_max + places && {
             let rank = self.engine_state.landed_shares.rank_of(delivery.offer);

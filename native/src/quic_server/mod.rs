@@ -8,4 +8,5 @@ pub mod server;
 
 mod connection;
 mod counts;
+mod socket;
 mod tls;

@@ -1,5 +1,5 @@
-//! Hot path: the listener: one UDP socket, the endpoint that routes its datagrams, and the
-//! connections, which one thread drives.
+//! Hot path: the listener: the endpoint that routes the datagrams of one socket, and the connections,
+//! which one thread drives.
 //!
 //! ```text
 //! socket ─▶ endpoint ─▶ connection ─▶ streams ─▶ handler
@@ -11,39 +11,36 @@
 //! some of them a client must prove its address by a Retry. Those that did not prove it count apart,
 //! because whoever sent them may have forged the address. A turn handles few datagrams of handshakes,
 //! so that HTTP clients, which the same thread serves, do not wait for all of them. Connections are
-//! limited for each address and account. Every `SCAN_NS` the keys of all connections are looked up again, so that a revoked
-//! key's connections are closed within a second, and streams that are too slow are stopped.
+//! limited for each address and account. Every `SCAN_NS` the listener looks the keys of all
+//! connections up again, closes those of revoked keys, and stops streams that are too slow.
 //!
 //! Decision: docs/decisions/0055-quic-in-the-ingress-threads.md
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt::{self, Debug, Formatter};
-use std::io::{self, IoSliceMut};
-use std::net::{self, IpAddr, SocketAddr};
-use std::ops::Range;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use mio::net::UdpSocket;
-use mio::{Interest, Registry, Token};
+use mio::{Registry, Token};
 use quinn_proto::{
     ConnectionEvent, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, EndpointEvent,
     Event, Incoming, RandomConnectionIdGenerator, StreamEvent, Transmit,
 };
-use quinn_udp::{RecvMeta, UdpSocketState};
-use socket2::{Domain, Protocol, Socket, Type};
+use quinn_udp::RecvMeta;
 
 use crate::quic_server::connection::{ClientConnection, Phase};
 use crate::quic_server::counts::Counts;
 use crate::quic_server::handler::{QuicNumbers, QuicRefusal, StreamHandler};
 use crate::quic_server::limits::{
     CLOSED_MAX, CLOSED_NS_MAX, DRAIN_NS_MAX, DRIVEN_PER_TURN, HANDSHAKE_DATAGRAMS_PER_TURN,
-    HANDSHAKE_NS_MAX, HANDSHAKES_BEFORE_RETRY, HANDSHAKES_MAX, HANDSHAKES_PER_ADDRESS,
-    RECEIVE_BUFFER_BYTES, RECEIVE_BUFFERS, SCAN_NS, SCANNED_PER_TURN, SEGMENTS_MAX,
-    SOCKET_BUFFER_BYTES,
+    HANDSHAKE_NS_MAX, HANDSHAKES_BEFORE_RETRY, HANDSHAKES_MAX, HANDSHAKES_PER_ADDRESS, SCAN_NS,
+    SCANNED_PER_TURN,
 };
+use crate::quic_server::socket::DatagramSocket;
 use crate::quic_server::tls::server_config;
 use crate::sync::clock::{Clock, NEVER_NS};
 use crate::sync::source_address::source_of;
@@ -70,8 +67,7 @@ pub struct Options {
 /// A listener.
 pub struct QuicServer {
     options: Options,
-    socket: UdpSocket,
-    socket_state: UdpSocketState,
+    socket: DatagramSocket,
     endpoint: Endpoint,
     /// By connection handle.
     connections: Vec<Option<Box<ClientConnection>>>,
@@ -88,9 +84,6 @@ pub struct QuicServer {
     timers: BTreeSet<(u64, usize)>,
     /// Handles of the connections to drive.
     listed: VecDeque<usize>,
-    can_receive: bool,
-    buffers: Vec<u8>,
-    unhandled: Unhandled,
     out: Vec<u8>,
     clock: Clock,
     scan_at_ns: u64,
@@ -113,11 +106,10 @@ impl QuicServer {
     /// When the port is in use, the address is not local, or the system has no socket left.
     pub fn listen(options: Options) -> io::Result<Self> {
         let config = server_config(&options.seed).map_err(io::Error::other)?;
-        let socket = socket_on(options.listen, options.is_successor)?;
-        let socket_state = UdpSocketState::new((&socket).into())?;
+        let socket = DatagramSocket::bind(options.listen, options.is_successor)?;
         let mut endpoint_config = EndpointConfig::default();
         endpoint_config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(CID_BYTES)));
-        let can_discover_mtu = !socket_state.may_fragment();
+        let can_discover_mtu = !socket.may_fragment();
         let endpoint = Endpoint::new(
             Arc::new(endpoint_config),
             Some(Arc::new(config)),
@@ -126,8 +118,7 @@ impl QuicServer {
         );
         Ok(Self {
             options,
-            socket: UdpSocket::from_std(socket),
-            socket_state,
+            socket,
             endpoint,
             connections: Vec::new(),
             sources: Counts::new(),
@@ -138,9 +129,6 @@ impl QuicServer {
             published: QuicNumbers::default(),
             timers: BTreeSet::new(),
             listed: VecDeque::new(),
-            can_receive: true,
-            buffers: vec![0; RECEIVE_BUFFERS * RECEIVE_BUFFER_BYTES],
-            unhandled: Unhandled::default(),
             out: Vec::new(),
             clock: Clock::new(),
             scan_at_ns: 0,
@@ -162,12 +150,12 @@ impl QuicServer {
     /// # Errors
     /// When the poll does not take it.
     pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
-        registry.register(&mut self.socket, token, Interest::READABLE)
+        self.socket.register(registry, token)
     }
 
     /// The poll reported datagrams.
     pub fn on_readable(&mut self) {
-        self.can_receive = true;
+        self.socket.on_readable();
     }
 
     /// Accepts no connections from now on, and closes each once its streams are finished, or after
@@ -196,7 +184,7 @@ impl QuicServer {
     /// How long the thread may sleep; None: until a datagram arrives.
     #[must_use]
     pub fn due_in(&self) -> Option<Duration> {
-        if self.can_receive || self.unhandled.is_some() || !self.listed.is_empty() {
+        if self.socket.has_work() || !self.listed.is_empty() {
             return Some(Duration::ZERO);
         }
         let timer_ns = self.timers.first().map(|(at_ns, _)| *at_ns);
@@ -230,9 +218,7 @@ impl QuicServer {
     fn run_turn<H: StreamHandler>(&mut self, handler: &mut H) {
         let now = Instant::now();
         let now_ns = self.clock.ns(now);
-        if self.can_receive && !self.unhandled.is_some() {
-            self.receive();
-        }
+        self.socket.receive();
         self.handle_datagrams(now, now_ns);
         self.take_due(now, now_ns);
         if now_ns >= self.scan_at_ns && self.needs_scan() {
@@ -250,8 +236,7 @@ impl QuicServer {
     /// After a panic: counts what is left, and drives every connection.
     fn recover(&mut self) {
         self.numbers.panics += 1;
-        self.buffers.resize(RECEIVE_BUFFERS * RECEIVE_BUFFER_BYTES, 0);
-        self.unhandled = Unhandled::default();
+        self.socket.discard();
         (self.numbers.connections, self.numbers.handshakes, self.closed) = (0, 0, 0);
         self.sources = Counts::new();
         self.handshake_sources = Counts::new();
@@ -282,42 +267,21 @@ impl QuicServer {
         self.list_all();
     }
 
-    /// Fills the buffers once.
-    fn receive(&mut self) {
-        let mut slices = self.buffers.chunks_mut(RECEIVE_BUFFER_BYTES);
-        let mut slices: [IoSliceMut<'_>; RECEIVE_BUFFERS] =
-            std::array::from_fn(|_| IoSliceMut::new(slices.next().unwrap_or_default()));
-        let metas = &mut self.unhandled.metas;
-        let count = match self.socket_state.recv((&self.socket).into(), &mut slices, metas) {
-            Ok(count) => count,
-            Err(error) => {
-                // Another error is one datagram's, such as a refused port.
-                self.can_receive = error.kind() != io::ErrorKind::WouldBlock;
-                0
-            }
-        };
-        (self.unhandled.count, self.unhandled.train, self.unhandled.offset) = (count, 0, 0);
-    }
-
     /// Handles what was received, up to the number of datagrams of handshakes for one turn.
     fn handle_datagrams(&mut self, now: Instant, now_ns: u64) {
-        let buffers = std::mem::take(&mut self.buffers);
         let mut handshakes = 0;
         while handshakes < HANDSHAKE_DATAGRAMS_PER_TURN
-            && let Some((place, meta)) = self.unhandled.next()
+            && let Some((datagram, meta)) = self.socket.next()
         {
-            let datagram = buffers.get(place).unwrap_or_default();
             handshakes += usize::from(self.on_datagram(datagram, &meta, now, now_ns));
         }
-        self.buffers = buffers;
     }
 
     /// Returns whether it belongs to a handshake.
-    fn on_datagram(&mut self, datagram: &[u8], meta: &RecvMeta, now: Instant, now_ns: u64) -> bool {
+    fn on_datagram(&mut self, data: BytesMut, meta: &RecvMeta, now: Instant, now_ns: u64) -> bool {
         let ecn = meta.ecn.and_then(|ecn| quinn_proto::EcnCodepoint::from_bits(ecn as u8));
         let mut out = std::mem::take(&mut self.out);
         out.clear();
-        let data = BytesMut::from(datagram);
         let event = self.endpoint.handle(now, meta.addr, meta.dst_ip, ecn, data, &mut out);
         let is_of_handshake = match event {
             None => false,
@@ -610,7 +574,7 @@ impl QuicServer {
 
     fn transmit(&mut self, connection: &mut ClientConnection, now: Instant) {
         let mut out = std::mem::take(&mut self.out);
-        let segments = self.socket_state.max_gso_segments().min(SEGMENTS_MAX);
+        let segments = self.socket.segments_max();
         loop {
             out.clear();
             let Some(transmit) = connection.inner.poll_transmit(now, segments, &mut out) else {
@@ -622,16 +586,8 @@ impl QuicServer {
     }
 
     fn send(&mut self, transmit: &Transmit, out: &[u8]) {
-        let contents = out.get(..transmit.size).unwrap_or_default();
-        let datagrams = quinn_udp::Transmit {
-            destination: transmit.destination,
-            ecn: transmit.ecn.and_then(|ecn| quinn_udp::EcnCodepoint::from_bits(ecn as u8)),
-            contents,
-            segment_size: transmit.segment_size,
-            src_ip: transmit.src_ip,
-        };
         // As if lost on the way: QUIC sends what matters again.
-        if self.socket_state.try_send((&self.socket).into(), &datagrams).is_err() {
+        if !self.socket.send(transmit, out) {
             self.numbers.datagrams_dropped += 1;
         }
     }
@@ -682,63 +638,11 @@ impl QuicServer {
     }
 }
 
-/// The received datagrams that were not handled yet: a train of them in each buffer.
-#[derive(Default)]
-struct Unhandled {
-    metas: [RecvMeta; RECEIVE_BUFFERS],
-    /// Buffers with a train.
-    count: usize,
-    /// The train that continues, and where in it.
-    train: usize,
-    offset: usize,
-}
-
-impl Unhandled {
-    fn is_some(&self) -> bool {
-        self.train < self.count
-    }
-
-    /// The place of the next datagram in the buffers.
-    fn next(&mut self) -> Option<(Range<usize>, RecvMeta)> {
-        while self.is_some() {
-            let meta = *self.metas.get(self.train)?;
-            let start = self.train * RECEIVE_BUFFER_BYTES;
-            let end = meta.len.min(self.offset + meta.stride.max(1));
-            let place = start + self.offset..start + end;
-            self.offset = end;
-            if end >= meta.len {
-                (self.train, self.offset) = (self.train + 1, 0);
-            }
-            if !place.is_empty() {
-                return Some((place, meta));
-            }
-        }
-        None
-    }
-}
-
 fn list(connection: &mut ClientConnection, handle: usize, listed: &mut VecDeque<usize>) {
     if !connection.is_listed {
         connection.is_listed = true;
         listed.push_back(handle);
     }
-}
-
-/// A socket that may share its port with that of another process of this user, so that a successor
-/// can listen before this process has closed its connections.
-fn socket_on(address: SocketAddr, is_successor: bool) -> io::Result<net::UdpSocket> {
-    if !is_successor {
-        // Fails where another process listens, which a shared port would not.
-        drop(net::UdpSocket::bind(address)?);
-    }
-    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-    socket.set_nonblocking(true)?;
-    socket.set_reuse_port(address.port() != 0)?;
-    // A smaller buffer than requested is no reason to fail.
-    let _ = socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
-    let _ = socket.set_send_buffer_size(SOCKET_BUFFER_BYTES);
-    socket.bind(&address.into())?;
-    Ok(socket.into())
 }
 
 /// Bytes of the connection ids that the listener issues.

@@ -261,7 +261,7 @@ async fn client_without_a_valid_key_is_closed_with_the_code() {
     }
     listener.until(|state| state.numbers.handshakes == 0).await;
     let refused = listener.with(|state| state.refused.clone());
-    // The second one has a key, which the handler may know: it is told which.
+    // The listener names the key of the second one, which the handler may know.
     let unauthorized = QuicRefusal::Unauthorized;
     assert_eq!(refused, [(false, unauthorized, 0), (true, unauthorized, 0)]);
     assert_eq!(listener.with(|state| state.numbers.connected), 0);

@@ -135,7 +135,7 @@ class UpgradeState implements Upgrade {
     else if (told.kind === "failed") current.reason ??= told.reason;
     else if (told.kind === "ask") this.#deps.edge.receipts.asked(told.number);
     else if (told.kind === "ready") void this.#release(current);
-    // One that was told to end does not serve for long.
+    // A successor that this process has ended says so too late.
     else if (current.reason === null) this.#retire(current);
   }
 

@@ -159,7 +159,7 @@ describe("a challenge", () => {
     const { id: challengeId, text } = await challenged(mine.id, signer);
     expect(text).toContain(mine.id);
     const proof = { challengeId, signature: signer.signOffchain(text) };
-    for (const id of [other.id, "nobody"]) {
+    for (const id of [other.id, "unknown"]) {
       const result = await store.keys.register(id, proof, plain, actor);
       expect(["challenge_ended", "not_found"]).toContain(reasonOf(result));
     }
