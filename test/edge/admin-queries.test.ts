@@ -1,24 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { encodeSignature } from "../../src/core/encoding.ts";
-import type { Accepted } from "../../src/core/flow.ts";
 import { adminQueries } from "../../src/edge/admin-queries.ts";
 import { createReceipts } from "../../src/receipts/receipts.ts";
 import { createRejectionLog } from "../../src/receipts/rejection-log.ts";
+import { ACCEPTED } from "../support/accepted.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
-
-const ACCEPTED: Accepted = {
-  kind: "accepted",
-  version: 0,
-  signatureOffset: 1,
-  signatureCount: 1,
-  messageOffset: 65,
-  messageSize: 100,
-  keysOffset: 69,
-  blockhashOffset: 120,
-  durableNonce: false,
-  tipLamports: 1_000_000,
-  priorityFeeLamports: 0,
-};
 
 function setup() {
   const clock = createFakeClock();

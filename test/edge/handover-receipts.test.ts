@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { encodeSignature } from "../../src/core/encoding.ts";
-import type { Accepted, Outcome } from "../../src/core/flow.ts";
+import type { Outcome } from "../../src/core/flow.ts";
 import {
   connectReceipts,
   createReceiptExporter,
@@ -10,21 +10,8 @@ import {
 } from "../../src/edge/handover-receipts.ts";
 import { CATCH_UP_MS_MAX, RECEIPTS_PER_SLICE, RECEIPTS_ROUND_MS } from "../../src/edge/limits.ts";
 import { createReceipts } from "../../src/receipts/receipts.ts";
+import { ACCEPTED } from "../support/accepted.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
-
-const ACCEPTED: Accepted = {
-  kind: "accepted",
-  version: 0,
-  signatureOffset: 1,
-  signatureCount: 1,
-  messageOffset: 65,
-  messageSize: 100,
-  keysOffset: 69,
-  blockhashOffset: 120,
-  durableNonce: false,
-  tipLamports: 1_000_000,
-  priorityFeeLamports: 2_500,
-};
 
 function transaction(number: number) {
   const bytes = new Uint8Array(165);

@@ -2,7 +2,6 @@
 
 import { fstatSync, openSync } from "node:fs";
 import { describe, expect, it, vi } from "vitest";
-import type { Accepted } from "../../src/core/flow.ts";
 import {
   INGRESS_THREAD_COMMANDS,
   INGRESS_THREAD_FULL,
@@ -23,21 +22,8 @@ import {
   REJECTION_NAMES,
 } from "../../src/native-ingress/thread-counters.ts";
 import { newSendRecord } from "../../src/send/native/send-record.ts";
+import { ACCEPTED } from "../support/accepted.ts";
 import { faultOf, fixture, PUBLIC_PORT, shared, started, UPSTREAM_PORT } from "./fixture.ts";
-
-const ACCEPTED: Accepted = {
-  kind: "accepted",
-  version: 0,
-  signatureOffset: 1,
-  signatureCount: 1,
-  messageOffset: 65,
-  messageSize: 100,
-  keysOffset: 69,
-  blockhashOffset: 120,
-  durableNonce: false,
-  tipLamports: 1_000_000,
-  priorityFeeLamports: 0,
-};
 
 describe("ingress threads that start", () => {
   it("listen together on the public address, and report the port", () => {

@@ -1,30 +1,17 @@
 import { describe, expect, it } from "vitest";
 import { encodeSignature } from "../../src/core/encoding.ts";
-import type { Accepted, Outcome, Packet } from "../../src/core/flow.ts";
+import type { Outcome, Packet } from "../../src/core/flow.ts";
 import {
   RECEIPT_DELIVERIES_MAX,
   RECEIPT_PACKETS_MIN,
   RECEIPT_SUBMITTERS_MAX,
 } from "../../src/receipts/limits.ts";
 import { createReceipts } from "../../src/receipts/receipts.ts";
+import { ACCEPTED } from "../support/accepted.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { fc } from "../support/properties.ts";
 
 const US = 1_000;
-
-const ACCEPTED: Accepted = {
-  kind: "accepted",
-  version: 0,
-  signatureOffset: 1,
-  signatureCount: 1,
-  messageOffset: 65,
-  messageSize: 100,
-  keysOffset: 69,
-  blockhashOffset: 120,
-  durableNonce: false,
-  tipLamports: 1_000_000,
-  priorityFeeLamports: 2_500,
-};
 
 /** A transaction's bytes with a unique signature, and that signature as text. */
 function transaction(number: number): { bytes: Uint8Array; signature: string } {
