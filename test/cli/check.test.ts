@@ -65,7 +65,7 @@ describe("check", () => {
     const pipe = join(directory, "pipe");
     writeKeys();
     execFileSync("mkfifo", [pipe]);
-    const text = `[tip]\naccounts = ["${TIP}"]\n[accounts]\nkeys_file = "keys.toml"\n`;
+    const text = `[tip]\naccounts = ["${TIP}"]\n[accounts]\nkeys_file = "keys.toml"\n${FREE}`;
     // A second read finds it empty.
     const writer = spawn("sh", ["-c", `printf %s "$1" > "$2"; : > "$2"`, "sh", text, pipe]);
     const io = createFakeIo();

@@ -189,7 +189,8 @@ describe.skipIf(native === null)("an edge that speaks TLS", () => {
       `https://127.0.0.1:${port}/`,
     ]);
     expect(stdout).toBe('{"jsonrpc":"2.0","result":"ok","id":1} 1.1');
-    const distrusted = run("curl", ["--silent", `https://127.0.0.1:${port}/ping`]);
+    const elsewhere = ["--connect-to", "::127.0.0.1:", `https://other.example:${port}/ping`];
+    const distrusted = run("curl", ["--silent", "--cacert", caFile, ...elsewhere]);
     await expect(distrusted).rejects.toMatchObject({ code: 60 });
   });
 
