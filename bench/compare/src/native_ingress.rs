@@ -19,6 +19,7 @@ use touchdown_native::http::json_rpc::read_call;
 use touchdown_native::quic::delivery::PeerState;
 use touchdown_native::quic::engine::{Engine, Options};
 use touchdown_native::quic::event_ring::RECORD_FIELDS;
+use touchdown_native::quic::landed_shares::Offer;
 use touchdown_native::quic::peer;
 use touchdown_native::sync::clock::monotonic_ns;
 
@@ -83,9 +84,9 @@ impl Sending {
         let copies = [self.peer, 0];
         if self.run >= RUN {
             self.is_holding = true;
-            self.engine.cork(&copies, bytes, self.tx, TTL_MS);
+            self.engine.cork(&copies, bytes, self.tx, TTL_MS, Offer::default());
         } else {
-            self.engine.send(&copies, bytes, self.tx, TTL_MS);
+            self.engine.send(&copies, bytes, self.tx, TTL_MS, Offer::default());
         }
         self.last_ns = monotonic_ns();
         let mut text = [0; SIGNATURE_TEXT_MAX];
@@ -151,7 +152,8 @@ fn answer_first(bytes: &[u8], sending: &mut Sending) -> Option<(usize, String)> 
             .submit(body)
             .map(|signature| format!(r#"{{"success":true,"signature":"{signature}"}}"#)),
     };
-    let response = response.map_or_else(|| reply("400 Bad Request", ""), |text| reply("200 OK", &text));
+    let response =
+        response.map_or_else(|| reply("400 Bad Request", ""), |text| reply("200 OK", &text));
     Some((head + body.len(), response))
 }
 
