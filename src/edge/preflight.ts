@@ -186,8 +186,8 @@ function bindFault(cannot: string, code: string, other: string | null): BindFaul
 }
 
 /**
- * Binds all addresses of QUIC together, because one may be in the way of another: those that leaders
- * are sent to from, and the one that clients reach.
+ * Binds all addresses of QUIC together, because one may be in the way of another: those of
+ * connections to leaders, and the one that clients reach.
  */
 async function tryDatagrams(
   binds: readonly ListenAddress[],

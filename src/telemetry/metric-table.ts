@@ -121,7 +121,7 @@ export const METRICS = [
   gauge(
     "touchdown_keys_connected",
     [],
-    "1 while the accounts database notifies this edge of key changes, else 0; NaN with a keys file.",
+    "1 while the accounts database tells this edge of changed keys, else 0; NaN with a keys file.",
   ),
   gauge(
     "touchdown_keys_age_seconds",
