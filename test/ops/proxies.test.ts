@@ -26,6 +26,7 @@ import {
 import { until } from "../support/wait.ts";
 
 const CLIENTS = 4;
+const RECEIPTS_PATH = "/api/v1/transactions";
 
 interface Reply {
   /** 0 when there was no response. */
@@ -158,6 +159,52 @@ describe.each(Object.keys(PROXIES) as ProxyName[])("%s in front of two edges", (
     await until("each accepted transaction at a leader", () =>
       accepted.every((bytes) => arrived.has(signatureOf(bytes))),
     );
+  });
+
+  it.skipIf(!canRun)("finds each receipt at the edge that has it", async () => {
+    const ports = [await freePort(), await freePort()] as const;
+    for (const port of ports) await startEdge(port);
+    const proxy = await startProxy(name, ports);
+    ends.push(() => proxy.stop());
+    const clients = await untilServed(proxy);
+    const receiptOf = (signature: string) =>
+      clients.send("GET", `${RECEIPTS_PATH}/${signature}`, null);
+    for (let sent = 0; sent < 12; sent += 1) {
+      const { bytes, signature } = network.tipped();
+      expect(await clients.send("POST", RAW_PATH, bytes)).toMatchObject({ status: 200 });
+      expect(await receiptOf(signature)).toMatchObject({ status: 200 });
+    }
+    // One that neither edge has.
+    const reply = await receiptOf(network.tipped().signature);
+    expect(reply.status).toBe(404);
+    expect(reply.text).toContain(`"reason":"not_found"`);
+  });
+
+  it.skipIf(!canRun)("refuses as an edge does while no edge answers", async () => {
+    const ports = [await freePort(), await freePort()] as const;
+    const proxy = await startProxy(name, ports);
+    ends.push(() => proxy.stop());
+    const clients = createClients(proxy);
+    ends.push(() => clients.close());
+    const { bytes } = network.tipped();
+    const refused = (path: string) =>
+      untilResponse(
+        "the proxy's own response",
+        () => clients.send("POST", path, bytes),
+        ({ status }) => status !== 0,
+      );
+    const raw = await refused(RAW_PATH);
+    expect(raw.status).toBe(503);
+    expect(JSON.parse(raw.text)).toMatchObject({ success: false, reason: "overloaded" });
+    for (const path of ["/", "/fast", "/api/v1/sendTransaction"]) {
+      const { status, text } = await refused(path);
+      expect({ path, status }).toEqual({ path, status: 503 });
+      expect(JSON.parse(text)).toMatchObject({
+        jsonrpc: "2.0",
+        id: null,
+        error: { code: -32603, data: { reason: "overloaded", retryable: true } },
+      });
+    }
   });
 
   it.skipIf(!canRun)("speaks HTTP/2 to clients and HTTP/1.1 to edges", async () => {
