@@ -4,8 +4,10 @@
  * at a rate.
  */
 
+import { createServer } from "node:http";
 import { connect } from "node:http2";
 import { Agent, request } from "node:https";
+import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import {
   type EdgeProcess,
@@ -250,5 +252,44 @@ describe.each(Object.keys(PROXIES) as ProxyName[])("%s in front of two edges", (
     const { bytes, signature } = network.tipped();
     expect(await clients.send("POST", RAW_PATH, bytes)).toMatchObject({ status: 200 });
     await until("the receipt in the stream", () => streamed.includes(signature));
+  });
+});
+
+describe("HAProxy in front of the dashboard", () => {
+  const canRun = hasProxy("haproxy") || process.env["CI"] === "true";
+
+  it.skipIf(!canRun)("says where a browser is, and makes no change twice", async () => {
+    const seen: { readonly method: string | undefined; readonly from: unknown }[] = [];
+    const control = createServer((asked, response) => {
+      seen.push({ method: asked.method, from: asked.headers["x-forwarded-for"] });
+      response.writeHead(asked.method === "POST" ? 503 : 200).end("{}");
+    });
+    ends.push(() => control.close());
+    await new Promise<void>((resolve) => control.listen(0, "127.0.0.1", resolve));
+    const { port } = control.address() as AddressInfo;
+    const proxy = await startProxy("haproxy", [await freePort(), await freePort()], port);
+    ends.push(() => proxy.stop());
+    const agent = new Agent({ ca: proxy.certificate });
+    ends.push(() => agent.destroy());
+    const send = (method: string): Promise<number> =>
+      new Promise((resolve) => {
+        const headers = { "x-forwarded-for": "192.0.2.9" };
+        const at = { host: "127.0.0.1", port: proxy.dashboardPort, path: "/" };
+        request({ agent, method, headers, ...at }, (from) => {
+          from.resume();
+          from.on("end", () => resolve(from.statusCode ?? 0));
+        })
+          .on("error", () => resolve(0))
+          .end();
+      });
+    await untilResponse(
+      "a page",
+      () => send("GET"),
+      (status) => status === 200,
+    );
+    expect(await send("POST")).toBe(503);
+    expect(seen.filter(({ method }) => method === "POST")).toEqual([
+      { method: "POST", from: "127.0.0.1" },
+    ]);
   });
 });
