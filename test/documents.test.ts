@@ -33,6 +33,17 @@ const COVERED: readonly (readonly [RegExp, string])[] = [
   [/^useradd --system --home-dir \S+ touchdown$/, "test/ops/systemd.test.ts"],
   [/^cp ops\/systemd\/\S+ \/etc\/systemd\/system\/$/, "test/ops/systemd.test.ts"],
   [/^systemctl (enable --now|reload) touchdown-edge$/, "test/ops/systemd.test.ts"],
+  [/^apt-get install --no-install-recommends nodejs /, "test/ops/deploy.test.ts"],
+  [/^(install -d|printf|tar -xzf|ln -sfn|cp -r|cat|sed|chown|chmod) \S/, "test/ops/deploy.test.ts"],
+  [/^cp ops\/(compose|prometheus)\/\S+ \/etc\/\S+$/, "test/ops/deploy.test.ts"],
+  [/^cp( ops\/systemd\/\S+\.service){2} \/etc\/systemd\/system\/$/, "test/ops/deploy.test.ts"],
+  [/^env OWNER_PASSWORD=\S+ .* sh ops\/compose\/roles\.sh$/, "test/ops/deploy.test.ts"],
+  [/^systemctl enable --now touchdown-(control|edge touchdown-edge-2)$/, "test/ops/deploy.test.ts"],
+  [/^systemctl restart (haproxy|prometheus|grafana-server)$/, "test/ops/deploy.test.ts"],
+  [/^sysctl --system$/, "test/ops/deploy.test.ts"],
+  [/^sha256sum --check SHA256SUMS$/, "test/scripts/release-files.test.ts"],
+  [/^promtool check config \S+$/, "test/ops/prometheus.test.ts"],
+  [/^curl -sS https:\/\/fra\.example\.com\/readyz$/, "test/ops/proxies.test.ts"],
   [/^systemctl kill -s HUP touchdown-edge$/, "test/cli/signals.test.ts"],
   [/^pg_dump(all)? --host=\S+ --user/, "test/accounts/database/restored-database.test.ts"],
   [/^(psql|createdb|pg_restore) --host=/, "test/accounts/database/restored-database.test.ts"],
@@ -47,7 +58,9 @@ const of = (language: string) => snippets.filter((snippet) => snippet.language =
 
 /** What is wrong with a command; null where nothing is. */
 function complaint(command: string): string | null {
-  const [program = "", ...words] = wordsOf(command);
+  const [program = "", ...words] = wordsOf(command.replace(/ > \S+$/, ""));
+  // As another user.
+  if (program === "runuser" && words[2] === "--") return complaint(words.slice(3).join(" "));
   if (/^npm (start|test|run \S+)/.test(command)) return scriptComplaint(words);
   if (program === "node") return nodeComplaint(words);
   if (program === "docker") return isInDockerfile(command);

@@ -38,7 +38,7 @@ const READY_MS = 60_000;
 const ANSWER_MS = 30_000;
 
 /** A supervisor starts a killed edge after this time, as `RestartSec` of the systemd unit says. */
-const RESTART_MS = 100;
+const RESTART_MS = 10;
 
 /** Starts a cluster for `count` transactions, and an edge on it, or two behind a proxy. */
 export async function startFixture(

@@ -18,9 +18,10 @@ export const doctorCommand: Command = {
   options: { config: { type: "string" }, json: { type: "boolean" } },
   detail: `
 For an edge: whether it would start, the host's limits, buffers, idle states, interrupts and
-clock, the node of the cluster, a QUIC handshake with the next four leaders (nothing is sent),
-the database and the store of shared limits. For a file with a table [control]: database, vault
-and identity provider. Takes about ten seconds at most, and changes nothing.
+clock, the certificate of [http.tls], the node of the cluster, a QUIC handshake with the next
+four leaders (nothing is sent), the database and the store of shared limits. For a file with a
+table [control]: database, vault and identity provider. Takes about ten seconds at most, and
+changes nothing.
 
   ok       nothing to do
   warning  works, at the cost that is named
@@ -66,6 +67,7 @@ function edgeAreas(file: string, { clock }: Io): readonly AreaChecks[] {
         return hostFindings({ root: "/", processors: availableParallelism() }, config);
       },
     },
+    ...(config.http.tls === null ? [] : [tlsArea(config, clock)]),
     { title: "cluster and leaders", find: () => networkFindings(config, clock) },
     {
       title: "accounts",
@@ -75,6 +77,16 @@ function edgeAreas(file: string, { clock }: Io): readonly AreaChecks[] {
       },
     },
   ];
+}
+
+function tlsArea({ http }: Config, clock: Io["clock"]): AreaChecks {
+  return {
+    title: "tls",
+    async find() {
+      const { tlsFindings } = await import("./doctor/tls.ts");
+      return await tlsFindings(clock, http);
+    },
+  };
 }
 
 function controlAreas(config: ControlConfig, { clock }: Io): readonly AreaChecks[] {

@@ -50,9 +50,13 @@ export function adminUrl(admin: ListenAddress, path: string): string {
   if (admin.port === 0) {
     throw new SetupError("admin.listen has port 0, so its port is not known here; give it one");
   }
+  return `http://${formatListen(localAddress(admin))}${path}`;
+}
+
+/** Where this machine reaches a listener: at a wildcard address on loopback. */
+export function localAddress({ host, port }: ListenAddress): ListenAddress {
   const loopback: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" };
-  const host = loopback[admin.host] ?? admin.host;
-  return `http://${formatListen({ host, port: admin.port })}${path}`;
+  return { host: loopback[host] ?? host, port };
 }
 
 /** Polls until the status is 200 and returns null; otherwise returns the last reason. */

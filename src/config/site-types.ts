@@ -157,6 +157,27 @@ export function hostUrl(): Kind<string> {
   return plainUrl("scheme, host and port alone", ({ pathname }) => pathname === "/");
 }
 
+/** The address of Valkey or Redis, whose client decodes the login. */
+export function storeUrl(): Kind<string> {
+  const any = url(["redis", "rediss"]);
+  return {
+    ...any,
+    read(raw, directory) {
+      const reading = any.read(raw, directory);
+      if (reading.kind === "problem" || hasDecodableLogin(new URL(reading.value))) return reading;
+      return problem('must have a login that is percent-encoded, a "%" in it as %25');
+    },
+  };
+}
+
+function hasDecodableLogin({ username, password }: URL): boolean {
+  try {
+    return decodeURIComponent(`${username}:${password}`) !== "";
+  } catch {
+    return false;
+  }
+}
+
 /** A URL without login, query and fragment that meets a further condition. */
 function plainUrl(needed: string, fits: (parsed: URL) => boolean): Kind<string> {
   const any = url(["http", "https"]);

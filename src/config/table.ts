@@ -23,6 +23,7 @@ import {
   networks,
   origin,
   secret,
+  storeUrl,
   text,
   urlTemplate,
 } from "./site-types.ts";
@@ -206,7 +207,7 @@ export const KEYS = {
   ),
 
   "limits.redis_url": optional<string>(
-    url(["redis", "rediss"]),
+    storeUrl(),
     "Valkey or Redis, through which edges share the limits of plans that ask for it",
   ),
   "limits.edges": key(

@@ -204,7 +204,10 @@ function warnOfExpiry(log: Log, certificate: Certificate, unixMs: number): void 
 }
 
 /** The warning of a certificate that expires soon; null for any other. */
-export function expiryWarning({ expiresUnixMs }: Certificate, unixMs: number): string | null {
+export function expiryWarning(
+  { expiresUnixMs }: Pick<Certificate, "expiresUnixMs">,
+  unixMs: number,
+): string | null {
   const leftMs = expiresUnixMs - unixMs;
   if (leftMs > CERTIFICATE_EXPIRY_WARNING_MS) return null;
   const days = Math.floor(leftMs / 86_400_000);

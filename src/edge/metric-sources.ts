@@ -229,7 +229,7 @@ function keySources({ loads, feed, usage, globalLimits }: KeySource) {
         "result",
         feed === null ? loads : { ok: feed.counters.snapshots, failed: feed.counters.failures },
       ),
-    touchdown_keys_connected: () => feed?.counters.connected ?? 0,
+    touchdown_keys_connected: () => feed?.counters.connected ?? Number.NaN,
     touchdown_keys_age_seconds: () => seconds(feed?.ageMs() ?? null),
     touchdown_keys_changes_total: () => feed?.counters.changes ?? 0,
     touchdown_usage_batches_total: () =>
@@ -240,7 +240,7 @@ function keySources({ loads, feed, usage, globalLimits }: KeySource) {
         refused: usage?.counters.refused ?? 0,
       }),
     touchdown_usage_batches_pending: () => usage?.counters.waiting ?? 0,
-    touchdown_shared_limits_connected: () => globalLimits?.counters.connected ?? 0,
+    touchdown_shared_limits_connected: () => globalLimits?.counters.connected ?? Number.NaN,
     touchdown_shared_limits_edges: () => globalLimits?.counters.edges ?? 0,
   } satisfies Partial<MetricSources>;
 }

@@ -5,7 +5,8 @@
  */
 
 import type { createDatabase } from "../accounts/database/database.ts";
-import type { createLimitStore } from "../accounts/global-limits/redis-store.ts";
+import type { LimitStoreDeps } from "../accounts/global-limits/redis-store.ts";
+import type { LimitStore } from "../accounts/global-limits/sync.ts";
 import type { Config } from "../config/config.ts";
 import type { EngineChoice } from "../native/choose.ts";
 import type { createQuicTransport } from "../send/portable/transport-quic.ts";
@@ -13,7 +14,7 @@ import type { createQuicTransport } from "../send/portable/transport-quic.ts";
 /** Each is null if the configuration does not need it. */
 export interface OptionalModules {
   readonly createDatabase: typeof createDatabase | null;
-  readonly createLimitStore: typeof createLimitStore | null;
+  readonly createLimitStore: ((deps: LimitStoreDeps, url: string) => LimitStore) | null;
   readonly createQuicTransport: typeof createQuicTransport | null;
 }
 

@@ -7,7 +7,7 @@
  * edge that the new one replaces. It is returned apart.
  */
 
-import { createSocket } from "node:dgram";
+import { createSocket, type Socket } from "node:dgram";
 import { readFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { availableParallelism } from "node:os";
@@ -52,7 +52,7 @@ export async function preflight(
     }
   }
 
-  const { accounts, identity, send, http, admin } = config;
+  const { accounts, identity, send, http, admin, quic } = config;
   attempt(() => requireOpenFiles());
   attempt(() => readIdentity(identity.keypair));
   attempt(() => (accounts.keysFile === null ? null : loadKeys(accounts.keysFile)));
@@ -73,9 +73,15 @@ export async function preflight(
   if (expiring !== null) warnings.push(expiring);
   const unloadable = await loadHttpLibrary().then(() => null, setupMessageOf);
   if (unloadable !== null) problems.push(unloadable);
+  const { databaseUrl } = accounts;
+  if (databaseUrl !== null) {
+    // Imported lazily: an edge with a keys file does without its library.
+    const { requireConnectable } = await import("../accounts/database/database.ts");
+    attempt(() => requireConnectable("accounts.database_url", databaseUrl));
+  }
   const bound = [
     ...(await tryListen({ "http.listen": http.listen, "admin.listen": admin.listen })),
-    ...(await trySending(send.bind)),
+    ...(await tryDatagrams(send.bind, quic.listen)),
   ];
   for (const { isInUse, message } of bound) (isInUse ? inUse : problems).push(message);
   return { problems, inUse, warnings };
@@ -148,7 +154,10 @@ async function tryListen(
         server.listen({ ...listen, exclusive: true }, () => report(null));
       });
       if (code === null) servers.push(server);
-      else faults.push(listenFault(key, listen, code, overlapped(listen, listeners, key, servers)));
+      else {
+        const other = overlapped(listen, listeners, key, servers);
+        faults.push(bindFault(`${key}: cannot listen on ${formatListen(listen)}`, code, other));
+      }
     }
     return faults;
   } finally {
@@ -169,29 +178,51 @@ function overlapped(
   return other?.[0] ?? null;
 }
 
-function listenFault(key: string, listen: ListenAddress, code: string, other: string | null) {
-  const cannot = `${key}: cannot listen on ${formatListen(listen)}`;
+/** `other`: the key that has the port already, within this configuration; null: none. */
+function bindFault(cannot: string, code: string, other: string | null): BindFault {
   if (code !== "EADDRINUSE") return { isInUse: false, message: `${cannot}: ${meaning(code)}` };
   if (other === null) return { isInUse: true, message: `${cannot}: the port is in use` };
   return { isInUse: false, message: `${cannot}: ${other} has that port at this address too` };
 }
 
-async function trySending(binds: readonly ListenAddress[]): Promise<readonly BindFault[]> {
-  const faults = await Promise.all(
-    binds.map(async (bind) => {
-      const socket = createSocket(bind.host.includes(":") ? "udp6" : "udp4");
-      const code = await bindCode((report) => {
-        socket.once("error", report);
-        socket.bind({ address: bind.host, port: bind.port, exclusive: true }, () => report(null));
-      });
+/**
+ * Binds all addresses of QUIC together, because one may be in the way of another: those of
+ * connections to leaders, and the one that clients reach.
+ */
+async function tryDatagrams(
+  binds: readonly ListenAddress[],
+  listen: ListenAddress | null,
+): Promise<readonly BindFault[]> {
+  const wanted = [
+    // As the engine does: IPv6 alone, so that IPv4 may have the same port.
+    ...binds.map((at) => ({ at, ipv6Only: true, cannot: "send.bind: cannot send from" })),
+    ...(listen === null
+      ? []
+      : [{ at: listen, ipv6Only: false, cannot: "quic.listen: cannot listen on" }]),
+  ];
+  const faults: BindFault[] = [];
+  const bound: { readonly socket: Socket; readonly at: ListenAddress }[] = [];
+  for (const { at, ipv6Only, cannot } of wanted) {
+    const isIpv6 = at.host.includes(":");
+    const type = isIpv6 ? "udp6" : "udp4";
+    const socket = createSocket({ type, ipv6Only: isIpv6 && ipv6Only });
+    const code = await bindCode((report) => {
+      socket.once("error", report);
+      socket.bind({ address: at.host, port: at.port, exclusive: true }, () => report(null));
+    });
+    const other = bound.find((each) => each.at.port === at.port && at.port !== 0);
+    if (code === null) bound.push({ socket, at });
+    else {
       socket.close();
-      if (code === null) return [];
-      const isInUse = code === "EADDRINUSE";
-      const why = isInUse ? "the port is in use" : meaning(code);
-      return [{ isInUse, message: `send.bind: cannot send from ${formatListen(bind)}: ${why}` }];
-    }),
+      faults.push(
+        bindFault(`${cannot} ${formatListen(at)}`, code, other === undefined ? null : "send.bind"),
+      );
+    }
+  }
+  await Promise.all(
+    bound.map(({ socket }) => new Promise<void>((closed) => socket.close(() => closed()))),
   );
-  return faults.flat();
+  return faults;
 }
 
 /** The error code with which binding fails; null if it succeeds. */

@@ -113,9 +113,11 @@ export async function loadUws(host: Host, sources: Sources): Promise<Uws> {
   }
 }
 
-/** Compares versions of two numbers. */
+/** Compares versions of two numbers, such as 2.41. */
 function isAtLeast(version: string, minimum: string): boolean {
-  return version.localeCompare(minimum, "en", { numeric: true }) >= 0;
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const [majorMin = 0, minorMin = 0] = minimum.split(".").map(Number);
+  return major > majorMin || (major === majorMin && minor >= minorMin);
 }
 
 function thisHost(): Host {

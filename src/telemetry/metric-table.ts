@@ -121,7 +121,7 @@ export const METRICS = [
   gauge(
     "touchdown_keys_connected",
     [],
-    "1 while the accounts database notifies this edge of key changes, else 0.",
+    "1 while the accounts database tells this edge of changed keys, else 0; NaN with a keys file.",
   ),
   gauge(
     "touchdown_keys_age_seconds",
@@ -146,7 +146,7 @@ export const METRICS = [
   gauge(
     "touchdown_shared_limits_connected",
     [],
-    "1 while limits are shared with other edges, else 0.",
+    "1 while limits are shared with other edges, else 0; NaN without a store for them.",
   ),
   gauge("touchdown_shared_limits_edges", [], "Edges that share limits, as last reported."),
   // Decode

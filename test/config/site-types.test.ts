@@ -8,6 +8,7 @@ import {
   networks,
   origin,
   secret,
+  storeUrl,
   text,
   urlTemplate,
 } from "../../src/config/site-types.ts";
@@ -22,6 +23,17 @@ describe("text", () => {
   it("is one line of bounded length", () => {
     expect(read(text(3), "abc")).toBe("abc");
     for (const raw of ["", "abcd", "a\nb", 1]) expect(read(text(3), raw)).toMatch(/^rejected/);
+  });
+});
+
+describe("the address of a store", () => {
+  it("has a login that can be decoded, and is not quoted otherwise", () => {
+    for (const good of ["redis://h:1", "rediss://:p%25w@h", "redis://u:p@[::1]:6379/2"]) {
+      expect(read(storeUrl(), good)).toBe(good);
+    }
+    const reading = read(storeUrl(), "redis://:50%off@h");
+    expect(reading).toBe('rejected: must have a login that is percent-encoded, a "%" in it as %25');
+    expect(read(storeUrl(), "http://h")).toMatch(/^rejected: must start with redis:/);
   });
 });
 

@@ -311,6 +311,16 @@ async function pageOf(deps: Partial<MetricDeps> = {}) {
 type Labels = Readonly<Record<string, string>>;
 
 describe("an edge's metrics", () => {
+  it("say nothing of a database and a store that it has not", async () => {
+    const keys = { ...DEPS.keys, feed: null, usage: null, globalLimits: null };
+    const page = await pageOf({ keys });
+    for (const name of ["keys_connected", "shared_limits_connected"]) {
+      expect(page.get(`touchdown_${name}`)?.samples).toEqual([
+        expect.objectContaining({ value: Number.NaN }),
+      ]);
+    }
+  });
+
   it.each<readonly [string, Labels, number]>([
     ["build_info", DEPS.build, 1],
     ...each("upgrades_total", "result", { succeeded: 1_501, failed: 1_502 }),

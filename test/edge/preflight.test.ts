@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { createSocket } from "node:dgram";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
@@ -14,6 +15,7 @@ import { native } from "../native/addon.ts";
 import { createAuthority, type Issued } from "../support/authority.ts";
 import { createFakeIo } from "../support/fake-io.ts";
 import { SILENT } from "../support/flow.ts";
+import { freePort } from "../support/ports.ts";
 
 const TIP = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
 const MAIN = join(import.meta.dirname, "../../dist/main.js");
@@ -70,6 +72,17 @@ const WRONG: readonly (readonly [string, Values, string, string])[] = [
   ],
   ["an admin host of another machine", { admin: { listen: "192.0.2.1:0" } }, "admin.", "belong"],
   ["a source address of another machine", { send: { bind: "192.0.2.1:0" } }, "send.bind", "belong"],
+  [
+    "a TLS file of the database that is not there",
+    {
+      accounts: {
+        ...{ keys_file: undefined, journal: "keys.journal" },
+        database_url: "postgres://a@b/c?sslmode=verify-full&sslrootcert=/none/root.pem",
+      },
+    },
+    "accounts.database_url",
+    "/none/root.pem",
+  ],
   ["one source address too many", { send: { bind: ["0.0.0.0:0", "127.0.0.1:0"] } }, "send.", "one"],
   ["ingress threads without their engine", { http: { threads: 1 } }, "http.threads", "portable"],
   ["polling without its engine", { host: { busy_poll: true } }, "host.busy_poll", "portable"],
@@ -161,6 +174,51 @@ describe("what keeps an edge from starting", () => {
     );
     expect(started.status).toBe(1);
     expect(started.stderr).toContain("open files: this process may open 100, an edge needs 256");
+  });
+});
+
+describe.skipIf(native === null)("addresses of QUIC", () => {
+  const withNative = (more: Values) =>
+    preflight(
+      configOf({ ...more, send: { engine: "native", bind: "127.0.0.1:0", ...more["send"] } }),
+    );
+
+  it("keep an edge from starting where clients cannot be reached at one", async () => {
+    const { problems, inUse } = await withNative({ quic: { listen: "192.0.2.1:0" } });
+    expect(inUse).toEqual([]);
+    expect(problems).toEqual([
+      expect.stringMatching(/^quic\.listen: cannot listen on 192\.0\.2\.1:0: .*belong/),
+    ]);
+    const other = await withNative({ quic: { listen: "[2001:db8::1]:0" } });
+    expect(other.problems).toEqual([
+      expect.stringMatching(/^quic\.listen: cannot listen on \[2001/),
+    ]);
+  });
+
+  it("may be in use by another process", async () => {
+    const taken = createSocket("udp4");
+    await new Promise<void>((resolve) => taken.bind(0, "127.0.0.1", resolve));
+    const listen = `127.0.0.1:${taken.address().port}`;
+    const { problems, inUse } = await withNative({ quic: { listen } });
+    taken.close();
+    expect(problems).toEqual([]);
+    expect(inUse).toEqual([`quic.listen: cannot listen on ${listen}: the port is in use`]);
+  });
+
+  it("cannot share a port, unless one is of IPv4 and the other of IPv6", async () => {
+    const port = await freePort();
+    const at = `127.0.0.1:${port}`;
+    const cannot = "send.bind has that port at this address too";
+    expect(await withNative({ quic: { listen: at }, send: { bind: at } })).toMatchObject({
+      problems: [`quic.listen: cannot listen on ${at}: ${cannot}`],
+      inUse: [],
+    });
+    expect(await withNative({ send: { bind: [`0.0.0.0:${port}`, at] } })).toMatchObject({
+      problems: [`send.bind: cannot send from ${at}: ${cannot}`],
+      inUse: [],
+    });
+    const both = [`0.0.0.0:${port}`, `[::]:${port}`];
+    expect(await withNative({ send: { bind: both } })).toMatchObject({ problems: [], inUse: [] });
   });
 });
 

@@ -4,8 +4,10 @@
  * at a rate.
  */
 
+import { createServer } from "node:http";
 import { connect } from "node:http2";
 import { Agent, request } from "node:https";
+import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import {
   type EdgeProcess,
@@ -26,6 +28,7 @@ import {
 import { until } from "../support/wait.ts";
 
 const CLIENTS = 4;
+const RECEIPTS_PATH = "/api/v1/transactions";
 
 interface Reply {
   /** 0 when there was no response. */
@@ -160,6 +163,52 @@ describe.each(Object.keys(PROXIES) as ProxyName[])("%s in front of two edges", (
     );
   });
 
+  it.skipIf(!canRun)("finds each receipt at the edge that has it", async () => {
+    const ports = [await freePort(), await freePort()] as const;
+    for (const port of ports) await startEdge(port);
+    const proxy = await startProxy(name, ports);
+    ends.push(() => proxy.stop());
+    const clients = await untilServed(proxy);
+    const receiptOf = (signature: string) =>
+      clients.send("GET", `${RECEIPTS_PATH}/${signature}`, null);
+    for (let sent = 0; sent < 12; sent += 1) {
+      const { bytes, signature } = network.tipped();
+      expect(await clients.send("POST", RAW_PATH, bytes)).toMatchObject({ status: 200 });
+      expect(await receiptOf(signature)).toMatchObject({ status: 200 });
+    }
+    // One that neither edge has.
+    const reply = await receiptOf(network.tipped().signature);
+    expect(reply.status).toBe(404);
+    expect(reply.text).toContain(`"reason":"not_found"`);
+  });
+
+  it.skipIf(!canRun)("refuses as an edge does while no edge answers", async () => {
+    const ports = [await freePort(), await freePort()] as const;
+    const proxy = await startProxy(name, ports);
+    ends.push(() => proxy.stop());
+    const clients = createClients(proxy);
+    ends.push(() => clients.close());
+    const { bytes } = network.tipped();
+    const refused = (path: string) =>
+      untilResponse(
+        "the proxy's own response",
+        () => clients.send("POST", path, bytes),
+        ({ status }) => status !== 0,
+      );
+    const raw = await refused(RAW_PATH);
+    expect(raw.status).toBe(503);
+    expect(JSON.parse(raw.text)).toMatchObject({ success: false, reason: "overloaded" });
+    for (const path of ["/", "/fast", "/api/v1/sendTransaction"]) {
+      const { status, text } = await refused(path);
+      expect({ path, status }).toEqual({ path, status: 503 });
+      expect(JSON.parse(text)).toMatchObject({
+        jsonrpc: "2.0",
+        id: null,
+        error: { code: -32603, data: { reason: "overloaded", retryable: true } },
+      });
+    }
+  });
+
   it.skipIf(!canRun)("speaks HTTP/2 to clients and HTTP/1.1 to edges", async () => {
     const edge = await startEdge(await freePort());
     const proxy = await startProxy(name, [edge.port, edge.port]);
@@ -203,5 +252,44 @@ describe.each(Object.keys(PROXIES) as ProxyName[])("%s in front of two edges", (
     const { bytes, signature } = network.tipped();
     expect(await clients.send("POST", RAW_PATH, bytes)).toMatchObject({ status: 200 });
     await until("the receipt in the stream", () => streamed.includes(signature));
+  });
+});
+
+describe("HAProxy in front of the dashboard", () => {
+  const canRun = hasProxy("haproxy") || process.env["CI"] === "true";
+
+  it.skipIf(!canRun)("says where a browser is, and makes no change twice", async () => {
+    const seen: { readonly method: string | undefined; readonly from: unknown }[] = [];
+    const control = createServer((asked, response) => {
+      seen.push({ method: asked.method, from: asked.headers["x-forwarded-for"] });
+      response.writeHead(asked.method === "POST" ? 503 : 200).end("{}");
+    });
+    ends.push(() => control.close());
+    await new Promise<void>((resolve) => control.listen(0, "127.0.0.1", resolve));
+    const { port } = control.address() as AddressInfo;
+    const proxy = await startProxy("haproxy", [await freePort(), await freePort()], port);
+    ends.push(() => proxy.stop());
+    const agent = new Agent({ ca: proxy.certificate });
+    ends.push(() => agent.destroy());
+    const send = (method: string): Promise<number> =>
+      new Promise((resolve) => {
+        const headers = { "x-forwarded-for": "192.0.2.9" };
+        const at = { host: "127.0.0.1", port: proxy.dashboardPort, path: "/" };
+        request({ agent, method, headers, ...at }, (from) => {
+          from.resume();
+          from.on("end", () => resolve(from.statusCode ?? 0));
+        })
+          .on("error", () => resolve(0))
+          .end();
+      });
+    await untilResponse(
+      "a page",
+      () => send("GET"),
+      (status) => status === 200,
+    );
+    expect(await send("POST")).toBe(503);
+    expect(seen.filter(({ method }) => method === "POST")).toEqual([
+      { method: "POST", from: "127.0.0.1" },
+    ]);
   });
 });

@@ -41,6 +41,13 @@ describe.skipIf(!hasAnalyze).each(UNITS)("%s", (unit) => {
     expect(status).toBe(0);
   });
 
+  it("lets the command of a reload see the process that it is for", () => {
+    const text = readFileSync(new URL(unit, FOLDER), "utf8");
+    // With both, a process of another user namespace is not in /proc.
+    const isHidden = /^PrivateUsers=yes$/m.test(text) && /^ProtectProc=(?!default)/m.test(text);
+    expect(isHidden && /^ExecReload=/m.test(text)).toBe(false);
+  });
+
   it("is sandboxed", () => {
     const threshold = `--threshold=${EXPOSURE_MAX}`;
     const { status, stdout } = withUnit(unit, (file) =>

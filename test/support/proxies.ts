@@ -27,6 +27,8 @@ interface Places {
   readonly edges: readonly [number, number];
   readonly certificateFile: string;
   readonly keyFile: string;
+  /** The dashboard behind it, as port of HAProxy and of `control`; absent: none. */
+  readonly dashboard?: readonly [number, number];
 }
 
 /** A file of ops with each placeholder replaced; a placeholder that is not there is an error. */
@@ -68,10 +70,20 @@ export const PROXIES = {
     words: ["-p", places.folder, "-c", nginxConfiguration(places)],
     environment: {},
   }),
-  haproxy: ({ port, edges, certificateFile }: Places) => ({
+  haproxy: ({ port, edges, certificateFile, dashboard }: Places) => ({
     command: "haproxy",
-    words: ["-db", "-f", join(ROOT, "ops/haproxy/haproxy.cfg")],
+    words: [
+      ...["-db", "-f", join(ROOT, "ops/haproxy/haproxy.cfg")],
+      ...(dashboard === undefined ? [] : ["-f", join(ROOT, "ops/haproxy/dashboard.cfg")]),
+    ],
     environment: {
+      ...(dashboard === undefined
+        ? {}
+        : {
+            DASHBOARD_LISTEN: `127.0.0.1:${dashboard[0]}`,
+            DASHBOARD_CERTIFICATE_FILE: certificateFile,
+            CONTROL: `127.0.0.1:${dashboard[1]}`,
+          }),
       LISTEN: `127.0.0.1:${port}`,
       CERTIFICATE_FILE: certificateFile,
       EDGE_A: `127.0.0.1:${edges[0]}`,
@@ -86,11 +98,12 @@ export function hasProxy(name: ProxyName): boolean {
   return spawnSync(name, ["-v"]).status === 0;
 }
 
-/** `edges` are ports on loopback. */
+/** `edges` are ports on loopback; `control` is the dashboard's, for which HAProxy gets a port. */
 export async function startProxy(
   name: ProxyName,
   edges: readonly [number, number],
-): Promise<RunningProxy> {
+  control?: number,
+): Promise<RunningProxy & { readonly dashboardPort: number }> {
   const folder = mkdtempSync(join(tmpdir(), `touchdown-${name}-`));
   const authority = createAuthority();
   const certificateFile = join(folder, "server.pem");
@@ -99,7 +112,11 @@ export async function startProxy(
   // HAProxy reads both from one file.
   writeFileSync(certificateFile, `${authority.server.certificate}${authority.server.key}`);
   const port = await freePort();
-  const places = { folder, port, edges, certificateFile, keyFile };
+  const dashboardPort = await freePort();
+  const places = {
+    ...{ folder, port, edges, certificateFile, keyFile },
+    ...(control === undefined ? {} : { dashboard: [dashboardPort, control] as const }),
+  };
   const { command, words, environment } = PROXIES[name](places);
   const child: ChildProcess = spawn(command, words, {
     stdio: ["ignore", "pipe", "pipe"],
@@ -114,6 +131,7 @@ export async function startProxy(
   const exited = new Promise<void>((resolve) => child.once("close", () => resolve()));
   return {
     port,
+    dashboardPort,
     certificate: authority.certificate,
     get isRunning() {
       return child.exitCode === null;

@@ -11,6 +11,7 @@
 
 import pg from "pg";
 import type { Clock, Timer } from "../../core/clock.ts";
+import { SetupError } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
 import { SnapshotQuery } from "../keys/snapshot-query.ts";
 import {
@@ -85,6 +86,19 @@ export interface DatabaseOptions {
   readonly statementMsMax?: number;
   /** Connection name in `pg_stat_activity`. */
   readonly applicationName?: string;
+}
+
+/**
+ * Checks what a connection needs on this machine before there is any: the address, and the files of
+ * its TLS parameters. @throws SetupError that begins with the key
+ */
+export function requireConnectable(key: string, url: string): void {
+  try {
+    void new pg.Client(clientOptions({ url }));
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new SetupError(`${key}: no connection can be made with it: ${why}`, { cause });
+  }
 }
 
 /** A pool that connects on first use: the first statement reports an unreachable database. */
@@ -274,7 +288,8 @@ function listenOn(
   let loggedReason: string | null = null;
 
   async function connect(): Promise<void> {
-    const fresh = new pg.Client(options);
+    const fresh = newClient();
+    if (fresh === null) return;
     client = fresh;
     fresh.on("error", (error) => lost(fresh, error.message));
     fresh.on("end", () => lost(fresh, "the connection ended"));
@@ -292,6 +307,16 @@ function listenOn(
     counters.listenConnects += 1;
     on.connected();
     heartbeat(fresh);
+  }
+
+  /** Null if there is none now: the address names a file, of TLS, that cannot be read. */
+  function newClient(): pg.Client | null {
+    try {
+      return new pg.Client(options);
+    } catch (error) {
+      retry(error instanceof Error ? error.message : String(error));
+      return null;
+    }
   }
 
   /** Queries periodically, because a connection can be lost without an event. */
@@ -314,6 +339,10 @@ function listenOn(
     if (stopped) return;
     counters.connectionsLost += 1;
     on.lost();
+    retry(reason);
+  }
+
+  function retry(reason: string): void {
     // Logs each reason once until listening resumes, because it retries every few seconds.
     if (reason !== loggedReason)
       log.warn({ channel, reason }, "the accounts database cannot be followed");

@@ -23,8 +23,14 @@ export interface LimitStoreDeps {
   readonly log: Log;
 }
 
+/** A store that can also be looked at without taking part. */
+export interface RedisLimitStore extends LimitStore {
+  /** Edges that are alive, or ended lately; changes nothing. */
+  edgeCount(): Promise<number>;
+}
+
 /** `url` is redis:// or rediss:// (TLS), with user and password if the store requires them. */
-export function createLimitStore({ clock, log }: LimitStoreDeps, url: string): LimitStore {
+export function createLimitStore({ clock, log }: LimitStoreDeps, url: string): RedisLimitStore {
   const client = new Redis(url, {
     lazyConnect: true,
     enableOfflineQueue: false,
@@ -80,7 +86,10 @@ export function createLimitStore({ clock, log }: LimitStoreDeps, url: string): L
       aheadMs = timeMs - askedMs;
       return count;
     },
+    edgeCount: () => client.zcard(`${PREFIX}edges`),
     stop() {
+      // No loss to report.
+      wasUp = false;
       client.disconnect();
     },
   };

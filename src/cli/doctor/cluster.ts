@@ -45,7 +45,7 @@ export async function clusterFindings(
   identity: string | null,
 ): Promise<readonly Finding[]> {
   const reachable = await reach(side);
-  if (reachable.level !== "ok") return [reachable];
+  if (reachable.level === "error") return [reachable];
   const checks = [inStep(side), slots(side), versions(side), statuses(side), stake(side, identity)];
   return [reachable, ...(await Promise.all(checks))];
 }

@@ -1,6 +1,6 @@
 /** What a check of `doctor` found, and how it is written for people. */
 
-export type Area = "start" | "host" | "cluster" | "leaders" | "accounts" | "provider";
+export type Area = "start" | "host" | "tls" | "cluster" | "leaders" | "accounts" | "provider";
 
 /** `unknown`: it could not be determined here, and `message` says why. */
 export type Level = "ok" | "warning" | "error" | "unknown";

@@ -71,8 +71,8 @@ async function store(clock: Clock, url: string): Promise<Finding> {
   const limits = createLimitStore({ clock, log: LOG }, url);
   try {
     limits.start();
-    const count = await firstAnswer(clock, () => limits.heartbeat(DOCTOR_NAME, 1));
-    return accounts.ok("shared_limits", `limits.redis_url answers; ${count - 1} edges are alive`);
+    const count = await firstAnswer(clock, () => limits.edgeCount());
+    return accounts.ok("shared_limits", `limits.redis_url answers; ${count} edges share limits`);
   } catch (cause) {
     return accounts.error(
       "shared_limits",
@@ -84,8 +84,6 @@ async function store(clock: Clock, url: string): Promise<Finding> {
     limits.stop();
   }
 }
-
-const DOCTOR_NAME = "doctor";
 
 /** The store's client refuses commands until it is connected: repeated until the time is up. */
 async function firstAnswer<T>(clock: Clock, ask: () => Promise<T>): Promise<T> {

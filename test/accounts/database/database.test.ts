@@ -1,8 +1,10 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
-import { createDatabase } from "../../../src/accounts/database/database.ts";
+import { createDatabase, requireConnectable } from "../../../src/accounts/database/database.ts";
 import { DatabaseError } from "../../../src/accounts/database/database-error.ts";
+import { DATABASE_RETRY_MS_MIN } from "../../../src/accounts/limits.ts";
 import { systemClock } from "../../../src/core/clock.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 import { silent, testDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/wait.ts";
 
@@ -26,6 +28,33 @@ async function databaseAt(server: Server) {
   const url = `postgres://u:p@127.0.0.1:${port}/x`;
   return { database: createDatabase({ ...deps, log }, { url }), warnings };
 }
+
+describe("an address whose TLS file is gone", () => {
+  const url = "postgres://u:p@127.0.0.1:1/x?sslmode=verify-full&sslrootcert=/none/root.pem";
+
+  it("is refused before anything is started, without the password", () => {
+    const refused = () => requireConnectable("accounts.database_url", url);
+    expect(refused).toThrow(/^accounts\.database_url: no connection .*\/none\/root\.pem/);
+    expect(refused).toThrow(expect.not.stringMatching("u:p"));
+    expect(() => requireConnectable("x", "postgres://u:p@127.0.0.1:1/x")).not.toThrow();
+  });
+
+  it("does not end a process that listens: it tries again", async () => {
+    const clock = createFakeClock();
+    const warnings: object[] = [];
+    const log = { ...silent, warn: (fields: object) => void warnings.push(fields) };
+    const database = createDatabase({ clock, log }, { url });
+    const nothing = () => undefined;
+    const listener = database.listen("x", { notice: nothing, connected: nothing, lost: nothing });
+    expect(warnings).toEqual([{ channel: "x", reason: expect.stringContaining("/none/root.pem") }]);
+    expect(clock.pending).toBe(1);
+    clock.advance(DATABASE_RETRY_MS_MIN);
+    expect(clock.pending).toBe(1);
+    await listener.stop();
+    expect(clock.pending).toBe(0);
+    await database.stop();
+  });
+});
 
 describe("connection lost between two statements of a transaction", () => {
   it("fails the transaction and does not end the process", async () => {

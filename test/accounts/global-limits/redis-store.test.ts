@@ -4,8 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "iovalkey";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createLimitStore } from "../../../src/accounts/global-limits/redis-store.ts";
-import type { LimitStore } from "../../../src/accounts/global-limits/sync.ts";
+import {
+  createLimitStore,
+  type RedisLimitStore,
+} from "../../../src/accounts/global-limits/redis-store.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { untilResponse } from "../../support/flow.ts";
@@ -17,7 +19,7 @@ import { until } from "../../support/wait.ts";
 let server: ChildProcess | null = null;
 let folder = "";
 let url = "";
-let store: LimitStore | null = null;
+let store: RedisLimitStore | null = null;
 /** Direct access to the data in the store. */
 let direct: Redis | null = null;
 
@@ -155,6 +157,27 @@ describe.skipIf(program === undefined)(`global limit store, ${title}`, () => {
       async () => (await store?.heartbeat("two", 1)) ?? 0,
       (count) => count === 1,
     );
+  });
+
+  it("says nothing of a loss when it is stopped", async () => {
+    const lines: string[] = [];
+    const say = (_: object, message: string) => void lines.push(message);
+    const other = createLimitStore(
+      { clock: systemClock, log: { info: say, warn: say, error: say } },
+      url,
+    );
+    other.start();
+    await until("it is connected", () => lines.length > 0);
+    other.stop();
+    await untilResponse(
+      "the server has closed the connection",
+      async () =>
+        String(await direct?.client("LIST"))
+          .split("\n")
+          .filter(Boolean).length,
+      (count) => count <= 2,
+    );
+    expect(lines).toEqual(["the store of shared limits answers"]);
   });
 
   it("expires an edge whose heartbeat came while the clock was ahead", async () => {

@@ -1,11 +1,15 @@
+import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Redis } from "iovalkey";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { controlFindings, edgeStoreFindings } from "../../../src/cli/doctor/stores.ts";
 import { configFromValues, controlFromValues } from "../../../src/config/load.ts";
 import { systemClock } from "../../../src/core/clock.ts";
+import { program, title } from "../../support/limit-server.ts";
+import { freePort } from "../../support/ports.ts";
 import { type TestDatabase, testDatabase } from "../../support/postgres.ts";
 
 const TIP = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
@@ -66,6 +70,34 @@ describe("the accounts database", () => {
     const [finding] = await edgeOf(empty.url);
     expect(finding).toMatchObject({ level: "error" });
     expect(finding?.fix).toContain("touchdown control");
+  });
+});
+
+describe(`the store of shared limits (${title})`, () => {
+  it.skipIf(program === undefined)("is asked for its edges, and keeps them", async () => {
+    const port = await freePort();
+    const url = `redis://127.0.0.1:${port}`;
+    const args = ["--port", String(port), "--bind", "127.0.0.1", "--save", ""];
+    const server = spawn(program ?? "", args, { stdio: "ignore", cwd: tmpdir() });
+    const direct = new Redis(url);
+    direct.on("error", () => undefined);
+    const list = "touchdown:bucket:edges";
+    const edges = ["fra 1", String(Date.now()), "fra 2", String(Date.now() - 2_000)];
+    await direct.zadd(list, edges[1] ?? "", "fra 1", edges[3] ?? "", "fra 2");
+    const keys = { database_url: migrated.edgeUrl };
+    const tables = { tip: { accounts: [TIP] }, accounts: keys, limits: { redis_url: url } };
+    const found = await edgeStoreFindings(systemClock, configFromValues(tables, folder, {}));
+    expect(found.at(-1)).toMatchObject({
+      check: "shared_limits",
+      level: "ok",
+      message: "limits.redis_url answers; 2 edges share limits",
+    });
+    const left = await direct.zrange(list, "0", "-1", "WITHSCORES");
+    expect(left.toSorted()).toEqual(edges.toSorted());
+    direct.disconnect();
+    const ended = new Promise((resolve) => server.once("exit", resolve));
+    server.kill();
+    await ended;
   });
 });
 
