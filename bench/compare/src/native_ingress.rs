@@ -22,6 +22,8 @@ use touchdown_native::quic::event_ring::RECORD_FIELDS;
 use touchdown_native::quic::peer;
 use touchdown_native::sync::clock::monotonic_ns;
 
+use crate::sender::NO_OFFER;
+
 const LISTENER: Token = Token(0);
 const EVENTS: usize = 256;
 const TRANSACTION_BYTES_MAX: usize = 4096;
@@ -83,9 +85,9 @@ impl Sending {
         let copies = [self.peer, 0];
         if self.run >= RUN {
             self.is_holding = true;
-            self.engine.cork(&copies, bytes, self.tx, TTL_MS);
+            self.engine.cork(&copies, bytes, self.tx, TTL_MS, NO_OFFER);
         } else {
-            self.engine.send(&copies, bytes, self.tx, TTL_MS);
+            self.engine.send(&copies, bytes, self.tx, TTL_MS, NO_OFFER);
         }
         self.last_ns = monotonic_ns();
         let mut text = [0; SIGNATURE_TEXT_MAX];
@@ -151,7 +153,8 @@ fn answer_first(bytes: &[u8], sending: &mut Sending) -> Option<(usize, String)> 
             .submit(body)
             .map(|signature| format!(r#"{{"success":true,"signature":"{signature}"}}"#)),
     };
-    let response = response.map_or_else(|| reply("400 Bad Request", ""), |text| reply("200 OK", &text));
+    let response =
+        response.map_or_else(|| reply("400 Bad Request", ""), |text| reply("200 OK", &text));
     Some((head + body.len(), response))
 }
 
