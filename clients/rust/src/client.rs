@@ -62,7 +62,7 @@ enum State {
 /// Keeps a connection to an edge. Dropping it closes the connection.
 pub struct Client {
     config: Arc<Config>,
-    state: watch::Receiver<State>,
+    state: Arc<watch::Sender<State>>,
     events: broadcast::Sender<Event>,
     pending: Semaphore,
     task: JoinHandle<()>,
@@ -78,10 +78,10 @@ impl Client {
     pub fn start(config: Config) -> Result<Self, ConnectError> {
         let tls = client_config(&config)?;
         let config = Arc::new(config);
-        let (state_sender, state) = watch::channel(State::Connecting);
+        let state = Arc::new(watch::Sender::new(State::Connecting));
         let (events, _) = broadcast::channel(config.events_max.max(1));
         let keeper =
-            Keeper { config: config.clone(), tls, state: state_sender, events: events.clone() };
+            Keeper { config: config.clone(), tls, state: state.clone(), events: events.clone() };
         let pending = Semaphore::new(config.pending_max.min(Semaphore::MAX_PERMITS));
         Ok(Self { config, state, events, pending, task: tokio::spawn(keeper.run()) })
     }
@@ -108,8 +108,7 @@ impl Client {
     ///
     /// As [`SendError`] says.
     pub async fn send(&self, transaction: &[u8]) -> Result<(), SendError> {
-        let attempt = async |connection: Connection| connection.send(transaction).await;
-        self.attempt(transaction, self.config.timeout, attempt).await
+        self.attempt(transaction, None, self.config.timeout).await.map(|_| ())
     }
 
     /// Submits a transaction and returns the edge's verdict, a refusal too.
@@ -126,22 +125,27 @@ impl Client {
             return Err(SendError::NoVerdicts);
         }
         let more = if options.when_landed { LANDING_TIMEOUT } else { Duration::ZERO };
-        let flags = options.flags();
-        let attempt = async |connection: Connection| connection.submit(flags, transaction).await;
-        self.attempt(transaction, self.config.timeout + more, attempt).await
+        let verdict = self.attempt(transaction, Some(options), self.config.timeout + more).await?;
+        verdict.ok_or(SendError::NoVerdicts)
     }
 
     /// Closes the connection. Transactions without a verdict yet end with an error.
-    pub fn close(self) {
-        drop(self);
+    pub fn close(&self) {
+        self.task.abort();
+        if let State::Connected(connection) =
+            self.state.send_replace(State::Failed(ConnectError::Closed))
+        {
+            connection.close();
+        }
     }
 
-    async fn attempt<T>(
+    /// Sends on one connection after the other; without `options` there is no verdict.
+    async fn attempt(
         &self,
         transaction: &[u8],
+        options: Option<SubmitOptions>,
         timeout: Duration,
-        attempt: impl AsyncFn(Connection) -> Result<T, Failure>,
-    ) -> Result<T, SendError> {
+    ) -> Result<Option<Verdict>, SendError> {
         if transaction.is_empty() || transaction.len() > TRANSACTION_BYTES_MAX {
             return Err(SendError::Size(transaction.len()));
         }
@@ -149,8 +153,14 @@ impl Client {
         let until_end = async {
             loop {
                 let connection = self.connection().await?;
-                match attempt(connection.clone()).await {
-                    Ok(done) => return Ok(done),
+                let sent = match options {
+                    Some(options) => {
+                        connection.submit(options.flags(), transaction).await.map(Some)
+                    }
+                    None => connection.send(transaction).await.map(|()| None),
+                };
+                match sent {
+                    Ok(verdict) => return Ok(verdict),
                     Err(Failure::Send(error)) => return Err(error),
                     // The keeper learns of it too, and connects again.
                     Err(Failure::Lost) => self.until_other_than(&connection).await,
@@ -161,7 +171,7 @@ impl Client {
     }
 
     async fn connection(&self) -> Result<Connection, ConnectError> {
-        let mut state = self.state.clone();
+        let mut state = self.state.subscribe();
         loop {
             match &*state.borrow_and_update() {
                 State::Connected(connection) => return Ok(connection.clone()),
@@ -176,17 +186,14 @@ impl Client {
     async fn until_other_than(&self, lost: &Connection) {
         let has_left =
             |state: &State| !matches!(state, State::Connected(current) if current.is(lost));
-        // A closed channel means that the client is closed, which `connection` reports.
-        let _ = self.state.clone().wait_for(has_left).await;
+        // This client holds the sender: the channel is open.
+        let _ = self.state.subscribe().wait_for(has_left).await;
     }
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
-        if let State::Connected(connection) = &*self.state.borrow() {
-            connection.close();
-        }
-        self.task.abort();
+        self.close();
     }
 }
 
@@ -194,7 +201,7 @@ impl Drop for Client {
 struct Keeper {
     config: Arc<Config>,
     tls: quinn::ClientConfig,
-    state: watch::Sender<State>,
+    state: Arc<watch::Sender<State>>,
     events: broadcast::Sender<Event>,
 }
 
@@ -215,19 +222,30 @@ impl Keeper {
             // An edge that another one named may be the one that cannot be reached.
             address.clone_from(&self.config.address);
             if !error.is_temporary() || failed >= self.config.reconnects_max {
-                self.state.send_replace(State::Failed(error));
+                self.enter(State::Failed(error));
                 return;
             }
-            self.state.send_replace(State::Connecting);
+            self.enter(State::Connecting);
             let _ = self.events.send(Event::Disconnected(error));
             sleep(self.backoff(failed)).await;
             failed += 1;
         }
     }
 
+    /// Enters a state, unless the client was closed.
+    fn enter(&self, next: State) {
+        self.state.send_if_modified(|state| {
+            let is_open = !matches!(state, State::Failed(ConnectError::Closed));
+            if is_open {
+                *state = next;
+            }
+            is_open
+        });
+    }
+
     async fn open(&self, address: &str) -> Result<(Connection, Option<Control>), ConnectError> {
         let (connection, control) = Connection::open(&self.config, &self.tls, address).await?;
-        self.state.send_replace(State::Connected(connection.clone()));
+        self.enter(State::Connected(connection.clone()));
         let _ = self.events.send(Event::Connected { address: address.to_owned() });
         Ok((connection, control))
     }

@@ -184,6 +184,22 @@ async fn submit_returns_the_verdict_and_options_are_one_byte_before() {
 }
 
 #[tokio::test]
+async fn tasks_submit_at_the_same_time() {
+    let edge = start_edge(None, ACCEPTS);
+    let client = Client::start(edge.config(Credential::derived(KEY))).expect("a client");
+    let client = Arc::new(client);
+    let tasks = (0..100u8).map(|number| {
+        let client = client.clone();
+        tokio::spawn(async move { client.submit(&[1, number], SubmitOptions::default()).await })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        let verdict = task.await.expect("a task").expect("a verdict");
+        assert_eq!(verdict.outcome, Outcome::Accepted);
+    }
+    assert_eq!(edge.received.lock().expect("a lock").len(), 100);
+}
+
+#[tokio::test]
 async fn refusal_is_a_verdict_with_its_reason() {
     let edge = start_edge(None, Answer::Verdict(0, 0x10a));
     let client = Client::start(edge.config(Credential::derived(KEY))).expect("a client");
@@ -256,6 +272,23 @@ async fn waiting_is_bounded_in_time_and_number() {
         let verdict = client.submit(&vec![1; size], SubmitOptions::default()).await;
         assert_eq!(verdict, Err(SendError::Size(size)));
     }
+}
+
+#[tokio::test]
+async fn closed_client_ends_what_waits_and_connects_no_more() {
+    let edge = start_edge(None, Answer::Silence);
+    let client = Client::start(edge.config(Credential::api_key(KEY))).expect("a client");
+    client.ready().await.expect("a connection");
+    let close = async {
+        while edge.received.lock().expect("a lock").is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        client.close();
+    };
+    let (verdict, ()) = tokio::join!(client.submit(b"\x01", SubmitOptions::default()), close);
+    assert_eq!(verdict, Err(SendError::Connect(ConnectError::Closed)));
+    assert_eq!(client.ready().await, Err(ConnectError::Closed));
+    assert_eq!(edge.connections.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test]
