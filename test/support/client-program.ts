@@ -1,5 +1,6 @@
 /**
- * The example program of the Rust client, compiled once on each machine, and a keypair file for it.
+ * The example programs of the clients in `clients/`, compiled once on each machine, and what they
+ * are run with.
  */
 
 import { spawn, spawnSync } from "node:child_process";
@@ -9,8 +10,6 @@ import { join } from "node:path";
 import type { Identity } from "../../src/send/identity.ts";
 import { ROOT } from "./source-tree.ts";
 
-const crate = join(ROOT, "clients/rust");
-
 function targetFolder(): string {
   const { CARGO_TARGET_DIR: chosen, XDG_CACHE_HOME: cache } = process.env;
   return chosen ?? join(cache ?? join(homedir(), ".cache"), "touchdown", "client-target");
@@ -18,15 +17,29 @@ function targetFolder(): string {
 
 export const hasCargo = spawnSync("cargo", ["--version"]).status === 0;
 
-/** Compiles it; throws an Error where that fails. */
-export function buildClientProgram(): string {
+/** A program and its arguments before the files. */
+export type Program = readonly [string, ...string[]];
+
+/** Compiles the Rust client's; throws an Error where that fails. */
+export function buildRustProgram(): Program {
   const { status, stderr } = spawnSync("cargo", ["build", "--locked", "--example", "submit"], {
-    cwd: crate,
+    cwd: join(ROOT, "clients/rust"),
     env: { ...process.env, CARGO_TARGET_DIR: targetFolder() },
     encoding: "utf8",
   });
   if (status !== 0) throw new Error(`clients/rust does not compile:\n${stderr}`);
-  return join(targetFolder(), "debug/examples/submit");
+  return [join(targetFolder(), "debug/examples/submit")];
+}
+
+/** Compiles the TypeScript client's addon; throws an Error where that fails. */
+export function buildTypescriptProgram(): Program {
+  const { status, stderr } = spawnSync(process.execPath, ["build.mjs"], {
+    cwd: join(ROOT, "clients/typescript"),
+    encoding: "utf8",
+  });
+  if (status !== 0) throw new Error(`clients/typescript does not compile:\n${stderr}`);
+  const tsx = join(ROOT, "node_modules/tsx/dist/cli.mjs");
+  return [process.execPath, tsx, join(ROOT, "clients/typescript/examples/submit.ts")];
 }
 
 /** Writes a keypair as `solana-keygen` does. */
@@ -41,13 +54,13 @@ export interface Ran {
   readonly err: string;
 }
 
-/** Runs a program with these variables to its end. */
+/** Runs a program with these files and variables to its end. */
 export async function run(
-  program: string,
-  args: readonly string[],
+  [program, ...before]: Program,
+  files: readonly string[],
   variables: Readonly<Record<string, string>>,
 ): Promise<Ran> {
-  const child = spawn(program, [...args], {
+  const child = spawn(program, [...before, ...files], {
     env: { ...process.env, ...variables },
     stdio: ["ignore", "pipe", "pipe"],
   });
