@@ -31,6 +31,7 @@ export function assemble(at: Lookup) {
       connections: at("quic.connections"),
       connectionsPerAddress: at("quic.connections_per_address"),
       connectionsPerAccount: at("quic.connections_per_account"),
+      drainTo: at("quic.drain_to"),
     },
     cluster: {
       rpcUrl: at("cluster.rpc_url"),

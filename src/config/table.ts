@@ -160,6 +160,11 @@ export const KEYS = {
     QUIC_CONNECTIONS_PER_ACCOUNT_MAX,
     "Of these, what one account may hold; a further one is closed with `rate_limited`",
   ),
+  "quic.drain_to": optional<ListenAddress>(
+    listen(),
+    "Where clients of `touchdown/1` are told to connect when this edge drains, as the address " +
+      "of another region; absent: they are told only that it drains",
+  ),
 
   "cluster.rpc_url": key(
     url(["http", "https"]),

@@ -5,6 +5,7 @@
 
 import { looksMistyped } from "../accounts/keys/format.ts";
 import type { Config } from "../config/config.ts";
+import { formatListen } from "../config/value-types.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Rejection } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
@@ -173,6 +174,7 @@ function quicListenOf(
     connectionsPerAddress: quic.connectionsPerAddress ?? perAddressOf(quic.connections),
     connectionsPerAccount: quic.connectionsPerAccount,
     streamTimeoutMs: http.readTimeoutMs,
+    drainTo: quic.drainTo === null ? "" : formatListen(quic.drainTo),
   };
 }
 

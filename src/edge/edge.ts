@@ -53,6 +53,7 @@ import { metricSources } from "./metric-sources.ts";
 import { createNativeIngressContext, type NativeIngressContext } from "./native-ingress.ts";
 import { loadOptionalModules, type OptionalModules } from "./optional-modules.ts";
 import { createPipeline } from "./pipeline.ts";
+import { createQuicReceipts, type QuicReceiptsDeps } from "./quic-receipts.ts";
 import { createReadiness } from "./readiness.ts";
 
 export interface EdgeDeps {
@@ -219,16 +220,13 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
     { clock, log, engine, keys, context, pipeline, decoderHandle, inherited, ...clientDeps },
     workersOf(config, context),
   );
+  const quicReceipts = quicReceiptsOf(config, ingressThreads, { clock, receipts, flushEvents });
   const metrics = createMetrics(
     metricSources({
       ...leaders,
       build: { version: VERSION, engine: engine.name, region: config.region },
-      ...{ http: clients, ingressThreads, certificate },
-      latencies,
-      dedup,
-      keys,
-      pipeline,
-      dispatch,
+      ...{ http: clients, ingressThreads, certificate, quicReceipts },
+      ...{ latencies, dedup, keys, pipeline, dispatch },
       inlineVerifier: decoder.counters,
       ...{ readiness: readiness.check, upgrades: base.upgrades },
     }),
@@ -248,6 +246,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
       ...takingOver(predecessor, readiness.check),
       listener(admin, ports, "admin"),
       ...publicListeners(http, ingressThreads, certificate, ports, readiness.serve),
+      ...(quicReceipts === null ? [] : [quicReceipts]),
       ...(config.host.busyPoll ? [createPolling()] : []),
     ],
     ...addressesOf(config, ports),
@@ -421,6 +420,16 @@ function publicListeners(
     listener(publicListener, ports, "http", onBound),
     ...(certificate === null ? [] : [certificate]),
   ];
+}
+
+/** What passes receipts on to QUIC clients, where some are served. */
+function quicReceiptsOf(
+  { quic }: Config,
+  ingressThreads: IngressThreads | null,
+  deps: Omit<QuicReceiptsDeps, "ingressThreads">,
+) {
+  if (quic.listen === null || ingressThreads === null) return null;
+  return createQuicReceipts({ ...deps, ingressThreads });
 }
 
 interface Listening {

@@ -22,5 +22,11 @@ export const CERTIFICATE_EXPIRY_WARNING_MS = 14 * 86_400_000;
 export const RECEIPTS_PER_SLICE = 200;
 /** Interval at which changed receipts are sent to a successor, in milliseconds. */
 export const RECEIPTS_ROUND_MS = 20;
+/** Interval at which receipts are passed on to QUIC clients that want some, in milliseconds. */
+export const QUIC_RECEIPTS_ROUND_MS = 10;
+/** Interval at which it is looked whether one wants some, in milliseconds. */
+export const QUIC_RECEIPTS_LOOK_MS = 250;
+/** Changes of receipts that are looked at in one round. */
+export const QUIC_RECEIPT_STEPS_MAX = 4096;
 /** Longest wait for the replaced process where a receipt is missing, in milliseconds. */
 export const CATCH_UP_MS_MAX = 250;

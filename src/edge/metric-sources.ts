@@ -32,6 +32,7 @@ import type { UpgradeCounts } from "./handover.ts";
 import type { IdentityHolder } from "./identity.ts";
 import type { EdgeKeys } from "./keys.ts";
 import type { Pipeline } from "./pipeline.ts";
+import type { QuicReceipts } from "./quic-receipts.ts";
 
 type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "globalLimits"> & {
   readonly table: { readonly counters: { readonly keys: number } };
@@ -50,11 +51,14 @@ const NO_QUIC: { readonly quic: QuicCounts } = {
   quic: {
     connections: 0,
     handshakes: 0,
+    followers: 0,
     connected: 0,
     handshakesRefused: 0,
     retries: 0,
     streamsAborted: 0,
     datagramsDropped: 0,
+    receiptsDropped: 0,
+    landingsUnawaited: 0,
     panics: 0,
   },
 };
@@ -71,6 +75,8 @@ export interface MetricDeps {
   readonly ingressThreads: IngressThreadsSource | null;
   /** null without TLS. */
   readonly certificate: CertificateSource | null;
+  /** null where no QUIC clients are served. */
+  readonly quicReceipts: Pick<QuicReceipts, "counters"> | null;
   readonly latencies: Histogram;
   readonly dedup: DedupCache;
   readonly keys: KeySource;
@@ -141,6 +147,7 @@ function httpSources(deps: MetricDeps) {
     touchdown_dedup_evictions_total: () => dedup.counters.evicted,
     ...ingressThreadSources(ingressThreads, sender),
     ...tlsSources(ingressThreads, certificate),
+    ...quicSources(ingressThreads, deps.quicReceipts),
     touchdown_keys: () => keys.table.counters.keys,
     ...keySources(keys),
   } satisfies Partial<MetricSources>;
@@ -159,7 +166,6 @@ function ingressThreadSources(ingressThreads: IngressThreadsSource | null, sende
     },
     touchdown_ingress_rejection_records_dropped_total: () =>
       ingressThreads?.records.rejectionRecordsDropped ?? 0,
-    ...quicSources(ingressThreads),
     touchdown_ingress_records_pending: () => ingressThreads?.waiting ?? 0,
     touchdown_ingress_sends_corked_total: () => ingressThreads?.counters.corked ?? 0,
     touchdown_ingress_records_stale_total: () => sender.counters.packetsRecordedLate,
@@ -184,16 +190,23 @@ function tlsSources(
   } satisfies Partial<MetricSources>;
 }
 
-function quicSources(ingressThreads: IngressThreadsSource | null) {
+function quicSources(
+  ingressThreads: IngressThreadsSource | null,
+  receipts: MetricDeps["quicReceipts"],
+) {
   const { quic } = ingressThreads ?? NO_QUIC;
   return {
     touchdown_quic_connections: () => quic.connections,
     touchdown_quic_handshakes: () => quic.handshakes,
+    touchdown_quic_followers: () => quic.followers,
     touchdown_quic_connections_total: () => quic.connected,
     touchdown_quic_handshakes_refused_total: () => quic.handshakesRefused,
     touchdown_quic_retries_total: () => quic.retries,
     touchdown_quic_streams_aborted_total: () => quic.streamsAborted,
     touchdown_quic_datagrams_dropped_total: () => quic.datagramsDropped,
+    touchdown_quic_receipts_dropped_total: () => quic.receiptsDropped,
+    touchdown_quic_receipts_missed_total: () => receipts?.counters.missed ?? 0,
+    touchdown_quic_landings_unawaited_total: () => quic.landingsUnawaited,
     touchdown_quic_panics_total: () => quic.panics,
   } satisfies Partial<MetricSources>;
 }

@@ -98,6 +98,11 @@ export interface IngressThreads {
   present(certificate: PresentedCertificate): void;
   /** What they counted of QUIC clients. */
   readonly quic: QuicCounts;
+  /**
+   * Passes receipts on to QUIC clients, in the form of the contract; false if their thread does not
+   * keep up.
+   */
+  sendReceipts(batch: Uint8Array): boolean;
   /** Records not processed yet. */
   readonly waiting: number;
   readonly counters: RecordConsumerCounters;
@@ -216,6 +221,10 @@ export function createIngressThreads(
       QUIC_COUNTERS,
       threads.map(({ stats }) => stats.quic),
     ),
+    sendReceipts(batch) {
+      const [thread] = threads;
+      return thread !== undefined && native.ingressThreadReceipts(thread.handle, batch) === 1;
+    },
     get waiting() {
       return records.depth;
     },

@@ -71,11 +71,14 @@ export type HandshakeCounts = Readonly<Counters<(typeof HANDSHAKE_RESULTS)[numbe
 export const QUIC_COUNTERS = [
   "connections",
   "handshakes",
+  "followers",
   "connected",
   "handshakesRefused",
   "retries",
   "streamsAborted",
   "datagramsDropped",
+  "receiptsDropped",
+  "landingsUnawaited",
   "panics",
 ] as const;
 

@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 23;
+export const CONTRACT_VERSION = 24;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {
@@ -252,6 +252,8 @@ export interface NativeQuicListenOptions {
   readonly connectionsPerAccount: number;
   /** How long a stream may take from its first byte to its last. */
   readonly streamTimeoutMs: number;
+  /** Where clients are sent when this edge drains, "host:port"; empty: nowhere. */
+  readonly drainTo: string;
 }
 
 export interface NativeIngress {
@@ -295,6 +297,12 @@ export interface NativeIngress {
    */
   ingressThreadListenQuic(thread: number, options: NativeQuicListenOptions): number;
   /**
+   * Passes receipts on to the QUIC clients of an ingress thread that want them, QUIC_RECEIPT_BYTES
+   * each: the account's number as a float, little-endian, and a verdict of docs/quic.md. Returns 1,
+   * 0 if the thread does not keep up, NO_INGRESS_THREAD or PANIC.
+   */
+  ingressThreadReceipts(thread: number, batch: Uint8Array): number;
+  /**
    * Sends an ingress thread one of INGRESS_THREAD_COMMANDS. Returns OK, NO_INGRESS_THREAD,
    * INGRESS_THREAD_OPTIONS or PANIC.
    */
@@ -324,6 +332,9 @@ export const INGRESS_THREAD_COMMANDS = {
 } as const;
 /** Idle: it received the stop command and currently has no pending work. */
 export const INGRESS_THREAD_STATES = { running: 1, exited: 2, panicked: 3, idle: 4 } as const;
+
+/** Bytes of one receipt for QUIC clients. */
+export const QUIC_RECEIPT_BYTES = 96;
 
 /** Requests to the system's scheduler. */
 export interface NativeScheduling {

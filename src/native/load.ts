@@ -61,6 +61,7 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "ingressThreadsListen",
   "ingressThreadsTls",
   "ingressThreadListenQuic",
+  "ingressThreadReceipts",
   "ingressThreadCommand",
   "ingressThreadState",
   "ingressThreadClose",

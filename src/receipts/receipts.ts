@@ -30,6 +30,7 @@ import {
   STATE_PROCESSED,
 } from "./columns.ts";
 import { RECEIPT_SWEEP_MAX } from "./limits.ts";
+import { createNetworkChanges, type ReadNetworkChanges } from "./network-changes.ts";
 import { createReceiptReader, type ReceiptReader } from "./reader.ts";
 import { recordDelivery, setError, setLanding } from "./states.ts";
 import { ReceiptStore } from "./store.ts";
@@ -79,6 +80,7 @@ export interface ReceiptExport {
 
 export interface Receipts extends ReceiptReader {
   readonly transfer: ReceiptTransfer;
+  readonly networkChanges: ReadNetworkChanges;
   readonly counters: {
     opened: number;
     duplicatesMerged: number;
@@ -154,6 +156,7 @@ class ReceiptBook implements Receipts {
   readonly #landedShareOf: (account: string) => number;
   readonly #keepNs: number;
   readonly transfer: ReceiptTransfer;
+  readonly networkChanges: ReadNetworkChanges;
   readonly #store: ReceiptStore;
   #catchUp: () => Promise<void> | null = () => null;
   #timer: Timer | null = null;
@@ -175,6 +178,7 @@ class ReceiptBook implements Receipts {
     this.readChanges = reader.readChanges;
     this.eachChange = reader.eachChange;
     this.changes = reader.changes;
+    this.networkChanges = createNetworkChanges(this.#store);
     this.transfer = transferOf(this.#store, (catchUp) => {
       this.#catchUp = catchUp;
     });

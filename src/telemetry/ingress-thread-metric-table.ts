@@ -55,6 +55,11 @@ export const INGRESS_THREAD_METRICS = [
   ),
   gauge("touchdown_quic_connections", [], "Open QUIC connections of clients with a valid key."),
   gauge("touchdown_quic_handshakes", [], "QUIC handshakes of clients in progress."),
+  gauge(
+    "touchdown_quic_followers",
+    [],
+    "QUIC clients that want receipts, and transactions whose verdict waits for their end.",
+  ),
   counter("touchdown_quic_connections_total", [], "QUIC connections of clients with a valid key."),
   counter(
     "touchdown_quic_handshakes_refused_total",
@@ -76,6 +81,22 @@ export const INGRESS_THREAD_METRICS = [
     "touchdown_quic_datagrams_dropped_total",
     [],
     "Datagrams to QUIC clients that the kernel did not take.",
+  ),
+  counter(
+    "touchdown_quic_receipts_dropped_total",
+    [],
+    "Receipts that QUIC clients were too slow to read.",
+  ),
+  counter(
+    "touchdown_quic_receipts_missed_total",
+    [],
+    "Changes of receipts that were dropped from the log before QUIC clients were sent them.",
+  ),
+  counter(
+    "touchdown_quic_landings_unawaited_total",
+    [],
+    "Verdicts of QUIC clients that should have waited for the transaction's end and came before: " +
+      "too many waited, for too long, or it was a repetition.",
   ),
   counter(
     "touchdown_quic_panics_total",

@@ -127,6 +127,7 @@ const DEPS: MetricDeps = {
     },
   }),
   certificate: { current: { expiresUnixMs: 1_321_500 }, loads: { ok: 1_322, failed: 1_323 } },
+  quicReceipts: { counters: { missed: 1_332 } },
   ingressThreads: {
     ...{ counters: { decoded: 61, duplicates: 1000, corked: 62 }, waiting: 63 },
     ...{ proxied: PROXIED },
@@ -135,6 +136,7 @@ const DEPS: MetricDeps = {
     quic: {
       ...{ connections: 1_321, handshakes: 1_322, connected: 1_323, handshakesRefused: 1_324 },
       ...{ retries: 1_325, streamsAborted: 1_326, datagramsDropped: 1_327, panics: 1_328 },
+      ...{ followers: 1_329, receiptsDropped: 1_330, landingsUnawaited: 1_331 },
     },
     stats: [0, 1, 2].map(() => stub<HttpStats>({})),
   },
@@ -344,6 +346,10 @@ describe("an edge's metrics", () => {
     ["quic_streams_aborted_total", {}, 1_326],
     ["quic_datagrams_dropped_total", {}, 1_327],
     ["quic_panics_total", {}, 1_328],
+    ["quic_followers", {}, 1_329],
+    ["quic_receipts_dropped_total", {}, 1_330],
+    ["quic_landings_unawaited_total", {}, 1_331],
+    ["quic_receipts_missed_total", {}, 1_332],
     ["ingress_records_pending", {}, 63],
     ...each("tls_handshakes_total", "result", {
       ...{ full: HANDSHAKES.full, resumed: HANDSHAKES.resumed, failed: HANDSHAKES.failed },

@@ -120,6 +120,9 @@ function fakeNative() {
     listenResult: PUBLIC_PORT,
     quicListens: [] as { thread: number; options: NativeQuicListenOptions }[],
     quicResult: 8_009,
+    /** Batches of receipts, and the answer to each. */
+    receipts: [] as { thread: number; batch: Buffer }[],
+    receiptsResult: 1,
     /** null: a descriptor that can be closed. */
     socketResult: null as number | null,
     /** Where sockets were asked for. */
@@ -149,6 +152,10 @@ function fakeNative() {
     ingressThreadListenQuic(handle, options) {
       engine.quicListens.push({ thread: handle, options });
       return engine.quicResult;
+    },
+    ingressThreadReceipts(thread, batch) {
+      engine.receipts.push({ thread, batch: Buffer.from(batch) });
+      return engine.receiptsResult;
     },
     ingressThreadCommand(handle, what) {
       find(handle).command(what);

@@ -74,6 +74,7 @@ describe("ingress threads that start", () => {
     const quic = {
       ...{ host: "127.0.0.1", port: 8_009, isSuccessor: false, streamTimeoutMs: 10_000 },
       ...{ connectionsMax: 9, connectionsPerAddress: 3, connectionsPerAccount: 4 },
+      drainTo: "",
     };
     const serving = fixture(2, null, null, quic);
     expect(serving.ingressThreads.start(UPSTREAM_PORT)).toEqual({
@@ -91,6 +92,14 @@ describe("ingress threads that start", () => {
       [INGRESS_THREAD_COMMANDS.exit],
       [INGRESS_THREAD_COMMANDS.exit],
     ]);
+  });
+
+  it("pass receipts on to the one that serves QUIC clients", () => {
+    const { engine, ingressThreads } = started();
+    expect(ingressThreads.sendReceipts(Uint8Array.of(1, 2))).toBe(true);
+    expect(engine.receipts).toEqual([{ thread: 256, batch: Buffer.of(1, 2) }]);
+    engine.receiptsResult = 0;
+    expect(ingressThreads.sendReceipts(Uint8Array.of(3))).toBe(false);
   });
 
   it("retire together", () => {

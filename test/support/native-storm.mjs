@@ -266,7 +266,7 @@ function quicListening() {
   const bounds = { connectionsMax: below(9), connectionsPerAddress: below(9) };
   const options = {
     ...{ host, port, isSuccessor: below(2) === 0, streamTimeoutMs: below(9) },
-    ...{ ...bounds, connectionsPerAccount: below(9) },
+    ...{ ...bounds, connectionsPerAccount: below(9), drainTo: pick(STRINGS) },
   };
   return [pick(latest.ingressThreadStart), mostlyPlain(options)];
 }

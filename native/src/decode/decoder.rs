@@ -53,6 +53,12 @@ impl Decoder {
         Ok(accepted)
     }
 
+    /// The tip that it requires.
+    #[must_use]
+    pub fn tip_rule(&self) -> &TipRule {
+        &self.rule
+    }
+
     /// The verifier, if signatures are verified.
     #[must_use]
     pub fn verifier(&self) -> Option<&Verifier> {

@@ -270,6 +270,11 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
                 }
                 Some(Message::Socket(accepted)) => self.register_client(accepted, now_ns),
                 Some(Message::Command(command)) => self.handle_command(command)?,
+                Some(Message::Receipts(batch)) => {
+                    if let Some(quic) = &mut self.quic {
+                        quic.take_receipts(&batch, self.handler);
+                    }
+                }
             }
         }
         Ok(())
@@ -277,7 +282,12 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
 
     fn handle_command(&mut self, command: Command) -> io::Result<()> {
         match command {
-            Command::Tls(config) => self.tls = Some(config),
+            Command::Tls(config) => {
+                if let Some(quic) = &self.quic {
+                    quic.present(config.clone());
+                }
+                self.tls = Some(config);
+            }
             #[cfg(test)]
             Command::Report(sender) => sender.send(()).map_err(io::Error::other)?,
             Command::Listen(listening) => {
@@ -290,10 +300,18 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             Command::ListenQuic(mut quic) => {
                 if self.phase == Phase::Serving && !self.is_draining {
                     quic.register(self.mailbox.poll.registry(), QUIC)?;
+                    if let Some(config) = &self.tls {
+                        quic.present(config.clone());
+                    }
                     self.quic = Some(quic);
                 }
             }
-            Command::AnnounceDrain => self.is_drain_announced = true,
+            Command::AnnounceDrain => {
+                self.is_drain_announced = true;
+                if let Some(quic) = &mut self.quic {
+                    quic.announce_drain();
+                }
+            }
             Command::Drain => {
                 self.is_drain_announced = true;
                 self.is_draining = true;

@@ -16,6 +16,8 @@ use crate::quic_server::server::QuicServer;
 
 /// Most sockets on their way to one ingress thread; beyond it another one gets them.
 const PENDING_SOCKETS_MAX: usize = 1024;
+/// Most batches of receipts on their way to one ingress thread; beyond it their sender keeps them.
+const PENDING_RECEIPTS_MAX: usize = 16;
 /// Token of the waker.
 pub(super) const WAKER: Token = Token(0);
 
@@ -68,6 +70,8 @@ impl Listening {
 pub(super) enum Message {
     Command(Command),
     Socket(AcceptedSocket),
+    /// Receipts for QUIC clients.
+    Receipts(Box<[u8]>),
 }
 
 /// The sending end of the channel; clones lead to the same event loop.
@@ -76,6 +80,7 @@ pub struct EventLoopHandle {
     sender: Sender<Message>,
     waker: Arc<Waker>,
     pending_sockets: Arc<AtomicUsize>,
+    pending_receipts: Arc<AtomicUsize>,
 }
 
 impl EventLoopHandle {
@@ -99,9 +104,19 @@ impl EventLoopHandle {
             Err(unsent) => match unsent.0 {
                 Message::Socket(accepted) => Err(accepted),
                 // Unreachable: a socket was sent.
-                Message::Command(_) => Ok(()),
+                Message::Command(_) | Message::Receipts(_) => Ok(()),
             },
         }
+    }
+
+    /// Sends receipts for QUIC clients; false if the event loop has ended, or does not keep up.
+    #[must_use]
+    pub fn offer_receipts(&self, batch: Box<[u8]>) -> bool {
+        if self.pending_receipts.fetch_add(1, Ordering::Relaxed) >= PENDING_RECEIPTS_MAX {
+            self.pending_receipts.fetch_sub(1, Ordering::Relaxed);
+            return false;
+        }
+        self.sender.send(Message::Receipts(batch)).is_ok() && self.waker.wake().is_ok()
     }
 }
 
@@ -111,15 +126,18 @@ pub struct Mailbox {
     pub(super) poll: Poll,
     receiver: Receiver<Message>,
     pending_sockets: Arc<AtomicUsize>,
+    pending_receipts: Arc<AtomicUsize>,
 }
 
 impl Mailbox {
     /// The oldest message.
     pub(super) fn next(&self) -> Option<Message> {
         let message = self.receiver.try_recv().ok()?;
-        if matches!(message, Message::Socket(_)) {
-            self.pending_sockets.fetch_sub(1, Ordering::Relaxed);
-        }
+        match message {
+            Message::Socket(_) => self.pending_sockets.fetch_sub(1, Ordering::Relaxed),
+            Message::Receipts(_) => self.pending_receipts.fetch_sub(1, Ordering::Relaxed),
+            Message::Command(_) => 0,
+        };
         Some(message)
     }
 }
@@ -133,6 +151,12 @@ pub fn mailbox() -> io::Result<(EventLoopHandle, Mailbox)> {
     let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
     let (sender, receiver) = channel();
     let pending_sockets = Arc::new(AtomicUsize::new(0));
-    let handle = EventLoopHandle { sender, waker, pending_sockets: pending_sockets.clone() };
-    Ok((handle, Mailbox { poll, receiver, pending_sockets }))
+    let pending_receipts = Arc::new(AtomicUsize::new(0));
+    let handle = EventLoopHandle {
+        sender,
+        waker,
+        pending_sockets: pending_sockets.clone(),
+        pending_receipts: pending_receipts.clone(),
+    };
+    Ok((handle, Mailbox { poll, receiver, pending_sockets, pending_receipts }))
 }

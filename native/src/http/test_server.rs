@@ -20,7 +20,8 @@ use crate::http::mailbox::{Command, EventLoopHandle, Mailbox, mailbox};
 pub(super) use crate::http::test_client::{GUARD, TestClient, get, post};
 use crate::http::test_client::{length_of, read_head_text};
 use crate::quic_server::handler::{
-    QuicClient, QuicNumbers, QuicRefusal, StreamCredit, StreamHandler,
+    ClientLimits, Decision, QuicClient, QuicNumbers, QuicRefusal, StreamCredit, StreamHandler,
+    Submission, Tips,
 };
 use crate::sync::clock::NS_PER_S;
 
@@ -53,6 +54,26 @@ pub(super) struct Echo {
 }
 
 impl StreamHandler for Echo {
+    fn key_of_certificate(&self, public_key: &[u8; 32]) -> [u8; 32] {
+        *public_key
+    }
+
+    fn key_of_token(&self, _token: &[u8]) -> [u8; 32] {
+        [0; 32]
+    }
+
+    fn knows(&self, _client: &QuicClient) -> bool {
+        false
+    }
+
+    fn limits(&self, _client: &QuicClient) -> Option<ClientLimits> {
+        None
+    }
+
+    fn tips(&self) -> Tips {
+        Tips { lamports_min: 0, accounts: Box::default() }
+    }
+
     fn account_of(&self, _client: &QuicClient) -> Option<u64> {
         None
     }
@@ -61,7 +82,9 @@ impl StreamHandler for Echo {
         StreamCredit { streams: 0, more_in_ns: None }
     }
 
-    fn submit(&mut self, _client: &QuicClient, _bytes: &[u8]) {}
+    fn submit(&mut self, _client: &QuicClient, _submission: &Submission<'_>) -> Decision {
+        Decision { code: 1, signature: None, is_repeated: false }
+    }
 
     fn refused(&mut self, _client: Option<&QuicClient>, _why: QuicRefusal, _bytes: usize) -> u32 {
         1

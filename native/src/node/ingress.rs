@@ -76,6 +76,16 @@ pub fn ingress_thread_listen_quic(thread: u32, options: QuicListenOptions) -> i3
     })
 }
 
+/// Passes receipts on to the QUIC clients of the thread that want them: the number of the account as
+/// 8 bytes of a float, little-endian, and the 88 bytes of a verdict, for each. Returns 1; 0 if the
+/// thread does not keep up, and nothing was passed on; or NO_INGRESS_THREAD or PANIC.
+#[napi]
+pub fn ingress_thread_receipts(thread: u32, batch: &[u8]) -> i32 {
+    with_ingress_thread(thread, |thread| {
+        i32::from(thread.event_loop().offer_receipts(batch.into()))
+    })
+}
+
 /// Has the thread proxy every request (1), accept no connections and finish pending requests (2),
 /// end immediately (3), proxy health checks (4), or accept no connections and close each with its
 /// next response (5). Returns OK, NO_INGRESS_THREAD,

@@ -144,6 +144,7 @@ pub(crate) fn quic_server_of(given: &QuicListenOptions) -> Option<QuicServer> {
             connections_per_address: given.connections_per_address as usize,
             connections_per_account: given.connections_per_account as usize,
             stream_timeout_ns: u64::from(given.stream_timeout_ms) * NS_PER_MS,
+            drain_to: given.drain_to.as_str().into(),
         };
         QuicServer::listen(options).ok()
     })

@@ -79,6 +79,8 @@ pub struct QuicListenOptions {
     pub connections_per_account: u32,
     /// How long a stream may take from its first byte to its last.
     pub stream_timeout_ms: u32,
+    /// Where clients are sent when this edge drains; empty: nowhere.
+    pub drain_to: String,
 }
 
 /// Memory that an ingress thread shares with the main thread: one `SharedArrayBuffer` each.

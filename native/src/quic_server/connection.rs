@@ -5,30 +5,54 @@ use std::net::IpAddr;
 use std::time::Instant;
 
 use bytes::Bytes;
-use quinn_proto::{Connection, Dir, ReadError, StreamId, VarInt};
+use quinn_proto::crypto::rustls::HandshakeData;
+use quinn_proto::{Connection, Dir, StreamEvent, StreamId, VarInt, WriteError};
 use rustls::pki_types::CertificateDer;
 
-use crate::quic_server::handler::{QuicClient, QuicRefusal, StreamCredit, StreamHandler};
-use crate::quic_server::limits::{
-    CREDIT_LOOKS, CREDIT_NS_MIN, STREAM_BYTES_MAX, STREAMS_AHEAD_MAX,
+use crate::quic_server::control::{ControlStream, Greeting};
+use crate::quic_server::first_byte::{CONTROL, Flags, split_flags};
+use crate::quic_server::frame;
+use crate::quic_server::handler::{
+    Decision, QuicClient, QuicNumbers, QuicRefusal, StreamCredit, StreamHandler, Submission,
 };
-use crate::quic_server::tls::public_key_of;
-use crate::sync::clock::NEVER_NS;
+use crate::quic_server::landing_waits::LandingWaits;
+use crate::quic_server::limits::{
+    BIDIRECTIONAL_OPEN_MAX, CREDIT_LOOKS, CREDIT_NS_MIN, LANDING_NS_MAX, LANDINGS_PER_CONNECTION,
+    STREAM_BYTES_MAX, STREAMS_AHEAD_MAX,
+};
+use crate::quic_server::stream_bytes::{Arrived, Content, read_available};
+use crate::quic_server::tls::{ALPN_TOUCHDOWN, public_key_of};
+use crate::quic_server::verdict::{SIGNATURE_BYTES, VERDICT_BYTES, Verdict, microseconds_of};
+use crate::sync::clock::{Clock, NEVER_NS};
 
 /// What is known of the client.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Phase {
-    /// The handshake is in progress.
+    /// The handshake is in progress, or the client did not say yet who it is.
     Handshake,
     /// Its key is valid and belongs to this account.
-    Open { public_key: [u8; 32], account: u64 },
+    Open { key: [u8; 32], account: u64 },
     /// It is closed, and kept to answer what its client still sends.
     Closed,
+}
+
+/// What a connection uses of the listener while it is driven.
+pub(super) struct Turn<'a> {
+    /// The connection's.
+    pub(super) handle: usize,
+    pub(super) now_ns: u64,
+    /// When streams that begin now must be finished.
+    pub(super) finish_by_ns: u64,
+    pub(super) clock: Clock,
+    pub(super) waits: &'a mut LandingWaits,
+    pub(super) numbers: &'a mut QuicNumbers,
 }
 
 pub(super) struct ClientConnection {
     pub(super) inner: Connection,
     pub(super) phase: Phase,
+    /// Whether the client speaks `touchdown/1`; known once the handshake is complete.
+    pub(super) is_touchdown: bool,
     /// The address that it counts for.
     pub(super) source: IpAddr,
     /// Whether the client proved that address, by a Retry or by a complete handshake.
@@ -42,6 +66,15 @@ pub(super) struct ClientConnection {
     /// When its credit is to be looked at again.
     pub(super) credit_at_ns: u64,
     pub(super) streams: HashMap<StreamId, UnfinishedStream>,
+    pub(super) control: Option<ControlStream>,
+    /// Whether the client wants receipts.
+    pub(super) wants_receipts: bool,
+    /// What the client said on its control stream and was not looked at yet.
+    greeting: Option<Greeting>,
+    /// Accepted transactions whose verdict waits for their end.
+    waiting: HashMap<StreamId, Waiting>,
+    /// Verdicts that the client's flow control did not admit as a whole, and what was written.
+    unsent: HashMap<StreamId, ([u8; VERDICT_BYTES], usize)>,
 }
 
 pub(super) struct UnfinishedStream {
@@ -49,12 +82,9 @@ pub(super) struct UnfinishedStream {
     finish_by_ns: u64,
 }
 
-/// What a read of a stream came to.
-enum ReadResult {
-    Finished,
-    Unfinished,
-    TooLarge,
-    Reset,
+struct Waiting {
+    signature: [u8; SIGNATURE_BYTES],
+    received_ns: u64,
 }
 
 impl ClientConnection {
@@ -67,6 +97,7 @@ impl ClientConnection {
         Self {
             inner,
             phase: Phase::Handshake,
+            is_touchdown: false,
             source,
             is_proved,
             until_ns: handshake_by_ns,
@@ -74,20 +105,25 @@ impl ClientConnection {
             armed_ns: NEVER_NS,
             credit_at_ns: NEVER_NS,
             streams: HashMap::new(),
+            control: None,
+            wants_receipts: false,
+            greeting: None,
+            waiting: HashMap::new(),
+            unsent: HashMap::new(),
         }
     }
 
     /// The client, if its key is known.
     pub(super) fn client(&self) -> Option<QuicClient> {
         match self.phase {
-            Phase::Open { public_key, .. } => Some(self.client_of(public_key)),
+            Phase::Open { key, .. } => Some(self.client_of(key)),
             Phase::Handshake | Phase::Closed => None,
         }
     }
 
-    pub(super) fn client_of(&self, public_key: [u8; 32]) -> QuicClient {
+    pub(super) fn client_of(&self, key: [u8; 32]) -> QuicClient {
         let from = self.inner.remote_address().ip().to_canonical();
-        QuicClient { public_key, from }
+        QuicClient { key, from }
     }
 
     /// The Ed25519 public key that the client has proved; None without one.
@@ -95,6 +131,23 @@ impl ClientConnection {
         let identity = self.inner.crypto_session().peer_identity()?;
         let certificates = identity.downcast::<Vec<CertificateDer<'static>>>().ok()?;
         public_key_of(certificates.first()?)
+    }
+
+    /// The handshake is complete: finds which protocol was agreed upon.
+    pub(super) fn set_protocol(&mut self) {
+        let data = self.inner.crypto_session().handshake_data();
+        let data = data.and_then(|data| data.downcast::<HandshakeData>().ok());
+        let protocol = data.and_then(|data| data.protocol);
+        self.is_touchdown = protocol.as_deref() == Some(ALPN_TOUCHDOWN);
+    }
+
+    /// Lets the client open the one stream on which it says who it is.
+    pub(super) fn await_hello(&mut self) {
+        self.inner.set_max_concurrent_streams(Dir::Bi, VarInt::from_u32(1));
+    }
+
+    pub(super) fn take_greeting(&mut self) -> Option<Greeting> {
+        self.greeting.take()
     }
 
     /// Closes it with the code of a refusal, which also every unfinished stream gets.
@@ -117,98 +170,346 @@ impl ClientConnection {
         self.inner.close(now, VarInt::from_u32(code), Bytes::from_static(phrase_of(refusal)));
     }
 
-    /// Reads the streams that the client has opened.
-    pub(super) fn accept_streams<H: StreamHandler>(
+    pub(super) fn on_stream_event<H: StreamHandler>(
         &mut self,
-        finish_by_ns: u64,
+        event: StreamEvent,
+        turn: &mut Turn<'_>,
         handler: &mut H,
-    ) -> u64 {
-        let mut aborted = 0;
-        while let Some(id) = self.inner.streams().accept(Dir::Uni) {
-            aborted += self.read(id, finish_by_ns, handler);
-        }
-        aborted
-    }
-
-    /// Reads what has arrived of a stream; returns 1 if the client gave it up.
-    pub(super) fn read<H: StreamHandler>(
-        &mut self,
-        id: StreamId,
-        finish_by_ns: u64,
-        handler: &mut H,
-    ) -> u64 {
-        let Some(client) = self.client() else { return 0 };
-        let mut stream = self.streams.remove(&id);
-        // A transaction in one piece, as most arrive, is submitted without a copy.
-        let mut first: Option<Bytes> = None;
-        let result = {
-            let mut receiver = self.inner.recv_stream(id);
-            let Ok(mut chunks) = receiver.read(true) else { return 0 };
-            loop {
-                match chunks.next(usize::MAX) {
-                    Ok(Some(chunk)) => {
-                        let held = stream.as_ref().map_or(0, |stream| stream.bytes.len());
-                        let size = held + first.as_ref().map_or(0, Bytes::len) + chunk.bytes.len();
-                        if size > STREAM_BYTES_MAX {
-                            break ReadResult::TooLarge;
-                        }
-                        if stream.is_none() && first.is_none() {
-                            first = Some(chunk.bytes);
-                            continue;
-                        }
-                        let unfinished = stream.get_or_insert_with(|| UnfinishedStream {
-                            bytes: Vec::new(),
-                            finish_by_ns,
-                        });
-                        if let Some(first) = first.take() {
-                            unfinished.bytes.extend_from_slice(&first);
-                        }
-                        unfinished.bytes.extend_from_slice(&chunk.bytes);
-                    }
-                    Ok(None) => break ReadResult::Finished,
-                    Err(ReadError::Blocked) => break ReadResult::Unfinished,
-                    Err(ReadError::Reset(_)) => break ReadResult::Reset,
+    ) {
+        match event {
+            StreamEvent::Opened { dir } => {
+                while let Some(id) = self.inner.streams().accept(dir) {
+                    self.read(id, turn, handler);
                 }
             }
-        };
-        match result {
-            ReadResult::Finished => {
-                let bytes = match (&first, &stream) {
-                    (Some(bytes), _) => bytes.as_ref(),
-                    (None, Some(stream)) => stream.bytes.as_slice(),
-                    (None, None) => &[],
-                };
-                handler.submit(&client, bytes);
-            }
-            ReadResult::Unfinished => {
-                let held = stream.unwrap_or_else(|| UnfinishedStream {
-                    bytes: first.take().map_or_else(Vec::new, |bytes| bytes.to_vec()),
-                    finish_by_ns,
-                });
-                self.streams.insert(id, held);
-            }
-            ReadResult::TooLarge => {
-                let code = handler.refused(Some(&client), QuicRefusal::TooLarge, STREAM_BYTES_MAX);
-                self.stop(id, code);
-            }
-            ReadResult::Reset => return 1,
+            StreamEvent::Readable { id } => self.read(id, turn, handler),
+            StreamEvent::Writable { id } => self.writable(id),
+            StreamEvent::Stopped { id, error_code } => self.stopped(id, error_code, turn),
+            StreamEvent::Finished { .. } | StreamEvent::Available { .. } => {}
         }
-        0
     }
 
-    /// Stops the streams that were not finished in time.
-    pub(super) fn stop_slow_streams<H: StreamHandler>(&mut self, now_ns: u64, handler: &mut H) {
-        let Some(client) = self.client() else { return };
-        let is_late = |stream: &UnfinishedStream| stream.finish_by_ns <= now_ns;
-        if !self.streams.values().any(is_late) {
+    /// Reads what has arrived of a stream.
+    fn read<H: StreamHandler>(&mut self, id: StreamId, turn: &mut Turn<'_>, handler: &mut H) {
+        if self.phase == Phase::Closed {
             return;
         }
+        let is_control = self.control.as_ref().is_some_and(|control| control.id() == id);
+        let held = self.streams.remove(&id);
+        let (held, finish_by_ns) = held
+            .map_or((Vec::new(), turn.finish_by_ns), |stream| (stream.bytes, stream.finish_by_ns));
+        let may_have_flags = self.is_touchdown;
+        let Some(arrived) = read_available(&mut self.inner, id, held, may_have_flags) else {
+            return;
+        };
+        match arrived {
+            Arrived::Whole(content) if is_control => self.greet(content.bytes(), true),
+            Arrived::Part(content) if is_control => self.greet(content.bytes(), false),
+            Arrived::TooLarge if is_control => self.greeting = Some(Greeting::Invalid),
+            Arrived::Reset(_) if is_control => {}
+            Arrived::Whole(content) if is_control_stream(id, &content) => {
+                self.begin_control(id, &content, true, turn, handler);
+            }
+            Arrived::Part(content) if is_control_stream(id, &content) => {
+                self.begin_control(id, &content, false, turn, handler);
+            }
+            Arrived::Whole(content) => self.finished(id, content.bytes(), turn, handler),
+            Arrived::Part(content) => {
+                let stream = UnfinishedStream { bytes: content.into_vec(), finish_by_ns };
+                self.streams.insert(id, stream);
+            }
+            Arrived::TooLarge => {
+                self.refuse_stream(id, QuicRefusal::TooLarge, STREAM_BYTES_MAX, turn, handler);
+            }
+            Arrived::Reset(code) => {
+                turn.numbers.streams_aborted += 1;
+                if id.dir() == Dir::Bi {
+                    // It fails where the client has stopped it too.
+                    let _ = self.inner.send_stream(id).reset(code);
+                }
+            }
+        }
+    }
+
+    /// A stream is the control stream, which begins with these bytes.
+    fn begin_control<H: StreamHandler>(
+        &mut self,
+        id: StreamId,
+        content: &Content,
+        has_ended: bool,
+        turn: &mut Turn<'_>,
+        handler: &mut H,
+    ) {
+        let bytes = content.bytes();
+        if self.control.is_some() {
+            return self.refuse_stream(id, QuicRefusal::SecondControl, bytes.len(), turn, handler);
+        }
+        self.control = Some(ControlStream::new(id, turn.finish_by_ns));
+        self.greet(bytes.get(1..).unwrap_or_default(), has_ended);
+    }
+
+    fn greet(&mut self, bytes: &[u8], has_ended: bool) {
+        let Some(control) = &mut self.control else { return };
+        if let Some(greeting) = control.take(bytes, has_ended) {
+            self.greeting = Some(greeting);
+        }
+    }
+
+    /// A stream has its last byte.
+    fn finished<H: StreamHandler>(
+        &mut self,
+        id: StreamId,
+        bytes: &[u8],
+        turn: &mut Turn<'_>,
+        handler: &mut H,
+    ) {
+        let Some(client) = self.client() else {
+            // A client that is not known has the control stream alone.
+            self.greeting = Some(Greeting::None);
+            return;
+        };
+        let split =
+            if self.is_touchdown { split_flags(bytes) } else { Some((Flags::default(), bytes)) };
+        let Some((flags, transaction)) = split else {
+            return self.refuse_stream(id, QuicRefusal::Flags, bytes.len(), turn, handler);
+        };
+        let submission = Submission { bytes: transaction, flags };
+        let decision = handler.submit(&client, &submission);
+        if id.dir() == Dir::Bi {
+            self.decided(id, decision, flags, turn, handler);
+        }
+    }
+
+    /// Answers a decision, or has the answer wait for the transaction's end.
+    fn decided<H: StreamHandler>(
+        &mut self,
+        id: StreamId,
+        decision: Decision,
+        flags: Flags,
+        turn: &mut Turn<'_>,
+        handler: &mut H,
+    ) {
+        let Decision { code, signature, is_repeated } = decision;
+        if code == 0 && flags.is_answered_when_landed {
+            let has_room = !is_repeated && self.waiting.len() < LANDINGS_PER_CONNECTION;
+            if has_room
+                && let Some(signature) = signature
+                && turn.waits.add(signature, (turn.handle, id))
+            {
+                self.waiting.insert(id, Waiting { signature, received_ns: turn.now_ns });
+                return;
+            }
+            turn.numbers.landings_unawaited += 1;
+        }
+        self.answer(id, Verdict::decided(code, signature), turn.now_ns, turn.clock, handler);
+    }
+
+    /// Refuses a stream, with a verdict where the client expects one.
+    fn refuse_stream<H: StreamHandler>(
+        &mut self,
+        id: StreamId,
+        refusal: QuicRefusal,
+        size: usize,
+        turn: &mut Turn<'_>,
+        handler: &mut H,
+    ) {
+        let Some(client) = self.client() else {
+            self.greeting = Some(Greeting::None);
+            return;
+        };
+        let code = handler.refused(Some(&client), refusal, size);
+        // It fails for a stream that ended meanwhile.
+        let _ = self.inner.recv_stream(id).stop(VarInt::from_u32(code));
+        if id.dir() == Dir::Bi {
+            self.answer(id, Verdict::decided(code, None), turn.now_ns, turn.clock, handler);
+        }
+    }
+
+    /// Writes the verdict on a transaction that was received at that time.
+    fn answer<H: StreamHandler>(
+        &mut self,
+        id: StreamId,
+        verdict: Verdict,
+        received_ns: u64,
+        clock: Clock,
+        handler: &H,
+    ) {
+        let credit = self.client().map_or(0, |client| handler.credit(&client).streams);
+        let microseconds = microseconds_of(clock.now_ns().saturating_sub(received_ns));
+        let bytes = Verdict { microseconds, credit, ..verdict }.bytes();
+        self.write_verdict(id, bytes, 0);
+    }
+
+    fn write_verdict(&mut self, id: StreamId, bytes: [u8; VERDICT_BYTES], written: usize) {
+        let mut stream = self.inner.send_stream(id);
+        let rest = bytes.get(written..).unwrap_or_default();
+        let written = match stream.write(rest) {
+            Ok(more) if more == rest.len() => {
+                // It fails where the client has stopped it.
+                let _ = stream.finish();
+                return;
+            }
+            Ok(more) => written + more,
+            Err(WriteError::Blocked) => written,
+            // The client no longer wants it.
+            Err(WriteError::Stopped(_) | WriteError::ClosedStream) => return,
+        };
+        self.unsent.insert(id, (bytes, written));
+    }
+
+    /// The client's flow control admits more on a stream.
+    fn writable(&mut self, id: StreamId) {
+        if let Some((bytes, written)) = self.unsent.remove(&id) {
+            self.write_verdict(id, bytes, written);
+        }
+    }
+
+    /// The client no longer wants what is written on a stream.
+    fn stopped(&mut self, id: StreamId, code: VarInt, turn: &mut Turn<'_>) {
+        self.unsent.remove(&id);
+        if let Some(Waiting { signature, .. }) = self.waiting.remove(&id) {
+            turn.waits.remove(&signature, (turn.handle, id));
+        }
+        if let Some(control) = self.control.as_mut().filter(|control| control.id() == id) {
+            control.stop();
+        }
+        // It fails for a stream that ended meanwhile.
+        let _ = self.inner.send_stream(id).reset(code);
+    }
+
+    /// A transaction for whose end a verdict waits has ended.
+    pub(super) fn landed<H: StreamHandler>(
+        &mut self,
+        id: StreamId,
+        verdict: Verdict,
+        clock: Clock,
+        handler: &H,
+    ) {
+        if let Some(Waiting { received_ns, .. }) = self.waiting.remove(&id) {
+            self.answer(id, verdict, received_ns, clock, handler);
+        }
+    }
+
+    /// Answers those that waited since `before_ns` or longer for the end of their transaction.
+    pub(super) fn answer_waiting<H: StreamHandler>(
+        &mut self,
+        before_ns: u64,
+        turn: &mut Turn<'_>,
+        handler: &H,
+    ) {
+        let is_due = |waiting: &Waiting| waiting.received_ns <= before_ns;
+        let due: Vec<StreamId> =
+            self.waiting.iter().filter(|(_, waiting)| is_due(waiting)).map(|(id, _)| *id).collect();
+        for id in due {
+            let Some(Waiting { signature, received_ns }) = self.waiting.remove(&id) else {
+                continue;
+            };
+            turn.waits.remove(&signature, (turn.handle, id));
+            turn.numbers.landings_unawaited += 1;
+            let verdict = Verdict::decided(0, Some(signature));
+            self.answer(id, verdict, received_ns, turn.clock, handler);
+        }
+    }
+
+    /// Looks for what is late or has changed: tells the client new limits, answers the verdicts that
+    /// waited for too long, and stops the streams that were not finished in time. Returns whether it
+    /// may have something to send.
+    pub(super) fn check<H: StreamHandler>(&mut self, turn: &mut Turn<'_>, handler: &mut H) -> bool {
+        let is_told = self.tell_limits(handler);
+        let is_waiting = !self.waiting.is_empty();
+        if is_waiting {
+            self.answer_waiting(turn.now_ns.saturating_sub(LANDING_NS_MAX), turn, handler);
+        }
+        if !self.streams.is_empty() {
+            self.stop_late_streams(turn, handler);
+            return true;
+        }
+        is_told || is_waiting
+    }
+
+    fn stop_late_streams<H: StreamHandler>(&mut self, turn: &mut Turn<'_>, handler: &mut H) {
+        let is_late = |stream: &UnfinishedStream| stream.finish_by_ns <= turn.now_ns;
         let late: Vec<StreamId> =
             self.streams.iter().filter(|(_, stream)| is_late(stream)).map(|(id, _)| *id).collect();
         for id in late {
             let size = self.streams.remove(&id).map_or(0, |stream| stream.bytes.len());
-            let code = handler.refused(Some(&client), QuicRefusal::Slow, size);
-            self.stop(id, code);
+            self.refuse_stream(id, QuicRefusal::Slow, size, turn, handler);
+        }
+    }
+
+    /// The refusal of a client whose handshake takes too long.
+    pub(super) fn lateness(&self) -> QuicRefusal {
+        if self.is_touchdown { QuicRefusal::NoHello } else { QuicRefusal::Slow }
+    }
+
+    /// Has the verdicts of this connection wait in `waits` again.
+    pub(super) fn wait_again(&mut self, handle: usize, waits: &mut LandingWaits) {
+        self.waiting.retain(|id, waiting| waits.add(waiting.signature, (handle, *id)));
+    }
+
+    /// Forgets its streams; returns how many were unfinished.
+    pub(super) fn clear_streams(&mut self, handle: usize, waits: &mut LandingWaits) -> usize {
+        for (id, Waiting { signature, .. }) in self.waiting.drain() {
+            waits.remove(&signature, (handle, id));
+        }
+        self.unsent.clear();
+        self.control = None;
+        self.greeting = None;
+        let unfinished = self.streams.len();
+        self.streams.clear();
+        unfinished
+    }
+
+    /// Whether no transaction is on its way, and no verdict unacknowledged.
+    pub(super) fn is_quiet(&mut self) -> bool {
+        self.streams.is_empty() && self.open_verdicts() == 0
+    }
+
+    /// Bidirectional streams that are open, apart from the control stream.
+    fn open_verdicts(&mut self) -> u64 {
+        let open = self.inner.streams().remote_open_streams(Dir::Bi);
+        open.saturating_sub(u64::from(self.control.is_some()))
+    }
+
+    /// Tells the client the limits, if it has a control stream and they changed; returns whether.
+    pub(super) fn tell_limits<H: StreamHandler>(&mut self, handler: &H) -> bool {
+        let Some(client) = self.client() else { return false };
+        let Some(control) = self.control.as_mut().filter(|control| control.is_open()) else {
+            return false;
+        };
+        let Some(limits) = handler.limits(&client) else { return false };
+        if !control.needs_limits(limits) {
+            return false;
+        }
+        let credit = handler.credit(&client).streams;
+        // A transaction's size, some thousand.
+        control.push_limits(limits, credit, STREAM_BYTES_MAX as u32);
+        true
+    }
+
+    /// Tells the client that this edge drains, if it has a control stream.
+    pub(super) fn tell_drain(&mut self, address: &str) {
+        if let Some(control) = self.control.as_mut().filter(|control| control.is_open()) {
+            control.push(frame::draining(address));
+        }
+    }
+
+    /// Tells the client of a receipt; returns whether another one was dropped for it.
+    pub(super) fn tell_receipt<H: StreamHandler>(
+        &mut self,
+        receipt: &Verdict,
+        handler: &H,
+    ) -> bool {
+        let Some(client) = self.client() else { return false };
+        let credit = handler.credit(&client).streams;
+        let bytes = Verdict { credit, ..*receipt }.bytes();
+        self.control.as_mut().is_some_and(|control| control.push_receipt(&bytes))
+    }
+
+    /// Writes the frames that wait for the client.
+    pub(super) fn flush_control(&mut self) {
+        if let Some(control) = &mut self.control {
+            control.flush(&mut self.inner);
         }
     }
 
@@ -227,6 +528,9 @@ impl ClientConnection {
         if streams < 2 * STREAMS_AHEAD_MAX {
             self.inner.set_max_concurrent_streams(Dir::Uni, VarInt::from_u32(0));
         }
+        if self.is_touchdown {
+            self.grant_bidirectional(ahead);
+        }
         self.credit_at_ns = match more_in_ns {
             Some(more_in_ns) if ahead < STREAMS_AHEAD_MAX => {
                 now_ns.saturating_add(next_look_in_ns(more_in_ns, connections))
@@ -235,10 +539,26 @@ impl ClientConnection {
         };
     }
 
-    fn stop(&mut self, id: StreamId, code: u32) {
-        // It fails for a stream that ended meanwhile.
-        let _ = self.inner.recv_stream(id).stop(VarInt::from_u32(code));
+    /// A stream is open until its verdict is acknowledged, so those do not count against the
+    /// streams ahead; the control stream never does.
+    fn grant_bidirectional(&mut self, ahead: u32) {
+        let open = self.inner.streams().remote_open_streams(Dir::Bi);
+        let is_bidirectional = |id: &&StreamId| id.dir() == Dir::Bi;
+        let unfinished = self.streams.keys().filter(is_bidirectional).count() as u64;
+        let room = BIDIRECTIONAL_OPEN_MAX.saturating_sub(open);
+        let for_control = u64::from(self.control.is_none());
+        let ahead = (u64::from(ahead) + for_control).saturating_sub(unfinished).min(room);
+        // At most `BIDIRECTIONAL_OPEN_MAX`.
+        let count = VarInt::try_from(open + ahead).unwrap_or(VarInt::MAX);
+        self.inner.set_max_concurrent_streams(Dir::Bi, count);
+        // Streams that end are granted by the next call alone, which knows the limits.
+        self.inner.set_max_concurrent_streams(Dir::Bi, VarInt::from_u32(0));
     }
+}
+
+/// Whether a stream that begins so is the control stream.
+fn is_control_stream(id: StreamId, content: &Content) -> bool {
+    id.dir() == Dir::Bi && content.bytes().first() == Some(&CONTROL)
 }
 
 /// When to look at the credit of a connection again. The more connections an account has, the later:
@@ -251,11 +571,15 @@ fn next_look_in_ns(more_in_ns: u64, connections: usize) -> u64 {
 /// The reason phrase of a CONNECTION_CLOSE.
 fn phrase_of(refusal: QuicRefusal) -> &'static [u8] {
     match refusal {
-        QuicRefusal::Unauthorized => b"unauthorized: no certificate with a valid Ed25519 key",
+        QuicRefusal::Unauthorized => b"unauthorized: no valid key",
+        QuicRefusal::NoHello => b"unauthorized: no HELLO in time",
         QuicRefusal::AccountConnections => b"rate_limited: too many connections",
         QuicRefusal::TooLarge => b"too_large",
         QuicRefusal::Slow => b"undecodable: not finished in time",
         QuicRefusal::Draining => b"overloaded: this edge drains",
+        QuicRefusal::Flags => b"invalid_request: an unknown flag",
+        QuicRefusal::Frame => b"invalid_request: no valid frame on the control stream",
+        QuicRefusal::SecondControl => b"invalid_request: a second control stream",
     }
 }
 

@@ -49,3 +49,16 @@ pub const CREDIT_NS_MIN: u64 = 10 * NS_PER_MS;
 pub const CREDIT_LOOKS: u64 = 16;
 /// Receive and send buffer requested from the kernel, in bytes.
 pub const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;
+/// Verdicts of one connection that wait for their transaction's end.
+pub const LANDINGS_PER_CONNECTION: usize = 1024;
+/// The same of all connections.
+pub const LANDINGS_MAX: usize = 16_384;
+/// How long a verdict waits for its transaction's end.
+pub const LANDING_NS_MAX: u64 = 120 * NS_PER_S;
+/// Bidirectional streams of one connection that are open on either side; with as many the client
+/// gets no further one until it has acknowledged a verdict.
+pub const BIDIRECTIONAL_OPEN_MAX: u64 = 2048;
+/// Frames that wait for a client to read its control stream; then the oldest receipt is dropped.
+pub const CONTROL_FRAMES_MAX: usize = 1024;
+/// Bytes that a connection may hold which its client has not acknowledged.
+pub const SEND_WINDOW_BYTES: u64 = 256 * 1024;

@@ -1,12 +1,25 @@
 //! The QUIC listener of an ingress thread: `solana-tpu`, one transaction for each unidirectional
-//! stream. It knows connections, streams and their limits; whose key a client has and what becomes
-//! of a transaction is the handler's.
+//! stream, and `touchdown/1`, which also answers on bidirectional ones and has a control stream. It
+//! knows connections, streams and their limits; whose key a client has and what becomes of a
+//! transaction is the handler's.
+//!
+//! The format is in `docs/quic.md`.
 
+pub mod first_byte;
+pub mod frame;
 pub mod handler;
 pub mod limits;
 pub mod server;
+pub mod verdict;
 
+mod admission;
+mod clients;
 mod connection;
+mod control;
 mod counts;
+mod followers;
+mod landing_waits;
+mod receipts;
 mod socket;
+mod stream_bytes;
 mod tls;

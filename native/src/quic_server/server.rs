@@ -19,7 +19,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt::{self, Debug, Formatter};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,26 +27,27 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use mio::{Registry, Token};
 use quinn_proto::{
-    ConnectionEvent, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, EndpointEvent,
-    Event, Incoming, RandomConnectionIdGenerator, StreamEvent, Transmit,
+    ConnectionEvent, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, EndpointEvent,
+    Event, Incoming, RandomConnectionIdGenerator, Transmit,
 };
 use quinn_udp::RecvMeta;
 
-use crate::quic_server::connection::{ClientConnection, Phase};
-use crate::quic_server::counts::Counts;
+use crate::quic_server::admission::{Bounds, Welcome};
+use crate::quic_server::clients::Clients;
+use crate::quic_server::connection::{ClientConnection, Phase, Turn};
 use crate::quic_server::handler::{QuicNumbers, QuicRefusal, StreamHandler};
 use crate::quic_server::limits::{
-    CLOSED_MAX, CLOSED_NS_MAX, DRAIN_NS_MAX, DRIVEN_PER_TURN, HANDSHAKE_DATAGRAMS_PER_TURN,
-    HANDSHAKE_NS_MAX, HANDSHAKES_BEFORE_RETRY, HANDSHAKES_MAX, HANDSHAKES_PER_ADDRESS, SCAN_NS,
-    SCANNED_PER_TURN,
+    CLOSED_MAX, DRAIN_NS_MAX, DRIVEN_PER_TURN, HANDSHAKE_DATAGRAMS_PER_TURN, HANDSHAKE_NS_MAX,
+    SCAN_NS, SCANNED_PER_TURN,
 };
+use crate::quic_server::receipts::{Receipt, receipts_of};
 use crate::quic_server::socket::DatagramSocket;
-use crate::quic_server::tls::server_config;
+use crate::quic_server::tls::{PresentedCertificate, server_config};
 use crate::sync::clock::{Clock, NEVER_NS};
 use crate::sync::source_address::source_of;
 
 /// Options of a listener.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// The address to listen on; port 0 is any free one.
     pub listen: SocketAddr,
@@ -62,6 +63,8 @@ pub struct Options {
     pub connections_per_account: usize,
     /// How long a stream may take from its first byte to its last.
     pub stream_timeout_ns: u64,
+    /// Where clients are sent when this edge drains, `host:port`; empty: nowhere.
+    pub drain_to: Box<str>,
 }
 
 /// A listener.
@@ -71,14 +74,8 @@ pub struct QuicServer {
     endpoint: Endpoint,
     /// By connection handle.
     connections: Vec<Option<Box<ClientConnection>>>,
-    /// Connections of each address that was proved.
-    sources: Counts<IpAddr>,
-    /// Handshakes in progress of each address, by whether it was proved.
-    handshake_sources: Counts<(IpAddr, bool)>,
-    accounts: Counts<u64>,
-    /// Closed connections that are kept.
-    closed: usize,
-    numbers: QuicNumbers,
+    clients: Clients,
+    certificate: PresentedCertificate,
     published: QuicNumbers,
     /// When connections have something to do, and their handles.
     timers: BTreeSet<(u64, usize)>,
@@ -105,7 +102,8 @@ impl QuicServer {
     /// # Errors
     /// When the port is in use, the address is not local, or the system has no socket left.
     pub fn listen(options: Options) -> io::Result<Self> {
-        let config = server_config(&options.seed).map_err(io::Error::other)?;
+        let certificate = PresentedCertificate::default();
+        let config = server_config(&options.seed, &certificate).map_err(io::Error::other)?;
         let socket = DatagramSocket::bind(options.listen, options.is_successor)?;
         let mut endpoint_config = EndpointConfig::default();
         endpoint_config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(CID_BYTES)));
@@ -116,16 +114,19 @@ impl QuicServer {
             can_discover_mtu,
             None,
         );
+        let bounds = Bounds {
+            connections: options.connections_max,
+            per_address: options.connections_per_address,
+            per_account: options.connections_per_account,
+        };
+        let clients = Clients::new(bounds, options.drain_to.clone());
         Ok(Self {
             options,
             socket,
             endpoint,
             connections: Vec::new(),
-            sources: Counts::new(),
-            handshake_sources: Counts::new(),
-            accounts: Counts::new(),
-            closed: 0,
-            numbers: QuicNumbers::default(),
+            clients,
+            certificate,
             published: QuicNumbers::default(),
             timers: BTreeSet::new(),
             listed: VecDeque::new(),
@@ -158,10 +159,23 @@ impl QuicServer {
         self.socket.on_readable();
     }
 
+    /// Presents the certificate of these settings to `touchdown/1` clients that connect from now on.
+    pub fn present(&self, config: Arc<rustls::ServerConfig>) {
+        self.certificate.present(config);
+    }
+
+    /// Tells the clients with a control stream to connect elsewhere; serves on.
+    pub fn announce_drain(&mut self) {
+        self.clients.announce_drain(self.connections.iter_mut().flatten().map(Box::as_mut));
+        self.list_all();
+    }
+
     /// Accepts no connections from now on, and closes each once its streams are finished, or after
     /// `DRAIN_NS_MAX`.
     pub fn drain(&mut self) {
         if self.drain_by_ns.is_none() {
+            self.announce_drain();
+            self.clients.waits.close();
             self.drain_by_ns = Some(self.clock.now_ns().saturating_add(DRAIN_NS_MAX));
             self.scan_at_ns = 0;
             self.list_all();
@@ -175,10 +189,31 @@ impl QuicServer {
         self.list_all();
     }
 
+    /// Passes receipts of accounts on to the clients that want them: a batch of `receipts_of`.
+    pub fn take_receipts<H: StreamHandler>(&mut self, batch: &[u8], handler: &H) {
+        for Receipt { account, verdict } in receipts_of(batch) {
+            if verdict.is_final() {
+                for (handle, stream) in self.clients.waits.take(&verdict.signature) {
+                    if let Some(Some(connection)) = self.connections.get_mut(handle) {
+                        connection.landed(stream, verdict, self.clock, handler);
+                        list(connection, handle, &mut self.listed);
+                    }
+                }
+            }
+            for &handle in self.clients.followers.of(account) {
+                if let Some(Some(connection)) = self.connections.get_mut(handle) {
+                    let is_dropped = connection.tell_receipt(&verdict, handler);
+                    self.clients.numbers.receipts_dropped += u64::from(is_dropped);
+                    list(connection, handle, &mut self.listed);
+                }
+            }
+        }
+    }
+
     /// Whether every connection has ended.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.numbers.connections == 0 && self.numbers.handshakes == 0
+        self.clients.numbers.connections == 0 && self.clients.numbers.handshakes == 0
     }
 
     /// How long the thread may sleep; None: until a datagram arrives.
@@ -194,7 +229,7 @@ impl QuicServer {
     }
 
     fn needs_scan(&self) -> bool {
-        !self.is_idle() || self.closed > 0
+        !self.is_idle() || self.clients.closed > 0
     }
 
     /// Whether it has drained, and its socket can be closed.
@@ -209,9 +244,10 @@ impl QuicServer {
         if catch_unwind(AssertUnwindSafe(|| self.run_turn(handler))).is_err() {
             self.recover();
         }
-        if self.numbers != self.published {
-            self.published = self.numbers;
-            handler.publish(&self.numbers);
+        let numbers = self.clients.numbers();
+        if numbers != self.published {
+            self.published = numbers;
+            handler.publish(&numbers);
         }
     }
 
@@ -235,34 +271,15 @@ impl QuicServer {
 
     /// After a panic: counts what is left, and drives every connection.
     fn recover(&mut self) {
-        self.numbers.panics += 1;
         self.socket.discard();
-        (self.numbers.connections, self.numbers.handshakes, self.closed) = (0, 0, 0);
-        self.sources = Counts::new();
-        self.handshake_sources = Counts::new();
-        self.accounts = Counts::new();
         self.timers.clear();
-        for connection in self.connections.iter_mut().flatten() {
+        let connections = self.connections.iter_mut().enumerate();
+        let connections = connections.filter_map(|(handle, place)| Some((handle, place.as_mut()?)));
+        self.clients.recount(connections.map(|(handle, connection)| {
             connection.is_listed = false;
             connection.armed_ns = NEVER_NS;
-            match connection.phase {
-                Phase::Closed => {
-                    self.closed += 1;
-                    continue;
-                }
-                Phase::Handshake => {
-                    self.numbers.handshakes += 1;
-                    self.handshake_sources.add((connection.source, connection.is_proved));
-                }
-                Phase::Open { account, .. } => {
-                    self.numbers.connections += 1;
-                    self.accounts.add(account);
-                }
-            }
-            if connection.is_proved {
-                self.sources.add(connection.source);
-            }
-        }
+            (handle, connection.as_mut())
+        }));
         self.listed.clear();
         self.list_all();
     }
@@ -309,40 +326,29 @@ impl QuicServer {
 
     fn on_incoming(&mut self, incoming: Incoming, now: Instant, now_ns: u64, out: &mut Vec<u8>) {
         let source = source_of(incoming.remote_address().ip());
-        let handshakes = self.numbers.handshakes as usize;
-        let open = handshakes + self.numbers.connections as usize;
+        let handshakes = self.clients.numbers.handshakes as usize;
         let is_proved = incoming.remote_address_validated();
-        let [unproved, proved] =
-            [false, true].map(|is_proved| self.handshake_sources.of((source, is_proved)));
-        let of_source = self.sources.of(source);
-        let is_full = self.drain_by_ns.is_some()
-            || open >= self.options.connections_max
-            || handshakes >= HANDSHAKES_MAX
-            || of_source >= self.options.connections_per_address
-            || is_proved && proved >= HANDSHAKES_PER_ADDRESS;
-        // An address that is not proved may be another's, whose clients must not be refused for it.
-        let must_prove = handshakes >= HANDSHAKES_BEFORE_RETRY
-            || unproved >= HANDSHAKES_PER_ADDRESS
-            || of_source + unproved >= self.options.connections_per_address;
-        if must_prove && !is_proved && !is_full {
+        let open = self.clients.numbers.connections as usize;
+        let welcome = match self.drain_by_ns {
+            Some(_) => Welcome::Refused,
+            None => self.clients.admission.welcome(source, is_proved, handshakes, open),
+        };
+        if welcome == Welcome::Unproved {
             if let Ok(transmit) = self.endpoint.retry(incoming, out) {
-                self.numbers.retries += 1;
+                self.clients.numbers.retries += 1;
                 self.send(&transmit, out);
             }
             return;
         }
-        if is_full {
-            self.numbers.handshakes_refused += 1;
+        if welcome == Welcome::Refused {
+            self.clients.numbers.handshakes_refused += 1;
             let transmit = self.endpoint.refuse(incoming, out);
             return self.send(&transmit, out);
         }
         match self.endpoint.accept(incoming, now, out, None) {
             Ok((handle, inner)) => {
-                self.numbers.handshakes += 1;
-                self.handshake_sources.add((source, is_proved));
-                if is_proved {
-                    self.sources.add(source);
-                }
+                self.clients.numbers.handshakes += 1;
+                self.clients.admission.handshake_started(source, is_proved);
                 let handshake_by_ns = now_ns.saturating_add(HANDSHAKE_NS_MAX);
                 let connection = ClientConnection::new(inner, source, is_proved, handshake_by_ns);
                 let mut connection = Box::new(connection);
@@ -400,28 +406,32 @@ impl QuicServer {
                 }
                 Phase::Handshake => {
                     if connection.until_ns <= now_ns {
-                        self.numbers.handshakes_refused += 1;
-                        connection.close_with(
-                            handler.code(QuicRefusal::Slow),
-                            QuicRefusal::Slow,
-                            now,
-                        );
+                        self.clients.numbers.handshakes_refused += 1;
+                        let refusal = connection.lateness();
+                        connection.close_with(handler.code(refusal), refusal, now);
                         list(connection, handle, &mut self.listed);
                     }
                     continue;
                 }
-                Phase::Open { public_key, .. } => {
-                    let client = connection.client_of(public_key);
-                    let is_valid = handler.account_of(&client).is_some();
-                    (!is_valid).then_some(QuicRefusal::Unauthorized)
+                Phase::Open { key, .. } => {
+                    let client = connection.client_of(key);
+                    let is_late = connection.control.as_ref().is_some_and(|it| it.is_late(now_ns));
+                    match handler.account_of(&client) {
+                        None => Some(QuicRefusal::Unauthorized),
+                        Some(_) => is_late.then_some(QuicRefusal::Slow),
+                    }
                 }
             };
             if let Some(refusal) = refusal {
                 connection.close(refusal, now, handler);
-            } else if !connection.streams.is_empty() {
-                connection.stop_slow_streams(now_ns, handler);
-            } else if !is_draining {
-                continue;
+            } else {
+                let Clients { waits, numbers, .. } = &mut self.clients;
+                let (clock, finish_by_ns) = (self.clock, NEVER_NS);
+                let mut turn = Turn { handle, now_ns, finish_by_ns, clock, waits, numbers };
+                let has_work = connection.check(&mut turn, handler);
+                if !has_work && !is_draining {
+                    continue;
+                }
             }
             list(connection, handle, &mut self.listed);
         }
@@ -438,24 +448,26 @@ impl QuicServer {
             return;
         };
         connection.is_listed = false;
-        self.run_events(&mut connection, now, now_ns, handler);
+        self.run_events(&mut connection, handle, now, now_ns, handler);
         if let Phase::Open { account, .. } = connection.phase {
-            connection.grant_streams(now_ns, self.accounts.of(account), handler);
+            let connections = self.clients.admission.of_account(account);
+            connection.grant_streams(now_ns, connections, handler);
         }
-        self.continue_drain(&mut connection, now, now_ns, handler);
+        self.continue_drain(&mut connection, handle, now, now_ns, handler);
         if connection.inner.is_closed() {
-            self.ended(&mut connection, now_ns);
+            self.clients.ended(&mut connection, handle, now_ns);
         }
+        connection.flush_control();
         self.transmit(&mut connection, now);
         let is_drained = self.run_endpoint_events(&mut connection, handle);
         let is_forgotten = connection.phase == Phase::Closed
-            && (connection.until_ns <= now_ns || self.closed > CLOSED_MAX);
+            && (connection.until_ns <= now_ns || self.clients.closed > CLOSED_MAX);
         if is_forgotten && !is_drained {
             self.endpoint.handle_event(ConnectionHandle(handle), EndpointEvent::drained());
         }
         if is_drained || is_forgotten {
-            self.ended(&mut connection, now_ns);
-            self.closed -= 1;
+            self.clients.ended(&mut connection, handle, now_ns);
+            self.clients.closed -= 1;
             self.set_timer(&mut connection, handle, NEVER_NS);
             return;
         }
@@ -468,93 +480,38 @@ impl QuicServer {
     fn run_events<H: StreamHandler>(
         &mut self,
         connection: &mut ClientConnection,
+        handle: usize,
         now: Instant,
         now_ns: u64,
         handler: &mut H,
     ) {
-        let finish_by_ns = now_ns.saturating_add(self.options.stream_timeout_ns);
         while let Some(event) = connection.inner.poll() {
             match event {
-                Event::Connected => self.connected(connection, now, handler),
-                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
-                    self.numbers.streams_aborted +=
-                        connection.accept_streams(finish_by_ns, handler);
+                Event::Connected => self.clients.connected(connection, now, handler),
+                Event::ConnectionLost { .. } => self.clients.ended(connection, handle, now_ns),
+                Event::Stream(event) => {
+                    let mut turn = self.turn_of(handle, now_ns);
+                    connection.on_stream_event(event, &mut turn, handler);
+                    if let Some(greeting) = connection.take_greeting() {
+                        self.clients.greet(connection, handle, greeting, now, handler);
+                    }
                 }
-                Event::Stream(StreamEvent::Readable { id }) => {
-                    self.numbers.streams_aborted += connection.read(id, finish_by_ns, handler);
-                }
-                Event::ConnectionLost { .. } => self.ended(connection, now_ns),
                 _ => {}
             }
         }
     }
 
-    /// The handshake is complete: finds the client's account.
-    fn connected<H: StreamHandler>(
-        &mut self,
-        connection: &mut ClientConnection,
-        now: Instant,
-        handler: &mut H,
-    ) {
-        if connection.phase != Phase::Handshake {
-            return;
-        }
-        let client = connection.proved_key().map(|key| connection.client_of(key));
-        let account = client.and_then(|client| handler.account_of(&client));
-        let (Some(client), Some(account)) = (client, account) else {
-            // The key may be an account's all the same, and expired: the account sees the refusal.
-            let code = handler.refused(client.as_ref(), QuicRefusal::Unauthorized, 0);
-            return connection.close_with(code, QuicRefusal::Unauthorized, now);
-        };
-        let of_source = self.sources.of(connection.source);
-        if !connection.is_proved && of_source >= self.options.connections_per_address {
-            self.numbers.handshakes_refused += 1;
-            let code = handler.code(QuicRefusal::AccountConnections);
-            return connection.close_with(code, QuicRefusal::AccountConnections, now);
-        }
-        if self.accounts.of(account) >= self.options.connections_per_account {
-            // Known from here on, so that the account sees the refusal.
-            let code = handler.refused(Some(&client), QuicRefusal::AccountConnections, 0);
-            return connection.close_with(code, QuicRefusal::AccountConnections, now);
-        }
-        self.handshake_ended(connection);
-        if !std::mem::replace(&mut connection.is_proved, true) {
-            self.sources.add(connection.source);
-        }
-        self.accounts.add(account);
-        self.numbers.connections += 1;
-        self.numbers.connected += 1;
-        connection.phase = Phase::Open { public_key: client.public_key, account };
-    }
-
-    fn handshake_ended(&mut self, connection: &ClientConnection) {
-        self.numbers.handshakes -= 1;
-        self.handshake_sources.remove((connection.source, connection.is_proved));
-    }
-
-    /// Whatever ended it: it no longer counts.
-    fn ended(&mut self, connection: &mut ClientConnection, now_ns: u64) {
-        match connection.phase {
-            Phase::Closed => return,
-            Phase::Handshake => self.handshake_ended(connection),
-            Phase::Open { account, .. } => {
-                self.numbers.connections -= 1;
-                self.accounts.remove(account);
-            }
-        }
-        if connection.is_proved {
-            self.sources.remove(connection.source);
-        }
-        self.closed += 1;
-        connection.until_ns = now_ns.saturating_add(CLOSED_NS_MAX);
-        self.numbers.streams_aborted += connection.streams.len() as u64;
-        connection.streams.clear();
-        connection.phase = Phase::Closed;
+    /// What a connection uses of the listener.
+    fn turn_of(&mut self, handle: usize, now_ns: u64) -> Turn<'_> {
+        let Clients { waits, numbers, .. } = &mut self.clients;
+        let finish_by_ns = now_ns.saturating_add(self.options.stream_timeout_ns);
+        Turn { handle, now_ns, finish_by_ns, clock: self.clock, waits, numbers }
     }
 
     fn continue_drain<H: StreamHandler>(
         &mut self,
         connection: &mut ClientConnection,
+        handle: usize,
         now: Instant,
         now_ns: u64,
         handler: &mut H,
@@ -563,11 +520,13 @@ impl QuicServer {
         if connection.inner.is_closed() {
             return;
         }
-        if connection.streams.is_empty() {
+        connection.answer_waiting(u64::MAX, &mut self.turn_of(handle, now_ns), handler);
+        let is_over = now_ns >= drain_by_ns;
+        if connection.is_quiet() || is_over && connection.streams.is_empty() {
             // No transaction is refused, so no refusal is counted.
             let code = handler.code(QuicRefusal::Draining);
             connection.close_with(code, QuicRefusal::Draining, now);
-        } else if now_ns >= drain_by_ns {
+        } else if is_over {
             connection.close(QuicRefusal::Draining, now, handler);
         }
     }
@@ -588,7 +547,7 @@ impl QuicServer {
     fn send(&mut self, transmit: &Transmit, out: &[u8]) {
         // As if lost on the way: QUIC sends what matters again.
         if !self.socket.send(transmit, out) {
-            self.numbers.datagrams_dropped += 1;
+            self.clients.numbers.datagrams_dropped += 1;
         }
     }
 

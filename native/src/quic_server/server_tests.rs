@@ -13,14 +13,26 @@ use rustls::crypto::ring::default_provider;
 
 use super::{CLOSED_MAX, DRIVEN_PER_TURN, Options, QuicServer, SCANNED_PER_TURN};
 use crate::quic::tls::{ALPN_TPU, AnyKey, Transport, client_config, public_key};
+use crate::quic_server::first_byte::Flags;
 use crate::quic_server::handler::{
-    QuicClient, QuicNumbers, QuicRefusal, StreamCredit, StreamHandler,
+    ClientLimits, Decision, QuicClient, QuicNumbers, QuicRefusal, StreamCredit, StreamHandler,
+    Submission, Tips,
 };
 use crate::sync::clock::NS_PER_S;
+
+#[path = "touchdown_tests.rs"]
+mod touchdown;
 
 const SEED: [u8; 32] = [1; 32];
 const ACCOUNT: u64 = 5;
 const GUARD: Duration = Duration::from_secs(20);
+
+/// The key of an API key.
+fn token_key(token: &[u8]) -> [u8; 32] {
+    let mut key = [0xff; 32];
+    key.iter_mut().zip(token).for_each(|(to, from)| *to = *from);
+    key
+}
 
 /// The code of each refusal.
 fn code_of(refusal: QuicRefusal) -> u32 {
@@ -34,10 +46,18 @@ struct State {
     credit: u32,
     /// Whether a transaction costs one of it.
     costs_credit: bool,
+    /// A key that is known, and not valid from here.
+    elsewhere: Option<[u8; 32]>,
+    burst: u32,
+    /// Whether every transaction was accepted before.
+    is_repeated: bool,
     submitted: Vec<(QuicClient, Vec<u8>)>,
+    flags: Vec<Flags>,
     refused: Vec<(bool, QuicRefusal, usize)>,
     numbers: QuicNumbers,
-    /// To the thread: drain, close all, exit.
+    /// To the thread: receipts, an announcement; drain, close all, exit.
+    receipts: Vec<u8>,
+    announce_drain: bool,
     drain: bool,
     close_all: bool,
     exit: bool,
@@ -47,15 +67,37 @@ struct State {
 struct Handler(Arc<Mutex<State>>);
 
 impl StreamHandler for Handler {
+    fn key_of_certificate(&self, public_key: &[u8; 32]) -> [u8; 32] {
+        *public_key
+    }
+
+    fn key_of_token(&self, token: &[u8]) -> [u8; 32] {
+        token_key(token)
+    }
+
+    fn knows(&self, client: &QuicClient) -> bool {
+        let state = self.0.lock().unwrap();
+        state.accounts.contains_key(&client.key) || state.elsewhere == Some(client.key)
+    }
+
     fn account_of(&self, client: &QuicClient) -> Option<u64> {
-        self.0.lock().unwrap().accounts.get(&client.public_key).copied()
+        self.0.lock().unwrap().accounts.get(&client.key).copied()
+    }
+
+    fn limits(&self, _client: &QuicClient) -> Option<ClientLimits> {
+        Some(ClientLimits { rate_per_second: 50.0, burst: self.0.lock().unwrap().burst })
+    }
+
+    fn tips(&self) -> Tips {
+        Tips { lamports_min: 1_000_000, accounts: Box::new([[7; 32]]) }
     }
 
     fn credit(&self, _client: &QuicClient) -> StreamCredit {
         StreamCredit { streams: self.0.lock().unwrap().credit, more_in_ns: Some(1) }
     }
 
-    fn submit(&mut self, client: &QuicClient, bytes: &[u8]) {
+    fn submit(&mut self, client: &QuicClient, submission: &Submission<'_>) -> Decision {
+        let &Submission { bytes, flags } = submission;
         let mut state = self.0.lock().unwrap();
         if bytes == PANIC {
             drop(state);
@@ -63,6 +105,10 @@ impl StreamHandler for Handler {
         }
         state.credit -= u32::from(state.costs_credit);
         state.submitted.push((*client, bytes.to_vec()));
+        state.flags.push(flags);
+        let signature = bytes.get(1..65).map(|bytes| bytes.try_into().unwrap());
+        let code = if bytes.starts_with(INVALID) { INVALID_CODE } else { 0 };
+        Decision { code, signature, is_repeated: state.is_repeated }
     }
 
     fn refused(&mut self, client: Option<&QuicClient>, refusal: QuicRefusal, bytes: usize) -> u32 {
@@ -96,6 +142,7 @@ impl Listener {
             connections_per_address: 100,
             connections_per_account: 100,
             stream_timeout_ns: 60 * NS_PER_S,
+            drain_to: "other.example.com:8009".into(),
         };
         change(&mut options);
         let mut server = QuicServer::listen(options).unwrap();
@@ -114,10 +161,15 @@ impl Listener {
                 if !events.is_empty() {
                     server.on_readable();
                 }
-                let (drain, close_all, exit) = {
-                    let state = served.0.lock().unwrap();
-                    (state.drain, state.close_all, state.exit)
+                let (receipts, announce_drain, drain, close_all, exit) = {
+                    let mut state = served.0.lock().unwrap();
+                    let receipts = std::mem::take(&mut state.receipts);
+                    (receipts, state.announce_drain, state.drain, state.close_all, state.exit)
                 };
+                server.take_receipts(&receipts, &served);
+                if announce_drain {
+                    server.announce_drain();
+                }
                 if drain {
                     server.drain();
                 }
@@ -172,6 +224,9 @@ impl Drop for Listener {
 }
 
 const PANIC: &[u8] = b"panic";
+/// How a transaction begins that the handler refuses, and its code.
+const INVALID: &[u8] = b"\x01invalid";
+const INVALID_CODE: u32 = 0x109;
 const TICK: Duration = Duration::from_millis(5);
 
 fn solana_client(seed: &[u8; 32]) -> ClientConfig {
@@ -227,7 +282,7 @@ async fn each_stream_is_one_transaction_of_its_client() {
     listener.until(|state| state.submitted.len() == 5).await;
     let mut sizes = listener.with(|state| {
         let expected = public_key(&SEED).unwrap();
-        assert!(state.submitted.iter().all(|(client, _)| client.public_key == expected));
+        assert!(state.submitted.iter().all(|(client, _)| client.key == expected));
         assert!(state.submitted.iter().all(|(client, _)| client.from == Ipv4Addr::LOCALHOST));
         assert!(state.submitted.iter().all(|(_, bytes)| bytes.windows(2).all(|w| w[0] == w[1])));
         state.submitted.iter().map(|(_, bytes)| bytes.len()).collect::<Vec<_>>()
@@ -472,6 +527,7 @@ async fn drained_listener_is_finished_once_its_connections_are_gone() {
         connections_per_address: 1,
         connections_per_account: 1,
         stream_timeout_ns: 1,
+        drain_to: Box::default(),
     })
     .unwrap();
     assert!(!server.is_finished());
@@ -491,6 +547,7 @@ async fn port_in_use_is_an_error_except_for_a_successor() {
         connections_per_address: 1,
         connections_per_account: 1,
         stream_timeout_ns: 1,
+        drain_to: Box::default(),
     };
     assert!(QuicServer::listen(options(listener.address, false)).is_err());
     assert!(QuicServer::listen(options(fixed.address, false)).is_err());
@@ -567,6 +624,7 @@ fn unserved() -> (QuicServer, Handler) {
         connections_per_address: 100,
         connections_per_account: 100,
         stream_timeout_ns: 60 * NS_PER_S,
+        drain_to: Box::default(),
     });
     (server.unwrap(), Handler(Arc::default()))
 }
@@ -579,11 +637,11 @@ fn handshakes_share_a_turn_with_other_clients() {
     for handshakes in [4, 8, 10] {
         assert_eq!(server.due_in(), Some(Duration::ZERO));
         server.turn(&mut handler);
-        if handshakes == 8 && server.numbers.handshakes == 4 {
+        if handshakes == 8 && server.clients.numbers.handshakes == 4 {
             // All of the first received buffers were handled.
             server.turn(&mut handler);
         }
-        assert_eq!(server.numbers.handshakes, handshakes);
+        assert_eq!(server.clients.numbers.handshakes, handshakes);
     }
 }
 
@@ -595,7 +653,11 @@ fn closed_connection_is_forgotten_in_time_and_at_once_above_a_number() {
         server.connections.iter_mut().flatten().for_each(|each| each.until_ns = 0);
         server.scan_at_ns = 0;
         server.turn(handler);
-        (server.numbers.handshakes, server.closed, server.endpoint.open_connections())
+        (
+            server.clients.numbers.handshakes,
+            server.clients.closed,
+            server.endpoint.open_connections(),
+        )
     };
     send_first_packets(1, server.local_addr().unwrap());
     server.on_readable();
@@ -607,8 +669,8 @@ fn closed_connection_is_forgotten_in_time_and_at_once_above_a_number() {
     send_first_packets(1, server.local_addr().unwrap());
     server.on_readable();
     server.turn(&mut handler);
-    assert_eq!(server.numbers.handshakes, 1);
-    server.closed = CLOSED_MAX;
+    assert_eq!(server.clients.numbers.handshakes, 1);
+    server.clients.closed = CLOSED_MAX;
     assert_eq!(expire(&mut server, &mut handler), (0, CLOSED_MAX, 0));
 }
 
@@ -634,9 +696,12 @@ fn many_connections_share_turns_with_other_clients() {
     server.connections.push(Some(late));
     server.scan_at_ns = 0;
     server.turn(&mut handler);
-    assert_eq!((server.numbers.handshakes_refused, server.scan_from), (0, SCANNED_PER_TURN));
+    assert_eq!(
+        (server.clients.numbers.handshakes_refused, server.scan_from),
+        (0, SCANNED_PER_TURN)
+    );
     assert_eq!(server.due_in(), Some(Duration::ZERO));
     // `drive` would tell the endpoint of a handle that it does not have.
     server.scan(Instant::now(), server.clock.now_ns(), &mut handler);
-    assert_eq!((server.numbers.handshakes_refused, server.scan_from), (1, 0));
+    assert_eq!((server.clients.numbers.handshakes_refused, server.scan_from), (1, 0));
 }

@@ -4,10 +4,15 @@
 //! the certificate counts, as in Agave's `streamer` and `tls-utils` (4.2, 2026-11). A client without
 //! a certificate is let in by TLS, so that the listener can close its connection with a code.
 //!
+//! `touchdown/1` clients verify the server: they are presented the operator's certificate, where it
+//! has one. Others are presented one that nobody signed.
+//!
 //! No session is resumed, so no client can send early data: an attacker could replay it.
 
+use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::{IdleTimeout, ServerConfig, TransportConfig, VarInt};
 use rustls::client::danger::HandshakeSignatureValid;
@@ -15,22 +20,69 @@ use rustls::crypto::ring as provider;
 use rustls::crypto::{CryptoProvider, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::server::{NoServerSessionStorage, ParsedCertificate};
+use rustls::server::{ClientHello, NoServerSessionStorage, ParsedCertificate, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
 use crate::quic::tls::{ALPN_TPU, no_tls12, self_signed};
-use crate::quic_server::limits::{IDLE_TIMEOUT, KEEP_ALIVE, STREAM_BYTES_MAX, STREAMS_AHEAD_MAX};
+use crate::quic_server::limits::{
+    IDLE_TIMEOUT, KEEP_ALIVE, SEND_WINDOW_BYTES, STREAM_BYTES_MAX, STREAMS_AHEAD_MAX,
+};
 
-/// The settings of a listener whose own certificate has this seed. `solana-tpu` clients verify
-/// none.
-pub(super) fn server_config(seed: &[u8; 32]) -> Result<ServerConfig, Error> {
+/// The protocol with answers (RFC 7301).
+pub(super) const ALPN_TOUCHDOWN: &[u8] = b"touchdown/1";
+
+/// The operator's certificate, which may change while clients connect.
+#[derive(Clone, Default)]
+pub(super) struct PresentedCertificate(Arc<ArcSwapOption<rustls::ServerConfig>>);
+
+impl PresentedCertificate {
+    /// Presents the certificate of these settings to clients that connect from now on.
+    pub(super) fn present(&self, config: Arc<rustls::ServerConfig>) {
+        self.0.store(Some(config));
+    }
+}
+
+impl Debug for PresentedCertificate {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PresentedCertificate").finish_non_exhaustive()
+    }
+}
+
+/// Chooses the certificate by the client's protocol.
+#[derive(Debug)]
+struct ByProtocol {
+    own: Arc<CertifiedKey>,
+    presented: PresentedCertificate,
+}
+
+impl ResolvesServerCert for ByProtocol {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let mut protocols = hello.alpn().into_iter().flatten();
+        let is_touchdown = protocols.any(|protocol| protocol == ALPN_TOUCHDOWN);
+        match self.presented.0.load_full().filter(|_| is_touchdown) {
+            Some(config) => config.cert_resolver.resolve(hello),
+            None => Some(self.own.clone()),
+        }
+    }
+}
+
+/// The settings of a listener whose own certificate has this seed.
+pub(super) fn server_config(
+    seed: &[u8; 32],
+    presented: &PresentedCertificate,
+) -> Result<ServerConfig, Error> {
     let provider = Arc::new(provider::default_provider());
     let (certificate, key) = self_signed(seed)?;
+    let key = provider.key_provider.load_private_key(key)?;
+    let own = Arc::new(CertifiedKey::new(vec![certificate], key));
+    let resolver = Arc::new(ByProtocol { own, presented: presented.clone() });
     let mut tls = rustls::ServerConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_client_cert_verifier(Arc::new(AnyClient(provider)))
-        .with_single_cert(vec![certificate], key)?;
-    tls.alpn_protocols = vec![ALPN_TPU.to_vec()];
+        .with_cert_resolver(resolver);
+    // A client that offers both gets answers.
+    tls.alpn_protocols = vec![ALPN_TOUCHDOWN.to_vec(), ALPN_TPU.to_vec()];
     tls.session_storage = Arc::new(NoServerSessionStorage {});
     tls.send_tls13_tickets = 0;
     tls.max_early_data_size = 0;
@@ -53,6 +105,7 @@ fn transport_config() -> TransportConfig {
         .max_concurrent_bidi_streams(VarInt::from_u32(0))
         .stream_receive_window(VarInt::from_u32(STREAM_WINDOW_BYTES))
         .receive_window(VarInt::from_u32(streams_bytes))
+        .send_window(SEND_WINDOW_BYTES)
         // The listener sends little: larger datagrams would gain nothing.
         .mtu_discovery_config(None)
         .datagram_receive_buffer_size(None);
@@ -128,6 +181,6 @@ mod tests {
         let (certificate, _) = self_signed(&seed).unwrap();
         assert_eq!(public_key_of(&certificate), Some(public_key(&seed).unwrap()));
         assert_eq!(public_key_of(&CertificateDer::from(vec![1, 2, 3])), None);
-        assert!(server_config(&seed).is_ok());
+        assert!(server_config(&seed, &PresentedCertificate::default()).is_ok());
     }
 }

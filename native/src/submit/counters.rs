@@ -31,7 +31,7 @@ const HANDSHAKE_RESULT_COUNT: usize = 6;
 /// Where the counters of QUIC clients start.
 const QUIC_AT: usize = HANDSHAKES_AT + HANDSHAKE_RESULT_COUNT;
 /// `QUIC_COUNTERS` of `src/native-ingress/thread-counters.ts`.
-const QUIC_COUNTERS: usize = 8;
+const QUIC_COUNTERS: usize = 11;
 
 /// Bytes of an ingress thread's counters.
 pub const COUNTERS_BYTES: usize = 8 * (QUIC_AT + QUIC_COUNTERS);
@@ -96,6 +96,8 @@ pub enum Counter {
     QuicConnections = QUIC_AT,
     /// QUIC handshakes in progress.
     QuicHandshakes,
+    /// QUIC clients that want receipts, and transactions whose verdict waits for their end.
+    QuicFollowers,
     /// QUIC connections accepted.
     QuicConnected,
     /// QUIC handshakes refused because of a limit, or while draining.
@@ -106,6 +108,10 @@ pub enum Counter {
     QuicStreamsAborted,
     /// QUIC datagrams that the kernel's buffer had no room for.
     QuicDatagramsDropped,
+    /// Receipts that QUIC clients were too slow to read.
+    QuicReceiptsDropped,
+    /// Verdicts that could not wait for their transaction's end.
+    QuicLandingsUnawaited,
     /// Panics while QUIC clients were served.
     QuicPanics,
 }
@@ -198,11 +204,14 @@ mod tests {
         Counter::HandshakesAborted,
         Counter::QuicConnections,
         Counter::QuicHandshakes,
+        Counter::QuicFollowers,
         Counter::QuicConnected,
         Counter::QuicHandshakesRefused,
         Counter::QuicRetries,
         Counter::QuicStreamsAborted,
         Counter::QuicDatagramsDropped,
+        Counter::QuicReceiptsDropped,
+        Counter::QuicLandingsUnawaited,
         Counter::QuicPanics,
     ];
 
@@ -216,7 +225,7 @@ mod tests {
         let cells = memory.atomics::<AtomicU64>(0, COUNTERS_BYTES / 8).unwrap();
         let read: Vec<f64> = cells.iter().map(|cell| f64::from_bits(cell.load(Relaxed))).collect();
         let http = (1..=15).map(f64::from);
-        let others = (16..=33).map(f64::from);
+        let others = (16..=36).map(f64::from);
         let rejections = [0.0; REJECTION_NUMBERS];
         assert_eq!(read, http.chain(rejections).chain(others).collect::<Vec<f64>>());
     }

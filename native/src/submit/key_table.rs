@@ -187,6 +187,12 @@ impl Key {
         self.policy.as_ref()?.violation(from, unix_ms)
     }
 
+    /// The rate and burst of its own limit, or else of its account's plan.
+    #[must_use]
+    pub fn rate(&self) -> Rate {
+        self.own().map_or_else(|| self.plan.load().terms.rate, |own| own.rate)
+    }
+
     /// The account's number, by which a transaction is ranked: `Offer`.
     #[must_use]
     pub fn account_number(&self) -> u64 {

@@ -1,27 +1,36 @@
 //! What becomes of the transactions of QUIC clients.
 
 use super::*;
-use crate::quic_server::handler::{
-    QuicClient, QuicNumbers, QuicRefusal, StreamCredit, StreamHandler,
-};
-use crate::submit::streams::public_key_digest;
-
-const CLIENT: QuicClient =
-    QuicClient { public_key: [7; 32], from: IpAddr::V4(Ipv4Addr::LOCALHOST) };
-
 use std::net::IpAddr;
 
-/// With the public key of `CLIENT`, on the account and the limit of `TOKEN`.
+use crate::quic_server::first_byte::Flags;
+use crate::quic_server::handler::{
+    ClientLimits, Decision, QuicClient, QuicNumbers, QuicRefusal, StreamCredit, StreamHandler,
+    Submission,
+};
+use crate::submit::streams::public_key_sha256;
+
+const PUBLIC_KEY: [u8; 32] = [7; 32];
+
+fn client() -> QuicClient {
+    QuicClient { key: public_key_sha256(&PUBLIC_KEY), from: IpAddr::V4(Ipv4Addr::LOCALHOST) }
+}
+
+/// With the public key of `client`, on the account and the limit of `TOKEN`.
 fn fixture_with(burst: f64, policy: Option<PolicyTerms>) -> Fixture {
     let fixture = Fixture::new(burst);
-    let digest = public_key_digest(&CLIENT.public_key);
+    let digest = Digest::new(&client().key);
     assert!(fixture.handler.path.keys.put(KeyTerms { digest, policy, ..terms(TOKEN, "acme") }));
     fixture
 }
 
 impl Fixture {
-    fn stream(&mut self, bytes: &[u8]) {
-        self.handler.submit(&CLIENT, bytes);
+    fn stream(&mut self, bytes: &[u8]) -> Decision {
+        self.flagged(bytes, Flags::default())
+    }
+
+    fn flagged(&mut self, bytes: &[u8], flags: Flags) -> Decision {
+        self.handler.submit(&client(), &Submission { bytes, flags })
     }
 
     fn rejections(&self, reason: Reason) -> f64 {
@@ -56,18 +65,18 @@ fn digest_of_a_public_key_is_the_one_that_edges_are_given() {
         0x7c, 0xbf,
     ]);
     assert!(fixture.handler.path.keys.put(KeyTerms { digest, ..terms(TOKEN, "acme") }));
-    assert_eq!(fixture.handler.account_of(&CLIENT), Some(ACCOUNT_NUMBER));
+    assert_eq!(fixture.handler.account_of(&client()), Some(ACCOUNT_NUMBER));
 }
 
 #[test]
 fn one_limit_counts_streams_and_requests_of_the_account() {
     let mut fixture = fixture_with(2.0, None);
-    let credit = |fixture: &Fixture| fixture.handler.credit(&CLIENT).streams;
-    assert_eq!(fixture.handler.credit(&CLIENT), StreamCredit { streams: 2, more_in_ns: None });
+    let credit = |fixture: &Fixture| fixture.handler.credit(&client()).streams;
+    assert_eq!(fixture.handler.credit(&client()), StreamCredit { streams: 2, more_in_ns: None });
     fixture.stream(&good(1));
     assert_eq!(credit(&fixture), 1);
     assert_eq!(fixture.post(&good(2)), Handled::Answered);
-    let StreamCredit { streams, more_in_ns } = fixture.handler.credit(&CLIENT);
+    let StreamCredit { streams, more_in_ns } = fixture.handler.credit(&client());
     let more_in_ns = more_in_ns.unwrap();
     assert!(streams == 0 && more_in_ns > 900_000_000 && more_in_ns <= 1_000_000_000);
     fixture.stream(&good(3));
@@ -112,17 +121,18 @@ fn panic_leaves_no_record_that_the_main_thread_waits_for() {
 fn key_that_is_not_valid_has_no_account_and_submits_nothing() {
     let elsewhere = PolicyTerms { ranges: Some("192.0.2.0/24".into()), ..PolicyTerms::default() };
     let mut fixture = fixture_with(9.0, Some(elsewhere));
-    assert_eq!(fixture.handler.account_of(&CLIENT), None);
+    assert_eq!(fixture.handler.account_of(&client()), None);
     fixture.stream(&good(1));
-    let inside = QuicClient { from: "192.0.2.1".parse().unwrap(), ..CLIENT };
+    let inside = QuicClient { from: "192.0.2.1".parse().unwrap(), ..client() };
     assert_eq!(fixture.handler.account_of(&inside), Some(ACCOUNT_NUMBER));
-    let unknown = QuicClient { public_key: [8; 32], ..CLIENT };
+    let unknown = QuicClient { key: public_key_sha256(&[8; 32]), ..client() };
     assert_eq!(fixture.handler.account_of(&unknown), None);
     assert_eq!(fixture.handler.credit(&unknown).streams, 0);
-    fixture.handler.submit(&unknown, &good(1));
+    let submission = Submission { bytes: &good(1), flags: Flags::default() };
+    assert_eq!(fixture.handler.submit(&unknown, &submission).code, 0x101);
     assert_eq!((fixture.given(), fixture.rejections(Reason::Unauthorized)), (0, 2.0));
     // An API key with the bytes of a public key is another key.
-    assert_eq!(fixture.take(Endpoint::Raw, &CLIENT.public_key, &good(1)), Handled::Answered);
+    assert_eq!(fixture.take(Endpoint::Raw, &PUBLIC_KEY, &good(1)), Handled::Answered);
     assert_eq!(fixture.given(), 0);
 }
 
@@ -130,8 +140,8 @@ fn key_that_is_not_valid_has_no_account_and_submits_nothing() {
 fn refusal_before_the_last_byte_is_charged_counted_and_recorded() {
     let mut fixture = fixture_with(2.0, None);
     let codes = [QuicRefusal::TooLarge, QuicRefusal::Slow, QuicRefusal::Draining].map(|refusal| {
-        let code = fixture.handler.refused(Some(&CLIENT), refusal, 17);
-        (code, fixture.handler.credit(&CLIENT).streams)
+        let code = fixture.handler.refused(Some(&client()), refusal, 17);
+        (code, fixture.handler.credit(&client()).streams)
     });
     assert_eq!(codes, [(0x104, 1), (0x109, 0), (0x10d, 0)]);
     let reasons = [Reason::TooLarge, Reason::Undecodable, Reason::Overloaded];
@@ -140,7 +150,7 @@ fn refusal_before_the_last_byte_is_charged_counted_and_recorded() {
         assert_eq!(fixture.rejections(reason), 1.0);
     }
     // Above the limit it is that.
-    fixture.handler.refused(Some(&CLIENT), QuicRefusal::TooLarge, 17);
+    fixture.handler.refused(Some(&client()), QuicRefusal::TooLarge, 17);
     assert_eq!(fixture.rejections(Reason::RateLimited), 1.0);
     // Before its key is known it is counted alone.
     assert_eq!(fixture.handler.refused(None, QuicRefusal::Unauthorized, 0), 0x101);
@@ -171,10 +181,90 @@ fn panic_of_a_submission_frees_its_record() {
 fn account_sees_a_connection_that_its_key_does_not_allow() {
     let elsewhere = PolicyTerms { ranges: Some("192.0.2.0/24".into()), ..PolicyTerms::default() };
     let mut fixture = fixture_with(9.0, Some(elsewhere));
-    assert_eq!(fixture.handler.refused(Some(&CLIENT), QuicRefusal::Unauthorized, 0), 0x101);
+    assert_eq!(fixture.handler.refused(Some(&client()), QuicRefusal::Unauthorized, 0), 0x101);
     // A use of the key against its policy, as over HTTP.
     assert_eq!((fixture.field(0, 0), fixture.rejections(Reason::Unauthorized)), (4.0, 1.0));
-    let unknown = QuicClient { public_key: [8; 32], ..CLIENT };
+    let unknown = QuicClient { key: public_key_sha256(&[8; 32]), ..client() };
     fixture.handler.refused(Some(&unknown), QuicRefusal::Unauthorized, 0);
     assert_eq!((fixture.depth(), fixture.rejections(Reason::Unauthorized)), (1, 2.0));
+}
+
+fn signature(bytes: &[u8]) -> Option<[u8; 64]> {
+    bytes[1..65].try_into().ok()
+}
+
+#[test]
+fn decision_has_the_code_of_the_reason_and_the_signature() {
+    let mut fixture = fixture_with(5.0, None);
+    let accepted = Decision { code: 0, signature: signature(&good(1)), is_repeated: false };
+    assert_eq!(fixture.stream(&good(1)), accepted);
+    assert_eq!(fixture.stream(&good(1)), accepted);
+    let undecodable = Decision { code: 0x109, signature: None, is_repeated: false };
+    assert_eq!(fixture.stream(b""), undecodable);
+    assert_eq!(fixture.stream(b"no transaction"), undecodable);
+    fixture.publisher.open(false);
+    assert_eq!(fixture.stream(&good(2)).code, 0x10c);
+    let limited = fixture.stream(&good(3));
+    assert_eq!((limited.code, limited.signature), (0x102, signature(&good(3))));
+    fixture.is_broken.set(true);
+    assert_eq!(fixture.stream(&good(4)).code, 0x102);
+    let mut broken = fixture_with(5.0, None);
+    broken.is_broken.set(true);
+    assert_eq!(broken.stream(&good(1)), Decision { code: 0x10e, ..undecodable });
+}
+
+#[test]
+fn client_that_waits_for_the_end_hears_of_a_repetition() {
+    let mut fixture = fixture_with(9.0, None);
+    let flags = Flags { is_answered_when_landed: true, is_sent_once: false };
+    assert!(!fixture.flagged(&good(1), flags).is_repeated);
+    assert!(fixture.flagged(&good(1), flags).is_repeated);
+}
+
+#[test]
+fn transaction_that_is_sent_once_is_recorded_as_one_without_resends() {
+    let mut fixture = fixture_with(9.0, None);
+    fixture.stream(&good(1));
+    fixture.flagged(&good(2), Flags { is_sent_once: true, is_answered_when_landed: false });
+    let retries = |number| fixture.field(number, 7);
+    assert_eq!((retries(0), retries(1)), (-1.0, 0.0));
+}
+
+#[test]
+fn client_is_told_the_limit_that_holds_and_the_tip() {
+    let fixture = fixture_with(9.0, None);
+    let limits = |fixture: &Fixture| fixture.handler.limits(&client());
+    let plan = limits(&fixture).unwrap();
+    assert_eq!(plan.burst, 9);
+    let own = Rate { rate_per_second: 0.5, burst: 3.0 };
+    let policy = PolicyTerms { limit: Some(own), ..PolicyTerms::default() };
+    let fixture = fixture_with(9.0, Some(policy));
+    assert_eq!(limits(&fixture), Some(ClientLimits { rate_per_second: 0.5, burst: 3 }));
+    let unknown = QuicClient { key: [8; 32], ..client() };
+    assert_eq!(fixture.handler.limits(&unknown), None);
+    assert!(!fixture.handler.knows(&unknown) && fixture.handler.knows(&client()));
+    assert!(fixture.handler.tips().lamports_min > 0);
+}
+
+#[test]
+fn api_key_is_found_by_the_digest_of_its_text() {
+    let fixture = Fixture::usual();
+    let from = client().from;
+    let key = fixture.handler.key_of_token(TOKEN);
+    assert_eq!(fixture.handler.account_of(&QuicClient { key, from }), Some(ACCOUNT_NUMBER));
+    let key = fixture.handler.key_of_certificate(&PUBLIC_KEY);
+    assert_eq!(fixture.handler.account_of(&QuicClient { key, from }), None);
+}
+
+#[test]
+fn refusals_of_the_protocol_are_invalid_requests() {
+    let mut fixture = fixture_with(2.0, None);
+    let mut refused = |refusal| fixture.handler.refused(Some(&client()), refusal, 3);
+    let codes =
+        [QuicRefusal::Flags, QuicRefusal::Frame, QuicRefusal::SecondControl].map(&mut refused);
+    assert_eq!(codes, [0x106; 3]);
+    assert_eq!(refused(QuicRefusal::NoHello), 0x101);
+    // A stream costs a request; a frame does not.
+    assert_eq!(fixture.handler.credit(&client()).streams, 0);
+    assert_eq!(fixture.rejections(Reason::InvalidRequest), 3.0);
 }

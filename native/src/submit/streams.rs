@@ -8,75 +8,109 @@ use std::sync::Arc;
 use ring::digest::{Context, SHA256};
 
 use crate::decode::limits::TRANSACTION_BYTES_MAX;
+use crate::decode::tip::TipRule;
+use crate::decode::tx::peek_signature_offset;
 use crate::http::rejection::Rejection;
 use crate::http::rejection_table::{REASONS, Reason};
 use crate::quic_server::handler::{
-    QuicClient, QuicNumbers, QuicRefusal, StreamCredit, StreamHandler,
+    ClientLimits, Decision, QuicClient, QuicNumbers, QuicRefusal, StreamCredit, StreamHandler,
+    Submission, Tips,
 };
+use crate::quic_server::verdict::SIGNATURE_BYTES;
 use crate::submit::counters::Counter;
 use crate::submit::fan_out::EngineHandle;
 use crate::submit::key_table::{Digest, Key, NotAdmitted};
-use crate::submit::path::{RequestMeta, SubmitHandler, unix_ms};
+use crate::submit::path::{Outcome, RequestMeta, SubmitHandler, unix_ms};
+use crate::submit::rate_limit::Rate;
 
 /// What is hashed before a public key: `PUBLIC_KEY_PREFIX` of `src/accounts/keys/public-key.ts`.
 const PUBLIC_KEY_PREFIX: &[u8] = b"touchdown public key\0";
 
-/// The digest by which the key table has a public key.
+/// The SHA-256 by which the key table has a public key.
 #[must_use]
-pub fn public_key_digest(public_key: &[u8; 32]) -> Digest {
+pub fn public_key_sha256(public_key: &[u8; 32]) -> [u8; 32] {
+    sha256(&[PUBLIC_KEY_PREFIX, public_key])
+}
+
+fn sha256(parts: &[&[u8]]) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
-    context.update(PUBLIC_KEY_PREFIX);
-    context.update(public_key);
+    parts.iter().for_each(|part| context.update(part));
     let mut bytes = [0; 32];
     bytes.copy_from_slice(context.finish().as_ref());
-    Digest::new(&bytes)
+    bytes
 }
 
 impl<E: EngineHandle> SubmitHandler<E> {
     fn key_of(&self, client: &QuicClient) -> Option<Arc<Key>> {
-        self.path.keys.find(public_key_digest(&client.public_key))
+        self.path.keys.find(Digest::new(&client.key))
     }
 
-    fn submit_stream(&mut self, client: &QuicClient, bytes: &[u8]) {
+    fn submit_stream(&mut self, client: &QuicClient, submission: &Submission<'_>) -> Decision {
+        let &Submission { bytes, flags } = submission;
         let received_ns = self.path.fan_out.now_ns();
         self.path.fan_out.flush_if_due(received_ns);
-        let Some(key) = self.admit_stream(client, received_ns) else { return };
-        let meta =
-            RequestMeta { key: &key, received_ns, body_bytes: bytes.len(), max_retries: None };
-        let Err(unanswered) = self.path.submit(bytes, &meta, &mut self.sent) else { return };
-        let rejection = if unanswered.counter == Counter::ProxiedLeaders {
-            Rejection::no_leader()
-        } else {
-            Rejection::new(Reason::Overloaded, BUSY.into())
+        let offset = peek_signature_offset(bytes);
+        let signature = offset.and_then(|offset| signature_at(bytes, offset));
+        let key = match self.admit_stream(client, received_ns) {
+            Ok(key) => key,
+            Err(reason) => return refused_with(reason, signature),
+        };
+        let is_known = |offset| self.path.dedup.query(bytes, offset, received_ns);
+        let is_repeated = flags.is_answered_when_landed && offset.is_some_and(is_known);
+        let max_retries = flags.is_sent_once.then_some(0);
+        let meta = RequestMeta { key: &key, received_ns, body_bytes: bytes.len(), max_retries };
+        let rejection = match self.path.submit(bytes, &meta, &mut self.sent) {
+            Ok(Outcome::Accepted(_)) => return Decision { code: 0, signature, is_repeated },
+            Ok(Outcome::Rejected(rejection)) => return refused_with(rejection.reason, signature),
+            Err(unanswered) if unanswered.counter == Counter::ProxiedLeaders => {
+                Rejection::no_leader()
+            }
+            Err(_) => Rejection::new(Reason::Overloaded, BUSY.into()),
         };
         self.path.reject(&rejection, &meta, self.path.fan_out.now_ns(), None);
+        refused_with(rejection.reason, signature)
     }
 
-    /// The client's key, once its limits are charged for a stream; None if the stream is refused,
+    /// The client's key, once its limits are charged for a stream; or why the stream is refused,
     /// which is counted and recorded.
-    fn admit_stream(&mut self, client: &QuicClient, received_ns: u64) -> Option<Arc<Key>> {
+    fn admit_stream(&mut self, client: &QuicClient, received_ns: u64) -> Result<Arc<Key>, Reason> {
         self.path.counters.add(Counter::Requests, 1.0);
         let Some(key) = self.key_of(client) else {
             self.path.counters.reject(Reason::Unauthorized);
-            return None;
+            return Err(Reason::Unauthorized);
         };
         let meta_of = |key| RequestMeta { key, received_ns, body_bytes: 0, max_retries: None };
-        match self.path.keys.admit_key(key, client.from, received_ns, unix_ms) {
-            Ok(key) => return Some(key),
+        let reason = match self.path.keys.admit_key(key, client.from, received_ns, unix_ms) {
+            Ok(key) => return Ok(key),
             Err(NotAdmitted::Limited(key, rejection)) => {
                 self.path.reject(&rejection, &meta_of(&key), 0, None);
+                return Err(rejection.reason);
             }
             Err(NotAdmitted::OutOfPolicy(key, violation)) => {
                 self.path.violated(&violation.for_account, &meta_of(&key));
+                return Err(Reason::Unauthorized);
             }
-            Err(NotAdmitted::Unknown(_)) => self.path.counters.reject(Reason::Unauthorized),
-            Err(NotAdmitted::Undecided) => self.path.counters.reject(Reason::Overloaded),
-        }
-        None
+            Err(NotAdmitted::Unknown(_)) => Reason::Unauthorized,
+            Err(NotAdmitted::Undecided) => Reason::Overloaded,
+        };
+        self.path.counters.reject(reason);
+        Err(reason)
     }
 }
 
 impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
+    fn key_of_certificate(&self, public_key: &[u8; 32]) -> [u8; 32] {
+        public_key_sha256(public_key)
+    }
+
+    fn key_of_token(&self, token: &[u8]) -> [u8; 32] {
+        sha256(&[token])
+    }
+
+    fn knows(&self, client: &QuicClient) -> bool {
+        self.key_of(client).is_some()
+    }
+
     fn account_of(&self, client: &QuicClient) -> Option<u64> {
         let key = self.key_of(client)?;
         key.violation(client.from, unix_ms).is_none().then(|| key.account_number())
@@ -92,20 +126,42 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
         StreamCredit { streams, more_in_ns }
     }
 
-    fn submit(&mut self, client: &QuicClient, bytes: &[u8]) {
-        if catch_unwind(AssertUnwindSafe(|| self.submit_stream(client, bytes))).is_err() {
+    fn limits(&self, client: &QuicClient) -> Option<ClientLimits> {
+        let Rate { rate_per_second, burst } = self.key_of(client)?.rate();
+        // A whole number of at most a million.
+        Some(ClientLimits { rate_per_second, burst: burst as u32 })
+    }
+
+    fn tips(&self) -> Tips {
+        let TipRule { accounts, lamports_min } = self.path.decoder.tip_rule();
+        Tips {
+            lamports_min: u64::try_from(*lamports_min).unwrap_or_default(),
+            accounts: accounts.clone(),
+        }
+    }
+
+    fn submit(&mut self, client: &QuicClient, submission: &Submission<'_>) -> Decision {
+        let decide = AssertUnwindSafe(|| self.submit_stream(client, submission));
+        catch_unwind(decide).unwrap_or_else(|_| {
             let _ = self.path.records.void();
             self.path.counters.add(Counter::HandlerErrors, 1.0);
-        }
+            refused_with(Reason::Internal, None)
+        })
     }
 
     fn refused(&mut self, client: Option<&QuicClient>, refusal: QuicRefusal, bytes: usize) -> u32 {
         let received_ns = self.path.fan_out.now_ns();
         let reason = reason_of(refusal);
         let message = message_of(refusal, bytes);
-        let costs_one = matches!(refusal, QuicRefusal::TooLarge | QuicRefusal::Slow);
+        let costs_one = matches!(
+            refusal,
+            QuicRefusal::TooLarge
+                | QuicRefusal::Slow
+                | QuicRefusal::Flags
+                | QuicRefusal::SecondControl
+        );
         let key = client.and_then(|client| match costs_one {
-            true => self.admit_stream(client, received_ns),
+            true => self.admit_stream(client, received_ns).ok(),
             false => self.key_of(client),
         });
         match key {
@@ -131,29 +187,34 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
     }
 
     fn code(&self, refusal: QuicRefusal) -> u32 {
-        // Every reason has a row.
-        REASONS.get(reason_of(refusal) as usize).map_or(1, |row| row.quic_code)
+        code_of(reason_of(refusal))
     }
 
     fn publish(&mut self, numbers: &QuicNumbers) {
         let &QuicNumbers {
             connections,
             handshakes,
+            followers,
             connected,
             handshakes_refused,
             retries,
             streams_aborted,
             datagrams_dropped,
+            receipts_dropped,
+            landings_unawaited,
             panics,
         } = numbers;
         for (counter, number) in [
             (Counter::QuicConnections, connections),
             (Counter::QuicHandshakes, handshakes),
+            (Counter::QuicFollowers, followers),
             (Counter::QuicConnected, connected),
             (Counter::QuicHandshakesRefused, handshakes_refused),
             (Counter::QuicRetries, retries),
             (Counter::QuicStreamsAborted, streams_aborted),
             (Counter::QuicDatagramsDropped, datagrams_dropped),
+            (Counter::QuicReceiptsDropped, receipts_dropped),
+            (Counter::QuicLandingsUnawaited, landings_unawaited),
             (Counter::QuicPanics, panics),
         ] {
             self.path.counters.set(counter, number as f64);
@@ -161,19 +222,36 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
     }
 }
 
+fn refused_with(reason: Reason, signature: Option<[u8; SIGNATURE_BYTES]>) -> Decision {
+    Decision { code: code_of(reason), signature, is_repeated: false }
+}
+
+fn code_of(reason: Reason) -> u32 {
+    // Every reason has a row.
+    REASONS.get(reason as usize).map_or(1, |row| row.quic_code)
+}
+
+fn signature_at(bytes: &[u8], offset: usize) -> Option<[u8; SIGNATURE_BYTES]> {
+    bytes.get(offset..)?.first_chunk().copied()
+}
+
 fn reason_of(refusal: QuicRefusal) -> Reason {
     match refusal {
-        QuicRefusal::Unauthorized => Reason::Unauthorized,
+        QuicRefusal::Unauthorized | QuicRefusal::NoHello => Reason::Unauthorized,
         QuicRefusal::AccountConnections => Reason::RateLimited,
         QuicRefusal::TooLarge => Reason::TooLarge,
         QuicRefusal::Slow => Reason::Undecodable,
         QuicRefusal::Draining => Reason::Overloaded,
+        QuicRefusal::Flags | QuicRefusal::Frame | QuicRefusal::SecondControl => {
+            Reason::InvalidRequest
+        }
     }
 }
 
 fn message_of(refusal: QuicRefusal, bytes: usize) -> String {
     match refusal {
         QuicRefusal::Unauthorized => KEY_NOT_VALID.into(),
+        QuicRefusal::NoHello => NO_HELLO.into(),
         QuicRefusal::AccountConnections => ACCOUNT_CONNECTIONS.into(),
         QuicRefusal::TooLarge => format!(
             "a stream with more than {TRANSACTION_BYTES_MAX} bytes, a transaction has at most that \
@@ -183,10 +261,19 @@ fn message_of(refusal: QuicRefusal, bytes: usize) -> String {
             format!("a stream that was not finished in time, {bytes} bytes of it arrived")
         }
         QuicRefusal::Draining => DRAINING.into(),
+        QuicRefusal::Flags => FLAGS_UNKNOWN.into(),
+        QuicRefusal::Frame => FRAME_INVALID.into(),
+        QuicRefusal::SecondControl => SECOND_CONTROL.into(),
     }
 }
 
 const BUSY: &str = "this thread cannot decide on the transaction now; send it again";
-const KEY_NOT_VALID: &str = "the connection's public key is not valid, or no longer";
+const KEY_NOT_VALID: &str = "the connection's key is not valid, or no longer";
+const NO_HELLO: &str = "the client did not say within 5 s who it is";
+const FLAGS_UNKNOWN: &str =
+    "a flags byte with a flag that is not known here; 0x01 and 0x02 may be set beside 0x40";
+const FRAME_INVALID: &str =
+    "a control stream begins with one HELLO frame of version 1, and nothing follows it";
+const SECOND_CONTROL: &str = "a second control stream; a connection has one";
 const ACCOUNT_CONNECTIONS: &str = "the account has as many QUIC connections as it may";
 const DRAINING: &str = "this edge drains; connect to another one, or again a little later";

@@ -1,0 +1,203 @@
+//! The clients of a listener: who they are, how many there are, and what they wait for.
+//!
+//! ```text
+//! handshake ─▶ certificate with a known key ─▶ open ─▶ closed
+//!     └─▶ `touchdown/1`: HELLO with an API key ──▲
+//! ```
+//!
+//! Until its key is known a client counts as a handshake in progress, in the same bounds and with
+//! the same deadline.
+
+use std::time::Instant;
+
+use crate::quic_server::admission::{Admission, Bounds};
+use crate::quic_server::connection::{ClientConnection, Phase};
+use crate::quic_server::control::Greeting;
+use crate::quic_server::followers::Followers;
+use crate::quic_server::frame;
+use crate::quic_server::handler::{QuicClient, QuicNumbers, QuicRefusal, StreamHandler};
+use crate::quic_server::landing_waits::LandingWaits;
+use crate::quic_server::limits::CLOSED_NS_MAX;
+
+pub(super) struct Clients {
+    pub(super) admission: Admission,
+    pub(super) waits: LandingWaits,
+    pub(super) followers: Followers,
+    pub(super) numbers: QuicNumbers,
+    /// Closed connections that are kept.
+    pub(super) closed: usize,
+    /// Whether clients are told that this edge will drain.
+    is_drain_announced: bool,
+    /// Where they are sent then; empty: nowhere.
+    drain_to: Box<str>,
+}
+
+impl Clients {
+    pub(super) fn new(bounds: Bounds, drain_to: Box<str>) -> Self {
+        Self {
+            admission: Admission::new(bounds),
+            waits: LandingWaits::default(),
+            followers: Followers::default(),
+            numbers: QuicNumbers::default(),
+            closed: 0,
+            is_drain_announced: false,
+            drain_to,
+        }
+    }
+
+    /// The handshake is complete: finds the client's account, or lets it say who it is.
+    pub(super) fn connected<H: StreamHandler>(
+        &mut self,
+        connection: &mut ClientConnection,
+        now: Instant,
+        handler: &mut H,
+    ) {
+        if connection.phase != Phase::Handshake {
+            return;
+        }
+        connection.set_protocol();
+        let public_key = connection.proved_key();
+        let client = public_key.map(|key| connection.client_of(handler.key_of_certificate(&key)));
+        let is_known = client.is_some_and(|client| handler.knows(&client));
+        if connection.is_touchdown && !is_known {
+            return connection.await_hello();
+        }
+        self.authenticate(connection, client, now, handler);
+    }
+
+    /// The client said who it is.
+    pub(super) fn greet<H: StreamHandler>(
+        &mut self,
+        connection: &mut ClientConnection,
+        handle: usize,
+        greeting: Greeting,
+        now: Instant,
+        handler: &mut H,
+    ) {
+        let is_open = connection.client().is_some();
+        let (wants_receipts, token) = match greeting {
+            Greeting::Hello { wants_receipts, token } if !is_open || token.is_empty() => {
+                (wants_receipts, token)
+            }
+            Greeting::None => return connection.close(QuicRefusal::Unauthorized, now, handler),
+            Greeting::Hello { .. } | Greeting::Invalid => {
+                return connection.close(QuicRefusal::Frame, now, handler);
+            }
+        };
+        if !is_open {
+            let client =
+                (!token.is_empty()).then(|| connection.client_of(handler.key_of_token(&token)));
+            self.authenticate(connection, client, now, handler);
+        }
+        let Phase::Open { account, .. } = connection.phase else { return };
+        connection.tell_limits(handler);
+        if let Some(control) = &mut connection.control {
+            control.push(frame::tips(&handler.tips()));
+        }
+        if self.is_drain_announced {
+            connection.tell_drain(&self.drain_to);
+        }
+        if wants_receipts {
+            connection.wants_receipts = true;
+            self.followers.add(account, handle);
+        }
+    }
+
+    /// Opens the connection of a client, or closes it if its key is not valid or its account or
+    /// address has too many.
+    fn authenticate<H: StreamHandler>(
+        &mut self,
+        connection: &mut ClientConnection,
+        client: Option<QuicClient>,
+        now: Instant,
+        handler: &mut H,
+    ) {
+        let account = client.and_then(|client| handler.account_of(&client));
+        let (Some(client), Some(account)) = (client, account) else {
+            // The key may be an account's all the same, and expired: the account sees the refusal.
+            let code = handler.refused(client.as_ref(), QuicRefusal::Unauthorized, 0);
+            return connection.close_with(code, QuicRefusal::Unauthorized, now);
+        };
+        if !connection.is_proved && !self.admission.has_room_for_address(connection.source) {
+            self.numbers.handshakes_refused += 1;
+            let code = handler.code(QuicRefusal::AccountConnections);
+            return connection.close_with(code, QuicRefusal::AccountConnections, now);
+        }
+        if !self.admission.has_room_for_account(account) {
+            // Known from here on, so that the account sees the refusal.
+            let code = handler.refused(Some(&client), QuicRefusal::AccountConnections, 0);
+            return connection.close_with(code, QuicRefusal::AccountConnections, now);
+        }
+        self.admission.opened(connection.source, connection.is_proved, account);
+        connection.is_proved = true;
+        self.numbers.handshakes -= 1;
+        self.numbers.connections += 1;
+        self.numbers.connected += 1;
+        connection.phase = Phase::Open { key: client.key, account };
+    }
+
+    /// Whatever ended it: it no longer counts.
+    pub(super) fn ended(&mut self, connection: &mut ClientConnection, handle: usize, now_ns: u64) {
+        match connection.phase {
+            Phase::Closed => return,
+            Phase::Handshake => {
+                self.numbers.handshakes -= 1;
+                self.admission.handshake_ended(connection.source, connection.is_proved);
+            }
+            Phase::Open { account, .. } => {
+                self.numbers.connections -= 1;
+                self.admission.closed(connection.source, account);
+                self.followers.remove(account, handle);
+            }
+        }
+        self.closed += 1;
+        connection.until_ns = now_ns.saturating_add(CLOSED_NS_MAX);
+        self.numbers.streams_aborted += connection.clear_streams(handle, &mut self.waits) as u64;
+        connection.phase = Phase::Closed;
+    }
+
+    /// Counts these connections anew, with their handles.
+    pub(super) fn recount<'a>(
+        &mut self,
+        connections: impl Iterator<Item = (usize, &'a mut ClientConnection)>,
+    ) {
+        self.numbers.panics += 1;
+        (self.numbers.connections, self.numbers.handshakes, self.closed) = (0, 0, 0);
+        self.admission.clear();
+        self.waits.clear();
+        self.followers = Followers::default();
+        for (handle, connection) in connections {
+            match connection.phase {
+                Phase::Closed => self.closed += 1,
+                Phase::Handshake => {
+                    self.numbers.handshakes += 1;
+                    self.admission.handshake_started(connection.source, connection.is_proved);
+                }
+                Phase::Open { account, .. } => {
+                    self.numbers.connections += 1;
+                    self.admission.recount(connection.source, account);
+                    connection.wait_again(handle, &mut self.waits);
+                    if connection.wants_receipts {
+                        self.followers.add(account, handle);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells these connections that this edge will drain, and those that come.
+    pub(super) fn announce_drain<'a>(
+        &mut self,
+        connections: impl Iterator<Item = &'a mut ClientConnection>,
+    ) {
+        if !std::mem::replace(&mut self.is_drain_announced, true) {
+            connections.for_each(|connection| connection.tell_drain(&self.drain_to));
+        }
+    }
+
+    /// The numbers, with those that wait for receipts.
+    pub(super) fn numbers(&self) -> QuicNumbers {
+        let followers = (self.followers.count() + self.waits.count()) as u64;
+        QuicNumbers { followers, ..self.numbers }
+    }
+}

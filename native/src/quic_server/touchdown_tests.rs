@@ -1,0 +1,542 @@
+//! `touchdown/1` on loopback, with a client made of quinn that reads and writes bytes as
+//! `docs/quic.md` describes them.
+
+use quinn::{RecvStream, SendStream, VarInt};
+
+use super::*;
+use crate::quic_server::limits::{CONTROL_FRAMES_MAX, LANDINGS_PER_CONNECTION};
+use crate::quic_server::tls::ALPN_TOUCHDOWN;
+use crate::quic_server::verdict::{VERDICT_BYTES, Verdict};
+
+const API_KEY: &[u8] = b"example-key-of-this-page";
+/// A transaction as the handler takes it: a count, and a signature of these bytes.
+fn transaction(byte: u8) -> Vec<u8> {
+    let mut bytes = vec![byte; 200];
+    bytes[0] = 1;
+    bytes
+}
+
+fn touchdown_client(seed: Option<&[u8; 32]>) -> ClientConfig {
+    let provider = Arc::new(default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(AnyKey(provider)));
+    let mut tls = match seed {
+        None => builder.with_no_client_auth(),
+        Some(seed) => {
+            let (certificate, key) = crate::quic::tls::self_signed(seed).unwrap();
+            builder.with_client_auth_cert(vec![certificate], key).unwrap()
+        }
+    };
+    tls.alpn_protocols = vec![ALPN_TOUCHDOWN.to_vec()];
+    let crypto = quinn::crypto::rustls::QuicClientConfig::try_from(tls).unwrap();
+    ClientConfig::new(Arc::new(crypto))
+}
+
+fn listener() -> Listener {
+    let listener = Listener::new(|_| {});
+    listener.with(|state| {
+        state.burst = 100;
+        state.accounts.insert(token_key(API_KEY), ACCOUNT);
+    });
+    listener
+}
+
+impl Listener {
+    async fn touchdown(&self, seed: Option<&[u8; 32]>) -> (Endpoint, Connection) {
+        self.connect(touchdown_client(seed)).await.unwrap()
+    }
+}
+
+fn hello(wants: u8, token: &[u8]) -> Vec<u8> {
+    let size = (2 + token.len()) as u8;
+    [&[0, 1, 0, size, 0, 1, wants], token].concat()
+}
+
+/// Opens a stream, sends and finishes it.
+async fn opened(connection: &Connection, bytes: &[u8]) -> RecvStream {
+    let (mut out, incoming) = connection.open_bi().await.unwrap();
+    out.write_all(bytes).await.unwrap();
+    out.finish().unwrap();
+    incoming
+}
+
+async fn verdict_of(mut incoming: RecvStream) -> Verdict {
+    let bytes = tokio::time::timeout(GUARD, incoming.read_to_end(100)).await.unwrap().unwrap();
+    Verdict::read(&bytes.try_into().unwrap()).unwrap()
+}
+
+async fn submit(connection: &Connection, bytes: &[u8]) -> Verdict {
+    verdict_of(opened(connection, bytes).await).await
+}
+
+/// Type and content of the next frame.
+async fn frame_of(incoming: &mut RecvStream) -> (u8, Vec<u8>) {
+    let read = async {
+        let mut head = [0; 4];
+        incoming.read_exact(&mut head).await.unwrap();
+        let mut content = vec![0; usize::from(u16::from_le_bytes([head[2], head[3]]))];
+        incoming.read_exact(&mut content).await.unwrap();
+        (head[0], content)
+    };
+    tokio::time::timeout(GUARD, read).await.unwrap()
+}
+
+/// Says hello, and reads the limits and the tips.
+async fn greeted(connection: &Connection, hello: &[u8]) -> (SendStream, RecvStream) {
+    let (mut out, mut incoming) = connection.open_bi().await.unwrap();
+    out.write_all(hello).await.unwrap();
+    assert_eq!(frame_of(&mut incoming).await.0, 0x81);
+    assert_eq!(frame_of(&mut incoming).await.0, 0x82);
+    (out, incoming)
+}
+
+/// A receipt as the main thread writes it.
+fn receipt(account: u64, state: u8, bytes: &[u8]) -> Vec<u8> {
+    let signature = bytes[1..65].try_into().unwrap();
+    let verdict = Verdict {
+        state,
+        code: 0,
+        microseconds: 5,
+        credit: 0,
+        bits: 1,
+        slot: 358_000_123,
+        signature,
+    };
+    [&(account as f64).to_le_bytes()[..], &verdict.bytes()].concat()
+}
+
+#[tokio::test]
+async fn each_transaction_has_a_verdict() {
+    let listener = listener();
+    let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+    let bytes = transaction(7);
+    let verdict = submit(&connection, &bytes).await;
+    assert_eq!((verdict.state, verdict.code, verdict.credit), (1, 0, 64));
+    assert_eq!((verdict.signature, verdict.slot, verdict.bits), ([7; 64], 0, 0));
+    assert!(verdict.microseconds < 1_000_000);
+    let invalid = [INVALID, &[9; 100]].concat();
+    let verdict = submit(&connection, &invalid).await;
+    assert_eq!((verdict.state, verdict.code), (0, INVALID_CODE as u16));
+    // An empty one is one too.
+    assert_eq!(submit(&connection, &[]).await.signature, [0; 64]);
+    // Unidirectional streams have none.
+    send(&connection, &transaction(8)).await;
+    listener.until(|state| state.submitted.len() == 4).await;
+    assert_eq!(listener.with(|state| state.refused.clone()), []);
+}
+
+#[tokio::test]
+async fn thousands_of_transactions_of_one_connection_have_one_verdict_each() {
+    let listener = listener();
+    let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+    let mut pending = Vec::new();
+    for number in 0..5000_u32 {
+        let mut bytes = transaction(0);
+        bytes[1..5].copy_from_slice(&number.to_le_bytes());
+        pending.push((number, opened(&connection, &bytes).await));
+    }
+    for (number, incoming) in pending {
+        assert_eq!(verdict_of(incoming).await.signature[..4], number.to_le_bytes());
+    }
+    assert_eq!(listener.with(|state| state.submitted.len()), 5000);
+}
+
+#[tokio::test]
+async fn api_key_on_the_control_stream_opens_the_connection() {
+    let listener = listener();
+    // A certificate that nobody registered does no harm.
+    for seed in [None, Some(&[9; 32])] {
+        let (_endpoint, connection) = listener.touchdown(seed).await;
+        let (mut out, mut incoming) = connection.open_bi().await.unwrap();
+        let more = tokio::time::timeout(Duration::from_millis(50), connection.open_bi()).await;
+        assert!(more.is_err(), "a second stream of a client that is not known");
+        // In pieces.
+        let hello = hello(0, API_KEY);
+        out.write_all(&hello[..9]).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        out.write_all(&hello[9..]).await.unwrap();
+        let limits = [
+            &50f64.to_le_bytes()[..],
+            &100u32.to_le_bytes(),
+            &64u32.to_le_bytes(),
+            &64u32.to_le_bytes(),
+            &4096u32.to_le_bytes(),
+        ];
+        assert_eq!(frame_of(&mut incoming).await, (0x81, limits.concat()));
+        let tips = [&1_000_000u64.to_le_bytes()[..], &[7; 32]].concat();
+        assert_eq!(frame_of(&mut incoming).await, (0x82, tips));
+        assert_eq!(submit(&connection, &transaction(3)).await.state, 1);
+        listener.with(|state| {
+            let (client, _) = state.submitted.pop().unwrap();
+            assert_eq!(client.key, token_key(API_KEY));
+        });
+    }
+}
+
+#[tokio::test]
+async fn new_limits_are_told() {
+    let listener = listener();
+    let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+    let (_out, mut incoming) = greeted(&connection, &hello(0, b"")).await;
+    listener.with(|state| state.burst = 7);
+    let (kind, content) = frame_of(&mut incoming).await;
+    assert_eq!((kind, &content[8..12]), (0x81, &7u32.to_le_bytes()[..]));
+}
+
+#[tokio::test]
+async fn client_that_does_not_say_who_it_is_is_closed() {
+    let listener = listener();
+    let unauthorized = [code(QuicRefusal::Unauthorized), code(QuicRefusal::NoHello)];
+    // An unknown key, none, and a transaction.
+    for bytes in [hello(0, b"another-key-of-16"), hello(0, b""), transaction(1)] {
+        let (_endpoint, connection) = listener.touchdown(None).await;
+        let (mut out, _incoming) = connection.open_bi().await.unwrap();
+        out.write_all(&bytes).await.unwrap();
+        out.finish().unwrap();
+        assert_eq!(close_code(&connection).await, unauthorized[0]);
+    }
+    // Nothing, within the time of a handshake.
+    let (_endpoint, connection) = listener.touchdown(None).await;
+    assert_eq!(close_code(&connection).await, unauthorized[1]);
+    listener.until(|state| state.numbers.handshakes == 0).await;
+    assert_eq!(listener.with(|state| (state.numbers.connected, state.submitted.len())), (0, 0));
+}
+
+#[tokio::test]
+async fn key_that_is_not_valid_from_there_is_closed_at_once() {
+    let listener = listener();
+    listener.with(|state| state.elsewhere = Some(public_key(&[9; 32]).unwrap()));
+    let (_endpoint, connection) = listener.touchdown(Some(&[9; 32])).await;
+    assert_eq!(close_code(&connection).await, code(QuicRefusal::Unauthorized));
+}
+
+#[tokio::test]
+async fn clients_that_are_not_known_are_bounded_as_handshakes() {
+    let listener = listener();
+    let mut silent = Vec::new();
+    for _ in 0..32 {
+        silent.push(listener.touchdown(None).await);
+    }
+    // The next one proves its address, and is admitted.
+    let (_endpoint, connection) = listener.touchdown(None).await;
+    listener.until(|state| state.numbers.handshakes == 33).await;
+    assert_eq!(listener.with(|state| state.numbers.retries), 1);
+    greeted(&connection, &hello(0, API_KEY)).await;
+    assert_eq!(submit(&connection, &transaction(3)).await.state, 1);
+}
+
+#[tokio::test]
+async fn anything_but_one_hello_closes_the_connection() {
+    let listener = listener();
+    let mut long = hello(0, b"");
+    long.extend([0; 200]);
+    let cases: [&[u8]; 5] = [
+        &[0, 9],
+        &[0, 1, 0, 2, 0, 2, 0],
+        &[0, 1, 0, 2, 0, 1, 0, 0],
+        &long,
+        // With a certificate that is known an API key would be a second identity.
+        &hello(0, API_KEY),
+    ];
+    for bytes in cases {
+        let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+        let (mut out, _incoming) = connection.open_bi().await.unwrap();
+        out.write_all(bytes).await.unwrap();
+        assert_eq!(close_code(&connection).await, code(QuicRefusal::Frame), "{bytes:?}");
+    }
+    // Half of it, and then the end.
+    let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+    opened(&connection, &[0, 1, 0]).await;
+    assert_eq!(close_code(&connection).await, code(QuicRefusal::Frame));
+    // A frame behind it.
+    let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+    let (mut out, _incoming) = greeted(&connection, &hello(0, b"")).await;
+    out.write_all(&[1]).await.unwrap();
+    assert_eq!(close_code(&connection).await, code(QuicRefusal::Frame));
+}
+
+#[tokio::test]
+async fn hello_has_the_deadline_of_a_stream() {
+    let listener = Listener::new(|options| options.stream_timeout_ns = NS_PER_S / 10);
+    let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+    let (mut out, _incoming) = connection.open_bi().await.unwrap();
+    out.write_all(&[0, 1]).await.unwrap();
+    assert_eq!(close_code(&connection).await, code(QuicRefusal::Slow));
+}
+
+#[tokio::test]
+async fn second_control_stream_is_refused_alone() {
+    let listener = listener();
+    let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+    greeted(&connection, &hello(0, b"")).await;
+    let (mut out, incoming) = connection.open_bi().await.unwrap();
+    out.write_all(&[0]).await.unwrap();
+    let verdict = verdict_of(incoming).await;
+    assert_eq!(u64::from(verdict.code), code(QuicRefusal::SecondControl));
+    let stopped = out.stopped().await.unwrap().map(VarInt::into_inner);
+    assert_eq!(stopped, Some(code(QuicRefusal::SecondControl)));
+    assert_eq!(submit(&connection, &transaction(3)).await.state, 1);
+}
+
+#[tokio::test]
+async fn flags_precede_the_transaction_on_either_kind_of_stream() {
+    let listener = listener();
+    let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+    let with = |flags: u8, size: usize| [&[flags][..], &vec![1; size]].concat();
+    assert_eq!(submit(&connection, &with(0x40, 200)).await.state, 1);
+    assert_eq!(submit(&connection, &with(0x41, 4096)).await.state, 1);
+    send(&connection, &with(0x41, 4096)).await;
+    listener.until(|state| state.submitted.len() == 3).await;
+    listener.with(|state| {
+        assert_eq!(
+            state.flags.iter().map(|it| it.is_sent_once).collect::<Vec<_>>(),
+            [false, true, true]
+        );
+        assert!(state.submitted.iter().all(|(_, bytes)| bytes[0] == 1));
+    });
+    assert_eq!(u64::from(submit(&connection, &with(0x44, 9)).await.code), code(QuicRefusal::Flags));
+    send(&connection, &with(0x60, 9)).await;
+    listener.until(|state| state.refused.len() == 2).await;
+    let refused = (true, QuicRefusal::Flags, 10);
+    assert_eq!(listener.with(|state| state.refused.clone()), [refused, refused]);
+    // To `solana-tpu` it is the first byte of a transaction.
+    let (_endpoint, connection) = listener.client().await;
+    send(&connection, &with(0x41, 9)).await;
+    listener.until(|state| state.submitted.len() == 4).await;
+    assert_eq!(listener.with(|state| state.submitted[3].1.clone()), with(0x41, 9));
+}
+
+#[tokio::test]
+async fn stream_that_is_too_large_or_too_slow_has_a_verdict_too() {
+    let listener = Listener::new(|options| options.stream_timeout_ns = NS_PER_S / 10);
+    let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+    let flagged = [&[0x40][..], &[1; 4097]].concat();
+    for (bytes, refusal) in [
+        (&[1; 4097][..], QuicRefusal::TooLarge),
+        (&flagged, QuicRefusal::TooLarge),
+        (&[1; 10], QuicRefusal::Slow),
+    ] {
+        let (mut out, incoming) = connection.open_bi().await.unwrap();
+        out.write_all(bytes).await.unwrap();
+        let verdict = verdict_of(incoming).await;
+        assert_eq!((verdict.state, u64::from(verdict.code)), (0, code(refusal)));
+        let stopped = out.stopped().await.unwrap().map(VarInt::into_inner);
+        assert_eq!(stopped, Some(code(refusal)));
+    }
+    assert_eq!(submit(&connection, &transaction(3)).await.state, 1);
+}
+
+#[tokio::test]
+async fn reset_is_answered_with_a_reset() {
+    let listener = listener();
+    let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+    let (mut out, mut incoming) = connection.open_bi().await.unwrap();
+    out.write_all(&[1; 10]).await.unwrap();
+    assert_eq!(submit(&connection, &transaction(3)).await.state, 1);
+    out.reset(7_u32.into()).unwrap();
+    let ended = tokio::time::timeout(GUARD, incoming.read_to_end(100)).await.unwrap();
+    let expected = quinn::ReadToEndError::Read(quinn::ReadError::Reset(7_u32.into()));
+    assert_eq!(ended, Err(expected));
+    listener.until(|state| state.numbers.streams_aborted == 1).await;
+}
+
+#[tokio::test]
+async fn verdict_waits_for_the_end_of_its_transaction() {
+    let listener = listener();
+    let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+    let bytes = transaction(7);
+    let flagged = [&[0x42][..], &bytes].concat();
+    let first = opened(&connection, &flagged).await;
+    let second = opened(&connection, &flagged).await;
+    listener.until(|state| state.numbers.followers == 2).await;
+    // Another transaction, and one that is not final.
+    let receipts = [receipt(ACCOUNT, 6, &transaction(8)), receipt(ACCOUNT, 5, &bytes)].concat();
+    listener.with(|state| state.receipts = receipts);
+    assert_eq!(submit(&connection, &transaction(9)).await.state, 1);
+    assert_eq!(listener.with(|state| state.numbers.followers), 2);
+    listener.with(|state| state.receipts = receipt(ACCOUNT, 6, &bytes));
+    for incoming in [first, second] {
+        let verdict = verdict_of(incoming).await;
+        assert_eq!((verdict.state, verdict.code, verdict.bits), (6, 0, 1));
+        assert_eq!((verdict.slot, verdict.signature), (358_000_123, [7; 64]));
+    }
+    listener.until(|state| state.numbers.followers == 0).await;
+    // A refusal waits for nothing.
+    let invalid = [&[0x42], INVALID, &[9; 100]].concat();
+    assert_eq!(submit(&connection, &invalid).await.state, 0);
+    assert_eq!(listener.with(|state| state.numbers.landings_unawaited), 0);
+}
+
+#[tokio::test]
+async fn verdict_that_cannot_wait_comes_at_once() {
+    let listener = listener();
+    let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+    listener.with(|state| state.is_repeated = true);
+    let flagged = [&[0x42][..], &transaction(7)].concat();
+    assert_eq!(submit(&connection, &flagged).await.state, 1);
+    listener.with(|state| state.is_repeated = false);
+    let mut waiting = Vec::new();
+    for _ in 0..LANDINGS_PER_CONNECTION {
+        waiting.push(opened(&connection, &flagged).await);
+    }
+    assert_eq!(submit(&connection, &flagged).await.state, 1);
+    listener.until(|state| state.numbers.landings_unawaited == 2).await;
+    // Others of the edge wait in their own bound.
+    let (_endpoint, other) = listener.touchdown(Some(&SEED)).await;
+    let theirs = opened(&other, &flagged).await;
+    let all = LANDINGS_PER_CONNECTION as u64 + 1;
+    listener.until(|state| state.numbers.followers == all).await;
+    // A client that no longer wants the verdict, and one that leaves.
+    waiting.pop().unwrap().stop(0_u32.into()).unwrap();
+    listener.until(|state| state.numbers.followers == all - 1).await;
+    connection.close(0_u32.into(), b"");
+    listener.until(|state| state.numbers.followers == 1).await;
+    // A drain answers the rest.
+    listener.with(|state| state.drain = true);
+    assert_eq!(verdict_of(theirs).await.state, 1);
+    assert_eq!(close_code(&other).await, code(QuicRefusal::Draining));
+}
+
+#[tokio::test]
+async fn receipts_come_to_the_clients_that_want_them() {
+    let listener = listener();
+    let (_one, connection) = listener.touchdown(Some(&SEED)).await;
+    let (_out, mut incoming) = greeted(&connection, &hello(1, b"")).await;
+    let (_two, other) = listener.touchdown(None).await;
+    let (_kept, mut unwanted) = greeted(&other, &hello(0, API_KEY)).await;
+    assert_eq!(listener.with(|state| state.numbers.followers), 1);
+    let bytes = transaction(7);
+    let receipts = [receipt(ACCOUNT + 1, 6, &bytes), receipt(ACCOUNT, 5, &bytes)].concat();
+    listener.with(|state| state.receipts = receipts);
+    let (kind, content) = frame_of(&mut incoming).await;
+    let verdict = Verdict::read(&content.try_into().unwrap()).unwrap();
+    assert_eq!((kind, verdict.state, verdict.slot), (0x84, 5, 358_000_123));
+    assert_eq!((verdict.credit, verdict.microseconds, verdict.signature), (64, 5, [7; 64]));
+    listener.with(|state| state.announce_drain = true);
+    assert_eq!(frame_of(&mut incoming).await, (0x83, b"other.example.com:8009".to_vec()));
+    assert_eq!(frame_of(&mut unwanted).await.0, 0x83);
+    // It is served on, and so are those that come.
+    assert_eq!(submit(&connection, &transaction(3)).await.state, 1);
+    let (_three, third) = listener.touchdown(None).await;
+    let (_out, mut incoming) = greeted(&third, &hello(0, API_KEY)).await;
+    assert_eq!(frame_of(&mut incoming).await.0, 0x83);
+    connection.close(0_u32.into(), b"");
+    listener.until(|state| state.numbers.followers == 0).await;
+}
+
+#[tokio::test]
+async fn client_that_reads_no_receipts_loses_the_oldest() {
+    let listener = listener();
+    let (_one, connection) = listener.touchdown(Some(&SEED)).await;
+    let mut config = quinn::TransportConfig::default();
+    config.stream_receive_window(1024_u32.into());
+    let mut client = touchdown_client(None);
+    client.transport_config(Arc::new(config));
+    let (_two, slow) = listener.connect(client).await.unwrap();
+    let (_out, mut incoming) = greeted(&slow, &hello(1, API_KEY)).await;
+    let all: Vec<u8> = (0..2 * CONTROL_FRAMES_MAX)
+        .flat_map(|number| receipt(ACCOUNT, 6, &transaction(number as u8)))
+        .collect();
+    listener.with(|state| state.receipts = all);
+    listener.until(|state| state.numbers.receipts_dropped > 0).await;
+    let dropped = listener.with(|state| state.numbers.receipts_dropped);
+    // Others are served meanwhile.
+    assert_eq!(submit(&connection, &transaction(3)).await.state, 1);
+    let (mut lost, mut read) = (0, 0);
+    while read + lost < 2 * CONTROL_FRAMES_MAX as u64 {
+        match frame_of(&mut incoming).await {
+            (0x85, content) => lost += u64::from(u32::from_le_bytes(content.try_into().unwrap())),
+            (kind, content) => {
+                assert_eq!((kind, content.len()), (0x84, VERDICT_BYTES));
+                read += 1;
+            }
+        }
+    }
+    assert_eq!(lost, dropped);
+}
+
+#[tokio::test]
+async fn revoked_key_closes_clients_of_either_protocol() {
+    let listener = listener();
+    let (_one, by_key) = listener.touchdown(None).await;
+    greeted(&by_key, &hello(1, API_KEY)).await;
+    let (_two, by_certificate) = listener.touchdown(Some(&SEED)).await;
+    assert_eq!(submit(&by_certificate, &transaction(3)).await.state, 1);
+    listener.with(|state| state.accounts.clear());
+    for connection in [&by_key, &by_certificate] {
+        assert_eq!(close_code(connection).await, code(QuicRefusal::Unauthorized));
+    }
+    listener.until(|state| state.numbers.followers == 0).await;
+}
+
+#[tokio::test]
+async fn bidirectional_streams_are_granted_as_the_limits_admit() {
+    let listener = listener();
+    listener.with(|state| (state.credit, state.costs_credit) = (3, true));
+    let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+    greeted(&connection, &hello(0, b"")).await;
+    let credits = [
+        submit(&connection, &transaction(1)).await.credit,
+        submit(&connection, &transaction(2)).await.credit,
+        submit(&connection, &transaction(3)).await.credit,
+    ];
+    assert_eq!(credits, [2, 1, 0]);
+    let more = tokio::time::timeout(Duration::from_millis(100), connection.open_bi()).await;
+    assert!(more.is_err(), "a stream above the limit");
+    listener.with(|state| state.credit = 1);
+    assert_eq!(submit(&connection, &transaction(4)).await.credit, 0);
+}
+
+#[tokio::test]
+async fn unfinished_bidirectional_streams_count_against_those_ahead() {
+    let listener = listener();
+    let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+    let mut open = Vec::new();
+    // One of them is for the control stream.
+    for _ in 0..65 {
+        let (mut out, incoming) = connection.open_bi().await.unwrap();
+        out.write_all(&[1; 3]).await.unwrap();
+        open.push((out, incoming));
+    }
+    let more = tokio::time::timeout(Duration::from_millis(100), async {
+        for _ in 0..2 {
+            connection.open_bi().await.unwrap().0.write_all(&[1]).await.unwrap();
+        }
+    });
+    assert!(more.await.is_err(), "more than 64 unfinished streams");
+}
+
+#[tokio::test]
+async fn drain_waits_until_a_verdict_has_arrived() {
+    let listener = listener();
+    let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+    let (mut out, incoming) = connection.open_bi().await.unwrap();
+    out.write_all(&[1; 10]).await.unwrap();
+    assert_eq!(submit(&connection, &transaction(3)).await.state, 1);
+    listener.with(|state| state.drain = true);
+    out.write_all(&[1; 100]).await.unwrap();
+    out.finish().unwrap();
+    assert_eq!(verdict_of(incoming).await.state, 1);
+    assert_eq!(close_code(&connection).await, code(QuicRefusal::Draining));
+    assert_eq!(listener.with(|state| state.refused.clone()), []);
+}
+
+#[tokio::test]
+async fn panic_keeps_the_receipts_of_other_connections() {
+    let listener = listener();
+    let (_one, connection) = listener.touchdown(Some(&SEED)).await;
+    let (_out, mut incoming) = greeted(&connection, &hello(1, b"")).await;
+    let waiting = opened(&connection, &[&[0x42][..], &transaction(7)].concat()).await;
+    listener.until(|state| state.numbers.followers == 2).await;
+    let (_two, other) = listener.touchdown(None).await;
+    greeted(&other, &hello(1, API_KEY)).await;
+    send(&other, &[&[0x40], PANIC].concat()).await;
+    listener.until(|state| state.numbers.panics == 1).await;
+    assert_eq!(listener.with(|state| state.numbers.followers), 2);
+    listener.with(|state| state.receipts = receipt(ACCOUNT, 7, &transaction(7)));
+    assert_eq!(verdict_of(waiting).await.state, 7);
+    assert_eq!(frame_of(&mut incoming).await.0, 0x84);
+}
