@@ -9,17 +9,21 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
+/** The program with Agave's server and client, and the one without. */
+export type ProgramName = "touchdown-compare" | "touchdown-load";
+
 /** Builds the program and returns its path. */
-export function buildProgram(): string {
+export function buildProgram(name: ProgramName = "touchdown-compare"): string {
   const { CARGO_TARGET_DIR: chosen, XDG_CACHE_HOME: cache } = process.env;
   const target = chosen ?? join(cache ?? join(homedir(), ".cache"), "touchdown", "agave-target");
-  const build = spawnSync("cargo", ["build", "--release", "--locked"], {
+  const features = name === "touchdown-load" ? ["--no-default-features"] : [];
+  const build = spawnSync("cargo", ["build", "--release", "--locked", "--bin", name, ...features], {
     cwd: import.meta.dirname,
     env: { ...process.env, CARGO_TARGET_DIR: target },
     stdio: "inherit",
   });
   if (build.status !== 0) throw new Error("cargo could not build bench/compare");
-  return join(target, "release", "touchdown-compare");
+  return join(target, "release", name);
 }
 
 /** A child process that responds to a line with a line. */

@@ -58,12 +58,10 @@ export async function takeTurn(stage: Stage, side: Side, options: TurnOptions): 
     JSON.stringify({
       run: lastRun,
       address: side.address,
-      key: stage.key,
-      json,
-      rate,
+      transport: json ? "json" : "raw",
+      groups: [{ rate, accounts: [{ key: stage.key }], connections: CONNECTIONS }],
       count,
       warm,
-      connections: CONNECTIONS,
       pid: side.pid,
     }),
   );

@@ -206,7 +206,10 @@ const { values } = parseArgs({
   options: { help: { type: "boolean", short: "h" } },
   strict: false,
 });
-if (values["help"] === true) {
+if (args.includes("--quic")) {
+  const { runQuicLoad } = await import("../quic/main.ts");
+  await runQuicLoad(args);
+} else if (values["help"] === true) {
   console.log(USAGE);
 } else {
   try {

@@ -64,6 +64,7 @@ export const USAGE = `usage: npm run load -- [options]
   --kills N         kill -9 of the edge during the measured time, each with a restart (0)
   --idle N          keep-alive connections besides, which are silent (0)
   --url URL --key KEY   load an edge that runs already, without a cluster
+  --quic            the same load over QUIC and HTTP; --quic --help lists its options
   --results FILE    where the result line goes (bench/results/load.ndjson); "none" for nowhere`;
 
 /** Maximum transactions of one run; they are signed before it and kept in memory. */

@@ -1,19 +1,16 @@
-//! The generator: an open loop over keep-alive connections, with minimal CPU use.
+//! The generator: an open loop over connections that are open already, with minimal CPU use.
 //!
-//! One thread sleeps until the next request is due and writes it to the next connection. Responses
-//! do not wake the thread: it reads each one, without blocking, when the connection's turn comes
-//! again. The thread waits for a response only when all connections have one outstanding; that wait
-//! is included in the latencies counted from the due time.
+//! One thread sleeps until the next transaction is due and hands it to the next connection of its
+//! account. `http_clients` and `quic_clients` are the two ways; both stamp before they write.
 
 use std::error::Error;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::os::fd::AsRawFd;
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use base64::prelude::{Engine, BASE64_STANDARD};
 use touchdown_native::sync::clock::{monotonic_ns, NS_PER_S};
 
+use crate::http_clients::HttpClients;
+use crate::quic_clients::QuicClients;
 use crate::stolen::Stolen;
 use crate::transactions::{Random, Signing};
 
@@ -23,208 +20,160 @@ pub struct Load {
     /// Distinguishes this run from others.
     pub run: u64,
     pub address: SocketAddr,
-    /// The key of an account.
-    pub key: String,
-    /// JSON-RPC with base64; otherwise the raw bytes.
-    pub json: bool,
-    pub rate: u64,
+    pub transport: Transport,
+    pub groups: Vec<Group>,
     pub count: usize,
-    pub connections: usize,
     /// The process whose CPU time is measured.
     pub pid: i32,
-    /// The number of initial requests that no measurement includes.
+    /// The number of initial transactions that no measurement includes.
     pub warm: usize,
+}
+
+/// How transactions reach the edge.
+#[derive(Clone, Copy, PartialEq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// The bytes as the body of an HTTP request.
+    Raw,
+    /// JSON-RPC with base64 over HTTP.
+    Json,
+    /// A unidirectional stream each, ALPN `solana-tpu`.
+    Quic,
+}
+
+/// Accounts that share a rate and are measured together.
+#[derive(serde::Deserialize)]
+pub struct Group {
+    pub rate: u64,
+    pub accounts: Vec<Account>,
+    /// Connections of each account.
+    pub connections: usize,
+}
+
+/// An account by its two keys.
+#[derive(serde::Deserialize)]
+pub struct Account {
+    /// The API key, for HTTP.
+    pub key: String,
+    /// The seed of a registered public key, for QUIC.
+    #[serde(default)]
+    pub seed: Vec<u8>,
+}
+
+/// Which account sends a transaction.
+#[derive(Clone, Copy)]
+pub struct Sender {
+    pub group: usize,
+    pub account: usize,
+}
+
+/// All transactions, and the sender of each.
+pub struct Schedule {
+    pub transactions: Vec<Vec<u8>>,
+    pub senders: Vec<Sender>,
+}
+
+/// Signs all transactions, and draws the sender of each: a group by its rate, its accounts in turn.
+pub fn prepare(load: &Load) -> Schedule {
+    let mut signing = Signing::new(load.run);
+    let mut random = Random(0x2545_f491_4f6c_dd1d ^ load.run);
+    let total = total_rate(load);
+    let mut turns = vec![0; load.groups.len()];
+    let senders = (0..load.count).map(|_| {
+        let mut at = random.next() % total;
+        let mut group = 0;
+        while at >= load.groups[group].rate {
+            at -= load.groups[group].rate;
+            group += 1;
+        }
+        turns[group] += 1;
+        Sender { group, account: turns[group] % load.groups[group].accounts.len() }
+    });
+    let senders = senders.collect();
+    let transactions = (0..load.count).map(|index| signing.sign(index as u64)).collect();
+    Schedule { transactions, senders }
+}
+
+fn total_rate(load: &Load) -> u64 {
+    load.groups.iter().map(|group| group.rate).sum::<u64>().max(1)
 }
 
 /// The results of a run.
 pub struct Shots {
     pub due_ns: Vec<u64>,
-    /// When each request was written; 0: never.
+    /// When each was handed to its connection.
     pub sent_ns: Vec<u64>,
-    pub accepted: usize,
-    pub refused: usize,
-    pub first_refusal: Option<String>,
+    pub ends: Ends,
     /// CPU time of the process behind the address since the warm-up, in nanoseconds.
     pub cpu_ns: u64,
-    /// From the end of the warm-up to the last response.
+    /// From the end of the warm-up to the end of the last transaction.
     pub took_ns: u64,
     /// The share of the processors' time that the host used meanwhile (steal).
     pub stolen: f64,
 }
 
-/// All requests concatenated, and the end of each.
-pub struct Requests {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
+/// What the clients learned of their transactions and connections.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct Ends {
+    /// Answered with a success over HTTP; received by the edge's QUIC stack.
+    pub accepted: usize,
+    /// Refused by an answer, or by STOP_SENDING.
+    pub refused: usize,
+    pub first_refusal: Option<String>,
+    /// Never written, because the edge granted no stream in time.
+    pub unsent: usize,
+    /// Written on a QUIC connection that ended before it was acknowledged.
+    pub cut: usize,
+    /// QUIC connections that the edge closed, and when it closed the first and the last one.
+    pub closed: usize,
+    pub first_closed_ns: u64,
+    pub last_closed_ns: u64,
 }
 
-/// Signs all transactions and builds all requests.
-pub fn prepare(load: &Load) -> Requests {
-    let mut signing = Signing::new(load.run);
-    let mut requests = Requests { bytes: Vec::new(), ends: vec![0] };
-    for index in 0..load.count {
-        let transaction = signing.sign(index as u64);
-        let (path, kind, body) = match load.json {
-            false => ("sendRawTransaction", "application/octet-stream", transaction),
-            true => {
-                let text = BASE64_STANDARD.encode(transaction);
-                let body = format!(
-                    r#"{{"jsonrpc":"2.0","id":{index},"method":"sendTransaction","params":["{text}",{{"encoding":"base64"}}]}}"#
-                );
-                ("sendTransaction", "application/json", body.into_bytes())
-            }
-        };
-        let head = format!(
-            "POST /api/v1/{path} HTTP/1.1\r\nhost: {}\r\ncontent-type: {kind}\r\napi-x-token: {}\r\ncontent-length: {}\r\n\r\n",
-            load.address,
-            load.key,
-            body.len()
-        );
-        requests.bytes.extend_from_slice(head.as_bytes());
-        requests.bytes.extend_from_slice(&body);
-        requests.ends.push(requests.bytes.len());
-    }
-    requests
+/// The connections of a load.
+pub trait Clients {
+    /// Hands over a transaction, and returns when it did. Waits only where there is no connection
+    /// on which it can be written; that wait is part of the latencies from the due time.
+    fn send(&mut self, sender: Sender, index: usize, bytes: &[u8]) -> Result<u64, Box<dyn Error>>;
+
+    /// Waits for what is outstanding.
+    fn finish(&mut self) -> Result<Ends, Box<dyn Error>>;
 }
 
-/// Sends all requests on schedule, and waits for the outstanding responses.
-pub fn fire(load: &Load, requests: &Requests) -> Result<Shots, Box<dyn Error>> {
-    let mut lines = Vec::new();
-    for _ in 0..load.connections {
-        lines.push(Line::open(load.address)?);
-    }
+/// Sends all transactions on schedule, and waits for their ends.
+pub fn fire(load: &Load, schedule: &Schedule) -> Result<Shots, Box<dyn Error>> {
+    let mut clients: Box<dyn Clients> = match load.transport {
+        Transport::Quic => Box::new(QuicClients::open(load)?),
+        Transport::Raw | Transport::Json => Box::new(HttpClients::open(load, schedule)?),
+    };
     // SAFETY: a plain call that affects only this thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_000) };
     let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ load.run);
-    let mean_ns = NS_PER_S as f64 / load.rate as f64;
-    let mut shots = Shots {
-        due_ns: Vec::with_capacity(load.count),
-        sent_ns: Vec::with_capacity(load.count),
-        accepted: 0,
-        refused: 0,
-        first_refusal: None,
-        cpu_ns: 0,
-        took_ns: 0,
-        stolen: 0.0,
-    };
+    let mean_ns = NS_PER_S as f64 / total_rate(load) as f64;
+    let (mut due, mut sent) = (Vec::with_capacity(load.count), Vec::with_capacity(load.count));
     let (mut cpu_before, mut started_ns, mut stolen) = (0, 0, None);
     let mut due_ns = monotonic_ns() + 20_000_000;
-    let mut turn = 0;
-    for (index, ends) in requests.ends.windows(2).enumerate() {
+    for (index, bytes) in schedule.transactions.iter().enumerate() {
         if index == load.warm {
             cpu_before = cpu_ns_of(load.pid)?;
             started_ns = monotonic_ns();
             stolen = Some(Stolen::since(started_ns));
         }
         sleep_until(due_ns);
-        turn = idle_line(&mut lines, turn, &mut shots)?;
-        shots.due_ns.push(due_ns);
-        shots.sent_ns.push(monotonic_ns());
-        lines[turn].send(&requests.bytes[ends[0]..ends[1]])?;
-        turn = (turn + 1) % lines.len();
+        due.push(due_ns);
+        sent.push(clients.send(schedule.senders[index], index, bytes)?);
         due_ns += random.gap(mean_ns);
     }
-    let patience_ns = monotonic_ns() + 3 * NS_PER_S;
-    while lines.iter().any(|line| line.awaits) && monotonic_ns() < patience_ns {
-        wait_for_any(&lines, 100);
-        for line in &mut lines {
-            line.look(&mut shots)?;
-        }
-    }
+    let ends = clients.finish()?;
     let ended_ns = monotonic_ns();
-    shots.took_ns = ended_ns - started_ns;
-    shots.stolen = stolen.map_or(0.0, |stolen| stolen.share(ended_ns));
-    shots.cpu_ns = cpu_ns_of(load.pid)? - cpu_before;
-    Ok(shots)
-}
-
-/// The next connection from `turn` on without an outstanding response.
-fn idle_line(lines: &mut [Line], turn: usize, shots: &mut Shots) -> Result<usize, Box<dyn Error>> {
-    let count = lines.len();
-    let patience_ns = monotonic_ns() + 5 * NS_PER_S;
-    loop {
-        for step in 0..count {
-            let place = (turn + step) % count;
-            lines[place].look(shots)?;
-            if !lines[place].awaits {
-                return Ok(place);
-            }
-        }
-        if monotonic_ns() > patience_ns {
-            return Err("no answer for five seconds".into());
-        }
-        wait_for_any(lines, 1_000);
-    }
-}
-
-fn wait_for_any(lines: &[Line], timeout_ms: i32) {
-    let mut fds: Vec<libc::pollfd> = lines
-        .iter()
-        .filter(|line| line.awaits)
-        .map(|line| libc::pollfd { fd: line.stream.as_raw_fd(), events: libc::POLLIN, revents: 0 })
-        .collect();
-    // SAFETY: the array outlives the call, which receives its length.
-    unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout_ms) };
-}
-
-/// One keep-alive connection.
-struct Line {
-    stream: TcpStream,
-    awaits: bool,
-    response: Vec<u8>,
-}
-
-impl Line {
-    fn open(address: SocketAddr) -> Result<Self, Box<dyn Error>> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_nodelay(true)?;
-        stream.set_nonblocking(true)?;
-        Ok(Self { stream, awaits: false, response: Vec::with_capacity(4096) })
-    }
-
-    /// A request fits into the socket's buffer, because the previous one has its response.
-    fn send(&mut self, request: &[u8]) -> Result<(), Box<dyn Error>> {
-        self.stream.write_all(request)?;
-        self.awaits = true;
-        Ok(())
-    }
-
-    /// Reads the received part of the response.
-    fn look(&mut self, shots: &mut Shots) -> Result<(), Box<dyn Error>> {
-        if !self.awaits {
-            return Ok(());
-        }
-        let mut chunk = [0; 4096];
-        match self.stream.read(&mut chunk) {
-            Ok(0) => return Err("a connection was closed".into()),
-            Ok(size) => self.response.extend_from_slice(&chunk[..size]),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-            Err(error) => return Err(error.into()),
-        }
-        let Some(is_success) = judge(&self.response) else {
-            return Ok(());
-        };
-        self.awaits = false;
-        if is_success {
-            shots.accepted += 1;
-        } else {
-            shots.refused += 1;
-            let text = || String::from_utf8_lossy(&self.response).into_owned();
-            shots.first_refusal.get_or_insert_with(text);
-        }
-        self.response.clear();
-        Ok(())
-    }
-}
-
-/// Whether a response is a success; None while it is incomplete.
-fn judge(response: &[u8]) -> Option<bool> {
-    let head_size = response.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
-    let head = std::str::from_utf8(&response[..head_size]).ok()?.to_ascii_lowercase();
-    let length = head.split("content-length:").nth(1)?.split("\r\n").next()?;
-    let body = response.get(head_size..head_size + length.trim().parse::<usize>().ok()?)?;
-    let is_error = body.windows(7).any(|seven| seven == b"\"error\"");
-    Some(head.starts_with("http/1.1 200") && !is_error)
+    Ok(Shots {
+        due_ns: due,
+        sent_ns: sent,
+        ends,
+        cpu_ns: cpu_ns_of(load.pid)? - cpu_before,
+        took_ns: ended_ns - started_ns,
+        stolen: stolen.map_or(0.0, |stolen| stolen.share(ended_ns)),
+    })
 }
 
 fn sleep_until(at_ns: u64) {

@@ -10,12 +10,14 @@
 //! `touchdown-compare path`, `touchdown-compare incumbent` and `touchdown-compare native-ingress`
 //! are the parts of the comparison of complete paths, which `main.ts` drives.
 
+mod http_clients;
 mod incumbent;
 mod layers;
 mod leader;
 mod load;
 mod native_ingress;
 mod path;
+mod quic_clients;
 mod round;
 mod sender;
 mod stolen;
@@ -30,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     match words.as_slice() {
         ["leader", public_keys @ ..] => leader::run(public_keys),
         ["layers", count] => layers::run(count.parse()?),
-        ["path", public_keys @ ..] => path::run(public_keys),
+        ["path", public_keys @ ..] => path::run(|take| leader::serve(public_keys, take)),
         ["incumbent", address] => incumbent::run(address.parse::<SocketAddr>()?, INCUMBENT),
         ["native-ingress", address, identity, tip] => {
             native_ingress::run(address.parse::<SocketAddr>()?, identity, tip)

@@ -19,9 +19,10 @@ use touchdown_native::http::json_rpc::read_call;
 use touchdown_native::quic::delivery::PeerState;
 use touchdown_native::quic::engine::{Engine, Options};
 use touchdown_native::quic::event_ring::RECORD_FIELDS;
-use touchdown_native::quic::landed_shares::Offer;
 use touchdown_native::quic::peer;
 use touchdown_native::sync::clock::monotonic_ns;
+
+use crate::sender::NO_OFFER;
 
 const LISTENER: Token = Token(0);
 const EVENTS: usize = 256;
@@ -84,9 +85,9 @@ impl Sending {
         let copies = [self.peer, 0];
         if self.run >= RUN {
             self.is_holding = true;
-            self.engine.cork(&copies, bytes, self.tx, TTL_MS, Offer::default());
+            self.engine.cork(&copies, bytes, self.tx, TTL_MS, NO_OFFER);
         } else {
-            self.engine.send(&copies, bytes, self.tx, TTL_MS, Offer::default());
+            self.engine.send(&copies, bytes, self.tx, TTL_MS, NO_OFFER);
         }
         self.last_ns = monotonic_ns();
         let mut text = [0; SIGNATURE_TEXT_MAX];

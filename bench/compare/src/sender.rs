@@ -20,6 +20,9 @@ use touchdown_native::quic::event_ring::RECORD_FIELDS;
 use touchdown_native::quic::landed_shares::Offer;
 use touchdown_native::sync::clock::{monotonic_ns, NS_PER_S};
 
+/// All transactions rank alike.
+pub const NO_OFFER: Offer = Offer { account: 0, lamports: 0.0 };
+
 /// The senders by the number in their payloads.
 pub const SENDERS: [&str; 2] = ["touchdown", "tpu-client-next"];
 
@@ -156,7 +159,7 @@ impl Touchdown {
 impl Sends for Touchdown {
     fn send(&mut self, payload: Vec<u8>) {
         self.tx += 1;
-        self.engine.send(&[self.peer, 0], &payload, self.tx, 2_000, Offer::default());
+        self.engine.send(&[self.peer, 0], &payload, self.tx, 2_000, NO_OFFER);
         if self.tx % 64 == 0 {
             self.drain();
         }

@@ -9,6 +9,8 @@ use solana_signer::Signer;
 pub const PAYERS: usize = 4;
 /// The account that receives the tip, as in an edge's configuration.
 pub const TIP_ACCOUNT: [u8; 32] = [7; 32];
+/// The same in base58.
+pub const TIP_ACCOUNT_TEXT: &str = "US517G5965aydkZ46HS38QLi7UQiSojurfbQfKCELFx";
 
 const TIP_LAMPORTS: u64 = 1_000_000;
 const MESSAGE_AT: usize = 65;

@@ -1,0 +1,66 @@
+//! A leader made of quinn, which executes nothing: for loads where Agave's server is not needed.
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn::crypto::rustls::QuicServerConfig;
+use quinn::{Endpoint, IdleTimeout, ServerConfig, TransportConfig, VarInt};
+use rustls::crypto::ring::default_provider;
+use touchdown_native::quic::tls::{self_signed, ALPN_TPU};
+use touchdown_native::sync::clock::monotonic_ns;
+
+use crate::path::Take;
+
+const TRANSACTION_BYTES_MAX: usize = 4096;
+const STREAMS_MAX: u32 = 2048;
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+const SEED: [u8; 32] = [5; 32];
+
+/// Starts it on a thread of its own. `take` receives each transaction and the time of its last byte.
+pub fn serve(take: Take) -> Result<SocketAddr, Box<dyn Error>> {
+    let config = server_config()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+    let endpoint = runtime.block_on(async { Endpoint::server(config, any_port) })?;
+    let address = endpoint.local_addr()?;
+    let take = Arc::new(take);
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            while let Some(incoming) = endpoint.accept().await {
+                tokio::spawn(receive(incoming, take.clone()));
+            }
+        });
+    });
+    Ok(address)
+}
+
+async fn receive(incoming: quinn::Incoming, take: Arc<Take>) {
+    let Ok(connection) = incoming.await else { return };
+    while let Ok(mut stream) = connection.accept_uni().await {
+        let take = take.clone();
+        tokio::spawn(async move {
+            if let Ok(bytes) = stream.read_to_end(TRANSACTION_BYTES_MAX).await {
+                take(&bytes, monotonic_ns());
+            }
+        });
+    }
+}
+
+fn server_config() -> Result<ServerConfig, Box<dyn Error>> {
+    let (certificate, key) = self_signed(&SEED)?;
+    let mut tls = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)?;
+    tls.alpn_protocols = vec![ALPN_TPU.to_vec()];
+    let mut transport = TransportConfig::default();
+    transport
+        .max_concurrent_uni_streams(VarInt::from_u32(STREAMS_MAX))
+        .max_concurrent_bidi_streams(VarInt::from_u32(0))
+        .max_idle_timeout(Some(IdleTimeout::try_from(IDLE_TIMEOUT)?));
+    let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
+    config.transport_config(Arc::new(transport));
+    Ok(config)
+}

@@ -1,0 +1,248 @@
+/**
+ * `npm run load -- --quic`: the same load over QUIC and over HTTP through one edge, in turns, and
+ * what the edge withstands on QUIC: handshakes that never finish, an account far above its limit,
+ * silent connections, and a key that is revoked while it has many connections.
+ */
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { cpuUs, rssMb } from "../load/children.ts";
+import { commit, machine } from "../machine.ts";
+import { type QuicLoadOptions, readOptions, USAGE } from "./options.ts";
+import { type BenchAccount, newAccounts, type Stage, startStage } from "./stage.ts";
+import { type Group, type Turn, takeTurn } from "./turn.ts";
+
+const WARM_UP_RATE = 1_000;
+const WARM_UP_SECONDS = 5;
+/** How long silent connections are watched, after they have opened. */
+const IDLE_SECONDS = 60;
+const SETTLE_MS = 2_000;
+const GREEDY_ACCOUNTS = 10;
+const GREEDY_CONNECTIONS = 10;
+const GREEDY_TIMES = 20;
+/** Of its limit, what an account sends that keeps to it. */
+const WITHIN_LIMIT = 0.9;
+const REVOKE_RATE = 1_000;
+const REVOKE_SECONDS = 4;
+
+/** Runs what the command line says; prints only. */
+export async function runQuicLoad(args: readonly string[]): Promise<void> {
+  if (args.includes("--help")) {
+    console.log(USAGE);
+    return;
+  }
+  const options = readOptions(args);
+  const accounts = newAccounts(Math.max(options.accounts, GREEDY_ACCOUNTS));
+  const stage = await startStage(options, accounts);
+  try {
+    const { cpu, cores } = machine();
+    console.log(`${cores} cores of ${cpu}, Node ${process.version}, commit ${commit()}.`);
+    const used = accounts.slice(0, options.accounts);
+    // First, because the memory of connections that were closed is used again.
+    if (options.idle > 0) await holdIdle(stage, options, used);
+    await takeTurn(stage, "quic", [groupOf(used, WARM_UP_RATE, options)], WARM_UP_SECONDS);
+    await takeTurn(
+      stage,
+      options.endpoint,
+      [groupOf(used, WARM_UP_RATE, options)],
+      WARM_UP_SECONDS,
+    );
+    if (options.rates.length > 0) await compareSides(stage, options, used);
+    if (options.handshakes > 0) await withstandHandshakes(stage, options, used);
+    if (options.greedy > 0) await withstandGreed(stage, options, accounts);
+    if (options.revoke > 0) await revoke(stage, options, accounts);
+  } finally {
+    await stage.stop();
+  }
+}
+
+function groupOf(
+  accounts: readonly BenchAccount[],
+  rate: number,
+  { connections }: QuicLoadOptions,
+): Group {
+  return { rate, accounts, connections };
+}
+
+async function compareSides(
+  stage: Stage,
+  options: QuicLoadOptions,
+  accounts: readonly BenchAccount[],
+): Promise<void> {
+  const head = ["tx/s", "side", "late p99", "sent to leader p50", "p99", "p99.9"];
+  head.push("due to leader p50", "p99", "lost", "unsent", "refused", "edge CPU a tx");
+  console.log(`| ${head.join(" | ")} |\n|${"---|".repeat(head.length)}`);
+  for (const rate of options.rates) {
+    const sides = ["quic", options.endpoint] as const;
+    const turns = { quic: [] as Turn[], raw: [] as Turn[], json: [] as Turn[] };
+    for (let round = 0; round < options.rounds; round += 1) {
+      for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
+        const groups = [groupOf(accounts, rate, options)];
+        turns[side].push(await takeTurn(stage, side, groups, options.seconds));
+      }
+    }
+    for (const side of sides) console.log(rowOf(rate, side, turns[side]));
+  }
+}
+
+function rowOf(rate: number, side: string, turns: readonly Turn[]): string {
+  const cells = [
+    rate,
+    side,
+    ...[
+      (turn: Turn) => turn.late_us.p99,
+      (turn: Turn) => turn.one_way_us.p50,
+      (turn: Turn) => turn.one_way_us.p99,
+      (turn: Turn) => turn.one_way_us.p999,
+      (turn: Turn) => turn.from_due_us.p50,
+      (turn: Turn) => turn.from_due_us.p99,
+    ].map((figure) => `${Math.round(medianOf(turns.map(figure)))} us`),
+    turns.reduce((sum, turn) => sum + turn.lost - silentRefusals(side, turn), 0),
+    turns.reduce((sum, { ends }) => sum + ends.unsent, 0),
+    turns.reduce((sum, turn) => sum + refusals(turn), 0),
+    `${medianOf(turns.map((turn) => turn.cpu_us)).toFixed(1)} us`,
+  ];
+  return `| ${cells.join(" | ")} |`;
+}
+
+/** What the edge refused; over QUIC most of it shows on no stream, so the generator misses it. */
+function refusals({ outcomes }: Turn): number {
+  return Object.entries(outcomes).reduce(
+    (sum, [outcome, count]) => sum + (outcome === "accepted" ? 0 : count),
+    0,
+  );
+}
+
+function silentRefusals(side: string, turn: Turn): number {
+  return side === "quic" ? refusals(turn) - turn.refused : 0;
+}
+
+function medianOf(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}
+
+async function withstandHandshakes(
+  stage: Stage,
+  options: QuicLoadOptions,
+  accounts: readonly BenchAccount[],
+): Promise<void> {
+  const rate = options.rates[0] ?? WARM_UP_RATE;
+  const groups = [groupOf(accounts, rate, options)];
+  const quiet = await takeTurn(stage, "quic", groups, options.seconds);
+  const beforeMb = rssMb(stage.edgePid);
+  const seconds = options.seconds + 2;
+  const { quicAddress, edgePid } = stage;
+  const flood = stage.startTool("handshakes", quicAddress, `${options.handshakes}`, `${seconds}`);
+  await sleep(500);
+  const flooded = await takeTurn(stage, "quic", groups, options.seconds);
+  const [begun, proved] = (await flood.line()).split(" ");
+  const times = flooded.from_due_us.p99 / quiet.from_due_us.p99;
+  console.log(
+    `Handshakes: ${begun} begun at ${options.handshakes}/s, ${proved} of them proved their ` +
+      `address when asked. A client at ${rate}/s: p99 ${micros(quiet)} before, ` +
+      `${micros(flooded)} meanwhile (${times.toFixed(2)} times), ` +
+      `${flooded.groups[0]?.missing} of ${flooded.count} missing. ` +
+      `The edge's memory: ${megabytes(beforeMb)} before, ${megabytes(rssMb(edgePid))} after.`,
+  );
+}
+
+function micros({ from_due_us: { p99 } }: Pick<Turn, "from_due_us">): string {
+  return `${Math.round(p99)} us`;
+}
+
+function megabytes(value: number | null): string {
+  return value === null ? "?" : `${value.toFixed(1)} MB`;
+}
+
+async function withstandGreed(
+  stage: Stage,
+  options: QuicLoadOptions,
+  accounts: readonly BenchAccount[],
+): Promise<void> {
+  const [greedy, ...others] = accounts.slice(0, GREEDY_ACCOUNTS);
+  if (greedy === undefined) return;
+  stage.setAccounts(accounts, options.greedy);
+  await sleep(SETTLE_MS);
+  const own = Math.floor(options.greedy * WITHIN_LIMIT);
+  const connections = GREEDY_CONNECTIONS;
+  const rest = { rate: own * others.length, accounts: others, connections };
+  const all = (rate: number) => [rest, { rate, accounts: [greedy], connections }];
+  const fair = await takeTurn(stage, "quic", all(own), options.seconds);
+  await sleep(SETTLE_MS);
+  const unfair = await takeTurn(stage, "quic", all(GREEDY_TIMES * options.greedy), options.seconds);
+  for (const [name, turn] of [
+    ["all keep to their limit", fair],
+    ["one sends 20 times its limit", unfair],
+  ] as const) {
+    const [nine, one] = turn.groups;
+    if (nine === undefined || one === undefined) continue;
+    console.log(
+      `Ten accounts with a limit of ${options.greedy}/s, ${name}: of the other nine ` +
+        `${nine.missing} of ${nine.count} missing, p50 ${Math.round(nine.from_due_us.p50)} us, ` +
+        `p99 ${micros(nine)}; of the one ${one.count - one.missing} of ${one.count} arrived; ` +
+        `the edge's decisions ${JSON.stringify(turn.outcomes)}, ${turn.ends.unsent} unsent.`,
+    );
+  }
+  stage.setAccounts(accounts, null);
+  await sleep(SETTLE_MS);
+}
+
+async function holdIdle(
+  stage: Stage,
+  options: QuicLoadOptions,
+  [account]: readonly BenchAccount[],
+): Promise<void> {
+  if (account === undefined) return;
+  const { edgePid, quicAddress } = stage;
+  const seed = Buffer.from(account.identity.seed).toString("hex");
+  const quietUs = await cpuOver(edgePid, IDLE_SECONDS);
+  const beforeMb = rssMb(edgePid) ?? Number.NaN;
+  const hold = stage.startTool("hold", quicAddress, `${options.idle}`, seed);
+  const opened = await hold.line();
+  await sleep(SETTLE_MS);
+  const heldUs = await cpuOver(edgePid, IDLE_SECONDS);
+  const afterMb = rssMb(edgePid) ?? Number.NaN;
+  hold.say("count");
+  const open = await hold.line();
+  await hold.stop();
+  const share = (us: number) => `${(us / IDLE_SECONDS / 1e4).toFixed(2)} %`;
+  console.log(
+    `Idle: ${opened} connections opened, ${open} open after ${IDLE_SECONDS} s. Memory of the ` +
+      `edge ${megabytes(beforeMb)} before, ${megabytes(afterMb)} with them ` +
+      `(${megabytes(afterMb - beforeMb)} more). CPU of a core ${share(quietUs)} before, ` +
+      `${share(heldUs)} with them.`,
+  );
+}
+
+async function cpuOver(pid: number, seconds: number): Promise<number> {
+  const before = cpuUs(pid) ?? Number.NaN;
+  await sleep(seconds * 1000);
+  return (cpuUs(pid) ?? Number.NaN) - before;
+}
+
+async function revoke(
+  stage: Stage,
+  options: QuicLoadOptions,
+  accounts: readonly BenchAccount[],
+): Promise<void> {
+  const [revoked, ...others] = accounts;
+  if (revoked === undefined) return;
+  const group = { rate: REVOKE_RATE, accounts: [revoked], connections: options.revoke };
+  const accepted = async (): Promise<number> => (await stage.outcomes())["accepted"] ?? 0;
+  const acceptedBefore = await accepted();
+  const turn = takeTurn(stage, "quic", [group], REVOKE_SECONDS);
+  // The connections are open once the first transactions are accepted.
+  while ((await accepted()) === acceptedBefore) await sleep(50);
+  await sleep((REVOKE_SECONDS * 1000) / 2);
+  const atNs = Number(process.hrtime.bigint());
+  stage.setAccounts(others, null);
+  const { ends, groups } = await turn;
+  const since = (ns: number | undefined) => `${Math.round(((ns ?? Number.NaN) - atNs) / 1e6)} ms`;
+  console.log(
+    `Revocation: of ${options.revoke} connections ${ends.closed} were closed, the first ` +
+      `${since(ends.first_closed_ns)} after the revocation, the last ` +
+      `${since(ends.last_closed_ns)}; the last transaction reached a leader ` +
+      `${since(groups[0]?.last_arrival_ns)} after it.`,
+  );
+  stage.setAccounts(accounts, null);
+}

@@ -1,0 +1,87 @@
+/** The command line of the load over QUIC, with its bounds. */
+
+import { parseArgs } from "node:util";
+
+export interface QuicLoadOptions {
+  /** Transactions a second, each a row of the table. */
+  readonly rates: readonly number[];
+  readonly rounds: number;
+  /** Length of a turn; 0.4 s of load before it are not measured. */
+  readonly seconds: number;
+  readonly accounts: number;
+  /** Connections of each account. */
+  readonly connections: number;
+  /** How transactions go over HTTP beside it. */
+  readonly endpoint: "raw" | "json";
+  /** Whether the leader is Agave's own server, which needs the crates of `bench/compare`. */
+  readonly agave: boolean;
+  /** Handshakes a second that never finish, beside the load; 0: none. */
+  readonly handshakes: number;
+  /** The limit of each of ten accounts, of which one sends 20 times as much; 0: none. */
+  readonly greedy: number;
+  /** Silent connections whose cost is measured; 0: none. */
+  readonly idle: number;
+  /** Connections of a key that is revoked; 0: none. */
+  readonly revoke: number;
+}
+
+export const USAGE = `usage: npm run load -- --quic [options]
+
+  The same load over QUIC (ALPN solana-tpu) and over HTTP, in turns, through one edge. Needs cargo
+  and the native engine.
+
+  --rates LIST      transactions a second (1000); none for no table
+  --rounds N        turns of each side at each rate (3)
+  --seconds N       length of a turn (5)
+  --accounts N      accounts that send, each with its own keys (1)
+  --connections N   connections of each account (4)
+  --endpoint KIND   raw or json, for HTTP (raw)
+  --agave           Agave's TPU server as the leader, instead of a simulated one
+  --handshakes N    then: a client's latency while N handshakes a second never finish (0)
+  --greedy N        then: ten accounts with a limit of N a second, of which one sends 20 times
+                    as much (0)
+  --idle N          before: memory and CPU of the edge for N silent connections (0)
+  --revoke N        then: the time until N connections of a revoked key are closed (0)`;
+
+/** Parses a command line; throws an Error that names what is wrong. */
+export function readOptions(args: readonly string[]): QuicLoadOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      quic: { type: "boolean" },
+      rates: { type: "string", default: "1000" },
+      rounds: { type: "string", default: "3" },
+      seconds: { type: "string", default: "5" },
+      accounts: { type: "string", default: "1" },
+      connections: { type: "string", default: "4" },
+      endpoint: { type: "string", default: "raw" },
+      agave: { type: "boolean", default: false },
+      handshakes: { type: "string", default: "0" },
+      greedy: { type: "string", default: "0" },
+      idle: { type: "string", default: "0" },
+      revoke: { type: "string", default: "0" },
+    },
+  });
+  const { endpoint } = values;
+  if (endpoint !== "raw" && endpoint !== "json") throw new Error("--endpoint is raw or json");
+  const rates = values.rates === "none" ? [] : values.rates.split(",");
+  return {
+    rates: rates.map((rate) => wholeNumber("rates", rate, 1, 100_000)),
+    rounds: wholeNumber("rounds", values.rounds, 1, 100),
+    seconds: wholeNumber("seconds", values.seconds, 1, 120),
+    accounts: wholeNumber("accounts", values.accounts, 1, 100),
+    connections: wholeNumber("connections", values.connections, 1, 1000),
+    endpoint,
+    agave: values.agave,
+    handshakes: wholeNumber("handshakes", values.handshakes, 0, 20_000),
+    greedy: wholeNumber("greedy", values.greedy, 0, 5_000),
+    idle: wholeNumber("idle", values.idle, 0, 4_000),
+    revoke: wholeNumber("revoke", values.revoke, 0, 4_000),
+  };
+}
+
+function wholeNumber(name: string, text: string, min: number, max: number): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= min && value <= max) return value;
+  throw new Error(`--${name}: found ${text}, a whole number of ${min} to ${max} is needed`);
+}

@@ -1,0 +1,134 @@
+//! TLS and transport settings of a client.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn::crypto::rustls::QuicClientConfig;
+use quinn::{ClientConfig, IdleTimeout, TransportConfig, VarInt};
+use rustls::RootCertStore;
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, Error, SignatureScheme};
+
+use crate::config::{Config, Protocol, Trust};
+use crate::credential::Kind;
+use crate::error::ConnectError;
+
+/// As the edge's.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The settings of all connections of a client.
+pub(crate) fn client_config(config: &Config) -> Result<ClientConfig, ConnectError> {
+    let is_key = matches!(config.credential.0, Kind::ApiKey(_));
+    if is_key && config.protocol == Protocol::SolanaTpu {
+        return Err(invalid("solana-tpu needs a keypair: an API key cannot be sent over it"));
+    }
+    if is_key && matches!(config.trust, Trust::Any) {
+        return Err(invalid("an API key is sent only to an edge whose certificate is verified"));
+    }
+    let provider = Arc::new(ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(invalid)?;
+    let roots = match (&config.trust, config.protocol) {
+        (Trust::Any, _) | (_, Protocol::SolanaTpu) => None,
+        (Trust::Authorities(authorities), _) => Some(roots_of(authorities)?),
+        (Trust::System, _) => Some(system_roots()?),
+    };
+    let builder = match roots {
+        Some(roots) => builder.with_root_certificates(roots),
+        None => builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyServer(provider))),
+    };
+    let mut tls = match config.credential.certificate().map_err(invalid)? {
+        Some((certificate, key)) => builder
+            .with_client_auth_cert(vec![certificate.into()], PrivatePkcs8KeyDer::from(key).into())
+            .map_err(invalid)?,
+        None => builder.with_no_client_auth(),
+    };
+    tls.alpn_protocols = vec![match config.protocol {
+        Protocol::Touchdown1 => b"touchdown/1".to_vec(),
+        Protocol::SolanaTpu => b"solana-tpu".to_vec(),
+    }];
+    // Without a ticket no early data can be sent, which an attacker could replay.
+    tls.resumption = Resumption::disabled();
+    let mut client = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).map_err(invalid)?));
+    client.transport_config(Arc::new(transport_config(config)));
+    Ok(client)
+}
+
+fn transport_config(config: &Config) -> TransportConfig {
+    let mut transport = TransportConfig::default();
+    transport
+        .max_idle_timeout(IdleTimeout::try_from(IDLE_TIMEOUT).ok())
+        .keep_alive_interval(Some(config.keep_alive))
+        // One transaction after the other: parts of several in one packet are lost together.
+        .send_fairness(false)
+        // An edge opens no stream.
+        .max_concurrent_uni_streams(VarInt::from_u32(0))
+        .max_concurrent_bidi_streams(VarInt::from_u32(0))
+        .datagram_receive_buffer_size(None);
+    transport
+}
+
+fn roots_of(authorities: &[Vec<u8>]) -> Result<RootCertStore, ConnectError> {
+    let mut roots = RootCertStore::empty();
+    for authority in authorities {
+        roots.add(CertificateDer::from(authority.clone())).map_err(invalid)?;
+    }
+    Ok(roots)
+}
+
+fn system_roots() -> Result<RootCertStore, ConnectError> {
+    let mut roots = RootCertStore::empty();
+    let (added, _) =
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if added == 0 {
+        return Err(invalid("the system has no certificate authorities: name them in `trust`"));
+    }
+    Ok(roots)
+}
+
+fn invalid(cause: impl ToString) -> ConnectError {
+    ConnectError::Config(cause.to_string())
+}
+
+/// Checks that the server holds the key that it presents, and accepts any key.
+#[derive(Debug)]
+struct AnyServer(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyServer {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(Error::General("QUIC has no TLS 1.2".into()))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

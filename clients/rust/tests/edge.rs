@@ -1,0 +1,309 @@
+//! A stand-in for an edge, made of quinn: it speaks `touchdown/1` as docs/quic.md says, and can
+//! refuse, drain and break. The real edge is in `test/clients` of Touchdown.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use quinn::crypto::rustls::QuicServerConfig;
+use quinn::{Connection, Endpoint, RecvStream, SendStream, ServerConfig, VarInt};
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use touchdown_client::{
+    Client, Config, ConnectError, Credential, Event, Outcome, Reason, SendError, SubmitOptions,
+    Trust,
+};
+
+const KEY: &str = "example-key-of-this-page";
+const LIMITS: [u8; 28] = [
+    0x81, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0x49, 0x40, 100, 0, 0, 0, 100, 0, 0, 0, 64, 0, 0, 0, 0, 0x10,
+    0, 0,
+];
+
+/// What the stand-in does with a transaction on a bidirectional stream.
+#[derive(Clone, Copy, PartialEq)]
+enum Answer {
+    /// A verdict with this state and code.
+    Verdict(u8, u16),
+    /// The first connection is closed with this code instead; later ones accept.
+    CloseFirst(u32),
+    /// Never.
+    Silence,
+}
+
+struct Edge {
+    address: SocketAddr,
+    authority: Vec<u8>,
+    connections: Arc<AtomicUsize>,
+    hellos: Arc<Mutex<Vec<Vec<u8>>>>,
+    received: Arc<Mutex<Vec<Vec<u8>>>>,
+    drain: tokio::sync::watch::Sender<Option<String>>,
+}
+
+impl Edge {
+    /// Its address by a name that its certificate has.
+    fn name(&self) -> String {
+        format!("localhost:{}", self.address.port())
+    }
+
+    fn config(&self, credential: Credential) -> Config {
+        Config {
+            trust: Trust::Authorities(vec![self.authority.clone()]),
+            backoff_min: Duration::from_millis(1),
+            backoff_max: Duration::from_millis(10),
+            ..Config::new(self.name(), credential)
+        }
+    }
+}
+
+/// Starts one that answers HELLO with LIMITS, or with this close code.
+fn start_edge(refusal: Option<u32>, answer: Answer) -> Edge {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).expect("a certificate");
+    let authority = made.cert.der().to_vec();
+    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    let mut tls = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .expect("TLS 1.3")
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key.into())
+        .expect("a key");
+    tls.alpn_protocols = vec![b"touchdown/1".to_vec()];
+    let quic = QuicServerConfig::try_from(tls).expect("cipher suites");
+    let config = ServerConfig::with_crypto(Arc::new(quic));
+    let endpoint = Endpoint::server(config, SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
+    let edge = Edge {
+        address: endpoint.local_addr().expect("an address"),
+        authority,
+        connections: Arc::default(),
+        hellos: Arc::default(),
+        received: Arc::default(),
+        drain: tokio::sync::watch::channel(None).0,
+    };
+    let (connections, hellos) = (edge.connections.clone(), edge.hellos.clone());
+    let (received, drain) = (edge.received.clone(), edge.drain.subscribe());
+    tokio::spawn(async move {
+        while let Some(incoming) = endpoint.accept().await {
+            let number = connections.fetch_add(1, Ordering::Relaxed);
+            let Ok(connection) = incoming.await else { continue };
+            let serve = Serve {
+                connection,
+                number,
+                refusal,
+                answer,
+                hellos: hellos.clone(),
+                received: received.clone(),
+            };
+            tokio::spawn(serve.run(drain.clone()));
+        }
+    });
+    edge
+}
+
+struct Serve {
+    connection: Connection,
+    number: usize,
+    refusal: Option<u32>,
+    answer: Answer,
+    hellos: Arc<Mutex<Vec<Vec<u8>>>>,
+    received: Arc<Mutex<Vec<Vec<u8>>>>,
+}
+
+impl Serve {
+    async fn run(self, mut drain: tokio::sync::watch::Receiver<Option<String>>) {
+        let Ok((mut control, mut receive)) = self.connection.accept_bi().await else { return };
+        let hello = receive.read_to_end(200).await.expect("a HELLO");
+        self.hellos.lock().expect("a lock").push(hello);
+        if let Some(code) = self.refusal {
+            self.connection.close(VarInt::from_u32(code), b"");
+            return;
+        }
+        control.write_all(&LIMITS).await.expect("LIMITS");
+        tokio::spawn(async move {
+            let address = match drain.wait_for(Option::is_some).await {
+                Ok(address) => address.clone().unwrap_or_default(),
+                Err(_) => return,
+            };
+            let head = [0x83, 0, address.len() as u8, 0];
+            // The client may be gone.
+            let _ = control.write_all(&[&head[..], address.as_bytes()].concat()).await;
+            std::future::pending::<()>().await;
+        });
+        while let Ok((send, receive)) = self.connection.accept_bi().await {
+            self.answer(send, receive).await;
+        }
+    }
+
+    async fn answer(&self, mut send: SendStream, mut receive: RecvStream) {
+        let Ok(bytes) = receive.read_to_end(4097).await else { return };
+        self.received.lock().expect("a lock").push(bytes);
+        let (state, code) = match self.answer {
+            Answer::Verdict(state, code) => (state, code),
+            Answer::CloseFirst(code) if self.number == 0 => {
+                self.connection.close(VarInt::from_u32(code), b"");
+                return;
+            }
+            Answer::CloseFirst(_) => (1, 0),
+            Answer::Silence => std::future::pending().await,
+        };
+        let mut verdict = [0; 88];
+        verdict[..2].copy_from_slice(&[1, state]);
+        verdict[2..4].copy_from_slice(&code.to_le_bytes());
+        let _ = send.write_all(&verdict).await;
+        let _ = send.finish();
+    }
+}
+
+const ACCEPTS: Answer = Answer::Verdict(1, 0);
+
+#[tokio::test]
+async fn api_key_is_sent_in_hello_and_limits_arrive() {
+    let edge = start_edge(None, ACCEPTS);
+    let client = Client::start(edge.config(Credential::api_key(KEY))).expect("a client");
+    let mut events = client.events();
+    client.ready().await.expect("a connection");
+    let hellos = edge.hellos.lock().expect("a lock").clone();
+    assert_eq!(hellos, [[&[0, 1, 0, 26, 0, 1, 0][..], KEY.as_bytes()].concat()]);
+    assert!(matches!(events.recv().await, Ok(Event::Connected { .. })));
+    let limits = Event::Limits { rate_per_second: 50.0, burst: 100, credit: 100 };
+    assert_eq!(events.recv().await, Ok(limits));
+}
+
+#[tokio::test]
+async fn submit_returns_the_verdict_and_options_are_one_byte_before() {
+    let edge = start_edge(None, ACCEPTS);
+    let client = Client::start(edge.config(Credential::derived(KEY))).expect("a client");
+    let plain = client.submit(b"\x01abc", SubmitOptions::default()).await.expect("a verdict");
+    assert_eq!(plain.outcome, Outcome::Accepted);
+    let options = SubmitOptions { once: true, when_landed: true };
+    client.submit(b"\x01abc", options).await.expect("a verdict");
+    let received = edge.received.lock().expect("a lock").clone();
+    assert_eq!(received, [b"\x01abc".to_vec(), b"\x43\x01abc".to_vec()]);
+    // A certificate says who it is: HELLO has no key.
+    assert_eq!(edge.hellos.lock().expect("a lock")[0], [0, 1, 0, 2, 0, 1, 0]);
+}
+
+#[tokio::test]
+async fn tasks_submit_at_the_same_time() {
+    let edge = start_edge(None, ACCEPTS);
+    let client = Client::start(edge.config(Credential::derived(KEY))).expect("a client");
+    let client = Arc::new(client);
+    let tasks = (0..100u8).map(|number| {
+        let client = client.clone();
+        tokio::spawn(async move { client.submit(&[1, number], SubmitOptions::default()).await })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        let verdict = task.await.expect("a task").expect("a verdict");
+        assert_eq!(verdict.outcome, Outcome::Accepted);
+    }
+    assert_eq!(edge.received.lock().expect("a lock").len(), 100);
+}
+
+#[tokio::test]
+async fn refusal_is_a_verdict_with_its_reason() {
+    let edge = start_edge(None, Answer::Verdict(0, 0x10a));
+    let client = Client::start(edge.config(Credential::derived(KEY))).expect("a client");
+    let verdict = client.submit(b"\x01", SubmitOptions::default()).await.expect("a verdict");
+    assert_eq!(verdict.outcome, Outcome::Refused(Reason::TipMissing));
+    assert!(!Reason::TipMissing.is_retryable());
+}
+
+#[tokio::test]
+async fn unauthorized_client_gives_up_at_once() {
+    let edge = start_edge(Some(0x101), ACCEPTS);
+    let client = Client::start(edge.config(Credential::api_key(KEY))).expect("a client");
+    let refused = ConnectError::Refused(Reason::Unauthorized);
+    assert_eq!(client.ready().await, Err(refused.clone()));
+    let verdict = client.submit(b"\x01", SubmitOptions::default()).await;
+    assert_eq!(verdict, Err(SendError::Connect(refused)));
+    assert_eq!(edge.connections.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn transaction_whose_connection_is_lost_is_sent_again_on_the_next() {
+    let edge = start_edge(None, Answer::CloseFirst(0x10d));
+    let client = Client::start(edge.config(Credential::api_key(KEY))).expect("a client");
+    let verdict = client.submit(b"\x01abc", SubmitOptions::default()).await.expect("a verdict");
+    assert_eq!(verdict.outcome, Outcome::Accepted);
+    let received = edge.received.lock().expect("a lock").clone();
+    assert_eq!(received, [b"\x01abc", b"\x01abc"]);
+    assert_eq!(edge.connections.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn attempts_to_connect_end_at_their_bound() {
+    let edge = start_edge(Some(0x10d), ACCEPTS);
+    let config = Config { reconnects_max: 3, ..edge.config(Credential::api_key(KEY)) };
+    let client = Client::start(config).expect("a client");
+    assert_eq!(client.ready().await, Err(ConnectError::Refused(Reason::Overloaded)));
+    assert_eq!(edge.connections.load(Ordering::Relaxed), 4);
+}
+
+#[tokio::test]
+async fn draining_edge_is_left_for_the_one_that_it_names() {
+    let (edge, other) = (start_edge(None, ACCEPTS), start_edge(None, ACCEPTS));
+    let authorities = vec![edge.authority.clone(), other.authority.clone()];
+    let config =
+        Config { trust: Trust::Authorities(authorities), ..edge.config(Credential::api_key(KEY)) };
+    let client = Client::start(config).expect("a client");
+    let mut events = client.events();
+    client.ready().await.expect("a connection");
+    edge.drain.send_replace(Some(other.name()));
+    while events.recv().await.expect("an event") != (Event::Connected { address: other.name() }) {}
+    client.submit(b"\x01abc", SubmitOptions::default()).await.expect("a verdict");
+    assert_eq!(other.received.lock().expect("a lock").len(), 1);
+    assert!(edge.received.lock().expect("a lock").is_empty());
+}
+
+#[tokio::test]
+async fn waiting_is_bounded_in_time_and_number() {
+    let edge = start_edge(None, Answer::Silence);
+    let config = Config {
+        timeout: Duration::from_millis(50),
+        pending_max: 1,
+        ..edge.config(Credential::api_key(KEY))
+    };
+    let client = Client::start(config).expect("a client");
+    client.ready().await.expect("a connection");
+    let submit = || client.submit(b"\x01", SubmitOptions::default());
+    let (first, second) = tokio::join!(submit(), submit());
+    assert_eq!((first, second), (Err(SendError::Timeout), Err(SendError::TooMany)));
+    for size in [0, 4097] {
+        let verdict = client.submit(&vec![1; size], SubmitOptions::default()).await;
+        assert_eq!(verdict, Err(SendError::Size(size)));
+    }
+}
+
+#[tokio::test]
+async fn closed_client_ends_what_waits_and_connects_no_more() {
+    let edge = start_edge(None, Answer::Silence);
+    let client = Client::start(edge.config(Credential::api_key(KEY))).expect("a client");
+    client.ready().await.expect("a connection");
+    let close = async {
+        while edge.received.lock().expect("a lock").is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        client.close();
+    };
+    let (verdict, ()) = tokio::join!(client.submit(b"\x01", SubmitOptions::default()), close);
+    assert_eq!(verdict, Err(SendError::Connect(ConnectError::Closed)));
+    assert_eq!(client.ready().await, Err(ConnectError::Closed));
+    assert_eq!(edge.connections.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn api_key_is_not_sent_where_any_certificate_is_accepted() {
+    let edge = start_edge(None, ACCEPTS);
+    let config = Config { trust: Trust::Any, ..edge.config(Credential::api_key(KEY)) };
+    assert!(matches!(Client::start(config).map(|_| ()), Err(ConnectError::Config(_))));
+    // An authority that did not sign the certificate: the client connects to nobody.
+    let other = start_edge(None, ACCEPTS);
+    let config = Config {
+        trust: Trust::Authorities(vec![other.authority.clone()]),
+        reconnects_max: 0,
+        ..edge.config(Credential::api_key(KEY))
+    };
+    let client = Client::start(config).expect("a client");
+    assert!(matches!(client.ready().await, Err(ConnectError::Failed(_))));
+    assert!(edge.hellos.lock().expect("a lock").is_empty());
+}

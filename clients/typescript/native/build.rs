@@ -1,0 +1,5 @@
+//! Passes the linker what a Node addon needs.
+
+fn main() {
+    napi_build::setup();
+}
