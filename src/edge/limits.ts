@@ -22,5 +22,7 @@ export const CERTIFICATE_EXPIRY_WARNING_MS = 14 * 86_400_000;
 export const RECEIPTS_PER_SLICE = 200;
 /** Interval at which changed receipts are sent to a successor, in milliseconds. */
 export const RECEIPTS_ROUND_MS = 20;
+/** Keys of ingress threads' records whose account and plan are kept; then all are forgotten. */
+export const KEY_HOLDERS_MAX = 16_384;
 /** Longest wait for the replaced process where a receipt is missing, in milliseconds. */
 export const CATCH_UP_MS_MAX = 250;

@@ -31,7 +31,7 @@ import type { Clients } from "./clients.ts";
 import type { UpgradeCounts } from "./handover.ts";
 import type { IdentityHolder } from "./identity.ts";
 import type { EdgeKeys } from "./keys.ts";
-import type { Pipeline } from "./pipeline.ts";
+import type { Tracker } from "./tracker.ts";
 
 type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "globalLimits"> & {
   readonly table: { readonly counters: { readonly keys: number } };
@@ -61,7 +61,7 @@ const NO_QUIC: { readonly quic: QuicCounts } = {
 
 type IngressThreadsSource = Pick<
   IngressThreads,
-  "counters" | "stats" | "proxied" | "records" | "handshakes" | "quic" | "waiting"
+  "stats" | "proxied" | "records" | "handshakes" | "quic" | "waiting"
 >;
 
 export interface MetricDeps {
@@ -74,7 +74,7 @@ export interface MetricDeps {
   readonly latencies: Histogram;
   readonly dedup: DedupCache;
   readonly keys: KeySource;
-  readonly pipeline: Pipeline;
+  readonly tracker: Pick<Tracker, "counters" | "validations">;
   readonly dispatch: Dispatch;
   readonly inlineVerifier: VerifierCounters;
   readonly router: Router;
@@ -126,7 +126,7 @@ function processSources({ build, readiness, holder, cluster, ...deps }: MetricDe
 }
 
 function httpSources(deps: MetricDeps) {
-  const { http, ingressThreads, certificate, latencies, dedup, keys, sender } = deps;
+  const { http, ingressThreads, certificate, latencies, dedup, keys, tracker } = deps;
   return {
     touchdown_requests_total: () => [
       { labels: { outcome: "accepted" }, value: http.counters.accepted },
@@ -136,17 +136,16 @@ function httpSources(deps: MetricDeps) {
       http.counters.requestsOpen - http.receipts.longPolls.pending - http.receipts.streams.open,
     touchdown_response_seconds: () => latencies,
     ...clientSources(http),
-    touchdown_duplicate_submissions_total: () =>
-      dedup.counters.hits + (ingressThreads?.counters.duplicates ?? 0),
+    touchdown_duplicate_submissions_total: () => dedup.counters.hits + tracker.counters.duplicates,
     touchdown_dedup_evictions_total: () => dedup.counters.evicted,
-    ...ingressThreadSources(ingressThreads, sender),
+    ...ingressThreadSources(deps),
     ...tlsSources(ingressThreads, certificate),
     touchdown_keys: () => keys.table.counters.keys,
     ...keySources(keys),
   } satisfies Partial<MetricSources>;
 }
 
-function ingressThreadSources(ingressThreads: IngressThreadsSource | null, sender: Sender) {
+function ingressThreadSources({ ingressThreads, sender, tracker }: MetricDeps) {
   return {
     touchdown_ingress_threads: () => ingressThreads?.stats.length ?? 0,
     touchdown_ingress_requests_proxied_total: () => {
@@ -161,7 +160,7 @@ function ingressThreadSources(ingressThreads: IngressThreadsSource | null, sende
       ingressThreads?.records.rejectionRecordsDropped ?? 0,
     ...quicSources(ingressThreads),
     touchdown_ingress_records_pending: () => ingressThreads?.waiting ?? 0,
-    touchdown_ingress_sends_corked_total: () => ingressThreads?.counters.corked ?? 0,
+    touchdown_ingress_sends_corked_total: () => tracker.counters.corked,
     touchdown_ingress_records_stale_total: () => sender.counters.packetsRecordedLate,
   } satisfies Partial<MetricSources>;
 }
@@ -245,19 +244,19 @@ function keySources({ loads, feed, usage, globalLimits }: KeySource) {
   } satisfies Partial<MetricSources>;
 }
 
-function decodeSources({ pipeline, dispatch, ingressThreads, inlineVerifier }: MetricDeps) {
+function decodeSources({ tracker, dispatch, inlineVerifier }: MetricDeps) {
   return {
     touchdown_validations_total: () => [
-      { labels: { result: "accepted" }, value: pipeline.validations.accepted },
+      { labels: { result: "accepted" }, value: tracker.validations.accepted },
       ...Object.entries(DECODE_ERROR).map(([result, code]) => ({
         labels: { result },
-        value: pipeline.validations.errorCounts[code] ?? 0,
+        value: tracker.validations.errorCounts[code] ?? 0,
       })),
     ],
     touchdown_decoded_total: () => [
       { labels: { path: "inline" }, value: dispatch.counters.inline },
       { labels: { path: "worker" }, value: dispatch.counters.handed },
-      { labels: { path: "ingress_thread" }, value: ingressThreads?.counters.decoded ?? 0 },
+      { labels: { path: "ingress_thread" }, value: tracker.counters.decoded },
     ],
     touchdown_decode_ring_depth: () => dispatch.depth,
     touchdown_decode_ring_full_total: () => dispatch.counters.full,
