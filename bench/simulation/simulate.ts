@@ -11,7 +11,6 @@ import { NS_PER_MS, NS_PER_S } from "../../src/core/clock.ts";
 import { encodeSignature } from "../../src/core/encoding.ts";
 import type { FinalState } from "../../src/core/flow.ts";
 import type { Log } from "../../src/core/log.ts";
-import { createOutcomeBuffer, type OutcomeBuffer } from "../../src/edge/outcome-buffer.ts";
 import { createLanding, type Landing } from "../../src/landing/landing.ts";
 import { createRouter, type Router } from "../../src/route/router.ts";
 import { LeaderStatsTable } from "../../src/send/leader-stats.ts";
@@ -69,7 +68,6 @@ interface Simulated {
   readonly network: SimulatedNetwork;
   readonly router: Router;
   readonly sender: Sender;
-  readonly outcomes: OutcomeBuffer;
   readonly landing: Landing;
 }
 
@@ -105,14 +103,13 @@ function join(
   const network = new SimulatedNetwork(options, clock, chances, cluster);
   const leaderStats = new LeaderStatsTable();
   const log = SILENT;
-  const outcomes = createOutcomeBuffer((outcome) => landing.outcome(outcome));
   const sender: Sender = createSender(
     {
       clock,
       transport: network,
       log,
       leaderStats,
-      onOutcome: outcomes.push,
+      onOutcome: (outcome) => landing.outcome(outcome),
     },
     {
       deliveryTtlMs: COPY_TTL_MS,
@@ -149,7 +146,7 @@ function join(
     },
     { ...LANDING, leaders: options.sendLeaders, deliveryTtlMs: COPY_TTL_MS },
   );
-  return { clock, cluster, network, router, sender, outcomes, landing };
+  return { clock, cluster, network, router, sender, landing };
 }
 
 /** Transactions at random times, as from many clients. */
@@ -188,18 +185,17 @@ class Traffic {
   }
 
   #submit(sequence: number): void {
-    const { cluster, clock, landing, outcomes, sender } = this.#parts;
+    const { cluster, clock, landing, sender } = this.#parts;
     const nowNs = clock.nowNs();
     this.receivedNs[sequence] = nowNs;
     // The client signed half a second ago, over a blockhash that was confirmed then.
     const height = cluster.heightAt(cluster.slotAt(nowNs - NS_PER_S));
     const { packet, accepted } = drawTransaction(sequence, height, nowNs, this.#chances.traffic);
     cluster.open(packet.bytes, encodeSignature(packet.bytes, accepted.signatureOffset));
-    outcomes.suspend();
-    const taken = sender.accept(packet) > 0;
-    if (taken) landing.track(packet, accepted, nowNs, "Beta");
-    else this.refused += 1;
-    outcomes.flush();
+    if (sender.accept(packet) > 0) {
+      landing.track(packet, accepted, nowNs, "Beta");
+      sender.report(packet);
+    } else this.refused += 1;
   }
 }
 

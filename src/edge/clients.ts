@@ -7,14 +7,14 @@ import { looksMistyped } from "../accounts/keys/format.ts";
 import type { Config } from "../config/config.ts";
 import { formatListen } from "../config/value-types.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Rejection } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { createForwardedHeaderName } from "../http/proxied-request.ts";
 import type { ProxySource } from "../http/request-checks.ts";
-import type { KeyHolder } from "../http/request-tracker.ts";
+import type { RejectionSinks } from "../http/request-tracker.ts";
 import type { Health } from "../http/routes.ts";
 import { createHttpServer, type HttpServer } from "../http/server.ts";
 import { callReaderOf } from "../http/submit/json-rpc-fast-path.ts";
+import type { Submit } from "../http/submit/submission.ts";
 import {
   type AccessControl,
   type AccessControlDeps,
@@ -25,7 +25,6 @@ import type { NativeQuicListenOptions } from "../native/contract.ts";
 import type { IngressThreads, PresentedCertificate } from "../native-ingress/ingress-threads.ts";
 import { HTTP_COUNTER_NAMES, REJECTION_NAMES } from "../native-ingress/thread-counters.ts";
 import type { Receipts } from "../receipts/receipts.ts";
-import type { RejectionLog } from "../receipts/rejection-log.ts";
 import type { Histogram } from "../runtime/histogram.ts";
 import { sumOf } from "../runtime/shared-counters.ts";
 import { VERSION } from "../runtime/version.ts";
@@ -33,7 +32,7 @@ import { type CertificateHolder, createCertificateHolder } from "./certificate.t
 import type { EdgeKeys } from "./keys.ts";
 import { buildNativeIngress, type NativeIngressContext } from "./native-ingress.ts";
 import { connectionsWithin } from "./open-file-limit.ts";
-import type { Pipeline } from "./pipeline.ts";
+import type { Tracker } from "./tracker.ts";
 
 export interface ClientSideDeps {
   readonly clock: Clock;
@@ -42,10 +41,12 @@ export interface ClientSideDeps {
   readonly keys: EdgeKeys;
   /** Shared resources of the ingress threads; null without any. */
   readonly context: NativeIngressContext | null;
-  readonly pipeline: Pipeline;
+  readonly submit: Submit;
+  readonly tracker: Tracker;
   readonly receipts: Receipts;
   readonly latencies: Histogram;
-  readonly rejections: RejectionLog;
+  /** Called for each rejection of a known account. */
+  readonly rejected: NonNullable<RejectionSinks["rejected"]>;
   /** Reconciles accounting with all sends so far. */
   readonly flushEvents: () => void;
   /** What `/readyz` and `getHealth` answer. */
@@ -72,8 +73,8 @@ export type Clients = Pick<HttpServer, "counters" | "rejections" | "receipts" | 
  * @throws SetupError where ingress threads are requested but not possible
  */
 export function buildClientSide(config: Config, deps: ClientSideDeps, workers: number) {
-  const { clock, log, engine, keys, context, pipeline, receipts, flushEvents } = deps;
-  const { latencies, rejections, health, decoderHandle, inherited } = deps;
+  const { clock, log, engine, keys, context, submit, receipts, flushEvents } = deps;
+  const { latencies, rejected, health, decoderHandle, inherited, tracker } = deps;
   const { tip, region } = config;
   const { requestDeadlineMs, idleTimeoutMs, connections } = config.http;
   const hasIngressThreads = context !== null && decoderHandle !== null;
@@ -82,12 +83,11 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
     connections,
     files,
   );
-  const { submit } = pipeline;
   const calls = callReaderOf(engine.native);
   const usage = keys.usage ?? undefined;
-  const rejected = ({ account, keyId }: KeyHolder, rejection: Rejection): void =>
-    rejections.record(account, rejection, keyId);
-  const access = accessControlOf(keys, clock, context, rejected);
+  const access = accessControlOf(keys, clock, context, (principal, rejection) =>
+    rejected(principal, rejection, 0),
+  );
   const sinks = { latency: latencies, rejected, usage, calls };
   const headerName = createForwardedHeaderName();
   const proxySource: ProxySource = { headerName };
@@ -119,7 +119,7 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
   const ingressThreads = hasIngressThreads
     ? buildNativeIngress(
         context,
-        { clock, log, keys, pipeline, rejected, latencies, flushEvents, decoder: decoderHandle },
+        { clock, log, keys, take: tracker.take, flushEvents, decoder: decoderHandle },
         {
           ...publicListen,
           socket: inherited?.socket ?? null,

@@ -1,6 +1,6 @@
 /**
  * The topology of an edge: builds the stages, connects them, starts them bottom-up and stops them
- * top-down. Nothing here runs per transaction; that order is in pipeline.ts.
+ * top-down. Nothing here runs per transaction; that order is in pipeline.ts and tracker.ts.
  *
  *   keys ─▶ access ─▶ http ─▶ pipeline ─▶ dispatch ─▶ sender ─▶ leaders
  *                                   │ dedup     ▲ plan      │ outcomes
@@ -14,13 +14,14 @@ import type { Config } from "../config/config.ts";
 import { formatListen, type ListenAddress } from "../config/value-types.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { decodeBase58 } from "../core/encoding.ts";
-import { SetupError } from "../core/errors.ts";
+import { type Rejection, SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { createDecoder, type DecoderOptions } from "../decode/decoder.ts";
 import { createNativeDecoder, NATIVE_INLINE } from "../decode/native-decoder.ts";
 import { createDispatch } from "../decode/workers/dispatch.ts";
 import { createWorkerPool } from "../decode/workers/piscina-pool.ts";
 import { createDedupCache, openDedupCache } from "../dedup/recent-transactions.ts";
+import type { KeyHolder } from "../http/request-tracker.ts";
 import type { HttpServer } from "../http/server.ts";
 import { chooseEngine, type EngineChoice } from "../native/choose.ts";
 import { signatureTextOf } from "../native/signature-text.ts";
@@ -202,22 +203,23 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const dedup = context === null ? createDedupCache() : openDedupCache(context.dedupMemory);
   const deliveryGate = deliveryGateOf(dedup);
   const targetTable = context?.targets ?? null;
-  const leaders = buildLeaderSide(config, { ...base, usage, targetTable, deliveryGate });
-  const { receipts, router, sender, outcomes, cluster, holder, landing } = leaders;
+  const { latencies, rejections, rejected } = requestSinks(clock);
+  const planName = (number: number): string => context?.keys.planName(number) ?? "";
+  const sinks = { usage, latency: latencies, rejected, planName };
+  const leaders = buildLeaderSide(config, { ...base, ...sinks, targetTable, deliveryGate });
+  const { receipts, router, sender, tracker, cluster, holder, landing } = leaders;
 
   const decode = buildDecode(config, base, context);
   const { decoder, decoderHandle, decoderLifecycle, dispatch } = decode;
-  const stages = { ...decode.stages, clock, dedup, sender, outcomes, landing, receipts, usage };
-  const pipeline = createPipeline({ ...stages, reconcile: targetTable && leaders.reconcile });
+  const stages = { ...decode.stages, clock, dedup, sender, tracker };
+  const submit = createPipeline({ ...stages, reconcile: targetTable && leaders.reconcile });
 
-  const latencies = createHistogram();
-  const rejections = createRejectionLog(clock);
   const readiness = createReadiness({ router, sender, cluster, feed, engine: engine.name });
   const { flushEvents } = sender;
-  const clientDeps = { receipts, latencies, rejections, health: readiness, flushEvents };
+  const clientDeps = { receipts, latencies, rejected, tracker, health: readiness, flushEvents };
   const { http, ingressThreads, clients, certificate } = buildClientSide(
     config,
-    { clock, log, engine, keys, context, pipeline, decoderHandle, inherited, ...clientDeps },
+    { clock, log, engine, keys, context, submit, decoderHandle, inherited, ...clientDeps },
     workersOf(config, context),
   );
   const quicReceipts = quicReceiptsOf(config, ingressThreads, { clock, receipts, flushEvents });
@@ -226,7 +228,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
       ...leaders,
       build: { version: VERSION, engine: engine.name, region: config.region },
       ...{ http: clients, ingressThreads, certificate, quicReceipts },
-      ...{ latencies, dedup, keys, pipeline, dispatch },
+      ...{ latencies, dedup, keys, dispatch },
       inlineVerifier: decoder.counters,
       ...{ readiness: readiness.check, upgrades: base.upgrades },
     }),
@@ -260,6 +262,14 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
     reloadIdentity: holder.reload,
     reloadCertificate: () => certificate?.reload(),
   };
+}
+
+/** Where the answers to requests go, whichever thread gave them. */
+function requestSinks(clock: Clock) {
+  const rejections = createRejectionLog(clock);
+  const rejected = ({ account, keyId }: KeyHolder, rejection: Rejection): void =>
+    rejections.record(account, rejection, keyId);
+  return { latencies: createHistogram(), rejections, rejected };
 }
 
 function buildAdmin(

@@ -32,7 +32,7 @@ import { createIdentityHolder, type IdentityHolder, readIdentity } from "./ident
 import { buildLanding } from "./landing.ts";
 import { BUSY_POLL_PROCESSORS_MIN, BUSY_POLL_US } from "./limits.ts";
 import { type OptionalModules, requireModule } from "./optional-modules.ts";
-import { createOutcomeBuffer } from "./outcome-buffer.ts";
+import { Tracker, type TrackerDeps } from "./tracker.ts";
 
 /** One start step and its reverse. */
 export interface Lifecycle {
@@ -40,13 +40,13 @@ export interface Lifecycle {
   stop(): unknown;
 }
 
-export interface LeaderSideDeps {
+export interface LeaderSideDeps extends Pick<TrackerDeps, "latency" | "rejected" | "planName"> {
   readonly clock: Clock;
   readonly log: Log;
   readonly engine: EngineChoice;
   readonly modules: OptionalModules;
   /** Counts the outcomes of transactions per key; null: usage is not counted. */
-  readonly usage: Pick<Usage, "outcome" | "ended"> | null;
+  readonly usage: Pick<Usage, "request" | "taken" | "outcome" | "ended"> | null;
   /** Targets that ingress threads send to; null without ingress threads. */
   readonly targetTable: SharedTargetTable | null;
   readonly deliveryGate: DeliveryGate;
@@ -67,11 +67,6 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
     { keepMs: config.receipts.keepMs, entriesMax: config.receipts.countMax },
   );
   const leaderStats = new LeaderStatsTable({ versionOf: (identity) => router.versionOf(identity) });
-  const outcomes = createOutcomeBuffer((outcome) => {
-    receipts.record(outcome);
-    landing.outcome(outcome);
-    usage?.outcome(outcome);
-  });
   const sender: Sender = createSender(
     {
       clock: coalescedClock,
@@ -79,7 +74,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       leaderStats,
       transport: transportOf(config, identity, deps),
       onLeaderUnreachable: () => cluster.pollContactsNow(),
-      onOutcome: outcomes.push,
+      onOutcome: (outcome) => tracker.outcome(outcome),
       targetTable: deps.targetTable,
     },
     {
@@ -135,9 +130,10 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
   const sources = { cluster, router, sender, leaderStats, receipts, shares };
   const stages = { ...sources, reconcile, usage, deliveryGate };
   const landing: Landing = buildLanding(config, { clock: coalescedClock, log, ...stages });
+  const tracker = new Tracker({ ...deps, receipts, landing, sender });
   const sending = sendingLifecycle(sender, send.bind);
   const startOrder: readonly Lifecycle[] = [receipts, sending, landing, router, cluster];
-  return { ...sources, outcomes, holder, landing, startOrder, reconcile };
+  return { ...sources, tracker, holder, landing, startOrder, reconcile };
 }
 
 /** The identity, of which leaders see the key and the cluster thread reports the stake. */

@@ -31,8 +31,8 @@ import type { Clients } from "./clients.ts";
 import type { UpgradeCounts } from "./handover.ts";
 import type { IdentityHolder } from "./identity.ts";
 import type { EdgeKeys } from "./keys.ts";
-import type { Pipeline } from "./pipeline.ts";
 import type { QuicReceipts } from "./quic-receipts.ts";
+import type { Tracker } from "./tracker.ts";
 
 type KeySource = Pick<EdgeKeys, "loads" | "feed" | "usage" | "globalLimits"> & {
   readonly table: { readonly counters: { readonly keys: number } };
@@ -65,7 +65,7 @@ const NO_QUIC: { readonly quic: QuicCounts } = {
 
 type IngressThreadsSource = Pick<
   IngressThreads,
-  "counters" | "stats" | "proxied" | "records" | "handshakes" | "quic" | "waiting"
+  "stats" | "proxied" | "records" | "handshakes" | "quic" | "waiting"
 >;
 
 export interface MetricDeps {
@@ -80,7 +80,7 @@ export interface MetricDeps {
   readonly latencies: Histogram;
   readonly dedup: DedupCache;
   readonly keys: KeySource;
-  readonly pipeline: Pipeline;
+  readonly tracker: Pick<Tracker, "counters" | "validations">;
   readonly dispatch: Dispatch;
   readonly inlineVerifier: VerifierCounters;
   readonly router: Router;
@@ -132,7 +132,7 @@ function processSources({ build, readiness, holder, cluster, ...deps }: MetricDe
 }
 
 function httpSources(deps: MetricDeps) {
-  const { http, ingressThreads, certificate, latencies, dedup, keys, sender } = deps;
+  const { http, ingressThreads, certificate, latencies, dedup, keys, tracker } = deps;
   return {
     touchdown_requests_total: () => [
       { labels: { outcome: "accepted" }, value: http.counters.accepted },
@@ -142,10 +142,9 @@ function httpSources(deps: MetricDeps) {
       http.counters.requestsOpen - http.receipts.longPolls.pending - http.receipts.streams.open,
     touchdown_response_seconds: () => latencies,
     ...clientSources(http),
-    touchdown_duplicate_submissions_total: () =>
-      dedup.counters.hits + (ingressThreads?.counters.duplicates ?? 0),
+    touchdown_duplicate_submissions_total: () => dedup.counters.hits + tracker.counters.duplicates,
     touchdown_dedup_evictions_total: () => dedup.counters.evicted,
-    ...ingressThreadSources(ingressThreads, sender),
+    ...ingressThreadSources(deps),
     ...tlsSources(ingressThreads, certificate),
     ...quicSources(ingressThreads, deps.quicReceipts),
     touchdown_keys: () => keys.table.counters.keys,
@@ -153,7 +152,7 @@ function httpSources(deps: MetricDeps) {
   } satisfies Partial<MetricSources>;
 }
 
-function ingressThreadSources(ingressThreads: IngressThreadsSource | null, sender: Sender) {
+function ingressThreadSources({ ingressThreads, sender, tracker }: MetricDeps) {
   return {
     touchdown_ingress_threads: () => ingressThreads?.stats.length ?? 0,
     touchdown_ingress_requests_proxied_total: () => {
@@ -167,7 +166,7 @@ function ingressThreadSources(ingressThreads: IngressThreadsSource | null, sende
     touchdown_ingress_rejection_records_dropped_total: () =>
       ingressThreads?.records.rejectionRecordsDropped ?? 0,
     touchdown_ingress_records_pending: () => ingressThreads?.waiting ?? 0,
-    touchdown_ingress_sends_corked_total: () => ingressThreads?.counters.corked ?? 0,
+    touchdown_ingress_sends_corked_total: () => tracker.counters.corked,
     touchdown_ingress_records_stale_total: () => sender.counters.packetsRecordedLate,
   } satisfies Partial<MetricSources>;
 }
@@ -258,19 +257,19 @@ function keySources({ loads, feed, usage, globalLimits }: KeySource) {
   } satisfies Partial<MetricSources>;
 }
 
-function decodeSources({ pipeline, dispatch, ingressThreads, inlineVerifier }: MetricDeps) {
+function decodeSources({ tracker, dispatch, inlineVerifier }: MetricDeps) {
   return {
     touchdown_validations_total: () => [
-      { labels: { result: "accepted" }, value: pipeline.validations.accepted },
+      { labels: { result: "accepted" }, value: tracker.validations.accepted },
       ...Object.entries(DECODE_ERROR).map(([result, code]) => ({
         labels: { result },
-        value: pipeline.validations.errorCounts[code] ?? 0,
+        value: tracker.validations.errorCounts[code] ?? 0,
       })),
     ],
     touchdown_decoded_total: () => [
       { labels: { path: "inline" }, value: dispatch.counters.inline },
       { labels: { path: "worker" }, value: dispatch.counters.handed },
-      { labels: { path: "ingress_thread" }, value: ingressThreads?.counters.decoded ?? 0 },
+      { labels: { path: "ingress_thread" }, value: tracker.counters.decoded },
     ],
     touchdown_decode_ring_depth: () => dispatch.depth,
     touchdown_decode_ring_full_total: () => dispatch.counters.full,

@@ -8,7 +8,6 @@ import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { dedupMemory } from "../dedup/recent-transactions.ts";
-import type { RejectionSinks } from "../http/request-tracker.ts";
 import type { EngineChoice } from "../native/choose.ts";
 import type { NativeIngress, NativeKeys, NativeQuicListenOptions } from "../native/contract.ts";
 import { EngineKeys } from "../native-ingress/engine-keys.ts";
@@ -17,13 +16,12 @@ import {
   type IngressThreads,
   type PresentedCertificate,
 } from "../native-ingress/ingress-threads.ts";
-import type { Histogram } from "../runtime/histogram.ts";
 import {
   SHARED_TARGET_TABLE_BYTES,
   SharedTargetTable,
 } from "../send/native/shared-target-table.ts";
 import type { EdgeKeys } from "./keys.ts";
-import type { Pipeline } from "./pipeline.ts";
+import type { Tracker } from "./tracker.ts";
 
 /** Resources shared by the main thread and the ingress threads. */
 export interface NativeIngressContext {
@@ -133,11 +131,9 @@ export function createNativeIngressContext(
 export interface NativeIngressDeps {
   readonly clock: Clock;
   readonly log: Log;
-  readonly keys: Pick<EdgeKeys, "table" | "globalLimits" | "usage">;
-  readonly pipeline: Pick<Pipeline, "recordSend" | "recordDuplicate" | "recordInvalid">;
-  /** Called for each rejection of a known account. */
-  readonly rejected: NonNullable<RejectionSinks["rejected"]>;
-  readonly latencies: Histogram;
+  readonly keys: Pick<EdgeKeys, "table" | "globalLimits">;
+  /** Takes each record of the ingress threads, in order. */
+  readonly take: Tracker["take"];
   /** Reconciles accounting with all sends so far. */
   readonly flushEvents: () => void;
   /** The native decoder's handle. */
@@ -173,7 +169,7 @@ export function buildNativeIngress(
   deps: NativeIngressDeps,
   { connectionsMax, upstreamConnectionsMax, ...options }: NativeIngressOptions,
 ): IngressThreads {
-  const { clock, log, keys, pipeline, rejected, latencies, flushEvents, decoder } = deps;
+  const { clock, log, keys, take, flushEvents, decoder } = deps;
   const { count, realtime, targets, yieldThread, native } = context;
   const { table, globalLimits } = keys;
   const upstreamConnectionsEach = Math.max(1, Math.floor(upstreamConnectionsMax / count));
@@ -186,12 +182,8 @@ export function buildNativeIngress(
       native,
       yieldThread,
       flushEvents,
-      accounting: pipeline,
+      take,
       keys: context.keys,
-      planName: (number) => context.keys.planName(number),
-      latency: latencies,
-      rejected,
-      usage: keys.usage,
       onDeath(cause) {
         log.error(
           { err: cause },

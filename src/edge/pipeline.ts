@@ -1,17 +1,18 @@
 /**
- * The path of one transaction through an edge: submission, dedup, decode, send, receipt, landing,
- * response. It is sent before it is recorded, and a transaction that no leader accepted is not
- * recorded. The stages do not know each other; only this file defines their order.
+ * The path of one transaction through an edge: submission, dedup, decode, send, account, response.
+ * It is sent before its account is opened, because a leader that has it sooner may land it sooner;
+ * a transaction that no leader accepted gets no account. The stages do not know each other; only
+ * this file defines their order.
  *
  * Hot path: one closure per transaction, because its result may come from a worker later; with no
  * worker involved a transaction runs through all of this before `submit` returns.
  */
 
 import type { Clock } from "../core/clock.ts";
-import { DECODE_ERROR_COUNT, rejectionOf } from "../core/decode-errors.ts";
+import { rejectionOf } from "../core/decode-errors.ts";
 import { encodeSignature } from "../core/encoding.ts";
 import { LEADERS_FULL_REJECTION, NO_LEADER_REJECTION } from "../core/errors.ts";
-import type { Accepted, DecodeErrorCode, Packet, SubmitResult } from "../core/flow.ts";
+import type { Accepted, Packet, SubmitResult } from "../core/flow.ts";
 import { createPacket } from "../core/packet.ts";
 import type { Decoder } from "../decode/decoder.ts";
 import { peekSignatureOffset } from "../decode/transaction.ts";
@@ -19,12 +20,9 @@ import type { Dispatch } from "../decode/workers/dispatch.ts";
 import type { DecodeDone } from "../decode/workers/worker-handle.ts";
 import type { DedupCache, Reservation } from "../dedup/recent-transactions.ts";
 import type { Submission, Submit } from "../http/submit/submission.ts";
-import type { Landing } from "../landing/landing.ts";
-import type { PlanHolder, SentSubmission } from "../native-ingress/record-consumer.ts";
-import type { Receipts } from "../receipts/receipts.ts";
 import { sleepSync } from "../runtime/sleep-sync.ts";
 import { ALL_FULL, type Sender } from "../send/sender.ts";
-import type { OutcomeBuffer } from "./outcome-buffer.ts";
+import type { Tracker } from "./tracker.ts";
 
 export interface PipelineDeps {
   readonly clock: Clock;
@@ -37,86 +35,30 @@ export interface PipelineDeps {
   readonly dispatch: Pick<Dispatch, "accept">;
   /** Validates all but the signatures of what an ingress thread verified; null: all is verified. */
   readonly parser?: Pick<Decoder, "decode"> | null;
-  readonly sender: Pick<Sender, "accept" | "recordSend">;
-  /** Buffers the sender's outcomes of a packet until it is recorded. */
-  readonly outcomes: Pick<OutcomeBuffer, "suspend" | "flush">;
-  readonly landing: Pick<Landing, "track" | "mergeDuplicate" | "mergeReserved" | "mergeSend">;
-  readonly receipts: Pick<Receipts, "open" | "addSubmitter">;
-  /** Counts the outcomes of transactions per key; null: usage is not counted. */
-  readonly usage: PacketUsage | null;
+  readonly sender: Pick<Sender, "accept" | "report">;
+  readonly tracker: Pick<
+    Tracker,
+    "nextId" | "opened" | "duplicate" | "mergedIntoInFlight" | "invalid" | "validations"
+  >;
   /** Encodes the signature at `offset` in base58; default `encodeSignature`. */
   readonly signatureText?: (bytes: Uint8Array, offset: number) => string;
 }
 
-export interface PacketUsage {
-  /** From now on the packet's outcomes count for this key. */
-  taken(packetId: number, keyId: string, receivedNs: number): void;
-}
-
-export interface Pipeline {
-  readonly submit: Submit;
-  /**
-   * Records a transaction that an ingress thread has sent. `decodedNs` and `sentNs` are when
-   * validation finished, and when the engine had it.
-   */
-  recordSend(packet: Packet, holder: PlanHolder, accepted: Accepted, sent: SentSubmission): void;
-  /** Records a duplicate that an ingress thread detected. */
-  recordDuplicate(submitted: Submitted, offset: number): void;
-  /** Counts an error that the decoder of an ingress thread found. */
-  recordInvalid(errorCode: DecodeErrorCode): void;
-  /** Validation results. */
-  readonly validations: PipelineValidations;
-}
-
-export interface PipelineValidations {
-  accepted: number;
-  /** By error code. */
-  readonly errorCounts: number[];
-}
-
 type Done = (result: SubmitResult) => void;
-type Submitted = Pick<Packet, "bytes" | "account" | "maxRetries">;
 
-export function createPipeline(deps: PipelineDeps): Pipeline {
-  const { clock, dedup, dispatch, sender, outcomes, landing, receipts, usage } = deps;
+export function createPipeline(deps: PipelineDeps): Submit {
+  const { clock, dedup, dispatch, sender, tracker } = deps;
   const signatureText = deps.signatureText ?? encodeSignature;
   const reconcile = deps.reconcile ?? null;
   const parser = deps.parser ?? null;
-  const validations: PipelineValidations = {
-    accepted: 0,
-    errorCounts: new Array<number>(DECODE_ERROR_COUNT).fill(0),
-  };
-  /** Of the last packet that a leader accepted. */
-  let lastId = 0;
   /** The packet that is being submitted now; null once `submit` has returned. */
   let submitted: Packet | null = null;
 
-  function recordInvalid(errorCode: DecodeErrorCode): void {
-    validations.errorCounts[errorCode] = (validations.errorCounts[errorCode] ?? 0) + 1;
-  }
-
   /** Whether exactly these bytes were accepted recently; if so, records the duplicate. */
-  function inFlight(submitted: Submitted, offset: number, nowNs: number): boolean {
-    if (!dedup.query(submitted.bytes, offset, nowNs)) return false;
+  function inFlight(submission: Submission, offset: number): boolean {
+    if (!dedup.query(submission.bytes, offset, submission.receivedNs)) return false;
     reconcile?.();
-    recordDuplicate(submitted, offset);
-    return true;
-  }
-
-  function recordDuplicate({ bytes, account, maxRetries }: Submitted, offset: number): void {
-    receipts.addSubmitter(bytes, offset, account);
-    landing.mergeDuplicate(bytes, offset, maxRetries);
-  }
-
-  /** Whether it was merged with one in flight; one verified signature is one transaction. */
-  function mergedIntoInFlight(packet: Packet, offset: number, entryNs: number | null): boolean {
-    const { bytes, account, maxRetries } = packet;
-    const isMerged =
-      entryNs === null
-        ? landing.mergeDuplicate(bytes, offset, maxRetries)
-        : landing.mergeReserved(packet, offset, entryNs);
-    if (!isMerged) return false;
-    receipts.addSubmitter(bytes, offset, account);
+    tracker.duplicate(submission, offset);
     return true;
   }
 
@@ -145,27 +87,20 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     const reservation = isLate ? reserve(bytes, offset, nowNs) : null;
     if (reservation === "duplicate") {
       reconcile?.();
-      recordDuplicate(packet, offset);
+      tracker.duplicate(packet, offset);
       done({ kind: "accepted", signature: signatureText(bytes, offset) });
       return;
     }
-    if (!mergedIntoInFlight(packet, offset, reservation === "new" ? nowNs : null)) {
-      outcomes.suspend();
-      // A rejected packet uses up no id: tables indexed by id are sized for accepted ones.
-      packet.id = lastId + 1;
+    if (!tracker.mergedIntoInFlight(packet, offset, reservation === "new" ? nowNs : null)) {
+      packet.id = tracker.nextId;
       const taken = sender.accept(packet);
-      if (taken > 0) {
-        lastId = packet.id;
-        receipts.open(packet, accepted, nowNs);
-        landing.track(packet, accepted, nowNs, plan);
-        usage?.taken(packet.id, keyId, packet.receivedNs);
-      }
-      outcomes.flush();
       if (taken <= 0) {
         if (reservation === "new") dedup.rollback(bytes, offset);
         done(taken === ALL_FULL ? LEADERS_FULL : NO_LEADER);
         return;
       }
+      tracker.opened(packet, accepted, keyId, plan, nowNs);
+      sender.report(packet);
     }
     if (reservation === "new") dedup.commit(bytes, offset);
     else if (reservation === null) dedup.insert(bytes, offset, nowNs);
@@ -175,19 +110,19 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   function submit(submission: Submission, done: Done): void {
     const { bytes, account, keyId, plan, receivedNs, maxRetries, isVerified } = submission;
     const offset = peekSignatureOffset(bytes);
-    if (offset >= 0 && inFlight(submission, offset, receivedNs)) {
+    if (offset >= 0 && inFlight(submission, offset)) {
       done({ kind: "accepted", signature: signatureText(bytes, offset) });
       return;
     }
-    const packet = createPacket(lastId + 1, bytes, account, receivedNs, maxRetries, 0);
+    const packet = createPacket(tracker.nextId, bytes, account, receivedNs, maxRetries, 0);
     submitted = packet;
     const onDecoded: DecodeDone = (packet, validation) => {
       if (validation.kind === "accepted") {
         packet.offeredLamports = validation.priorityFeeLamports + validation.tipLamports;
-        validations.accepted += 1;
+        tracker.validations.accepted += 1;
         passOn(packet, keyId, plan, validation, done);
       } else {
-        recordInvalid(validation.errorCode);
+        tracker.invalid(validation.errorCode);
         done({ kind: "rejected", rejection: rejectionOf(validation) });
       }
     };
@@ -196,36 +131,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     submitted = null;
   }
 
-  function recordSend(
-    packet: Packet,
-    { keyId, plan }: PlanHolder,
-    accepted: Accepted,
-    sent: SentSubmission,
-  ): void {
-    const { send, decodedNs, sentNs } = sent;
-    validations.accepted += 1;
-    lastId += 1;
-    packet.id = lastId;
-    outcomes.suspend();
-    sender.recordSend(packet, send, sentNs);
-    // It may be in flight: submitted again more than 2 s after its last copy.
-    const offset = accepted.signatureOffset;
-    const isMerged = landing.mergeSend(packet, offset, decodedNs);
-    receipts.open(packet, accepted, decodedNs, clock.nowNs());
-    if (!isMerged) {
-      landing.track(packet, accepted, decodedNs, plan);
-      usage?.taken(packet.id, keyId, packet.receivedNs);
-    }
-    outcomes.flush();
-  }
-
-  return {
-    submit,
-    validations,
-    recordSend,
-    recordDuplicate,
-    recordInvalid,
-  };
+  return submit;
 }
 
 /** Retries without pause for 0.1 ms, then with pauses: an ingress thread may be preempted. */

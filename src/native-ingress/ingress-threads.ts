@@ -27,12 +27,7 @@ import {
   type IngressThreadDeps,
 } from "./ingress-thread.ts";
 import { INGRESS_THREADS_STOP_MS_MAX, RECORDS_BACKLOG_MAX, RECORDS_PER_SLICE } from "./limits.ts";
-import {
-  RecordConsumer,
-  type RecordConsumerCounters,
-  type RecordConsumerDeps,
-} from "./record-consumer.ts";
-import { RecordReader, recordsMemory } from "./record-ring.ts";
+import { RecordReader, type RingRecord, recordsMemory } from "./record-ring.ts";
 import {
   HANDSHAKE_RESULTS,
   type HandshakeCounts,
@@ -44,7 +39,9 @@ import {
   type RecordCounts,
 } from "./thread-counters.ts";
 
-export interface IngressThreadsDeps extends RecordConsumerDeps, IngressThreadDeps {
+export interface IngressThreadsDeps extends IngressThreadDeps {
+  /** Takes each record, in order; it is valid until this returns. */
+  readonly take: (record: RingRecord) => void;
   /** Yields the processor to waiting threads. */
   readonly yieldThread: () => void;
   /** The keys in the engine; closed with the last ingress thread. */
@@ -105,7 +102,6 @@ export interface IngressThreads {
   sendReceipts(batch: Uint8Array): boolean;
   /** Records not processed yet. */
   readonly waiting: number;
-  readonly counters: RecordConsumerCounters;
   /**
    * Listens. Proxied requests go to `upstreamPort` of loopback.
    *
@@ -128,8 +124,7 @@ export function createIngressThreads(
   deps: IngressThreadsDeps,
   options: IngressThreadsOptions,
 ): IngressThreads {
-  const { clock, native, keys } = deps;
-  const consumer = new RecordConsumer(deps);
+  const { clock, native, keys, take } = deps;
   const memory = recordsMemory();
   const records = new RecordReader(memory);
   const threads = Array.from({ length: options.count }, () => new IngressThread(deps, reconcile));
@@ -140,7 +135,7 @@ export function createIngressThreads(
   function reconcile(): boolean {
     const depth = records.depth;
     for (let count = 1; count <= depth; count += 1) {
-      if (!records.read(consumer.take)) return false;
+      if (!records.read(take)) return false;
       if (count % RECORDS_PER_SLICE === 0) yieldThread();
     }
     return true;
@@ -202,7 +197,6 @@ export function createIngressThreads(
   return {
     reconcile,
     yieldThread,
-    counters: consumer.counters,
     stats: threads.map(({ stats }) => stats),
     proxied: sumOf(
       PROXY_REASONS,

@@ -20,5 +20,3 @@ export const KEY_BATCH_BYTES = 131_072;
 export const CHARGED_LIMITS_PER_CALL = 4_096;
 /** Room for their names; the engine needs 64 KiB for one, which usually has 40 bytes. */
 export const CHARGED_NAMES_BYTES = 262_144;
-/** Keys whose id and account are kept, so that receipts of one account share its name. */
-export const KEY_HOLDERS_MAX = 16_384;

@@ -35,6 +35,7 @@ import {
 
 /** A resend that must wait after all goes after every first send. */
 const RESEND_OFFER: Offer = { account: "", offeredLamports: Number.NEGATIVE_INFINITY };
+const NONE = -1;
 /** Indexed as the engines number them: literal keys keep their order. */
 const DROP_REASONS = Object.keys(DELIVERY_REASONS) as readonly DeliveryReason[];
 
@@ -81,6 +82,9 @@ export class Deliveries {
   readonly #deps: DeliveriesDeps;
   readonly #ttlNs: number;
   readonly #queue: PriorityQueue;
+  /** The stream that `trySend` used, until it is reported, and when it was put on the wire. */
+  #unreported = NONE;
+  #sentNs = 0;
   /** Connections were closed because this edge stops. */
   #isCut = false;
   // Of the connection whose results are being collected.
@@ -124,7 +128,10 @@ export class Deliveries {
     return this.#queue.size;
   }
 
-  /** Sends a delivery now, or queues it while the live connection is out of credit. */
+  /**
+   * Sends a delivery now, or queues it while the live connection is out of credit. What is accepted
+   * must be passed to `reportSent` before anything else is sent or collected here.
+   */
   trySend(
     connection: LeaderConnection,
     packet: Packet,
@@ -135,7 +142,8 @@ export class Deliveries {
     if (this.#queue.size === 0 && this.#mayOpen(connection)) {
       const stream = connection.send(packet.bytes, nowNs, undefined, packet);
       if (stream >= 0) {
-        this.#sent(connection, packet.id, target, stream, nowNs, 0);
+        this.#unreported = stream;
+        this.#sentNs = connection.isQueued(stream) ? 0 : this.#deps.clock.nowNs();
         return "accepted";
       }
       if (stream === SATURATED) {
@@ -149,6 +157,15 @@ export class Deliveries {
     if (this.keep(packet, target, nowNs, "leader_saturated")) return "accepted";
     this.stats.saturated += 1;
     return "leader_saturated";
+  }
+
+  /** Reports the delivery that `trySend` accepted at `nowNs`, now that the packet is known. */
+  reportSent(connection: LeaderConnection, packet: Packet, target: Target, nowNs: number): void {
+    const stream = this.#unreported;
+    // It waits here.
+    if (stream === NONE) return;
+    this.#unreported = NONE;
+    this.#enter(connection, packet.id, target, stream, this.#sentNs, nowNs, 0);
   }
 
   /**

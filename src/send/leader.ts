@@ -195,11 +195,17 @@ export class Leader {
     return this.#connection?.outdated === true;
   }
 
-  /** Sends a delivery now, or queues it while a live connection is out of credit. */
+  /** As `Deliveries.trySend`. */
   trySend(packet: Packet, target: Target, nowNs: number): TrySendResult {
     const connection = this.#connection;
     if (connection === null || connection.liveNs === 0) return "not_connected";
     return this.#deliveries.trySend(connection, packet, target, nowNs);
+  }
+
+  /** Reports the delivery that `trySend` accepted at `nowNs`. */
+  reportSent(packet: Packet, target: Target, nowNs: number): void {
+    if (this.#connection !== null)
+      this.#deliveries.reportSent(this.#connection, packet, target, nowNs);
   }
 
   /** Sends a resend only where it does not compete with a first send: now, with credit to spare. */

@@ -3,9 +3,9 @@
  *
  * A packet is first offered to the live connections; only when one of them accepted it may other
  * leaders queue a delivery, so a result of 0 or less means that nothing of it will ever be sent.
- * Every delivery is reported through `onOutcome`, possibly while `accept` runs: optionally `sent`,
- * and then exactly one of acked, failed and dropped. A packet that no connection accepted has no
- * deliveries.
+ * The caller then opens the packet's account and calls `report`. Every delivery is reported through
+ * `onOutcome`: optionally `sent`, and then exactly one of acked, failed and dropped. A packet that
+ * no connection accepted has no deliveries.
  */
 
 import type { Clock } from "../core/clock.ts";
@@ -35,7 +35,7 @@ import { type Losses, NO_LOSSES, type Transport } from "./transport.ts";
 export interface SenderDeps {
   readonly clock: Clock;
   readonly transport: Transport;
-  /** Also called while `accept` runs. Must not throw, nor call the sender. */
+  /** Must not throw, nor call the sender. */
   readonly onOutcome: (outcome: Outcome) => void;
   readonly log: Log;
   /** A leader that accepted deliveries no longer responds at its address. Must not throw. */
@@ -110,9 +110,12 @@ export interface Sender {
   /**
    * Sends a packet to the leaders of the plan. Returns how many live connections accepted it, now
    * or as soon as they have credit. Otherwise nothing of it is sent or queued: ALL_FULL where at
-   * least one connection is live and its queue is full, 0 where none accepts it. Never throws.
+   * least one connection is live and its queue is full, 0 where none accepts it. What is accepted
+   * must be passed to `report` before anything else. Never throws.
    */
   accept(packet: Packet): number;
+  /** Reports the deliveries of the packet that `accept` accepted last. Never throws. */
+  report(packet: Packet): void;
   /**
    * Offers a packet again to the leaders of the plan that `to` selects. Uses only credit that no
    * first send needs, and queues nothing: a leader that cannot accept it now gets no delivery, and
@@ -120,7 +123,7 @@ export interface Sender {
    */
   resend(packet: Packet, to: ResendTo): number;
   /**
-   * Records a packet that an ingress thread sent at `sentNs`, as if `accept` had sent it then: its
+   * Reports a packet that an ingress thread sent at `sentNs`, as if `accept` had sent it then: its
    * deliveries are reported from now on, and leaders that the ingress thread did not reach get
    * theirs. Must be called within 210 ms, and before `stop` for all that was sent. Never throws.
    */
@@ -174,11 +177,12 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
   const leaderStats = deps.leaderStats ?? new LeaderStatsTable();
   const onLeaderUnreachable = deps.onLeaderUnreachable ?? ((): void => {});
   const leaders = new LeaderPool(
-    { clock, transport, counters, report, onLeaderUnreachable, leaderStats },
+    { clock, transport, counters, report: reportDelivery, onLeaderUnreachable, leaderStats },
     settings,
   );
-  /** The result of each leader of the plan for the current packet. */
+  /** The result of each leader of the plan for the packet that was accepted last, and when. */
   const results: TrySendResult[] = [];
+  let acceptedNs = 0;
   const pollTimer = createPollTimer(clock, () => {
     const nextMs = leaders.tick(clock.nowNs());
     check();
@@ -192,7 +196,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
   /** Deliveries queued so far, as of the last poll. */
   let queuedKnown = 0;
 
-  function report(
+  function reportDelivery(
     packetId: number,
     target: Target,
     kind: Outcome["kind"],
@@ -235,7 +239,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
       if (result === "not_connected")
         result = sendTarget.leader.queueUntilLive(packet, sendTarget.target, nowNs);
       if (result !== "accepted")
-        report(packet.id, sendTarget.target, "dropped", result, 0, Number.NaN, 0);
+        reportDelivery(packet.id, sendTarget.target, "dropped", result, 0, Number.NaN, 0);
     }
   }
 
@@ -257,12 +261,24 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
       counters.packetsRejected += 1;
       return rejection;
     }
+    acceptedNs = nowNs;
+    return acceptedCount;
+  }
+
+  function report(packet: Packet): void {
+    const { sendTargets } = leaders;
     counters.packetsAccepted += 1;
     counters.deliveries += sendTargets.length;
-    if (acceptedCount < sendTargets.length) queueRest(packet, sendTargets, results, nowNs);
+    let acceptedCount = 0;
+    for (let index = 0; index < sendTargets.length; index += 1) {
+      const sendTarget = sendTargets[index];
+      if (sendTarget === undefined || results[index] !== "accepted") continue;
+      acceptedCount += 1;
+      sendTarget.leader.reportSent(packet, sendTarget.target, acceptedNs);
+    }
+    if (acceptedCount < sendTargets.length) queueRest(packet, sendTargets, results, acceptedNs);
     pollIfQueued();
     check();
-    return acceptedCount;
   }
 
   /** New queued deliveries request a poll soon. */
@@ -310,6 +326,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
 
   return withFastProperties({
     accept,
+    report,
     resend,
     recordSend(packet, sent, sentNs) {
       reconciler?.recordSend(packet, sent, sentNs, running);

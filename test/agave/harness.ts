@@ -27,6 +27,7 @@ import {
 import type { Transport } from "../../src/send/transport.ts";
 import { ENGINE, THREADS } from "../support/flow.ts";
 import { createIngressSender } from "../support/ingress-sender.ts";
+import { acceptAndReport } from "../support/packets.ts";
 import { until } from "../support/wait.ts";
 import { leaderProgram } from "./build.ts";
 
@@ -156,7 +157,7 @@ function sendAsIngressThread(
     const sent = newSendRecord();
     if (!ingressSender.send(packet.bytes, sent)) {
       recordAll();
-      return sender.accept(packet);
+      return acceptAndReport(sender, packet);
     }
     const sentNs = systemClock.nowNs();
     adoptions.push(() => sender.recordSend(packet, sent, sentNs));
@@ -191,7 +192,7 @@ export async function startSender(
   sender.usePlan(planOf(addresses));
   const send: Send =
     engine.native === null || targetTable === null
-      ? (packet) => sender.accept(packet)
+      ? (packet) => acceptAndReport(sender, packet)
       : sendAsIngressThread(engine.native, memory, targetTable, sender);
   let id = 0;
   return {

@@ -8,7 +8,6 @@ import { DELIVERY_REASONS, END_REASONS, REJECTIONS } from "../../src/core/errors
 import type { Dispatch } from "../../src/decode/workers/dispatch.ts";
 import type { DedupCache } from "../../src/dedup/recent-transactions.ts";
 import { type MetricDeps, metricSources } from "../../src/edge/metric-sources.ts";
-import type { Pipeline } from "../../src/edge/pipeline.ts";
 import type { HttpStats } from "../../src/http/request-tracker.ts";
 import type { HttpServer } from "../../src/http/server.ts";
 import { newLandCounters } from "../../src/landing/land-counters.ts";
@@ -129,7 +128,7 @@ const DEPS: MetricDeps = {
   certificate: { current: { expiresUnixMs: 1_321_500 }, loads: { ok: 1_322, failed: 1_323 } },
   quicReceipts: { counters: { missed: 1_332 } },
   ingressThreads: {
-    ...{ counters: { decoded: 61, duplicates: 1000, corked: 62 }, waiting: 63 },
+    waiting: 63,
     ...{ proxied: PROXIED },
     records: { rejectionRecordsDropped: 1_311 },
     handshakes: HANDSHAKES,
@@ -159,12 +158,13 @@ const DEPS: MetricDeps = {
       counters: stub<GlobalLimitsCounters>({ connected: 1_208, edges: 1_209 }),
     }),
   },
-  pipeline: stub<Pipeline>({
+  tracker: {
+    counters: { decoded: 61, duplicates: 1000, corked: 62 },
     validations: {
       accepted: 107,
       errorCounts: Array.from({ length: DECODE_ERROR_COUNT }, (_, i) => 500 + i),
     },
-  }),
+  },
   dispatch: stub<Dispatch>({
     counters: { inline: 111, handed: 112, full: 113, failed: 114, lost: 115, deaths: 116 },
     depth: 117,

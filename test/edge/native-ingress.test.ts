@@ -161,10 +161,8 @@ describe("ingress threads in their context", () => {
     const deps: NativeIngressDeps = {
       clock: createFakeClock(),
       log: stub({}),
-      keys: { table, globalLimits: null, usage: null },
-      pipeline: stub({}),
-      rejected: () => {},
-      latencies: stub({}),
+      keys: { table, globalLimits: null },
+      take: () => {},
       flushEvents: () => {},
       decoder: 1,
     };

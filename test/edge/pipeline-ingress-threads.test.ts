@@ -1,17 +1,18 @@
-/** How the pipeline records what ingress threads did. */
+/** How the account of what ingress threads sent and that of the pipeline are one. */
 
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS, systemClock } from "../../src/core/clock.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
-import { newSendRecord } from "../../src/send/native/send-record.ts";
+import { SENT } from "../../src/native-ingress/record-ring.ts";
 import { DECODER } from "../support/packets.ts";
 import { bytesOf, newFixture, signatureOf } from "../support/pipeline-fixture.ts";
+import { ringRecord } from "../support/ring-record.ts";
 
 describe("a send of an ingress thread", () => {
   const DELAY_NS = 50 * NS_PER_MS;
 
-  function adoptNew(all: ReturnType<typeof newFixture>, id: number, account = "acme") {
-    const { clock, pipeline } = all;
+  function recordNew(all: ReturnType<typeof newFixture>, id: number, account = "acme") {
+    const { clock, tracker } = all;
     const bytes = bytesOf(id);
     const accepted = createDecoder(DECODER).decode(bytes);
     if (accepted.kind !== "accepted") throw new Error("a good one is needed");
@@ -19,22 +20,19 @@ describe("a send of an ingress thread", () => {
     const times = { receivedNs, decodedNs: receivedNs + 10, sentNs: receivedNs + 20 };
     const receivedUnixMs = clock.unixMs();
     clock.advance(DELAY_NS / NS_PER_MS);
-    const packet = { id: 0, bytes, account, receivedNs, maxRetries: null, offeredLamports: 7 };
-    pipeline.recordSend(packet, { keyId: "k", account: "acme", plan: "Beta" }, accepted, {
-      ...times,
-      send: newSendRecord(),
-    });
+    const fields = { bytes, account, keyId: "k", maxRetries: null, validation: accepted };
+    tracker.take(ringRecord(SENT, { ...fields, ...times }));
     return { bytes, receivedUnixMs, ...times };
   }
 
   it("is recorded in every stage, as a main-thread send of the same time", () => {
     const all = newFixture();
-    const { fixture, receipts, landing, pipeline } = all;
-    const { bytes, receivedUnixMs, sentNs } = adoptNew(all, 1);
-    expect(fixture.calls).toEqual(["suspend", "recordSend", "receipt.open", "track", "flush"]);
+    const { fixture, receipts, landing, tracker } = all;
+    const { bytes, receivedUnixMs, sentNs } = recordNew(all, 1);
+    expect(fixture.calls).toEqual(["receipt.open", "track", "recordSend"]);
     expect(fixture.recorded).toMatchObject([{ packet: { id: 1 }, sentNs }]);
     expect(fixture.counted).toEqual(["1 k"]);
-    expect(pipeline.validations.accepted).toBe(1);
+    expect(tracker.validations.accepted).toBe(1);
     expect(landing.inFlight).toBe(1);
     const receipt = receipts.find(signatureOf(bytes), "acme");
     expect(receipt).toMatchObject({ received_at: new Date(receivedUnixMs).toISOString() });
@@ -43,7 +41,7 @@ describe("a send of an ingress thread", () => {
   it("shares the ids of main-thread sends", () => {
     const all = newFixture();
     all.submit(bytesOf(1));
-    adoptNew(all, 2);
+    recordNew(all, 2);
     all.submit(bytesOf(3));
     expect([
       ...all.fixture.sent,
@@ -53,8 +51,8 @@ describe("a send of an ingress thread", () => {
 
   it("merges with the one in flight when two threads sent it", () => {
     const all = newFixture();
-    const { bytes } = adoptNew(all, 1);
-    adoptNew(all, 1, "other");
+    const { bytes } = recordNew(all, 1);
+    recordNew(all, 1, "other");
     expect(all.landing.inFlight).toBe(1);
     expect(all.landing.counters.accepted).toBe(1);
     expect(all.fixture.counted).toEqual(["1 k"]);
@@ -65,8 +63,8 @@ describe("a send of an ingress thread", () => {
 
   it("is shared by each account for which an ingress thread found a duplicate", () => {
     const all = newFixture();
-    const { bytes } = adoptNew(all, 1);
-    all.pipeline.recordDuplicate({ bytes, account: "other", maxRetries: null }, 1);
+    const { bytes } = recordNew(all, 1);
+    all.tracker.duplicate({ bytes, account: "other", maxRetries: null }, 1);
     expect(all.receipts.find(signatureOf(bytes), "other")).toMatchObject({ submissions: 2 });
   });
 
@@ -75,7 +73,7 @@ describe("a send of an ingress thread", () => {
     const { fixture, dedup, clock } = all;
     dedup.insert(bytesOf(1), 1, clock.nowNs());
     fixture.onReconcile = () => {
-      adoptNew(all, 1);
+      recordNew(all, 1);
       fixture.onReconcile = () => {};
     };
     all.submit(bytesOf(1), "other");
@@ -93,7 +91,7 @@ describe("a send of an ingress thread", () => {
     let reads = 0;
     fixture.onReconcile = () => {
       reads += 1;
-      adoptNew(all, 1);
+      recordNew(all, 1);
     };
     all.submit(bytesOf(1));
     expect([reads, fixture.sent]).toEqual([1, []]);

@@ -15,11 +15,10 @@ describe("the order of steps", () => {
     expect(fixture.calls).toEqual([
       "dedup.query",
       "decode",
-      "suspend",
       "send",
       "receipt.open",
       "track",
-      "flush",
+      "report",
       "dedup.insert",
       "result",
     ]);
@@ -124,7 +123,7 @@ describe("the lack of a leader", () => {
     const { fixture, submit, receipts, landing } = newFixture();
     fixture.taken = 0;
     submit(bytesOf(1));
-    expect(fixture.calls.slice(-4)).toEqual(["suspend", "send", "flush", "result"]);
+    expect(fixture.calls.slice(-2)).toEqual(["send", "result"]);
     expect(landing.counters.accepted).toBe(0);
     expectBalance(landing);
     expect(fixture.results).toMatchObject([
@@ -233,7 +232,7 @@ describe("a duplicate", () => {
   });
 
   it("of one pending in a worker is sent once, and both get a response", () => {
-    const { fixture, submit, decide, pipeline, receipts } = newFixture();
+    const { fixture, submit, decide, tracker, receipts } = newFixture();
     fixture.holds = true;
     submit(bytesOf(1), "acme");
     submit(bytesOf(1), "other");
@@ -244,7 +243,7 @@ describe("a duplicate", () => {
     expect(fixture.results).toEqual([accepted, accepted]);
     expect(fixture.sent.map(({ id }) => id)).toEqual([1]);
     expect(receipts.find(signature, "other")).toMatchObject({ submissions: 2 });
-    expect(pipeline.validations.accepted).toBe(2);
+    expect(tracker.validations.accepted).toBe(2);
   });
 
   it("of one pending in a worker has its own attempt when the first had no leader", () => {
@@ -267,7 +266,7 @@ describe("a duplicate", () => {
 
 describe("validation results", () => {
   it("are counted by error, each once", () => {
-    const { submit, pipeline } = newFixture();
+    const { submit, tracker } = newFixture();
     submit(bytesOf(1));
     submit(bytesOf(1));
     submit(bytesOf(2, 999));
@@ -276,7 +275,7 @@ describe("validation results", () => {
     const forged = Uint8Array.from(bytesOf(4));
     forged[3] = (forged[3] ?? 0) ^ 1;
     submit(forged);
-    const { accepted, errorCounts } = pipeline.validations;
+    const { accepted, errorCounts } = tracker.validations;
     expect(accepted).toBe(1);
     expect(errorCounts.reduce((sum, count) => sum + count, 0)).toBe(4);
     expect(errorCounts[DECODE_ERROR.empty]).toBe(1);
@@ -285,7 +284,7 @@ describe("validation results", () => {
   });
 
   it("of a full or failed stage become overloaded and internal", () => {
-    const { fixture, submit, decide, pipeline } = newFixture();
+    const { fixture, submit, decide, tracker } = newFixture();
     fixture.holds = true;
     submit(bytesOf(1));
     decide({ kind: "rejected", errorCode: DECODE_ERROR.ring_full, found: 4, needed: 4 });
@@ -295,7 +294,7 @@ describe("validation results", () => {
       { rejection: { reason: "overloaded" } },
       { rejection: { reason: "internal" } },
     ]);
-    expect(pipeline.validations.errorCounts[DECODE_ERROR.ring_full]).toBe(1);
+    expect(tracker.validations.errorCounts[DECODE_ERROR.ring_full]).toBe(1);
     expect(fixture.sent).toEqual([]);
   });
 });

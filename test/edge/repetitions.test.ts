@@ -5,7 +5,7 @@
 
 import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
-import type { Outcome, Packet, Plan, Target } from "../../src/core/flow.ts";
+import type { Outcome, Plan, Target } from "../../src/core/flow.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
 import {
   createDedupCache,
@@ -15,12 +15,14 @@ import {
 } from "../../src/dedup/recent-transactions.ts";
 import { deliveryGateOf } from "../../src/edge/delivery-gate.ts";
 import { createPipeline } from "../../src/edge/pipeline.ts";
+import { Tracker } from "../../src/edge/tracker.ts";
 import { createLanding } from "../../src/landing/landing.ts";
 import { RESEND_SAME_LEADER_MS } from "../../src/landing/limits.ts";
+import { SENT } from "../../src/native-ingress/record-ring.ts";
 import { createReceipts } from "../../src/receipts/receipts.ts";
-import { newSendRecord } from "../../src/send/native/send-record.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { DECODER, newPacket } from "../support/packets.ts";
+import { ringRecord } from "../support/ring-record.ts";
 
 const OFFSET = 1;
 const LEADERS = ["a", "b", "c", "d", "e"];
@@ -136,9 +138,28 @@ function startFixture({ ingressThreads, lateMs }: Options) {
       deliveryTtlMs: 800,
     },
   );
-  /** What an ingress thread sent, while its record is read; or what the main thread sends. */
+  /** What is sent, until it is reported. */
   let current: Send | null = null;
-  const pipeline = createPipeline({
+  function reportCurrent(): void {
+    if (current !== null) report(current);
+    current = null;
+  }
+  const tracker = new Tracker({
+    clock,
+    sender: {
+      recordSend(packet) {
+        if (current !== null) current.packetId = packet.id;
+        reportCurrent();
+      },
+    },
+    landing,
+    receipts: createReceipts({ clock, slot: () => 1 }, { keepMs: 60_000, entriesMax: 1_000 }),
+    usage: null,
+    latency: { record() {} },
+    rejected() {},
+    planName: () => "Beta",
+  });
+  const submitHere = createPipeline({
     clock,
     dedup,
     reconcile: ingressThreads > 0 ? readRecords : null,
@@ -150,20 +171,9 @@ function startFixture({ ingressThreads, lateMs }: Options) {
         current.packetId = packet.id;
         return plan.send.length;
       },
-      recordSend(packet) {
-        if (current !== null) current.packetId = packet.id;
-      },
+      report: reportCurrent,
     },
-    outcomes: {
-      suspend() {},
-      flush() {
-        if (current !== null) report(current);
-        current = null;
-      },
-    },
-    landing,
-    receipts: createReceipts({ clock, slot: () => 1 }, { keepMs: 60_000, entriesMax: 1_000 }),
-    usage: null,
+    tracker,
   });
 
   function readRecords(): void {
@@ -178,16 +188,15 @@ function startFixture({ ingressThreads, lateMs }: Options) {
     const accepted = decoder.decode(bytes);
     if (accepted.kind !== "accepted") throw new Error("a good one is needed");
     if (cache.query(bytes, OFFSET, nowNs) || cache.reserve(bytes, OFFSET, nowNs) !== "new") {
-      records.push(() => pipeline.recordDuplicate(submitted, OFFSET));
+      records.push(() => tracker.duplicate(submitted, OFFSET));
       return;
     }
     const send = sendOf(bytes, 0);
     sendToAll(send);
-    const packet: Packet = { id: 0, receivedNs: nowNs, offeredLamports: 7, ...submitted };
-    const sent = { decodedNs: nowNs, sentNs: nowNs, send: newSendRecord() };
+    const times = { receivedNs: nowNs, decodedNs: nowNs, sentNs: nowNs };
     records.push(() => {
       current = send;
-      pipeline.recordSend(packet, { keyId: "k", account: "acme", plan: "Beta" }, accepted, sent);
+      tracker.take(ringRecord(SENT, { ...submitted, ...times, validation: accepted }));
     });
     cache.commit(bytes, OFFSET);
   }
@@ -206,7 +215,7 @@ function startFixture({ ingressThreads, lateMs }: Options) {
       if (thread !== undefined) submitTo(thread, bytes);
       else {
         const receivedNs = clock.nowNs();
-        pipeline.submit(
+        submitHere(
           {
             bytes,
             account: "acme",

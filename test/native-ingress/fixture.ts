@@ -2,7 +2,7 @@
 
 import { openSync } from "node:fs";
 import { SetupError } from "../../src/core/errors.ts";
-import type { Accepted, Packet } from "../../src/core/flow.ts";
+import type { Accepted } from "../../src/core/flow.ts";
 import {
   INGRESS_THREAD_COMMANDS,
   INGRESS_THREAD_STATES,
@@ -17,6 +17,7 @@ import {
   type IngressThreads,
   type PresentedCertificate,
 } from "../../src/native-ingress/ingress-threads.ts";
+import { DUPLICATE } from "../../src/native-ingress/record-ring.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createRecordWriter } from "../support/record-writer.ts";
 
@@ -202,15 +203,9 @@ export function fixture(
         settled.push(accounting.length);
         ingressThreads.reconcile();
       },
-      planName: (number) => `plan ${number}`,
-      accounting: {
-        recordSend: () => {},
-        recordInvalid: () => {},
-        recordDuplicate: ({ bytes, account }: Pick<Packet, "bytes" | "account">) =>
-          void accounting.push(`${account} ${bytes[0]}`),
+      take({ kind, bytes, account }) {
+        if (kind === DUPLICATE) accounting.push(`${account} ${bytes[0]}`);
       },
-      latency: { record() {} },
-      usage: null,
       keys: {
         handle: KEY_TABLE,
         close() {

@@ -18,7 +18,7 @@ import { createNativeTransport } from "../../src/send/native/transport-native.ts
 import { createSender } from "../../src/send/sender.ts";
 import { startLeader, type TestLeader } from "../send/loopback.ts";
 import { createIngressSender } from "../support/ingress-sender.ts";
-import { packetOf } from "../support/packets.ts";
+import { acceptAndReport, packetOf } from "../support/packets.ts";
 import { until } from "../support/wait.ts";
 import { native } from "./addon.ts";
 
@@ -165,7 +165,7 @@ describe.skipIf(native === null)("a send of an ingress thread", () => {
     const threads = [fixture.ingressThread(), fixture.ingressThread()];
     await inTurns(1, count, (id) => {
       for (const [index, send] of threads.entries()) send(id + index * 10_000);
-      fixture.sender.accept(packetOf(50_000 + id, Uint8Array.of(id >> 8, id)));
+      acceptAndReport(fixture.sender, packetOf(50_000 + id, Uint8Array.of(id >> 8, id)));
     });
     await until("every end", () => fixture.ended() === 3 * count * LEADERS);
     expect(fixture.refused).toEqual([]);

@@ -47,7 +47,9 @@ function setUp(credit = 0, queuePerLeader = 3) {
     trySend(offeredLamports = 0, account = "lands") {
       id += 1;
       const packet = { ...packetOf(id, Uint8Array.of(id)), offeredLamports, account };
-      return deliveries.trySend(connection, packet, TARGET, clock.nowNs());
+      const result = deliveries.trySend(connection, packet, TARGET, clock.nowNs());
+      if (result === "accepted") deliveries.reportSent(connection, packet, TARGET, clock.nowNs());
+      return result;
     },
     drain: () => deliveries.drain(connection, clock.nowNs()),
   };

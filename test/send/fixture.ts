@@ -5,6 +5,7 @@ import type { SharedTargetTable } from "../../src/send/native/shared-target-tabl
 import { createSender, type SenderOptions } from "../../src/send/sender.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createFakeTransport } from "../support/fake-transport.ts";
+import { acceptAndReport } from "../support/packets.ts";
 
 export function targetOf(address: string): Target {
   return { identity: `id-of-${address}`, address, slot: 7 };
@@ -50,7 +51,7 @@ export async function startFixture(
     /** Returns how many connections accepted it; the packet's id counts up from 1. */
     send(bytes: Uint8Array = Uint8Array.of(1, 2, 3), offeredLamports = 0): number {
       id += 1;
-      return sender.accept(packet(id, bytes, offeredLamports));
+      return acceptAndReport(sender, packet(id, bytes, offeredLamports));
     },
     /** "kind" or "kind:reason" of each outcome of a packet, in order. */
     story(packetId: number, address?: string): string[] {

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import type { Outcome } from "../../src/core/flow.ts";
 import { createSender, type Sender } from "../../src/send/sender.ts";
+import { acceptAndReport } from "../support/packets.ts";
 import { until } from "../support/wait.ts";
 import { planOf, startFixture } from "./fixture.ts";
 import { payload, startLeader, startTransport, type TestLeader } from "./loopback.ts";
@@ -71,7 +72,7 @@ describe("a healthy leader among a dead, a stalled and an evicting one", () => {
     for (let id = 1; id <= 300; id += 1) {
       const bytes = payload(300, id);
       const packet = { id, bytes, account: "a", receivedNs: 0, maxRetries: null };
-      expect(sender.accept({ ...packet, offeredLamports: id })).toBeGreaterThan(0);
+      expect(acceptAndReport(sender, { ...packet, offeredLamports: id })).toBeGreaterThan(0);
       // Less than its concurrent grant, so that the machine's speed does not matter.
       if (id % 20 !== 0) continue;
       await until(`all ${id} at the healthy one`, () => healthy.received.length === id);

@@ -64,7 +64,12 @@ export function setup(transport = createFakeTransport()) {
     leader,
     stats: leaderStats.stats(TARGET.identity, TARGET.address),
     connect: () => leader.connect(nowNs()),
-    trySend: (id: number, bytes = BYTES) => leader.trySend(packetOf(id, bytes), TARGET, nowNs()),
+    trySend(id: number, bytes = BYTES) {
+      const packet = packetOf(id, bytes);
+      const result = leader.trySend(packet, TARGET, nowNs());
+      if (result === "accepted") leader.reportSent(packet, TARGET, nowNs());
+      return result;
+    },
     queueUntilLive: (id: number, bytes = BYTES) =>
       leader.queueUntilLive(packetOf(id, bytes), TARGET, nowNs()),
     /** The newest connection. */

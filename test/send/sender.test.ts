@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
 import { RESENDS_IN_FLIGHT_MAX } from "../../src/send/limits.ts";
 import { ALL_FULL } from "../../src/send/sender.ts";
+import { acceptAndReport } from "../support/packets.ts";
 import { fc } from "../support/properties.ts";
 import { planOf, startFixture } from "./fixture.ts";
 
@@ -79,7 +80,7 @@ describe("accept", () => {
     for (const address of [A, B]) fixture.transport.to(address).admit(0);
     fixture.send(Uint8Array.of(1), 60);
     const other = { ...fixture.packet(2, Uint8Array.of(2), 100), account: "other" };
-    expect(fixture.sender.accept(other)).toBe(2);
+    expect(acceptAndReport(fixture.sender, other)).toBe(2);
     shares.set("test", 0.02);
     fixture.send(Uint8Array.of(3), 70);
     // B has left the plan, and still gets what is queued.

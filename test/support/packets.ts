@@ -4,6 +4,7 @@
 
 import type { Packet } from "../../src/core/flow.ts";
 import type { DecoderOptions } from "../../src/decode/decoder.ts";
+import type { Sender } from "../../src/send/sender.ts";
 import { buildTransaction, memo, newKeypair } from "./transactions.ts";
 
 const TIP = newKeypair(11);
@@ -36,4 +37,11 @@ export function packetOf(id: number, bytes: Uint8Array): Packet {
     maxRetries: null,
     offeredLamports: 0,
   };
+}
+
+/** Sends a packet as the pipeline does; returns as `Sender.accept`. */
+export function acceptAndReport(sender: Pick<Sender, "accept" | "report">, packet: Packet): number {
+  const taken = sender.accept(packet);
+  if (taken > 0) sender.report(packet);
+  return taken;
 }

@@ -5,6 +5,7 @@ import { createDecoder } from "../../src/decode/decoder.ts";
 import type { DecodeDone } from "../../src/decode/workers/worker-handle.ts";
 import { createDedupCache } from "../../src/dedup/recent-transactions.ts";
 import { createPipeline } from "../../src/edge/pipeline.ts";
+import { Tracker } from "../../src/edge/tracker.ts";
 import { createLanding } from "../../src/landing/landing.ts";
 import { createReceipts } from "../../src/receipts/receipts.ts";
 import type { SendRecord } from "../../src/send/native/send-record.ts";
@@ -54,7 +55,49 @@ export function newFixture(sharesDedup = false) {
     slotsAsked,
   };
   const note = (call: string): void => void fixture.calls.push(call);
-  const pipeline = createPipeline({
+  const tracker = new Tracker({
+    clock,
+    sender: {
+      recordSend(packet, send, sentNs) {
+        note("recordSend");
+        fixture.recorded.push({ packet: kept(packet), send, sentNs });
+      },
+    },
+    landing: {
+      track(packet, accepted, nowNs, plan) {
+        note("track");
+        landing.track(packet, accepted, nowNs, plan);
+      },
+      mergeDuplicate(bytes, offset, maxRetries) {
+        const isMerged = landing.mergeDuplicate(bytes, offset, maxRetries);
+        if (isMerged) note("mergeDuplicate");
+        return isMerged;
+      },
+      mergeReserved: (packet, offset, entryNs) => landing.mergeReserved(packet, offset, entryNs),
+      mergeSend: (packet, offset, nowNs) => landing.mergeSend(packet, offset, nowNs),
+      outcome: (outcome) => landing.outcome(outcome),
+    },
+    receipts: {
+      open(packet, accepted, decodedNs, nowNs) {
+        note("receipt.open");
+        receipts.open(packet, accepted, decodedNs, nowNs);
+      },
+      addSubmitter(bytes, offset, account) {
+        note("receipt.addSubmitter");
+        return receipts.addSubmitter(bytes, offset, account);
+      },
+      record: (outcome) => receipts.record(outcome),
+    },
+    usage: {
+      request() {},
+      outcome() {},
+      taken: (packetId, keyId) => void fixture.counted.push(`${packetId} ${keyId}`),
+    },
+    latency: { record() {} },
+    rejected() {},
+    planName: () => "Beta",
+  });
+  const submitOne = createPipeline({
     clock,
     dedup: {
       query(bytes, offset, nowNs) {
@@ -92,35 +135,9 @@ export function newFixture(sharesDedup = false) {
         if (fixture.taken > 0) fixture.sent.push(kept(packet));
         return fixture.taken;
       },
-      recordSend(packet, send, sentNs) {
-        note("recordSend");
-        fixture.recorded.push({ packet: kept(packet), send, sentNs });
-      },
+      report: () => note("report"),
     },
-    outcomes: { suspend: () => note("suspend"), flush: () => note("flush") },
-    landing: {
-      track(packet, accepted, nowNs, plan) {
-        note("track");
-        landing.track(packet, accepted, nowNs, plan);
-      },
-      mergeDuplicate(bytes, offset, maxRetries) {
-        const isMerged = landing.mergeDuplicate(bytes, offset, maxRetries);
-        if (isMerged) note("mergeDuplicate");
-        return isMerged;
-      },
-      mergeReserved: (packet, offset, entryNs) => landing.mergeReserved(packet, offset, entryNs),
-      mergeSend: (packet, offset, nowNs) => landing.mergeSend(packet, offset, nowNs),
-    },
-    receipts: {
-      open(packet, accepted, decodedNs, nowNs) {
-        note("receipt.open");
-        receipts.open(packet, accepted, decodedNs, nowNs);
-      },
-      addSubmitter(bytes, offset, account) {
-        note("receipt.addSubmitter");
-        return receipts.addSubmitter(bytes, offset, account);
-      },
-    },
+    tracker,
     parser: {
       decode(bytes) {
         note("parse");
@@ -128,7 +145,6 @@ export function newFixture(sharesDedup = false) {
       },
     },
     reconcile: sharesDedup ? () => fixture.onReconcile() : null,
-    usage: { taken: (packetId, keyId) => void fixture.counted.push(`${packetId} ${keyId}`) },
   });
   const submit = (
     bytes: Uint8Array,
@@ -136,7 +152,7 @@ export function newFixture(sharesDedup = false) {
     maxRetries: number | null = null,
     isVerified = false,
   ): void =>
-    pipeline.submit(
+    submitOne(
       {
         bytes,
         account,
@@ -157,7 +173,7 @@ export function newFixture(sharesDedup = false) {
       done(packet, validation ?? decoder.decode(packet.bytes));
     }
   };
-  return { ...fixture, fixture, landing, pipeline, submit, decide };
+  return { ...fixture, fixture, landing, tracker, submit, decide };
 }
 
 /** A real one, whose cluster reports nothing and whose leaders accept no resend. */

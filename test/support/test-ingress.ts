@@ -13,6 +13,7 @@ import {
   createIngressThreads,
   type IngressThreads,
 } from "../../src/native-ingress/ingress-threads.ts";
+import { DUPLICATE, SENT } from "../../src/native-ingress/record-ring.ts";
 import { SHARED_TARGET_TABLE_BYTES } from "../../src/send/native/shared-target-table.ts";
 import { native } from "../native/addon.ts";
 import { createAuthority, type Issued } from "./authority.ts";
@@ -66,11 +67,10 @@ export function createTestIngress(
       native: addon,
       yieldThread: () => addon.threadYield(),
       flushEvents: () => {},
-      accounting: { recordSend: unasked, recordDuplicate: unasked, recordInvalid: unasked },
+      take({ kind }) {
+        if (kind === SENT || kind === DUPLICATE) unasked();
+      },
       keys: engineKeys(addon, tokens),
-      planName: unasked,
-      latency: { record: unasked },
-      usage: null,
       onDeath(cause) {
         throw new Error("an ingress thread died", { cause });
       },

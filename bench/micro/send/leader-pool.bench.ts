@@ -88,13 +88,15 @@ async function arm(
     name,
     async send() {
       lastId += 1;
-      const packet = { id: lastId, bytes: BYTES, account: "a", receivedNs: 0, maxRetries: null };
+      const fields = { id: lastId, bytes: BYTES, account: "a", receivedNs: 0, maxRetries: null };
+      const packet = { ...fields, offeredLamports: lastId };
       sentNs = 0;
       const acked = new Promise<void>((resolve) => {
         onSent = resolve;
       });
       const startNs = clock.nowNs();
-      assert(sender.accept({ ...packet, offeredLamports: lastId }) > 0);
+      assert(sender.accept(packet) > 0);
+      sender.report(packet);
       if (sentNs === 0) await acked;
       return (sentNs - startNs) / 1e6;
     },

@@ -15,8 +15,11 @@ function send(sender: Sender): number {
   lastId += 1;
   const account = "acme";
   const offeredLamports = lastId;
-  const packet = { id: lastId, bytes: BYTES, account, receivedNs: 0, maxRetries: null };
-  return sender.accept({ ...packet, offeredLamports });
+  const fields = { id: lastId, bytes: BYTES, account, receivedNs: 0, maxRetries: null };
+  const packet = { ...fields, offeredLamports };
+  const taken = sender.accept(packet);
+  if (taken > 0) sender.report(packet);
+  return taken;
 }
 
 function planOf(addresses: readonly string[]): Plan {

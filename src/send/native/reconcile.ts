@@ -110,8 +110,10 @@ export class SendReconciler {
         );
         continue;
       }
+      results[index] = "not_connected";
       if (running) results[index] = sendTarget.leader.trySend(packet, sendTarget.target, nowNs);
-      else results[index] = "not_connected";
+      if (results[index] === "accepted")
+        sendTarget.leader.reportSent(packet, sendTarget.target, nowNs);
       missing += 1;
     }
     if (missing > 0) queueRest(packet, sendTargets, results, nowNs);
