@@ -77,8 +77,16 @@ async function whileAllArePlanned<T>(flow: Flow, act: () => Promise<T>): Promise
     (await leadersOf(flow)).plan.send.length === LEADERS;
   for (let tries = 0; tries < 20; tries += 1) {
     await untilResponse("every leader in the plan", isAllPlanned, (isSo) => isSo);
-    const response = await act();
-    if (await isAllPlanned()) return response;
+    const acting = act();
+    let hasEnded = false;
+    const end = () => {
+      hasEnded = true;
+    };
+    acting.then(end, end);
+    let wasAllPlanned = true;
+    while (!hasEnded && wasAllPlanned) wasAllPlanned = await isAllPlanned();
+    const response = await acting;
+    if (wasAllPlanned && (await isAllPlanned())) return response;
   }
   throw new Error("the plan never had every leader for long enough");
 }
