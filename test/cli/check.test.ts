@@ -65,7 +65,7 @@ describe("check", () => {
     const pipe = join(directory, "pipe");
     writeKeys();
     execFileSync("mkfifo", [pipe]);
-    const text = `[tip]\naccounts = ["${TIP}"]\n[accounts]\nkeys_file = "keys.toml"\n`;
+    const text = `${FREE}[tip]\naccounts = ["${TIP}"]\n[accounts]\nkeys_file = "keys.toml"\n`;
     // A second read finds it empty.
     const writer = spawn("sh", ["-c", `printf %s "$1" > "$2"; : > "$2"`, "sh", text, pipe]);
     const io = createFakeIo();
@@ -153,15 +153,46 @@ describe("check of a control file", () => {
     expect(err).not.toContain("tip.accounts");
   });
 
+  /** A file of the control process on free ports. */
+  const controlToml = (more = "", databaseUrl = "postgres://u:s3cret@db/x") =>
+    '[control]\npublic_url = "https://dash.example"\noidc_issuer = "https://login.example"\n' +
+    'oidc_client_id = "td"\noidc_client_secret = "s3cret"\nvault_file = "vault.json"\n' +
+    `regions = ["fra=https://fra.example"]\nlisten = "127.0.0.1:0"\n${more}` +
+    '[admin]\nlisten = "127.0.0.1:0"\n' +
+    `[accounts]\ndatabase_url = "${databaseUrl}"\n`;
+
   it("prints it with secrets hidden", async () => {
-    const { code, out, err } = await check(
-      '[control]\npublic_url = "https://dash.example"\noidc_issuer = "https://login.example"\n' +
-        'oidc_client_id = "td"\noidc_client_secret = "s3cret"\nvault_file = "vault.json"\n' +
-        'regions = ["fra=https://fra.example"]\n' +
-        '[accounts]\ndatabase_url = "postgres://u:s3cret@db/x"\n',
-    );
+    const { code, out, err } = await check(controlToml());
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out).toContain('oidc_client_secret = "hidden"');
     expect(out).not.toContain("s3cret");
+  });
+
+  it("tries its listeners, its vault and the files of its database", async () => {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const address = server.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    const listen = (host: string) => controlToml().replace("127.0.0.1:0", host);
+    const taken = await check(listen(`127.0.0.1:${port}`));
+    await new Promise((resolve) => server.close(resolve));
+    expect(taken.code).toBe(1);
+    expect(taken.err).toContain(`control.listen: cannot listen on 127.0.0.1:${port}: the port is`);
+
+    const foreign = await check(listen("192.0.2.77:0"));
+    expect(foreign.code).toBe(1);
+    expect(foreign.err).toContain("a control process on this machine would not start: control.");
+
+    const tls = "postgres://u@db/x?sslmode=verify-full&sslrootcert=/none/root.pem";
+    const owner = await check(controlToml(`owner_url = "${tls}"\n`, tls));
+    expect(owner.code).toBe(1);
+    for (const key of ["accounts.database_url", "control.owner_url"]) {
+      expect(owner.err).toContain(`${key}: no connection can be made with it`);
+    }
+
+    writeFileSync(join(directory, "vault.json"), "no vault");
+    const vault = await check(controlToml());
+    expect(vault.code).toBe(1);
+    expect(vault.err).toContain("vault.json");
   });
 });

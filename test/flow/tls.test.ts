@@ -189,7 +189,11 @@ describe.skipIf(native === null)("an edge that speaks TLS", () => {
       `https://127.0.0.1:${port}/`,
     ]);
     expect(stdout).toBe('{"jsonrpc":"2.0","result":"ok","id":1} 1.1');
-    const distrusted = run("curl", ["--silent", `https://127.0.0.1:${port}/ping`]);
+    // Another one is named to trust, because a small system has no list of authorities.
+    const other = join(folder, "other.pem");
+    writeFileSync(other, createAuthority().server.certificate);
+    const url = `https://127.0.0.1:${port}/ping`;
+    const distrusted = run("curl", ["--silent", "--cacert", other, url]);
     await expect(distrusted).rejects.toMatchObject({ code: 60 });
   });
 
