@@ -1,16 +1,20 @@
 /**
  * `check`: prints the effective configuration, or all of its problems. For an edge it then does
  * what `edge` does before it starts anything (`src/edge/preflight.ts`), so it fails where `edge`
- * would.
+ * would. For the control process it tries the listeners and the files; whether the database answers
+ * is left to `doctor`.
  */
 
-import type { Config } from "../config/config.ts";
+import { existsSync } from "node:fs";
+import type { Config, ControlConfig } from "../config/config.ts";
 import { describeEffective, describeKeys } from "../config/describe.ts";
 import { describeProblems, readConfig, readControl, serviceOf } from "../config/load.ts";
 import type { Resolved } from "../config/resolve.ts";
 import type { ListenAddress } from "../config/value-types.ts";
 import type { Clock } from "../core/clock.ts";
+import { SetupError } from "../core/errors.ts";
 import { requireOpenFiles } from "../edge/open-file-limit.ts";
+import type { Preflight } from "../edge/preflight.ts";
 import { type Command, type Io, noPositionals, requiredText } from "./command.ts";
 import { READY_PROBE_MS_MAX } from "./limits.ts";
 import { adminUrl } from "./ready.ts";
@@ -21,10 +25,10 @@ export const checkCommand: Command = {
   usage: ["check --config FILE"],
   options: { config: { type: "string" } },
   detail: `
-Exits with 1 wherever \`edge\` would not start on this machine: for a value, a file that cannot be
-read, an address that cannot be bound, a missing engine or permission, too few open files. What
-the running edge of this configuration uses itself, its ports and its journal, is no problem.
-What an edge would warn of is printed and is no problem.
+Exits with 1 wherever \`edge\`, or \`control\`, would not start on this machine: for a value, a
+file that cannot be read, an address that cannot be bound, a missing engine or permission, too
+few open files. What the running process of this configuration uses itself, its ports and its
+journal, is no problem. What an edge would warn of is printed and is no problem.
 A file with a table [control] is checked as the control process's, any other as an edge's. Each
 key can be overridden by an environment variable: http.listen by TOUCHDOWN_HTTP_LISTEN. The
 sections and their keys; docs/configuration.md says what each means:
@@ -34,48 +38,98 @@ ${describeKeys()}
   async run(given, positionals, io) {
     noPositionals(positionals);
     const file = requiredText(given, "config");
-    if (serviceOf(file) === "control") return told(readControl(file), file, io) ? 0 : 1;
+    if (serviceOf(file) === "control") {
+      const resolved = readControl(file);
+      if (!told(resolved, file, io)) return 1;
+      const found = await controlPreflight(resolved.config);
+      return (await startsHere(CONTROL, found, resolved.config, file, io)) ? 0 : 1;
+    }
     const resolved = readConfig(file);
     if (!told(resolved, file, io)) return 1;
-    return (await startsHere(resolved.config, file, io)) ? 0 : 1;
+    requireOpenFiles();
+    const { preflight } = await import("../edge/preflight.ts");
+    const found = await preflight(resolved.config);
+    return (await startsHere(EDGE, found, resolved.config, file, io)) ? 0 : 1;
   },
 };
 
-/** Prints what keeps an edge from starting here; returns whether nothing does. */
-async function startsHere(config: Config, file: string, io: Io): Promise<boolean> {
-  requireOpenFiles();
-  const { preflight } = await import("../edge/preflight.ts");
-  const { problems, inUse, warnings } = await preflight(config);
+/** A service, and the metric that tells its admin listener. */
+interface Subject {
+  readonly one: string;
+  readonly running: string;
+  readonly metric: string;
+}
+
+const EDGE: Subject = { one: "an edge", running: "the edge", metric: "touchdown_build_info{" };
+const CONTROL: Subject = {
+  one: "a control process",
+  running: "the control process",
+  metric: "touchdown_control_build_info{",
+};
+
+/** What keeps the control process from starting here, apart from what it asks others. */
+async function controlPreflight(config: ControlConfig): Promise<Preflight> {
+  const problems: string[] = [];
+  const attempt = (step: () => unknown): void => {
+    try {
+      step();
+    } catch (error) {
+      if (!(error instanceof SetupError)) throw error;
+      problems.push(error.message);
+    }
+  };
+  const { tryListen } = await import("../edge/preflight.ts");
+  const { openVault } = await import("../control/vault.ts");
+  const { requireConnectable } = await import("../accounts/database/database.ts");
+  const { databaseUrl, ownerUrl, vaultFile, listen, admin } = config;
+  // A missing file is made at the first start.
+  if (existsSync(vaultFile)) attempt(() => openVault({ kind: "file", path: vaultFile }));
+  attempt(() => requireConnectable("accounts.database_url", databaseUrl));
+  if (ownerUrl !== null) attempt(() => requireConnectable("control.owner_url", ownerUrl));
+  const inUse: string[] = [];
+  const bound = await tryListen({ "control.listen": listen, "admin.listen": admin.listen });
+  for (const { isInUse, message } of bound) (isInUse ? inUse : problems).push(message);
+  return { problems, inUse, warnings: [] };
+}
+
+/** Prints what keeps a service from starting here; returns whether nothing does. */
+async function startsHere(
+  { one, running, metric }: Subject,
+  { problems, inUse, warnings }: Preflight,
+  { admin }: Pick<Config, "admin"> | Pick<ControlConfig, "admin">,
+  file: string,
+  io: Io,
+): Promise<boolean> {
   for (const message of warnings) {
-    io.err(`${file}: an edge on this machine would warn: ${message}`);
+    io.err(`${file}: ${one} on this machine would warn: ${message}`);
   }
   for (const message of problems) {
-    io.err(`${file}: an edge on this machine would not start: ${message}`);
+    io.err(`${file}: ${one} on this machine would not start: ${message}`);
   }
   if (inUse.length === 0) return problems.length === 0;
-  // The usual case of a check: the edge of this configuration runs, and is to be restarted.
-  const runs = await isEdgeServing(config.admin.listen, io.clock);
+  // The usual case of a check: the process of this configuration runs, and is to be restarted.
+  const runs = await isServing(admin.listen, metric, io.clock);
   for (const message of inUse) {
     io.err(
       runs
-        ? `${file}: the edge that runs now uses this: ${message}`
-        : `${file}: an edge on this machine would not start: ${message}`,
+        ? `${file}: ${running} that runs now uses this: ${message}`
+        : `${file}: ${one} on this machine would not start: ${message}`,
     );
   }
   return problems.length === 0 && runs;
 }
 
-/** Whether an edge answers at that admin listener. */
-async function isEdgeServing(listen: ListenAddress, clock: Clock): Promise<boolean> {
+/** Whether a service with that metric answers at the admin listener. */
+async function isServing(listen: ListenAddress, metric: string, clock: Clock): Promise<boolean> {
   if (listen.port === 0) return false;
   const abort = new AbortController();
   const timer = clock.after(READY_PROBE_MS_MAX, () => abort.abort());
   try {
     const url = adminUrl(listen, "/metrics");
     const response = await fetch(url, { signal: abort.signal });
-    return (await response.text()).includes("touchdown_build_info{");
+    return (await response.text()).includes(metric);
   } catch {
-    // Whatever does not answer as an edge is none.
+    // Whatever does not answer as one is none.
     return false;
   } finally {
     timer.cancel();

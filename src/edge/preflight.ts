@@ -134,14 +134,14 @@ function processStatus(): string {
 }
 
 /** Why an address cannot be bound. */
-interface BindFault {
+export interface BindFault {
   /** Whether only another process is in the way. */
   readonly isInUse: boolean;
   readonly message: string;
 }
 
 /** Binds both listeners together, because one may be in the way of the other. */
-async function tryListen(
+export async function tryListen(
   listeners: Readonly<Record<string, ListenAddress>>,
 ): Promise<readonly BindFault[]> {
   const faults: BindFault[] = [];
