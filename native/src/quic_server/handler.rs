@@ -24,6 +24,8 @@ pub enum QuicRefusal {
     NoHello,
     /// The account has too many connections.
     AccountConnections,
+    /// Too many connections of the account want receipts.
+    Followers,
     /// More bytes than a transaction can have.
     TooLarge,
     /// A stream or a handshake was not finished in time.
@@ -98,6 +100,8 @@ pub struct QuicNumbers {
     pub connected: u64,
     /// Handshakes that were refused because of a limit, or while draining, or that took too long.
     pub handshakes_refused: u64,
+    /// First packets that were ignored, because too many came in a second.
+    pub handshakes_delayed: u64,
     /// Clients that had to prove their address.
     pub retries: u64,
     /// Streams that their client gave up, or lost with its connection, before their end.
