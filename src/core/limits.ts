@@ -37,7 +37,7 @@ export const CONTACTS_MAX = 32_768;
  * arrives 20 slots early (`banking_stage/decision_maker.rs`, 4.3, 2026-11).
  */
 export const SEND_SLOTS_AHEAD_MAX = 19;
-/** Shortest and longest client key, in characters. */
+/** Shortest and longest API key, in characters. */
 export const TOKEN_CHARS_MIN = 16;
 export const TOKEN_CHARS_MAX = 128;
 /** Rate limit states kept for accounts and keys; when full, each new one evicts another. */

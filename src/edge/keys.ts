@@ -7,7 +7,7 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { createGlobalLimits, type GlobalLimits } from "../accounts/global-limits/sync.ts";
 import { createKeyFeed, type KeyFeed } from "../accounts/keys/feed.ts";
-import { type KeysFile, loadKeysFile } from "../accounts/keys/keys-file.ts";
+import { type KeysFile, keyRowsOf, loadKeysFile } from "../accounts/keys/keys-file.ts";
 import { openLendableJournal } from "../accounts/keys/lendable-journal.ts";
 import { createKeyTable, type KeyTable } from "../accounts/keys/table.ts";
 import { createUsage, type Usage } from "../accounts/usage/usage.ts";
@@ -53,7 +53,7 @@ export function openKeys(config: Config, deps: EdgeKeysDeps): EdgeKeys {
 }
 
 function keysOfFile(path: string, log: Log): EdgeKeys {
-  const table = createKeyTable(loadKeys(path));
+  const table = createKeyTable(keyRowsOf(loadKeys(path)));
   const loads = { ok: 1, failed: 0 };
   return {
     table,
@@ -63,7 +63,7 @@ function keysOfFile(path: string, log: Log): EdgeKeys {
     globalLimits: null,
     reload() {
       try {
-        table.replace(loadKeys(path));
+        table.replace(keyRowsOf(loadKeys(path)));
       } catch (error) {
         loads.failed += 1;
         throw error;

@@ -74,6 +74,7 @@ export const QUIC_COUNTERS = [
   "followers",
   "connected",
   "handshakesRefused",
+  "handshakesDelayed",
   "retries",
   "streamsAborted",
   "datagramsDropped",

@@ -68,6 +68,12 @@ export const INGRESS_THREAD_METRICS = [
       "one address, because this edge drains, or because they took too long.",
   ),
   counter(
+    "touchdown_quic_handshakes_delayed_total",
+    [],
+    "First packets of QUIC clients that were ignored, because too many came in a second, in all " +
+      "or of one address; their clients send them again.",
+  ),
+  counter(
     "touchdown_quic_retries_total",
     [],
     "QUIC clients that first had to prove their address, because many handshakes were open.",

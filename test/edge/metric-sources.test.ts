@@ -136,7 +136,12 @@ const DEPS: MetricDeps = {
     quic: {
       ...{ connections: 1_321, handshakes: 1_322, connected: 1_323, handshakesRefused: 1_324 },
       ...{ retries: 1_325, streamsAborted: 1_326, datagramsDropped: 1_327, panics: 1_328 },
-      ...{ followers: 1_329, receiptsDropped: 1_330, landingsUnawaited: 1_331 },
+      ...{
+        followers: 1_329,
+        handshakesDelayed: 1_333,
+        receiptsDropped: 1_330,
+        landingsUnawaited: 1_331,
+      },
     },
     stats: [0, 1, 2].map(() => stub<HttpStats>({})),
   },
@@ -347,6 +352,7 @@ describe("an edge's metrics", () => {
     ["quic_datagrams_dropped_total", {}, 1_327],
     ["quic_panics_total", {}, 1_328],
     ["quic_followers", {}, 1_329],
+    ["quic_handshakes_delayed_total", {}, 1_333],
     ["quic_receipts_dropped_total", {}, 1_330],
     ["quic_landings_unawaited_total", {}, 1_331],
     ["quic_receipts_missed_total", {}, 1_332],

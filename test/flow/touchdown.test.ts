@@ -3,11 +3,13 @@
  * stack (quiche) that write and read the bytes of docs/quic.md.
  */
 
-import { X509Certificate } from "node:crypto";
+import { createHmac, X509Certificate } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { clientKeyOf } from "../../src/accounts/keys/client-key.ts";
+import { createKey, revokeKey } from "../../src/accounts/keys/edit-keys-file.ts";
 import { encodeKey } from "../../src/core/encoding.ts";
 import { REJECTIONS } from "../../src/core/errors.ts";
 import { loadNative } from "../../src/native/load.ts";
@@ -119,6 +121,23 @@ describe.skipIf(!isBuilt)("an edge that serves touchdown/1", () => {
     expect(credits).toEqual(Array.from({ length: FEW }, (_, index) => FEW - 1 - index));
     // One limit with HTTP.
     expect((await flow.postRaw(flow.tipped().bytes, fewKey(0))).status).toBe(429);
+  });
+
+  it("knows a client by the certificate that follows from an API key", async () => {
+    const { token } = createKey(flow.keysFile, { account: "derived", plan: "Few" });
+    await flow.sandbox.edge.reloadKeys();
+    const seed = createHmac("sha256", token).update("touchdown/1 client certificate").digest();
+    const identity = { seed, publicKey: clientKeyOf(token) };
+    const client = await connected(address(), identity);
+    expect(await client.submit(flow.tipped().bytes)).toMatchObject({ code: 0, credit: FEW - 1 });
+    // One limit with the API key.
+    const other = await connected(address());
+    await greeted(other, token);
+    expect((await other.submit(flow.tipped().bytes)).credit).toBe(FEW - 2);
+    revokeKey(flow.keysFile, token);
+    await flow.sandbox.edge.reloadKeys();
+    await until("the ends", () => client.closeCode() !== null && other.closeCode() !== null);
+    expect(client.closeCode()).toBe(REJECTIONS.unauthorized.quicCode);
   });
 
   it.each([

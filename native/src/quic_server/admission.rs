@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 
 use crate::quic_server::counts::Counts;
+use crate::quic_server::handshake_rate::HandshakeRate;
 use crate::quic_server::limits::{HANDSHAKES_BEFORE_RETRY, HANDSHAKES_MAX, HANDSHAKES_PER_ADDRESS};
 
 /// Bounds of an operator.
@@ -23,6 +24,8 @@ pub(super) enum Welcome {
     Accepted,
     /// It must prove its address first.
     Unproved,
+    /// Too many came in this second: it is ignored, and its client sends it again.
+    TooMany,
     Refused,
 }
 
@@ -34,22 +37,32 @@ pub(super) struct Admission {
     /// Handshakes in progress of each address, by whether it was proved.
     handshakes: Counts<(IpAddr, bool)>,
     accounts: Counts<u64>,
+    rate: HandshakeRate,
 }
 
 impl Admission {
     pub(super) fn new(bounds: Bounds) -> Self {
-        Self { bounds, sources: Counts::new(), handshakes: Counts::new(), accounts: Counts::new() }
+        Self {
+            bounds,
+            sources: Counts::new(),
+            handshakes: Counts::new(),
+            accounts: Counts::new(),
+            rate: HandshakeRate::new(),
+        }
     }
 
     /// Decides about a first datagram from `source`, with so many handshakes in progress and
     /// connections open.
     pub(super) fn welcome(
-        &self,
+        &mut self,
         source: IpAddr,
         is_proved: bool,
         handshakes: usize,
         open: usize,
+        now_ns: u64,
     ) -> Welcome {
+        let rate = self.rate.at(now_ns);
+        let (is_used_up, is_too_fast) = (rate.is_used_up(), rate.is_used_up_by(source));
         let [unproved, proved] =
             [false, true].map(|is_proved| self.handshakes.of((source, is_proved)));
         let of_source = self.sources.of(source);
@@ -59,12 +72,22 @@ impl Admission {
             || is_proved && proved >= HANDSHAKES_PER_ADDRESS;
         let must_prove = handshakes >= HANDSHAKES_BEFORE_RETRY
             || unproved >= HANDSHAKES_PER_ADDRESS
-            || of_source + unproved >= self.bounds.per_address;
-        match (is_full, must_prove && !is_proved) {
-            (true, _) => Welcome::Refused,
-            (false, true) => Welcome::Unproved,
-            (false, false) => Welcome::Accepted,
+            || of_source + unproved >= self.bounds.per_address
+            || is_too_fast;
+        if is_full {
+            Welcome::Refused
+        } else if must_prove && !is_proved {
+            Welcome::Unproved
+        } else if is_too_fast || is_used_up {
+            Welcome::TooMany
+        } else {
+            Welcome::Accepted
         }
+    }
+
+    /// A handshake that began without proof of its address is complete, which proves it.
+    pub(super) fn proved_by_handshake(&mut self, source: IpAddr) {
+        self.rate.proved(source);
     }
 
     /// Whether the address may have one more connection.
@@ -84,7 +107,9 @@ impl Admission {
 
     pub(super) fn handshake_started(&mut self, source: IpAddr, is_proved: bool) {
         self.handshakes.add((source, is_proved));
+        self.rate.started();
         if is_proved {
+            self.rate.proved(source);
             self.sources.add(source);
         }
     }
@@ -129,6 +154,8 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
+    use crate::quic_server::limits::{HANDSHAKES_PER_SECOND, HANDSHAKES_PER_SECOND_PER_ADDRESS};
+    use crate::sync::clock::NS_PER_S;
 
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -139,27 +166,27 @@ mod tests {
     #[test]
     fn above_a_number_of_handshakes_an_address_must_be_proved() {
         let mut admission = admission(100);
-        let welcome = |admission: &Admission, is_proved, handshakes| {
-            admission.welcome(HERE, is_proved, handshakes, 0)
+        let welcome = |admission: &mut Admission, is_proved, handshakes| {
+            admission.welcome(HERE, is_proved, handshakes, 0, 0)
         };
-        assert_eq!(welcome(&admission, false, 63), Welcome::Accepted);
-        assert_eq!(welcome(&admission, false, 64), Welcome::Unproved);
-        assert_eq!(welcome(&admission, true, 64), Welcome::Accepted);
-        assert_eq!(welcome(&admission, true, HANDSHAKES_MAX), Welcome::Refused);
-        assert_eq!(admission.welcome(HERE, true, 1, 1999), Welcome::Refused);
+        assert_eq!(welcome(&mut admission, false, 63), Welcome::Accepted);
+        assert_eq!(welcome(&mut admission, false, 64), Welcome::Unproved);
+        assert_eq!(welcome(&mut admission, true, 64), Welcome::Accepted);
+        assert_eq!(welcome(&mut admission, true, HANDSHAKES_MAX), Welcome::Refused);
+        assert_eq!(admission.welcome(HERE, true, 1, 1999, 0), Welcome::Refused);
         for _ in 0..HANDSHAKES_PER_ADDRESS {
             admission.handshake_started(HERE, false);
         }
-        assert_eq!(welcome(&admission, false, 1), Welcome::Unproved);
-        assert_eq!(welcome(&admission, true, 1), Welcome::Accepted);
+        assert_eq!(welcome(&mut admission, false, 1), Welcome::Unproved);
+        assert_eq!(welcome(&mut admission, true, 1), Welcome::Accepted);
         for _ in 0..HANDSHAKES_PER_ADDRESS {
             admission.handshake_started(HERE, true);
         }
-        assert_eq!(welcome(&admission, true, 1), Welcome::Refused);
+        assert_eq!(welcome(&mut admission, true, 1), Welcome::Refused);
         for is_proved in [false, true] {
             admission.handshake_ended(HERE, is_proved);
         }
-        assert_eq!(welcome(&admission, true, 1), Welcome::Accepted);
+        assert_eq!(welcome(&mut admission, true, 1), Welcome::Accepted);
     }
 
     #[test]
@@ -167,15 +194,41 @@ mod tests {
         let mut admission = admission(1);
         admission.handshake_started(HERE, false);
         assert!(admission.has_room_for_address(HERE) && admission.has_room_for_account(7));
-        assert_eq!(admission.welcome(HERE, false, 1, 0), Welcome::Unproved);
+        assert_eq!(admission.welcome(HERE, false, 1, 0, 0), Welcome::Unproved);
         admission.opened(HERE, false, 7);
         assert!(!admission.has_room_for_address(HERE) && !admission.has_room_for_account(7));
-        assert_eq!(admission.welcome(HERE, true, 0, 1), Welcome::Refused);
+        assert_eq!(admission.welcome(HERE, true, 0, 1, 0), Welcome::Refused);
         admission.closed(HERE, 7);
-        assert_eq!(admission.welcome(HERE, false, 0, 0), Welcome::Accepted);
+        assert_eq!(admission.welcome(HERE, false, 0, 0, 0), Welcome::Accepted);
         admission.recount(HERE, 7);
         assert_eq!(admission.of_account(7), 1);
         admission.clear();
         assert_eq!(admission.of_account(7), 0);
+    }
+
+    #[test]
+    fn clients_that_come_too_fast_wait_a_second() {
+        let mut admission = admission(2000);
+        let welcome = |admission: &mut Admission, is_proved, now_ns| {
+            admission.welcome(HERE, is_proved, 0, 0, now_ns)
+        };
+        // Addresses that are not proved may be forged, and use up nothing.
+        for _ in 0..HANDSHAKES_PER_SECOND_PER_ADDRESS {
+            assert_eq!(welcome(&mut admission, false, 5), Welcome::Accepted);
+            admission.handshake_started(HERE, false);
+            admission.handshake_ended(HERE, false);
+        }
+        for _ in 0..HANDSHAKES_PER_SECOND_PER_ADDRESS {
+            assert_eq!(welcome(&mut admission, false, 5), Welcome::Accepted);
+            admission.proved_by_handshake(HERE);
+        }
+        assert_eq!(welcome(&mut admission, false, 5), Welcome::Unproved);
+        assert_eq!(welcome(&mut admission, true, 5), Welcome::TooMany);
+        assert_eq!(welcome(&mut admission, true, NS_PER_S), Welcome::Accepted);
+        for _ in 0..HANDSHAKES_PER_SECOND {
+            admission.handshake_started(HERE, false);
+            admission.handshake_ended(HERE, false);
+        }
+        assert_eq!(welcome(&mut admission, false, NS_PER_S), Welcome::TooMany);
     }
 }

@@ -56,6 +56,9 @@ impl Clients {
             return;
         }
         connection.set_protocol();
+        if !connection.is_proved {
+            self.admission.proved_by_handshake(connection.source);
+        }
         let public_key = connection.proved_key();
         let client = public_key.map(|key| connection.client_of(handler.key_of_certificate(&key)));
         let is_known = client.is_some_and(|client| handler.knows(&client));

@@ -98,6 +98,8 @@ pub struct QuicNumbers {
     pub connected: u64,
     /// Handshakes that were refused because of a limit, or while draining, or that took too long.
     pub handshakes_refused: u64,
+    /// First packets that were ignored, because too many came in a second.
+    pub handshakes_delayed: u64,
     /// Clients that had to prove their address.
     pub retries: u64,
     /// Streams that their client gave up, or lost with its connection, before their end.

@@ -21,6 +21,11 @@ pub const HANDSHAKES_MAX: usize = 1024;
 /// Most handshakes in progress of one address, an IPv6 address with its /64: as many that did not
 /// prove it, and as many that did.
 pub const HANDSHAKES_PER_ADDRESS: usize = 32;
+/// Handshakes that begin in a second; the first packet of a further one is ignored, and its client
+/// sends it again a second later.
+pub const HANDSHAKES_PER_SECOND: usize = 1000;
+/// Of these, those of one address that was proved, an IPv6 address with its /64.
+pub const HANDSHAKES_PER_SECOND_PER_ADDRESS: usize = 250;
 /// Datagrams of handshakes that are handled before other clients get their turn: one takes as long
 /// as many transactions.
 pub const HANDSHAKE_DATAGRAMS_PER_TURN: usize = 4;

@@ -4,6 +4,8 @@
 //! transaction is the handler's.
 //!
 //! The format is in `docs/quic.md`.
+//!
+//! Decision: docs/decisions/0055-quic-in-the-ingress-threads.md
 
 pub mod first_byte;
 pub mod frame;
@@ -18,6 +20,7 @@ mod connection;
 mod control;
 mod counts;
 mod followers;
+mod handshake_rate;
 mod landing_waits;
 mod receipts;
 mod socket;

@@ -331,7 +331,7 @@ impl QuicServer {
         let open = self.clients.numbers.connections as usize;
         let welcome = match self.drain_by_ns {
             Some(_) => Welcome::Refused,
-            None => self.clients.admission.welcome(source, is_proved, handshakes, open),
+            None => self.clients.admission.welcome(source, is_proved, handshakes, open, now_ns),
         };
         if welcome == Welcome::Unproved {
             if let Ok(transmit) = self.endpoint.retry(incoming, out) {
@@ -339,6 +339,10 @@ impl QuicServer {
                 self.send(&transmit, out);
             }
             return;
+        }
+        if welcome == Welcome::TooMany {
+            self.clients.numbers.handshakes_delayed += 1;
+            return self.endpoint.ignore(incoming);
         }
         if welcome == Welcome::Refused {
             self.clients.numbers.handshakes_refused += 1;

@@ -540,3 +540,73 @@ async fn panic_keeps_the_receipts_of_other_connections() {
     assert_eq!(verdict_of(waiting).await.state, 7);
     assert_eq!(frame_of(&mut incoming).await.0, 0x84);
 }
+
+/// What a hostile client may write on its first stream: a HELLO or a transaction with bytes changed,
+/// left out or added.
+#[tokio::test]
+async fn random_bytes_on_streams_end_no_other_client() {
+    let listener = Listener::new(|options| options.stream_timeout_ns = NS_PER_S / 20);
+    listener.with(|state| state.accounts.extend([(token_key(API_KEY), ACCOUNT)]));
+    let (_good, good) = listener.touchdown(Some(&SEED)).await;
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut below = |bound: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % bound as u64) as usize
+    };
+    let starts = [hello(1, API_KEY), hello(0, b""), transaction(3), vec![0x42; 80]];
+    for _ in 0..100 {
+        let seed = (below(2) == 0).then_some(&SEED);
+        let (_endpoint, connection) = listener.touchdown(seed).await;
+        for _ in 0..4 {
+            let mut bytes = starts[below(starts.len())].clone();
+            for _ in 0..below(4) {
+                let at = below(bytes.len());
+                bytes[at] = below(256) as u8;
+            }
+            bytes.truncate(1 + below(bytes.len() + 40));
+            let Ok(Ok((mut out, _incoming))) =
+                tokio::time::timeout(Duration::from_millis(20), connection.open_bi()).await
+            else {
+                break;
+            };
+            let _ = out.write_all(&bytes).await;
+            match below(4) {
+                0 => drop(out.reset(1_u32.into())),
+                1 => std::mem::forget(out),
+                _ => drop(out.finish()),
+            }
+        }
+        connection.close(0_u32.into(), b"");
+    }
+    assert_eq!(submit(&good, &transaction(3)).await.state, 1);
+    listener.until(|state| state.numbers.connections == 1).await;
+    assert_eq!(listener.with(|state| (state.numbers.panics, state.numbers.handshakes)), (0, 0));
+}
+
+#[tokio::test]
+async fn thousands_of_empty_and_half_streams_cost_their_client_alone() {
+    let listener = listener();
+    listener.with(|state| (state.credit, state.costs_credit) = (2000, true));
+    let (_one, hostile) = listener.touchdown(Some(&SEED)).await;
+    let (_two, good) = listener.touchdown(None).await;
+    greeted(&good, &hello(0, API_KEY)).await;
+    for number in 0..1500_u32 {
+        let (mut out, incoming) = hostile.open_bi().await.unwrap();
+        match number % 3 {
+            0 => drop(out.finish()),
+            1 => drop(out.reset(1_u32.into())),
+            _ => {
+                out.write_all(&[1]).await.unwrap();
+                out.reset(1_u32.into()).unwrap();
+            }
+        }
+        drop(incoming);
+        if number % 100 == 0 {
+            assert_eq!(submit(&good, &transaction(3)).await.state, 1);
+        }
+    }
+    assert_eq!(submit(&good, &transaction(3)).await.state, 1);
+    listener.until(|state| state.numbers.streams_aborted >= 500).await;
+}

@@ -31,7 +31,7 @@ const HANDSHAKE_RESULT_COUNT: usize = 6;
 /// Where the counters of QUIC clients start.
 const QUIC_AT: usize = HANDSHAKES_AT + HANDSHAKE_RESULT_COUNT;
 /// `QUIC_COUNTERS` of `src/native-ingress/thread-counters.ts`.
-const QUIC_COUNTERS: usize = 11;
+const QUIC_COUNTERS: usize = 12;
 
 /// Bytes of an ingress thread's counters.
 pub const COUNTERS_BYTES: usize = 8 * (QUIC_AT + QUIC_COUNTERS);
@@ -102,6 +102,8 @@ pub enum Counter {
     QuicConnected,
     /// QUIC handshakes refused because of a limit, or while draining.
     QuicHandshakesRefused,
+    /// First packets of QUIC clients that were ignored, because too many came in a second.
+    QuicHandshakesDelayed,
     /// QUIC clients that had to prove their address.
     QuicRetries,
     /// QUIC streams that ended before their last byte arrived.
@@ -207,6 +209,7 @@ mod tests {
         Counter::QuicFollowers,
         Counter::QuicConnected,
         Counter::QuicHandshakesRefused,
+        Counter::QuicHandshakesDelayed,
         Counter::QuicRetries,
         Counter::QuicStreamsAborted,
         Counter::QuicDatagramsDropped,
@@ -225,7 +228,7 @@ mod tests {
         let cells = memory.atomics::<AtomicU64>(0, COUNTERS_BYTES / 8).unwrap();
         let read: Vec<f64> = cells.iter().map(|cell| f64::from_bits(cell.load(Relaxed))).collect();
         let http = (1..=15).map(f64::from);
-        let others = (16..=36).map(f64::from);
+        let others = (16..=37).map(f64::from);
         let rejections = [0.0; REJECTION_NUMBERS];
         assert_eq!(read, http.chain(rejections).chain(others).collect::<Vec<f64>>());
     }

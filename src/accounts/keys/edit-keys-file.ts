@@ -1,7 +1,7 @@
 /**
  * Edits `keys.toml`: appends a new key or removes a revoked one, and leaves everything else in the
- * file, comments included, unchanged. Only the SHA-256 of a new API key is written; the key itself
- * exists only in the return value. A public key is written as it is.
+ * file, comments included, unchanged. Only the SHA-256 of a new API key and its client key are
+ * written; the key itself exists only in the return value. A public key is written as it is.
  *
  * The new text is parsed before it is written and must contain exactly the expected keys. The write
  * goes to a new file next to the original, which is renamed over it: readers see the old or the new
@@ -18,8 +18,10 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
+import { encodeKey } from "../../core/encoding.ts";
 import { SetupError } from "../../core/errors.ts";
 import { formatToml } from "../../runtime/toml.ts";
+import { clientKeyOf } from "./client-key.ts";
 import { generateToken } from "./format.ts";
 import {
   type FileKey,
@@ -44,7 +46,10 @@ export interface NewKey {
  */
 export function createKey(path: string, key: NewKey): { readonly token: string } {
   const token = generateToken(key.environment ?? "live");
-  const secret = { token_sha256: tokenSha256(token).toString("hex") };
+  const secret = {
+    token_sha256: tokenSha256(token).toString("hex"),
+    client_key: encodeKey(clientKeyOf(token)),
+  };
   changeFile(path, (text) => withKey(text, path, key, secret));
   return { token };
 }
@@ -58,7 +63,9 @@ function withKey(
   text: string,
   path: string,
   key: NewKey,
-  secret: { readonly token_sha256: string } | { readonly public_key: string },
+  secret:
+    | { readonly token_sha256: string; readonly client_key: string }
+    | { readonly public_key: string },
 ): string {
   const before = parseKeysFile(text, path);
   const block = formatToml({
@@ -169,6 +176,7 @@ function sameKeys(found: readonly FileKey[], expected: readonly FileKey[]): bool
       key.sha256.equals(other.sha256) &&
       key.account === other.account &&
       key.plan.name === other.plan.name &&
+      key.clientKey === other.clientKey &&
       key.label === other.label
     );
   });

@@ -69,7 +69,8 @@ export async function fetchChanges(
   const planRows = await tx.query<PlanRow>(PLANS_SQL);
   const plans = new Map(planRows.map((row) => [row.name, planOfRow(row)]));
   const rows = await tx.query<EdgeKeyRow>(
-    `select ${KEY_COLUMNS} from touchdown.edge_keys
+    `select ${KEY_COLUMNS}
+     from (table touchdown.edge_keys union all table touchdown.edge_client_keys) as keys
      where key_id = any($1::uuid[]) or account_id = any($2::uuid[])`,
     [keyIds, accounts],
   );

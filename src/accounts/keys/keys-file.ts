@@ -4,6 +4,7 @@
  *    [plans.Beta]              [[keys]]
  *    rate_per_second = 50      token = "td_…"        # or token_sha256 = "<hex>",
  *    burst = 100                                     # or public_key = "<base58>"
+ *                              client_key = "…"        # optional: docs/quic.md
  *                              account = "acme"
  *                              plan = "Beta"
  *                              label = "bot 7"       # optional
@@ -31,6 +32,8 @@ import { parsePublicKey, publicKeySha256 } from "./public-key.ts";
 export interface FileKey extends KeyRow {
   /** Base58, if the key is an Ed25519 public key; null for an API key. */
   readonly publicKey: string | null;
+  /** Base58 of the public key that follows from an API key; null where the file has none. */
+  readonly clientKey: string | null;
 }
 
 export interface KeysFile {
@@ -79,6 +82,15 @@ export function parseKeysFile(text: string, where: string): KeysFile {
     throw new SetupError(`${where}: ${reader.problems.length} problem(s)${lines}`);
   }
   return file;
+}
+
+/** The keys as the key table has them: one that has a client key is found by either. */
+export function* keyRowsOf(keys: readonly FileKey[]): Generator<KeyRow> {
+  for (const key of keys) {
+    yield key;
+    const clientKey = key.clientKey === null ? null : parsePublicKey(key.clientKey);
+    if (clientKey !== null) yield { ...key, sha256: publicKeySha256(clientKey) };
+  }
 }
 
 /** SHA-256 of a key, as stored. */
@@ -140,10 +152,23 @@ class Reader {
     if (planName !== null && plan === undefined) {
       this.#problem(`${place}.plan`, `there is no [plans.${planName}]`);
     }
+    const clientKey = this.#clientKey(key, place);
     const label = key["label"] === undefined ? null : this.#text(key, "label", place);
     if (sha256 === null || account === null || plan === undefined) return;
     const keyId = sha256.toString("hex", 0, KEY_ID_BYTES);
-    this.#keys.push({ sha256, keyId, account, plan, publicKey, label, policy: null });
+    this.#keys.push({ sha256, keyId, account, plan, publicKey, clientKey, label, policy: null });
+  }
+
+  /** Null where there is none, or a wrong one. */
+  #clientKey({ client_key: text, public_key: publicKey }: TomlTable, place: string): string | null {
+    if (text === undefined) return null;
+    if (publicKey !== undefined) {
+      this.#problem(`${place}.client_key`, "it follows from an API key, and this is a public key");
+      return null;
+    }
+    const digest = this.#publicKeyDigest(text, `${place}.client_key`);
+    if (digest === null) return null;
+    return this.#isFirst(digest, place, "client key") ? String(text) : null;
   }
 
   #digest(key: TomlTable, place: string): Buffer | null {
@@ -156,17 +181,18 @@ class Reader {
     const digest =
       key["public_key"] === undefined
         ? this.#tokenDigest(key, place)
-        : this.#publicKeyDigest(key["public_key"], place);
+        : this.#publicKeyDigest(key["public_key"], `${place}.public_key`);
     if (digest === null) return null;
+    const what = key["public_key"] === undefined ? "token" : "public key";
+    return this.#isFirst(digest, place, what) ? digest : null;
+  }
+
+  #isFirst(digest: Buffer, place: string, what: string): boolean {
     const id = digest.toString("hex");
     const first = this.#places.get(id);
-    if (first !== undefined) {
-      const what = key["public_key"] === undefined ? "token" : "public key";
-      this.#problem(place, `the same ${what} as ${first}`);
-      return null;
-    }
-    this.#places.set(id, place);
-    return digest;
+    if (first === undefined) this.#places.set(id, place);
+    else this.#problem(place, `the same ${what} as ${first}`);
+    return first === undefined;
   }
 
   #publicKeyDigest(text: unknown, place: string): Buffer | null {
@@ -175,7 +201,7 @@ class Reader {
     // Not repeated: it may be a private key in the wrong place.
     const found = typeof text === "string" ? `${text.length} characters` : kind(text);
     const needed = "the 32 bytes of an Ed25519 public key in base58";
-    this.#problem(`${place}.public_key`, `${found} where ${needed} are needed`);
+    this.#problem(place, `${found} where ${needed} are needed`);
     return null;
   }
 
@@ -276,7 +302,7 @@ const PLAN_KEYS = ["rate_per_second", "burst"];
 const KEY_ID_BYTES = 16;
 /** Of these a key has exactly one. */
 const SECRET_KEYS = ["token", "token_sha256", "public_key"];
-const KEY_KEYS = [...SECRET_KEYS, "account", "plan", "label"];
+const KEY_KEYS = [...SECRET_KEYS, "client_key", "account", "plan", "label"];
 const RATE_MIN = 0.001;
 /** Names are used in headers, metrics and file names. */
 const NAME = new RegExp(`^[A-Za-z0-9][A-Za-z0-9 ._@+-]{0,${ACCOUNT_NAME_CHARS_MAX - 1}}$`);

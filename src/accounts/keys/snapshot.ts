@@ -14,7 +14,7 @@ import { policyOf } from "./records.ts";
 export const KEY_SNAPSHOT_SQL = `copy (
   select sha256, key_id, account_id, plan, expires_at,
     case when cidrs <> '{}' then array_to_string(cidrs, ' ') end, rate_per_second, burst
-  from touchdown.edge_keys
+  from (table touchdown.edge_keys union all table touchdown.edge_client_keys) as keys
 ) to stdout (format binary)`;
 
 /** Processes the copy chunk by chunk. */

@@ -21,6 +21,7 @@ import { EDGE_COLUMNS_SQL } from "./0006-edge-columns.ts";
 import { SUCCESSORS_SQL } from "./0007-successors.ts";
 import { LAST_USED_SQL } from "./0008-last-used.ts";
 import { PUBLIC_KEYS_SQL } from "./0009-public-keys.ts";
+import { CLIENT_KEYS_SQL } from "./0010-client-keys.ts";
 
 export interface Migration {
   /** Consecutive, starting at 1. */
@@ -40,6 +41,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { number: 7, name: "successors", sql: SUCCESSORS_SQL },
   { number: 8, name: "last-used", sql: LAST_USED_SQL },
   { number: 9, name: "public-keys", sql: PUBLIC_KEYS_SQL },
+  { number: 10, name: "client-keys", sql: CLIENT_KEYS_SQL },
 ];
 
 /**

@@ -8,7 +8,9 @@
 
 import { randomUUID, timingSafeEqual } from "node:crypto";
 import type { Queryable } from "../../accounts/database/database.ts";
+import { clientKeyOf } from "../../accounts/keys/client-key.ts";
 import { generateToken } from "../../accounts/keys/format.ts";
+import { publicKeySha256 } from "../../accounts/keys/public-key.ts";
 import {
   KEY_LIFE_MS_MAX,
   KEY_OVERLAP_MS_MAX,
@@ -240,6 +242,11 @@ async function revealKey(
   if (opened.kind === "wrong" || !timingSafeEqual(sha256(opened.text), row.sha256)) {
     return refused("vault", `the stored text does not open with the key-encryption key ${kekId}`);
   }
+  // A key that was made before client keys were stored.
+  await tx.query(
+    "update touchdown.keys set client_sha256 = $2 where id = $1 and client_sha256 is null",
+    [key.id, publicKeySha256(clientKeyOf(opened.text))],
+  );
   await note(tx, clock, key.accountId, "key.reveal", auditDetail(key), actor);
   return ok({ key, token: opened.text });
 }
@@ -255,7 +262,10 @@ async function insertToken(
   const token = generateToken(environment);
   const id = randomUUID();
   const sealed = vault.seal(token, { accountId, keyId: id });
-  const secret = { id, sha256: sha256(token), hint: hintOf(token), sealed, publicKey: null };
+  const secret = {
+    ...{ id, sha256: sha256(token), clientSha256: publicKeySha256(clientKeyOf(token)) },
+    ...{ hint: hintOf(token), sealed, publicKey: null },
+  };
   const key = await insertKey(tx, clock.unixMs(), accountId, secret, wanted, rotatedFrom);
   if (key === null) throw new Error("an API key was taken for a public key");
   return { key, token };
@@ -269,6 +279,8 @@ interface KeySecret {
   /** The sealed text of an API key; null for a public key. */
   readonly sealed: Sealed | null;
   readonly publicKey: Uint8Array | null;
+  /** The digest of the client key that follows from an API key; null for a public key. */
+  readonly clientSha256: Buffer | null;
 }
 
 /** Null if it is a public key that is in use. */
@@ -276,14 +288,15 @@ export async function insertKey(
   tx: Queryable,
   nowMs: number,
   accountId: string,
-  { id, sha256: digest, hint, sealed, publicKey }: KeySecret,
+  { id, sha256: digest, hint, sealed, publicKey, clientSha256 }: KeySecret,
   wanted: KeyOptions,
   rotatedFrom: string | null,
 ): Promise<KeyRecord | null> {
   const rows = await tx.query(
     `insert into touchdown.keys (id, account_id, sha256, hint, label, ciphertext, nonce, kek_id,
-       created_at, expires_at, ${CIDRS}, rate_per_second, burst, rotated_from, public_key)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, ${networks(11)}, $12, $13, $14, $15)
+       created_at, expires_at, ${CIDRS}, rate_per_second, burst, rotated_from, public_key,
+       client_sha256)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, ${networks(11)}, $12, $13, $14, $15, $16)
      on conflict (sha256) where public_key is not null and revoked_at is null
      do nothing returning 1`,
     [
@@ -302,6 +315,7 @@ export async function insertKey(
       wanted.burst,
       rotatedFrom,
       publicKey,
+      clientSha256,
     ],
   );
   if (rows.length === 0) return null;

@@ -121,7 +121,10 @@ async function createPublicKey(
      where sha256 = $1 and revoked_at is null and expires_at <= $2`,
     [sha256, instant(nowMs)],
   );
-  const secret = { id: randomUUID(), sha256, hint: hintOf(publicKey), sealed: null, publicKey };
+  const secret = {
+    ...{ id: randomUUID(), sha256, clientSha256: null },
+    ...{ hint: hintOf(publicKey), sealed: null, publicKey },
+  };
   const key = await insertKey(tx, nowMs, account.id, secret, checked.value, null);
   if (key === null) {
     return refused(

@@ -9,9 +9,11 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
+import { clientKeyOf } from "../../../src/accounts/keys/client-key.ts";
 import { createKey, listKeys, revokeKey } from "../../../src/accounts/keys/edit-keys-file.ts";
 import { looksMistyped } from "../../../src/accounts/keys/format.ts";
 import { loadKeysFile, tokenSha256 } from "../../../src/accounts/keys/keys-file.ts";
+import { encodeKey } from "../../../src/core/encoding.ts";
 import { SetupError } from "../../../src/core/errors.ts";
 
 let path = "";
@@ -52,6 +54,7 @@ describe("createKey", () => {
     const { keys, plans } = loadKeysFile(path);
     expect(keys).toMatchObject([{ account: "acme", label: null }]);
     expect(keys[0]?.sha256.equals(tokenSha256(token))).toBe(true);
+    expect(keys[0]?.clientKey).toBe(encodeKey(clientKeyOf(token)));
     expect(plans.get("Beta")).toEqual({
       name: "Beta",
       ratePerSecond: 50,

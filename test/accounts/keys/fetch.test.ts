@@ -46,6 +46,31 @@ describe("keys that an edge fetches", () => {
     expect(new Set(rows.map((row) => row.keyId)).size).toBe(rows.length);
   });
 
+  it("are found by the client key too, which ends with its API key", async () => {
+    const account = await makeKeys(1);
+    const clientSha256 = Buffer.alloc(32, 7);
+    const before = await readAll();
+    const table = createKeyTable();
+    for (const row of before.rows) table.put(row);
+    await owner.query("update touchdown.keys set client_sha256 = $2 where account_id = $1", [
+      account,
+      clientSha256,
+    ]);
+    const { rows, revision } = await readAll();
+    const [own, client] = rows.filter((row) => row.account === account);
+    expect(client).toEqual({ ...own, sha256: clientSha256 });
+    const changesSince = (since: Revision) =>
+      edge.transaction((tx) => fetchChanges(tx, since, table));
+    const puts = (await changesSince(before.revision))?.puts ?? [];
+    expect(puts.map(({ sha256 }) => sha256)).toEqual([own?.sha256, clientSha256]);
+    const revoke = "update touchdown.keys set revoked_at = now() where account_id = $1";
+    await owner.query(revoke, [account]);
+    const after = await changesSince(revision);
+    expect(after?.puts).toEqual([]);
+    expect(after?.removals).toEqual(expect.arrayContaining([own?.sha256, clientSha256]));
+    expect((await readAll()).rows.filter((row) => row.account === account)).toEqual([]);
+  });
+
   it("are all changed keys of an account, and its removed ones", async () => {
     const account = await makeKeys(3);
     const { rows, revision } = await readAll();

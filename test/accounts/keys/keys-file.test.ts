@@ -3,9 +3,15 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { loadKeysFile, parseKeysFile, tokenSha256 } from "../../../src/accounts/keys/keys-file.ts";
+import { clientKeyOf } from "../../../src/accounts/keys/client-key.ts";
+import {
+  keyRowsOf,
+  loadKeysFile,
+  parseKeysFile,
+  tokenSha256,
+} from "../../../src/accounts/keys/keys-file.ts";
 import { publicKeySha256 } from "../../../src/accounts/keys/public-key.ts";
-import { encodeBase58 } from "../../../src/core/encoding.ts";
+import { encodeBase58, encodeKey } from "../../../src/core/encoding.ts";
 import { SetupError } from "../../../src/core/errors.ts";
 import { createSigner } from "../../support/signer.ts";
 
@@ -40,9 +46,43 @@ describe("keys file", () => {
       plan: beta,
       label,
       publicKey: null,
+      clientKey: null,
       policy: null,
     });
     expect(keys).toEqual([row("0123456789abcdef", null), row("another token of acme", "bot 7")]);
+  });
+
+  it("may name the public key that follows from a token, which finds the same key", () => {
+    const hex = tokenSha256("another token of acme").toString("hex");
+    const rest = 'account = "acme"\nplan = "Beta"';
+    const clientKey = encodeKey(clientKeyOf("another token of acme"));
+    const text = `token_sha256 = "${hex}"\nclient_key = "${clientKey}"\n${rest}`;
+    const { keys } = parseKeysFile(PLAN + key(text), "keys.toml");
+    const rows = [...keyRowsOf(keys)];
+    expect(rows.map(({ sha256 }) => sha256.toString("hex"))).toEqual([
+      hex,
+      publicKeySha256(clientKeyOf("another token of acme")).toString("hex"),
+    ]);
+    expect(rows[1]).toEqual({ ...keys[0], sha256: rows[1]?.sha256 });
+    // Without one there is one row.
+    const plain = parseKeysFile(PLAN + GOOD, "keys.toml").keys;
+    expect([...keyRowsOf(plain)]).toEqual(plain);
+  });
+
+  it("refuses a client key that is none, or that stands twice", () => {
+    const rest = 'account = "acme"\nplan = "Beta"';
+    const clientKey = encodeKey(clientKeyOf("0123456789abcdef"));
+    const withKey = (text: string, own = 'token = "0123456789abcdef"') =>
+      key(`${own}\nclient_key = "${text}"\n${rest}`);
+    expect(problems(PLAN + withKey("abc"))).toContain(
+      "keys[0] (line 5).client_key: 3 characters where the 32 bytes",
+    );
+    const other = withKey(clientKey, 'token = "another-token-of-acme"');
+    expect(problems(PLAN + withKey(clientKey) + other)).toContain(
+      "keys[1] (line 11): the same client key as keys[0] (line 5)",
+    );
+    const both = withKey(clientKey, `public_key = "${createSigner().publicKey}"`);
+    expect(problems(PLAN + both)).toContain("client_key: it follows from an API key");
   });
 
   it("may be empty", () => {

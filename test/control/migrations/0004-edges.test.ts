@@ -175,6 +175,7 @@ describe("what edges see", () => {
   it("is these views and this function, of all that there is, and reading alone", async () => {
     expect(await rightsOf("touchdown_edge")).toEqual([
       "edge_changes: SELECT",
+      "edge_client_keys: SELECT",
       "edge_keys: SELECT",
       "edge_plans: SELECT",
       "edge_revision: SELECT",
@@ -189,8 +190,10 @@ describe("what edges see", () => {
     );
     expect(columns.map(({ at }) => at)).toEqual([
       ...["id", "kind", "mark_before", "revision", "sha256"].map((name) => `edge_changes.${name}`),
-      ...["account_id", "burst", "cidrs", "expires_at"].map((name) => `edge_keys.${name}`),
-      ...["key_id", "plan", "rate_per_second", "sha256"].map((name) => `edge_keys.${name}`),
+      ...["edge_client_keys", "edge_keys"].flatMap((view) => [
+        ...["account_id", "burst", "cidrs", "expires_at"].map((name) => `${view}.${name}`),
+        ...["key_id", "plan", "rate_per_second", "sha256"].map((name) => `${view}.${name}`),
+      ]),
       ...["burst", "name", "rate_per_second", "shared"].map((name) => `edge_plans.${name}`),
       ...["mark", "oldest", "revision"].map((name) => `edge_revision.${name}`),
     ]);
@@ -217,7 +220,14 @@ describe("the dashboard's login", () => {
   it("may do this, of all that there is", async () => {
     const whole = ["accounts", "api_tokens", "identities", "key_uses", "keys", "login_attempts"];
     const tables = [...whole, "plans", "sessions"].map((name) => `${name}: ${WHOLE}`);
-    const read = ["edge_changes", "edge_keys", "edge_plans", "edge_revision", "migrations"];
+    const read = [
+      "edge_changes",
+      "edge_client_keys",
+      "edge_keys",
+      "edge_plans",
+      "edge_revision",
+      "migrations",
+    ];
     const pruned = ["key_changes", "usage_batches", "usage_hours", "usage_minutes"];
     const reasons = ["usage_reason_hours", "usage_reason_minutes"];
     expect(await rightsOf("touchdown_control")).toEqual(

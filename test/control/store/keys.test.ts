@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { clientKeyOf } from "../../../src/accounts/keys/client-key.ts";
 import { looksMistyped } from "../../../src/accounts/keys/format.ts";
+import { publicKeySha256 } from "../../../src/accounts/keys/public-key.ts";
 import { KEY_LIFE_MS_MAX, KEYS_PER_ACCOUNT_MAX } from "../../../src/control/limits.ts";
 import { hintOf, keysMax } from "../../../src/control/store/keys.ts";
 import { sha256 } from "../../../src/control/store/records.ts";
@@ -32,6 +34,27 @@ describe("a key", () => {
       field?.type === "Buffer" ? Buffer.from(field.data).toString("latin1") : field,
     );
     expect(text).not.toContain(token.slice(8, -4));
+  });
+
+  it("has its client key, and one of before gets it when it is shown", async () => {
+    const { id } = await user();
+    const { key, token } = value(await store.keys.create(id, plain, actor));
+    const read = async () => {
+      const sql = "select client_sha256 as client from touchdown.keys where id = $1";
+      return (await there.owner.query<{ client: Buffer | null }>(sql, [key.id]))[0]?.client;
+    };
+    const expected = publicKeySha256(clientKeyOf(token));
+    expect(await read()).toEqual(expected);
+    await there.owner.query("update touchdown.keys set client_sha256 = null where id = $1", [
+      key.id,
+    ]);
+    value(await store.keys.reveal(id, key.id, actor));
+    expect(await read()).toEqual(expected);
+    const rotated = value(await store.keys.rotate(id, key.id, 0, actor));
+    const sql = "select sha256 from touchdown.edge_client_keys where key_id = any($1)";
+    expect(await there.owner.query(sql, [[key.id, rotated.key.id]])).toEqual([
+      { sha256: publicKeySha256(clientKeyOf(rotated.token)) },
+    ]);
   });
 
   it("is revealed to its account, with an entry in the audit", async () => {
