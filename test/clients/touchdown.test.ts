@@ -10,6 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Client, type ClientEvent, connect } from "../../clients/typescript/src/client.ts";
+import { clientKeyOf } from "../../src/accounts/keys/client-key.ts";
 import { encodeKey } from "../../src/core/encoding.ts";
 import { loadNative } from "../../src/native/load.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
@@ -70,7 +71,7 @@ describe.skipIf(!isPossible)("touchdown/1 at an edge", () => {
     const publicKey = `public_key = "${encodeKey(known.publicKey)}"`;
     const keys = [
       PLAN,
-      keyToml(KEY, "acme", "Wide"),
+      `${keyToml(KEY, "acme", "Wide")}client_key = "${encodeKey(clientKeyOf(KEY))}"\n`,
       `[[keys]]\n${publicKey}\naccount = "acme"\nplan = "Wide"\n`,
       keyToml(REVOKED_KEY, "revoked", "Wide"),
     ];
@@ -142,6 +143,16 @@ describe.skipIf(!isPossible)("touchdown/1 at an edge", () => {
       const { out, err } = await ran([file], { KEYPAIR: files.keypair });
       expect(out, err).toMatch(/: accepted after \d+ us$/im);
     });
+
+    // The Python program has no derived certificates.
+    it.skipIf(language === "python")(
+      "gets a verdict with a certificate of its API key",
+      async () => {
+        const file = transactionFile(`derived-${language}`);
+        const { out, err } = await ran([file], { DERIVE_FROM: KEY });
+        expect(out, err).toMatch(/: accepted after \d+ us$/im);
+      },
+    );
 
     it.skipIf(isMissing)("says why an unknown API key is refused", async () => {
       const { code, err } = await ran([], { KEY: "an-unknown-key-of-this-test" });
