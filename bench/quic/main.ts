@@ -130,11 +130,16 @@ async function withstandHandshakes(
   const groups = [groupOf(accounts, rate, options)];
   const quiet = await takeTurn(stage, "quic", groups, options.seconds);
   const beforeMb = rssMb(stage.edgePid);
-  const seconds = options.seconds + 2;
   const { quicAddress, edgePid } = stage;
-  const flood = stage.startTool("handshakes", quicAddress, `${options.handshakes}`, `${seconds}`);
-  await sleep(500);
-  const flooded = await takeTurn(stage, "quic", groups, options.seconds);
+  const turn = takeTurn(stage, "quic", groups, options.seconds);
+  await untilAccepted(stage);
+  const flood = stage.startTool(
+    "handshakes",
+    quicAddress,
+    `${options.handshakes}`,
+    `${options.seconds}`,
+  );
+  const flooded = await turn;
   const [begun, proved] = (await flood.line()).split(" ");
   const times = flooded.from_due_us.p99 / quiet.from_due_us.p99;
   console.log(
@@ -152,6 +157,13 @@ function micros({ from_due_us: { p99 } }: Pick<Turn, "from_due_us">): string {
 
 function megabytes(value: number | null): string {
   return value === null ? "?" : `${value.toFixed(1)} MB`;
+}
+
+/** Waits until one more transaction is accepted: all connections are open then. */
+async function untilAccepted(stage: Stage): Promise<void> {
+  const accepted = async (): Promise<number> => (await stage.outcomes())["accepted"] ?? 0;
+  const before = await accepted();
+  while ((await accepted()) === before) await sleep(50);
 }
 
 async function withstandGreed(
@@ -228,11 +240,8 @@ async function revoke(
   const [revoked, ...others] = accounts;
   if (revoked === undefined) return;
   const group = { rate: REVOKE_RATE, accounts: [revoked], connections: options.revoke };
-  const accepted = async (): Promise<number> => (await stage.outcomes())["accepted"] ?? 0;
-  const acceptedBefore = await accepted();
   const turn = takeTurn(stage, "quic", [group], REVOKE_SECONDS);
-  // The connections are open once the first transactions are accepted.
-  while ((await accepted()) === acceptedBefore) await sleep(50);
+  await untilAccepted(stage);
   await sleep((REVOKE_SECONDS * 1000) / 2);
   const atNs = Number(process.hrtime.bigint());
   stage.setAccounts(others, null);

@@ -21,9 +21,13 @@ function ends(signature: string): string {
   return `${signature.slice(0, 8)}…${signature.slice(-8)}`;
 }
 
+async function textOf(name: string): Promise<string> {
+  return await grace.page.getByRole("region", { name: `Program for ${name}` }).innerText();
+}
+
 async function programText(name: string): Promise<string> {
   await grace.page.getByRole("tab", { name }).click();
-  return await grace.page.getByRole("region", { name: `Program for ${name}` }).innerText();
+  return await textOf(name);
 }
 
 /** The signature in the output of a program. */
@@ -93,9 +97,41 @@ describe("the page Connect", () => {
       await route.fulfill({ json: { ...site, regions } });
     });
     await grace.page.reload();
+    const key = await revealedKey(grace);
     await grace.page.getByRole("tab", { name: "QUIC" }).click();
     await grace.page.getByText("takes transactions over QUIC at 203.0.113.7:8009").waitFor();
-    expect(await grace.page.getByRole("tabpanel").locator("pre").isVisible()).toBe(false);
+    const quic = { Rust: "QUIC with Rust", TypeScript: "QUIC with TypeScript", tpu: "solana-tpu" };
+    const [rust, typescript, tpu] = await Promise.all(
+      Object.values(quic).map((name) => textOf(name)),
+    );
+    for (const text of [rust, typescript]) {
+      expect(text).toContain('"203.0.113.7:8009"');
+      expect(text).toContain(`"${key}"`);
+    }
+    expect(tpu).toContain('"203.0.113.7:8009"');
+    expect(tpu).not.toContain(key);
+  });
+
+  it("shows no program for QUIC where the chosen region has none", async () => {
+    await grace.page.route("**/api/v1/site", async (route) => {
+      const site = await (await route.fetch()).json();
+      const other = { ...site.regions[0], name: "other", quic: "203.0.113.7:8009" };
+      await route.fulfill({ json: { ...site, regions: [...site.regions, other] } });
+    });
+    await grace.page.goto(`${fixture.site.url}/connect`);
+    // The page selects the nearest one by itself once it has measured both.
+    for (const name of [/local/, /other/]) {
+      const row = grace.page.getByRole("row", { name });
+      await row.locator("span:not(.soft)", { hasText: /^[\d.]+ (?:µs|ms)$/ }).waitFor();
+    }
+    await grace.page.getByRole("radio", { name: "local" }).check();
+    await grace.page.getByRole("tab", { name: "QUIC" }).click();
+    await grace.page.getByText("does not take transactions over QUIC").waitFor();
+    expect(
+      await grace.page.getByRole("tabpanel").locator("pre").filter({ visible: true }).count(),
+    ).toBe(0);
+    await grace.page.getByRole("radio", { name: "other" }).check();
+    await grace.page.getByRole("region", { name: "Program for QUIC with Rust" }).waitFor();
   });
 
   it("does not copy a program that cannot run: it fills the key in first", async () => {

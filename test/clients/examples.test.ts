@@ -10,6 +10,7 @@ import { freshIdentity } from "../../src/send/identity.ts";
 import {
   buildRustProgram,
   buildTypescriptProgram,
+  COMPILE_MS,
   hasCargo,
   type Program,
   run,
@@ -20,8 +21,6 @@ import { until } from "../support/wait.ts";
 
 // Compiling them takes minutes once, so only the suites of the native engine do.
 const isPossible = ENGINE === "native" && hasCargo && loadNative().kind === "loaded";
-/** A machine compiles the clients and their crates once. */
-const COMPILE_MS = 15 * 60_000;
 const folder = mkdtempSync(join(tmpdir(), "touchdown-clients-"));
 const known = freshIdentity();
 

@@ -27,14 +27,15 @@ const YOUR_KEY = "YOUR-KEY";
 export function programs(site, state, onFill) {
   const note = el("p", { class: "note", role: "status" });
   const anyQuic = site.regions.some((/** @type {any} */ { quic }) => quic !== null);
-  const shown = snippets(fillingOf(site, state)).filter(({ name }) => anyQuic || name !== "quic");
-  const boxes = new Map(shown.map(({ name, title }) => [name, snippetBox(title, onFill)]));
-  const element = el(
-    "div",
-    {},
-    note,
-    tabs("Programs", shown, (name) => boxes.get(name)?.content ?? []),
-  );
+  const all = snippets(fillingOf(site, state)).filter((each) => anyQuic || tabOf(each) !== "quic");
+  const boxes = new Map(all.map(({ name, title }) => [name, snippetBox(title, onFill)]));
+  const shown = all.filter(({ tab }) => tab === undefined);
+  /** @param {string} name */
+  const contentOf = (name) =>
+    all
+      .filter((each) => tabOf(each) === name)
+      .flatMap((each) => boxes.get(each.name)?.content ?? []);
+  const element = el("div", {}, note, tabs("Programs", shown, contentOf));
 
   function refresh() {
     const text = noteOf(state);
@@ -49,6 +50,11 @@ export function programs(site, state, onFill) {
 
   refresh();
   return { element, refresh };
+}
+
+/** The tab under which it stands. @param {import("../lib/snippets.js").Snippet} snippet */
+function tabOf({ name, tab }) {
+  return tab ?? name;
 }
 
 /** @param {any} site @param {State} state */
@@ -100,7 +106,9 @@ function snippetBox(title, onFill) {
     show(snippet, filling, canFill, tip) {
       before.textContent = snippet.before;
       box.hidden = snippet.code === null;
-      tips.hidden = snippet.code === null;
+      // Once a tab.
+      const isOfQuic = snippet.code === null && filling.quic !== null;
+      tips.hidden = snippet.tab !== undefined || (snippet.code === null && !isOfQuic);
       const lines = snippet.code === null ? "" : snippet.code(filling);
       if (lines !== text) code.textContent = lines;
       text = lines;

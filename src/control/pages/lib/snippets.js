@@ -5,16 +5,15 @@
  */
 
 import { kit, web3 } from "./snippets-javascript.js";
+import { FILE, quicIntro, quicRust, quicTpu, quicTypescript } from "./snippets-quic.js";
 
 /**
  * @typedef {{url: string, key: string, tipAccount: string, tipLamports: number,
  *   rpcUrl: string | null, exampleUrl: string | null, quic: string | null}} Filling
  * @typedef {{name: string, title: string, before: string,
- *   code: ((filling: Filling) => string) | null}} Snippet
+ *   code: ((filling: Filling) => string) | null, tab?: string}} Snippet `tab`: the name of the one
+ *   under whose tab it stands; absent: it has its own
  */
-
-/** The file from which a program reads the user's transaction. */
-export const FILE = "transaction.bin";
 
 const FILE_NEEDED = `${FILE} holds your signed transaction, with its tip, as bytes.`;
 
@@ -47,8 +46,45 @@ export function snippets(filling) {
       before: `Python 3 alone, no packages. ${file}`,
       code: python,
     },
-    { name: "quic", title: "QUIC", before: quic(filling), code: null },
+    { name: "quic", title: "QUIC", before: quicIntro(filling), code: null },
+    ...quicPrograms(filling),
   ];
+}
+
+/**
+ * Those under the tab QUIC; without text where the region has no QUIC.
+ * @param {Filling} filling
+ * @returns {Snippet[]}
+ */
+function quicPrograms({ exampleUrl, quic }) {
+  const file = exampleUrl === null ? FILE_NEEDED : `First: curl -sS ${exampleUrl} -o ${FILE}`;
+  /** @type {Snippet[]} */
+  const programs = [
+    {
+      name: "quic-rust",
+      title: "QUIC with Rust",
+      before: `Rust: cargo add tokio -F full, and touchdown-client from clients/rust. ${file}`,
+      code: quicRust,
+    },
+    {
+      name: "quic-typescript",
+      title: "QUIC with TypeScript",
+      before: `TypeScript: touchdown-client from clients/typescript. ${file}`,
+      code: quicTypescript,
+    },
+    {
+      name: "quic-tpu",
+      title: "solana-tpu",
+      before:
+        "solana-tpu with Agave's own client: cargo add async-trait solana-keypair@3 and " +
+        "tokio -F full, solana-tpu-client-next@4.2 -F agave-unstable-api. id.json holds the " +
+        "registered keypair.",
+      code: quicTpu,
+    },
+  ];
+  const tab = "quic";
+  if (quic !== null) return programs.map((program) => ({ ...program, tab }));
+  return programs.map(({ name, title }) => ({ name, title, before: "", code: null, tab }));
 }
 
 /** @param {Filling} filling */
@@ -115,15 +151,4 @@ function python({ url, key, exampleUrl }) {
     "    # A refusal has a body too: what was found and what was needed.",
     "    print(refusal.read().decode())",
   ].join("\n");
-}
-
-/** @param {Filling} filling */
-function quic({ quic: address }) {
-  if (address === null) {
-    return "This region does not take transactions over QUIC. Use one of the others.";
-  }
-  return (
-    `This region takes transactions over QUIC at ${address}. There is no program to paste for it ` +
-    "here yet; the others send to the same edge."
-  );
 }
