@@ -145,7 +145,7 @@ function httpSources(deps: MetricDeps) {
   } satisfies Partial<MetricSources>;
 }
 
-function ingressThreadSources({ ingressThreads, sender, tracker }: MetricDeps) {
+function ingressThreadSources({ ingressThreads, tracker }: MetricDeps) {
   return {
     touchdown_ingress_threads: () => ingressThreads?.stats.length ?? 0,
     touchdown_ingress_requests_proxied_total: () => {
@@ -161,7 +161,6 @@ function ingressThreadSources({ ingressThreads, sender, tracker }: MetricDeps) {
     ...quicSources(ingressThreads),
     touchdown_ingress_records_pending: () => ingressThreads?.waiting ?? 0,
     touchdown_ingress_sends_corked_total: () => tracker.counters.corked,
-    touchdown_ingress_records_stale_total: () => sender.counters.packetsRecordedLate,
   } satisfies Partial<MetricSources>;
 }
 

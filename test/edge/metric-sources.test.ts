@@ -219,7 +219,6 @@ const DEPS: MetricDeps = {
   sender: stub<Sender>({
     counters: {
       ...newSendCounters(),
-      packetsRecordedLate: 1_311,
       deliveriesSent: 141,
       deliveriesAcked: 142,
       deliveriesFailed: 143,
@@ -335,7 +334,6 @@ describe("an edge's metrics", () => {
     ...each("ingress_requests_proxied_total", "reason", PROXY_REASONS),
     ["ingress_rejection_records_dropped_total", {}, 1_311],
     ["ingress_sends_corked_total", {}, 62],
-    ["ingress_records_stale_total", {}, 1_311],
     ["quic_connections", {}, 1_321],
     ["quic_handshakes", {}, 1_322],
     ["quic_connections_total", {}, 1_323],

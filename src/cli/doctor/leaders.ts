@@ -99,6 +99,8 @@ async function handshake(
   let ended: CloseCause | null = null;
   const connection = transport.connect(address, {
     progress() {},
+    result() {},
+    sentElsewhere() {},
     ended(cause) {
       ended = cause;
     },
