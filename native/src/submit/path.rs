@@ -1,5 +1,5 @@
 //! Hot path: how an ingress thread handles a submission: the steps of the main thread
-//! (`src/edge/pipeline.ts`) in the same order, as far as one thread can go alone. The record for the
+//! (`src/engine/pipeline.ts`) in the same order, as far as one thread can go alone. The record for the
 //! main thread is published before the transaction's first byte leaves. What the thread rejects it
 //! answers and records too. Whatever it is not certain of it proxies to the main thread, without having sent or
 //! recorded it; a charge of the rate limit is kept, and passed on.
