@@ -14,7 +14,8 @@
 import { type Clock, NS_PER_MS, NS_PER_US } from "../core/clock.ts";
 import { DELIVERY_REASONS, type DeliveryReason } from "../core/errors.ts";
 import type { Outcome, Packet, Target } from "../core/flow.ts";
-import type { Delivery, LeaderConnection } from "./leader-connection.ts";
+import type { Delivery } from "./delivery-table.ts";
+import type { LeaderConnection } from "./leader-connection.ts";
 import type { LeaderStats } from "./leader-stats.ts";
 import { RESENDS_IN_FLIGHT_MAX } from "./limits.ts";
 import { PriorityQueue, type QueuedDelivery } from "./priority-queue.ts";
@@ -221,17 +222,17 @@ export class Deliveries {
 
   /** What became of a delivery of the connection, as the engine says. */
   result(connection: LeaderConnection, number: number, result: DeliveryResult, atNs: number): void {
-    const delivery = connection.find(number);
+    const delivery = connection.deliveries.find(number);
     if (delivery === null) return;
     if (delivery.sentNs === 0 && result < DROPPED) {
       const { packetId, target, ageMs, resend } = delivery;
       this.stats.sent += 1;
       this.#deps.report(packetId, target, "sent", null, rttOf(connection), ageMs, resend, atNs);
-      connection.putOnWire(delivery, atNs, this.#overflowed);
+      connection.deliveries.putOnWire(delivery, atNs, this.#overflowed);
     }
     if (result === ON_WIRE) return;
     this.#resolve(connection, delivery, result, atNs);
-    connection.remove(delivery);
+    connection.deliveries.remove(delivery);
   }
 
   /** Sends queued deliveries as far as the credit allows. */
@@ -281,7 +282,7 @@ export class Deliveries {
   }
 
   #failAll(connection: LeaderConnection): void {
-    connection.failAll(this.#isCut ? this.#cut : this.#lost);
+    connection.deliveries.clear(this.#isCut ? this.#cut : this.#lost);
   }
 
   #mayOpen({ engineConnection }: LeaderConnection): boolean {
@@ -322,7 +323,7 @@ export class Deliveries {
   ): void {
     this.window.opened();
     const ageMs = (acceptedNs - connection.liveNs) / NS_PER_MS;
-    connection.add(number, packetId, target, sentNs, ageMs, resend, this.#overflowed);
+    connection.deliveries.add(number, packetId, target, sentNs, ageMs, resend, this.#overflowed);
     if (sentNs === 0) return;
     this.stats.sent += 1;
     const rttUs = rttOf(connection);

@@ -141,12 +141,13 @@ export class Leader {
   }
 
   get queued(): number {
-    const inEngine = (this.#connection?.queued ?? 0) + (this.#retiring?.queued ?? 0);
+    const inEngine =
+      (this.#connection?.deliveries.waiting ?? 0) + (this.#retiring?.deliveries.waiting ?? 0);
     return this.#deliveries.queued + inEngine;
   }
 
   get inFlight(): number {
-    return (this.#connection?.inFlight ?? 0) + (this.#retiring?.inFlight ?? 0);
+    return (this.#connection?.deliveries.onWire ?? 0) + (this.#retiring?.deliveries.onWire ?? 0);
   }
 
   get failures(): number {

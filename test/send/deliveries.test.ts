@@ -272,7 +272,7 @@ describe("a delivery in flight", () => {
       ...["1 sent", "4 sent", "5 sent"],
       ...["3 leader_saturated", "4 acked", "2 sent", "1 stream_stopped"],
     ]);
-    expect([connection.inFlight, connection.queued]).toEqual([2, 0]);
+    expect([connection.deliveries.onWire, connection.deliveries.waiting]).toEqual([2, 0]);
   });
 
   it("is never acknowledged before it was sent, though another thread was faster", () => {
