@@ -105,7 +105,10 @@ export class FakeNative implements NativeSending {
     this.shares.push([...pairs]);
     return 0;
   }
+  /** Calls of `outcomesDrain`, after each of which the engine wakes again. */
+  drains = 0;
   outcomesDrain(_: number, out: Float64Array): number {
+    this.drains += 1;
     const batch = this.#records.splice(0, Math.floor(out.length / 8));
     for (const [index, event] of batch.entries()) {
       const { kind, tag = 0, reason = 0, rttUs = 0, detail = 0, peer = PEER } = event;

@@ -85,6 +85,8 @@ function startFault(status: number): string {
   return START_FAULTS[status] ?? `the native engine failed to start: status ${status}`;
 }
 
+/** For less than one event. */
+const NO_ROOM = new Float64Array(1);
 /** How long the engine waits for acknowledgements when it stops. */
 const STOP_TIMEOUT_MS = 100;
 /** Agave leaders acknowledge immediately when requested; others apply their own policy. */
@@ -174,8 +176,10 @@ export function createNativeTransport(
   function drain(): void {
     for (let full = true; full; ) {
       const isNew = held === 0;
-      if (isNew) held = native.outcomesDrain(handle, records);
-      if (isNew) counters.recordsDrained += held;
+      // Each call lets the engine wake this thread again.
+      const taken = native.outcomesDrain(handle, isNew ? records : NO_ROOM);
+      held += taken;
+      counters.recordsDrained += taken;
       if (targetTable?.beforeEvents() === false) break;
       const count = held;
       held = 0;

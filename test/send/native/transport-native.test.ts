@@ -74,8 +74,10 @@ describe("the native transport with ingress threads", () => {
     // An ingress thread has no processor while it writes a record.
     targetTable.beforeEvents = () => false;
     native.emit({ kind: "acked", tag: 4 });
+    const { drains } = native;
     native.emit({ kind: "acked", tag: 5 });
-    expect(hookEvents).toEqual([]);
+    // The engine may wake this thread again, however often it has looked in vain.
+    expect([hookEvents, native.drains]).toEqual([[], drains + 1]);
     targetTable.beforeEvents = () => true;
     transport.flushEvents?.();
     expect(hookEvents).toEqual([[4, ACKED, RECORD_NS], [5, ACKED, RECORD_NS], "progress"]);
