@@ -35,6 +35,7 @@ const WITHOUT_TEST: Readonly<Record<string, string>> = {
   "src/cli/commands.ts": "a list, walked by test/cli/run.test.ts",
   "src/cli/handover/messages.ts": "both ends read them; tested through those",
   "src/cli/handover/spawn.ts": "starts the program; run by test/flow/upgrade.test.ts",
+  "src/engine/create-engine.ts": "joins its parts; test/conformance/engine.test.ts runs it",
   "src/receipts/transfer.ts": "both ends of it; tested through test/edge/handover-receipts.test.ts",
   "src/accounts/keys/entry-store.ts": "columns of the key table; tested through key-table.test.ts",
   "src/telemetry/metric-table.ts": "a table, walked by test/telemetry/metrics.test.ts",

@@ -51,6 +51,8 @@ function connect(address: string): Promise<void> {
       progress() {
         if (connection?.admitted === true) resolve();
       },
+      result() {},
+      sentElsewhere() {},
       ended(cause) {
         ended += 1;
         console.error(`${address} ended: ${JSON.stringify(cause)}`);

@@ -10,13 +10,8 @@
 
 import type { Clock } from "../../src/core/clock.ts";
 import { NS_PER_MS } from "../../src/core/clock.ts";
-import type {
-  ConnectionEvents,
-  EngineConnection,
-  StreamResult,
-  Transport,
-} from "../../src/send/transport.ts";
-import { ACKED, BLOCKED, CLOSED, IN_FLIGHT } from "../../src/send/transport.ts";
+import type { ConnectionEvents, EngineConnection, Transport } from "../../src/send/transport.ts";
+import { ACKED, BLOCKED, CLOSED } from "../../src/send/transport.ts";
 import type { Kind, SimulatedCluster } from "./cluster.ts";
 import { type Chances, type SimulationOptions, share } from "./options.ts";
 
@@ -87,23 +82,22 @@ interface NetworkContext {
 }
 
 class SimulatedConnection implements EngineConnection {
-  readonly shared = null;
+  readonly peer = 0;
+  readonly streamBytesMax = 4_096;
+  readonly waits = false;
   established = false;
   admitted = false;
   rttUs = 0;
   readonly isDegraded = false;
   readonly retried = false;
-  readonly sentNs = 0;
-  readonly endNs = 0;
   streamsLeft = 0;
   readonly keepsAlive = false;
   readonly isIdle = true;
-  readonly unqueued: number[] = [];
   datagramsReceived = 0;
   readonly #endpoint: LeaderEndpoint;
   readonly #events: ConnectionEvents;
   readonly #context: NetworkContext;
-  readonly #streamResults = new Map<number, StreamResult>();
+  readonly #open = new Set<number>();
   #streams = 0;
   #closed = false;
 
@@ -120,7 +114,7 @@ class SimulatedConnection implements EngineConnection {
     this.streamsLeft -= 1;
     const stream = this.#streams;
     this.#streams += 1;
-    this.#streamResults.set(stream, IN_FLIGHT);
+    this.#open.add(stream);
     const copy = Uint8Array.from(bytes);
     let has = false;
     this.#across(this.#probeMs(), () => {
@@ -129,12 +123,6 @@ class SimulatedConnection implements EngineConnection {
       this.#across(this.#probeMs(), () => this.#acked(stream));
     });
     return stream;
-  }
-
-  streamResult(stream: number): StreamResult {
-    const streamResult = this.#streamResults.get(stream) ?? ACKED;
-    if (streamResult === ACKED) this.#streamResults.delete(stream);
-    return streamResult;
   }
 
   ping(): void {
@@ -175,8 +163,8 @@ class SimulatedConnection implements EngineConnection {
   }
 
   #acked(stream: number): void {
-    if (this.#streamResults.get(stream) !== IN_FLIGHT) return;
-    this.#streamResults.set(stream, ACKED);
+    if (!this.#open.delete(stream)) return;
+    this.#events.result(stream, ACKED, this.#context.clock.nowNs());
     if (this.#endpoint.kind === "honest") this.streamsLeft += 1;
     else this.#context.clock.after(SATURATED_MS, () => this.#addStreamCredit());
     this.#receiveDatagram();

@@ -1,6 +1,6 @@
 /**
  * The topology of an edge: builds the stages, connects them, starts them bottom-up and stops them
- * top-down. Nothing here runs per transaction; that order is in pipeline.ts and tracker.ts.
+ * top-down. Nothing here runs per transaction; that is in the engine and in tracker.ts.
  *
  *   keys ─▶ access ─▶ http ─▶ pipeline ─▶ dispatch ─▶ sender ─▶ leaders
  *                                   │ dedup     ▲ plan      │ outcomes
@@ -13,18 +13,13 @@ import type { ClusterWorker } from "../cluster/cluster-worker.ts";
 import type { Config } from "../config/config.ts";
 import { formatListen, type ListenAddress } from "../config/value-types.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
-import { decodeBase58 } from "../core/encoding.ts";
-import { type Rejection, SetupError } from "../core/errors.ts";
+import type { Rejection } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
-import { createDecoder, type DecoderOptions } from "../decode/decoder.ts";
-import { createNativeDecoder, NATIVE_INLINE } from "../decode/native-decoder.ts";
-import { createDispatch } from "../decode/workers/dispatch.ts";
-import { createWorkerPool } from "../decode/workers/piscina-pool.ts";
-import { createDedupCache, openDedupCache } from "../dedup/recent-transactions.ts";
+import type { Engine } from "../engine/engine.ts";
+import { workersOf } from "../engine/validation.ts";
 import type { KeyHolder } from "../http/request-tracker.ts";
 import type { HttpServer } from "../http/server.ts";
 import { chooseEngine, type EngineChoice } from "../native/choose.ts";
-import { signatureTextOf } from "../native/signature-text.ts";
 import type { IngressThreads } from "../native-ingress/ingress-threads.ts";
 import { createRejectionLog } from "../receipts/rejection-log.ts";
 import { createHistogram } from "../runtime/histogram.ts";
@@ -37,7 +32,6 @@ import { adminQueries } from "./admin-queries.ts";
 import { createPolling } from "./busy-poll.ts";
 import type { CertificateHolder } from "./certificate.ts";
 import { buildClientSide } from "./clients.ts";
-import { deliveryGateOf } from "./delivery-gate.ts";
 import {
   createHandover,
   type EdgeHandover,
@@ -48,12 +42,10 @@ import {
 } from "./handover.ts";
 import { connectReceipts } from "./handover-receipts.ts";
 import { type EdgeKeys, openKeys } from "./keys.ts";
-import { buildLeaderSide, busyPollOf, type Lifecycle } from "./leaders.ts";
-import { DECODE_KEYS_MAX, NATIVE_KEYS_MAX } from "./limits.ts";
+import { buildLeaderSide, type Lifecycle } from "./leaders.ts";
 import { metricSources } from "./metric-sources.ts";
-import { createNativeIngressContext, type NativeIngressContext } from "./native-ingress.ts";
+import { createNativeIngressContext } from "./native-ingress.ts";
 import { loadOptionalModules, type OptionalModules } from "./optional-modules.ts";
-import { createPipeline } from "./pipeline.ts";
 import { createQuicReceipts, type QuicReceiptsDeps } from "./quic-receipts.ts";
 import { createReadiness } from "./readiness.ts";
 
@@ -200,36 +192,35 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const { usage, feed } = keys;
   const inherited = predecessor?.listener ?? null;
   const context = createNativeIngressContext(config, engine, availableParallelism());
-  const dedup = context === null ? createDedupCache() : openDedupCache(context.dedupMemory);
-  const deliveryGate = deliveryGateOf(dedup);
-  const targetTable = context?.targets ?? null;
   const { latencies, rejections, rejected } = requestSinks(clock);
   const planName = (number: number): string => context?.keys.planName(number) ?? "";
   const sinks = { usage, latency: latencies, rejected, planName };
-  const leaders = buildLeaderSide(config, { ...base, ...sinks, targetTable, deliveryGate });
-  const { receipts, router, sender, tracker, cluster, holder, landing } = leaders;
+  const shared = {
+    targetTable: context?.targets ?? null,
+    dedupMemory: context?.dedupMemory ?? null,
+    ingressThreads: context?.count ?? 0,
+  };
+  const leaders = buildLeaderSide(config, { ...base, ...sinks, ...shared });
+  const { receipts, router, tracker, cluster, holder, landing } = leaders;
+  const { submit, decoderHandle, flushEvents } = leaders.engine;
 
-  const decode = buildDecode(config, base, context);
-  const { decoder, decoderHandle, decoderLifecycle, dispatch } = decode;
-  const stages = { ...decode.stages, clock, dedup, sender, tracker };
-  const submit = createPipeline({ ...stages, reconcile: targetTable && leaders.reconcile });
-
-  const readiness = createReadiness({ router, sender, cluster, feed, engine: engine.name });
-  const { flushEvents } = sender;
+  const engineName = engine.name;
+  const readiness = createReadiness({
+    ...{ router, sender: leaders.engine, cluster, feed, engine: engineName },
+  });
   const clientDeps = { receipts, latencies, rejected, tracker, health: readiness, flushEvents };
   const { http, ingressThreads, clients, certificate } = buildClientSide(
     config,
     { clock, log, engine, keys, context, submit, decoderHandle, inherited, ...clientDeps },
-    workersOf(config, context),
+    workersOf(config, shared.ingressThreads),
   );
   const quicReceipts = quicReceiptsOf(config, ingressThreads, { clock, receipts, flushEvents });
   const metrics = createMetrics(
     metricSources({
       ...leaders,
-      build: { version: VERSION, engine: engine.name, region: config.region },
+      build: { version: VERSION, engine: engineName, region: config.region },
       ...{ http: clients, ingressThreads, certificate, quicReceipts },
-      ...{ latencies, dedup, keys, dispatch },
-      inlineVerifier: decoder.counters,
+      ...{ latencies, keys },
       ...{ readiness: readiness.check, upgrades: base.upgrades },
     }),
   );
@@ -243,8 +234,7 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
     startOrder: [
       keys,
       ...leaders.startOrder,
-      decoderLifecycle,
-      dispatch,
+      validationOf(leaders.engine),
       ...takingOver(predecessor, readiness.check),
       listener(admin, ports, "admin"),
       ...publicListeners(http, ingressThreads, certificate, ports, readiness.serve),
@@ -286,7 +276,7 @@ function buildAdmin(
   return createAdmin(
     {
       log,
-      metrics: flushedMetrics(metrics, leaders.sender.flushEvents),
+      metrics: flushedMetrics(metrics, leaders.engine.flushEvents),
       readiness: readiness.check,
       ...viewsOf(leaders),
       ...(upgrade && { upgrade }),
@@ -316,14 +306,14 @@ function drainSteps(
 }
 
 /** The admin listener's views of leaders, after accounting was reconciled, and of the cluster. */
-function viewsOf({ router, sender, leaderStats, cluster }: ReturnType<typeof buildLeaderSide>) {
+function viewsOf({ router, engine, leaderStats, cluster }: ReturnType<typeof buildLeaderSide>) {
   return {
     leaders() {
-      sender.flushEvents();
-      return { plan: router.plan, peers: sender.leaders() };
+      engine.flushEvents();
+      return { plan: router.plan, peers: engine.leaders() };
     },
     leaderStats() {
-      sender.flushEvents();
+      engine.flushEvents();
       return { leaders: leaderStats.view() };
     },
     cluster: () => ({
@@ -357,53 +347,8 @@ interface Base {
   readonly upgrades: Readonly<UpgradeCounts>;
 }
 
-function buildDecode(
-  config: Config,
-  { clock, log, engine }: Base,
-  context: NativeIngressContext | null,
-) {
-  const options = decoderOptionsOf(config);
-  const { decoder, handle, forWorkers, inlineLimits, close } = decodersOf(options, engine);
-  const parser = context === null ? null : parserOf(options, engine);
-  const pollUs = busyPollOf(config.host, engine, availableParallelism());
-  const workers = workersOf(config, context);
-  const dispatch = createDispatch(
-    { clock, decoder, log, workers: createWorkerPool() },
-    { inline: config.decode.inline, workers, decoder: forWorkers, pollUs, ...inlineLimits },
-  );
-  // Workers use the native decoder until they end, so it is closed after them.
-  const stop = (): void => {
-    close();
-    parser?.close();
-  };
-  const decoderLifecycle: Lifecycle = { start() {}, stop };
-  const stages = { dispatch, parser, signatureText: signatureTextOf(engine.native) };
-  return { decoder, decoderHandle: handle, decoderLifecycle, dispatch, stages };
-}
-
-/** Validates what an ingress thread has verified: everything but the signatures. */
-function parserOf(options: DecoderOptions, { native }: EngineChoice) {
-  if (native === null) return null;
-  return createNativeDecoder(native, { ...options, verify: false, keyCacheSize: 0 });
-}
-
-/** Decode workers; ingress threads validate their transactions themselves and are subtracted. */
-function workersOf({ decode }: Config, context: NativeIngressContext | null): number {
-  const ingressThreads = context?.count ?? 0;
-  const spare = availableParallelism() - 1 - ingressThreads;
-  return decode.workers ?? Math.max(ingressThreads === 0 ? 1 : 0, spare);
-}
-
-/** The decoder of this thread, and the parameters of the workers' decoders. */
-function decodersOf(options: DecoderOptions, { native }: EngineChoice) {
-  if (native === null) {
-    const decoder = createDecoder(options);
-    return { decoder, handle: null, forWorkers: options, inlineLimits: {}, close() {} };
-  }
-  const decoder = createNativeDecoder(native, { ...options, keyCacheSize: NATIVE_KEYS_MAX });
-  const { handle } = decoder;
-  const forWorkers = { nativeHandle: handle };
-  return { decoder, handle, forWorkers, inlineLimits: NATIVE_INLINE, close: () => decoder.close() };
+function validationOf({ startValidation, stopValidation }: Engine): Lifecycle {
+  return { start: startValidation, stop: stopValidation };
 }
 
 type Ports = { http: number; quic: number; admin: number; upstream: number };
@@ -462,21 +407,6 @@ function listener(
     },
     stop: () => server.stop(),
   };
-}
-
-function decoderOptionsOf(config: Config): DecoderOptions {
-  return {
-    tipAccounts: config.tip.accounts.map(keyBytes),
-    lamportsMin: config.tip.lamportsMin,
-    verify: config.decode.verify,
-    keyCacheSize: DECODE_KEYS_MAX,
-  };
-}
-
-function keyBytes(account: string): Uint8Array {
-  const bytes = decodeBase58(account, 32);
-  if (bytes?.length !== 32) throw new SetupError(`tip.accounts: ${account} is no account`);
-  return bytes;
 }
 
 function addressesOf({ http, quic, admin }: Config, ports: Ports) {

@@ -7,8 +7,8 @@ import { readFileSync } from "node:fs";
 import { encodeBase58 } from "../core/encoding.ts";
 import { codeOf, SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
+import type { Engine } from "../engine/engine.ts";
 import { freshIdentity, type Identity, identityOfJson } from "../send/identity.ts";
-import type { Sender } from "../send/sender.ts";
 
 export interface IdentityHolder {
   readonly identity: Identity;
@@ -37,7 +37,7 @@ function unreadable(cause: unknown): string {
 }
 
 export function createIdentityHolder(
-  { log, sender }: { readonly log: Log; readonly sender: Pick<Sender, "useIdentity"> },
+  { log, engine }: { readonly log: Log; readonly engine: Pick<Engine, "useIdentity"> },
   first: Identity,
   path: string | null,
 ): IdentityHolder {
@@ -50,7 +50,7 @@ export function createIdentityHolder(
       if (path === null) return;
       const next = readIdentity(path);
       if (Buffer.from(next.publicKey).equals(identity.publicKey)) return;
-      sender.useIdentity(next);
+      engine.useIdentity(next);
       const names = { from: encodeBase58(identity.publicKey), to: encodeBase58(next.publicKey) };
       identity = next;
       log.info(names, "identity changed, connections are being renewed");

@@ -10,11 +10,10 @@ import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
 import { createLanding, type Landing } from "../landing/landing.ts";
 import type { LandingShares } from "../landing/landing-shares.ts";
-import type { ClusterView, DeliveryGate } from "../landing/ports.ts";
+import type { ClusterView, DeliveryGate, Resender } from "../landing/ports.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { Router } from "../route/router.ts";
 import type { LeaderStatsTable } from "../send/leader-stats.ts";
-import type { Sender } from "../send/sender.ts";
 
 export interface EdgeLandingDeps {
   readonly clock: Clock;
@@ -31,7 +30,7 @@ export interface EdgeLandingDeps {
   >;
   readonly router: Pick<Router, "currentSlot" | "leaderAt">;
   readonly leaderStats: Pick<LeaderStatsTable, "landed">;
-  readonly sender: Pick<Sender, "resend">;
+  readonly resender: Resender;
   readonly deliveryGate: DeliveryGate;
   readonly receipts: Pick<Receipts, "end" | "processed" | "rolledBack">;
   /** The landed shares of accounts, for resends. */
@@ -44,7 +43,7 @@ export interface EdgeLandingDeps {
 
 /** The stage that tracks each transaction to its final state. */
 export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
-  const { clock, log, cluster, router, sender, deliveryGate } = deps;
+  const { clock, log, cluster, router, resender, deliveryGate } = deps;
   const { leaderStats, receipts, reconcile, usage } = deps;
   const view: ClusterView = {
     blockHeight: () => cluster.blockHeight(),
@@ -61,7 +60,7 @@ export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
       clock,
       log,
       cluster: view,
-      resender: sender,
+      resender,
       shares: deps.shares,
       deliveryGate,
       reconcile,

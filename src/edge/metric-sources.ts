@@ -7,9 +7,7 @@ import type { ClusterThread } from "../cluster/cluster-thread.ts";
 import { NS_PER_S } from "../core/clock.ts";
 import { DECODE_ERROR } from "../core/decode-errors.ts";
 import { encodeBase58 } from "../core/encoding.ts";
-import type { VerifierCounters } from "../decode/verify.ts";
-import type { Dispatch } from "../decode/workers/dispatch.ts";
-import type { DedupCache } from "../dedup/recent-transactions.ts";
+import type { Engine } from "../engine/engine.ts";
 import type { Landing } from "../landing/landing.ts";
 import type { IngressThreads } from "../native-ingress/ingress-threads.ts";
 import type {
@@ -22,7 +20,6 @@ import type { Router } from "../route/router.ts";
 import type { SlotSourceStatus } from "../route/slots.ts";
 import type { Histogram } from "../runtime/histogram.ts";
 import type { LeaderStatsTable } from "../send/leader-stats.ts";
-import type { Sender } from "../send/sender.ts";
 import type { Readiness } from "../telemetry/admin.ts";
 import { type MetricSources, samplesBy } from "../telemetry/metrics.ts";
 import { createThreadCpuReader, type ThreadCpuReader } from "../telemetry/thread-cpu.ts";
@@ -79,14 +76,22 @@ export interface MetricDeps {
   /** null where no QUIC clients are served. */
   readonly quicReceipts: Pick<QuicReceipts, "counters"> | null;
   readonly latencies: Histogram;
-  readonly dedup: DedupCache;
   readonly keys: KeySource;
   readonly tracker: Pick<Tracker, "counters" | "validations">;
-  readonly dispatch: Dispatch;
-  readonly inlineVerifier: VerifierCounters;
   readonly router: Router;
   readonly cluster: ClusterThread;
-  readonly sender: Sender;
+  readonly engine: Pick<
+    Engine,
+    | "counters"
+    | "losses"
+    | "leaders"
+    | "liveCount"
+    | "sendableCount"
+    | "outdatedCount"
+    | "duplicates"
+    | "validation"
+    | "inlineVerifier"
+  >;
   readonly landing: Landing;
   readonly leaderStats: LeaderStatsTable;
   readonly receipts: Receipts;
@@ -133,7 +138,7 @@ function processSources({ build, readiness, holder, cluster, ...deps }: MetricDe
 }
 
 function httpSources(deps: MetricDeps) {
-  const { http, ingressThreads, certificate, latencies, dedup, keys, tracker } = deps;
+  const { http, ingressThreads, certificate, latencies, engine, keys, tracker } = deps;
   return {
     touchdown_requests_total: () => [
       { labels: { outcome: "accepted" }, value: http.counters.accepted },
@@ -143,8 +148,9 @@ function httpSources(deps: MetricDeps) {
       http.counters.requestsOpen - http.receipts.longPolls.pending - http.receipts.streams.open,
     touchdown_response_seconds: () => latencies,
     ...clientSources(http),
-    touchdown_duplicate_submissions_total: () => dedup.counters.hits + tracker.counters.duplicates,
-    touchdown_dedup_evictions_total: () => dedup.counters.evicted,
+    touchdown_duplicate_submissions_total: () =>
+      engine.duplicates.hits + tracker.counters.duplicates,
+    touchdown_dedup_evictions_total: () => engine.duplicates.evicted,
     ...ingressThreadSources(deps),
     ...tlsSources(ingressThreads, certificate),
     ...quicSources(ingressThreads, deps.quicReceipts),
@@ -153,7 +159,7 @@ function httpSources(deps: MetricDeps) {
   } satisfies Partial<MetricSources>;
 }
 
-function ingressThreadSources({ ingressThreads, sender, tracker }: MetricDeps) {
+function ingressThreadSources({ ingressThreads, tracker }: MetricDeps) {
   return {
     touchdown_ingress_threads: () => ingressThreads?.stats.length ?? 0,
     touchdown_ingress_requests_proxied_total: () => {
@@ -168,7 +174,6 @@ function ingressThreadSources({ ingressThreads, sender, tracker }: MetricDeps) {
       ingressThreads?.records.rejectionRecordsDropped ?? 0,
     touchdown_ingress_records_pending: () => ingressThreads?.waiting ?? 0,
     touchdown_ingress_sends_corked_total: () => tracker.counters.corked,
-    touchdown_ingress_records_stale_total: () => sender.counters.packetsRecordedLate,
   } satisfies Partial<MetricSources>;
 }
 
@@ -259,7 +264,8 @@ function keySources({ loads, feed, usage, globalLimits }: KeySource) {
   } satisfies Partial<MetricSources>;
 }
 
-function decodeSources({ tracker, dispatch, inlineVerifier }: MetricDeps) {
+function decodeSources({ tracker, engine }: MetricDeps) {
+  const { validation, inlineVerifier } = engine;
   return {
     touchdown_validations_total: () => [
       { labels: { result: "accepted" }, value: tracker.validations.accepted },
@@ -269,16 +275,16 @@ function decodeSources({ tracker, dispatch, inlineVerifier }: MetricDeps) {
       })),
     ],
     touchdown_decoded_total: () => [
-      { labels: { path: "inline" }, value: dispatch.counters.inline },
-      { labels: { path: "worker" }, value: dispatch.counters.handed },
+      { labels: { path: "inline" }, value: validation.counters.inline },
+      { labels: { path: "worker" }, value: validation.counters.handed },
       { labels: { path: "ingress_thread" }, value: tracker.counters.decoded },
     ],
-    touchdown_decode_ring_depth: () => dispatch.depth,
-    touchdown_decode_ring_full_total: () => dispatch.counters.full,
-    touchdown_decode_workers: () => dispatch.workersUp,
-    touchdown_decode_worker_restarts_total: () => dispatch.counters.deaths,
+    touchdown_decode_ring_depth: () => validation.depth,
+    touchdown_decode_ring_full_total: () => validation.counters.full,
+    touchdown_decode_workers: () => validation.workersUp,
+    touchdown_decode_worker_restarts_total: () => validation.counters.deaths,
     touchdown_verify_cache_lookups_total: () => {
-      const workers = dispatch.verifierCounters;
+      const workers = validation.verifierCounters;
       return [
         { labels: { result: "hit" }, value: inlineVerifier.keysFound + workers.keysFound },
         { labels: { result: "miss" }, value: inlineVerifier.keysMade + workers.keysMade },
@@ -345,43 +351,43 @@ function leaderSources({ router, cluster }: MetricDeps) {
   } satisfies Partial<MetricSources>;
 }
 
-function sendSources({ sender, receipts }: MetricDeps) {
+function sendSources({ engine, receipts }: MetricDeps) {
   return {
-    touchdown_deliveries_sent_total: () => sender.counters.deliveriesSent,
+    touchdown_deliveries_sent_total: () => engine.counters.deliveriesSent,
     touchdown_deliveries_queued_total: () =>
-      sender.counters.deliveriesQueued + sender.losses().deliveriesQueued,
+      engine.counters.deliveriesQueued + engine.losses().deliveriesQueued,
     touchdown_deliveries_evicted_total: () =>
-      sender.counters.deliveriesEvicted + sender.losses().deliveriesEvicted,
+      engine.counters.deliveriesEvicted + engine.losses().deliveriesEvicted,
     touchdown_deliveries_ended_total: () => {
-      const { deliveriesAcked, deliveriesFailed, deliveriesDropped } = sender.counters;
+      const { deliveriesAcked, deliveriesFailed, deliveriesDropped } = engine.counters;
       return samplesBy("outcome", {
         acked: deliveriesAcked,
         failed: deliveriesFailed,
         dropped: deliveriesDropped,
       });
     },
-    touchdown_deliveries_unacknowledged_total: () => samplesBy("reason", sender.counters.reasons),
+    touchdown_deliveries_unacknowledged_total: () => samplesBy("reason", engine.counters.reasons),
     touchdown_leader_connections: () => {
       const states = { idle: 0, connecting: 0, waiting: 0, live: 0 };
-      for (const { state } of sender.leaders()) states[state] += 1;
+      for (const { state } of engine.leaders()) states[state] += 1;
       return samplesBy("state", states);
     },
-    touchdown_connections_live: () => sender.liveCount,
-    touchdown_connections_sendable: () => sender.sendableCount,
-    touchdown_connections_outdated: () => sender.outdatedCount,
-    touchdown_connections_over_limit_total: () => sender.counters.connectionsOverLimit,
-    touchdown_identity_changes_total: () => sender.counters.identityChanges,
+    touchdown_connections_live: () => engine.liveCount,
+    touchdown_connections_sendable: () => engine.sendableCount,
+    touchdown_connections_outdated: () => engine.outdatedCount,
+    touchdown_connections_over_limit_total: () => engine.counters.connectionsOverLimit,
+    touchdown_identity_changes_total: () => engine.counters.identityChanges,
     touchdown_connection_attempts_total: () => {
-      const { connectionsAdmitted, connectionsNotAdmitted, connectionsFailed } = sender.counters;
+      const { connectionsAdmitted, connectionsNotAdmitted, connectionsFailed } = engine.counters;
       return samplesBy("result", {
         live: connectionsAdmitted,
         failed: connectionsNotAdmitted + connectionsFailed,
       });
     },
-    touchdown_connections_ended_total: () => samplesBy("reason", sender.counters.ends),
-    touchdown_connection_probes_failed_total: () => sender.counters.silentBeforeWindow,
+    touchdown_connections_ended_total: () => samplesBy("reason", engine.counters.ends),
+    touchdown_connection_probes_failed_total: () => engine.counters.silentBeforeWindow,
     touchdown_engine_drops_total: () => {
-      const { recordsLost, datagramsDropped, datagramsRejected, panics } = sender.losses();
+      const { recordsLost, datagramsDropped, datagramsRejected, panics } = engine.losses();
       return samplesBy("kind", {
         event: recordsLost,
         datagram: datagramsDropped,

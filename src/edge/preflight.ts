@@ -17,11 +17,11 @@ import { formatListen, type ListenAddress } from "../config/value-types.ts";
 import { systemClock } from "../core/clock.ts";
 import { codeOf, SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
+import { busyPollOf, portableBindOf } from "../engine/transport.ts";
 import { chooseEngine, type EngineChoice } from "../native/choose.ts";
 import { expiryWarning, readCertificate } from "./certificate.ts";
 import { readIdentity } from "./identity.ts";
 import { loadKeys } from "./keys.ts";
-import { busyPollOf, portableBindOf } from "./leaders.ts";
 import { ingressThreadsOf } from "./native-ingress.ts";
 import { requireOpenFiles, systemLimits } from "./open-file-limit.ts";
 

@@ -16,6 +16,7 @@ import type { Clock } from "../core/clock.ts";
 import { DECODE_ERROR_COUNT } from "../core/decode-errors.ts";
 import type { Accepted, DecodeErrorCode, Outcome, Packet } from "../core/flow.ts";
 import { createPacket } from "../core/packet.ts";
+import type { Engine, EngineEvents } from "../engine/engine.ts";
 import {
   type KeyHolder,
   type LatencySink,
@@ -33,7 +34,6 @@ import {
 } from "../native-ingress/record-ring.ts";
 import { REJECTION_NAMES } from "../native-ingress/thread-counters.ts";
 import type { Receipts } from "../receipts/receipts.ts";
-import type { Sender } from "../send/sender.ts";
 import { KEY_HOLDERS_MAX } from "./limits.ts";
 
 /** Counts per key. */
@@ -51,7 +51,7 @@ export interface TrackerDeps {
     "track" | "mergeDuplicate" | "mergeReserved" | "mergeSend" | "outcome"
   >;
   /** Reports the deliveries of what an ingress thread sent. */
-  readonly sender: Pick<Sender, "recordSend">;
+  readonly engine: Pick<Engine, "recordSend">;
   /** null: usage is not counted. */
   readonly usage: TrackerUsage | null;
   /** From complete body to response, of ingress threads. */
@@ -84,7 +84,7 @@ interface PlanHolder extends KeyHolder {
   readonly plan: string;
 }
 
-export class Tracker {
+export class Tracker implements EngineEvents {
   readonly validations: Validations = {
     accepted: 0,
     errorCounts: new Array<number>(DECODE_ERROR_COUNT).fill(0),
@@ -139,6 +139,11 @@ export class Tracker {
     return isMerged;
   }
 
+  /** Counts a transaction that a decoder accepted. */
+  valid(): void {
+    this.validations.accepted += 1;
+  }
+
   /** Counts an error that a decoder found. */
   invalid(errorCode: DecodeErrorCode): void {
     const { errorCounts } = this.validations;
@@ -174,11 +179,11 @@ export class Tracker {
   }
 
   #sent(record: RingRecord, holder: PlanHolder, accepted: Accepted): void {
-    const { receipts, landing, sender, usage, latency, clock } = this.#deps;
+    const { receipts, landing, engine, usage, latency, clock } = this.#deps;
     const { account, keyId, plan } = holder;
     const { bytes, receivedNs, decodedNs, sentNs, maxRetries } = record;
     this.counters.decoded += 1;
-    this.validations.accepted += 1;
+    this.valid();
     if (record.send.corked) this.counters.corked += 1;
     latency.record(sentNs - receivedNs);
     usage?.request(keyId, null, record.bodyBytes);
@@ -193,7 +198,7 @@ export class Tracker {
       landing.track(packet, accepted, decodedNs, plan);
       usage?.taken(id, keyId, receivedNs);
     }
-    sender.recordSend(packet, record.send, sentNs);
+    engine.recordSend(packet, record.send, sentNs);
   }
 
   #repeated(record: RingRecord, { account, keyId }: KeyHolder): void {

@@ -72,7 +72,7 @@ export class IngressThread {
     return this.#handle;
   }
 
-  /** Starts the thread, which calls `wake` when it has something to read. @throws SetupError */
+  /** Starts the thread, which calls `wake` when its state has changed. @throws SetupError */
   start(task: IngressThreadConfig, number: number, wake: () => void): void {
     const { native } = this.#deps;
     const { engine, decoder, keys, realtime, upstreamPort, forwardedHeader } = task;

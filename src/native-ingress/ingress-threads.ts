@@ -46,10 +46,7 @@ export interface IngressThreadsDeps extends IngressThreadDeps {
   readonly yieldThread: () => void;
   /** The keys in the engine; closed with the last ingress thread. */
   readonly keys: Pick<EngineKeys, "handle" | "close">;
-  /**
-   * Calls `reconcile` and reads the engine's events too, so that they cause no wake-up of their
-   * own; called when an ingress thread woke this thread.
-   */
+  /** Calls `reconcile` and reads the engine's events; called when a thread's state has changed. */
   readonly flushEvents: () => void;
 }
 
@@ -131,7 +128,7 @@ export function createIngressThreads(
 
   let socket: number | null = null;
 
-  /** Reads only the records present at the start; later ones trigger their own wake-up. */
+  /** Reads only the records present at the start; for later ones the engine wakes again. */
   function reconcile(): boolean {
     const depth = records.depth;
     for (let count = 1; count <= depth; count += 1) {
@@ -145,9 +142,8 @@ export function createIngressThreads(
     if (records.depth < RECORDS_BACKLOG_MAX) deps.yieldThread();
   }
 
-  /** An ingress thread woke this thread. */
+  /** The state of an ingress thread has changed. */
   function onWake(): void {
-    // First, because it rearms the wake-up: records written from now on wake again.
     for (const thread of threads) thread.onWake();
     deps.flushEvents();
   }

@@ -4,7 +4,7 @@
  * memory, one for all ingress threads.
  *
  *     ┌ head: numbers ─────────────────────────────────────┬ key id, account ─┬ transaction ─┐
- *     │ kind, size, account size, times, ..., streams      │ 16 + 192 bytes   │ 4096 bytes   │
+ *     │ kind, size, account size, times, ..., peers        │ 16 + 192 bytes   │ 4096 bytes   │
  *     └────────────────────────────────────────────────────┴──────────────────┴──────────────┘
  *
  * An ingress thread never waits for room: it checks before it sends anything, and proxies the
@@ -52,7 +52,8 @@ const BODY_BYTES = 6;
 const MAX_RETRIES = 7;
 /** Where the first signature starts, of a duplicate. */
 const OFFSET = 8;
-const VERSION = 9;
+/** The number of its deliveries. */
+const NUMBER = 9;
 const TARGETS = 10;
 const STATUS = 11;
 /** The index of a rejection's reason in `REJECTIONS`. */
@@ -64,8 +65,9 @@ const VALIDATION = 14;
 const PLAN = VALIDATION + VALIDATION_NUMBERS;
 /** An integer, one of the four below; above its 32 bits is what only writers use. */
 const STATE = PLAN + 1;
-const STREAMS = STATE + 1;
-const HEAD_BYTES = 8 * (STREAMS + SHARED_TARGETS_MAX);
+/** The engine's handles of the connections that it was offered to. */
+const PEERS = STATE + 1;
+const HEAD_BYTES = 8 * (PEERS + SHARED_TARGETS_MAX);
 const ACCOUNT_AT = HEAD_BYTES + KEY_ID_BYTES;
 const BYTES_AT = ACCOUNT_AT + ACCOUNT_BYTES_MAX;
 const SLOT_BYTES = BYTES_AT + V1_TRANSACTION_BYTES_MAX;
@@ -180,11 +182,11 @@ export class RecordReader {
     // For other kinds these fields hold values of an earlier record.
     const isSent = kind === SENT;
     const { send } = record;
-    send.version = isSent ? number(VERSION) : 0;
+    send.number = isSent ? number(NUMBER) : 0;
     send.count = isSent ? number(TARGETS) : 0;
     send.status = isSent ? number(STATUS) : 0;
     send.corked = isSent && number(CORKED) === 1;
-    for (let i = 0; i < send.count; i += 1) send.streams[i] = number(STREAMS + i);
+    for (let i = 0; i < send.count; i += 1) send.peers[i] = number(PEERS + i);
     const body = start + BYTES_AT;
     const account = start + ACCOUNT_AT;
     const retries = number(MAX_RETRIES);

@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 24;
+export const CONTRACT_VERSION = 26;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {
@@ -39,7 +39,8 @@ export interface NativeSending {
   /** Returns CONTRACT_VERSION if the addon was built for this contract. */
   contractVersion(): number;
   /**
-   * Starts an engine, at most 16 per process; the engine calls `wake` once per batch of outcomes.
+   * Starts an engine, at most 16 per process; it calls `wake` once per batch of outcomes and of
+   * records of ingress threads, which the caller reads after it has drained the outcomes.
    * Returns its handle above 0, or a code below 0.
    */
   engineStart(options: NativeEngineOptions, wake: () => void): number;
@@ -259,7 +260,7 @@ export interface NativeQuicListenOptions {
 export interface NativeIngress {
   /**
    * Starts an ingress thread, at most 64 per process, on memory that it uses until
-   * `ingressThreadClose`. It calls `wake` when it has records, or has ended.
+   * `ingressThreadClose`. It calls `wake` when its state has changed.
    * Returns its handle above 0, or INGRESS_THREAD_OPTIONS, INGRESS_THREAD_FULL, NO_PRIORITY or
    * PANIC.
    */
@@ -308,8 +309,7 @@ export interface NativeIngress {
    */
   ingressThreadCommand(thread: number, command: number): number;
   /**
-   * Returns one of INGRESS_THREAD_STATES, or NO_INGRESS_THREAD or PANIC. Whatever happens after
-   * this call calls `wake` again.
+   * Returns one of INGRESS_THREAD_STATES, or NO_INGRESS_THREAD or PANIC. Each change calls `wake`.
    */
   ingressThreadState(thread: number): number;
   /**

@@ -1,6 +1,6 @@
 /**
  * The deliveries to one leader: those queued for credit, and the results of those in flight. Hot
- * path: `trySend`, `collectResults`, `drain`.
+ * path: `trySend`, `reportSent`, `result`, `drain`.
  *
  * A delivery is sent immediately while the queue is empty and the leader has credit. Otherwise it
  * is queued, highest priority first, until its TTL ends. When the queue is full, the delivery with
@@ -14,7 +14,7 @@
 import { type Clock, NS_PER_MS, NS_PER_US } from "../core/clock.ts";
 import { DELIVERY_REASONS, type DeliveryReason } from "../core/errors.ts";
 import type { Outcome, Packet, Target } from "../core/flow.ts";
-import type { InFlightDelivery } from "./in-flight.ts";
+import type { Delivery } from "./delivery-table.ts";
 import type { LeaderConnection } from "./leader-connection.ts";
 import type { LeaderStats } from "./leader-stats.ts";
 import { RESENDS_IN_FLIGHT_MAX } from "./limits.ts";
@@ -25,11 +25,12 @@ import {
   ACKED,
   BLOCKED,
   CLOSED,
+  type DeliveryResult,
   DROPPED,
   type Offer,
+  ON_WIRE,
   SATURATED,
   STOPPED,
-  type StreamResult,
   TOO_LARGE,
 } from "./transport.ts";
 
@@ -82,35 +83,23 @@ export class Deliveries {
   readonly #deps: DeliveriesDeps;
   readonly #ttlNs: number;
   readonly #queue: PriorityQueue;
-  /** The stream that `trySend` used, until it is reported, and when it was put on the wire. */
+  /** The delivery that `trySend` sent, until it is reported, and when it was put on the wire. */
   #unreported = NONE;
   #sentNs = 0;
   /** Connections were closed because this edge stops. */
   #isCut = false;
-  // Of the connection whose results are being collected.
-  #rttUs = 0;
-  #liveNs = 0;
-  #nowNs = 0;
-  // Created once, so that collecting results allocates no closure.
-  readonly #onWire: (delivery: InFlightDelivery) => void;
-  readonly #resolved: (delivery: InFlightDelivery, streamResult: StreamResult) => void;
-  readonly #lost: (delivery: InFlightDelivery) => void;
-  readonly #cut: (delivery: InFlightDelivery) => void;
+  // Created once, so that reporting allocates no closure.
+  readonly #lost: (delivery: Delivery) => void;
+  readonly #cut: (delivery: Delivery) => void;
   readonly #noStreamCredit: (delivery: QueuedDelivery) => void;
   readonly #expired: (delivery: QueuedDelivery) => void;
-  readonly #overflowed: (delivery: InFlightDelivery) => void;
+  readonly #overflowed: (delivery: Delivery) => void;
 
   constructor(stats: LeaderStats, deps: DeliveriesDeps, options: DeliveriesOptions) {
     this.stats = stats;
     this.#deps = deps;
     this.#ttlNs = options.deliveryTtlMs * NS_PER_MS;
     this.#queue = new PriorityQueue(options.queuePerLeader, options.landedShareOf);
-    const { report } = deps;
-    this.#onWire = ({ packetId, target, ageMs, resend, sentNs }) => {
-      this.stats.sent += 1;
-      report(packetId, target, "sent", null, this.#rttUs, ageMs, resend, sentNs);
-    };
-    this.#resolved = (delivery, streamResult) => this.#resolve(delivery, streamResult);
     this.#lost = (delivery) => this.#fail(delivery, "connection_lost", "not_connected");
     this.#cut = (delivery) => this.#fail(delivery, "shutting_down", "shutting_down");
     this.#noStreamCredit = (delivery) => {
@@ -140,18 +129,18 @@ export class Deliveries {
   ): TrySendResult {
     if (packet.bytes.length > this.bytesMax) return "stream_too_large";
     if (this.#queue.size === 0 && this.#mayOpen(connection)) {
-      const stream = connection.send(packet.bytes, nowNs, undefined, packet);
-      if (stream >= 0) {
-        this.#unreported = stream;
-        this.#sentNs = connection.isQueued(stream) ? 0 : this.#deps.clock.nowNs();
+      const number = connection.send(packet.bytes, nowNs, undefined, packet);
+      if (number >= 0) {
+        this.#unreported = number;
+        this.#sentNs = this.#sentNsNow(connection);
         return "accepted";
       }
-      if (stream === SATURATED) {
+      if (number === SATURATED) {
         this.stats.saturated += 1;
         return "leader_saturated";
       }
-      if (stream === CLOSED) return "not_connected";
-      if (stream === TOO_LARGE) return "stream_too_large";
+      if (number === CLOSED) return "not_connected";
+      if (number === TOO_LARGE) return "stream_too_large";
     }
     this.#recordBlocked(connection, nowNs);
     if (this.keep(packet, target, nowNs, "leader_saturated")) return "accepted";
@@ -161,11 +150,11 @@ export class Deliveries {
 
   /** Reports the delivery that `trySend` accepted at `nowNs`, now that the packet is known. */
   reportSent(connection: LeaderConnection, packet: Packet, target: Target, nowNs: number): void {
-    const stream = this.#unreported;
+    const number = this.#unreported;
     // It waits here.
-    if (stream === NONE) return;
+    if (number === NONE) return;
     this.#unreported = NONE;
-    this.#enter(connection, packet.id, target, stream, this.#sentNs, nowNs, 0);
+    this.#enter(connection, packet.id, target, number, this.#sentNs, nowNs, 0);
   }
 
   /**
@@ -184,27 +173,27 @@ export class Deliveries {
       return false;
     if (connection.pending >= RESENDS_IN_FLIGHT_MAX) return false;
     if (connection.engineConnection?.isIdle !== true) return false;
-    const stream = connection.send(bytes, nowNs, undefined, RESEND_OFFER);
-    if (stream < 0) return false;
-    this.#sent(connection, id, target, stream, nowNs, resend);
+    const number = connection.send(bytes, nowNs, undefined, RESEND_OFFER);
+    if (number < 0) return false;
+    this.#enter(connection, id, target, number, this.#sentNsNow(connection), nowNs, resend);
     return true;
   }
 
   /**
-   * Records a delivery that an ingress thread sent over a connection of this leader. `isQueued`:
-   * the ingress thread did not see it on the wire. The connection may have ended meanwhile.
+   * Another thread sent a delivery over a connection of this leader. `waits`: it did not see it on
+   * the wire. The connection may have ended meanwhile.
    */
-  recordSend(
+  sentElsewhere(
     connection: LeaderConnection,
     packet: Packet,
     target: Target,
-    stream: number,
+    number: number,
     sentNs: number,
-    isQueued: boolean,
+    waits: boolean,
   ): void {
-    connection.recordSend(stream, packet.bytes.length, isQueued, sentNs);
-    this.#enter(connection, packet.id, target, stream, isQueued ? 0 : sentNs, sentNs, 0);
-    if (connection.over) this.#failAll(connection, this.#isCut ? this.#cut : this.#lost);
+    connection.carries(packet.bytes.length, sentNs);
+    this.#enter(connection, packet.id, target, number, waits ? 0 : sentNs, sentNs, 0);
+    if (connection.over) this.#failAll(connection);
   }
 
   /**
@@ -231,11 +220,19 @@ export class Deliveries {
     this.#queue.rank();
   }
 
-  /** Reports the results of a connection after progress. */
-  collectResults(connection: LeaderConnection, nowNs: number): void {
-    this.#useConnection(connection, nowNs);
-    if (this.#rttUs > 0) this.stats.rttUs = this.#rttUs;
-    connection.collectResults(nowNs, this.#onWire, this.#resolved, this.#overflowed);
+  /** What became of a delivery of the connection, as the engine says. */
+  result(connection: LeaderConnection, number: number, result: DeliveryResult, atNs: number): void {
+    const delivery = connection.deliveries.find(number);
+    if (delivery === null) return;
+    if (delivery.sentNs === 0 && result < DROPPED) {
+      const { packetId, target, ageMs, resend } = delivery;
+      this.stats.sent += 1;
+      this.#deps.report(packetId, target, "sent", null, rttOf(connection), ageMs, resend, atNs);
+      connection.deliveries.putOnWire(delivery, atNs, this.#overflowed);
+    }
+    if (result === ON_WIRE) return;
+    this.#resolve(connection, delivery, result, atNs);
+    connection.deliveries.remove(delivery);
   }
 
   /** Sends queued deliveries as far as the credit allows. */
@@ -243,15 +240,18 @@ export class Deliveries {
     const queue = this.#queue;
     this.expire(nowNs, true);
     for (let row = queue.first(); row !== null; row = queue.first()) {
-      const stream = this.#mayOpen(connection) ? this.#sendRow(connection, row, nowNs) : BLOCKED;
-      if (stream === CLOSED) return;
-      if (stream === BLOCKED) {
+      const number = this.#mayOpen(connection) ? this.#sendRow(connection, row, nowNs) : BLOCKED;
+      if (number === CLOSED) return;
+      if (number === BLOCKED) {
         this.#recordBlocked(connection, nowNs);
         return;
       }
-      if (stream === TOO_LARGE) this.#drop(row, "stream_too_large");
-      else if (stream === SATURATED) this.#noStreamCredit(row);
-      else this.#sent(connection, row.packetId, row.target, stream, row.sinceNs, 0);
+      if (number === TOO_LARGE) this.#drop(row, "stream_too_large");
+      else if (number === SATURATED) this.#noStreamCredit(row);
+      else {
+        const sentNs = this.#sentNsNow(connection);
+        this.#enter(connection, row.packetId, row.target, number, sentNs, row.sinceNs, 0);
+      }
       queue.drop();
     }
     this.window.drained(nowNs);
@@ -267,13 +267,13 @@ export class Deliveries {
 
   /** The connection ended; all its deliveries fail. */
   lose(connection: LeaderConnection): void {
-    this.#failAll(connection, this.#lost);
+    this.#failAll(connection);
   }
 
   /** As `lose`, because this edge stops. */
   cut(connection: LeaderConnection): void {
     this.#isCut = true;
-    this.#failAll(connection, this.#cut);
+    this.#failAll(connection);
   }
 
   /** Drops all queued deliveries. */
@@ -281,15 +281,8 @@ export class Deliveries {
     if (this.#queue.size > 0) this.#queue.clear((delivery) => this.#drop(delivery, reason));
   }
 
-  #failAll(connection: LeaderConnection, failed: (delivery: InFlightDelivery) => void): void {
-    this.#useConnection(connection, this.#deps.clock.nowNs());
-    connection.failAll(this.#nowNs, this.#onWire, this.#resolved, failed);
-  }
-
-  #useConnection(connection: LeaderConnection, nowNs: number): void {
-    this.#rttUs = connection.engineConnection?.rttUs ?? 0;
-    this.#liveNs = connection.liveNs;
-    this.#nowNs = nowNs;
+  #failAll(connection: LeaderConnection): void {
+    connection.deliveries.clear(this.#isCut ? this.#cut : this.#lost);
   }
 
   #mayOpen({ engineConnection }: LeaderConnection): boolean {
@@ -310,58 +303,57 @@ export class Deliveries {
     window.recordBlocked(nowNs, engineConnection?.rttUs ?? 0, streamsLeft);
   }
 
-  /** `acceptedNs`: when the delivery was given to this leader. */
-  #sent(
-    connection: LeaderConnection,
-    packetId: number,
-    target: Target,
-    stream: number,
-    acceptedNs: number,
-    resend: number,
-  ): void {
-    const sentNs = connection.isQueued(stream) ? 0 : this.#deps.clock.nowNs();
-    this.#enter(connection, packetId, target, stream, sentNs, acceptedNs, resend);
+  /** When the delivery that was accepted last was put on the wire: now; 0: it waits. */
+  #sentNsNow({ engineConnection }: LeaderConnection): number {
+    return engineConnection?.waits === true ? 0 : this.#deps.clock.nowNs();
   }
 
-  /** `sentNs`: when it was put on the wire; 0: not yet. */
+  /**
+   * `sentNs`: when it was put on the wire; 0: not yet. `acceptedNs`: when it was given to this
+   * leader.
+   */
   #enter(
     connection: LeaderConnection,
     packetId: number,
     target: Target,
-    stream: number,
+    number: number,
     sentNs: number,
     acceptedNs: number,
     resend: number,
   ): void {
     this.window.opened();
     const ageMs = (acceptedNs - connection.liveNs) / NS_PER_MS;
-    const delivery = { packetId, target, stream, sentNs, endNs: 0, ageMs, resend };
-    connection.add(delivery, this.#overflowed);
+    connection.deliveries.add(number, packetId, target, sentNs, ageMs, resend, this.#overflowed);
     if (sentNs === 0) return;
     this.stats.sent += 1;
-    const rttUs = connection.engineConnection?.rttUs ?? 0;
+    const rttUs = rttOf(connection);
     this.#deps.report(packetId, target, "sent", null, rttUs, ageMs, resend, sentNs);
   }
 
-  #resolve(delivery: InFlightDelivery, streamResult: StreamResult): void {
-    const { packetId, target, ageMs, sentNs, endNs, resend } = delivery;
+  #resolve(
+    connection: LeaderConnection,
+    { packetId, target, ageMs, sentNs, resend }: Delivery,
+    result: DeliveryResult,
+    resultNs: number,
+  ): void {
     const { report } = this.#deps;
-    // The engine's I/O thread may process the result before this thread records the send.
-    const atNs = endNs === 0 ? this.#nowNs : Math.max(sentNs, endNs);
-    if (streamResult === ACKED) {
-      const acceptedNs = this.#liveNs + ageMs * NS_PER_MS;
+    // The engine's I/O thread may process the result before this thread reports the send.
+    const atNs = Math.max(sentNs, resultNs);
+    if (result === ACKED) {
+      const acceptedNs = connection.liveNs + ageMs * NS_PER_MS;
       this.stats.ack((atNs - acceptedNs) / NS_PER_US);
-      report(packetId, target, "acked", null, this.#rttUs, ageMs, resend, atNs);
-    } else if (streamResult === STOPPED) {
-      report(packetId, target, "failed", "stream_stopped", this.#rttUs, ageMs, resend, atNs);
+      report(packetId, target, "acked", null, rttOf(connection), ageMs, resend, atNs);
+    } else if (result === STOPPED) {
+      const reason = "stream_stopped";
+      report(packetId, target, "failed", reason, rttOf(connection), ageMs, resend, atNs);
     } else {
-      const reason = DROP_REASONS[streamResult - DROPPED] ?? "expired";
+      const reason = DROP_REASONS[result - DROPPED] ?? "expired";
       if (reason === "leader_saturated") this.stats.saturated += 1;
       report(packetId, target, "dropped", reason, 0, ageMs, resend, atNs);
     }
   }
 
-  #fail(delivery: InFlightDelivery, sent: DeliveryReason, unsent: DeliveryReason): void {
+  #fail(delivery: Delivery, sent: DeliveryReason, unsent: DeliveryReason): void {
     if (delivery.sentNs !== 0) this.#end(delivery, "failed", sent, delivery.ageMs, delivery.resend);
     else this.#end(delivery, "dropped", unsent, delivery.ageMs, delivery.resend);
   }
@@ -372,7 +364,7 @@ export class Deliveries {
   }
 
   #end(
-    { packetId, target }: InFlightDelivery | QueuedDelivery,
+    { packetId, target }: Delivery | QueuedDelivery,
     kind: "failed" | "dropped",
     reason: DeliveryReason,
     ageMs: number,
@@ -380,4 +372,8 @@ export class Deliveries {
   ): void {
     this.#deps.report(packetId, target, kind, reason, 0, ageMs, resend);
   }
+}
+
+function rttOf({ engineConnection }: LeaderConnection): number {
+  return engineConnection?.rttUs ?? 0;
 }

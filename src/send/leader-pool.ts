@@ -25,25 +25,19 @@ export interface LeaderPoolOptions extends LeaderOptions {
   readonly stakeShareOf: (identity: string) => number;
 }
 
-/** A target of the plan and its leader. */
-export interface SendTarget {
-  readonly leader: Leader;
-  readonly target: Target;
-}
-
 export class LeaderPool {
   /**
    * In the order of `plan.send`, followed by the substitutes for leaders without a live connection.
    */
-  sendTargets: readonly SendTarget[] = [];
+  sendTargets: readonly Leader[] = [];
   readonly #deps: LeaderDeps;
   readonly #options: LeaderPoolOptions;
   readonly #byAddress = new Map<string, Leader>();
   /** The leaders that the plan wants, nearest leader window first, up to the bound. */
   #wanted: readonly Leader[] = [];
-  /** The targets that the plan sends to, and those near enough to replace them. */
-  #sent: readonly SendTarget[] = [];
-  #standby: readonly SendTarget[] = [];
+  /** The leaders that the plan sends to, and those near enough to replace them. */
+  #sent: readonly Leader[] = [];
+  #standby: readonly Leader[] = [];
 
   constructor(deps: Omit<LeaderDeps, "onChange">, options: LeaderPoolOptions) {
     this.#deps = { ...deps, onChange: () => this.#updateSendTargets() };
@@ -71,16 +65,13 @@ export class LeaderPool {
       else if (leader.leftNs === 0) leader.leftNs = nowNs;
     }
     this.#wanted = [...wanted.values()];
-    const sendTargetsOf = (targets: readonly Target[]): readonly SendTarget[] =>
-      targets.flatMap((target) => {
-        const leader = wanted.get(target.address);
-        return leader === undefined ? [] : [{ leader, target }];
-      });
-    this.#sent = sendTargetsOf(plan.send);
+    const leadersOf = (targets: readonly Target[]): readonly Leader[] =>
+      targets.flatMap(({ address }) => wanted.get(address) ?? []);
+    this.#sent = leadersOf(plan.send);
     const isSent = ({ address }: Target): boolean =>
       plan.send.some((target) => target.address === address);
     const near = (target: Target): boolean => target.slot - plan.slot <= SEND_SLOTS_AHEAD_MAX;
-    this.#standby = sendTargetsOf(plan.warm.filter((target) => near(target) && !isSent(target)));
+    this.#standby = leadersOf(plan.warm.filter((target) => near(target) && !isSent(target)));
     this.#updateSendTargets();
   }
 
@@ -123,17 +114,17 @@ export class LeaderPool {
 
   /** A leader that is sent to is always due, whatever its history. */
   #isDue(leader: Leader, nowNs: number): boolean {
-    return leader.isDue(nowNs) || this.#sent.some((sendTarget) => sendTarget.leader === leader);
+    return leader.isDue(nowNs) || this.#sent.includes(leader);
   }
 
   #updateSendTargets(): void {
     let missing = 0;
-    for (const { leader } of this.#sent) if (!leader.live) missing += 1;
+    for (const leader of this.#sent) if (!leader.live) missing += 1;
     if (missing === 0) {
       this.sendTargets = this.#sent;
       return;
     }
-    const stand = this.#standby.filter(({ leader }) => leader.live).slice(0, missing);
+    const stand = this.#standby.filter(({ live }) => live).slice(0, missing);
     this.sendTargets = stand.length === 0 ? this.#sent : [...this.#sent, ...stand];
   }
 
@@ -145,7 +136,7 @@ export class LeaderPool {
     }
     const known = this.#byAddress.get(target.address);
     if (known !== undefined) {
-      known.identity = target.identity;
+      known.target = target;
       // It is wanted again, and later leaders of the plan may need the room.
       known.leftNs = 0;
       return known;

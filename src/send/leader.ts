@@ -65,8 +65,10 @@ export class Leader {
   leftNs = 0;
   /** When the next leader window begins, according to the plan; in the past while it lasts. */
   windowStartNs = 0;
-  /** The leader that the plan last named for this address. */
-  #identity: string;
+  /** The last packet that another thread sent to it. */
+  sentElsewhereId = 0;
+  /** What the plan last said of this address. */
+  #target: Target;
   readonly #deps: LeaderDeps;
   readonly #options: LeaderOptions;
   readonly #backoff: ReconnectBackoff;
@@ -82,7 +84,7 @@ export class Leader {
 
   constructor(target: Target, deps: LeaderDeps, options: LeaderOptions) {
     this.address = target.address;
-    this.#identity = target.identity;
+    this.#target = target;
     this.#deps = deps;
     this.#options = options;
     this.#backoff = new ReconnectBackoff(options);
@@ -94,14 +96,19 @@ export class Leader {
   }
 
   get identity(): string {
-    return this.#identity;
+    return this.#target.identity;
+  }
+
+  get target(): Target {
+    return this.#target;
   }
 
   /** Leaders may share an address: from now on this one has the leader window. */
-  set identity(identity: string) {
-    if (identity === this.#identity) return;
-    this.#identity = identity;
-    this.#deliveries.stats = this.#deps.leaderStats.stats(identity, this.address);
+  set target(target: Target) {
+    const { identity } = this.#target;
+    this.#target = target;
+    if (identity !== target.identity)
+      this.#deliveries.stats = this.#deps.leaderStats.stats(target.identity, this.address);
   }
 
   get state(): LeaderState {
@@ -120,7 +127,6 @@ export class Leader {
     return this.#connection !== null && this.#connection.liveNs !== 0 ? this.#connection : null;
   }
 
-  /** Where deliveries of ingress threads are recorded. */
   get deliveries(): Deliveries {
     return this.#deliveries;
   }
@@ -135,12 +141,13 @@ export class Leader {
   }
 
   get queued(): number {
-    const inEngine = (this.#connection?.queued ?? 0) + (this.#retiring?.queued ?? 0);
+    const inEngine =
+      (this.#connection?.deliveries.waiting ?? 0) + (this.#retiring?.deliveries.waiting ?? 0);
     return this.#deliveries.queued + inEngine;
   }
 
   get inFlight(): number {
-    return (this.#connection?.inFlight.size ?? 0) + (this.#retiring?.inFlight.size ?? 0);
+    return (this.#connection?.deliveries.onWire ?? 0) + (this.#retiring?.deliveries.onWire ?? 0);
   }
 
   get failures(): number {
@@ -154,7 +161,7 @@ export class Leader {
 
   /** Whether the leader window is near enough for a connection, according to its statistics. */
   isDue(nowNs: number): boolean {
-    const leadMs = this.#deps.leaderStats.leadMs(this.#identity);
+    const leadMs = this.#deps.leaderStats.leadMs(this.identity);
     return this.windowStartNs - nowNs <= leadMs * NS_PER_MS;
   }
 
@@ -196,30 +203,32 @@ export class Leader {
   }
 
   /** As `Deliveries.trySend`. */
-  trySend(packet: Packet, target: Target, nowNs: number): TrySendResult {
+  trySend(packet: Packet, nowNs: number): TrySendResult {
     const connection = this.#connection;
     if (connection === null || connection.liveNs === 0) return "not_connected";
-    return this.#deliveries.trySend(connection, packet, target, nowNs);
+    return this.#deliveries.trySend(connection, packet, this.#target, nowNs);
   }
 
   /** Reports the delivery that `trySend` accepted at `nowNs`. */
-  reportSent(packet: Packet, target: Target, nowNs: number): void {
+  reportSent(packet: Packet, nowNs: number): void {
     if (this.#connection !== null)
-      this.#deliveries.reportSent(this.#connection, packet, target, nowNs);
+      this.#deliveries.reportSent(this.#connection, packet, this.#target, nowNs);
   }
 
   /** Sends a resend only where it does not compete with a first send: now, with credit to spare. */
-  trySendIdle(packet: Packet, target: Target, nowNs: number, resend: number): boolean {
+  trySendIdle(packet: Packet, nowNs: number, resend: number): boolean {
     const connection = this.#connection;
     if (connection === null || connection.liveNs === 0) return false;
-    return this.#deliveries.trySendIdle(connection, packet, target, nowNs, resend);
+    return this.#deliveries.trySendIdle(connection, packet, this.#target, nowNs, resend);
   }
 
   /** Queues a delivery until the connection that is being opened is live. */
-  queueUntilLive(packet: Packet, target: Target, nowNs: number): TrySendResult {
+  queueUntilLive(packet: Packet, nowNs: number): TrySendResult {
     if (this.#connection === null) return "not_connected";
     if (packet.bytes.length > this.#deliveries.bytesMax) return "stream_too_large";
-    return this.#deliveries.keep(packet, target, nowNs, "queue_full") ? "accepted" : "queue_full";
+    return this.#deliveries.keep(packet, this.#target, nowNs, "queue_full")
+      ? "accepted"
+      : "queue_full";
   }
 
   /** Milliseconds until `tick` may have work. */
@@ -232,7 +241,7 @@ export class Leader {
     const pingMs = connection.nextPingMs(nowNs, this.#options.keepAliveMs * NS_PER_MS);
     if (this.leftNs !== 0) return pingMs;
     const { leaderStats } = this.#deps;
-    const checkMs = this.#probe.nextPollMs(this.windowStartNs, nowNs, this.#identity, leaderStats);
+    const checkMs = this.#probe.nextPollMs(this.windowStartNs, nowNs, this.identity, leaderStats);
     return Math.min(pingMs, checkMs);
   }
 
@@ -298,13 +307,7 @@ export class Leader {
     if (connection === null || connection.liveNs === 0 || this.leftNs !== 0) return;
     const { leaderStats, counters } = this.#deps;
     if (
-      !this.#probe.isUnresponsive(
-        connection,
-        this.windowStartNs,
-        nowNs,
-        this.#identity,
-        leaderStats,
-      )
+      !this.#probe.isUnresponsive(connection, this.windowStartNs, nowNs, this.identity, leaderStats)
     )
       return;
     counters.silentBeforeWindow += 1;
@@ -339,6 +342,13 @@ export class Leader {
     const connection = new LeaderConnection(nowNs, inFlightMax, 2 * queuePerLeader);
     connection.engineConnection = this.#deps.transport.connect(this.address, {
       progress: () => this.#progress(connection),
+      result: (delivery, result, atNs) =>
+        this.#deliveries.result(connection, delivery, result, atNs),
+      sentElsewhere: (packet, delivery, sentNs, waits) => {
+        this.sentElsewhereId = packet.id;
+        const target = this.#target;
+        this.#deliveries.sentElsewhere(connection, packet, target, delivery, sentNs, waits);
+      },
       ended: (cause) => this.#ended(connection, cause),
     });
     if (connection.over) return null;
@@ -355,7 +365,7 @@ export class Leader {
     if (engineConnection === null) return;
     const nowNs = this.#deps.clock.nowNs();
     if (connection.liveNs === 0) this.#advance(connection, nowNs);
-    this.#deliveries.collectResults(connection, nowNs);
+    if (engineConnection.rttUs > 0) this.#deliveries.stats.rttUs = engineConnection.rttUs;
     if (connection === this.#connection && connection.liveNs !== 0)
       this.#deliveries.drain(connection, nowNs);
   }

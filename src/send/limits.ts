@@ -39,15 +39,11 @@ export const NATIVE_RECORDS_MAX = 65_536;
 /** Records read from the native engine per call. */
 export const NATIVE_EVENTS_PER_DRAIN = 512;
 /**
- * Cells for stream numbers of connections: twice the number of connections of the native engine.
- */
-export const TARGET_CELLS_MAX = 8192;
-/** Versions of the target table for which records are accepted: of plans and connections. */
-export const TARGET_VERSIONS_KEPT = 64;
-/**
  * How long a retiring connection is kept for deliveries without a record on this thread; a record
  * is at most 210 ms late.
  */
 export const RETIRING_MS = 300;
+/** Each thread that sends has so many numbers for deliveries: `native/src/submit/fan_out.rs`. */
+export const DELIVERY_NUMBERS = 2 ** 24;
 /** Engine events handled before the thread yields to an ingress thread that needs the processor. */
 export const ENGINE_EVENTS_PER_SLICE = 32;

@@ -12,8 +12,6 @@ export interface SendCounters {
   packetsAccepted: number;
   /** Packets that no connection accepted: nothing was sent or queued. */
   packetsRejected: number;
-  /** Packets of ingress threads whose record was too late to know their leaders: no deliveries. */
-  packetsRecordedLate: number;
   deliveries: number;
   /** Queued here, and evicted from or refused by a full queue; the engine counts its own. */
   deliveriesQueued: number;
@@ -47,7 +45,6 @@ export function newSendCounters(): SendCounters {
   return {
     packetsAccepted: 0,
     packetsRejected: 0,
-    packetsRecordedLate: 0,
     deliveries: 0,
     deliveriesQueued: 0,
     deliveriesEvicted: 0,

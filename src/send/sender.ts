@@ -17,17 +17,17 @@ import type { Log } from "../core/log.ts";
 import { withFastProperties } from "../runtime/fast-object.ts";
 import type { TrySendResult } from "./deliveries.ts";
 import type { Identity } from "./identity.ts";
-import type { LeaderState } from "./leader.ts";
-import { LeaderPool, type LeaderPoolOptions, type SendTarget } from "./leader-pool.ts";
+import type { Leader, LeaderState } from "./leader.ts";
+import { LeaderPool, type LeaderPoolOptions } from "./leader-pool.ts";
 import { LeaderStatsTable } from "./leader-stats.ts";
 import {
   DELIVERIES_IN_FLIGHT_MAX,
   NATIVE_DELIVERIES_IN_FLIGHT_MAX,
   RETIRING_MS,
 } from "./limits.ts";
-import { SendReconciler } from "./native/reconcile.ts";
 import type { SendRecord } from "./native/send-record.ts";
 import type { SharedTargetTable } from "./native/shared-target-table.ts";
+import { TargetPublisher } from "./native/target-publisher.ts";
 import { createPollTimer, POLL_FAST_MS } from "./poll-timer.ts";
 import { newSendCounters, type SendCounters } from "./send-counters.ts";
 import { type Losses, NO_LOSSES, type Transport } from "./transport.ts";
@@ -124,8 +124,8 @@ export interface Sender {
   resend(packet: Packet, to: ResendTo): number;
   /**
    * Reports a packet that an ingress thread sent at `sentNs`, as if `accept` had sent it then: its
-   * deliveries are reported from now on, and leaders that the ingress thread did not reach get
-   * theirs. Must be called within 210 ms, and before `stop` for all that was sent. Never throws.
+   * deliveries are reported from now on, and leaders of the plan that the ingress thread did not
+   * reach get theirs. Must be called before the engine's events of it are processed. Never throws.
    */
   recordSend(packet: Packet, sent: SendRecord, sentNs: number): void;
   /**
@@ -188,10 +188,8 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     check();
     return nextMs;
   });
-  const reconciler =
-    shared === null
-      ? null
-      : new SendReconciler({ clock, counters, leaders, shared, queueRest }, settings.deliveryTtlMs);
+  const publisher =
+    shared === null ? null : new TargetPublisher(shared, leaders, settings.deliveryTtlMs);
   let running = false;
   /** Deliveries queued so far, as of the last poll. */
   let queuedKnown = 0;
@@ -225,21 +223,23 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     });
   }
 
-  /** Offers the packet to leaders that did not accept it: connecting ones may queue it. */
+  /**
+   * Offers the packet to leaders that did not accept it: connecting ones may queue it, and for the
+   * others it is reported why there is no delivery.
+   */
   function queueRest(
     packet: Packet,
-    sendTargets: readonly SendTarget[],
+    sendTargets: readonly Leader[],
     results: readonly TrySendResult[],
     nowNs: number,
   ): void {
     for (let index = 0; index < sendTargets.length; index += 1) {
-      const sendTarget = sendTargets[index];
+      const leader = sendTargets[index];
       let result = results[index] ?? "accepted";
-      if (sendTarget === undefined || result === "accepted") continue;
-      if (result === "not_connected")
-        result = sendTarget.leader.queueUntilLive(packet, sendTarget.target, nowNs);
+      if (leader === undefined || result === "accepted") continue;
+      if (result === "not_connected") result = leader.queueUntilLive(packet, nowNs);
       if (result !== "accepted")
-        reportDelivery(packet.id, sendTarget.target, "dropped", result, 0, Number.NaN, 0);
+        reportDelivery(packet.id, leader.target, "dropped", result, 0, Number.NaN, 0);
     }
   }
 
@@ -250,9 +250,9 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     let acceptedCount = 0;
     let rejection = 0;
     for (let index = 0; index < sendTargets.length; index += 1) {
-      const sendTarget = sendTargets[index];
-      if (sendTarget === undefined) continue;
-      const result = sendTarget.leader.trySend(packet, sendTarget.target, nowNs);
+      const leader = sendTargets[index];
+      if (leader === undefined) continue;
+      const result = leader.trySend(packet, nowNs);
       results[index] = result;
       if (result === "accepted") acceptedCount += 1;
       else if (result === "leader_saturated") rejection = ALL_FULL;
@@ -271,10 +271,10 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     counters.deliveries += sendTargets.length;
     let acceptedCount = 0;
     for (let index = 0; index < sendTargets.length; index += 1) {
-      const sendTarget = sendTargets[index];
-      if (sendTarget === undefined || results[index] !== "accepted") continue;
+      const leader = sendTargets[index];
+      if (leader === undefined || results[index] !== "accepted") continue;
       acceptedCount += 1;
-      sendTarget.leader.reportSent(packet, sendTarget.target, acceptedNs);
+      leader.reportSent(packet, acceptedNs);
     }
     if (acceptedCount < sendTargets.length) queueRest(packet, sendTargets, results, acceptedNs);
     pollIfQueued();
@@ -290,21 +290,49 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
 
   /** Called after everything that may change where ingress threads send. */
   function check(): void {
-    if (reconciler !== null) reconciler.check(running);
+    if (publisher !== null) publisher.check(running);
   }
 
   function resend(packet: Packet, to: ResendTo): number {
     if (!running) return 0;
     const nowNs = clock.nowNs();
     let acceptedCount = 0;
-    for (const { leader, target } of leaders.sendTargets) {
-      if (!leader.live || !to.wants(target)) continue;
-      if (!leader.trySendIdle(packet, target, nowNs, to.ordinal)) continue;
-      to.accepted(target);
+    for (const leader of leaders.sendTargets) {
+      if (!leader.live || !to.wants(leader.target)) continue;
+      if (!leader.trySendIdle(packet, nowNs, to.ordinal)) continue;
+      to.accepted(leader.target);
       acceptedCount += 1;
     }
     counters.deliveries += acceptedCount;
     return acceptedCount;
+  }
+
+  function recordSend(packet: Packet, sent: SendRecord, sentNs: number): void {
+    const { sendTargets } = leaders;
+    const nowNs = clock.nowNs();
+    counters.packetsAccepted += 1;
+    for (let index = 0; index < sent.count; index += 1) {
+      const isOnWire = ((sent.status >>> index) & 1) === 1;
+      const waits = ((sent.status >>> (16 + index)) & 1) === 1;
+      if (!isOnWire && !waits) continue;
+      counters.deliveries += 1;
+      transport.recordSend?.(sent.peers[index] ?? 0, packet, sent.number, sentNs, !isOnWire);
+    }
+    // Leaders of the plan that it did not reach.
+    let missing = 0;
+    for (let index = 0; index < sendTargets.length; index += 1) {
+      const leader = sendTargets[index];
+      results[index] = "accepted";
+      if (leader === undefined || leader.sentElsewhereId === packet.id) continue;
+      missing += 1;
+      counters.deliveries += 1;
+      results[index] = running ? leader.trySend(packet, nowNs) : "not_connected";
+      if (results[index] === "accepted") leader.reportSent(packet, nowNs);
+    }
+    if (missing > 0) queueRest(packet, sendTargets, results, nowNs);
+    pollIfQueued();
+    // An ingress thread may have closed the table because the engine accepted nothing.
+    if (missing > 0) check();
   }
 
   const isDrained = (): boolean =>
@@ -328,10 +356,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     accept,
     report,
     resend,
-    recordSend(packet, sent, sentNs) {
-      reconciler?.recordSend(packet, sent, sentNs, running);
-      pollIfQueued();
-    },
+    recordSend,
     flushEvents() {
       transport.flushEvents?.();
     },
@@ -360,7 +385,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
       return leaders.all().filter((leader) => leader.live).length;
     },
     get sendableCount() {
-      return leaders.sendTargets.filter((sendTarget) => sendTarget.leader.live).length;
+      return leaders.sendTargets.filter(({ live }) => live).length;
     },
     counters,
     losses: () => transport.losses?.() ?? NO_LOSSES,

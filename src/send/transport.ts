@@ -37,35 +37,21 @@ export type Offer = Pick<Packet, "account" | "offeredLamports">;
 export const NO_OFFER: Offer = { account: "", offeredLamports: 0 };
 
 /**
- * The result of a stream. An engine that sends within `send` uses IN_FLIGHT, ACKED and STOPPED; one
- * that may leave the delivery to another thread also QUEUED, and from DROPPED on reasons why it
- * never went on the wire: DROPPED + i, where i is the index of the reason in DELIVERY_REASONS.
+ * What became of a delivery that `send` accepted: it is on the wire (only where it waited before),
+ * acknowledged, stopped by the leader, or never went on the wire: DROPPED + i, where i is the index
+ * of the reason in DELIVERY_REASONS.
  */
-export const IN_FLIGHT = 0;
+export const ON_WIRE = 0;
 export const ACKED = 1;
 export const STOPPED = 2;
-export const QUEUED = 3;
 export const DROPPED = 16;
-export type StreamResult = number;
-
-/** What other threads need to send over a connection, and how their sends are recorded. */
-export interface SharedConnection {
-  /** The engine's handle of it. */
-  readonly peer: number;
-  /** The cell of the shared target table that allocates its stream numbers. */
-  readonly cell: number;
-  /** Maximum bytes that this leader accepts on one stream. */
-  readonly streamBytesMax: number;
-  /**
-   * Another thread passed a delivery to the engine as this stream; `isQueued`: it is not known to
-   * be on the wire. From now on `streamResult` knows it. Called before its events are processed.
-   */
-  recordSend(stream: number, isQueued: boolean): void;
-}
+export type DeliveryResult = number;
 
 export interface EngineConnection {
-  /** For other threads; null where they cannot send over it. */
-  readonly shared: SharedConnection | null;
+  /** The engine's handle, by which other threads send over it; 0 where they cannot. */
+  readonly peer: number;
+  /** Maximum bytes that this leader accepts on one stream; 0 until it is known. */
+  readonly streamBytesMax: number;
   /** The handshake is complete. */
   readonly established: boolean;
   /** The leader has granted a stream at least once. */
@@ -82,36 +68,35 @@ export interface EngineConnection {
   readonly datagramsReceived: number;
   /**
    * Opens a stream, writes all of `bytes`, ends it and puts it on the wire, or queues it in the
-   * engine (QUEUED), highest rank first. Returns the stream's number, or BLOCKED (no stream or
-   * window granted now, and this engine has no queue: nothing was written), SATURATED (the engine's
-   * queue is full, and nothing in it has a lower rank), CLOSED, or TOO_LARGE (this leader never
-   * accepts this many bytes on one stream). It stays queued for at most `ttlMs`; by default for the
-   * engine's own limit.
+   * engine, highest rank first. Returns the number of the delivery, which no other of this
+   * connection has meanwhile, or BLOCKED (no stream or window granted now, and this engine has no
+   * queue: nothing was written), SATURATED (the engine's queue is full, and nothing in it has a
+   * lower rank), CLOSED, or TOO_LARGE (this leader never accepts this many bytes on one stream). It
+   * stays queued for at most `ttlMs`; by default for the engine's own limit.
    */
   send(bytes: Uint8Array, ttlMs?: number, offer?: Offer): number;
+  /** Whether the delivery that `send` accepted last waits in the engine. */
+  readonly waits: boolean;
   /** Whether a delivery would go on the wire now, as far as the engine knows, which it may ask. */
   readonly isIdle: boolean;
-  /** Streams that are no longer QUEUED since the caller last emptied the list. */
-  readonly unqueued: number[];
-  /** The result of a stream that `send` returned; forgotten once its final result was returned. */
-  streamResult(stream: number): StreamResult;
-  /**
-   * When the delivery last passed to `streamResult` was put on the wire, if it was queued, and when
-   * it finished, `Clock.nowNs`; 0 when that is reported immediately.
-   */
-  readonly sentNs: number;
-  readonly endNs: number;
   /** Whether the engine itself keeps the connection from going idle. */
   readonly keepsAlive: boolean;
   /** Makes the other side respond, and so keeps the connection from going idle. */
   ping(): void;
-  /** Closes with application code 0. No event follows. */
+  /** Closes with application code 0. Reports the results that are known; no event follows. */
   close(): void;
 }
 
 export interface ConnectionEvents {
   /** Data arrived: the handshake, credit or acknowledgements may have progressed. */
   progress(): void;
+  /** What became of a delivery, at `atNs`, by its number. Each comes before `ended`. */
+  result(delivery: number, result: DeliveryResult, atNs: number): void;
+  /**
+   * Another thread sent this packet over the connection at `sentNs`, as the delivery of this
+   * number; `waits`: it is not known to be on the wire. Called before its results.
+   */
+  sentElsewhere(packet: Packet, delivery: number, sentNs: number, waits: boolean): void;
   /** The connection ended. Called at most once, possibly within `send` or `ping`. */
   ended(cause: CloseCause): void;
 }
@@ -161,6 +146,8 @@ export interface Transport {
   losses?(): Losses;
   /** Closes every connection and socket. */
   stop(): Promise<void>;
+  /** Calls `sentElsewhere` of the connection with this handle; missing: no other thread sends. */
+  recordSend?(peer: number, packet: Packet, delivery: number, sentNs: number, waits: boolean): void;
   /** Opens a connection; null when it cannot start (invalid address, no socket). */
   connect(address: string, events: ConnectionEvents): EngineConnection | null;
 }

@@ -32,12 +32,6 @@ export const INGRESS_THREAD_METRICS = [
     "Transactions that ingress threads corked and sent together with others.",
   ),
   counter(
-    "touchdown_ingress_records_stale_total",
-    [],
-    "Transactions of ingress threads whose receipts name no leaders, because their records " +
-      "arrived too late.",
-  ),
-  counter(
     "touchdown_tls_handshakes_total",
     ["result"],
     "TLS handshakes of clients, by full, resumed (by a session ticket), failed (the two sides do " +

@@ -22,7 +22,7 @@ function holderOf(first: Identity, file: string | null = path) {
   const lines: unknown[] = [];
   const log: Log = { info: (fields) => lines.push(fields), warn() {}, error() {} };
   const sender = { useIdentity: (identity: Identity) => void used.push(identity) };
-  return { holder: createIdentityHolder({ log, sender }, first, file), used, lines };
+  return { holder: createIdentityHolder({ log, engine: sender }, first, file), used, lines };
 }
 
 describe("an edge's identity", () => {
@@ -63,7 +63,7 @@ describe("an edge's identity", () => {
         throw new Error("no certificate");
       },
     };
-    const holder = createIdentityHolder({ log, sender }, first, path);
+    const holder = createIdentityHolder({ log, engine: sender }, first, path);
     write(freshIdentity());
     expect(() => holder.reload()).toThrow("no certificate");
     expect(holder.identity).toBe(first);

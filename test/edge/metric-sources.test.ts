@@ -5,9 +5,8 @@ import { createClusterCounters } from "../../src/cluster/counters.ts";
 import { DECODE_ERROR, DECODE_ERROR_COUNT } from "../../src/core/decode-errors.ts";
 import { encodeBase58 } from "../../src/core/encoding.ts";
 import { DELIVERY_REASONS, END_REASONS, REJECTIONS } from "../../src/core/errors.ts";
-import type { Dispatch } from "../../src/decode/workers/dispatch.ts";
-import type { DedupCache } from "../../src/dedup/recent-transactions.ts";
 import { type MetricDeps, metricSources } from "../../src/edge/metric-sources.ts";
+import type { Engine } from "../../src/engine/engine.ts";
 import type { HttpStats } from "../../src/http/request-tracker.ts";
 import type { HttpServer } from "../../src/http/server.ts";
 import { newLandCounters } from "../../src/landing/land-counters.ts";
@@ -22,7 +21,7 @@ import { freshIdentity } from "../../src/send/identity.ts";
 import type { LeaderState } from "../../src/send/leader.ts";
 import { LeaderStatsTable } from "../../src/send/leader-stats.ts";
 import { newSendCounters } from "../../src/send/send-counters.ts";
-import type { LeaderView, Sender } from "../../src/send/sender.ts";
+import type { LeaderView } from "../../src/send/sender.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { parsePrometheus, seriesValue } from "../support/prometheus.ts";
 import { stub } from "../support/stub.ts";
@@ -63,7 +62,7 @@ const peer = (state: LeaderState) =>
   stub<LeaderView>({ state, identity: "id", address: "10.0.0.1:1" });
 
 const verifier = (keysFound: number, keysMade: number) =>
-  stub<MetricDeps["inlineVerifier"]>({ keysFound, keysMade });
+  stub<Engine["inlineVerifier"]>({ keysFound, keysMade });
 const LEADER_STATS = new LeaderStatsTable({ versionOf: () => "4.2.1" });
 for (let index = 0; index < 12; index += 1) {
   const stats = LEADER_STATS.stats(`leader${index}`, `10.0.0.${index}:1`);
@@ -145,7 +144,6 @@ const DEPS: MetricDeps = {
     stats: [0, 1, 2].map(() => stub<HttpStats>({})),
   },
   latencies: histogramOf(3),
-  dedup: stub<DedupCache>({ counters: { hits: 103, entries: 0, evicted: 199, bytes: 0 } }),
   keys: {
     table: { counters: { keys: 104 } },
     loads: { ok: 0, failed: 0 },
@@ -170,13 +168,6 @@ const DEPS: MetricDeps = {
       errorCounts: Array.from({ length: DECODE_ERROR_COUNT }, (_, i) => 500 + i),
     },
   },
-  dispatch: stub<Dispatch>({
-    counters: { inline: 111, handed: 112, full: 113, failed: 114, lost: 115, deaths: 116 },
-    depth: 117,
-    workersUp: 118,
-    verifierCounters: verifier(1_000, 2_000),
-  }),
-  inlineVerifier: verifier(20, 30),
   router: stub<Router>({
     currentSlot: () => 301,
     counters: {
@@ -223,10 +214,17 @@ const DEPS: MetricDeps = {
       consensusFailures: 1_505,
     },
   }),
-  sender: stub<Sender>({
+  engine: stub<Engine>({
+    duplicates: { hits: 103, entries: 0, evicted: 199, bytes: 0 },
+    validation: {
+      counters: { inline: 111, handed: 112, full: 113, failed: 114, lost: 115, deaths: 116 },
+      depth: 117,
+      workersUp: 118,
+      verifierCounters: verifier(1_000, 2_000),
+    },
+    inlineVerifier: verifier(20, 30),
     counters: {
       ...newSendCounters(),
-      packetsRecordedLate: 1_311,
       deliveriesSent: 141,
       deliveriesAcked: 142,
       deliveriesFailed: 143,
@@ -352,7 +350,6 @@ describe("an edge's metrics", () => {
     ...each("ingress_requests_proxied_total", "reason", PROXY_REASONS),
     ["ingress_rejection_records_dropped_total", {}, 1_311],
     ["ingress_sends_corked_total", {}, 62],
-    ["ingress_records_stale_total", {}, 1_311],
     ["quic_connections", {}, 1_321],
     ["quic_handshakes", {}, 1_322],
     ["quic_connections_total", {}, 1_323],

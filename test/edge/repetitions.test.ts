@@ -13,9 +13,9 @@ import {
   dedupMemory,
   openDedupCache,
 } from "../../src/dedup/recent-transactions.ts";
-import { deliveryGateOf } from "../../src/edge/delivery-gate.ts";
-import { createPipeline } from "../../src/edge/pipeline.ts";
 import { Tracker } from "../../src/edge/tracker.ts";
+import { deliveryGateOf } from "../../src/engine/delivery-gate.ts";
+import { createPipeline } from "../../src/engine/pipeline.ts";
 import { createLanding } from "../../src/landing/landing.ts";
 import { RESEND_SAME_LEADER_MS } from "../../src/landing/limits.ts";
 import { SENT } from "../../src/native-ingress/record-ring.ts";
@@ -146,7 +146,7 @@ function startFixture({ ingressThreads, lateMs }: Options) {
   }
   const tracker = new Tracker({
     clock,
-    sender: {
+    engine: {
       recordSend(packet) {
         if (current !== null) current.packetId = packet.id;
         reportCurrent();
@@ -173,7 +173,7 @@ function startFixture({ ingressThreads, lateMs }: Options) {
       },
       report: reportCurrent,
     },
-    tracker,
+    events: tracker,
   });
 
   function readRecords(): void {

@@ -20,7 +20,7 @@ function fixture({ isInFlight = false } = {}) {
   const tracker = new Tracker({
     clock: { nowNs: () => 900 },
     planName: (number) => PLANS[number] ?? "?",
-    sender: {
+    engine: {
       recordSend(packet, _, sentNs) {
         packets.push({ ...packet });
         calls.push(["recordSend", packet.id, sentNs]);

@@ -56,7 +56,7 @@ function note(bytes: Uint8Array, account = "größe") {
 function readAll(reader: RecordReader): RingRecord[] {
   const records: RingRecord[] = [];
   const copy = (record: RingRecord): void => {
-    const send = { ...record.send, streams: record.send.streams.slice() };
+    const send = { ...record.send, peers: record.send.peers.slice() };
     records.push({ ...record, bytes: Uint8Array.from(record.bytes), send });
   };
   while (reader.read(copy));
@@ -67,17 +67,17 @@ describe("records of an ingress thread", () => {
   it("describe a send, with all that the accounting needs", () => {
     const { writer, reader } = ring();
     const send = newSendRecord();
-    send.version = 41;
+    send.number = 41;
     send.count = 3;
     send.status = 0b101;
     send.corked = true;
-    send.streams.set([11, 22, 33]);
+    send.peers.set([11, 22, 33]);
     const bytes = Uint8Array.from({ length: V1_TRANSACTION_BYTES_MAX }, (_, index) => index & 255);
     writer.sent(note(bytes), ACCEPTED, send);
     const [record] = readAll(reader);
     expect(record).toMatchObject({ ...note(bytes), kind: SENT, validation: ACCEPTED });
-    expect(record?.send).toMatchObject({ version: 41, count: 3, status: 0b101, corked: true });
-    expect([...(record?.send.streams ?? [])].slice(0, 3)).toEqual([11, 22, 33]);
+    expect(record?.send).toMatchObject({ number: 41, count: 3, status: 0b101, corked: true });
+    expect([...(record?.send.peers ?? [])].slice(0, 3)).toEqual([11, 22, 33]);
   });
 
   it("describe duplicates, and a missing maxRetries as null", () => {
@@ -104,8 +104,8 @@ describe("records of an ingress thread", () => {
 
   it("contain nothing of earlier records", () => {
     const { writer, reader } = ring(1);
-    const full = { version: 41, count: 2, status: 3, corked: true };
-    const none = { version: 0, count: 0, status: 0, corked: false };
+    const full = { number: 41, count: 2, status: 3, corked: true };
+    const none = { number: 0, count: 0, status: 0, corked: false };
     const bytes = Uint8Array.of(1);
     const plain = { ...note(bytes), maxRetries: null };
     const cases = [

@@ -13,6 +13,7 @@ import { createQuicTransport } from "../../src/send/portable/transport-quic.ts";
 import { QUIC_TRANSPORT_DEFAULTS } from "../../src/send/portable/transport-quic-options.ts";
 import type { Transport } from "../../src/send/transport.ts";
 import { readClientHello } from "../support/client-hello.ts";
+import { NO_EVENTS } from "../support/fake-transport.ts";
 import { native } from "./addon.ts";
 
 const TLS_AES_128_GCM_SHA256 = 0x1301;
@@ -64,7 +65,7 @@ async function firstOf(transport: Transport): Promise<Buffer> {
   const first = new Promise<Buffer>((resolve) => socket.once("message", resolve));
   await transport.start();
   endings.push(() => transport.stop());
-  const events = { progress() {}, ended() {} };
+  const events = NO_EVENTS;
   expect(transport.connect(`127.0.0.1:${socket.address().port}`, events)).not.toBeNull();
   return first;
 }

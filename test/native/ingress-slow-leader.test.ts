@@ -146,7 +146,6 @@ describe.skipIf(native === null)(
         flow.received.length,
       );
       expect(one(families, "ingress_records_pending")).toBe(0);
-      expect(one(families, "ingress_records_stale_total")).toBe(0);
       for (let leader = 0; leader < LEADERS; leader += 1) {
         expect(new Set(had(leader)).size).toBe(had(leader).length);
       }

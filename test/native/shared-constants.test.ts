@@ -123,17 +123,15 @@ const EQUAL: readonly Pair[] = [
   ...alike(
     "submit/record_ring.rs",
     "src/native-ingress/record-ring.ts",
-    "SENT DUPLICATE REJECTED VIOLATED OFFSET VERSION TARGETS STATUS REASON CORKED VALIDATION " +
-      "PLAN STATE PENDING DONE VOID SENT_NS SLOT_BYTES",
+    "SENT DUPLICATE REJECTED VIOLATED OFFSET NUMBER TARGETS STATUS REASON CORKED VALIDATION " +
+      "PLAN STATE PEERS PENDING DONE VOID SENT_NS SLOT_BYTES",
   ),
-  ["submit/record_ring.rs", "TAGS", "src/native-ingress/record-ring.ts", "STREAMS"],
+  ["submit/fan_out.rs", "NUMBERS", "src/send/limits.ts", "DELIVERY_NUMBERS"],
   ["submit/target_table.rs", "TARGETS_MAX", "src/core/limits.ts", "SHARED_TARGETS_MAX"],
-  ["submit/target_table.rs", "CELLS_MAX", "src/send/limits.ts", "TARGET_CELLS_MAX"],
   ...alike(
     "submit/target_table.rs",
     "src/send/native/shared-target-table.ts",
-    "SEQUENCE OPEN INGRESS_THREADS ENGINE VERSION COUNT TTL_MS BYTES_MAX EXCLUDED " +
-      "PEERS CELLS_OF CELLS",
+    "SEQUENCE OPEN INGRESS_THREADS ENGINE COUNT TTL_MS BYTES_MAX PEERS",
   ),
   ...alike("submit/key_table.rs", "src/accounts/limits.ts", "KEYS_MAX"),
   ["submit/key_table.rs", "TOKEN_BYTES_MIN", "src/core/limits.ts", "TOKEN_CHARS_MIN"],

@@ -130,7 +130,9 @@ describe("Rust and contract.ts agree on", () => {
     );
     const found = [...commands].map(([, number, name = ""]) => [lowerFirst(name), Number(number)]);
     expect(Object.fromEntries(found)).toEqual(INGRESS_THREAD_COMMANDS);
-    expect(numbersOf(rust("submit/wakeup.rs"), "ThreadState")).toEqual(INGRESS_THREAD_STATES);
+    expect(numbersOf(rust("submit/thread_status.rs"), "ThreadState")).toEqual(
+      INGRESS_THREAD_STATES,
+    );
   });
 
   it("the size of each array, and the contract's version", () => {

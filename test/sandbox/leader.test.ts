@@ -166,10 +166,10 @@ describe("a simulated leader", () => {
 
   it("leaves what arrives while it is stalled unread, and reads it afterwards", async () => {
     const { address, transport, leader, received } = await startFixture({ reading: "stalled" });
-    const { connection } = connectTo(transport, address);
+    const { connection, results } = connectTo(transport, address);
     await until("admission", () => connection.admitted);
     const stream = connection.send(payload(100));
-    await until("acknowledgement", () => connection.streamResult(stream) !== 0);
+    await until("acknowledgement", () => results.has(stream));
     expect(received.length).toBe(0);
     leader.setBehaviour({ reading: "all" });
     await until("arrival", () => received.length === 1);

@@ -6,7 +6,7 @@ import { LeaderStats } from "../../src/send/leader-stats.ts";
 import { newSendCounters } from "../../src/send/send-counters.ts";
 import { SATURATED } from "../../src/send/transport.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
-import { FakeConnection } from "../support/fake-transport.ts";
+import { FakeConnection, NO_EVENTS } from "../support/fake-transport.ts";
 import { packetOf } from "../support/packets.ts";
 
 const TARGET = { identity: "leader", address: "10.0.0.1:8009", slot: 7 };
@@ -31,7 +31,11 @@ function setUp(credit = 0, queuePerLeader = 3) {
     { queuePerLeader, deliveryTtlMs: 800, landedShareOf },
   );
   const connection = new LeaderConnection(clock.nowNs(), 8);
-  const engineConnection = new FakeConnection(TARGET.address, { progress() {}, ended() {} });
+  const engineConnection = new FakeConnection(TARGET.address, {
+    ...NO_EVENTS,
+    result: (...result) => deliveries.result(connection, ...result),
+  });
+  engineConnection.nowNs = () => clock.nowNs();
   engineConnection.admit(credit);
   connection.engineConnection = engineConnection;
   connection.liveNs = clock.nowNs();
@@ -233,36 +237,61 @@ describe("a delivery in flight", () => {
   });
 
   it("is reported with the times of its send and its acknowledgement", () => {
-    const { trySend, clock, engineConnection, deliveries, connection, story, times } = setUp(2);
+    const { trySend, clock, engineConnection, story, times } = setUp(2);
     engineConnection.delay(0);
     trySend();
+    expect(story).toEqual([]);
     clock.advance(50);
-    Object.assign(engineConnection, { sentNs: clock.nowNs() - 40e6, endNs: clock.nowNs() - 10e6 });
+    const [sentNs, ackedNs] = [clock.nowNs() - 40e6, clock.nowNs() - 10e6];
+    engineConnection.nowNs = () => sentNs;
+    engineConnection.sendQueued(0);
+    engineConnection.nowNs = () => ackedNs;
     engineConnection.ack(0);
-    deliveries.collectResults(connection, clock.nowNs());
     expect(story).toEqual(["1 sent", "1 acked"]);
-    expect(times).toEqual([clock.nowNs() - 40e6, clock.nowNs() - 10e6]);
+    expect(times).toEqual([sentNs, ackedNs]);
+  });
+
+  it("is sent when it is acknowledged, though the engine lost the event of that", () => {
+    const { trySend, engineConnection, story } = setUp(2);
+    engineConnection.delay(0);
+    trySend();
+    engineConnection.ack(0);
+    expect(story).toEqual(["1 sent", "1 acked"]);
+  });
+
+  it("is reported in the order of the engine's events, once each", () => {
+    const { trySend, engineConnection, story, connection } = setUp(9);
+    for (const number of [1, 2]) engineConnection.delay(number);
+    for (let count = 0; count < 5; count += 1) trySend();
+    engineConnection.refuse(2, 2);
+    engineConnection.ack(3);
+    engineConnection.sendQueued(1);
+    engineConnection.stop(0);
+    for (const number of [3, 0, 2, 99]) engineConnection.ack(number);
+    expect(story).toEqual([
+      ...["1 sent", "4 sent", "5 sent"],
+      ...["3 leader_saturated", "4 acked", "2 sent", "1 stream_stopped"],
+    ]);
+    expect([connection.deliveries.onWire, connection.deliveries.waiting]).toEqual([2, 0]);
   });
 
   it("is never acknowledged before it was sent, though another thread was faster", () => {
-    const { trySend, clock, engineConnection, deliveries, connection, story, times } = setUp(2);
+    const { trySend, clock, engineConnection, story, times } = setUp(2);
     trySend();
-    engineConnection.endNs = clock.nowNs() - 5;
+    engineConnection.nowNs = () => clock.nowNs() - 5;
     engineConnection.ack(0);
-    deliveries.collectResults(connection, clock.nowNs());
     expect(story).toEqual(["1 sent", "1 acked"]);
     expect(times).toEqual([clock.nowNs(), clock.nowNs()]);
   });
 
   it("records in the leader stats how long it took, including the wait for credit", () => {
-    const { trySend, clock, engineConnection, deliveries, connection, drain, stats } = setUp();
+    const { trySend, clock, engineConnection, drain, stats } = setUp();
     trySend();
     clock.advance(30);
     engineConnection.credit = 1;
     drain();
     clock.advance(20);
     engineConnection.ack(0);
-    deliveries.collectResults(connection, clock.nowNs());
     expect(stats.neededUs * 1000).toBe(50 * NS_PER_MS);
     expect(stats.acked).toBe(1);
   });

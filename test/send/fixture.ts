@@ -24,6 +24,7 @@ export async function startFixture(
 ) {
   const clock = createFakeClock();
   const transport = createFakeTransport(targetTable);
+  transport.nowNs = () => clock.nowNs();
   const outcomes: Outcome[] = [];
   const log = { info() {}, warn() {}, error() {} };
   const onOutcome = (outcome: Outcome): void => void outcomes.push(outcome);

@@ -30,6 +30,7 @@ const OPTIONS: LeaderOptions = {
 
 export function setup(transport = createFakeTransport()) {
   const clock = createFakeClock();
+  transport.nowNs = () => clock.nowNs();
   const counters = newSendCounters();
   const story: string[] = [];
   /** The connection's age in each report. */
@@ -66,12 +67,12 @@ export function setup(transport = createFakeTransport()) {
     connect: () => leader.connect(nowNs()),
     trySend(id: number, bytes = BYTES) {
       const packet = packetOf(id, bytes);
-      const result = leader.trySend(packet, TARGET, nowNs());
-      if (result === "accepted") leader.reportSent(packet, TARGET, nowNs());
+      const result = leader.trySend(packet, nowNs());
+      if (result === "accepted") leader.reportSent(packet, nowNs());
       return result;
     },
     queueUntilLive: (id: number, bytes = BYTES) =>
-      leader.queueUntilLive(packetOf(id, bytes), TARGET, nowNs()),
+      leader.queueUntilLive(packetOf(id, bytes), nowNs()),
     /** The newest connection. */
     connection: () => transport.to(TARGET.address),
     later: (ms: number) => {

@@ -4,7 +4,7 @@ import { DELIVERIES_IN_FLIGHT_MAX } from "../../src/send/limits.ts";
 import type { CloseCause, Transport } from "../../src/send/transport.ts";
 import { createFakeTransport } from "../support/fake-transport.ts";
 import { packetOf } from "../support/packets.ts";
-import { BYTES, live, setup, TARGET } from "./leader-fixture.ts";
+import { BYTES, live, setup } from "./leader-fixture.ts";
 
 describe("the state of a leader", () => {
   it("goes from idle over connecting and waiting to live, and back when it ends", () => {
@@ -153,7 +153,7 @@ describe("a delivery queued for a connection", () => {
     connect();
     for (const id of [1, 2, 3]) queueUntilLive(id);
     const better = { ...packetOf(4, BYTES), offeredLamports: 1 };
-    expect(leader.queueUntilLive(better, TARGET, clock.nowNs())).toBe("accepted");
+    expect(leader.queueUntilLive(better, clock.nowNs())).toBe("accepted");
     expect([story, stats.saturated]).toEqual([["3 leader dropped queue_full"], 0]);
     connection().admit();
     expect(story.slice(1)).toEqual(["4 leader sent", "1 leader sent", "2 leader sent"]);

@@ -3,13 +3,13 @@ import { NS_PER_MS } from "../../src/core/clock.ts";
 import { LeaderConnection } from "../../src/send/leader-connection.ts";
 import { createLivenessProbe } from "../../src/send/liveness-probe.ts";
 import { POLL_FAST_MS, POLL_SLOW_MS } from "../../src/send/poll-timer.ts";
-import { FakeConnection } from "../support/fake-transport.ts";
+import { FakeConnection, NO_EVENTS } from "../support/fake-transport.ts";
 
 const TIMES = { responseMs: () => 200, probeLeadMs: () => 500 };
 
 function setUp(heard = 0) {
   const connection = new LeaderConnection(0, 8);
-  const engineConnection = new FakeConnection("10.0.0.1:1", { progress() {}, ended() {} });
+  const engineConnection = new FakeConnection("10.0.0.1:1", NO_EVENTS);
   engineConnection.datagramsReceived = heard;
   connection.engineConnection = engineConnection;
   const probe = createLivenessProbe();

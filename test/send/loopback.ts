@@ -12,7 +12,13 @@ import {
   QUIC_TRANSPORT_DEFAULTS,
   type QuicTransportOptions,
 } from "../../src/send/portable/transport-quic-options.ts";
-import type { CloseCause, EngineConnection, Transport } from "../../src/send/transport.ts";
+import type {
+  CloseCause,
+  DeliveryResult,
+  EngineConnection,
+  Transport,
+} from "../../src/send/transport.ts";
+import { NO_EVENTS } from "../support/fake-transport.ts";
 
 export interface Received {
   readonly bytes: Buffer;
@@ -59,18 +65,22 @@ export interface TestConnection {
   readonly connection: EngineConnection;
   /** Why it ended; null while it has not. */
   readonly cause: () => CloseCause | null;
+  /** Results of its deliveries, by their numbers. */
+  readonly results: ReadonlyMap<number, DeliveryResult>;
 }
 
 export function connectTo(transport: Transport, address: string): TestConnection {
   let cause: CloseCause | null = null;
+  const results = new Map<number, DeliveryResult>();
   const connection = transport.connect(address, {
-    progress() {},
+    ...NO_EVENTS,
+    result: (delivery, result) => void results.set(delivery, result),
     ended: (it) => {
       cause = it;
     },
   });
   if (connection === null) throw new Error("the connection did not begin");
-  return { connection, cause: () => cause };
+  return { connection, cause: () => cause, results };
 }
 
 /** `size` bytes that differ for each seed. */

@@ -10,7 +10,7 @@ import {
 import { identityOfSeed } from "../../src/send/identity.ts";
 import type { SharedTargetTable } from "../../src/send/native/shared-target-table.ts";
 import { createNativeTransport } from "../../src/send/native/transport-native.ts";
-import type { CloseCause } from "../../src/send/transport.ts";
+import type { CloseCause, DeliveryResult } from "../../src/send/transport.ts";
 
 export const BYTES = Uint8Array.of(1, 2, 3);
 export const PEER = 7;
@@ -105,7 +105,10 @@ export class FakeNative implements NativeSending {
     this.shares.push([...pairs]);
     return 0;
   }
+  /** Calls of `outcomesDrain`, after each of which the engine wakes again. */
+  drains = 0;
   outcomesDrain(_: number, out: Float64Array): number {
+    this.drains += 1;
     const batch = this.#records.splice(0, Math.floor(out.length / 8));
     for (const [index, event] of batch.entries()) {
       const { kind, tag = 0, reason = 0, rttUs = 0, detail = 0, peer = PEER } = event;
@@ -146,13 +149,18 @@ export async function fixture(queuePerLeader = 128, targetTable: SharedTargetTab
     },
   );
   await transport.start();
-  const hookEvents: (CloseCause | "progress")[] = [];
+  /** What other threads sent. */
+  const elsewhere: unknown[] = [];
+  const hookEvents: (CloseCause | "progress" | [number, DeliveryResult, number])[] = [];
   const connection = transport.connect("127.0.0.1:8009", {
     progress: () => hookEvents.push("progress"),
+    result: (...result) => hookEvents.push(result),
+    sentElsewhere: ({ id }, delivery, sentNs, waits) =>
+      elsewhere.push([id, delivery, sentNs, waits]),
     ended: (cause) => hookEvents.push(cause),
   });
   if (connection === null) throw new Error("no connection");
-  return { native, transport, connection, hookEvents };
+  return { native, transport, connection, hookEvents, elsewhere };
 }
 
 export async function admitted(queuePerLeader?: number, targetTable?: SharedTargetTable) {

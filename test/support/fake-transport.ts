@@ -7,10 +7,9 @@ import type { SharedTargetTable } from "../../src/send/native/shared-target-tabl
 import type {
   CloseCause,
   ConnectionEvents,
+  DeliveryResult,
   EngineConnection,
   Offer,
-  SharedConnection,
-  StreamResult,
   Transport,
 } from "../../src/send/transport.ts";
 import {
@@ -18,17 +17,24 @@ import {
   BLOCKED,
   CLOSED,
   DROPPED,
-  IN_FLIGHT,
   NO_OFFER,
-  QUEUED,
+  ON_WIRE,
   STOPPED,
   TOO_LARGE,
 } from "../../src/send/transport.ts";
 
 const FAKE_ENGINE = 3;
 
+/** Events that a test ignores. */
+export const NO_EVENTS: ConnectionEvents = {
+  progress() {},
+  result() {},
+  sentElsewhere() {},
+  ended() {},
+};
+
 export class FakeConnection implements EngineConnection {
-  shared: SharedConnection | null = null;
+  peer = 0;
   established = false;
   admitted = false;
   rttUs = 0;
@@ -48,14 +54,18 @@ export class FakeConnection implements EngineConnection {
   readonly ttlsMs: (number | undefined)[] = [];
   readonly offers: Offer[] = [];
   readonly address: string;
-  readonly #events: ConnectionEvents;
-  readonly #streamResults = new Map<number, StreamResult>();
+  readonly events: ConnectionEvents;
+  /** Later sends that are queued, and those of them without a result. */
+  readonly #delayed = new Set<number>();
+  readonly #queued = new Set<number>();
+  /** The time of results. */
+  nowNs: () => number = () => 1;
   /** What the next `send` returns instead, ending the connection first. */
   endOnSend: CloseCause | null = null;
 
   constructor(address: string, events: ConnectionEvents) {
     this.address = address;
-    this.#events = events;
+    this.events = events;
   }
 
   get streamsLeft(): number {
@@ -72,43 +82,18 @@ export class FakeConnection implements EngineConnection {
     this.sent.push(Uint8Array.from(bytes));
     this.ttlsMs.push(ttlMs);
     this.offers.push(offer);
-    return this.#nextStream?.() ?? this.sent.length - 1;
+    const number = this.sent.length - 1;
+    this.waits = this.#delayed.delete(number);
+    if (this.waits) this.#queued.add(number);
+    return number;
   }
 
-  /** Allocates the streams, shared with ingress threads. */
-  #nextStream: (() => number) | null = null;
-
-  sentNs = 0;
-  endNs = 0;
-  readonly unqueued: number[] = [];
+  waits = false;
   /** What the next sends return instead; null: nothing. */
   result: number | null = null;
 
   get isIdle(): boolean {
-    return this.credit > 0 && ![...this.#streamResults.values()].includes(QUEUED);
-  }
-
-  /** Lets ingress threads send over it. */
-  share(targetTable: SharedTargetTable, peer: number): void {
-    const connection = this;
-    const cell = targetTable.allocateCell();
-    this.#nextStream = () => targetTable.nextStream(cell);
-    this.shared = {
-      peer,
-      cell,
-      get streamBytesMax() {
-        return connection.streamBytesMax;
-      },
-      recordSend: (stream, isQueued) => {
-        if (isQueued) this.#streamResults.set(stream, QUEUED);
-      },
-    };
-  }
-
-  streamResult(stream: number): StreamResult {
-    const streamResult = this.#streamResults.get(stream) ?? IN_FLIGHT;
-    if (streamResult !== QUEUED) this.#streamResults.delete(stream);
-    return streamResult;
+    return this.credit > 0 && this.#queued.size === 0;
   }
 
   ping(): void {
@@ -122,7 +107,7 @@ export class FakeConnection implements EngineConnection {
   /** The handshake completes. */
   establish(): void {
     this.established = true;
-    this.#events.progress();
+    this.events.progress();
   }
 
   /** The handshake completes and streams are granted. */
@@ -134,43 +119,43 @@ export class FakeConnection implements EngineConnection {
 
   grant(credit: number): void {
     this.credit += credit;
-    this.#events.progress();
+    this.events.progress();
   }
 
-  /** The other side acknowledges the transaction that was sent as stream `stream`. */
-  ack(stream: number): void {
-    this.#resolve(stream, ACKED);
+  /** The other side acknowledges the delivery of that number. */
+  ack(number: number): void {
+    this.#resolve(number, ACKED);
   }
 
-  #resolve(stream: number, result: StreamResult): void {
-    if (this.#streamResults.get(stream) === QUEUED) this.unqueued.push(stream);
-    this.#streamResults.set(stream, result);
-    this.#events.progress();
+  #resolve(number: number, result: DeliveryResult): void {
+    this.#queued.delete(number);
+    this.events.result(number, result, this.nowNs());
+    this.events.progress();
   }
 
-  /** A later `send` that returns `stream` is queued; call it before that. */
-  delay(stream: number): void {
-    this.#streamResults.set(stream, QUEUED);
+  /** A later `send` that returns `number` is queued; call it before that. */
+  delay(number: number): void {
+    this.#delayed.add(number);
   }
 
   /** A queued delivery is on the wire. */
-  sendQueued(stream: number): void {
-    this.#resolve(stream, IN_FLIGHT);
+  sendQueued(number: number): void {
+    this.#resolve(number, ON_WIRE);
   }
 
   /** A queued delivery is dropped; `reason` is its index in DELIVERY_REASONS. */
-  refuse(stream: number, reason: number): void {
-    this.#resolve(stream, DROPPED + reason);
+  refuse(number: number, reason: number): void {
+    this.#resolve(number, DROPPED + reason);
   }
 
-  stop(stream: number): void {
-    this.#resolve(stream, STOPPED);
+  stop(number: number): void {
+    this.#resolve(number, STOPPED);
   }
 
   end(cause: CloseCause): void {
     if (this.closed) return;
     this.closed = true;
-    this.#events.ended(cause);
+    this.events.ended(cause);
   }
 }
 
@@ -181,6 +166,8 @@ export interface FakeTransport extends Transport {
   to(address: string): FakeConnection;
   /** The identities that it was given. */
   readonly identities: Identity[];
+  /** The time of results. */
+  nowNs: () => number;
   /** While true, `connect` returns null. */
   failing: boolean;
   readonly running: boolean;
@@ -195,6 +182,7 @@ export function createFakeTransport(targetTable: SharedTargetTable | null = null
     made,
     identities,
     useIdentity: (identity) => void identities.push(identity),
+    nowNs: () => 1,
     failing: false,
     counters: {},
     get running() {
@@ -216,9 +204,13 @@ export function createFakeTransport(targetTable: SharedTargetTable | null = null
     connect(address, events) {
       if (this.failing) return null;
       const connection = new FakeConnection(address, events);
+      connection.nowNs = () => this.nowNs();
       made.push(connection);
-      if (targetTable !== null) connection.share(targetTable, made.length);
+      if (targetTable !== null) connection.peer = made.length;
       return connection;
+    },
+    recordSend(peer, packet, delivery, sentNs, waits) {
+      made[peer - 1]?.events.sentElsewhere(packet, delivery, sentNs, waits);
     },
   };
 }

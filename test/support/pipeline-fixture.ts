@@ -4,8 +4,8 @@ import type { Packet, SubmitResult, ValidationResult } from "../../src/core/flow
 import { createDecoder } from "../../src/decode/decoder.ts";
 import type { DecodeDone } from "../../src/decode/workers/worker-handle.ts";
 import { createDedupCache } from "../../src/dedup/recent-transactions.ts";
-import { createPipeline } from "../../src/edge/pipeline.ts";
 import { Tracker } from "../../src/edge/tracker.ts";
+import { createPipeline } from "../../src/engine/pipeline.ts";
 import { createLanding } from "../../src/landing/landing.ts";
 import { createReceipts } from "../../src/receipts/receipts.ts";
 import type { SendRecord } from "../../src/send/native/send-record.ts";
@@ -57,7 +57,7 @@ export function newFixture(sharesDedup = false) {
   const note = (call: string): void => void fixture.calls.push(call);
   const tracker = new Tracker({
     clock,
-    sender: {
+    engine: {
       recordSend(packet, send, sentNs) {
         note("recordSend");
         fixture.recorded.push({ packet: kept(packet), send, sentNs });
@@ -137,7 +137,7 @@ export function newFixture(sharesDedup = false) {
       },
       report: () => note("report"),
     },
-    tracker,
+    events: tracker,
     parser: {
       decode(bytes) {
         note("parse");

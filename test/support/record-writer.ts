@@ -33,7 +33,7 @@ export interface RecordWriter {
 
 /** Offsets of the fields of a record, in numbers. */
 const OFFSET = 8;
-const VERSION = 9;
+const NUMBER = 9;
 const ROUTES = 10;
 const STATUS = 11;
 const REASON = 12;
@@ -41,8 +41,8 @@ const CORKED = 13;
 const VALIDATION = 14;
 const PLAN = VALIDATION + VALIDATION_NUMBERS;
 const STATE = PLAN + 1;
-const STREAMS = STATE + 1;
-const HEAD_BYTES = 8 * (STREAMS + SHARED_TARGETS_MAX);
+const PEERS = STATE + 1;
+const HEAD_BYTES = 8 * (PEERS + SHARED_TARGETS_MAX);
 const KEY_ID_BYTES = 16;
 const BYTES_AT = HEAD_BYTES + KEY_ID_BYTES + ACCOUNT_BYTES_MAX;
 
@@ -85,11 +85,11 @@ export function createRecordWriter(
     },
     sent(note, validation, send, state = DONE) {
       const at = startRecord(SENT, note);
-      numbers[at + VERSION] = send.version;
+      numbers[at + NUMBER] = send.number;
       numbers[at + ROUTES] = send.count;
       numbers[at + STATUS] = send.status;
       numbers[at + CORKED] = send.corked ? 1 : 0;
-      numbers.set(send.streams.subarray(0, send.count), at + STREAMS);
+      numbers.set(send.peers.subarray(0, send.count), at + PEERS);
       writeValidation(numbers, 8 * (at + VALIDATION), validation);
       if (state !== CLAIMED) setState(at, state);
       ring.publish();

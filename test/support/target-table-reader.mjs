@@ -1,26 +1,25 @@
 /**
- * A thread that reads the target table until the unused word 60 is set, and reports what it read.
+ * A thread that reads the target table until `end` is set, and reports what it read.
  */
 
 import { parentPort, workerData } from "node:worker_threads";
 import { tsImport } from "tsx/esm/api";
 
-const { memory } = workerData;
+const { memory, end } = workerData;
 const { TargetTable } = await tsImport("./target-table.ts", import.meta.url);
-const END = 60;
-const words = new Uint32Array(memory);
+const isOver = new Int32Array(end);
 const table = new TargetTable(memory);
-let [torn, versions, given] = [0, 0, 0];
+let [torn, changes, given] = [0, 0, 0];
 parentPort.postMessage(null);
-while (Atomics.load(words, END) === 0) {
-  const before = table.version;
+while (Atomics.load(isOver, 0) === 0) {
+  const before = table.count;
   if (!table.refresh()) {
     given += 1;
     continue;
   }
-  const { version, count, ttlMs, bytesMax, peers } = table;
-  if (version !== before) versions += 1;
+  const { count, ttlMs, bytesMax, peers } = table;
+  if (count !== before) changes += 1;
   const isWhole = count === 0 || (ttlMs === count && bytesMax === 100 * count);
   if (!isWhole || peers.slice(0, count).some((peer) => peer !== count)) torn += 1;
 }
-parentPort.postMessage({ torn, versions, given });
+parentPort.postMessage({ torn, changes, given });

@@ -5,18 +5,14 @@
 
 import { SHARED_TARGETS_MAX } from "../../src/core/limits.ts";
 import {
-  allocateStream,
   BYTES_MAX,
-  CELLS_OF,
   COUNT,
   ENGINE,
-  EXCLUDED,
   INGRESS_THREADS,
   OPEN,
   PEERS,
   SEQUENCE,
   TTL_MS,
-  VERSION,
 } from "../../src/send/native/shared-target-table.ts";
 
 /** A write takes less than a microsecond; after this many retries the request is proxied. */
@@ -26,14 +22,11 @@ export class TargetTable {
   /** Counts up from 1 among the ingress threads that share the memory. */
   readonly threadNumber: number;
   engine = 0;
-  version = 0;
   count = 0;
   ttlMs = 0;
   bytesMax = 0;
-  excluded = 0;
   /** The engine's handle of each target. */
   readonly peers = new Uint32Array(SHARED_TARGETS_MAX);
-  readonly #cells = new Uint32Array(SHARED_TARGETS_MAX);
   readonly #int32: Uint32Array;
   #sequence = 0;
 
@@ -62,24 +55,16 @@ export class TargetTable {
     return false;
   }
 
-  /** The next stream of a target. */
-  nextStream(index: number): number {
-    return allocateStream(this.#int32, this.#cells[index] ?? 0);
-  }
-
   #read(sequence: number): boolean {
     const int32 = this.#int32;
     // The values read below are valid only after the final check.
     this.#sequence = 0;
     this.engine = Atomics.load(int32, ENGINE);
-    this.version = Atomics.load(int32, VERSION);
     this.count = Math.min(Atomics.load(int32, COUNT), SHARED_TARGETS_MAX);
     this.ttlMs = Atomics.load(int32, TTL_MS);
     this.bytesMax = Atomics.load(int32, BYTES_MAX);
-    this.excluded = Atomics.load(int32, EXCLUDED);
     for (let index = 0; index < this.count; index += 1) {
       this.peers[index] = Atomics.load(int32, PEERS + index);
-      this.#cells[index] = Atomics.load(int32, CELLS_OF + index);
     }
     if (Atomics.load(int32, SEQUENCE) !== sequence) return false;
     this.#sequence = sequence;

@@ -35,10 +35,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(STAGES.map((stage) => [stage, ["core", "runtime", "native"]])),
   http: ["core", "runtime", "native", "limits"],
   "native-ingress": ["core", "runtime", "native", "limits", "http", "decode", "send"],
-  edge: [...BELOW_EDGE, "native-ingress"],
+  engine: BELOW_EDGE,
+  edge: [...BELOW_EDGE, "native-ingress", "engine"],
   control: ["core", "runtime", "config", "accounts", "telemetry"],
-  sandbox: [...BELOW_EDGE, "native-ingress", "edge", "control"],
-  cli: [...BELOW_EDGE, "native-ingress", "edge", "control", "sandbox"],
+  sandbox: [...BELOW_EDGE, "native-ingress", "engine", "edge", "control"],
+  cli: [...BELOW_EDGE, "native-ingress", "engine", "edge", "control", "sandbox"],
   main: ["core", "cli"],
 };
 

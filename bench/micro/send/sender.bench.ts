@@ -29,9 +29,9 @@ function planOf(addresses: readonly string[]): Plan {
 
 /** Accepts everything, and acknowledges it at the next drain. */
 function nullTransport(): Transport {
-  let streams = 0;
-  const connection: EngineConnection = {
-    shared: null,
+  const connectionWith = (send: () => number): EngineConnection => ({
+    peer: 0,
+    streamBytesMax: 4_096,
     established: true,
     admitted: true,
     rttUs: 1_000,
@@ -41,22 +41,27 @@ function nullTransport(): Transport {
     datagramsReceived: -1,
     keepsAlive: false,
     isIdle: true,
-    unqueued: [],
-    sentNs: 0,
-    endNs: 0,
-    send: () => ++streams,
-    streamResult: () => ACKED,
+    waits: false,
+    send,
     ping() {},
     close() {},
-  };
+  });
   return {
     counters: {},
     async start() {},
     async stop() {},
     useIdentity() {},
     connect(_, events) {
-      setInterval(() => events.progress(), 0).unref();
-      return connection;
+      let [sent, acked] = [0, 0];
+      setInterval(() => {
+        const nowNs = systemClock.nowNs();
+        for (; acked < sent; acked += 1) events.result(acked + 1, ACKED, nowNs);
+        events.progress();
+      }, 0).unref();
+      return connectionWith(() => {
+        sent += 1;
+        return sent;
+      });
     },
   };
 }

@@ -215,7 +215,7 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             .min()
             .map(Duration::from_nanos);
         let quic = self.quic.as_ref().and_then(|quic| quic.due_in());
-        own.into_iter().chain(quic).chain(self.handler.max_sleep(now_ns)).min()
+        own.into_iter().chain(quic).min()
     }
 
     fn on_event(&mut self, event: &Event) {

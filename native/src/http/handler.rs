@@ -5,7 +5,6 @@
 //! proxied to the main thread's server.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use crate::quic_server::handler::StreamHandler;
 use crate::sync::clock::monotonic_ns;
@@ -159,9 +158,6 @@ pub trait RequestHandler: StreamHandler {
 
     /// All events of one poll were handled.
     fn end_turn(&mut self);
-
-    /// How long the loop may sleep at most; None: forever.
-    fn max_sleep(&self, now_ns: u64) -> Option<Duration>;
 
     /// The clock of every timeout.
     fn now_ns(&self) -> u64 {

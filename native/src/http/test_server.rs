@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use crate::http::event_loop::{Options, run};
 use crate::http::handler::{
@@ -167,10 +166,6 @@ impl RequestHandler for Echo {
 
     fn end_turn(&mut self) {
         self.turns.fetch_add(1, Ordering::SeqCst);
-    }
-
-    fn max_sleep(&self, _now_ns: u64) -> Option<Duration> {
-        None
     }
 
     fn now_ns(&self) -> u64 {

@@ -15,9 +15,9 @@ use crate::node::options::{IngressThreadMemory, IngressThreadOptions, QuicListen
 use crate::node::status_codes::*;
 
 /// Starts an ingress thread on memory of `SharedArrayBuffer`s, which it uses until
-/// `ingress_thread_close`. `wake` is called without arguments, on the calling thread, when there
-/// are records, or when the thread ends. Returns its handle, above 0, or
-/// INGRESS_THREAD_OPTIONS, INGRESS_THREAD_FULL, NO_PRIORITY, or PANIC.
+/// `ingress_thread_close`. `wake` is called without arguments, on the calling thread, when its state
+/// has changed. Returns its handle, above 0, or INGRESS_THREAD_OPTIONS, INGRESS_THREAD_FULL,
+/// NO_PRIORITY, or PANIC.
 #[napi]
 pub fn ingress_thread_start(
     env: Env,
@@ -103,10 +103,10 @@ pub fn ingress_thread_command(thread: u32, command: u32) -> i32 {
 }
 
 /// Returns the `ThreadState`: 1 running, 2 exited, 3 panicked, 4 idle; or NO_INGRESS_THREAD or
-/// PANIC. Whatever happens after this call wakes again.
+/// PANIC. Each change wakes.
 #[napi]
 pub fn ingress_thread_state(thread: u32) -> i32 {
-    with_ingress_thread(thread, |thread| i32::from(thread.status().read_state()))
+    with_ingress_thread(thread, |thread| i32::from(thread.status().state()))
 }
 
 /// Ends an ingress thread if it runs, waits for that, and releases its memory. Returns OK,

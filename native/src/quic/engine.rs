@@ -26,8 +26,8 @@ use crate::quic::gso_batch::Socket;
 use crate::quic::io_wakeup::IoWaker;
 use crate::quic::landed_shares::{LandedShares, Offer};
 use crate::quic::limits::{
-    BUSY_POLL_MAX, DELIVERIES_MAX, OUTCOMES_MAX, QUEUE_MAX, SOCKET_BUFFER_BYTES, SOCKETS_MAX,
-    STOP_CLOSE_TIMEOUT_MAX, TIMEOUT_MIN,
+    BUSY_POLL_MAX, DELIVERIES_MAX, OUTCOMES_MAX, QUEUE_MAX, RECORDS_PER_WAKE, SOCKET_BUFFER_BYTES,
+    SOCKETS_MAX, STOP_CLOSE_TIMEOUT_MAX, TIMEOUT_MIN,
 };
 use crate::quic::peer::{IoQueues, Peer};
 use crate::quic::peer_table::PeerTable;
@@ -269,6 +269,23 @@ impl Engine {
         offer: Offer,
     ) -> SendStatus {
         self.fan_out(deliveries, bytes, tx, ttl_ms, offer, Peer::cork)
+    }
+
+    /// An ingress thread wrote a record, of which `unread` wait for the reader of the events: it is
+    /// woken now if there are many, at `wake_if_urgent` if it is urgent, or else with the events.
+    pub fn note_record(&self, unread: usize, is_urgent: bool, now_ns: u64) {
+        let EngineState { events, io_waker, .. } = &*self.engine_state;
+        events.note(now_ns, is_urgent);
+        if unread >= RECORDS_PER_WAKE {
+            events.wake();
+        } else {
+            io_waker.wake_by(events.due_ns());
+        }
+    }
+
+    /// Wakes the reader of the events if something urgent waits.
+    pub fn wake_if_urgent(&self) {
+        self.engine_state.events.wake_here();
     }
 
     /// The shares that rank what waits.

@@ -6,6 +6,9 @@
 //! waking thread sets the flag and calls the waker, and the flag is cleared *before* draining, so a
 //! wake-up may be spurious but is never lost.
 //!
+//! The reader also takes what ingress threads sent (`submit/record_ring.rs`), after it has taken the
+//! events, so it is woken for both alike.
+//!
 //! Decision: docs/decisions/0015-informational-events-wait.md
 
 use std::cell::Cell;
@@ -148,6 +151,8 @@ pub struct EventRing {
     deliveries_max: usize,
     peers: MutexQueue<Record>,
     woken: AtomicBool,
+    /// Whether an ingress thread has written a record since the last drain.
+    noted: AtomicBool,
     /// Whether a record that the reader acts on is waiting.
     urgent: AtomicBool,
     /// When the first record since the last drain arrived; 0: none.
@@ -165,6 +170,7 @@ impl EventRing {
             deliveries_max: capacity.max(1),
             peers: MutexQueue::default(),
             woken: AtomicBool::new(false),
+            noted: AtomicBool::new(false),
             urgent: AtomicBool::new(false),
             since_ns: AtomicU64::new(0),
             lost: AtomicU64::new(0),
@@ -189,10 +195,20 @@ impl EventRing {
             Kind::Sent => record.detail == 0 || !ON_IO_THREAD.get(),
             _ => false,
         };
-        if !is_deferred {
+        self.wait(record.at_ns, !is_deferred);
+    }
+
+    /// An ingress thread wrote a record, which the reader acts on if it is urgent.
+    pub fn note(&self, at_ns: u64, is_urgent: bool) {
+        self.noted.store(true, Ordering::SeqCst);
+        self.wait(at_ns, is_urgent);
+    }
+
+    fn wait(&self, at_ns: u64, is_urgent: bool) {
+        if is_urgent {
             self.urgent.store(true, Ordering::SeqCst);
         } else if self.since_ns.load(Ordering::SeqCst) == 0 {
-            self.since_ns.store(record.at_ns, Ordering::Relaxed);
+            self.since_ns.store(at_ns, Ordering::Relaxed);
         }
     }
 
@@ -242,6 +258,7 @@ impl EventRing {
     /// Moves records out, connection events first, and returns their count.
     pub fn drain(&self, out: &mut [f64]) -> usize {
         self.woken.store(false, Ordering::SeqCst);
+        self.noted.store(false, Ordering::SeqCst);
         self.urgent.store(false, Ordering::SeqCst);
         self.since_ns.store(0, Ordering::Relaxed);
         let mut count = 0;
@@ -255,10 +272,10 @@ impl EventRing {
         count
     }
 
-    /// Whether both rings are empty.
+    /// Whether nothing waits for the reader.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.deliveries.is_empty() && self.peers.is_empty()
+        self.deliveries.is_empty() && self.peers.is_empty() && !self.noted.load(Ordering::SeqCst)
     }
 
     /// Records dropped for newer ones.

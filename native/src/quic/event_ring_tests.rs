@@ -50,6 +50,28 @@ fn wakes_once_per_batch_and_never_for_an_empty_ring() {
 }
 
 #[test]
+fn record_of_an_ingress_thread_wakes_as_an_informational_event_or_at_once_if_it_is_urgent() {
+    let (events, wakes) = events(8);
+    let woken = || wakes.load(Ordering::Relaxed);
+    let mut out = [0.0; RECORD_FIELDS];
+    events.note(3, false);
+    events.wake_here();
+    events.wake_due(3);
+    assert_eq!((woken(), events.due_ns()), (0, 3 + OUTCOMES_DELAY_NS_MAX));
+    events.wake_due(3 + OUTCOMES_DELAY_NS_MAX);
+    assert_eq!((woken(), events.drain(&mut out)), (1, 0));
+    events.note(4, true);
+    events.wake_here();
+    events.note(5, true);
+    events.wake_here();
+    assert_eq!((woken(), events.drain(&mut out)), (2, 0));
+    // The reader took the record with the events.
+    events.wake();
+    events.wake_here();
+    assert_eq!((woken(), events.due_ns()), (2, NEVER_NS));
+}
+
+#[test]
 fn informational_records_wait_for_a_count_or_a_delay() {
     let (events, wakes) = events(512);
     let woken = || wakes.load(Ordering::Relaxed);

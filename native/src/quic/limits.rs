@@ -48,6 +48,8 @@ pub const IDLE_AFTER_NS: u64 = 150_000_000;
 pub const IDLE_GRID_NS: u64 = 40_000_000;
 /// Number of outcomes that wakes JavaScript regardless of their age.
 pub const OUTCOMES_PER_WAKE: usize = 256;
+/// Unread records of ingress threads at which the reader is woken.
+pub const RECORDS_PER_WAKE: usize = 128;
 /// Longest that an outcome without urgency waits for others, in nanoseconds, and likewise a record
 /// of an ingress thread, because one wake serves both: slightly longer than an interval of the main
 /// thread's coalesced timers (`COALESCE_MS` of `src/runtime/coalesced-timers.ts`), which drain them

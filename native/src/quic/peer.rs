@@ -182,8 +182,8 @@ impl Peer {
             if !turn.more && self.announced.fetch_sub(seen, Ordering::AcqRel) == seen {
                 self.arm();
                 self.engine_state.events.wake_here();
-                // The I/O thread may be asleep beyond the deadline of events recorded here, and the
-                // ingress threads rely on it (`submit/wakeup.rs`). Does nothing while it is awake.
+                // The I/O thread may be asleep beyond the deadline of events recorded here. Does
+                // nothing while it is awake.
                 self.engine_state.io_waker.wake_by(self.engine_state.events.due_ns());
                 return saturated;
             }

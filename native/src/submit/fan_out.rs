@@ -36,12 +36,11 @@ pub const BURST_GAP_NS: u64 = 60_000;
 pub const CORKED_TRANSACTIONS_MAX: u32 = 16;
 /// How long the oldest one may be corked before the next transaction or other work.
 pub const CORKED_NS_MAX: u64 = 200_000;
-/// Transaction numbers of ingress threads are above this, those of the sender, which are numbers of
-/// streams, below.
-pub const TX_MIN: u64 = 1 << 40;
-/// Ingress threads with transaction numbers of their own, all exact as JavaScript numbers: more
-/// than can exist.
-const TX_RANGES: u64 = 8191;
+/// Numbers of transactions of one thread, a range of its own; the first range is the sender's:
+/// `DELIVERY_NUMBERS` of `src/send/limits.ts`. A number returns long after its transaction.
+const NUMBERS: u32 = 1 << 24;
+/// Ranges of ingress threads, more than can exist; all numbers have 31 bits.
+const RANGES: u32 = 127;
 
 /// What became of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,12 +59,12 @@ pub enum FanOutOutcome {
 /// What was sent of one transaction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FanOutResult {
-    /// Version of the target table that it was sent by.
-    pub version: u32,
-    /// It was sent to the first `count` targets of that version.
+    /// Its number, which identifies each delivery within its connection.
+    pub number: u32,
+    /// How many connections it was offered to.
     pub count: usize,
-    /// The tag of each delivery, which identifies it within its connection.
-    pub tags: [u32; TARGETS_MAX],
+    /// The engine's handle of each.
+    pub peers: [u32; TARGETS_MAX],
     /// Bit i: target i's delivery is on the wire; bit 16 + i: it is queued or corked.
     pub status: u32,
     /// Whether it was corked.
@@ -97,6 +96,10 @@ pub trait EngineHandle {
     fn cork(&self, transaction: &Transaction<'_>) -> SendStatus;
     /// Sends what this thread has corked.
     fn uncork(&self);
+    /// As `Engine::note_record`.
+    fn note_record(&self, unread: usize, is_urgent: bool, now_ns: u64);
+    /// As `Engine::wake_if_urgent`.
+    fn wake_if_urgent(&self);
     /// Now, CLOCK_MONOTONIC ns.
     fn now_ns(&self) -> u64;
 }
@@ -134,6 +137,14 @@ impl EngineHandle for EngineRef {
         guarded(peer::uncork);
     }
 
+    fn note_record(&self, unread: usize, is_urgent: bool, now_ns: u64) {
+        guarded(|| self.engine.note_record(unread, is_urgent, now_ns));
+    }
+
+    fn wake_if_urgent(&self) {
+        guarded(|| self.engine.wake_if_urgent());
+    }
+
     fn now_ns(&self) -> u64 {
         monotonic_ns()
     }
@@ -149,27 +160,31 @@ fn guarded<T: Default>(act: impl FnOnce() -> T) -> T {
 pub struct FanOut<E> {
     targets: SharedTargetTable,
     engine_handle: E,
-    /// Number of the last transaction. The engine uses it to recognize whether a connection's last
-    /// delivery was of this transaction, so no other thread may use it.
-    tx: u64,
+    /// The first number of this thread's range, and those used so far. The engine uses a number to
+    /// recognize whether a connection's last delivery was of this transaction, so no other thread
+    /// may use it.
+    first_number: u32,
+    used: u32,
     burst: Burst,
-    needs_immediate_wake: bool,
-    /// Whether the engine has events of the last transaction.
-    is_wake_pending: bool,
+    /// Whether the sender has deliveries of the last transaction to make.
+    is_urgent: bool,
+    /// Whether a record of this turn is urgent.
+    is_wake_due: bool,
 }
 
 impl<E: EngineHandle> FanOut<E> {
     /// One that sent nothing yet.
     #[must_use]
     pub fn new(targets: SharedTargetTable, engine_handle: E) -> Self {
-        let tx = TX_MIN * (1 + u64::from(targets.thread_number()) % TX_RANGES);
+        let range = 1 + targets.thread_number().wrapping_sub(1) % RANGES;
         Self {
             targets,
             engine_handle,
-            tx,
+            first_number: range * NUMBERS,
+            used: 0,
             burst: Burst::default(),
-            needs_immediate_wake: false,
-            is_wake_pending: false,
+            is_urgent: false,
+            is_wake_due: false,
         }
     }
 
@@ -189,22 +204,21 @@ impl<E: EngineHandle> FanOut<E> {
         if !self.can_send() {
             return FanOutOutcome::LeftToSender;
         }
-        let &Targets { version, count, ttl_ms, bytes_max, excluded, .. } = self.targets.table();
+        let &Targets { count, ttl_ms, bytes_max, peers, .. } = self.targets.table();
         let is_small = u32::try_from(bytes.len()).is_ok_and(|size| size <= bytes_max);
         if bytes.is_empty() || !is_small {
             return FanOutOutcome::LeftToSender;
         }
-        let allocated = self.allocate_tags();
-        let Some((deliveries, tags)) = &allocated else { return FanOutOutcome::LeftToSender };
+        let number = self.next_number();
+        let deliveries = peers.map(|peer| [peer, number]);
         let deliveries = deliveries.get(..count).unwrap_or_default().as_flattened();
         let all = (1 << count) - 1;
-        *sent = FanOutResult { version, count, tags: *tags, status: all << 16, corked: false };
+        *sent = FanOutResult { number, count, peers, status: all << 16, corked: false };
         if !publish(sent) {
             return FanOutOutcome::LeftToSender;
         }
-        self.tx = self.tx.wrapping_add(1);
-        let result =
-            self.send_or_cork(&Transaction { deliveries, bytes, tx: self.tx, ttl_ms, offer });
+        let tx = u64::from(number);
+        let result = self.send_or_cork(&Transaction { deliveries, bytes, tx, ttl_ms, offer });
         let status = result.bits();
         if status == 0 && result.saturated != 0 {
             return FanOutOutcome::LeadersFull;
@@ -215,12 +229,10 @@ impl<E: EngineHandle> FanOut<E> {
         }
         sent.status = status;
         sent.corked = self.burst.is_corked;
-        // A corked transaction may have no events for long: its leader may have no credit.
-        self.is_wake_pending = result.wire != 0;
         // The sender delivers to the leaders that did not accept it, except where it would be
         // evicted again.
         let reached = status | status >> 16 | u32::from(result.saturated);
-        self.needs_immediate_wake = excluded > 0 || reached & all != all;
+        self.is_urgent = reached & all != all;
         FanOutOutcome::Sent
     }
 
@@ -241,8 +253,8 @@ impl<E: EngineHandle> FanOut<E> {
         if self.targets.is_open() || !self.targets.refresh() {
             return false;
         }
-        let &Targets { engine, count, excluded, .. } = self.targets.table();
-        engine != 0 && engine == self.engine_handle.engine() && count == 0 && excluded == 0
+        let &Targets { engine, count, .. } = self.targets.table();
+        engine != 0 && engine == self.engine_handle.engine() && count == 0
     }
 
     /// Now, CLOCK_MONOTONIC ns.
@@ -251,18 +263,17 @@ impl<E: EngineHandle> FanOut<E> {
         self.engine_handle.now_ns()
     }
 
-    /// Whether the sender must be woken immediately for the last transaction, to deliver it to further
-    /// leaders.
-    #[must_use]
-    pub fn needs_immediate_wake(&self) -> bool {
-        self.needs_immediate_wake
+    /// The record of the last transaction is complete, `unread` wait for the sender. It is woken at
+    /// the end of the turn if it has deliveries to make to further leaders: one wake, which costs
+    /// microseconds, serves all requests that arrived together, and delays no response.
+    pub fn sent_recorded(&mut self, unread: usize, now_ns: u64) {
+        self.is_wake_due |= self.is_urgent;
+        self.engine_handle.note_record(unread, self.is_urgent, now_ns);
     }
 
-    /// Whether the sender's thread will certainly be woken for the last transaction: the engine has
-    /// events of it and reports them within `OUTCOMES_DELAY_NS_MAX`.
-    #[must_use]
-    pub fn is_wake_pending(&self) -> bool {
-        self.is_wake_pending
+    /// Another record was written.
+    pub fn recorded(&self, unread: usize, now_ns: u64) {
+        self.engine_handle.note_record(unread, false, now_ns);
     }
 
     /// Called before other work: uncorks what was held for long enough.
@@ -272,23 +283,17 @@ impl<E: EngineHandle> FanOut<E> {
         }
     }
 
-    /// End of a loop turn: uncorks everything.
+    /// End of a loop turn: uncorks everything, and wakes the sender if it must be.
     pub fn end_turn(&mut self) {
         self.uncork();
+        if std::mem::take(&mut self.is_wake_due) {
+            self.engine_handle.wake_if_urgent();
+        }
     }
 
-    /// The deliveries of one transaction, each a connection handle and a tag, and the tags alone.
-    /// None if the table is inconsistent.
-    fn allocate_tags(&self) -> Option<([[u32; 2]; TARGETS_MAX], [u32; TARGETS_MAX])> {
-        let (mut deliveries, mut tags) = ([[0; 2]; TARGETS_MAX], [0; TARGETS_MAX]);
-        let Targets { count, peers, .. } = self.targets.table();
-        let slots = deliveries.iter_mut().zip(&mut tags).zip(peers).enumerate();
-        for (target, ((delivery, slot), &peer)) in slots.take(*count) {
-            let tag = self.targets.next_tag(target)?;
-            *delivery = [peer, tag];
-            *slot = tag;
-        }
-        Some((deliveries, tags))
+    fn next_number(&mut self) -> u32 {
+        self.used = (self.used + 1) % NUMBERS;
+        self.first_number + self.used
     }
 
     /// As `EngineHandle::send`. A corked delivery is reported as queued.

@@ -20,6 +20,7 @@ pub(super) enum Call {
     Send,
     Cork,
     Uncork,
+    Wake,
 }
 
 /// An engine with preset results, and a clock set by hand.
@@ -34,6 +35,8 @@ pub(super) struct Fake {
     pub(super) calls: RefCell<Vec<Call>>,
     /// The deliveries, number and lifetime of each transaction.
     pub(super) given: RefCell<Vec<(Vec<u32>, u64, u32)>>,
+    /// Unread records and urgency, as noted.
+    pub(super) noted: RefCell<Vec<(usize, bool)>>,
 }
 
 pub(super) struct FakeEngine {
@@ -76,6 +79,14 @@ impl EngineHandle for FakeEngine {
         self.fake.now_ns.set(self.fake.now_ns.get() + self.fake.uncork_ns.get());
     }
 
+    fn note_record(&self, unread: usize, is_urgent: bool, _now_ns: u64) {
+        self.fake.noted.borrow_mut().push((unread, is_urgent));
+    }
+
+    fn wake_if_urgent(&self) {
+        self.fake.calls.borrow_mut().push(Call::Wake);
+    }
+
     fn now_ns(&self) -> u64 {
         self.fake.now_ns.set(self.fake.now_ns.get() + self.pause_ns);
         self.fake.now_ns.get()
@@ -86,17 +97,16 @@ impl EngineHandle for FakeEngine {
 pub(super) struct Fixture {
     pub(super) memory: Memory,
     pub(super) publisher: Publisher,
-    pub(super) version: u32,
     pub(super) fake: Rc<Fake>,
     pub(super) fan_out: FanOut<FakeEngine>,
     pub(super) sent: FanOutResult,
 }
 
 impl Fixture {
-    pub(super) fn new(count: u32, excluded: u32, pause_ns: u64) -> Self {
+    pub(super) fn new(count: u32, pause_ns: u64) -> Self {
         let memory = Memory::fresh(TARGET_TABLE_BYTES);
-        let mut publisher = Publisher::new(&memory);
-        let version = publisher.publish(&targets_of(count), 800, 1232, excluded);
+        let publisher = Publisher::new(&memory);
+        publisher.publish(&targets_of(count), 800, 1232);
         publisher.open(true);
         let fake = Rc::new(Fake {
             now_ns: Cell::new(1_000_000_000),
@@ -106,19 +116,29 @@ impl Fixture {
             uncork_ns: Cell::new(0),
             calls: RefCell::default(),
             given: RefCell::default(),
+            noted: RefCell::default(),
         });
         let fan_out = fan_out_on(&memory, &fake, pause_ns);
-        Self { memory, publisher, version, fake, fan_out, sent: FanOutResult::default() }
+        Self { memory, publisher, fake, fan_out, sent: FanOutResult::default() }
     }
 
     /// Always has pauses; with two leaders.
     pub(super) fn calm() -> Self {
-        Self::new(2, 0, NS_PER_MS)
+        Self::new(2, NS_PER_MS)
     }
 
     /// Never has a pause, except by `pass`.
     pub(super) fn busy() -> Self {
-        Self::new(2, 0, 0)
+        Self::new(2, 0)
+    }
+
+    /// Whether the sender is woken for the last transaction, at the end of the turn.
+    pub(super) fn is_urgent(&mut self) -> bool {
+        self.fan_out.sent_recorded(7, 0);
+        let is_urgent = self.fake.noted.take() == [(7, true)];
+        assert_eq!(self.end_turn().contains(&Call::Wake), is_urgent);
+        assert!(!self.end_turn().contains(&Call::Wake));
+        is_urgent
     }
 
     pub(super) fn send(&mut self) -> bool {
@@ -165,8 +185,8 @@ impl Fixture {
     }
 }
 
-pub(super) fn targets_of(count: u32) -> Vec<(u32, u32)> {
-    (0..count).map(|index| (70 + index, index)).collect()
+pub(super) fn targets_of(count: u32) -> Vec<u32> {
+    (0..count).map(|index| 70 + index).collect()
 }
 
 pub(super) fn fan_out_on(memory: &Memory, fake: &Rc<Fake>, pause_ns: u64) -> FanOut<FakeEngine> {

@@ -5,13 +5,13 @@ use super::fixture::{Call, Fixture, NS_PER_US, times};
 use super::*;
 
 #[test]
-fn corked_transaction_has_no_pending_wake() {
+fn corked_transaction_counts_as_queued_and_is_not_urgent() {
     let mut fixture = Fixture::busy();
     fixture.run_on();
-    assert!(fixture.fan_out.is_wake_pending() && !fixture.sent.corked);
+    assert!(!fixture.sent.corked);
     assert!(fixture.send());
     assert_eq!((fixture.sent.status, fixture.sent.corked), (0b11 << 16, true));
-    assert!(!fixture.fan_out.needs_immediate_wake() && !fixture.fan_out.is_wake_pending());
+    assert!(!fixture.is_urgent());
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn corked_transaction_that_no_leader_accepts_is_not_sent() {
     let mut fixture = Fixture::busy();
     fixture.run_on();
     assert_eq!(fixture.send_many(0b10, 1), [true]);
-    assert!(fixture.fan_out.needs_immediate_wake());
+    assert!(fixture.is_urgent());
     assert_eq!(fixture.send_many(0, 2), [false, false]);
 }
 

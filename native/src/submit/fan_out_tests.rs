@@ -6,19 +6,19 @@ use std::sync::atomic::Ordering::SeqCst;
 use super::fixture::{BYTES, Call, Fixture, NS_PER_MS, OFFER, fan_out_on, targets_of};
 use super::*;
 use crate::quic::engine::Options;
-use crate::submit::target_table::CELLS_MAX;
 
 #[test]
 fn transaction_is_sent_to_all_targets_in_one_call() {
     let mut fixture = Fixture::calm();
     assert!(fixture.send());
-    let FanOutResult { version, count, tags, status, corked } = fixture.sent;
-    assert_eq!((version, count, status, corked), (fixture.version, 2, 0b11, false));
-    assert_eq!(tags[..2], [1, 1]);
+    let FanOutResult { number, count, peers, status, corked } = fixture.sent;
+    assert_eq!((number, count, status, corked), (NUMBERS + 1, 2, 0b11, false));
+    assert_eq!(peers[..2], [70, 71]);
     assert!(fixture.send());
-    assert_eq!(fixture.sent.tags[..2], [2, 2]);
+    assert_eq!(fixture.sent.number, number + 1);
     let given = fixture.fake.given.take();
-    assert_eq!((&given[0].0[..], &given[1].0[..]), (&[70, 1, 71, 1][..], &[70, 2, 71, 2][..]));
+    assert_eq!(given[0].0, [70, number, 71, number]);
+    assert_eq!(given[1].0, [70, number + 1, 71, number + 1]);
     assert_eq!(given[0].2, 800);
 }
 
@@ -31,26 +31,36 @@ fn transaction_numbers_are_unique_across_threads() {
         assert_eq!(other.send(BYTES, OFFER, &mut fixture.sent, |_| true), FanOutOutcome::Sent);
     }
     let numbers: Vec<u64> = fixture.fake.given.take().iter().map(|given| given.1).collect();
-    let expected = [2 * TX_MIN + 1, 3 * TX_MIN + 1, 2 * TX_MIN + 2, 3 * TX_MIN + 2];
-    assert_eq!(numbers, expected);
-    // They stay exact as JavaScript numbers, however many ingress threads there were.
-    fixture.publisher.words[2].store(8189, SeqCst);
-    for number in [8191 * TX_MIN + 1, TX_MIN + 1] {
+    let range = u64::from(NUMBERS);
+    assert_eq!(numbers, [range + 1, 2 * range + 1, range + 2, 2 * range + 2]);
+    // They have 31 bits, however many ingress threads there were.
+    fixture.publisher.words[2].store(126, SeqCst);
+    for number in [127 * range + 1, range + 1] {
         let mut other = fan_out_on(&fixture.memory, &fixture.fake, 0);
         assert_eq!(other.send(BYTES, OFFER, &mut fixture.sent, |_| true), FanOutOutcome::Sent);
         assert_eq!(fixture.fake.given.take()[0].1, number);
-        assert!(number < 1 << 53);
     }
 }
 
 #[test]
+fn transaction_numbers_start_again_within_their_range() {
+    let mut fixture = Fixture::calm();
+    fixture.fan_out.used = NUMBERS - 2;
+    let numbers = [0; 3].map(|_| {
+        assert!(fixture.send());
+        fixture.sent.number
+    });
+    assert_eq!(numbers, [2 * NUMBERS - 1, NUMBERS, NUMBERS + 1]);
+}
+
+#[test]
 fn up_to_16_deliveries_are_sent() {
-    let mut fixture = Fixture::new(16, 0, NS_PER_MS);
+    let mut fixture = Fixture::new(16, NS_PER_MS);
     fixture.fake.status.set(0xff00_00ff);
     assert!(fixture.send());
     assert_eq!(
-        (fixture.sent.count, fixture.sent.status, fixture.sent.tags),
-        (16, 0xff00_00ff, [1; 16])
+        (fixture.sent.count, fixture.sent.status, fixture.sent.peers.to_vec()),
+        (16, 0xff00_00ff, targets_of(16))
     );
     assert_eq!(fixture.fake.given.take()[0].0.len(), 32);
 }
@@ -66,7 +76,7 @@ fn oversized_or_empty_transaction_or_closed_table_is_not_sent() {
     fixture.publisher.open(true);
     fixture.publisher.words[0].fetch_add(1, SeqCst);
     assert!(!fixture.send());
-    assert_eq!((fixture.sent.version, fixture.fake.calls.take()), (0, vec![]));
+    assert_eq!((fixture.sent.number, fixture.fake.calls.take()), (0, vec![]));
     fixture.publisher.words[0].fetch_add(1, SeqCst);
     let outcome = fixture.fan_out.send(&[0; 1232], OFFER, &mut fixture.sent, |_| true);
     assert_eq!(outcome, FanOutOutcome::Sent);
@@ -74,7 +84,7 @@ fn oversized_or_empty_transaction_or_closed_table_is_not_sent() {
 
 #[test]
 fn empty_table_sends_nothing() {
-    let mut fixture = Fixture::new(0, 0, 0);
+    let mut fixture = Fixture::new(0, 0);
     assert!(!fixture.send());
     assert!(fixture.publisher.words[1].load(SeqCst) == 1 && fixture.fake.calls.take().is_empty());
 }
@@ -83,12 +93,12 @@ fn empty_table_sends_nothing() {
 fn new_table_is_used_immediately() {
     let mut fixture = Fixture::calm();
     assert!(fixture.send());
-    let version = fixture.publisher.publish(&[(99, 4)], 700, 1232, 0);
+    fixture.publisher.publish(&[99], 700, 1232);
     assert!(!fixture.send());
     fixture.publisher.open(true);
     assert!(fixture.send());
-    assert_eq!((fixture.sent.version, fixture.sent.count), (version, 1));
-    assert_eq!(fixture.fake.given.take()[1].0, [99, 1]);
+    assert_eq!((fixture.sent.peers[0], fixture.sent.count), (99, 1));
+    assert_eq!(fixture.fake.given.take()[1].0, [99, NUMBERS + 2]);
 }
 
 #[test]
@@ -96,29 +106,24 @@ fn table_of_another_engine_sends_nothing_and_stays_open() {
     let mut fixture = Fixture::calm();
     for engine in [0, 4] {
         fixture.publisher.engine = engine;
-        fixture.publisher.publish(&targets_of(2), 800, 1232, 0);
+        fixture.publisher.publish(&targets_of(2), 800, 1232);
         fixture.publisher.open(true);
         assert!(!fixture.send());
     }
     let (is_open, calls) = (fixture.publisher.words[1].load(SeqCst), fixture.fake.calls.take());
-    // No tag is allocated either.
-    assert_eq!((is_open, calls, fixture.publisher.words[64].load(SeqCst)), (1, vec![], 0));
+    assert_eq!((is_open, calls), (1, vec![]));
     fixture.publisher.engine = 3;
-    fixture.publisher.publish(&targets_of(2), 800, 1232, 0);
+    fixture.publisher.publish(&targets_of(2), 800, 1232);
     fixture.publisher.open(true);
     assert!(fixture.send());
 }
 
 #[test]
-fn inconsistent_table_sends_nothing() {
+fn inconsistent_table_sends_to_what_it_names() {
     let mut fixture = Fixture::calm();
-    fixture.publisher.publish(&[(70, 0), (71, CELLS_MAX as u32)], 800, 1232, 0);
-    fixture.publisher.open(true);
-    assert!(!fixture.send());
-    assert!(fixture.publisher.words[1].load(SeqCst) == 1 && fixture.fake.calls.take().is_empty());
     let mut rng: u32 = 1;
     for _ in 0..2_000 {
-        for word in &fixture.publisher.words[1..64] {
+        for word in &fixture.publisher.words[1..] {
             rng = rng.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             word.store(if rng >> 31 == 0 { rng >> 8 } else { rng >> 28 }, SeqCst);
         }
@@ -150,13 +155,13 @@ fn transaction_is_published_before_the_engine_gets_it_and_only_where_it_is_sent(
     for is_published in [false, true] {
         let _ = fixture.fan_out.send(BYTES, OFFER, &mut fixture.sent, |targets| {
             assert!(fake.calls.borrow().is_empty());
-            published.push((targets.version, targets.count, targets.status, targets.tags[0]));
+            published.push((targets.number, targets.count, targets.status, targets.peers[0]));
             is_published
         });
     }
     assert_eq!(fixture.fake.calls.take(), [Call::Send]);
-    let version = fixture.version;
-    assert_eq!(published, [(version, 2, 0b11 << 16, 1), (version, 2, 0b11 << 16, 2)]);
+    let expected = [1, 2].map(|number| (NUMBERS + number, 2, 0b11 << 16, 70));
+    assert_eq!(published, expected);
     fixture.publisher.open(false);
     let sent = fixture.fan_out.send(BYTES, OFFER, &mut fixture.sent, |_| panic!("it is closed"));
     assert_eq!(sent, FanOutOutcome::LeftToSender);
@@ -168,7 +173,7 @@ fn queued_deliveries_never_stop_sending() {
     let mut fixture = Fixture::calm();
     assert!(!fixture.send_many(0b01 | 1 << 17, 1_000).contains(&false));
     assert!(!fixture.send_many(0b11 << 16, 1_000).contains(&false));
-    assert!(!fixture.fan_out.needs_immediate_wake());
+    assert!(!fixture.is_urgent());
 }
 
 #[test]
@@ -176,7 +181,7 @@ fn a_leader_with_a_full_queue_is_the_senders_task_without_haste() {
     let mut fixture = Fixture::calm();
     fixture.fake.saturated.set(0b10);
     assert_eq!(fixture.send_many(0b01, 1), [true]);
-    assert_eq!((fixture.sent.status, fixture.fan_out.needs_immediate_wake()), (0b01, false));
+    assert_eq!((fixture.sent.status, fixture.is_urgent()), (0b01, false));
 }
 
 #[test]
@@ -192,30 +197,15 @@ fn full_queues_everywhere_refuse_the_transaction_and_no_other() {
 }
 
 #[test]
-fn wake_is_pending_only_where_the_engine_has_events() {
-    let mut fixture = Fixture::calm();
-    let is_wake_pending = |fixture: &mut Fixture, status| {
-        fixture.send_many(status, 1)[0] && fixture.fan_out.is_wake_pending()
-    };
-    assert!(is_wake_pending(&mut fixture, 0b11));
-    // A queued delivery may wait for long, and has no events until then.
-    assert!(!is_wake_pending(&mut fixture, 0b11 << 16));
-    assert!(is_wake_pending(&mut fixture, 0b01 | 1 << 17));
-}
-
-#[test]
 fn immediate_wake_is_needed_only_for_missing_deliveries() {
     let mut fixture = Fixture::calm();
-    let needs_immediate_wake = |fixture: &mut Fixture, status| {
-        fixture.send_many(status, 1)[0] && fixture.fan_out.needs_immediate_wake()
-    };
+    let needs_immediate_wake =
+        |fixture: &mut Fixture, status| fixture.send_many(status, 1)[0] && fixture.is_urgent();
     let masks = [0b11, 0b01 | 1 << 17, 0b10, 1 << 16, 0b11];
     let urgent = masks.map(|status| needs_immediate_wake(&mut fixture, status));
     assert_eq!(urgent, [false, false, true, true, false]);
-    assert!(needs_immediate_wake(&mut Fixture::new(2, 1, NS_PER_MS), 0b11));
-    assert!(needs_immediate_wake(&mut Fixture::new(16, 1, NS_PER_MS), 0xffff));
-    assert!(needs_immediate_wake(&mut Fixture::new(16, 0, NS_PER_MS), 0x7fff));
-    assert!(!needs_immediate_wake(&mut Fixture::new(16, 0, NS_PER_MS), 0xffff));
+    assert!(needs_immediate_wake(&mut Fixture::new(16, NS_PER_MS), 0x7fff));
+    assert!(!needs_immediate_wake(&mut Fixture::new(16, NS_PER_MS), 0xffff));
 }
 
 fn transaction<'a>(deliveries: &'a [u32], bytes: &'a [u8]) -> Transaction<'a> {

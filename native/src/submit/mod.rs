@@ -9,9 +9,9 @@
 //!            proxy ◀──▶ main thread's server
 //! ```
 //!
-//! `thread` runs the event loop of `http` with the request handler of `path`. `wakeup` decides when
-//! the main thread is woken. All ingress threads and the main thread use one table of keys
-//! (`key_table`) and one state of each rate limit (`limit_registry`). Both threads share memory
+//! `thread` runs the event loop of `http` with the request handler of `path`. The engine wakes the
+//! main thread for records as for its events. All ingress threads and the main thread use one table
+//! of keys (`key_table`) and one state of each rate limit (`limit_registry`). Both threads share memory
 //! (`sync::shared_memory`): the dedup cache (`dedup`), the targets (`target_table`), records
 //! (`record_ring`) and counters (`counters`). The layouts are those of the files in `src/` that each
 //! module names.
@@ -30,4 +30,4 @@ pub mod record_ring;
 pub mod streams;
 pub mod target_table;
 pub mod thread;
-pub mod wakeup;
+pub mod thread_status;

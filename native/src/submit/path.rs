@@ -1,5 +1,5 @@
 //! Hot path: how an ingress thread handles a submission: the steps of the main thread
-//! (`src/edge/pipeline.ts`) in the same order, as far as one thread can go alone. The record for the
+//! (`src/engine/pipeline.ts`) in the same order, as far as one thread can go alone. The record for the
 //! main thread is published before the transaction's first byte leaves. What the thread rejects it
 //! answers and records too. Whatever it is not certain of it proxies to the main thread, without having sent or
 //! recorded it; a charge of the rate limit is kept, and passed on.
@@ -11,7 +11,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::decode::base58::{SIGNATURE_TEXT_MAX, signature_text_at};
 use crate::decode::decoder::{Decoder, numbers};
@@ -37,7 +37,7 @@ use crate::submit::dedup::{DedupCache, Reservation};
 use crate::submit::fan_out::{EngineHandle, FanOut, FanOutOutcome, FanOutResult};
 use crate::submit::key_table::{Key, KeyTable, NotAdmitted};
 use crate::submit::record_ring::{Records, SubmissionRecord};
-use crate::submit::wakeup::{ThreadState, WakePolicy};
+use crate::submit::thread_status::{ThreadState, ThreadStatus};
 
 /// What a submission passes through.
 pub struct SubmitPath<E> {
@@ -53,8 +53,8 @@ pub struct SubmitPath<E> {
     pub records: Records,
     /// Counters for the main thread.
     pub counters: Counters,
-    /// Wakes the main thread.
-    pub wake_policy: WakePolicy,
+    /// What the main thread reads of this thread's state.
+    pub status: Arc<ThreadStatus>,
 }
 
 /// The request handler of an ingress thread.
@@ -475,14 +475,7 @@ impl<E: EngineHandle> SubmitPath<E> {
         let sent_ns = self.fan_out.now_ns();
         self.records.complete(sent_ns, sent);
         self.dedup.commit(bytes, offset);
-        let (needs_immediate_wake, is_wake_pending) =
-            (self.fan_out.needs_immediate_wake(), self.fan_out.is_wake_pending());
-        self.wake_policy.record_written(
-            self.records.depth(),
-            needs_immediate_wake,
-            is_wake_pending,
-            sent_ns,
-        );
+        self.fan_out.sent_recorded(self.records.depth(), sent_ns);
         self.accepted(bytes, offset)
     }
 
@@ -496,7 +489,7 @@ impl<E: EngineHandle> SubmitPath<E> {
         if !self.records.duplicate(&meta.record(bytes, now_ns, now_ns), offset) {
             return Err(Counter::ProxiedRecordRing.into());
         }
-        self.wake_policy.record_written(self.records.depth(), false, false, now_ns);
+        self.fan_out.recorded(self.records.depth(), now_ns);
         self.accepted(bytes, offset)
     }
 
@@ -544,13 +537,13 @@ impl<E: EngineHandle> SubmitPath<E> {
     /// Nothing was sent of what is published, if anything is; the reader frees its slot.
     fn void_record(&mut self, now_ns: u64) {
         if self.records.void() {
-            self.wake_policy.record_written(self.records.depth(), false, false, now_ns);
+            self.fan_out.recorded(self.records.depth(), now_ns);
         }
     }
 
     fn rejection_written(&mut self, is_written: bool, now_ns: u64) {
         if is_written {
-            self.wake_policy.record_written(self.records.depth(), false, false, now_ns);
+            self.fan_out.recorded(self.records.depth(), now_ns);
         } else {
             self.counters.add(Counter::RejectionRecordsDropped, 1.0);
         }
@@ -615,7 +608,7 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
     }
 
     fn idle(&mut self) {
-        let status = self.path.wake_policy.status();
+        let status = &self.path.status;
         if status.state() == ThreadState::Running as u8 {
             status.enter(ThreadState::Idle);
         }
@@ -649,13 +642,7 @@ impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
     }
 
     fn end_turn(&mut self) {
-        let SubmitPath { fan_out, records, wake_policy, .. } = &mut self.path;
-        fan_out.end_turn();
-        wake_policy.end_turn(records.depth(), || fan_out.now_ns());
-    }
-
-    fn max_sleep(&self, now_ns: u64) -> Option<Duration> {
-        self.path.wake_policy.max_sleep(now_ns)
+        self.path.fan_out.end_turn();
     }
 }
 

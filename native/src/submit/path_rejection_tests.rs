@@ -219,7 +219,8 @@ fn rejection_is_answered_without_a_record_while_half_of_the_ring_is_unread() {
     for _ in 0..RECORDS / 2 {
         assert_eq!(fixture.post(&transaction(1, 999)), Handled::Answered);
     }
-    assert_eq!((fixture.depth(), fixture.wakes.load(SeqCst)), (RECORDS / 2, 1));
+    assert_eq!(fixture.noted.borrow().last(), Some(&(RECORDS / 2, false)));
+    assert_eq!(fixture.depth(), RECORDS / 2);
     assert_eq!(fixture.counter(Counter::RejectionRecordsDropped), 0.0);
     fixture.response();
     assert_eq!(fixture.post(&transaction(1, 998)), Handled::Answered);
@@ -234,7 +235,7 @@ fn rejection_is_answered_without_a_record_while_half_of_the_ring_is_unread() {
 #[test]
 fn transaction_is_refused_while_no_leader_is_connected() {
     let mut fixture = Fixture::new(9.0);
-    fixture.publisher.publish(&[], 0, 0, 0);
+    fixture.publisher.publish(&[], 0, 0);
     assert_eq!(fixture.post(&good(1)), Handled::Answered);
     assert!(fixture.response().contains("\"reason\":\"no_leader\""));
     let text = base64(&good(1));
@@ -249,8 +250,8 @@ fn transaction_is_refused_while_no_leader_is_connected() {
     assert_eq!(fixture.post(&transaction(1, 999)), Handled::Answered);
     assert!(fixture.response().contains("tip_missing"));
     assert_eq!(fixture.other.reserve(&good(1), 1, 1_000_000_000), Reservation::New);
-    // Only the main thread sends to leaders that are not in the table.
-    fixture.publisher.publish(&[], 0, 0, 1);
+    // Only the main thread decides where a table with leaders is closed.
+    fixture.publisher.publish(&[70], 800, 4096);
     assert!(is_limit_charged(fixture.post(&good(2))));
     assert_eq!(fixture.counter(Counter::ProxiedLeaders), 1.0);
 }

@@ -18,7 +18,7 @@ use crate::submit::rate_limit::Rate;
 use crate::submit::record_ring::RECORDS_BYTES;
 use crate::submit::target_table::tests::Publisher;
 use crate::submit::target_table::{SharedTargetTable, TARGET_TABLE_BYTES};
-use crate::submit::wakeup::ThreadStatus;
+use crate::submit::thread_status::ThreadStatus;
 use crate::sync::shared_memory::{AtomicSlice, Memory};
 
 #[path = "path_rejection_tests.rs"]
@@ -43,6 +43,7 @@ struct FakeEngine {
     offers: Rc<RefCell<Vec<Offer>>>,
     is_broken: Rc<Cell<bool>>,
     is_full: Rc<Cell<bool>>,
+    noted: Rc<RefCell<Vec<(usize, bool)>>>,
 }
 
 impl EngineHandle for FakeEngine {
@@ -66,6 +67,12 @@ impl EngineHandle for FakeEngine {
 
     fn uncork(&self) {}
 
+    fn note_record(&self, unread: usize, is_urgent: bool, _now_ns: u64) {
+        self.noted.borrow_mut().push((unread, is_urgent));
+    }
+
+    fn wake_if_urgent(&self) {}
+
     fn now_ns(&self) -> u64 {
         self.now_ns.set(self.now_ns.get() + 1_000_000);
         self.now_ns.get()
@@ -82,6 +89,8 @@ struct Fixture {
     offers: Rc<RefCell<Vec<Offer>>>,
     is_broken: Rc<Cell<bool>>,
     is_full: Rc<Cell<bool>>,
+    /// Unread records and urgency, as noted for the main thread.
+    noted: Rc<RefCell<Vec<(usize, bool)>>>,
     status: Arc<ThreadStatus>,
     wakes: Arc<AtomicUsize>,
     is_drain_announced: bool,
@@ -100,22 +109,23 @@ impl Fixture {
         let [counters, records, targets] =
             [COUNTERS_BYTES, RECORDS_BYTES, TARGET_TABLE_BYTES].map(Memory::fresh);
         let dedup = prepared(SIZES, 5).unwrap();
-        let mut publisher = Publisher::new(&targets);
-        publisher.publish(&[(70, 0), (71, 1)], 800, 4096, 0);
+        let publisher = Publisher::new(&targets);
+        publisher.publish(&[70, 71], 800, 4096);
         publisher.open(true);
         let wakes = Arc::new(AtomicUsize::new(0));
         let counted = wakes.clone();
         let status = Arc::new(ThreadStatus::new(Box::new(move || {
             counted.fetch_add(1, SeqCst);
         })));
-        let (given, offers, is_broken, is_full) =
-            (Rc::default(), Rc::default(), Rc::default(), Rc::default());
+        let (given, offers, is_broken, is_full, noted) =
+            (Rc::default(), Rc::default(), Rc::default(), Rc::default(), Rc::default());
         let engine_handle = FakeEngine {
             now_ns: Cell::new(1_000_000_000),
             given: Rc::clone(&given),
             offers: Rc::clone(&offers),
             is_broken: Rc::clone(&is_broken),
             is_full: Rc::clone(&is_full),
+            noted: Rc::clone(&noted),
         };
         let path = SubmitPath {
             keys: Arc::new(keys),
@@ -124,7 +134,7 @@ impl Fixture {
             fan_out: FanOut::new(SharedTargetTable::open(&targets).unwrap(), engine_handle),
             records: Records::open(&records).unwrap(),
             counters: Counters::open(&counters).unwrap(),
-            wake_policy: WakePolicy::new(status.clone()),
+            status: status.clone(),
         };
         let handler = SubmitHandler::new(path, 75_000_000_000);
         Self {
@@ -136,6 +146,7 @@ impl Fixture {
             offers,
             is_broken,
             is_full,
+            noted,
             status,
             wakes,
             is_drain_announced: false,
@@ -178,7 +189,7 @@ impl Fixture {
         f64::from_bits(self.records[slot + at].load(SeqCst))
     }
 
-    /// Whether the record is completed: the last number before the tags.
+    /// Whether the record is completed: the last number before the handles.
     fn state(&self, number: usize) -> u64 {
         self.field(number, 26).to_bits()
     }
@@ -495,20 +506,12 @@ fn removed_key_is_refused_at_once() {
 }
 
 #[test]
-fn record_without_a_pending_wake_wakes_late() {
+fn each_record_is_noted_for_the_main_thread() {
     let mut fixture = Fixture::usual();
-    let bytes = good(1);
-    assert_eq!(fixture.post(&bytes), Handled::Answered);
-    fixture.handler.end_turn();
-    assert_eq!((fixture.handler.max_sleep(0), fixture.wakes.load(SeqCst)), (None, 0));
-    assert_eq!(fixture.post(&bytes), Handled::Answered);
-    let late = fixture.handler.max_sleep(0).unwrap();
-    fixture.handler.path.fan_out.end_turn();
-    assert!(late > Duration::from_millis(1_000));
-    for _ in 0..300 {
-        fixture.handler.end_turn();
+    for bytes in [good(1), good(1), transaction(2, 999)] {
+        assert_eq!(fixture.post(&bytes), Handled::Answered);
     }
-    assert_eq!((fixture.handler.max_sleep(0), fixture.wakes.load(SeqCst)), (None, 1));
+    assert_eq!(fixture.noted.take(), [(1, false), (2, false), (3, false)]);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! ```text
 //!  head ─ 64 bytes ─ tail ─ 64 bytes ─ slots:
 //!     ┌ numbers ─────────────────────────────────────────────┬ key id, account ─┬ transaction ─┐
-//!     │ kind, size, account size, times, body, ..., tags     │ 16 + 192 bytes   │ 4096 bytes   │
+//!     │ kind, size, account size, times, body, ..., peers    │ 16 + 192 bytes   │ 4096 bytes   │
 //!     └──────────────────────────────────────────────────────┴──────────────────┴──────────────┘
 //! ```
 //!
@@ -51,7 +51,7 @@ const REJECTED_PART: usize = 2;
 /// Numbers of a record: first come kind, size, account size, the three times, body size and retries.
 const SENT_NS: usize = 5;
 const OFFSET: usize = 8;
-const VERSION: usize = 9;
+const NUMBER: usize = 9;
 const TARGETS: usize = 10;
 const STATUS: usize = 11;
 const REASON: usize = 12;
@@ -61,8 +61,8 @@ const VALIDATION: usize = 14;
 const PLAN: usize = VALIDATION + VALIDATION_NUMBERS;
 /// One of those below, as an integer. The reader reads the lower 32 bits.
 const STATE: usize = PLAN + 1;
-const TAGS: usize = STATE + 1;
-const HEAD_NUMBERS: usize = TAGS + DELIVERIES_MAX;
+const PEERS: usize = STATE + 1;
+const HEAD_NUMBERS: usize = PEERS + DELIVERIES_MAX;
 const HEAD_BYTES: usize = 8 * HEAD_NUMBERS;
 const ACCOUNT_AT: usize = HEAD_BYTES + KEY_ID_BYTES;
 const BYTES_AT: usize = ACCOUNT_AT + ACCOUNT_BYTES_MAX;
@@ -178,12 +178,12 @@ impl Records {
     ) -> bool {
         let Some((cursor, slot)) = self.start(SENT, record) else { return false };
         let count = sent.count.min(DELIVERIES_MAX);
-        put(slot, VERSION, [f64::from(sent.version)]);
+        put(slot, NUMBER, [f64::from(sent.number)]);
         put(slot, TARGETS, [count as f64]);
         put(slot, STATUS, [f64::from(sent.status)]);
         put(slot, CORKED, [0.0]);
         put(slot, VALIDATION, validation);
-        put(slot, TAGS, sent.tags.into_iter().take(count).map(f64::from));
+        put(slot, PEERS, sent.peers.into_iter().take(count).map(f64::from));
         let state = PENDING | u64::from(cursor) << 32;
         set_state(slot, state);
         self.pending = Some(Pending { at: self.index_of(cursor) * SLOT_BYTES / 8, state });

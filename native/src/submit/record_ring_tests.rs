@@ -113,27 +113,27 @@ fn sent_record_has_all_fields() {
     let (mut records, reader) = ring(4);
     let bytes: Vec<u8> = (0..TRANSACTION_BYTES_MAX).map(|at| at as u8).collect();
     let mut sent = FanOutResult {
-        version: 41,
+        number: 41,
         count: 3,
         status: 1 << 31 | 0b101,
         corked: true,
         ..FanOutResult::default()
     };
-    sent.tags = [u32::MAX; DELIVERIES_MAX];
+    sent.peers = [u32::MAX; DELIVERIES_MAX];
     assert!(sent_on(&mut records, &record(&bytes), VALIDATION_SAMPLE, &sent));
     let (numbers, transaction) = reader.read();
     assert_eq!(transaction, bytes);
     let record = [1.0, 4096.0, 7.0, 1e12 + 1.0, 1e12 + 2.0, 1e12 + 3.0, 412.0, 3.0];
     assert_eq!(numbers[..8], record);
-    // The version, the number of targets, the status as a positive number, and whether it was
+    // The number, the number of targets, the status as a positive number, and whether it was
     // corked.
     assert_eq!(numbers[9..12], [41.0, 3.0, 2_147_483_653.0]);
     assert_eq!(numbers[13], 1.0);
     assert_eq!(numbers[14..25], VALIDATION_SAMPLE);
-    let tag = f64::from(u32::MAX);
+    let peer = f64::from(u32::MAX);
     assert_eq!(
         (numbers[25], numbers[26].to_bits(), &numbers[27..31]),
-        (1.0, DONE, &[tag, tag, tag, 0.0][..])
+        (1.0, DONE, &[peer, peer, peer, 0.0][..])
     );
 }
 
@@ -265,7 +265,7 @@ fn transaction_is_published_as_pending_and_completed_or_voided_once() {
 #[test]
 fn excess_stream_count_is_clamped() {
     let (mut records, reader) = ring(2);
-    let sent = FanOutResult { count: 17, tags: [5; DELIVERIES_MAX], ..FanOutResult::default() };
+    let sent = FanOutResult { count: 17, peers: [5; DELIVERIES_MAX], ..FanOutResult::default() };
     assert!(sent_on(&mut records, &record(&[1]), VALIDATION_SAMPLE, &sent));
     let (numbers, bytes) = reader.read();
     assert_eq!((numbers[10], numbers[42], bytes), (16.0, 5.0, vec![1]));
@@ -300,13 +300,13 @@ fn memory_equals_javascripts_to_the_byte() {
     let (mut records, reader) = ring(2);
     reader.start_at(i32::MAX as u32);
     let bytes: Vec<u8> = (0..TRANSACTION_BYTES_MAX).map(|at| (at * 7) as u8).collect();
-    let tags = std::array::from_fn(|target| 0xffff_fff0 + target as u32);
-    let sent = FanOutResult { version: 41, count: 16, status: 0x8001_7ffe, corked: true, tags };
+    let peers = std::array::from_fn(|target| 0xffff_fff0 + target as u32);
+    let sent = FanOutResult { number: 41, count: 16, status: 0x8001_7ffe, corked: true, peers };
     assert!(sent_on(&mut records, &record(&bytes), VALIDATION_SAMPLE, &sent));
     let repetition = SubmissionRecord { max_retries: None, ..record(&bytes[..100]) };
     assert!(records.duplicate(&repetition, 1));
     reader.read();
-    let sent = FanOutResult { version: 42, count: 2, status: 2, corked: false, tags };
+    let sent = FanOutResult { number: 42, count: 2, status: 2, corked: false, peers };
     assert!(sent_on(
         &mut records,
         &SubmissionRecord { key: &key(""), ..record(&bytes[3..300]) },

@@ -6,10 +6,8 @@
 //!   word  0      sequence number: rises with each write; odd while the table is written
 //!         1      whether ingress threads may send
 //!         2      ingress threads so far
-//!         3 ..   engine, version, count, delivery lifetime in ms, bytes max, excluded leaders
-//!         9 ..   for each target the engine's handle of the connection
-//!        25 ..   and the cell that counts its tags
-//!        64 ..   the cells
+//!         3 ..   engine, count, delivery lifetime in ms, bytes max
+//!         7 ..   for each target the engine's handle of the connection
 //! ```
 //!
 //! No thread waits for the writer: a table that changed while it was read is read again, a few
@@ -25,8 +23,6 @@ use crate::sync::shared_memory::{AtomicSlice, Memory};
 /// Leaders that ingress threads send to: `SHARED_TARGETS_MAX` of `src/core/limits.ts`, the same as
 /// the deliveries of one engine call.
 pub const TARGETS_MAX: usize = DELIVERIES_MAX;
-/// Cells for the tags of connections: `TARGET_CELLS_MAX` of `src/send/limits.ts`.
-pub const CELLS_MAX: usize = 8192;
 /// Size of the shared memory: `SHARED_TARGET_TABLE_BYTES` of
 /// `src/send/native/shared-target-table.ts`.
 pub const TARGET_TABLE_BYTES: usize = WORDS * size_of::<u32>();
@@ -36,19 +32,14 @@ pub const TARGET_TABLE_BYTES: usize = WORDS * size_of::<u32>();
 pub struct Targets {
     /// The engine's handle; 0: no engine runs.
     pub engine: u32,
-    /// The table's version; never 0 once one was written.
-    pub version: u32,
     /// Number of targets, at most `TARGETS_MAX`.
     pub count: usize,
     /// Lifetime of a delivery.
     pub ttl_ms: u32,
     /// The largest transaction that all of these leaders accept.
     pub bytes_max: u32,
-    /// Connected leaders that are not in the table; the sender queues their deliveries.
-    pub excluded: u32,
     /// For each of `count` targets the engine's handle of the connection.
     pub peers: [u32; TARGETS_MAX],
-    cells: [u32; TARGETS_MAX],
 }
 
 /// An ingress thread's view of the table.
@@ -112,38 +103,18 @@ impl SharedTargetTable {
         false
     }
 
-    /// The next tag of a target, unique across threads; never 0. None if the table has no such
-    /// target, or if its cell is invalid.
-    #[must_use]
-    pub fn next_tag(&self, target: usize) -> Option<u32> {
-        let cells = self.table.cells.get(..self.table.count)?;
-        let cell = usize::try_from(*cells.get(target)?).ok()?;
-        let drawn = self.words.get(CELLS..)?.get(cell)?;
-        // Skips 0, which occurs once in 2^32.
-        loop {
-            let tag = drawn.fetch_add(1, SeqCst).wrapping_add(1);
-            if tag != 0 {
-                return Some(tag);
-            }
-        }
-    }
-
     /// Returns whether the table did not change meanwhile; only then it is kept.
     fn read(&mut self, sequence: u32) -> bool {
         let mut table = Targets {
             engine: self.word(ENGINE),
-            version: self.word(VERSION),
             count: usize::try_from(self.word(COUNT))
                 .map_or(TARGETS_MAX, |all| all.min(TARGETS_MAX)),
             ttl_ms: self.word(TTL_MS),
             bytes_max: self.word(BYTES_MAX),
-            excluded: self.word(EXCLUDED),
             ..Targets::default()
         };
-        let targets = table.peers.iter_mut().zip(&mut table.cells).enumerate();
-        for (target, (peer, cell)) in targets.take(table.count) {
+        for (target, peer) in table.peers.iter_mut().enumerate().take(table.count) {
             *peer = self.word(PEERS + target);
-            *cell = self.word(CELLS_OF + target);
         }
         if self.word(SEQUENCE) != sequence {
             return false;
@@ -162,15 +133,11 @@ const SEQUENCE: usize = 0;
 const OPEN: usize = 1;
 const INGRESS_THREADS: usize = 2;
 const ENGINE: usize = 3;
-const VERSION: usize = 4;
-const COUNT: usize = 5;
-const TTL_MS: usize = 6;
-const BYTES_MAX: usize = 7;
-const EXCLUDED: usize = 8;
-const PEERS: usize = 9;
-const CELLS_OF: usize = PEERS + TARGETS_MAX;
-const CELLS: usize = 64;
-const WORDS: usize = CELLS + CELLS_MAX;
+const COUNT: usize = 4;
+const TTL_MS: usize = 5;
+const BYTES_MAX: usize = 6;
+const PEERS: usize = 7;
+const WORDS: usize = PEERS + TARGETS_MAX;
 /// A write takes less than a microsecond; after this number of attempts the request is proxied.
 const TRIES: usize = 8;
 

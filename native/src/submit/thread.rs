@@ -21,7 +21,7 @@ use crate::submit::key_table::KeyTable;
 use crate::submit::path::{SubmitHandler, SubmitPath};
 use crate::submit::record_ring::Records;
 use crate::submit::target_table::SharedTargetTable;
-use crate::submit::wakeup::{ThreadState, ThreadStatus, WakePolicy};
+use crate::submit::thread_status::{ThreadState, ThreadStatus};
 use crate::sync::shared_memory::Memory;
 use crate::sync::thread_priority::set_realtime;
 
@@ -139,7 +139,7 @@ fn handler_of(
         decoder: options.decoder.clone(),
         records: Records::open(&shared.records)?,
         counters: Counters::open(&shared.counters)?,
-        wake_policy: WakePolicy::new(status),
+        status,
         // Last, because it registers the thread in the target table.
         fan_out: FanOut::new(SharedTargetTable::open(&shared.targets)?, engine_handle),
     };
@@ -195,7 +195,6 @@ mod tests {
         thread.send(Command::Stop);
         woken.recv_timeout(GUARD).unwrap();
         assert_eq!(thread.status().state(), ThreadState::Idle as u8);
-        assert_eq!(thread.status().read_state(), ThreadState::Idle as u8);
         thread.end();
         woken.recv_timeout(GUARD).unwrap();
         assert_eq!(thread.status().state(), ThreadState::Exited as u8);

@@ -6,8 +6,8 @@
 import type { Config } from "../../config/config.ts";
 import { type Clock, NS_PER_MS } from "../../core/clock.ts";
 import { encodeBase58 } from "../../core/encoding.ts";
-import { transportOf } from "../../edge/leaders.ts";
 import { loadOptionalModules } from "../../edge/optional-modules.ts";
+import { transportOf } from "../../engine/transport.ts";
 import { chooseEngine } from "../../native/choose.ts";
 import type { Identity } from "../../send/identity.ts";
 import type { CloseCause, Transport } from "../../send/transport.ts";
@@ -99,6 +99,8 @@ async function handshake(
   let ended: CloseCause | null = null;
   const connection = transport.connect(address, {
     progress() {},
+    result() {},
+    sentElsewhere() {},
     ended(cause) {
       ended = cause;
     },

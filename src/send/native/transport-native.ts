@@ -27,12 +27,13 @@ import {
 } from "../../native/contract.ts";
 import type { Identity } from "../identity.ts";
 import {
+  DELIVERY_NUMBERS,
   ENGINE_EVENTS_PER_SLICE,
   NATIVE_DELIVERIES_IN_FLIGHT_MAX,
   NATIVE_EVENTS_PER_DRAIN,
   NATIVE_RECORDS_MAX,
 } from "../limits.ts";
-import { ACKED, DROPPED, IN_FLIGHT, type Losses, STOPPED, type Transport } from "../transport.ts";
+import { ACKED, DROPPED, type Losses, ON_WIRE, STOPPED, type Transport } from "../transport.ts";
 import { accountNumber } from "./account-number.ts";
 import { NativeConnection } from "./native-connection.ts";
 import type { SharedTargetTable } from "./shared-target-table.ts";
@@ -84,6 +85,8 @@ function startFault(status: number): string {
   return START_FAULTS[status] ?? `the native engine failed to start: status ${status}`;
 }
 
+/** For less than one event. */
+const NO_ROOM = new Float64Array(1);
 /** How long the engine waits for acknowledgements when it stops. */
 const STOP_TIMEOUT_MS = 100;
 /** Agave leaders acknowledge immediately when requested; others apply their own policy. */
@@ -117,27 +120,27 @@ export function createNativeTransport(
     if (connection === undefined) return;
     const rttUs = records[at + 6] ?? 0;
     if (rttUs > 0) connection.rttUs = rttUs;
-    const stream = records[at + 3] ?? 0;
+    const delivery = records[at + 3] ?? 0;
     const reason = records[at + 4] ?? 0;
     const atNs = records[at + 5] ?? 0;
     if (kind === CLOSED_RECORD) {
       // The engine puts the end of a connection before the results of its deliveries.
       const code = records[at + 7] ?? 0;
       pendingCloses.push(() => {
-        forget(peer, connection);
+        connections.delete(peer);
         connection.end(reason, code);
       });
       return;
     }
     if (!connection.touched) touched.push(connection);
     connection.touched = true;
-    if (kind === SENT) connection.recordResult(stream, IN_FLIGHT, atNs);
-    else if (kind === DELIVERY_ACKED) connection.recordResult(stream, ACKED, atNs);
+    if (kind === SENT) connection.result(delivery, ON_WIRE, atNs);
+    else if (kind === DELIVERY_ACKED) connection.result(delivery, ACKED, atNs);
     // Any other failure belongs to the end of the connection, whose event comes before or after.
     else if (kind === DELIVERY_FAILED && reason === STREAM_STOPPED)
-      connection.recordResult(stream, STOPPED, atNs);
+      connection.result(delivery, STOPPED, atNs);
     else if (kind === DELIVERY_DROPPED)
-      connection.recordResult(stream, DROPPED + Math.max(0, reason - 1), atNs);
+      connection.result(delivery, DROPPED + Math.max(0, reason - 1), atNs);
     else if (kind === CONNECTED) {
       connection.established = true;
       connection.retried = reason === 1;
@@ -145,9 +148,10 @@ export function createNativeTransport(
     } else if (kind === ADMITTED) connection.admitted = true;
   }
 
-  function forget(peer: number, connection: NativeConnection): void {
-    connections.delete(peer);
-    if (connection.shared !== null) targetTable?.freeCell(connection.cell);
+  let lastNumber = 0;
+  function nextNumber(): number {
+    lastNumber = (lastNumber + 1) % DELIVERY_NUMBERS;
+    return lastNumber;
   }
 
   /** After a stop: the counters at the time of the stop. */
@@ -172,8 +176,10 @@ export function createNativeTransport(
   function drain(): void {
     for (let full = true; full; ) {
       const isNew = held === 0;
-      if (isNew) held = native.outcomesDrain(handle, records);
-      if (isNew) counters.recordsDrained += held;
+      // Each call lets the engine wake this thread again.
+      const taken = native.outcomesDrain(handle, isNew ? records : NO_ROOM);
+      held += taken;
+      counters.recordsDrained += taken;
       if (targetTable?.beforeEvents() === false) break;
       const count = held;
       held = 0;
@@ -249,8 +255,10 @@ export function createNativeTransport(
       // An ingress thread that sends at this moment is rejected by the engine.
       targetTable?.useEngine(0);
       native.engineStop(engine, STOP_TIMEOUT_MS);
-      for (const [peer, connection] of connections) forget(peer, connection);
       log.info({ ...counters, ...lost }, "native engine stopped");
+    },
+    recordSend(peer, packet, delivery, sentNs, waits) {
+      connections.get(peer)?.sentElsewhere(packet, delivery, sentNs, waits);
     },
     connect(address, events) {
       const peer = native.peerOpen(handle, address);
@@ -258,8 +266,8 @@ export function createNativeTransport(
         counters.connectErrors += 1;
         return null;
       }
-      const engine = { native, handle, targetTable };
-      const connection = new NativeConnection(engine, peer, options, events);
+      const engine = { native, handle, nextNumber };
+      const connection = new NativeConnection(engine, peer, options.deliveryTtlMs, events);
       connections.set(peer, connection);
       return connection;
     },

@@ -19,9 +19,7 @@ import {
   type CloseCause,
   type ConnectionEvents,
   type EngineConnection,
-  IN_FLIGHT,
   STOPPED,
-  type StreamResult,
   TOO_LARGE,
 } from "../transport.ts";
 import type { DatagramSocket } from "./datagram.ts";
@@ -51,8 +49,10 @@ export interface QuicConnectionHooks {
 }
 
 export class QuicConnection implements EngineConnection {
-  readonly shared = null;
-  readonly unqueued: number[] = [];
+  /** Other threads cannot send over it. */
+  readonly peer = 0;
+  /** Nothing waits here. */
+  readonly waits = false;
   established = false;
   admitted = false;
   retried = false;
@@ -66,12 +66,14 @@ export class QuicConnection implements EngineConnection {
   readonly #events: ConnectionEvents;
   readonly #hooks: QuicConnectionHooks;
   readonly #receiveInfo: QuicheRecvInfo;
+  /** Streams without a result, in the order in which they were opened. */
+  readonly #open = new Set<number>();
   readonly #stopped = new Set<number>();
   readonly #trip: RoundTrip;
   readonly #silenceNs: number;
   #nextStream = FIRST_STREAM;
   #nextStreamOpen = false;
-  #streamBytesMax = 0;
+  streamBytesMax = 0;
   /** Overhead sent since quiche last counted the congestion window. */
   #overheadBytes = 0;
   /** Bytes that the leader may still send. */
@@ -130,7 +132,7 @@ export class QuicConnection implements EngineConnection {
   send(bytes: Uint8Array): number {
     if (this.#over || this.#isClosing || !this.established) return CLOSED;
     const size = bytes.length;
-    if (size > this.#streamBytesMax) return TOO_LARGE;
+    if (size > this.streamBytesMax) return TOO_LARGE;
     const nowNs = this.#hooks.nowNs();
     if (this.#isTimedOut(nowNs)) return CLOSED;
     const quiche = this.#quiche;
@@ -144,7 +146,7 @@ export class QuicConnection implements EngineConnection {
       // `streamCapacity` ignores the overhead: it is bounded by the stream's own window only.
       const needed = size + this.#overheadBytes + DATAGRAM_OVERHEAD_BYTES;
       const room = quiche.streamCapacity(stream);
-      if (room < needed && room < this.#streamBytesMax) return BLOCKED;
+      if (room < needed && room < this.streamBytesMax) return BLOCKED;
       if (quiche.streamSend(stream, bytes, true) !== size) {
         this.#end(LOCAL_FAULT);
         return CLOSED;
@@ -161,18 +163,44 @@ export class QuicConnection implements EngineConnection {
     this.#quotaBytes = Math.min(LEADER_SAYS_BYTES_MAX, this.#quotaBytes + size / 2);
     this.#trip.sent(stream, nowNs);
     this.#flush();
-    return this.#over ? CLOSED : stream;
+    if (this.#over) return CLOSED;
+    this.#track(stream);
+    return stream;
   }
 
-  // Nothing is queued here, and each result is reported when it occurs.
-  readonly sentNs = 0;
-  readonly endNs = 0;
+  /** The sender gives up on the oldest at the same bound. */
+  #track(stream: number): void {
+    this.#open.add(stream);
+    if (this.#open.size <= DELIVERIES_IN_FLIGHT_MAX) return;
+    for (const oldest of this.#open) {
+      this.#open.delete(oldest);
+      return;
+    }
+  }
 
-  streamResult(stream: number): StreamResult {
+  /**
+   * Reports the results that are known: up to the first stream without one, because streams are
+   * sent and acknowledged in order; of all streams at the end, so that what was acknowledged before
+   * stays acknowledged.
+   */
+  #reportResults(isEnd: boolean): void {
+    for (const stream of this.#open) {
+      const result = this.#resultOf(stream);
+      if (result !== null) {
+        this.#open.delete(stream);
+        this.#events.result(stream, result, this.#hooks.nowNs());
+      } else if (!isEnd) return;
+    }
+  }
+
+  #resultOf(stream: number): typeof STOPPED | typeof ACKED | null {
     if (this.#stopped.delete(stream)) return STOPPED;
-    // Deliveries acknowledged before the end stay acknowledged.
-    if (this.#isBroken) return IN_FLIGHT;
-    return this.#quiche.streamFinished(stream) ? ACKED : IN_FLIGHT;
+    return !this.#isBroken && this.#quiche.streamFinished(stream) ? ACKED : null;
+  }
+
+  #reportProgress(): void {
+    this.#reportResults(false);
+    this.#events.progress();
   }
 
   ping(): void {
@@ -195,6 +223,7 @@ export class QuicConnection implements EngineConnection {
     this.#over = true;
     this.#sendClose(true, 0);
     this.#hooks.gone(this);
+    this.#reportResults(true);
   }
 
   /** Processes one datagram of this connection; its bytes are decrypted in place. */
@@ -215,13 +244,13 @@ export class QuicConnection implements EngineConnection {
       return;
     }
     this.#flush();
-    if (!this.#over) this.#events.progress();
+    if (!this.#over) this.#reportProgress();
   }
 
   /** With its close, a leader also acknowledges what it received since its last acknowledgement. */
   #reportLast(): void {
     this.#isClosing = true;
-    this.#events.progress();
+    this.#reportProgress();
   }
 
   /** Fires the timers that are due; returns in how many milliseconds the next one is due. */
@@ -251,7 +280,7 @@ export class QuicConnection implements EngineConnection {
   #fireDue(): number {
     const dueMs = this.#quiche.timeout() ?? -1;
     if (dueMs !== 0) {
-      if (this.#recordStopped()) this.#events.progress();
+      if (this.#recordStopped()) this.#reportProgress();
       return dueMs;
     }
     this.#quiche.onTimeout();
@@ -282,7 +311,7 @@ export class QuicConnection implements EngineConnection {
 
   #establish(): void {
     this.established = true;
-    this.#streamBytesMax = this.#quiche.stats().peerInitialMaxStreamDataUni;
+    this.streamBytesMax = this.#quiche.stats().peerInitialMaxStreamDataUni;
     this.#trip.us = this.#believedUs();
   }
 
@@ -356,6 +385,7 @@ export class QuicConnection implements EngineConnection {
     this.#isBroken = cause.kind === "local";
     if (this.#isBroken) this.#sendClose(false, INTERNAL_ERROR);
     this.#hooks.gone(this);
+    this.#reportResults(true);
     this.#events.ended(cause);
   }
 }

@@ -1,20 +1,17 @@
 import { describe, expect, it } from "vitest";
 import { accountNumber } from "../../../src/send/native/account-number.ts";
 import {
-  SHARED_TARGET_TABLE_BYTES,
-  SharedTargetTable,
-} from "../../../src/send/native/shared-target-table.ts";
-import {
   ACKED,
   BLOCKED,
   CLOSED,
   DROPPED,
-  IN_FLIGHT,
-  QUEUED,
+  ON_WIRE,
   SATURATED,
   STOPPED,
   TOO_LARGE,
 } from "../../../src/send/transport.ts";
+import { NO_EVENTS } from "../../support/fake-transport.ts";
+import { packetOf } from "../../support/packets.ts";
 import { admitted, BYTES, fixture, PEER, RECORD_NS } from "../native-fixture.ts";
 
 describe("a connection of the native engine", () => {
@@ -121,67 +118,43 @@ describe("a leader without credit, with the native engine", () => {
     native.isGone = true;
     expect(connection.isIdle).toBe(false);
   });
-
-  it("names the streams that left the queue, in the order in which they did", async () => {
-    const { native, connection } = await admitted();
-    native.sendResult = 1 << 16;
-    const [first = 0, second = 0, third = 0] = [1, 2, 3].map(() => connection.send(BYTES));
-    native.emit({ kind: "sent", tag: second }, { kind: "dropped", tag: first, reason: 3 });
-    native.emit({ kind: "acked", tag: second });
-    expect(connection.unqueued).toEqual([second, first]);
-    expect(connection.streamResult(third)).toBe(QUEUED);
-  });
 });
 
-describe("a stream result with the native engine", () => {
-  it("is returned once when acknowledged or stopped by the leader, then forgotten", async () => {
-    const { native, connection, hookEvents } = await admitted();
-    const [first, second] = [connection.send(BYTES), connection.send(BYTES)];
-    expect([connection.streamResult(first), connection.streamResult(second)]).toEqual([
-      IN_FLIGHT,
-      IN_FLIGHT,
-    ]);
-    native.emit({ kind: "acked", tag: first }, { kind: "failed", tag: second, reason: 6 });
-    expect(hookEvents).toEqual(["progress"]);
-    expect([connection.streamResult(first), connection.streamResult(second)]).toEqual([
-      ACKED,
-      STOPPED,
-    ]);
-    expect(connection.streamResult(first)).toBe(STOPPED);
-  });
-
-  it("has the time of the event, not that of the record", async () => {
-    const { native, connection } = await admitted();
-    const stream = connection.send(BYTES);
-    native.emit({ kind: "acked", tag: stream });
-    connection.streamResult(stream);
-    expect(connection.endNs).toBe(RECORD_NS);
-  });
-
-  it("is QUEUED until the engine reports it on the wire", async () => {
+describe("what became of a delivery of the native engine", () => {
+  it("is passed on as it happened, and then that there was progress, once", async () => {
     const { native, connection, hookEvents } = await admitted();
     native.sendResult = 1 << 16;
-    const stream = connection.send(BYTES);
-    expect(connection.streamResult(stream)).toBe(QUEUED);
-    expect(connection.sentNs).toBe(0);
-    native.emit({ kind: "sent", tag: stream });
-    expect([connection.streamResult(stream), hookEvents]).toEqual([IN_FLIGHT, ["progress"]]);
-    expect(connection.sentNs).toBe(RECORD_NS);
+    const [first = 0, second = 0] = [1, 2].map(() => connection.send(BYTES));
+    native.emit(
+      { kind: "sent", tag: second },
+      { kind: "dropped", tag: first, reason: 3, atNs: 7 },
+      { kind: "acked", tag: second, atNs: 8 },
+    );
+    expect(hookEvents).toEqual([
+      [second, ON_WIRE, RECORD_NS],
+      [first, DROPPED + 2, 7],
+      [second, ACKED, 8],
+      "progress",
+    ]);
   });
 
-  it("is DROPPED with the engine's reason when it expired", async () => {
+  it("is that it waits where the engine has not put it on the wire", async () => {
     const { native, connection } = await admitted();
+    connection.send(BYTES);
+    expect(connection.waits).toBe(false);
     native.sendResult = 1 << 16;
-    const stream = connection.send(BYTES);
-    native.emit({ kind: "dropped", tag: stream, reason: 3 });
-    expect(connection.streamResult(stream)).toBe(DROPPED + 2);
+    connection.send(BYTES);
+    expect(connection.waits).toBe(true);
   });
 
-  it("stays IN_FLIGHT when the connection failed, until its end", async () => {
-    const { native, connection } = await admitted();
-    const stream = connection.send(BYTES);
-    native.emit({ kind: "failed", tag: stream, reason: 5 });
-    expect(connection.streamResult(stream)).toBe(IN_FLIGHT);
+  it("is STOPPED when the leader stopped it, and nothing when the connection failed", async () => {
+    const { native, connection, hookEvents } = await admitted();
+    const [stopped, lost] = [connection.send(BYTES), connection.send(BYTES)];
+    native.emit(
+      { kind: "failed", tag: stopped, reason: 6 },
+      { kind: "failed", tag: lost, reason: 5 },
+    );
+    expect(hookEvents).toEqual([[stopped, STOPPED, RECORD_NS], "progress"]);
   });
 });
 
@@ -198,15 +171,15 @@ describe("the end of a native connection", () => {
     const { native, connection, hookEvents } = await admitted();
     const stream = connection.send(BYTES);
     native.emit({ kind: "acked", tag: stream }, { kind: "closed", reason, detail });
-    expect(hookEvents).toEqual(["progress", cause]);
+    expect(hookEvents).toEqual([[stream, ACKED, RECORD_NS], "progress", cause]);
     expect(connection.send(BYTES)).toBe(CLOSED);
     native.emit({ kind: "closed", reason, detail });
-    expect(hookEvents).toHaveLength(2);
+    expect(hookEvents).toHaveLength(3);
   });
 
   it("comes after the results of its deliveries, though the engine reports it first", async () => {
     const { native, connection, hookEvents } = await admitted();
-    const [acked, flying] = [connection.send(BYTES), connection.send(BYTES)];
+    const acked = connection.send(BYTES);
     native.sendResult = 1 << 16;
     const sent = connection.send(BYTES);
     // More records than one call reads lie between.
@@ -217,63 +190,43 @@ describe("the end of a native connection", () => {
       { kind: "acked", tag: acked },
     ] as const;
     native.emit({ kind: "closed", reason: 2, detail: 4 }, ...records);
-    expect(hookEvents).toEqual(["progress", { kind: "app", code: 4 }]);
-    expect([acked, flying, sent].map((stream) => connection.streamResult(stream))).toEqual([
-      ACKED,
-      IN_FLIGHT,
-      IN_FLIGHT,
+    expect(hookEvents).toEqual([
+      [sent, ON_WIRE, RECORD_NS],
+      [acked, ACKED, RECORD_NS],
+      "progress",
+      { kind: "app", code: 4 },
     ]);
   });
 
   it("emits nothing when closed locally", async () => {
     const { native, connection, hookEvents } = await admitted();
+    const stream = connection.send(BYTES);
     connection.close();
     connection.close();
-    native.emit({ kind: "closed", reason: 1 });
+    native.emit({ kind: "acked", tag: stream }, { kind: "closed", reason: 1 });
     expect([native.closed, hookEvents]).toEqual([[PEER], []]);
   });
 });
 
-/** A connection that ingress threads use as well. */
-async function sharedOne(queuePerLeader = 128) {
-  const targetTable = new SharedTargetTable(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES));
-  const parts = await admitted(queuePerLeader, targetTable);
-  const { shared } = parts.connection;
-  if (shared === null) throw new Error("it is not shared");
-  return { ...parts, targetTable, shared };
-}
-
-describe("a native connection shared with ingress threads", () => {
-  it("is not shared where there are none", async () => {
-    const { connection } = await admitted();
-    expect(connection.shared).toBeNull();
+describe("a native connection over which ingress threads send", () => {
+  it("is found by its handle until its end, and passes on what they sent", async () => {
+    const { native, transport, elsewhere } = await admitted();
+    const packet = packetOf(9, BYTES);
+    transport.recordSend?.(PEER, packet, 2 ** 24, 77, true);
+    transport.recordSend?.(PEER + 1, packet, 2 ** 24, 77, true);
+    native.emit({ kind: "closed", reason: 1 });
+    transport.recordSend?.(PEER, packet, 2 ** 24 + 1, 78, false);
+    expect(elsewhere).toEqual([[9, 2 ** 24, 77, true]]);
   });
 
-  it("allocates its streams from the shared count", async () => {
-    const { connection, targetTable, shared } = await sharedOne();
-    expect([connection.send(BYTES), targetTable.nextStream(shared.cell)]).toEqual([1, 2]);
-    expect([connection.send(BYTES), shared.peer]).toEqual([3, PEER]);
-  });
-
-  it("reports an ingress thread's delivery once it is recorded, as its own", async () => {
-    const { connection, shared, native, hookEvents } = await sharedOne();
-    shared.recordSend(4, false);
-    shared.recordSend(5, true);
-    expect([connection.streamResult(4), connection.streamResult(5)]).toEqual([IN_FLIGHT, QUEUED]);
-    native.emit({ kind: "acked", tag: 4 }, { kind: "sent", tag: 5 }, { kind: "dropped", tag: 6 });
-    expect([connection.streamResult(4), connection.streamResult(5), hookEvents]).toEqual([
-      ACKED,
-      IN_FLIGHT,
-      ["progress"],
-    ]);
-    expect(connection.sentNs).toBe(RECORD_NS);
-  });
-
-  it("has no result of a delivery that was rejected immediately", async () => {
-    const { connection, native } = await sharedOne();
-    native.sendResult = 0;
-    expect(connection.send(BYTES)).toBe(SATURATED);
-    native.emit({ kind: "dropped", tag: 1 });
-    expect(connection.streamResult(1)).toBe(STOPPED);
+  it("numbers its own deliveries apart from theirs, over all connections", async () => {
+    const { native, transport, connection } = await admitted();
+    native.openResponse = PEER + 1;
+    const other = transport.connect("127.0.0.2:8009", NO_EVENTS);
+    native.emit(
+      { kind: "admitted", peer: PEER + 1 },
+      { kind: "connected", peer: PEER + 1, detail: 9 },
+    );
+    expect([connection, other, connection].map((it) => it?.send(BYTES))).toEqual([1, 2, 3]);
   });
 });

@@ -9,7 +9,6 @@ import {
   BLOCKED,
   CLOSED,
   type CloseCause,
-  IN_FLIGHT,
   STOPPED,
   TOO_LARGE,
 } from "../../../src/send/transport.ts";
@@ -31,7 +30,8 @@ const BYTES = Buffer.from("a transaction");
 const SILENCE_MS = 10_000;
 
 /** A connection over this quiche connection, with a record of its events. */
-function connectionOver(raw: QuicheConnection, onProgress = (): void => {}) {
+function connectionOver(raw: QuicheConnection, onResult = (): void => {}) {
+  const results: [stream: number, result: number][] = [];
   const { socket, take } = memorySocket(CLIENT);
   const calls = { progress: 0, touched: 0, gone: 0 };
   const clock = createFakeClock();
@@ -44,8 +44,12 @@ function connectionOver(raw: QuicheConnection, onProgress = (): void => {}) {
     {
       progress: () => {
         calls.progress += 1;
-        onProgress();
       },
+      result: (stream, result) => {
+        results.push([stream, result]);
+        onResult();
+      },
+      sentElsewhere() {},
       ended: (cause) => void pendingCloses.push(cause),
     },
     {
@@ -55,7 +59,7 @@ function connectionOver(raw: QuicheConnection, onProgress = (): void => {}) {
     },
     SILENCE_MS * NS_PER_MS,
   );
-  return { connection, take, calls, pendingCloses, clock };
+  return { connection, take, calls, results, pendingCloses, clock };
 }
 
 /** A connection and a bare leader side, connected by hand. */
@@ -204,33 +208,36 @@ describe("a connection's room", () => {
 });
 
 describe("a stream result", () => {
-  it("is IN_FLIGHT until the leader acknowledged all of it, and available after the end", () => {
-    const { connection, take, wire } = established();
+  it("is reported once the leader acknowledged all of it, of a later stream at the end", () => {
+    const { connection, take, wire, results } = established();
     const lost = connection.send(BYTES);
     take();
     const stream = connection.send(BYTES);
     for (const datagram of take()) wire.receive(datagram);
     // Only once: a retransmission, which takes only a short pause of the machine, is lost too.
     for (const datagram of wire.take()) connection.receive(datagram);
+    expect(results).toEqual([]);
     connection.close();
-    expect([lost, stream].map((it) => connection.streamResult(it))).toEqual([IN_FLIGHT, ACKED]);
+    expect(lost).not.toBe(stream);
+    expect(results).toEqual([[stream, ACKED]]);
   });
 
-  it("is returned once as STOPPED when the leader stopped it", () => {
-    const { connection, server, take, wire, calls } = established();
+  it("is reported once as STOPPED when the leader stopped it", () => {
+    const { connection, server, take, wire, calls, results } = established();
     // Two datagrams, of which one arrives: a complete stream can no longer be stopped.
     const stream = connection.send(new Uint8Array(2_000));
     const [first = BYTES, ...others] = take();
     expect(others).toHaveLength(1);
     wire.receive(first);
     for (const datagram of wire.take()) connection.receive(datagram);
-    expect(connection.streamResult(stream)).toBe(IN_FLIGHT);
+    expect(results).toEqual([]);
     server.streamShutdown(stream, quiche.Shutdown.Read, 9);
     for (const datagram of wire.take()) connection.receive(datagram);
     const before = calls.progress;
     connection.scanTimeouts();
     expect(calls.progress).toBe(before + 1);
-    expect([1, 2].map(() => connection.streamResult(stream) === STOPPED)).toEqual([true, false]);
+    connection.close();
+    expect(results).toEqual([[stream, STOPPED]]);
   });
 });
 
@@ -241,40 +248,34 @@ describe("a connection's end", () => {
   ] as const)(
     "by the leader (application: %s) is reported once with its code",
     (isApp, kind, code) => {
-      const { connection, server, meet, calls, pendingCloses } = established();
-      const stream = connection.send(BYTES);
+      const { connection, server, meet, calls, results, pendingCloses } = established();
+      connection.send(BYTES);
       server.close(isApp, code, new Uint8Array(0));
       meet();
       expect(pendingCloses).toEqual([{ kind, code }]);
       connection.ping();
       connection.close();
-      expect([connection.send(BYTES), connection.streamResult(stream)]).toEqual([
-        CLOSED,
-        IN_FLIGHT,
-      ]);
+      expect([connection.send(BYTES), results]).toEqual([CLOSED, []]);
       expect([connection.scanTimeouts(), pendingCloses.length, calls.gone]).toEqual([-1, 1, 1]);
     },
   );
 
   it("comes after the acknowledgements sent with it, and nothing is sent in between", () => {
-    const results: unknown[] = [];
-    const check = (): void => {
-      if (stream !== 0)
-        results.push(connection.streamResult(stream), connection.send(BYTES), pendingCloses.length);
-    };
-    let stream = 0;
+    const seen: unknown[] = [];
     const goodbye = { isApp: true, errorCode: 4, reason: new Uint8Array(0) };
     const calls = { streamFinished: () => true, isDraining: () => true, peerError: () => goodbye };
-    const { connection, pendingCloses } = stubbed(calls, check);
-    stream = connection.send(BYTES);
+    const { connection, results, pendingCloses } = stubbed(calls, () =>
+      seen.push(connection.send(BYTES), pendingCloses.length),
+    );
+    const stream = connection.send(BYTES);
     connection.receive(BYTES);
-    expect(results).toEqual([ACKED, CLOSED, 0]);
+    expect([results, seen]).toEqual([[[stream, ACKED]], [CLOSED, 0]]);
     expect(pendingCloses).toEqual([{ kind: "app", code: 4 }]);
   });
 
   it("is reported on a stateless reset, and only on a valid one", () => {
-    const { connection, pendingCloses, theirId } = established({ resetToken: 0x5an });
-    const stream = connection.send(BYTES);
+    const { connection, results, pendingCloses, theirId } = established({ resetToken: 0x5an });
+    connection.send(BYTES);
     // RFC 9000 section 10.3: it looks like a packet, and ends in the token.
     const reset = Buffer.concat([Uint8Array.of(0x40), theirId(), randomBytes(60)]);
     for (const last of [0x5b, 0x5a]) {
@@ -283,7 +284,7 @@ describe("a connection's end", () => {
       connection.receive(Buffer.from(reset));
     }
     expect(pendingCloses).toEqual([{ kind: "silence", code: 0 }]);
-    expect([connection.send(BYTES), connection.streamResult(stream)]).toEqual([CLOSED, IN_FLIGHT]);
+    expect([connection.send(BYTES), results]).toEqual([CLOSED, []]);
   });
 
   it("is local when a leader sends far more than it is sent", () => {
@@ -410,6 +411,6 @@ describe("an error of the binding", () => {
     for (const { pendingCloses } of [reading, pinging]) {
       expect(pendingCloses).toEqual([{ kind: "local", code: 0 }]);
     }
-    expect(reading.connection.streamResult(2)).toBe(IN_FLIGHT);
+    expect(reading.results).toEqual([]);
   });
 });

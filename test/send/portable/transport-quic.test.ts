@@ -6,6 +6,7 @@ import { freshIdentity } from "../../../src/send/identity.ts";
 import { connectionKeyOf, createQuicTransport } from "../../../src/send/portable/transport-quic.ts";
 import { QUIC_TRANSPORT_DEFAULTS } from "../../../src/send/portable/transport-quic-options.ts";
 import { ACKED, BLOCKED, CLOSED, TOO_LARGE, type Transport } from "../../../src/send/transport.ts";
+import { NO_EVENTS } from "../../support/fake-transport.ts";
 import { until } from "../../support/wait.ts";
 import { connectTo, payload, startLeader, startTransport, type TestLeader } from "../loopback.ts";
 
@@ -47,12 +48,12 @@ async function admitted(behaviour: Partial<LeaderBehaviour> = {}) {
 
 describe("a connection to a leader", () => {
   it.each([1, 134, 1232, 1233, 4095, 4096])("carries %i bytes unchanged", async (size) => {
-    const { leader, connection } = await admitted();
+    const { leader, connection, results } = await admitted();
     const stream = connection.send(payload(size));
     expect(stream).toBeGreaterThanOrEqual(0);
     await until("arrival", () => leader.received.length === 1);
     expect(Uint8Array.from(leader.received[0]?.bytes ?? [])).toEqual(payload(size));
-    await until("acknowledgement", () => connection.streamResult(stream) === ACKED);
+    await until("acknowledgement", () => results.get(stream) === ACKED);
   });
 
   it("presents the identity's key", async () => {
@@ -213,7 +214,7 @@ describe("the end of a connection", () => {
 describe("the transport", () => {
   it("starts no connection to an invalid address or without a socket", async () => {
     const transport = await transportWith();
-    const events = { progress() {}, ended() {} };
+    const events = NO_EVENTS;
     expect(transport.connect("example.org:80", events)).toBeNull();
     expect(transport.connect("[::1]:80", events)).toBeNull();
   });

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { createDedupCache } from "../../src/dedup/recent-transactions.ts";
-import { deliveryGateOf } from "../../src/edge/delivery-gate.ts";
+import { deliveryGateOf } from "../../src/engine/delivery-gate.ts";
 import { bytesOf } from "../support/pipeline-fixture.ts";
 
 it("renews the entry of a transaction by its signature", () => {

@@ -1,8 +1,8 @@
 /**
- * The path of one transaction through an edge: submission, dedup, decode, send, account, response.
- * It is sent before its account is opened, because a leader that has it sooner may land it sooner;
- * a transaction that no leader accepted gets no account. The stages do not know each other; only
- * this file defines their order.
+ * The path of one transaction through the engine: submission, dedup, decode, send, account,
+ * response. It is sent before its account is opened, because a leader that has it sooner may land
+ * it sooner; a transaction that no leader accepted gets no account. The stages do not know each
+ * other; only this file defines their order.
  *
  * Hot path: one closure per transaction, because its result may come from a worker later; with no
  * worker involved a transaction runs through all of this before `submit` returns.
@@ -22,7 +22,7 @@ import type { DedupCache, Reservation } from "../dedup/recent-transactions.ts";
 import type { Submission, Submit } from "../http/submit/submission.ts";
 import { sleepSync } from "../runtime/sleep-sync.ts";
 import { ALL_FULL, type Sender } from "../send/sender.ts";
-import type { Tracker } from "./tracker.ts";
+import type { EngineEvents } from "./engine.ts";
 
 export interface PipelineDeps {
   readonly clock: Clock;
@@ -36,10 +36,7 @@ export interface PipelineDeps {
   /** Validates all but the signatures of what an ingress thread verified; null: all is verified. */
   readonly parser?: Pick<Decoder, "decode"> | null;
   readonly sender: Pick<Sender, "accept" | "report">;
-  readonly tracker: Pick<
-    Tracker,
-    "nextId" | "opened" | "duplicate" | "mergedIntoInFlight" | "invalid" | "validations"
-  >;
+  readonly events: EngineEvents;
   /** Encodes the signature at `offset` in base58; default `encodeSignature`. */
   readonly signatureText?: (bytes: Uint8Array, offset: number) => string;
 }
@@ -47,7 +44,7 @@ export interface PipelineDeps {
 type Done = (result: SubmitResult) => void;
 
 export function createPipeline(deps: PipelineDeps): Submit {
-  const { clock, dedup, dispatch, sender, tracker } = deps;
+  const { clock, dedup, dispatch, sender, events } = deps;
   const signatureText = deps.signatureText ?? encodeSignature;
   const reconcile = deps.reconcile ?? null;
   const parser = deps.parser ?? null;
@@ -58,7 +55,7 @@ export function createPipeline(deps: PipelineDeps): Submit {
   function inFlight(submission: Submission, offset: number): boolean {
     if (!dedup.query(submission.bytes, offset, submission.receivedNs)) return false;
     reconcile?.();
-    tracker.duplicate(submission, offset);
+    events.duplicate(submission, offset);
     return true;
   }
 
@@ -87,19 +84,19 @@ export function createPipeline(deps: PipelineDeps): Submit {
     const reservation = isLate ? reserve(bytes, offset, nowNs) : null;
     if (reservation === "duplicate") {
       reconcile?.();
-      tracker.duplicate(packet, offset);
+      events.duplicate(packet, offset);
       done({ kind: "accepted", signature: signatureText(bytes, offset) });
       return;
     }
-    if (!tracker.mergedIntoInFlight(packet, offset, reservation === "new" ? nowNs : null)) {
-      packet.id = tracker.nextId;
+    if (!events.mergedIntoInFlight(packet, offset, reservation === "new" ? nowNs : null)) {
+      packet.id = events.nextId;
       const taken = sender.accept(packet);
       if (taken <= 0) {
         if (reservation === "new") dedup.rollback(bytes, offset);
         done(taken === ALL_FULL ? LEADERS_FULL : NO_LEADER);
         return;
       }
-      tracker.opened(packet, accepted, keyId, plan, nowNs);
+      events.opened(packet, accepted, keyId, plan, nowNs);
       sender.report(packet);
     }
     if (reservation === "new") dedup.commit(bytes, offset);
@@ -114,15 +111,15 @@ export function createPipeline(deps: PipelineDeps): Submit {
       done({ kind: "accepted", signature: signatureText(bytes, offset) });
       return;
     }
-    const packet = createPacket(tracker.nextId, bytes, account, receivedNs, maxRetries, 0);
+    const packet = createPacket(events.nextId, bytes, account, receivedNs, maxRetries, 0);
     submitted = packet;
     const onDecoded: DecodeDone = (packet, validation) => {
       if (validation.kind === "accepted") {
         packet.offeredLamports = validation.priorityFeeLamports + validation.tipLamports;
-        tracker.validations.accepted += 1;
+        events.valid();
         passOn(packet, keyId, plan, validation, done);
       } else {
-        tracker.invalid(validation.errorCode);
+        events.invalid(validation.errorCode);
         done({ kind: "rejected", rejection: rejectionOf(validation) });
       }
     };

@@ -34,7 +34,7 @@ export async function setUp(plan = planOf([A, B]), options: Partial<SenderOption
   const ingressSender = createIngressSender({ txSend: send }, memory);
   let id = FIRST_ID;
   /** Deliveries of `trySend` that are queued in the engine. */
-  const held: { readonly connection: FakeConnection; readonly stream: number }[] = [];
+  const held: { readonly connection: FakeConnection; readonly number: number }[] = [];
   return {
     ...fixture,
     targetTable,
@@ -62,13 +62,12 @@ export async function setUp(plan = planOf([A, B]), options: Partial<SenderOption
       for (let index = 0; index < sent.count; index += 1) {
         const connection = fixture.transport.made[(engine.peers[index] ?? 0) - 1];
         const waits = ((status >>> (16 + index)) & 1) === 1;
-        const stream = sent.streams[index] ?? 0;
-        if (connection !== undefined && waits) held.push({ connection, stream });
+        if (connection !== undefined && waits) held.push({ connection, number: sent.number });
       }
       return () => fixture.sender.recordSend(packet, sent, sentNs);
     },
     held,
-    /** Makes an ingress thread send, and records it: returns the time and the streams. */
+    /** Makes an ingress thread send, and records it: returns the time and the number. */
     send(status = 0b11, offeredLamports = 0) {
       engine.status = status;
       const sent = newSendRecord();
@@ -79,7 +78,7 @@ export async function setUp(plan = planOf([A, B]), options: Partial<SenderOption
       return {
         id,
         sentNs,
-        streams: sent.streams,
+        number: sent.number,
         recordSend: () => fixture.sender.recordSend(packet, sent, sentNs),
       };
     },
