@@ -10,12 +10,13 @@ function nodeThatTakes(ms: number): ClusterSide {
     clock.advance(ms);
     return 100;
   };
-  const silent = () => Promise.reject(new Error("silent"));
   return {
     clock,
     rpc: stub<ClusterSide["rpc"]>({
       slot,
       confirmedSlot: slot,
+      contacts: async () => [],
+      blockSignatures: async () => [],
       openSlotSubscriber: ({ event }) => {
         queueMicrotask(() => event("slot", "start", 101));
         return { subscribe: async () => true, end() {} } as never;
@@ -23,8 +24,8 @@ function nodeThatTakes(ms: number): ClusterSide {
     }),
     facts: stub<ClusterSide["facts"]>({
       health: async () => null,
-      version: silent,
-      stakes: silent,
+      version: async () => "4.3.0",
+      stakes: async () => new Map(),
     }),
     close() {},
   };
