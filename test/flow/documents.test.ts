@@ -53,7 +53,8 @@ function scriptOf(command: string): string {
   writeFileSync(join(folder, "transaction.bin"), bytes);
   const filled = command
     .replace("<base64>", Buffer.from(bytes).toString("base64"))
-    .replace("<signature>", signature);
+    .replace("<signature>", signature)
+    .replace("https://fra.example.com", sandbox.url);
   return `cd '${folder}' && URL='${sandbox.url}' KEY='${sandbox.key}' && exec ${filled}`;
 }
 
@@ -69,6 +70,7 @@ const ANSWERS: readonly (readonly [RegExp, (answer: unknown) => void])[] = [
     /\/(sendTransaction|fast)"/,
     (it) => expect(it).toMatchObject({ id: 1, result: expect.any(String) }),
   ],
+  [/\/readyz$/, (it) => expect(it).toEqual({ status: "ready" })],
   [/\/transactions\/<signature>/, (it) => expect(it).toMatchObject({ signature, state: "landed" })],
   [
     /\/transactions\?state=landed/,
