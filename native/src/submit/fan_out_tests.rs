@@ -2,10 +2,13 @@
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use super::fixture::{BYTES, Call, Fixture, NS_PER_MS, OFFER, fan_out_on, targets_of};
 use super::*;
 use crate::quic::engine::Options;
+use crate::quic::limits::RECORDS_PER_WAKE;
 
 #[test]
 fn transaction_is_sent_to_all_targets_in_one_call() {
@@ -230,6 +233,32 @@ fn engine_ref_sends_and_corks() {
     assert_eq!(peer.queued(), 2);
     assert_eq!(engine_handle.send(&transaction(&[id + 1, 1], BYTES)).bits(), 0);
     assert_eq!(engine_handle.cork(&transaction(&[id, 1], &[])).bits(), 0);
+}
+
+#[test]
+fn engine_wakes_the_sender_for_a_record_in_time_and_for_an_urgent_or_a_full_ring_at_once() {
+    const GUARD: Duration = Duration::from_secs(20);
+    let binds = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
+    let (sender, woken) = channel();
+    let waker = Box::new(move || sender.send(()).unwrap_or_default());
+    let engine = Engine::start(Options { binds, ..Options::default() }, waker).unwrap();
+    let engine_handle = EngineRef::new(5, engine.clone());
+    // The sender reads, and may be woken again.
+    let read = || assert_eq!(engine.outcomes_drain(&mut [0.0]), 0);
+    // No event follows, so the I/O thread wakes the sender.
+    engine_handle.note_record(1, false, engine_handle.now_ns());
+    assert!(woken.try_recv().is_err());
+    woken.recv_timeout(GUARD).unwrap();
+    read();
+    engine_handle.note_record(RECORDS_PER_WAKE, false, engine_handle.now_ns());
+    woken.try_recv().unwrap();
+    read();
+    engine_handle.note_record(1, true, engine_handle.now_ns());
+    engine_handle.wake_if_urgent();
+    woken.recv_timeout(GUARD).unwrap();
+    read();
+    engine_handle.wake_if_urgent();
+    assert!(woken.try_recv().is_err());
 }
 
 #[test]
