@@ -160,3 +160,23 @@ pub fn mailbox() -> io::Result<(EventLoopHandle, Mailbox)> {
     };
     Ok((handle, Mailbox { poll, receiver, pending_sockets, pending_receipts }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receipts_above_a_number_are_left_to_their_sender() {
+        let (handle, mailbox) = mailbox().unwrap();
+        for _ in 0..PENDING_RECEIPTS_MAX {
+            assert!(handle.offer_receipts(Box::new([1])));
+        }
+        assert!(!handle.offer_receipts(Box::new([2])));
+        assert!(matches!(mailbox.next(), Some(Message::Receipts(batch)) if *batch == [1]));
+        assert!(handle.offer_receipts(Box::new([3])));
+        assert!(!handle.offer_receipts(Box::new([4])));
+        drop(mailbox);
+        let (ended, _) = super::mailbox().unwrap();
+        assert!(!ended.offer_receipts(Box::new([5])));
+    }
+}

@@ -17,7 +17,7 @@ use crate::quic_server::followers::Followers;
 use crate::quic_server::frame;
 use crate::quic_server::handler::{QuicClient, QuicNumbers, QuicRefusal, StreamHandler};
 use crate::quic_server::landing_waits::LandingWaits;
-use crate::quic_server::limits::CLOSED_NS_MAX;
+use crate::quic_server::limits::{CLOSED_NS_MAX, FOLLOWERS_PER_ACCOUNT};
 
 pub(super) struct Clients {
     pub(super) admission: Admission,
@@ -36,7 +36,7 @@ impl Clients {
     pub(super) fn new(bounds: Bounds, drain_to: Box<str>) -> Self {
         Self {
             admission: Admission::new(bounds),
-            waits: LandingWaits::default(),
+            waits: LandingWaits::new(),
             followers: Followers::default(),
             numbers: QuicNumbers::default(),
             closed: 0,
@@ -93,6 +93,9 @@ impl Clients {
             self.authenticate(connection, client, now, handler);
         }
         let Phase::Open { account, .. } = connection.phase else { return };
+        if wants_receipts && self.followers.of(account).len() >= FOLLOWERS_PER_ACCOUNT {
+            return connection.close(QuicRefusal::Followers, now, handler);
+        }
         connection.tell_limits(handler);
         if let Some(control) = &mut connection.control {
             control.push(frame::tips(&handler.tips()));
@@ -155,7 +158,7 @@ impl Clients {
         }
         self.closed += 1;
         connection.until_ns = now_ns.saturating_add(CLOSED_NS_MAX);
-        self.numbers.streams_aborted += connection.clear_streams(handle, &mut self.waits) as u64;
+        self.numbers.streams_aborted += connection.clear_streams(&mut self.waits) as u64;
         connection.phase = Phase::Closed;
     }
 
@@ -179,7 +182,7 @@ impl Clients {
                 Phase::Open { account, .. } => {
                     self.numbers.connections += 1;
                     self.admission.recount(connection.source, account);
-                    connection.wait_again(handle, &mut self.waits);
+                    connection.wait_again(&mut self.waits);
                     if connection.wants_receipts {
                         self.followers.add(account, handle);
                     }

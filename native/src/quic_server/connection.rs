@@ -15,7 +15,7 @@ use crate::quic_server::frame;
 use crate::quic_server::handler::{
     Decision, QuicClient, QuicNumbers, QuicRefusal, StreamCredit, StreamHandler, Submission,
 };
-use crate::quic_server::landing_waits::LandingWaits;
+use crate::quic_server::landing_waits::{LandingWaits, Waiter};
 use crate::quic_server::limits::{
     BIDIRECTIONAL_OPEN_MAX, CREDIT_LOOKS, CREDIT_NS_MIN, LANDING_NS_MAX, LANDINGS_PER_CONNECTION,
     STREAM_BYTES_MAX, STREAMS_AHEAD_MAX,
@@ -85,6 +85,7 @@ pub(super) struct UnfinishedStream {
 struct Waiting {
     signature: [u8; SIGNATURE_BYTES],
     received_ns: u64,
+    waiter: Waiter,
 }
 
 impl ClientConnection {
@@ -294,10 +295,14 @@ impl ClientConnection {
             let has_room = !is_repeated && self.waiting.len() < LANDINGS_PER_CONNECTION;
             if has_room
                 && let Some(signature) = signature
-                && turn.waits.add(signature, (turn.handle, id))
+                && let Phase::Open { account, .. } = self.phase
             {
-                self.waiting.insert(id, Waiting { signature, received_ns: turn.now_ns });
-                return;
+                let waiter = Waiter { handle: turn.handle, stream: id, account };
+                if turn.waits.add(signature, waiter) {
+                    let received_ns = turn.now_ns;
+                    self.waiting.insert(id, Waiting { signature, received_ns, waiter });
+                    return;
+                }
             }
             turn.numbers.landings_unawaited += 1;
         }
@@ -367,8 +372,8 @@ impl ClientConnection {
     /// The client no longer wants what is written on a stream.
     fn stopped(&mut self, id: StreamId, code: VarInt, turn: &mut Turn<'_>) {
         self.unsent.remove(&id);
-        if let Some(Waiting { signature, .. }) = self.waiting.remove(&id) {
-            turn.waits.remove(&signature, (turn.handle, id));
+        if let Some(Waiting { signature, waiter, .. }) = self.waiting.remove(&id) {
+            turn.waits.remove(&signature, waiter);
         }
         if let Some(control) = self.control.as_mut().filter(|control| control.id() == id) {
             control.stop();
@@ -401,10 +406,10 @@ impl ClientConnection {
         let due: Vec<StreamId> =
             self.waiting.iter().filter(|(_, waiting)| is_due(waiting)).map(|(id, _)| *id).collect();
         for id in due {
-            let Some(Waiting { signature, received_ns }) = self.waiting.remove(&id) else {
+            let Some(Waiting { signature, received_ns, waiter }) = self.waiting.remove(&id) else {
                 continue;
             };
-            turn.waits.remove(&signature, (turn.handle, id));
+            turn.waits.remove(&signature, waiter);
             turn.numbers.landings_unawaited += 1;
             let verdict = Verdict::decided(0, Some(signature));
             self.answer(id, verdict, received_ns, turn.clock, handler);
@@ -443,14 +448,14 @@ impl ClientConnection {
     }
 
     /// Has the verdicts of this connection wait in `waits` again.
-    pub(super) fn wait_again(&mut self, handle: usize, waits: &mut LandingWaits) {
-        self.waiting.retain(|id, waiting| waits.add(waiting.signature, (handle, *id)));
+    pub(super) fn wait_again(&mut self, waits: &mut LandingWaits) {
+        self.waiting.retain(|_, waiting| waits.add(waiting.signature, waiting.waiter));
     }
 
     /// Forgets its streams; returns how many were unfinished.
-    pub(super) fn clear_streams(&mut self, handle: usize, waits: &mut LandingWaits) -> usize {
-        for (id, Waiting { signature, .. }) in self.waiting.drain() {
-            waits.remove(&signature, (handle, id));
+    pub(super) fn clear_streams(&mut self, waits: &mut LandingWaits) -> usize {
+        for (_, Waiting { signature, waiter, .. }) in self.waiting.drain() {
+            waits.remove(&signature, waiter);
         }
         self.unsent.clear();
         self.control = None;
@@ -574,6 +579,7 @@ fn phrase_of(refusal: QuicRefusal) -> &'static [u8] {
         QuicRefusal::Unauthorized => b"unauthorized: no valid key",
         QuicRefusal::NoHello => b"unauthorized: no HELLO in time",
         QuicRefusal::AccountConnections => b"rate_limited: too many connections",
+        QuicRefusal::Followers => b"rate_limited: too many connections with receipts",
         QuicRefusal::TooLarge => b"too_large",
         QuicRefusal::Slow => b"undecodable: not finished in time",
         QuicRefusal::Draining => b"overloaded: this edge drains",

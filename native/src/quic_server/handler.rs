@@ -24,6 +24,8 @@ pub enum QuicRefusal {
     NoHello,
     /// The account has too many connections.
     AccountConnections,
+    /// Too many connections of the account want receipts.
+    Followers,
     /// More bytes than a transaction can have.
     TooLarge,
     /// A stream or a handshake was not finished in time.

@@ -1,26 +1,38 @@
 //! Verdicts that wait for their transaction's end, by signature: which streams of which connections.
+//! How many wait is limited for each account, so that one cannot keep the others from it.
 
 use std::collections::HashMap;
 
 use quinn_proto::StreamId;
 
-use crate::quic_server::limits::LANDINGS_MAX;
+use crate::quic_server::counts::Counts;
+use crate::quic_server::limits::{LANDINGS_MAX, LANDINGS_PER_ACCOUNT};
 use crate::quic_server::verdict::SIGNATURE_BYTES;
 
 type Signature = [u8; SIGNATURE_BYTES];
 
-/// A stream of the connection with this handle.
-pub(super) type Waiter = (usize, StreamId);
+/// A stream of a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Waiter {
+    /// The connection's.
+    pub(super) handle: usize,
+    pub(super) stream: StreamId,
+    pub(super) account: u64,
+}
 
-#[derive(Default)]
 pub(super) struct LandingWaits {
     by_signature: HashMap<Signature, Vec<Waiter>>,
     count: usize,
+    accounts: Counts<u64>,
     /// Whether none is taken any more.
     is_closed: bool,
 }
 
 impl LandingWaits {
+    pub(super) fn new() -> Self {
+        Self { by_signature: HashMap::new(), count: 0, accounts: Counts::new(), is_closed: false }
+    }
+
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -32,9 +44,12 @@ impl LandingWaits {
 
     /// Returns whether there was room.
     pub(super) fn add(&mut self, signature: Signature, waiter: Waiter) -> bool {
-        if self.is_closed || self.count >= LANDINGS_MAX {
+        let is_full =
+            self.count >= LANDINGS_MAX || self.accounts.of(waiter.account) >= LANDINGS_PER_ACCOUNT;
+        if self.is_closed || is_full {
             return false;
         }
+        self.accounts.add(waiter.account);
         self.by_signature.entry(signature).or_default().push(waiter);
         self.count += 1;
         true
@@ -42,9 +57,10 @@ impl LandingWaits {
 
     pub(super) fn remove(&mut self, signature: &Signature, waiter: Waiter) {
         let Some(waiters) = self.by_signature.get_mut(signature) else { return };
-        let count = waiters.len();
-        waiters.retain(|each| *each != waiter);
-        self.count -= count - waiters.len();
+        let Some(at) = waiters.iter().position(|each| *each == waiter) else { return };
+        waiters.swap_remove(at);
+        self.count -= 1;
+        self.accounts.remove(waiter.account);
         if waiters.is_empty() {
             self.by_signature.remove(signature);
         }
@@ -54,13 +70,13 @@ impl LandingWaits {
     pub(super) fn take(&mut self, signature: &Signature) -> Vec<Waiter> {
         let waiters = self.by_signature.remove(signature).unwrap_or_default();
         self.count -= waiters.len();
+        waiters.iter().for_each(|waiter| self.accounts.remove(waiter.account));
         waiters
     }
 
     /// Forgets all of them.
     pub(super) fn clear(&mut self) {
-        self.by_signature.clear();
-        self.count = 0;
+        *self = Self { is_closed: self.is_closed, ..Self::new() };
     }
 }
 
@@ -71,12 +87,13 @@ mod tests {
     use super::*;
 
     fn waiter(handle: usize) -> Waiter {
-        (handle, StreamId::new(Side::Client, Dir::Bi, 3))
+        let stream = StreamId::new(Side::Client, Dir::Bi, 3);
+        Waiter { handle, stream, account: handle as u64 }
     }
 
     #[test]
     fn waiters_are_found_by_signature_once() {
-        let mut waits = LandingWaits::default();
+        let mut waits = LandingWaits::new();
         assert!(waits.add([1; 64], waiter(1)) && waits.add([1; 64], waiter(2)));
         assert!(waits.add([2; 64], waiter(3)));
         waits.remove(&[2; 64], waiter(1));
@@ -89,14 +106,28 @@ mod tests {
 
     #[test]
     fn none_is_taken_above_the_bound_and_after_the_end() {
-        let mut waits = LandingWaits::default();
-        for _ in 0..LANDINGS_MAX {
-            assert!(waits.add([1; 64], waiter(1)));
+        let mut waits = LandingWaits::new();
+        for number in 0..LANDINGS_MAX {
+            assert!(waits.add([1; 64], waiter(number / LANDINGS_PER_ACCOUNT)));
         }
-        assert!(!waits.add([2; 64], waiter(1)));
+        assert!(!waits.add([2; 64], waiter(9)));
         waits.clear();
         assert!(waits.add([2; 64], waiter(1)));
         waits.close();
         assert!(!waits.add([2; 64], waiter(1)));
+    }
+
+    #[test]
+    fn one_account_leaves_room_for_others() {
+        let mut waits = LandingWaits::new();
+        for _ in 0..LANDINGS_PER_ACCOUNT {
+            assert!(waits.add([1; 64], waiter(1)));
+        }
+        assert!(!waits.add([2; 64], waiter(1)) && waits.add([2; 64], waiter(2)));
+        waits.remove(&[1; 64], waiter(1));
+        assert!(waits.add([2; 64], waiter(1)) && !waits.add([2; 64], waiter(1)));
+        let _ = waits.take(&[1; 64]);
+        assert!(waits.add([2; 64], waiter(1)));
+        assert_eq!(waits.accounts.of(1), 2);
     }
 }

@@ -56,6 +56,8 @@ pub const CREDIT_LOOKS: u64 = 16;
 pub const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 /// Verdicts of one connection that wait for their transaction's end.
 pub const LANDINGS_PER_CONNECTION: usize = 1024;
+/// The same of one account.
+pub const LANDINGS_PER_ACCOUNT: usize = 4096;
 /// The same of all connections.
 pub const LANDINGS_MAX: usize = 16_384;
 /// How long a verdict waits for its transaction's end.
@@ -64,6 +66,8 @@ pub const LANDING_NS_MAX: u64 = 120 * NS_PER_S;
 /// gets no further one until it has acknowledged a verdict.
 pub const BIDIRECTIONAL_OPEN_MAX: u64 = 2048;
 /// Frames that wait for a client to read its control stream; then the oldest receipt is dropped.
-pub const CONTROL_FRAMES_MAX: usize = 1024;
+pub const CONTROL_FRAMES_MAX: usize = 256;
+/// Connections of one account that receive receipts.
+pub const FOLLOWERS_PER_ACCOUNT: usize = 16;
 /// Bytes that a connection may hold which its client has not acknowledged.
-pub const SEND_WINDOW_BYTES: u64 = 256 * 1024;
+pub const SEND_WINDOW_BYTES: u64 = 128 * 1024;

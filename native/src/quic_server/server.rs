@@ -36,6 +36,7 @@ use crate::quic_server::admission::{Bounds, Welcome};
 use crate::quic_server::clients::Clients;
 use crate::quic_server::connection::{ClientConnection, Phase, Turn};
 use crate::quic_server::handler::{QuicNumbers, QuicRefusal, StreamHandler};
+use crate::quic_server::landing_waits::Waiter;
 use crate::quic_server::limits::{
     CLOSED_MAX, DRAIN_NS_MAX, DRIVEN_PER_TURN, HANDSHAKE_DATAGRAMS_PER_TURN, HANDSHAKE_NS_MAX,
     SCAN_NS, SCANNED_PER_TURN,
@@ -193,7 +194,7 @@ impl QuicServer {
     pub fn take_receipts<H: StreamHandler>(&mut self, batch: &[u8], handler: &H) {
         for Receipt { account, verdict } in receipts_of(batch) {
             if verdict.is_final() {
-                for (handle, stream) in self.clients.waits.take(&verdict.signature) {
+                for Waiter { handle, stream, .. } in self.clients.waits.take(&verdict.signature) {
                     if let Some(Some(connection)) = self.connections.get_mut(handle) {
                         connection.landed(stream, verdict, self.clock, handler);
                         list(connection, handle, &mut self.listed);

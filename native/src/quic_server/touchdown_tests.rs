@@ -4,7 +4,9 @@
 use quinn::{RecvStream, SendStream, VarInt};
 
 use super::*;
-use crate::quic_server::limits::{CONTROL_FRAMES_MAX, LANDINGS_PER_CONNECTION};
+use crate::quic_server::limits::{
+    CONTROL_FRAMES_MAX, FOLLOWERS_PER_ACCOUNT, LANDINGS_PER_CONNECTION,
+};
 use crate::quic_server::tls::ALPN_TOUCHDOWN;
 use crate::quic_server::verdict::{VERDICT_BYTES, Verdict};
 
@@ -428,6 +430,27 @@ async fn receipts_come_to_the_clients_that_want_them() {
 }
 
 #[tokio::test]
+async fn receipts_go_to_a_bounded_number_of_connections_of_an_account() {
+    let listener = listener();
+    let mut open = Vec::new();
+    for _ in 0..FOLLOWERS_PER_ACCOUNT {
+        let (endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+        open.push((greeted(&connection, &hello(1, b"")).await, connection, endpoint));
+    }
+    let (_one, further) = listener.touchdown(Some(&SEED)).await;
+    let (mut out, _incoming) = further.open_bi().await.unwrap();
+    out.write_all(&hello(1, b"")).await.unwrap();
+    assert_eq!(close_code(&further).await, code(QuicRefusal::Followers));
+    // One that wants none is served, and so is one in the place of another.
+    let (_two, other) = listener.touchdown(Some(&SEED)).await;
+    greeted(&other, &hello(0, b"")).await;
+    drop(open.pop());
+    listener.until(|state| state.numbers.followers == FOLLOWERS_PER_ACCOUNT as u64 - 1).await;
+    let (_three, third) = listener.touchdown(Some(&SEED)).await;
+    greeted(&third, &hello(1, b"")).await;
+}
+
+#[tokio::test]
 async fn client_that_reads_no_receipts_loses_the_oldest() {
     let listener = listener();
     let (_one, connection) = listener.touchdown(Some(&SEED)).await;
@@ -437,7 +460,7 @@ async fn client_that_reads_no_receipts_loses_the_oldest() {
     client.transport_config(Arc::new(config));
     let (_two, slow) = listener.connect(client).await.unwrap();
     let (_out, mut incoming) = greeted(&slow, &hello(1, API_KEY)).await;
-    let all: Vec<u8> = (0..2 * CONTROL_FRAMES_MAX)
+    let all: Vec<u8> = (0..8 * CONTROL_FRAMES_MAX)
         .flat_map(|number| receipt(ACCOUNT, 6, &transaction(number as u8)))
         .collect();
     listener.with(|state| state.receipts = all);
@@ -446,7 +469,7 @@ async fn client_that_reads_no_receipts_loses_the_oldest() {
     // Others are served meanwhile.
     assert_eq!(submit(&connection, &transaction(3)).await.state, 1);
     let (mut lost, mut read) = (0, 0);
-    while read + lost < 2 * CONTROL_FRAMES_MAX as u64 {
+    while read + lost < 8 * CONTROL_FRAMES_MAX as u64 {
         match frame_of(&mut incoming).await {
             (0x85, content) => lost += u64::from(u32::from_le_bytes(content.try_into().unwrap())),
             (kind, content) => {

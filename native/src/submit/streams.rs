@@ -240,7 +240,7 @@ fn signature_at(bytes: &[u8], offset: usize) -> Option<[u8; SIGNATURE_BYTES]> {
 fn reason_of(refusal: QuicRefusal) -> Reason {
     match refusal {
         QuicRefusal::Unauthorized | QuicRefusal::NoHello => Reason::Unauthorized,
-        QuicRefusal::AccountConnections => Reason::RateLimited,
+        QuicRefusal::AccountConnections | QuicRefusal::Followers => Reason::RateLimited,
         QuicRefusal::TooLarge => Reason::TooLarge,
         QuicRefusal::Slow => Reason::Undecodable,
         QuicRefusal::Draining => Reason::Overloaded,
@@ -255,6 +255,7 @@ fn message_of(refusal: QuicRefusal, bytes: usize) -> String {
         QuicRefusal::Unauthorized => KEY_NOT_VALID.into(),
         QuicRefusal::NoHello => NO_HELLO.into(),
         QuicRefusal::AccountConnections => ACCOUNT_CONNECTIONS.into(),
+        QuicRefusal::Followers => FOLLOWERS.into(),
         QuicRefusal::TooLarge => format!(
             "a stream with more than {TRANSACTION_BYTES_MAX} bytes, a transaction has at most that \
              many"
@@ -277,5 +278,6 @@ const FLAGS_UNKNOWN: &str =
 const FRAME_INVALID: &str =
     "a control stream begins with one HELLO frame of version 1, and nothing follows it";
 const SECOND_CONTROL: &str = "a second control stream; a connection has one";
+const FOLLOWERS: &str = "16 QUIC connections of the account want receipts, which is the most";
 const ACCOUNT_CONNECTIONS: &str = "the account has as many QUIC connections as it may";
 const DRAINING: &str = "this edge drains; connect to another one, or again a little later";
