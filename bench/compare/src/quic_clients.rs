@@ -66,6 +66,7 @@ impl AccountPeers {
     }
 
     /// How many connections are open.
+    #[allow(dead_code, reason = "only the program touchdown-load asks")]
     pub fn open_count(&self) -> usize {
         let is_open = |peer: &&u32| self.engine.peer_state(**peer) == PeerState::Admitted;
         self.peers.iter().filter(is_open).count()

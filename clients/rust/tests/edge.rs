@@ -21,6 +21,9 @@ const LIMITS: [u8; 28] = [
     0, 0,
 ];
 
+/// Seven receipts were dropped.
+const LOST: [u8; 8] = [0x85, 0, 4, 0, 7, 0, 0, 0];
+
 /// What the stand-in does with a transaction on a bidirectional stream.
 #[derive(Clone, Copy, PartialEq)]
 enum Answer {
@@ -127,6 +130,9 @@ impl Serve {
             let head = [0x83, 0, address.len() as u8, 0];
             // The client may be gone.
             let _ = control.write_all(&[&head[..], address.as_bytes()].concat()).await;
+            if drain.changed().await.is_ok() {
+                let _ = control.write_all(&LOST).await;
+            }
             std::future::pending::<()>().await;
         });
         while let Ok((send, receive)) = self.connection.accept_bi().await {
@@ -152,6 +158,12 @@ impl Serve {
         let _ = send.write_all(&verdict).await;
         let _ = send.finish();
     }
+}
+
+/// Waits for an event; other ones pass.
+async fn until(events: &mut tokio::sync::broadcast::Receiver<Event>, expected: Event) {
+    let wait = async { while events.recv().await.expect("an event") != expected {} };
+    tokio::time::timeout(Duration::from_secs(60), wait).await.expect("the event");
 }
 
 const ACCEPTS: Answer = Answer::Verdict(1, 0);
@@ -249,10 +261,13 @@ async fn draining_edge_is_left_for_the_one_that_it_names() {
     let mut events = client.events();
     client.ready().await.expect("a connection");
     edge.drain.send_replace(Some(other.name()));
-    while events.recv().await.expect("an event") != (Event::Connected { address: other.name() }) {}
+    until(&mut events, Event::Connected { address: other.name() }).await;
     client.submit(b"\x01abc", SubmitOptions::default()).await.expect("a verdict");
     assert_eq!(other.received.lock().expect("a lock").len(), 1);
     assert!(edge.received.lock().expect("a lock").is_empty());
+    // What the old one still has to say arrives.
+    edge.drain.send_replace(Some(String::new()));
+    until(&mut events, Event::ReceiptsLost(7)).await;
 }
 
 #[tokio::test]
