@@ -42,6 +42,8 @@ pub(super) struct ControlStream {
 struct Frame {
     bytes: Vec<u8>,
     is_receipt: bool,
+    /// How many receipts it says were dropped.
+    lost: u32,
 }
 
 impl ControlStream {
@@ -104,7 +106,7 @@ impl ControlStream {
     /// Queues a frame that is no receipt.
     pub(super) fn push(&mut self, bytes: Vec<u8>) {
         if !self.is_stopped {
-            self.frames.push_back(Frame { bytes, is_receipt: false });
+            self.frames.push_back(Frame { bytes, is_receipt: false, lost: 0 });
         }
     }
 
@@ -134,7 +136,7 @@ impl ControlStream {
             }
             self.lost = self.lost.saturating_add(1);
         }
-        self.frames.push_back(Frame { bytes: frame::receipt(verdict), is_receipt: true });
+        self.frames.push_back(Frame { bytes: frame::receipt(verdict), is_receipt: true, lost: 0 });
         is_full
     }
 
@@ -159,11 +161,15 @@ impl ControlStream {
         }
     }
 
-    /// The frame to write next, before which a client hears of those that were dropped.
+    /// The frame to write next. Before the next receipt a client hears of those that were dropped; a
+    /// frame that says so and waits itself says the new number.
     fn next(&mut self) -> Option<&Vec<u8>> {
-        if self.written == 0 && self.lost > 0 {
-            let bytes = frame::lost(std::mem::take(&mut self.lost));
-            self.frames.push_front(Frame { bytes, is_receipt: false });
+        let is_next = |frame: &Frame| frame.is_receipt || frame.lost > 0;
+        if self.written == 0 && self.lost > 0 && self.frames.front().is_some_and(is_next) {
+            let before = self.frames.pop_front_if(|frame| frame.lost > 0);
+            let lost = before.map_or(0, |frame| frame.lost).saturating_add(self.lost);
+            self.lost = 0;
+            self.frames.push_front(Frame { bytes: frame::lost(lost), is_receipt: false, lost });
         }
         self.frames.front().map(|frame| &frame.bytes)
     }
@@ -216,12 +222,27 @@ mod tests {
         assert!(stream.push_receipt(&[0xfe; VERDICT_BYTES]));
         assert!(stream.push_receipt(&[0xff; VERDICT_BYTES]));
         assert_eq!(stream.frames.len(), CONTROL_FRAMES_MAX);
+        // The limits were kept, and are first.
+        assert_eq!(stream.next().map(|bytes| bytes[0]), Some(0x81));
+        stream.frames.pop_front();
         assert_eq!(stream.next().map(Vec::as_slice), Some(frame::lost(2).as_slice()));
         let receipts: Vec<u8> =
             stream.frames.iter().filter(|frame| frame.is_receipt).map(|it| it.bytes[4]).collect();
         assert_eq!((receipts[0], receipts.last()), (2, Some(&0xff)));
-        // The limits were kept.
-        assert_eq!(stream.frames[1].bytes[0], 0x81);
+    }
+
+    #[test]
+    fn client_that_reads_nothing_holds_one_frame_for_all_that_were_dropped() {
+        let mut stream = control();
+        let _ = stream.take(HELLO, false);
+        for number in 0..10 * CONTROL_FRAMES_MAX {
+            stream.push_receipt(&[number as u8; VERDICT_BYTES]);
+            // As a flush does that the client's flow control admits nothing of.
+            let _ = stream.next();
+        }
+        assert_eq!(stream.frames.len(), CONTROL_FRAMES_MAX + 1);
+        let lost = frame::lost(9 * CONTROL_FRAMES_MAX as u32);
+        assert_eq!(stream.next(), Some(&lost));
     }
 
     #[test]

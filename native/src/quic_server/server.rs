@@ -418,12 +418,14 @@ impl QuicServer {
                     }
                     continue;
                 }
-                Phase::Open { key, .. } => {
+                Phase::Open { key, account } => {
                     let client = connection.client_of(key);
                     let is_late = connection.control.as_ref().is_some_and(|it| it.is_late(now_ns));
-                    match handler.account_of(&client) {
-                        None => Some(QuicRefusal::Unauthorized),
-                        Some(_) => is_late.then_some(QuicRefusal::Slow),
+                    // A public key that was revoked may be another account's by now.
+                    if handler.account_of(&client) == Some(account) {
+                        is_late.then_some(QuicRefusal::Slow)
+                    } else {
+                        Some(QuicRefusal::Unauthorized)
                     }
                 }
             };

@@ -393,6 +393,16 @@ async fn revoked_key_closes_its_connections() {
 }
 
 #[tokio::test]
+async fn key_that_becomes_another_accounts_closes_its_connections() {
+    let listener = Listener::new(|_| {});
+    let (_endpoint, connection) = listener.client().await;
+    send(&connection, &[1; 4]).await;
+    listener.until(|state| state.submitted.len() == 1).await;
+    listener.with(|state| state.accounts.values_mut().for_each(|account| *account += 1));
+    assert_eq!(close_code(&connection).await, code(QuicRefusal::Unauthorized));
+}
+
+#[tokio::test]
 async fn streams_are_granted_as_the_limits_admit() {
     let listener = Listener::new(|_| {});
     listener.with(|state| state.credit = 3);
