@@ -166,9 +166,11 @@ impl ControlStream {
     fn next(&mut self) -> Option<&Vec<u8>> {
         let is_next = |frame: &Frame| frame.is_receipt || frame.lost > 0;
         if self.written == 0 && self.lost > 0 && self.frames.front().is_some_and(is_next) {
-            let before = self.frames.pop_front_if(|frame| frame.lost > 0);
-            let lost = before.map_or(0, |frame| frame.lost).saturating_add(self.lost);
-            self.lost = 0;
+            let mut lost = std::mem::take(&mut self.lost);
+            if let Some(waiting) = self.frames.front().filter(|frame| frame.lost > 0) {
+                lost = lost.saturating_add(waiting.lost);
+                self.frames.pop_front();
+            }
             self.frames.push_front(Frame { bytes: frame::lost(lost), is_receipt: false, lost });
         }
         self.frames.front().map(|frame| &frame.bytes)
