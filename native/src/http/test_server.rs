@@ -61,6 +61,10 @@ impl StreamHandler for Echo {
         [0; 32]
     }
 
+    fn has_read_keys(&self) -> bool {
+        true
+    }
+
     fn knows(&self, _client: &QuicClient) -> bool {
         false
     }

@@ -18,6 +18,7 @@ use crate::quic_server::frame;
 use crate::quic_server::handler::{QuicClient, QuicNumbers, QuicRefusal, StreamHandler};
 use crate::quic_server::landing_waits::LandingWaits;
 use crate::quic_server::limits::{CLOSED_NS_MAX, FOLLOWERS_PER_ACCOUNT};
+use crate::sync::source_address::source_of;
 
 pub(super) struct Clients {
     pub(super) admission: Admission,
@@ -88,6 +89,10 @@ impl Clients {
             }
         };
         if !is_open {
+            // An address to which it moved is not validated yet: anyone may have written it.
+            if source_of(connection.inner.remote_address().ip()) != connection.source {
+                return connection.close(QuicRefusal::Unauthorized, now, handler);
+            }
             let client =
                 (!token.is_empty()).then(|| connection.client_of(handler.key_of_token(&token)));
             self.authenticate(connection, client, now, handler);
@@ -121,8 +126,12 @@ impl Clients {
         let account = client.and_then(|client| handler.account_of(&client));
         let (Some(client), Some(account)) = (client, account) else {
             // The key may be an account's all the same, and expired: the account sees the refusal.
-            let code = handler.refused(client.as_ref(), QuicRefusal::Unauthorized, 0);
-            return connection.close_with(code, QuicRefusal::Unauthorized, now);
+            let is_unread =
+                client.is_some_and(|client| !handler.knows(&client)) && !handler.has_read_keys();
+            let refusal =
+                if is_unread { QuicRefusal::KeysUnread } else { QuicRefusal::Unauthorized };
+            let code = handler.refused(client.as_ref(), refusal, 0);
+            return connection.close_with(code, refusal, now);
         };
         if !connection.is_proved && !self.admission.has_room_for_address(connection.source) {
             self.numbers.handshakes_refused += 1;

@@ -578,6 +578,7 @@ fn phrase_of(refusal: QuicRefusal) -> &'static [u8] {
     match refusal {
         QuicRefusal::Unauthorized => b"unauthorized: no valid key",
         QuicRefusal::NoHello => b"unauthorized: no HELLO in time",
+        QuicRefusal::KeysUnread => b"overloaded: this edge has not read its keys yet",
         QuicRefusal::AccountConnections => b"rate_limited: too many connections",
         QuicRefusal::Followers => b"rate_limited: too many connections with receipts",
         QuicRefusal::TooLarge => b"too_large",

@@ -22,6 +22,8 @@ pub enum QuicRefusal {
     Unauthorized,
     /// The client did not say in time who it is.
     NoHello,
+    /// This edge has not read its keys yet.
+    KeysUnread,
     /// The account has too many connections.
     AccountConnections,
     /// Too many connections of the account want receipts.
@@ -123,6 +125,9 @@ pub trait StreamHandler {
 
     /// The digest of an API key that a client has sent.
     fn key_of_token(&self, token: &[u8]) -> [u8; 32];
+
+    /// Whether this edge has read its keys, so that a key that it does not know is none.
+    fn has_read_keys(&self) -> bool;
 
     /// Whether there is such a key, even if it is not valid from there.
     fn knows(&self, client: &QuicClient) -> bool;

@@ -48,6 +48,7 @@ struct State {
     costs_credit: bool,
     /// A key that is known, and not valid from here.
     elsewhere: Option<[u8; 32]>,
+    is_reading_keys: bool,
     burst: u32,
     /// Whether every transaction was accepted before.
     is_repeated: bool,
@@ -73,6 +74,10 @@ impl StreamHandler for Handler {
 
     fn key_of_token(&self, token: &[u8]) -> [u8; 32] {
         token_key(token)
+    }
+
+    fn has_read_keys(&self) -> bool {
+        !self.0.lock().unwrap().is_reading_keys
     }
 
     fn knows(&self, client: &QuicClient) -> bool {

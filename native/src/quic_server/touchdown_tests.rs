@@ -208,6 +208,31 @@ async fn client_that_does_not_say_who_it_is_is_closed() {
 }
 
 #[tokio::test]
+async fn unknown_key_before_the_keys_were_read_is_overload() {
+    let listener = listener();
+    listener.with(|state| state.is_reading_keys = true);
+    let (_endpoint, connection) = listener.touchdown(None).await;
+    let _control = opened(&connection, &hello(0, b"another-key-of-16")).await;
+    assert_eq!(close_code(&connection).await, code(QuicRefusal::KeysUnread));
+    let (_endpoint, connection) = listener.connect(solana_client(&[9; 32])).await.unwrap();
+    assert_eq!(close_code(&connection).await, code(QuicRefusal::KeysUnread));
+    // A known one is none.
+    let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
+    assert_eq!(submit(&connection, &transaction(3)).await.state, 1);
+}
+
+#[tokio::test]
+async fn hello_from_another_address_than_the_handshake_closes_the_connection() {
+    let listener = listener();
+    let (endpoint, connection) = listener.touchdown(None).await;
+    let other = std::net::UdpSocket::bind((Ipv4Addr::new(127, 0, 0, 2), 0)).unwrap();
+    endpoint.rebind(other).unwrap();
+    let _control = opened(&connection, &hello(0, API_KEY)).await;
+    assert_eq!(close_code(&connection).await, code(QuicRefusal::Unauthorized));
+    assert_eq!(listener.with(|state| state.numbers.connected), 0);
+}
+
+#[tokio::test]
 async fn key_that_is_not_valid_from_there_is_closed_at_once() {
     let listener = listener();
     listener.with(|state| state.elsewhere = Some(public_key(&[9; 32]).unwrap()));

@@ -526,6 +526,12 @@ impl KeyTable {
         self.len() == 0
     }
 
+    /// Whether all keys were read once: one that is not there is unknown.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        self.is_read.load(Acquire)
+    }
+
     /// The limits that its keys charge.
     #[must_use]
     pub fn limits(&self) -> &LimitRegistry {
@@ -537,7 +543,7 @@ impl KeyTable {
             KeyRejection::Missing
         } else if looks_mistyped(token) {
             KeyRejection::Mistyped
-        } else if self.is_read.load(Acquire) {
+        } else if self.is_read() {
             KeyRejection::Unknown
         } else {
             KeyRejection::Unread

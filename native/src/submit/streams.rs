@@ -107,6 +107,10 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
         sha256(&[token])
     }
 
+    fn has_read_keys(&self) -> bool {
+        self.path.keys.is_read()
+    }
+
     fn knows(&self, client: &QuicClient) -> bool {
         self.key_of(client).is_some()
     }
@@ -243,7 +247,7 @@ fn reason_of(refusal: QuicRefusal) -> Reason {
         QuicRefusal::AccountConnections | QuicRefusal::Followers => Reason::RateLimited,
         QuicRefusal::TooLarge => Reason::TooLarge,
         QuicRefusal::Slow => Reason::Undecodable,
-        QuicRefusal::Draining => Reason::Overloaded,
+        QuicRefusal::Draining | QuicRefusal::KeysUnread => Reason::Overloaded,
         QuicRefusal::Flags | QuicRefusal::Frame | QuicRefusal::SecondControl => {
             Reason::InvalidRequest
         }
@@ -254,6 +258,7 @@ fn message_of(refusal: QuicRefusal, bytes: usize) -> String {
     match refusal {
         QuicRefusal::Unauthorized => KEY_NOT_VALID.into(),
         QuicRefusal::NoHello => NO_HELLO.into(),
+        QuicRefusal::KeysUnread => KEYS_UNREAD.into(),
         QuicRefusal::AccountConnections => ACCOUNT_CONNECTIONS.into(),
         QuicRefusal::Followers => FOLLOWERS.into(),
         QuicRefusal::TooLarge => format!(
@@ -273,6 +278,7 @@ fn message_of(refusal: QuicRefusal, bytes: usize) -> String {
 const BUSY: &str = "this thread cannot decide on the transaction now; send it again";
 const KEY_NOT_VALID: &str = "the connection's key is not valid, or no longer";
 const NO_HELLO: &str = "the client did not say within 5 s who it is";
+const KEYS_UNREAD: &str = "this edge has not read its keys yet; connect again a little later";
 const FLAGS_UNKNOWN: &str =
     "a flags byte with a flag that is not known here; 0x01 and 0x02 may be set beside 0x40";
 const FRAME_INVALID: &str =
