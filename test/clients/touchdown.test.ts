@@ -217,12 +217,29 @@ describe.skipIf(!isPossible)("touchdown/1 at an edge", () => {
     expect(new Set(verdicts.map(({ signature }) => signature)).size).toBe(100);
   });
 
+  it("the TypeScript client's caller may reuse its array at once", async () => {
+    const { client } = connected(KEY);
+    await client.ready();
+    const array = Buffer.alloc(4096);
+    const verdicts = await Promise.all(
+      Array.from({ length: 50 }, () => {
+        const transaction = sandbox.transaction();
+        array.set(transaction);
+        return client.submit(array.subarray(0, transaction.length));
+      }),
+    );
+    expect(verdicts.every(({ outcome }) => outcome === "accepted")).toBe(true);
+    expect(new Set(verdicts.map(({ signature }) => signature)).size).toBe(50);
+  });
+
   it("the TypeScript client rejects with the kind of the error", async () => {
-    const { client } = connected("another-unknown-key-of-this-test");
+    const { client, events } = connected("another-unknown-key-of-this-test");
     await expect(client.ready()).rejects.toMatchObject({
       kind: "connection_refused",
       reason: "unauthorized",
     });
+    await until("the last event", () => events.some(({ kind }) => kind === "failed"));
+    expect(events.at(-1)).toMatchObject({ kind: "failed", error: { reason: "unauthorized" } });
     await expect(client.submit(new Uint8Array(4097))).rejects.toMatchObject({ kind: "size" });
     client.close();
     await expect(client.submit(sandbox.transaction())).rejects.toMatchObject({ kind: "closed" });

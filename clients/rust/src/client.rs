@@ -3,7 +3,7 @@
 //! ```text
 //!            ┌──────────── attempt failed, or connection lost: wait, try again ───────────┐
 //!            ▼                                                                            │
-//!  Connecting ──▶ Connected ──▶ draining, with an address: connects there first ──────────┤
+//!  Connecting ──▶ Connected ──▶ draining, with a new address: wait, connect there first ──┤
 //!      │                                                                                  │
 //!      └── `reconnects_max` attempts in a row failed, or the edge refuses for good ──▶ Failed
 //! ```
@@ -11,6 +11,10 @@
 //! A transaction waits for a connection, for stream credit and for its verdict, within one timeout.
 //! Where the connection is lost meanwhile the client sends it again on the next one: an edge merges
 //! repetitions, and a block holds a transaction once.
+//!
+//! An edge says that it drains to each new client until it ends. So the client does not go back to an
+//! address that it left within 5 minutes, nor leaves more than 8 in that time: it stays until the edge
+//! closes the connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,11 +38,17 @@ const SEND_ONCE: u8 = 0x01;
 const WHEN_LANDED: u8 = 0x02;
 /// How long an edge delays a verdict at most.
 const LANDING_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long the client does not follow a DRAINING to an address that it left: longer than an edge
+/// drains by default (75 s).
+const LEFT_FOR: Duration = Duration::from_secs(5 * 60);
+/// Addresses that the client leaves within `LEFT_FOR` at most.
+const MOVES_MAX: usize = 8;
 
 /// How a transaction is submitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubmitOptions {
-    /// The edge sends it once and never again.
+    /// The edge sends it once and never again. A client that loses the connection before the verdict
+    /// submits it once more, perhaps to another edge, which sends it once too.
     pub once: bool,
     /// The verdict on an accepted transaction comes once its end is known.
     pub when_landed: bool,
@@ -208,11 +218,12 @@ struct Keeper {
 impl Keeper {
     async fn run(self) {
         let mut address = self.config.address.clone();
+        let mut moves = Moves::default();
         let mut failed = 0;
         loop {
             let since = Instant::now();
             let error = match self.open(&address).await {
-                Ok((connection, control)) => self.keep(connection, control).await,
+                Ok(opened) => self.keep(&address, opened, &mut moves).await,
                 Err(error) => error,
             };
             // A connection that ends at once counts as a failed attempt.
@@ -222,7 +233,9 @@ impl Keeper {
             // An edge that another one named may be the one that cannot be reached.
             address.clone_from(&self.config.address);
             if !error.is_temporary() || failed >= self.config.reconnects_max {
-                self.enter(State::Failed(error));
+                if self.enter(State::Failed(error.clone())) {
+                    let _ = self.events.send(Event::Failed(error));
+                }
                 return;
             }
             self.enter(State::Connecting);
@@ -232,42 +245,49 @@ impl Keeper {
         }
     }
 
-    /// Enters a state, unless the client was closed.
-    fn enter(&self, next: State) {
+    /// Enters a state, unless the client was closed; returns whether it did.
+    fn enter(&self, next: State) -> bool {
         self.state.send_if_modified(|state| {
             let is_open = !matches!(state, State::Failed(ConnectError::Closed));
             if is_open {
                 *state = next;
             }
             is_open
-        });
+        })
     }
 
-    async fn open(&self, address: &str) -> Result<(Connection, Option<Control>), ConnectError> {
+    async fn open(&self, address: &str) -> Result<Opened, ConnectError> {
         let (connection, control) = Connection::open(&self.config, &self.tls, address).await?;
         self.enter(State::Connected(connection.clone()));
         let _ = self.events.send(Event::Connected { address: address.to_owned() });
         Ok((connection, control))
     }
 
-    /// Serves a connection until it is over, and goes elsewhere before that where the edge says so.
-    /// Returns why it is over.
-    async fn keep(&self, mut connection: Connection, mut control: Option<Control>) -> ConnectError {
+    /// Serves a connection to this address until it is over, and goes elsewhere before that where
+    /// the edge says so. Returns why it is over.
+    async fn keep(&self, address: &str, opened: Opened, moves: &mut Moves) -> ConnectError {
+        let mut address = address.to_owned();
+        let (mut connection, mut control) = opened;
         // Connections that an edge drains: what is under way on them ends there.
         let mut left: Vec<Serving> = Vec::new();
         loop {
             let (draining, mut drained) = watch::channel(None);
             let run = connection.clone().run(control, self.events.clone(), draining);
             let mut serving = Serving(tokio::spawn(run));
-            let address = tokio::select! {
+            let next = tokio::select! {
                 error = &mut serving.0 => return error.unwrap_or(ConnectError::Closed),
-                Ok(address) = drained.wait_for(Option::is_some) => address.clone(),
+                Ok(next) = drained.wait_for(Option::is_some) => next.clone().unwrap_or_default(),
             };
-            match self.open(&address.unwrap_or_default()).await {
-                Ok(next) => {
+            if !moves.may_go(&address, &next) {
+                return (&mut serving.0).await.unwrap_or(ConnectError::Closed);
+            }
+            sleep(self.backoff(moves.count())).await;
+            match self.open(&next).await {
+                Ok(opened) => {
+                    moves.left(std::mem::replace(&mut address, next));
                     left.retain(|serving| !serving.0.is_finished());
                     left.push(serving);
-                    (connection, control) = next;
+                    (connection, control) = opened;
                 }
                 // The old one serves until the edge closes it.
                 Err(_) => return (&mut serving.0).await.unwrap_or(ConnectError::Closed),
@@ -281,6 +301,29 @@ impl Keeper {
         let full = self.config.backoff_min.saturating_mul(1 << failed.min(16));
         let full = full.min(self.config.backoff_max);
         full / 2 + full.mul_f64(random_share() / 2.0)
+    }
+}
+
+type Opened = (Connection, Option<Control>);
+
+/// The addresses that the client left because their edges drained, and when; `MOVES_MAX` at most.
+#[derive(Default)]
+struct Moves(Vec<(String, Instant)>);
+
+impl Moves {
+    /// Whether the client may go from one address to another.
+    fn may_go(&mut self, from: &str, to: &str) -> bool {
+        self.0.retain(|(_, since)| since.elapsed() < LEFT_FOR);
+        let is_known = from == to || self.0.iter().any(|(address, _)| address == to);
+        !is_known && self.0.len() < MOVES_MAX
+    }
+
+    fn left(&mut self, address: String) {
+        self.0.push((address, Instant::now()));
+    }
+
+    fn count(&self) -> u32 {
+        u32::try_from(self.0.len()).unwrap_or(u32::MAX)
     }
 }
 

@@ -38,11 +38,13 @@ pub struct Config {
     pub trust: Trust,
     /// Whether receipts of the account's transactions arrive as events.
     pub receipts: bool,
-    /// How long one attempt to connect may take, until the edge has authenticated the client.
+    /// How long one attempt to connect may take, until the edge has authenticated the client. With
+    /// [`Protocol::SolanaTpu`] until the handshake's end: the edge may grant streams later.
     pub connect_timeout: Duration,
     /// Attempts to connect in a row that may fail before the client gives up.
     pub reconnects_max: u32,
-    /// The wait before the second attempt; it doubles with each one, up to `backoff_max`.
+    /// The wait before the second attempt, and before the client follows an edge that drains; it
+    /// doubles with each one, up to `backoff_max`.
     pub backoff_min: Duration,
     /// The longest wait between two attempts.
     pub backoff_max: Duration,

@@ -40,7 +40,9 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Connects to an address, and returns once the edge has authenticated the client. With
-    /// `solana-tpu` that shows only when streams are granted, or the connection is closed.
+    /// `solana-tpu` that shows only when streams are granted, or the connection is closed. An edge
+    /// whose streams are all in use grants none for a while, so that this wait ends with the
+    /// connection: by the edge, or after 30 s without an answer to the client's pings.
     pub(crate) async fn open(
         config: &Config,
         tls: &ClientConfig,
@@ -51,7 +53,12 @@ impl Connection {
         for remote in remotes {
             let attempt = Self::open_to(config, tls, &host, remote);
             failed = match tokio::time::timeout(config.connect_timeout, attempt).await {
-                Ok(Ok(opened)) => return Ok(opened),
+                Ok(Ok((connection, control))) => {
+                    if config.protocol == Protocol::SolanaTpu {
+                        connection.until_streams().await?;
+                    }
+                    return Ok((connection, control));
+                }
                 Ok(Err(error)) => error,
                 Err(_) => ConnectError::Failed(format!("{remote} did not answer in time")),
             };
@@ -74,12 +81,17 @@ impl Connection {
         let quic = connecting.await.map_err(|error| closed(&error))?;
         let connection = Self { quic, first_stream: Arc::default() };
         if config.protocol == Protocol::SolanaTpu {
-            let stream = connection.quic.open_uni().await.map_err(|error| closed(&error))?;
-            *connection.first_stream.lock().unwrap_or_else(PoisonError::into_inner) = Some(stream);
             return Ok((connection, None));
         }
         let control = connection.authenticate(config).await?;
         Ok((connection, Some(control)))
+    }
+
+    /// Waits until the edge grants a unidirectional stream.
+    async fn until_streams(&self) -> Result<(), ConnectError> {
+        let stream = self.quic.open_uni().await.map_err(|error| closed(&error))?;
+        *self.first_stream.lock().unwrap_or_else(PoisonError::into_inner) = Some(stream);
+        Ok(())
     }
 
     async fn authenticate(&self, config: &Config) -> Result<Control, ConnectError> {
@@ -153,19 +165,20 @@ impl Connection {
 
     /// Writes on a unidirectional stream, and returns once the edge's stack has received it all.
     pub(crate) async fn send(&self, transaction: &[u8]) -> Result<(), Failure> {
-        let mut stream = match self.first_stream() {
+        let stream = match self.first_stream() {
             Some(stream) => stream,
             None => self.quic.open_uni().await.map_err(|_| Failure::Lost)?,
         };
-        let written = stream.write_all(transaction).await;
+        let mut stream = Whole::new(stream);
+        let written = stream.send.write_all(transaction).await;
         match written {
             Ok(()) => {}
             Err(quinn::WriteError::Stopped(code)) => return Err(refused(code)),
             Err(_) => return Err(Failure::Lost),
         }
         // A stream that was stopped meanwhile is finished by that: `stopped` says so.
-        let _ = stream.finish();
-        match stream.stopped().await {
+        stream.finish();
+        match stream.send.stopped().await {
             Ok(None) => Ok(()),
             Ok(Some(code)) => Err(refused(code)),
             Err(_) => Err(Failure::Lost),
@@ -179,19 +192,20 @@ impl Connection {
         flags: Option<u8>,
         transaction: &[u8],
     ) -> Result<Verdict, Failure> {
-        let (mut send, mut receive) = self.quic.open_bi().await.map_err(|_| Failure::Lost)?;
+        let (send, mut receive) = self.quic.open_bi().await.map_err(|_| Failure::Lost)?;
+        let mut stream = Whole::new(send);
         let write = async {
             if let Some(flags) = flags {
-                send.write_all(&[flags]).await?;
+                stream.send.write_all(&[flags]).await?;
             }
-            send.write_all(transaction).await
+            stream.send.write_all(transaction).await
         };
         match write.await {
             // Refused before its last byte: there is a verdict all the same.
             Ok(()) | Err(quinn::WriteError::Stopped(_)) => {}
             Err(_) => return Err(Failure::Lost),
         }
-        let _ = send.finish();
+        stream.finish();
         let answer = match receive.read_to_end(VERDICT_BYTES + 1).await {
             Ok(answer) => answer,
             Err(quinn::ReadToEndError::Read(quinn::ReadError::Reset(code))) => {
@@ -216,6 +230,33 @@ impl Connection {
 
     pub(crate) fn close(&self) {
         self.quic.close(VarInt::from_u32(0), b"");
+    }
+}
+
+/// A stream for one whole transaction. Dropped before `finish`, as when the time is over, it is reset:
+/// a dropped stream of quinn is finished, and the edge takes, and charges, what came as a transaction.
+struct Whole {
+    send: SendStream,
+    is_finished: bool,
+}
+
+impl Whole {
+    fn new(send: SendStream) -> Self {
+        Self { send, is_finished: false }
+    }
+
+    fn finish(&mut self) {
+        self.is_finished = true;
+        let _ = self.send.finish();
+    }
+}
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            // One that the edge has stopped, or whose connection is over, needs none.
+            let _ = self.send.reset(VarInt::from_u32(0));
+        }
     }
 }
 

@@ -32,7 +32,8 @@ impl ConnectError {
     /// Whether another attempt may succeed without a change of the settings or the account.
     pub(crate) fn is_temporary(&self) -> bool {
         match self {
-            Self::Refused(reason) => reason.is_retryable(),
+            // `undecodable` closes a connection whose handshake took the edge's time.
+            Self::Refused(reason) => reason.is_retryable() || *reason == Reason::Undecodable,
             Self::Address { .. } | Self::Failed(_) => true,
             Self::Config(_) | Self::Closed => false,
         }

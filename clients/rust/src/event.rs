@@ -14,6 +14,8 @@ pub enum Event {
     },
     /// The connection is lost, or an attempt to connect failed; the client tries again.
     Disconnected(ConnectError),
+    /// The client has given up for good, and this is the last event: make a new client.
+    Failed(ConnectError),
     /// The limits of the account or key.
     Limits {
         /// Transactions a second in the long run.

@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quinn::crypto::rustls::QuicServerConfig;
-use quinn::{Connection, Endpoint, RecvStream, SendStream, ServerConfig, VarInt};
+use quinn::crypto::rustls::{HandshakeData, QuicServerConfig};
+use quinn::{Connection, Endpoint, RecvStream, SendStream, ServerConfig, TransportConfig, VarInt};
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::PrivatePkcs8KeyDer;
+use tokio::sync::Notify;
 use touchdown_client::{
-    Client, Config, ConnectError, Credential, Event, Outcome, Reason, SendError, SubmitOptions,
-    Trust,
+    Client, Config, ConnectError, Credential, Event, Outcome, Protocol, Reason, SendError,
+    SubmitOptions, Trust,
 };
 
 const KEY: &str = "example-key-of-this-page";
@@ -33,6 +34,8 @@ enum Answer {
     CloseFirst(u32),
     /// Never.
     Silence,
+    /// Never, and it reads nothing, so that the client has credit for a few bytes only.
+    Unread,
 }
 
 struct Edge {
@@ -42,6 +45,10 @@ struct Edge {
     hellos: Arc<Mutex<Vec<Vec<u8>>>>,
     received: Arc<Mutex<Vec<Vec<u8>>>>,
     drain: tokio::sync::watch::Sender<Option<String>>,
+    /// Told of each stream that the client resets.
+    reset: Arc<Notify>,
+    /// With `solana-tpu` streams are granted from the time that this is told.
+    grant: Arc<Notify>,
 }
 
 impl Edge {
@@ -71,9 +78,15 @@ fn start_edge(refusal: Option<u32>, answer: Answer) -> Edge {
         .with_no_client_auth()
         .with_single_cert(vec![made.cert.der().clone()], key.into())
         .expect("a key");
-    tls.alpn_protocols = vec![b"touchdown/1".to_vec()];
+    tls.alpn_protocols = vec![b"touchdown/1".to_vec(), b"solana-tpu".to_vec()];
     let quic = QuicServerConfig::try_from(tls).expect("cipher suites");
-    let config = ServerConfig::with_crypto(Arc::new(quic));
+    let mut config = ServerConfig::with_crypto(Arc::new(quic));
+    let mut transport = TransportConfig::default();
+    transport.max_concurrent_uni_streams(0u8.into());
+    if answer == Answer::Unread {
+        transport.stream_receive_window(200u8.into());
+    }
+    config.transport_config(Arc::new(transport));
     let endpoint = Endpoint::server(config, SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
     let edge = Edge {
         address: endpoint.local_addr().expect("an address"),
@@ -82,9 +95,12 @@ fn start_edge(refusal: Option<u32>, answer: Answer) -> Edge {
         hellos: Arc::default(),
         received: Arc::default(),
         drain: tokio::sync::watch::channel(None).0,
+        reset: Arc::default(),
+        grant: Arc::default(),
     };
     let (connections, hellos) = (edge.connections.clone(), edge.hellos.clone());
     let (received, drain) = (edge.received.clone(), edge.drain.subscribe());
+    let (reset, grant) = (edge.reset.clone(), edge.grant.clone());
     tokio::spawn(async move {
         while let Some(incoming) = endpoint.accept().await {
             let number = connections.fetch_add(1, Ordering::Relaxed);
@@ -96,6 +112,8 @@ fn start_edge(refusal: Option<u32>, answer: Answer) -> Edge {
                 answer,
                 hellos: hellos.clone(),
                 received: received.clone(),
+                reset: reset.clone(),
+                grant: grant.clone(),
             };
             tokio::spawn(serve.run(drain.clone()));
         }
@@ -110,10 +128,20 @@ struct Serve {
     answer: Answer,
     hellos: Arc<Mutex<Vec<Vec<u8>>>>,
     received: Arc<Mutex<Vec<Vec<u8>>>>,
+    reset: Arc<Notify>,
+    grant: Arc<Notify>,
 }
 
 impl Serve {
     async fn run(self, mut drain: tokio::sync::watch::Receiver<Option<String>>) {
+        let handshake = self.connection.handshake_data().expect("a handshake");
+        let handshake = handshake.downcast::<HandshakeData>().expect("of TLS");
+        if handshake.protocol.as_deref() == Some(b"solana-tpu") {
+            self.grant.notified().await;
+            self.connection.set_max_concurrent_uni_streams(8u8.into());
+            self.connection.closed().await;
+            return;
+        }
         let Ok((mut control, mut receive)) = self.connection.accept_bi().await else { return };
         let hello = receive.read_to_end(200).await.expect("a HELLO");
         self.hellos.lock().expect("a lock").push(hello);
@@ -141,6 +169,12 @@ impl Serve {
     }
 
     async fn answer(&self, mut send: SendStream, mut receive: RecvStream) {
+        if self.answer == Answer::Unread {
+            if let Ok(Some(_)) = receive.received_reset().await {
+                self.reset.notify_one();
+            }
+            return;
+        }
         let Ok(bytes) = receive.read_to_end(4097).await else { return };
         self.received.lock().expect("a lock").push(bytes);
         let (state, code) = match self.answer {
@@ -150,7 +184,7 @@ impl Serve {
                 return;
             }
             Answer::CloseFirst(_) => (1, 0),
-            Answer::Silence => std::future::pending().await,
+            Answer::Silence | Answer::Unread => std::future::pending().await,
         };
         let mut verdict = [0; 88];
         verdict[..2].copy_from_slice(&[1, state]);
@@ -162,8 +196,12 @@ impl Serve {
 
 /// Waits for an event; other ones pass.
 async fn until(events: &mut tokio::sync::broadcast::Receiver<Event>, expected: Event) {
-    let wait = async { while events.recv().await.expect("an event") != expected {} };
-    tokio::time::timeout(Duration::from_secs(60), wait).await.expect("the event");
+    bounded(async { while events.recv().await.expect("an event") != expected {} }).await;
+}
+
+/// What this test waits for has to come.
+async fn bounded<T>(wait: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), wait).await.expect("it within a minute")
 }
 
 const ACCEPTS: Answer = Answer::Verdict(1, 0);
@@ -224,8 +262,10 @@ async fn refusal_is_a_verdict_with_its_reason() {
 async fn unauthorized_client_gives_up_at_once() {
     let edge = start_edge(Some(0x101), ACCEPTS);
     let client = Client::start(edge.config(Credential::api_key(KEY))).expect("a client");
+    let mut events = client.events();
     let refused = ConnectError::Refused(Reason::Unauthorized);
     assert_eq!(client.ready().await, Err(refused.clone()));
+    assert_eq!(bounded(events.recv()).await, Ok(Event::Failed(refused.clone())));
     let verdict = client.submit(b"\x01", SubmitOptions::default()).await;
     assert_eq!(verdict, Err(SendError::Connect(refused)));
     assert_eq!(edge.connections.load(Ordering::Relaxed), 1);
@@ -268,6 +308,100 @@ async fn draining_edge_is_left_for_the_one_that_it_names() {
     // What the old one still has to say arrives.
     edge.drain.send_replace(Some(String::new()));
     until(&mut events, Event::ReceiptsLost(7)).await;
+}
+
+#[tokio::test]
+async fn edges_that_drain_and_name_each_other_get_one_connection_each() {
+    let (edge, other) = (start_edge(None, ACCEPTS), start_edge(None, ACCEPTS));
+    edge.drain.send_replace(Some(other.name()));
+    other.drain.send_replace(Some(edge.name()));
+    let authorities = vec![edge.authority.clone(), other.authority.clone()];
+    let config =
+        Config { trust: Trust::Authorities(authorities), ..edge.config(Credential::api_key(KEY)) };
+    let client = Client::start(config).expect("a client");
+    let mut events = client.events();
+    until(&mut events, Event::Connected { address: other.name() }).await;
+    until(&mut events, Event::Draining { address: Some(edge.name()) }).await;
+    // A client that follows each DRAINING is at its tenth connection by the end of these.
+    for number in 0..100 {
+        client.submit(&[1, number], SubmitOptions::default()).await.expect("a verdict");
+    }
+    assert_eq!(edge.connections.load(Ordering::Relaxed), 1);
+    assert_eq!(other.connections.load(Ordering::Relaxed), 1);
+    assert_eq!(other.received.lock().expect("a lock").len(), 100);
+}
+
+#[tokio::test]
+async fn draining_edge_that_names_itself_keeps_its_one_connection() {
+    let edge = start_edge(None, ACCEPTS);
+    edge.drain.send_replace(Some(edge.name()));
+    let client = Client::start(edge.config(Credential::api_key(KEY))).expect("a client");
+    let mut events = client.events();
+    until(&mut events, Event::Draining { address: Some(edge.name()) }).await;
+    for number in 0..100 {
+        client.submit(&[1, number], SubmitOptions::default()).await.expect("a verdict");
+    }
+    assert_eq!(edge.connections.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn moves_to_ever_new_addresses_are_bounded() {
+    let edges: Vec<Edge> = (0..12).map(|_| start_edge(None, ACCEPTS)).collect();
+    for (edge, next) in edges.iter().zip(&edges[1..]) {
+        edge.drain.send_replace(Some(next.name()));
+    }
+    let authorities = edges.iter().map(|edge| edge.authority.clone()).collect();
+    let credential = Credential::api_key(KEY);
+    let config = Config { trust: Trust::Authorities(authorities), ..edges[0].config(credential) };
+    let client = Client::start(config).expect("a client");
+    let mut events = client.events();
+    until(&mut events, Event::Draining { address: Some(edges[9].name()) }).await;
+    for number in 0..100 {
+        client.submit(&[1, number], SubmitOptions::default()).await.expect("a verdict");
+    }
+    let connections = edges.iter().map(|edge| edge.connections.load(Ordering::Relaxed));
+    assert_eq!(connections.collect::<Vec<_>>(), [1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0]);
+}
+
+#[tokio::test]
+async fn handshake_that_took_too_long_for_the_edge_is_tried_again() {
+    let edge = start_edge(Some(0x109), ACCEPTS);
+    let config = Config { reconnects_max: 2, ..edge.config(Credential::api_key(KEY)) };
+    let client = Client::start(config).expect("a client");
+    let mut events = client.events();
+    let refused = ConnectError::Refused(Reason::Undecodable);
+    assert_eq!(client.ready().await, Err(refused.clone()));
+    until(&mut events, Event::Disconnected(refused.clone())).await;
+    until(&mut events, Event::Failed(refused)).await;
+    assert_eq!(edge.connections.load(Ordering::Relaxed), 3);
+}
+
+#[tokio::test]
+async fn transaction_that_is_not_written_in_time_is_reset_and_not_finished() {
+    let edge = start_edge(None, Answer::Unread);
+    let config =
+        Config { timeout: Duration::from_millis(200), ..edge.config(Credential::api_key(KEY)) };
+    let client = Client::start(config).expect("a client");
+    client.ready().await.expect("a connection");
+    let verdict = client.submit(&[1; 1000], SubmitOptions::default()).await;
+    assert_eq!(verdict, Err(SendError::Timeout));
+    bounded(edge.reset.notified()).await;
+}
+
+#[tokio::test]
+async fn wait_for_streams_of_solana_tpu_is_no_failed_attempt() {
+    let edge = start_edge(None, ACCEPTS);
+    let config = Config {
+        protocol: Protocol::SolanaTpu,
+        connect_timeout: Duration::from_secs(1),
+        ..edge.config(Credential::seed([7; 32]))
+    };
+    let client = Client::start(config).expect("a client");
+    let more_than_an_attempt = tokio::time::timeout(Duration::from_secs(2), client.ready());
+    assert!(more_than_an_attempt.await.is_err());
+    edge.grant.notify_one();
+    bounded(client.ready()).await.expect("a connection");
+    assert_eq!(edge.connections.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test]

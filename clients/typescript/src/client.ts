@@ -38,7 +38,7 @@ export interface ClientOptions {
   readonly receipts?: boolean;
   /** Called for each event; 1,024 may wait, and further ones are dropped. */
   readonly onEvent?: (event: ClientEvent) => void;
-  /** How long one attempt to connect may take (5,000). */
+  /** How long one attempt to connect may take (5,000); with `solana-tpu`, its handshake. */
   readonly connectTimeoutMs?: number;
   /** Attempts to connect in a row that may fail before the client gives up (20). */
   readonly reconnectsMax?: number;
@@ -54,7 +54,10 @@ export interface ClientOptions {
 }
 
 export interface SubmitOptions {
-  /** The edge sends it once and never again (false). */
+  /**
+   * The edge sends it once and never again (false). A client that loses the connection before the
+   * verdict submits it once more, perhaps to another edge, which sends it once too.
+   */
   readonly once?: boolean;
   /** The verdict on an accepted transaction comes once its end is known, for 120 s more (false). */
   readonly whenLanded?: boolean;
@@ -63,9 +66,15 @@ export interface SubmitOptions {
 export interface Client {
   /** Resolves once the edge has authenticated the client. @throws ClientError when it gave up */
   ready(): Promise<void>;
-  /** The edge's verdict, a refusal too. @throws ClientError where there is none */
+  /**
+   * The edge's verdict, a refusal too. The array may be reused at once.
+   * @throws ClientError where there is no verdict
+   */
   submit(transaction: Uint8Array, options?: SubmitOptions): Promise<Verdict>;
-  /** Resolves once the edge has received it, without a verdict. @throws ClientError */
+  /**
+   * Resolves once the edge has received it, without a verdict. The array may be reused at once.
+   * @throws ClientError
+   */
   send(transaction: Uint8Array): Promise<void>;
   /** Closes the connection. Transactions without a verdict end with an error. */
   close(): void;
@@ -97,18 +106,20 @@ export function connect(options: ClientOptions): Client {
       if (event !== null) onEvent?.(event);
     },
   );
+  // The addon reads the bytes on another thread: it gets a copy, and the caller may reuse the array.
+  const copyOf = (transaction: Uint8Array): Uint8Array => new Uint8Array(transaction);
   return {
     async ready() {
       throwIf(await native.ready());
     },
     async submit(transaction, { once = false, whenLanded = false } = {}) {
-      const { verdict, error } = await native.submit(transaction, once, whenLanded);
+      const { verdict, error } = await native.submit(copyOf(transaction), once, whenLanded);
       throwIf(error);
       if (verdict === undefined) throw new Error("the addon returned neither verdict nor error");
       return verdictOf(verdict);
     },
     async send(transaction) {
-      throwIf(await native.send(transaction));
+      throwIf(await native.send(copyOf(transaction)));
     },
     close: () => native.close(),
   };

@@ -9,6 +9,8 @@ export type ClientEvent =
   | { readonly kind: "connected"; readonly address: string }
   /** The connection is lost, or an attempt to connect failed; the client tries again. */
   | { readonly kind: "disconnected"; readonly error: ClientError }
+  /** The client has given up for good, and this is the last event: make a new client. */
+  | { readonly kind: "failed"; readonly error: ClientError }
   /** The limits of the account or key; `credit`: transactions that are admitted at this moment. */
   | {
       readonly kind: "limits";
@@ -37,6 +39,7 @@ export function eventOf(native: NativeEvent): ClientEvent | null {
     case "connected":
       return { kind, address: address ?? "" };
     case "disconnected":
+    case "failed":
       return error === undefined ? null : { kind, error: new ClientError(error) };
     case "limits":
       return { kind, ratePerSecond: first, burst: second, credit: third };

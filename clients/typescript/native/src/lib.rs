@@ -95,7 +95,7 @@ pub struct NativeEvent {
     pub kind: String,
     /// Of `connected` and `draining`.
     pub address: Option<String>,
-    /// Of `disconnected`.
+    /// Of `disconnected` and `failed`.
     pub error: Option<NativeError>,
     /// Of `limits`: rate, burst, credit. Of `receipts_lost`: how many.
     pub numbers: Vec<f64>,
@@ -142,7 +142,7 @@ impl NativeClient {
         self.client.ready().await.err().map(|error| connect_error(&error))
     }
 
-    /// Submits a transaction.
+    /// Submits a transaction. A thread of tokio reads `bytes` later: nobody may write to them.
     #[napi]
     pub async fn submit(&self, bytes: Uint8Array, once: bool, when_landed: bool) -> NativeAnswer {
         let transaction = bytes.to_vec();
@@ -152,7 +152,7 @@ impl NativeClient {
         }
     }
 
-    /// Sends a transaction without a verdict; returns why it was not sent.
+    /// Sends a transaction without a verdict; returns why it was not sent. `bytes` as for `submit`.
     #[napi]
     pub async fn send(&self, bytes: Uint8Array) -> Option<NativeError> {
         let transaction = bytes.to_vec();
@@ -299,6 +299,10 @@ fn native_event(event: Event) -> Option<NativeEvent> {
         Event::Disconnected(error) => {
             native.error = Some(connect_error(&error));
             "disconnected"
+        }
+        Event::Failed(error) => {
+            native.error = Some(connect_error(&error));
+            "failed"
         }
         Event::Limits { rate_per_second, burst, credit } => {
             native.numbers = vec![rate_per_second, f64::from(burst), f64::from(credit)];
