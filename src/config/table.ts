@@ -163,8 +163,8 @@ export const KEYS = {
   ),
   "quic.drain_to": optional<ListenAddress>(
     listen(),
-    "Where clients of `touchdown/1` are told to connect when this edge drains, as the address " +
-      "of another region; absent: they are told only that it drains",
+    "The address, as of another region, that this edge names to `touchdown/1` clients when it drains; " +
+      "absent: it names none",
   ),
 
   "cluster.rpc_url": key(

@@ -60,7 +60,7 @@ export function createQuicReceipts(deps: QuicReceiptsDeps): QuicReceipts {
   function run(): void {
     const isWanted = ingressThreads.quic.followers > 0;
     if (isWanted) passOn();
-    // Since the last look nobody wanted any.
+    // No client wanted any since the last look.
     else next = receipts.changes.next;
     timer = clock.after(isWanted ? QUIC_RECEIPTS_ROUND_MS : QUIC_RECEIPTS_LOOK_MS, run);
   }

@@ -68,7 +68,7 @@ describe("receipts for QUIC clients", () => {
     expect(batch?.subarray(32)).toEqual(Buffer.alloc(64, 9));
   });
 
-  it("are not made while nobody wants any, nor those of before", () => {
+  it("are not made while no client wants any, nor later those of before", () => {
     const { clock, add, quic, batches, state } = setup();
     add();
     clock.advance(1000);

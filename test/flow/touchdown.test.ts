@@ -171,7 +171,7 @@ describe.skipIf(!isBuilt)("an edge that serves touchdown/1", () => {
   });
 
   it.each([
-    ["unauthorized", "an API key that nobody has", () => hello("an-unknown-key-of-24-chars")],
+    ["unauthorized", "an unknown API key", () => hello("an-unknown-key-of-24-chars")],
     ["unauthorized", "a transaction before the client is known", () => flow.tipped().bytes],
     ["invalid_request", "a frame of another type", () => Buffer.of(0, 9, 0, 0, 0)],
     ["invalid_request", "another version", () => Buffer.of(0, 1, 0, 2, 0, 2, 0)],

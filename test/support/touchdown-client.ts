@@ -73,7 +73,7 @@ function framesOf(bytes: Buffer): Frame[] {
   return frames;
 }
 
-/** Connects; without an identity with a certificate that nobody registered. */
+/** Connects; without an identity it presents an unregistered certificate. */
 export async function connectTouchdown(
   address: string,
   identity: Identity = freshIdentity(),

@@ -154,7 +154,7 @@ impl Connection {
                     if let Event::Draining { address } = &event {
                         draining.send_replace(address.clone());
                     }
-                    // Without a reader an event is for nobody.
+                    // An error: the program reads no events.
                     let _ = events.send(event);
                 }
                 // The edge may end the control stream, and serve the connection to its end.

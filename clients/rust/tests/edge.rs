@@ -45,9 +45,9 @@ struct Edge {
     hellos: Arc<Mutex<Vec<Vec<u8>>>>,
     received: Arc<Mutex<Vec<Vec<u8>>>>,
     drain: tokio::sync::watch::Sender<Option<String>>,
-    /// Told of each stream that the client resets.
+    /// The edge notifies it of each stream that the client resets.
     reset: Arc<Notify>,
-    /// With `solana-tpu` streams are granted from the time that this is told.
+    /// With `solana-tpu` the edge grants streams once a test notifies it.
     grant: Arc<Notify>,
 }
 
@@ -445,7 +445,7 @@ async fn api_key_is_not_sent_where_any_certificate_is_accepted() {
     let edge = start_edge(None, ACCEPTS);
     let config = Config { trust: Trust::Any, ..edge.config(Credential::api_key(KEY)) };
     assert!(matches!(Client::start(config).map(|_| ()), Err(ConnectError::Config(_))));
-    // An authority that did not sign the certificate: the client connects to nobody.
+    // The client trusts an authority that did not sign the edge's certificate, and does not connect.
     let other = start_edge(None, ACCEPTS);
     let config = Config {
         trust: Trust::Authorities(vec![other.authority.clone()]),

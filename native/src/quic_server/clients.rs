@@ -27,9 +27,9 @@ pub(super) struct Clients {
     pub(super) numbers: QuicNumbers,
     /// Closed connections that are kept.
     pub(super) closed: usize,
-    /// Whether clients are told that this edge will drain.
+    /// Whether this edge has announced to its clients that it will drain.
     is_drain_announced: bool,
-    /// Where they are sent then; empty: nowhere.
+    /// The address that the announcement names; empty: none.
     drain_to: Box<str>,
 }
 
@@ -101,12 +101,12 @@ impl Clients {
         if wants_receipts && self.followers.of(account).len() >= FOLLOWERS_PER_ACCOUNT {
             return connection.close(QuicRefusal::Followers, now, handler);
         }
-        connection.tell_limits(handler);
+        connection.push_limits(handler);
         if let Some(control) = &mut connection.control {
             control.push(frame::tips(&handler.tips()));
         }
         if self.is_drain_announced {
-            connection.tell_drain(&self.drain_to);
+            connection.push_drain(&self.drain_to);
         }
         if wants_receipts {
             connection.wants_receipts = true;
@@ -206,7 +206,7 @@ impl Clients {
         connections: impl Iterator<Item = &'a mut ClientConnection>,
     ) {
         if !std::mem::replace(&mut self.is_drain_announced, true) {
-            connections.for_each(|connection| connection.tell_drain(&self.drain_to));
+            connections.for_each(|connection| connection.push_drain(&self.drain_to));
         }
     }
 

@@ -420,7 +420,7 @@ impl ClientConnection {
     /// waited for too long, and stops the streams that were not finished in time. Returns whether it
     /// may have something to send.
     pub(super) fn check<H: StreamHandler>(&mut self, turn: &mut Turn<'_>, handler: &mut H) -> bool {
-        let is_told = self.tell_limits(handler);
+        let is_queued = self.push_limits(handler);
         let is_waiting = !self.waiting.is_empty();
         if is_waiting {
             self.answer_waiting(turn.now_ns.saturating_sub(LANDING_NS_MAX), turn, handler);
@@ -429,7 +429,7 @@ impl ClientConnection {
             self.stop_late_streams(turn, handler);
             return true;
         }
-        is_told || is_waiting
+        is_queued || is_waiting
     }
 
     fn stop_late_streams<H: StreamHandler>(&mut self, turn: &mut Turn<'_>, handler: &mut H) {
@@ -476,8 +476,9 @@ impl ClientConnection {
         open.saturating_sub(u64::from(self.control.is_some()))
     }
 
-    /// Tells the client the limits, if it has a control stream and they changed; returns whether.
-    pub(super) fn tell_limits<H: StreamHandler>(&mut self, handler: &H) -> bool {
+    /// Queues a LIMITS frame if the client has a control stream and its limits changed; returns
+    /// whether it did.
+    pub(super) fn push_limits<H: StreamHandler>(&mut self, handler: &H) -> bool {
         let Some(client) = self.client() else { return false };
         let Some(control) = self.control.as_mut().filter(|control| control.is_open()) else {
             return false;
@@ -492,15 +493,15 @@ impl ClientConnection {
         true
     }
 
-    /// Tells the client that this edge drains, if it has a control stream.
-    pub(super) fn tell_drain(&mut self, address: &str) {
+    /// Queues a DRAINING frame if the client has a control stream.
+    pub(super) fn push_drain(&mut self, address: &str) {
         if let Some(control) = self.control.as_mut().filter(|control| control.is_open()) {
             control.push(frame::draining(address));
         }
     }
 
-    /// Tells the client of a receipt; returns whether another one was dropped for it.
-    pub(super) fn tell_receipt<H: StreamHandler>(
+    /// Queues a RECEIPT frame; returns whether another one was dropped for it.
+    pub(super) fn push_receipt<H: StreamHandler>(
         &mut self,
         receipt: &Verdict,
         handler: &H,

@@ -33,9 +33,9 @@ pub(super) struct ControlStream {
     frames: VecDeque<Frame>,
     /// Bytes of the first frame that were written.
     written: usize,
-    /// Receipts dropped that the client was not told of.
+    /// Dropped receipts that no LOST frame counts yet.
     lost: u32,
-    /// The limits that the client was told.
+    /// The limits of the last LIMITS frame.
     limits: Option<ClientLimits>,
 }
 
@@ -110,7 +110,7 @@ impl ControlStream {
         }
     }
 
-    /// Whether the client was told other limits; not while earlier frames still wait.
+    /// Whether the last LIMITS frame has other limits; false while earlier frames wait.
     pub(super) fn needs_limits(&self, limits: ClientLimits) -> bool {
         self.frames.is_empty() && self.limits != Some(limits)
     }
@@ -161,8 +161,8 @@ impl ControlStream {
         }
     }
 
-    /// The frame to write next. Before the next receipt a client hears of those that were dropped; a
-    /// frame that says so and waits itself says the new number.
+    /// The frame to write next. A LOST frame with the number of dropped receipts precedes the next
+    /// receipt; one that waits already gets the new number.
     fn next(&mut self) -> Option<&Vec<u8>> {
         let is_next = |frame: &Frame| frame.is_receipt || frame.lost > 0;
         if self.written == 0 && self.lost > 0 && self.frames.front().is_some_and(is_next) {

@@ -203,7 +203,7 @@ impl QuicServer {
             }
             for &handle in self.clients.followers.of(account) {
                 if let Some(Some(connection)) = self.connections.get_mut(handle) {
-                    let is_dropped = connection.tell_receipt(&verdict, handler);
+                    let is_dropped = connection.push_receipt(&verdict, handler);
                     self.clients.numbers.receipts_dropped += u64::from(is_dropped);
                     list(connection, handle, &mut self.listed);
                 }

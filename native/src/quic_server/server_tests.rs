@@ -1,273 +1,22 @@
 //! The listener on loopback, with clients made of quinn that present the certificate of Solana's
 //! clients.
 
-use std::collections::HashMap;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex};
-use std::thread::{JoinHandle, spawn};
-use std::time::{Duration, Instant};
-
-use mio::{Events, Poll, Token};
-use quinn::{ClientConfig, Connection, ConnectionError, Endpoint};
-use rustls::crypto::ring::default_provider;
-
-use super::{CLOSED_MAX, DRIVEN_PER_TURN, Options, QuicServer, SCANNED_PER_TURN};
-use crate::quic::tls::{ALPN_TPU, AnyKey, Transport, client_config, public_key};
-use crate::quic_server::first_byte::Flags;
-use crate::quic_server::handler::{
-    ClientLimits, Decision, QuicClient, QuicNumbers, QuicRefusal, StreamCredit, StreamHandler,
-    Submission, Tips,
-};
-use crate::sync::clock::NS_PER_S;
-
+#[path = "server_fixture.rs"]
+mod fixture;
 #[path = "touchdown_tests.rs"]
 mod touchdown;
 
-const SEED: [u8; 32] = [1; 32];
-const ACCOUNT: u64 = 5;
-const GUARD: Duration = Duration::from_secs(20);
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// The key of an API key.
-fn token_key(token: &[u8]) -> [u8; 32] {
-    let mut key = [0xff; 32];
-    key.iter_mut().zip(token).for_each(|(to, from)| *to = *from);
-    key
-}
+use fixture::*;
+use quinn::ConnectionError;
 
-/// The code of each refusal.
-fn code_of(refusal: QuicRefusal) -> u32 {
-    0x10 + refusal as u32
-}
-
-/// What the handler allows, and what it was called with.
-#[derive(Default)]
-struct State {
-    accounts: HashMap<[u8; 32], u64>,
-    credit: u32,
-    /// Whether a transaction costs one of it.
-    costs_credit: bool,
-    /// A key that is known, and not valid from here.
-    elsewhere: Option<[u8; 32]>,
-    is_reading_keys: bool,
-    burst: u32,
-    /// Whether every transaction was accepted before.
-    is_repeated: bool,
-    submitted: Vec<(QuicClient, Vec<u8>)>,
-    flags: Vec<Flags>,
-    refused: Vec<(bool, QuicRefusal, usize)>,
-    numbers: QuicNumbers,
-    /// To the thread: receipts, an announcement; drain, close all, exit.
-    receipts: Vec<u8>,
-    announce_drain: bool,
-    drain: bool,
-    close_all: bool,
-    exit: bool,
-}
-
-#[derive(Clone)]
-struct Handler(Arc<Mutex<State>>);
-
-impl StreamHandler for Handler {
-    fn key_of_certificate(&self, public_key: &[u8; 32]) -> [u8; 32] {
-        *public_key
-    }
-
-    fn key_of_token(&self, token: &[u8]) -> [u8; 32] {
-        token_key(token)
-    }
-
-    fn has_read_keys(&self) -> bool {
-        !self.0.lock().unwrap().is_reading_keys
-    }
-
-    fn knows(&self, client: &QuicClient) -> bool {
-        let state = self.0.lock().unwrap();
-        state.accounts.contains_key(&client.key) || state.elsewhere == Some(client.key)
-    }
-
-    fn account_of(&self, client: &QuicClient) -> Option<u64> {
-        self.0.lock().unwrap().accounts.get(&client.key).copied()
-    }
-
-    fn limits(&self, _client: &QuicClient) -> Option<ClientLimits> {
-        Some(ClientLimits { rate_per_second: 50.0, burst: self.0.lock().unwrap().burst })
-    }
-
-    fn tips(&self) -> Tips {
-        Tips { lamports_min: 1_000_000, accounts: Box::new([[7; 32]]) }
-    }
-
-    fn credit(&self, _client: &QuicClient) -> StreamCredit {
-        StreamCredit { streams: self.0.lock().unwrap().credit, more_in_ns: Some(1) }
-    }
-
-    fn submit(&mut self, client: &QuicClient, submission: &Submission<'_>) -> Decision {
-        let &Submission { bytes, flags } = submission;
-        let mut state = self.0.lock().unwrap();
-        if bytes == PANIC {
-            drop(state);
-            panic!("a bug in the handler");
-        }
-        state.credit -= u32::from(state.costs_credit);
-        state.submitted.push((*client, bytes.to_vec()));
-        state.flags.push(flags);
-        let signature = bytes.get(1..65).map(|bytes| bytes.try_into().unwrap());
-        let code = if bytes.starts_with(INVALID) { INVALID_CODE } else { 0 };
-        Decision { code, signature, is_repeated: state.is_repeated }
-    }
-
-    fn refused(&mut self, client: Option<&QuicClient>, refusal: QuicRefusal, bytes: usize) -> u32 {
-        self.0.lock().unwrap().refused.push((client.is_some(), refusal, bytes));
-        code_of(refusal)
-    }
-
-    fn code(&self, refusal: QuicRefusal) -> u32 {
-        code_of(refusal)
-    }
-
-    fn publish(&mut self, numbers: &QuicNumbers) {
-        self.0.lock().unwrap().numbers = *numbers;
-    }
-}
-
-/// A listener on a thread of its own.
-struct Listener {
-    address: SocketAddr,
-    handler: Handler,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Listener {
-    fn new(change: impl FnOnce(&mut Options)) -> Self {
-        let mut options = Options {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            is_successor: false,
-            seed: [2; 32],
-            connections_max: 100,
-            connections_per_address: 100,
-            connections_per_account: 100,
-            stream_timeout_ns: 60 * NS_PER_S,
-            drain_to: "other.example.com:8009".into(),
-        };
-        change(&mut options);
-        let mut server = QuicServer::listen(options).unwrap();
-        let address = server.local_addr().unwrap();
-        let state = State { credit: 64, ..State::default() };
-        let handler = Handler(Arc::new(Mutex::new(state)));
-        handler.0.lock().unwrap().accounts.insert(public_key(&SEED).unwrap(), ACCOUNT);
-        let mut served = handler.clone();
-        let thread = spawn(move || {
-            let mut poll = Poll::new().unwrap();
-            server.register(poll.registry(), Token(0)).unwrap();
-            let mut events = Events::with_capacity(8);
-            loop {
-                let sleep = server.due_in().unwrap_or(TICK).min(TICK);
-                poll.poll(&mut events, Some(sleep)).unwrap();
-                if !events.is_empty() {
-                    server.on_readable();
-                }
-                let (receipts, announce_drain, drain, close_all, exit) = {
-                    let mut state = served.0.lock().unwrap();
-                    let receipts = std::mem::take(&mut state.receipts);
-                    (receipts, state.announce_drain, state.drain, state.close_all, state.exit)
-                };
-                server.take_receipts(&receipts, &served);
-                if announce_drain {
-                    server.announce_drain();
-                }
-                if drain {
-                    server.drain();
-                }
-                if close_all {
-                    server.close_all();
-                }
-                server.turn(&mut served);
-                if exit {
-                    return;
-                }
-            }
-        });
-        Self { address, handler, thread: Some(thread) }
-    }
-
-    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
-        act(&mut self.handler.0.lock().unwrap())
-    }
-
-    async fn until(&self, is_so: impl Fn(&State) -> bool) {
-        let end = Instant::now() + GUARD;
-        while !self.with(|state| is_so(state)) {
-            let state = self.with(|state| format!("{:?} {:?}", state.refused, state.numbers));
-            assert!(Instant::now() < end, "{state}");
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    }
-
-    async fn connect(
-        &self,
-        config: ClientConfig,
-    ) -> Result<(Endpoint, Connection), ConnectionError> {
-        let mut endpoint = Endpoint::client(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
-        endpoint.set_default_client_config(config);
-        let connection = endpoint.connect(self.address, "localhost").unwrap().await?;
-        Ok((endpoint, connection))
-    }
-
-    async fn client(&self) -> (Endpoint, Connection) {
-        self.connect(solana_client(&SEED)).await.unwrap()
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        self.with(|state| state.exit = true);
-        if let Some(thread) = self.thread.take() {
-            let result = thread.join();
-            assert!(result.is_ok() || std::thread::panicking());
-        }
-    }
-}
-
-const PANIC: &[u8] = b"panic";
-/// How a transaction begins that the handler refuses, and its code.
-const INVALID: &[u8] = b"\x01invalid";
-const INVALID_CODE: u32 = 0x109;
-const TICK: Duration = Duration::from_millis(5);
-
-fn solana_client(seed: &[u8; 32]) -> ClientConfig {
-    client_config(seed, &Transport::default()).unwrap()
-}
-
-fn client_without_certificate() -> ClientConfig {
-    let provider = Arc::new(default_provider());
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider.clone())
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .unwrap()
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyKey(provider)))
-        .with_no_client_auth();
-    tls.alpn_protocols = vec![ALPN_TPU.to_vec()];
-    let crypto = quinn::crypto::rustls::QuicClientConfig::try_from(tls).unwrap();
-    ClientConfig::new(Arc::new(crypto))
-}
-
-async fn send(connection: &Connection, bytes: &[u8]) {
-    let mut stream = connection.open_uni().await.unwrap();
-    stream.write_all(bytes).await.unwrap();
-    stream.finish().unwrap();
-}
-
-/// The application code that the server closed the connection with.
-async fn close_code(connection: &Connection) -> u64 {
-    match tokio::time::timeout(GUARD, connection.closed()).await.unwrap() {
-        ConnectionError::ApplicationClosed(close) => close.error_code.into_inner(),
-        other => panic!("closed otherwise: {other}"),
-    }
-}
-
-fn code(refusal: QuicRefusal) -> u64 {
-    u64::from(code_of(refusal))
-}
+use super::{CLOSED_MAX, DRIVEN_PER_TURN, Options, QuicServer, SCANNED_PER_TURN};
+use crate::quic::tls::{ALPN_TPU, public_key};
+use crate::quic_server::handler::QuicRefusal;
+use crate::sync::clock::NS_PER_S;
 
 #[tokio::test]
 async fn each_stream_is_one_transaction_of_its_client() {
@@ -315,7 +64,7 @@ async fn ten_thousand_transactions_arrive_once_each() {
 #[tokio::test]
 async fn client_without_a_valid_key_is_closed_with_the_code() {
     let listener = Listener::new(|_| {});
-    for config in [client_without_certificate(), solana_client(&[9; 32])] {
+    for config in [client_of(ALPN_TPU, None), solana_client(&[9; 32])] {
         let (_endpoint, connection) = listener.connect(config).await.unwrap();
         assert_eq!(close_code(&connection).await, code(QuicRefusal::Unauthorized));
     }
@@ -330,16 +79,7 @@ async fn client_without_a_valid_key_is_closed_with_the_code() {
 #[tokio::test]
 async fn other_protocols_are_no_solana_tpu() {
     let listener = Listener::new(|_| {});
-    let provider = Arc::new(default_provider());
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider.clone())
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .unwrap()
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyKey(provider)))
-        .with_no_client_auth();
-    tls.alpn_protocols = vec![b"h3".to_vec()];
-    let crypto = quinn::crypto::rustls::QuicClientConfig::try_from(tls).unwrap();
-    let result = listener.connect(ClientConfig::new(Arc::new(crypto))).await;
+    let result = listener.connect(client_of(b"h3", None)).await;
     assert!(matches!(result, Err(ConnectionError::ConnectionClosed(_))), "{result:?}");
 }
 
@@ -534,17 +274,8 @@ async fn panic_ends_one_connection_and_no_other() {
 
 #[tokio::test]
 async fn drained_listener_is_finished_once_its_connections_are_gone() {
-    let mut server = QuicServer::listen(Options {
-        listen: free_address(),
-        is_successor: false,
-        seed: [2; 32],
-        connections_max: 1,
-        connections_per_address: 1,
-        connections_per_account: 1,
-        stream_timeout_ns: 1,
-        drain_to: Box::default(),
-    })
-    .unwrap();
+    let listen = free_address();
+    let mut server = QuicServer::listen(Options { listen, ..options() }).unwrap();
     assert!(!server.is_finished());
     server.drain();
     assert!(server.is_finished());
@@ -554,19 +285,11 @@ async fn drained_listener_is_finished_once_its_connections_are_gone() {
 async fn port_in_use_is_an_error_except_for_a_successor() {
     let listener = Listener::new(|_| {});
     let fixed = Listener::new(|options| options.listen = free_address());
-    let options = |address, is_successor| Options {
-        listen: address,
-        is_successor,
-        seed: [2; 32],
-        connections_max: 1,
-        connections_per_address: 1,
-        connections_per_account: 1,
-        stream_timeout_ns: 1,
-        drain_to: Box::default(),
-    };
-    assert!(QuicServer::listen(options(listener.address, false)).is_err());
-    assert!(QuicServer::listen(options(fixed.address, false)).is_err());
-    assert!(QuicServer::listen(options(fixed.address, true)).is_ok());
+    let listen =
+        |listen, is_successor| QuicServer::listen(Options { listen, is_successor, ..options() });
+    assert!(listen(listener.address, false).is_err());
+    assert!(listen(fixed.address, false).is_err());
+    assert!(listen(fixed.address, true).is_ok());
 }
 
 /// An address that was free a moment ago.
@@ -631,16 +354,7 @@ async fn forged_first_packets_do_not_keep_the_clients_of_their_address_out() {
 
 /// A listener without a thread, and its handler.
 fn unserved() -> (QuicServer, Handler) {
-    let server = QuicServer::listen(Options {
-        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-        is_successor: false,
-        seed: [2; 32],
-        connections_max: 100,
-        connections_per_address: 100,
-        connections_per_account: 100,
-        stream_timeout_ns: 60 * NS_PER_S,
-        drain_to: Box::default(),
-    });
+    let server = QuicServer::listen(options());
     (server.unwrap(), Handler(Arc::default()))
 }
 

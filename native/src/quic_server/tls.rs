@@ -4,8 +4,8 @@
 //! the certificate counts, as in Agave's `streamer` and `tls-utils` (4.2, 2026-11). A client without
 //! a certificate is let in by TLS, so that the listener can close its connection with a code.
 //!
-//! `touchdown/1` clients verify the server: they are presented the operator's certificate, where it
-//! has one. Others are presented one that nobody signed.
+//! `touchdown/1` clients verify the server: the listener presents the operator's certificate, where
+//! it has one. To others it presents a self-signed one.
 //!
 //! No session is resumed, so no client can send early data: an attacker could replay it.
 

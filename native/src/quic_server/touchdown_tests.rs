@@ -1,7 +1,7 @@
 //! `touchdown/1` on loopback, with a client made of quinn that reads and writes bytes as
 //! `docs/quic.md` describes them.
 
-use quinn::{RecvStream, SendStream, VarInt};
+use quinn::{Connection, Endpoint, RecvStream, SendStream, VarInt};
 
 use super::*;
 use crate::quic_server::limits::{
@@ -18,25 +18,6 @@ fn transaction(byte: u8) -> Vec<u8> {
     bytes
 }
 
-fn touchdown_client(seed: Option<&[u8; 32]>) -> ClientConfig {
-    let provider = Arc::new(default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider.clone())
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .unwrap()
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyKey(provider)));
-    let mut tls = match seed {
-        None => builder.with_no_client_auth(),
-        Some(seed) => {
-            let (certificate, key) = crate::quic::tls::self_signed(seed).unwrap();
-            builder.with_client_auth_cert(vec![certificate], key).unwrap()
-        }
-    };
-    tls.alpn_protocols = vec![ALPN_TOUCHDOWN.to_vec()];
-    let crypto = quinn::crypto::rustls::QuicClientConfig::try_from(tls).unwrap();
-    ClientConfig::new(Arc::new(crypto))
-}
-
 fn listener() -> Listener {
     let listener = Listener::new(|_| {});
     listener.with(|state| {
@@ -48,7 +29,7 @@ fn listener() -> Listener {
 
 impl Listener {
     async fn touchdown(&self, seed: Option<&[u8; 32]>) -> (Endpoint, Connection) {
-        self.connect(touchdown_client(seed)).await.unwrap()
+        self.connect(client_of(ALPN_TOUCHDOWN, seed)).await.unwrap()
     }
 }
 
@@ -149,7 +130,7 @@ async fn thousands_of_transactions_of_one_connection_have_one_verdict_each() {
 #[tokio::test]
 async fn api_key_on_the_control_stream_opens_the_connection() {
     let listener = listener();
-    // A certificate that nobody registered does no harm.
+    // An unregistered certificate does no harm.
     for seed in [None, Some(&[9; 32])] {
         let (_endpoint, connection) = listener.touchdown(seed).await;
         let (mut out, mut incoming) = connection.open_bi().await.unwrap();
@@ -481,7 +462,7 @@ async fn client_that_reads_no_receipts_loses_the_oldest() {
     let (_one, connection) = listener.touchdown(Some(&SEED)).await;
     let mut config = quinn::TransportConfig::default();
     config.stream_receive_window(1024_u32.into());
-    let mut client = touchdown_client(None);
+    let mut client = client_of(ALPN_TOUCHDOWN, None);
     client.transport_config(Arc::new(config));
     let (_two, slow) = listener.connect(client).await.unwrap();
     let (_out, mut incoming) = greeted(&slow, &hello(1, API_KEY)).await;

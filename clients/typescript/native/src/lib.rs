@@ -142,7 +142,8 @@ impl NativeClient {
         self.client.ready().await.err().map(|error| connect_error(&error))
     }
 
-    /// Submits a transaction. A thread of tokio reads `bytes` later: nobody may write to them.
+    /// Submits a transaction. A thread of tokio reads `bytes` after this returns, so `client.ts` passes a
+    /// copy that no program writes to.
     #[napi]
     pub async fn submit(&self, bytes: Uint8Array, once: bool, when_landed: bool) -> NativeAnswer {
         let transaction = bytes.to_vec();

@@ -1,0 +1,278 @@
+//! A listener on loopback for tests, the handler that it calls, and clients made of quinn.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::thread::{JoinHandle, spawn};
+use std::time::{Duration, Instant};
+
+use mio::{Events, Poll, Token};
+use quinn::{ClientConfig, Connection, ConnectionError, Endpoint};
+use rustls::crypto::ring::default_provider;
+
+use crate::quic::tls::{AnyKey, Transport, client_config, public_key, self_signed};
+use crate::quic_server::first_byte::Flags;
+use crate::quic_server::handler::{
+    ClientLimits, Decision, QuicClient, QuicNumbers, QuicRefusal, StreamCredit, StreamHandler,
+    Submission, Tips,
+};
+use crate::quic_server::server::{Options, QuicServer};
+use crate::sync::clock::NS_PER_S;
+
+pub(super) const SEED: [u8; 32] = [1; 32];
+pub(super) const ACCOUNT: u64 = 5;
+pub(super) const GUARD: Duration = Duration::from_secs(20);
+
+/// The key of an API key.
+pub(super) fn token_key(token: &[u8]) -> [u8; 32] {
+    let mut key = [0xff; 32];
+    key.iter_mut().zip(token).for_each(|(to, from)| *to = *from);
+    key
+}
+
+/// The code of each refusal.
+pub(super) fn code_of(refusal: QuicRefusal) -> u32 {
+    0x10 + refusal as u32
+}
+
+/// What the handler allows, and what it was called with.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) accounts: HashMap<[u8; 32], u64>,
+    pub(super) credit: u32,
+    /// Whether a transaction costs one of it.
+    pub(super) costs_credit: bool,
+    /// A key that is known, and not valid from here.
+    pub(super) elsewhere: Option<[u8; 32]>,
+    pub(super) is_reading_keys: bool,
+    pub(super) burst: u32,
+    /// Whether every transaction was accepted before.
+    pub(super) is_repeated: bool,
+    pub(super) submitted: Vec<(QuicClient, Vec<u8>)>,
+    pub(super) flags: Vec<Flags>,
+    pub(super) refused: Vec<(bool, QuicRefusal, usize)>,
+    pub(super) numbers: QuicNumbers,
+    /// To the thread: receipts, an announcement; drain, close all, exit.
+    pub(super) receipts: Vec<u8>,
+    pub(super) announce_drain: bool,
+    pub(super) drain: bool,
+    pub(super) close_all: bool,
+    pub(super) exit: bool,
+}
+
+#[derive(Clone)]
+pub(super) struct Handler(pub(super) Arc<Mutex<State>>);
+
+impl StreamHandler for Handler {
+    fn key_of_certificate(&self, public_key: &[u8; 32]) -> [u8; 32] {
+        *public_key
+    }
+
+    fn key_of_token(&self, token: &[u8]) -> [u8; 32] {
+        token_key(token)
+    }
+
+    fn has_read_keys(&self) -> bool {
+        !self.0.lock().unwrap().is_reading_keys
+    }
+
+    fn knows(&self, client: &QuicClient) -> bool {
+        let state = self.0.lock().unwrap();
+        state.accounts.contains_key(&client.key) || state.elsewhere == Some(client.key)
+    }
+
+    fn account_of(&self, client: &QuicClient) -> Option<u64> {
+        self.0.lock().unwrap().accounts.get(&client.key).copied()
+    }
+
+    fn limits(&self, _client: &QuicClient) -> Option<ClientLimits> {
+        Some(ClientLimits { rate_per_second: 50.0, burst: self.0.lock().unwrap().burst })
+    }
+
+    fn tips(&self) -> Tips {
+        Tips { lamports_min: 1_000_000, accounts: Box::new([[7; 32]]) }
+    }
+
+    fn credit(&self, _client: &QuicClient) -> StreamCredit {
+        StreamCredit { streams: self.0.lock().unwrap().credit, more_in_ns: Some(1) }
+    }
+
+    fn submit(&mut self, client: &QuicClient, submission: &Submission<'_>) -> Decision {
+        let &Submission { bytes, flags } = submission;
+        let mut state = self.0.lock().unwrap();
+        if bytes == PANIC {
+            drop(state);
+            panic!("a bug in the handler");
+        }
+        state.credit -= u32::from(state.costs_credit);
+        state.submitted.push((*client, bytes.to_vec()));
+        state.flags.push(flags);
+        let signature = bytes.get(1..65).map(|bytes| bytes.try_into().unwrap());
+        let code = if bytes.starts_with(INVALID) { INVALID_CODE } else { 0 };
+        Decision { code, signature, is_repeated: state.is_repeated }
+    }
+
+    fn refused(&mut self, client: Option<&QuicClient>, refusal: QuicRefusal, bytes: usize) -> u32 {
+        self.0.lock().unwrap().refused.push((client.is_some(), refusal, bytes));
+        code_of(refusal)
+    }
+
+    fn code(&self, refusal: QuicRefusal) -> u32 {
+        code_of(refusal)
+    }
+
+    fn publish(&mut self, numbers: &QuicNumbers) {
+        self.0.lock().unwrap().numbers = *numbers;
+    }
+}
+
+/// Of a listener on any free port that bounds no test.
+pub(super) fn options() -> Options {
+    Options {
+        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        is_successor: false,
+        seed: [2; 32],
+        connections_max: 100,
+        connections_per_address: 100,
+        connections_per_account: 100,
+        stream_timeout_ns: 60 * NS_PER_S,
+        drain_to: "other.example.com:8009".into(),
+    }
+}
+
+/// A listener on a thread of its own.
+pub(super) struct Listener {
+    pub(super) address: SocketAddr,
+    pub(super) handler: Handler,
+    pub(super) thread: Option<JoinHandle<()>>,
+}
+
+impl Listener {
+    pub(super) fn new(change: impl FnOnce(&mut Options)) -> Self {
+        let mut options = options();
+        change(&mut options);
+        let mut server = QuicServer::listen(options).unwrap();
+        let address = server.local_addr().unwrap();
+        let state = State { credit: 64, ..State::default() };
+        let handler = Handler(Arc::new(Mutex::new(state)));
+        handler.0.lock().unwrap().accounts.insert(public_key(&SEED).unwrap(), ACCOUNT);
+        let mut served = handler.clone();
+        let thread = spawn(move || {
+            let mut poll = Poll::new().unwrap();
+            server.register(poll.registry(), Token(0)).unwrap();
+            let mut events = Events::with_capacity(8);
+            loop {
+                let sleep = server.due_in().unwrap_or(TICK).min(TICK);
+                poll.poll(&mut events, Some(sleep)).unwrap();
+                if !events.is_empty() {
+                    server.on_readable();
+                }
+                let (receipts, announce_drain, drain, close_all, exit) = {
+                    let mut state = served.0.lock().unwrap();
+                    let receipts = std::mem::take(&mut state.receipts);
+                    (receipts, state.announce_drain, state.drain, state.close_all, state.exit)
+                };
+                server.take_receipts(&receipts, &served);
+                if announce_drain {
+                    server.announce_drain();
+                }
+                if drain {
+                    server.drain();
+                }
+                if close_all {
+                    server.close_all();
+                }
+                server.turn(&mut served);
+                if exit {
+                    return;
+                }
+            }
+        });
+        Self { address, handler, thread: Some(thread) }
+    }
+
+    pub(super) fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        act(&mut self.handler.0.lock().unwrap())
+    }
+
+    pub(super) async fn until(&self, is_so: impl Fn(&State) -> bool) {
+        let end = Instant::now() + GUARD;
+        while !self.with(|state| is_so(state)) {
+            let state = self.with(|state| format!("{:?} {:?}", state.refused, state.numbers));
+            assert!(Instant::now() < end, "{state}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    pub(super) async fn connect(
+        &self,
+        config: ClientConfig,
+    ) -> Result<(Endpoint, Connection), ConnectionError> {
+        let mut endpoint = Endpoint::client(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+        endpoint.set_default_client_config(config);
+        let connection = endpoint.connect(self.address, "localhost").unwrap().await?;
+        Ok((endpoint, connection))
+    }
+
+    pub(super) async fn client(&self) -> (Endpoint, Connection) {
+        self.connect(solana_client(&SEED)).await.unwrap()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.with(|state| state.exit = true);
+        if let Some(thread) = self.thread.take() {
+            let result = thread.join();
+            assert!(result.is_ok() || std::thread::panicking());
+        }
+    }
+}
+
+pub(super) const PANIC: &[u8] = b"panic";
+/// How a transaction begins that the handler refuses, and its code.
+pub(super) const INVALID: &[u8] = b"\x01invalid";
+pub(super) const INVALID_CODE: u32 = 0x109;
+pub(super) const TICK: Duration = Duration::from_millis(5);
+
+pub(super) fn solana_client(seed: &[u8; 32]) -> ClientConfig {
+    client_config(seed, &Transport::default()).unwrap()
+}
+
+/// A client of this protocol that trusts any server; it presents a certificate of the seed's key.
+pub(super) fn client_of(alpn: &[u8], seed: Option<&[u8; 32]>) -> ClientConfig {
+    let provider = Arc::new(default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(AnyKey(provider)));
+    let mut tls = match seed {
+        None => builder.with_no_client_auth(),
+        Some(seed) => {
+            let (certificate, key) = self_signed(seed).unwrap();
+            builder.with_client_auth_cert(vec![certificate], key).unwrap()
+        }
+    };
+    tls.alpn_protocols = vec![alpn.to_vec()];
+    let crypto = quinn::crypto::rustls::QuicClientConfig::try_from(tls).unwrap();
+    ClientConfig::new(Arc::new(crypto))
+}
+
+pub(super) async fn send(connection: &Connection, bytes: &[u8]) {
+    let mut stream = connection.open_uni().await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    stream.finish().unwrap();
+}
+
+/// The application code that the server closed the connection with.
+pub(super) async fn close_code(connection: &Connection) -> u64 {
+    match tokio::time::timeout(GUARD, connection.closed()).await.unwrap() {
+        ConnectionError::ApplicationClosed(close) => close.error_code.into_inner(),
+        other => panic!("closed otherwise: {other}"),
+    }
+}
+
+pub(super) fn code(refusal: QuicRefusal) -> u64 {
+    u64::from(code_of(refusal))
+}
