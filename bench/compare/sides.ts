@@ -9,13 +9,10 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock } from "../../src/core/clock.ts";
 import { encodeKey } from "../../src/core/encoding.ts";
-import { createSimulatedCluster } from "../../src/sandbox/cluster.ts";
-import { createBlindLedger } from "../../src/sandbox/ledger.ts";
 import { freshIdentity, type Identity } from "../../src/send/identity.ts";
 import { type Child, freePort, LIKE_THE_IMAGE, startChild, untilReady } from "../load/children.ts";
-import { startAgreeingRpc } from "./agreeing-rpc.ts";
+import { startLeaderSide } from "./leader-side.ts";
 import { type LineProcess, startLines } from "./program.ts";
 
 export const SIDES = [
@@ -73,7 +70,6 @@ export interface StageOptions {
 }
 
 const READY_MS = 30_000;
-const SLOT_MS = 400;
 /** Transactions that may wait for the leader, equal to the capacity of the incumbent's channel. */
 const QUEUE = 4096;
 
@@ -83,7 +79,7 @@ export async function startStage(
   names: readonly SideName[],
   { before, lands }: StageOptions = { before: "", lands: true },
 ): Promise<Stage> {
-  const stops: (() => Promise<void>)[] = [];
+  const stops: (() => unknown)[] = [];
   const stop = async (): Promise<void> => {
     for (const end of stops.toReversed()) await end();
   };
@@ -92,30 +88,14 @@ export async function startStage(
     const identities = new Map(names.map((name) => [name, freshIdentity()]));
     const incumbent = startLines(program, ["incumbent-key"]);
     const keys = [await incumbent.line(), ...[...identities.values()].map(publicKeyOf)];
-    const ends = startLines(program, ["path", ...keys]);
-    stops.push(() => ends.stop());
-    const [leader = "", tipAccount = ""] = (await ends.line()).split(" ");
-    const cluster = await createSimulatedCluster({
-      clock: systemClock,
-      leaders: [{ identity: encodeKey(freshIdentity().publicKey), address: leader }],
-      slotMs: SLOT_MS,
-      skipShare: 0,
-      ledger: createBlindLedger(),
-    });
-    const urls = await cluster.start();
-    stops.push(() => cluster.stop());
-    const rpc = await startAgreeingRpc(urls.rpcUrl, () => cluster.currentSlot(), lands);
-    stops.push(() => rpc.stop());
+    const { ends, ...cluster } = await startLeaderSide(program, keys, lands, stops);
     const key = `td_${randomBytes(18).toString("base64url")}`;
     const fixture: BenchFixture = {
-      ...urls,
-      rpcUrl: rpc.url,
+      ...cluster,
       program,
       before,
       folder,
       key,
-      leader,
-      tipAccount,
       stops,
     };
     const sides: Side[] = [];
@@ -150,7 +130,7 @@ interface BenchFixture {
   readonly tipAccount: string;
   readonly rpcUrl: string;
   readonly wsUrl: string;
-  readonly stops: (() => Promise<void>)[];
+  readonly stops: (() => unknown)[];
 }
 
 function startSide(fixture: BenchFixture, name: SideName, identityFile: string): Promise<Side> {

@@ -7,13 +7,10 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock } from "../../src/core/clock.ts";
 import { encodeKey } from "../../src/core/encoding.ts";
-import { createSimulatedCluster } from "../../src/sandbox/cluster.ts";
-import { createBlindLedger } from "../../src/sandbox/ledger.ts";
 import { freshIdentity, type Identity } from "../../src/send/identity.ts";
 import { parsePrometheus } from "../../test/support/prometheus.ts";
-import { startAgreeingRpc } from "../compare/agreeing-rpc.ts";
+import { startLeaderSide } from "../compare/leader-side.ts";
 import { buildProgram, type LineProcess, startLines } from "../compare/program.ts";
 import { freePort, LIKE_THE_IMAGE, startChild, untilReady } from "../load/children.ts";
 import type { QuicLoadOptions } from "./options.ts";
@@ -40,7 +37,6 @@ export interface Stage {
 }
 
 const READY_MS = 30_000;
-const SLOT_MS = 400;
 const UNLIMITED = 1_000_000;
 
 export function newAccounts(count: number): readonly BenchAccount[] {
@@ -69,24 +65,12 @@ export async function startStage(
     writeFileSync(identityFile, JSON.stringify([...identity.seed, ...identity.publicKey]));
     // With Agave's server the edge's identity has stake.
     const staked = options.agave ? [encodeKey(identity.publicKey)] : [];
-    const ends = startLines(program, ["path", ...staked]);
-    stops.push(() => ends.stop());
-    const [leader = "", tipAccount = ""] = (await ends.line()).split(" ");
-    const cluster = await createSimulatedCluster({
-      clock: systemClock,
-      leaders: [{ identity: encodeKey(freshIdentity().publicKey), address: leader }],
-      slotMs: SLOT_MS,
-      skipShare: 0,
-      ledger: createBlindLedger(),
-    });
-    const urls = await cluster.start();
-    stops.push(() => cluster.stop());
-    const rpc = await startAgreeingRpc(urls.rpcUrl, () => cluster.currentSlot(), true);
-    stops.push(() => rpc.stop());
+    const cluster = await startLeaderSide(program, staked, true, stops);
+    const { ends, tipAccount, rpcUrl, wsUrl } = cluster;
     const ports = { http: await freePort(), admin: await freePort(), quic: await freePort() };
     const keysFile = join(folder, "keys.toml");
-    const lines = [...edgeConfig(ports), `[cluster]\nrpc_url = "${rpc.url}"`];
-    lines.push(`ws_url = "${urls.wsUrl}"`, `[identity]\nkeypair = "${identityFile}"`);
+    const lines = [...edgeConfig(ports), `[cluster]\nrpc_url = "${rpcUrl}"`];
+    lines.push(`ws_url = "${wsUrl}"`, `[identity]\nkeypair = "${identityFile}"`);
     lines.push(`[tip]\naccounts = ["${tipAccount}"]`, `[accounts]\nkeys_file = "${keysFile}"\n`);
     const config = join(folder, "edge.toml");
     writeFileSync(config, lines.join("\n"));

@@ -40,12 +40,14 @@ ${describeKeys()}
     const file = requiredText(given, "config");
     if (serviceOf(file) === "control") {
       const resolved = readControl(file);
-      if (!told(resolved, file, io)) return 1;
+      print(resolved, file, io);
+      if (resolved.kind !== "ok") return 1;
       const found = await controlPreflight(resolved.config);
       return (await startsHere(CONTROL, found, resolved.config, file, io)) ? 0 : 1;
     }
     const resolved = readConfig(file);
-    if (!told(resolved, file, io)) return 1;
+    print(resolved, file, io);
+    if (resolved.kind !== "ok") return 1;
     requireOpenFiles();
     const { preflight } = await import("../edge/preflight.ts");
     const found = await preflight(resolved.config);
@@ -53,7 +55,7 @@ ${describeKeys()}
   },
 };
 
-/** A service, and the metric that tells its admin listener. */
+/** A service, and the metric by which its admin listener is recognized. */
 interface Subject {
   readonly one: string;
   readonly running: string;
@@ -136,11 +138,8 @@ async function isServing(listen: ListenAddress, metric: string, clock: Clock): P
   }
 }
 
-/** Prints the configuration or its problems; returns whether it is valid. */
-function told<C>(resolved: Resolved<C>, file: string, io: Io): resolved is Sound<C> {
+/** Prints the configuration or its problems. */
+function print(resolved: Resolved<unknown>, file: string, io: Io): void {
   if (resolved.kind === "ok") io.out(describeEffective(resolved.shown));
   else io.err(describeProblems(file, resolved.problems));
-  return resolved.kind === "ok";
 }
-
-type Sound<C> = Extract<Resolved<C>, { readonly kind: "ok" }>;

@@ -163,8 +163,8 @@ export const KEYS = {
   ),
   "quic.drain_to": optional<ListenAddress>(
     listen(),
-    "The address, as of another region, that this edge names to `touchdown/1` clients when it drains; " +
-      "absent: it names none",
+    "The address, as of another region, that this edge names to `touchdown/1` clients when it " +
+      "drains; absent: it names none",
   ),
 
   "cluster.rpc_url": key(

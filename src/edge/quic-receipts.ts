@@ -48,12 +48,12 @@ export function createQuicReceipts(deps: QuicReceiptsDeps): QuicReceipts {
       next = first;
     }
     let size = 0;
-    const reached = receipts.networkChanges(next, QUIC_RECEIPT_STEPS_MAX, (change) => {
-      if (size === batch.length) return false;
+    const write = (change: NetworkChange): void => {
       writeReceipt(batch, size, change);
       size += QUIC_RECEIPT_BYTES;
-      return true;
-    });
+    };
+    const steps = QUIC_RECEIPT_STEPS_MAX;
+    const reached = receipts.networkChanges(next, steps, RECEIPTS_PER_BATCH, write);
     if (size === 0 || ingressThreads.sendReceipts(batch.subarray(0, size))) next = reached;
   }
 

@@ -25,13 +25,15 @@ export interface NetworkChange {
 }
 
 /**
- * Calls `take` for the changes from number `from` on, of at most `stepsMax` that it checks, until
- * it returns false. Returns the number to continue from.
+ * Calls `take` for the changes from number `from` on, of at most `stepsMax` that it checks, at most
+ * `callsMax` times: at least RECEIPT_SUBMITTERS_MAX, because a change is taken for all accounts or
+ * for none. Returns the number to continue from.
  */
 export type ReadNetworkChanges = (
   from: number,
   stepsMax: number,
-  take: (change: NetworkChange) => boolean,
+  callsMax: number,
+  take: (change: NetworkChange) => void,
 ) => number;
 
 export function createNetworkChanges(store: ReceiptStore): ReadNetworkChanges {
@@ -54,7 +56,16 @@ export function createNetworkChanges(store: ReceiptStore): ReadNetworkChanges {
     change.afterNs = Math.max(0, (rows.landingNs[row] ?? 0) - (rows.receivedNs[row] ?? 0));
   }
 
-  return (from, stepsMax, take) => {
+  function accountsOf(row: number): number {
+    let count = 0;
+    while (count < RECEIPT_SUBMITTERS_MAX && submitters.submitterAt(row, count) !== null) {
+      count += 1;
+    }
+    return count;
+  }
+
+  return (from, stepsMax, callsMax, take) => {
+    let calls = 0;
     const first = Math.max(from, changes.first);
     const end = Math.min(changes.next, first + stepsMax);
     for (let number = first; number < end; number += 1) {
@@ -62,12 +73,13 @@ export function createNetworkChanges(store: ReceiptStore): ReadNetworkChanges {
       if (state < STATE_PROCESSED) continue;
       const row = store.rowOfSequence(changes.sequenceOf(number));
       if (row === NONE) continue;
+      const accounts = accountsOf(row);
+      calls += accounts;
+      if (calls > callsMax) return number;
       fill(row, state);
-      for (let place = 0; place < RECEIPT_SUBMITTERS_MAX; place += 1) {
-        const account = submitters.submitterAt(row, place);
-        if (account === null) break;
-        change.account = account;
-        if (!take(change)) return number;
+      for (let place = 0; place < accounts; place += 1) {
+        change.account = submitters.submitterAt(row, place) ?? "";
+        take(change);
       }
     }
     return end;

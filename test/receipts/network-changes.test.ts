@@ -17,16 +17,15 @@ function setup(rowsMax = 4) {
       store.changes.add(store.sequenceOf(row), STATE_ACCEPTED);
       return row;
     },
-    /** The changes as text, until one of them is not wanted. */
-    read(from = 1, stepsMax = 100, countMax = 100) {
+    /** The changes as text. */
+    read(from = 1, stepsMax = 100, callsMax = 100) {
       const entries: string[] = [];
       const next = read(
         from,
         stepsMax,
+        callsMax,
         ({ account, state, signature, slot, hasFailed, afterNs }) => {
-          if (entries.length === countMax) return false;
           entries.push([account, state, signature[63], slot, hasFailed, afterNs].join(" "));
-          return true;
         },
       );
       return { entries, next };
@@ -64,6 +63,16 @@ it("continues where a reader stopped, and checks few changes at a time", () => {
   expect(read(first.next).entries).toEqual(["acme 5 3 9 false 1000"]);
   expect(read(first.next).next).toBe(7);
   expect(read(1, 2)).toEqual({ entries: ["acme 5 1 9 false 1000"], next: 3 });
+});
+
+it("stops before a change that does not fit for all of its accounts", () => {
+  const { store, open, read } = setup();
+  for (const number of [1, 2, 3]) {
+    setLanding(store, open(number, "acme", "other"), STATE_LANDED, 9, 2_000);
+  }
+  const first = read(1, 100, 5);
+  expect(first.entries.map((entry) => entry.split(" ")[2])).toEqual(["1", "1", "2", "2"]);
+  expect(read(first.next).entries.map((entry) => entry.split(" ")[2])).toEqual(["3", "3"]);
 });
 
 it("leaves out receipts that were evicted", () => {

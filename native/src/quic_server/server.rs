@@ -190,8 +190,15 @@ impl QuicServer {
         self.list_all();
     }
 
-    /// Passes receipts of accounts on to the clients that want them: a batch of `receipts_of`.
+    /// Passes receipts of accounts on to the clients that want them: a batch of `receipts_of`. A
+    /// panic loses the rest of the batch.
     pub fn take_receipts<H: StreamHandler>(&mut self, batch: &[u8], handler: &H) {
+        if catch_unwind(AssertUnwindSafe(|| self.queue_receipts(batch, handler))).is_err() {
+            self.recover();
+        }
+    }
+
+    fn queue_receipts<H: StreamHandler>(&mut self, batch: &[u8], handler: &H) {
         for Receipt { account, verdict } in receipts_of(batch) {
             if verdict.is_final() {
                 for Waiter { handle, stream, .. } in self.clients.waits.take(&verdict.signature) {

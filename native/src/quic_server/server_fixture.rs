@@ -45,6 +45,8 @@ pub(super) struct State {
     /// A key that is known, and not valid from here.
     pub(super) elsewhere: Option<[u8; 32]>,
     pub(super) is_reading_keys: bool,
+    /// Whether the next question for credit is a bug.
+    pub(super) panics_at_credit: bool,
     pub(super) burst: u32,
     /// Whether every transaction was accepted before.
     pub(super) is_repeated: bool,
@@ -94,7 +96,13 @@ impl StreamHandler for Handler {
     }
 
     fn credit(&self, _client: &QuicClient) -> StreamCredit {
-        StreamCredit { streams: self.0.lock().unwrap().credit, more_in_ns: Some(1) }
+        let mut state = self.0.lock().unwrap();
+        let streams = state.credit;
+        if std::mem::take(&mut state.panics_at_credit) {
+            drop(state);
+            panic!("a bug in the handler");
+        }
+        StreamCredit { streams, more_in_ns: Some(1) }
     }
 
     fn submit(&mut self, client: &QuicClient, submission: &Submission<'_>) -> Decision {

@@ -570,6 +570,23 @@ async fn panic_keeps_the_receipts_of_other_connections() {
     assert_eq!(frame_of(&mut incoming).await.0, 0x84);
 }
 
+#[tokio::test]
+async fn panic_over_a_receipt_ends_no_client() {
+    let listener = listener();
+    let (_one, connection) = listener.touchdown(Some(&SEED)).await;
+    let (_out, mut incoming) = greeted(&connection, &hello(1, b"")).await;
+    listener.with(|state| {
+        state.panics_at_credit = true;
+        state.receipts = receipt(ACCOUNT, 6, &transaction(7));
+    });
+    listener.until(|state| state.numbers.panics == 1).await;
+    listener.with(|state| state.receipts = receipt(ACCOUNT, 6, &transaction(8)));
+    let (_, content) = frame_of(&mut incoming).await;
+    // The first one may have been lost.
+    let content = if content[24] == 7 { frame_of(&mut incoming).await.1 } else { content };
+    assert_eq!(content[24], 8);
+}
+
 /// What a hostile client may write on its first stream: a HELLO or a transaction with bytes changed,
 /// left out or added.
 #[tokio::test]
