@@ -82,6 +82,8 @@ pub struct QuicServer {
     timers: BTreeSet<(u64, usize)>,
     /// Handles of the connections to drive.
     listed: VecDeque<usize>,
+    /// The handle of the connection that is being driven.
+    driven: Option<usize>,
     out: Vec<u8>,
     clock: Clock,
     scan_at_ns: u64,
@@ -131,6 +133,7 @@ impl QuicServer {
             published: QuicNumbers::default(),
             timers: BTreeSet::new(),
             listed: VecDeque::new(),
+            driven: None,
             out: Vec::new(),
             clock: Clock::new(),
             scan_at_ns: 0,
@@ -273,12 +276,18 @@ impl QuicServer {
         let count = if is_last { self.listed.len() } else { DRIVEN_PER_TURN };
         for _ in 0..count {
             let Some(handle) = self.listed.pop_front() else { return };
+            self.driven = Some(handle);
             self.drive(handle, now, now_ns, handler);
+            self.driven = None;
         }
     }
 
-    /// After a panic: counts what is left, and drives every connection.
+    /// After a panic: counts what is left, and drives every connection. The client of a connection
+    /// that it ended gets a stateless reset for its next datagram.
     fn recover(&mut self) {
+        if let Some(handle) = self.driven.take() {
+            self.endpoint.handle_event(ConnectionHandle(handle), EndpointEvent::drained());
+        }
         self.socket.discard();
         self.timers.clear();
         let connections = self.connections.iter_mut().enumerate();

@@ -46,7 +46,8 @@ pub(super) struct State {
     pub(super) elsewhere: Option<[u8; 32]>,
     pub(super) is_reading_keys: bool,
     /// Whether the next question for credit is a bug.
-    pub(super) panics_at_credit: bool,
+    pub(super) panics_over_receipts: bool,
+    panics_at_credit: bool,
     pub(super) burst: u32,
     /// Whether every transaction was accepted before.
     pub(super) is_repeated: bool,
@@ -178,6 +179,10 @@ impl Listener {
                 let (receipts, announce_drain, drain, close_all, exit) = {
                     let mut state = served.0.lock().unwrap();
                     let receipts = std::mem::take(&mut state.receipts);
+                    if !receipts.is_empty() {
+                        // The next use of the handler is the one that passes them on.
+                        state.panics_at_credit = std::mem::take(&mut state.panics_over_receipts);
+                    }
                     (receipts, state.announce_drain, state.drain, state.close_all, state.exit)
                 };
                 server.take_receipts(&receipts, &served);

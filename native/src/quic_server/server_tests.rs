@@ -264,6 +264,11 @@ async fn panic_ends_one_connection_and_no_other() {
     send(&first, PANIC).await;
     listener.until(|state| state.numbers.panics == 1).await;
     assert_eq!(listener.with(|state| state.numbers.connections), 1);
+    // It may know already, from its acknowledgements.
+    if let Ok(mut stream) = first.open_uni().await {
+        let _ = stream.write_all(&[1; 40]).await;
+    }
+    assert_eq!(tokio::time::timeout(GUARD, first.closed()).await.unwrap(), ConnectionError::Reset);
     send(&second, &[1; 4]).await;
     listener.until(|state| state.submitted.len() == 1).await;
     // Its place is free again.

@@ -576,7 +576,7 @@ async fn panic_over_a_receipt_ends_no_client() {
     let (_one, connection) = listener.touchdown(Some(&SEED)).await;
     let (_out, mut incoming) = greeted(&connection, &hello(1, b"")).await;
     listener.with(|state| {
-        state.panics_at_credit = true;
+        state.panics_over_receipts = true;
         state.receipts = receipt(ACCOUNT, 6, &transaction(7));
     });
     listener.until(|state| state.numbers.panics == 1).await;
