@@ -16,7 +16,7 @@ export interface IdleConnections {
 const PARALLEL = 64;
 const PING = "GET /ping HTTP/1.1\r\nHost: load\r\n\r\n";
 
-/** Opens `count` connections; resolves when each has its response. */
+/** Opens `count` connections; resolves when each has its response, or was closed. */
 export async function openIdle(
   host: string,
   port: number,
@@ -31,7 +31,9 @@ export async function openIdle(
       socket.once("close", () => sockets.delete(socket));
       await once(socket, "connect");
       socket.write(PING);
-      await once(socket, "data");
+      // The edge may have no open file left for it, and closes one.
+      await Promise.race([once(socket, "data"), once(socket, "close")]);
+      if (socket.destroyed) continue;
       // Only its end is of interest now.
       socket.on("error", () => undefined).resume();
       sockets.add(socket);
