@@ -283,6 +283,7 @@ function edgeConfig(
     "[send]",
     `engine = ${text(options.engine)}`,
     `leaders = ${options.fanOut}`,
+    ...(options.queue === null ? [] : [`queue_per_leader = ${options.queue}`]),
     "[receipts]",
     'keep = "1h"',
     `count_max = ${Math.max(count, 100)}`,

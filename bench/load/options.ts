@@ -25,6 +25,8 @@ export interface LoadOptions {
   /** `[send] leaders` of the edge, and the number of leaders of the simulated cluster. */
   readonly fanOut: number;
   readonly leaders: number;
+  /** `[send] queue_per_leader` of the edge; null: the default. */
+  readonly queue: number | null;
   /** Upgrades of the edge during the measured time. */
   readonly upgrades: number;
   /** Whether the edge speaks TLS. */
@@ -57,6 +59,7 @@ export const USAGE = `usage: npm run load -- [options]
   --engine NAME     portable, native or auto (portable)
   --fan-out N       leaders that a transaction goes to (2)
   --leaders N       simulated leaders (4)
+  --queue N         deliveries that wait for one leader, at most (the edge's default)
   --upgrades N      upgrades of the edge during the measured time (0)
   --tls             the edge speaks TLS (off)
   --proxy NAME      two edges behind nginx or haproxy, with the configuration of ops
@@ -87,6 +90,7 @@ export function readOptions(args: readonly string[]): LoadOptions {
       engine: text,
       "fan-out": text,
       leaders: text,
+      queue: text,
       upgrades: text,
       tls: { type: "boolean" },
       proxy: text,
@@ -114,6 +118,7 @@ export function readOptions(args: readonly string[]): LoadOptions {
     engine: oneOf("--engine", values.engine, ["portable", "native", "auto"]),
     fanOut: whole("--fan-out", values["fan-out"], 2, 1, 16),
     leaders: whole("--leaders", values.leaders, 4, 1, 16),
+    queue: values.queue === undefined ? null : whole("--queue", values.queue, 0, 1, 65_536),
     upgrades: whole("--upgrades", values.upgrades, 0, 0, 100),
     tls: values.tls ?? false,
     proxy:
