@@ -102,7 +102,7 @@ export async function startFixture(
 }
 
 /** A self-signed certificate as most authorities issue: ECDSA with P-256. Returns it as PEM. */
-function writeCertificate(folder: string): string {
+export function writeCertificate(folder: string): string {
   const certificate = join(folder, "cert.pem");
   execFileSync(
     "openssl",
@@ -110,6 +110,7 @@ function writeCertificate(folder: string): string {
       ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"],
       ...["-keyout", join(folder, "key.pem"), "-out", certificate],
       ...["-days", "30", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"],
+      ...["-addext", "basicConstraints=critical,CA:FALSE"],
     ],
     { stdio: "ignore" },
   );

@@ -13,6 +13,8 @@ export interface QuicLoadOptions {
   readonly connections: number;
   /** How transactions go over HTTP beside it. */
   readonly endpoint: "raw" | "json";
+  /** Whether the edge speaks TLS over HTTP. */
+  readonly tls: boolean;
   /** Whether the leader is Agave's own server, which needs the crates of `bench/compare`. */
   readonly agave: boolean;
   /** Handshakes a second that never finish, beside the load; 0: none. */
@@ -36,6 +38,7 @@ export const USAGE = `usage: npm run load -- --quic [options]
   --accounts N      accounts that send, each with its own keys (1)
   --connections N   connections of each account (4)
   --endpoint KIND   raw or json, for HTTP (raw)
+  --tls             HTTP speaks TLS, as QUIC always does (off)
   --agave           Agave's TPU server as the leader, instead of a simulated one
   --handshakes N    then: a client's latency while N handshakes a second never finish (0)
   --greedy N        then: ten accounts with a limit of N a second, of which one sends 20 times
@@ -55,6 +58,7 @@ export function readOptions(args: readonly string[]): QuicLoadOptions {
       accounts: { type: "string", default: "1" },
       connections: { type: "string", default: "4" },
       endpoint: { type: "string", default: "raw" },
+      tls: { type: "boolean", default: false },
       agave: { type: "boolean", default: false },
       handshakes: { type: "string", default: "0" },
       greedy: { type: "string", default: "0" },
@@ -72,6 +76,7 @@ export function readOptions(args: readonly string[]): QuicLoadOptions {
     accounts: wholeNumber("accounts", values.accounts, 1, 100),
     connections: wholeNumber("connections", values.connections, 1, 1000),
     endpoint,
+    tls: values.tls,
     agave: values.agave,
     handshakes: wholeNumber("handshakes", values.handshakes, 0, 20_000),
     greedy: wholeNumber("greedy", values.greedy, 0, 5_000),

@@ -13,6 +13,7 @@ import { parsePrometheus } from "../../test/support/prometheus.ts";
 import { startLeaderSide } from "../compare/leader-side.ts";
 import { buildProgram, type LineProcess, startLines } from "../compare/program.ts";
 import { freePort, LIKE_THE_IMAGE, startChild, untilReady } from "../load/children.ts";
+import { writeCertificate } from "../load/edge-process.ts";
 import type { QuicLoadOptions } from "./options.ts";
 
 export interface BenchAccount {
@@ -25,6 +26,8 @@ export interface Stage {
   readonly httpAddress: string;
   readonly quicAddress: string;
   readonly edgePid: number;
+  /** PEM of the certificate that the edge presents over HTTP; null: without TLS. */
+  readonly certificate: string | null;
   /** Generator and leader. */
   readonly ends: LineProcess;
   /** Starts the program without Agave's crates with other arguments. */
@@ -69,7 +72,8 @@ export async function startStage(
     const { ends, tipAccount, rpcUrl, wsUrl } = cluster;
     const ports = { http: await freePort(), admin: await freePort(), quic: await freePort() };
     const keysFile = join(folder, "keys.toml");
-    const lines = [...edgeConfig(ports), `[cluster]\nrpc_url = "${rpcUrl}"`];
+    const certificate = options.tls ? writeCertificate(folder) : null;
+    const lines = [...edgeConfig(ports, folder, options), `[cluster]\nrpc_url = "${rpcUrl}"`];
     lines.push(`ws_url = "${wsUrl}"`, `[identity]\nkeypair = "${identityFile}"`);
     lines.push(`[tip]\naccounts = ["${tipAccount}"]`, `[accounts]\nkeys_file = "${keysFile}"\n`);
     const config = join(folder, "edge.toml");
@@ -83,6 +87,7 @@ export async function startStage(
       httpAddress: `127.0.0.1:${ports.http}`,
       quicAddress: `127.0.0.1:${ports.quic}`,
       edgePid: edge.pid,
+      certificate,
       ends,
       startTool(...args) {
         const child = startLines(tool, args);
@@ -102,15 +107,17 @@ export async function startStage(
   }
 }
 
-function edgeConfig(ports: {
-  readonly http: number;
-  readonly admin: number;
-  readonly quic: number;
-}): string[] {
+function edgeConfig(
+  ports: { readonly http: number; readonly admin: number; readonly quic: number },
+  folder: string,
+  { tls }: QuicLoadOptions,
+): string[] {
+  const [certificate, key] = ["cert.pem", "key.pem"].map((name) => join(folder, name));
   return [
     'region = "load"',
     `[http]\nlisten = "127.0.0.1:${ports.http}"\ndrain_grace = "0s"\nthreads = 1`,
     "connections_per_address = 20000",
+    ...(tls ? [`[http.tls]\ncertificate = "${certificate}"\nkey = "${key}"`] : []),
     `[admin]\nlisten = "127.0.0.1:${ports.admin}"`,
     `[quic]\nlisten = "127.0.0.1:${ports.quic}"\nconnections = 20000`,
     "connections_per_address = 20000\nconnections_per_account = 20000",

@@ -63,6 +63,7 @@ export async function takeTurn(
       count: warm + rate * seconds,
       warm,
       pid: stage.edgePid,
+      certificate: stage.certificate,
     }),
   );
   // The Rust program writes it.

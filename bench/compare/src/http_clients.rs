@@ -8,8 +8,13 @@ use std::error::Error;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 
 use base64::prelude::{Engine, BASE64_STANDARD};
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use touchdown_native::sync::clock::{monotonic_ns, NS_PER_S};
 
 use crate::load::{Clients, Ends, Load, Schedule, Sender, Transport};
@@ -36,11 +41,12 @@ impl HttpClients {
     /// Builds all requests and opens all connections.
     pub fn open(load: &Load, schedule: &Schedule) -> Result<Self, Box<dyn Error>> {
         let requests = build_requests(load, schedule);
+        let tls = load.certificate.as_deref().map(tls_of).transpose()?;
         let mut groups = Vec::new();
         for group in &load.groups {
             let mut accounts = Vec::new();
             for _ in &group.accounts {
-                let lines = (0..group.connections).map(|_| Line::open(load.address));
+                let lines = (0..group.connections).map(|_| Line::open(load.address, tls.as_ref()));
                 accounts.push(AccountLines { lines: lines.collect::<Result<_, _>>()?, turn: 0 });
             }
             groups.push(accounts);
@@ -131,24 +137,56 @@ fn wait_for_any(lines: &[Line], timeout_ms: i32) {
     unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout_ms) };
 }
 
+/// The settings of a TLS client that trusts this certificate, PEM, alone.
+fn tls_of(certificate: &str) -> Result<Arc<ClientConfig>, Box<dyn Error>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(certificate.as_bytes())?)?;
+    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
 /// One keep-alive connection.
 struct Line {
     stream: TcpStream,
+    tls: Option<ClientConnection>,
     awaits: bool,
     response: Vec<u8>,
 }
 
 impl Line {
-    fn open(address: SocketAddr) -> Result<Self, Box<dyn Error>> {
-        let stream = TcpStream::connect(address)?;
+    fn open(address: SocketAddr, tls: Option<&Arc<ClientConfig>>) -> Result<Self, Box<dyn Error>> {
+        let mut stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
+        let tls = match tls {
+            None => None,
+            Some(config) => {
+                let mut tls = ClientConnection::new(config.clone(), address.ip().into())?;
+                while tls.is_handshaking() {
+                    tls.complete_io(&mut stream)?;
+                }
+                Some(tls)
+            }
+        };
         stream.set_nonblocking(true)?;
-        Ok(Self { stream, awaits: false, response: Vec::with_capacity(4096) })
+        Ok(Self { stream, tls, awaits: false, response: Vec::with_capacity(4096) })
+    }
+
+    fn read(&mut self, chunk: &mut [u8]) -> std::io::Result<usize> {
+        match &mut self.tls {
+            None => self.stream.read(chunk),
+            Some(tls) => rustls::Stream::new(tls, &mut self.stream).read(chunk),
+        }
     }
 
     /// A request fits into the socket's buffer, because the previous one has its response.
     fn send(&mut self, request: &[u8]) -> Result<(), Box<dyn Error>> {
-        self.stream.write_all(request)?;
+        match &mut self.tls {
+            None => self.stream.write_all(request)?,
+            Some(tls) => rustls::Stream::new(tls, &mut self.stream).write_all(request)?,
+        }
         self.awaits = true;
         Ok(())
     }
@@ -159,7 +197,7 @@ impl Line {
             return Ok(());
         }
         let mut chunk = [0; 4096];
-        match self.stream.read(&mut chunk) {
+        match self.read(&mut chunk) {
             Ok(0) => return Err("a connection was closed".into()),
             Ok(size) => self.response.extend_from_slice(&chunk[..size]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),

@@ -27,6 +27,9 @@ pub struct Load {
     pub pid: i32,
     /// The number of initial transactions that no measurement includes.
     pub warm: usize,
+    /// PEM of the certificate that the edge presents over HTTP; without it HTTP is plain.
+    #[serde(default)]
+    pub certificate: Option<String>,
 }
 
 /// How transactions reach the edge.
