@@ -1,10 +1,13 @@
-# An edge of Touchdown on Node 24 and Debian 13. The configuration and the keys come in as a volume:
+# An edge of Touchdown on Node 24 and Debian 13. The configuration and the keys come in as a volume, the
+# journal of keys stays in another one:
 #
 #   docker build -t touchdown .
-#   docker run --init --network host -v /etc/touchdown:/etc/touchdown:ro touchdown
+#   docker run --detach --name touchdown-edge --init --restart unless-stopped --network host \
+#     --read-only --cap-drop ALL --security-opt no-new-privileges \
+#     --ulimit nofile=1048576 --stop-timeout 150 \
+#     -v /etc/touchdown:/etc/touchdown:ro -v touchdown:/var/lib/touchdown touchdown
 #
-# `--init` gives the container a first process that passes signals on. The host's network is what
-# production uses: QUIC leaves from the host's own address, without a NAT table in between.
+# docs/operations.md, "Docker", explains the options.
 #
 # The base images are pinned by digest: a build takes the same bytes next month. What a tag means today
 # says `docker buildx imagetools inspect node:24-trixie-slim`; `--build-arg NODE=...` takes another.
@@ -38,8 +41,8 @@ COPY LICENSE NOTICE THIRD_PARTY_NOTICES README.md ./
 # For accounts.journal, or the vault file of `control`: a volume there belongs to the user, as the folder.
 RUN install --directory --owner=node --group=node --mode=0700 /var/lib/touchdown
 USER node
-# What clients reach, and the operator's own listener.
-EXPOSE 8080/tcp 9090/tcp
+# What clients reach over HTTP and, with quic.listen, over QUIC, and the operator's own listener.
+EXPOSE 8080/tcp 8009/udp 9090/tcp
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
   CMD ["node", "dist/main.js", "ready", "--config", "/etc/touchdown/touchdown.toml", "--timeout", "3s"]
 STOPSIGNAL SIGTERM

@@ -40,6 +40,8 @@ const COVERED: readonly (readonly [RegExp, string])[] = [
   [/^env OWNER_PASSWORD=\S+ .* sh ops\/compose\/roles\.sh$/, "test/ops/deploy.test.ts"],
   [/^systemctl enable --now touchdown-(control|edge touchdown-edge-2)$/, "test/ops/deploy.test.ts"],
   [/^systemctl restart (haproxy|prometheus|grafana-server)$/, "test/ops/deploy.test.ts"],
+  [/^install -(o 1000 -m 0400|m 0600) \S+ \S+$/, "test/ops/compose.test.ts"],
+  [/^(for name in POSTGRES |echo OIDC_CLIENT_SECRET=)/, "test/ops/compose.test.ts"],
   [/^sysctl --system$/, "test/ops/deploy.test.ts"],
   [/^sha256sum --check SHA256SUMS$/, "test/scripts/release-files.test.ts"],
   [/^promtool check config \S+$/, "test/ops/prometheus.test.ts"],
@@ -64,6 +66,7 @@ function complaint(command: string): string | null {
   if (program === "runuser" && words[2] === "--") return complaint(words.slice(3).join(" "));
   if (/^npm (start|test|run \S+)/.test(command)) return scriptComplaint(words);
   if (program === "node") return nodeComplaint(words);
+  if (program === "docker" && words[0] === "compose") return composeComplaint(words.slice(1));
   if (program === "docker") return isInDockerfile(command);
   if (program === "export") return variableComplaint(words[0] ?? "");
   if (program === "cd") return missing([words[0] ?? ""]);
@@ -116,8 +119,18 @@ function fits(form: readonly string[], positionals: readonly string[]): boolean 
 }
 
 function isInDockerfile(command: string): string | null {
-  const { text } = readSource("Dockerfile");
+  const text = readSource("Dockerfile").text.replace(/\\\n# */g, "");
   return text.includes(`#   ${command}\n`) ? null : "is not what the head of the Dockerfile says";
+}
+
+/** `docker compose VERB [OPTIONS] [SERVICE] …`, held against `compose.yaml`. */
+function composeComplaint([verb = "", ...words]: readonly string[]): string | null {
+  const services = readSource("compose.yaml").text.replace(/^volumes:[\s\S]*/m, "");
+  const at = words.findIndex((word) => services.includes(`\n  ${word}:\n`));
+  const rest = words.slice(at + 1);
+  if (verb === "exec" && at >= 0) return complaint(rest.join(" "));
+  if (verb === "run" && at >= 0) return nodeComplaint(["dist/main.js", ...rest]);
+  return ["build", "logs", "ps", "up"].includes(verb) ? null : `is no command for ${words}`;
 }
 
 function variableComplaint(assignment: string): string | null {

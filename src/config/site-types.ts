@@ -4,7 +4,7 @@
  */
 
 import { isIP } from "node:net";
-import { asIs, HIDDEN, type Kind, listen, ok, problem, quoted, url } from "./value-types.ts";
+import { asIs, HIDDEN, type Kind, ok, problem, quoted, remote, url } from "./value-types.ts";
 
 /** A line of text that is not secret. */
 export function text(charsMax: number): Kind<string> {
@@ -202,7 +202,7 @@ function namedUrl(): Kind<string> {
 /** `["name=URL"]` or `["name=host:port"]` with distinct names. */
 export function namedList(what: "url" | "address", countMax: number): Kind<readonly Named[]> {
   const form = what === "url" ? "name=URL" : "name=host:port";
-  const place = what === "url" ? namedUrl() : listen();
+  const place = what === "url" ? namedUrl() : remote();
   return {
     name: "list of names",
     bounds: `0 to ${countMax} of ${form}`,

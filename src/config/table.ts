@@ -41,6 +41,7 @@ import {
   name,
   path,
   type Raw,
+  remote,
   url,
 } from "./value-types.ts";
 
@@ -162,7 +163,7 @@ export const KEYS = {
     "Of these, what one account may hold; a further one is closed with `rate_limited`",
   ),
   "quic.drain_to": optional<ListenAddress>(
-    listen(),
+    remote(),
     "The address, as of another region, that this edge names to `touchdown/1` clients when it " +
       "drains; absent: it names none",
   ),

@@ -178,6 +178,21 @@ export function listen(ipOnly = false): Kind<ListenAddress> {
   };
 }
 
+/** `host:port` that others connect to: a host name too, and no port 0. */
+export function remote(): Kind<ListenAddress> {
+  const kind = listen();
+  return {
+    ...kind,
+    bounds: "port 1 to 65535",
+    read(raw, directory) {
+      const reading = kind.read(raw, directory);
+      return reading.kind === "ok" && reading.value.port === 0
+        ? problem(`must have a port from 1 to 65535, is ${quoted(raw)}`)
+        : reading;
+    },
+  };
+}
+
 /** The text that the `listen` kind parses back. */
 export function formatListen({ host, port }: ListenAddress): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;

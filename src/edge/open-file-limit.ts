@@ -57,7 +57,8 @@ export function requireOpenFiles(limits: string = systemLimits()): void {
   if (files >= EDGE_FILES_MAX) return;
   throw new SetupError(
     `open files: this process may open ${files}, an edge needs ${EDGE_FILES_MAX} and one for ` +
-      "each connection: `ulimit -n 65536`, or `LimitNOFILE=65536` in the unit",
+      "each connection: `ulimit -n 65536`, `LimitNOFILE=65536` in the unit, or " +
+      "`--ulimit nofile=65536` of Docker",
   );
 }
 

@@ -177,6 +177,7 @@ describe("named list", () => {
       ["url", "b=https://b.example/?key=s3cret", 'rejected: "b" must be without a login, a query'],
       ["url", "b=https://b.example/#x", 'rejected: "b" must be without'],
       ["address", "b=b.example:65536", 'rejected: "b" must have a port from 0 to 65535'],
+      ["address", "b=b.example:0", 'rejected: "b" must have a port from 1 to 65535'],
       ["address", "b=https://b.example", 'rejected: "b" must be "host:port"'],
     ];
     for (const [what, item, message] of rejected) {

@@ -47,6 +47,15 @@ describe("address", () => {
     expect(accepts(kinds.listen(true), "localhost:80")).toBe(false);
     expect(accepts(kinds.listen(true), "127.0.0.1:80")).toBe(true);
   });
+
+  it("of another host is rejected with port 0, to which nobody can connect", () => {
+    expect(read(kinds.remote(), "fra-2.example.com:1")).toEqual({
+      host: "fra-2.example.com",
+      port: 1,
+    });
+    expect(read(kinds.remote(), "fra-2.example.com:0")).toMatch(/port from 1 to 65535/);
+    expect(accepts(kinds.remote(), "fra-2.example.com")).toBe(false);
+  });
 });
 
 describe("numbers", () => {

@@ -58,6 +58,18 @@ describe("compose.yaml", () => {
     for (const image of images) expect(image).toMatch(/^[\w/]+:v?\d+\.\d+(\.\d+)?(-[\w.]+)?$/);
   });
 
+  it("builds the image once, and asks no registry for its name", () => {
+    // Two services that build one name at the same time fail: "image … already exists".
+    expect(matches(compose, /^ +build: (\S+)$/gm)).toEqual(["."]);
+    const [, shared = ""] = /^x-touchdown: &touchdown\n((?: {2}.*\n)+)/m.exec(compose) ?? [];
+    expect(shared).toContain("  image: touchdown\n");
+    expect(shared).toContain("  pull_policy: never\n");
+  });
+
+  it("takes a browser's address from the proxy on this host", () => {
+    expect(control.trustedProxies).toEqual(["127.0.0.1"]);
+  });
+
   it("gives both services a database, with the logins that roles.sh makes", () => {
     const roles = matches(
       readFileSync(join(ROOT, "ops/compose/roles.sh"), "utf8"),
@@ -97,5 +109,17 @@ describe("compose.yaml", () => {
     expect(control.edges.map(({ at }) => at)).toEqual([
       `http://${formatListen(edge.admin.listen)}`,
     ]);
+  });
+
+  it("gets each of its variables by the commands of docs/deploy.md", () => {
+    const page = readFileSync(join(ROOT, "docs/deploy.md"), "utf8");
+    const [, names = ""] = /^for name in (.+); do echo \$\{name\}_PASSWORD=/m.exec(page) ?? [];
+    const passwords = names.split(" ").map((name) => `${name}_PASSWORD`);
+    const others = matches(page, /^echo (\w+)=… >> \.env$/gm);
+    const needed = new Set(matches(compose, /\$\{(\w+):\?/g));
+    expect([...passwords, ...others].sort()).toEqual([...needed].sort());
+    expect(matches(compose, /\$\{(\w+)\}/g).filter((name) => !needed.has(name))).toEqual([]);
+    expect(edge.identity.keypair).toBe(join(ROOT, "identity.json"));
+    expect(page).toMatch(/^install -o 1000 -m 0400 \S+ ops\/compose\/identity\.json$/m);
   });
 });

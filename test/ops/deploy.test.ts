@@ -16,7 +16,7 @@ const TIP = "96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5";
 const page = readSource("docs/deploy.md").text;
 const section = page.slice(
   page.indexOf("## The first region, step by step"),
-  page.indexOf("## DNS by latency"),
+  page.indexOf("## The first region in containers"),
 );
 const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
 

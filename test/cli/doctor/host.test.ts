@@ -68,7 +68,7 @@ describe("the host", () => {
     [
       "open_files",
       { "proc/self/limits": "Max open files   4096   4096   files\n" },
-      "LimitNOFILE=",
+      "in the unit (not seen from here), --ulimit nofile=",
     ],
     ["udp_receive_buffer", { "proc/sys/net/core/rmem_max": "212992" }, "net.core.rmem_max=4194304"],
     ["udp_send_buffer", { "proc/sys/net/core/wmem_max": "212992" }, "net.core.wmem_max=4194304"],
