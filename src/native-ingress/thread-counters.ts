@@ -78,6 +78,8 @@ export const QUIC_COUNTERS = [
   "retries",
   "streamsAborted",
   "datagramsDropped",
+  "datagramsForwarded",
+  "forwardsDropped",
   "receiptsDropped",
   "landingsUnawaited",
   "panics",

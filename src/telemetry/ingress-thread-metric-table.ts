@@ -83,6 +83,16 @@ export const INGRESS_THREAD_METRICS = [
     "Datagrams to QUIC clients that the kernel did not take.",
   ),
   counter(
+    "touchdown_quic_datagrams_forwarded_total",
+    [],
+    "Datagrams of QUIC clients that another ingress thread received, and passed on to theirs.",
+  ),
+  counter(
+    "touchdown_quic_forwards_dropped_total",
+    [],
+    "Datagrams of QUIC clients that another ingress thread received, and theirs did not keep up.",
+  ),
+  counter(
     "touchdown_quic_receipts_dropped_total",
     [],
     "Receipts that QUIC clients were too slow to read.",

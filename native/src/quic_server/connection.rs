@@ -9,6 +9,7 @@ use quinn_proto::crypto::rustls::HandshakeData;
 use quinn_proto::{Connection, Dir, StreamEvent, StreamId, VarInt, WriteError};
 use rustls::pki_types::CertificateDer;
 
+use crate::quic_server::admission::{Admission, Permit};
 use crate::quic_server::control::{ControlStream, Greeting};
 use crate::quic_server::first_byte::{CONTROL, Flags, split_flags};
 use crate::quic_server::frame;
@@ -55,8 +56,8 @@ pub(super) struct ClientConnection {
     pub(super) is_touchdown: bool,
     /// The address that it counts for.
     pub(super) source: IpAddr,
-    /// Whether the client proved that address, by a Retry or by a complete handshake.
-    pub(super) is_proved: bool,
+    /// What it counts for; None once it has ended.
+    pub(super) permit: Option<Permit>,
     /// When its handshake must be finished; once it is closed, when it is forgotten.
     pub(super) until_ns: u64,
     /// Whether it is listed to be driven.
@@ -92,7 +93,7 @@ impl ClientConnection {
     pub(super) fn new(
         inner: Connection,
         source: IpAddr,
-        is_proved: bool,
+        permit: Permit,
         handshake_by_ns: u64,
     ) -> Self {
         Self {
@@ -100,7 +101,7 @@ impl ClientConnection {
             phase: Phase::Handshake,
             is_touchdown: false,
             source,
-            is_proved,
+            permit: Some(permit),
             until_ns: handshake_by_ns,
             is_listed: false,
             armed_ns: NEVER_NS,
@@ -519,14 +520,15 @@ impl ClientConnection {
         }
     }
 
-    /// Grants as many streams as the account's limits admit now; it has so many connections.
+    /// Grants as many streams as the account's limits admit now.
     pub(super) fn grant_streams<H: StreamHandler>(
         &mut self,
         now_ns: u64,
-        connections: usize,
+        admission: &Admission,
         handler: &H,
     ) {
-        let Some(client) = self.client() else { return };
+        let Phase::Open { key, account } = self.phase else { return };
+        let client = self.client_of(key);
         let StreamCredit { streams, more_in_ns } = handler.credit(&client);
         let ahead = streams.min(STREAMS_AHEAD_MAX);
         self.inner.set_max_concurrent_streams(Dir::Uni, VarInt::from_u32(ahead));
@@ -539,6 +541,7 @@ impl ClientConnection {
         }
         self.credit_at_ns = match more_in_ns {
             Some(more_in_ns) if ahead < STREAMS_AHEAD_MAX => {
+                let connections = admission.of_account(account);
                 now_ns.saturating_add(next_look_in_ns(more_in_ns, connections))
             }
             _ => NEVER_NS,

@@ -23,10 +23,11 @@ impl HandshakeRate {
         Self { second: 0, all: 0, sources: Counts::new() }
     }
 
-    /// Begins to count anew if another second has begun.
+    /// Begins to count anew if another second has begun. Threads read the time at the start of a
+    /// turn, so one of them may still be in the second before.
     pub(super) fn at(&mut self, now_ns: u64) -> &Self {
         let second = now_ns / NS_PER_S;
-        if self.second != second {
+        if self.second < second {
             *self = Self { second, ..Self::new() };
         }
         self
@@ -69,6 +70,7 @@ mod tests {
             rate.started();
         }
         assert!(rate.is_used_up() && rate.at(6 * NS_PER_S - 1).is_used_up());
+        assert!(rate.at(5 * NS_PER_S - 1).is_used_up());
         assert!(!rate.at(6 * NS_PER_S).is_used_up());
     }
 

@@ -21,6 +21,11 @@ pub const HANDSHAKES_MAX: usize = 1024;
 /// Most handshakes in progress of one address, an IPv6 address with its /64: as many that did not
 /// prove it, and as many that did.
 pub const HANDSHAKES_PER_ADDRESS: usize = 32;
+/// Datagrams that wait for a thread which others received; further ones are dropped.
+pub const FORWARDS_MAX: usize = 1024;
+/// How long the sockets of a process that this one replaces may be open: it closes its connections
+/// within `DRAIN_NS_MAX`, and keeps them for `CLOSED_NS_MAX`.
+pub const PREDECESSOR_NS_MAX: u64 = 10 * NS_PER_S;
 /// Handshakes that begin in a second; the first packet of a further one is ignored, and its client
 /// sends it again a second later.
 pub const HANDSHAKES_PER_SECOND: usize = 1000;
@@ -32,7 +37,8 @@ pub const HANDSHAKE_DATAGRAMS_PER_TURN: usize = 4;
 /// How long a closed connection is kept, to answer what its client still sends. QUIC's own time for
 /// it depends on what the client says of its delays, and may be a minute.
 pub const CLOSED_NS_MAX: u64 = NS_PER_S;
-/// Most closed connections that are kept; one more is forgotten at once.
+/// Most closed connections that are kept, by all threads in equal parts; one more is forgotten at
+/// once.
 pub const CLOSED_MAX: usize = 1024;
 /// Buffers of the one receive call of a turn.
 pub const RECEIVE_BUFFERS: usize = 8;

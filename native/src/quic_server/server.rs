@@ -1,11 +1,15 @@
-//! Hot path: the listener: the endpoint that routes the datagrams of one socket, and the connections,
-//! which one thread drives.
+//! Hot path: one thread of the listener: the endpoint that routes the datagrams of one socket, and
+//! the connections, which this thread alone drives.
 //!
 //! ```text
 //! socket ─▶ endpoint ─▶ connection ─▶ streams ─▶ handler
-//!              │            └─▶ acknowledgements, credit ─▶ socket
-//!              └─▶ new: refused, asked for a Retry, or a handshake
+//!    │         │            └─▶ acknowledgements, credit ─▶ socket
+//!    │         └─▶ new: refused, asked for a Retry, or a handshake
+//!    └─▶ another thread's: its inbox
 //! ```
+//!
+//! Each thread has a socket on the same port (`routing`). What bounds the listener as a whole
+//! (`threads`) counts the clients of all its threads.
 //!
 //! The handshakes in progress are limited, in all and for each address, and have a deadline; above
 //! some of them a client must prove its address by a Retry. Those that did not prove it count apart,
@@ -25,10 +29,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use mio::{Registry, Token};
+use mio::{Registry, Token, Waker};
 use quinn_proto::{
     ConnectionEvent, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, EndpointEvent,
-    Event, Incoming, RandomConnectionIdGenerator, Transmit,
+    Event, Incoming, Transmit,
 };
 use quinn_udp::RecvMeta;
 
@@ -39,10 +43,12 @@ use crate::quic_server::handler::{QuicNumbers, QuicRefusal, StreamHandler};
 use crate::quic_server::landing_waits::Waiter;
 use crate::quic_server::limits::{
     CLOSED_MAX, DRAIN_NS_MAX, DRIVEN_PER_TURN, HANDSHAKE_DATAGRAMS_PER_TURN, HANDSHAKE_NS_MAX,
-    SCAN_NS, SCANNED_PER_TURN,
+    PREDECESSOR_NS_MAX, SCAN_NS, SCANNED_PER_TURN,
 };
 use crate::quic_server::receipts::{Receipt, receipts_of};
-use crate::quic_server::socket::DatagramSocket;
+use crate::quic_server::routing::{Routing, THREADS_MAX};
+use crate::quic_server::socket::{DatagramSocket, PortSockets};
+use crate::quic_server::threads::{Datagram, Threads};
 use crate::quic_server::tls::{PresentedCertificate, server_config};
 use crate::sync::clock::{Clock, NEVER_NS};
 use crate::sync::source_address::source_of;
@@ -52,8 +58,10 @@ use crate::sync::source_address::source_of;
 pub struct Options {
     /// The address to listen on; port 0 is any free one.
     pub listen: SocketAddr,
-    /// Whether another process, which this one replaces, may listen there too.
-    pub is_successor: bool,
+    /// Threads of the process that this one replaces, which may listen there too; 0: there is none.
+    pub predecessor_threads: usize,
+    /// How many processes it succeeds, one after the other.
+    pub process_number: u32,
     /// The seed of the listener's own certificate.
     pub seed: [u8; 32],
     /// Most connections, handshakes in progress included.
@@ -68,9 +76,16 @@ pub struct Options {
     pub drain_to: Box<str>,
 }
 
-/// A listener.
+/// One thread of a listener.
 pub struct QuicServer {
     options: Options,
+    threads: Arc<Threads>,
+    /// Its number among them.
+    thread: usize,
+    /// When the process that this one replaces has closed its sockets; `NEVER_NS` after that.
+    alone_at_ns: u64,
+    /// Whether the last datagram was one that another thread passed on.
+    took_forwarded: bool,
     socket: DatagramSocket,
     endpoint: Endpoint,
     /// By connection handle.
@@ -100,46 +115,64 @@ impl Debug for QuicServer {
 }
 
 impl QuicServer {
-    /// Listens.
+    /// Listens with so many threads, at most `THREADS_MAX`; each drives one of those returned.
     ///
     /// # Errors
     /// When the port is in use, the address is not local, or the system has no socket left.
-    pub fn listen(options: Options) -> io::Result<Self> {
+    pub fn listen(options: &Options, threads: usize) -> io::Result<Vec<Self>> {
+        let threads = threads.clamp(1, THREADS_MAX);
+        // Of any free port no other process has a socket.
+        let has_predecessor = options.predecessor_threads > 0 && options.listen.port() != 0;
+        let predecessors =
+            if has_predecessor { options.predecessor_threads.min(THREADS_MAX) } else { 0 };
+        let routing = Routing::new(threads, options.process_number, predecessors);
         let certificate = PresentedCertificate::default();
         let config = server_config(&options.seed, &certificate).map_err(io::Error::other)?;
-        let socket = DatagramSocket::bind(options.listen, options.is_successor)?;
-        let mut endpoint_config = EndpointConfig::default();
-        endpoint_config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(CID_BYTES)));
-        let can_discover_mtu = !socket.may_fragment();
-        let endpoint = Endpoint::new(
-            Arc::new(endpoint_config),
-            Some(Arc::new(config)),
-            can_discover_mtu,
-            None,
-        );
+        let config = Arc::new(config);
+        let program = &mut routing.program();
+        let (port, sockets) = PortSockets::bind(options.listen, threads, has_predecessor, program)?;
         let bounds = Bounds {
             connections: options.connections_max,
             per_address: options.connections_per_address,
             per_account: options.connections_per_account,
         };
-        let clients = Clients::new(bounds, options.drain_to.clone());
-        Ok(Self {
-            options,
-            socket,
-            endpoint,
-            connections: Vec::new(),
-            clients,
-            certificate,
-            published: QuicNumbers::default(),
-            timers: BTreeSet::new(),
-            listed: VecDeque::new(),
-            driven: None,
-            out: Vec::new(),
-            clock: Clock::new(),
-            scan_at_ns: 0,
-            scan_from: 0,
-            drain_by_ns: None,
-        })
+        let shared = Arc::new(Threads::new(threads, routing, port, bounds));
+        let clock = Clock::new();
+        let alone_at_ns = clock.now_ns().saturating_add(PREDECESSOR_NS_MAX);
+        let server_of = |(thread, socket): (usize, DatagramSocket)| {
+            let mut endpoint_config = EndpointConfig::default();
+            endpoint_config.cid_generator(move || Box::new(routing.ids_of(thread)));
+            let can_discover_mtu = !socket.may_fragment();
+            let endpoint = Endpoint::new(
+                Arc::new(endpoint_config),
+                Some(config.clone()),
+                can_discover_mtu,
+                None,
+            );
+            let waits = thread == 0 && has_predecessor;
+            Self {
+                options: options.clone(),
+                threads: shared.clone(),
+                thread,
+                alone_at_ns: if waits { alone_at_ns } else { NEVER_NS },
+                took_forwarded: false,
+                socket,
+                endpoint,
+                connections: Vec::new(),
+                clients: Clients::new(&shared, options.drain_to.clone()),
+                certificate: certificate.clone(),
+                published: QuicNumbers::default(),
+                timers: BTreeSet::new(),
+                listed: VecDeque::new(),
+                driven: None,
+                out: Vec::new(),
+                clock,
+                scan_at_ns: 0,
+                scan_from: 0,
+                drain_by_ns: None,
+            }
+        };
+        Ok(sockets.into_iter().enumerate().map(server_of).collect())
     }
 
     /// Its local address.
@@ -150,12 +183,24 @@ impl QuicServer {
         self.socket.local_addr()
     }
 
-    /// Has the poll report when datagrams arrive.
+    /// Has the poll report when datagrams arrive; `waker` ends the poll for those that another thread
+    /// passes on.
     ///
     /// # Errors
     /// When the poll does not take it.
-    pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+    pub fn register(
+        &mut self,
+        registry: &Registry,
+        token: Token,
+        waker: Arc<Waker>,
+    ) -> io::Result<()> {
+        self.threads.polls(self.thread, waker);
         self.socket.register(registry, token)
+    }
+
+    /// Has the poll report nothing more: call it before dropping this.
+    pub fn deregister(&mut self, registry: &Registry) {
+        self.socket.deregister(registry);
     }
 
     /// The poll reported datagrams.
@@ -180,6 +225,8 @@ impl QuicServer {
         if self.drain_by_ns.is_none() {
             self.announce_drain();
             self.clients.waits.close();
+            // The process that replaces this one distributes the datagrams.
+            self.alone_at_ns = NEVER_NS;
             self.drain_by_ns = Some(self.clock.now_ns().saturating_add(DRAIN_NS_MAX));
             self.scan_at_ns = 0;
             self.list_all();
@@ -230,12 +277,14 @@ impl QuicServer {
     /// How long the thread may sleep; None: until a datagram arrives.
     #[must_use]
     pub fn due_in(&self) -> Option<Duration> {
-        if self.socket.has_work() || !self.listed.is_empty() {
+        let has_forwarded = self.threads.forwarded(self.thread) > 0;
+        if self.socket.has_work() || has_forwarded || !self.listed.is_empty() {
             return Some(Duration::ZERO);
         }
         let timer_ns = self.timers.first().map(|(at_ns, _)| *at_ns);
         let scan_ns = self.needs_scan().then_some(self.scan_at_ns);
-        let at_ns = timer_ns.into_iter().chain(scan_ns).min()?;
+        let alone_ns = (self.alone_at_ns != NEVER_NS).then_some(self.alone_at_ns);
+        let at_ns = timer_ns.into_iter().chain(scan_ns).chain(alone_ns).min()?;
         Some(Duration::from_nanos(at_ns.saturating_sub(self.clock.now_ns())))
     }
 
@@ -268,6 +317,10 @@ impl QuicServer {
         self.socket.receive();
         self.handle_datagrams(now, now_ns);
         self.take_due(now, now_ns);
+        if now_ns >= self.alone_at_ns {
+            self.alone_at_ns = NEVER_NS;
+            self.threads.are_alone();
+        }
         if now_ns >= self.scan_at_ns && self.needs_scan() {
             self.scan(now, now_ns, handler);
         }
@@ -304,10 +357,45 @@ impl QuicServer {
     /// Handles what was received, up to the number of datagrams of handshakes for one turn.
     fn handle_datagrams(&mut self, now: Instant, now_ns: u64) {
         let mut handshakes = 0;
+        // Not those that come meanwhile.
+        let mut forwarded = self.threads.forwarded(self.thread);
         while handshakes < HANDSHAKE_DATAGRAMS_PER_TURN
-            && let Some((datagram, meta)) = self.socket.next()
+            && let Some((datagram, meta)) = self.next_datagram(&mut forwarded)
         {
             handshakes += usize::from(self.on_datagram(datagram, &meta, now, now_ns));
+        }
+    }
+
+    /// The next datagram of this thread: in turns one that another thread passed on, of which so many
+    /// may be taken, and one of its own socket.
+    fn next_datagram(&mut self, forwarded: &mut usize) -> Option<Datagram> {
+        if !std::mem::replace(&mut self.took_forwarded, false)
+            && let Some(datagram) = self.next_forwarded(forwarded)
+        {
+            self.took_forwarded = true;
+            return Some(datagram);
+        }
+        self.next_received().or_else(|| self.next_forwarded(forwarded))
+    }
+
+    fn next_forwarded(&self, count: &mut usize) -> Option<Datagram> {
+        *count = count.checked_sub(1)?;
+        self.threads.take_forwarded(self.thread)
+    }
+
+    /// Passes on those of other threads.
+    fn next_received(&mut self) -> Option<Datagram> {
+        loop {
+            let datagram = self.socket.next()?;
+            match self.threads.routing.thread_of(&datagram.0) {
+                Some(thread) if thread != self.thread => {
+                    let is_taken = self.threads.forward(thread, datagram);
+                    let numbers = &mut self.clients.numbers;
+                    numbers.datagrams_forwarded += u64::from(is_taken);
+                    numbers.forwards_dropped += u64::from(!is_taken);
+                }
+                _ => return Some(datagram),
+            }
         }
     }
 
@@ -343,35 +431,35 @@ impl QuicServer {
 
     fn on_incoming(&mut self, incoming: Incoming, now: Instant, now_ns: u64, out: &mut Vec<u8>) {
         let source = source_of(incoming.remote_address().ip());
-        let handshakes = self.clients.numbers.handshakes as usize;
         let is_proved = incoming.remote_address_validated();
-        let open = self.clients.numbers.connections as usize;
         let welcome = match self.drain_by_ns {
             Some(_) => Welcome::Refused,
-            None => self.clients.admission.welcome(source, is_proved, handshakes, open, now_ns),
+            None => self.threads.admission.welcome(source, is_proved, now_ns),
         };
-        if welcome == Welcome::Unproved {
-            if let Ok(transmit) = self.endpoint.retry(incoming, out) {
-                self.clients.numbers.retries += 1;
-                self.send(&transmit, out);
+        let permit = match welcome {
+            Welcome::Accepted(permit) => permit,
+            Welcome::Unproved => {
+                if let Ok(transmit) = self.endpoint.retry(incoming, out) {
+                    self.clients.numbers.retries += 1;
+                    self.send(&transmit, out);
+                }
+                return;
             }
-            return;
-        }
-        if welcome == Welcome::TooMany {
-            self.clients.numbers.handshakes_delayed += 1;
-            return self.endpoint.ignore(incoming);
-        }
-        if welcome == Welcome::Refused {
-            self.clients.numbers.handshakes_refused += 1;
-            let transmit = self.endpoint.refuse(incoming, out);
-            return self.send(&transmit, out);
-        }
+            Welcome::TooMany => {
+                self.clients.numbers.handshakes_delayed += 1;
+                return self.endpoint.ignore(incoming);
+            }
+            Welcome::Refused => {
+                self.clients.numbers.handshakes_refused += 1;
+                let transmit = self.endpoint.refuse(incoming, out);
+                return self.send(&transmit, out);
+            }
+        };
         match self.endpoint.accept(incoming, now, out, None) {
             Ok((handle, inner)) => {
                 self.clients.numbers.handshakes += 1;
-                self.clients.admission.handshake_started(source, is_proved);
                 let handshake_by_ns = now_ns.saturating_add(HANDSHAKE_NS_MAX);
-                let connection = ClientConnection::new(inner, source, is_proved, handshake_by_ns);
+                let connection = ClientConnection::new(inner, source, permit, handshake_by_ns);
                 let mut connection = Box::new(connection);
                 list(&mut connection, handle.0, &mut self.listed);
                 if self.connections.len() <= handle.0 {
@@ -472,10 +560,7 @@ impl QuicServer {
         };
         connection.is_listed = false;
         self.run_events(&mut connection, handle, now, now_ns, handler);
-        if let Phase::Open { account, .. } = connection.phase {
-            let connections = self.clients.admission.of_account(account);
-            connection.grant_streams(now_ns, connections, handler);
-        }
+        connection.grant_streams(now_ns, &self.threads.admission, handler);
         self.continue_drain(&mut connection, handle, now, now_ns, handler);
         if connection.inner.is_closed() {
             self.clients.ended(&mut connection, handle, now_ns);
@@ -484,7 +569,8 @@ impl QuicServer {
         self.transmit(&mut connection, now);
         let is_drained = self.run_endpoint_events(&mut connection, handle);
         let is_forgotten = connection.phase == Phase::Closed
-            && (connection.until_ns <= now_ns || self.clients.closed > CLOSED_MAX);
+            && (connection.until_ns <= now_ns
+                || self.clients.closed > CLOSED_MAX / self.threads.count());
         if is_forgotten && !is_drained {
             self.endpoint.handle_event(ConnectionHandle(handle), EndpointEvent::drained());
         }
@@ -626,9 +712,6 @@ fn list(connection: &mut ClientConnection, handle: usize, listed: &mut VecDeque<
         listed.push_back(handle);
     }
 }
-
-/// Bytes of the connection ids that the listener issues.
-const CID_BYTES: usize = 8;
 
 #[cfg(test)]
 #[path = "server_tests.rs"]

@@ -31,7 +31,7 @@ const HANDSHAKE_RESULT_COUNT: usize = 6;
 /// Where the counters of QUIC clients start.
 const QUIC_AT: usize = HANDSHAKES_AT + HANDSHAKE_RESULT_COUNT;
 /// `QUIC_COUNTERS` of `src/native-ingress/thread-counters.ts`.
-const QUIC_COUNTERS: usize = 12;
+const QUIC_COUNTERS: usize = 14;
 
 /// Bytes of an ingress thread's counters.
 pub const COUNTERS_BYTES: usize = 8 * (QUIC_AT + QUIC_COUNTERS);
@@ -110,6 +110,10 @@ pub enum Counter {
     QuicStreamsAborted,
     /// QUIC datagrams that the kernel's buffer had no room for.
     QuicDatagramsDropped,
+    /// Datagrams of QUIC clients that another thread received, and passed on.
+    QuicDatagramsForwarded,
+    /// Those that their thread did not take in time.
+    QuicForwardsDropped,
     /// Receipts that QUIC clients were too slow to read.
     QuicReceiptsDropped,
     /// Verdicts that could not wait for their transaction's end.
@@ -213,6 +217,8 @@ mod tests {
         Counter::QuicRetries,
         Counter::QuicStreamsAborted,
         Counter::QuicDatagramsDropped,
+        Counter::QuicDatagramsForwarded,
+        Counter::QuicForwardsDropped,
         Counter::QuicReceiptsDropped,
         Counter::QuicLandingsUnawaited,
         Counter::QuicPanics,
@@ -228,7 +234,7 @@ mod tests {
         let cells = memory.atomics::<AtomicU64>(0, COUNTERS_BYTES / 8).unwrap();
         let read: Vec<f64> = cells.iter().map(|cell| f64::from_bits(cell.load(Relaxed))).collect();
         let http = (1..=15).map(f64::from);
-        let others = (16..=37).map(f64::from);
+        let others = (16..=39).map(f64::from);
         let rejections = [0.0; REJECTION_NUMBERS];
         assert_eq!(read, http.chain(rejections).chain(others).collect::<Vec<f64>>());
     }
