@@ -58,6 +58,7 @@ const NO_QUIC: { readonly quic: QuicCounts } = {
     datagramsForwarded: 0,
     forwardsDropped: 0,
     receiptsDropped: 0,
+    streamsWithheld: 0,
     landingsUnawaited: 0,
     panics: 0,
   },
@@ -216,6 +217,7 @@ function quicSources(
     touchdown_quic_forwards_dropped_total: () => quic.forwardsDropped,
     touchdown_quic_receipts_dropped_total: () => quic.receiptsDropped,
     touchdown_quic_receipts_missed_total: () => receipts?.counters.missed ?? 0,
+    touchdown_quic_streams_withheld_total: () => quic.streamsWithheld,
     touchdown_quic_landings_unawaited_total: () => quic.landingsUnawaited,
     touchdown_quic_panics_total: () => quic.panics,
   } satisfies Partial<MetricSources>;

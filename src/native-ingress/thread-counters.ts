@@ -81,6 +81,7 @@ export const QUIC_COUNTERS = [
   "datagramsForwarded",
   "forwardsDropped",
   "receiptsDropped",
+  "streamsWithheld",
   "landingsUnawaited",
   "panics",
 ] as const;

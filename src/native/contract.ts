@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 27;
+export const CONTRACT_VERSION = 28;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {

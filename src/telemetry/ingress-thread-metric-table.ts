@@ -103,6 +103,12 @@ export const INGRESS_THREAD_METRICS = [
     "Changes of receipts that were dropped from the log before QUIC clients were sent them.",
   ),
   counter(
+    "touchdown_quic_streams_withheld_total",
+    [],
+    "Looks at which a QUIC client got fewer streams than its limits admit, because it left too " +
+      "many verdicts unread.",
+  ),
+  counter(
     "touchdown_quic_landings_unawaited_total",
     [],
     "Verdicts of QUIC clients that should have waited for the transaction's end and came before: " +

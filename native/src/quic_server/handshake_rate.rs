@@ -6,7 +6,10 @@
 use std::net::IpAddr;
 
 use crate::quic_server::counts::Counts;
-use crate::quic_server::limits::{HANDSHAKES_PER_SECOND, HANDSHAKES_PER_SECOND_PER_ADDRESS};
+use crate::quic_server::limits::{
+    HANDSHAKES_PER_SECOND, HANDSHAKES_PER_SECOND_PER_ADDRESS,
+    HANDSHAKES_PER_SECOND_PER_ADDRESS_LATE,
+};
 use crate::sync::clock::NS_PER_S;
 
 #[derive(Debug)]
@@ -38,7 +41,13 @@ impl HandshakeRate {
     }
 
     pub(super) fn is_used_up_by(&self, source: IpAddr) -> bool {
-        self.sources.of(source) >= HANDSHAKES_PER_SECOND_PER_ADDRESS
+        let is_late = self.all >= HANDSHAKES_PER_SECOND / 2;
+        let each_max = if is_late {
+            HANDSHAKES_PER_SECOND_PER_ADDRESS_LATE
+        } else {
+            HANDSHAKES_PER_SECOND_PER_ADDRESS
+        };
+        self.sources.of(source) >= each_max
     }
 
     /// A handshake begins.
@@ -72,6 +81,25 @@ mod tests {
         assert!(rate.is_used_up() && rate.at(6 * NS_PER_S - 1).is_used_up());
         assert!(rate.at(5 * NS_PER_S - 1).is_used_up());
         assert!(!rate.at(6 * NS_PER_S).is_used_up());
+    }
+
+    #[test]
+    fn few_addresses_leave_half_of_them_to_others() {
+        let mut rate = HandshakeRate::new();
+        rate.at(5 * NS_PER_S);
+        let address = |number: u32| IpAddr::V4(Ipv4Addr::from_bits(number));
+        for number in (0..4).cycle().take(10_000) {
+            if !rate.is_used_up_by(address(number)) {
+                rate.started();
+                rate.proved(address(number));
+            }
+        }
+        assert!(rate.all == HANDSHAKES_PER_SECOND / 2 && !rate.is_used_up());
+        for _ in 0..HANDSHAKES_PER_SECOND_PER_ADDRESS_LATE {
+            assert!(!rate.is_used_up_by(THERE));
+            rate.proved(THERE);
+        }
+        assert!(rate.is_used_up_by(THERE));
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub const PREDECESSOR_NS_MAX: u64 = 10 * NS_PER_S;
 pub const HANDSHAKES_PER_SECOND: usize = 1000;
 /// Of these, those of one address that was proved, an IPv6 address with its /64.
 pub const HANDSHAKES_PER_SECOND_PER_ADDRESS: usize = 250;
+/// The same once half of all have begun, so that a few addresses leave the other half to others.
+pub const HANDSHAKES_PER_SECOND_PER_ADDRESS_LATE: usize = 25;
 /// Datagrams of handshakes that are handled before other clients get their turn: one takes as long
 /// as many transactions.
 pub const HANDSHAKE_DATAGRAMS_PER_TURN: usize = 4;
@@ -54,6 +56,11 @@ pub const DRAIN_NS_MAX: u64 = NS_PER_S;
 pub const SCANNED_PER_TURN: usize = 1024;
 /// Connections that are driven before other clients get their turn.
 pub const DRIVEN_PER_TURN: usize = 64;
+/// Streams that are read of one connection before the next one is driven.
+pub const STREAMS_PER_DRIVE: usize = 16;
+/// Streams that are read of all connections before other clients get their turn: a transaction takes
+/// some hundredths of a millisecond.
+pub const STREAMS_PER_TURN: usize = 64;
 /// Shortest wait before a connection without credit is looked at again.
 pub const CREDIT_NS_MIN: u64 = 10 * NS_PER_MS;
 /// How many connections of one account are looked at in that time, at most.
@@ -71,6 +78,8 @@ pub const LANDING_NS_MAX: u64 = 120 * NS_PER_S;
 /// Bidirectional streams of one connection that are open on either side; with as many the client
 /// gets no further one until it has acknowledged a verdict.
 pub const BIDIRECTIONAL_OPEN_MAX: u64 = 2048;
+/// The same of one account, in equal parts on its connections; each may have `STREAMS_AHEAD_MAX`.
+pub const BIDIRECTIONAL_OPEN_PER_ACCOUNT: u64 = 65_536;
 /// Frames that wait for a client to read its control stream; then the oldest receipt is dropped.
 pub const CONTROL_FRAMES_MAX: usize = 256;
 /// Connections of one account that receive receipts.

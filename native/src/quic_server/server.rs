@@ -13,8 +13,9 @@
 //!
 //! The handshakes in progress are limited, in all and for each address, and have a deadline; above
 //! some of them a client must prove its address by a Retry. Those that did not prove it count apart,
-//! because whoever sent them may have forged the address. A turn handles few datagrams of handshakes,
-//! so that HTTP clients, which the same thread serves, do not wait for all of them. Connections are
+//! because whoever sent them may have forged the address. A turn handles few datagrams of handshakes
+//! and few streams, so that HTTP clients, which the same thread serves, do not wait for all of them;
+//! connections with many streams take turns too. Connections are
 //! limited for each address and account. Every `SCAN_NS` the listener looks the keys of all
 //! connections up again, closes those of revoked keys, and stops streams that are too slow.
 //!
@@ -28,13 +29,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
 use mio::{Registry, Token, Waker};
 use quinn_proto::{
     ConnectionEvent, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, EndpointEvent,
     Event, Incoming, Transmit,
 };
-use quinn_udp::RecvMeta;
 
 use crate::quic_server::admission::{Bounds, Welcome};
 use crate::quic_server::clients::Clients;
@@ -43,7 +42,7 @@ use crate::quic_server::handler::{QuicNumbers, QuicRefusal, StreamHandler};
 use crate::quic_server::landing_waits::Waiter;
 use crate::quic_server::limits::{
     CLOSED_MAX, DRAIN_NS_MAX, DRIVEN_PER_TURN, HANDSHAKE_DATAGRAMS_PER_TURN, HANDSHAKE_NS_MAX,
-    PREDECESSOR_NS_MAX, SCAN_NS, SCANNED_PER_TURN,
+    PREDECESSOR_NS_MAX, SCAN_NS, SCANNED_PER_TURN, STREAMS_PER_DRIVE, STREAMS_PER_TURN,
 };
 use crate::quic_server::receipts::{Receipt, receipts_of};
 use crate::quic_server::routing::{Routing, THREADS_MAX};
@@ -99,6 +98,10 @@ pub struct QuicServer {
     listed: VecDeque<usize>,
     /// The handle of the connection that is being driven.
     driven: Option<usize>,
+    /// When the datagrams in the socket's buffers were received.
+    received_ns: u64,
+    /// Streams that this turn may still read.
+    streams_left: usize,
     out: Vec<u8>,
     clock: Clock,
     scan_at_ns: u64,
@@ -165,6 +168,8 @@ impl QuicServer {
                 timers: BTreeSet::new(),
                 listed: VecDeque::new(),
                 driven: None,
+                received_ns: 0,
+                streams_left: 0,
                 out: Vec::new(),
                 clock,
                 scan_at_ns: 0,
@@ -314,7 +319,9 @@ impl QuicServer {
     fn run_turn<H: StreamHandler>(&mut self, handler: &mut H) {
         let now = Instant::now();
         let now_ns = self.clock.ns(now);
-        self.socket.receive();
+        if self.socket.receive() {
+            self.received_ns = now_ns;
+        }
         self.handle_datagrams(now, now_ns);
         self.take_due(now, now_ns);
         if now_ns >= self.alone_at_ns {
@@ -326,8 +333,15 @@ impl QuicServer {
         }
         // At the end of the thread no other turn follows.
         let is_last = self.drain_by_ns == Some(0);
-        let count = if is_last { self.listed.len() } else { DRIVEN_PER_TURN };
+        let (count, streams) = match is_last {
+            true => (self.listed.len(), usize::MAX),
+            false => (DRIVEN_PER_TURN, STREAMS_PER_TURN),
+        };
+        self.streams_left = streams;
         for _ in 0..count {
+            if self.streams_left == 0 {
+                return;
+            }
             let Some(handle) = self.listed.pop_front() else { return };
             self.driven = Some(handle);
             self.drive(handle, now, now_ns, handler);
@@ -360,9 +374,9 @@ impl QuicServer {
         // Not those that come meanwhile.
         let mut forwarded = self.threads.forwarded(self.thread);
         while handshakes < HANDSHAKE_DATAGRAMS_PER_TURN
-            && let Some((datagram, meta)) = self.next_datagram(&mut forwarded)
+            && let Some(datagram) = self.next_datagram(&mut forwarded)
         {
-            handshakes += usize::from(self.on_datagram(datagram, &meta, now, now_ns));
+            handshakes += usize::from(self.on_datagram(datagram, now, now_ns));
         }
     }
 
@@ -386,8 +400,9 @@ impl QuicServer {
     /// Passes on those of other threads.
     fn next_received(&mut self) -> Option<Datagram> {
         loop {
-            let datagram = self.socket.next()?;
-            match self.threads.routing.thread_of(&datagram.0) {
+            let (bytes, meta) = self.socket.next()?;
+            let datagram = Datagram { bytes, meta, received_ns: self.received_ns };
+            match self.threads.routing.thread_of(&datagram.bytes) {
                 Some(thread) if thread != self.thread => {
                     let is_taken = self.threads.forward(thread, datagram);
                     let numbers = &mut self.clients.numbers;
@@ -400,18 +415,21 @@ impl QuicServer {
     }
 
     /// Returns whether it belongs to a handshake.
-    fn on_datagram(&mut self, data: BytesMut, meta: &RecvMeta, now: Instant, now_ns: u64) -> bool {
+    fn on_datagram(&mut self, datagram: Datagram, now: Instant, now_ns: u64) -> bool {
+        let Datagram { bytes, meta, received_ns } = datagram;
         let ecn = meta.ecn.and_then(|ecn| quinn_proto::EcnCodepoint::from_bits(ecn as u8));
         let mut out = std::mem::take(&mut self.out);
         out.clear();
-        let event = self.endpoint.handle(now, meta.addr, meta.dst_ip, ecn, data, &mut out);
+        let event = self.endpoint.handle(now, meta.addr, meta.dst_ip, ecn, bytes, &mut out);
         let is_of_handshake = match event {
             None => false,
             Some(DatagramEvent::Response(transmit)) => {
                 self.send(&transmit, &out);
                 false
             }
-            Some(DatagramEvent::ConnectionEvent(handle, event)) => self.pass_on(handle, event),
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                self.pass_on(handle, event, received_ns)
+            }
             Some(DatagramEvent::NewConnection(incoming)) => {
                 self.on_incoming(incoming, now, now_ns, &mut out);
                 true
@@ -422,8 +440,14 @@ impl QuicServer {
     }
 
     /// Returns whether the connection's handshake is in progress.
-    fn pass_on(&mut self, handle: ConnectionHandle, event: ConnectionEvent) -> bool {
+    fn pass_on(
+        &mut self,
+        handle: ConnectionHandle,
+        event: ConnectionEvent,
+        received_ns: u64,
+    ) -> bool {
         let Some(Some(connection)) = self.connections.get_mut(handle.0) else { return false };
+        connection.received_ns = connection.received_ns.min(received_ns);
         connection.inner.handle_event(event);
         list(connection, handle.0, &mut self.listed);
         connection.phase == Phase::Handshake
@@ -538,7 +562,9 @@ impl QuicServer {
             } else {
                 let Clients { waits, numbers, .. } = &mut self.clients;
                 let (clock, finish_by_ns) = (self.clock, NEVER_NS);
-                let mut turn = Turn { handle, now_ns, finish_by_ns, clock, waits, numbers };
+                let received_ns = now_ns;
+                let mut turn =
+                    Turn { handle, now_ns, received_ns, finish_by_ns, clock, waits, numbers };
                 let has_work = connection.check(&mut turn, handler);
                 if !has_work && !is_draining {
                     continue;
@@ -560,7 +586,8 @@ impl QuicServer {
         };
         connection.is_listed = false;
         self.run_events(&mut connection, handle, now, now_ns, handler);
-        connection.grant_streams(now_ns, &self.threads.admission, handler);
+        let numbers = &mut self.clients.numbers;
+        connection.grant_streams(now_ns, &self.threads.admission, numbers, handler);
         self.continue_drain(&mut connection, handle, now, now_ns, handler);
         if connection.inner.is_closed() {
             self.clients.ended(&mut connection, handle, now_ns);
@@ -594,27 +621,58 @@ impl QuicServer {
         now_ns: u64,
         handler: &mut H,
     ) {
+        let received_ns = std::mem::replace(&mut connection.received_ns, NEVER_NS).min(now_ns);
+        let is_over = self.drain_by_ns.is_some_and(|at_ns| at_ns <= now_ns);
         while let Some(event) = connection.inner.poll() {
             match event {
                 Event::Connected => self.clients.connected(connection, now, handler),
-                Event::ConnectionLost { .. } => self.clients.ended(connection, handle, now_ns),
+                Event::ConnectionLost { .. } => {
+                    // The client may have left once it knew that its streams have arrived.
+                    self.read_streams(connection, handle, usize::MAX, now, now_ns, handler);
+                    self.clients.ended(connection, handle, now_ns);
+                }
                 Event::Stream(event) => {
                     let mut turn = self.turn_of(handle, now_ns);
-                    connection.on_stream_event(event, &mut turn, handler);
-                    if let Some(greeting) = connection.take_greeting() {
-                        self.clients.greet(connection, handle, greeting, now, handler);
-                    }
+                    connection.on_stream_event(event, received_ns, &mut turn);
                 }
                 _ => {}
             }
         }
+        let count = if is_over { usize::MAX } else { STREAMS_PER_DRIVE.min(self.streams_left) };
+        let read = self.read_streams(connection, handle, count, now, now_ns, handler);
+        self.streams_left = self.streams_left.saturating_sub(read);
+        if connection.has_readable() {
+            list(connection, handle, &mut self.listed);
+        }
+    }
+
+    /// Reads at most so many of the streams of which something has arrived; returns how many.
+    fn read_streams<H: StreamHandler>(
+        &mut self,
+        connection: &mut ClientConnection,
+        handle: usize,
+        count_max: usize,
+        now: Instant,
+        now_ns: u64,
+        handler: &mut H,
+    ) -> usize {
+        let mut count = 0;
+        while count < count_max && connection.read_next(&mut self.turn_of(handle, now_ns), handler)
+        {
+            count += 1;
+            if let Some(greeting) = connection.take_greeting() {
+                self.clients.greet(connection, handle, greeting, now, handler);
+            }
+        }
+        count
     }
 
     /// What a connection uses of the listener.
     fn turn_of(&mut self, handle: usize, now_ns: u64) -> Turn<'_> {
         let Clients { waits, numbers, .. } = &mut self.clients;
         let finish_by_ns = now_ns.saturating_add(self.options.stream_timeout_ns);
-        Turn { handle, now_ns, finish_by_ns, clock: self.clock, waits, numbers }
+        let (clock, received_ns) = (self.clock, now_ns);
+        Turn { handle, now_ns, received_ns, finish_by_ns, clock, waits, numbers }
     }
 
     fn continue_drain<H: StreamHandler>(

@@ -49,6 +49,8 @@ pub(super) struct State {
     pub(super) panics_over_receipts: bool,
     panics_at_credit: bool,
     pub(super) burst: u32,
+    /// How long a submission takes.
+    pub(super) takes: Duration,
     /// Whether every transaction was accepted before.
     pub(super) is_repeated: bool,
     pub(super) submitted: Vec<(QuicClient, Vec<u8>)>,
@@ -121,6 +123,7 @@ impl StreamHandler for Handler {
             drop(state);
             panic!("a bug in the handler");
         }
+        std::thread::sleep(state.takes);
         state.credit -= u32::from(state.costs_credit);
         state.submitted.push((*client, bytes.to_vec()));
         state.flags.push(flags);
@@ -163,6 +166,7 @@ fn sum_of(one: QuicNumbers, other: QuicNumbers) -> QuicNumbers {
         datagrams_forwarded: one.datagrams_forwarded + other.datagrams_forwarded,
         forwards_dropped: one.forwards_dropped + other.forwards_dropped,
         receipts_dropped: one.receipts_dropped + other.receipts_dropped,
+        streams_withheld: one.streams_withheld + other.streams_withheld,
         landings_unawaited: one.landings_unawaited + other.landings_unawaited,
         panics: one.panics + other.panics,
     }

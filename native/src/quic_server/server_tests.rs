@@ -7,6 +7,8 @@ mod fixture;
 mod threads;
 #[path = "touchdown_tests.rs"]
 mod touchdown;
+#[path = "turns_tests.rs"]
+mod turns;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -130,10 +130,11 @@ impl DatagramSocket {
         self.state.max_gso_segments().min(SEGMENTS_MAX)
     }
 
-    /// Fills the buffers once, unless they hold datagrams that were not taken yet.
-    pub(super) fn receive(&mut self) {
+    /// Fills the buffers once, unless they hold datagrams that were not taken yet. Returns whether it
+    /// did.
+    pub(super) fn receive(&mut self) -> bool {
         if !self.can_receive || self.has_received() {
-            return;
+            return false;
         }
         let mut slices = self.buffers.chunks_mut(RECEIVE_BUFFER_BYTES);
         let mut slices: [IoSliceMut<'_>; RECEIVE_BUFFERS] =
@@ -147,6 +148,7 @@ impl DatagramSocket {
             }
         };
         (self.count, self.train, self.offset) = (count, 0, 0);
+        true
     }
 
     /// Takes the next received datagram.

@@ -17,7 +17,12 @@ use crate::quic_server::socket::PortSockets;
 use crate::sync::mutex_queue::MutexQueue;
 
 /// A received datagram.
-pub(super) type Datagram = (BytesMut, RecvMeta);
+pub(super) struct Datagram {
+    pub(super) bytes: BytesMut,
+    pub(super) meta: RecvMeta,
+    /// When a thread received it.
+    pub(super) received_ns: u64,
+}
 
 pub(super) struct Threads {
     pub(super) routing: Routing,
@@ -121,7 +126,8 @@ mod tests {
     }
 
     fn datagram(byte: u8) -> Datagram {
-        (BytesMut::from(&[byte][..]), RecvMeta::default())
+        let bytes = BytesMut::from(&[byte][..]);
+        Datagram { bytes, meta: RecvMeta::default(), received_ns: 0 }
     }
 
     #[test]
@@ -130,7 +136,7 @@ mod tests {
         assert!(threads.forward(1, datagram(1)) && threads.forward(1, datagram(2)));
         assert_eq!((threads.forwarded(0), threads.forwarded(1)), (0, 2));
         assert!(threads.take_forwarded(0).is_none());
-        let taken = [1, 1, 1].map(|thread| threads.take_forwarded(thread).map(|(it, _)| it[0]));
+        let taken = [1, 1, 1].map(|thread| threads.take_forwarded(thread).map(|it| it.bytes[0]));
         assert_eq!(taken, [Some(1), Some(2), None]);
         assert!(!threads.forward(2, datagram(1)));
     }

@@ -208,6 +208,7 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
             datagrams_forwarded,
             forwards_dropped,
             receipts_dropped,
+            streams_withheld,
             landings_unawaited,
             panics,
         } = numbers;
@@ -224,6 +225,7 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
             (Counter::QuicDatagramsForwarded, datagrams_forwarded),
             (Counter::QuicForwardsDropped, forwards_dropped),
             (Counter::QuicReceiptsDropped, receipts_dropped),
+            (Counter::QuicStreamsWithheld, streams_withheld),
             (Counter::QuicLandingsUnawaited, landings_unawaited),
             (Counter::QuicPanics, panics),
         ] {
