@@ -145,7 +145,7 @@ export const KEYS = {
 
   "quic.listen": optional<ListenAddress>(
     listen(true),
-    "Where transactions are taken over QUIC (UDP), with `http.threads`; absent: not at all",
+    "Where transactions are taken over QUIC (UDP), by all `http.threads`; absent: not at all",
   ),
   "quic.connections": key(
     integer(1, 100_000),

@@ -54,14 +54,22 @@ export interface ClientSideDeps {
   /** Of the native decoder; null without one. */
   readonly decoderHandle: number | null;
   /** Where the edge listens that this one replaces; null without one. */
-  readonly inherited: InheritedListener | null;
+  readonly inherited: PredecessorListener | null;
 }
 
-/** What a process gets of the listener of the one that it replaces. */
+/** What a process gets of the listeners of the one that it replaces. */
 export interface InheritedListener {
   /** The file descriptor of the listening socket; null: it cannot be passed on. */
   readonly socket: number | null;
   readonly port: number;
+  /** Its threads that serve QUIC clients. */
+  readonly quicThreads: number;
+}
+
+/** The same, as the successor sees it. */
+export interface PredecessorListener extends InheritedListener {
+  /** How many processes there were before the successor, one after the other. */
+  readonly processNumber: number;
 }
 
 /** Client counters over all threads. */
@@ -125,7 +133,7 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
           socket: inherited?.socket ?? null,
           ...clientBounds(config.http, clients),
           upstreamConnectionsMax,
-          quic: quicListenOf(config, inherited !== null),
+          quic: quicListenOf(config, inherited),
           forwardedHeader: headerName,
           certificate: () => certificate?.current ?? null,
         },
@@ -164,12 +172,13 @@ function clientBounds(
 
 function quicListenOf(
   { quic, http }: Config,
-  isSuccessor: boolean,
+  inherited: PredecessorListener | null,
 ): NativeQuicListenOptions | null {
   if (quic.listen === null) return null;
   return {
     ...quic.listen,
-    isSuccessor,
+    predecessorThreads: inherited?.quicThreads ?? 0,
+    processNumber: inherited?.processNumber ?? 0,
     connectionsMax: quic.connections,
     connectionsPerAddress: quic.connectionsPerAddress ?? perAddressOf(quic.connections),
     connectionsPerAccount: quic.connectionsPerAccount,

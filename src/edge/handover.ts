@@ -20,14 +20,14 @@ import type { HttpServer } from "../http/server.ts";
 import type { Landing } from "../landing/landing.ts";
 import type { IngressThreads } from "../native-ingress/ingress-threads.ts";
 import type { Admin, Readiness } from "../telemetry/admin.ts";
-import type { Clients, InheritedListener } from "./clients.ts";
+import type { Clients, InheritedListener, PredecessorListener } from "./clients.ts";
 import type { ReceiptExporter, ReceiptOrigin } from "./handover-receipts.ts";
 import type { EdgeKeys } from "./keys.ts";
 import type { Lifecycle } from "./leaders.ts";
 
 /** The process that an edge replaces, as that edge sees it. */
 export interface Predecessor extends ReceiptOrigin {
-  readonly listener: InheritedListener;
+  readonly listener: PredecessorListener;
   /**
    * Resolves once this edge may listen. `missing` names what it still needs to be ready, and
    * returns an empty list when it is.
@@ -49,7 +49,7 @@ export function newUpgradeCounts(): UpgradeCounts {
 
 /** What one edge does for the process that replaces it, in this order. */
 export interface EdgeHandover {
-  /** The public listener, for the successor. */
+  /** The public listeners, for the successor. */
   listener(): InheritedListener;
   /** Leaves to the successor the files that only one process may write. */
   lend(): void;
@@ -69,7 +69,7 @@ export interface HandoverDeps {
   readonly keys: Pick<EdgeKeys, "lendJournal" | "takeBackJournal">;
   readonly admin: Pick<Admin, "start" | "stop">;
   readonly http: Pick<HttpServer, "retire">;
-  readonly ingressThreads: Pick<IngressThreads, "retire" | "socket"> | null;
+  readonly ingressThreads: Pick<IngressThreads, "retire" | "socket" | "quicThreads"> | null;
   readonly clients: Pick<Clients, "counters">;
   readonly landing: Pick<Landing, "inFlight">;
   readonly exporter: ReceiptExporter;
@@ -84,7 +84,11 @@ export function createHandover(deps: HandoverDeps): EdgeHandover {
     deps;
   let isReleased = false;
   return {
-    listener: () => ({ socket: ingressThreads?.socket ?? null, port: httpPort() }),
+    listener: () => ({
+      socket: ingressThreads?.socket ?? null,
+      port: httpPort(),
+      quicThreads: ingressThreads?.quicThreads ?? 0,
+    }),
     lend: () => keys.lendJournal(),
     async release() {
       isReleased = true;

@@ -63,7 +63,7 @@ export interface IngressThreadsOptions
   readonly socket: number | null;
   /** Connections that one address may hold, over all ingress threads. */
   readonly connectionsPerAddress: number;
-  /** Where QUIC clients are served, by the first ingress thread; null: nowhere. */
+  /** Where QUIC clients are served, by every ingress thread; null: nowhere. */
   readonly quic: NativeQuicListenOptions | null;
   /** What clients are presented over TLS at the start; returns null without TLS. */
   readonly certificate: () => PresentedCertificate | null;
@@ -93,8 +93,8 @@ export interface IngressThreads {
   /** What they counted of QUIC clients. */
   readonly quic: QuicCounts;
   /**
-   * Passes receipts on to QUIC clients, in the form of the contract; false if their thread does not
-   * keep up.
+   * Passes receipts on to QUIC clients, in the form of the contract; false if a thread does not
+   * keep up, and none got them.
    */
   sendReceipts(batch: Uint8Array): boolean;
   /** Records not processed yet. */
@@ -113,6 +113,8 @@ export interface IngressThreads {
   retire(): void;
   /** The file descriptor of the listening socket; null before the start and after the stop. */
   readonly socket: number | null;
+  /** Threads that serve QUIC clients. */
+  readonly quicThreads: number;
   /** Resolves when pending requests are answered and accounted. @throws a thread's error */
   stop(): Promise<void>;
 }
@@ -175,9 +177,8 @@ export function createIngressThreads(
   /** The port; null where no QUIC clients are served. */
   function listenQuic(): number | null {
     const { quic } = options;
-    const [thread] = threads;
-    if (quic === null || thread === undefined) return null;
-    const port = native.ingressThreadListenQuic(thread.handle, quic);
+    if (quic === null) return null;
+    const port = native.ingressThreadsListenQuic(handlesOfThreads(), quic);
     if (port > 0) return port;
     throw new SetupError(
       `quic.listen: cannot listen on ${quic.host}:${quic.port}; either the port is in use, ` +
@@ -211,10 +212,7 @@ export function createIngressThreads(
       QUIC_COUNTERS,
       threads.map(({ stats }) => stats.quic),
     ),
-    sendReceipts(batch) {
-      const [thread] = threads;
-      return thread !== undefined && native.ingressThreadReceipts(thread.handle, batch) === 1;
-    },
+    sendReceipts: (batch) => native.ingressThreadsReceipts(handlesOfThreads(), batch) === 1,
     get waiting() {
       return records.depth;
     },
@@ -245,6 +243,7 @@ export function createIngressThreads(
     get socket() {
       return socket;
     },
+    quicThreads: options.quic === null ? 0 : options.count,
     async stop() {
       closeSocket();
       const kill = clock.after(INGRESS_THREADS_STOP_MS_MAX, () => {

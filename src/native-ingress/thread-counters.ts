@@ -78,7 +78,10 @@ export const QUIC_COUNTERS = [
   "retries",
   "streamsAborted",
   "datagramsDropped",
+  "datagramsForwarded",
+  "forwardsDropped",
   "receiptsDropped",
+  "streamsWithheld",
   "landingsUnawaited",
   "panics",
 ] as const;

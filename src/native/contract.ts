@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 26;
+export const CONTRACT_VERSION = 28;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {
@@ -239,13 +239,15 @@ export interface NativeIngressThreadMemory {
 }
 
 /** Threads that accept HTTP requests without entering JavaScript. */
-/** Where and how an ingress thread serves QUIC clients; every field is present. */
+/** Where and how ingress threads serve QUIC clients; every field is present. */
 export interface NativeQuicListenOptions {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
-  /** Whether the process that this one replaces may still listen there. */
-  readonly isSuccessor: boolean;
+  /** Threads of the process that this one replaces, which may still listen there; 0: none. */
+  readonly predecessorThreads: number;
+  /** How many processes it succeeds, one after the other. */
+  readonly processNumber: number;
   /** Most connections, handshakes in progress included. */
   readonly connectionsMax: number;
   /** Most of those of one address, and of one account. */
@@ -293,16 +295,17 @@ export interface NativeIngress {
    */
   ingressThreadsTls(threads: Uint32Array, certificate: Uint8Array, key: Uint8Array): number;
   /**
-   * Has an ingress thread serve QUIC clients too. Returns the port, or NO_INGRESS_THREAD,
-   * INGRESS_THREAD_LISTEN or PANIC.
+   * Has these ingress threads serve QUIC clients too, on one port. Returns the port, or
+   * NO_INGRESS_THREAD, INGRESS_THREAD_LISTEN or PANIC.
    */
-  ingressThreadListenQuic(thread: number, options: NativeQuicListenOptions): number;
+  ingressThreadsListenQuic(threads: Uint32Array, options: NativeQuicListenOptions): number;
   /**
-   * Passes receipts on to the QUIC clients of an ingress thread that want them, QUIC_RECEIPT_BYTES
-   * each: the account's number as a float, little-endian, and a verdict of docs/quic.md. Returns 1,
-   * 0 if the thread does not keep up, NO_INGRESS_THREAD or PANIC.
+   * Passes receipts on to the QUIC clients of these ingress threads that want them,
+   * QUIC_RECEIPT_BYTES each: the account's number as a float, little-endian, and a verdict of
+   * docs/quic.md. Returns 1, 0 if a thread does not keep up and none gets them, NO_INGRESS_THREAD
+   * or PANIC.
    */
-  ingressThreadReceipts(thread: number, batch: Uint8Array): number;
+  ingressThreadsReceipts(threads: Uint32Array, batch: Uint8Array): number;
   /**
    * Sends an ingress thread one of INGRESS_THREAD_COMMANDS. Returns OK, NO_INGRESS_THREAD,
    * INGRESS_THREAD_OPTIONS or PANIC.

@@ -83,6 +83,16 @@ export const INGRESS_THREAD_METRICS = [
     "Datagrams to QUIC clients that the kernel did not take.",
   ),
   counter(
+    "touchdown_quic_datagrams_forwarded_total",
+    [],
+    "Datagrams of QUIC clients that another ingress thread received, and passed on to theirs.",
+  ),
+  counter(
+    "touchdown_quic_forwards_dropped_total",
+    [],
+    "Datagrams of QUIC clients that another ingress thread received, and theirs did not keep up.",
+  ),
+  counter(
     "touchdown_quic_receipts_dropped_total",
     [],
     "Receipts that QUIC clients were too slow to read.",
@@ -91,6 +101,12 @@ export const INGRESS_THREAD_METRICS = [
     "touchdown_quic_receipts_missed_total",
     [],
     "Changes of receipts that were dropped from the log before QUIC clients were sent them.",
+  ),
+  counter(
+    "touchdown_quic_streams_withheld_total",
+    [],
+    "Looks at which a QUIC client got fewer streams than its limits admit, because it left too " +
+      "many verdicts unread.",
   ),
   counter(
     "touchdown_quic_landings_unawaited_total",

@@ -112,7 +112,12 @@ export const METRICS = [
     "Transactions evicted early from the full dedup cache: a repeated submission counts as new.",
   ),
   ...INGRESS_THREAD_METRICS,
-  gauge("touchdown_keys", [], "API keys that are known now."),
+  gauge(
+    "touchdown_keys",
+    [],
+    "API keys and public keys that are known now; an API key counts twice where the public key " +
+      "that follows from it is stored.",
+  ),
   counter(
     "touchdown_keys_loads_total",
     ["result"],

@@ -17,7 +17,8 @@ function setUp(socket: number | null = 7) {
       },
     },
     http: { retire: step("http retires") },
-    ingressThreads: socket === null ? null : { retire: step("threads retire"), socket },
+    ingressThreads:
+      socket === null ? null : { retire: step("threads retire"), socket, quicThreads: 2 },
     clients: { counters: stub<HandoverDeps["clients"]["counters"]>({ connections: 5 }) },
     landing: { inFlight: 3 },
     exporter: stub<HandoverDeps["exporter"]>({ retired: step("receipts retire") }),
@@ -30,7 +31,7 @@ function setUp(socket: number | null = 7) {
 describe("the hand-over of an edge", () => {
   it("leaves journal and admin listener, and retires threads and server", async () => {
     const { steps, handover } = setUp();
-    expect(handover.listener()).toEqual({ socket: 7, port: 8080 });
+    expect(handover.listener()).toEqual({ socket: 7, port: 8080, quicThreads: 2 });
     handover.lend();
     await handover.release();
     handover.retire();
@@ -59,7 +60,7 @@ describe("the hand-over of an edge", () => {
 
   it("has no socket to pass on without ingress threads", () => {
     const { steps, handover } = setUp(null);
-    expect(handover.listener()).toEqual({ socket: null, port: 8080 });
+    expect(handover.listener()).toEqual({ socket: null, port: 8080, quicThreads: 0 });
     handover.retire();
     expect(steps).toEqual(["http retires", "receipts retire"]);
   });
@@ -74,7 +75,7 @@ describe("the start of a successor", () => {
       { name: "live", ok: true, detail: "" },
     ];
     let asked: readonly string[] = [];
-    const listener = { socket: null, port: 1 };
+    const listener = { socket: null, port: 1, quicThreads: 0, processNumber: 1 };
     const takeOver = async (missing: () => readonly string[]): Promise<void> => {
       asked = missing();
     };

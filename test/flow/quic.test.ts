@@ -11,7 +11,7 @@ import { loadNative } from "../../src/native/load.ts";
 import { freshIdentity, type Identity } from "../../src/send/identity.ts";
 import { CLOSED, type Transport } from "../../src/send/transport.ts";
 import { connectTo, startTransport } from "../send/loopback.ts";
-import { type Flow, startFlow, untilResponse, WIDE_KEY } from "../support/flow.ts";
+import { type Flow, startFlow, THREADS, untilResponse, WIDE_KEY } from "../support/flow.ts";
 import { seriesValue } from "../support/prometheus.ts";
 import { until } from "../support/wait.ts";
 
@@ -38,7 +38,7 @@ describe.skipIf(!isBuilt)("an edge that serves QUIC clients", () => {
       leaderCount: 2,
       keys: `\n${keys.join("\n")}`,
       edge: {
-        http: { threads: 1 },
+        http: { threads: Math.max(1, THREADS) },
         send: { engine: "native" },
         quic: { listen: "127.0.0.1:0" },
         landing: { resends_per_second: 0 },

@@ -22,6 +22,7 @@ import {
   fewKey,
   SILENT,
   startFlow,
+  THREADS,
   untilResponse,
   WIDE_KEY,
 } from "../support/flow.ts";
@@ -73,7 +74,7 @@ describe.skipIf(!isBuilt)("an edge that serves touchdown/1", () => {
       leaderCount: 2,
       keys: `\n[[keys]]\npublic_key = "${publicKey}"\naccount = "acme"\nplan = "Wide"\n`,
       edge: {
-        http: { threads: 1, read_timeout: "1s" },
+        http: { threads: Math.max(1, THREADS), read_timeout: "1s" },
         send: { engine: "native" },
         quic: { listen: "127.0.0.1:0" },
         landing: { resends_per_second: 0 },
@@ -226,7 +227,7 @@ describe.skipIf(!isBuilt)("an edge of a simulated cluster, with a certificate", 
       port: 0,
       log: SILENT,
       edge: {
-        http: { threads: 1, tls: files },
+        http: { threads: Math.max(1, THREADS), tls: files },
         send: { engine: "native" },
         quic: { listen: "127.0.0.1:0", drain_to: "other.example.com:8009" },
       },

@@ -10,6 +10,7 @@ import { request as requestTls, Agent as TlsAgent } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { REJECTIONS } from "../../src/core/errors.ts";
 import { type Authority, createAuthority } from "../support/authority.ts";
 import {
   type EdgeProcess,
@@ -21,8 +22,9 @@ import {
   startNetwork,
   untilReady,
 } from "../support/edge-process.ts";
-import { RAW_PATH, THREADS, WIDE_KEY } from "../support/flow.ts";
+import { ENGINE, RAW_PATH, THREADS, WIDE_KEY } from "../support/flow.ts";
 import { freePort } from "../support/ports.ts";
+import { connectTouchdown, type TouchdownClient } from "../support/touchdown-client.ts";
 import { until } from "../support/wait.ts";
 
 let network: Network;
@@ -148,6 +150,14 @@ function load(edge: EdgeProcess, clients: number, authority: Authority | null = 
   };
 }
 
+/** A client of `touchdown/1` that the edge knows. */
+async function greetedBy(address: string): Promise<TouchdownClient> {
+  const client = await connectTouchdown(address);
+  const frames = client.hello(WIDE_KEY);
+  await until("the limits and the tips", () => frames().length >= 2);
+  return client;
+}
+
 /** The account's stream of receipts; `ended` resolves with the last event's id. */
 async function eventsOf(edge: EdgeProcess, lastEventId = "") {
   const abort = new AbortController();
@@ -224,6 +234,32 @@ describe("upgrade", () => {
     expect([others.failures, others.sent[0]?.status]).toEqual([[], 200]);
     rmSync(folder, { recursive: true });
   });
+
+  it.skipIf(THREADS === 0 || ENGINE !== "native")(
+    "refuses no QUIC client, and closes the old process's with a code",
+    async () => {
+      const address = `127.0.0.1:${await freePort()}`;
+      const edge = await start({ more: `[quic]\nlisten = "${address}"` });
+      const old = await Promise.all(Array.from({ length: 4 }, () => greetedBy(address)));
+      const upgraded = command("upgrade", "--config", edge.file);
+      await until("the successor", () => successorsOf(edge).length > 0);
+      for (const client of old) {
+        expect((await client.submit(network.tipped().bytes)).code).toBe(0);
+      }
+      await until("the successor to serve", () => edge.output().includes("finishes its work"));
+      for (let count = 0; count < 20; count += 1) {
+        const client = await greetedBy(address);
+        expect((await client.submit(network.tipped().bytes)).code).toBe(0);
+        client.close();
+      }
+      await until("the ends", () => old.every((client) => client.closeCode() !== null));
+      expect(old.map((client) => client.closeCode())).toEqual(
+        old.map(() => REJECTIONS.overloaded.quicCode),
+      );
+      for (const client of old) client.close();
+      expect((await upgraded).code).toBe(0);
+    },
+  );
 
   it("keeps receipts, and streams of them lose nothing", async () => {
     const edge = await start();

@@ -119,10 +119,10 @@ function fakeNative() {
     /** Results of the next failing starts, the last one first; null: that start succeeds. */
     startResults: [] as (number | null)[],
     listenResult: PUBLIC_PORT,
-    quicListens: [] as { thread: number; options: NativeQuicListenOptions }[],
+    quicListens: [] as { threads: readonly number[]; options: NativeQuicListenOptions }[],
     quicResult: 8_009,
     /** Batches of receipts, and the answer to each. */
-    receipts: [] as { thread: number; batch: Buffer }[],
+    receipts: [] as { threads: readonly number[]; batch: Buffer }[],
     receiptsResult: 1,
     /** null: a descriptor that can be closed. */
     socketResult: null as number | null,
@@ -150,12 +150,12 @@ function fakeNative() {
       certificates.push({ threads: [...handles], certificate: chain, key: secret });
       return engine.tlsResult;
     },
-    ingressThreadListenQuic(handle, options) {
-      engine.quicListens.push({ thread: handle, options });
+    ingressThreadsListenQuic(handles, options) {
+      engine.quicListens.push({ threads: [...handles], options });
       return engine.quicResult;
     },
-    ingressThreadReceipts(thread, batch) {
-      engine.receipts.push({ thread, batch: Buffer.from(batch) });
+    ingressThreadsReceipts(handles, batch) {
+      engine.receipts.push({ threads: [...handles], batch: Buffer.from(batch) });
       return engine.receiptsResult;
     },
     ingressThreadCommand(handle, what) {

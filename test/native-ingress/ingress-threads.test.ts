@@ -70,9 +70,10 @@ describe("ingress threads that start", () => {
     expect(started().engine.certificates).toEqual([]);
   });
 
-  it("serve QUIC clients by the first of them, or say why not", () => {
+  it("serve QUIC clients by all of them, or say why not", () => {
     const quic = {
-      ...{ host: "127.0.0.1", port: 8_009, isSuccessor: false, streamTimeoutMs: 10_000 },
+      ...{ host: "127.0.0.1", port: 8_009, streamTimeoutMs: 10_000 },
+      ...{ predecessorThreads: 0, processNumber: 0 },
       ...{ connectionsMax: 9, connectionsPerAddress: 3, connectionsPerAccount: 4 },
       drainTo: "",
     };
@@ -81,7 +82,10 @@ describe("ingress threads that start", () => {
       port: PUBLIC_PORT,
       quicPort: 8_009,
     });
-    expect(serving.engine.quicListens).toEqual([{ thread: 256, options: quic }]);
+    expect(serving.engine.quicListens).toEqual([{ threads: [256, 257], options: quic }]);
+    expect([serving, fixture()].map(({ ingressThreads }) => ingressThreads.quicThreads)).toEqual([
+      2, 0,
+    ]);
 
     const taken = fixture(2, null, null, quic);
     taken.engine.quicResult = INGRESS_THREAD_LISTEN;
@@ -94,10 +98,10 @@ describe("ingress threads that start", () => {
     ]);
   });
 
-  it("pass receipts on to the one that serves QUIC clients", () => {
+  it("pass receipts on to all that serve QUIC clients", () => {
     const { engine, ingressThreads } = started();
     expect(ingressThreads.sendReceipts(Uint8Array.of(1, 2))).toBe(true);
-    expect(engine.receipts).toEqual([{ thread: 256, batch: Buffer.of(1, 2) }]);
+    expect(engine.receipts).toEqual([{ threads: [256, 257], batch: Buffer.of(1, 2) }]);
     engine.receiptsResult = 0;
     expect(ingressThreads.sendReceipts(Uint8Array.of(3))).toBe(false);
   });

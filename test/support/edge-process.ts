@@ -170,7 +170,7 @@ export async function startEdgeProcess(
   options: EdgeProcessOptions = {},
 ): Promise<EdgeProcess> {
   const { child, folder, file, keysFile, exited, output } = spawnEdge(network, options);
-  const listening = () => /HTTPS? on (\S+), admin on (\S+)/.exec(output());
+  const listening = () => /HTTPS? on (\S+?),(?: QUIC on \S+,)? admin on (\S+)/.exec(output());
   await until("the edge to listen", () => listening() !== null || child.exitCode !== null);
   const [, http, admin] = listening() ?? [];
   if (http === undefined) throw new Error(`the edge did not start: ${output()}`);

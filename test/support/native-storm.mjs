@@ -265,10 +265,12 @@ function quicListening() {
   const [host, port] = address();
   const bounds = { connectionsMax: below(9), connectionsPerAddress: below(9) };
   const options = {
-    ...{ host, port, isSuccessor: below(2) === 0, streamTimeoutMs: below(9) },
+    ...{ host, port, predecessorThreads: pick([0, 1, 2 ** 32 - 1]), processNumber: below(3) },
+    streamTimeoutMs: below(9),
     ...{ ...bounds, connectionsPerAccount: below(9), drainTo: pick(STRINGS) },
   };
-  return [pick(latest.ingressThreadStart), mostlyPlain(options)];
+  const list = Uint32Array.from({ length: below(4) }, () => pick(latest.ingressThreadStart));
+  return [below(3) === 0 ? argument("Uint32Array") : list, mostlyPlain(options)];
 }
 
 /** A host and a port, no host name that needs a lookup. */
@@ -286,7 +288,7 @@ function descriptor() {
 
 const ARGUMENTS = {
   ingressThreadsListen: listening,
-  ingressThreadListenQuic: quicListening,
+  ingressThreadsListenQuic: quicListening,
   socketListen: address,
   socketInherit: descriptor,
 };

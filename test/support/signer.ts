@@ -1,6 +1,6 @@
 /** An Ed25519 keypair made at run time, which signs as Solana's command line and wallets do. */
 
-import { generateKeyPairSync, sign } from "node:crypto";
+import { createPrivateKey, createPublicKey, generateKeyPairSync, sign } from "node:crypto";
 import { encodeKey, encodeSignature } from "../../src/core/encoding.ts";
 
 export interface Signer {
@@ -14,8 +14,17 @@ export interface Signer {
   signOffchain(text: string): string;
 }
 
-export function createSigner(): Signer {
-  const { publicKey, privateKey } = generateKeyPairSync("ed25519");
+/** `seed`: the key's 32 bytes; without it a fresh one. */
+export function createSigner(seed: Uint8Array | null = null): Signer {
+  const privateKey =
+    seed === null
+      ? generateKeyPairSync("ed25519").privateKey
+      : createPrivateKey({
+          key: Buffer.concat([PKCS8_START, seed]),
+          format: "der",
+          type: "pkcs8",
+        });
+  const publicKey = createPublicKey(privateKey);
   const bytes = Buffer.from(publicKey.export({ format: "jwk" }).x ?? "", "base64url");
   const signBytes = (message: Uint8Array) => sign(null, message, privateKey);
   return {
@@ -25,6 +34,9 @@ export function createSigner(): Signer {
     signOffchain: (text) => encodeSignature(signBytes(offchainMessage(text))),
   };
 }
+
+/** What precedes the seed in PKCS#8. RFC 8410 section 7, 2026-11. */
+const PKCS8_START = Buffer.from("302e020100300506032b657004220420", "hex");
 
 /**
  * The bytes that the command signs: `OffchainMessage::new(0, text).serialize()` of the crate

@@ -100,7 +100,7 @@ struct EventLoop<'a, H: RequestHandler> {
     listener: Option<Listener>,
     /// What new connections are presented; None without TLS.
     tls: Option<Arc<ServerConfig>>,
-    /// Only on the ingress thread that serves QUIC clients.
+    /// This thread's part of the QUIC listener.
     quic: Option<Box<QuicServer>>,
     upstream_permits: Permits,
     upload_permits: Permits,
@@ -185,9 +185,9 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             if let Some(quic) = &mut self.quic {
                 quic.turn(self.handler);
             }
-            // Its socket is closed, so that datagrams reach the process that replaces this one.
-            if self.quic.as_ref().is_some_and(|quic| quic.is_finished()) {
-                self.quic = None;
+            // With that of the last thread all sockets are closed.
+            if let Some(mut quic) = self.quic.take_if(|quic| quic.is_finished()) {
+                quic.deregister(self.mailbox.poll.registry());
             }
             self.timeout_scan(now_ns);
             self.handler.end_turn();
@@ -299,7 +299,8 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
             }
             Command::ListenQuic(mut quic) => {
                 if self.phase == Phase::Serving && !self.is_draining {
-                    quic.register(self.mailbox.poll.registry(), QUIC)?;
+                    let waker = self.mailbox.waker.clone();
+                    quic.register(self.mailbox.poll.registry(), QUIC, waker)?;
                     if let Some(config) = &self.tls {
                         quic.present(config.clone());
                     }

@@ -71,7 +71,7 @@ pub(super) enum Message {
     Command(Command),
     Socket(AcceptedSocket),
     /// Receipts for QUIC clients.
-    Receipts(Box<[u8]>),
+    Receipts(Arc<[u8]>),
 }
 
 /// The sending end of the channel; clones lead to the same event loop.
@@ -109,14 +109,26 @@ impl EventLoopHandle {
         }
     }
 
-    /// Sends receipts for QUIC clients; false if the event loop has ended, or does not keep up.
+    /// Sends receipts for QUIC clients to all of these event loops, or to none: false if one does not
+    /// keep up. Only one thread may call it.
     #[must_use]
-    pub fn offer_receipts(&self, batch: Box<[u8]>) -> bool {
-        if self.pending_receipts.fetch_add(1, Ordering::Relaxed) >= PENDING_RECEIPTS_MAX {
-            self.pending_receipts.fetch_sub(1, Ordering::Relaxed);
+    pub fn offer_receipts(loops: &[&Self], batch: &Arc<[u8]>) -> bool {
+        let has_room =
+            |each: &&Self| each.pending_receipts.load(Ordering::Relaxed) < PENDING_RECEIPTS_MAX;
+        if !loops.iter().all(has_room) {
             return false;
         }
-        self.sender.send(Message::Receipts(batch)).is_ok() && self.waker.wake().is_ok()
+        for each in loops {
+            each.pending_receipts.fetch_add(1, Ordering::Relaxed);
+            if each.sender.send(Message::Receipts(batch.clone())).is_ok() {
+                // If it fails, the next event wakes the loop.
+                let _ = each.waker.wake();
+            } else {
+                // It has ended, and has no clients.
+                each.pending_receipts.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        true
     }
 }
 
@@ -124,6 +136,8 @@ impl EventLoopHandle {
 #[derive(Debug)]
 pub struct Mailbox {
     pub(super) poll: Poll,
+    /// Ends the poll.
+    pub(super) waker: Arc<Waker>,
     receiver: Receiver<Message>,
     pending_sockets: Arc<AtomicUsize>,
     pending_receipts: Arc<AtomicUsize>,
@@ -154,11 +168,11 @@ pub fn mailbox() -> io::Result<(EventLoopHandle, Mailbox)> {
     let pending_receipts = Arc::new(AtomicUsize::new(0));
     let handle = EventLoopHandle {
         sender,
-        waker,
+        waker: waker.clone(),
         pending_sockets: pending_sockets.clone(),
         pending_receipts: pending_receipts.clone(),
     };
-    Ok((handle, Mailbox { poll, receiver, pending_sockets, pending_receipts }))
+    Ok((handle, Mailbox { poll, waker, receiver, pending_sockets, pending_receipts }))
 }
 
 #[cfg(test)]
@@ -167,16 +181,25 @@ mod tests {
 
     #[test]
     fn receipts_above_a_number_are_left_to_their_sender() {
-        let (handle, mailbox) = mailbox().unwrap();
+        let [(one, of_one), (other, of_other)] = [(); 2].map(|()| mailbox().unwrap());
+        let offer = |byte: u8| EventLoopHandle::offer_receipts(&[&one, &other], &[byte][..].into());
         for _ in 0..PENDING_RECEIPTS_MAX {
-            assert!(handle.offer_receipts(Box::new([1])));
+            assert!(offer(1));
         }
-        assert!(!handle.offer_receipts(Box::new([2])));
-        assert!(matches!(mailbox.next(), Some(Message::Receipts(batch)) if *batch == [1]));
-        assert!(handle.offer_receipts(Box::new([3])));
-        assert!(!handle.offer_receipts(Box::new([4])));
-        drop(mailbox);
-        let (ended, _) = super::mailbox().unwrap();
-        assert!(!ended.offer_receipts(Box::new([5])));
+        assert!(!offer(2));
+        assert!(matches!(of_one.next(), Some(Message::Receipts(batch)) if *batch == [1]));
+        // The other has no room, so neither gets it.
+        assert!(!offer(3));
+        assert!(matches!(of_other.next(), Some(Message::Receipts(_))));
+        assert!(offer(4) && !offer(5));
+        let rest = std::iter::from_fn(|| of_one.next());
+        assert_eq!(rest.count(), PENDING_RECEIPTS_MAX);
+    }
+
+    #[test]
+    fn event_loop_that_has_ended_keeps_no_other_from_its_receipts() {
+        let [(one, mailbox), (ended, _)] = [(); 2].map(|()| mailbox().unwrap());
+        assert!(EventLoopHandle::offer_receipts(&[&ended, &one], &[1][..].into()));
+        assert!(mailbox.next().is_some());
     }
 }

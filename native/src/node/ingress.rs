@@ -7,8 +7,8 @@ use napi_derive::napi;
 use crate::http::mailbox::Command;
 use crate::node::convert::{guarded, waker};
 use crate::node::ingress_convert::{
-    close_ingress_thread, listen_for, present, quic_server_of, send_command, start_ingress_thread,
-    with_ingress_thread,
+    close_ingress_thread, listen_for, listen_quic_for, offer_receipts, present, send_command,
+    start_ingress_thread, with_ingress_thread,
 };
 use crate::node::listening_socket::{inherited, into_descriptor, socket_of};
 use crate::node::options::{IngressThreadMemory, IngressThreadOptions, QuicListenOptions};
@@ -63,27 +63,20 @@ pub fn ingress_threads_tls(threads: &[u32], certificate: &[u8], key: &[u8]) -> i
     guarded(PANIC, || present(threads, certificate, key))
 }
 
-/// Has the thread serve QUIC clients too, on the first address of the host that can be bound. With
-/// `is_successor` the port may be in use by the process that this one replaces. Returns the port, or
-/// NO_INGRESS_THREAD, INGRESS_THREAD_LISTEN or PANIC.
+/// Has these threads serve QUIC clients too, on one port of the first address of the host that can be
+/// bound. With `predecessor_threads` the port may be in use by the process that this one replaces.
+/// Returns the port, or NO_INGRESS_THREAD, INGRESS_THREAD_LISTEN or PANIC.
 #[napi]
-pub fn ingress_thread_listen_quic(thread: u32, options: QuicListenOptions) -> i32 {
-    with_ingress_thread(thread, |thread| {
-        let Some(server) = quic_server_of(&options) else { return INGRESS_THREAD_LISTEN };
-        let Ok(bound) = server.local_addr() else { return INGRESS_THREAD_LISTEN };
-        send_command(thread, Command::ListenQuic(Box::new(server)));
-        i32::from(bound.port())
-    })
+pub fn ingress_threads_listen_quic(threads: &[u32], options: QuicListenOptions) -> i32 {
+    guarded(PANIC, || listen_quic_for(threads, &options))
 }
 
-/// Passes receipts on to the QUIC clients of the thread that want them: the number of the account as
-/// 8 bytes of a float, little-endian, and the 88 bytes of a verdict, for each. Returns 1; 0 if the
+/// Passes receipts on to the QUIC clients of these threads that want them: the number of the account
+/// as 8 bytes of a float, little-endian, and the 88 bytes of a verdict, for each. Returns 1; 0 if a
 /// thread does not keep up, and nothing was passed on; or NO_INGRESS_THREAD or PANIC.
 #[napi]
-pub fn ingress_thread_receipts(thread: u32, batch: &[u8]) -> i32 {
-    with_ingress_thread(thread, |thread| {
-        i32::from(thread.event_loop().offer_receipts(batch.into()))
-    })
+pub fn ingress_threads_receipts(threads: &[u32], batch: &[u8]) -> i32 {
+    guarded(PANIC, || offer_receipts(threads, batch))
 }
 
 /// Has the thread proxy every request (1), accept no connections and finish pending requests (2),

@@ -9,7 +9,7 @@ use rustls::server::ProducesTickets;
 
 use crate::http::event_loop;
 use crate::http::listener::Listener;
-use crate::http::mailbox::Command;
+use crate::http::mailbox::{Command, EventLoopHandle};
 use crate::http::tls_config::{server_config, ticket_keys};
 use crate::node::convert::{DECODERS, ENGINES, KEY_TABLES, guarded};
 use crate::node::handles::Handles;
@@ -100,9 +100,7 @@ fn options_of(given: &IngressThreadOptions) -> Option<Options> {
 
 /// Returns what `ingress_threads_listen` returns.
 pub(crate) fn listen_for(threads: &[u32], descriptor: u32, per_address: u32) -> i32 {
-    let found: Option<Vec<_>> =
-        threads.iter().map(|handle| INGRESS_THREADS.find(*handle)).collect();
-    let Some(found) = found else { return NO_INGRESS_THREAD };
+    let Some(found) = ingress_threads(threads) else { return NO_INGRESS_THREAD };
     let Some((first, others)) = found.split_first() else { return NO_INGRESS_THREAD };
     let others: Vec<_> = others.iter().map(|thread| thread.event_loop().clone()).collect();
     let Some(socket) = duplicate(descriptor) else { return INGRESS_THREAD_LISTEN };
@@ -118,9 +116,7 @@ static TICKET_KEYS: OnceLock<Option<Arc<dyn ProducesTickets>>> = OnceLock::new()
 
 /// Returns what `ingress_threads_tls` returns.
 pub(crate) fn present(threads: &[u32], certificate: &[u8], key: &[u8]) -> i32 {
-    let found: Option<Vec<_>> =
-        threads.iter().map(|handle| INGRESS_THREADS.find(*handle)).collect();
-    let Some(found) = found else { return NO_INGRESS_THREAD };
+    let Some(found) = ingress_threads(threads) else { return NO_INGRESS_THREAD };
     let tickets = TICKET_KEYS.get_or_init(ticket_keys).clone();
     let config = tickets.and_then(|tickets| server_config(certificate, key, tickets));
     let Some(config) = config else { return INGRESS_THREAD_TLS };
@@ -130,15 +126,32 @@ pub(crate) fn present(threads: &[u32], certificate: &[u8], key: &[u8]) -> i32 {
     OK
 }
 
-/// A listener on the first address of the host that can be bound, with a certificate of its own.
-pub(crate) fn quic_server_of(given: &QuicListenOptions) -> Option<QuicServer> {
+/// Returns what `ingress_threads_listen_quic` returns.
+pub(crate) fn listen_quic_for(threads: &[u32], given: &QuicListenOptions) -> i32 {
+    let found = ingress_threads(threads).unwrap_or_default();
+    if found.is_empty() {
+        return NO_INGRESS_THREAD;
+    }
+    let servers = quic_servers_of(given, found.len()).unwrap_or_default();
+    let bound = servers.first().and_then(|server| server.local_addr().ok());
+    let Some(bound) = bound else { return INGRESS_THREAD_LISTEN };
+    for (thread, server) in found.iter().zip(servers) {
+        thread.send(Command::ListenQuic(Box::new(server)));
+    }
+    i32::from(bound.port())
+}
+
+/// A listener on the first address of the host that can be bound, with a certificate of its own: the
+/// parts of so many threads.
+fn quic_servers_of(given: &QuicListenOptions, threads: usize) -> Option<Vec<QuicServer>> {
     let port = u16::try_from(given.port).ok()?;
     let mut seed = [0; 32];
     SystemRandom::new().fill(&mut seed).ok()?;
     (given.host.as_str(), port).to_socket_addrs().ok()?.find_map(|listen| {
         let options = server::Options {
             listen,
-            is_successor: given.is_successor,
+            predecessor_threads: given.predecessor_threads as usize,
+            process_number: given.process_number,
             seed,
             connections_max: given.connections_max as usize,
             connections_per_address: given.connections_per_address as usize,
@@ -146,8 +159,20 @@ pub(crate) fn quic_server_of(given: &QuicListenOptions) -> Option<QuicServer> {
             stream_timeout_ns: u64::from(given.stream_timeout_ms) * NS_PER_MS,
             drain_to: given.drain_to.as_str().into(),
         };
-        QuicServer::listen(options).ok()
+        QuicServer::listen(&options, threads).ok()
     })
+}
+
+/// Returns what `ingress_threads_receipts` returns.
+pub(crate) fn offer_receipts(threads: &[u32], batch: &[u8]) -> i32 {
+    let Some(found) = ingress_threads(threads) else { return NO_INGRESS_THREAD };
+    let loops: Vec<_> = found.iter().map(|thread| thread.event_loop()).collect();
+    i32::from(EventLoopHandle::offer_receipts(&loops, &batch.into()))
+}
+
+/// The ingress threads of these handles; None if one does not exist.
+fn ingress_threads(handles: &[u32]) -> Option<Vec<Arc<IngressThread>>> {
+    handles.iter().map(|handle| INGRESS_THREADS.find(*handle)).collect()
 }
 
 /// Returns what `ingress_thread_command` returns.

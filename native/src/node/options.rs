@@ -62,15 +62,17 @@ pub struct IngressThreadOptions {
     pub forwarded_header: String,
 }
 
-/// Where and how an ingress thread serves QUIC clients; every field is present.
+/// Where and how ingress threads serve QUIC clients; every field is present.
 #[napi(object, object_to_js = false)]
 pub struct QuicListenOptions {
     /// Host name or address.
     pub host: String,
     /// 0: any free port.
     pub port: u32,
-    /// Whether the process that this one replaces may still listen there.
-    pub is_successor: bool,
+    /// Threads of the process that this one replaces, which may still listen there; 0: there is none.
+    pub predecessor_threads: u32,
+    /// How many processes it succeeds, one after the other.
+    pub process_number: u32,
     /// Most connections, handshakes in progress included.
     pub connections_max: u32,
     /// Most of those of one address.

@@ -1,4 +1,4 @@
-//! The clients of a listener: who they are, how many there are, and what they wait for.
+//! The clients of one thread of a listener: who they are, how many there are, and what they wait for.
 //!
 //! ```text
 //! handshake ─▶ certificate with a known key ─▶ open ─▶ closed
@@ -10,18 +10,18 @@
 
 use std::time::Instant;
 
-use crate::quic_server::admission::{Admission, Bounds};
+use crate::quic_server::admission::Full;
 use crate::quic_server::connection::{ClientConnection, Phase};
 use crate::quic_server::control::Greeting;
 use crate::quic_server::followers::Followers;
 use crate::quic_server::frame;
 use crate::quic_server::handler::{QuicClient, QuicNumbers, QuicRefusal, StreamHandler};
 use crate::quic_server::landing_waits::LandingWaits;
-use crate::quic_server::limits::{CLOSED_NS_MAX, FOLLOWERS_PER_ACCOUNT};
+use crate::quic_server::limits::CLOSED_NS_MAX;
+use crate::quic_server::threads::Threads;
 use crate::sync::source_address::source_of;
 
 pub(super) struct Clients {
-    pub(super) admission: Admission,
     pub(super) waits: LandingWaits,
     pub(super) followers: Followers,
     pub(super) numbers: QuicNumbers,
@@ -34,11 +34,10 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    pub(super) fn new(bounds: Bounds, drain_to: Box<str>) -> Self {
+    pub(super) fn new(threads: &Threads, drain_to: Box<str>) -> Self {
         Self {
-            admission: Admission::new(bounds),
-            waits: LandingWaits::new(),
-            followers: Followers::default(),
+            waits: LandingWaits::new(threads.landings.clone()),
+            followers: Followers::new(threads.followers.clone()),
             numbers: QuicNumbers::default(),
             closed: 0,
             is_drain_announced: false,
@@ -57,8 +56,8 @@ impl Clients {
             return;
         }
         connection.set_protocol();
-        if !connection.is_proved {
-            self.admission.proved_by_handshake(connection.source);
+        if let Some(permit) = &connection.permit {
+            permit.completed();
         }
         let public_key = connection.proved_key();
         let client = public_key.map(|key| connection.client_of(handler.key_of_certificate(&key)));
@@ -98,19 +97,16 @@ impl Clients {
             self.authenticate(connection, client, now, handler);
         }
         let Phase::Open { account, .. } = connection.phase else { return };
-        if wants_receipts && self.followers.of(account).len() >= FOLLOWERS_PER_ACCOUNT {
+        if wants_receipts && !self.followers.add(account, handle) {
             return connection.close(QuicRefusal::Followers, now, handler);
         }
+        connection.wants_receipts = wants_receipts;
         connection.push_limits(handler);
         if let Some(control) = &mut connection.control {
             control.push(frame::tips(&handler.tips()));
         }
         if self.is_drain_announced {
             connection.push_drain(&self.drain_to);
-        }
-        if wants_receipts {
-            connection.wants_receipts = true;
-            self.followers.add(account, handle);
         }
     }
 
@@ -133,18 +129,19 @@ impl Clients {
             let code = handler.refused(client.as_ref(), refusal, 0);
             return connection.close_with(code, refusal, now);
         };
-        if !connection.is_proved && !self.admission.has_room_for_address(connection.source) {
-            self.numbers.handshakes_refused += 1;
-            let code = handler.code(QuicRefusal::AccountConnections);
-            return connection.close_with(code, QuicRefusal::AccountConnections, now);
+        match connection.permit.as_mut().map(|permit| permit.open(account)) {
+            Some(Ok(())) => {}
+            Some(Err(Full::Account)) => {
+                // Known from here on, so that the account sees the refusal.
+                let code = handler.refused(Some(&client), QuicRefusal::AccountConnections, 0);
+                return connection.close_with(code, QuicRefusal::AccountConnections, now);
+            }
+            Some(Err(Full::Address)) | None => {
+                self.numbers.handshakes_refused += 1;
+                let code = handler.code(QuicRefusal::AccountConnections);
+                return connection.close_with(code, QuicRefusal::AccountConnections, now);
+            }
         }
-        if !self.admission.has_room_for_account(account) {
-            // Known from here on, so that the account sees the refusal.
-            let code = handler.refused(Some(&client), QuicRefusal::AccountConnections, 0);
-            return connection.close_with(code, QuicRefusal::AccountConnections, now);
-        }
-        self.admission.opened(connection.source, connection.is_proved, account);
-        connection.is_proved = true;
         self.numbers.handshakes -= 1;
         self.numbers.connections += 1;
         self.numbers.connected += 1;
@@ -155,16 +152,13 @@ impl Clients {
     pub(super) fn ended(&mut self, connection: &mut ClientConnection, handle: usize, now_ns: u64) {
         match connection.phase {
             Phase::Closed => return,
-            Phase::Handshake => {
-                self.numbers.handshakes -= 1;
-                self.admission.handshake_ended(connection.source, connection.is_proved);
-            }
+            Phase::Handshake => self.numbers.handshakes -= 1,
             Phase::Open { account, .. } => {
                 self.numbers.connections -= 1;
-                self.admission.closed(connection.source, account);
                 self.followers.remove(account, handle);
             }
         }
+        connection.permit = None;
         self.closed += 1;
         connection.until_ns = now_ns.saturating_add(CLOSED_NS_MAX);
         self.numbers.streams_aborted += connection.clear_streams(&mut self.waits) as u64;
@@ -178,22 +172,17 @@ impl Clients {
     ) {
         self.numbers.panics += 1;
         (self.numbers.connections, self.numbers.handshakes, self.closed) = (0, 0, 0);
-        self.admission.clear();
         self.waits.clear();
-        self.followers = Followers::default();
+        self.followers.clear();
         for (handle, connection) in connections {
             match connection.phase {
                 Phase::Closed => self.closed += 1,
-                Phase::Handshake => {
-                    self.numbers.handshakes += 1;
-                    self.admission.handshake_started(connection.source, connection.is_proved);
-                }
+                Phase::Handshake => self.numbers.handshakes += 1,
                 Phase::Open { account, .. } => {
                     self.numbers.connections += 1;
-                    self.admission.recount(connection.source, account);
                     connection.wait_again(&mut self.waits);
                     if connection.wants_receipts {
-                        self.followers.add(account, handle);
+                        connection.wants_receipts = self.followers.add(account, handle);
                     }
                 }
             }

@@ -1,6 +1,6 @@
 //! One connection of a client: its unfinished streams, its credit and its timer.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Instant;
 
@@ -9,6 +9,7 @@ use quinn_proto::crypto::rustls::HandshakeData;
 use quinn_proto::{Connection, Dir, StreamEvent, StreamId, VarInt, WriteError};
 use rustls::pki_types::CertificateDer;
 
+use crate::quic_server::admission::{Admission, Permit};
 use crate::quic_server::control::{ControlStream, Greeting};
 use crate::quic_server::first_byte::{CONTROL, Flags, split_flags};
 use crate::quic_server::frame;
@@ -17,8 +18,8 @@ use crate::quic_server::handler::{
 };
 use crate::quic_server::landing_waits::{LandingWaits, Waiter};
 use crate::quic_server::limits::{
-    BIDIRECTIONAL_OPEN_MAX, CREDIT_LOOKS, CREDIT_NS_MIN, LANDING_NS_MAX, LANDINGS_PER_CONNECTION,
-    STREAM_BYTES_MAX, STREAMS_AHEAD_MAX,
+    BIDIRECTIONAL_OPEN_MAX, BIDIRECTIONAL_OPEN_PER_ACCOUNT, CREDIT_LOOKS, CREDIT_NS_MIN,
+    LANDING_NS_MAX, LANDINGS_PER_CONNECTION, STREAM_BYTES_MAX, STREAMS_AHEAD_MAX,
 };
 use crate::quic_server::stream_bytes::{Arrived, Content, read_available};
 use crate::quic_server::tls::{ALPN_TOUCHDOWN, public_key_of};
@@ -41,6 +42,8 @@ pub(super) struct Turn<'a> {
     /// The connection's.
     pub(super) handle: usize,
     pub(super) now_ns: u64,
+    /// When what is read was received.
+    pub(super) received_ns: u64,
     /// When streams that begin now must be finished.
     pub(super) finish_by_ns: u64,
     pub(super) clock: Clock,
@@ -55,8 +58,8 @@ pub(super) struct ClientConnection {
     pub(super) is_touchdown: bool,
     /// The address that it counts for.
     pub(super) source: IpAddr,
-    /// Whether the client proved that address, by a Retry or by a complete handshake.
-    pub(super) is_proved: bool,
+    /// What it counts for; None once it has ended.
+    pub(super) permit: Option<Permit>,
     /// When its handshake must be finished; once it is closed, when it is forgotten.
     pub(super) until_ns: u64,
     /// Whether it is listed to be driven.
@@ -65,6 +68,10 @@ pub(super) struct ClientConnection {
     pub(super) armed_ns: u64,
     /// When its credit is to be looked at again.
     pub(super) credit_at_ns: u64,
+    /// When the first of its datagrams was received that it was not driven for yet.
+    pub(super) received_ns: u64,
+    /// Streams of which something has arrived that was not read yet, and when it was received.
+    readable: VecDeque<(StreamId, u64)>,
     pub(super) streams: HashMap<StreamId, UnfinishedStream>,
     pub(super) control: Option<ControlStream>,
     /// Whether the client wants receipts.
@@ -82,6 +89,12 @@ pub(super) struct UnfinishedStream {
     finish_by_ns: u64,
 }
 
+impl UnfinishedStream {
+    fn new(bytes: Vec<u8>, finish_by_ns: u64) -> Self {
+        Self { bytes, finish_by_ns }
+    }
+}
+
 struct Waiting {
     signature: [u8; SIGNATURE_BYTES],
     received_ns: u64,
@@ -92,7 +105,7 @@ impl ClientConnection {
     pub(super) fn new(
         inner: Connection,
         source: IpAddr,
-        is_proved: bool,
+        permit: Permit,
         handshake_by_ns: u64,
     ) -> Self {
         Self {
@@ -100,11 +113,13 @@ impl ClientConnection {
             phase: Phase::Handshake,
             is_touchdown: false,
             source,
-            is_proved,
+            permit: Some(permit),
             until_ns: handshake_by_ns,
             is_listed: false,
             armed_ns: NEVER_NS,
             credit_at_ns: NEVER_NS,
+            received_ns: NEVER_NS,
+            readable: VecDeque::new(),
             streams: HashMap::new(),
             control: None,
             wants_receipts: false,
@@ -160,6 +175,10 @@ impl ClientConnection {
     ) {
         let client = self.client();
         let mut code = None;
+        for (id, _) in std::mem::take(&mut self.readable) {
+            // Those without their last byte are counted with the others.
+            self.streams.entry(id).or_insert_with(|| UnfinishedStream::new(Vec::new(), NEVER_NS));
+        }
         for (_, stream) in std::mem::take(&mut self.streams) {
             code = Some(handler.refused(client.as_ref(), refusal, stream.bytes.len()));
         }
@@ -171,26 +190,45 @@ impl ClientConnection {
         self.inner.close(now, VarInt::from_u32(code), Bytes::from_static(phrase_of(refusal)));
     }
 
-    pub(super) fn on_stream_event<H: StreamHandler>(
+    /// What has arrived was received at that time.
+    pub(super) fn on_stream_event(
         &mut self,
         event: StreamEvent,
+        received_ns: u64,
         turn: &mut Turn<'_>,
-        handler: &mut H,
     ) {
         match event {
             StreamEvent::Opened { dir } => {
                 while let Some(id) = self.inner.streams().accept(dir) {
-                    self.read(id, turn, handler);
+                    self.readable.push_back((id, received_ns));
                 }
             }
-            StreamEvent::Readable { id } => self.read(id, turn, handler),
+            // As often as a datagram has some of it.
+            StreamEvent::Readable { id } if self.readable.iter().any(|(each, _)| *each == id) => {}
+            StreamEvent::Readable { id } => self.readable.push_back((id, received_ns)),
             StreamEvent::Writable { id } => self.writable(id),
             StreamEvent::Stopped { id, error_code } => self.stopped(id, error_code, turn),
             StreamEvent::Finished { .. } | StreamEvent::Available { .. } => {}
         }
     }
 
-    /// Reads what has arrived of a stream.
+    /// Whether something has arrived that was not read yet.
+    pub(super) fn has_readable(&self) -> bool {
+        !self.readable.is_empty()
+    }
+
+    /// Reads what has arrived of the next stream; false if there is none.
+    pub(super) fn read_next<H: StreamHandler>(
+        &mut self,
+        turn: &mut Turn<'_>,
+        handler: &mut H,
+    ) -> bool {
+        let Some((id, received_ns)) = self.readable.pop_front() else { return false };
+        turn.received_ns = received_ns;
+        self.read(id, turn, handler);
+        true
+    }
+
     fn read<H: StreamHandler>(&mut self, id: StreamId, turn: &mut Turn<'_>, handler: &mut H) {
         if self.phase == Phase::Closed {
             return;
@@ -216,7 +254,7 @@ impl ClientConnection {
             }
             Arrived::Whole(content) => self.finished(id, content.bytes(), turn, handler),
             Arrived::Part(content) => {
-                let stream = UnfinishedStream { bytes: content.into_vec(), finish_by_ns };
+                let stream = UnfinishedStream::new(content.into_vec(), finish_by_ns);
                 self.streams.insert(id, stream);
             }
             Arrived::TooLarge => {
@@ -299,14 +337,14 @@ impl ClientConnection {
             {
                 let waiter = Waiter { handle: turn.handle, stream: id, account };
                 if turn.waits.add(signature, waiter) {
-                    let received_ns = turn.now_ns;
+                    let received_ns = turn.received_ns;
                     self.waiting.insert(id, Waiting { signature, received_ns, waiter });
                     return;
                 }
             }
             turn.numbers.landings_unawaited += 1;
         }
-        self.answer(id, Verdict::decided(code, signature), turn.now_ns, turn.clock, handler);
+        self.answer(id, Verdict::decided(code, signature), turn.received_ns, turn.clock, handler);
     }
 
     /// Refuses a stream, with a verdict where the client expects one.
@@ -326,7 +364,8 @@ impl ClientConnection {
         // It fails for a stream that ended meanwhile.
         let _ = self.inner.recv_stream(id).stop(VarInt::from_u32(code));
         if id.dir() == Dir::Bi {
-            self.answer(id, Verdict::decided(code, None), turn.now_ns, turn.clock, handler);
+            let verdict = Verdict::decided(code, None);
+            self.answer(id, verdict, turn.received_ns, turn.clock, handler);
         }
     }
 
@@ -460,14 +499,15 @@ impl ClientConnection {
         self.unsent.clear();
         self.control = None;
         self.greeting = None;
-        let unfinished = self.streams.len();
+        let unfinished = self.streams.len() + self.readable.len();
         self.streams.clear();
+        self.readable.clear();
         unfinished
     }
 
     /// Whether no transaction is on its way, and no verdict unacknowledged.
     pub(super) fn is_quiet(&mut self) -> bool {
-        self.streams.is_empty() && self.open_verdicts() == 0
+        self.streams.is_empty() && self.readable.is_empty() && self.open_verdicts() == 0
     }
 
     /// Bidirectional streams that are open, apart from the control stream.
@@ -519,14 +559,16 @@ impl ClientConnection {
         }
     }
 
-    /// Grants as many streams as the account's limits admit now; it has so many connections.
+    /// Grants as many streams as the account's limits admit now.
     pub(super) fn grant_streams<H: StreamHandler>(
         &mut self,
         now_ns: u64,
-        connections: usize,
+        admission: &Admission,
+        numbers: &mut QuicNumbers,
         handler: &H,
     ) {
-        let Some(client) = self.client() else { return };
+        let Phase::Open { key, account } = self.phase else { return };
+        let client = self.client_of(key);
         let StreamCredit { streams, more_in_ns } = handler.credit(&client);
         let ahead = streams.min(STREAMS_AHEAD_MAX);
         self.inner.set_max_concurrent_streams(Dir::Uni, VarInt::from_u32(ahead));
@@ -534,11 +576,12 @@ impl ClientConnection {
         if streams < 2 * STREAMS_AHEAD_MAX {
             self.inner.set_max_concurrent_streams(Dir::Uni, VarInt::from_u32(0));
         }
-        if self.is_touchdown {
-            self.grant_bidirectional(ahead);
+        if self.is_touchdown && !self.grant_bidirectional(ahead, account, admission) {
+            numbers.streams_withheld += 1;
         }
         self.credit_at_ns = match more_in_ns {
             Some(more_in_ns) if ahead < STREAMS_AHEAD_MAX => {
+                let connections = admission.of_account(account);
                 now_ns.saturating_add(next_look_in_ns(more_in_ns, connections))
             }
             _ => NEVER_NS,
@@ -546,20 +589,35 @@ impl ClientConnection {
     }
 
     /// A stream is open until its verdict is acknowledged, so those do not count against the
-    /// streams ahead; the control stream never does.
-    fn grant_bidirectional(&mut self, ahead: u32) {
+    /// streams ahead; the control stream never does. Returns whether the client may open as many as
+    /// its limits admit: not if it leaves too many verdicts unread.
+    fn grant_bidirectional(&mut self, ahead: u32, account: u64, admission: &Admission) -> bool {
         let open = self.inner.streams().remote_open_streams(Dir::Bi);
-        let is_bidirectional = |id: &&StreamId| id.dir() == Dir::Bi;
-        let unfinished = self.streams.keys().filter(is_bidirectional).count() as u64;
-        let room = BIDIRECTIONAL_OPEN_MAX.saturating_sub(open);
+        let unread = self.readable.iter().map(|(id, _)| id);
+        let unfinished =
+            self.streams.keys().chain(unread.filter(|id| !self.streams.contains_key(id)));
+        let unfinished = unfinished.filter(|id| id.dir() == Dir::Bi).count() as u64;
+        let open_max = match open > u64::from(STREAMS_AHEAD_MAX) {
+            true => open_verdicts_max(admission.of_account(account)),
+            false => BIDIRECTIONAL_OPEN_MAX,
+        };
+        let room = open_max.saturating_sub(open);
         let for_control = u64::from(self.control.is_none());
-        let ahead = (u64::from(ahead) + for_control).saturating_sub(unfinished).min(room);
+        let wanted = (u64::from(ahead) + for_control).saturating_sub(unfinished);
+        let ahead = wanted.min(room);
         // At most `BIDIRECTIONAL_OPEN_MAX`.
         let count = VarInt::try_from(open + ahead).unwrap_or(VarInt::MAX);
         self.inner.set_max_concurrent_streams(Dir::Bi, count);
         // Streams that end are granted by the next call alone, which knows the limits.
         self.inner.set_max_concurrent_streams(Dir::Bi, VarInt::from_u32(0));
+        wanted <= room
     }
+}
+
+/// How many verdicts a client may leave unread, of an account with so many connections.
+fn open_verdicts_max(connections: usize) -> u64 {
+    let each = BIDIRECTIONAL_OPEN_PER_ACCOUNT / (connections as u64).max(1);
+    each.clamp(u64::from(STREAMS_AHEAD_MAX), BIDIRECTIONAL_OPEN_MAX)
 }
 
 /// Whether a stream that begins so is the control stream.
@@ -595,6 +653,12 @@ fn phrase_of(refusal: QuicRefusal) -> &'static [u8] {
 mod tests {
     use super::*;
     use crate::sync::clock::NS_PER_MS;
+
+    #[test]
+    fn connections_of_one_account_share_the_verdicts_that_they_may_leave_unread() {
+        let counts = [0, 1, 32, 33, 1000, 100_000].map(open_verdicts_max);
+        assert_eq!(counts, [2048, 2048, 2048, 1985, 65, 64]);
+    }
 
     #[test]
     fn connections_of_one_account_are_looked_at_as_often_as_sixteen() {

@@ -89,7 +89,7 @@ pub struct Decision {
     pub is_repeated: bool,
 }
 
-/// Numbers of the listener. The first three are states, the others are counted.
+/// Numbers of one thread of the listener. The first three are states, the others are counted.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct QuicNumbers {
     /// Open connections of clients with a valid key.
@@ -110,8 +110,15 @@ pub struct QuicNumbers {
     pub streams_aborted: u64,
     /// Datagrams that the kernel's buffer had no room for.
     pub datagrams_dropped: u64,
+    /// Datagrams that another thread received, and passed on.
+    pub datagrams_forwarded: u64,
+    /// Those that their thread did not take in time.
+    pub forwards_dropped: u64,
     /// Receipts that clients were too slow to read.
     pub receipts_dropped: u64,
+    /// Looks at which a client got fewer bidirectional streams than its limits admit, because it left
+    /// too many verdicts unread.
+    pub streams_withheld: u64,
     /// Verdicts that could not wait for the transaction's end.
     pub landings_unawaited: u64,
     /// Panics, each of which ended a connection.

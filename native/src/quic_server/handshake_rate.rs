@@ -6,7 +6,10 @@
 use std::net::IpAddr;
 
 use crate::quic_server::counts::Counts;
-use crate::quic_server::limits::{HANDSHAKES_PER_SECOND, HANDSHAKES_PER_SECOND_PER_ADDRESS};
+use crate::quic_server::limits::{
+    HANDSHAKES_PER_SECOND, HANDSHAKES_PER_SECOND_PER_ADDRESS,
+    HANDSHAKES_PER_SECOND_PER_ADDRESS_LATE,
+};
 use crate::sync::clock::NS_PER_S;
 
 #[derive(Debug)]
@@ -23,10 +26,11 @@ impl HandshakeRate {
         Self { second: 0, all: 0, sources: Counts::new() }
     }
 
-    /// Begins to count anew if another second has begun.
+    /// Begins to count anew if another second has begun. Threads read the time at the start of a
+    /// turn, so one of them may still be in the second before.
     pub(super) fn at(&mut self, now_ns: u64) -> &Self {
         let second = now_ns / NS_PER_S;
-        if self.second != second {
+        if self.second < second {
             *self = Self { second, ..Self::new() };
         }
         self
@@ -37,7 +41,13 @@ impl HandshakeRate {
     }
 
     pub(super) fn is_used_up_by(&self, source: IpAddr) -> bool {
-        self.sources.of(source) >= HANDSHAKES_PER_SECOND_PER_ADDRESS
+        let is_late = self.all >= HANDSHAKES_PER_SECOND / 2;
+        let each_max = if is_late {
+            HANDSHAKES_PER_SECOND_PER_ADDRESS_LATE
+        } else {
+            HANDSHAKES_PER_SECOND_PER_ADDRESS
+        };
+        self.sources.of(source) >= each_max
     }
 
     /// A handshake begins.
@@ -69,7 +79,27 @@ mod tests {
             rate.started();
         }
         assert!(rate.is_used_up() && rate.at(6 * NS_PER_S - 1).is_used_up());
+        assert!(rate.at(5 * NS_PER_S - 1).is_used_up());
         assert!(!rate.at(6 * NS_PER_S).is_used_up());
+    }
+
+    #[test]
+    fn few_addresses_leave_half_of_them_to_others() {
+        let mut rate = HandshakeRate::new();
+        rate.at(5 * NS_PER_S);
+        let address = |number: u32| IpAddr::V4(Ipv4Addr::from_bits(number));
+        for number in (0..4).cycle().take(10_000) {
+            if !rate.is_used_up_by(address(number)) {
+                rate.started();
+                rate.proved(address(number));
+            }
+        }
+        assert!(rate.all == HANDSHAKES_PER_SECOND / 2 && !rate.is_used_up());
+        for _ in 0..HANDSHAKES_PER_SECOND_PER_ADDRESS_LATE {
+            assert!(!rate.is_used_up_by(THERE));
+            rate.proved(THERE);
+        }
+        assert!(rate.is_used_up_by(THERE));
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Verdicts that wait for their transaction's end, by signature: which streams of which connections.
-//! How many wait is limited for each account, so that one cannot keep the others from it.
+//! How many wait is limited for each account, so that one cannot keep the others from it; those of
+//! all threads count.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use quinn_proto::StreamId;
 
-use crate::quic_server::counts::Counts;
-use crate::quic_server::limits::{LANDINGS_MAX, LANDINGS_PER_ACCOUNT};
+use crate::quic_server::counts::SharedCounts;
 use crate::quic_server::verdict::SIGNATURE_BYTES;
 
 type Signature = [u8; SIGNATURE_BYTES];
@@ -23,14 +24,15 @@ pub(super) struct Waiter {
 pub(super) struct LandingWaits {
     by_signature: HashMap<Signature, Vec<Waiter>>,
     count: usize,
-    accounts: Counts<u64>,
+    accounts: Arc<SharedCounts<u64>>,
     /// Whether none is taken any more.
     is_closed: bool,
 }
 
 impl LandingWaits {
-    pub(super) fn new() -> Self {
-        Self { by_signature: HashMap::new(), count: 0, accounts: Counts::new(), is_closed: false }
+    /// With the counts of all threads.
+    pub(super) fn new(accounts: Arc<SharedCounts<u64>>) -> Self {
+        Self { by_signature: HashMap::new(), count: 0, accounts, is_closed: false }
     }
 
     pub(super) fn count(&self) -> usize {
@@ -44,12 +46,9 @@ impl LandingWaits {
 
     /// Returns whether there was room.
     pub(super) fn add(&mut self, signature: Signature, waiter: Waiter) -> bool {
-        let is_full =
-            self.count >= LANDINGS_MAX || self.accounts.of(waiter.account) >= LANDINGS_PER_ACCOUNT;
-        if self.is_closed || is_full {
+        if self.is_closed || !self.accounts.add(waiter.account) {
             return false;
         }
-        self.accounts.add(waiter.account);
         self.by_signature.entry(signature).or_default().push(waiter);
         self.count += 1;
         true
@@ -76,7 +75,15 @@ impl LandingWaits {
 
     /// Forgets all of them.
     pub(super) fn clear(&mut self) {
-        *self = Self { is_closed: self.is_closed, ..Self::new() };
+        let waiters = self.by_signature.drain().flat_map(|(_, waiters)| waiters);
+        waiters.for_each(|waiter| self.accounts.remove(waiter.account));
+        self.count = 0;
+    }
+}
+
+impl Drop for LandingWaits {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 
@@ -85,6 +92,11 @@ mod tests {
     use quinn_proto::{Dir, Side};
 
     use super::*;
+    use crate::quic_server::limits::{LANDINGS_MAX, LANDINGS_PER_ACCOUNT};
+
+    fn shared() -> Arc<SharedCounts<u64>> {
+        Arc::new(SharedCounts::new(LANDINGS_PER_ACCOUNT, LANDINGS_MAX))
+    }
 
     fn waiter(handle: usize) -> Waiter {
         let stream = StreamId::new(Side::Client, Dir::Bi, 3);
@@ -93,7 +105,7 @@ mod tests {
 
     #[test]
     fn waiters_are_found_by_signature_once() {
-        let mut waits = LandingWaits::new();
+        let mut waits = LandingWaits::new(shared());
         assert!(waits.add([1; 64], waiter(1)) && waits.add([1; 64], waiter(2)));
         assert!(waits.add([2; 64], waiter(3)));
         waits.remove(&[2; 64], waiter(1));
@@ -106,7 +118,7 @@ mod tests {
 
     #[test]
     fn none_is_taken_above_the_bound_and_after_the_end() {
-        let mut waits = LandingWaits::new();
+        let mut waits = LandingWaits::new(shared());
         for number in 0..LANDINGS_MAX {
             assert!(waits.add([1; 64], waiter(number / LANDINGS_PER_ACCOUNT)));
         }
@@ -118,8 +130,20 @@ mod tests {
     }
 
     #[test]
+    fn those_of_all_threads_count_until_they_are_forgotten() {
+        let shared = shared();
+        let [mut waits, mut others] = [shared.clone(), shared.clone()].map(LandingWaits::new);
+        for _ in 0..LANDINGS_PER_ACCOUNT {
+            assert!(waits.add([1; 64], waiter(1)));
+        }
+        assert!(!others.add([2; 64], waiter(1)) && others.add([2; 64], waiter(2)));
+        drop(waits);
+        assert!(others.add([2; 64], waiter(1)));
+    }
+
+    #[test]
     fn one_account_leaves_room_for_others() {
-        let mut waits = LandingWaits::new();
+        let mut waits = LandingWaits::new(shared());
         for _ in 0..LANDINGS_PER_ACCOUNT {
             assert!(waits.add([1; 64], waiter(1)));
         }
@@ -127,7 +151,9 @@ mod tests {
         waits.remove(&[1; 64], waiter(1));
         assert!(waits.add([2; 64], waiter(1)) && !waits.add([2; 64], waiter(1)));
         let _ = waits.take(&[1; 64]);
-        assert!(waits.add([2; 64], waiter(1)));
-        assert_eq!(waits.accounts.of(1), 2);
+        for _ in 0..LANDINGS_PER_ACCOUNT - 1 {
+            assert!(waits.add([2; 64], waiter(1)));
+        }
+        assert!(!waits.add([2; 64], waiter(1)));
     }
 }

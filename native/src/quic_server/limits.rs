@@ -21,18 +21,26 @@ pub const HANDSHAKES_MAX: usize = 1024;
 /// Most handshakes in progress of one address, an IPv6 address with its /64: as many that did not
 /// prove it, and as many that did.
 pub const HANDSHAKES_PER_ADDRESS: usize = 32;
+/// Datagrams that wait for a thread which others received; further ones are dropped.
+pub const FORWARDS_MAX: usize = 1024;
+/// How long the sockets of a process that this one replaces may be open: it closes its connections
+/// within `DRAIN_NS_MAX`, and keeps them for `CLOSED_NS_MAX`.
+pub const PREDECESSOR_NS_MAX: u64 = 10 * NS_PER_S;
 /// Handshakes that begin in a second; the first packet of a further one is ignored, and its client
 /// sends it again a second later.
 pub const HANDSHAKES_PER_SECOND: usize = 1000;
 /// Of these, those of one address that was proved, an IPv6 address with its /64.
 pub const HANDSHAKES_PER_SECOND_PER_ADDRESS: usize = 250;
+/// The same once half of all have begun, so that a few addresses leave the other half to others.
+pub const HANDSHAKES_PER_SECOND_PER_ADDRESS_LATE: usize = 25;
 /// Datagrams of handshakes that are handled before other clients get their turn: one takes as long
 /// as many transactions.
 pub const HANDSHAKE_DATAGRAMS_PER_TURN: usize = 4;
 /// How long a closed connection is kept, to answer what its client still sends. QUIC's own time for
 /// it depends on what the client says of its delays, and may be a minute.
 pub const CLOSED_NS_MAX: u64 = NS_PER_S;
-/// Most closed connections that are kept; one more is forgotten at once.
+/// Most closed connections that are kept, by all threads in equal parts; one more is forgotten at
+/// once.
 pub const CLOSED_MAX: usize = 1024;
 /// Buffers of the one receive call of a turn.
 pub const RECEIVE_BUFFERS: usize = 8;
@@ -48,6 +56,11 @@ pub const DRAIN_NS_MAX: u64 = NS_PER_S;
 pub const SCANNED_PER_TURN: usize = 1024;
 /// Connections that are driven before other clients get their turn.
 pub const DRIVEN_PER_TURN: usize = 64;
+/// Streams that are read of one connection before the next one is driven.
+pub const STREAMS_PER_DRIVE: usize = 16;
+/// Streams that are read of all connections before other clients get their turn: a transaction takes
+/// some hundredths of a millisecond.
+pub const STREAMS_PER_TURN: usize = 64;
 /// Shortest wait before a connection without credit is looked at again.
 pub const CREDIT_NS_MIN: u64 = 10 * NS_PER_MS;
 /// How many connections of one account are looked at in that time, at most.
@@ -65,6 +78,8 @@ pub const LANDING_NS_MAX: u64 = 120 * NS_PER_S;
 /// Bidirectional streams of one connection that are open on either side; with as many the client
 /// gets no further one until it has acknowledged a verdict.
 pub const BIDIRECTIONAL_OPEN_MAX: u64 = 2048;
+/// The same of one account, in equal parts on its connections; each may have `STREAMS_AHEAD_MAX`.
+pub const BIDIRECTIONAL_OPEN_PER_ACCOUNT: u64 = 65_536;
 /// Frames that wait for a client to read its control stream; then the oldest receipt is dropped.
 pub const CONTROL_FRAMES_MAX: usize = 256;
 /// Connections of one account that receive receipts.

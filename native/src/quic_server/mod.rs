@@ -1,4 +1,4 @@
-//! The QUIC listener of an ingress thread: `solana-tpu`, one transaction for each unidirectional
+//! The QUIC listener of the ingress threads: `solana-tpu`, one transaction for each unidirectional
 //! stream, and `touchdown/1`, which also answers on bidirectional ones and has a control stream. It
 //! knows connections, streams and their limits; whose key a client has and what becomes of a
 //! transaction is the handler's.
@@ -23,6 +23,8 @@ mod followers;
 mod handshake_rate;
 mod landing_waits;
 mod receipts;
+mod routing;
 mod socket;
 mod stream_bytes;
+mod threads;
 mod tls;

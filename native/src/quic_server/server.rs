@@ -1,16 +1,21 @@
-//! Hot path: the listener: the endpoint that routes the datagrams of one socket, and the connections,
-//! which one thread drives.
+//! Hot path: one thread of the listener: the endpoint that routes the datagrams of one socket, and
+//! the connections, which this thread alone drives.
 //!
 //! ```text
 //! socket ─▶ endpoint ─▶ connection ─▶ streams ─▶ handler
-//!              │            └─▶ acknowledgements, credit ─▶ socket
-//!              └─▶ new: refused, asked for a Retry, or a handshake
+//!    │         │            └─▶ acknowledgements, credit ─▶ socket
+//!    │         └─▶ new: refused, asked for a Retry, or a handshake
+//!    └─▶ another thread's: its inbox
 //! ```
+//!
+//! Each thread has a socket on the same port (`routing`). What bounds the listener as a whole
+//! (`threads`) counts the clients of all its threads.
 //!
 //! The handshakes in progress are limited, in all and for each address, and have a deadline; above
 //! some of them a client must prove its address by a Retry. Those that did not prove it count apart,
-//! because whoever sent them may have forged the address. A turn handles few datagrams of handshakes,
-//! so that HTTP clients, which the same thread serves, do not wait for all of them. Connections are
+//! because whoever sent them may have forged the address. A turn handles few datagrams of handshakes
+//! and few streams, so that HTTP clients, which the same thread serves, do not wait for all of them;
+//! connections with many streams take turns too. Connections are
 //! limited for each address and account. Every `SCAN_NS` the listener looks the keys of all
 //! connections up again, closes those of revoked keys, and stops streams that are too slow.
 //!
@@ -24,13 +29,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
-use mio::{Registry, Token};
+use mio::{Registry, Token, Waker};
 use quinn_proto::{
     ConnectionEvent, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, EndpointEvent,
-    Event, Incoming, RandomConnectionIdGenerator, Transmit,
+    Event, Incoming, Transmit,
 };
-use quinn_udp::RecvMeta;
 
 use crate::quic_server::admission::{Bounds, Welcome};
 use crate::quic_server::clients::Clients;
@@ -39,10 +42,12 @@ use crate::quic_server::handler::{QuicNumbers, QuicRefusal, StreamHandler};
 use crate::quic_server::landing_waits::Waiter;
 use crate::quic_server::limits::{
     CLOSED_MAX, DRAIN_NS_MAX, DRIVEN_PER_TURN, HANDSHAKE_DATAGRAMS_PER_TURN, HANDSHAKE_NS_MAX,
-    SCAN_NS, SCANNED_PER_TURN,
+    PREDECESSOR_NS_MAX, SCAN_NS, SCANNED_PER_TURN, STREAMS_PER_DRIVE, STREAMS_PER_TURN,
 };
 use crate::quic_server::receipts::{Receipt, receipts_of};
-use crate::quic_server::socket::DatagramSocket;
+use crate::quic_server::routing::{Routing, THREADS_MAX};
+use crate::quic_server::socket::{DatagramSocket, PortSockets};
+use crate::quic_server::threads::{Datagram, Threads};
 use crate::quic_server::tls::{PresentedCertificate, server_config};
 use crate::sync::clock::{Clock, NEVER_NS};
 use crate::sync::source_address::source_of;
@@ -52,8 +57,10 @@ use crate::sync::source_address::source_of;
 pub struct Options {
     /// The address to listen on; port 0 is any free one.
     pub listen: SocketAddr,
-    /// Whether another process, which this one replaces, may listen there too.
-    pub is_successor: bool,
+    /// Threads of the process that this one replaces, which may listen there too; 0: there is none.
+    pub predecessor_threads: usize,
+    /// How many processes it succeeds, one after the other.
+    pub process_number: u32,
     /// The seed of the listener's own certificate.
     pub seed: [u8; 32],
     /// Most connections, handshakes in progress included.
@@ -68,9 +75,16 @@ pub struct Options {
     pub drain_to: Box<str>,
 }
 
-/// A listener.
+/// One thread of a listener.
 pub struct QuicServer {
     options: Options,
+    threads: Arc<Threads>,
+    /// Its number among them.
+    thread: usize,
+    /// When the process that this one replaces has closed its sockets; `NEVER_NS` after that.
+    alone_at_ns: u64,
+    /// Whether the last datagram was one that another thread passed on.
+    took_forwarded: bool,
     socket: DatagramSocket,
     endpoint: Endpoint,
     /// By connection handle.
@@ -84,6 +98,10 @@ pub struct QuicServer {
     listed: VecDeque<usize>,
     /// The handle of the connection that is being driven.
     driven: Option<usize>,
+    /// When the datagrams in the socket's buffers were received.
+    received_ns: u64,
+    /// Streams that this turn may still read.
+    streams_left: usize,
     out: Vec<u8>,
     clock: Clock,
     scan_at_ns: u64,
@@ -100,46 +118,66 @@ impl Debug for QuicServer {
 }
 
 impl QuicServer {
-    /// Listens.
+    /// Listens with so many threads, at most `THREADS_MAX`; each drives one of those returned.
     ///
     /// # Errors
     /// When the port is in use, the address is not local, or the system has no socket left.
-    pub fn listen(options: Options) -> io::Result<Self> {
+    pub fn listen(options: &Options, threads: usize) -> io::Result<Vec<Self>> {
+        let threads = threads.clamp(1, THREADS_MAX);
+        // Of any free port no other process has a socket.
+        let has_predecessor = options.predecessor_threads > 0 && options.listen.port() != 0;
+        let predecessors =
+            if has_predecessor { options.predecessor_threads.min(THREADS_MAX) } else { 0 };
+        let routing = Routing::new(threads, options.process_number, predecessors);
         let certificate = PresentedCertificate::default();
         let config = server_config(&options.seed, &certificate).map_err(io::Error::other)?;
-        let socket = DatagramSocket::bind(options.listen, options.is_successor)?;
-        let mut endpoint_config = EndpointConfig::default();
-        endpoint_config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(CID_BYTES)));
-        let can_discover_mtu = !socket.may_fragment();
-        let endpoint = Endpoint::new(
-            Arc::new(endpoint_config),
-            Some(Arc::new(config)),
-            can_discover_mtu,
-            None,
-        );
+        let config = Arc::new(config);
+        let program = &mut routing.program();
+        let (port, sockets) = PortSockets::bind(options.listen, threads, has_predecessor, program)?;
         let bounds = Bounds {
             connections: options.connections_max,
             per_address: options.connections_per_address,
             per_account: options.connections_per_account,
         };
-        let clients = Clients::new(bounds, options.drain_to.clone());
-        Ok(Self {
-            options,
-            socket,
-            endpoint,
-            connections: Vec::new(),
-            clients,
-            certificate,
-            published: QuicNumbers::default(),
-            timers: BTreeSet::new(),
-            listed: VecDeque::new(),
-            driven: None,
-            out: Vec::new(),
-            clock: Clock::new(),
-            scan_at_ns: 0,
-            scan_from: 0,
-            drain_by_ns: None,
-        })
+        let shared = Arc::new(Threads::new(threads, routing, port, bounds));
+        let clock = Clock::new();
+        let alone_at_ns = clock.now_ns().saturating_add(PREDECESSOR_NS_MAX);
+        let server_of = |(thread, socket): (usize, DatagramSocket)| {
+            let mut endpoint_config = EndpointConfig::default();
+            endpoint_config.cid_generator(move || Box::new(routing.ids_of(thread)));
+            let can_discover_mtu = !socket.may_fragment();
+            let endpoint = Endpoint::new(
+                Arc::new(endpoint_config),
+                Some(config.clone()),
+                can_discover_mtu,
+                None,
+            );
+            let waits = thread == 0 && has_predecessor;
+            Self {
+                options: options.clone(),
+                threads: shared.clone(),
+                thread,
+                alone_at_ns: if waits { alone_at_ns } else { NEVER_NS },
+                took_forwarded: false,
+                socket,
+                endpoint,
+                connections: Vec::new(),
+                clients: Clients::new(&shared, options.drain_to.clone()),
+                certificate: certificate.clone(),
+                published: QuicNumbers::default(),
+                timers: BTreeSet::new(),
+                listed: VecDeque::new(),
+                driven: None,
+                received_ns: 0,
+                streams_left: 0,
+                out: Vec::new(),
+                clock,
+                scan_at_ns: 0,
+                scan_from: 0,
+                drain_by_ns: None,
+            }
+        };
+        Ok(sockets.into_iter().enumerate().map(server_of).collect())
     }
 
     /// Its local address.
@@ -150,12 +188,24 @@ impl QuicServer {
         self.socket.local_addr()
     }
 
-    /// Has the poll report when datagrams arrive.
+    /// Has the poll report when datagrams arrive; `waker` ends the poll for those that another thread
+    /// passes on.
     ///
     /// # Errors
     /// When the poll does not take it.
-    pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+    pub fn register(
+        &mut self,
+        registry: &Registry,
+        token: Token,
+        waker: Arc<Waker>,
+    ) -> io::Result<()> {
+        self.threads.polls(self.thread, waker);
         self.socket.register(registry, token)
+    }
+
+    /// Has the poll report nothing more: call it before dropping this.
+    pub fn deregister(&mut self, registry: &Registry) {
+        self.socket.deregister(registry);
     }
 
     /// The poll reported datagrams.
@@ -180,6 +230,8 @@ impl QuicServer {
         if self.drain_by_ns.is_none() {
             self.announce_drain();
             self.clients.waits.close();
+            // The process that replaces this one distributes the datagrams.
+            self.alone_at_ns = NEVER_NS;
             self.drain_by_ns = Some(self.clock.now_ns().saturating_add(DRAIN_NS_MAX));
             self.scan_at_ns = 0;
             self.list_all();
@@ -230,12 +282,14 @@ impl QuicServer {
     /// How long the thread may sleep; None: until a datagram arrives.
     #[must_use]
     pub fn due_in(&self) -> Option<Duration> {
-        if self.socket.has_work() || !self.listed.is_empty() {
+        let has_forwarded = self.threads.forwarded(self.thread) > 0;
+        if self.socket.has_work() || has_forwarded || !self.listed.is_empty() {
             return Some(Duration::ZERO);
         }
         let timer_ns = self.timers.first().map(|(at_ns, _)| *at_ns);
         let scan_ns = self.needs_scan().then_some(self.scan_at_ns);
-        let at_ns = timer_ns.into_iter().chain(scan_ns).min()?;
+        let alone_ns = (self.alone_at_ns != NEVER_NS).then_some(self.alone_at_ns);
+        let at_ns = timer_ns.into_iter().chain(scan_ns).chain(alone_ns).min()?;
         Some(Duration::from_nanos(at_ns.saturating_sub(self.clock.now_ns())))
     }
 
@@ -265,16 +319,29 @@ impl QuicServer {
     fn run_turn<H: StreamHandler>(&mut self, handler: &mut H) {
         let now = Instant::now();
         let now_ns = self.clock.ns(now);
-        self.socket.receive();
+        if self.socket.receive() {
+            self.received_ns = now_ns;
+        }
         self.handle_datagrams(now, now_ns);
         self.take_due(now, now_ns);
+        if now_ns >= self.alone_at_ns {
+            self.alone_at_ns = NEVER_NS;
+            self.threads.are_alone();
+        }
         if now_ns >= self.scan_at_ns && self.needs_scan() {
             self.scan(now, now_ns, handler);
         }
         // At the end of the thread no other turn follows.
         let is_last = self.drain_by_ns == Some(0);
-        let count = if is_last { self.listed.len() } else { DRIVEN_PER_TURN };
+        let (count, streams) = match is_last {
+            true => (self.listed.len(), usize::MAX),
+            false => (DRIVEN_PER_TURN, STREAMS_PER_TURN),
+        };
+        self.streams_left = streams;
         for _ in 0..count {
+            if self.streams_left == 0 {
+                return;
+            }
             let Some(handle) = self.listed.pop_front() else { return };
             self.driven = Some(handle);
             self.drive(handle, now, now_ns, handler);
@@ -304,26 +371,65 @@ impl QuicServer {
     /// Handles what was received, up to the number of datagrams of handshakes for one turn.
     fn handle_datagrams(&mut self, now: Instant, now_ns: u64) {
         let mut handshakes = 0;
+        // Not those that come meanwhile.
+        let mut forwarded = self.threads.forwarded(self.thread);
         while handshakes < HANDSHAKE_DATAGRAMS_PER_TURN
-            && let Some((datagram, meta)) = self.socket.next()
+            && let Some(datagram) = self.next_datagram(&mut forwarded)
         {
-            handshakes += usize::from(self.on_datagram(datagram, &meta, now, now_ns));
+            handshakes += usize::from(self.on_datagram(datagram, now, now_ns));
+        }
+    }
+
+    /// The next datagram of this thread: in turns one that another thread passed on, of which so many
+    /// may be taken, and one of its own socket.
+    fn next_datagram(&mut self, forwarded: &mut usize) -> Option<Datagram> {
+        if !std::mem::replace(&mut self.took_forwarded, false)
+            && let Some(datagram) = self.next_forwarded(forwarded)
+        {
+            self.took_forwarded = true;
+            return Some(datagram);
+        }
+        self.next_received().or_else(|| self.next_forwarded(forwarded))
+    }
+
+    fn next_forwarded(&self, count: &mut usize) -> Option<Datagram> {
+        *count = count.checked_sub(1)?;
+        self.threads.take_forwarded(self.thread)
+    }
+
+    /// Passes on those of other threads.
+    fn next_received(&mut self) -> Option<Datagram> {
+        loop {
+            let (bytes, meta) = self.socket.next()?;
+            let datagram = Datagram { bytes, meta, received_ns: self.received_ns };
+            match self.threads.routing.thread_of(&datagram.bytes) {
+                Some(thread) if thread != self.thread => {
+                    let is_taken = self.threads.forward(thread, datagram);
+                    let numbers = &mut self.clients.numbers;
+                    numbers.datagrams_forwarded += u64::from(is_taken);
+                    numbers.forwards_dropped += u64::from(!is_taken);
+                }
+                _ => return Some(datagram),
+            }
         }
     }
 
     /// Returns whether it belongs to a handshake.
-    fn on_datagram(&mut self, data: BytesMut, meta: &RecvMeta, now: Instant, now_ns: u64) -> bool {
+    fn on_datagram(&mut self, datagram: Datagram, now: Instant, now_ns: u64) -> bool {
+        let Datagram { bytes, meta, received_ns } = datagram;
         let ecn = meta.ecn.and_then(|ecn| quinn_proto::EcnCodepoint::from_bits(ecn as u8));
         let mut out = std::mem::take(&mut self.out);
         out.clear();
-        let event = self.endpoint.handle(now, meta.addr, meta.dst_ip, ecn, data, &mut out);
+        let event = self.endpoint.handle(now, meta.addr, meta.dst_ip, ecn, bytes, &mut out);
         let is_of_handshake = match event {
             None => false,
             Some(DatagramEvent::Response(transmit)) => {
                 self.send(&transmit, &out);
                 false
             }
-            Some(DatagramEvent::ConnectionEvent(handle, event)) => self.pass_on(handle, event),
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                self.pass_on(handle, event, received_ns)
+            }
             Some(DatagramEvent::NewConnection(incoming)) => {
                 self.on_incoming(incoming, now, now_ns, &mut out);
                 true
@@ -334,8 +440,14 @@ impl QuicServer {
     }
 
     /// Returns whether the connection's handshake is in progress.
-    fn pass_on(&mut self, handle: ConnectionHandle, event: ConnectionEvent) -> bool {
+    fn pass_on(
+        &mut self,
+        handle: ConnectionHandle,
+        event: ConnectionEvent,
+        received_ns: u64,
+    ) -> bool {
         let Some(Some(connection)) = self.connections.get_mut(handle.0) else { return false };
+        connection.received_ns = connection.received_ns.min(received_ns);
         connection.inner.handle_event(event);
         list(connection, handle.0, &mut self.listed);
         connection.phase == Phase::Handshake
@@ -343,35 +455,35 @@ impl QuicServer {
 
     fn on_incoming(&mut self, incoming: Incoming, now: Instant, now_ns: u64, out: &mut Vec<u8>) {
         let source = source_of(incoming.remote_address().ip());
-        let handshakes = self.clients.numbers.handshakes as usize;
         let is_proved = incoming.remote_address_validated();
-        let open = self.clients.numbers.connections as usize;
         let welcome = match self.drain_by_ns {
             Some(_) => Welcome::Refused,
-            None => self.clients.admission.welcome(source, is_proved, handshakes, open, now_ns),
+            None => self.threads.admission.welcome(source, is_proved, now_ns),
         };
-        if welcome == Welcome::Unproved {
-            if let Ok(transmit) = self.endpoint.retry(incoming, out) {
-                self.clients.numbers.retries += 1;
-                self.send(&transmit, out);
+        let permit = match welcome {
+            Welcome::Accepted(permit) => permit,
+            Welcome::Unproved => {
+                if let Ok(transmit) = self.endpoint.retry(incoming, out) {
+                    self.clients.numbers.retries += 1;
+                    self.send(&transmit, out);
+                }
+                return;
             }
-            return;
-        }
-        if welcome == Welcome::TooMany {
-            self.clients.numbers.handshakes_delayed += 1;
-            return self.endpoint.ignore(incoming);
-        }
-        if welcome == Welcome::Refused {
-            self.clients.numbers.handshakes_refused += 1;
-            let transmit = self.endpoint.refuse(incoming, out);
-            return self.send(&transmit, out);
-        }
+            Welcome::TooMany => {
+                self.clients.numbers.handshakes_delayed += 1;
+                return self.endpoint.ignore(incoming);
+            }
+            Welcome::Refused => {
+                self.clients.numbers.handshakes_refused += 1;
+                let transmit = self.endpoint.refuse(incoming, out);
+                return self.send(&transmit, out);
+            }
+        };
         match self.endpoint.accept(incoming, now, out, None) {
             Ok((handle, inner)) => {
                 self.clients.numbers.handshakes += 1;
-                self.clients.admission.handshake_started(source, is_proved);
                 let handshake_by_ns = now_ns.saturating_add(HANDSHAKE_NS_MAX);
-                let connection = ClientConnection::new(inner, source, is_proved, handshake_by_ns);
+                let connection = ClientConnection::new(inner, source, permit, handshake_by_ns);
                 let mut connection = Box::new(connection);
                 list(&mut connection, handle.0, &mut self.listed);
                 if self.connections.len() <= handle.0 {
@@ -450,7 +562,9 @@ impl QuicServer {
             } else {
                 let Clients { waits, numbers, .. } = &mut self.clients;
                 let (clock, finish_by_ns) = (self.clock, NEVER_NS);
-                let mut turn = Turn { handle, now_ns, finish_by_ns, clock, waits, numbers };
+                let received_ns = now_ns;
+                let mut turn =
+                    Turn { handle, now_ns, received_ns, finish_by_ns, clock, waits, numbers };
                 let has_work = connection.check(&mut turn, handler);
                 if !has_work && !is_draining {
                     continue;
@@ -472,10 +586,8 @@ impl QuicServer {
         };
         connection.is_listed = false;
         self.run_events(&mut connection, handle, now, now_ns, handler);
-        if let Phase::Open { account, .. } = connection.phase {
-            let connections = self.clients.admission.of_account(account);
-            connection.grant_streams(now_ns, connections, handler);
-        }
+        let numbers = &mut self.clients.numbers;
+        connection.grant_streams(now_ns, &self.threads.admission, numbers, handler);
         self.continue_drain(&mut connection, handle, now, now_ns, handler);
         if connection.inner.is_closed() {
             self.clients.ended(&mut connection, handle, now_ns);
@@ -484,7 +596,8 @@ impl QuicServer {
         self.transmit(&mut connection, now);
         let is_drained = self.run_endpoint_events(&mut connection, handle);
         let is_forgotten = connection.phase == Phase::Closed
-            && (connection.until_ns <= now_ns || self.clients.closed > CLOSED_MAX);
+            && (connection.until_ns <= now_ns
+                || self.clients.closed > CLOSED_MAX / self.threads.count());
         if is_forgotten && !is_drained {
             self.endpoint.handle_event(ConnectionHandle(handle), EndpointEvent::drained());
         }
@@ -508,27 +621,58 @@ impl QuicServer {
         now_ns: u64,
         handler: &mut H,
     ) {
+        let received_ns = std::mem::replace(&mut connection.received_ns, NEVER_NS).min(now_ns);
+        let is_over = self.drain_by_ns.is_some_and(|at_ns| at_ns <= now_ns);
         while let Some(event) = connection.inner.poll() {
             match event {
                 Event::Connected => self.clients.connected(connection, now, handler),
-                Event::ConnectionLost { .. } => self.clients.ended(connection, handle, now_ns),
+                Event::ConnectionLost { .. } => {
+                    // The client may have left once it knew that its streams have arrived.
+                    self.read_streams(connection, handle, usize::MAX, now, now_ns, handler);
+                    self.clients.ended(connection, handle, now_ns);
+                }
                 Event::Stream(event) => {
                     let mut turn = self.turn_of(handle, now_ns);
-                    connection.on_stream_event(event, &mut turn, handler);
-                    if let Some(greeting) = connection.take_greeting() {
-                        self.clients.greet(connection, handle, greeting, now, handler);
-                    }
+                    connection.on_stream_event(event, received_ns, &mut turn);
                 }
                 _ => {}
             }
         }
+        let count = if is_over { usize::MAX } else { STREAMS_PER_DRIVE.min(self.streams_left) };
+        let read = self.read_streams(connection, handle, count, now, now_ns, handler);
+        self.streams_left = self.streams_left.saturating_sub(read);
+        if connection.has_readable() {
+            list(connection, handle, &mut self.listed);
+        }
+    }
+
+    /// Reads at most so many of the streams of which something has arrived; returns how many.
+    fn read_streams<H: StreamHandler>(
+        &mut self,
+        connection: &mut ClientConnection,
+        handle: usize,
+        count_max: usize,
+        now: Instant,
+        now_ns: u64,
+        handler: &mut H,
+    ) -> usize {
+        let mut count = 0;
+        while count < count_max && connection.read_next(&mut self.turn_of(handle, now_ns), handler)
+        {
+            count += 1;
+            if let Some(greeting) = connection.take_greeting() {
+                self.clients.greet(connection, handle, greeting, now, handler);
+            }
+        }
+        count
     }
 
     /// What a connection uses of the listener.
     fn turn_of(&mut self, handle: usize, now_ns: u64) -> Turn<'_> {
         let Clients { waits, numbers, .. } = &mut self.clients;
         let finish_by_ns = now_ns.saturating_add(self.options.stream_timeout_ns);
-        Turn { handle, now_ns, finish_by_ns, clock: self.clock, waits, numbers }
+        let (clock, received_ns) = (self.clock, now_ns);
+        Turn { handle, now_ns, received_ns, finish_by_ns, clock, waits, numbers }
     }
 
     fn continue_drain<H: StreamHandler>(
@@ -626,9 +770,6 @@ fn list(connection: &mut ClientConnection, handle: usize, listed: &mut VecDeque<
         listed.push_back(handle);
     }
 }
-
-/// Bytes of the connection ids that the listener issues.
-const CID_BYTES: usize = 8;
 
 #[cfg(test)]
 #[path = "server_tests.rs"]

@@ -1,12 +1,12 @@
 //! A listener on loopback for tests, the handler that it calls, and clients made of quinn.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
 
-use mio::{Events, Poll, Token};
+use mio::{Events, Poll, Token, Waker};
 use quinn::{ClientConfig, Connection, ConnectionError, Endpoint};
 use rustls::crypto::ring::default_provider;
 
@@ -49,22 +49,32 @@ pub(super) struct State {
     pub(super) panics_over_receipts: bool,
     panics_at_credit: bool,
     pub(super) burst: u32,
+    /// How long a submission takes.
+    pub(super) takes: Duration,
     /// Whether every transaction was accepted before.
     pub(super) is_repeated: bool,
     pub(super) submitted: Vec<(QuicClient, Vec<u8>)>,
     pub(super) flags: Vec<Flags>,
     pub(super) refused: Vec<(bool, QuicRefusal, usize)>,
+    /// Of all threads together.
     pub(super) numbers: QuicNumbers,
-    /// To the thread: receipts, an announcement; drain, close all, exit.
+    /// By thread.
+    pub(super) numbers_of: Vec<QuicNumbers>,
+    /// The thread of each submission.
+    pub(super) threads: Vec<usize>,
+    /// To the threads: receipts, an announcement; drain, close all, exit.
     pub(super) receipts: Vec<u8>,
+    /// The threads that took the receipts.
+    received: HashSet<usize>,
     pub(super) announce_drain: bool,
     pub(super) drain: bool,
     pub(super) close_all: bool,
     pub(super) exit: bool,
 }
 
-#[derive(Clone)]
-pub(super) struct Handler(pub(super) Arc<Mutex<State>>);
+/// Of the thread of this number.
+#[derive(Clone, Default)]
+pub(super) struct Handler(pub(super) Arc<Mutex<State>>, usize);
 
 impl StreamHandler for Handler {
     fn key_of_certificate(&self, public_key: &[u8; 32]) -> [u8; 32] {
@@ -113,9 +123,11 @@ impl StreamHandler for Handler {
             drop(state);
             panic!("a bug in the handler");
         }
+        std::thread::sleep(state.takes);
         state.credit -= u32::from(state.costs_credit);
         state.submitted.push((*client, bytes.to_vec()));
         state.flags.push(flags);
+        state.threads.push(self.1);
         let signature = bytes.get(1..65).map(|bytes| bytes.try_into().unwrap());
         let code = if bytes.starts_with(INVALID) { INVALID_CODE } else { 0 };
         Decision { code, signature, is_repeated: state.is_repeated }
@@ -131,7 +143,32 @@ impl StreamHandler for Handler {
     }
 
     fn publish(&mut self, numbers: &QuicNumbers) {
-        self.0.lock().unwrap().numbers = *numbers;
+        let mut state = self.0.lock().unwrap();
+        if state.numbers_of.len() <= self.1 {
+            state.numbers_of.resize(self.1 + 1, QuicNumbers::default());
+        }
+        state.numbers_of[self.1] = *numbers;
+        state.numbers = state.numbers_of.iter().copied().reduce(sum_of).unwrap();
+    }
+}
+
+fn sum_of(one: QuicNumbers, other: QuicNumbers) -> QuicNumbers {
+    QuicNumbers {
+        connections: one.connections + other.connections,
+        handshakes: one.handshakes + other.handshakes,
+        followers: one.followers + other.followers,
+        connected: one.connected + other.connected,
+        handshakes_refused: one.handshakes_refused + other.handshakes_refused,
+        handshakes_delayed: one.handshakes_delayed + other.handshakes_delayed,
+        retries: one.retries + other.retries,
+        streams_aborted: one.streams_aborted + other.streams_aborted,
+        datagrams_dropped: one.datagrams_dropped + other.datagrams_dropped,
+        datagrams_forwarded: one.datagrams_forwarded + other.datagrams_forwarded,
+        forwards_dropped: one.forwards_dropped + other.forwards_dropped,
+        receipts_dropped: one.receipts_dropped + other.receipts_dropped,
+        streams_withheld: one.streams_withheld + other.streams_withheld,
+        landings_unawaited: one.landings_unawaited + other.landings_unawaited,
+        panics: one.panics + other.panics,
     }
 }
 
@@ -139,7 +176,8 @@ impl StreamHandler for Handler {
 pub(super) fn options() -> Options {
     Options {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-        is_successor: false,
+        predecessor_threads: 0,
+        process_number: 0,
         seed: [2; 32],
         connections_max: 100,
         connections_per_address: 100,
@@ -149,59 +187,37 @@ pub(super) fn options() -> Options {
     }
 }
 
-/// A listener on a thread of its own.
+/// A listener on threads of its own.
 pub(super) struct Listener {
     pub(super) address: SocketAddr,
     pub(super) handler: Handler,
-    pub(super) thread: Option<JoinHandle<()>>,
+    pub(super) threads: Vec<JoinHandle<()>>,
 }
 
 impl Listener {
     pub(super) fn new(change: impl FnOnce(&mut Options)) -> Self {
+        Self::on(1, change)
+    }
+
+    /// With so many threads.
+    pub(super) fn on(count: usize, change: impl FnOnce(&mut Options)) -> Self {
         let mut options = options();
         change(&mut options);
-        let mut server = QuicServer::listen(options).unwrap();
-        let address = server.local_addr().unwrap();
+        Self::of(QuicServer::listen(&options, count).unwrap())
+    }
+
+    pub(super) fn of(servers: Vec<QuicServer>) -> Self {
+        let address = servers[0].local_addr().unwrap();
         let state = State { credit: 64, ..State::default() };
-        let handler = Handler(Arc::new(Mutex::new(state)));
+        let handler = Handler(Arc::new(Mutex::new(state)), 0);
         handler.0.lock().unwrap().accounts.insert(public_key(&SEED).unwrap(), ACCOUNT);
-        let mut served = handler.clone();
-        let thread = spawn(move || {
-            let mut poll = Poll::new().unwrap();
-            server.register(poll.registry(), Token(0)).unwrap();
-            let mut events = Events::with_capacity(8);
-            loop {
-                let sleep = server.due_in().unwrap_or(TICK).min(TICK);
-                poll.poll(&mut events, Some(sleep)).unwrap();
-                if !events.is_empty() {
-                    server.on_readable();
-                }
-                let (receipts, announce_drain, drain, close_all, exit) = {
-                    let mut state = served.0.lock().unwrap();
-                    let receipts = std::mem::take(&mut state.receipts);
-                    if !receipts.is_empty() {
-                        // The next use of the handler is the one that passes them on.
-                        state.panics_at_credit = std::mem::take(&mut state.panics_over_receipts);
-                    }
-                    (receipts, state.announce_drain, state.drain, state.close_all, state.exit)
-                };
-                server.take_receipts(&receipts, &served);
-                if announce_drain {
-                    server.announce_drain();
-                }
-                if drain {
-                    server.drain();
-                }
-                if close_all {
-                    server.close_all();
-                }
-                server.turn(&mut served);
-                if exit {
-                    return;
-                }
-            }
+        let count = servers.len();
+        let threads = servers.into_iter().enumerate();
+        let threads = threads.map(|(thread, server)| {
+            let served = Handler(handler.0.clone(), thread);
+            spawn(move || serve(server, served, count))
         });
-        Self { address, handler, thread: Some(thread) }
+        Self { address, threads: threads.collect(), handler }
     }
 
     pub(super) fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
@@ -235,9 +251,52 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         self.with(|state| state.exit = true);
-        if let Some(thread) = self.thread.take() {
+        for thread in std::mem::take(&mut self.threads) {
             let result = thread.join();
             assert!(result.is_ok() || std::thread::panicking());
+        }
+    }
+}
+
+/// Serves on this thread, one of so many.
+fn serve(mut server: QuicServer, mut served: Handler, count: usize) {
+    let mut poll = Poll::new().unwrap();
+    let waker = Arc::new(Waker::new(poll.registry(), Token(1)).unwrap());
+    server.register(poll.registry(), Token(0), waker).unwrap();
+    let mut events = Events::with_capacity(8);
+    loop {
+        let sleep = server.due_in().unwrap_or(TICK).min(TICK);
+        poll.poll(&mut events, Some(sleep)).unwrap();
+        if !events.is_empty() {
+            server.on_readable();
+        }
+        let (receipts, announce_drain, drain, close_all, exit) = {
+            let mut state = served.0.lock().unwrap();
+            let is_new = !state.receipts.is_empty() && state.received.insert(served.1);
+            let receipts = if is_new { state.receipts.clone() } else { Vec::new() };
+            if state.received.len() == count {
+                state.receipts.clear();
+                state.received.clear();
+            }
+            if is_new {
+                // The next use of the handler is the one that passes them on.
+                state.panics_at_credit = std::mem::take(&mut state.panics_over_receipts);
+            }
+            (receipts, state.announce_drain, state.drain, state.close_all, state.exit)
+        };
+        server.take_receipts(&receipts, &served);
+        if announce_drain {
+            server.announce_drain();
+        }
+        if drain {
+            server.drain();
+        }
+        if close_all {
+            server.close_all();
+        }
+        server.turn(&mut served);
+        if exit {
+            return;
         }
     }
 }

@@ -3,8 +3,12 @@
 
 #[path = "server_fixture.rs"]
 mod fixture;
+#[path = "threads_tests.rs"]
+mod threads;
 #[path = "touchdown_tests.rs"]
 mod touchdown;
+#[path = "turns_tests.rs"]
+mod turns;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -280,7 +284,7 @@ async fn panic_ends_one_connection_and_no_other() {
 #[tokio::test]
 async fn drained_listener_is_finished_once_its_connections_are_gone() {
     let listen = free_address();
-    let mut server = QuicServer::listen(Options { listen, ..options() }).unwrap();
+    let mut server = listening(&Options { listen, ..options() });
     assert!(!server.is_finished());
     server.drain();
     assert!(server.is_finished());
@@ -290,8 +294,10 @@ async fn drained_listener_is_finished_once_its_connections_are_gone() {
 async fn port_in_use_is_an_error_except_for_a_successor() {
     let listener = Listener::new(|_| {});
     let fixed = Listener::new(|options| options.listen = free_address());
-    let listen =
-        |listen, is_successor| QuicServer::listen(Options { listen, is_successor, ..options() });
+    let listen = |listen, is_successor| {
+        let predecessor_threads = usize::from(is_successor);
+        QuicServer::listen(&Options { listen, predecessor_threads, ..options() }, 1)
+    };
     assert!(listen(listener.address, false).is_err());
     assert!(listen(fixed.address, false).is_err());
     assert!(listen(fixed.address, true).is_ok());
@@ -359,8 +365,12 @@ async fn forged_first_packets_do_not_keep_the_clients_of_their_address_out() {
 
 /// A listener without a thread, and its handler.
 fn unserved() -> (QuicServer, Handler) {
-    let server = QuicServer::listen(options());
-    (server.unwrap(), Handler(Arc::default()))
+    (listening(&options()), Handler::default())
+}
+
+/// A listener of one thread.
+fn listening(options: &Options) -> QuicServer {
+    QuicServer::listen(options, 1).unwrap().pop().unwrap()
 }
 
 #[test]

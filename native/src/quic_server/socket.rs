@@ -1,5 +1,6 @@
-//! The listener's UDP socket: sends datagrams, and keeps those received until the listener handles
-//! them, one by one.
+//! The listener's UDP sockets, one for each thread. Each sends datagrams, and keeps those received
+//! until its thread handles them, one by one. All share the port: a program of `routing` chooses one
+//! for each datagram.
 
 use std::io::{self, IoSliceMut};
 use std::net::{self, SocketAddr};
@@ -7,6 +8,8 @@ use std::net::{self, SocketAddr};
 use bytes::BytesMut;
 use mio::net::UdpSocket;
 use mio::{Interest, Registry, Token};
+use nix::libc::{sock_filter, sock_fprog};
+use nix::sys::socket::{setsockopt, sockopt::AttachReusePortCbpf};
 use quinn_proto::Transmit;
 use quinn_udp::{RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -30,13 +33,57 @@ pub(super) struct DatagramSocket {
     offset: usize,
 }
 
-impl DatagramSocket {
-    /// Binds it. A successor may share the port with the process of this user that it replaces.
+/// The sockets that share a port, in the order in which the kernel has them. A thread that ends
+/// closes its own descriptor alone: all sockets are closed together with this, the last one first,
+/// so that a process which has sockets behind them knows in which order the kernel has its own then.
+#[derive(Debug)]
+pub(super) struct PortSockets(Vec<net::UdpSocket>);
+
+impl PortSockets {
+    /// So many sockets on the address, whose datagrams the program distributes, and each of them for
+    /// a thread. A successor may share the port with the process of this user that it replaces.
     ///
     /// # Errors
     /// When the port is in use, the address is not local, or the system has no socket left.
-    pub(super) fn bind(address: SocketAddr, is_successor: bool) -> io::Result<Self> {
-        let socket = socket_on(address, is_successor)?;
+    pub(super) fn bind(
+        address: SocketAddr,
+        count: usize,
+        is_successor: bool,
+        program: &mut [sock_filter],
+    ) -> io::Result<(Self, Vec<DatagramSocket>)> {
+        let first = first_on(address, count, is_successor)?;
+        let bound = first.local_addr()?;
+        let mut sockets = Self(vec![first]);
+        for _ in 1..count {
+            sockets.0.push(shared_on(bound)?);
+        }
+        // Without it the kernel chooses by the addresses, and threads pass datagrams on.
+        let _ = sockets.attach(program);
+        let of_threads = sockets.0.iter().map(|socket| DatagramSocket::new(socket.try_clone()?));
+        let of_threads = of_threads.collect::<io::Result<_>>()?;
+        Ok((sockets, of_threads))
+    }
+
+    /// Has the program distribute the datagrams of the port, instead of the one before.
+    ///
+    /// # Errors
+    /// When the system has no such programs, or the port is not shared.
+    pub(super) fn attach(&self, program: &mut [sock_filter]) -> io::Result<()> {
+        let Some(socket) = self.0.first() else { return Ok(()) };
+        let len = u16::try_from(program.len()).unwrap_or(u16::MAX);
+        let program = sock_fprog { len, filter: program.as_mut_ptr() };
+        Ok(setsockopt(socket, AttachReusePortCbpf, &program)?)
+    }
+}
+
+impl Drop for PortSockets {
+    fn drop(&mut self) {
+        while self.0.pop().is_some() {}
+    }
+}
+
+impl DatagramSocket {
+    fn new(socket: net::UdpSocket) -> io::Result<Self> {
         Ok(Self {
             state: UdpSocketState::new((&socket).into())?,
             socket: UdpSocket::from_std(socket),
@@ -56,6 +103,11 @@ impl DatagramSocket {
     /// Has the poll report when datagrams arrive.
     pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         registry.register(&mut self.socket, token, Interest::READABLE)
+    }
+
+    /// Has the poll report nothing more. The kernel would go on while the socket is open elsewhere.
+    pub(super) fn deregister(&mut self, registry: &Registry) {
+        let _ = registry.deregister(&mut self.socket);
     }
 
     /// The poll reported datagrams.
@@ -78,10 +130,11 @@ impl DatagramSocket {
         self.state.max_gso_segments().min(SEGMENTS_MAX)
     }
 
-    /// Fills the buffers once, unless they hold datagrams that were not taken yet.
-    pub(super) fn receive(&mut self) {
+    /// Fills the buffers once, unless they hold datagrams that were not taken yet. Returns whether it
+    /// did.
+    pub(super) fn receive(&mut self) -> bool {
         if !self.can_receive || self.has_received() {
-            return;
+            return false;
         }
         let mut slices = self.buffers.chunks_mut(RECEIVE_BUFFER_BYTES);
         let mut slices: [IoSliceMut<'_>; RECEIVE_BUFFERS] =
@@ -95,6 +148,7 @@ impl DatagramSocket {
             }
         };
         (self.count, self.train, self.offset) = (count, 0, 0);
+        true
     }
 
     /// Takes the next received datagram.
@@ -137,19 +191,37 @@ impl DatagramSocket {
     }
 }
 
-fn socket_on(address: SocketAddr, is_successor: bool) -> io::Result<net::UdpSocket> {
-    if !is_successor {
-        // Fails where another process listens, which a shared port would not.
-        drop(net::UdpSocket::bind(address)?);
+/// The first socket of a port. Without a predecessor the port must be free: another process's, which
+/// listens there, is an error.
+fn first_on(address: SocketAddr, count: usize, is_successor: bool) -> io::Result<net::UdpSocket> {
+    if address.port() != 0 {
+        if !is_successor {
+            // Fails where another process listens, which a shared port would not.
+            drop(net::UdpSocket::bind(address)?);
+        }
+        return shared_on(address);
     }
+    // With a shared port the kernel might choose one that is in use.
+    let socket = socket_of(address)?;
+    socket.bind(&address.into())?;
+    socket.set_reuse_port(count > 1)?;
+    Ok(socket.into())
+}
+
+fn shared_on(address: SocketAddr) -> io::Result<net::UdpSocket> {
+    let socket = socket_of(address)?;
+    socket.set_reuse_port(true)?;
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}
+
+fn socket_of(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_nonblocking(true)?;
-    socket.set_reuse_port(address.port() != 0)?;
     // A smaller buffer than requested is no reason to fail.
     let _ = socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
     let _ = socket.set_send_buffer_size(SOCKET_BUFFER_BYTES);
-    socket.bind(&address.into())?;
-    Ok(socket.into())
+    Ok(socket)
 }
 
 #[cfg(test)]
@@ -157,9 +229,14 @@ mod tests {
     use std::net::{Ipv4Addr, UdpSocket};
 
     use super::*;
+    use crate::quic_server::routing::Routing;
+
+    const ANY_PORT: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 
     fn bound() -> DatagramSocket {
-        DatagramSocket::bind((Ipv4Addr::LOCALHOST, 0).into(), false).unwrap()
+        let program = &mut Routing::new(1, 0, 0).program();
+        let (_, mut sockets) = PortSockets::bind(ANY_PORT.into(), 1, false, program).unwrap();
+        sockets.pop().unwrap()
     }
 
     /// Waits until the kernel has handed a datagram over.
@@ -198,5 +275,105 @@ mod tests {
         assert!(socket.next().is_none());
         client.send_to(b"second", socket.local_addr().unwrap()).unwrap();
         assert_eq!(received(&mut socket), b"second");
+    }
+
+    /// The first bytes of packets with this first byte of the connection id.
+    fn initial(id: u8) -> [u8; 8] {
+        [0xc0, 0, 0, 0, 1, 8, id, id]
+    }
+
+    fn handshake(id: u8) -> [u8; 8] {
+        [0xe0, 0, 0, 0, 1, 8, id, id]
+    }
+
+    fn short(id: u8) -> [u8; 8] {
+        [0x40, id, 0, 0, 0, 0, 0, id]
+    }
+
+    /// Sends these, and returns what each of the sockets received.
+    fn distributed(sockets: &mut [&mut DatagramSocket], sent: &[[u8; 8]]) -> Vec<Vec<[u8; 8]>> {
+        let client = UdpSocket::bind(ANY_PORT).unwrap();
+        let to = sockets[0].local_addr().unwrap();
+        let mut all = vec![Vec::new(); sockets.len()];
+        // One after the other, so that the kernel joins none.
+        for datagram in sent {
+            client.send_to(datagram, to).unwrap();
+            let count: usize = all.iter().map(Vec::len).sum();
+            while all.iter().map(Vec::len).sum::<usize>() == count {
+                for (socket, received) in sockets.iter_mut().zip(&mut all) {
+                    socket.on_readable();
+                    socket.receive();
+                    received.extend(
+                        socket.next().map(|(bytes, _)| <[u8; 8]>::try_from(&bytes[..]).unwrap()),
+                    );
+                }
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn kernel_distributes_datagrams_by_their_connection_ids() {
+        let routing = Routing::new(3, 0, 0);
+        let bind = PortSockets::bind(ANY_PORT.into(), 3, false, &mut routing.program());
+        let (_port, mut sockets) = bind.unwrap();
+        let sent: Vec<_> =
+            (0..128).flat_map(|id| [initial(id), handshake(id), short(id)]).collect();
+        let received = distributed(&mut sockets.iter_mut().collect::<Vec<_>>(), &sent);
+        for (thread, datagrams) in received.iter().enumerate() {
+            assert!(datagrams.iter().all(|datagram| routing.thread_of(datagram) == Some(thread)));
+            assert_eq!(datagrams.len(), 3 * (128 - thread).div_ceil(3));
+        }
+    }
+
+    #[test]
+    fn kernel_leaves_a_predecessors_ids_to_it_until_that_is_gone() {
+        for (before, after) in [(1, 1), (2, 2), (3, 2), (1, 3)] {
+            let free = UdpSocket::bind(ANY_PORT).unwrap().local_addr().unwrap();
+            let old = Routing::new(before, 4, 0);
+            let bind = PortSockets::bind(free, before, false, &mut old.program());
+            let (old_port, mut old_sockets) = bind.unwrap();
+            let new = Routing::new(after, 5, before);
+            let bind = PortSockets::bind(free, after, true, &mut new.program());
+            let (port, mut sockets) = bind.unwrap();
+
+            let ids = 0..=u8::MAX;
+            let sent: Vec<_> = ids.flat_map(|id| [initial(id), handshake(id), short(id)]).collect();
+            let mut all: Vec<_> = old_sockets.iter_mut().chain(&mut sockets).collect();
+            let received = distributed(&mut all, &sent);
+            let (of_old, of_new) = received.split_at(before);
+            assert_eq!(of_old.iter().map(Vec::len).sum::<usize>(), 2 * 128);
+            for (thread, datagrams) in of_old.iter().enumerate() {
+                assert!(datagrams.iter().all(|each| old.thread_of(each) == Some(thread)));
+                assert!(datagrams.iter().all(|each| each[0] != initial(0)[0]));
+            }
+            let is_of = |datagrams: &[[u8; 8]], thread| {
+                datagrams.iter().all(|each| new.thread_of(each) == Some(thread))
+            };
+            for (thread, datagrams) in of_new.iter().enumerate() {
+                assert!(is_of(datagrams, thread));
+            }
+
+            drop(old_sockets);
+            drop(old_port);
+            port.attach(&mut new.program_alone()).unwrap();
+            let sent: Vec<_> = (0x80..=u8::MAX).flat_map(|id| [initial(id), short(id)]).collect();
+            let received = distributed(&mut sockets.iter_mut().collect::<Vec<_>>(), &sent);
+            for (thread, datagrams) in received.iter().enumerate() {
+                assert!(is_of(datagrams, thread), "{before} {after}");
+            }
+        }
+    }
+
+    #[test]
+    fn port_that_another_has_is_an_error_except_for_a_successor() {
+        let first = UdpSocket::bind(ANY_PORT).unwrap();
+        let program = &mut Routing::new(2, 0, 0).program();
+        let taken = first.local_addr().unwrap();
+        assert!(PortSockets::bind(taken, 2, false, program).is_err());
+        drop(first);
+        let (_port, _sockets) = PortSockets::bind(taken, 2, false, program).unwrap();
+        assert!(PortSockets::bind(taken, 2, false, program).is_err());
+        assert!(PortSockets::bind(taken, 2, true, program).is_ok());
     }
 }

@@ -12,7 +12,7 @@ use crate::quic_server::verdict::{VERDICT_BYTES, Verdict};
 
 const API_KEY: &[u8] = b"example-key-of-this-page";
 /// A transaction as the handler takes it: a count, and a signature of these bytes.
-fn transaction(byte: u8) -> Vec<u8> {
+pub(super) fn transaction(byte: u8) -> Vec<u8> {
     let mut bytes = vec![byte; 200];
     bytes[0] = 1;
     bytes
@@ -33,30 +33,30 @@ impl Listener {
     }
 }
 
-fn hello(wants: u8, token: &[u8]) -> Vec<u8> {
+pub(super) fn hello(wants: u8, token: &[u8]) -> Vec<u8> {
     let size = (2 + token.len()) as u8;
     [&[0, 1, 0, size, 0, 1, wants], token].concat()
 }
 
 /// Opens a stream, sends and finishes it.
-async fn opened(connection: &Connection, bytes: &[u8]) -> RecvStream {
+pub(super) async fn opened(connection: &Connection, bytes: &[u8]) -> RecvStream {
     let (mut out, incoming) = connection.open_bi().await.unwrap();
     out.write_all(bytes).await.unwrap();
     out.finish().unwrap();
     incoming
 }
 
-async fn verdict_of(mut incoming: RecvStream) -> Verdict {
+pub(super) async fn verdict_of(mut incoming: RecvStream) -> Verdict {
     let bytes = tokio::time::timeout(GUARD, incoming.read_to_end(100)).await.unwrap().unwrap();
     Verdict::read(&bytes.try_into().unwrap()).unwrap()
 }
 
-async fn submit(connection: &Connection, bytes: &[u8]) -> Verdict {
+pub(super) async fn submit(connection: &Connection, bytes: &[u8]) -> Verdict {
     verdict_of(opened(connection, bytes).await).await
 }
 
 /// Type and content of the next frame.
-async fn frame_of(incoming: &mut RecvStream) -> (u8, Vec<u8>) {
+pub(super) async fn frame_of(incoming: &mut RecvStream) -> (u8, Vec<u8>) {
     let read = async {
         let mut head = [0; 4];
         incoming.read_exact(&mut head).await.unwrap();
@@ -68,7 +68,7 @@ async fn frame_of(incoming: &mut RecvStream) -> (u8, Vec<u8>) {
 }
 
 /// Says hello, and reads the limits and the tips.
-async fn greeted(connection: &Connection, hello: &[u8]) -> (SendStream, RecvStream) {
+pub(super) async fn greeted(connection: &Connection, hello: &[u8]) -> (SendStream, RecvStream) {
     let (mut out, mut incoming) = connection.open_bi().await.unwrap();
     out.write_all(hello).await.unwrap();
     assert_eq!(frame_of(&mut incoming).await.0, 0x81);
@@ -77,7 +77,7 @@ async fn greeted(connection: &Connection, hello: &[u8]) -> (SendStream, RecvStre
 }
 
 /// A receipt as the main thread writes it.
-fn receipt(account: u64, state: u8, bytes: &[u8]) -> Vec<u8> {
+pub(super) fn receipt(account: u64, state: u8, bytes: &[u8]) -> Vec<u8> {
     let signature = bytes[1..65].try_into().unwrap();
     let verdict = Verdict {
         state,

@@ -31,7 +31,7 @@ const HANDSHAKE_RESULT_COUNT: usize = 6;
 /// Where the counters of QUIC clients start.
 const QUIC_AT: usize = HANDSHAKES_AT + HANDSHAKE_RESULT_COUNT;
 /// `QUIC_COUNTERS` of `src/native-ingress/thread-counters.ts`.
-const QUIC_COUNTERS: usize = 12;
+const QUIC_COUNTERS: usize = 15;
 
 /// Bytes of an ingress thread's counters.
 pub const COUNTERS_BYTES: usize = 8 * (QUIC_AT + QUIC_COUNTERS);
@@ -110,8 +110,14 @@ pub enum Counter {
     QuicStreamsAborted,
     /// QUIC datagrams that the kernel's buffer had no room for.
     QuicDatagramsDropped,
+    /// Datagrams of QUIC clients that another thread received, and passed on.
+    QuicDatagramsForwarded,
+    /// Those that their thread did not take in time.
+    QuicForwardsDropped,
     /// Receipts that QUIC clients were too slow to read.
     QuicReceiptsDropped,
+    /// Looks at which a QUIC client got fewer streams, because it left too many verdicts unread.
+    QuicStreamsWithheld,
     /// Verdicts that could not wait for their transaction's end.
     QuicLandingsUnawaited,
     /// Panics while QUIC clients were served.
@@ -213,7 +219,10 @@ mod tests {
         Counter::QuicRetries,
         Counter::QuicStreamsAborted,
         Counter::QuicDatagramsDropped,
+        Counter::QuicDatagramsForwarded,
+        Counter::QuicForwardsDropped,
         Counter::QuicReceiptsDropped,
+        Counter::QuicStreamsWithheld,
         Counter::QuicLandingsUnawaited,
         Counter::QuicPanics,
     ];
@@ -228,7 +237,7 @@ mod tests {
         let cells = memory.atomics::<AtomicU64>(0, COUNTERS_BYTES / 8).unwrap();
         let read: Vec<f64> = cells.iter().map(|cell| f64::from_bits(cell.load(Relaxed))).collect();
         let http = (1..=15).map(f64::from);
-        let others = (16..=37).map(f64::from);
+        let others = (16..=40).map(f64::from);
         let rejections = [0.0; REJECTION_NUMBERS];
         assert_eq!(read, http.chain(rejections).chain(others).collect::<Vec<f64>>());
     }

@@ -205,7 +205,10 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
             retries,
             streams_aborted,
             datagrams_dropped,
+            datagrams_forwarded,
+            forwards_dropped,
             receipts_dropped,
+            streams_withheld,
             landings_unawaited,
             panics,
         } = numbers;
@@ -219,7 +222,10 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
             (Counter::QuicRetries, retries),
             (Counter::QuicStreamsAborted, streams_aborted),
             (Counter::QuicDatagramsDropped, datagrams_dropped),
+            (Counter::QuicDatagramsForwarded, datagrams_forwarded),
+            (Counter::QuicForwardsDropped, forwards_dropped),
             (Counter::QuicReceiptsDropped, receipts_dropped),
+            (Counter::QuicStreamsWithheld, streams_withheld),
             (Counter::QuicLandingsUnawaited, landings_unawaited),
             (Counter::QuicPanics, panics),
         ] {

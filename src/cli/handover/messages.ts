@@ -16,6 +16,8 @@ export interface HandoverNote {
   readonly port: number;
   /** The file descriptor of the listening socket; null: the successor opens its own. */
   readonly socket: number | null;
+  /** The predecessor's threads that serve QUIC clients. */
+  readonly quicThreads: number;
   /** When the successor was started. */
   readonly startedUnixMs: number;
   /** The upgrades before this one. */
@@ -68,11 +70,13 @@ export function readToSuccessor(message: unknown): ToSuccessor | null {
 
 /** null for a text that is no note. */
 export function readNote(text: string): HandoverNote | null {
-  const { listen, port, socket, startedUnixMs, succeeded, failed } = fieldsOf(parsed(text));
+  const { listen, port, socket, quicThreads, ...times } = fieldsOf(parsed(text));
+  const { startedUnixMs, succeeded, failed } = times;
   if (typeof listen !== "string" || typeof port !== "number") return null;
   return {
     ...{ listen, port, socket: typeof socket === "number" ? socket : null },
-    // A predecessor of a version before these fields does not say.
+    // A predecessor of a version before these fields does not say; it had one thread for QUIC.
+    quicThreads: typeof quicThreads === "number" ? quicThreads : 1,
     startedUnixMs: typeof startedUnixMs === "number" ? startedUnixMs : Number.NaN,
     succeeded: typeof succeeded === "number" ? succeeded : 0,
     failed: typeof failed === "number" ? failed : 0,

@@ -117,7 +117,7 @@ const GONE = "the process that this one was to replace has ended before it hande
 
 /** A successor cannot listen elsewhere: clients would be refused in between. */
 function listenerOf(
-  { socket, port, listen: before }: HandoverNote,
+  { socket, port, quicThreads, succeeded, listen: before }: HandoverNote,
   listen: string,
   inherit: PredecessorDeps["inherit"],
   tell: (message: FromSuccessor) => void,
@@ -131,9 +131,10 @@ function listenerOf(
       `http.listen is ${listen} and was ${before}: an upgrade keeps the address; restart instead`,
     );
   }
-  if (socket === null) return { socket: null, port };
+  const others = { port, quicThreads, processNumber: succeeded + 1 };
+  if (socket === null) return { socket: null, ...others };
   const inherited = inherit(socket);
-  if (inherited !== null) return { socket: inherited, port };
+  if (inherited !== null) return { socket: inherited, ...others };
   return refuse(
     "the listening socket of the running process cannot be used: both need the native engine and " +
       "http.threads of 1 or more, or both need neither; restart instead",

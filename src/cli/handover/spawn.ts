@@ -14,12 +14,12 @@ const SOCKET_AT = 4;
 /** Variables of systemd that name a process or its descriptors: not the successor's. */
 const OWN_VARIABLES = ["WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"];
 
-/** `given`: the note without the listener. @throws Error when the system starts no process */
+/** `given`: the note without the listeners. @throws Error when the system starts no process */
 export function spawnSuccessor(
-  given: Omit<HandoverNote, "port" | "socket">,
-  { socket, port }: InheritedListener,
+  given: Omit<HandoverNote, keyof InheritedListener>,
+  { socket, ...listeners }: InheritedListener,
 ): SuccessorProcess {
-  const note: HandoverNote = { ...given, port, socket: socket === null ? null : SOCKET_AT };
+  const note: HandoverNote = { ...given, ...listeners, socket: socket === null ? null : SOCKET_AT };
   const { execPath, execArgv, argv } = process;
   const { env: own } = process;
   const env: NodeJS.ProcessEnv = { ...own, [HANDOVER_VARIABLE]: JSON.stringify(note) };

@@ -22,6 +22,7 @@ import { SUCCESSORS_SQL } from "./0007-successors.ts";
 import { LAST_USED_SQL } from "./0008-last-used.ts";
 import { PUBLIC_KEYS_SQL } from "./0009-public-keys.ts";
 import { CLIENT_KEYS_SQL } from "./0010-client-keys.ts";
+import { CLIENT_KEYS_IN_USE_SQL } from "./0011-client-keys-in-use.ts";
 
 export interface Migration {
   /** Consecutive, starting at 1. */
@@ -42,6 +43,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { number: 8, name: "last-used", sql: LAST_USED_SQL },
   { number: 9, name: "public-keys", sql: PUBLIC_KEYS_SQL },
   { number: 10, name: "client-keys", sql: CLIENT_KEYS_SQL },
+  { number: 11, name: "client-keys-in-use", sql: CLIENT_KEYS_IN_USE_SQL },
 ];
 
 /**

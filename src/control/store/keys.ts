@@ -242,9 +242,13 @@ async function revealKey(
   if (opened.kind === "wrong" || !timingSafeEqual(sha256(opened.text), row.sha256)) {
     return refused("vault", `the stored text does not open with the key-encryption key ${kekId}`);
   }
-  // A key that was made before client keys were stored.
+  // A key that was made before client keys were stored, unless its client key was registered since.
   await tx.query(
-    "update touchdown.keys set client_sha256 = $2 where id = $1 and client_sha256 is null",
+    `update touchdown.keys set client_sha256 = $2 where id = $1 and client_sha256 is null
+     and not exists (
+       select 1 from touchdown.keys
+       where sha256 = $2 and public_key is not null and revoked_at is null
+     )`,
     [key.id, publicKeySha256(clientKeyOf(opened.text))],
   );
   await note(tx, clock, key.accountId, "key.reveal", auditDetail(key), actor);

@@ -121,6 +121,15 @@ async function createPublicKey(
      where sha256 = $1 and revoked_at is null and expires_at <= $2`,
     [sha256, instant(nowMs)],
   );
+  const [apiKey] = await tx.query(
+    `select 1 from touchdown.keys
+     where client_sha256 = $1 and revoked_at is null
+       and (expires_at is null or expires_at > $2)`,
+    [sha256, instant(nowMs)],
+  );
+  if (apiKey !== undefined) {
+    return refused("key_taken", "this public key follows from an API key, and identifies that");
+  }
   const secret = {
     ...{ id: randomUUID(), sha256, clientSha256: null },
     ...{ hint: hintOf(publicKey), sealed: null, publicKey },

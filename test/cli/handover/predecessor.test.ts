@@ -8,7 +8,7 @@ import { createFakeClock } from "../../support/fake-clock.ts";
 const LISTEN = "127.0.0.1:8080";
 const TIMEOUT_MS = 60_000;
 const STARTED = { startedUnixMs: 1_000, succeeded: 4, failed: 2 };
-const NOTE = { listen: LISTEN, port: 8080, socket: 4, ...STARTED };
+const NOTE = { listen: LISTEN, port: 8080, socket: 4, quicThreads: 2, ...STARTED };
 
 function setUp() {
   const emitter = new EventEmitter();
@@ -53,7 +53,7 @@ describe("a successor", () => {
   it("inherits the socket, tells what it waits for, and listens with permission", async () => {
     const { clock, parent, told, deps } = setUp();
     const link = linkPredecessor(NOTE, deps);
-    expect(link.listener).toEqual({ socket: 14, port: 8080 });
+    expect(link.listener).toEqual({ socket: 14, port: 8080, quicThreads: 2, processNumber: 5 });
     let missing: readonly string[] = ["slot", "live"];
     let mayListen = false;
     void link
@@ -95,12 +95,12 @@ describe("a successor", () => {
     expect(link.counts).toEqual({ succeeded: 5, failed: 2, lastSeconds: 1.5 });
   });
 
-  it("reads the note of a version that counts no upgrades", () => {
+  it("reads the note of a version that names neither upgrades nor QUIC threads", () => {
     const { parent } = setUp();
     const { listen, port, socket } = NOTE;
     parent.env[HANDOVER_VARIABLE] = JSON.stringify({ listen, port, socket });
-    const startedUnixMs = Number.NaN;
-    expect(takeNote(parent)).toEqual({ ...NOTE, startedUnixMs, succeeded: 0, failed: 0 });
+    const unsaid = { startedUnixMs: Number.NaN, succeeded: 0, failed: 0, quicThreads: 1 };
+    expect(takeNote(parent)).toEqual({ ...NOTE, ...unsaid });
   });
 
   it("does not start when its predecessor ends before the permission, or gives none", async () => {
@@ -141,7 +141,7 @@ describe("a successor", () => {
     expect(() => linkPredecessor(NOTE, none)).toThrow("both need the native engine");
     expect(told.map((message) => (message as { kind: string }).kind)).toEqual(["failed", "failed"]);
     const own = linkPredecessor({ ...NOTE, socket: null }, none);
-    expect(own.listener).toEqual({ socket: null, port: 8080 });
+    expect(own.listener).toEqual({ socket: null, port: 8080, quicThreads: 2, processNumber: 5 });
     own.failed("no memory");
     expect(told.at(-1)).toEqual({ kind: "failed", reason: "no memory" });
   });

@@ -58,7 +58,7 @@ function setUp(spawnError: Error | null = null) {
       clock,
       err: (line) => void errors.push(line),
       edge: {
-        listener: () => ({ socket: 4, port: 1 }),
+        listener: () => ({ socket: 4, port: 1, quicThreads: 0 }),
         lend: step("lend"),
         async release() {
           await failing("release")();

@@ -8,7 +8,8 @@ import { SetupError } from "../../../src/core/errors.ts";
 import { testDatabase } from "../../support/postgres.ts";
 
 const BEFORE = ["accounts", "logins", "usage", "edges", "marks", "edge-columns"];
-const NAMES = [...BEFORE, "successors", "last-used", "public-keys", "client-keys"];
+const SINCE = ["successors", "last-used", "public-keys", "client-keys", "client-keys-in-use"];
+const NAMES = [...BEFORE, ...SINCE];
 const numbered = (index: number) => String(index + 1).padStart(4, "0");
 const TITLES = NAMES.map((name, index) => `${numbered(index)}-${name}`);
 const NEXT = NAMES.length + 1;

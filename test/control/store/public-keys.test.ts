@@ -1,4 +1,6 @@
+import { createHmac } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { clientKeyOf } from "../../../src/accounts/keys/client-key.ts";
 import { publicKeySha256 } from "../../../src/accounts/keys/public-key.ts";
 import {
   KEY_CHALLENGE_MS_MAX,
@@ -89,6 +91,38 @@ describe("a public key", () => {
     );
     expect(results.map(reasonOf).toSorted()).toEqual(["key_taken", null].toSorted());
     expect(await edgeKeys(contested)).toHaveLength(1);
+  });
+
+  it("that follows from an API key identifies that alone, until it is revoked", async () => {
+    const [first, second] = [await user(), await user()];
+    const { key, token } = value(await store.keys.create(first.id, plain, actor));
+    const seed = createHmac("sha256", token).update("touchdown/1 client certificate").digest();
+    const signer = createSigner(seed);
+    expect(signer.publicKeyBytes).toEqual(Buffer.from(clientKeyOf(token)));
+    for (const { id } of [first, second]) {
+      expect(reasonOf(await register(id, signer))).toBe("key_taken");
+    }
+    value(await store.keys.revoke(first.id, key.id, actor));
+    expect(reasonOf(await register(second.id, signer))).toBeNull();
+  });
+
+  it("that was registered before is no client key of its API key", async () => {
+    const [first, second] = [await user(), await user()];
+    const { key, token } = value(await store.keys.create(first.id, plain, actor));
+    const clear = "update touchdown.keys set client_sha256 = null where id = $1";
+    await there.owner.query(clear, [key.id]);
+    const seed = createHmac("sha256", token).update("touchdown/1 client certificate").digest();
+    const signer = createSigner(seed);
+    const registered = value(await register(second.id, signer));
+    value(await store.keys.reveal(first.id, key.id, actor));
+    const clientKeys = async () =>
+      await there.owner.query("select 1 from touchdown.edge_client_keys where key_id = $1", [
+        key.id,
+      ]);
+    expect(await clientKeys()).toEqual([]);
+    value(await store.keys.revoke(second.id, registered.id, actor));
+    value(await store.keys.reveal(first.id, key.id, actor));
+    expect(await clientKeys()).toHaveLength(1);
   });
 
   it("may come back after it was revoked or expired, for another account too", async () => {

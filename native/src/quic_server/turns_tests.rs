@@ -1,0 +1,176 @@
+//! How the clients of one thread share its turns. The tests take the turns themselves.
+
+use std::future::Future;
+
+use quinn::{Connection, Endpoint, RecvStream, SendStream};
+
+use super::touchdown::{transaction, verdict_of};
+use super::*;
+use crate::quic_server::limits::{BIDIRECTIONAL_OPEN_MAX, STREAMS_PER_DRIVE, STREAMS_PER_TURN};
+use crate::quic_server::tls::ALPN_TOUCHDOWN;
+
+/// A listener that takes a turn only when it is told, and its clients.
+struct Turns {
+    server: QuicServer,
+    handler: Handler,
+}
+
+impl Turns {
+    fn new() -> Self {
+        let (server, handler) = unserved();
+        let mut state = handler.0.lock().unwrap();
+        state.credit = 64;
+        state.accounts.insert(public_key(&SEED).unwrap(), ACCOUNT);
+        drop(state);
+        Self { server, handler }
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        act(&mut self.handler.0.lock().unwrap())
+    }
+
+    fn turn(&mut self) {
+        self.server.on_readable();
+        self.server.turn(&mut self.handler);
+    }
+
+    /// Takes turns until the client's work is done.
+    async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = Box::pin(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                () = tokio::time::sleep(Duration::from_millis(1)) => self.turn(),
+            }
+        }
+    }
+
+    async fn client(&mut self) -> (Endpoint, Connection) {
+        let address = self.server.local_addr().unwrap();
+        let mut endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        endpoint.set_default_client_config(client_of(ALPN_TOUCHDOWN, Some(&SEED)));
+        let connecting = endpoint.connect(address, "localhost").unwrap();
+        let connection = self.during(connecting).await.unwrap();
+        (endpoint, connection)
+    }
+
+    /// Opens so many streams.
+    async fn opened(&mut self, connection: &Connection, count: usize) -> Streams {
+        let mut streams = Vec::new();
+        for _ in 0..count {
+            streams.push(self.during(connection.open_bi()).await.unwrap());
+        }
+        streams
+    }
+}
+
+type Streams = Vec<(SendStream, RecvStream)>;
+
+/// Sends this byte on each of the streams, in one datagram, and waits until that is in the socket.
+async fn sent(connection: &Connection, streams: Streams, byte: u8) -> Vec<RecvStream> {
+    let sent = connection.stats().frame_tx.stream + streams.len() as u64;
+    let mut incoming = Vec::new();
+    for (mut out, stream) in streams {
+        out.write_all(&[byte]).await.unwrap();
+        out.finish().unwrap();
+        incoming.push(stream);
+    }
+    while connection.stats().frame_tx.stream < sent {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    incoming
+}
+
+#[tokio::test]
+async fn burst_of_one_client_shares_turns_with_others() {
+    let mut turns = Turns::new();
+    let (_one, busy) = turns.client().await;
+    let (_two, other) = turns.client().await;
+    let (many, few) = (turns.opened(&busy, 60).await, turns.opened(&other, 8).await);
+    let _verdicts = [sent(&busy, many, 1).await, sent(&other, few, 2).await];
+    turns.turn();
+    let bytes = turns.with(|state| state.submitted.iter().map(|(_, it)| it[0]).collect::<Vec<_>>());
+    assert_eq!(bytes.len(), STREAMS_PER_TURN);
+    let last = bytes.iter().rposition(|byte| *byte == 2).unwrap();
+    assert!(last < STREAMS_PER_DRIVE + 8, "{bytes:?}");
+    assert_eq!(bytes.iter().filter(|byte| **byte == 2).count(), 8);
+    // HTTP clients have their turn, and then it goes on.
+    assert_eq!(turns.server.due_in(), Some(Duration::ZERO));
+    turns.turn();
+    assert_eq!(turns.with(|state| state.submitted.len()), 68);
+}
+
+/// Two clients of which each has sent more than one turn reads of both.
+async fn half_read() -> (Turns, [(Endpoint, Connection, Vec<RecvStream>); 2]) {
+    let mut turns = Turns::new();
+    let (one, first) = turns.client().await;
+    let (two, second) = turns.client().await;
+    let streams = (turns.opened(&first, 60).await, turns.opened(&second, 60).await);
+    let verdicts = [sent(&first, streams.0, 1).await, sent(&second, streams.1, 2).await];
+    turns.turn();
+    assert_eq!(turns.with(|state| state.submitted.len()), STREAMS_PER_TURN);
+    let [of_first, of_second] = verdicts;
+    (turns, [(one, first, of_first), (two, second, of_second)])
+}
+
+#[tokio::test]
+async fn transactions_of_clients_that_leave_are_taken_all_the_same() {
+    let (mut turns, clients) = half_read().await;
+    for (_, connection, _) in &clients {
+        connection.close(0_u32.into(), b"");
+    }
+    let end = Instant::now() + GUARD;
+    while turns.server.clients.numbers.connections > 0 {
+        assert!(Instant::now() < end);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        turns.turn();
+    }
+    assert_eq!(turns.with(|state| state.submitted.len()), 120);
+    assert_eq!(turns.server.clients.numbers.streams_aborted, 0);
+}
+
+#[tokio::test]
+async fn end_of_the_thread_takes_what_has_arrived() {
+    let (mut turns, _clients) = half_read().await;
+    turns.server.close_all();
+    turns.turn();
+    assert_eq!(turns.with(|state| state.submitted.len()), 120);
+}
+
+/// A verdict says how long the transaction waited for those before it, in earlier turns too.
+#[tokio::test]
+async fn verdict_counts_the_turns_that_its_transaction_waited() {
+    let mut turns = Turns::new();
+    let (_one, first) = turns.client().await;
+    let (_two, second) = turns.client().await;
+    let streams = (turns.opened(&first, 60).await, turns.opened(&second, 60).await);
+    let each = Duration::from_millis(1);
+    turns.with(|state| state.takes = each);
+    let verdicts = [sent(&first, streams.0, 1).await, sent(&second, streams.1, 2).await];
+    let mut longest = 0;
+    for verdict in verdicts.into_iter().flatten() {
+        longest = longest.max(turns.during(verdict_of(verdict)).await.microseconds);
+    }
+    assert!(u128::from(longest) >= 120 * each.as_micros(), "{longest}");
+}
+
+#[tokio::test]
+async fn client_that_reads_no_verdicts_gets_no_more_streams_after_a_while() {
+    let listener = Listener::new(|_| {});
+    let mut config = quinn::TransportConfig::default();
+    config.stream_receive_window(1_u32.into());
+    let mut client = client_of(ALPN_TOUCHDOWN, Some(&SEED));
+    client.transport_config(Arc::new(config));
+    let (_endpoint, connection) = listener.connect(client).await.unwrap();
+    let mut unread = Vec::new();
+    for _ in 0..BIDIRECTIONAL_OPEN_MAX {
+        let opened = tokio::time::timeout(GUARD, connection.open_bi()).await.unwrap();
+        let (mut out, incoming) = opened.unwrap();
+        out.write_all(&transaction(7)).await.unwrap();
+        out.finish().unwrap();
+        unread.push(incoming);
+    }
+    listener.until(|state| state.numbers.streams_withheld > 0).await;
+    let more = tokio::time::timeout(Duration::from_millis(100), connection.open_bi()).await;
+    assert!(more.is_err(), "a stream above the bound");
+}
