@@ -40,7 +40,7 @@ export const USAGE = `usage: npm run bench:compare -- [options]
                    (the default is without the real-time threads where the system refuses them);
                    also: ${[...VARIANTS, ...DISPATCHES].join(", ")}
   --dispatch       those four last ones: on which thread a burst is decoded and sent
-  --before FOLDER  adds two edges from a built checkout of another commit; prints only
+  --before FOLDER  adds edges from a built checkout of another commit; prints only
   --fresh          starts a side anew for each turn, and measures from its 1,001st transaction on
   --node KIND      lands: every transaction has landed when the edge asks for its status;
                    unknown: the node knows none of them (lands)
@@ -75,14 +75,16 @@ export function readOptions(args: readonly string[]): CompareOptions {
   if (before !== "" && !existsSync(join(before, "dist/main.js"))) {
     throw new Error(`--before: ${before} has no dist/main.js: run npm run build there`);
   }
-  const added = before === "" ? [] : Object.keys(BEFORE).map(sideOf);
+  const sides = values.sides.split(",").map(sideOf);
+  const repeated = Object.entries(BEFORE).filter(([, side]) => sides.includes(side));
+  const added = before === "" ? [] : repeated.map(([name]) => sideOf(name));
   const rates = values.rates === "none" ? [] : values.rates.split(",");
   return {
     rounds: wholeNumber("rounds", values.rounds, 1, 100),
     seconds: wholeNumber("seconds", values.seconds, 1, 60),
     rates: rates.map((rate) => wholeNumber("rates", rate, 1, 100_000)),
     endpoint,
-    sides: values.dispatch ? DISPATCHES : [...values.sides.split(",").map(sideOf), ...added],
+    sides: values.dispatch ? DISPATCHES : [...sides, ...added],
     before,
     fresh,
     lands: node === "lands",

@@ -33,6 +33,7 @@ export const DISPATCHES = ["main thread", "auto", "workers decode", "workers sen
 /** The same edges from a built checkout of another commit, and the side that each repeats. */
 export const BEFORE = {
   "everything on, before": "everything on",
+  "no ingress threads, before": "no ingress threads",
   "no verification, before": "no verification",
 } as const;
 export type SideName =
@@ -152,6 +153,7 @@ function startSide(fixture: BenchFixture, name: SideName, identityFile: string):
       return startLinesSide(fixture, name, process.execPath, [...args, name]);
     }
     case "everything on, before":
+    case "no ingress threads, before":
     case "no verification, before":
       return startEdge(fixture, name, identityFile, BEFORE[name], fixture.before);
     default:

@@ -1,7 +1,7 @@
 //! The JSON-RPC request parser over its corpus: what it reads equals what a complete parser reads.
 //!
 //! Each file of `fuzz/corpus/json_rpc` is a body; its name starts with `parsed`, or with `skipped`
-//! if the body is left to the caller's parser. `test/http/submit/json-rpc-fast-path.test.ts` checks
+//! if the body is left to the caller's parser. `test/engine/native-submit.test.ts` checks
 //! that the project's two parsers agree.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::expect_used)]
 

@@ -127,8 +127,7 @@ export const KEYS = {
     "auto",
     "Threads that take transactions and send them by themselves, with the native engine; 0: the " +
       "main thread does all of it; auto: with that engine and 2 processors or more 1 for each 4 " +
-      "of them, at least 1 and at most 4, but none with `host.busy_poll`, `decode.inline = " +
-      '"never"` or a number of `decode.workers`, which have other threads do it',
+      "of them, at least 1 and at most 4, but none with `host.busy_poll`",
   ),
   "http.tls.certificate": optional<string>(
     path(),
@@ -225,14 +224,15 @@ export const KEYS = {
   "decode.inline": key(
     choice(["auto", "never", "always"]),
     "auto",
-    "Whether the main thread decodes transactions itself: the first of each event loop turn " +
-      "(auto), never, or always",
+    "Whether the main thread of the portable engine decodes transactions itself: the first of " +
+      "each event loop turn (auto), never, or always; the native one decodes on the thread that " +
+      "accepts them",
   ),
   "decode.workers": key(
     integerOrAuto(0, 64),
     "auto",
-    "Threads that check transactions; auto: one less than there are processors besides " +
-      "`http.threads`",
+    "Threads that check transactions for the portable engine; auto: one less than there are " +
+      "processors, and at least 1",
   ),
   "decode.verify": key(boolean(), true, "Whether signatures are verified before sending"),
 

@@ -8,19 +8,17 @@ import type { Config } from "../config/config.ts";
 import { formatListen } from "../config/value-types.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/log.ts";
+import type { Engine } from "../engine/engine.ts";
 import { createForwardedHeaderName } from "../http/proxied-request.ts";
 import type { ProxySource } from "../http/request-checks.ts";
 import type { RejectionSinks } from "../http/request-tracker.ts";
 import type { Health } from "../http/routes.ts";
 import { createHttpServer, type HttpServer } from "../http/server.ts";
-import { callReaderOf } from "../http/submit/json-rpc-fast-path.ts";
-import type { Submit } from "../http/submit/submission.ts";
 import {
   type AccessControl,
   type AccessControlDeps,
   createAccessControl,
 } from "../limits/access-control.ts";
-import type { EngineChoice } from "../native/choose.ts";
 import type { NativeQuicListenOptions } from "../native/contract.ts";
 import type { IngressThreads, PresentedCertificate } from "../native-ingress/ingress-threads.ts";
 import { HTTP_COUNTER_NAMES, REJECTION_NAMES } from "../native-ingress/thread-counters.ts";
@@ -32,27 +30,20 @@ import { type CertificateHolder, createCertificateHolder } from "./certificate.t
 import type { EdgeKeys } from "./keys.ts";
 import { buildNativeIngress, type NativeIngressContext } from "./native-ingress.ts";
 import { connectionsWithin } from "./open-file-limit.ts";
-import type { Tracker } from "./tracker.ts";
 
 export interface ClientSideDeps {
   readonly clock: Clock;
   readonly log: Log;
-  readonly engine: EngineChoice;
   readonly keys: EdgeKeys;
-  /** Shared resources of the ingress threads; null without any. */
+  /** Of the ingress threads; null without any. */
   readonly context: NativeIngressContext | null;
-  readonly submit: Submit;
-  readonly tracker: Tracker;
+  readonly engine: Pick<Engine, "submit" | "submitCall" | "flushEvents" | "ingress">;
   readonly receipts: Receipts;
   readonly latencies: Histogram;
   /** Called for each rejection of a known account. */
   readonly rejected: NonNullable<RejectionSinks["rejected"]>;
-  /** Reconciles accounting with all sends so far. */
-  readonly flushEvents: () => void;
   /** What `/readyz` and `getHealth` answer. */
   readonly health: Health;
-  /** Of the native decoder; null without one. */
-  readonly decoderHandle: number | null;
   /** Where the edge listens that this one replaces; null without one. */
   readonly inherited: PredecessorListener | null;
 }
@@ -81,22 +72,22 @@ export type Clients = Pick<HttpServer, "counters" | "rejections" | "receipts" | 
  * @throws SetupError where ingress threads are requested but not possible
  */
 export function buildClientSide(config: Config, deps: ClientSideDeps, workers: number) {
-  const { clock, log, engine, keys, context, submit, receipts, flushEvents } = deps;
-  const { latencies, rejected, health, decoderHandle, inherited, tracker } = deps;
+  const { clock, log, engine, keys, context, receipts } = deps;
+  const { latencies, rejected, health, inherited } = deps;
+  const { submit, submitCall, flushEvents, ingress } = engine;
   const { tip, region } = config;
   const { requestDeadlineMs, idleTimeoutMs, connections } = config.http;
-  const hasIngressThreads = context !== null && decoderHandle !== null;
+  const hasIngressThreads = context !== null && ingress !== null;
   const files = { workers: workers + (context?.count ?? 0), hasIngressThreads, log };
   const { clients, upstreamConnections: upstreamConnectionsMax } = connectionsWithin(
     connections,
     files,
   );
-  const calls = callReaderOf(engine.native);
   const usage = keys.usage ?? undefined;
   const access = accessControlOf(keys, clock, context, (principal, rejection) =>
     rejected(principal, rejection, 0),
   );
-  const sinks = { latency: latencies, rejected, usage, calls };
+  const sinks = { latency: latencies, rejected, usage };
   const headerName = createForwardedHeaderName();
   const proxySource: ProxySource = { headerName };
   const { publicListen, serverListen } = listenersOf(config, inherited, hasIngressThreads);
@@ -106,6 +97,7 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
       log,
       access,
       submit,
+      submitCall,
       receipts,
       flushEvents,
       tip,
@@ -127,7 +119,7 @@ export function buildClientSide(config: Config, deps: ClientSideDeps, workers: n
   const ingressThreads = hasIngressThreads
     ? buildNativeIngress(
         context,
-        { clock, log, keys, take: tracker.take, flushEvents, decoder: decoderHandle },
+        { clock, log, keys, flushEvents, engine: ingress },
         {
           ...publicListen,
           socket: inherited?.socket ?? null,

@@ -2,10 +2,10 @@
  * The topology of an edge: builds the stages, connects them, starts them bottom-up and stops them
  * top-down. Nothing here runs per transaction; that is in the engine and in tracker.ts.
  *
- *   keys ─▶ access ─▶ http ─▶ pipeline ─▶ dispatch ─▶ sender ─▶ leaders
- *                                   │ dedup     ▲ plan      │ outcomes
- *   cluster RPC ─▶ client ─▶ router ┴───────────┘           ▼
- *                                                        receipts ─▶ metrics, admin
+ *   keys ─▶ access ─▶ http ─▶ engine ─────────────▶ leaders
+ *                               ▲ plan   │ events
+ *   cluster RPC ─▶ client ─▶ router      ▼
+ *                                     tracker ─▶ receipts ─▶ metrics, admin
  */
 
 import { availableParallelism } from "node:os";
@@ -195,24 +195,20 @@ function buildEdge(config: Config, base: Base, keys: EdgeKeys): Stages {
   const { latencies, rejections, rejected } = requestSinks(clock);
   const planName = (number: number): string => context?.keys.planName(number) ?? "";
   const sinks = { usage, latency: latencies, rejected, planName };
-  const shared = {
-    targetTable: context?.targets ?? null,
-    dedupMemory: context?.dedupMemory ?? null,
-    ingressThreads: context?.count ?? 0,
-  };
-  const leaders = buildLeaderSide(config, { ...base, ...sinks, ...shared });
-  const { receipts, router, tracker, cluster, holder, landing } = leaders;
-  const { submit, decoderHandle, flushEvents } = leaders.engine;
+  const count = context?.count ?? 0;
+  const leaders = buildLeaderSide(config, { ...base, ...sinks, ingressThreads: count });
+  const { receipts, router, cluster, holder, landing } = leaders;
+  const { flushEvents } = leaders.engine;
 
   const engineName = engine.name;
   const readiness = createReadiness({
     ...{ router, sender: leaders.engine, cluster, feed, engine: engineName },
   });
-  const clientDeps = { receipts, latencies, rejected, tracker, health: readiness, flushEvents };
+  const clientDeps = { receipts, latencies, rejected, health: readiness, engine: leaders.engine };
   const { http, ingressThreads, clients, certificate } = buildClientSide(
     config,
-    { clock, log, engine, keys, context, submit, decoderHandle, inherited, ...clientDeps },
-    workersOf(config, shared.ingressThreads),
+    { clock, log, keys, context, inherited, ...clientDeps },
+    engine.native === null ? workersOf(config) : 0,
   );
   const quicReceipts = quicReceiptsOf(config, ingressThreads, { clock, receipts, flushEvents });
   const metrics = createMetrics(

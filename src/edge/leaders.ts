@@ -29,7 +29,7 @@ export interface Lifecycle {
 }
 
 export interface LeaderSideDeps
-  extends Pick<TrackerDeps, "latency" | "rejected" | "planName">,
+  extends Pick<TrackerDeps, "latency" | "rejected">,
     Omit<EngineDeps, "identity" | "events"> {
   /** Counts the outcomes of transactions per key; null: usage is not counted. */
   readonly usage: Pick<Usage, "request" | "taken" | "outcome" | "ended"> | null;
@@ -96,9 +96,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
     resender: { resend: (packet, to) => engine.resend(packet, to) },
     deliveryGate: { renew: (bytes, sinceNs, nowNs) => engine.renew(bytes, sinceNs, nowNs) },
   });
-  const recordSend: Engine["recordSend"] = (packet, sent, sentNs) =>
-    engine.recordSend(packet, sent, sentNs);
-  const tracker = new Tracker({ ...deps, receipts, landing, engine: { recordSend } });
+  const tracker = new Tracker({ ...deps, receipts, landing });
   const engine: Engine = createEngine(
     config,
     {

@@ -20,7 +20,5 @@ export const QUIC_RECEIPTS_ROUND_MS = 10;
 export const QUIC_RECEIPTS_LOOK_MS = 250;
 /** Changes of receipts that are looked at in one round. */
 export const QUIC_RECEIPT_STEPS_MAX = 4096;
-/** Keys of ingress threads' records whose account and plan are kept; then all are forgotten. */
-export const KEY_HOLDERS_MAX = 16_384;
 /** Longest wait for the replaced process where a receipt is missing, in milliseconds. */
 export const CATCH_UP_MS_MAX = 250;

@@ -80,7 +80,7 @@ export interface MetricDeps {
   readonly quicReceipts: Pick<QuicReceipts, "counters"> | null;
   readonly latencies: Histogram;
   readonly keys: KeySource;
-  readonly tracker: Pick<Tracker, "counters" | "validations">;
+  readonly tracker: Pick<Tracker, "validations">;
   readonly router: Router;
   readonly cluster: ClusterThread;
   readonly engine: Pick<
@@ -94,6 +94,7 @@ export interface MetricDeps {
     | "duplicates"
     | "validation"
     | "inlineVerifier"
+    | "records"
   >;
   readonly landing: Landing;
   readonly leaderStats: LeaderStatsTable;
@@ -141,7 +142,7 @@ function processSources({ build, readiness, holder, cluster, ...deps }: MetricDe
 }
 
 function httpSources(deps: MetricDeps) {
-  const { http, ingressThreads, certificate, latencies, engine, keys, tracker } = deps;
+  const { http, ingressThreads, certificate, latencies, engine, keys } = deps;
   return {
     touchdown_requests_total: () => [
       { labels: { outcome: "accepted" }, value: http.counters.accepted },
@@ -151,8 +152,7 @@ function httpSources(deps: MetricDeps) {
       http.counters.requestsOpen - http.receipts.longPolls.pending - http.receipts.streams.open,
     touchdown_response_seconds: () => latencies,
     ...clientSources(http),
-    touchdown_duplicate_submissions_total: () =>
-      engine.duplicates.hits + tracker.counters.duplicates,
+    touchdown_duplicate_submissions_total: () => engine.duplicates.hits,
     touchdown_dedup_evictions_total: () => engine.duplicates.evicted,
     ...ingressThreadSources(deps),
     ...tlsSources(ingressThreads, certificate),
@@ -162,7 +162,7 @@ function httpSources(deps: MetricDeps) {
   } satisfies Partial<MetricSources>;
 }
 
-function ingressThreadSources({ ingressThreads, tracker }: MetricDeps) {
+function ingressThreadSources({ ingressThreads, engine }: MetricDeps) {
   return {
     touchdown_ingress_threads: () => ingressThreads?.stats.length ?? 0,
     touchdown_ingress_requests_proxied_total: () => {
@@ -176,7 +176,7 @@ function ingressThreadSources({ ingressThreads, tracker }: MetricDeps) {
     touchdown_ingress_rejection_records_dropped_total: () =>
       ingressThreads?.records.rejectionRecordsDropped ?? 0,
     touchdown_ingress_records_pending: () => ingressThreads?.waiting ?? 0,
-    touchdown_ingress_sends_corked_total: () => tracker.counters.corked,
+    touchdown_ingress_sends_corked_total: () => engine.records.corked,
   } satisfies Partial<MetricSources>;
 }
 
@@ -283,7 +283,7 @@ function decodeSources({ tracker, engine }: MetricDeps) {
     touchdown_decoded_total: () => [
       { labels: { path: "inline" }, value: validation.counters.inline },
       { labels: { path: "worker" }, value: validation.counters.handed },
-      { labels: { path: "ingress_thread" }, value: tracker.counters.decoded },
+      { labels: { path: "ingress_thread" }, value: engine.records.ingress },
     ],
     touchdown_decode_ring_depth: () => validation.depth,
     touchdown_decode_ring_full_total: () => validation.counters.full,

@@ -1,13 +1,13 @@
 /**
- * The ingress threads of an edge, connected to the rest of it: their resources, and the consumers
- * of their records. Without any, everything runs on the main thread.
+ * The ingress threads of an edge, connected to the rest of it. Without any, the main thread accepts
+ * all requests.
  */
 
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
-import { dedupMemory } from "../dedup/recent-transactions.ts";
+import type { IngressResources } from "../engine/engine.ts";
 import type { EngineChoice } from "../native/choose.ts";
 import type { NativeIngress, NativeKeys, NativeQuicListenOptions } from "../native/contract.ts";
 import { EngineKeys } from "../native-ingress/engine-keys.ts";
@@ -16,23 +16,13 @@ import {
   type IngressThreads,
   type PresentedCertificate,
 } from "../native-ingress/ingress-threads.ts";
-import {
-  SHARED_TARGET_TABLE_BYTES,
-  SharedTargetTable,
-} from "../send/native/shared-target-table.ts";
 import type { EdgeKeys } from "./keys.ts";
-import type { Tracker } from "./tracker.ts";
 
-/** Resources shared by the main thread and the ingress threads. */
+/** What an edge with ingress threads has besides. */
 export interface NativeIngressContext {
   readonly count: number;
   /** Whether the threads get real-time priority. */
   readonly realtime: boolean;
-  readonly targets: SharedTargetTable;
-  readonly targetsMemory: SharedArrayBuffer;
-  readonly dedupMemory: SharedArrayBuffer;
-  /** Yields the processor to waiting threads. */
-  readonly yieldThread: () => void;
   /** The keys of ingress threads, and the limits that they and the main thread charge. */
   readonly keys: EngineKeys;
   readonly native: NativeIngress & NativeKeys;
@@ -40,13 +30,11 @@ export interface NativeIngressContext {
 
 /**
  * The number of ingress threads. By default one or a few, because next to a thread that does the
- * accounting they have the better latency; none if they would conflict with other settings: a main
- * thread that polls for requests, or decode workers.
+ * accounting they have the better latency; none beside a main thread that polls for requests.
  */
-function ingressThreadCount({ http, host, decode }: Config, isNative: boolean, processors: number) {
+function ingressThreadCount({ http, host }: Config, isNative: boolean, processors: number) {
   if (http.threads !== null) return http.threads;
-  const isFree = !host.busyPoll && decode.inline !== "never" && (decode.workers ?? 0) === 0;
-  if (!isNative || processors < 2 || !isFree) return 0;
+  if (!isNative || processors < 2 || host.busyPoll) return 0;
   return Math.min(
     INGRESS_THREADS_AUTO_MAX,
     Math.max(1, Math.floor(processors / PROCESSORS_PER_THREAD)),
@@ -113,31 +101,17 @@ export function createNativeIngressContext(
   const count = ingressThreadsOf(config, engine, processors);
   const { native } = engine;
   if (count === 0 || native === null) return null;
-  const targetsMemory = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
-  const { realtime } = config.host;
-  return {
-    count,
-    realtime,
-    targets: new SharedTargetTable(targetsMemory),
-    targetsMemory,
-    dedupMemory: dedupMemory(),
-    // Real-time threads already have priority; only other programs would gain from a yield.
-    yieldThread: realtime ? () => {} : () => native.threadYield(),
-    keys: new EngineKeys(native),
-    native,
-  };
+  return { count, realtime: config.host.realtime, keys: new EngineKeys(native), native };
 }
 
 export interface NativeIngressDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly keys: Pick<EdgeKeys, "table" | "globalLimits">;
-  /** Takes each record of the ingress threads, in order. */
-  readonly take: Tracker["take"];
   /** Reconciles accounting with all sends so far. */
   readonly flushEvents: () => void;
-  /** The native decoder's handle. */
-  readonly decoder: number;
+  /** What they share with the engine. */
+  readonly engine: IngressResources;
 }
 
 export interface NativeIngressOptions {
@@ -169,20 +143,19 @@ export function buildNativeIngress(
   deps: NativeIngressDeps,
   { connectionsMax, upstreamConnectionsMax, ...options }: NativeIngressOptions,
 ): IngressThreads {
-  const { clock, log, keys, take, flushEvents, decoder } = deps;
-  const { count, realtime, targets, yieldThread, native } = context;
+  const { clock, log, keys, flushEvents, engine } = deps;
+  const { count, realtime, native } = context;
   const { table, globalLimits } = keys;
   const upstreamConnectionsEach = Math.max(1, Math.floor(upstreamConnectionsMax / count));
   const share = options.connectionsPerAddress / connectionsMax;
   globalLimits?.join(context.keys);
   table.follow(context.keys);
-  const ingressThreads = createIngressThreads(
+  return createIngressThreads(
     {
       clock,
       native,
-      yieldThread,
+      records: engine.records,
       flushEvents,
-      take,
       keys: context.keys,
       onDeath(cause) {
         log.error(
@@ -198,11 +171,11 @@ export function buildNativeIngress(
     {
       ...options,
       count,
-      engine: () => targets.engine,
-      decoder,
+      engine: engine.engineHandle,
+      decoder: engine.decoder,
       realtime,
-      targets: context.targetsMemory,
-      dedup: context.dedupMemory,
+      targets: engine.targets,
+      dedup: engine.dedup,
       connectionsMax: Math.ceil(connectionsMax / count),
       upstreamConnectionsMax: upstreamConnectionsEach,
       upstreamConnectionsPerAddress: Math.max(
@@ -211,7 +184,4 @@ export function buildNativeIngress(
       ),
     },
   );
-  targets.beforeEvents = ingressThreads.reconcile;
-  targets.yieldThread = ingressThreads.yieldThread;
-  return ingressThreads;
 }

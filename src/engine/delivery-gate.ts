@@ -1,7 +1,7 @@
 /**
  * Landing's access to the dedup cache: each copy of a transaction in flight renews the
- * transaction's entry. While the entry lives, ingress threads and the pipeline leave a repeated
- * submission to landing, which knows the leaders that received the transaction.
+ * transaction's entry. While the entry lives, the engine leaves a repeated submission to landing,
+ * which knows the leaders that received the transaction.
  */
 
 import { peekSignatureOffset } from "../decode/transaction.ts";

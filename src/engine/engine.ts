@@ -7,9 +7,11 @@
  *                                                              ▼
  *                                  EngineEvents: opened, duplicate, invalid, outcome
  *
- * There are two, which `test/conformance/engine.test.ts` compares: the portable one needs no
- * compiler, and the native one sends and validates in Rust, where its ingress threads accept
- * transactions too.
+ * There are two, which `test/conformance/engine.test.ts` compares. The portable one needs no
+ * compiler: pipeline.ts has its steps. The native one is in Rust: `native/src/submit/path.rs` is
+ * the path of each transaction, on the main thread by one call (native-submit.ts), and on ingress
+ * threads without JavaScript. It leaves records of what it did in a ring (records.ts), so it
+ * reports a transaction some time after it was submitted, in order, and before by `flushEvents`.
  *
  * Decision: docs/decisions/0056-one-tracker.md
  */
@@ -17,14 +19,17 @@
 import type { Accepted, DecodeErrorCode, Outcome, Packet, Plan } from "../core/flow.ts";
 import type { VerifierCounters } from "../decode/verify.ts";
 import type { Dispatch } from "../decode/workers/dispatch.ts";
-import type { DedupCache } from "../dedup/recent-transactions.ts";
-import type { Submit } from "../http/submit/submission.ts";
+import type { DedupCounters } from "../dedup/recent-transactions.ts";
+import type { Submission, Submit, SubmitCall } from "../http/submit/submission.ts";
 import type { DeliveryGate, ResendTo } from "../landing/ports.ts";
 import type { Identity } from "../send/identity.ts";
-import type { SendRecord } from "../send/native/send-record.ts";
 import type { SendCounters } from "../send/send-counters.ts";
 import type { LeaderView } from "../send/sender.ts";
 import type { Losses } from "../send/transport.ts";
+import type { RingRecord } from "./record-ring.ts";
+
+/** Whose submission it is. */
+export type Submitter = Pick<Submission, "account" | "keyId" | "plan">;
 
 /**
  * What an engine says of transactions: a transaction before its outcomes and before each duplicate
@@ -33,24 +38,40 @@ import type { Losses } from "../send/transport.ts";
 export interface EngineEvents {
   /** The id of the next transaction; one that is not opened uses up none. */
   readonly nextId: number;
-  /** A leader accepted a new transaction, which has the next id. */
+  /**
+   * A leader accepted a transaction at `nowNs`, which has the next id. One that is in flight is
+   * opened again if no copy left for 2 s.
+   */
   opened(packet: Packet, accepted: Accepted, keyId: string, plan: string, nowNs: number): void;
   /** A transaction that was accepted recently was submitted again. */
   duplicate(
     submitted: Pick<Packet, "bytes" | "account" | "maxRetries">,
     signatureOffset: number,
   ): void;
-  /**
-   * A valid transaction is about to be sent. True if it is one in flight, which is then sent by
-   * `resend` alone. `entryNs`: of its entry in the engine's table of recent transactions; null: it
-   * has none.
-   */
-  mergedIntoInFlight(packet: Packet, signatureOffset: number, entryNs: number | null): boolean;
   /** A transaction is valid, or has this error. */
   valid(): void;
   invalid(errorCode: DecodeErrorCode): void;
   /** What became of a delivery: optionally `sent`, then one of acked, failed and dropped. */
   outcome(outcome: Outcome): void;
+  /** An ingress thread answered a request, which counts as one of the HTTP server. */
+  answered(record: RingRecord, submitter: Submitter): void;
+}
+
+/** What ingress threads share with the engine. */
+export interface IngressResources {
+  /** The native engine's handle, once it runs, and its decoder's. */
+  engineHandle(): number;
+  readonly decoder: number;
+  readonly records: {
+    /** The memory of the ring. */
+    readonly memory: SharedArrayBuffer;
+    /** Records that are not read yet. */
+    readonly waiting: number;
+    /** Reads them. */
+    reconcile(): void;
+  };
+  readonly targets: SharedArrayBuffer;
+  readonly dedup: SharedArrayBuffer;
 }
 
 export interface Engine extends DeliveryGate {
@@ -63,10 +84,10 @@ export interface Engine extends DeliveryGate {
    * being sent.
    */
   readonly submit: Submit;
+  /** Submits the transaction of a JSON-RPC call in its usual form; null: the engine reads none. */
+  readonly submitCall: SubmitCall | null;
   /** As `Sender.resend`: to leaders that have credit to spare, without a queue. */
   resend(packet: Packet, to: ResendTo): number;
-  /** As `Sender.recordSend`: what an ingress thread of this engine sent, once it is opened. */
-  recordSend(packet: Packet, sent: SendRecord, sentNs: number): void;
   /** The leaders to send to and to be connected to from now on. */
   usePlan(plan: Plan): void;
   /** The accounts' landed shares that changed; all that waits is ranked anew with the next plan. */
@@ -78,7 +99,7 @@ export interface Engine extends DeliveryGate {
   useIdentity(identity: Identity): void;
   /** Says all that has happened so far, for a caller that is about to read what listens. */
   flushEvents(): void;
-  /** Reads what ingress threads sent so far; does nothing without any. */
+  /** Reports what was submitted so far, without its outcomes. */
   reconcile(): void;
   leaders(): readonly LeaderView[];
   /** Connections that accept transactions, and those of them that the plan sends to now. */
@@ -89,12 +110,14 @@ export interface Engine extends DeliveryGate {
   readonly counters: Readonly<SendCounters>;
   losses(): Losses;
   /** Of recent transactions. */
-  readonly duplicates: DedupCache["counters"];
+  readonly duplicates: Readonly<Pick<DedupCounters, "hits" | "evicted">>;
   /** Validation on worker threads and on the calling thread. */
   readonly validation: Pick<Dispatch, "counters" | "depth" | "workersUp" | "verifierCounters">;
   readonly inlineVerifier: VerifierCounters;
-  /** The native decoder, for ingress threads; null: the engine has none. */
-  readonly decoderHandle: number | null;
+  /** Transactions that ingress threads decoded, and those that they held back in a burst. */
+  readonly records: { readonly ingress: number; readonly corked: number };
+  /** null: the engine has no ingress threads. */
+  readonly ingress: IngressResources | null;
   /** @throws Error when it cannot send from the configured addresses */
   start(): Promise<void>;
   /** Starts and ends the threads that validate; what they have is answered before they end. */

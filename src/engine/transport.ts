@@ -22,7 +22,7 @@ export interface TransportDeps {
   readonly engine: EngineChoice;
   /** Null where the native engine is chosen. */
   readonly modules: { readonly createQuicTransport: typeof createQuicTransport | null };
-  /** Targets that ingress threads send to; null without ingress threads. */
+  /** Targets of the native engine; null for the portable one. */
   readonly targetTable: SharedTargetTable | null;
 }
 

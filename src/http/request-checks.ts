@@ -32,17 +32,16 @@ import type { RequestTracker } from "./request-tracker.ts";
 import { NO_EXTRAS } from "./response.ts";
 import type { Health } from "./routes.ts";
 import { createRpcHandler, type ServiceInfo } from "./submit/json-rpc.ts";
-import type { CallReader } from "./submit/json-rpc-fast-path.ts";
 import { createRawHandler } from "./submit/raw.ts";
-import type { Submit } from "./submit/submission.ts";
+import type { Submit, SubmitCall } from "./submit/submission.ts";
 
 export interface RequestCheckDeps {
   readonly clock: Clock;
   readonly access: AccessControl;
   readonly submit: Submit;
   readonly tracker: RequestTracker;
-  /** Reads JSON-RPC calls in the common form; null: all calls are parsed. */
-  readonly calls: CallReader | null;
+  /** Submits JSON-RPC calls in the common form; null: all calls are parsed. */
+  readonly submitCall: SubmitCall | null;
   readonly proxySource?: ProxySource;
   readonly health: Pick<Health, "isDraining">;
   readonly info: ServiceInfo;

@@ -43,15 +43,14 @@ import {
   type RoutesOptions,
   RPC_PATH,
 } from "./routes.ts";
-import type { CallReader } from "./submit/json-rpc-fast-path.ts";
-import type { Submit } from "./submit/submission.ts";
+import type { Submit, SubmitCall } from "./submit/submission.ts";
 import * as uws from "./uws.ts";
 
 export interface HttpServerDeps extends RoutesDeps, RequestTrackerDeps {
   readonly access: AccessControl;
   readonly submit: Submit;
-  /** Reads JSON-RPC calls in the common form; without it all calls are parsed. */
-  readonly calls?: CallReader;
+  /** Submits JSON-RPC calls in the common form; null or absent: all calls are parsed. */
+  readonly submitCall?: SubmitCall | null;
   /** Absent where no ingress thread proxies requests here. */
   readonly proxySource?: ProxySource;
 }
@@ -91,10 +90,10 @@ export function createHttpServer(deps: HttpServerDeps, options: HttpOptions): Ht
   const { clock, access, submit } = deps;
   const proxySource = deps.proxySource ?? NO_PROXY;
   const routes = createRoutes(deps, options);
-  const calls = deps.calls ?? null;
+  const submitCall = deps.submitCall ?? null;
   const health = deps.health ?? ALWAYS_READY;
   const info = { tipAccounts: deps.tip.accounts, version: options.version };
-  const parts = { clock, access, submit, tracker, calls, info };
+  const parts = { clock, access, submit, submitCall, tracker, info };
   const checks = createRequestChecks({ ...parts, proxySource, health });
   const connectionsMax = options.connectionsMax ?? HTTP_CONNECTIONS_MAX;
   const app = createApp(tracker, connectionsMax, {

@@ -83,10 +83,8 @@ export interface Landing {
    * it.
    */
   mergeDuplicate(bytes: Uint8Array, offset: number, maxRetries: number | null): boolean;
-  /** The same, where the caller has reserved an entry of `entryNs` for it in the dedup cache. */
-  mergeReserved(packet: Packet, offset: number, entryNs: number): boolean;
   /**
-   * The transaction, with the signature at `offset`, was sent elsewhere at `nowNs`, under this
+   * The transaction, with the signature at `offset`, was sent by the engine at `nowNs`, under this
    * packet's id; called before its outcomes. Returns whether it was in flight before.
    */
   mergeSend(packet: Packet, offset: number, nowNs: number): boolean;
@@ -240,15 +238,6 @@ class LandingStage implements Landing {
     return true;
   }
 
-  mergeReserved({ bytes, maxRetries }: Packet, offset: number, entryNs: number): boolean {
-    const row = this.#merge(bytes, offset, maxRetries);
-    if (row === NONE) return false;
-    // The caller reserved this entry, so the gate must not take it for another thread's send.
-    this.#table.entryNs[row] = entryNs;
-    this.#resendUnlessRecent(row);
-    return true;
-  }
-
   mergeSend(packet: Packet, offset: number, nowNs: number): boolean {
     const table = this.#table;
     const row = this.#merge(packet.bytes, offset, packet.maxRetries);
@@ -312,7 +301,7 @@ class LandingStage implements Landing {
   seen(signature: Uint8Array, status: TxStatus, bank: number | null = null): void {
     let row = this.#table.findSignature(signature, 0);
     if (row === NONE && this.#deps.reconcile !== undefined) {
-      // A block may contain it before the ingress thread's record arrives.
+      // A block may contain it before its record is read.
       this.#deps.reconcile();
       row = this.#table.findSignature(signature, 0);
     }

@@ -1,13 +1,6 @@
 /**
- * The main thread's handle of all ingress threads: starts them, and reconciles
- * accounting with their records. An ingress thread publishes a record and then sends, so
- * code on the main thread that depends on what was sent must call `reconcile` first. The threads
- * belong to the native engine (`native/src/submit`) and run no JavaScript.
- *
- * Accounting can wait and an ingress thread cannot: where both share one processor, the system
- * would let accounting run for as long as an ingress thread needs for ten transactions. So
- * accounting yields after every few records (p99 at 5,000 tx/s on two processors: 0.6 to 0.8
- * times).
+ * The main thread's handle of all ingress threads: starts and ends them. They belong to the native
+ * engine (`native/src/submit`), run no JavaScript, and leave records in the engine's ring.
  *
  * An ingress thread that dies ends the process: its clients' connections are lost, and a restarted
  * edge accepts new ones.
@@ -17,6 +10,7 @@
 
 import { closeSync } from "node:fs";
 import { SetupError } from "../core/errors.ts";
+import type { IngressResources } from "../engine/engine.ts";
 import type { HttpStats } from "../http/request-tracker.ts";
 import { type NativeQuicListenOptions, OK } from "../native/contract.ts";
 import { sumOf } from "../runtime/shared-counters.ts";
@@ -26,8 +20,7 @@ import {
   type IngressThreadConfig,
   type IngressThreadDeps,
 } from "./ingress-thread.ts";
-import { INGRESS_THREADS_STOP_MS_MAX, RECORDS_BACKLOG_MAX, RECORDS_PER_SLICE } from "./limits.ts";
-import { RecordReader, type RingRecord, recordsMemory } from "./record-ring.ts";
+import { INGRESS_THREADS_STOP_MS_MAX } from "./limits.ts";
 import {
   HANDSHAKE_RESULTS,
   type HandshakeCounts,
@@ -40,13 +33,11 @@ import {
 } from "./thread-counters.ts";
 
 export interface IngressThreadsDeps extends IngressThreadDeps {
-  /** Takes each record, in order; it is valid until this returns. */
-  readonly take: (record: RingRecord) => void;
-  /** Yields the processor to waiting threads. */
-  readonly yieldThread: () => void;
+  /** The record ring, and what reads it. */
+  readonly records: IngressResources["records"];
   /** The keys in the engine; closed with the last ingress thread. */
   readonly keys: Pick<EngineKeys, "handle" | "close">;
-  /** Calls `reconcile` and reads the engine's events; called when a thread's state has changed. */
+  /** Reads the records and the engine's events; called when a thread's state has changed. */
   readonly flushEvents: () => void;
 }
 
@@ -76,10 +67,6 @@ export interface PresentedCertificate {
 }
 
 export interface IngressThreads {
-  /** Processes all records written so far; false if a thread has not finished one of them. */
-  reconcile(): boolean;
-  /** Yields to an ingress thread that waits for this processor, unless the ring could fill up. */
-  yieldThread(): void;
   /** Counters of each thread. */
   readonly stats: readonly HttpStats[];
   /** Requests proxied to the main thread. */
@@ -123,26 +110,11 @@ export function createIngressThreads(
   deps: IngressThreadsDeps,
   options: IngressThreadsOptions,
 ): IngressThreads {
-  const { clock, native, keys, take } = deps;
-  const memory = recordsMemory();
-  const records = new RecordReader(memory);
+  const { clock, native, keys, records } = deps;
+  const reconcile = (): void => records.reconcile();
   const threads = Array.from({ length: options.count }, () => new IngressThread(deps, reconcile));
 
   let socket: number | null = null;
-
-  /** Reads only the records present at the start; for later ones the engine wakes again. */
-  function reconcile(): boolean {
-    const depth = records.depth;
-    for (let count = 1; count <= depth; count += 1) {
-      if (!records.read(take)) return false;
-      if (count % RECORDS_PER_SLICE === 0) yieldThread();
-    }
-    return true;
-  }
-
-  function yieldThread(): void {
-    if (records.depth < RECORDS_BACKLOG_MAX) deps.yieldThread();
-  }
 
   /** The state of an ingress thread has changed. */
   function onWake(): void {
@@ -192,8 +164,6 @@ export function createIngressThreads(
   }
 
   return {
-    reconcile,
-    yieldThread,
     stats: threads.map(({ stats }) => stats),
     proxied: sumOf(
       PROXY_REASONS,
@@ -214,12 +184,12 @@ export function createIngressThreads(
     ),
     sendReceipts: (batch) => native.ingressThreadsReceipts(handlesOfThreads(), batch) === 1,
     get waiting() {
-      return records.depth;
+      return records.waiting;
     },
     start(upstreamPort) {
       try {
         const [engine, table] = [options.engine(), keys.handle];
-        const task = { ...options, engine, keys: table, upstreamPort, records: memory };
+        const task = { ...options, engine, keys: table, upstreamPort, records: records.memory };
         for (const [number, thread] of threads.entries()) thread.start(task, number, onWake);
         const certificate = options.certificate();
         // Before the first connection, which would be served without TLS.

@@ -1,15 +1,5 @@
 /** Fixed bounds of `native-ingress`; `core/limits.ts` holds the bounds that several parts share. */
 
-/** Slots of the record ring of all ingress threads: 9.5 MB; a power of two. */
-export const RECORD_RING_SLOTS = 2_048;
-/** Reads of a pending record's state without a pause, and with one: 10 us, and 50 ms. */
-export const PENDING_SPINS = 500;
-export const PENDING_TRIES_MAX = 1_500;
-export const PENDING_PAUSE_MS = 0.05;
-/** Records processed before accounting yields to ingress threads. */
-export const RECORDS_PER_SLICE = 8;
-/** Unread records of any ingress thread from which on accounting does not yield. */
-export const RECORDS_BACKLOG_MAX = 192;
 /** The longest wait for ingress threads to finish pending requests when they are stopped. */
 export const INGRESS_THREADS_STOP_MS_MAX = 30_000;
 /** The maximum wait for an ingress thread after the command to exit immediately. */

@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 28;
+export const CONTRACT_VERSION = 29;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {
@@ -142,9 +142,9 @@ export const PEER_STATS = [
 /** The complete addon. */
 export type NativeEngine = NativeSending &
   NativeDecoding &
-  NativeReading &
   NativeIngress &
   NativeKeys &
+  NativeSubmitting &
   NativeScheduling &
   NativeSystemd;
 
@@ -181,23 +181,6 @@ export interface NativeDecoding {
   decodeBatch(decoder: number, bytes: Uint8Array, spans: Uint32Array, out: Float64Array): number;
 }
 
-/** The addon's text functions. */
-export interface NativeReading {
-  /**
-   * Parses one JSON-RPC sendTransaction call in its usual form and writes the transaction to the
-   * start of `out`, which holds at least 4096 bytes. `numbers` receives CALL_NUMBERS: its size,
-   * `maxRetries` or -1, the id if it is a count or else -1, and start and end of the id's text in
-   * `body`. Returns 1; 0 for any other form, or NO_ROOM or PANIC.
-   */
-  callRead(body: Uint8Array, out: Uint8Array, numbers: Float64Array): number;
-  /**
-   * Writes the signature of 64 bytes at `offset` in base58 to the start of `out`. Returns the
-   * number of characters, at most SIGNATURE_TEXT_MAX, or NO_ROOM if an array is too short, or
-   * PANIC.
-   */
-  signatureWrite(bytes: Uint8Array, offset: number, out: Uint8Array): number;
-}
-
 /** The options of an ingress thread; every field is present. */
 export interface NativeIngressThreadOptions {
   /** Handles. */
@@ -228,7 +211,7 @@ export interface NativeIngressThreadOptions {
  * `SharedArrayBuffer`.
  */
 export interface NativeIngressThreadMemory {
-  /** Layout: native-ingress/record-ring.ts. */
+  /** Layout: engine/record-ring.ts. */
   readonly records: Uint8Array;
   /** Layout: native-ingress/thread-counters.ts. */
   readonly counters: Uint8Array;
@@ -392,6 +375,45 @@ export interface NativeKeys {
   limitUnwatch(table: number, slot: number, count: number): number;
 }
 
+/** Memory that a path shares with the main thread, as `NativeIngressThreadMemory`. */
+export interface NativeSubmitPathMemory {
+  readonly records: Uint8Array;
+  readonly targets: Uint8Array;
+  readonly dedup: Uint8Array;
+}
+
+/** The path of a transaction, for the requests that the calling thread accepts. */
+export interface NativeSubmitting {
+  /**
+   * Opens a path with this engine and decoder, at most 64 per process, on memory that it uses until
+   * `submitPathClose`. Returns its handle above 0, or SUBMIT_PATH_OPTIONS, SUBMIT_PATH_FULL or
+   * PANIC.
+   */
+  submitPathOpen(engine: number, decoder: number, memory: NativeSubmitPathMemory): number;
+  /** Returns OK, NO_SUBMIT_PATH or PANIC. */
+  submitPathClose(path: number): number;
+  /**
+   * Submits a transaction, or with bit 0 of `form` that of a JSON-RPC call sendTransaction in its
+   * usual form. Bit 1: its signatures were verified before. `number` is that of the record that an
+   * accepted one leaves in the ring; `maxRetries` below 0: the client set none. Writes to `out` the
+   * text of the signature, SIGNATURE_TEXT_MAX bytes, and from there on SUBMIT_NUMBERS floats: start
+   * and end of the call's id in `body`, and error, found and needed of a transaction that is not
+   * valid. Returns the number of characters of the signature of an accepted one; 0 for a call in
+   * another form, of which nothing is submitted; or SUBMIT_INVALID, SUBMIT_LEADERS_FULL,
+   * SUBMIT_NO_LEADER, SUBMIT_BUSY, NO_SUBMIT_PATH, NO_ROOM or PANIC.
+   */
+  submit(
+    path: number,
+    body: Uint8Array,
+    form: number,
+    number: number,
+    account: number,
+    receivedNs: number,
+    maxRetries: number,
+    out: Uint8Array,
+  ): number;
+}
+
 /** The numbers of `keyTableCounters`, in order. */
 export const KEY_TABLE_COUNTERS = ["keys", "limits"] as const;
 export const KEYS_REPLACE = { start: 1, finish: 2 } as const;
@@ -405,10 +427,9 @@ export interface NativeSystemd {
   systemdNotify(socket: string, message: string): number;
 }
 
-/** Numbers of a call, and the maximum number of characters of a signature. */
-export const CALL_NUMBERS = 5;
+/** The most characters of a signature, and the numbers that `submit` writes after it. */
 export const SIGNATURE_TEXT_MAX = 88;
-
+export const SUBMIT_NUMBERS = 5;
 /** Numbers of a validation result, and of a decoder's counters. */
 export const VALIDATION_NUMBERS = 11;
 export const DECODER_COUNTERS = 6;
@@ -432,6 +453,14 @@ export const NO_ROOM = -43;
 export const NO_KEY_TABLE = -50;
 export const KEY_TABLE_FULL = -51;
 export const KEY_BATCH = -52;
+/** Return codes of `submit`: not valid; no queue takes it; no leader takes it; not decided. */
+export const SUBMIT_INVALID = -60;
+export const SUBMIT_LEADERS_FULL = -61;
+export const SUBMIT_NO_LEADER = -62;
+export const SUBMIT_BUSY = -63;
+export const NO_SUBMIT_PATH = -64;
+export const SUBMIT_PATH_OPTIONS = -65;
+export const SUBMIT_PATH_FULL = -66;
 export const NO_PRIORITY = -70;
 /** Return codes of an ingress thread's calls. */
 export const INGRESS_THREAD_OPTIONS = -80;

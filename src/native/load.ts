@@ -53,8 +53,6 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "decoderCounters",
   "decode",
   "decodeBatch",
-  "callRead",
-  "signatureWrite",
   "ingressThreadStart",
   "socketListen",
   "socketInherit",
@@ -79,6 +77,9 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "limitRead",
   "limitReplace",
   "limitUnwatch",
+  "submitPathOpen",
+  "submitPathClose",
+  "submit",
   "systemdNotify",
 ];
 

@@ -40,7 +40,7 @@ export interface LeaderOptions extends ReconnectBackoffOptions, DeliveriesOption
   /** How long a retiring connection may wait for its acknowledgements. */
   readonly closeTimeoutMs: number;
   /**
-   * How long it waits for deliveries that ingress threads sent and this thread has not recorded
+   * How long it waits for deliveries that the native engine made and this thread has not recorded
    * yet.
    */
   readonly unseenMs: number;

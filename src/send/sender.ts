@@ -42,7 +42,7 @@ export interface SenderDeps {
   readonly onLeaderUnreachable?: () => void;
   /** Leader statistics to update; created when missing. */
   readonly leaderStats?: LeaderStatsTable;
-  /** Publishes targets to ingress threads; the transport's table. Missing: no ingress threads. */
+  /** Publishes targets to the native engine; the transport's table. Missing: the portable one. */
   readonly targetTable?: SharedTargetTable | null;
 }
 
@@ -54,8 +54,8 @@ export interface SenderOptions extends LeaderPoolOptions {
 /** Default slot duration: SIMD-0525's step live on mainnet in 2026-09. */
 const SLOT_TIME_MS = 250;
 
-/** Overrides with ingress threads: their deliveries are recorded late, and in batches. */
-const WITH_INGRESS_THREADS = {
+/** Overrides with the native engine: its deliveries are recorded late, and in batches. */
+const WITH_RECORDS = {
   unseenMs: RETIRING_MS,
   inFlightMax: NATIVE_DELIVERIES_IN_FLIGHT_MAX,
 } as const;
@@ -123,13 +123,13 @@ export interface Sender {
    */
   resend(packet: Packet, to: ResendTo): number;
   /**
-   * Reports a packet that an ingress thread sent at `sentNs`, as if `accept` had sent it then: its
-   * deliveries are reported from now on, and leaders of the plan that the ingress thread did not
-   * reach get theirs. Must be called before the engine's events of it are processed. Never throws.
+   * Reports a packet that the native engine sent at `sentNs`, as if `accept` had sent it then: its
+   * deliveries are reported from now on, and leaders of the plan that were not reached get theirs.
+   * Must be called before the engine's events of it are processed. Never throws.
    */
   recordSend(packet: Packet, sent: SendRecord, sentNs: number): void;
   /**
-   * Records what ingress threads sent, and reports all known outcomes now, for a caller that is
+   * Records what the native engine sent, and reports all known outcomes now, for a caller that is
    * about to read them. Must not be called from `onOutcome`. Never throws.
    */
   flushEvents(): void;
@@ -171,8 +171,8 @@ const STOP_POLL_MS = 10;
 export function createSender(deps: SenderDeps, options: Partial<SenderOptions> = {}): Sender {
   const { clock, transport, onOutcome, log } = deps;
   const shared = deps.targetTable ?? null;
-  const ingressOptions = shared === null ? {} : WITH_INGRESS_THREADS;
-  const settings: SenderOptions = { ...SENDER_DEFAULTS, ...ingressOptions, ...options };
+  const recordOptions = shared === null ? {} : WITH_RECORDS;
+  const settings: SenderOptions = { ...SENDER_DEFAULTS, ...recordOptions, ...options };
   const counters = newSendCounters();
   const leaderStats = deps.leaderStats ?? new LeaderStatsTable();
   const onLeaderUnreachable = deps.onLeaderUnreachable ?? ((): void => {});
@@ -288,7 +288,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     pollTimer.within(POLL_FAST_MS);
   }
 
-  /** Called after everything that may change where ingress threads send. */
+  /** Called after everything that may change where the native engine sends. */
   function check(): void {
     if (publisher !== null) publisher.check(running);
   }
@@ -331,7 +331,7 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     }
     if (missing > 0) queueRest(packet, sendTargets, results, nowNs);
     pollIfQueued();
-    // An ingress thread may have closed the table because the engine accepted nothing.
+    // A thread may have closed the table because the engine accepted nothing.
     if (missing > 0) check();
   }
 

@@ -137,7 +137,7 @@ export interface Transport {
   useIdentity(identity: Identity): void;
   /**
    * Reports all events so far now, where the engine would report them slightly later; sends of
-   * ingress threads are recorded before. Must not be called from an event callback.
+   * the engine's threads are recorded before. Must not be called from an event callback.
    */
   flushEvents?(): void;
   /** The landed shares that changed, by account; missing: the engine has no queues. */

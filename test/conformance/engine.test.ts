@@ -5,11 +5,12 @@
 
 import { afterEach, describe, expect, it } from "vitest";
 import { NS_PER_S, systemClock } from "../../src/core/clock.ts";
-import { encodeBase58, encodeSignature } from "../../src/core/encoding.ts";
+import { encodeBase58, encodeBase64, encodeSignature } from "../../src/core/encoding.ts";
 import type { Outcome, Packet, SubmitResult, Target } from "../../src/core/flow.ts";
 import { createPacket } from "../../src/core/packet.ts";
 import { createEngine, type EngineConfig } from "../../src/engine/create-engine.ts";
 import type { Engine, EngineEvents } from "../../src/engine/engine.ts";
+import type { Submission } from "../../src/http/submit/submission.ts";
 import type { EngineChoice } from "../../src/native/choose.ts";
 import type { LeaderBehaviour } from "../../src/sandbox/leader.ts";
 import { freshIdentity } from "../../src/send/identity.ts";
@@ -60,7 +61,7 @@ function configOf(engine: EngineChoice, send: Setting["send"]): EngineConfig {
 function listener() {
   const said: string[] = [];
   const outcomes: Outcome[] = [];
-  const fixture = { isInFlight: false, lastId: 0 };
+  const fixture = { lastId: 0 };
   const events: EngineEvents = {
     get nextId() {
       return fixture.lastId + 1;
@@ -70,15 +71,15 @@ function listener() {
       said.push(`${id} opened ${keyId} ${plan}`);
     },
     duplicate: ({ account }, offset) => void said.push(`duplicate ${account} ${offset}`),
-    mergedIntoInFlight: () => fixture.isInFlight,
     valid() {},
     invalid: (errorCode) => void said.push(`invalid ${errorCode > 0}`),
     outcome(outcome) {
       outcomes.push(outcome);
       said.push(`${outcome.packetId} ${outcome.reason ?? outcome.kind} ${outcome.identity}`);
     },
+    answered: () => void said.push("answered"),
   };
-  return { said, outcomes, fixture, events };
+  return { said, outcomes, events };
 }
 
 describe.each(CHOICES)("the $name engine", (choice) => {
@@ -95,7 +96,7 @@ describe.each(CHOICES)("the $name engine", (choice) => {
       configOf(choice, send),
       {
         ...{ clock: systemClock, log: LOG, engine: choice, identity, events },
-        ...{ targetTable: null, dedupMemory: null, ingressThreads: 0 },
+        ...{ ingressThreads: 0, planName: () => "" },
         modules: { createQuicTransport },
       },
       { reconnectMs: 100 },
@@ -117,20 +118,22 @@ describe.each(CHOICES)("the $name engine", (choice) => {
     await until("every connection", () => engine.sendableCount === count);
     const submit = (bytes: Uint8Array, account = "acme"): SubmitResult => {
       let result: SubmitResult | null = null;
-      const submitted = { bytes, account, keyId: "k", plan: "Beta", maxRetries: null };
-      engine.submit(
-        { ...submitted, receivedNs: systemClock.nowNs(), isVerified: false },
-        (response) => {
-          result = response;
-        },
-      );
+      engine.submit({ ...submissionOf(bytes), account }, (response) => {
+        result = response;
+      });
       if (result === null) throw new Error("it did not answer at once");
+      // As the edge does before it reads what listens.
+      engine.reconcile();
       return result;
     };
     const ended = (): number => heard.outcomes.filter(({ kind }) => kind !== "sent").length;
     return { ...heard, engine, identity, leaders, submit, stop, ended };
   }
 
+  const submissionOf = (bytes: Uint8Array): Submission => ({
+    ...{ bytes, account: "acme", keyId: "k", plan: "Beta", maxRetries: null },
+    ...{ receivedNs: systemClock.nowNs(), isVerified: false },
+  });
   const acceptedOf = ({ bytes }: Packet): SubmitResult => ({
     kind: "accepted",
     signature: encodeSignature(bytes, 1),
@@ -190,14 +193,44 @@ describe.each(CHOICES)("the $name engine", (choice) => {
     await until("the next", () => leaders.every(({ received }) => received.length === 2));
   });
 
-  it("sends nothing of a transaction that is in flight already", async () => {
-    const { fixture, leaders, submit, said } = await start();
-    fixture.isInFlight = true;
-    expect(submit(newPacket(1).bytes)).toEqual(acceptedOf(newPacket(1)));
-    fixture.isInFlight = false;
-    submit(newPacket(2).bytes);
-    await until("the next", () => leaders.every(({ received }) => received.length === 1));
-    expect(said[0]).toBe("1 opened k Beta");
+  it("answers a JSON-RPC call in its usual form as its transaction, with its id", async () => {
+    const { engine, submit, said } = await start();
+    const valid = newPacket(1);
+    const bodyOf = (bytes: Uint8Array, method = "sendTransaction"): Uint8Array =>
+      Buffer.from(
+        JSON.stringify({ jsonrpc: "2.0", id: "a 1", method, params: [encodeBase64(bytes)] }),
+      );
+    const call = (body: Uint8Array) =>
+      engine.submitCall?.({ ...submissionOf(body), maxRetries: null }) ?? null;
+    if (engine.submitCall === null) {
+      expect(choice.name).toBe("portable");
+      return;
+    }
+    expect(call(bodyOf(valid.bytes))).toEqual({ id: '"a 1"', result: acceptedOf(valid) });
+    engine.reconcile();
+    const other = newPacket(2, 999);
+    expect(call(bodyOf(other.bytes))?.result).toEqual(submit(other.bytes));
+    for (const body of [bodyOf(valid.bytes, "getHealth"), Buffer.from("{}"), new Uint8Array()])
+      expect(call(body)).toBeNull();
+    expect(said.filter((it) => !it.includes("L"))).toEqual([
+      "1 opened k Beta",
+      "invalid true",
+      "invalid true",
+    ]);
+  });
+
+  it("verifies the signatures of a transaction unless they were verified before", async () => {
+    const { engine, submit, leaders } = await start();
+    const forged = Uint8Array.from(newPacket(2).bytes);
+    forged[20] = (forged[20] ?? 0) ^ 1;
+    expect(reasonOf(submit(forged))).toBe("signature_invalid");
+    if (choice.name === "portable") return;
+    let result: SubmitResult | null = null;
+    engine.submit({ ...submissionOf(forged), isVerified: true }, (response) => {
+      result = response;
+    });
+    expect(result).toMatchObject({ kind: "accepted" });
+    await until("arrival", () => leaders.every(({ received }) => received.length === 1));
   });
 
   it("refuses as overloaded what no queue takes, and ends what waits too long", async () => {

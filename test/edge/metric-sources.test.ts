@@ -165,7 +165,6 @@ const DEPS: MetricDeps = {
     }),
   },
   tracker: {
-    counters: { decoded: 61, duplicates: 1000, corked: 62 },
     validations: {
       accepted: 107,
       errorCounts: Array.from({ length: DECODE_ERROR_COUNT }, (_, i) => 500 + i),
@@ -218,7 +217,8 @@ const DEPS: MetricDeps = {
     },
   }),
   engine: stub<Engine>({
-    duplicates: { hits: 103, entries: 0, evicted: 199, bytes: 0 },
+    duplicates: { hits: 1103, evicted: 199 },
+    records: { ingress: 61, corked: 62 },
     validation: {
       counters: { inline: 111, handed: 112, full: 113, failed: 114, lost: 115, deaths: 116 },
       depth: 117,

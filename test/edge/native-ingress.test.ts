@@ -8,6 +8,7 @@ import {
   createNativeIngressContext,
   type NativeIngressDeps,
 } from "../../src/edge/native-ingress.ts";
+import type { IngressResources } from "../../src/engine/engine.ts";
 import type { EngineChoice } from "../../src/native/choose.ts";
 import type {
   NativeEngine,
@@ -26,21 +27,17 @@ function configOf(
     http: stub<Config["http"]>({ threads, tls }),
     quic: stub<Config["quic"]>({ listen: null }),
     host: { busyPoll: false, realtime: false },
-    decode: stub<Config["decode"]>({ inline: "auto", workers: null }),
     ...other,
   });
 }
 
 const portable = stub<EngineChoice>({ name: "portable", native: null });
-let yields = 0;
 /** The engine's handle of each key table. */
 const KEY_TABLE = 11;
-const yielding = { threadYield: () => (yields += 1), keyTableCreate: () => KEY_TABLE };
-const native = stub<EngineChoice>({ name: "native", native: stub<NativeEngine>(yielding) });
-const NOT_INLINE = { decode: stub<Config["decode"]>({ inline: "never", workers: null }) };
+const withKeys = stub<NativeEngine>({ keyTableCreate: () => KEY_TABLE });
+const native = stub<EngineChoice>({ name: "native", native: withKeys });
 const POLLING = { host: { busyPoll: true, realtime: false } };
 const REALTIME = { host: { busyPoll: false, realtime: true } };
-const TWO_WORKERS = { decode: stub<Config["decode"]>({ inline: "auto", workers: 2 }) };
 
 describe("the context of ingress threads", () => {
   it("is null when none are configured, for any engine", () => {
@@ -104,31 +101,13 @@ describe("the context of ingress threads", () => {
     expect(createNativeIngressContext(configOf(5), native, 8)?.count).toBe(5);
   });
 
-  it("has memory shared by all of them, and the configured count", () => {
-    const context = createNativeIngressContext(configOf(3), native, 1);
-    expect(context?.count).toBe(3);
-    context?.yieldThread();
-    expect(yields).toBe(1);
-    for (const memory of [context?.targetsMemory, context?.dedupMemory]) {
-      expect(memory).toBeInstanceOf(SharedArrayBuffer);
-    }
-  });
-
-  it("yields to no thread where ingress threads have real-time priority", () => {
-    const before = yields;
-    createNativeIngressContext(configOf(1, REALTIME), native, 2)?.yieldThread();
-    expect(yields).toBe(before);
-  });
-
   it.each([
     ["one with the native engine", native, 2, {}, 1],
     ["one for each four processors", native, 11, {}, 2],
     ["a few on many", native, 64, {}, 4],
-    ["none where workers are configured", native, 8, TWO_WORKERS, undefined],
     ["none with the portable engine", portable, 8, {}, undefined],
     ["none on one processor", native, 1, {}, undefined],
     ["none where the main thread polls", native, 8, POLLING, undefined],
-    ["none where workers check each transaction", native, 8, NOT_INLINE, undefined],
   ])("has the default of %s", (_, engine, processors, other, count) => {
     expect(createNativeIngressContext(configOf(null, other), engine, processors)?.count).toBe(
       count,
@@ -151,8 +130,17 @@ describe("ingress threads in their context", () => {
     certificate: () => null,
   };
 
-  function built(count: number, engine: EngineChoice) {
-    const context = createNativeIngressContext(configOf(count), engine, 2);
+  const engine = { handle: 0 };
+  const RESOURCES: IngressResources = {
+    engineHandle: () => engine.handle,
+    decoder: 1,
+    records: { memory: new SharedArrayBuffer(8), waiting: 0, reconcile: () => true },
+    targets: new SharedArrayBuffer(16),
+    dedup: new SharedArrayBuffer(24),
+  };
+
+  function built(count: number, choice: EngineChoice) {
+    const context = createNativeIngressContext(configOf(count), choice, 2);
     if (context === null) throw new Error("no context");
     const followers: unknown[] = [];
     const table = stub<NativeIngressDeps["keys"]["table"]>({
@@ -162,9 +150,8 @@ describe("ingress threads in their context", () => {
       clock: createFakeClock(),
       log: stub({}),
       keys: { table, globalLimits: null },
-      take: () => {},
       flushEvents: () => {},
-      decoder: 1,
+      engine: RESOURCES,
     };
     return { context, followers, ingressThreads: buildNativeIngress(context, deps, OPTIONS) };
   }
@@ -188,7 +175,7 @@ describe("ingress threads in their context", () => {
     // The engine's keys follow those of the main thread.
     expect(followers).toEqual([context.keys]);
     // The engine runs once they start, and not before.
-    context.targets.useEngine(5);
+    engine.handle = 5;
     expect(ingressThreads.start(40_404)).toEqual({ port: 8_899, quicPort: null });
     const common = {
       engine: 5,
@@ -210,16 +197,9 @@ describe("ingress threads in their context", () => {
     );
     expect(listened).toEqual([5]);
     for (const { memory } of starts) {
-      expect(memory.targets.buffer).toBe(context.targetsMemory);
-      expect(memory.dedup.buffer).toBe(context.dedupMemory);
+      expect(memory.records.buffer).toBe(RESOURCES.records.memory);
+      expect(memory.targets.buffer).toBe(RESOURCES.targets);
+      expect(memory.dedup.buffer).toBe(RESOURCES.dedup);
     }
-  });
-
-  it("are read before the engine's events, and are yielded to in between", () => {
-    const { context, ingressThreads } = built(1, native);
-    expect(context.targets.beforeEvents).toBe(ingressThreads.reconcile);
-    const before = yields;
-    context.targets.yieldThread();
-    expect(yields).toBe(before + 1);
   });
 });

@@ -16,9 +16,10 @@ import {
 import { Tracker } from "../../src/edge/tracker.ts";
 import { deliveryGateOf } from "../../src/engine/delivery-gate.ts";
 import { createPipeline } from "../../src/engine/pipeline.ts";
+import { SENT } from "../../src/engine/record-ring.ts";
+import { Records } from "../../src/engine/records.ts";
 import { createLanding } from "../../src/landing/landing.ts";
 import { RESEND_SAME_LEADER_MS } from "../../src/landing/limits.ts";
-import { SENT } from "../../src/native-ingress/record-ring.ts";
 import { createReceipts } from "../../src/receipts/receipts.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { DECODER, newPacket } from "../support/packets.ts";
@@ -146,23 +147,27 @@ function startFixture({ ingressThreads, lateMs }: Options) {
   }
   const tracker = new Tracker({
     clock,
-    engine: {
-      recordSend(packet) {
-        if (current !== null) current.packetId = packet.id;
-        reportCurrent();
-      },
-    },
     landing,
     receipts: createReceipts({ clock, slot: () => 1 }, { keepMs: 60_000, entriesMax: 1_000 }),
     usage: null,
     latency: { record() {} },
     rejected() {},
+  });
+  const ring = new Records({
+    events: tracker,
+    sender: {
+      recordSend(packet) {
+        if (current !== null) current.packetId = packet.id;
+        reportCurrent();
+      },
+    },
     planName: () => "Beta",
+    ownSubmitter: () => ({ account: "", keyId: "", plan: "" }),
+    yieldThread() {},
   });
   const submitHere = createPipeline({
     clock,
     dedup,
-    reconcile: ingressThreads > 0 ? readRecords : null,
     dispatch: { accept: (packet, done) => done(packet, decoder.decode(packet.bytes)) },
     sender: {
       accept(packet) {
@@ -196,7 +201,7 @@ function startFixture({ ingressThreads, lateMs }: Options) {
     const times = { receivedNs: nowNs, decodedNs: nowNs, sentNs: nowNs };
     records.push(() => {
       current = send;
-      tracker.take(ringRecord(SENT, { ...submitted, ...times, validation: accepted }));
+      ring.take(ringRecord(SENT, { ...submitted, ...times, validation: accepted }));
     });
     cache.commit(bytes, OFFSET);
   }

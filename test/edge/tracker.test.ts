@@ -2,30 +2,20 @@
 
 import { describe, expect, it } from "vitest";
 import type { RejectionReason } from "../../src/core/errors.ts";
-import type { Outcome, Packet } from "../../src/core/flow.ts";
+import type { Outcome } from "../../src/core/flow.ts";
 import { Tracker } from "../../src/edge/tracker.ts";
-import { DUPLICATE, REJECTED, SENT, VIOLATED } from "../../src/native-ingress/record-ring.ts";
+import { DUPLICATE, REJECTED, SENT, VIOLATED } from "../../src/engine/record-ring.ts";
 import { REJECTION_NAMES } from "../../src/native-ingress/thread-counters.ts";
-import { newSendRecord } from "../../src/send/native/send-record.ts";
-import { ACCEPTED } from "../native-ingress/fixture.ts";
 import { packetOf } from "../support/packets.ts";
-import { ringRecord } from "../support/ring-record.ts";
+import { ACCEPTED, ringRecord } from "../support/ring-record.ts";
 
-const PLANS = ["Beta", "Pro"];
+const HOLDER = { account: "other", keyId: "k1", plan: "Pro" };
 
 function fixture({ isInFlight = false } = {}) {
   const calls: unknown[] = [];
   const latencies: number[] = [];
-  const packets: Packet[] = [];
   const tracker = new Tracker({
     clock: { nowNs: () => 900 },
-    planName: (number) => PLANS[number] ?? "?",
-    engine: {
-      recordSend(packet, _, sentNs) {
-        packets.push({ ...packet });
-        calls.push(["recordSend", packet.id, sentNs]);
-      },
-    },
     receipts: {
       open: ({ id }, _, decodedNs, nowNs) => void calls.push(["open", id, decodedNs, nowNs]),
       addSubmitter(_, offset, account) {
@@ -40,11 +30,10 @@ function fixture({ isInFlight = false } = {}) {
         calls.push(["merge", offset, maxRetries]);
         return isInFlight;
       },
-      mergeReserved(_, offset, entryNs) {
-        calls.push(["mergeReserved", offset, entryNs]);
+      mergeSend({ id }, offset, nowNs) {
+        calls.push(["mergeSend", id, offset, nowNs]);
         return isInFlight;
       },
-      mergeSend: () => isInFlight,
       outcome: ({ packetId, kind }) => void calls.push(["landing", packetId, kind]),
     },
     rejected: ({ account, keyId }, { reason, message }, bytes) =>
@@ -56,16 +45,17 @@ function fixture({ isInFlight = false } = {}) {
       outcome: ({ packetId, kind }) => void calls.push(["usage", packetId, kind]),
     },
   });
-  return { tracker, calls, latencies, packets };
+  return { tracker, calls, latencies };
 }
 
-describe("a transaction that the pipeline accepted", () => {
+describe("a transaction that the engine accepted", () => {
   it("is opened under the next id; one that is not opened uses up none", () => {
     const { tracker, calls } = fixture();
     expect(tracker.nextId).toBe(1);
     tracker.opened(packetOf(1, Uint8Array.of(1)), ACCEPTED, "k1", "Pro", 77);
     expect(calls).toEqual([
-      ["open", 1, 77, undefined],
+      ["mergeSend", 1, 1, 77],
+      ["open", 1, 77, 900],
       ["track", 1, 77, "Pro"],
       ["taken", 1, "k1", 1001],
     ]);
@@ -86,50 +76,41 @@ describe("a transaction that the pipeline accepted", () => {
     ]);
   });
 
-  it("is merged with one in flight, and shared by the account that sent it again", () => {
-    const packet = packetOf(1, Uint8Array.of(1));
-    const fresh = fixture();
-    expect(fresh.tracker.mergedIntoInFlight(packet, 1, null)).toBe(false);
-    expect(fresh.calls).toEqual([["merge", 1, null]]);
+  it("is merged with one in flight, whose receipt shows one more submission", () => {
     const { tracker, calls } = fixture({ isInFlight: true });
-    expect(tracker.mergedIntoInFlight(packet, 1, 55)).toBe(true);
+    tracker.opened(packetOf(1, Uint8Array.of(1)), ACCEPTED, "k1", "Pro", 77);
     expect(calls).toEqual([
-      ["mergeReserved", 1, 55],
-      ["submitter", "acme", 1],
+      ["mergeSend", 1, 1, 77],
+      ["open", 1, 77, 900],
     ]);
-    expect(tracker.nextId).toBe(1);
+    expect(tracker.nextId).toBe(2);
+  });
+
+  it("is shared by each account that submits it again", () => {
+    const { tracker, calls } = fixture();
+    tracker.duplicate({ bytes: Uint8Array.of(1), account: "acme", maxRetries: 3 }, 1);
+    expect(calls).toEqual([
+      ["submitter", "acme", 1],
+      ["merge", 1, 3],
+    ]);
+  });
+
+  it("is counted by what its validation found", () => {
+    const { tracker } = fixture();
+    tracker.valid();
+    tracker.invalid(3);
+    expect([tracker.validations.accepted, tracker.validations.errorCounts[3]]).toEqual([1, 1]);
   });
 });
 
-describe("a record of an ingress thread", () => {
-  it("records a send under the key that admitted it", () => {
-    const { tracker, calls, latencies, packets } = fixture();
-    tracker.take(ringRecord(SENT));
-    expect(calls).toEqual([
-      ["usage", "k1", null, 40],
-      ["open", 1, 130, 900],
-      ["track", 1, 130, "Pro"],
-      ["taken", 1, "k1", 100],
-      ["recordSend", 1, 150],
-    ]);
-    expect(packets).toMatchObject([
-      { id: 1, account: "other", receivedNs: 100, maxRetries: 2, offeredLamports: 1_234 },
-    ]);
-    expect(tracker.validations.accepted).toBe(1);
-    expect(latencies).toEqual([50]);
-    expect(tracker.counters).toEqual({ decoded: 1, duplicates: 0, corked: 0 });
-  });
-
-  it("records a duplicate as one more submission, without decoding", () => {
+describe("a request that an ingress thread answered", () => {
+  it("counts as use of its key, with the time from body to answer", () => {
     const { tracker, calls, latencies } = fixture();
-    tracker.take(ringRecord(DUPLICATE, { keyId: "k0", account: "acme", maxRetries: null }));
-    expect(calls).toEqual([
-      ["usage", "k0", null, 40],
-      ["submitter", "acme", 1],
-      ["merge", 1, null],
-    ]);
-    expect(latencies).toEqual([30]);
-    expect(tracker.counters).toEqual({ decoded: 0, duplicates: 1, corked: 0 });
+    tracker.answered(ringRecord(SENT), HOLDER);
+    tracker.answered(ringRecord(DUPLICATE), HOLDER);
+    const usage = ["usage", "k1", null, 40];
+    expect(calls).toEqual([usage, usage]);
+    expect(latencies).toEqual([50, 30]);
   });
 
   const rejected = (reason: RejectionReason, over: Parameters<typeof ringRecord>[1] = {}) =>
@@ -143,56 +124,30 @@ describe("a record of an ingress thread", () => {
 
   it("reports a rejection under the key that was used, with its message", () => {
     const { tracker, calls, latencies } = fixture();
-    tracker.take(rejected("rate_limited", { bodyBytes: 0 }));
+    tracker.answered(rejected("rate_limited", { bodyBytes: 0 }), HOLDER);
     expect(calls).toEqual([
       ["rejected", "other", "k1", "rate_limited", "the größte message", 0],
       ["usage", "k1", "rate_limited", 0],
     ]);
     // It was answered before any stage.
     expect(latencies).toEqual([]);
-    expect(tracker.counters).toEqual({ decoded: 0, duplicates: 0, corked: 0 });
   });
 
-  it("counts the error of a rejection that the decoder found, and its latency", () => {
+  it("measures a rejection that the decoder found", () => {
     const { tracker, calls, latencies } = fixture();
     const validation = { kind: "rejected", errorCode: 3, found: 5, needed: 6 } as const;
-    tracker.take(rejected("undecodable", { validation, sentNs: 170 }));
+    tracker.answered(rejected("undecodable", { validation, sentNs: 170 }), HOLDER);
     expect(calls).toEqual([
       ["rejected", "other", "k1", "undecodable", "the größte message", 40],
       ["usage", "k1", "undecodable", 40],
     ]);
     expect(latencies).toEqual([70]);
-    expect(tracker.validations.errorCounts[3]).toBe(1);
-    expect(tracker.counters).toEqual({ decoded: 1, duplicates: 0, corked: 0 });
   });
 
   it("shows an account the use of its key that the policy does not allow, and counts none", () => {
     const { tracker, calls, latencies } = fixture();
-    tracker.take(ringRecord(VIOLATED, { bytes: Buffer.from("größe"), bodyBytes: 0 }));
+    tracker.answered(ringRecord(VIOLATED, { bytes: Buffer.from("größe"), bodyBytes: 0 }), HOLDER);
     expect(calls).toEqual([["rejected", "other", "k1", "unauthorized", "größe", 0]]);
     expect(latencies).toEqual([]);
-  });
-
-  it("takes the account of a key from each record", () => {
-    const { tracker, calls } = fixture();
-    for (const account of ["other", "moved", "moved"]) {
-      tracker.take(ringRecord(DUPLICATE, { account }));
-    }
-    const submitter = (account: string) => ["submitter", account, 1];
-    const usage = ["usage", "k1", null, 40];
-    expect(calls).toEqual(
-      ["other", "moved", "moved"].flatMap((account) => [
-        usage,
-        submitter(account),
-        ["merge", 1, 2],
-      ]),
-    );
-  });
-
-  it("counts sends that shared a datagram", () => {
-    const { tracker } = fixture();
-    tracker.take(ringRecord(SENT, { send: { ...newSendRecord(), corked: true } }));
-    tracker.take(ringRecord(SENT));
-    expect(tracker.counters).toEqual({ decoded: 2, duplicates: 0, corked: 1 });
   });
 });

@@ -39,16 +39,6 @@ describe("the order of steps", () => {
     expect(fixture.slotsAsked[0]).toBe(fixture.slotsAsked[1]);
   });
 
-  it("parses what an ingress thread has verified, and verifies it no more", () => {
-    const { fixture, submit } = newFixture();
-    fixture.holds = true;
-    submit(bytesOf(1), "acme", null, true);
-    expect(fixture.calls).toContain("parse");
-    expect(fixture.calls).not.toContain("decode");
-    expect(fixture.results).toHaveLength(1);
-    expect(fixture.sent[0]?.bytes).toEqual(bytesOf(1));
-  });
-
   it("ends before submit returns when nothing is asynchronous", () => {
     const { fixture, submit } = newFixture();
     submit(bytesOf(1));
@@ -132,17 +122,6 @@ describe("the lack of a leader", () => {
     expect(receipts.find(signatureOf(bytesOf(1)), "acme")).toBeNull();
   });
 
-  it("is not stored in a shared dedup cache: the next attempt is sent", () => {
-    const { fixture, submit } = newFixture(true);
-    fixture.taken = 0;
-    submit(bytesOf(1));
-    expect(fixture.calls).toContain("dedup.rollback");
-    fixture.taken = 2;
-    submit(bytesOf(1));
-    expect(fixture.results).toMatchObject([{ kind: "rejected" }, { kind: "accepted" }]);
-    expect(fixture.sent).toHaveLength(1);
-  });
-
   it("does not block the next attempt", () => {
     const { fixture, submit, receipts } = newFixture();
     fixture.taken = 0;
@@ -203,7 +182,7 @@ describe("a duplicate", () => {
     expect(fixture.sent).toHaveLength(1);
   });
 
-  it("merges with the one in flight after eviction, and is decoded again", () => {
+  it("is sent again once its entry expired, and merges with the one in flight", () => {
     const { fixture, submit, clock, receipts, landing } = newFixture();
     submit(bytesOf(1));
     clock.advance(DEDUP_KEEP_MS - 1);
@@ -212,9 +191,9 @@ describe("a duplicate", () => {
     clock.advance(2);
     fixture.calls.length = 0;
     submit(bytesOf(1));
-    const shared = ["mergeDuplicate", "receipt.addSubmitter", "dedup.insert", "result"];
-    expect(fixture.calls).toEqual(["dedup.query", "decode", ...shared]);
-    expect(fixture.sent).toHaveLength(1);
+    const sent = ["send", "mergeSend", "receipt.open", "report", "dedup.insert", "result"];
+    expect(fixture.calls).toEqual(["dedup.query", "decode", ...sent]);
+    expect(fixture.sent.map(({ id }) => id)).toEqual([1, 2]);
     expect(fixture.results[2]).toEqual(fixture.results[0]);
     expect(receipts.find(signatureOf(bytesOf(1)), "acme")).toMatchObject({ submissions: 3 });
     expect(landing.counters).toMatchObject({ accepted: 1, duplicatesMerged: 2 });

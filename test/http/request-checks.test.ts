@@ -47,7 +47,7 @@ function enter(
     access,
     submit,
     tracker,
-    calls: null,
+    submitCall: null,
     proxySource,
     health: ALWAYS_READY,
     info: { tipAccounts: [], version: "" },

@@ -419,17 +419,6 @@ describe("the gate", () => {
     ]);
   });
 
-  it("is asked from the time of the entry that the caller has reserved", () => {
-    const rig = startedFixture();
-    rig.track(1);
-    rig.clock.advance(2_500);
-    const bytes = bytesOf(1);
-    const rest = { account: "a", receivedNs: 0, maxRetries: null, offeredLamports: 0 };
-    rig.landing.mergeReserved({ id: 2, bytes, ...rest }, 1, rig.clock.nowNs());
-    expect(rig.gate.renewals).toEqual([{ sinceMs: 2_500, nowMs: 2_500 }]);
-    expect(resendTo(rig, 1)).toEqual(["a", "b"]);
-  });
-
   it("learns of a copy that left late", () => {
     const rig = startedFixture();
     rig.track(1, { sent: [] });

@@ -2,7 +2,7 @@
 
 import { openSync } from "node:fs";
 import { SetupError } from "../../src/core/errors.ts";
-import type { Accepted } from "../../src/core/flow.ts";
+import { DUPLICATE, RecordReader, recordsMemory } from "../../src/engine/record-ring.ts";
 import {
   INGRESS_THREAD_COMMANDS,
   INGRESS_THREAD_STATES,
@@ -17,23 +17,9 @@ import {
   type IngressThreads,
   type PresentedCertificate,
 } from "../../src/native-ingress/ingress-threads.ts";
-import { DUPLICATE } from "../../src/native-ingress/record-ring.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createRecordWriter } from "../support/record-writer.ts";
 
-export const ACCEPTED: Accepted = {
-  kind: "accepted",
-  version: -1,
-  signatureOffset: 1,
-  signatureCount: 1,
-  messageOffset: 65,
-  messageSize: 200,
-  keysOffset: 70,
-  blockhashOffset: 170,
-  durableNonce: false,
-  tipLamports: 1_000,
-  priorityFeeLamports: 234,
-};
 /** The engine's handle of the key table. */
 export const KEY_TABLE = 11;
 /** Of the account acme. */
@@ -185,26 +171,37 @@ export function fixture(
   const { engine, native } = fakeNative();
   const accounting: string[] = [];
   const deaths: unknown[] = [];
-  /** How many duplicates were in accounting each time that it yielded. */
-  const ways: number[] = [];
-  /** And each time that everything had to be processed. */
+  /** How many duplicates were in accounting each time that everything had to be processed. */
   const settled: number[] = [];
   const keys = { closes: 0 };
   const memory = {
     targets: new SharedArrayBuffer(8),
     dedup: new SharedArrayBuffer(24),
   };
+  const ring = recordsMemory();
+  const reader = new RecordReader(ring);
+  const records = {
+    memory: ring,
+    get waiting() {
+      return reader.depth;
+    },
+    reconcile() {
+      while (
+        reader.read(({ kind, bytes, account }) => {
+          if (kind === DUPLICATE) accounting.push(`${account} ${bytes[0]}`);
+        })
+      );
+      return true;
+    },
+  };
   const ingressThreads: IngressThreads = createIngressThreads(
     {
       clock,
       native,
-      yieldThread: () => void ways.push(accounting.length),
+      records,
       flushEvents() {
         settled.push(accounting.length);
-        ingressThreads.reconcile();
-      },
-      take({ kind, bytes, account }) {
-        if (kind === DUPLICATE) accounting.push(`${account} ${bytes[0]}`);
+        records.reconcile();
       },
       keys: {
         handle: KEY_TABLE,
@@ -234,7 +231,7 @@ export function fixture(
       ...memory,
     },
   );
-  const told = { accounting, deaths, ways, settled, keys };
+  const told = { accounting, deaths, settled, keys };
   return { clock, engine, ingressThreads, memory, threads: engine.threads, ...told };
 }
 

@@ -1,8 +1,8 @@
 /** One ingress thread as the main thread manages it: its start options. */
 
 import { describe, expect, it } from "vitest";
+import { recordsMemory } from "../../src/engine/record-ring.ts";
 import { INGRESS_THREAD_OPTIONS, NO_PRIORITY } from "../../src/native/contract.ts";
-import { recordsMemory } from "../../src/native-ingress/record-ring.ts";
 import { ingressThreadCountersMemory } from "../../src/native-ingress/thread-counters.ts";
 import { faultOf, fixture, KEY_TABLE, shared, UPSTREAM_PORT } from "./fixture.ts";
 

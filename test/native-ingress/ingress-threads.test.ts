@@ -1,7 +1,7 @@
 /** The ingress threads as the main thread manages them: their accounting, turns and end. */
 
 import { fstatSync, openSync } from "node:fs";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import {
   INGRESS_THREAD_COMMANDS,
   INGRESS_THREAD_FULL,
@@ -12,17 +12,12 @@ import {
 import {
   INGRESS_THREAD_EXIT_MS_MAX,
   INGRESS_THREADS_STOP_MS_MAX,
-  RECORDS_BACKLOG_MAX,
-  RECORDS_PER_SLICE,
 } from "../../src/native-ingress/limits.ts";
-import { CLAIMED, VOID } from "../../src/native-ingress/record-ring.ts";
 import {
   HTTP_COUNTER_NAMES,
   PROXY_REASONS,
   REJECTION_NAMES,
 } from "../../src/native-ingress/thread-counters.ts";
-import { newSendRecord } from "../../src/send/native/send-record.ts";
-import { ACCEPTED } from "../support/accepted.ts";
 import { faultOf, fixture, PUBLIC_PORT, shared, started, UPSTREAM_PORT } from "./fixture.ts";
 
 describe("ingress threads that start", () => {
@@ -144,38 +139,6 @@ describe("ingress threads that start", () => {
 });
 
 describe("the records of ingress threads", () => {
-  it("are read on request, each under its owner and in the order of all threads", async () => {
-    const { ingressThreads, thread, accounting } = started();
-    thread(0).note(10);
-    thread(1).note(20);
-    thread(0).note(11);
-    expect(ingressThreads.waiting).toBe(3);
-    ingressThreads.reconcile();
-    expect(accounting).toEqual(["acme 10", "acme 20", "acme 11"]);
-    expect(ingressThreads.waiting).toBe(0);
-    await ingressThreads.stop();
-  });
-
-  it("are not all read while a thread has not finished one, nor those behind it", async () => {
-    const { ingressThreads, thread, accounting } = started();
-    const times = { receivedNs: 1, decodedNs: 2, sentNs: 2, bodyBytes: 1, maxRetries: null };
-    const key = { keyId: "00".repeat(16), account: "acme", planNumber: 0 };
-    const bytes = Uint8Array.of(10);
-    thread(0).note(9);
-    thread(0).writer.sent({ ...key, ...times, bytes }, ACCEPTED, newSendRecord(), CLAIMED);
-    thread(1).note(20);
-    const wait = vi.spyOn(Atomics, "wait").mockReturnValue("timed-out");
-    expect([ingressThreads.reconcile(), ingressThreads.waiting]).toEqual([false, 2]);
-    wait.mockImplementation((states, at) => {
-      if (states instanceof Int32Array) Atomics.store(states, at, VOID);
-      return "not-equal";
-    });
-    expect([ingressThreads.reconcile(), ingressThreads.waiting]).toEqual([true, 0]);
-    wait.mockRestore();
-    expect(accounting).toEqual(["acme 9", "acme 20"]);
-    await ingressThreads.stop();
-  });
-
   it("are read with the engine's events when a thread reports some", async () => {
     const { ingressThreads, thread, accounting, settled } = started(1);
     thread(0).note(10);
@@ -216,48 +179,6 @@ describe("the records of ingress threads", () => {
     }
     expect(PROXY_REASONS.map((reason) => ingressThreads.proxied[reason])).toEqual([11, 22, 33]);
     expect(ingressThreads.stats.map(({ counters }) => counters.accepted)).toEqual([100, 101]);
-    await ingressThreads.stop();
-  });
-});
-
-describe("ingress threads that need the processor of the main thread", () => {
-  it("are yielded to after every few records", async () => {
-    const { ingressThreads, thread, ways } = started();
-    for (let n = 0; n < 2 * RECORDS_PER_SLICE; n += 1) thread(0).note(n);
-    thread(1).note(1);
-    ingressThreads.reconcile();
-    expect(ways).toEqual([RECORDS_PER_SLICE, 2 * RECORDS_PER_SLICE]);
-    await ingressThreads.stop();
-  });
-
-  it("wait while the ring has so much unread that it could fill up", async () => {
-    const { ingressThreads, thread, accounting, ways } = started();
-    const few = 3 * RECORDS_PER_SLICE;
-    for (let n = 0; n < RECORDS_BACKLOG_MAX + few; n += 1) thread(0).note(1);
-    ingressThreads.reconcile();
-    expect(ways[0]).toBe(few + RECORDS_PER_SLICE);
-    expect(accounting).toHaveLength(RECORDS_BACKLOG_MAX + few);
-    for (let n = 0; n < RECORDS_BACKLOG_MAX; n += 1) thread(1).note(1);
-    const before = ways.length;
-    ingressThreads.yieldThread();
-    expect(ways).toHaveLength(before);
-    await ingressThreads.stop();
-  });
-
-  it("cannot keep the main thread reading by adding records meanwhile", async () => {
-    const { ingressThreads, thread, accounting, ways } = started();
-    const note = (count: number): void => {
-      for (let n = 0; n < count; n += 1) thread(0).note(n);
-    };
-    note(RECORDS_PER_SLICE);
-    ways.push = (...items) => {
-      note(RECORDS_PER_SLICE);
-      return items.length;
-    };
-    ingressThreads.reconcile();
-    expect(accounting).toHaveLength(RECORDS_PER_SLICE);
-    ingressThreads.reconcile();
-    expect(accounting).toHaveLength(2 * RECORDS_PER_SLICE);
     await ingressThreads.stop();
   });
 });

@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { dedupMemory } from "../../src/dedup/recent-transactions.ts";
+import { recordsMemory } from "../../src/engine/record-ring.ts";
 import { OK } from "../../src/native/contract.ts";
 import { ADDON_PATH, NATIVE_NAMES } from "../../src/native/load.ts";
-import { recordsMemory } from "../../src/native-ingress/record-ring.ts";
 import { ingressThreadCountersMemory } from "../../src/native-ingress/thread-counters.ts";
 import { SHARED_TARGET_TABLE_BYTES } from "../../src/send/native/shared-target-table.ts";
 import { native } from "./addon.ts";
@@ -89,6 +89,7 @@ describe.skipIf(native === null)("an export called with arbitrary arguments", ()
       "decoderCreate",
       "ingressThreadStart",
       "ingressThreadsListen",
+      "submitPathOpen",
     ]) {
       expect(own?.[name]?.positive, name).toBeGreaterThan(0);
     }

@@ -119,10 +119,10 @@ const EQUAL: readonly Pair[] = [
     "src/send/stream-window.ts",
     "STREAMS_PER_INTERVAL_MIN INTERVAL_MS SLOW_MS STUCK_MS ROOM ANNOUNCED_SHARE FORGET_MS",
   ),
-  ["submit/record_ring.rs", "RECORDS", "src/native-ingress/limits.ts", "RECORD_RING_SLOTS"],
+  ["submit/record_ring.rs", "RECORDS", "src/engine/limits.ts", "RECORD_RING_SLOTS"],
   ...alike(
     "submit/record_ring.rs",
-    "src/native-ingress/record-ring.ts",
+    "src/engine/record-ring.ts",
     "SENT DUPLICATE REJECTED VIOLATED OFFSET NUMBER TARGETS STATUS REASON CORKED VALIDATION " +
       "PLAN STATE PEERS PENDING DONE VOID SENT_NS SLOT_BYTES",
   ),
@@ -136,7 +136,7 @@ const EQUAL: readonly Pair[] = [
   ...alike("submit/key_table.rs", "src/accounts/limits.ts", "KEYS_MAX"),
   ["submit/key_table.rs", "TOKEN_BYTES_MIN", "src/core/limits.ts", "TOKEN_CHARS_MIN"],
   ["submit/key_table.rs", "TOKEN_BYTES_MAX", "src/core/limits.ts", "TOKEN_CHARS_MAX"],
-  ...alike("submit/key_table.rs", "src/native-ingress/record-ring.ts", "ACCOUNT_BYTES_MAX"),
+  ...alike("submit/key_table.rs", "src/engine/record-ring.ts", "ACCOUNT_BYTES_MAX"),
   ...alike(
     "submit/dedup_index.rs",
     "src/dedup/recent-transactions.ts",

@@ -8,7 +8,6 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { DELIVERY_REASONS } from "../../src/core/errors.ts";
 import {
-  CALL_NUMBERS,
   CLOSE_CAUSE,
   CONTRACT_VERSION,
   DECODER_COUNTERS,
@@ -25,6 +24,7 @@ import {
   START_SOCKET,
   START_THREAD,
   STREAM_STOPPED,
+  SUBMIT_NUMBERS,
   VALIDATION_NUMBERS,
 } from "../../src/native/contract.ts";
 import { ROOT } from "../support/source-tree.ts";
@@ -142,14 +142,14 @@ describe("Rust and contract.ts agree on", () => {
       RECORD_NUMBERS: count("quic/event_ring.rs", /const RECORD_FIELDS: usize = (\d+);/),
       VALIDATION_NUMBERS: count("decode/decoder.rs", /const VALIDATION_NUMBERS: usize = (\d+);/),
       DECODER_COUNTERS: count("decode/decoder.rs", /const COUNTERS: usize = (\d+);/),
-      CALL_NUMBERS: count("http/json_rpc.rs", /fn numbers\([^)]*\) -> \[f64; (\d+)\]/),
+      SUBMIT_NUMBERS: count("node/submit.rs", /const ANSWER_NUMBERS: usize = (\d+);/),
       SIGNATURE_TEXT_MAX: count("decode/base58.rs", /const SIGNATURE_TEXT_MAX: usize = (\d+);/),
     }).toEqual({
       CONTRACT_VERSION,
       RECORD_NUMBERS,
       VALIDATION_NUMBERS,
       DECODER_COUNTERS,
-      CALL_NUMBERS,
+      SUBMIT_NUMBERS,
       SIGNATURE_TEXT_MAX,
     });
   });

@@ -37,11 +37,12 @@ export function createIngressSender(
 
   function send(bytes: Uint8Array, into: SendRecord): boolean {
     if (!table.isOpen || !table.refresh()) return false;
-    const { count } = table;
-    if (count === 0 || bytes.length === 0 || bytes.length > table.bytesMax) return false;
+    const accepts = (index: number): boolean => bytes.length <= (table.bytesMax[index] ?? 0);
+    const peers = [...table.peers.subarray(0, table.count)].filter((_, index) => accepts(index));
+    const count = peers.length;
+    if (count === 0 || bytes.length === 0) return false;
     number += 1;
-    for (let index = 0; index < count; index += 1) {
-      const peer = table.peers[index] ?? 0;
+    for (const [index, peer] of peers.entries()) {
       into.peers[index] = peer;
       deliveries[2 * index] = peer;
       deliveries[2 * index + 1] = number;

@@ -109,6 +109,7 @@ const latest = {
   decoderCreate: [0, 0, 0],
   keyTableCreate: [0, 0, 0],
   ingressThreadStart: [0, 0, 0],
+  submitPathOpen: [0, 0, 0],
 };
 /** All ingress threads that this thread started. */
 const threads = new Set();
@@ -124,6 +125,7 @@ const MAKERS = {
   NativeEngineOptions: () => mostlyPlain(plainOptions()),
   NativeIngressThreadOptions: () => mostlyPlain(ingressThreadOptions()),
   NativeIngressThreadMemory: () => mostlyPlain(ingressThreadMemory()),
+  NativeSubmitPathMemory: () => mostlyPlain(ingressThreadMemory()),
 };
 
 const mostlyPlain = (record) => (below(5) === 0 ? tricky(record) : record);
@@ -146,6 +148,7 @@ function tricky(record) {
     () => native.engineStop(pick(handles), 0),
     () => native.txSend(pick(handles), new Uint32Array(4), new Uint8Array(9), 1, 1, 1, 1),
     () => native.ingressThreadClose(pick(handles)),
+    () => native.submitPathClose(pick(handles)),
     () => {
       throw new Error("a member that throws");
     },
@@ -286,7 +289,22 @@ function descriptor() {
   return [pick([0, 1, 2 ** 20, 2 ** 31, 2 ** 32 - 1, -1, Number.NaN, "0", null])];
 }
 
+/** Mostly existing handles, so that a path is opened. */
+function submitPath() {
+  const [engine, decoder] = [pick(latest.engineStart), pick(latest.decoderCreate)];
+  return [engine, decoder, argument("NativeSubmitPathMemory")];
+}
+
+/** A submission, mostly to a path that is open. */
+function submission() {
+  const [path, out] = [pick(latest.submitPathOpen), new Uint8Array(pick([0, 127, 128, 200]))];
+  const numbers = Array.from({ length: 5 }, () => argument("number"));
+  return [path, argument("Uint8Array"), ...numbers, below(4) === 0 ? argument("Uint8Array") : out];
+}
+
 const ARGUMENTS = {
+  submitPathOpen: submitPath,
+  submit: submission,
   ingressThreadsListen: listening,
   ingressThreadsListenQuic: quicListening,
   socketListen: address,
@@ -299,6 +317,7 @@ const MAKING = new Set([
   "keyTableCreate",
   "peerOpen",
   "ingressThreadStart",
+  "submitPathOpen",
 ]);
 
 /** A listening socket, which the process keeps. */

@@ -8,7 +8,6 @@ import { Tracker } from "../../src/edge/tracker.ts";
 import { createPipeline } from "../../src/engine/pipeline.ts";
 import { createLanding } from "../../src/landing/landing.ts";
 import { createReceipts } from "../../src/receipts/receipts.ts";
-import type { SendRecord } from "../../src/send/native/send-record.ts";
 import { createFakeClock } from "./fake-clock.ts";
 import { DECODER, newPacket } from "./packets.ts";
 
@@ -20,7 +19,7 @@ interface Pending {
 /**
  * Real dedup cache, receipts and decoder, with a decode stage that can wait and a scripted sender.
  */
-export function newFixture(sharesDedup = false) {
+export function newFixture() {
   const clock = createFakeClock();
   const dedup = createDedupCache();
   /** The times for which the slot was queried. */
@@ -41,28 +40,16 @@ export function newFixture(sharesDedup = false) {
     /** What `sender.accept` returns. */
     taken: 1,
     sent: [] as Packet[],
-    /** Submissions sent elsewhere. */
-    recorded: [] as { packet: Packet; send: SendRecord; sentNs: number }[],
     /** Whether validation results are deferred, as those of a worker are. */
     holds: false,
     pending: [] as Pending[],
     results: [] as SubmitResult[],
     counted: [] as string[],
-    /** Records what ingress threads sent. */
-    onReconcile: (): void => {},
-    /** Called before each read of the reservation. */
-    onReserve: (): void => {},
     slotsAsked,
   };
   const note = (call: string): void => void fixture.calls.push(call);
   const tracker = new Tracker({
     clock,
-    engine: {
-      recordSend(packet, send, sentNs) {
-        note("recordSend");
-        fixture.recorded.push({ packet: kept(packet), send, sentNs });
-      },
-    },
     landing: {
       track(packet, accepted, nowNs, plan) {
         note("track");
@@ -73,8 +60,11 @@ export function newFixture(sharesDedup = false) {
         if (isMerged) note("mergeDuplicate");
         return isMerged;
       },
-      mergeReserved: (packet, offset, entryNs) => landing.mergeReserved(packet, offset, entryNs),
-      mergeSend: (packet, offset, nowNs) => landing.mergeSend(packet, offset, nowNs),
+      mergeSend(packet, offset, nowNs) {
+        const isMerged = landing.mergeSend(packet, offset, nowNs);
+        if (isMerged) note("mergeSend");
+        return isMerged;
+      },
       outcome: (outcome) => landing.outcome(outcome),
     },
     receipts: {
@@ -95,7 +85,6 @@ export function newFixture(sharesDedup = false) {
     },
     latency: { record() {} },
     rejected() {},
-    planName: () => "Beta",
   });
   const submitOne = createPipeline({
     clock,
@@ -107,19 +96,6 @@ export function newFixture(sharesDedup = false) {
       insert(bytes, offset, nowNs) {
         note("dedup.insert");
         dedup.insert(bytes, offset, nowNs);
-      },
-      reserve(bytes, offset, nowNs) {
-        note("dedup.reserve");
-        fixture.onReserve();
-        return dedup.reserve(bytes, offset, nowNs);
-      },
-      commit(bytes, offset) {
-        note("dedup.commit");
-        dedup.commit(bytes, offset);
-      },
-      rollback(bytes, offset) {
-        note("dedup.rollback");
-        dedup.rollback(bytes, offset);
       },
     },
     dispatch: {
@@ -138,20 +114,8 @@ export function newFixture(sharesDedup = false) {
       report: () => note("report"),
     },
     events: tracker,
-    parser: {
-      decode(bytes) {
-        note("parse");
-        return decoder.decode(bytes);
-      },
-    },
-    reconcile: sharesDedup ? () => fixture.onReconcile() : null,
   });
-  const submit = (
-    bytes: Uint8Array,
-    account = "acme",
-    maxRetries: number | null = null,
-    isVerified = false,
-  ): void =>
+  const submit = (bytes: Uint8Array, account = "acme", maxRetries: number | null = null): void =>
     submitOne(
       {
         bytes,
@@ -160,7 +124,7 @@ export function newFixture(sharesDedup = false) {
         plan: "Beta",
         receivedNs: clock.nowNs(),
         maxRetries,
-        isVerified,
+        isVerified: false,
       },
       (result) => {
         note("result");

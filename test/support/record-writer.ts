@@ -6,8 +6,7 @@
 import type { Accepted, Rejected } from "../../src/core/flow.ts";
 import { SHARED_TARGETS_MAX, V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
 import { writeValidation } from "../../src/decode/workers/worker-channel.ts";
-import { VALIDATION_NUMBERS } from "../../src/native/contract.ts";
-import { RECORD_RING_SLOTS } from "../../src/native-ingress/limits.ts";
+import { RECORD_RING_SLOTS } from "../../src/engine/limits.ts";
 import {
   ACCOUNT_BYTES_MAX,
   CLAIMED,
@@ -16,7 +15,8 @@ import {
   REJECTED,
   SENT,
   type SubmissionRecord,
-} from "../../src/native-ingress/record-ring.ts";
+} from "../../src/engine/record-ring.ts";
+import { VALIDATION_NUMBERS } from "../../src/native/contract.ts";
 import { createRing } from "../../src/runtime/ring.ts";
 import type { SendRecord } from "../../src/send/native/send-record.ts";
 

@@ -1,12 +1,27 @@
 /** A record of an ingress thread, as the main thread reads it. */
 
-import type { RingRecord } from "../../src/native-ingress/record-ring.ts";
+import type { Accepted } from "../../src/core/flow.ts";
+import type { RingRecord } from "../../src/engine/record-ring.ts";
 import { newSendRecord } from "../../src/send/native/send-record.ts";
-import { ACCEPTED } from "../native-ingress/fixture.ts";
+
+export const ACCEPTED: Accepted = {
+  kind: "accepted",
+  version: -1,
+  signatureOffset: 1,
+  signatureCount: 1,
+  messageOffset: 65,
+  messageSize: 200,
+  keysOffset: 70,
+  blockhashOffset: 170,
+  durableNonce: false,
+  tipLamports: 1_000,
+  priorityFeeLamports: 234,
+};
 
 export function ringRecord(kind: number, over: Partial<RingRecord> = {}): RingRecord {
   return {
     kind,
+    isOwn: false,
     bytes: Uint8Array.of(1, 2, 3),
     keyId: "k1",
     account: "other",

@@ -19,7 +19,9 @@ while (Atomics.load(isOver, 0) === 0) {
   }
   const { count, ttlMs, bytesMax, peers } = table;
   if (count !== before) changes += 1;
-  const isWhole = count === 0 || (ttlMs === count && bytesMax === 100 * count);
-  if (!isWhole || peers.slice(0, count).some((peer) => peer !== count)) torn += 1;
+  const isTorn =
+    peers.slice(0, count).some((peer) => peer !== count) ||
+    bytesMax.slice(0, count).some((size) => size !== 100 * count);
+  if (count > 0 && (isTorn || ttlMs !== count)) torn += 1;
 }
 parentPort.postMessage({ torn, changes, given });

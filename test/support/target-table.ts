@@ -24,9 +24,9 @@ export class TargetTable {
   engine = 0;
   count = 0;
   ttlMs = 0;
-  bytesMax = 0;
-  /** The engine's handle of each target. */
+  /** The engine's handle of each target, and the largest transaction that it accepts. */
   readonly peers = new Uint32Array(SHARED_TARGETS_MAX);
+  readonly bytesMax = new Uint32Array(SHARED_TARGETS_MAX);
   readonly #int32: Uint32Array;
   #sequence = 0;
 
@@ -62,9 +62,9 @@ export class TargetTable {
     this.engine = Atomics.load(int32, ENGINE);
     this.count = Math.min(Atomics.load(int32, COUNT), SHARED_TARGETS_MAX);
     this.ttlMs = Atomics.load(int32, TTL_MS);
-    this.bytesMax = Atomics.load(int32, BYTES_MAX);
     for (let index = 0; index < this.count; index += 1) {
       this.peers[index] = Atomics.load(int32, PEERS + index);
+      this.bytesMax[index] = Atomics.load(int32, BYTES_MAX + index);
     }
     if (Atomics.load(int32, SEQUENCE) !== sequence) return false;
     this.#sequence = sequence;

@@ -7,13 +7,19 @@
 import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { dedupMemory } from "../../src/dedup/recent-transactions.ts";
+import {
+  DUPLICATE,
+  RecordReader,
+  type RingRecord,
+  recordsMemory,
+  SENT,
+} from "../../src/engine/record-ring.ts";
 import type { NativeEngine } from "../../src/native/contract.ts";
 import { EngineKeys } from "../../src/native-ingress/engine-keys.ts";
 import {
   createIngressThreads,
   type IngressThreads,
 } from "../../src/native-ingress/ingress-threads.ts";
-import { DUPLICATE, SENT } from "../../src/native-ingress/record-ring.ts";
 import { SHARED_TARGET_TABLE_BYTES } from "../../src/send/native/shared-target-table.ts";
 import { native } from "../native/addon.ts";
 import { createAuthority, type Issued } from "./authority.ts";
@@ -58,18 +64,28 @@ export function createTestIngress(
   const engine = addon.engineStart(ENGINE_OPTIONS, () => {});
   const decoder = addon.decoderCreate(new Uint8Array(32), 0, true, 0);
   if (engine <= 0 || decoder <= 0) throw new Error(`no engine or decoder: ${engine}, ${decoder}`);
-  const unasked = (): never => {
+  const memory = recordsMemory();
+  const reader = new RecordReader(memory);
+  function take({ kind }: RingRecord): void {
+    if (kind !== SENT && kind !== DUPLICATE) return;
     throw new Error("the ingress thread accepted a transaction itself");
+  }
+  const records = {
+    memory,
+    get waiting() {
+      return reader.depth;
+    },
+    reconcile() {
+      while (reader.read(take));
+      return true;
+    },
   };
   const ingressThreads = createIngressThreads(
     {
       clock: systemClock,
       native: addon,
-      yieldThread: () => addon.threadYield(),
+      records,
       flushEvents: () => {},
-      take({ kind }) {
-        if (kind === SENT || kind === DUPLICATE) unasked();
-      },
       keys: engineKeys(addon, tokens),
       onDeath(cause) {
         throw new Error("an ingress thread died", { cause });

@@ -34,7 +34,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   dedup: ["core", "runtime"],
   ...Object.fromEntries(STAGES.map((stage) => [stage, ["core", "runtime", "native"]])),
   http: ["core", "runtime", "native", "limits"],
-  "native-ingress": ["core", "runtime", "native", "limits", "http", "decode", "send"],
+  "native-ingress": ["core", "runtime", "native", "limits", "http", "send", "engine"],
   engine: BELOW_EDGE,
   edge: [...BELOW_EDGE, "native-ingress", "engine"],
   control: ["core", "runtime", "config", "accounts", "telemetry"],

@@ -28,20 +28,6 @@ pub struct Call {
     pub max_retries: Option<u64>,
 }
 
-impl Call {
-    /// Size, `maxRetries` or -1, the id if it is a non-negative integer or else -1, and start and
-    /// end of the id's text in the body.
-    #[must_use]
-    pub fn numbers(&self, body: &[u8]) -> [f64; 5] {
-        let (start, end) = self.id;
-        let count = std::str::from_utf8(body.get(start..end).unwrap_or_default());
-        let count = count.ok().and_then(|text| text.parse::<u64>().ok());
-        let or_none = |number: Option<u64>| number.map_or(-1.0, |number| number as f64);
-        let (retries, count) = (or_none(self.max_retries), or_none(count));
-        [self.size as f64, retries, count, start as f64, end as f64]
-    }
-}
-
 /// Reads a call and writes its transaction to the start of `out`. None: another form, or `out` is
 /// too small; its content is then undefined.
 #[must_use]

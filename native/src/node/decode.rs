@@ -1,14 +1,11 @@
-//! Decoding of transactions and calls.
+//! Decoding of transactions.
 
-use napi::bindgen_prelude::{Float64ArraySlice, Uint8ArraySlice};
+use napi::bindgen_prelude::Float64ArraySlice;
 use napi_derive::napi;
 
-use crate::decode::base58::signature_text_at;
 use crate::decode::decoder::{Decoder, numbers, numbers_of_all};
-use crate::decode::limits::TRANSACTION_BYTES_MAX;
-use crate::http::json_rpc::read_call;
-use crate::node::convert::{DECODERS, fill, guarded, insert_made, put};
-use crate::node::shared_bytes::{overlap, writable, writable_bytes};
+use crate::node::convert::{DECODERS, fill, guarded, insert_made};
+use crate::node::shared_bytes::{overlap, writable};
 use crate::node::status_codes::*;
 
 /// Makes a decoder that any thread may use. `tip_accounts` are 32 bytes each, `keys_max` is 1024
@@ -77,34 +74,5 @@ pub fn decode_batch(
             return NO_ROOM;
         }
         numbers_of_all(&decoder, bytes, spans, out)
-    })
-}
-
-/// Reads one JSON-RPC call sendTransaction in its usual form and writes the transaction to the
-/// start of `out`, which holds 4096 bytes or more, and `Call::numbers`. Returns 1; 0 for any other
-/// form, or NO_ROOM or PANIC.
-#[napi]
-pub fn call_read(
-    body: &[u8],
-    mut out: Uint8ArraySlice<'_>,
-    mut numbers: Float64ArraySlice<'_>,
-) -> i32 {
-    guarded(PANIC, || {
-        let (out, out_numbers) = (writable_bytes(&mut out), writable(&mut numbers));
-        let shared = overlap(body, out) || overlap(body, out_numbers) || overlap(out, out_numbers);
-        if shared || out.len() < TRANSACTION_BYTES_MAX {
-            return NO_ROOM;
-        }
-        put(&mut numbers, || read_call(body, out).map(|call| call.numbers(body)))
-    })
-}
-
-/// Writes the signature of 64 bytes at `offset` in base58 to the start of `out`. Returns how many
-/// characters it has, at most 88, or NO_ROOM where either array is too short, or PANIC.
-#[napi]
-pub fn signature_write(bytes: &[u8], offset: u32, mut out: Uint8ArraySlice<'_>) -> i32 {
-    guarded(PANIC, || {
-        let size = signature_text_at(bytes, offset as usize, writable_bytes(&mut out));
-        size.map_or(NO_ROOM, |size| i32::try_from(size).unwrap_or(PANIC))
     })
 }

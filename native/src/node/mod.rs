@@ -1,4 +1,5 @@
-//! Every export to Node (`quic`, `decode`, `ingress`, `keys`, `systemd`), and what they share.
+//! Every export to Node (`quic`, `decode`, `submit`, `ingress`, `keys`, `systemd`), and what they
+//! share.
 //!
 //! Only bytes, handles and numbers cross, in one call per batch; no promise, and no string per
 //! transaction. Errors are codes (`status_codes`); an argument of the wrong type is the caller's bug
@@ -25,6 +26,10 @@ pub mod ingress;
 #[cfg(feature = "addon")]
 #[allow(unsafe_code)]
 pub mod keys;
+
+#[cfg(feature = "addon")]
+#[allow(unsafe_code)]
+pub mod submit;
 
 #[cfg(feature = "addon")]
 #[allow(unsafe_code)]

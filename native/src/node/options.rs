@@ -1,4 +1,4 @@
-//! Options of engines and ingress threads.
+//! Options of engines, ingress threads and paths.
 
 use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
@@ -88,12 +88,26 @@ pub struct QuicListenOptions {
 /// Memory that an ingress thread shares with the main thread: one `SharedArrayBuffer` each.
 #[napi(object, object_to_js = false)]
 pub struct IngressThreadMemory {
-    /// As `src/native-ingress/record-ring.ts` lays it out.
+    /// As `src/engine/record-ring.ts` lays it out.
     #[napi(ts_type = "Uint8Array")]
     pub records: SharedBytes,
     /// As `src/native-ingress/thread-counters.ts` lays it out.
     #[napi(ts_type = "Uint8Array")]
     pub counters: SharedBytes,
+    /// As `src/send/native/shared-target-table.ts` lays it out.
+    #[napi(ts_type = "Uint8Array")]
+    pub targets: SharedBytes,
+    /// As `src/dedup/recent-transactions.ts` lays it out.
+    #[napi(ts_type = "Uint8Array")]
+    pub dedup: SharedBytes,
+}
+
+/// Memory that a path shares with the main thread: one `SharedArrayBuffer` each.
+#[napi(object, object_to_js = false)]
+pub struct SubmitPathMemory {
+    /// As `src/engine/record-ring.ts` lays it out.
+    #[napi(ts_type = "Uint8Array")]
+    pub records: SharedBytes,
     /// As `src/send/native/shared-target-table.ts` lays it out.
     #[napi(ts_type = "Uint8Array")]
     pub targets: SharedBytes,

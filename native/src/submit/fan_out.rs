@@ -1,5 +1,5 @@
-//! Hot path: sends an ingress thread's transactions to the leaders of the target table that the
-//! sender publishes. What a leader cannot take now waits in the engine, highest rank first, as do the
+//! Hot path: sends a thread's transactions to the leaders of the target table that the sender
+//! publishes. A leader gets no transaction that is larger than it accepts. What a leader cannot take now waits in the engine, highest rank first, as do the
 //! sender's deliveries. Deliveries that the engine does not accept, for example to a leader without
 //! a connection, are the sender's task, which finds them in the record.
 //!
@@ -50,7 +50,7 @@ pub enum FanOutOutcome {
     /// Nothing is sent: the queue of every leader is full of deliveries of the same or a higher
     /// rank.
     LeadersFull,
-    /// Nothing is sent: no leader is connected.
+    /// Nothing is sent: no leader is connected that accepts so many bytes.
     NoLeader,
     /// Nothing is sent: the sender must send it.
     LeftToSender,
@@ -188,6 +188,14 @@ impl<E: EngineHandle> FanOut<E> {
         }
     }
 
+    /// Never holds a transaction back, for a thread that does not call `end_turn` at the end of a
+    /// loop turn.
+    #[must_use]
+    pub fn without_corking(mut self) -> Self {
+        self.burst.never_corks = true;
+        self
+    }
+
     /// Sends to every target and writes `sent`. `publish` is called before the first byte leaves,
     /// with the targets and with every delivery as queued; if it returns false, nothing is sent.
     #[must_use]
@@ -204,10 +212,10 @@ impl<E: EngineHandle> FanOut<E> {
         if !self.can_send() {
             return FanOutOutcome::LeftToSender;
         }
-        let &Targets { count, ttl_ms, bytes_max, peers, .. } = self.targets.table();
-        let is_small = u32::try_from(bytes.len()).is_ok_and(|size| size <= bytes_max);
-        if bytes.is_empty() || !is_small {
-            return FanOutOutcome::LeftToSender;
+        let &Targets { ttl_ms, .. } = self.targets.table();
+        let (count, peers) = self.targets.table().accepting(bytes.len());
+        if bytes.is_empty() || count == 0 {
+            return FanOutOutcome::NoLeader;
         }
         let number = self.next_number();
         let deliveries = peers.map(|peer| [peer, number]);
@@ -329,6 +337,7 @@ struct Burst {
     last_ns: Option<u64>,
     /// Transactions without a pause, not counting the last one.
     size: u32,
+    never_corks: bool,
     /// Whether the last one is corked.
     is_corked: bool,
     corked: u32,
@@ -342,7 +351,7 @@ impl Burst {
         let continues =
             self.last_ns.is_some_and(|last_ns| now_ns.saturating_sub(last_ns) < BURST_GAP_NS);
         self.size = if continues { self.size.saturating_add(1) } else { 0 };
-        self.is_corked = self.size >= BURST_MIN;
+        self.is_corked = self.size >= BURST_MIN && !self.never_corks;
     }
 
     /// Corks it.

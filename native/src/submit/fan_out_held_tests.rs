@@ -1,7 +1,7 @@
 //! Which transactions are sent separately and which are corked, when those are uncorked, and what
 //! is reported to the sender.
 
-use super::fixture::{Call, Fixture, NS_PER_US, times};
+use super::fixture::{BYTES, Call, Fixture, NS_PER_US, OFFER, times};
 use super::*;
 
 #[test]
@@ -98,4 +98,15 @@ fn rejected_cork_is_not_uncorked() {
     fixture.fake.status.set(0);
     assert_eq!(fixture.give(1, NS_PER_US), [Call::Cork]);
     assert_eq!(fixture.end_turn(), []);
+}
+
+#[test]
+fn a_thread_without_turns_sends_each_transaction_at_once() {
+    let Fixture { fake, fan_out, mut sent, .. } = Fixture::busy();
+    let mut fan_out = fan_out.without_corking();
+    for _ in 0..2 * BURST_MIN {
+        let outcome = fan_out.send(BYTES, OFFER, &mut sent, |_| true);
+        assert_eq!((outcome, sent.corked), (FanOutOutcome::Sent, false));
+    }
+    assert_eq!(fake.calls.take(), times(Call::Send, 2 * BURST_MIN));
 }

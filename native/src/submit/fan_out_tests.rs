@@ -71,9 +71,9 @@ fn up_to_16_deliveries_are_sent() {
 #[test]
 fn oversized_or_empty_transaction_or_closed_table_is_not_sent() {
     let mut fixture = Fixture::calm();
-    let left = FanOutOutcome::LeftToSender;
-    assert_eq!(fixture.fan_out.send(&[0; 1233], OFFER, &mut fixture.sent, |_| true), left);
-    assert_eq!(fixture.fan_out.send(&[], OFFER, &mut fixture.sent, |_| true), left);
+    let refused = FanOutOutcome::NoLeader;
+    assert_eq!(fixture.fan_out.send(&[0; 1233], OFFER, &mut fixture.sent, |_| true), refused);
+    assert_eq!(fixture.fan_out.send(&[], OFFER, &mut fixture.sent, |_| true), refused);
     fixture.publisher.open(false);
     assert!(!fixture.send());
     fixture.publisher.open(true);
@@ -83,6 +83,18 @@ fn oversized_or_empty_transaction_or_closed_table_is_not_sent() {
     fixture.publisher.words[0].fetch_add(1, SeqCst);
     let outcome = fixture.fan_out.send(&[0; 1232], OFFER, &mut fixture.sent, |_| true);
     assert_eq!(outcome, FanOutOutcome::Sent);
+}
+
+#[test]
+fn transaction_is_sent_to_those_leaders_that_accept_its_size() {
+    let mut fixture = Fixture::calm();
+    fixture.publisher.publish_each(&[70, 71, 72], 800, &[1232, 4096, 1500]);
+    fixture.publisher.open(true);
+    let outcome = fixture.fan_out.send(&[0; 1400], OFFER, &mut fixture.sent, |_| true);
+    assert_eq!((outcome, fixture.sent.count), (FanOutOutcome::Sent, 2));
+    assert_eq!(fixture.sent.peers[..2], [71, 72]);
+    let number = fixture.sent.number;
+    assert_eq!(fixture.fake.given.take()[0].0, [71, number, 72, number]);
 }
 
 #[test]

@@ -9,8 +9,9 @@
 //!            proxy ◀──▶ main thread's server
 //! ```
 //!
-//! `thread` runs the event loop of `http` with the request handler of `path`. The engine wakes the
-//! main thread for records as for its events. All ingress threads and the main thread use one table
+//! `thread` runs the event loop of `http` with the request handler of `path`. Requests that the main
+//! thread's server accepts pass through the same path, by one call (`main_thread`). The engine wakes
+//! the main thread for records as for its events. All ingress threads and the main thread use one table
 //! of keys (`key_table`) and one state of each rate limit (`limit_registry`). Both threads share memory
 //! (`sync::shared_memory`): the dedup cache (`dedup`), the targets (`target_table`), records
 //! (`record_ring`) and counters (`counters`). The layouts are those of the files in `src/` that each
@@ -24,6 +25,7 @@ pub mod key_batch;
 pub mod key_format;
 pub mod key_table;
 pub mod limit_registry;
+pub mod main_thread;
 pub mod path;
 pub mod rate_limit;
 pub mod record_ring;

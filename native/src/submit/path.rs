@@ -1,8 +1,9 @@
-//! Hot path: how an ingress thread handles a submission: the steps of the main thread
-//! (`src/engine/pipeline.ts`) in the same order, as far as one thread can go alone. The record for the
-//! main thread is published before the transaction's first byte leaves. What the thread rejects it
-//! answers and records too. Whatever it is not certain of it proxies to the main thread, without having sent or
-//! recorded it; a charge of the rate limit is kept, and passed on.
+//! Hot path: the path of a transaction through the engine (`SubmitPath`), on whatever thread accepted
+//! it, and how an ingress thread handles a request (`SubmitHandler`); `main_thread` does that for the
+//! main thread. The record for accounting is published before the transaction's first byte leaves.
+//! What an ingress thread rejects it answers and records too. Whatever it is not certain of it
+//! proxies to the main thread, without having sent or recorded it; a charge of the rate limit is
+//! kept, and passed on.
 //!
 //! ```text
 //! key, limit ─▶ duplicate? ─▶ decode, verify ─▶ reserve ─▶ record ─▶ send ─▶ commit
@@ -36,7 +37,7 @@ use crate::submit::counters::{Counter, Counters};
 use crate::submit::dedup::{DedupCache, Reservation};
 use crate::submit::fan_out::{EngineHandle, FanOut, FanOutOutcome, FanOutResult};
 use crate::submit::key_table::{Key, KeyTable, NotAdmitted};
-use crate::submit::record_ring::{Records, SubmissionRecord};
+use crate::submit::record_ring::{Records, SubmissionRecord, Submitter};
 use crate::submit::thread_status::{ThreadState, ThreadStatus};
 
 /// What a submission passes through.
@@ -68,10 +69,12 @@ pub struct SubmitHandler<E> {
 /// Metadata of a submission.
 #[derive(Clone, Copy)]
 pub(super) struct RequestMeta<'a> {
-    pub(super) key: &'a Key,
+    pub(super) submitter: Submitter<'a>,
     pub(super) received_ns: u64,
     pub(super) body_bytes: usize,
     pub(super) max_retries: Option<u64>,
+    /// Whether the signatures were verified before.
+    pub(super) is_verified: bool,
 }
 
 /// The result of a submission that this thread answers.
@@ -81,11 +84,21 @@ pub(super) enum Outcome {
     Rejected(Rejection),
 }
 
+/// What became of a transaction.
+pub(super) enum Sent {
+    /// Its signature.
+    Accepted(SignatureText),
+    Invalid(Rejected),
+    /// Every leader's queue is full.
+    LeadersFull,
+    NoLeader,
+}
+
 /// Why a submission is left to the main thread.
 pub(super) struct Unanswered {
     pub(super) counter: Counter,
     /// Whether its transaction was found valid.
-    is_verified: bool,
+    pub(super) is_verified: bool,
 }
 
 impl From<Counter> for Unanswered {
@@ -95,7 +108,7 @@ impl From<Counter> for Unanswered {
 }
 
 /// A signature in base58.
-pub(super) struct SignatureText {
+pub struct SignatureText {
     text: [u8; SIGNATURE_TEXT_MAX],
     size: usize,
 }
@@ -144,12 +157,12 @@ impl<E: EngineHandle> SubmitHandler<E> {
         let rejection = match reason {
             NotAdmitted::Limited(key, rejection) => {
                 // Before the body is read, so its id and its size do not count.
-                let meta = RequestMeta { key: &key, received_ns, body_bytes: 0, max_retries: None };
+                let meta = RequestMeta::keyed(&key, received_ns, 0);
                 self.path.reject(&rejection, &meta, 0, None);
                 rejection
             }
             NotAdmitted::OutOfPolicy(key, violation) => {
-                let meta = RequestMeta { key: &key, received_ns, body_bytes: 0, max_retries: None };
+                let meta = RequestMeta::keyed(&key, received_ns, 0);
                 self.path.violated(&violation.for_account, &meta);
                 Rejection::new(Reason::Unauthorized, violation.for_client)
             }
@@ -235,7 +248,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
     ) -> Result<(), Unanswered> {
         let Self { path, writer, transaction, sent } = self;
         let body = request.body;
-        let meta = RequestMeta { key, received_ns, body_bytes: body.len(), max_retries: None };
+        let meta = RequestMeta::keyed(key, received_ns, body.len());
         match request.endpoint {
             Endpoint::Raw | Endpoint::Text => {
                 let is_text = request.endpoint == Endpoint::Text;
@@ -249,12 +262,12 @@ impl<E: EngineHandle> SubmitHandler<E> {
             }
             Endpoint::JsonRpc => {
                 let Some(call) = read_call(body, transaction.as_mut_slice()) else {
-                    return self.respond_any_form(request, &meta, out);
+                    return self.respond_any_form(request, key, &meta, out);
                 };
                 let bytes = transaction.get(..call.size).unwrap_or_default();
                 // It may be base58, which the parser of any form can detect.
                 if !starts_well(bytes) {
-                    return self.respond_any_form(request, &meta, out);
+                    return self.respond_any_form(request, key, &meta, out);
                 }
                 // Printable ASCII, as `read_call` returns it.
                 let id = body.get(call.id.0..call.id.1).unwrap_or_default();
@@ -277,6 +290,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
     fn respond_any_form(
         &mut self,
         request: &Request<'_>,
+        key: &Key,
         meta: &RequestMeta<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), Unanswered> {
@@ -290,7 +304,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
         match batch_of(&json) {
             Ok(None) => self.respond_single(request, json.root(), meta, out),
             Ok(Some(calls)) => {
-                let body = self.batch(request, &calls, meta)?;
+                let body = self.batch(request, &calls, key, meta)?;
                 self.writer.json(out, body.as_bytes());
                 Ok(())
             }
@@ -351,6 +365,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
         &mut self,
         request: &Request<'_>,
         calls: &[Value<'_>],
+        key: &Key,
         meta: &RequestMeta<'_>,
     ) -> Result<String, Unanswered> {
         if !self.path.records.has_room_for(calls.len()) {
@@ -378,7 +393,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
             if index > 0 {
                 body.push(',');
                 let now_ns = self.path.fan_out.now_ns();
-                if let Some(limited) = self.path.keys.charge_again(meta.key, now_ns) {
+                if let Some(limited) = self.path.keys.charge_again(key, now_ns) {
                     self.path.reject(&limited, &meta, 0, None);
                     limited.push_rpc(&mut body, &call_id(*call));
                     continue;
@@ -387,7 +402,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
             }
             if let Err(Unanswered { counter, .. }) = self.batch_call(*call, &meta, &mut body) {
                 for _ in 0..charged {
-                    self.path.keys.refund(meta.key);
+                    self.path.keys.refund(key);
                 }
                 return Err(counter.into());
             }
@@ -423,23 +438,41 @@ impl<E: EngineHandle> SubmitHandler<E> {
 }
 
 impl<E: EngineHandle> SubmitPath<E> {
-    /// Sends it, finds that it is a duplicate, or rejects it. Otherwise why it is left to the main
-    /// thread.
+    /// Sends it, finds that it is a duplicate, or rejects it, which is recorded. Otherwise why it is
+    /// left to the main thread.
     pub(super) fn submit(
         &mut self,
         bytes: &[u8],
         meta: &RequestMeta<'_>,
         sent: &mut FanOutResult,
     ) -> Result<Outcome, Unanswered> {
+        Ok(match self.send(bytes, meta, sent)? {
+            Sent::Accepted(signature) => Outcome::Accepted(signature),
+            Sent::Invalid(rejected) => self.invalid(rejected, meta),
+            Sent::LeadersFull => self.refused(Rejection::leaders_full(), meta),
+            Sent::NoLeader => self.refused(Rejection::no_leader(), meta),
+        })
+    }
+
+    /// As `submit`, but records no rejection.
+    pub(super) fn send(
+        &mut self,
+        bytes: &[u8],
+        meta: &RequestMeta<'_>,
+        sent: &mut FanOutResult,
+    ) -> Result<Sent, Unanswered> {
         if let Some(offset) = peek_signature_offset(bytes)
             && self.dedup.query(bytes, offset, meta.received_ns)
         {
             return self.duplicate(bytes, meta, offset);
         }
-        let validation = self.decoder.decode(bytes);
+        let validation = match meta.is_verified {
+            true => self.decoder.decode_verified(bytes),
+            false => self.decoder.decode(bytes),
+        };
         let offset = match &validation {
             Ok(accepted) => accepted.signature_offset,
-            Err(rejected) => return Ok(self.invalid(diagnose(bytes, *rejected), meta)),
+            Err(rejected) => return Ok(Sent::Invalid(diagnose(bytes, *rejected))),
         };
         let left = |counter| Err(Unanswered { counter, is_verified: true });
         if !self.records.has_room() {
@@ -454,7 +487,7 @@ impl<E: EngineHandle> SubmitPath<E> {
             Reservation::New => {}
         }
         let offer = Offer {
-            account: meta.key.account_number(),
+            account: meta.submitter.account_number(),
             lamports: validation.as_ref().map_or(0.0, offered_lamports),
         };
         let record = meta.record(bytes, decoded_ns, decoded_ns);
@@ -468,8 +501,8 @@ impl<E: EngineHandle> SubmitPath<E> {
         }
         match outcome {
             FanOutOutcome::Sent => {}
-            FanOutOutcome::LeadersFull => return Ok(self.refused(Rejection::leaders_full(), meta)),
-            FanOutOutcome::NoLeader => return Ok(self.refused(Rejection::no_leader(), meta)),
+            FanOutOutcome::LeadersFull => return Ok(Sent::LeadersFull),
+            FanOutOutcome::NoLeader => return Ok(Sent::NoLeader),
             FanOutOutcome::LeftToSender => return left(Counter::ProxiedLeaders),
         }
         let sent_ns = self.fan_out.now_ns();
@@ -484,7 +517,7 @@ impl<E: EngineHandle> SubmitPath<E> {
         bytes: &[u8],
         meta: &RequestMeta<'_>,
         offset: usize,
-    ) -> Result<Outcome, Unanswered> {
+    ) -> Result<Sent, Unanswered> {
         let now_ns = self.fan_out.now_ns();
         if !self.records.duplicate(&meta.record(bytes, now_ns, now_ns), offset) {
             return Err(Counter::ProxiedRecordRing.into());
@@ -493,10 +526,10 @@ impl<E: EngineHandle> SubmitPath<E> {
         self.accepted(bytes, offset)
     }
 
-    fn accepted(&self, bytes: &[u8], offset: usize) -> Result<Outcome, Unanswered> {
+    fn accepted(&self, bytes: &[u8], offset: usize) -> Result<Sent, Unanswered> {
         let signature = signature_text_of(bytes, offset)?;
         self.counters.add(Counter::Accepted, 1.0);
-        Ok(Outcome::Accepted(signature))
+        Ok(Sent::Accepted(signature))
     }
 
     fn refused(&mut self, rejection: Rejection, meta: &RequestMeta<'_>) -> Outcome {
@@ -551,14 +584,30 @@ impl<E: EngineHandle> SubmitPath<E> {
 }
 
 impl<'a> RequestMeta<'a> {
+    /// Of a request with this key.
+    pub(super) fn keyed(key: &'a Key, received_ns: u64, body_bytes: usize) -> Self {
+        let submitter = Submitter::Key(key);
+        Self { submitter, received_ns, body_bytes, max_retries: None, is_verified: false }
+    }
+
     fn record(&self, bytes: &'a [u8], decoded_ns: u64, sent_ns: u64) -> SubmissionRecord<'a> {
-        let &Self { key, received_ns, body_bytes, max_retries } = self;
-        SubmissionRecord { bytes, key, received_ns, decoded_ns, sent_ns, body_bytes, max_retries }
+        let &Self { submitter, received_ns, body_bytes, max_retries, .. } = self;
+        SubmissionRecord {
+            bytes,
+            submitter,
+            received_ns,
+            decoded_ns,
+            sent_ns,
+            body_bytes,
+            max_retries,
+        }
     }
 }
 
 impl SignatureText {
-    fn text(&self) -> &[u8] {
+    /// Its characters.
+    #[must_use]
+    pub fn text(&self) -> &[u8] {
         self.text.get(..self.size).unwrap_or_default()
     }
 }

@@ -21,6 +21,8 @@ use crate::submit::target_table::{SharedTargetTable, TARGET_TABLE_BYTES};
 use crate::submit::thread_status::ThreadStatus;
 use crate::sync::shared_memory::{AtomicSlice, Memory};
 
+#[path = "main_thread_tests.rs"]
+mod main_thread;
 #[path = "path_rejection_tests.rs"]
 mod rejections;
 #[path = "path_stream_tests.rs"]

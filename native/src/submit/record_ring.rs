@@ -1,5 +1,5 @@
-//! Hot path: reports the transactions of all ingress threads to the main thread, in one order, as a
-//! ring of records in shared memory. The layout is that of `src/native-ingress/record-ring.ts`, on a ring of
+//! Hot path: reports the transactions of all threads to the accounting of the main thread, in one
+//! order, as a ring of records in shared memory. The layout is that of `src/engine/record-ring.ts`, on a ring of
 //! `src/runtime/ring.ts`.
 //!
 //! ```text
@@ -23,7 +23,8 @@
 //! half of the slots are in use, so that rejections leave room for what is sent. Fields that a kind
 //! of record does not use keep their old values; the reader knows by the kind which to read.
 //!
-//! A record names its key and account itself: the key may be removed before the record is read.
+//! A record names its key and account itself: the key may be removed before the record is read. One
+//! of the main thread's own submissions has the number of the submission there instead.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
@@ -36,7 +37,7 @@ use crate::submit::fan_out::FanOutResult;
 use crate::submit::key_table::{ACCOUNT_BYTES_MAX, KEY_ID_BYTES, Key};
 use crate::sync::shared_memory::{AtomicSlice, Memory};
 
-/// Slots of the ring; a power of two. `RECORD_RING_SLOTS` of `src/native-ingress/limits.ts`.
+/// Slots of the ring; a power of two. `RECORD_RING_SLOTS` of `src/engine/limits.ts`.
 const RECORDS: usize = 2048;
 
 /// Kinds of records: a sent transaction, a duplicate of an accepted one, a rejection, or a request
@@ -57,11 +58,13 @@ const STATUS: usize = 11;
 const REASON: usize = 12;
 const CORKED: usize = 13;
 const VALIDATION: usize = 14;
-/// The number of the key's plan.
+/// The number of the key's plan; of the submission where `OWN` is the account's size.
 const PLAN: usize = VALIDATION + VALIDATION_NUMBERS;
 /// One of those below, as an integer. The reader reads the lower 32 bits.
 const STATE: usize = PLAN + 1;
 const PEERS: usize = STATE + 1;
+/// The account's size of a submission of the main thread, which knows its account.
+const OWN: f64 = -1.0;
 const HEAD_NUMBERS: usize = PEERS + DELIVERIES_MAX;
 const HEAD_BYTES: usize = 8 * HEAD_NUMBERS;
 const ACCOUNT_AT: usize = HEAD_BYTES + KEY_ID_BYTES;
@@ -87,13 +90,38 @@ const fn ring_bytes(slots: usize) -> usize {
     SLOTS_AT + slots * SLOT_BYTES
 }
 
+/// Who submitted a transaction.
+#[derive(Clone, Copy)]
+pub enum Submitter<'a> {
+    /// A client of this thread, by the key that admitted it.
+    Key(&'a Key),
+    /// A client of the main thread.
+    MainThread {
+        /// The number of its submission there.
+        number: u32,
+        /// As `Key::account_number`.
+        account: u64,
+    },
+}
+
+impl Submitter<'_> {
+    /// The account's number, by which a transaction is ranked: `Offer`.
+    #[must_use]
+    pub fn account_number(&self) -> u64 {
+        match self {
+            Self::Key(key) => key.account_number(),
+            Self::MainThread { account, .. } => *account,
+        }
+    }
+}
+
 /// The common fields of a record.
 #[derive(Clone, Copy)]
 pub struct SubmissionRecord<'a> {
     /// The transaction.
     pub bytes: &'a [u8],
-    /// The key that admitted it.
-    pub key: &'a Key,
+    /// Who submitted it.
+    pub submitter: Submitter<'a>,
     /// When the request's body was complete.
     pub received_ns: u64,
     /// When it was validated.
@@ -265,20 +293,25 @@ impl Records {
         kind: f64,
         record: &SubmissionRecord,
     ) -> Option<(u32, &[AtomicU64; HEAD_NUMBERS])> {
-        let account = record.key.account();
-        if account.len() > ACCOUNT_BYTES_MAX || record.bytes.len() > TRANSACTION_BYTES_MAX {
+        let (account_size, plan) = match record.submitter {
+            Submitter::Key(key) => (key.account().len() as f64, key.plan_number()),
+            Submitter::MainThread { number, .. } => (OWN, number),
+        };
+        if account_size > ACCOUNT_BYTES_MAX as f64 || record.bytes.len() > TRANSACTION_BYTES_MAX {
             return None;
         }
         let cursor = self.claim()?;
         let at = self.index_of(cursor) * SLOT_BYTES;
         let slot = self.numbers.get(at / 8..)?.first_chunk()?;
-        self.bytes.write(at + HEAD_BYTES, record.key.id());
-        self.bytes.write(at + ACCOUNT_AT, account.as_bytes());
+        if let Submitter::Key(key) = record.submitter {
+            self.bytes.write(at + HEAD_BYTES, key.id());
+            self.bytes.write(at + ACCOUNT_AT, key.account().as_bytes());
+        }
         self.bytes.write(at + BYTES_AT, record.bytes);
         let head = [
             kind,
             record.bytes.len() as f64,
-            account.len() as f64,
+            account_size,
             record.received_ns as f64,
             record.decoded_ns as f64,
             record.sent_ns as f64,
@@ -286,7 +319,7 @@ impl Records {
             record.max_retries.map_or(-1.0, |retries| retries as f64),
         ];
         put(slot, 0, head);
-        put(slot, PLAN, [f64::from(record.key.plan_number())]);
+        put(slot, PLAN, [f64::from(plan)]);
         Some((cursor, slot))
     }
 

@@ -28,7 +28,7 @@ fn record(bytes: &[u8]) -> SubmissionRecord<'_> {
     static KEY: LazyLock<Arc<Key>> = LazyLock::new(|| key("größe"));
     SubmissionRecord {
         bytes,
-        key: &KEY,
+        submitter: Submitter::Key(&KEY),
         received_ns: 1_000_000_000_001,
         decoded_ns: 1_000_000_000_002,
         sent_ns: 1_000_000_000_003,
@@ -284,7 +284,7 @@ fn inconsistent_cursors_leave_no_free_slot() {
 
 #[test]
 fn memory_of_another_size_is_rejected() {
-    // The size of the memory that `src/native-ingress/record-ring.ts` creates.
+    // The size of the memory that `src/engine/record-ring.ts` creates.
     assert_eq!(RECORDS_BYTES, 9_519_232);
     assert!(Records::open(&Memory::fresh(RECORDS_BYTES)).is_some());
     assert!(Records::open(&Memory::fresh(RECORDS_BYTES - 8)).is_none());
@@ -293,7 +293,7 @@ fn memory_of_another_size_is_rejected() {
 }
 
 /// The digest is that of the memory after the same calls of the writer in
-/// `src/native-ingress/record-ring.ts`, with cursors that start at the largest 31-bit number, and a
+/// `src/engine/record-ring.ts`, with cursors that start at the largest 31-bit number, and a
 /// reader that read the first record.
 #[test]
 fn memory_equals_javascripts_to_the_byte() {
@@ -309,7 +309,7 @@ fn memory_equals_javascripts_to_the_byte() {
     let sent = FanOutResult { number: 42, count: 2, status: 2, corked: false, peers };
     assert!(sent_on(
         &mut records,
-        &SubmissionRecord { key: &key(""), ..record(&bytes[3..300]) },
+        &SubmissionRecord { submitter: Submitter::Key(&key("")), ..record(&bytes[3..300]) },
         VALIDATION_SAMPLE,
         &sent
     ));

@@ -58,7 +58,8 @@ impl<E: EngineHandle> SubmitHandler<E> {
         let is_known = |offset| self.path.dedup.query(bytes, offset, received_ns);
         let is_repeated = flags.is_answered_when_landed && offset.is_some_and(is_known);
         let max_retries = flags.is_sent_once.then_some(0);
-        let meta = RequestMeta { key: &key, received_ns, body_bytes: bytes.len(), max_retries };
+        let meta =
+            RequestMeta { max_retries, ..RequestMeta::keyed(&key, received_ns, bytes.len()) };
         let rejection = match self.path.submit(bytes, &meta, &mut self.sent) {
             Ok(Outcome::Accepted(_)) => return Decision { code: 0, signature, is_repeated },
             Ok(Outcome::Rejected(rejection)) => return refused_with(rejection.reason, signature),
@@ -79,7 +80,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
             self.path.counters.reject(Reason::Unauthorized);
             return Err(Reason::Unauthorized);
         };
-        let meta_of = |key| RequestMeta { key, received_ns, body_bytes: 0, max_retries: None };
+        let meta_of = |key| RequestMeta::keyed(key, received_ns, 0);
         let reason = match self.path.keys.admit_key(key, client.from, received_ns, unix_ms) {
             Ok(key) => return Ok(key),
             Err(NotAdmitted::Limited(key, rejection)) => {
@@ -170,8 +171,7 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
         });
         match key {
             Some(key) => {
-                let meta =
-                    RequestMeta { key: &key, received_ns, body_bytes: bytes, max_retries: None };
+                let meta = RequestMeta::keyed(&key, received_ns, bytes);
                 let violation = match client {
                     Some(client) if refusal == QuicRefusal::Unauthorized => {
                         key.violation(client.from, unix_ms)

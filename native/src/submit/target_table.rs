@@ -6,8 +6,9 @@
 //!   word  0      sequence number: rises with each write; odd while the table is written
 //!         1      whether ingress threads may send
 //!         2      ingress threads so far
-//!         3 ..   engine, count, delivery lifetime in ms, bytes max
-//!         7 ..   for each target the engine's handle of the connection
+//!         3 ..   engine, count, delivery lifetime in ms
+//!         6 ..   for each target the engine's handle of the connection
+//!        22 ..   for each target the largest transaction that it accepts
 //! ```
 //!
 //! No thread waits for the writer: a table that changed while it was read is read again, a few
@@ -36,10 +37,26 @@ pub struct Targets {
     pub count: usize,
     /// Lifetime of a delivery.
     pub ttl_ms: u32,
-    /// The largest transaction that all of these leaders accept.
-    pub bytes_max: u32,
     /// For each of `count` targets the engine's handle of the connection.
     pub peers: [u32; TARGETS_MAX],
+    /// For each of them the largest transaction that it accepts.
+    pub bytes_max: [u32; TARGETS_MAX],
+}
+
+impl Targets {
+    /// The handles of those that accept a transaction of this size, and how many.
+    #[must_use]
+    pub fn accepting(&self, size: usize) -> (usize, [u32; TARGETS_MAX]) {
+        let mut peers = [0; TARGETS_MAX];
+        let all = self.peers.iter().zip(&self.bytes_max).take(self.count);
+        let accepting = all.filter(|(_, bytes_max)| size <= **bytes_max as usize);
+        let mut count = 0;
+        for (slot, (peer, _)) in peers.iter_mut().zip(accepting) {
+            *slot = *peer;
+            count += 1;
+        }
+        (count, peers)
+    }
 }
 
 /// An ingress thread's view of the table.
@@ -110,11 +127,12 @@ impl SharedTargetTable {
             count: usize::try_from(self.word(COUNT))
                 .map_or(TARGETS_MAX, |all| all.min(TARGETS_MAX)),
             ttl_ms: self.word(TTL_MS),
-            bytes_max: self.word(BYTES_MAX),
             ..Targets::default()
         };
-        for (target, peer) in table.peers.iter_mut().enumerate().take(table.count) {
+        let targets = table.peers.iter_mut().zip(&mut table.bytes_max);
+        for (target, (peer, bytes_max)) in targets.enumerate().take(table.count) {
             *peer = self.word(PEERS + target);
+            *bytes_max = self.word(BYTES_MAX + target);
         }
         if self.word(SEQUENCE) != sequence {
             return false;
@@ -135,9 +153,9 @@ const INGRESS_THREADS: usize = 2;
 const ENGINE: usize = 3;
 const COUNT: usize = 4;
 const TTL_MS: usize = 5;
-const BYTES_MAX: usize = 6;
-const PEERS: usize = 7;
-const WORDS: usize = PEERS + TARGETS_MAX;
+const PEERS: usize = 6;
+const BYTES_MAX: usize = PEERS + TARGETS_MAX;
+const WORDS: usize = BYTES_MAX + TARGETS_MAX;
 /// A write takes less than a microsecond; after this number of attempts the request is proxied.
 const TRIES: usize = 8;
 

@@ -16,16 +16,23 @@ impl Publisher {
         Self { words: memory.atomics(0, TARGET_TABLE_BYTES / 4).unwrap(), engine: 3 }
     }
 
-    /// Publishes the connections with these handles.
+    /// Publishes the connections with these handles, which accept transactions of this size.
     pub(crate) fn publish(&self, peers: &[u32], ttl_ms: u32, bytes_max: u32) {
+        self.publish_each(peers, ttl_ms, &vec![bytes_max; peers.len()]);
+    }
+
+    /// The same with a size for each.
+    pub(crate) fn publish_each(&self, peers: &[u32], ttl_ms: u32, bytes_max: &[u32]) {
         self.open(false);
         self.words[0].fetch_add(1, SeqCst);
         let count = u32::try_from(peers.len()).unwrap();
-        for (word, number) in self.words[3..].iter().zip([self.engine, count, ttl_ms, bytes_max]) {
+        for (word, number) in self.words[3..].iter().zip([self.engine, count, ttl_ms]) {
             word.store(number, SeqCst);
         }
-        for (word, &peer) in self.words[7..].iter().zip(peers) {
-            word.store(peer, SeqCst);
+        for (at, numbers) in [(PEERS, peers), (BYTES_MAX, bytes_max)] {
+            for (word, &number) in self.words[at..].iter().zip(numbers) {
+                word.store(number, SeqCst);
+            }
         }
         self.words[0].fetch_add(1, SeqCst);
     }
@@ -49,8 +56,8 @@ fn last_published_table_is_read() {
     publisher.publish(&[u32::MAX, 8], 800, 1232);
     assert!(!targets.is_open() && targets.refresh());
     let Targets { engine, count, ttl_ms, bytes_max, peers } = *targets.table();
-    assert_eq!((engine, count, ttl_ms, bytes_max), (3, 2, 800, 1232));
-    assert_eq!(&peers[..2], &[u32::MAX, 8][..]);
+    assert_eq!((engine, count, ttl_ms), (3, 2, 800));
+    assert_eq!((&peers[..2], &bytes_max[..2]), (&[u32::MAX, 8][..], &[1232; 2][..]));
     publisher.open(true);
     assert!(targets.is_open());
     publisher.publish(&[], 0, 0);
@@ -63,8 +70,8 @@ fn memory_written_by_javascript_is_read() {
     // The memory that `SharedTargetTable` leaves after `useEngine(258)`, `publish` of two targets
     // and `open(true)`.
     let (memory, publisher, _) = set_up();
-    let head = [4, 1, 1, 258, 2, 800, 1232, 4_000_000_001, 17];
-    for (at, number) in head.into_iter().enumerate() {
+    let head = [4, 1, 1, 258, 2, 800, 4_000_000_001, 17];
+    for (at, number) in head.into_iter().enumerate().chain([(22, 1232), (23, 4096)]) {
         publisher.words[at].store(number, SeqCst);
     }
     let mut targets = SharedTargetTable::open(&memory).unwrap();
@@ -72,7 +79,7 @@ fn memory_written_by_javascript_is_read() {
     assert!(targets.refresh());
     let Targets { engine, count, ttl_ms, bytes_max, peers } = *targets.table();
     assert_eq!((engine, count, &peers[..2]), (258, 2, &[4_000_000_001, 17][..]));
-    assert_eq!((ttl_ms, bytes_max), (800, 1232));
+    assert_eq!((ttl_ms, &bytes_max[..2]), (800, &[1232, 4096][..]));
 }
 
 #[test]
@@ -93,7 +100,7 @@ fn table_is_not_read_while_it_is_written() {
     publisher.publish(&[7], 800, 1232);
     assert!(targets.refresh());
     publisher.words[0].fetch_add(1, SeqCst);
-    publisher.words[7].store(9, SeqCst);
+    publisher.words[PEERS].store(9, SeqCst);
     assert!(!targets.refresh());
     assert_eq!(targets.table().peers[0], 7);
     publisher.words[0].fetch_add(1, SeqCst);
@@ -118,7 +125,7 @@ fn table_is_read_again_only_after_a_write() {
     let (_, publisher, mut targets) = set_up();
     publisher.publish(&[7], 800, 1232);
     assert!(targets.refresh());
-    publisher.words[7].store(9, SeqCst);
+    publisher.words[PEERS].store(9, SeqCst);
     assert!(targets.refresh());
     assert_eq!(targets.table().peers[0], 7);
 }
@@ -157,8 +164,10 @@ fn concurrent_reads_are_never_torn() {
 
 fn assert_whole(table: &Targets) {
     let number = u32::try_from(table.count).unwrap();
-    assert_eq!((table.ttl_ms, table.bytes_max), (number, 100 * number));
+    assert_eq!(table.ttl_ms, number);
     assert!(table.peers.iter().take(table.count).all(|&peer| peer == number), "{table:?}");
+    let mut sizes = table.bytes_max.iter().take(table.count);
+    assert!(sizes.all(|&size| size == 100 * number), "{table:?}");
 }
 
 #[test]
@@ -175,7 +184,21 @@ fn memory_of_another_size_is_rejected() {
     for size in [0, TARGET_TABLE_BYTES - 4, TARGET_TABLE_BYTES + 4] {
         assert!(SharedTargetTable::open(&Memory::fresh(size)).is_none());
     }
-    assert_eq!(TARGET_TABLE_BYTES, 92);
+    assert_eq!(TARGET_TABLE_BYTES, 152);
+}
+
+#[test]
+fn a_target_accepts_transactions_up_to_its_own_size() {
+    let (_, publisher, mut targets) = set_up();
+    publisher.publish_each(&[7, 8, 9], 800, &[1232, 4096, 2000]);
+    assert!(targets.refresh());
+    let accepting = |size| {
+        let (count, peers) = targets.table().accepting(size);
+        peers[..count].to_vec()
+    };
+    assert_eq!(accepting(1232), [7, 8, 9]);
+    assert_eq!((accepting(1233), accepting(2001)), (vec![8, 9], vec![8]));
+    assert!(accepting(4097).is_empty());
 }
 
 #[test]

@@ -35,6 +35,8 @@ export type RpcCall =
   | { readonly kind: "keyless"; readonly id: string; readonly method: KeylessMethod }
   | { readonly kind: "rejected"; readonly id: string; readonly rejection: Rejection };
 
+export type SendCall = Extract<RpcCall, { readonly kind: "send" }>;
+
 /** The methods that need no key. */
 export const KEYLESS_METHODS = [
   "getHealth",

@@ -5,8 +5,8 @@
  * batch is charged before it is read. A batch gets one response, in the order of its calls, once
  * all of them have a result or the deadline has passed.
  *
- * Hot path: a single call in the common form costs one call into the native engine and one closure;
- * any other costs one parse and one decode.
+ * Hot path: a single call in the common form costs one call into the native engine; any other costs
+ * one parse and one decode before its transaction is submitted.
  */
 
 import type { Clock } from "../../core/clock.ts";
@@ -24,7 +24,6 @@ import {
   STATUS_OK,
 } from "../response.ts";
 import type { Health } from "../routes.ts";
-import type { CallReader, SendCall } from "./json-rpc-fast-path.ts";
 import {
   callId,
   type KeylessMethod,
@@ -32,17 +31,18 @@ import {
   parseBody,
   type RpcBody,
   readCall,
+  type SendCall,
 } from "./json-rpc-parse.ts";
 import { openRpc } from "./openrpc.ts";
-import { type Submit, submissionOf } from "./submission.ts";
+import { type Submit, type SubmitCall, submissionOf } from "./submission.ts";
 
 export interface RpcDeps {
   readonly clock: Clock;
   readonly access: AccessControl;
   readonly submit: Submit;
   readonly tracker: RequestTracker;
-  /** Reads calls in the common form; null: all calls are parsed. */
-  readonly calls: CallReader | null;
+  /** Submits calls in the common form; null: all calls are parsed. */
+  readonly submitCall: SubmitCall | null;
   readonly health: Pick<Health, "isDraining">;
   readonly info: ServiceInfo;
 }
@@ -55,7 +55,7 @@ export interface ServiceInfo {
 
 /** `draining` rejects what arrives while this edge drains. */
 export function createRpcHandler(deps: RpcDeps, draining: Rejection): BodyHandler {
-  const { clock, access, submit, tracker, calls, health } = deps;
+  const { clock, access, submit, submitCall, tracker, health } = deps;
   const tipAccounts = JSON.stringify(deps.info.tipAccounts);
   const version = JSON.stringify({
     "solana-core": NETWORK_VERSION,
@@ -150,9 +150,17 @@ export function createRpcHandler(deps: RpcDeps, draining: Rejection): BodyHandle
     handle(context, bytes) {
       // Already set for a request that an ingress thread proxied with its receive time.
       if (context.receivedNs === 0) context.receivedNs = clock.nowNs();
-      const usual = context.principal === null ? null : (calls?.read(bytes) ?? null);
-      if (usual === null) handleParsed(context, bytes);
-      else handleSend(context, usual);
+      if (submitCall === null || context.principal === null) {
+        handleParsed(context, bytes);
+        return;
+      }
+      const isVerified = context.proxied?.isVerified ?? false;
+      const answer = submitCall(submissionOf(context, bytes, null, isVerified));
+      if (answer === null) handleParsed(context, bytes);
+      else {
+        context.id = answer.id;
+        context.respond(answer.result);
+      }
     },
   };
 }

@@ -23,6 +23,19 @@ export interface Submission {
 /** `done` is called exactly once, before `Submit` returns or later. */
 export type Submit = (submission: Submission, done: (result: SubmitResult) => void) => void;
 
+/** The answer to a JSON-RPC call, and the call's id as JSON text. */
+export interface CallAnswer {
+  readonly id: string;
+  readonly result: SubmitResult;
+}
+
+/**
+ * Submits the transaction of a JSON-RPC call in the form that nearly all clients write; `bytes` is
+ * the body. Null for a body of any other form, valid or not: then nothing was done, and its call
+ * may be parsed and submitted.
+ */
+export type SubmitCall = (submission: Submission) => CallAnswer | null;
+
 /** What a request submits with the principal of its key. */
 export function submissionOf(
   { principal, receivedNs }: Pick<RequestContext, "principal" | "receivedNs">,

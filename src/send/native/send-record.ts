@@ -1,4 +1,4 @@
-/** What an ingress thread reports of one transaction that it sent. */
+/** What a thread of the native engine reports of one transaction that it sent. */
 
 import { SHARED_TARGETS_MAX } from "../../core/limits.ts";
 

@@ -1,12 +1,13 @@
 /**
- * The current leaders, in shared memory: the sender writes it, and ingress threads
- * (`native/src/submit/target_table.rs`) read it, to send without the sender.
+ * The current leaders, in shared memory: the sender writes it, and the path of a transaction
+ * (`native/src/submit/target_table.rs`) reads it, on ingress threads and on the main thread.
  *
  *   word  0      rises with each write; odd while the table is written
- *         1      whether ingress threads may send now
- *         2      number of ingress threads
- *         3 ..   engine, count, delivery TTL in ms, maximum bytes
- *         7 ..   for each target the engine's handle of the connection
+ *         1      whether threads may send now
+ *         2      number of threads that read it
+ *         3 ..   engine, count, delivery TTL in ms
+ *         6 ..   for each target the engine's handle of the connection
+ *        22 ..   for each target the largest transaction that it accepts
  */
 
 import { SHARED_TARGETS_MAX } from "../../core/limits.ts";
@@ -18,18 +19,18 @@ export const INGRESS_THREADS = 2;
 export const ENGINE = 3;
 export const COUNT = 4;
 export const TTL_MS = 5;
-export const BYTES_MAX = 6;
-export const PEERS = 7;
+export const PEERS = 6;
+export const BYTES_MAX = PEERS + SHARED_TARGETS_MAX;
 
 /** Size of the shared memory. */
 export const SHARED_TARGET_TABLE_BYTES =
-  (PEERS + SHARED_TARGETS_MAX) * Uint32Array.BYTES_PER_ELEMENT;
+  (BYTES_MAX + SHARED_TARGETS_MAX) * Uint32Array.BYTES_PER_ELEMENT;
 
 /** The side of the thread that runs the sender. */
 export class SharedTargetTable {
   /**
-   * Called after engine events were taken and before they are processed, to record what ingress
-   * threads sent. Returns false while not all of it is known: then the events wait. Must not throw.
+   * Called after engine events were taken and before they are processed, to record what threads
+   * sent. Returns false while not all of it is known: then the events wait. Must not throw.
    */
   beforeEvents: () => boolean = () => true;
   /** Called after every few events: an ingress thread may need this processor. Must not throw. */
@@ -48,23 +49,26 @@ export class SharedTargetTable {
   /** The engine starts, or stops (0): no thread sends before the next `publish`. */
   useEngine(engine: number): void {
     this.engine = engine;
-    this.publish([], 0, 0);
+    this.publish([], 0, []);
   }
 
-  /** Replaces the targets, at most SHARED_TARGETS_MAX, and closes the table. */
-  publish(peers: readonly number[], ttlMs: number, bytesMax: number): void {
+  /**
+   * Replaces the targets, at most SHARED_TARGETS_MAX, by these connections, each of which accepts
+   * transactions of so many bytes, and closes the table.
+   */
+  publish(peers: readonly number[], ttlMs: number, bytesMax: readonly number[]): void {
     const words = this.#words;
     this.open(false);
     Atomics.add(words, SEQUENCE, 1);
     Atomics.store(words, ENGINE, this.engine);
     Atomics.store(words, COUNT, peers.length);
     Atomics.store(words, TTL_MS, ttlMs);
-    Atomics.store(words, BYTES_MAX, bytesMax);
     for (const [index, peer] of peers.entries()) Atomics.store(words, PEERS + index, peer);
+    for (const [index, size] of bytesMax.entries()) Atomics.store(words, BYTES_MAX + index, size);
     Atomics.add(words, SEQUENCE, 1);
   }
 
-  /** Whether ingress threads may send. An ingress thread may also close the table itself. */
+  /** Whether threads may send. One of them may also close the table itself. */
   open(may: boolean): void {
     const value = may ? 1 : 0;
     if (Atomics.load(this.#words, OPEN) !== value) Atomics.store(this.#words, OPEN, value);

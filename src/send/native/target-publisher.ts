@@ -1,5 +1,5 @@
 /**
- * Publishes the leaders that ingress threads may send to: each leader of the plan that has a live
+ * Publishes the leaders that the native engine sends to: each leader of the plan that has a live
  * connection, however much waits for it, because the engine's queue orders the deliveries of all
  * threads.
  */
@@ -16,10 +16,10 @@ export class TargetPublisher {
   // As last published.
   #engine = 0;
   #sendTargets: readonly Leader[] = [];
-  /** The live connection of each leader. */
+  /** The live connection of each leader, and the largest transaction that it accepts. */
   readonly #connections: (LeaderConnection | null)[] = [];
+  readonly #bytesMax: number[] = [];
   #count = 0;
-  #bytesMax = 0;
 
   constructor(
     shared: SharedTargetTable,
@@ -31,7 +31,7 @@ export class TargetPublisher {
     this.#deliveryTtlMs = deliveryTtlMs;
   }
 
-  /** Publishes where ingress threads may send, if that changed. */
+  /** Publishes where the engine may send, if that changed. */
   check(running: boolean): void {
     if (this.#isStale()) this.#publish();
     this.#shared.open(running && this.#count > 0);
@@ -41,9 +41,12 @@ export class TargetPublisher {
     const { sendTargets } = this.#leaders;
     if (sendTargets !== this.#sendTargets || this.#shared.engine !== this.#engine) return true;
     for (let index = 0; index < sendTargets.length; index += 1) {
-      if (sendTargets[index]?.liveConnection !== this.#connections[index]) return true;
+      const leader = sendTargets[index];
+      if (leader === undefined) continue;
+      if (leader.liveConnection !== this.#connections[index]) return true;
+      if (bytesMaxOf(leader) !== this.#bytesMax[index]) return true;
     }
-    return this.#bytesMaxNow() !== this.#bytesMax;
+    return false;
   }
 
   #publish(): void {
@@ -51,24 +54,25 @@ export class TargetPublisher {
     this.#engine = engine;
     this.#sendTargets = this.#leaders.sendTargets;
     this.#connections.length = 0;
+    this.#bytesMax.length = 0;
     const peers: number[] = [];
-    for (const { liveConnection } of this.#sendTargets) {
+    const sizes: number[] = [];
+    for (const leader of this.#sendTargets) {
+      const { liveConnection } = leader;
+      const bytesMax = bytesMaxOf(leader);
       this.#connections.push(liveConnection);
+      this.#bytesMax.push(bytesMax);
       const peer = liveConnection?.engineConnection?.peer ?? 0;
-      if (peer !== 0 && engine !== 0 && peers.length < SHARED_TARGETS_MAX) peers.push(peer);
+      if (peer === 0 || engine === 0 || peers.length === SHARED_TARGETS_MAX) continue;
+      peers.push(peer);
+      sizes.push(bytesMax);
     }
     this.#count = peers.length;
-    this.#bytesMax = this.#bytesMaxNow();
-    this.#shared.publish(peers, this.#deliveryTtlMs, this.#bytesMax);
+    this.#shared.publish(peers, this.#deliveryTtlMs, sizes);
   }
+}
 
-  /** The largest transaction that all connected leaders accept; 0 where there is none. */
-  #bytesMaxNow(): number {
-    let bytesMax = Number.POSITIVE_INFINITY;
-    for (const { liveConnection, deliveries } of this.#sendTargets) {
-      const size = liveConnection?.engineConnection?.streamBytesMax;
-      if (size !== undefined) bytesMax = Math.min(bytesMax, deliveries.bytesMax, size);
-    }
-    return bytesMax === Number.POSITIVE_INFINITY ? 0 : bytesMax;
-  }
+/** The largest transaction that the leader accepts; 0 where it is not connected. */
+function bytesMaxOf({ liveConnection, deliveries }: Leader): number {
+  return Math.min(deliveries.bytesMax, liveConnection?.engineConnection?.streamBytesMax ?? 0);
 }

@@ -2,9 +2,10 @@
  * The native engine as a transport: Rust sends on the calling thread, its own I/O thread receives,
  * and events come back in batches of records, one wake-up per batch.
  *
- * An event may belong to a delivery of an ingress thread, which publishes each transaction before
- * it sends it. What they published is read once a batch of events is taken from the engine, before
- * it is processed, so every event finds its delivery.
+ * An event may belong to the first delivery of a transaction, which some thread made on the path of
+ * `native/src/submit`, after it published the transaction. What was published is read once a batch
+ * of events is taken from the engine, before it is processed, so every event finds its delivery.
+ * Through this file go resends, and deliveries that waited for a connection.
  *
  * Hot path: `processEvent`.
  */
@@ -57,7 +58,7 @@ export interface NativeTransportDeps {
   readonly native: NativeSending;
   readonly identity: Identity;
   readonly log: Log;
-  /** Through which ingress threads share the connections; missing: not shared. */
+  /** Through which the path of a transaction knows the connections; missing: in tests. */
   readonly targetTable?: SharedTargetTable | null;
 }
 
@@ -170,8 +171,8 @@ export function createNativeTransport(
   }
 
   /**
-   * Takes the engine's events, and processes them once what ingress threads sent is recorded. Until
-   * then they wait for the next call, because an event of an unknown delivery is lost.
+   * Takes the engine's events, and processes them once what was sent is recorded. Until then they
+   * wait for the next call, because an event of an unknown delivery is lost.
    */
   function drain(): void {
     for (let full = true; full; ) {
@@ -252,7 +253,7 @@ export function createNativeTransport(
       const lost = losses();
       handle = 0;
       held = 0;
-      // An ingress thread that sends at this moment is rejected by the engine.
+      // A thread that sends at this moment is rejected by the engine.
       targetTable?.useEngine(0);
       native.engineStop(engine, STOP_TIMEOUT_MS);
       log.info({ ...counters, ...lost }, "native engine stopped");

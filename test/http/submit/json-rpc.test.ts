@@ -34,7 +34,7 @@ function handle(
   const context = new RequestContext(response, tracker, "rpc");
   if (hasKey) context.principal = testPrincipal("acme", plan);
   tracker.draining = rejectsNewWork;
-  const parts = { clock, access, submit, tracker, calls: null, health, info };
+  const parts = { clock, access, submit, tracker, submitCall: null, health, info };
   const handler = createRpcHandler(parts, DRAINING);
   handler.handle(context, Buffer.from(JSON.stringify(body)));
   const answer = response.calls.find((call) => call.startsWith("end "))?.slice(4) ?? null;
@@ -138,7 +138,7 @@ describe("a batch", () => {
     const access = stub<AccessControl>({ charge: () => 0 });
     const health = ALWAYS_READY;
     const handler = createRpcHandler(
-      { clock, access, submit: accept, tracker, calls: null, health, info },
+      { clock, access, submit: accept, tracker, submitCall: null, health, info },
       DRAINING,
     );
     handler.handle(context, Buffer.from(JSON.stringify([SEND, SEND, 7])));

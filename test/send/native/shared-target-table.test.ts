@@ -17,13 +17,14 @@ describe("the target table", () => {
     const { targetTable, table } = setUp();
     expect([table.isOpen, table.refresh(), table.count]).toEqual([false, true, 0]);
     targetTable.useEngine(3);
-    targetTable.publish([2 ** 32 - 1, 8], 800, 1232);
+    targetTable.publish([2 ** 32 - 1, 8], 800, [1232, 4096]);
     expect([table.isOpen, table.refresh()]).toEqual([false, true]);
-    expect(table).toMatchObject({ engine: 3, count: 2, ttlMs: 800, bytesMax: 1232 });
+    expect(table).toMatchObject({ engine: 3, count: 2, ttlMs: 800 });
+    expect([...table.bytesMax.slice(0, 2)]).toEqual([1232, 4096]);
     expect([...table.peers.slice(0, 2)]).toEqual([2 ** 32 - 1, 8]);
     targetTable.open(true);
     expect(table.isOpen).toBe(true);
-    targetTable.publish([], 0, 0);
+    targetTable.publish([], 0, []);
     expect([table.isOpen, table.refresh(), table.count]).toEqual([false, true, 0]);
   });
 
@@ -38,7 +39,7 @@ describe("the target table", () => {
 
   it("is not read while it is being written, and then completely", () => {
     const { targetTable, table, int32 } = setUp();
-    targetTable.publish([7], 800, 1232);
+    targetTable.publish([7], 800, [1232]);
     Atomics.add(int32, 0, 1);
     expect(table.refresh()).toBe(false);
     Atomics.add(int32, 0, 1);
@@ -48,7 +49,7 @@ describe("the target table", () => {
   it("is empty as soon as the engine stops", () => {
     const { targetTable, table } = setUp();
     targetTable.useEngine(3);
-    targetTable.publish([7], 800, 1232);
+    targetTable.publish([7], 800, [1232]);
     targetTable.open(true);
     targetTable.useEngine(0);
     expect([table.isOpen, table.refresh(), table.count, table.engine]).toEqual([false, true, 0, 0]);
@@ -77,8 +78,10 @@ describe("the target table, read by a thread while it is written", () => {
     // Each version has its count in every field.
     const versions = [16, 1, 9].map((count) => Array.from({ length: count }, () => count));
     for (let round = 0; round < 30_000; round += 1) {
-      for (const version of versions)
-        targetTable.publish(version, version.length, 100 * version.length);
+      for (const version of versions) {
+        const sizes = version.map((count) => 100 * count);
+        targetTable.publish(version, version.length, sizes);
+      }
     }
     Atomics.store(new Int32Array(end), 0, 1);
     expect(await whole).toMatchObject({ torn: 0, changes: expect.any(Number) });

@@ -25,10 +25,17 @@ describe("ingress threads", () => {
     expect([fixture.sendAsIngress(1)?.count, fixture.engine.peers]).toEqual([1, [2]]);
   });
 
-  it("accept no larger transaction than each leader does, nor more than 16 leaders", async () => {
+  it("send to no leader more than it accepts, which is reported, nor to more than 16", async () => {
     const fixture = await setUp();
     fixture.transport.to(A).streamBytesMax = 2;
     for (const address of [A, B]) fixture.transport.to(address).admit();
+    fixture.check();
+    const sent = fixture.send(0b1);
+    expect(fixture.engine.peers).toEqual([2]);
+    sent.recordSend();
+    expect(fixture.story(sent.id, A)).toEqual(["dropped:stream_too_large"]);
+    expect(fixture.story(sent.id, B)).toEqual(["sent"]);
+    fixture.transport.to(B).streamBytesMax = 2;
     fixture.check();
     expect(fixture.sendAsIngress()).toBeNull();
     const many = Array.from({ length: SHARED_TARGETS_MAX + 1 }, (_, n) => `10.0.1.${n}:8009`);

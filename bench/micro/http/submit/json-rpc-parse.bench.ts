@@ -3,9 +3,7 @@
 import assert from "node:assert/strict";
 import { Bench } from "tinybench";
 import { rawAccepted, rpcRejected, rpcResult } from "../../../../src/http/response.ts";
-import { callReaderOf } from "../../../../src/http/submit/json-rpc-fast-path.ts";
 import { parseBody, readCall } from "../../../../src/http/submit/json-rpc-parse.ts";
-import { loadNative } from "../../../../src/native/load.ts";
 
 export async function build(): Promise<Bench> {
   const transaction = Buffer.from(Uint8Array.from({ length: 1_232 }, (_, i) => (i * 7) % 256));
@@ -24,10 +22,6 @@ export async function build(): Promise<Bench> {
   const call = read(plain);
   assert.ok(call?.kind === "send" && Buffer.compare(call.bytes, transaction) === 0);
   assert.equal(read(large)?.id, "9007199254740993");
-  const found = loadNative();
-  const reader = found.kind === "loaded" ? callReaderOf(found.native) : null;
-  const usual = reader?.read(plain);
-  assert.ok(!usual || Buffer.compare(usual.bytes, transaction) === 0);
   const signature = "5".repeat(88);
   assert.equal(JSON.parse(rpcResult("1", signature)).result, signature);
 
@@ -35,11 +29,6 @@ export async function build(): Promise<Bench> {
   bench.add("parse and decode a call of 1,232 bytes", () => {
     read(plain);
   });
-  if (reader !== null) {
-    bench.add("the same with the native engine", () => {
-      reader.read(plain);
-    });
-  }
   bench.add("the same with an id beyond 2^53", () => {
     read(large);
   });

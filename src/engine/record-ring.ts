@@ -1,7 +1,7 @@
 // Hot path: reads in place; allocates one packet and one validation result.
 /**
- * The records that ingress threads write for the main thread, in one order: a ring in shared
- * memory, one for all ingress threads.
+ * The records that the threads of the native engine write for accounting, in one order: a ring in
+ * shared memory, one for all ingress threads and the main thread.
  *
  *     ┌ head: numbers ─────────────────────────────────────┬ key id, account ─┬ transaction ─┐
  *     │ kind, size, account size, times, ..., peers        │ 16 + 192 bytes   │ 4096 bytes   │
@@ -13,8 +13,8 @@
  * the record afterwards: with what became of the deliveries, or that nothing was sent. A reader
  * that finds a record in between waits for that. A rejection has its message in place of the
  * transaction; it is not recorded where too many records are unread. A record names its key and
- * account, because the key may be removed before it is read. The writing side is
- * `native/src/submit/record_ring.rs`.
+ * account, because the key may be removed before it is read; one of a submission of the main thread
+ * has the number of the submission instead. The writing side is `native/src/submit/record_ring.rs`.
  */
 
 import type { ValidationResult } from "../core/flow.ts";
@@ -42,7 +42,7 @@ export const ACCOUNT_BYTES_MAX = 3 * ACCOUNT_NAME_CHARS_MAX;
 
 const KIND = 0;
 const SIZE = 1;
-/** Bytes of the account's name. */
+/** Bytes of the account's name; below 0: the main thread accepted it. */
 const ACCOUNT_SIZE = 2;
 const RECEIVED_NS = 3;
 const DECODED_NS = 4;
@@ -61,7 +61,7 @@ const REASON = 12;
 /** Whether it was corked, to leave together with others. */
 const CORKED = 13;
 const VALIDATION = 14;
-/** The number of the key's plan. */
+/** The number of the key's plan, or of the main thread's submission. */
 const PLAN = VALIDATION + VALIDATION_NUMBERS;
 /** An integer, one of the four below; above its 32 bits is what only writers use. */
 const STATE = PLAN + 1;
@@ -75,10 +75,13 @@ const SLOT_BYTES = BYTES_AT + V1_TRANSACTION_BYTES_MAX;
 /** A record's fields besides the transaction's bytes. */
 export interface SubmissionRecord {
   readonly bytes: Uint8Array;
-  /** The id of the request's key, 32 hexadecimal digits, and its account. */
+  /**
+   * The id of the request's key, 32 hexadecimal digits, and its account; empty in a record of the
+   * main thread.
+   */
   readonly keyId: string;
   readonly account: string;
-  /** The number of the account's plan in the engine. */
+  /** The number of the account's plan in the engine; in such a record that of the submission. */
   readonly planNumber: number;
   /** `Clock.nowNs` when the request's body was complete. */
   readonly receivedNs: number;
@@ -96,6 +99,8 @@ export interface SubmissionRecord {
  */
 export interface RingRecord extends SubmissionRecord {
   readonly kind: number;
+  /** Whether the main thread accepted it. */
+  readonly isOwn: boolean;
   readonly offset: number;
   /** Of a rejection: the index of its reason. */
   readonly reason: number;
@@ -191,8 +196,11 @@ export class RecordReader {
     const account = start + ACCOUNT_AT;
     const retries = number(MAX_RETRIES);
     record.bytes = this.#bytes.subarray(body, body + number(SIZE));
-    record.keyId = this.#bytes.toString("hex", account - KEY_ID_BYTES, account);
-    record.account = this.#bytes.toString("utf8", account, account + number(ACCOUNT_SIZE));
+    const accountSize = number(ACCOUNT_SIZE);
+    const isOwn = accountSize < 0;
+    record.isOwn = isOwn;
+    record.keyId = isOwn ? "" : this.#bytes.toString("hex", account - KEY_ID_BYTES, account);
+    record.account = isOwn ? "" : this.#bytes.toString("utf8", account, account + accountSize);
     record.receivedNs = number(RECEIVED_NS);
     record.decodedNs = number(DECODED_NS);
     record.sentNs = number(SENT_NS);
@@ -213,6 +221,7 @@ const NO_VALIDATION: ValidationResult = { kind: "rejected", errorCode: 0, found:
 function newRecord() {
   return {
     kind: 0.5,
+    isOwn: false,
     bytes: NO_BYTES,
     keyId: "",
     account: "",

@@ -1,9 +1,9 @@
-/** Records of ingress threads: what is written is read, in order, up to the ring's limit. */
+/** Records: what is written is read, in order, up to the ring's limit. */
 
 import { describe, expect, it, vi } from "vitest";
 import type { Accepted } from "../../src/core/flow.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
-import { PENDING_SPINS, PENDING_TRIES_MAX } from "../../src/native-ingress/limits.ts";
+import { PENDING_SPINS, PENDING_TRIES_MAX } from "../../src/engine/limits.ts";
 import {
   CLAIMED,
   DONE,
@@ -15,7 +15,7 @@ import {
   recordsMemory,
   SENT,
   VOID,
-} from "../../src/native-ingress/record-ring.ts";
+} from "../../src/engine/record-ring.ts";
 import { newSendRecord } from "../../src/send/native/send-record.ts";
 import { createRecordWriter } from "../support/record-writer.ts";
 

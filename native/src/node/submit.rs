@@ -1,0 +1,152 @@
+//! Exports of the path of a transaction, for requests that the main thread accepts.
+
+use std::sync::Arc;
+
+use napi::Env;
+use napi::bindgen_prelude::Uint8ArraySlice;
+use napi_derive::napi;
+use parking_lot::Mutex;
+
+use crate::decode::base58::SIGNATURE_TEXT_MAX;
+use crate::node::convert::{DECODERS, ENGINES, guarded};
+use crate::node::handles::Handles;
+use crate::node::limits::SUBMIT_PATHS_MAX;
+use crate::node::options::SubmitPathMemory;
+use crate::node::shared_bytes::{overlap, release_shared, writable_bytes};
+use crate::node::status_codes::*;
+use crate::submit::fan_out::EngineRef;
+use crate::submit::main_thread::{Answer, MainThread, MainThreadMemory, Submission};
+
+/// Of those that JavaScript threads use; None: closed, its memory may be gone.
+type SubmitPathCell = Mutex<Option<MainThread<EngineRef>>>;
+
+static SUBMIT_PATHS: Handles<SubmitPathCell> = Handles::new(SUBMIT_PATHS_MAX);
+/// Tells the memory of a path from that of an ingress thread: handles are below 2^24.
+const RETAINED_FOR_PATH: u32 = 1 << 31;
+
+/// Bytes that `submit` writes: the signature's text, and `ANSWER_NUMBERS` numbers.
+const ANSWER_BYTES: usize = SIGNATURE_TEXT_MAX + 8 * ANSWER_NUMBERS;
+/// Start and end of the call's id in the body; error, found and needed of what is not valid.
+const ANSWER_NUMBERS: usize = 5;
+
+/// Opens the path on memory of `SharedArrayBuffer`s, which it uses until `submit_path_close`.
+/// Returns its handle, above 0, or SUBMIT_PATH_OPTIONS, SUBMIT_PATH_FULL or PANIC.
+#[napi]
+pub fn submit_path_open(env: Env, engine: u32, decoder: u32, memory: SubmitPathMemory) -> i32 {
+    guarded(PANIC, || {
+        let (Some(found), Some(decoder)) = (ENGINES.find(engine), DECODERS.find(decoder)) else {
+            return SUBMIT_PATH_OPTIONS;
+        };
+        let shared = MainThreadMemory {
+            records: memory.records.memory(),
+            targets: memory.targets.memory(),
+            dedup: memory.dedup.memory(),
+        };
+        let opened = SUBMIT_PATHS.insert(
+            |_| false,
+            || {
+                let path = MainThread::open(EngineRef::new(engine, found), decoder, &shared);
+                path.map(|path| Arc::new(Mutex::new(Some(path)))).ok_or(())
+            },
+        );
+        let handle = match opened {
+            None => return SUBMIT_PATH_FULL,
+            Some(Err(())) => return SUBMIT_PATH_OPTIONS,
+            Some(Ok(handle)) => handle,
+        };
+        for bytes in [memory.records, memory.targets, memory.dedup] {
+            bytes.retain(handle | RETAINED_FOR_PATH);
+        }
+        // The memory is released with the Node thread that lent it.
+        if env.add_env_cleanup_hook(handle, |handle| _ = submit_path_close(handle)).is_err() {
+            submit_path_close(handle);
+            return SUBMIT_PATH_OPTIONS;
+        }
+        i32::try_from(handle).unwrap_or(SUBMIT_PATH_FULL)
+    })
+}
+
+/// Closes a path and releases its memory. Returns OK, NO_SUBMIT_PATH or PANIC.
+#[napi]
+pub fn submit_path_close(path: u32) -> i32 {
+    guarded(PANIC, || {
+        let Some(cell) = SUBMIT_PATHS.find(path) else { return NO_SUBMIT_PATH };
+        // Waits for a call in progress.
+        drop(cell.lock().take());
+        SUBMIT_PATHS.remove(path);
+        release_shared(path | RETAINED_FOR_PATH);
+        OK
+    })
+}
+
+/// Submits a transaction, or with bit 0 of `form` that of a JSON-RPC call `sendTransaction`. Bit 1:
+/// its signatures were verified before. `number` is that of the record which it leaves in the ring,
+/// `account` the account's number, `max_retries` below 0 for none. Writes the answer to `out`: the
+/// signature's text, start and end of the call's id in `body`, and error, found and needed of what
+/// is not valid. Returns the number of characters of the signature if it is accepted; 0 for a call
+/// in another form, of which nothing is submitted; or a SUBMIT code, NO_SUBMIT_PATH, NO_ROOM or
+/// PANIC.
+#[allow(clippy::too_many_arguments)]
+#[napi]
+pub fn submit(
+    path: u32,
+    body: &[u8],
+    form: u32,
+    number: u32,
+    account: f64,
+    received_ns: f64,
+    max_retries: f64,
+    mut out: Uint8ArraySlice<'_>,
+) -> i32 {
+    guarded(PANIC, || {
+        let out = writable_bytes(&mut out);
+        if out.len() < ANSWER_BYTES || overlap(body, out) {
+            return NO_ROOM;
+        }
+        let Some(cell) = SUBMIT_PATHS.find(path) else { return NO_SUBMIT_PATH };
+        let mut opened = cell.lock();
+        let Some(path) = opened.as_mut() else { return NO_SUBMIT_PATH };
+        let submission = Submission {
+            number,
+            account: account as u64,
+            received_ns: received_ns as u64,
+            max_retries: (max_retries >= 0.0).then_some(max_retries as u64),
+            is_verified: form & 2 != 0,
+        };
+        if form & 1 == 0 {
+            return answer(&path.submit(body, &submission), out);
+        }
+        let Some((call, answered)) = path.submit_call(body, &submission) else { return 0 };
+        put(out, 0, &[call.id.0 as f64, call.id.1 as f64]);
+        answer(&answered, out)
+    })
+}
+
+fn answer(answer: &Answer, out: &mut [u8]) -> i32 {
+    match answer {
+        Answer::Accepted(signature) => {
+            let text = signature.text();
+            for (to, byte) in out.iter_mut().zip(text) {
+                *to = *byte;
+            }
+            i32::try_from(text.len()).unwrap_or(PANIC)
+        }
+        Answer::Invalid(rejected) => {
+            let error = f64::from(rejected.error as u8);
+            put(out, 2, &[error, rejected.found as f64, rejected.needed as f64]);
+            SUBMIT_INVALID
+        }
+        Answer::LeadersFull => SUBMIT_LEADERS_FULL,
+        Answer::NoLeader => SUBMIT_NO_LEADER,
+        Answer::Busy => SUBMIT_BUSY,
+        Answer::Failed => PANIC,
+    }
+}
+
+/// Writes numbers from the answer's number `at` on.
+fn put(out: &mut [u8], at: usize, numbers: &[f64]) {
+    let rest = out.get_mut(SIGNATURE_TEXT_MAX + 8 * at..).unwrap_or_default();
+    for (slot, number) in rest.as_chunks_mut().0.iter_mut().zip(numbers) {
+        *slot = number.to_le_bytes();
+    }
+}

@@ -1,0 +1,165 @@
+//! Hot path: submissions that the HTTP server of the main thread accepts. They pass through the same
+//! path as those of ingress threads. Their keys and limits were checked there, before the body was
+//! read, and the server writes the response and counts the request itself.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::decode::decoder::Decoder;
+use crate::decode::errors::Rejected;
+use crate::decode::limits::TRANSACTION_BYTES_MAX;
+use crate::decode::tx::starts_well;
+use crate::http::json_rpc::{Call, read_call};
+use crate::submit::counters::{COUNTERS_BYTES, Counter, Counters};
+use crate::submit::dedup::DedupCache;
+use crate::submit::fan_out::{EngineHandle, EngineRef, FanOut, FanOutResult};
+use crate::submit::path::{RequestMeta, Sent, SignatureText, SubmitPath, Unanswered};
+use crate::submit::record_ring::{Records, Submitter};
+use crate::submit::target_table::SharedTargetTable;
+use crate::submit::thread_status::ThreadStatus;
+use crate::sync::shared_memory::Memory;
+
+/// How often it asks again for a transaction that another thread is sending, and the pause between:
+/// together 5 ms. The other thread decides within microseconds, unless it is preempted.
+const PENDING_TRIES: usize = 25;
+const PENDING_PAUSE: Duration = Duration::from_micros(200);
+
+/// Memory that the threads of an edge share.
+pub struct MainThreadMemory {
+    /// For `record_ring`.
+    pub records: Memory,
+    /// For `target_table`.
+    pub targets: Memory,
+    /// For `dedup`.
+    pub dedup: Memory,
+}
+
+/// What the main thread knows of a submission.
+#[derive(Clone, Copy)]
+pub struct Submission {
+    /// Its number, which the record of the transaction has.
+    pub number: u32,
+    /// The account's number, as `Key::account_number`.
+    pub account: u64,
+    /// When the request's body was complete.
+    pub received_ns: u64,
+    /// The client's `maxRetries`, where the body does not say it.
+    pub max_retries: Option<u64>,
+    /// Whether an ingress thread has verified the signatures.
+    pub is_verified: bool,
+}
+
+/// The answer to a submission.
+pub enum Answer {
+    /// It is sent, or was sent recently; its signature.
+    Accepted(SignatureText),
+    /// It is not valid.
+    Invalid(Rejected),
+    /// Every leader's queue is full of transactions of the same or a higher rank.
+    LeadersFull,
+    /// No leader is connected.
+    NoLeader,
+    /// Nothing is decided: the record ring is full, or another thread does not finish sending it.
+    Busy,
+    /// It panicked, and nothing is sent.
+    Failed,
+}
+
+/// The path as the main thread uses it.
+pub struct MainThread<E> {
+    pub(super) path: SubmitPath<E>,
+    transaction: Box<[u8; TRANSACTION_BYTES_MAX]>,
+    sent: FanOutResult,
+}
+
+impl MainThread<EngineRef> {
+    /// On the memory of an edge; None if some has another size.
+    #[must_use]
+    pub fn open(
+        engine: EngineRef,
+        decoder: Arc<Decoder>,
+        memory: &MainThreadMemory,
+    ) -> Option<Self> {
+        let path = SubmitPath {
+            // Keys are checked before, and the HTTP server counts requests.
+            keys: Arc::default(),
+            counters: Counters::open(&Memory::fresh(COUNTERS_BYTES))?,
+            status: Arc::new(ThreadStatus::new(Box::new(|| {}))),
+            dedup: DedupCache::open(&memory.dedup)?,
+            decoder,
+            records: Records::open(&memory.records)?,
+            // Last, because it registers the thread in the target table.
+            fan_out: FanOut::new(SharedTargetTable::open(&memory.targets)?, engine)
+                .without_corking(),
+        };
+        Some(Self::new(path))
+    }
+}
+
+impl<E: EngineHandle> MainThread<E> {
+    pub(super) fn new(path: SubmitPath<E>) -> Self {
+        let transaction = Box::new([0; TRANSACTION_BYTES_MAX]);
+        Self { path, transaction, sent: FanOutResult::default() }
+    }
+
+    /// Submits a transaction.
+    pub fn submit(&mut self, bytes: &[u8], submission: &Submission) -> Answer {
+        submit(&mut self.path, bytes, submission, &mut self.sent)
+    }
+
+    /// Submits the transaction of a JSON-RPC call in its usual form. None for a body of another form,
+    /// of which nothing is submitted.
+    pub fn submit_call(&mut self, body: &[u8], submission: &Submission) -> Option<(Call, Answer)> {
+        let Self { path, transaction, sent } = self;
+        let call = read_call(body, transaction.as_mut_slice())?;
+        let bytes = transaction.get(..call.size).unwrap_or_default();
+        // It may be base58, which the parser of any form can detect.
+        if !starts_well(bytes) {
+            return None;
+        }
+        let submission = Submission { max_retries: call.max_retries, ..*submission };
+        let answer = submit(path, bytes, &submission, sent);
+        Some((call, answer))
+    }
+}
+
+fn submit<E: EngineHandle>(
+    path: &mut SubmitPath<E>,
+    bytes: &[u8],
+    submission: &Submission,
+    sent: &mut FanOutResult,
+) -> Answer {
+    let decide = AssertUnwindSafe(|| decide(path, bytes, submission, sent));
+    catch_unwind(decide).unwrap_or_else(|_| {
+        let _ = path.records.void();
+        Answer::Failed
+    })
+}
+
+fn decide<E: EngineHandle>(
+    path: &mut SubmitPath<E>,
+    bytes: &[u8],
+    submission: &Submission,
+    sent: &mut FanOutResult,
+) -> Answer {
+    let &Submission { number, account, received_ns, max_retries, is_verified } = submission;
+    let submitter = Submitter::MainThread { number, account };
+    let mut meta = RequestMeta { submitter, received_ns, body_bytes: 0, max_retries, is_verified };
+    for _ in 0..PENDING_TRIES {
+        let left = path.send(bytes, &meta, sent);
+        // No turn of its own: each transaction leaves at once.
+        path.fan_out.end_turn();
+        match left {
+            Ok(Sent::Accepted(signature)) => return Answer::Accepted(signature),
+            Ok(Sent::Invalid(rejected)) => return Answer::Invalid(rejected),
+            Ok(Sent::LeadersFull) => return Answer::LeadersFull,
+            Ok(Sent::NoLeader) => return Answer::NoLeader,
+            Err(Unanswered { counter: Counter::ProxiedLeaders, .. }) => return Answer::NoLeader,
+            Err(Unanswered { counter: Counter::ProxiedRecordRing, .. }) => return Answer::Busy,
+            Err(Unanswered { is_verified, .. }) => meta.is_verified |= is_verified,
+        }
+        std::thread::sleep(PENDING_PAUSE);
+    }
+    Answer::Busy
+}

@@ -1,0 +1,158 @@
+// Hot path: one call into the engine; allocates the answer.
+/**
+ * Submissions of the main thread in the native engine: one call, which runs the path of ingress
+ * threads (`native/src/submit/path.rs`) on this thread. What it accepts is in the record ring
+ * before its first byte leaves, under a number by which `submitterOf` knows whose it is. The
+ * response does not wait until the ring is read: the engine wakes this thread for that as for its
+ * events, one time for many transactions, and who is about to read what depends on it, a receipt or
+ * a metric, has it read before (`Engine.flushEvents`).
+ */
+
+import { rejectionOf } from "../core/decode-errors.ts";
+import { LEADERS_FULL_REJECTION, NO_LEADER_REJECTION, type Rejection } from "../core/errors.ts";
+import type { Rejected, SubmitResult } from "../core/flow.ts";
+import type { Submission, Submit, SubmitCall } from "../http/submit/submission.ts";
+import {
+  type NativeSubmitPathMemory,
+  type NativeSubmitting,
+  NO_SUBMIT_PATH,
+  SIGNATURE_TEXT_MAX,
+  SUBMIT_BUSY,
+  SUBMIT_INVALID,
+  SUBMIT_LEADERS_FULL,
+  SUBMIT_NO_LEADER,
+  SUBMIT_NUMBERS,
+} from "../native/contract.ts";
+import { accountNumber } from "../send/native/account-number.ts";
+import type { EngineEvents, Submitter } from "./engine.ts";
+import { RECORD_RING_SLOTS } from "./limits.ts";
+
+export interface NativeSubmitDeps {
+  readonly native: NativeSubmitting;
+  readonly events: Pick<EngineEvents, "valid" | "invalid">;
+  /** Reads the record ring. */
+  readonly reconcile: () => void;
+}
+
+/** Bits of the form of what is submitted: a JSON-RPC call; signatures that are verified already. */
+const CALL = 1;
+const VERIFIED = 2;
+/** One more than unread records can have. */
+const NUMBERS = RECORD_RING_SLOTS + 1;
+
+export class NativeSubmit {
+  /** Transactions that were refused once they were decoded. */
+  refused = 0;
+  readonly #deps: NativeSubmitDeps;
+  /** The engine's handle of the path; 0: not open. */
+  #path = 0;
+  readonly #text = Buffer.alloc(SIGNATURE_TEXT_MAX + 8 * SUBMIT_NUMBERS);
+  readonly #numbers = new Float64Array(
+    this.#text.buffer,
+    this.#text.byteOffset + SIGNATURE_TEXT_MAX,
+    SUBMIT_NUMBERS,
+  );
+  /** The submitters of the last submissions that were accepted, and the number of the next one. */
+  readonly #submitters: Submitter[] = new Array<Submitter>(NUMBERS).fill(ANONYMOUS);
+  #number = 0;
+
+  constructor(deps: NativeSubmitDeps) {
+    this.#deps = deps;
+  }
+
+  /** Whose is the accepted submission of this number, until its record is read. */
+  readonly submitterOf = (number: number): Submitter => this.#submitters[number] ?? ANONYMOUS;
+
+  /** Accepts submissions from now on. @throws Error when the engine cannot */
+  open(engine: number, decoder: number, memory: NativeSubmitPathMemory): void {
+    const path = this.#deps.native.submitPathOpen(engine, decoder, memory);
+    if (path <= 0) throw new Error(`the native engine cannot accept submissions: status ${path}`);
+    this.#path = path;
+  }
+
+  /** Accepts nothing more. */
+  close(): void {
+    if (this.#path !== 0) this.#deps.native.submitPathClose(this.#path);
+    this.#path = 0;
+  }
+
+  readonly submit: Submit = (submission, done) => {
+    done(this.#resultOf(this.#call(submission, 0)));
+  };
+
+  readonly submitCall: SubmitCall = (submission) => {
+    const answer = this.#call(submission, CALL);
+    if (answer === 0) return null;
+    const { bytes } = submission;
+    const [start = 0, end = 0] = this.#numbers;
+    const id = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString("latin1");
+    return { id, result: this.#resultOf(answer) };
+  };
+
+  #call(submission: Submission, form: number): number {
+    const answer = this.#callOnce(submission, form);
+    if (answer !== SUBMIT_BUSY) return answer;
+    this.#deps.reconcile();
+    return this.#callOnce(submission, form);
+  }
+
+  #callOnce(submission: Submission, form: number): number {
+    const { bytes, account, keyId, plan, receivedNs, maxRetries, isVerified } = submission;
+    const number = this.#number;
+    this.#submitters[number] = { account, keyId, plan };
+    const answer = this.#deps.native.submit(
+      this.#path,
+      bytes,
+      isVerified ? form + VERIFIED : form,
+      number,
+      accountNumber(account),
+      receivedNs,
+      maxRetries ?? -1,
+      this.#text,
+    );
+    if (answer > 0) this.#number = number + 1 === NUMBERS ? 0 : number + 1;
+    return answer;
+  }
+
+  #resultOf(answer: number): SubmitResult {
+    if (answer > 0) {
+      return { kind: "accepted", signature: this.#text.toString("latin1", 0, answer) };
+    }
+    const { events } = this.#deps;
+    switch (answer) {
+      case SUBMIT_INVALID: {
+        const [, , errorCode = 0, found = 0, needed = 0] = this.#numbers;
+        const rejected: Rejected = { kind: "rejected", errorCode, found, needed };
+        this.refused += 1;
+        events.invalid(errorCode);
+        return { kind: "rejected", rejection: rejectionOf(rejected) };
+      }
+      case SUBMIT_LEADERS_FULL:
+      case SUBMIT_NO_LEADER:
+        this.refused += 1;
+        events.valid();
+        return answer === SUBMIT_NO_LEADER ? NO_LEADER : LEADERS_FULL;
+      case SUBMIT_BUSY:
+        return BUSY;
+      case NO_SUBMIT_PATH:
+        return STOPPED;
+      default:
+        throw new Error(`the native engine returned status ${answer}`);
+    }
+  }
+}
+
+const ANONYMOUS: Submitter = { account: "", keyId: "", plan: "" };
+const NO_LEADER: SubmitResult = { kind: "rejected", rejection: NO_LEADER_REJECTION };
+const LEADERS_FULL: SubmitResult = { kind: "rejected", rejection: LEADERS_FULL_REJECTION };
+const BUSY = overloaded("another thread is sending this transaction and does not finish");
+const STOPPED = overloaded("this edge stops");
+
+function overloaded(what: string): SubmitResult {
+  const rejection: Rejection = {
+    reason: "overloaded",
+    message: `${what}; it is safe to send the same transaction again`,
+    data: {},
+  };
+  return { kind: "rejected", rejection };
+}

@@ -1,0 +1,240 @@
+/** What records of the ring become: the account of all threads' submissions, in one order. */
+
+import { describe, expect, it, vi } from "vitest";
+import { NS_PER_MS } from "../../src/core/clock.ts";
+import type { Packet } from "../../src/core/flow.ts";
+import { createDecoder } from "../../src/decode/decoder.ts";
+import { RECORDS_BACKLOG_MAX, RECORDS_PER_SLICE } from "../../src/engine/limits.ts";
+import {
+  CLAIMED,
+  DUPLICATE,
+  REJECTED,
+  SENT,
+  VIOLATED,
+  VOID,
+} from "../../src/engine/record-ring.ts";
+import { Records } from "../../src/engine/records.ts";
+import { newSendRecord } from "../../src/send/native/send-record.ts";
+import { DECODER } from "../support/packets.ts";
+import { bytesOf, kept, newFixture, signatureOf } from "../support/pipeline-fixture.ts";
+import { createRecordWriter } from "../support/record-writer.ts";
+import { ACCEPTED, ringRecord } from "../support/ring-record.ts";
+
+const PLANS = ["Beta", "Pro"];
+const OWN = { account: "own", keyId: "k7", plan: "Max" };
+const NO_ERROR = { kind: "rejected", errorCode: -1, found: 0, needed: 0 } as const;
+const NOTE = { receivedNs: 1, decodedNs: 2, sentNs: 2, bodyBytes: 1, maxRetries: null };
+const KEY = { keyId: "0".repeat(32), account: "acme", planNumber: 0 };
+
+/** Records that are only listed. */
+function listed() {
+  const said: string[] = [];
+  const packets: Packet[] = [];
+  let lastId = 0;
+  /** How many events there were each time that it yielded. */
+  const ways: number[] = [];
+  const records = new Records({
+    events: {
+      get nextId() {
+        return lastId + 1;
+      },
+      opened(packet, _, keyId, plan, nowNs) {
+        lastId = packet.id;
+        packets.push(kept(packet));
+        said.push(`opened ${packet.id} ${packet.account} ${keyId} ${plan} ${nowNs}`);
+      },
+      duplicate: ({ account, bytes }, offset) =>
+        void said.push(`duplicate ${account} ${offset} ${bytes[0]}`),
+      valid() {},
+      invalid: (errorCode) => void said.push(`invalid ${errorCode}`),
+      outcome() {},
+      answered: ({ kind }, { account, keyId, plan }) =>
+        void said.push(`answered ${kind} ${account} ${keyId} ${plan}`),
+    },
+    sender: { recordSend: ({ id }, _, sentNs) => void said.push(`sent ${id} ${sentNs}`) },
+    planName: (number) => PLANS[number] ?? "?",
+    ownSubmitter: (number) => ({ ...OWN, keyId: `k${number}` }),
+    yieldThread: () => void ways.push(said.length),
+  });
+  const writer = createRecordWriter(records.memory);
+  const duplicate = (byte: number): void =>
+    writer.duplicate({ ...KEY, ...NOTE, bytes: Uint8Array.of(byte) }, 1);
+  return { records, said, packets, ways, writer, duplicate };
+}
+
+describe("a record of an ingress thread", () => {
+  it("of a send is answered, opened under the next id, and its deliveries are reported", () => {
+    const { records, said, packets } = listed();
+    records.take(ringRecord(SENT));
+    expect(said).toEqual(["answered 1 other k1 Pro", "opened 1 other k1 Pro 130", "sent 1 150"]);
+    expect(packets).toMatchObject([
+      { id: 1, account: "other", receivedNs: 100, maxRetries: 2, offeredLamports: 1_234 },
+    ]);
+    expect(records.counters).toEqual({ inline: 0, ingress: 1, duplicates: 0, corked: 0 });
+  });
+
+  it("of a duplicate is one more submission, without decoding", () => {
+    const { records, said } = listed();
+    records.take(ringRecord(DUPLICATE));
+    expect(said).toEqual(["answered 2 other k1 Pro", "duplicate other 1 1"]);
+    expect(records.counters).toEqual({ inline: 0, ingress: 0, duplicates: 1, corked: 0 });
+  });
+
+  it("of a rejection is counted as decoded only where the decoder found it", () => {
+    const { records, said } = listed();
+    records.take(ringRecord(REJECTED, { validation: NO_ERROR }));
+    records.take(ringRecord(REJECTED, { validation: { ...NO_ERROR, errorCode: 3 } }));
+    records.take(ringRecord(VIOLATED));
+    const answered = [3, 3, 4].map((kind) => `answered ${kind} other k1 Pro`);
+    expect(said).toEqual([...answered.slice(0, 2), "invalid 3", ...answered.slice(2)]);
+    expect(records.counters).toEqual({ inline: 0, ingress: 1, duplicates: 0, corked: 0 });
+  });
+
+  it("has the account of its key at that time", () => {
+    const { records, said } = listed();
+    for (const account of ["other", "moved", "moved"]) {
+      records.take(ringRecord(DUPLICATE, { account, planNumber: 0 }));
+    }
+    expect(said.filter((it) => it.startsWith("answered"))).toEqual(
+      ["other", "moved", "moved"].map((account) => `answered 2 ${account} k1 Beta`),
+    );
+  });
+
+  it("counts sends that shared a datagram", () => {
+    const { records } = listed();
+    records.take(ringRecord(SENT, { send: { ...newSendRecord(), corked: true } }));
+    records.take(ringRecord(SENT));
+    expect(records.counters).toMatchObject({ ingress: 2, corked: 1 });
+  });
+});
+
+describe("a record of the main thread", () => {
+  it("belongs to the submission with its number, and is not answered again", () => {
+    const { records, said } = listed();
+    const own = { isOwn: true, keyId: "", account: "", planNumber: 7 };
+    records.take(ringRecord(SENT, own));
+    records.take(ringRecord(DUPLICATE, { ...own, planNumber: 8 }));
+    expect(said).toEqual(["opened 1 own k7 Max 130", "sent 1 150", "duplicate own 1 1"]);
+    expect(records.counters).toEqual({ inline: 1, ingress: 0, duplicates: 1, corked: 0 });
+  });
+});
+
+describe("the records of all threads", () => {
+  it("are read on request, in their order", () => {
+    const { records, said, duplicate } = listed();
+    for (const byte of [10, 20, 11]) duplicate(byte);
+    expect(records.waiting).toBe(3);
+    expect(records.reconcile()).toBe(true);
+    expect(said.filter((it) => it.startsWith("dup"))).toEqual(
+      [10, 20, 11].map((byte) => `duplicate acme 1 ${byte}`),
+    );
+    expect(records.waiting).toBe(0);
+  });
+
+  it("are not all read while a thread has not finished one, nor those behind it", () => {
+    const { records, said, writer, duplicate } = listed();
+    duplicate(9);
+    const bytes = Uint8Array.of(10);
+    writer.sent({ ...KEY, ...NOTE, bytes }, ACCEPTED, newSendRecord(), CLAIMED);
+    duplicate(20);
+    const wait = vi.spyOn(Atomics, "wait").mockReturnValue("timed-out");
+    expect([records.reconcile(), records.waiting]).toEqual([false, 2]);
+    wait.mockImplementation((states, at) => {
+      if (states instanceof Int32Array) Atomics.store(states, at, VOID);
+      return "not-equal";
+    });
+    expect([records.reconcile(), records.waiting]).toEqual([true, 0]);
+    wait.mockRestore();
+    expect(said.filter((it) => it.startsWith("dup"))).toEqual([
+      "duplicate acme 1 9",
+      "duplicate acme 1 20",
+    ]);
+  });
+
+  it("leave ingress threads the processor after every few", () => {
+    const { records, ways, duplicate } = listed();
+    for (let n = 0; n <= 2 * RECORDS_PER_SLICE; n += 1) duplicate(n);
+    records.reconcile();
+    expect(ways).toEqual([2 * RECORDS_PER_SLICE, 4 * RECORDS_PER_SLICE]);
+  });
+
+  it("come first while so many are unread that the ring could fill up", () => {
+    const { records, said, ways, duplicate } = listed();
+    const few = 3 * RECORDS_PER_SLICE;
+    for (let n = 0; n < RECORDS_BACKLOG_MAX + few; n += 1) duplicate(1);
+    records.reconcile();
+    expect(ways[0]).toBe(2 * (few + RECORDS_PER_SLICE));
+    expect(said).toHaveLength(2 * (RECORDS_BACKLOG_MAX + few));
+    for (let n = 0; n < RECORDS_BACKLOG_MAX; n += 1) duplicate(1);
+    const before = ways.length;
+    records.yieldThread();
+    expect(ways).toHaveLength(before);
+  });
+
+  it("do not keep the main thread reading when more are added meanwhile", () => {
+    const { records, said, ways, duplicate } = listed();
+    const add = (count: number): void => {
+      for (let n = 0; n < count; n += 1) duplicate(n);
+    };
+    add(RECORDS_PER_SLICE);
+    ways.push = (...items) => {
+      add(RECORDS_PER_SLICE);
+      return items.length;
+    };
+    records.reconcile();
+    expect(said).toHaveLength(2 * RECORDS_PER_SLICE);
+    records.reconcile();
+    expect(said).toHaveLength(4 * RECORDS_PER_SLICE);
+  });
+});
+
+describe("a send that is recorded later", () => {
+  const DELAY_NS = 50 * NS_PER_MS;
+
+  function recordNew(all: ReturnType<typeof newFixture>, id: number, account = "acme") {
+    const { clock, tracker } = all;
+    const recorded: number[] = [];
+    const records = new Records({
+      events: tracker,
+      sender: { recordSend: ({ id }) => void recorded.push(id) },
+      planName: () => "Beta",
+      ownSubmitter: () => OWN,
+      yieldThread() {},
+    });
+    const bytes = bytesOf(id);
+    const accepted = createDecoder(DECODER).decode(bytes);
+    if (accepted.kind !== "accepted") throw new Error("a good one is needed");
+    const receivedNs = clock.nowNs();
+    const times = { receivedNs, decodedNs: receivedNs + 10, sentNs: receivedNs + 20 };
+    const receivedUnixMs = clock.unixMs();
+    clock.advance(DELAY_NS / NS_PER_MS);
+    const fields = { bytes, account, keyId: "k", maxRetries: null, validation: accepted };
+    records.take(ringRecord(SENT, { ...fields, ...times }));
+    return { bytes, receivedUnixMs, recorded };
+  }
+
+  it("is recorded in every stage, as of the time when it was sent", () => {
+    const all = newFixture();
+    const { fixture, receipts, landing, tracker } = all;
+    const { bytes, receivedUnixMs, recorded } = recordNew(all, 1);
+    expect(fixture.calls).toEqual(["receipt.open", "track"]);
+    expect(recorded).toEqual([1]);
+    expect(fixture.counted).toEqual(["1 k"]);
+    expect(tracker.validations.accepted).toBe(1);
+    expect(landing.inFlight).toBe(1);
+    const receipt = receipts.find(signatureOf(bytes), "acme");
+    expect(receipt).toMatchObject({ received_at: new Date(receivedUnixMs).toISOString() });
+  });
+
+  it("merges with the one in flight when two threads sent it", () => {
+    const all = newFixture();
+    const { bytes } = recordNew(all, 1);
+    recordNew(all, 1, "other");
+    expect(all.landing.inFlight).toBe(1);
+    expect(all.landing.counters.accepted).toBe(1);
+    expect(all.fixture.counted).toEqual(["1 k"]);
+    for (const account of ["acme", "other"]) {
+      expect(all.receipts.find(signatureOf(bytes), account)).toMatchObject({ submissions: 2 });
+    }
+  });
+});
