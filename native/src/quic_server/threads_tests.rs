@@ -131,6 +131,34 @@ async fn datagram_at_the_wrong_thread_is_passed_on() {
     });
 }
 
+/// Datagrams of one address that the kernel has joined reach the thread of the first one.
+#[test]
+fn joined_datagrams_are_divided_among_their_threads() {
+    let mut servers = QuicServer::listen(&options(), 2).unwrap();
+    let client = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let state = quinn_udp::UdpSocketState::new((&client).into()).unwrap();
+    let datagram = |id: u8| [&[0x40, id][..], &[0; 98]].concat();
+    let contents = [datagram(0), datagram(1), datagram(2), datagram(3)].concat();
+    let joined = quinn_udp::Transmit {
+        destination: servers[0].local_addr().unwrap(),
+        ecn: None,
+        contents: &contents,
+        segment_size: Some(100),
+        src_ip: None,
+    };
+    state.send((&client).into(), &joined).unwrap();
+    let mut handler = Handler::default();
+    let end = Instant::now() + GUARD;
+    while servers[1].threads.forwarded(1) < 2 {
+        assert!(Instant::now() < end);
+        servers[0].on_readable();
+        servers[0].turn(&mut handler);
+    }
+    assert_eq!(servers[0].clients.numbers.datagrams_forwarded, 2);
+    servers[1].turn(&mut handler);
+    assert_eq!(servers[1].threads.forwarded(1), 0);
+}
+
 #[tokio::test]
 async fn forwarded_handshakes_share_a_turn_with_other_clients() {
     let mut servers = QuicServer::listen(&options(), 2).unwrap();
