@@ -78,6 +78,8 @@ pub struct Options {
 /// One thread of a listener.
 pub struct QuicServer {
     options: Options,
+    /// Dropped before `threads`, which closes the sockets of all threads in order with the last.
+    socket: DatagramSocket,
     threads: Arc<Threads>,
     /// Its number among them.
     thread: usize,
@@ -85,7 +87,6 @@ pub struct QuicServer {
     alone_at_ns: u64,
     /// Whether the last datagram was one that another thread passed on.
     took_forwarded: bool,
-    socket: DatagramSocket,
     endpoint: Endpoint,
     /// By connection handle.
     connections: Vec<Option<Box<ClientConnection>>>,

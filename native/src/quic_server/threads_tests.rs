@@ -86,6 +86,26 @@ async fn client_whose_address_changes_stays_with_its_thread() {
     assert_eq!((numbers.connected, numbers.datagrams_forwarded), (2, 0));
 }
 
+/// With the address alone all of them would be on one thread.
+#[tokio::test]
+async fn connections_of_one_address_have_their_own_threads() {
+    let listener = Listener::on(2, |_| {});
+    let endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let mut clients = Vec::new();
+    for byte in [0, 1, 2, 3] {
+        let config = beginning_with(byte, client_of(ALPN_TOUCHDOWN, Some(&SEED)));
+        let connecting = endpoint.connect_with(config, listener.address, "localhost").unwrap();
+        clients.push(connecting.await.unwrap());
+    }
+    for _ in 0..50 {
+        for connection in &clients {
+            assert_eq!(submit(connection, &transaction(1)).await.state, 1);
+        }
+    }
+    listener.until(|state| connections_of(state) == [2, 2]).await;
+    assert_eq!(listener.with(|state| state.threads.clone()), [0, 1, 0, 1].repeat(50));
+}
+
 /// Has the kernel give every datagram to the thread 0.
 fn misdirect(servers: &[QuicServer]) {
     let to_first = sock_filter { code: (BPF_RET | BPF_K) as u16, jt: 0, jf: 0, k: 0 };
@@ -109,6 +129,34 @@ async fn datagram_at_the_wrong_thread_is_passed_on() {
         assert!(state.numbers_of[0].datagrams_forwarded > 20);
         assert_eq!(connections_of(state), [0, 1]);
     });
+}
+
+/// Datagrams of one address that the kernel has joined reach the thread of the first one.
+#[test]
+fn joined_datagrams_are_divided_among_their_threads() {
+    let mut servers = QuicServer::listen(&options(), 2).unwrap();
+    let client = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let state = quinn_udp::UdpSocketState::new((&client).into()).unwrap();
+    let datagram = |id: u8| [&[0x40, id][..], &[0; 98]].concat();
+    let contents = [datagram(0), datagram(1), datagram(2), datagram(3)].concat();
+    let joined = quinn_udp::Transmit {
+        destination: servers[0].local_addr().unwrap(),
+        ecn: None,
+        contents: &contents,
+        segment_size: Some(100),
+        src_ip: None,
+    };
+    state.send((&client).into(), &joined).unwrap();
+    let mut handler = Handler::default();
+    let end = Instant::now() + GUARD;
+    while servers[1].threads.forwarded(1) < 2 {
+        assert!(Instant::now() < end);
+        servers[0].on_readable();
+        servers[0].turn(&mut handler);
+    }
+    assert_eq!(servers[0].clients.numbers.datagrams_forwarded, 2);
+    servers[1].turn(&mut handler);
+    assert_eq!(servers[1].threads.forwarded(1), 0);
 }
 
 #[tokio::test]
@@ -299,6 +347,30 @@ async fn successor_gets_new_clients_and_the_process_before_keeps_its_own() {
             assert!(round < 2 || forwarded == 0, "{forwarded}");
         }
         assert_eq!(new.with(|state| state.numbers.connections), 8);
+    }
+}
+
+#[test]
+fn sockets_are_closed_in_order_whichever_thread_ends_last() {
+    for last in [0, 1] {
+        let listen = free_address();
+        let mut old = QuicServer::listen(&Options { listen, ..options() }, 2).unwrap();
+        let successor = Options { listen, predecessor_threads: 2, process_number: 1, ..options() };
+        let mut servers = QuicServer::listen(&successor, 2).unwrap();
+        drop(old.remove(1 - last));
+        drop(old);
+        servers[0].threads.are_alone();
+        let client = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        for byte in [0x80, 0x81, 0x82, 0x83] {
+            client.send_to(&[0x40, byte, 0, 0, 0, 0, 0, 0], listen).unwrap();
+            let socket = &mut servers[usize::from(byte % 2)].socket;
+            let end = Instant::now() + GUARD;
+            while socket.next().is_none() {
+                assert!(Instant::now() < end, "{last} {byte}");
+                socket.on_readable();
+                socket.receive();
+            }
+        }
     }
 }
 
