@@ -105,6 +105,15 @@ describe("compose.yaml", () => {
     expect(edge.limits.edges).toBe(2);
   });
 
+  it("restarts what ended by itself, also after it was sent SIGHUP", () => {
+    // Docker's `unless-stopped` takes any signal of `docker kill` for a wish to stop.
+    // The control process and the edges have theirs in common.
+    const policies = matches(compose, /^ +restart: (\S+)$/gm);
+    expect(policies).toEqual(new Array(5).fill("always"));
+    const dockerfile = readFileSync(join(ROOT, "Dockerfile"), "utf8");
+    expect(dockerfile).toContain(" --restart always ");
+  });
+
   it("stops nothing before its drain is over", () => {
     const graces = matches(compose, /stop_grace_period: (\d+)s/g).map(Number);
     const pendingMs = 30_000;
