@@ -2,7 +2,7 @@
 # journal of keys stays in another one:
 #
 #   docker build -t touchdown .
-#   docker run --detach --name touchdown-edge --init --restart unless-stopped --network host \
+#   docker run --detach --name touchdown-edge --init --restart always --network host \
 #     --read-only --cap-drop ALL --security-opt no-new-privileges \
 #     --ulimit nofile=1048576 --stop-timeout 150 \
 #     -v /etc/touchdown:/etc/touchdown:ro -v touchdown:/var/lib/touchdown touchdown

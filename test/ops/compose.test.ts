@@ -6,6 +6,7 @@
 import { accessSync, constants, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import type { Config } from "../../src/config/config.ts";
 import { configFromValues, controlFromValues } from "../../src/config/load.ts";
 import { formatListen } from "../../src/config/value-types.ts";
 import { parseToml } from "../../src/runtime/toml.ts";
@@ -37,7 +38,9 @@ function environmentOf(service: string): Record<string, string> {
   return Object.fromEntries(entries) as Record<string, string>;
 }
 
-const edge = configFromValues(tableOf("ops/compose/edge.toml"), ROOT, environmentOf("edge"));
+const [edge, second] = ["edge", "edge-2"].map((service) =>
+  configFromValues(tableOf("ops/compose/edge.toml"), ROOT, environmentOf(service)),
+) as [Config, Config];
 const control = controlFromValues(
   tableOf("ops/compose/control.toml"),
   ROOT,
@@ -75,6 +78,7 @@ describe("compose.yaml", () => {
       readFileSync(join(ROOT, "ops/compose/roles.sh"), "utf8"),
       /^create role (\w+) login/gm,
     );
+    expect(second.accounts.databaseUrl).toBe(edge.accounts.databaseUrl);
     const urls = [edge.accounts.databaseUrl, control.databaseUrl, control.ownerUrl];
     expect(roles).toHaveLength(3);
     expect(urls.map((url) => new URL(url ?? "").username).sort()).toEqual(roles.sort());
@@ -85,30 +89,55 @@ describe("compose.yaml", () => {
     expect(edge.accounts.journal).toMatch(new RegExp(`^${folder}/`));
     expect(control.vaultFile).toMatch(new RegExp(`^${folder}/`));
     expect(readFileSync(join(ROOT, "Dockerfile"), "utf8")).toContain(` ${folder}\n`);
-    expect(matches(compose, /- (?:control|edge):(\S+)$/gm)).toEqual([folder, folder]);
+    const volumes = matches(compose, /^ {6}- ((?:control|edge)\S*:\S+)$/gm);
+    expect(volumes).toEqual(["control", "edge", "edge-2"].map((volume) => `${volume}:${folder}`));
+  });
+
+  it("has one address for each listener on this host", () => {
+    const listeners = [edge, second].flatMap(({ http, admin }) => [http.listen, admin.listen]);
+    const all = [...listeners, control.listen, control.admin.listen].map(formatListen);
+    const [prometheus = ""] = matches(compose, /--web\.listen-address=(\S+)/g);
+    expect(new Set([...all, prometheus]).size).toBe(7);
+    for (const address of all) expect(address).toMatch(/^127\.0\.0\.1:/);
+  });
+
+  it("divides shared limits by the edges that it has", () => {
+    expect(edge.limits.edges).toBe(2);
+  });
+
+  it("restarts what ended by itself, also after it was sent SIGHUP", () => {
+    // Docker's `unless-stopped` takes any signal of `docker kill` for a wish to stop.
+    // The control process and the edges have theirs in common.
+    const policies = matches(compose, /^ +restart: (\S+)$/gm);
+    expect(policies).toEqual(new Array(5).fill("always"));
+    const dockerfile = readFileSync(join(ROOT, "Dockerfile"), "utf8");
+    expect(dockerfile).toContain(" --restart always ");
   });
 
   it("stops nothing before its drain is over", () => {
     const graces = matches(compose, /stop_grace_period: (\d+)s/g).map(Number);
     const pendingMs = 30_000;
-    const needed = [control.drainGraceMs + pendingMs, edge.http.drainGraceMs + pendingMs];
+    const needed = [edge.http.drainGraceMs + pendingMs, control.drainGraceMs + pendingMs];
     expect(graces.map((seconds, at) => seconds * 1_000 >= (needed[at] ?? 0))).toEqual([true, true]);
   });
 
-  it("has Prometheus read both admin listeners, and Grafana read Prometheus", () => {
+  it("has Prometheus, Grafana and the dashboard read whom they need", () => {
     const prometheus = readFileSync(join(ROOT, "ops/compose/prometheus.yaml"), "utf8");
-    expect(matches(prometheus, /targets: \["(.+)"\]/g)).toEqual(
-      [edge.admin.listen, control.admin.listen].map(formatListen),
-    );
+    const admins = [edge, second, control].map(({ admin }) => formatListen(admin.listen));
+    expect(matches(prometheus, /targets: \["(.+?)"\]/g)).toEqual(admins);
+    expect(matches(prometheus, /instance: (\S+) /g)).toEqual([edge.name, second.name, "control"]);
     const listen = /--web\.listen-address=(\S+)/.exec(compose)?.[1];
     const source = readFileSync(join(ROOT, "ops/compose/grafana-datasource.yaml"), "utf8");
     expect(source).toContain(`url: http://${listen}\n`);
     const dashboards = readFileSync(join(ROOT, "ops/compose/grafana-dashboards.yaml"), "utf8");
     const [, folder] = /- \.\/ops\/grafana:(\S+):ro$/m.exec(compose) ?? [];
     expect(dashboards).toContain(`path: ${folder}\n`);
-    expect(control.edges.map(({ at }) => at)).toEqual([
-      `http://${formatListen(edge.admin.listen)}`,
-    ]);
+    expect(control.edges).toEqual(
+      [edge, second].map(({ name, admin }) => ({
+        name,
+        at: `http://${formatListen(admin.listen)}`,
+      })),
+    );
   });
 
   it("gets each of its variables by the commands of docs/deploy.md", () => {

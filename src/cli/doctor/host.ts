@@ -64,8 +64,8 @@ function openFiles(read: Read, { http }: HostConfig): Finding {
     "open_files",
     `${files} may be open, http.connections = ${http.connections} needs ${wanted}`,
     "the edge takes fewer connections than http.connections says, and closes further ones",
-    `LimitNOFILE=${wanted} in the unit (not seen from here), --ulimit nofile=${wanted} of Docker, ` +
-      `or \`ulimit -n ${wanted}\``,
+    `LimitNOFILE=${wanted} in the unit (not seen from here), ` +
+      `--ulimit nofile=${wanted} of Docker, or \`ulimit -n ${wanted}\``,
   );
 }
 
