@@ -217,6 +217,7 @@ export function runProgram(file: string, args: readonly string[], input = ""): P
       const code = error === null ? 0 : typeof error.code === "number" ? error.code : 255;
       resolve({ code, out, err });
     });
-    child.stdin?.end(input);
+    // A program may end without reading it.
+    child.stdin?.on("error", () => undefined).end(input);
   });
 }
