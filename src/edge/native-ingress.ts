@@ -175,7 +175,7 @@ export function buildNativeIngress(
       decoder: engine.decoder,
       realtime,
       targets: engine.targets,
-      dedup: engine.dedup,
+      path: engine.pathHandle,
       connectionsMax: Math.ceil(connectionsMax / count),
       upstreamConnectionsMax: upstreamConnectionsEach,
       upstreamConnectionsPerAddress: Math.max(

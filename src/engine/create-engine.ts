@@ -8,12 +8,7 @@ import { formatListen } from "../config/value-types.ts";
 import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import { createNativeDecoder } from "../decode/native-decoder.ts";
-import {
-  createDedupCache,
-  type DedupCache,
-  dedupMemory,
-  openDedupCache,
-} from "../dedup/recent-transactions.ts";
+import { createDedupCache } from "../dedup/recent-transactions.ts";
 import type { NativeEngine } from "../native/contract.ts";
 import type { Identity } from "../send/identity.ts";
 import type { LeaderStatsTable } from "../send/leader-stats.ts";
@@ -54,6 +49,7 @@ type Kind = Pick<
   Engine,
   | "submit"
   | "submitCall"
+  | "renew"
   | "reconcile"
   | "duplicates"
   | "validation"
@@ -63,7 +59,6 @@ type Kind = Pick<
   | "startValidation"
   | "stopValidation"
 > & {
-  readonly dedup: DedupCache;
   /** Accepts submissions, now that the sender runs. */
   open(): void;
 };
@@ -87,7 +82,7 @@ export function createEngine(
     submit: kind.submit,
     submitCall: kind.submitCall,
     resend: sender.resend,
-    renew: deliveryGateOf(kind.dedup).renew,
+    renew: kind.renew,
     usePlan: sender.usePlan,
     useLandedShares: sender.useLandedShares,
     useIdentity: sender.useIdentity,
@@ -163,7 +158,7 @@ function portableKind(config: EngineConfig, deps: EngineDeps, sender: Sender): K
     submitCall: null,
     // Each submission is reported before it is answered.
     reconcile() {},
-    dedup,
+    renew: deliveryGateOf(dedup).renew,
     duplicates: dedup.counters,
     validation: dispatch,
     inlineVerifier,
@@ -186,8 +181,6 @@ function nativeKind(
   const { events, planName } = deps;
   const options = decoderOptionsOf(config);
   const decoder = createNativeDecoder(native, { ...options, keyCacheSize: NATIVE_KEYS_MAX });
-  const memory = dedupMemory();
-  const dedup = openDedupCache(memory);
   const submitting = new NativeSubmit({ native, events, reconcile: () => records.reconcile() });
   // Real-time threads already have priority; only other programs would gain from a yield.
   const isYielding = deps.ingressThreads > 0 && !config.host.realtime;
@@ -202,13 +195,13 @@ function nativeKind(
     submit: submitting.submit,
     submitCall: submitting.submitCall,
     reconcile: records.reconcile,
-    dedup,
+    renew: submitting.renew,
     duplicates: {
       get hits() {
         return counters.duplicates;
       },
       get evicted() {
-        return dedup.counters.evicted;
+        return submitting.evicted;
       },
     },
     validation: {
@@ -224,13 +217,13 @@ function nativeKind(
     records: counters,
     ingress: {
       engineHandle: () => targets.table.engine,
-      ...{ decoder: decoder.handle, records, targets: targets.memory, dedup: memory },
+      pathHandle: () => submitting.path,
+      ...{ decoder: decoder.handle, records, targets: targets.memory },
     },
     open() {
       submitting.open(targets.table.engine, decoder.handle, {
         records: new Uint8Array(records.memory),
         targets: new Uint8Array(targets.memory),
-        dedup: new Uint8Array(memory),
       });
     },
     async startValidation() {},

@@ -61,6 +61,8 @@ export interface EngineEvents {
 export interface IngressResources {
   /** The native engine's handle, once it runs, and its decoder's. */
   engineHandle(): number;
+  /** That of the path, which has the table of recent transactions. */
+  pathHandle(): number;
   readonly decoder: number;
   readonly records: {
     /** The memory of the ring. */
@@ -71,7 +73,6 @@ export interface IngressResources {
     reconcile(): void;
   };
   readonly targets: SharedArrayBuffer;
-  readonly dedup: SharedArrayBuffer;
 }
 
 export interface Engine extends DeliveryGate {

@@ -12,6 +12,7 @@ import { rejectionOf } from "../core/decode-errors.ts";
 import { LEADERS_FULL_REJECTION, NO_LEADER_REJECTION, type Rejection } from "../core/errors.ts";
 import type { Rejected, SubmitResult } from "../core/flow.ts";
 import type { Submission, Submit, SubmitCall } from "../http/submit/submission.ts";
+import type { DeliveryGate } from "../landing/ports.ts";
 import {
   type NativeSubmitPathMemory,
   type NativeSubmitting,
@@ -68,6 +69,20 @@ export class NativeSubmit {
     const path = this.#deps.native.submitPathOpen(engine, decoder, memory);
     if (path <= 0) throw new Error(`the native engine cannot accept submissions: status ${path}`);
     this.#path = path;
+  }
+
+  /** The engine's handle of the path; 0 while it is not open. */
+  get path(): number {
+    return this.#path;
+  }
+
+  /** As `DeliveryGate.renew`; true without a path. */
+  readonly renew: DeliveryGate["renew"] = (bytes, sinceNs, nowNs) =>
+    this.#deps.native.submitPathRenew(this.#path, bytes, sinceNs, nowNs) !== 0;
+
+  /** Recent transactions that were forgotten early. */
+  get evicted(): number {
+    return Math.max(0, this.#deps.native.submitPathEvicted(this.#path));
   }
 
   /** Accepts nothing more. */

@@ -24,10 +24,11 @@ export interface IngressThreadDeps {
 
 /** Start parameters common to all ingress threads. */
 export interface IngressThreadConfig {
-  /** The handles of the native engine, of its decoder, and of its key table. */
+  /** The handles of the native engine, its decoder, its key table and its path. */
   readonly engine: number;
   readonly decoder: number;
   readonly keys: number;
+  readonly path: number;
   /** Whether the thread gets real-time priority. */
   readonly realtime: boolean;
   /** Connections of one thread, to clients and to the upstream server. */
@@ -42,10 +43,9 @@ export interface IngressThreadConfig {
   /** The loopback port of the main thread's server, and the name of the forwarded header. */
   readonly upstreamPort: number;
   readonly forwardedHeader: string;
-  /** The record ring, target table and dedup cache that all threads share. */
+  /** The record ring and the target table that all threads share. */
   readonly records: SharedArrayBuffer;
   readonly targets: SharedArrayBuffer;
-  readonly dedup: SharedArrayBuffer;
 }
 
 export class IngressThread {
@@ -75,7 +75,7 @@ export class IngressThread {
   /** Starts the thread, which calls `wake` when its state has changed. @throws SetupError */
   start(task: IngressThreadConfig, number: number, wake: () => void): void {
     const { native } = this.#deps;
-    const { engine, decoder, keys, realtime, upstreamPort, forwardedHeader } = task;
+    const { engine, decoder, keys, path, realtime, upstreamPort, forwardedHeader } = task;
     const { connectionsMax, upstreamConnectionsMax, upstreamConnectionsPerAddress } = task;
     const bounds = {
       connectionsMax,
@@ -85,12 +85,11 @@ export class IngressThread {
       idleTimeoutMs: task.idleTimeoutMs,
     };
     const handle = native.ingressThreadStart(
-      { engine, decoder, keys, number, realtime, ...bounds, upstreamPort, forwardedHeader },
+      { engine, decoder, keys, path, number, realtime, ...bounds, upstreamPort, forwardedHeader },
       {
         records: new Uint8Array(task.records),
         counters: new Uint8Array(this.#counters),
         targets: new Uint8Array(task.targets),
-        dedup: new Uint8Array(task.dedup),
       },
       wake,
     );

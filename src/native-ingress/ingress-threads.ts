@@ -42,10 +42,12 @@ export interface IngressThreadsDeps extends IngressThreadDeps {
 }
 
 export interface IngressThreadsOptions
-  extends Omit<IngressThreadConfig, "engine" | "keys" | "upstreamPort" | "records"> {
+  extends Omit<IngressThreadConfig, "engine" | "path" | "keys" | "upstreamPort" | "records"> {
   readonly count: number;
   /** Returns the native engine's handle, once it runs. */
   readonly engine: () => number;
+  /** Returns its handle of the path, which is open then. */
+  readonly path: () => number;
   /** The public address. */
   readonly host: string;
   /** 0 picks a free port. */
@@ -188,8 +190,8 @@ export function createIngressThreads(
     },
     start(upstreamPort) {
       try {
-        const [engine, table] = [options.engine(), keys.handle];
-        const task = { ...options, engine, keys: table, upstreamPort, records: records.memory };
+        const handles = { engine: options.engine(), path: options.path(), keys: keys.handle };
+        const task = { ...options, ...handles, upstreamPort, records: records.memory };
         for (const [number, thread] of threads.entries()) thread.start(task, number, onWake);
         const certificate = options.certificate();
         // Before the first connection, which would be served without TLS.

@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 29;
+export const CONTRACT_VERSION = 30;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {
@@ -173,12 +173,6 @@ export interface NativeDecoding {
    * may be in shared memory.
    */
   decode(decoder: number, bytes: Uint8Array, out: Float64Array, at: number): number;
-  /**
-   * Validates several transactions in one buffer; `spans` holds offset, size and index in `out` for
-   * each. Stops at the first that is out of bounds. Returns the number validated, or NO_DECODER, or
-   * NO_ROOM if `out` overlaps its inputs.
-   */
-  decodeBatch(decoder: number, bytes: Uint8Array, spans: Uint32Array, out: Float64Array): number;
 }
 
 /** The options of an ingress thread; every field is present. */
@@ -187,6 +181,8 @@ export interface NativeIngressThreadOptions {
   readonly engine: number;
   readonly decoder: number;
   readonly keys: number;
+  /** That of the path whose dedup cache it uses. */
+  readonly path: number;
   /** The ingress thread's number, which it sends with each proxied request. */
   readonly number: number;
   /** Whether the thread has realtime priority. */
@@ -217,8 +213,6 @@ export interface NativeIngressThreadMemory {
   readonly counters: Uint8Array;
   /** Layout: send/native/shared-target-table.ts. */
   readonly targets: Uint8Array;
-  /** Layout: dedup/recent-transactions.ts. */
-  readonly dedup: Uint8Array;
 }
 
 /** Threads that accept HTTP requests without entering JavaScript. */
@@ -379,19 +373,26 @@ export interface NativeKeys {
 export interface NativeSubmitPathMemory {
   readonly records: Uint8Array;
   readonly targets: Uint8Array;
-  readonly dedup: Uint8Array;
 }
 
 /** The path of a transaction, for the requests that the calling thread accepts. */
 export interface NativeSubmitting {
   /**
-   * Opens a path with this engine and decoder, at most 64 per process, on memory that it uses until
-   * `submitPathClose`. Returns its handle above 0, or SUBMIT_PATH_OPTIONS, SUBMIT_PATH_FULL or
-   * PANIC.
+   * Opens a path with this engine and decoder and an empty dedup cache, at most 64 per process, on
+   * memory that it uses until `submitPathClose`. Returns its handle above 0, or
+   * SUBMIT_PATH_OPTIONS, SUBMIT_PATH_FULL or PANIC.
    */
   submitPathOpen(engine: number, decoder: number, memory: NativeSubmitPathMemory): number;
   /** Returns OK, NO_SUBMIT_PATH or PANIC. */
   submitPathClose(path: number): number;
+  /**
+   * Before a further copy of a transaction leaves at `nowNs`, of which the caller knows no newer
+   * copy than that of `sinceNs`: until 2 s later no thread sends one. Returns 1; 0 if a newer copy
+   * left, and nothing changes; or NO_SUBMIT_PATH or PANIC.
+   */
+  submitPathRenew(path: number, bytes: Uint8Array, sinceNs: number, nowNs: number): number;
+  /** Returns how many recent transactions were forgotten early, or NO_SUBMIT_PATH or PANIC. */
+  submitPathEvicted(path: number): number;
   /**
    * Submits a transaction, or with bit 0 of `form` that of a JSON-RPC call sendTransaction in its
    * usual form. Bit 1: its signatures were verified before. `number` is that of the record that an

@@ -52,7 +52,6 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "decoderClose",
   "decoderCounters",
   "decode",
-  "decodeBatch",
   "ingressThreadStart",
   "socketListen",
   "socketInherit",
@@ -79,6 +78,8 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "limitUnwatch",
   "submitPathOpen",
   "submitPathClose",
+  "submitPathRenew",
+  "submitPathEvicted",
   "submit",
   "systemdNotify",
 ];

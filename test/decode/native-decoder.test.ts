@@ -3,7 +3,6 @@ import { Worker } from "node:worker_threads";
 import { afterAll, describe, expect, it } from "vitest";
 import { DECODE_ERROR } from "../../src/core/decode-errors.ts";
 import { createNativeDecoder, nativeDecoder } from "../../src/decode/native-decoder.ts";
-import { readValidation } from "../../src/decode/workers/worker-channel.ts";
 import {
   DECODER_OPTIONS,
   NO_DECODER,
@@ -68,41 +67,17 @@ describe.skipIf(native === null)("the native decoder", () => {
     });
   });
 
-  it("validates a batch in order, and stops at a span out of range", () => {
-    const bytes = new Uint8Array(new SharedArrayBuffer(2 * good.length));
-    bytes.set(good);
-    bytes.set(unsigned, good.length);
-    const out = new Float64Array(new SharedArrayBuffer(8 * 40));
-    const size = good.length;
-    const spans = Uint32Array.of(size, size, 1, 0, size, 20, 0, 2 * size + 1, 0, 0, size, 0);
-    expect(addon.decodeBatch(decoder.handle, bytes, spans, out)).toBe(2);
-    expect(readValidation(out, 8 * 1)).toEqual(decoder.decode(unsigned));
-    expect(readValidation(out, 8 * 20)).toEqual(decoder.decode(good));
-    expect(out[0]).toBe(0);
-    const cut = new Float64Array(VALIDATION_NUMBERS - 1);
-    expect(addon.decodeBatch(decoder.handle, bytes, Uint32Array.of(0, size, 0), cut)).toBe(0);
-    const huge = Uint32Array.of(2 ** 32 - 1, 2 ** 32 - 1, 2 ** 32 - 1);
-    expect(addon.decodeBatch(decoder.handle, bytes, huge, out)).toBe(0);
-    expect(addon.decodeBatch(decoder.handle, bytes, new Uint32Array(2), out)).toBe(0);
-  });
-
   it("returns error codes for invalid handles, offsets and options", () => {
     const out = new Float64Array(VALIDATION_NUMBERS);
     expect(addon.decode(0, good, out, 0)).toBe(NO_DECODER);
     expect(addon.decode(2 ** 32 - 1, good, out, 0)).toBe(NO_DECODER);
-    expect(addon.decodeBatch(0, good, new Uint32Array(3), out)).toBe(NO_DECODER);
     expect(addon.decode(decoder.handle, good, out, 1)).toBe(NO_ROOM);
     expect(addon.decode(decoder.handle, good, new Float64Array(0), 0)).toBe(NO_ROOM);
     expect(addon.decode(decoder.handle, new Uint8Array(0), out, 0)).toBe(0);
     const { buffer } = new Float64Array(VALIDATION_NUMBERS + 1);
     const numbers = new Float64Array(buffer, 8);
-    const span = new Uint32Array([0, 9, 0]);
     expect(addon.decode(decoder.handle, new Uint8Array(buffer, 0, 9), numbers, 0)).toBe(NO_ROOM);
     expect(addon.decode(decoder.handle, new Uint8Array(buffer, 0, 8), numbers, 0)).toBe(0);
-    const both = new Uint8Array(buffer);
-    expect(addon.decodeBatch(decoder.handle, both, span, numbers)).toBe(NO_ROOM);
-    const spans = new Uint32Array(buffer, 12, 3);
-    expect(addon.decodeBatch(decoder.handle, good, spans, numbers)).toBe(NO_ROOM);
     expect(addon.decoderCounters(0, out)).toBe(0);
     expect(addon.decoderCounters(decoder.handle, new Float64Array(2))).toBe(2);
     expect(addon.decoderClose(0)).toBe(NO_DECODER);
@@ -128,7 +103,7 @@ describe.skipIf(native === null)("the native decoder", () => {
     const rng = createRng(3);
     const odd: readonly unknown[] = [null, undefined, "text", {}, [], -1, 900.5, Number.NaN, good];
     for (let i = 0; i < 3000; i += 1) {
-      const names = ["decode", "decodeBatch", "decoderClose", "decoderCounters"] as const;
+      const names = ["decode", "decoderClose", "decoderCounters"] as const;
       const call: unknown = addon[rng.pick(names)];
       const given = Array.from({ length: rng.below(6) }, () => odd[rng.below(odd.length)]);
       if (given[0] === decoder.handle) given[0] = 0;

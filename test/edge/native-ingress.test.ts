@@ -133,10 +133,10 @@ describe("ingress threads in their context", () => {
   const engine = { handle: 0 };
   const RESOURCES: IngressResources = {
     engineHandle: () => engine.handle,
+    pathHandle: () => engine.handle + 1,
     decoder: 1,
     records: { memory: new SharedArrayBuffer(8), waiting: 0, reconcile: () => true },
     targets: new SharedArrayBuffer(16),
-    dedup: new SharedArrayBuffer(24),
   };
 
   function built(count: number, choice: EngineChoice) {
@@ -179,6 +179,7 @@ describe("ingress threads in their context", () => {
     expect(ingressThreads.start(40_404)).toEqual({ port: 8_899, quicPort: null });
     const common = {
       engine: 5,
+      path: 6,
       decoder: 1,
       keys: KEY_TABLE,
       realtime: false,
@@ -199,7 +200,6 @@ describe("ingress threads in their context", () => {
     for (const { memory } of starts) {
       expect(memory.records.buffer).toBe(RESOURCES.records.memory);
       expect(memory.targets.buffer).toBe(RESOURCES.targets);
-      expect(memory.dedup.buffer).toBe(RESOURCES.dedup);
     }
   });
 });

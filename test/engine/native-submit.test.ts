@@ -5,7 +5,6 @@ import { DECODE_ERROR } from "../../src/core/decode-errors.ts";
 import { encodeBase58, encodeBase64 } from "../../src/core/encoding.ts";
 import type { SubmitResult } from "../../src/core/flow.ts";
 import { createNativeDecoder } from "../../src/decode/native-decoder.ts";
-import { dedupMemory } from "../../src/dedup/recent-transactions.ts";
 import { RECORD_RING_SLOTS } from "../../src/engine/limits.ts";
 import { NativeSubmit } from "../../src/engine/native-submit.ts";
 import { recordsMemory } from "../../src/engine/record-ring.ts";
@@ -25,8 +24,9 @@ import { SHARED_TARGET_TABLE_BYTES } from "../../src/send/native/shared-target-t
 import { native as addon } from "../native/addon.ts";
 import { DECODER } from "../support/packets.ts";
 import { fc } from "../support/properties.ts";
+import { stub } from "../support/stub.ts";
 
-const MEMORY = { records: new Uint8Array(1), targets: new Uint8Array(1), dedup: new Uint8Array(1) };
+const MEMORY = { records: new Uint8Array(1), targets: new Uint8Array(1) };
 
 const submissionOf = (bytes: Uint8Array, over: Partial<Submission> = {}): Submission => ({
   ...{ bytes, account: "acme", keyId: "k1", plan: "Pro", receivedNs: 1_000, maxRetries: null },
@@ -46,6 +46,11 @@ function fixture(...answers: number[]) {
       calls.push([path]);
       return 0;
     },
+    submitPathRenew: (path, bytes, sinceNs, nowNs) => {
+      calls.push([path, bytes, sinceNs, nowNs]);
+      return answers.shift() ?? 0;
+    },
+    submitPathEvicted: () => answers.shift() ?? 0,
     submit(path, body, form, number, _account, receivedNs, maxRetries, out) {
       calls.push([path, body, form, number, receivedNs, maxRetries]);
       out.set(Buffer.from("signature"));
@@ -139,12 +144,20 @@ describe("a submission of the main thread", () => {
     expect(calls.filter((given) => given.length === 1)).toHaveLength(1);
   });
 
+  it("is known to the gate of further copies, which a closed path does not hinder", () => {
+    const { submitting, calls } = fixture(1, 0, NO_SUBMIT_PATH, 7, NO_SUBMIT_PATH);
+    const renewed = [1, 2, 3].map((nowNs) => submitting.renew(BYTES, 0, nowNs));
+    expect(renewed).toEqual([true, false, true]);
+    expect(calls[0]).toEqual([77, BYTES, 0, 1]);
+    expect([submitting.evicted, submitting.evicted, submitting.path]).toEqual([7, 0, 77]);
+  });
+
   it("needs a path that the engine opens", () => {
     const native = { submitPathOpen: () => SUBMIT_PATH_OPTIONS };
     const deps = { events: { valid() {}, invalid() {} }, reconcile() {} };
     const broken = new NativeSubmit({
       ...deps,
-      native: { ...native, submitPathClose: () => 0, submit: () => 0 },
+      native: stub<NativeSubmitting>(native),
     });
     expect(() => broken.open(1, 2, MEMORY)).toThrow("status -65");
   });
@@ -169,7 +182,6 @@ describe.skipIf(addon === null)("a JSON-RPC call of the usual form", () => {
     submitting.open(engine, decoder.handle, {
       records: new Uint8Array(recordsMemory()),
       targets: new Uint8Array(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES)),
-      dedup: new Uint8Array(dedupMemory()),
     });
     ends.push(
       () => native.engineStop(engine, 0),

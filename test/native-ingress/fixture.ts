@@ -174,10 +174,7 @@ export function fixture(
   /** How many duplicates were in accounting each time that everything had to be processed. */
   const settled: number[] = [];
   const keys = { closes: 0 };
-  const memory = {
-    targets: new SharedArrayBuffer(8),
-    dedup: new SharedArrayBuffer(24),
-  };
+  const memory = { targets: new SharedArrayBuffer(8) };
   const ring = recordsMemory();
   const reader = new RecordReader(ring);
   const records = {
@@ -214,6 +211,7 @@ export function fixture(
     {
       count,
       engine: () => 7,
+      path: () => 9,
       decoder: 1,
       realtime: false,
       host: "127.0.0.1",

@@ -101,7 +101,7 @@ describe("the bindings and contract.ts", () => {
     expect(declared.map(([, name, type]) => `${name}: ${type}`)).toEqual(
       rust.map(([, name = "", type = ""]) => `${camel(name)}: ${typed(type)}`),
     );
-    expect(declared.length).toBeGreaterThan(2);
+    expect(declared.length).toBeGreaterThan(1);
   });
 
   it("have the same status codes, each under the same name", () => {

@@ -71,7 +71,7 @@ describe.skipIf(!existsSync(GENERATED))("the types that napi derives", () => {
     ["another result", /(function txSend.*): number/, "$1: bigint"],
     ["another option", "queueMax: number", "queueMost: number"],
     ["another option of an ingress thread", "forwardedHeader: string", "forwardedHeader: number"],
-    ["another memory of an ingress thread", "dedup: Uint8Array", "dedup: Float64Array"],
+    ["another memory of an ingress thread", "counters: Uint8Array", "counters: Float64Array"],
   ])("would differ from others: %s", (_, from, to) => {
     const other = text.replace(from, to);
     expect(other).not.toBe(text);

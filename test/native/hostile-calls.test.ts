@@ -2,7 +2,6 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { dedupMemory } from "../../src/dedup/recent-transactions.ts";
 import { recordsMemory } from "../../src/engine/record-ring.ts";
 import { OK } from "../../src/native/contract.ts";
 import { ADDON_PATH, NATIVE_NAMES } from "../../src/native/load.ts";
@@ -48,7 +47,6 @@ const memorySizes = {
   records: recordsMemory().byteLength,
   counters: ingressThreadCountersMemory().byteLength,
   targets: SHARED_TARGET_TABLE_BYTES,
-  dedup: dedupMemory().byteLength,
 };
 
 /** Each thread's counts; throws with the process's output where it failed. */

@@ -176,6 +176,8 @@ function prepare(native) {
   if (decoder > 0) keep("decoderCreate", decoder);
   const keys = native.keyTableCreate();
   if (keys > 0) keep("keyTableCreate", keys);
+  const path = native.submitPathOpen(engine, decoder, pick(memories));
+  if (path > 0) keep("submitPathOpen", path);
 }
 
 function plainOptions() {
@@ -208,6 +210,7 @@ function ingressThreadOptions() {
     engine: pick([...latest.engineStart, pick(handles)]),
     decoder: pick([...latest.decoderCreate, pick(handles)]),
     keys: pick([...latest.keyTableCreate, pick(handles)]),
+    path: pick([...latest.submitPathOpen, pick(handles)]),
     number: pick([0, 1, 2 ** 32 - 1]),
     realtime: below(4) === 0,
     connectionsMax: pick([0, 1, 10, 10, 2 ** 32 - 1]),

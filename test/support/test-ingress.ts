@@ -6,7 +6,6 @@
 
 import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { dedupMemory } from "../../src/dedup/recent-transactions.ts";
 import {
   DUPLICATE,
   RecordReader,
@@ -65,6 +64,12 @@ export function createTestIngress(
   const decoder = addon.decoderCreate(new Uint8Array(32), 0, true, 0);
   if (engine <= 0 || decoder <= 0) throw new Error(`no engine or decoder: ${engine}, ${decoder}`);
   const memory = recordsMemory();
+  const targets = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
+  const path = addon.submitPathOpen(engine, decoder, {
+    records: new Uint8Array(memory),
+    targets: new Uint8Array(targets),
+  });
+  if (path <= 0) throw new Error(`no path: ${path}`);
   const reader = new RecordReader(memory);
   function take({ kind }: RingRecord): void {
     if (kind !== SENT && kind !== DUPLICATE) return;
@@ -95,6 +100,7 @@ export function createTestIngress(
       ...options,
       count: 1,
       engine: () => engine,
+      path: () => path,
       decoder,
       host: "127.0.0.1",
       port: 0,
@@ -108,8 +114,7 @@ export function createTestIngress(
       readTimeoutMs: 60_000,
       idleTimeoutMs: IDLE_TIMEOUT_MS,
       quic: null,
-      targets: new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES),
-      dedup: dedupMemory(),
+      targets,
     },
   );
   return {
@@ -122,6 +127,7 @@ export function createTestIngress(
     async stop() {
       tunnel?.stop();
       await ingressThreads.stop();
+      addon.submitPathClose(path);
       addon.decoderClose(decoder);
       addon.engineStop(engine, 0);
     },

@@ -18,7 +18,6 @@ import { loadNative } from "../../../src/native/load.ts";
 import { buildTransaction, newKeypair } from "../../../test/support/transactions.ts";
 
 const SENDERS = 512;
-const BATCH = 16;
 
 const tip = newKeypair(1);
 const options: DecoderOptions = {
@@ -77,21 +76,10 @@ export async function build(): Promise<Bench> {
 function addCalls(bench: Bench, native: NativeDecoding, samples: readonly Uint8Array[]): void {
   const accounts = new Uint8Array(tip.publicKey);
   const parsing = native.decoderCreate(accounts, 1, false, 0);
-  const out = new Float64Array(VALIDATION_NUMBERS * BATCH);
+  const out = new Float64Array(VALIDATION_NUMBERS);
   const bytes = samples[0] ?? new Uint8Array(0);
   assert.equal(native.decode(0, bytes, out, 0), NO_DECODER);
   assert.equal(native.decode(parsing, bytes, out, 0), 1);
   bench.add("native: an empty call", () => native.decode(0, bytes, out, 0));
   bench.add("native: parse only, numbers out", () => native.decode(parsing, bytes, out, 0));
-
-  const buffer = new Uint8Array(bytes.length * BATCH);
-  const spans = new Uint32Array(3 * BATCH);
-  for (let i = 0; i < BATCH; i += 1) {
-    buffer.set(bytes, i * bytes.length);
-    spans.set([i * bytes.length, bytes.length, i * VALIDATION_NUMBERS], 3 * i);
-  }
-  assert.equal(native.decodeBatch(parsing, buffer, spans, out), BATCH);
-  bench.add(`native: parse only, batch of ${BATCH}`, () => {
-    native.decodeBatch(parsing, buffer, spans, out);
-  });
 }

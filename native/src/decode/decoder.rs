@@ -115,23 +115,5 @@ pub fn numbers(validation: &Result<Accepted, Rejected>) -> [f64; VALIDATION_NUMB
     out
 }
 
-/// Validates many transactions in one buffer and writes their results. `spans` holds offset, size
-/// and the index of the result in `out` for each. Stops at the first span that lies outside;
-/// returns the number validated.
-pub fn numbers_of_all(decoder: &Decoder, bytes: &[u8], spans: &[u32], out: &mut [f64]) -> i32 {
-    let mut validated = 0;
-    for [offset, size, at] in spans.as_chunks().0 {
-        let rest = bytes.get(*offset as usize..);
-        let transaction = rest.and_then(|rest| rest.get(..*size as usize));
-        let slot = out.get_mut(*at as usize..).and_then(|rest| rest.first_chunk_mut());
-        let (Some(transaction), Some(slot)) = (transaction, slot) else {
-            break;
-        };
-        *slot = numbers(&decoder.decode(transaction));
-        validated += 1;
-    }
-    validated
-}
-
 /// Maximum number of decoders.
 pub const DECODERS_MAX: usize = 64;

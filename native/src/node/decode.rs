@@ -3,7 +3,7 @@
 use napi::bindgen_prelude::Float64ArraySlice;
 use napi_derive::napi;
 
-use crate::decode::decoder::{Decoder, numbers, numbers_of_all};
+use crate::decode::decoder::{Decoder, numbers};
 use crate::node::convert::{DECODERS, fill, guarded, insert_made};
 use crate::node::shared_bytes::{overlap, writable};
 use crate::node::status_codes::*;
@@ -53,26 +53,5 @@ pub fn decode(decoder: u32, bytes: &[u8], mut out: Float64ArraySlice<'_>, at: u3
         let validation = decoder.decode(bytes);
         *slot = numbers(&validation);
         i32::from(validation.is_ok())
-    })
-}
-
-/// Validates many transactions in one buffer, as `numbers_of_all` does. Returns how many were
-/// validated, or NO_DECODER or PANIC, or NO_ROOM if `out` shares memory with the input.
-#[napi]
-pub fn decode_batch(
-    decoder: u32,
-    bytes: &[u8],
-    spans: &[u32],
-    mut out: Float64ArraySlice<'_>,
-) -> i32 {
-    guarded(PANIC, || {
-        let Some(decoder) = DECODERS.find(decoder) else {
-            return NO_DECODER;
-        };
-        let out = writable(&mut out);
-        if overlap(bytes, out) || overlap(spans, out) {
-            return NO_ROOM;
-        }
-        numbers_of_all(&decoder, bytes, spans, out)
     })
 }

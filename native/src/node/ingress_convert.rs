@@ -21,6 +21,7 @@ use crate::node::status_codes::{
     INGRESS_THREAD_FULL, INGRESS_THREAD_LISTEN, INGRESS_THREAD_OPTIONS, INGRESS_THREAD_TLS,
     NO_INGRESS_THREAD, NO_PRIORITY, OK, PANIC,
 };
+use crate::node::submit::dedup_memory_of;
 use crate::quic::event_ring::Waker;
 use crate::quic_server::server::{self, QuicServer};
 use crate::submit::thread::{IngressThread, Options, Shared, StartError};
@@ -41,12 +42,14 @@ pub(crate) fn start_ingress_thread(
     memory: IngressThreadMemory,
     waker: Waker,
 ) -> i32 {
-    let Some(options) = options_of(&given) else { return INGRESS_THREAD_OPTIONS };
+    let (Some(options), Some(dedup)) = (options_of(&given), dedup_memory_of(given.path)) else {
+        return INGRESS_THREAD_OPTIONS;
+    };
     let shared = Shared {
         records: memory.records.memory(),
         counters: memory.counters.memory(),
         targets: memory.targets.memory(),
-        dedup: memory.dedup.memory(),
+        dedup,
     };
     let started = INGRESS_THREADS
         .insert(|_| false, || IngressThread::start(options, &shared, waker).map(Arc::new));
@@ -56,7 +59,7 @@ pub(crate) fn start_ingress_thread(
         Some(Err(_)) => return INGRESS_THREAD_OPTIONS,
         Some(Ok(handle)) => handle,
     };
-    for bytes in [memory.records, memory.counters, memory.targets, memory.dedup] {
+    for bytes in [memory.records, memory.counters, memory.targets] {
         bytes.retain(handle);
     }
     // The memory is released with the Node thread that lent it, so the ingress thread must end

@@ -42,6 +42,8 @@ pub struct IngressThreadOptions {
     pub decoder: u32,
     /// The key table's.
     pub keys: u32,
+    /// That of the path with the dedup cache.
+    pub path: u32,
     /// The thread's number, which it sends with each proxied request.
     pub number: u32,
     /// Whether the thread gets a real-time priority.
@@ -97,9 +99,6 @@ pub struct IngressThreadMemory {
     /// As `src/send/native/shared-target-table.ts` lays it out.
     #[napi(ts_type = "Uint8Array")]
     pub targets: SharedBytes,
-    /// As `src/dedup/recent-transactions.ts` lays it out.
-    #[napi(ts_type = "Uint8Array")]
-    pub dedup: SharedBytes,
 }
 
 /// Memory that a path shares with the main thread: one `SharedArrayBuffer` each.
@@ -111,7 +110,4 @@ pub struct SubmitPathMemory {
     /// As `src/send/native/shared-target-table.ts` lays it out.
     #[napi(ts_type = "Uint8Array")]
     pub targets: SharedBytes,
-    /// As `src/dedup/recent-transactions.ts` lays it out.
-    #[napi(ts_type = "Uint8Array")]
-    pub dedup: SharedBytes,
 }

@@ -6,6 +6,7 @@ use napi::Env;
 use napi::bindgen_prelude::Uint8ArraySlice;
 use napi_derive::napi;
 use parking_lot::Mutex;
+use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::decode::base58::SIGNATURE_TEXT_MAX;
 use crate::node::convert::{DECODERS, ENGINES, guarded};
@@ -16,6 +17,7 @@ use crate::node::shared_bytes::{overlap, release_shared, writable_bytes};
 use crate::node::status_codes::*;
 use crate::submit::fan_out::EngineRef;
 use crate::submit::main_thread::{Answer, MainThread, MainThreadMemory, Submission};
+use crate::sync::shared_memory::Memory;
 
 /// Of those that JavaScript threads use; None: closed, its memory may be gone.
 type SubmitPathCell = Mutex<Option<MainThread<EngineRef>>>;
@@ -37,15 +39,19 @@ pub fn submit_path_open(env: Env, engine: u32, decoder: u32, memory: SubmitPathM
         let (Some(found), Some(decoder)) = (ENGINES.find(engine), DECODERS.find(decoder)) else {
             return SUBMIT_PATH_OPTIONS;
         };
-        let shared = MainThreadMemory {
-            records: memory.records.memory(),
-            targets: memory.targets.memory(),
-            dedup: memory.dedup.memory(),
-        };
+        let shared =
+            MainThreadMemory { records: memory.records.memory(), targets: memory.targets.memory() };
+        // Clients choose their signatures, so the hash has a secret seed.
+        let mut seed = [0; 4];
+        if SystemRandom::new().fill(&mut seed).is_err() {
+            return SUBMIT_PATH_OPTIONS;
+        }
+        let seed = u32::from_le_bytes(seed);
         let opened = SUBMIT_PATHS.insert(
             |_| false,
             || {
-                let path = MainThread::open(EngineRef::new(engine, found), decoder, &shared);
+                let engine = EngineRef::new(engine, found);
+                let path = MainThread::open(engine, decoder, &shared, seed);
                 path.map(|path| Arc::new(Mutex::new(Some(path)))).ok_or(())
             },
         );
@@ -54,7 +60,7 @@ pub fn submit_path_open(env: Env, engine: u32, decoder: u32, memory: SubmitPathM
             Some(Err(())) => return SUBMIT_PATH_OPTIONS,
             Some(Ok(handle)) => handle,
         };
-        for bytes in [memory.records, memory.targets, memory.dedup] {
+        for bytes in [memory.records, memory.targets] {
             bytes.retain(handle | RETAINED_FOR_PATH);
         }
         // The memory is released with the Node thread that lent it.
@@ -79,6 +85,34 @@ pub fn submit_path_close(path: u32) -> i32 {
     })
 }
 
+/// Before a further copy of a transaction leaves at `now_ns`, of which the caller knows no newer copy
+/// than that of `since_ns`: until 2 s later no thread sends one. Returns 1; 0 if a newer copy left,
+/// and nothing changes; or NO_SUBMIT_PATH or PANIC.
+#[napi]
+pub fn submit_path_renew(path: u32, bytes: &[u8], since_ns: f64, now_ns: f64) -> i32 {
+    with_path(path, |path| i32::from(path.renew(bytes, since_ns as u64, now_ns as u64)))
+}
+
+/// Returns how many recent transactions were forgotten early, for lack of room, or NO_SUBMIT_PATH or
+/// PANIC.
+#[napi]
+pub fn submit_path_evicted(path: u32) -> i32 {
+    with_path(path, |path| i32::try_from(path.evicted()).unwrap_or(i32::MAX))
+}
+
+/// The result of `act` with the path of a handle; NO_SUBMIT_PATH or PANIC otherwise.
+fn with_path(handle: u32, act: impl FnOnce(&mut MainThread<EngineRef>) -> i32) -> i32 {
+    guarded(PANIC, || {
+        let Some(cell) = SUBMIT_PATHS.find(handle) else { return NO_SUBMIT_PATH };
+        cell.lock().as_mut().map_or(NO_SUBMIT_PATH, act)
+    })
+}
+
+/// The memory of a path's dedup cache; None if the path is closed.
+pub(crate) fn dedup_memory_of(path: u32) -> Option<Memory> {
+    SUBMIT_PATHS.find(path)?.lock().as_ref().map(MainThread::dedup_memory)
+}
+
 /// Submits a transaction, or with bit 0 of `form` that of a JSON-RPC call `sendTransaction`. Bit 1:
 /// its signatures were verified before. `number` is that of the record which it leaves in the ring,
 /// `account` the account's number, `max_retries` below 0 for none. Writes the answer to `out`: the
@@ -98,14 +132,11 @@ pub fn submit(
     max_retries: f64,
     mut out: Uint8ArraySlice<'_>,
 ) -> i32 {
-    guarded(PANIC, || {
-        let out = writable_bytes(&mut out);
-        if out.len() < ANSWER_BYTES || overlap(body, out) {
-            return NO_ROOM;
-        }
-        let Some(cell) = SUBMIT_PATHS.find(path) else { return NO_SUBMIT_PATH };
-        let mut opened = cell.lock();
-        let Some(path) = opened.as_mut() else { return NO_SUBMIT_PATH };
+    let out = writable_bytes(&mut out);
+    if out.len() < ANSWER_BYTES || overlap(body, out) {
+        return NO_ROOM;
+    }
+    with_path(path, |path| {
         let submission = Submission {
             number,
             account: account as u64,

@@ -4,10 +4,10 @@
 //!
 //! Queried before a transaction is decoded, and written only once its signatures are verified:
 //! reserved before it is sent, and committed once it is accepted. So no client can insert an entry
-//! with another client's signature, and an entry matches only exactly the same bytes. The memory is
-//! that of `src/dedup/recent-transactions.ts`, and JavaScript threads use it as well, under the
-//! same lock. A thread that does not get the lock in time continues without the cache: a duplicate
-//! then counts as new.
+//! with another client's signature, and an entry matches only exactly the same bytes. All threads use
+//! one memory, under a lock. A thread that does not get the lock in time continues without the cache:
+//! a duplicate then counts as new. The portable engine has the same cache, of one thread, in
+//! `src/dedup/recent-transactions.ts`.
 
 pub use crate::submit::dedup_index::Sizes;
 use crate::submit::dedup_index::{DedupIndex, LOCK_AT, PENDING, set};
@@ -20,8 +20,7 @@ const SIGNATURE_BYTES_MIN: usize = 6;
 /// one.
 const SCALAR_AT: usize = 32;
 
-/// New memory that holds an empty ring, as JavaScript creates it; for tests. None for impossible
-/// sizes.
+/// New memory that holds an empty ring. None for impossible sizes.
 #[must_use]
 pub fn prepared(sizes: Sizes, seed: u32) -> Option<Memory> {
     DedupIndex::prepared(sizes, seed)
@@ -87,6 +86,28 @@ impl DedupCache {
                 Reservation::New
             }
         }
+    }
+
+    /// Before a further copy of an accepted transaction leaves: from now on its entry is of `now_ns`.
+    /// False, and nothing changes, if an entry is newer than `since_ns`, the newest that the caller
+    /// knows of: then a thread sends it, or has just sent it.
+    #[must_use]
+    pub fn renew(&self, bytes: &[u8], signature_offset: usize, since_ns: u64, now_ns: u64) -> bool {
+        let Some(size) = self.ring.size_of(bytes) else { return true };
+        let Some(hash) = self.hash(bytes, signature_offset) else { return true };
+        let Some(_locked) = self.lock.acquire() else { return true };
+        let entry = self.ring.find(bytes, hash, now_ns as f64);
+        if entry.is_some_and(|entry| entry.inserted_ns() > since_ns as f64) {
+            return false;
+        }
+        self.ring.add(bytes, hash, now_ns as f64, size);
+        true
+    }
+
+    /// Transactions evicted early, because the cache was full.
+    #[must_use]
+    pub fn evicted(&self) -> u32 {
+        self.ring.evicted()
     }
 
     /// Marks a reserved transaction as accepted.

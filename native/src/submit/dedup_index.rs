@@ -1,5 +1,4 @@
-//! Hot path: the byte ring and its index behind `dedup`, in the memory of
-//! `src/dedup/recent-transactions.ts`. The caller holds the lock.
+//! Hot path: the byte ring and its index behind `dedup`. The caller holds the lock.
 //!
 //! ```text
 //!  buffer ├──── older ────┤ head ▶ ├──── oldest ────┤
@@ -54,8 +53,7 @@ pub struct Sizes {
 }
 
 impl Default for Sizes {
-    /// `DEDUP_TRANSACTIONS_MAX`, `DEDUP_BYTES_MAX` and `DEDUP_KEEP_MS` of `src/dedup/limits.ts`,
-    /// and `LOCK_MS` of `src/dedup/recent-transactions.ts`.
+    /// `DEDUP_TRANSACTIONS_MAX`, `DEDUP_BYTES_MAX` and `DEDUP_KEEP_MS` of `src/dedup/limits.ts`.
     fn default() -> Self {
         Self { entries_max: 65_536, bytes_max: 32 * 1024 * 1024, keep_ms: 2_100, lock_ms: 50 }
     }
@@ -150,6 +148,11 @@ impl DedupIndex {
     /// Seed of the hash.
     pub(crate) fn seed(&self) -> u32 {
         self.words.get(SEED).map_or(0, |seed| seed.load(Relaxed))
+    }
+
+    /// Transactions evicted early, because the ring was full.
+    pub(crate) fn evicted(&self) -> u32 {
+        self.words.get(EVICTED).map_or(0, |evicted| evicted.load(Relaxed))
     }
 
     /// The size of these bytes, if they fit.
@@ -318,7 +321,7 @@ impl DedupIndex {
     }
 
     fn is_over(&self, entry: &Entry<'_>, now_ns: f64) -> bool {
-        now_ns - f64::from_bits(entry.inserted_ns.load(Relaxed)) > self.keep_ns
+        now_ns - entry.inserted_ns() > self.keep_ns
     }
 
     fn oldest(&self, ring: &Ring) -> Option<Entry<'_>> {
@@ -341,6 +344,10 @@ impl DedupIndex {
 impl Entry<'_> {
     pub(crate) fn is_committed(&self) -> bool {
         number(self.size) < PENDING
+    }
+
+    pub(crate) fn inserted_ns(&self) -> f64 {
+        f64::from_bits(self.inserted_ns.load(Relaxed))
     }
 
     fn has_size(&self, size: usize) -> bool {

@@ -1,5 +1,5 @@
-//! Which transactions the cache matches and for how long, that it works exactly as JavaScript's
-//! does, and that it survives any content of the memory.
+//! Which transactions the cache matches and for how long, and that it survives any content of the
+//! memory.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 use std::thread;
@@ -56,6 +56,31 @@ fn entry_expires_and_may_be_accepted_again() {
     accept(&dedup, &tx(1, 100), 2_101 * MS);
     accept(&dedup, &tx(2, 100), 4_201 * MS);
     assert_eq!(known(&dedup, &[1, 2], 4_201 * MS), [1, 2]);
+}
+
+#[test]
+fn a_copy_renews_the_entry_unless_a_newer_one_left() {
+    let dedup = dedup();
+    accept(&dedup, &tx(1, 100), 0);
+    assert!(dedup.renew(&tx(1, 100), 1, 0, 2_000 * MS));
+    assert!(dedup.query(&tx(1, 100), 1, 4_100 * MS));
+    // The caller knows of the first one only.
+    assert!(!dedup.renew(&tx(1, 100), 1, 0, 4_000 * MS));
+    assert!(!dedup.query(&tx(1, 100), 1, 4_101 * MS));
+    // One that is expired, unknown, or without a signature hinders no copy.
+    for bytes in [tx(1, 100), tx(2, 100), vec![1]] {
+        assert!(dedup.renew(&bytes, 1, 0, 5_000 * MS));
+    }
+    assert_eq!((known(&dedup, &[1, 2], 5_000 * MS), dedup.evicted()), (vec![1, 2], 0));
+}
+
+#[test]
+fn transactions_evicted_early_are_counted() {
+    let dedup = cache_of(Sizes { entries_max: 4, bytes_max: 400, ..Sizes::default() });
+    for n in 0..6 {
+        accept(&dedup, &tx(n, 90), 0);
+    }
+    assert_eq!(dedup.evicted(), 2);
 }
 
 #[test]
@@ -218,14 +243,13 @@ fn digest_of(memory: &Memory) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The digests are those of the memory after the same operations through `openDedupCache` of
-/// `src/dedup/recent-transactions.ts`, on memory created with the same options and seed. The first
-/// ring wraps around some hundred times; the second grows twice and ends at its maximum of entries;
+/// The digests are those of the memory after the same operations through another implementation, in
+/// JavaScript, on memory created with the same options and seed. The first ring wraps around some hundred times; the second grows twice and ends at its maximum of entries;
 /// the third wraps around without growing, because enough is free; the last grows to its maximum of
 /// bytes, no multiple of eight, and wraps around there.
 #[test]
 #[cfg_attr(miri, ignore = "takes too many steps for Miri")]
-fn memory_equals_javascripts_to_the_byte() {
+fn memory_equals_that_of_another_implementation_to_the_byte() {
     let cases = [
         ((5, 300, 10), [2_000, 12, 113], 100_000, SMALL),
         ((2_000, 3_000_000, 2_000), [60_000, 6_000, 1_217], 30_000, CAPACITY),

@@ -9,10 +9,10 @@ use std::time::Duration;
 use crate::decode::decoder::Decoder;
 use crate::decode::errors::Rejected;
 use crate::decode::limits::TRANSACTION_BYTES_MAX;
-use crate::decode::tx::starts_well;
+use crate::decode::tx::{peek_signature_offset, starts_well};
 use crate::http::json_rpc::{Call, read_call};
 use crate::submit::counters::{COUNTERS_BYTES, Counter, Counters};
-use crate::submit::dedup::DedupCache;
+use crate::submit::dedup::{DedupCache, Sizes, prepared};
 use crate::submit::fan_out::{EngineHandle, EngineRef, FanOut, FanOutResult};
 use crate::submit::path::{RequestMeta, Sent, SignatureText, SubmitPath, Unanswered};
 use crate::submit::record_ring::{Records, Submitter};
@@ -31,8 +31,6 @@ pub struct MainThreadMemory {
     pub records: Memory,
     /// For `target_table`.
     pub targets: Memory,
-    /// For `dedup`.
-    pub dedup: Memory,
 }
 
 /// What the main thread knows of a submission.
@@ -69,38 +67,61 @@ pub enum Answer {
 /// The path as the main thread uses it.
 pub struct MainThread<E> {
     pub(super) path: SubmitPath<E>,
+    dedup: Memory,
     transaction: Box<[u8; TRANSACTION_BYTES_MAX]>,
     sent: FanOutResult,
 }
 
 impl MainThread<EngineRef> {
-    /// On the memory of an edge; None if some has another size.
+    /// On the memory of an edge, with an empty dedup cache whose hash has this seed. None if some
+    /// memory has another size.
     #[must_use]
     pub fn open(
         engine: EngineRef,
         decoder: Arc<Decoder>,
         memory: &MainThreadMemory,
+        seed: u32,
     ) -> Option<Self> {
+        let dedup = prepared(Sizes::default(), seed)?;
         let path = SubmitPath {
             // Keys are checked before, and the HTTP server counts requests.
             keys: Arc::default(),
             counters: Counters::open(&Memory::fresh(COUNTERS_BYTES))?,
             status: Arc::new(ThreadStatus::new(Box::new(|| {}))),
-            dedup: DedupCache::open(&memory.dedup)?,
+            dedup: DedupCache::open(&dedup)?,
             decoder,
             records: Records::open(&memory.records)?,
             // Last, because it registers the thread in the target table.
             fan_out: FanOut::new(SharedTargetTable::open(&memory.targets)?, engine)
                 .without_corking(),
         };
-        Some(Self::new(path))
+        Some(Self::new(path, dedup))
     }
 }
 
 impl<E: EngineHandle> MainThread<E> {
-    pub(super) fn new(path: SubmitPath<E>) -> Self {
+    pub(super) fn new(path: SubmitPath<E>, dedup: Memory) -> Self {
         let transaction = Box::new([0; TRANSACTION_BYTES_MAX]);
-        Self { path, transaction, sent: FanOutResult::default() }
+        Self { path, dedup, transaction, sent: FanOutResult::default() }
+    }
+
+    /// The memory of the dedup cache, for further threads.
+    #[must_use]
+    pub fn dedup_memory(&self) -> Memory {
+        self.dedup.clone()
+    }
+
+    /// As `DedupCache::renew`.
+    #[must_use]
+    pub fn renew(&self, bytes: &[u8], since_ns: u64, now_ns: u64) -> bool {
+        let offset = peek_signature_offset(bytes);
+        offset.is_none_or(|offset| self.path.dedup.renew(bytes, offset, since_ns, now_ns))
+    }
+
+    /// As `DedupCache::evicted`.
+    #[must_use]
+    pub fn evicted(&self) -> u32 {
+        self.path.dedup.evicted()
     }
 
     /// Submits a transaction.
@@ -111,7 +132,7 @@ impl<E: EngineHandle> MainThread<E> {
     /// Submits the transaction of a JSON-RPC call in its usual form. None for a body of another form,
     /// of which nothing is submitted.
     pub fn submit_call(&mut self, body: &[u8], submission: &Submission) -> Option<(Call, Answer)> {
-        let Self { path, transaction, sent } = self;
+        let Self { path, transaction, sent, .. } = self;
         let call = read_call(body, transaction.as_mut_slice())?;
         let bytes = transaction.get(..call.size).unwrap_or_default();
         // It may be base58, which the parser of any form can detect.

@@ -18,7 +18,7 @@ const SUBMISSION: Submission = Submission {
 /// The fixture, whose handler has another path, and the main thread on the same memory.
 fn main_thread(fixture: &mut Fixture) -> MainThread<FakeEngine> {
     let spare = Fixture::usual();
-    MainThread::new(std::mem::replace(&mut fixture.handler, spare.handler).path)
+    MainThread::new(std::mem::replace(&mut fixture.handler, spare.handler).path, Memory::fresh(8))
 }
 
 fn text_of(answer: Answer) -> String {
@@ -108,6 +108,19 @@ fn a_full_ring_and_a_thread_that_does_not_finish_leave_it_undecided() {
     assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), "busy");
     assert_eq!(text_of(main.submit(&good(2), &SUBMISSION)), "busy");
     assert_eq!(fixture.given(), 0);
+}
+
+#[test]
+fn a_copy_renews_the_entry_of_its_transaction() {
+    let mut fixture = Fixture::usual();
+    let mut main = main_thread(&mut fixture);
+    assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), signature(&good(1)));
+    // The entry is of the time when it was validated.
+    assert!(!main.renew(&good(1), 0, 2_000_000_000));
+    assert!(main.renew(&good(1), 1_500_000_000, 2_000_000_000));
+    assert!(fixture.other.query(&good(1), 1, 3_500_000_000));
+    assert!(main.renew(&[], 0, 0));
+    assert_eq!(main.evicted(), 0);
 }
 
 #[test]

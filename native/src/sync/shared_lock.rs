@@ -1,7 +1,6 @@
 //! Hot path: a lock in memory that threads share, for work of a microsecond.
 //!
-//! The same as JavaScript's (`src/runtime/shared-lock.ts`): a word that is 0 while the lock is
-//! free. A thread that finds it taken spins briefly, and then sleeps between attempts: the owner
+//! A word that is 0 while the lock is free. A thread that finds it taken spins briefly, and then sleeps between attempts: the owner
 //! was preempted, or it would be done. After a while it times out, because an owner that never
 //! returns must not block the others forever. Releasing wakes no thread: a sleeping one retries
 //! after its sleep.
@@ -14,10 +13,9 @@ use std::time::Duration;
 
 use crate::sync::shared_memory::{AtomicSlice, Memory};
 
-/// Attempts before the first sleep: `SPINS` of `src/runtime/shared-lock.ts`.
+/// Attempts before the first sleep.
 const SPINS: u32 = 1_000;
-/// Sleep between two attempts after that: `SLEEP_MS` of `src/runtime/shared-lock.ts`, here in
-/// microseconds.
+/// Sleep between two attempts after that, in microseconds.
 const SLEEP_US: u32 = 200;
 
 const FREE: u32 = 0;
