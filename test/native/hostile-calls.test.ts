@@ -100,7 +100,7 @@ describe.skipIf(native === null)("an export called with arbitrary arguments", ()
   });
 
   it("outlives threads that started engines and ingress threads and exited", () => {
-    const [, ...counts] = storm({ rounds: 3_000, seed: 9, workers: 2, onlyWorkers: true });
+    const [, ...counts] = storm({ rounds: 10_000, seed: 9, workers: 2, onlyWorkers: true });
     for (const each of counts) expect(each["engineStart"]?.answered).toBeGreaterThan(0);
     expect(counts.some((each) => (each["ingressThreadStart"]?.positive ?? 0) > 0)).toBe(true);
   });
