@@ -19,8 +19,8 @@ export interface LeaderSide {
 }
 
 /**
- * Starts them; `stops` gets what ends each. `staked`: the public keys that have stake at the leader.
- * `lands`: whether the node reports every transaction as landed, or knows none of them.
+ * Starts them; `stops` gets what ends each. `staked`: the public keys that have stake at the
+ * leader. `lands`: whether the node reports every transaction as landed, or knows none of them.
  */
 export async function startLeaderSide(
   program: string,

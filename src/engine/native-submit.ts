@@ -6,8 +6,8 @@
  *
  * The response does not wait until the ring is read. This thread reads it after a turn in which
  * several records came together, few enough that no other client has to wait for long; the engine
- * wakes it for the rest as for its events; and who is about to read what depends on it, a receipt or
- * a metric, has it read before (`Engine.flushEvents`).
+ * wakes it for the rest as for its events; and who is about to read what depends on it, a receipt
+ * or a metric, has it read before (`Engine.flushEvents`).
  */
 
 import { rejectionOf } from "../core/decode-errors.ts";
