@@ -282,7 +282,7 @@ export const KEYS = {
     boolean(),
     false,
     "Whether threads look for work instead of sleeping: the HTTP thread always, the native " +
-      "engine's I/O thread and the workers for 1 ms after the last; needs 4 processors or more",
+      "engine's I/O thread for 1 ms after the last; needs 4 processors or more",
   ),
   "host.realtime": key(
     boolean(),

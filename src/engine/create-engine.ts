@@ -181,7 +181,7 @@ function nativeKind(
   const { events, planName } = deps;
   const options = decoderOptionsOf(config);
   const decoder = createNativeDecoder(native, { ...options, keyCacheSize: NATIVE_KEYS_MAX });
-  const submitting = new NativeSubmit({ native, events, reconcile: () => records.reconcile() });
+  const submitting = new NativeSubmit({ native, events, records: () => records });
   // Real-time threads already have priority; only other programs would gain from a yield.
   const isYielding = deps.ingressThreads > 0 && !config.host.realtime;
   const records: Records = new Records({

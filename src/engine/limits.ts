@@ -14,9 +14,11 @@ export const PENDING_PAUSE_MS = 0.05;
 export const RECORDS_PER_SLICE = 8;
 /** Unread records from which on accounting does not yield. */
 export const RECORDS_BACKLOG_MAX = 192;
+/** Unread records from which on the main thread reads them after a turn with submissions. */
+export const OWN_RECORDS_MAX = 16;
 /** Keys of ingress threads' records whose account and plan are kept; then all are forgotten. */
 export const SUBMITTERS_MAX = 16_384;
-/** How long the I/O thread and the workers poll for work before they sleep, where enabled. */
+/** How long the I/O thread polls for work before it sleeps, where enabled. */
 export const BUSY_POLL_US = 1_000;
 /** With fewer processors, polling takes time from threads that have work. */
 export const BUSY_POLL_PROCESSORS_MIN = 4;

@@ -2,10 +2,12 @@
 /**
  * Submissions of the main thread in the native engine: one call, which runs the path of ingress
  * threads (`native/src/submit/path.rs`) on this thread. What it accepts is in the record ring
- * before its first byte leaves, under a number by which `submitterOf` knows whose it is. The
- * response does not wait until the ring is read: the engine wakes this thread for that as for its
- * events, one time for many transactions, and who is about to read what depends on it, a receipt or
- * a metric, has it read before (`Engine.flushEvents`).
+ * before its first byte leaves, under a number by which `submitterOf` knows whose it is.
+ *
+ * The response does not wait until the ring is read. This thread reads it after a turn in which
+ * several records came together, few enough that no other client has to wait for long; the engine
+ * wakes it for the rest as for its events; and who is about to read what depends on it, a receipt
+ * or a metric, has it read before (`Engine.flushEvents`).
  */
 
 import { rejectionOf } from "../core/decode-errors.ts";
@@ -25,14 +27,14 @@ import {
   SUBMIT_NUMBERS,
 } from "../native/contract.ts";
 import { accountNumber } from "../send/native/account-number.ts";
-import type { EngineEvents, Submitter } from "./engine.ts";
-import { RECORD_RING_SLOTS } from "./limits.ts";
+import type { EngineEvents, IngressResources, Submitter } from "./engine.ts";
+import { OWN_RECORDS_MAX, RECORD_RING_SLOTS } from "./limits.ts";
 
 export interface NativeSubmitDeps {
   readonly native: NativeSubmitting;
   readonly events: Pick<EngineEvents, "valid" | "invalid">;
-  /** Reads the record ring. */
-  readonly reconcile: () => void;
+  /** The record ring. */
+  readonly records: () => Pick<IngressResources["records"], "waiting" | "reconcile">;
 }
 
 /** Bits of the form of what is submitted: a JSON-RPC call; signatures that are verified already. */
@@ -56,6 +58,12 @@ export class NativeSubmit {
   /** The submitters of the last submissions that were accepted, and the number of the next one. */
   readonly #submitters: Submitter[] = new Array<Submitter>(NUMBERS).fill(ANONYMOUS);
   #number = 0;
+  /** Whether the ring is read at the end of this turn. */
+  #isReadPending = false;
+  readonly #read = (): void => {
+    this.#isReadPending = false;
+    this.#deps.records().reconcile();
+  };
 
   constructor(deps: NativeSubmitDeps) {
     this.#deps = deps;
@@ -105,10 +113,17 @@ export class NativeSubmit {
   };
 
   #call(submission: Submission, form: number): number {
+    const records = this.#deps.records();
     const answer = this.#callOnce(submission, form);
-    if (answer !== SUBMIT_BUSY) return answer;
-    this.#deps.reconcile();
-    return this.#callOnce(submission, form);
+    if (answer === SUBMIT_BUSY) {
+      records.reconcile();
+      return this.#callOnce(submission, form);
+    }
+    if (answer > 0 && !this.#isReadPending && records.waiting >= OWN_RECORDS_MAX) {
+      this.#isReadPending = true;
+      setImmediate(this.#read);
+    }
+    return answer;
   }
 
   #callOnce(submission: Submission, form: number): number {

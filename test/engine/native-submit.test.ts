@@ -5,7 +5,7 @@ import { DECODE_ERROR } from "../../src/core/decode-errors.ts";
 import { encodeBase58, encodeBase64 } from "../../src/core/encoding.ts";
 import type { SubmitResult } from "../../src/core/flow.ts";
 import { createNativeDecoder } from "../../src/decode/native-decoder.ts";
-import { RECORD_RING_SLOTS } from "../../src/engine/limits.ts";
+import { OWN_RECORDS_MAX, RECORD_RING_SLOTS } from "../../src/engine/limits.ts";
 import { NativeSubmit } from "../../src/engine/native-submit.ts";
 import { recordsMemory } from "../../src/engine/record-ring.ts";
 import { parseBody, type RpcCall, readCall } from "../../src/http/submit/json-rpc-parse.ts";
@@ -60,13 +60,14 @@ function fixture(...answers: number[]) {
       return (answers.length > 1 ? answers.shift() : answers[0]) ?? 0;
     },
   };
+  const ring = { waiting: 0, reconcile: () => void said.push("reconcile") };
   const submitting = new NativeSubmit({
     native,
     events: {
       valid: () => void said.push("valid"),
       invalid: (errorCode) => void said.push(`invalid ${errorCode}`),
     },
-    reconcile: () => void said.push("reconcile"),
+    records: () => ring,
   });
   submitting.open(5, 6, MEMORY);
   calls.length = 0;
@@ -77,7 +78,7 @@ function fixture(...answers: number[]) {
     if (result === undefined || results.length > 1) throw new Error("it must answer once");
     return result;
   };
-  return { submitting, submit, calls, said };
+  return { submitting, submit, calls, said, ring };
 }
 
 const SIGNATURE_CHARS = "signature".length;
@@ -125,6 +126,22 @@ describe("a submission of the main thread", () => {
     expect([stuck.calls.length, stuck.said]).toEqual([2, ["reconcile"]]);
   });
 
+  it("has the ring read after the turn, and once, where some records wait", async () => {
+    const { submit, said, ring } = fixture(SIGNATURE_CHARS);
+    const turn = () => new Promise((resolve) => setImmediate(resolve));
+    ring.waiting = OWN_RECORDS_MAX - 1;
+    submit(submissionOf(BYTES));
+    await turn();
+    expect(said).toEqual([]);
+    for (let round = 1; round <= 2; round += 1) {
+      ring.waiting = OWN_RECORDS_MAX;
+      for (let count = 0; count < 3; count += 1) submit(submissionOf(BYTES));
+      expect(said).toHaveLength(round - 1);
+      await turn();
+      expect(said).toEqual(new Array(round).fill("reconcile"));
+    }
+  });
+
   it("has a number that none of the unread records has", () => {
     const { submit, calls, submitting } = fixture(SIGNATURE_CHARS);
     for (let n = 0; n <= RECORD_RING_SLOTS; n += 1) submit(submissionOf(BYTES, { keyId: `k${n}` }));
@@ -154,7 +171,8 @@ describe("a submission of the main thread", () => {
 
   it("needs a path that the engine opens", () => {
     const native = { submitPathOpen: () => SUBMIT_PATH_OPTIONS };
-    const deps = { events: { valid() {}, invalid() {} }, reconcile() {} };
+    const records = () => ({ waiting: 0, reconcile() {} });
+    const deps = { events: { valid() {}, invalid() {} }, records };
     const broken = new NativeSubmit({
       ...deps,
       native: stub<NativeSubmitting>(native),
@@ -177,7 +195,7 @@ describe.skipIf(addon === null)("a JSON-RPC call of the usual form", () => {
     submitting = new NativeSubmit({
       native,
       events: { valid() {}, invalid() {} },
-      reconcile() {},
+      records: () => ({ waiting: 0, reconcile() {} }),
     });
     submitting.open(engine, decoder.handle, {
       records: new Uint8Array(recordsMemory()),

@@ -10,7 +10,6 @@
  * Decision: docs/decisions/0019-workers-validate-one-thread-sends.md
  */
 
-import { NS_PER_US, systemClock } from "../../core/clock.ts";
 import { DECODE_ERROR } from "../../core/decode-errors.ts";
 import type { Rejected } from "../../core/flow.ts";
 import { loadNative } from "../../native/load.ts";
@@ -36,8 +35,6 @@ export interface WorkerTask {
   readonly channel: SharedArrayBuffer;
   readonly slots: number;
   readonly decoder: WorkerDecoder;
-  /** How long it polls for more before it sleeps. */
-  readonly pollUs: number;
 }
 
 /** Serves one channel until the stop flag is set. */
@@ -50,7 +47,6 @@ export function serve(task: WorkerTask): void {
   wake(wakeFlag, 0);
   for (;;) {
     drain(channel, decoder, wakeFlag);
-    if (task.pollUs > 0) poll(channel, task.pollUs);
     if (Atomics.load(channel.int32, STOP) === 1 && channel.requests.depth === 0) return;
     Atomics.store(channel.int32, ASLEEP, 1);
     const rest = channel.requests.depth > 0 || Atomics.load(channel.int32, STOP) === 1;
@@ -58,19 +54,6 @@ export function serve(task: WorkerTask): void {
     else Atomics.wait(channel.int32, ASLEEP, 1);
   }
 }
-
-/** Polls for a request or the stop flag until either is there or the time is up. */
-function poll({ requests, int32 }: Channel, pollUs: number): void {
-  const untilNs = systemClock.nowNs() + pollUs * NS_PER_US;
-  do {
-    for (let look = 0; look < POLLS_PER_CLOCK_READ; look += 1) {
-      if (requests.depth > 0 || Atomics.load(int32, STOP) === 1) return;
-    }
-  } while (systemClock.nowNs() < untilNs);
-}
-
-/** Polls between two reads of the clock, which cost more. */
-const POLLS_PER_CLOCK_READ = 64;
 
 function drain(channel: Channel, decoder: Decoder, wakeFlag: Int32Array<SharedArrayBuffer>): void {
   const { requests, replies, bytes, numbers } = channel;

@@ -64,8 +64,6 @@ export interface DispatchOptions {
   readonly inlineUnitUs?: number;
   /** Slots of each worker's rings, a power of two; default DECODE_RING_SLOTS. */
   readonly ringSlots?: number;
-  /** How long a worker polls for more before it sleeps; default 0. */
-  readonly pollUs?: number;
 }
 
 export interface DispatchCounters {
@@ -120,7 +118,6 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
     workers,
     slots,
     decoder: options.decoder,
-    pollUs: options.pollUs ?? 0,
   });
   const unitNs = (options.inlineUnitUs ?? Number.POSITIVE_INFINITY) * NS_PER_US;
   const own = { inline: 0, handed: 0, full: 0, failed: 0 };

@@ -25,8 +25,6 @@ export interface WorkerGroupOptions {
   readonly workers: number;
   readonly slots: number;
   readonly decoder: WorkerDecoder;
-  /** How long a worker polls for more before it sleeps. */
-  readonly pollUs: number;
 }
 
 export class WorkerGroup {
@@ -47,7 +45,7 @@ export class WorkerGroup {
   /** The threads start with `start`. */
   constructor(deps: WorkerGroupDeps, options: WorkerGroupOptions) {
     this.#deps = deps;
-    const { slots, decoder, pollUs } = options;
+    const { slots, decoder } = options;
     const workerDeps = {
       clock: deps.clock,
       workers: deps.workers,
@@ -56,7 +54,7 @@ export class WorkerGroup {
     };
     for (let i = 0; i < options.workers; i += 1) {
       this.#handles.push(
-        new WorkerHandle(workerDeps, { wakeFlag: this.#wakeFlag.memory, slots, decoder, pollUs }),
+        new WorkerHandle(workerDeps, { wakeFlag: this.#wakeFlag.memory, slots, decoder }),
       );
     }
     this.verifierCounters = sumOfCounters(this.#handles);

@@ -50,7 +50,6 @@ export interface WorkerHandleOptions {
   readonly wakeFlag: SharedArrayBuffer;
   readonly slots: number;
   readonly decoder: WorkerDecoder;
-  readonly pollUs: number;
 }
 
 const DIED: Rejected = {
@@ -151,13 +150,13 @@ export class WorkerHandle {
   }
 
   start(): void {
-    const { wakeFlag, slots, decoder, pollUs } = this.#options;
+    const { wakeFlag, slots, decoder } = this.#options;
     this.#restart = null;
     this.#startedNs = this.#deps.clock.nowNs();
     for (let i = 0; i < COUNTERS; i += 1) this.#pastCounters[i] = this.counter(i);
     const memory = channelMemory(slots);
     this.#channel = openChannel(memory, slots);
-    this.#life = this.#deps.workers.run({ wakeFlag, channel: memory, slots, decoder, pollUs }).then(
+    this.#life = this.#deps.workers.run({ wakeFlag, channel: memory, slots, decoder }).then(
       () => this.#ended(new Error("the task returned without a stop request")),
       (error: unknown) => this.#ended(error),
     );
