@@ -66,7 +66,7 @@ const NO_QUIC: { readonly quic: QuicCounts } = {
 
 type IngressThreadsSource = Pick<
   IngressThreads,
-  "stats" | "proxied" | "records" | "handshakes" | "quic" | "waiting"
+  "stats" | "proxied" | "records" | "handshakes" | "quic"
 >;
 
 export interface MetricDeps {
@@ -95,7 +95,7 @@ export interface MetricDeps {
     | "validation"
     | "inlineVerifier"
     | "records"
-  >;
+  > & { readonly ingress: { readonly records: { readonly waiting: number } } | null };
   readonly landing: Landing;
   readonly leaderStats: LeaderStatsTable;
   readonly receipts: Receipts;
@@ -175,7 +175,7 @@ function ingressThreadSources({ ingressThreads, engine }: MetricDeps) {
     },
     touchdown_ingress_rejection_records_dropped_total: () =>
       ingressThreads?.records.rejectionRecordsDropped ?? 0,
-    touchdown_ingress_records_pending: () => ingressThreads?.waiting ?? 0,
+    touchdown_ingress_records_pending: () => engine.ingress?.records.waiting ?? 0,
     touchdown_ingress_sends_corked_total: () => engine.records.corked,
   } satisfies Partial<MetricSources>;
 }

@@ -25,6 +25,7 @@ import {
   SUBMIT_LEADERS_FULL,
   SUBMIT_NO_LEADER,
   SUBMIT_NUMBERS,
+  SUBMIT_RING_FULL,
 } from "../native/contract.ts";
 import { accountNumber } from "../send/native/account-number.ts";
 import type { EngineEvents, IngressResources, Submitter } from "./engine.ts";
@@ -115,9 +116,9 @@ export class NativeSubmit {
   #call(submission: Submission, form: number): number {
     const records = this.#deps.records();
     const answer = this.#callOnce(submission, form);
-    if (answer === SUBMIT_BUSY) {
+    if (answer === SUBMIT_BUSY || answer === SUBMIT_RING_FULL) {
       records.reconcile();
-      return this.#callOnce(submission, form);
+      return this.#callOnce({ ...submission, isVerified: true }, form);
     }
     if (answer > 0 && !this.#isReadPending && records.waiting >= OWN_RECORDS_MAX) {
       this.#isReadPending = true;
@@ -164,6 +165,8 @@ export class NativeSubmit {
         return answer === SUBMIT_NO_LEADER ? NO_LEADER : LEADERS_FULL;
       case SUBMIT_BUSY:
         return BUSY;
+      case SUBMIT_RING_FULL:
+        return RING_FULL;
       case NO_SUBMIT_PATH:
         return STOPPED;
       default:
@@ -176,6 +179,7 @@ const ANONYMOUS: Submitter = { account: "", keyId: "", plan: "" };
 const NO_LEADER: SubmitResult = { kind: "rejected", rejection: NO_LEADER_REJECTION };
 const LEADERS_FULL: SubmitResult = { kind: "rejected", rejection: LEADERS_FULL_REJECTION };
 const BUSY = overloaded("another thread is sending this transaction and does not finish");
+const RING_FULL = overloaded("this edge has fallen behind in accounting");
 const STOPPED = overloaded("this edge stops");
 
 function overloaded(what: string): SubmitResult {

@@ -86,8 +86,6 @@ export interface IngressThreads {
    * keep up, and none got them.
    */
   sendReceipts(batch: Uint8Array): boolean;
-  /** Records not processed yet. */
-  readonly waiting: number;
   /**
    * Listens. Proxied requests go to `upstreamPort` of loopback.
    *
@@ -185,9 +183,6 @@ export function createIngressThreads(
       threads.map(({ stats }) => stats.quic),
     ),
     sendReceipts: (batch) => native.ingressThreadsReceipts(handlesOfThreads(), batch) === 1,
-    get waiting() {
-      return records.waiting;
-    },
     start(upstreamPort) {
       try {
         const handles = { engine: options.engine(), path: options.path(), keys: keys.handle };

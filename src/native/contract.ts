@@ -401,7 +401,7 @@ export interface NativeSubmitting {
    * and end of the call's id in `body`, and error, found and needed of a transaction that is not
    * valid. Returns the number of characters of the signature of an accepted one; 0 for a call in
    * another form, of which nothing is submitted; or SUBMIT_INVALID, SUBMIT_LEADERS_FULL,
-   * SUBMIT_NO_LEADER, SUBMIT_BUSY, NO_SUBMIT_PATH, NO_ROOM or PANIC.
+   * SUBMIT_NO_LEADER, SUBMIT_BUSY, SUBMIT_RING_FULL, NO_SUBMIT_PATH, NO_ROOM or PANIC.
    */
   submit(
     path: number,
@@ -454,11 +454,15 @@ export const NO_ROOM = -43;
 export const NO_KEY_TABLE = -50;
 export const KEY_TABLE_FULL = -51;
 export const KEY_BATCH = -52;
-/** Return codes of `submit`: not valid; no queue takes it; no leader takes it; not decided. */
+/**
+ * Return codes of `submit`: not valid; no queue takes it; no leader takes it; valid, but another
+ * thread does not finish sending it, or the record ring is full.
+ */
 export const SUBMIT_INVALID = -60;
 export const SUBMIT_LEADERS_FULL = -61;
 export const SUBMIT_NO_LEADER = -62;
 export const SUBMIT_BUSY = -63;
+export const SUBMIT_RING_FULL = -67;
 export const NO_SUBMIT_PATH = -64;
 export const SUBMIT_PATH_OPTIONS = -65;
 export const SUBMIT_PATH_FULL = -66;

@@ -24,7 +24,7 @@ export const INGRESS_THREAD_METRICS = [
   gauge(
     "touchdown_ingress_records_pending",
     [],
-    "Transactions of ingress threads that the main thread has not accounted for yet.",
+    "Records of transactions in the native engine that the main thread has not accounted for yet.",
   ),
   counter(
     "touchdown_ingress_sends_corked_total",

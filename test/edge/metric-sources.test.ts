@@ -127,7 +127,6 @@ const DEPS: MetricDeps = {
   certificate: { current: { expiresUnixMs: 1_321_500 }, loads: { ok: 1_322, failed: 1_323 } },
   quicReceipts: { counters: { missed: 1_332 } },
   ingressThreads: {
-    waiting: 63,
     ...{ proxied: PROXIED },
     records: { rejectionRecordsDropped: 1_311 },
     handshakes: HANDSHAKES,
@@ -216,9 +215,10 @@ const DEPS: MetricDeps = {
       consensusFailures: 1_505,
     },
   }),
-  engine: stub<Engine>({
+  engine: stub<MetricDeps["engine"]>({
     duplicates: { hits: 1103, evicted: 199 },
     records: { ingress: 61, corked: 62 },
+    ingress: { records: { waiting: 63 } },
     validation: {
       counters: { inline: 111, handed: 112, full: 113, failed: 114, lost: 115, deaths: 116 },
       depth: 117,

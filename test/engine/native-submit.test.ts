@@ -19,6 +19,7 @@ import {
   SUBMIT_LEADERS_FULL,
   SUBMIT_NO_LEADER,
   SUBMIT_PATH_OPTIONS,
+  SUBMIT_RING_FULL,
 } from "../../src/native/contract.ts";
 import { SHARED_TARGET_TABLE_BYTES } from "../../src/send/native/shared-target-table.ts";
 import { native as addon } from "../native/addon.ts";
@@ -115,13 +116,17 @@ describe("a submission of the main thread", () => {
     expect(DECODE_ERROR.text_base58).toBe(3);
   });
 
-  it("is tried again once the records are read where the ring is full", () => {
-    const { submit, calls, said } = fixture(SUBMIT_BUSY, SIGNATURE_CHARS);
+  it.each([
+    ["the ring is full", SUBMIT_RING_FULL, /fallen behind/],
+    ["another thread is sending it", SUBMIT_BUSY, /another thread/],
+  ])("is tried again, and not verified again, where %s", (_, code, message) => {
+    const { submit, calls, said } = fixture(code, SIGNATURE_CHARS);
     expect(submit(submissionOf(BYTES)).kind).toBe("accepted");
     expect([calls.length, said]).toEqual([2, ["reconcile"]]);
-    const stuck = fixture(SUBMIT_BUSY);
+    expect(calls.map(([, , form]) => form)).toEqual([0, 2]);
+    const stuck = fixture(code);
     expect(stuck.submit(submissionOf(BYTES))).toMatchObject({
-      rejection: { reason: "overloaded" },
+      rejection: { reason: "overloaded", message: expect.stringMatching(message) },
     });
     expect([stuck.calls.length, stuck.said]).toEqual([2, ["reconcile"]]);
   });

@@ -30,6 +30,7 @@ pub(crate) const SUBMIT_BUSY: i32 = -63;
 pub(crate) const NO_SUBMIT_PATH: i32 = -64;
 pub(crate) const SUBMIT_PATH_OPTIONS: i32 = -65;
 pub(crate) const SUBMIT_PATH_FULL: i32 = -66;
+pub(crate) const SUBMIT_RING_FULL: i32 = -67;
 pub(crate) const NO_PRIORITY: i32 = -70;
 pub(crate) const INGRESS_THREAD_OPTIONS: i32 = -80;
 pub(crate) const INGRESS_THREAD_FULL: i32 = -81;

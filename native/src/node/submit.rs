@@ -170,6 +170,7 @@ fn answer(answer: &Answer, out: &mut [u8]) -> i32 {
         Answer::LeadersFull => SUBMIT_LEADERS_FULL,
         Answer::NoLeader => SUBMIT_NO_LEADER,
         Answer::Busy => SUBMIT_BUSY,
+        Answer::RingFull => SUBMIT_RING_FULL,
         Answer::Failed => PANIC,
     }
 }

@@ -37,6 +37,26 @@ pub enum Reservation {
     Pending,
 }
 
+/// A reservation until it is decided.
+pub(super) struct Undecided<'a> {
+    dedup: &'a DedupCache,
+    bytes: &'a [u8],
+    offset: usize,
+}
+
+impl Undecided<'_> {
+    /// The reservation is committed or rolled back from now on.
+    pub(super) fn decided(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Undecided<'_> {
+    fn drop(&mut self) {
+        self.dedup.rollback(self.bytes, self.offset);
+    }
+}
+
 /// A thread's view of the cache.
 pub struct DedupCache {
     /// Clients choose their signatures, so the hash has a secret seed.
@@ -115,6 +135,12 @@ impl DedupCache {
         if let Some(size) = self.ring.size_of(bytes) {
             self.resolve(bytes, signature_offset, size);
         }
+    }
+
+    /// Removes the entry of a transaction that this thread reserved when it is dropped undecided, as by
+    /// a panic.
+    pub(super) fn undecided<'a>(&'a self, bytes: &'a [u8], offset: usize) -> Undecided<'a> {
+        Undecided { dedup: self, bytes, offset }
     }
 
     /// Removes a reserved transaction that is not accepted.

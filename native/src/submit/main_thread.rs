@@ -58,9 +58,11 @@ pub enum Answer {
     LeadersFull,
     /// No leader is connected.
     NoLeader,
-    /// Nothing is decided: the record ring is full, or another thread does not finish sending it.
+    /// Nothing is decided: another thread does not finish sending it. It is valid.
     Busy,
-    /// It panicked, and nothing is sent.
+    /// Nothing is decided: the record ring is full. It is valid.
+    RingFull,
+    /// It panicked, and has no record; it may have been sent.
     Failed,
 }
 
@@ -177,7 +179,7 @@ fn decide<E: EngineHandle>(
             Ok(Sent::LeadersFull) => return Answer::LeadersFull,
             Ok(Sent::NoLeader) => return Answer::NoLeader,
             Err(Unanswered { counter: Counter::ProxiedLeaders, .. }) => return Answer::NoLeader,
-            Err(Unanswered { counter: Counter::ProxiedRecordRing, .. }) => return Answer::Busy,
+            Err(Unanswered { counter: Counter::ProxiedRecordRing, .. }) => return Answer::RingFull,
             Err(Unanswered { is_verified, .. }) => meta.is_verified |= is_verified,
         }
         std::thread::sleep(PENDING_PAUSE);

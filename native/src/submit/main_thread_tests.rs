@@ -28,6 +28,7 @@ fn text_of(answer: Answer) -> String {
         Answer::LeadersFull => "leaders full".into(),
         Answer::NoLeader => "no leader".into(),
         Answer::Busy => "busy".into(),
+        Answer::RingFull => "ring full".into(),
         Answer::Failed => "failed".into(),
     }
 }
@@ -105,8 +106,8 @@ fn a_full_ring_and_a_thread_that_does_not_finish_leave_it_undecided() {
     for _ in 0..RECORDS {
         assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), signature(&good(1)));
     }
-    assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), "busy");
-    assert_eq!(text_of(main.submit(&good(2), &SUBMISSION)), "busy");
+    assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), "ring full");
+    assert_eq!(text_of(main.submit(&good(2), &SUBMISSION)), "ring full");
     assert_eq!(fixture.given(), 0);
 }
 
@@ -131,5 +132,7 @@ fn panic_fails_one_submission() {
     assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), "failed");
     assert_eq!(fixture.state(0), VOID);
     fixture.is_broken.set(false);
+    // The same one is sent after that, as any other.
+    assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), signature(&good(1)));
     assert_eq!(text_of(main.submit(&good(2), &SUBMISSION)), signature(&good(2)));
 }

@@ -486,6 +486,7 @@ impl<E: EngineHandle> SubmitPath<E> {
             Reservation::Pending => return left(Counter::ProxiedOther),
             Reservation::New => {}
         }
+        let undecided = self.dedup.undecided(bytes, offset);
         let offer = Offer {
             account: meta.submitter.account_number(),
             lamports: validation.as_ref().map_or(0.0, offered_lamports),
@@ -495,6 +496,7 @@ impl<E: EngineHandle> SubmitPath<E> {
         let publish =
             |targets: &FanOutResult| records.submitted(&record, numbers(&validation), targets);
         let outcome = self.fan_out.send(bytes, offer, sent, publish);
+        undecided.decided();
         if outcome != FanOutOutcome::Sent {
             self.void_record(decoded_ns);
             self.dedup.rollback(bytes, offset);
