@@ -54,7 +54,7 @@ export function keysToml(): string {
   ];
   const wide = "[plans.Wide]\nrate_per_second = 1_000_000\nburst = 1_000_000\n";
   const slow = "[plans.Slow]\nrate_per_second = 0.001\nburst = 1\n";
-  const brisk = "[plans.Brisk]\nrate_per_second = 4\nburst = 1\n";
+  const brisk = "[plans.Brisk]\nrate_per_second = 1\nburst = 1\n";
   const few = `[plans.Few]\nrate_per_second = 0.001\nburst = ${FEW}\n`;
   return [wide, slow, brisk, few, ...keys].join("\n");
 }
