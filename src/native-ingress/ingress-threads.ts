@@ -9,6 +9,7 @@
  */
 
 import { closeSync } from "node:fs";
+import { NS_PER_MS } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import type { IngressResources } from "../engine/engine.ts";
 import type { HttpStats } from "../http/request-tracker.ts";
@@ -20,7 +21,7 @@ import {
   type IngressThreadConfig,
   type IngressThreadDeps,
 } from "./ingress-thread.ts";
-import { INGRESS_THREADS_STOP_MS_MAX } from "./limits.ts";
+import { INGRESS_THREADS_STOP_MS_MAX, QUIC_PREDECESSOR_MS_MAX } from "./limits.ts";
 import {
   HANDSHAKE_RESULTS,
   type HandshakeCounts,
@@ -104,6 +105,8 @@ export interface IngressThreads {
   readonly socket: number | null;
   /** Threads that serve QUIC clients. */
   readonly quicThreads: number;
+  /** Milliseconds until no replaced process can have sockets on the QUIC port; 0: none has. */
+  readonly quicAloneInMs: number;
   /** Resolves when pending requests are answered and accounted. @throws a thread's error */
   stop(): Promise<void>;
 }
@@ -117,6 +120,7 @@ export function createIngressThreads(
   const threads = Array.from({ length: options.count }, () => new IngressThread(deps, reconcile));
 
   let socket: number | null = null;
+  let quicAloneAtNs = 0;
 
   /** The state of an ingress thread has changed. */
   function onWake(): void {
@@ -153,7 +157,12 @@ export function createIngressThreads(
     const { quic } = options;
     if (quic === null) return null;
     const port = native.ingressThreadsListenQuic(handlesOfThreads(), quic);
-    if (port > 0) return port;
+    if (port > 0) {
+      if (quic.predecessorThreads > 0) {
+        quicAloneAtNs = clock.nowNs() + QUIC_PREDECESSOR_MS_MAX * NS_PER_MS;
+      }
+      return port;
+    }
     throw new SetupError(
       `quic.listen: cannot listen on ${quic.host}:${quic.port}; either the port is in use, ` +
         "perhaps by another edge, or the address does not belong to this machine",
@@ -216,6 +225,9 @@ export function createIngressThreads(
       return socket;
     },
     quicThreads: options.quic === null ? 0 : options.count,
+    get quicAloneInMs() {
+      return Math.max(0, quicAloneAtNs - clock.nowNs()) / NS_PER_MS;
+    },
     async stop() {
       closeSocket();
       const kill = clock.after(INGRESS_THREADS_STOP_MS_MAX, () => {

@@ -18,7 +18,9 @@ function setUp(socket: number | null = 7) {
     },
     http: { retire: step("http retires") },
     ingressThreads:
-      socket === null ? null : { retire: step("threads retire"), socket, quicThreads: 2 },
+      socket === null
+        ? null
+        : { retire: step("threads retire"), socket, quicThreads: 2, quicAloneInMs: 5 },
     clients: { counters: stub<HandoverDeps["clients"]["counters"]>({ connections: 5 }) },
     landing: { inFlight: 3 },
     exporter: stub<HandoverDeps["exporter"]>({ retired: step("receipts retire") }),
@@ -31,6 +33,7 @@ function setUp(socket: number | null = 7) {
 describe("the hand-over of an edge", () => {
   it("leaves journal and admin listener, and retires threads and server", async () => {
     const { steps, handover } = setUp();
+    expect(handover.waitMs()).toBe(5);
     expect(handover.listener()).toEqual({ socket: 7, port: 8080, quicThreads: 2 });
     handover.lend();
     await handover.release();
@@ -60,6 +63,7 @@ describe("the hand-over of an edge", () => {
 
   it("has no socket to pass on without ingress threads", () => {
     const { steps, handover } = setUp(null);
+    expect(handover.waitMs()).toBe(0);
     expect(handover.listener()).toEqual({ socket: null, port: 8080, quicThreads: 0 });
     handover.retire();
     expect(steps).toEqual(["http retires", "receipts retire"]);

@@ -12,6 +12,7 @@ import {
 import {
   INGRESS_THREAD_EXIT_MS_MAX,
   INGRESS_THREADS_STOP_MS_MAX,
+  QUIC_PREDECESSOR_MS_MAX,
 } from "../../src/native-ingress/limits.ts";
 import {
   HTTP_COUNTER_NAMES,
@@ -19,6 +20,13 @@ import {
   REJECTION_NAMES,
 } from "../../src/native-ingress/thread-counters.ts";
 import { faultOf, fixture, PUBLIC_PORT, shared, started, UPSTREAM_PORT } from "./fixture.ts";
+
+const QUIC = {
+  ...{ host: "127.0.0.1", port: 8_009, streamTimeoutMs: 10_000 },
+  ...{ predecessorThreads: 0, processNumber: 0 },
+  ...{ connectionsMax: 9, connectionsPerAddress: 3, connectionsPerAccount: 4 },
+  drainTo: "",
+};
 
 describe("ingress threads that start", () => {
   it("listen together on the public address, and report the port", () => {
@@ -66,12 +74,7 @@ describe("ingress threads that start", () => {
   });
 
   it("serve QUIC clients by all of them, or say why not", () => {
-    const quic = {
-      ...{ host: "127.0.0.1", port: 8_009, streamTimeoutMs: 10_000 },
-      ...{ predecessorThreads: 0, processNumber: 0 },
-      ...{ connectionsMax: 9, connectionsPerAddress: 3, connectionsPerAccount: 4 },
-      drainTo: "",
-    };
+    const quic = QUIC;
     const serving = fixture(2, null, null, quic);
     expect(serving.ingressThreads.start(UPSTREAM_PORT)).toEqual({
       port: PUBLIC_PORT,
@@ -90,6 +93,22 @@ describe("ingress threads that start", () => {
     expect(taken.threads.map(({ commands }) => commands)).toEqual([
       [INGRESS_THREAD_COMMANDS.exit],
       [INGRESS_THREAD_COMMANDS.exit],
+    ]);
+  });
+
+  it("know how long the process before may have QUIC sockets", () => {
+    const waits = [0, 2].map((predecessorThreads) => {
+      const { clock, ingressThreads } = fixture(2, null, null, { ...QUIC, predecessorThreads });
+      ingressThreads.start(UPSTREAM_PORT);
+      const first = ingressThreads.quicAloneInMs;
+      clock.advance(QUIC_PREDECESSOR_MS_MAX - 1);
+      const last = ingressThreads.quicAloneInMs;
+      clock.advance(1);
+      return [first, last, ingressThreads.quicAloneInMs];
+    });
+    expect(waits).toEqual([
+      [0, 0, 0],
+      [QUIC_PREDECESSOR_MS_MAX, 1, 0],
     ]);
   });
 
