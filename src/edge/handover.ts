@@ -76,7 +76,7 @@ export interface HandoverDeps {
   readonly http: Pick<HttpServer, "retire">;
   readonly ingressThreads: Pick<
     IngressThreads,
-    "retire" | "socket" | "quicThreads" | "quicAloneInMs"
+    "retire" | "takeBack" | "socket" | "quicSockets" | "quicAloneInMs"
   > | null;
   readonly clients: Pick<Clients, "counters">;
   readonly landing: Pick<Landing, "inFlight">;
@@ -96,7 +96,7 @@ export function createHandover(deps: HandoverDeps): EdgeHandover {
     listener: () => ({
       socket: ingressThreads?.socket ?? null,
       port: httpPort(),
-      quicThreads: ingressThreads?.quicThreads ?? 0,
+      quicSockets: ingressThreads?.quicSockets ?? null,
     }),
     lend: () => keys.lendJournal(),
     async release() {
@@ -104,6 +104,8 @@ export function createHandover(deps: HandoverDeps): EdgeHandover {
       await admin.stop();
     },
     async takeBack() {
+      // Only then the successor may have listened.
+      if (isReleased) ingressThreads?.takeBack();
       keys.takeBackJournal();
       if (isReleased) await admin.start();
       isReleased = false;

@@ -69,6 +69,18 @@ export interface PresentedCertificate {
   readonly key: Uint8Array;
 }
 
+/** The UDP sockets of a process that serves QUIC clients: one for each of its threads. */
+export interface QuicSockets {
+  readonly host: string;
+  /** The bound port. */
+  readonly port: number;
+  /**
+   * The thread of each, in the order in which the kernel has them once no other process has sockets
+   * on the port.
+   */
+  readonly places: readonly number[];
+}
+
 export interface IngressThreads {
   /** Counters of each thread. */
   readonly stats: readonly HttpStats[];
@@ -101,10 +113,12 @@ export interface IngressThreads {
   rejectNewWork(): void;
   /** Accepts no more connections, and closes each with its next response. */
   retire(): void;
+  /** A process that was to replace this one has ended: undoes what its sockets have changed. */
+  takeBack(): void;
   /** The file descriptor of the listening socket; null before the start and after the stop. */
   readonly socket: number | null;
-  /** Threads that serve QUIC clients. */
-  readonly quicThreads: number;
+  /** null before the start, and where no QUIC clients are served. */
+  readonly quicSockets: QuicSockets | null;
   /** Milliseconds until no replaced process can have sockets on the QUIC port; 0: none has. */
   readonly quicAloneInMs: number;
   /** Resolves when pending requests are answered and accounted. @throws a thread's error */
@@ -120,6 +134,7 @@ export function createIngressThreads(
   const threads = Array.from({ length: options.count }, () => new IngressThread(deps, reconcile));
 
   let socket: number | null = null;
+  let quicSockets: QuicSockets | null = null;
   let quicAloneAtNs = 0;
 
   /** The state of an ingress thread has changed. */
@@ -158,7 +173,12 @@ export function createIngressThreads(
     if (quic === null) return null;
     const port = native.ingressThreadsListenQuic(handlesOfThreads(), quic);
     if (port > 0) {
-      if (quic.predecessorThreads > 0) {
+      const { host, predecessorPlaces: before } = quic;
+      const places = threads.map((_, place) =>
+        native.quicThreadAt(Uint32Array.from(before), threads.length, place),
+      );
+      quicSockets = { host, port, places };
+      if (before.length > 0) {
         quicAloneAtNs = clock.nowNs() + QUIC_PREDECESSOR_MS_MAX * NS_PER_MS;
       }
       return port;
@@ -221,10 +241,15 @@ export function createIngressThreads(
     retire() {
       for (const thread of threads) thread.retire();
     },
+    takeBack() {
+      for (const thread of threads) thread.takeBack();
+    },
     get socket() {
       return socket;
     },
-    quicThreads: options.quic === null ? 0 : options.count,
+    get quicSockets() {
+      return quicSockets;
+    },
     get quicAloneInMs() {
       return Math.max(0, quicAloneAtNs - clock.nowNs()) / NS_PER_MS;
     },

@@ -23,7 +23,7 @@ import { faultOf, fixture, PUBLIC_PORT, shared, started, UPSTREAM_PORT } from ".
 
 const QUIC = {
   ...{ host: "127.0.0.1", port: 8_009, streamTimeoutMs: 10_000 },
-  ...{ predecessorThreads: 0, processNumber: 0 },
+  ...{ predecessorPlaces: [], processNumber: 0 },
   ...{ connectionsMax: 9, connectionsPerAddress: 3, connectionsPerAccount: 4 },
   drainTo: "",
 };
@@ -81,9 +81,12 @@ describe("ingress threads that start", () => {
       quicPort: 8_009,
     });
     expect(serving.engine.quicListens).toEqual([{ threads: [256, 257], options: quic }]);
-    expect([serving, fixture()].map(({ ingressThreads }) => ingressThreads.quicThreads)).toEqual([
-      2, 0,
-    ]);
+    const sockets = { host: "127.0.0.1", port: 8_009, places: [0, 1] };
+    expect(serving.ingressThreads.quicSockets).toEqual(sockets);
+    expect(started().ingressThreads.quicSockets).toBeNull();
+    const later = fixture(2, null, null, { ...quic, predecessorPlaces: [1] });
+    later.ingressThreads.start(UPSTREAM_PORT);
+    expect(later.ingressThreads.quicSockets?.places).toEqual([1, 0]);
 
     const taken = fixture(2, null, null, quic);
     taken.engine.quicResult = INGRESS_THREAD_LISTEN;
@@ -97,8 +100,8 @@ describe("ingress threads that start", () => {
   });
 
   it("know how long the process before may have QUIC sockets", () => {
-    const waits = [0, 2].map((predecessorThreads) => {
-      const { clock, ingressThreads } = fixture(2, null, null, { ...QUIC, predecessorThreads });
+    const waits = [[], [0, 1]].map((predecessorPlaces) => {
+      const { clock, ingressThreads } = fixture(2, null, null, { ...QUIC, predecessorPlaces });
       ingressThreads.start(UPSTREAM_PORT);
       const first = ingressThreads.quicAloneInMs;
       clock.advance(QUIC_PREDECESSOR_MS_MAX - 1);
@@ -126,6 +129,15 @@ describe("ingress threads that start", () => {
     expect(threads.map(({ commands }) => commands)).toEqual([
       [INGRESS_THREAD_COMMANDS.retire],
       [INGRESS_THREAD_COMMANDS.retire],
+    ]);
+  });
+
+  it("take back together", () => {
+    const { ingressThreads, threads } = started();
+    ingressThreads.takeBack();
+    expect(threads.map(({ commands }) => commands)).toEqual([
+      [INGRESS_THREAD_COMMANDS.takeBack],
+      [INGRESS_THREAD_COMMANDS.takeBack],
     ]);
   });
 

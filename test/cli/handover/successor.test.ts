@@ -60,7 +60,7 @@ function setUp(spawnError: Error | null = null) {
       err: (line) => void errors.push(line),
       edge: {
         waitMs: () => alone.waitMs,
-        listener: () => ({ socket: 4, port: 1, quicThreads: 0 }),
+        listener: () => ({ socket: 4, port: 1, quicSockets: null }),
         lend: step("lend"),
         async release() {
           await failing("release")();
