@@ -58,6 +58,7 @@ broken file is reported, and what it held before stays.
             clock: io.clock,
             parent: process,
             listen,
+            quicListen: config.quic.listen,
             inherit: inheritSocket,
             timeoutMs: config.http.upgradeTimeoutMs,
           });

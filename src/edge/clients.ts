@@ -20,7 +20,11 @@ import {
   createAccessControl,
 } from "../limits/access-control.ts";
 import type { NativeQuicListenOptions } from "../native/contract.ts";
-import type { IngressThreads, PresentedCertificate } from "../native-ingress/ingress-threads.ts";
+import type {
+  IngressThreads,
+  PresentedCertificate,
+  QuicSockets,
+} from "../native-ingress/ingress-threads.ts";
 import { HTTP_COUNTER_NAMES, REJECTION_NAMES } from "../native-ingress/thread-counters.ts";
 import type { Receipts } from "../receipts/receipts.ts";
 import type { Histogram } from "../runtime/histogram.ts";
@@ -53,12 +57,14 @@ export interface InheritedListener {
   /** The file descriptor of the listening socket; null: it cannot be passed on. */
   readonly socket: number | null;
   readonly port: number;
-  /** Its threads that serve QUIC clients. */
-  readonly quicThreads: number;
+  /** Its sockets for QUIC clients; null: it serves none. */
+  readonly quicSockets: QuicSockets | null;
 }
 
 /** The same, as the successor sees it. */
-export interface PredecessorListener extends InheritedListener {
+export interface PredecessorListener extends Pick<InheritedListener, "socket" | "port"> {
+  /** `QuicSockets.places` where the successor listens for QUIC clients; empty: none are there. */
+  readonly quicPlaces: readonly number[];
   /** How many processes there were before the successor, one after the other. */
   readonly processNumber: number;
 }
@@ -169,7 +175,7 @@ function quicListenOf(
   if (quic.listen === null) return null;
   return {
     ...quic.listen,
-    predecessorThreads: inherited?.quicThreads ?? 0,
+    predecessorPlaces: [...(inherited?.quicPlaces ?? [])],
     processNumber: inherited?.processNumber ?? 0,
     connectionsMax: quic.connections,
     connectionsPerAddress: quic.connectionsPerAddress ?? perAddressOf(quic.connections),
@@ -192,7 +198,7 @@ const SPARE_CONNECTIONS = 64;
 /** Where clients connect, and where the main thread's server listens. */
 function listenersOf(
   { http }: Config,
-  inherited: InheritedListener | null,
+  inherited: PredecessorListener | null,
   hasIngressThreads: boolean,
 ) {
   const publicListen = inherited === null ? http.listen : { ...http.listen, port: inherited.port };

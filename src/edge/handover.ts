@@ -49,6 +49,11 @@ export function newUpgradeCounts(): UpgradeCounts {
 
 /** What one edge does for the process that replaces it, in this order. */
 export interface EdgeHandover {
+  /**
+   * Milliseconds until this process may be replaced: the one that it replaced may have QUIC sockets
+   * until then, and of three processes on one port the last would reach the wrong one. 0: it may.
+   */
+  waitMs(): number;
   /** The public listeners, for the successor. */
   listener(): InheritedListener;
   /** Leaves to the successor the files that only one process may write. */
@@ -69,7 +74,10 @@ export interface HandoverDeps {
   readonly keys: Pick<EdgeKeys, "lendJournal" | "takeBackJournal">;
   readonly admin: Pick<Admin, "start" | "stop">;
   readonly http: Pick<HttpServer, "retire">;
-  readonly ingressThreads: Pick<IngressThreads, "retire" | "socket" | "quicThreads"> | null;
+  readonly ingressThreads: Pick<
+    IngressThreads,
+    "retire" | "takeBack" | "socket" | "quicSockets" | "quicAloneInMs"
+  > | null;
   readonly clients: Pick<Clients, "counters">;
   readonly landing: Pick<Landing, "inFlight">;
   readonly exporter: ReceiptExporter;
@@ -84,10 +92,11 @@ export function createHandover(deps: HandoverDeps): EdgeHandover {
     deps;
   let isReleased = false;
   return {
+    waitMs: () => ingressThreads?.quicAloneInMs ?? 0,
     listener: () => ({
       socket: ingressThreads?.socket ?? null,
       port: httpPort(),
-      quicThreads: ingressThreads?.quicThreads ?? 0,
+      quicSockets: ingressThreads?.quicSockets ?? null,
     }),
     lend: () => keys.lendJournal(),
     async release() {
@@ -95,6 +104,8 @@ export function createHandover(deps: HandoverDeps): EdgeHandover {
       await admin.stop();
     },
     async takeBack() {
+      // Only then the successor may have listened.
+      if (isReleased) ingressThreads?.takeBack();
       keys.takeBackJournal();
       if (isReleased) await admin.start();
       isReleased = false;

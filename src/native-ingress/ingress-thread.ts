@@ -123,6 +123,11 @@ export class IngressThread {
     this.#command(INGRESS_THREAD_COMMANDS.retire);
   }
 
+  /** The process that was to replace this one has ended. */
+  takeBack(): void {
+    this.#command(INGRESS_THREAD_COMMANDS.takeBack);
+  }
+
   /** Accepts no more connections. Resolves when nothing is pending, or the thread has ended. */
   stop(): Promise<void> {
     if (this.#handle === 0) return Promise.resolve();

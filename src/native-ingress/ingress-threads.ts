@@ -9,6 +9,7 @@
  */
 
 import { closeSync } from "node:fs";
+import { NS_PER_MS } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import type { IngressResources } from "../engine/engine.ts";
 import type { HttpStats } from "../http/request-tracker.ts";
@@ -20,7 +21,7 @@ import {
   type IngressThreadConfig,
   type IngressThreadDeps,
 } from "./ingress-thread.ts";
-import { INGRESS_THREADS_STOP_MS_MAX } from "./limits.ts";
+import { INGRESS_THREADS_STOP_MS_MAX, QUIC_PREDECESSOR_MS_MAX } from "./limits.ts";
 import {
   HANDSHAKE_RESULTS,
   type HandshakeCounts,
@@ -68,6 +69,18 @@ export interface PresentedCertificate {
   readonly key: Uint8Array;
 }
 
+/** The UDP sockets of a process that serves QUIC clients: one for each of its threads. */
+export interface QuicSockets {
+  readonly host: string;
+  /** The bound port. */
+  readonly port: number;
+  /**
+   * The thread of each, in the order in which the kernel has them once no other process has sockets
+   * on the port.
+   */
+  readonly places: readonly number[];
+}
+
 export interface IngressThreads {
   /** Counters of each thread. */
   readonly stats: readonly HttpStats[];
@@ -98,10 +111,14 @@ export interface IngressThreads {
   rejectNewWork(): void;
   /** Accepts no more connections, and closes each with its next response. */
   retire(): void;
+  /** A process that was to replace this one has ended: undoes what its sockets have changed. */
+  takeBack(): void;
   /** The file descriptor of the listening socket; null before the start and after the stop. */
   readonly socket: number | null;
-  /** Threads that serve QUIC clients. */
-  readonly quicThreads: number;
+  /** null before the start, and where no QUIC clients are served. */
+  readonly quicSockets: QuicSockets | null;
+  /** Milliseconds until no replaced process can have sockets on the QUIC port; 0: none has. */
+  readonly quicAloneInMs: number;
   /** Resolves when pending requests are answered and accounted. @throws a thread's error */
   stop(): Promise<void>;
 }
@@ -115,6 +132,8 @@ export function createIngressThreads(
   const threads = Array.from({ length: options.count }, () => new IngressThread(deps, reconcile));
 
   let socket: number | null = null;
+  let quicSockets: QuicSockets | null = null;
+  let quicAloneAtNs = 0;
 
   /** The state of an ingress thread has changed. */
   function onWake(): void {
@@ -151,7 +170,17 @@ export function createIngressThreads(
     const { quic } = options;
     if (quic === null) return null;
     const port = native.ingressThreadsListenQuic(handlesOfThreads(), quic);
-    if (port > 0) return port;
+    if (port > 0) {
+      const { host, predecessorPlaces: before } = quic;
+      const places = threads.map((_, place) =>
+        native.quicThreadAt(Uint32Array.from(before), threads.length, place),
+      );
+      quicSockets = { host, port, places };
+      if (before.length > 0) {
+        quicAloneAtNs = clock.nowNs() + QUIC_PREDECESSOR_MS_MAX * NS_PER_MS;
+      }
+      return port;
+    }
     throw new SetupError(
       `quic.listen: cannot listen on ${quic.host}:${quic.port}; either the port is in use, ` +
         "perhaps by another edge, or the address does not belong to this machine",
@@ -207,10 +236,18 @@ export function createIngressThreads(
     retire() {
       for (const thread of threads) thread.retire();
     },
+    takeBack() {
+      for (const thread of threads) thread.takeBack();
+    },
     get socket() {
       return socket;
     },
-    quicThreads: options.quic === null ? 0 : options.count,
+    get quicSockets() {
+      return quicSockets;
+    },
+    get quicAloneInMs() {
+      return Math.max(0, quicAloneAtNs - clock.nowNs()) / NS_PER_MS;
+    },
     async stop() {
       closeSocket();
       const kill = clock.after(INGRESS_THREADS_STOP_MS_MAX, () => {

@@ -10,3 +10,8 @@ export const KEY_BATCH_BYTES = 131_072;
 export const CHARGED_LIMITS_PER_CALL = 4_096;
 /** Room for their names; the engine needs 64 KiB for one, which usually has 40 bytes. */
 export const CHARGED_NAMES_BYTES = 262_144;
+/**
+ * How long a process that was replaced may have sockets on the QUIC port, from when its successor
+ * listens there; PREDECESSOR_NS_MAX in native/src/quic_server/limits.rs.
+ */
+export const QUIC_PREDECESSOR_MS_MAX = 10_000;

@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 30;
+export const CONTRACT_VERSION = 31;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {
@@ -221,8 +221,11 @@ export interface NativeQuicListenOptions {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
-  /** Threads of the process that this one replaces, which may still listen there; 0: none. */
-  readonly predecessorThreads: number;
+  /**
+   * The thread of each socket of the process that this one replaces, which may still listen there,
+   * in the order in which the kernel has them; empty: it does not.
+   */
+  readonly predecessorPlaces: number[];
   /** How many processes it succeeds, one after the other. */
   readonly processNumber: number;
   /** Most connections, handshakes in progress included. */
@@ -277,6 +280,13 @@ export interface NativeIngress {
    */
   ingressThreadsListenQuic(threads: Uint32Array, options: NativeQuicListenOptions): number;
   /**
+   * Of a process with so many threads that serve QUIC clients: returns the thread of the socket
+   * that the kernel has at this place, once the process before it, whose sockets are those of the
+   * threads in `before`, has closed them; 0 where there is none; or PANIC. These are the
+   * `predecessorPlaces` of its successor.
+   */
+  quicThreadAt(before: Uint32Array, threads: number, place: number): number;
+  /**
    * Passes receipts on to the QUIC clients of these ingress threads that want them,
    * QUIC_RECEIPT_BYTES each: the account's number as a float, little-endian, and a verdict of
    * docs/quic.md. Returns 1, 0 if a thread does not keep up and none gets them, NO_INGRESS_THREAD
@@ -301,7 +311,8 @@ export interface NativeIngress {
 
 /**
  * Proxy every request; accept no connection and report when idle; end immediately; proxy health
- * checks; accept no connection and close each with its next response.
+ * checks; accept no connection and close each with its next response; distribute the datagrams of
+ * QUIC clients among the threads again, because a successor has ended.
  */
 export const INGRESS_THREAD_COMMANDS = {
   drain: 1,
@@ -309,6 +320,7 @@ export const INGRESS_THREAD_COMMANDS = {
   exit: 3,
   announceDrain: 4,
   retire: 5,
+  takeBack: 6,
 } as const;
 /** Idle: it received the stop command and currently has no pending work. */
 export const INGRESS_THREAD_STATES = { running: 1, exited: 2, panicked: 3, idle: 4 } as const;

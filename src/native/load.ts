@@ -58,6 +58,7 @@ export const NATIVE_NAMES: readonly (keyof NativeEngine)[] = [
   "ingressThreadsListen",
   "ingressThreadsTls",
   "ingressThreadsListenQuic",
+  "quicThreadAt",
   "ingressThreadsReceipts",
   "ingressThreadCommand",
   "ingressThreadState",

@@ -2,6 +2,8 @@ import { describe, expect, it } from "vitest";
 import { createHandover, type HandoverDeps, takingOver } from "../../src/edge/handover.ts";
 import { stub } from "../support/stub.ts";
 
+const QUIC = { host: "127.0.0.1", port: 8009, places: [1, 0] };
+
 function setUp(socket: number | null = 7) {
   const steps: string[] = [];
   const step = (name: string) => (): void => void steps.push(name);
@@ -18,7 +20,12 @@ function setUp(socket: number | null = 7) {
     },
     http: { retire: step("http retires") },
     ingressThreads:
-      socket === null ? null : { retire: step("threads retire"), socket, quicThreads: 2 },
+      socket === null
+        ? null
+        : {
+            retire: step("threads retire"),
+            ...{ takeBack: step("threads take back"), socket, quicSockets: QUIC, quicAloneInMs: 5 },
+          },
     clients: { counters: stub<HandoverDeps["clients"]["counters"]>({ connections: 5 }) },
     landing: { inFlight: 3 },
     exporter: stub<HandoverDeps["exporter"]>({ retired: step("receipts retire") }),
@@ -31,7 +38,8 @@ function setUp(socket: number | null = 7) {
 describe("the hand-over of an edge", () => {
   it("leaves journal and admin listener, and retires threads and server", async () => {
     const { steps, handover } = setUp();
-    expect(handover.listener()).toEqual({ socket: 7, port: 8080, quicThreads: 2 });
+    expect(handover.waitMs()).toBe(5);
+    expect(handover.listener()).toEqual({ socket: 7, port: 8080, quicSockets: QUIC });
     handover.lend();
     await handover.release();
     handover.retire();
@@ -56,11 +64,14 @@ describe("the hand-over of an edge", () => {
     await handover.takeBack();
     expect(steps.filter((step) => step === "admin starts")).toHaveLength(1);
     expect(steps.filter((step) => step === "take back")).toHaveLength(3);
+    // A successor that was not permitted to listen has changed nothing about the sockets.
+    expect(steps.filter((step) => step === "threads take back")).toHaveLength(1);
   });
 
   it("has no socket to pass on without ingress threads", () => {
     const { steps, handover } = setUp(null);
-    expect(handover.listener()).toEqual({ socket: null, port: 8080, quicThreads: 0 });
+    expect(handover.waitMs()).toBe(0);
+    expect(handover.listener()).toEqual({ socket: null, port: 8080, quicSockets: null });
     handover.retire();
     expect(steps).toEqual(["http retires", "receipts retire"]);
   });
@@ -75,7 +86,7 @@ describe("the start of a successor", () => {
       { name: "live", ok: true, detail: "" },
     ];
     let asked: readonly string[] = [];
-    const listener = { socket: null, port: 1, quicThreads: 0, processNumber: 1 };
+    const listener = { socket: null, port: 1, quicPlaces: [], processNumber: 1 };
     const takeOver = async (missing: () => readonly string[]): Promise<void> => {
       asked = missing();
     };

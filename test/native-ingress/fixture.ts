@@ -140,6 +140,7 @@ function fakeNative() {
       engine.quicListens.push({ threads: [...handles], options });
       return engine.quicResult;
     },
+    quicThreadAt: (before, threads, place) => (place + before.length) % threads,
     ingressThreadsReceipts(handles, batch) {
       engine.receipts.push({ threads: [...handles], batch: Buffer.from(batch) });
       return engine.receiptsResult;

@@ -12,6 +12,7 @@ import {
 import {
   INGRESS_THREAD_EXIT_MS_MAX,
   INGRESS_THREADS_STOP_MS_MAX,
+  QUIC_PREDECESSOR_MS_MAX,
 } from "../../src/native-ingress/limits.ts";
 import {
   HTTP_COUNTER_NAMES,
@@ -19,6 +20,13 @@ import {
   REJECTION_NAMES,
 } from "../../src/native-ingress/thread-counters.ts";
 import { faultOf, fixture, PUBLIC_PORT, shared, started, UPSTREAM_PORT } from "./fixture.ts";
+
+const QUIC = {
+  ...{ host: "127.0.0.1", port: 8_009, streamTimeoutMs: 10_000 },
+  ...{ predecessorPlaces: [], processNumber: 0 },
+  ...{ connectionsMax: 9, connectionsPerAddress: 3, connectionsPerAccount: 4 },
+  drainTo: "",
+};
 
 describe("ingress threads that start", () => {
   it("listen together on the public address, and report the port", () => {
@@ -66,21 +74,19 @@ describe("ingress threads that start", () => {
   });
 
   it("serve QUIC clients by all of them, or say why not", () => {
-    const quic = {
-      ...{ host: "127.0.0.1", port: 8_009, streamTimeoutMs: 10_000 },
-      ...{ predecessorThreads: 0, processNumber: 0 },
-      ...{ connectionsMax: 9, connectionsPerAddress: 3, connectionsPerAccount: 4 },
-      drainTo: "",
-    };
+    const quic = QUIC;
     const serving = fixture(2, null, null, quic);
     expect(serving.ingressThreads.start(UPSTREAM_PORT)).toEqual({
       port: PUBLIC_PORT,
       quicPort: 8_009,
     });
     expect(serving.engine.quicListens).toEqual([{ threads: [256, 257], options: quic }]);
-    expect([serving, fixture()].map(({ ingressThreads }) => ingressThreads.quicThreads)).toEqual([
-      2, 0,
-    ]);
+    const sockets = { host: "127.0.0.1", port: 8_009, places: [0, 1] };
+    expect(serving.ingressThreads.quicSockets).toEqual(sockets);
+    expect(started().ingressThreads.quicSockets).toBeNull();
+    const later = fixture(2, null, null, { ...quic, predecessorPlaces: [1] });
+    later.ingressThreads.start(UPSTREAM_PORT);
+    expect(later.ingressThreads.quicSockets?.places).toEqual([1, 0]);
 
     const taken = fixture(2, null, null, quic);
     taken.engine.quicResult = INGRESS_THREAD_LISTEN;
@@ -90,6 +96,22 @@ describe("ingress threads that start", () => {
     expect(taken.threads.map(({ commands }) => commands)).toEqual([
       [INGRESS_THREAD_COMMANDS.exit],
       [INGRESS_THREAD_COMMANDS.exit],
+    ]);
+  });
+
+  it("know how long the process before may have QUIC sockets", () => {
+    const waits = [[], [0, 1]].map((predecessorPlaces) => {
+      const { clock, ingressThreads } = fixture(2, null, null, { ...QUIC, predecessorPlaces });
+      ingressThreads.start(UPSTREAM_PORT);
+      const first = ingressThreads.quicAloneInMs;
+      clock.advance(QUIC_PREDECESSOR_MS_MAX - 1);
+      const last = ingressThreads.quicAloneInMs;
+      clock.advance(1);
+      return [first, last, ingressThreads.quicAloneInMs];
+    });
+    expect(waits).toEqual([
+      [0, 0, 0],
+      [QUIC_PREDECESSOR_MS_MAX, 1, 0],
     ]);
   });
 
@@ -107,6 +129,15 @@ describe("ingress threads that start", () => {
     expect(threads.map(({ commands }) => commands)).toEqual([
       [INGRESS_THREAD_COMMANDS.retire],
       [INGRESS_THREAD_COMMANDS.retire],
+    ]);
+  });
+
+  it("take back together", () => {
+    const { ingressThreads, threads } = started();
+    ingressThreads.takeBack();
+    expect(threads.map(({ commands }) => commands)).toEqual([
+      [INGRESS_THREAD_COMMANDS.takeBack],
+      [INGRESS_THREAD_COMMANDS.takeBack],
     ]);
   });
 

@@ -32,6 +32,7 @@ const TYPES: Readonly<Record<string, string>> = {
   QuicListenOptions: "NativeQuicListenOptions",
   SubmitPathMemory: "NativeSubmitPathMemory",
   Texts: "string[]",
+  "Vec<u32>": "number[]",
   String: "string",
   bool: "boolean",
   u32: "number",

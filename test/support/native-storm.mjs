@@ -114,6 +114,8 @@ const latest = {
 /** All ingress threads that this thread started. */
 const threads = new Set();
 
+const PLACES = [[], [0], [1, 0], [1, 1], [2 ** 32 - 1], Array(100).fill(0), [-1, Number.NaN]];
+
 const MAKERS = {
   number: () => (below(2) === 0 ? pick(handles) : pick(NUMBERS)),
   boolean: () => below(2) === 0,
@@ -271,7 +273,12 @@ function quicListening() {
   const [host, port] = address();
   const bounds = { connectionsMax: below(9), connectionsPerAddress: below(9) };
   const options = {
-    ...{ host, port, predecessorThreads: pick([0, 1, 2 ** 32 - 1]), processNumber: below(3) },
+    ...{
+      host,
+      port,
+      predecessorPlaces: pick(PLACES),
+      processNumber: below(3),
+    },
     streamTimeoutMs: below(9),
     ...{ ...bounds, connectionsPerAccount: below(9), drainTo: pick(STRINGS) },
   };

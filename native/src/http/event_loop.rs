@@ -324,6 +324,11 @@ impl<'a, H: RequestHandler> EventLoop<'a, H> {
                 self.drain_quic();
                 self.is_retiring = true;
             }
+            Command::TakeBack => {
+                if let Some(quic) = &self.quic {
+                    quic.take_back();
+                }
+            }
             Command::Stop => {
                 self.end_accepts();
                 self.drain_quic();

@@ -37,6 +37,8 @@ pub enum Command {
     /// Another process accepts from the same socket now: accept no further connections, and close
     /// each with its next response.
     Retire,
+    /// The process that was to replace this one has ended without accepting.
+    TakeBack,
     /// Accept no further connections, and report whenever nothing is pending.
     Stop,
     /// Close everything and return.

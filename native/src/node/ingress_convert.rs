@@ -144,6 +144,17 @@ pub(crate) fn listen_quic_for(threads: &[u32], given: &QuicListenOptions) -> i32
     i32::from(bound.port())
 }
 
+/// Returns what `quic_thread_at` returns.
+pub(crate) fn quic_thread_at_place(before: &[u32], threads: u32, place: u32) -> i32 {
+    let places = server::places_alone(&numbers(before), threads as usize);
+    let thread = places.get(place as usize).copied().unwrap_or(0);
+    i32::try_from(thread).unwrap_or(0)
+}
+
+fn numbers(given: &[u32]) -> Box<[usize]> {
+    given.iter().map(|number| *number as usize).collect()
+}
+
 /// A listener on the first address of the host that can be bound, with a certificate of its own: the
 /// parts of so many threads.
 fn quic_servers_of(given: &QuicListenOptions, threads: usize) -> Option<Vec<QuicServer>> {
@@ -153,7 +164,7 @@ fn quic_servers_of(given: &QuicListenOptions, threads: usize) -> Option<Vec<Quic
     (given.host.as_str(), port).to_socket_addrs().ok()?.find_map(|listen| {
         let options = server::Options {
             listen,
-            predecessor_threads: given.predecessor_threads as usize,
+            predecessor_places: numbers(&given.predecessor_places),
             process_number: given.process_number,
             seed,
             connections_max: given.connections_max as usize,

@@ -71,8 +71,9 @@ pub struct QuicListenOptions {
     pub host: String,
     /// 0: any free port.
     pub port: u32,
-    /// Threads of the process that this one replaces, which may still listen there; 0: there is none.
-    pub predecessor_threads: u32,
+    /// The thread of each socket of the process that this one replaces, which may still listen
+    /// there, in the order in which the kernel has them; empty: it does not.
+    pub predecessor_places: Vec<u32>,
     /// How many processes it succeeds, one after the other.
     pub process_number: u32,
     /// Most connections, handshakes in progress included.

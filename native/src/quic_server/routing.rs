@@ -37,20 +37,22 @@ const LONG_ID_AT: usize = 6;
 const SHORT_ID_AT: usize = 1;
 
 /// How datagrams find their thread.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Routing {
     threads: usize,
     /// `GENERATION` or 0.
     generation: u8,
-    /// Of the process that this one replaces; 0: it replaces none.
-    predecessor_threads: usize,
+    /// The thread of each socket of the process that this one replaces, in the order in which the
+    /// kernel has them; empty: it replaces none.
+    predecessor: Box<[usize]>,
 }
 
 impl Routing {
-    /// For so many threads of the process of this number, and of the one that it replaces.
-    pub(super) fn new(threads: usize, number: u32, predecessor_threads: usize) -> Self {
+    /// For so many threads of the process of this number, and the sockets of the one that it
+    /// replaces: the thread of each, in order.
+    pub(super) fn new(threads: usize, number: u32, predecessor: &[usize]) -> Self {
         let generation = if number.is_multiple_of(2) { 0 } else { GENERATION };
-        Self { threads: threads.max(1), generation, predecessor_threads }
+        Self { threads: threads.max(1), generation, predecessor: predecessor.into() }
     }
 
     /// The thread that a datagram belongs to; None: any thread.
@@ -74,38 +76,44 @@ impl Routing {
 
     /// The program for the sockets on the port while the predecessor has its own before these.
     pub(super) fn program(&self) -> Vec<sock_filter> {
-        let own = self.predecessor_threads..self.predecessor_threads + self.threads;
-        self.program_of(self.predecessor_threads, own)
+        let before = self.predecessor.len();
+        let of_predecessor: Vec<_> =
+            (0..before).map(|thread| place_of(thread, &self.predecessor)).collect();
+        self.program_of(&of_predecessor, before..before + self.threads)
     }
 
-    /// The program once the predecessor has closed its sockets, the last one first. The kernel puts
-    /// the last socket of all in the place of one that is closed.
+    /// The program once the predecessor has closed its sockets.
     pub(super) fn program_alone(&self) -> Vec<sock_filter> {
-        let mut sockets = vec![None; self.predecessor_threads];
-        sockets.extend((0..self.threads).map(Some));
-        for socket in (0..self.predecessor_threads).rev() {
-            sockets.swap_remove(socket);
-        }
-        let place_of = |thread| sockets.iter().position(|socket| *socket == Some(thread));
-        self.program_of(0, (0..self.threads).map(|thread| place_of(thread).unwrap_or(thread)))
+        let places = self.places_alone();
+        self.program_of(&[], (0..self.threads).map(|thread| place_of(thread, &places)))
     }
 
-    /// Returns the place of the datagram's socket among those on the port: for own ones that of
-    /// their thread in `own`, for those of a predecessor, which has `predecessors` sockets, its
-    /// number.
+    /// The thread of each socket on the port once the predecessor has closed its own, that of the
+    /// last thread first. The kernel puts the last socket of all in the place of one that is closed.
+    pub(super) fn places_alone(&self) -> Vec<usize> {
+        // The predecessor's threads after the own ones.
+        let predecessor = self.predecessor.iter().map(|thread| self.threads + thread);
+        let mut sockets: Vec<_> = predecessor.chain(0..self.threads).collect();
+        for thread in (0..self.predecessor.len()).rev() {
+            sockets.swap_remove(place_of(self.threads + thread, &sockets));
+        }
+        sockets
+    }
+
+    /// Returns the place of the datagram's socket among those on the port: that of its thread, which
+    /// is in `own` for this process's datagrams, and in `predecessor` for the predecessor's.
     fn program_of(
         &self,
-        predecessors: usize,
+        predecessor: &[usize],
         own: impl Iterator<Item = usize>,
     ) -> Vec<sock_filter> {
         let load = |at: usize| plain(BPF_LD | BPF_B | BPF_ABS, number(at));
-        let and_number = || plain(BPF_ALU | BPF_AND | BPF_K, u32::from(!GENERATION));
-        let modulo = |by: usize| plain(BPF_ALU | BPF_MOD | BPF_K, number(by.max(1)));
         let jump_if = |bits: u8, to, or| jump(BPF_JSET, u32::from(bits), to, or);
-        // Over the predecessor's part.
-        let to_own = 3;
-        let (is_set, is_clear) = match (predecessors, self.generation) {
-            (0, _) => (to_own, to_own),
+        let of_predecessor = choice(predecessor);
+        // Over the predecessor's part; at most 131 with `THREADS_MAX`.
+        let to_own = u8::try_from(of_predecessor.len()).unwrap_or(u8::MAX - 4);
+        let (is_set, is_clear) = match (predecessor, self.generation) {
+            ([], _) => (to_own, to_own),
             (_, 0) => (0, to_own),
             _ => (to_own, 0),
         };
@@ -122,24 +130,33 @@ impl Routing {
             // Everything else.
             load(SHORT_ID_AT),
             jump_if(GENERATION, is_set, is_clear),
-            and_number(),
-            modulo(predecessors),
-            plain(BPF_RET | BPF_A, 0),
-            and_number(),
-            modulo(self.threads),
         ];
-        for (thread, socket) in own.enumerate() {
-            program.push(jump(BPF_JEQ, number(thread), 0, 1));
-            program.push(plain(BPF_RET | BPF_K, number(socket)));
-        }
-        // Never reached, but a program must end so.
-        program.push(plain(BPF_RET | BPF_K, 0));
+        program.extend(of_predecessor);
+        program.extend(choice(&own.collect::<Vec<_>>()));
         program
     }
 }
 
-/// Returns the accumulator; `libc` has no name for it.
-const BPF_A: u32 = 0x10;
+/// Where a thread's socket is among these; for a thread that has none the first place.
+fn place_of(thread: usize, sockets: &[usize]) -> usize {
+    sockets.iter().position(|of| *of == thread).unwrap_or(0)
+}
+
+/// Returns the place of the thread's socket, `places` by thread. The accumulator is the byte that
+/// chooses the thread.
+fn choice(places: &[usize]) -> Vec<sock_filter> {
+    let mut program = vec![
+        plain(BPF_ALU | BPF_AND | BPF_K, u32::from(!GENERATION)),
+        plain(BPF_ALU | BPF_MOD | BPF_K, number(places.len().max(1))),
+    ];
+    for (thread, place) in places.iter().enumerate() {
+        program.push(jump(BPF_JEQ, number(thread), 0, 1));
+        program.push(plain(BPF_RET | BPF_K, number(*place)));
+    }
+    // Never reached with a thread, but a program must end so.
+    program.push(plain(BPF_RET | BPF_K, 0));
+    program
+}
 
 fn plain(code: u32, k: u32) -> sock_filter {
     // Every code is below 256.
@@ -203,7 +220,7 @@ mod tests {
     #[test]
     fn ids_of_a_thread_lead_to_it() {
         for (threads, number) in [(1, 0), (2, 0), (3, 1), (16, 1), (THREADS_MAX, 0)] {
-            let routing = Routing::new(threads, number, 0);
+            let routing = Routing::new(threads, number, &[]);
             for thread in 0..threads {
                 let mut ids = routing.ids_of(thread);
                 for _ in 0..200 {
@@ -219,7 +236,7 @@ mod tests {
 
     #[test]
     fn ids_of_a_thread_differ() {
-        let mut ids = Routing::new(2, 0, 0).ids_of(1);
+        let mut ids = Routing::new(2, 0, &[]).ids_of(1);
         let all: std::collections::HashSet<_> = (0..100).map(|_| ids.generate_cid()).collect();
         let firsts: std::collections::HashSet<u8> = all.iter().map(|id| id[0]).collect();
         assert!(all.len() == 100 && firsts.len() > 20);
@@ -227,12 +244,12 @@ mod tests {
 
     #[test]
     fn other_generation_is_of_no_thread_unless_it_begins_a_connection() {
-        let routing = Routing::new(2, 1, 0);
+        let routing = Routing::new(2, 1, &[]);
         assert_eq!(routing.thread_of(&short(0x03)), None);
         assert_eq!(routing.thread_of(&long(HANDSHAKE, 0x03)), None);
         assert_eq!(routing.thread_of(&long(INITIAL, 0x03)), Some(1));
         assert_eq!(routing.thread_of(&short(0x82)), Some(0));
-        assert_eq!(Routing::new(2, 2, 0).thread_of(&short(0x03)), Some(1));
+        assert_eq!(Routing::new(2, 2, &[]).thread_of(&short(0x03)), Some(1));
         for size in [0, 1] {
             assert_eq!(routing.thread_of(&short(0x81)[..size]), None);
         }
@@ -256,8 +273,6 @@ mod tests {
                 at += usize::from(if accumulator & k != 0 { jt } else { jf });
             } else if code == BPF_JMP | BPF_JEQ | BPF_K {
                 at += usize::from(if accumulator == k { jt } else { jf });
-            } else if code == BPF_RET | BPF_A {
-                return accumulator;
             } else {
                 assert_eq!(code, BPF_RET | BPF_K);
                 return k;
@@ -268,7 +283,7 @@ mod tests {
     #[test]
     fn program_chooses_the_thread_that_the_datagram_belongs_to() {
         for threads in [1, 2, 3, 16] {
-            let routing = Routing::new(threads, 1, 0);
+            let routing = Routing::new(threads, 1, &[]);
             let program = routing.program();
             for id in 0..=u8::MAX {
                 for datagram in [short(id), long(INITIAL, id), long(HANDSHAKE, id)] {
@@ -283,17 +298,20 @@ mod tests {
 
     #[test]
     fn program_of_a_successor_leaves_the_predecessors_ids_to_it() {
+        let places = [2, 0, 1];
         for number in [1, 2] {
-            let before = Routing::new(3, number - 1, 0);
-            let routing = Routing::new(2, number, 3);
+            let before = Routing::new(3, number - 1, &[]);
+            let routing = Routing::new(2, number, &places);
             let program = routing.program();
             for id in 0..=u8::MAX {
                 let initial = run(&program, &long(INITIAL, id)) as usize;
                 assert_eq!(Some(initial - 3), routing.thread_of(&long(INITIAL, id)));
                 for datagram in [short(id), long(HANDSHAKE, id)] {
                     let chosen = run(&program, &datagram) as usize;
-                    let own = routing.thread_of(&datagram).map(|thread| 3 + thread);
-                    assert_eq!(own.or(before.thread_of(&datagram)), Some(chosen));
+                    let own = routing.thread_of(&datagram);
+                    let thread = places.get(chosen).copied();
+                    assert_eq!(thread, before.thread_of(&datagram).filter(|_| own.is_none()));
+                    assert_eq!(chosen.checked_sub(3), own);
                 }
             }
         }
@@ -301,13 +319,32 @@ mod tests {
 
     #[test]
     fn program_alone_follows_the_sockets_that_the_kernel_moved() {
-        for (before, threads, places) in
-            [(0, 2, [0, 1]), (1, 2, [1, 0]), (2, 2, [0, 1]), (3, 2, [1, 0])]
-        {
-            let routing = Routing::new(threads, 1, before);
+        for (before, places) in [
+            (&[][..], [0, 1]),
+            (&[0], [1, 0]),
+            (&[0, 1], [0, 1]),
+            (&[1, 0], [1, 0]),
+            (&[0, 1, 2], [1, 0]),
+        ] {
+            let routing = Routing::new(2, 1, before);
             let program = routing.program_alone();
             let chosen = [0x80, 0x81].map(|id| run(&program, &short(id)));
-            assert_eq!(chosen, places, "{before}");
+            assert_eq!(chosen, places, "{before:?}");
+            assert_eq!(routing.places_alone(), places.map(|place| place as usize));
+        }
+    }
+
+    #[test]
+    fn longest_program_is_one_that_the_kernel_takes() {
+        let before: Vec<_> = (0..THREADS_MAX).rev().collect();
+        let routing = Routing::new(THREADS_MAX, 1, &before);
+        let program = routing.program();
+        for id in 0..=u8::MAX {
+            let thread = usize::from(id & !GENERATION) % THREADS_MAX;
+            assert_eq!(run(&program, &long(INITIAL, id)) as usize, THREADS_MAX + thread);
+            let place = run(&program, &short(id)) as usize;
+            let is_own = id & GENERATION != 0;
+            assert_eq!(place, if is_own { THREADS_MAX + thread } else { before[thread] });
         }
     }
 }

@@ -57,8 +57,9 @@ use crate::sync::source_address::source_of;
 pub struct Options {
     /// The address to listen on; port 0 is any free one.
     pub listen: SocketAddr,
-    /// Threads of the process that this one replaces, which may listen there too; 0: there is none.
-    pub predecessor_threads: usize,
+    /// The thread of each socket on the address of the process that this one replaces, in the order
+    /// in which the kernel has them (`places_alone` of that one); empty: it has none there.
+    pub predecessor_places: Box<[usize]>,
     /// How many processes it succeeds, one after the other.
     pub process_number: u32,
     /// The seed of the listener's own certificate.
@@ -118,6 +119,17 @@ impl Debug for QuicServer {
     }
 }
 
+/// The thread of each socket of a process of so many threads, in the order in which the kernel has
+/// them once the process before it has closed its own, which were in this order.
+#[must_use]
+pub fn places_alone(before: &[usize], threads: usize) -> Vec<usize> {
+    routing_of(threads.clamp(1, THREADS_MAX), 0, before).places_alone()
+}
+
+fn routing_of(threads: usize, number: u32, before: &[usize]) -> Routing {
+    Routing::new(threads, number, before.get(..THREADS_MAX).unwrap_or(before))
+}
+
 impl QuicServer {
     /// Listens with so many threads, at most `THREADS_MAX`; each drives one of those returned.
     ///
@@ -126,10 +138,9 @@ impl QuicServer {
     pub fn listen(options: &Options, threads: usize) -> io::Result<Vec<Self>> {
         let threads = threads.clamp(1, THREADS_MAX);
         // Of any free port no other process has a socket.
-        let has_predecessor = options.predecessor_threads > 0 && options.listen.port() != 0;
-        let predecessors =
-            if has_predecessor { options.predecessor_threads.min(THREADS_MAX) } else { 0 };
-        let routing = Routing::new(threads, options.process_number, predecessors);
+        let before = if options.listen.port() == 0 { &[] } else { &*options.predecessor_places };
+        let has_predecessor = !before.is_empty();
+        let routing = routing_of(threads, options.process_number, before);
         let certificate = PresentedCertificate::default();
         let config = server_config(&options.seed, &certificate).map_err(io::Error::other)?;
         let config = Arc::new(config);
@@ -140,11 +151,12 @@ impl QuicServer {
             per_address: options.connections_per_address,
             per_account: options.connections_per_account,
         };
-        let shared = Arc::new(Threads::new(threads, routing, port, bounds));
+        let shared = Arc::new(Threads::new(threads, routing.clone(), port, bounds));
         let clock = Clock::new();
         let alone_at_ns = clock.now_ns().saturating_add(PREDECESSOR_NS_MAX);
         let server_of = |(thread, socket): (usize, DatagramSocket)| {
             let mut endpoint_config = EndpointConfig::default();
+            let routing = routing.clone();
             endpoint_config.cid_generator(move || Box::new(routing.ids_of(thread)));
             let can_discover_mtu = !socket.may_fragment();
             let endpoint = Endpoint::new(
@@ -237,6 +249,11 @@ impl QuicServer {
             self.scan_at_ns = 0;
             self.list_all();
         }
+    }
+
+    /// The process that was to replace this one has ended, and has left its program on the port.
+    pub fn take_back(&self) {
+        self.threads.are_alone();
     }
 
     /// As `drain`, without a wait: the next turn closes every connection.

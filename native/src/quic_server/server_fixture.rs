@@ -176,7 +176,7 @@ fn sum_of(one: QuicNumbers, other: QuicNumbers) -> QuicNumbers {
 pub(super) fn options() -> Options {
     Options {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-        predecessor_threads: 0,
+        predecessor_places: Box::default(),
         process_number: 0,
         seed: [2; 32],
         connections_max: 100,

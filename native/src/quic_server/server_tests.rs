@@ -295,8 +295,8 @@ async fn port_in_use_is_an_error_except_for_a_successor() {
     let listener = Listener::new(|_| {});
     let fixed = Listener::new(|options| options.listen = free_address());
     let listen = |listen, is_successor| {
-        let predecessor_threads = usize::from(is_successor);
-        QuicServer::listen(&Options { listen, predecessor_threads, ..options() }, 1)
+        let predecessor_places = (0..usize::from(is_successor)).collect();
+        QuicServer::listen(&Options { listen, predecessor_places, ..options() }, 1)
     };
     assert!(listen(listener.address, false).is_err());
     assert!(listen(fixed.address, false).is_err());

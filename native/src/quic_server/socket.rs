@@ -234,7 +234,7 @@ mod tests {
     const ANY_PORT: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 
     fn bound() -> DatagramSocket {
-        let program = &mut Routing::new(1, 0, 0).program();
+        let program = &mut Routing::new(1, 0, &[]).program();
         let (_, mut sockets) = PortSockets::bind(ANY_PORT.into(), 1, false, program).unwrap();
         sockets.pop().unwrap()
     }
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn kernel_distributes_datagrams_by_their_connection_ids() {
-        let routing = Routing::new(3, 0, 0);
+        let routing = Routing::new(3, 0, &[]);
         let bind = PortSockets::bind(ANY_PORT.into(), 3, false, &mut routing.program());
         let (_port, mut sockets) = bind.unwrap();
         let sent: Vec<_> =
@@ -326,49 +326,76 @@ mod tests {
         }
     }
 
+    /// Each process has another number of threads than the one before, or as many.
     #[test]
     fn kernel_leaves_a_predecessors_ids_to_it_until_that_is_gone() {
-        for (before, after) in [(1, 1), (2, 2), (3, 2), (1, 3)] {
+        let sequences: [&[usize]; 9] = [
+            &[1, 1],
+            &[2, 2],
+            &[3, 2],
+            &[1, 3],
+            &[1, 2, 2],
+            &[2, 3, 3],
+            &[3, 2, 2],
+            &[2, 2, 2],
+            &[2, 1, 2, 3],
+        ];
+        for sequence in sequences {
             let free = UdpSocket::bind(ANY_PORT).unwrap().local_addr().unwrap();
-            let old = Routing::new(before, 4, 0);
-            let bind = PortSockets::bind(free, before, false, &mut old.program());
-            let (old_port, mut old_sockets) = bind.unwrap();
-            let new = Routing::new(after, 5, before);
-            let bind = PortSockets::bind(free, after, true, &mut new.program());
-            let (port, mut sockets) = bind.unwrap();
-
-            let ids = 0..=u8::MAX;
-            let sent: Vec<_> = ids.flat_map(|id| [initial(id), handshake(id), short(id)]).collect();
-            let mut all: Vec<_> = old_sockets.iter_mut().chain(&mut sockets).collect();
-            let received = distributed(&mut all, &sent);
-            let (of_old, of_new) = received.split_at(before);
-            assert_eq!(of_old.iter().map(Vec::len).sum::<usize>(), 2 * 128);
-            for (thread, datagrams) in of_old.iter().enumerate() {
-                assert!(datagrams.iter().all(|each| old.thread_of(each) == Some(thread)));
-                assert!(datagrams.iter().all(|each| each[0] != initial(0)[0]));
-            }
-            let is_of = |datagrams: &[[u8; 8]], thread| {
-                datagrams.iter().all(|each| new.thread_of(each) == Some(thread))
-            };
-            for (thread, datagrams) in of_new.iter().enumerate() {
-                assert!(is_of(datagrams, thread));
-            }
-
-            drop(old_sockets);
-            drop(old_port);
-            port.attach(&mut new.program_alone()).unwrap();
-            let sent: Vec<_> = (0x80..=u8::MAX).flat_map(|id| [initial(id), short(id)]).collect();
-            let received = distributed(&mut sockets.iter_mut().collect::<Vec<_>>(), &sent);
-            for (thread, datagrams) in received.iter().enumerate() {
-                assert!(is_of(datagrams, thread), "{before} {after}");
+            let mut before: Option<(Routing, PortSockets, Vec<DatagramSocket>)> = None;
+            for (number, threads) in (4..).zip(sequence) {
+                let places = before.as_ref().map(|(old, ..)| old.places_alone());
+                let new = Routing::new(*threads, number, &places.unwrap_or_default());
+                let program = &mut new.program();
+                let bind = PortSockets::bind(free, *threads, before.is_some(), program);
+                let (port, mut sockets) = bind.unwrap();
+                if let Some((old, old_port, mut old_sockets)) = before {
+                    both_have_their_own((&old, &mut old_sockets), (&new, &mut sockets));
+                    drop(old_sockets);
+                    drop(old_port);
+                }
+                port.attach(&mut new.program_alone()).unwrap();
+                let generation = if number % 2 == 0 { 0 } else { 0x80 };
+                let ids = generation..=generation + 0x7f;
+                let sent: Vec<_> = ids.flat_map(|id| [initial(id), short(id)]).collect();
+                let received = distributed(&mut sockets.iter_mut().collect::<Vec<_>>(), &sent);
+                assert_eq!(received.iter().map(Vec::len).sum::<usize>(), 256);
+                for (thread, datagrams) in received.iter().enumerate() {
+                    assert!(are_of(&new, thread, datagrams), "{sequence:?} {number}");
+                }
+                before = Some((new, port, sockets));
             }
         }
+    }
+
+    fn both_have_their_own(
+        (old, old_sockets): (&Routing, &mut [DatagramSocket]),
+        (new, sockets): (&Routing, &mut [DatagramSocket]),
+    ) {
+        let ids = 0..=u8::MAX;
+        let sent: Vec<_> = ids.flat_map(|id| [initial(id), handshake(id), short(id)]).collect();
+        let before = old_sockets.len();
+        let mut all: Vec<_> = old_sockets.iter_mut().chain(sockets).collect();
+        let received = distributed(&mut all, &sent);
+        let (of_old, of_new) = received.split_at(before);
+        assert_eq!(of_old.iter().map(Vec::len).sum::<usize>(), 2 * 128);
+        for (thread, datagrams) in of_old.iter().enumerate() {
+            assert!(are_of(old, thread, datagrams));
+            assert!(datagrams.iter().all(|each| each[0] != initial(0)[0]));
+        }
+        for (thread, datagrams) in of_new.iter().enumerate() {
+            assert!(are_of(new, thread, datagrams));
+        }
+    }
+
+    fn are_of(routing: &Routing, thread: usize, datagrams: &[[u8; 8]]) -> bool {
+        datagrams.iter().all(|each| routing.thread_of(each) == Some(thread))
     }
 
     #[test]
     fn port_that_another_has_is_an_error_except_for_a_successor() {
         let first = UdpSocket::bind(ANY_PORT).unwrap();
-        let program = &mut Routing::new(2, 0, 0).program();
+        let program = &mut Routing::new(2, 0, &[]).program();
         let taken = first.local_addr().unwrap();
         assert!(PortSockets::bind(taken, 2, false, program).is_err());
         drop(first);

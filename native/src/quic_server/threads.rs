@@ -98,7 +98,8 @@ impl Threads {
         self.inboxes.get(thread)?.datagrams.pop()
     }
 
-    /// The predecessor has closed its sockets: datagrams are distributed to those of this process.
+    /// No other process has sockets on the port, a predecessor or a successor: datagrams are
+    /// distributed to those of this one.
     pub(super) fn are_alone(&self) {
         // Where it fails, threads pass datagrams on.
         let _ = self.sockets.attach(&mut self.routing.program_alone());
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     fn threads(count: usize) -> Threads {
-        let routing = Routing::new(count, 0, 0);
+        let routing = Routing::new(count, 0, &[]);
         let any_port = (Ipv4Addr::LOCALHOST, 0).into();
         let program = &mut routing.program();
         let (port, _) = PortSockets::bind(any_port, count, false, program).unwrap();

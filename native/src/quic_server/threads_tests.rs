@@ -296,6 +296,38 @@ async fn drain_closes_the_connections_of_every_thread() {
     }
 }
 
+/// Of a process that replaces the first one.
+fn second() -> Options {
+    Options { process_number: 1, ..options() }
+}
+
+#[test]
+fn datagrams_reach_their_threads_again_when_a_successor_has_ended() {
+    let listen = free_address();
+    let mut servers = QuicServer::listen(&Options { listen, ..options() }, 2).unwrap();
+    let successor = Options { listen, predecessor_places: [0, 1].into(), ..second() };
+    drop(QuicServer::listen(&successor, 1).unwrap());
+    servers[0].take_back();
+    arrive_at_their_threads(&mut servers, listen, 0);
+}
+
+/// Each of these ids is one of the generation that the servers issue.
+fn arrive_at_their_threads(servers: &mut [QuicServer], listen: SocketAddr, generation: u8) {
+    let client = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    for byte in generation..generation + 4 {
+        for flags in [0x40, 0xc0] {
+            client.send_to(&[flags, byte, 0, 0, 0, 0, byte, 0], listen).unwrap();
+            let socket = &mut servers[usize::from(byte % 2)].socket;
+            let end = Instant::now() + GUARD;
+            while socket.next().is_none() {
+                assert!(Instant::now() < end, "{flags} {byte}");
+                socket.on_readable();
+                socket.receive();
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn successor_gets_new_clients_and_the_process_before_keeps_its_own() {
     for (before, after) in [(2, 2), (1, 2), (2, 1)] {
@@ -306,8 +338,7 @@ async fn successor_gets_new_clients_and_the_process_before_keeps_its_own() {
             clients.push(old.touchdown_on(byte).await);
         }
         old.until(|state| state.numbers.connections == 4).await;
-        let successor =
-            Options { listen, predecessor_threads: before, process_number: 1, ..options() };
+        let successor = Options { listen, predecessor_places: (0..before).collect(), ..second() };
         let servers = QuicServer::listen(&successor, after).unwrap();
         let threads = servers[0].threads.clone();
         let new = Listener::of(servers);
@@ -355,28 +386,18 @@ fn sockets_are_closed_in_order_whichever_thread_ends_last() {
     for last in [0, 1] {
         let listen = free_address();
         let mut old = QuicServer::listen(&Options { listen, ..options() }, 2).unwrap();
-        let successor = Options { listen, predecessor_threads: 2, process_number: 1, ..options() };
+        let successor = Options { listen, predecessor_places: [0, 1].into(), ..second() };
         let mut servers = QuicServer::listen(&successor, 2).unwrap();
         drop(old.remove(1 - last));
         drop(old);
         servers[0].threads.are_alone();
-        let client = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        for byte in [0x80, 0x81, 0x82, 0x83] {
-            client.send_to(&[0x40, byte, 0, 0, 0, 0, 0, 0], listen).unwrap();
-            let socket = &mut servers[usize::from(byte % 2)].socket;
-            let end = Instant::now() + GUARD;
-            while socket.next().is_none() {
-                assert!(Instant::now() < end, "{last} {byte}");
-                socket.on_readable();
-                socket.receive();
-            }
-        }
+        arrive_at_their_threads(&mut servers, listen, 0x80);
     }
 }
 
 #[test]
 fn successor_takes_the_port_for_itself_after_a_while() {
-    let options = Options { predecessor_threads: 1, ..options() };
+    let options = Options { predecessor_places: [0].into(), ..options() };
     let of_any_port = listening(&options);
     assert_eq!(of_any_port.alone_at_ns, NEVER_NS);
     let mut servers =

@@ -5,6 +5,7 @@
  */
 
 import type { ReceiptMessage } from "../../edge/handover-receipts.ts";
+import type { QuicSockets } from "../../native-ingress/ingress-threads.ts";
 
 /** Names the variable; its value is a `HandoverNote` as JSON. */
 export const HANDOVER_VARIABLE = "TOUCHDOWN_HANDOVER";
@@ -16,8 +17,8 @@ export interface HandoverNote {
   readonly port: number;
   /** The file descriptor of the listening socket; null: the successor opens its own. */
   readonly socket: number | null;
-  /** The predecessor's threads that serve QUIC clients. */
-  readonly quicThreads: number;
+  /** The predecessor's sockets for QUIC clients; null: it serves none. */
+  readonly quicSockets: QuicSockets | null;
   /** When the successor was started. */
   readonly startedUnixMs: number;
   /** The upgrades before this one. */
@@ -70,17 +71,23 @@ export function readToSuccessor(message: unknown): ToSuccessor | null {
 
 /** null for a text that is no note. */
 export function readNote(text: string): HandoverNote | null {
-  const { listen, port, socket, quicThreads, ...times } = fieldsOf(parsed(text));
+  const { listen, port, socket, quicSockets, ...times } = fieldsOf(parsed(text));
   const { startedUnixMs, succeeded, failed } = times;
   if (typeof listen !== "string" || typeof port !== "number") return null;
   return {
     ...{ listen, port, socket: typeof socket === "number" ? socket : null },
-    // A predecessor of a version before these fields does not say; it had one thread for QUIC.
-    quicThreads: typeof quicThreads === "number" ? quicThreads : 1,
+    // A predecessor of a version before these fields does not say.
+    quicSockets: socketsOf(quicSockets),
     startedUnixMs: typeof startedUnixMs === "number" ? startedUnixMs : Number.NaN,
     succeeded: typeof succeeded === "number" ? succeeded : 0,
     failed: typeof failed === "number" ? failed : 0,
   };
+}
+
+function socketsOf(value: unknown): QuicSockets | null {
+  const { host, port, places } = fieldsOf(value);
+  if (typeof host !== "string" || typeof port !== "number" || !Array.isArray(places)) return null;
+  return { host, port, places: places.map(Number) };
 }
 
 function parsed(text: string): unknown {

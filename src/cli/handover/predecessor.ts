@@ -3,10 +3,12 @@
  * that permits it. Without a predecessor it ends: whatever then restarts the service starts anew.
  */
 
+import type { ListenAddress } from "../../config/value-types.ts";
 import type { Clock } from "../../core/clock.ts";
 import { SetupError } from "../../core/errors.ts";
 import type { Predecessor, UpgradeCounts } from "../../edge/handover.ts";
 import type { ReceiptImporter, ReceiptMessage } from "../../edge/handover-receipts.ts";
+import type { QuicSockets } from "../../native-ingress/ingress-threads.ts";
 import { SUCCESSOR_LOOK_MS } from "../limits.ts";
 import {
   type FromSuccessor,
@@ -38,6 +40,8 @@ export interface PredecessorDeps {
   readonly parent: ParentChannel;
   /** This process's `http.listen`. */
   readonly listen: string;
+  /** Its `quic.listen`; null: it serves no QUIC clients. */
+  readonly quicListen: ListenAddress | null;
   /** Takes over an inherited listening socket; null: it is none. */
   readonly inherit: (socket: number) => number | null;
   /**
@@ -60,7 +64,7 @@ export function takeNote(parent: ParentChannel): HandoverNote | null {
 /** @throws SetupError when this process cannot listen where the predecessor does */
 export function linkPredecessor(
   note: HandoverNote,
-  { clock, parent, listen, inherit, timeoutMs }: PredecessorDeps,
+  { clock, parent, timeoutMs, ...own }: PredecessorDeps,
 ): PredecessorLink {
   let isGone = false;
   let onGone = (): void => {};
@@ -85,7 +89,7 @@ export function linkPredecessor(
     if (!isGone) parent.send?.(message);
   };
   return {
-    listener: listenerOf(note, listen, inherit, tell),
+    listener: listenerOf(note, own, tell),
     counts,
     serving() {
       counts.succeeded += 1;
@@ -117,9 +121,8 @@ const GONE = "the process that this one was to replace has ended before it hande
 
 /** A successor cannot listen elsewhere: clients would be refused in between. */
 function listenerOf(
-  { socket, port, quicThreads, succeeded, listen: before }: HandoverNote,
-  listen: string,
-  inherit: PredecessorDeps["inherit"],
+  { socket, port, quicSockets, succeeded, listen: before }: HandoverNote,
+  { listen, quicListen, inherit }: Pick<PredecessorDeps, "listen" | "quicListen" | "inherit">,
   tell: (message: FromSuccessor) => void,
 ): Predecessor["listener"] {
   const refuse = (reason: string): never => {
@@ -131,7 +134,8 @@ function listenerOf(
       `http.listen is ${listen} and was ${before}: an upgrade keeps the address; restart instead`,
     );
   }
-  const others = { port, quicThreads, processNumber: succeeded + 1 };
+  const quicPlaces = placesAt(quicListen, quicSockets);
+  const others = { port, quicPlaces, processNumber: succeeded + 1 };
   if (socket === null) return { socket: null, ...others };
   const inherited = inherit(socket);
   if (inherited !== null) return { socket: inherited, ...others };
@@ -139,6 +143,12 @@ function listenerOf(
     "the listening socket of the running process cannot be used: both need the native engine and " +
       "http.threads of 1 or more, or both need neither; restart instead",
   );
+}
+
+/** On another port none of the predecessor's sockets stands before this process's. */
+function placesAt(listen: ListenAddress | null, sockets: QuicSockets | null): readonly number[] {
+  const isSame = listen?.host === sockets?.host && listen?.port === sockets?.port;
+  return isSame ? (sockets?.places ?? []) : [];
 }
 
 function untilReady(

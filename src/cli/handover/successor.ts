@@ -102,6 +102,8 @@ class UpgradeState implements Upgrade {
     this.#startedNs = clock.nowNs();
     let process: SuccessorProcess;
     try {
+      const waitMs = edge.waitMs();
+      if (waitMs > 0) throw new Error(tooEarly(waitMs));
       edge.lend();
       process = spawn();
     } catch (error) {
@@ -216,6 +218,13 @@ class UpgradeState implements Upgrade {
     err(`upgrade failed: ${why}`);
     if (!this.#isStopping) systemd.ready(`serving; the last upgrade failed: ${why}`);
   }
+}
+
+function tooEarly(waitMs: number): string {
+  return (
+    "the process that this one replaced may still have QUIC sockets; " +
+    `try again in ${Math.ceil(waitMs / 1000)} s`
+  );
 }
 
 function messageOf(error: unknown): string {

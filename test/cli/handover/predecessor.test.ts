@@ -8,7 +8,10 @@ import { createFakeClock } from "../../support/fake-clock.ts";
 const LISTEN = "127.0.0.1:8080";
 const TIMEOUT_MS = 60_000;
 const STARTED = { startedUnixMs: 1_000, succeeded: 4, failed: 2 };
-const NOTE = { listen: LISTEN, port: 8080, socket: 4, quicThreads: 2, ...STARTED };
+const QUIC = { host: "127.0.0.1", port: 8009 };
+const QUIC_SOCKETS = { ...QUIC, places: [1, 0] };
+const NOTE = { listen: LISTEN, port: 8080, socket: 4, quicSockets: QUIC_SOCKETS, ...STARTED };
+const PORT = { port: 8080, quicPlaces: [1, 0], processNumber: 5 };
 
 function setUp() {
   const emitter = new EventEmitter();
@@ -24,7 +27,7 @@ function setUp() {
     clock,
     parent,
     told,
-    deps: { clock, parent, listen: LISTEN, inherit, timeoutMs: TIMEOUT_MS },
+    deps: { clock, parent, listen: LISTEN, quicListen: QUIC, inherit, timeoutMs: TIMEOUT_MS },
   };
 }
 
@@ -53,7 +56,7 @@ describe("a successor", () => {
   it("inherits the socket, tells what it waits for, and listens with permission", async () => {
     const { clock, parent, told, deps } = setUp();
     const link = linkPredecessor(NOTE, deps);
-    expect(link.listener).toEqual({ socket: 14, port: 8080, quicThreads: 2, processNumber: 5 });
+    expect(link.listener).toEqual({ socket: 14, ...PORT });
     let missing: readonly string[] = ["slot", "live"];
     let mayListen = false;
     void link
@@ -99,7 +102,7 @@ describe("a successor", () => {
     const { parent } = setUp();
     const { listen, port, socket } = NOTE;
     parent.env[HANDOVER_VARIABLE] = JSON.stringify({ listen, port, socket });
-    const unsaid = { startedUnixMs: Number.NaN, succeeded: 0, failed: 0, quicThreads: 1 };
+    const unsaid = { startedUnixMs: Number.NaN, succeeded: 0, failed: 0, quicSockets: null };
     expect(takeNote(parent)).toEqual({ ...NOTE, ...unsaid });
   });
 
@@ -133,6 +136,17 @@ describe("a successor", () => {
     await taken;
   });
 
+  it("finds no QUIC sockets before its own on another port, or where there are none", () => {
+    const { deps } = setUp();
+    for (const quicListen of [{ ...QUIC, port: 8010 }, { ...QUIC, host: "0.0.0.0" }, null]) {
+      expect(linkPredecessor(NOTE, { ...deps, quicListen }).listener.quicPlaces).toEqual([]);
+    }
+    for (const quicListen of [QUIC, null]) {
+      const { listener } = linkPredecessor({ ...NOTE, quicSockets: null }, { ...deps, quicListen });
+      expect(listener.quicPlaces).toEqual([]);
+    }
+  });
+
   it("tells why it cannot listen where its predecessor does", () => {
     const { told, deps } = setUp();
     const other = { ...NOTE, listen: "0.0.0.0:80" };
@@ -141,7 +155,7 @@ describe("a successor", () => {
     expect(() => linkPredecessor(NOTE, none)).toThrow("both need the native engine");
     expect(told.map((message) => (message as { kind: string }).kind)).toEqual(["failed", "failed"]);
     const own = linkPredecessor({ ...NOTE, socket: null }, none);
-    expect(own.listener).toEqual({ socket: null, port: 8080, quicThreads: 2, processNumber: 5 });
+    expect(own.listener).toEqual({ socket: null, ...PORT });
     own.failed("no memory");
     expect(told.at(-1)).toEqual({ kind: "failed", reason: "no memory" });
   });

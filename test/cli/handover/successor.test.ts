@@ -46,6 +46,7 @@ function setUp(spawnError: Error | null = null) {
     releasing: Promise.resolve(),
   };
   const receipts = { sent: Promise.resolve() };
+  const alone = { waitMs: 0 };
   const counts = newUpgradeCounts();
   const step = (name: string) => (): void => void steps.push(name);
   const failing = (name: "release" | "takeBack") => async (): Promise<void> => {
@@ -58,7 +59,8 @@ function setUp(spawnError: Error | null = null) {
       clock,
       err: (line) => void errors.push(line),
       edge: {
-        listener: () => ({ socket: 4, port: 1, quicThreads: 0 }),
+        waitMs: () => alone.waitMs,
+        listener: () => ({ socket: 4, port: 1, quicSockets: null }),
         lend: step("lend"),
         async release() {
           await failing("release")();
@@ -100,7 +102,7 @@ function setUp(spawnError: Error | null = null) {
   });
   const pause = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
   const finished = (): boolean => isFinished;
-  const parts = { clock, steps, errors, hand, faults, receipts, counts };
+  const parts = { clock, steps, errors, hand, faults, receipts, counts, alone };
   return { ...parts, upgrade, latest, pause, finished };
 }
 
@@ -117,6 +119,20 @@ describe("an upgrade", () => {
     refused.upgrade.start();
     await pause();
     expect(refused.counts).toEqual({ succeeded: 0, failed: 1, lastSeconds: 0 });
+  });
+
+  it("is refused while the process before may have QUIC sockets", async () => {
+    const { upgrade, steps, errors, alone, pause } = setUp();
+    alone.waitMs = 6_200;
+    upgrade.start();
+    await pause();
+    const { state, reason } = upgrade.status;
+    expect([state, steps.includes("lend")]).toEqual(["failed", false]);
+    expect(reason).toContain("may still have QUIC sockets; try again in 7 s");
+    expect(errors).toEqual([`upgrade failed: ${reason}`]);
+    alone.waitMs = 0;
+    upgrade.start();
+    expect(upgrade.status).toMatchObject({ attempt: 2, state: "starting", successor: PID });
   });
 
   it("lends, releases when the successor is ready, and retires when it serves", async () => {
