@@ -627,8 +627,8 @@ async fn random_bytes_on_streams_end_no_other_client() {
         connection.close(0_u32.into(), b"");
     }
     assert_eq!(submit(&good, &transaction(3)).await.state, 1);
-    listener.until(|state| state.numbers.connections == 1).await;
-    assert_eq!(listener.with(|state| (state.numbers.panics, state.numbers.handshakes)), (0, 0));
+    listener.until(|state| (state.numbers.connections, state.numbers.handshakes) == (1, 0)).await;
+    assert_eq!(listener.with(|state| state.numbers.panics), 0);
 }
 
 #[tokio::test]
