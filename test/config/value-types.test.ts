@@ -48,7 +48,7 @@ describe("address", () => {
     expect(accepts(kinds.listen(true), "127.0.0.1:80")).toBe(true);
   });
 
-  it("of another host is rejected with port 0, to which nobody can connect", () => {
+  it("of another host is rejected with port 0: no client can connect to it", () => {
     expect(read(kinds.remote(), "fra-2.example.com:1")).toEqual({
       host: "fra-2.example.com",
       port: 1,

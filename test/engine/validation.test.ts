@@ -14,9 +14,9 @@ describe("the portable engine's validation", () => {
   });
 
   it("needs tip accounts that are keys", () => {
-    const config = { decode: decodeWith(0), tip: { accounts: ["nobody"], lamportsMin: 1_000 } };
+    const config = { decode: decodeWith(0), tip: { accounts: ["no-address"], lamportsMin: 1_000 } };
     expect(() => buildValidation(config, { clock: createFakeClock(), log: LOG })).toThrow(
-      "tip.accounts: nobody is no account",
+      "tip.accounts: no-address is no account",
     );
   });
 });

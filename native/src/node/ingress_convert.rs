@@ -23,7 +23,8 @@ use crate::node::status_codes::{
 };
 use crate::node::submit::dedup_memory_of;
 use crate::quic::event_ring::Waker;
-use crate::quic_server::server::{self, QuicServer};
+use crate::quic_server::options;
+use crate::quic_server::server::QuicServer;
 use crate::submit::thread::{IngressThread, Options, Shared, StartError};
 use crate::sync::clock::NS_PER_MS;
 
@@ -146,7 +147,7 @@ pub(crate) fn listen_quic_for(threads: &[u32], given: &QuicListenOptions) -> i32
 
 /// Returns what `quic_thread_at` returns.
 pub(crate) fn quic_thread_at_place(before: &[u32], threads: u32, place: u32) -> i32 {
-    let places = server::places_alone(&numbers(before), threads as usize);
+    let places = options::places_alone(&numbers(before), threads as usize);
     let thread = places.get(place as usize).copied().unwrap_or(0);
     i32::try_from(thread).unwrap_or(0)
 }
@@ -162,7 +163,7 @@ fn quic_servers_of(given: &QuicListenOptions, threads: usize) -> Option<Vec<Quic
     let mut seed = [0; 32];
     SystemRandom::new().fill(&mut seed).ok()?;
     (given.host.as_str(), port).to_socket_addrs().ok()?.find_map(|listen| {
-        let options = server::Options {
+        let options = options::Options {
             listen,
             predecessor_places: numbers(&given.predecessor_places),
             process_number: given.process_number,

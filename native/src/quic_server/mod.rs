@@ -11,6 +11,7 @@ pub mod first_byte;
 pub mod frame;
 pub mod handler;
 pub mod limits;
+pub mod options;
 pub mod server;
 pub mod verdict;
 
@@ -24,7 +25,9 @@ mod handshake_rate;
 mod landing_waits;
 mod receipts;
 mod routing;
+mod schedule;
 mod socket;
 mod stream_bytes;
+mod thread_socket;
 mod threads;
 mod tls;

@@ -21,7 +21,6 @@
 //!
 //! Decision: docs/decisions/0055-quic-in-the-ingress-threads.md
 
-use std::collections::{BTreeSet, VecDeque};
 use std::fmt::{self, Debug, Formatter};
 use std::io;
 use std::net::SocketAddr;
@@ -44,64 +43,33 @@ use crate::quic_server::limits::{
     CLOSED_MAX, DRAIN_NS_MAX, DRIVEN_PER_TURN, HANDSHAKE_DATAGRAMS_PER_TURN, HANDSHAKE_NS_MAX,
     PREDECESSOR_NS_MAX, SCAN_NS, SCANNED_PER_TURN, STREAMS_PER_DRIVE, STREAMS_PER_TURN,
 };
+use crate::quic_server::options::{Options, routing_of};
 use crate::quic_server::receipts::{Receipt, receipts_of};
-use crate::quic_server::routing::{Routing, THREADS_MAX};
+use crate::quic_server::routing::THREADS_MAX;
+use crate::quic_server::schedule::Schedule;
 use crate::quic_server::socket::{DatagramSocket, PortSockets};
+use crate::quic_server::thread_socket::ThreadSocket;
 use crate::quic_server::threads::{Datagram, Threads};
 use crate::quic_server::tls::{PresentedCertificate, server_config};
 use crate::sync::clock::{Clock, NEVER_NS};
 use crate::sync::source_address::source_of;
 
-/// Options of a listener.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The address to listen on; port 0 is any free one.
-    pub listen: SocketAddr,
-    /// The thread of each socket on the address of the process that this one replaces, in the order
-    /// in which the kernel has them (`places_alone` of that one); empty: it has none there.
-    pub predecessor_places: Box<[usize]>,
-    /// How many processes it succeeds, one after the other.
-    pub process_number: u32,
-    /// The seed of the listener's own certificate.
-    pub seed: [u8; 32],
-    /// Most connections, handshakes in progress included.
-    pub connections_max: usize,
-    /// Most connections of one address.
-    pub connections_per_address: usize,
-    /// Most connections of one account.
-    pub connections_per_account: usize,
-    /// How long a stream may take from its first byte to its last.
-    pub stream_timeout_ns: u64,
-    /// Where clients are sent when this edge drains, `host:port`; empty: nowhere.
-    pub drain_to: Box<str>,
-}
-
 /// One thread of a listener.
 pub struct QuicServer {
     options: Options,
-    /// Dropped before `threads`, which closes the sockets of all threads in order with the last.
-    socket: DatagramSocket,
+    socket: ThreadSocket,
     threads: Arc<Threads>,
-    /// Its number among them.
-    thread: usize,
     /// When the process that this one replaces has closed its sockets; `NEVER_NS` after that.
     alone_at_ns: u64,
-    /// Whether the last datagram was one that another thread passed on.
-    took_forwarded: bool,
     endpoint: Endpoint,
     /// By connection handle.
     connections: Vec<Option<Box<ClientConnection>>>,
     clients: Clients,
     certificate: PresentedCertificate,
     published: QuicNumbers,
-    /// When connections have something to do, and their handles.
-    timers: BTreeSet<(u64, usize)>,
-    /// Handles of the connections to drive.
-    listed: VecDeque<usize>,
+    schedule: Schedule,
     /// The handle of the connection that is being driven.
     driven: Option<usize>,
-    /// When the datagrams in the socket's buffers were received.
-    received_ns: u64,
     /// Streams that this turn may still read.
     streams_left: usize,
     out: Vec<u8>,
@@ -117,17 +85,6 @@ impl Debug for QuicServer {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("QuicServer").field("options", &self.options.listen).finish_non_exhaustive()
     }
-}
-
-/// The thread of each socket of a process of so many threads, in the order in which the kernel has
-/// them once the process before it has closed its own, which were in this order.
-#[must_use]
-pub fn places_alone(before: &[usize], threads: usize) -> Vec<usize> {
-    routing_of(threads.clamp(1, THREADS_MAX), 0, before).places_alone()
-}
-
-fn routing_of(threads: usize, number: u32, before: &[usize]) -> Routing {
-    Routing::new(threads, number, before.get(..THREADS_MAX).unwrap_or(before))
 }
 
 impl QuicServer {
@@ -169,19 +126,15 @@ impl QuicServer {
             Self {
                 options: options.clone(),
                 threads: shared.clone(),
-                thread,
                 alone_at_ns: if waits { alone_at_ns } else { NEVER_NS },
-                took_forwarded: false,
-                socket,
+                socket: ThreadSocket::new(socket, shared.clone(), thread),
                 endpoint,
                 connections: Vec::new(),
                 clients: Clients::new(&shared, options.drain_to.clone()),
                 certificate: certificate.clone(),
                 published: QuicNumbers::default(),
-                timers: BTreeSet::new(),
-                listed: VecDeque::new(),
+                schedule: Schedule::default(),
                 driven: None,
-                received_ns: 0,
                 streams_left: 0,
                 out: Vec::new(),
                 clock,
@@ -212,8 +165,7 @@ impl QuicServer {
         token: Token,
         waker: Arc<Waker>,
     ) -> io::Result<()> {
-        self.threads.polls(self.thread, waker);
-        self.socket.register(registry, token)
+        self.socket.register(registry, token, waker)
     }
 
     /// Has the poll report nothing more: call it before dropping this.
@@ -277,7 +229,7 @@ impl QuicServer {
                 for Waiter { handle, stream, .. } in self.clients.waits.take(&verdict.signature) {
                     if let Some(Some(connection)) = self.connections.get_mut(handle) {
                         connection.landed(stream, verdict, self.clock, handler);
-                        list(connection, handle, &mut self.listed);
+                        self.schedule.list(connection, handle);
                     }
                 }
             }
@@ -285,7 +237,7 @@ impl QuicServer {
                 if let Some(Some(connection)) = self.connections.get_mut(handle) {
                     let is_dropped = connection.push_receipt(&verdict, handler);
                     self.clients.numbers.receipts_dropped += u64::from(is_dropped);
-                    list(connection, handle, &mut self.listed);
+                    self.schedule.list(connection, handle);
                 }
             }
         }
@@ -300,11 +252,10 @@ impl QuicServer {
     /// How long the thread may sleep; None: until a datagram arrives.
     #[must_use]
     pub fn due_in(&self) -> Option<Duration> {
-        let has_forwarded = self.threads.forwarded(self.thread) > 0;
-        if self.socket.has_work() || has_forwarded || !self.listed.is_empty() {
+        if self.socket.has_work() || !self.schedule.listed.is_empty() {
             return Some(Duration::ZERO);
         }
-        let timer_ns = self.timers.first().map(|(at_ns, _)| *at_ns);
+        let timer_ns = self.schedule.first_ns();
         let scan_ns = self.needs_scan().then_some(self.scan_at_ns);
         let alone_ns = (self.alone_at_ns != NEVER_NS).then_some(self.alone_at_ns);
         let at_ns = timer_ns.into_iter().chain(scan_ns).chain(alone_ns).min()?;
@@ -337,9 +288,7 @@ impl QuicServer {
     fn run_turn<H: StreamHandler>(&mut self, handler: &mut H) {
         let now = Instant::now();
         let now_ns = self.clock.ns(now);
-        if self.socket.receive() {
-            self.received_ns = now_ns;
-        }
+        self.socket.receive(now_ns);
         self.handle_datagrams(now, now_ns);
         self.take_due(now, now_ns);
         if now_ns >= self.alone_at_ns {
@@ -352,7 +301,7 @@ impl QuicServer {
         // At the end of the thread no other turn follows.
         let is_last = self.drain_by_ns == Some(0);
         let (count, streams) = match is_last {
-            true => (self.listed.len(), usize::MAX),
+            true => (self.schedule.listed.len(), usize::MAX),
             false => (DRIVEN_PER_TURN, STREAMS_PER_TURN),
         };
         self.streams_left = streams;
@@ -360,7 +309,7 @@ impl QuicServer {
             if self.streams_left == 0 {
                 return;
             }
-            let Some(handle) = self.listed.pop_front() else { return };
+            let Some(handle) = self.schedule.listed.pop_front() else { return };
             self.driven = Some(handle);
             self.drive(handle, now, now_ns, handler);
             self.driven = None;
@@ -374,7 +323,6 @@ impl QuicServer {
             self.endpoint.handle_event(ConnectionHandle(handle), EndpointEvent::drained());
         }
         self.socket.discard();
-        self.timers.clear();
         let connections = self.connections.iter_mut().enumerate();
         let connections = connections.filter_map(|(handle, place)| Some((handle, place.as_mut()?)));
         self.clients.recount(connections.map(|(handle, connection)| {
@@ -382,7 +330,7 @@ impl QuicServer {
             connection.armed_ns = NEVER_NS;
             (handle, connection.as_mut())
         }));
-        self.listed.clear();
+        self.schedule = Schedule::default();
         self.list_all();
     }
 
@@ -390,45 +338,11 @@ impl QuicServer {
     fn handle_datagrams(&mut self, now: Instant, now_ns: u64) {
         let mut handshakes = 0;
         // Not those that come meanwhile.
-        let mut forwarded = self.threads.forwarded(self.thread);
+        let mut forwarded = self.socket.forwarded();
         while handshakes < HANDSHAKE_DATAGRAMS_PER_TURN
-            && let Some(datagram) = self.next_datagram(&mut forwarded)
+            && let Some(datagram) = self.socket.next(&mut forwarded, &mut self.clients.numbers)
         {
             handshakes += usize::from(self.on_datagram(datagram, now, now_ns));
-        }
-    }
-
-    /// The next datagram of this thread: in turns one that another thread passed on, of which so many
-    /// may be taken, and one of its own socket.
-    fn next_datagram(&mut self, forwarded: &mut usize) -> Option<Datagram> {
-        if !std::mem::replace(&mut self.took_forwarded, false)
-            && let Some(datagram) = self.next_forwarded(forwarded)
-        {
-            self.took_forwarded = true;
-            return Some(datagram);
-        }
-        self.next_received().or_else(|| self.next_forwarded(forwarded))
-    }
-
-    fn next_forwarded(&self, count: &mut usize) -> Option<Datagram> {
-        *count = count.checked_sub(1)?;
-        self.threads.take_forwarded(self.thread)
-    }
-
-    /// Passes on those of other threads.
-    fn next_received(&mut self) -> Option<Datagram> {
-        loop {
-            let (bytes, meta) = self.socket.next()?;
-            let datagram = Datagram { bytes, meta, received_ns: self.received_ns };
-            match self.threads.routing.thread_of(&datagram.bytes) {
-                Some(thread) if thread != self.thread => {
-                    let is_taken = self.threads.forward(thread, datagram);
-                    let numbers = &mut self.clients.numbers;
-                    numbers.datagrams_forwarded += u64::from(is_taken);
-                    numbers.forwards_dropped += u64::from(!is_taken);
-                }
-                _ => return Some(datagram),
-            }
         }
     }
 
@@ -467,7 +381,7 @@ impl QuicServer {
         let Some(Some(connection)) = self.connections.get_mut(handle.0) else { return false };
         connection.received_ns = connection.received_ns.min(received_ns);
         connection.inner.handle_event(event);
-        list(connection, handle.0, &mut self.listed);
+        self.schedule.list(connection, handle.0);
         connection.phase == Phase::Handshake
     }
 
@@ -503,7 +417,7 @@ impl QuicServer {
                 let handshake_by_ns = now_ns.saturating_add(HANDSHAKE_NS_MAX);
                 let connection = ClientConnection::new(inner, source, permit, handshake_by_ns);
                 let mut connection = Box::new(connection);
-                list(&mut connection, handle.0, &mut self.listed);
+                self.schedule.list(&mut connection, handle.0);
                 if self.connections.len() <= handle.0 {
                     self.connections.resize_with(handle.0 + 1, || None);
                 }
@@ -521,17 +435,13 @@ impl QuicServer {
 
     /// Lists the connections whose timer is due.
     fn take_due(&mut self, now: Instant, now_ns: u64) {
-        while let Some(&(at_ns, handle)) = self.timers.first() {
-            if at_ns > now_ns {
-                return;
-            }
-            self.timers.pop_first();
+        while let Some(handle) = self.schedule.pop_due(now_ns) {
             let Some(Some(connection)) = self.connections.get_mut(handle) else { continue };
             connection.armed_ns = NEVER_NS;
             if connection.inner.poll_timeout().is_some_and(|at| at <= now) {
                 connection.inner.handle_timeout(now);
             }
-            list(connection, handle, &mut self.listed);
+            self.schedule.list(connection, handle);
         }
     }
 
@@ -551,7 +461,7 @@ impl QuicServer {
             let refusal = match connection.phase {
                 Phase::Closed => {
                     if connection.until_ns <= now_ns {
-                        list(connection, handle, &mut self.listed);
+                        self.schedule.list(connection, handle);
                     }
                     continue;
                 }
@@ -560,7 +470,7 @@ impl QuicServer {
                         self.clients.numbers.handshakes_refused += 1;
                         let refusal = connection.lateness();
                         connection.close_with(handler.code(refusal), refusal, now);
-                        list(connection, handle, &mut self.listed);
+                        self.schedule.list(connection, handle);
                     }
                     continue;
                 }
@@ -588,7 +498,7 @@ impl QuicServer {
                     continue;
                 }
             }
-            list(connection, handle, &mut self.listed);
+            self.schedule.list(connection, handle);
         }
     }
 
@@ -622,7 +532,7 @@ impl QuicServer {
         if is_drained || is_forgotten {
             self.clients.ended(&mut connection, handle, now_ns);
             self.clients.closed -= 1;
-            self.set_timer(&mut connection, handle, NEVER_NS);
+            self.schedule.set_timer(&mut connection, handle, NEVER_NS);
             return;
         }
         self.arm(&mut connection, handle);
@@ -660,7 +570,7 @@ impl QuicServer {
         let read = self.read_streams(connection, handle, count, now, now_ns, handler);
         self.streams_left = self.streams_left.saturating_sub(read);
         if connection.has_readable() {
-            list(connection, handle, &mut self.listed);
+            self.schedule.list(connection, handle);
         }
     }
 
@@ -742,7 +652,7 @@ impl QuicServer {
             let is_drained = event.is_drained();
             if let Some(event) = self.endpoint.handle_event(ConnectionHandle(handle), event) {
                 connection.inner.handle_event(event);
-                list(connection, handle, &mut self.listed);
+                self.schedule.list(connection, handle);
             }
             if is_drained {
                 return true;
@@ -757,35 +667,15 @@ impl QuicServer {
         let is_open = matches!(connection.phase, Phase::Open { .. });
         let credit_ns = if is_open { connection.credit_at_ns } else { NEVER_NS };
         let at_ns = quic_ns.min(credit_ns);
-        self.set_timer(connection, handle, at_ns);
-    }
-
-    fn set_timer(&mut self, connection: &mut ClientConnection, handle: usize, at_ns: u64) {
-        let was_ns = std::mem::replace(&mut connection.armed_ns, at_ns);
-        if was_ns == at_ns {
-            return;
-        }
-        if was_ns != NEVER_NS {
-            self.timers.remove(&(was_ns, handle));
-        }
-        if at_ns != NEVER_NS {
-            self.timers.insert((at_ns, handle));
-        }
+        self.schedule.set_timer(connection, handle, at_ns);
     }
 
     fn list_all(&mut self) {
         for (handle, place) in self.connections.iter_mut().enumerate() {
             if let Some(connection) = place {
-                list(connection, handle, &mut self.listed);
+                self.schedule.list(connection, handle);
             }
         }
-    }
-}
-
-fn list(connection: &mut ClientConnection, handle: usize, listed: &mut VecDeque<usize>) {
-    if !connection.is_listed {
-        connection.is_listed = true;
-        listed.push_back(handle);
     }
 }
 

@@ -16,7 +16,8 @@ use crate::quic_server::handler::{
     ClientLimits, Decision, QuicClient, QuicNumbers, QuicRefusal, StreamCredit, StreamHandler,
     Submission, Tips,
 };
-use crate::quic_server::server::{Options, QuicServer};
+use crate::quic_server::options::Options;
+use crate::quic_server::server::QuicServer;
 use crate::sync::clock::NS_PER_S;
 
 pub(super) const SEED: [u8; 32] = [1; 32];

@@ -408,7 +408,7 @@ fn closed_connection_is_forgotten_in_time_and_at_once_above_a_number() {
     server.turn(&mut handler);
     assert_eq!(expire(&mut server, &mut handler), (0, 1, 1));
     assert_eq!(expire(&mut server, &mut handler), (0, 0, 0));
-    assert!(server.connections.iter().all(Option::is_none) && server.timers.is_empty());
+    assert!(server.connections.iter().all(Option::is_none) && server.schedule.timers.is_empty());
 
     send_first_packets(1, server.local_addr().unwrap());
     server.on_readable();
@@ -422,12 +422,15 @@ fn closed_connection_is_forgotten_in_time_and_at_once_above_a_number() {
 fn many_connections_share_turns_with_other_clients() {
     let (mut server, mut handler) = unserved();
     // More than one turn drives; these connections have ended already.
-    server.listed.extend(0..2 * DRIVEN_PER_TURN);
+    server.schedule.listed.extend(0..2 * DRIVEN_PER_TURN);
     server.turn(&mut handler);
-    assert_eq!((server.listed.len(), server.due_in()), (DRIVEN_PER_TURN, Some(Duration::ZERO)));
+    assert_eq!(
+        (server.schedule.listed.len(), server.due_in()),
+        (DRIVEN_PER_TURN, Some(Duration::ZERO))
+    );
     server.close_all();
     server.turn(&mut handler);
-    assert!(server.listed.is_empty());
+    assert!(server.schedule.listed.is_empty());
 
     // One that is late, behind as many places as one turn checks.
     let (mut server, mut handler) = unserved();

@@ -317,7 +317,7 @@ fn arrive_at_their_threads(servers: &mut [QuicServer], listen: SocketAddr, gener
     for byte in generation..generation + 4 {
         for flags in [0x40, 0xc0] {
             client.send_to(&[flags, byte, 0, 0, 0, 0, byte, 0], listen).unwrap();
-            let socket = &mut servers[usize::from(byte % 2)].socket;
+            let socket = &mut servers[usize::from(byte % 2)].socket.socket;
             let end = Instant::now() + GUARD;
             while socket.next().is_none() {
                 assert!(Instant::now() < end, "{flags} {byte}");

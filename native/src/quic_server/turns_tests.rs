@@ -9,7 +9,7 @@ use super::*;
 use crate::quic_server::limits::{BIDIRECTIONAL_OPEN_MAX, STREAMS_PER_DRIVE, STREAMS_PER_TURN};
 use crate::quic_server::tls::ALPN_TOUCHDOWN;
 
-/// A listener that takes a turn only when it is told, and its clients.
+/// A listener without a thread: the test calls its turns one by one. And its clients.
 struct Turns {
     server: QuicServer,
     handler: Handler,

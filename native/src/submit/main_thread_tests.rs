@@ -132,7 +132,7 @@ fn panic_fails_one_submission() {
     assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), "failed");
     assert_eq!(fixture.state(0), VOID);
     fixture.is_broken.set(false);
-    // The same one is sent after that, as any other.
+    // The panic left no reservation, so the same transaction is new.
     assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), signature(&good(1)));
     assert_eq!(text_of(main.submit(&good(2), &SUBMISSION)), signature(&good(2)));
 }

@@ -9,7 +9,7 @@
 //!            proxy ◀──▶ main thread's server
 //! ```
 //!
-//! `thread` runs the event loop of `http` with the request handler of `path`. Requests that the main
+//! `thread` runs the event loop of `http` with the request handler of `requests`. Requests that the main
 //! thread's server accepts pass through the same path, by one call (`main_thread`). The engine wakes
 //! the main thread for records as for its events. All ingress threads and the main thread use one table
 //! of keys (`key_table`), one state of each rate limit (`limit_registry`) and one dedup cache (`dedup`).
@@ -29,6 +29,7 @@ pub mod main_thread;
 pub mod path;
 pub mod rate_limit;
 pub mod record_ring;
+pub mod requests;
 pub mod streams;
 pub mod target_table;
 pub mod thread;

@@ -1,44 +1,28 @@
-//! Hot path: the path of a transaction through the engine (`SubmitPath`), on whatever thread accepted
-//! it, and how an ingress thread handles a request (`SubmitHandler`); `main_thread` does that for the
-//! main thread. The record for accounting is published before the transaction's first byte leaves.
-//! What an ingress thread rejects it answers and records too. Whatever it is not certain of it
-//! proxies to the main thread, without having sent or recorded it; a charge of the rate limit is
-//! kept, and passed on.
+//! Hot path: the path of a transaction through the engine, on whatever thread accepted it: `requests`
+//! for those of an ingress thread's HTTP clients, `streams` for those of its QUIC clients, and
+//! `main_thread`. The record for accounting is published before the transaction's first byte leaves.
 //!
 //! ```text
-//! key, limit ─▶ duplicate? ─▶ decode, verify ─▶ reserve ─▶ record ─▶ send ─▶ commit
-//!    └──────────────────────────────┴─▶ rejected ─▶ record
+//! duplicate? ─▶ decode, verify ─▶ reserve ─▶ record ─▶ send ─▶ commit
+//!                     └─▶ rejected ─▶ record
 //! ```
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::decode::base58::{SIGNATURE_TEXT_MAX, signature_text_at};
 use crate::decode::decoder::{Decoder, numbers};
 use crate::decode::diagnosis::diagnose;
 use crate::decode::errors::Rejected;
-use crate::decode::limits::TRANSACTION_BYTES_MAX;
-use crate::decode::tx::{Accepted, peek_signature_offset, starts_well};
-use crate::http::handler::{
-    ClientCloseReason, Endpoint, ForwardedMeta, Handled, HandshakeResult, Health,
-    KEYLESS_BODY_BYTES_MAX, Request, RequestHandler, UnhandledReason,
-};
-use crate::http::json_rpc::read_call;
-use crate::http::json_text::Value;
+use crate::decode::tx::{Accepted, peek_signature_offset};
 use crate::http::rejection::Rejection;
 use crate::http::rejection_table::Reason;
-use crate::http::response::{ResponseWriter, push_result};
-use crate::http::rpc_body::{
-    self, Call, MAIN_THREAD_METHODS, batch_of, call_id, decode_text, parse_body,
-};
 use crate::quic::landed_shares::Offer;
 use crate::submit::counters::{Counter, Counters};
 use crate::submit::dedup::{DedupCache, Reservation};
 use crate::submit::fan_out::{EngineHandle, FanOut, FanOutOutcome, FanOutResult};
-use crate::submit::key_table::{Key, KeyTable, NotAdmitted};
+use crate::submit::key_table::{Key, KeyTable};
 use crate::submit::record_ring::{Records, SubmissionRecord, Submitter};
-use crate::submit::thread_status::{ThreadState, ThreadStatus};
+use crate::submit::thread_status::ThreadStatus;
 
 /// What a submission passes through.
 pub struct SubmitPath<E> {
@@ -56,14 +40,6 @@ pub struct SubmitPath<E> {
     pub counters: Counters,
     /// What the main thread reads of this thread's state.
     pub status: Arc<ThreadStatus>,
-}
-
-/// The request handler of an ingress thread.
-pub struct SubmitHandler<E> {
-    pub(super) path: SubmitPath<E>,
-    writer: ResponseWriter,
-    transaction: Box<[u8; TRANSACTION_BYTES_MAX]>,
-    pub(super) sent: FanOutResult,
 }
 
 /// Metadata of a submission.
@@ -111,330 +87,6 @@ impl From<Counter> for Unanswered {
 pub struct SignatureText {
     text: [u8; SIGNATURE_TEXT_MAX],
     size: usize,
-}
-
-impl<E: EngineHandle> SubmitHandler<E> {
-    /// A handler without submissions so far, of connections that may be idle for this time.
-    #[must_use]
-    pub fn new(path: SubmitPath<E>, idle_timeout_ns: u64) -> Self {
-        let transaction = Box::new([0; TRANSACTION_BYTES_MAX]);
-        let writer = ResponseWriter::new(idle_timeout_ns);
-        Self { path, writer, transaction, sent: FanOutResult::default() }
-    }
-
-    fn admit(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
-        let received_ns = self.path.fan_out.now_ns();
-        self.path.fan_out.flush_if_due(received_ns);
-        let Request { token, from, .. } = *request;
-        let key = match self.path.keys.admit(token, from, received_ns, unix_ms) {
-            Ok(key) => key,
-            Err(reason) => return self.refuse(request, reason, received_ns, out),
-        };
-        match self.respond(request, &key, received_ns, out) {
-            Ok(()) => {
-                self.path.counters.add(Counter::Requests, 1.0);
-                Handled::Answered
-            }
-            Err(Unanswered { counter, is_verified }) => {
-                self.path.counters.add(counter, 1.0);
-                Handled::Proxy(ForwardedMeta { is_limit_charged: true, is_verified, received_ns })
-            }
-        }
-    }
-
-    /// Answers a request that is not admitted.
-    fn refuse(
-        &mut self,
-        request: &Request<'_>,
-        reason: NotAdmitted,
-        received_ns: u64,
-        out: &mut Vec<u8>,
-    ) -> Handled {
-        let has_key = matches!(reason, NotAdmitted::Limited(..) | NotAdmitted::Undecided);
-        if !has_key && let Some(handled) = self.keyless(request, received_ns, out) {
-            return handled;
-        }
-        let rejection = match reason {
-            NotAdmitted::Limited(key, rejection) => {
-                // Before the body is read, so its id and its size do not count.
-                let meta = RequestMeta::keyed(&key, received_ns, 0);
-                self.path.reject(&rejection, &meta, 0, None);
-                rejection
-            }
-            NotAdmitted::OutOfPolicy(key, violation) => {
-                let meta = RequestMeta::keyed(&key, received_ns, 0);
-                self.path.violated(&violation.for_account, &meta);
-                Rejection::new(Reason::Unauthorized, violation.for_client)
-            }
-            NotAdmitted::Unknown(reason) => {
-                let rejection = reason.rejection();
-                self.path.counters.reject(rejection.reason);
-                rejection
-            }
-            NotAdmitted::Undecided => {
-                self.path.counters.add(Counter::ProxiedOther, 1.0);
-                return Handled::Proxy(ForwardedMeta { received_ns, ..ForwardedMeta::default() });
-            }
-        };
-        self.path.counters.add(Counter::Requests, 1.0);
-        self.writer.rejected(out, request.endpoint, "null", &rejection);
-        Handled::Answered
-    }
-
-    /// Answers a request without a valid key whose calls, alone or in a batch, need none. None for any
-    /// other.
-    fn keyless(
-        &mut self,
-        request: &Request<'_>,
-        received_ns: u64,
-        out: &mut Vec<u8>,
-    ) -> Option<Handled> {
-        let &Request { endpoint, body, is_drain_announced, .. } = request;
-        if endpoint != Endpoint::JsonRpc || body.len() > KEYLESS_BODY_BYTES_MAX {
-            return None;
-        }
-        let json = parse_body(body).ok()?;
-        let batch = batch_of(&json).ok()?;
-        let single = [json.root()];
-        let calls = batch.as_deref().unwrap_or(&single);
-        let calls_one = |call: &Value<'_>, methods: &[&str]| {
-            let method = call.member("method");
-            method.is_some_and(|method| methods.iter().any(|each| method.is_text(each)))
-        };
-        let is_of_main_thread = |call: &Value<'_>| calls_one(call, &MAIN_THREAD_METHODS);
-        if !calls.iter().all(|call| calls_one(call, &["getHealth"]) || is_of_main_thread(call)) {
-            return None;
-        }
-        if is_drain_announced || calls.iter().any(is_of_main_thread) {
-            self.path.counters.add(Counter::ProxiedOther, 1.0);
-            return Some(Handled::Proxy(ForwardedMeta { received_ns, ..ForwardedMeta::default() }));
-        }
-        self.path.counters.add(Counter::Requests, 1.0);
-        let Some(calls) = batch else {
-            match rpc_body::read_call(json.root()) {
-                (id, Call::Rejected(rejection)) => {
-                    self.path.counters.reject(rejection.reason);
-                    self.writer.rejected(out, endpoint, &id, &rejection);
-                }
-                (id, _) => self.writer.rpc_result(out, id.as_bytes(), HEALTHY),
-            }
-            return Some(Handled::Answered);
-        };
-        let mut responses = String::from("[");
-        for (index, call) in calls.into_iter().enumerate() {
-            if index > 0 {
-                responses.push(',');
-            }
-            match rpc_body::read_call(call) {
-                (id, Call::Rejected(rejection)) => {
-                    self.path.counters.reject(rejection.reason);
-                    rejection.push_rpc(&mut responses, &id);
-                }
-                (id, _) => push_result(&mut responses, &id, HEALTHY),
-            }
-        }
-        responses.push(']');
-        self.writer.json(out, responses.as_bytes());
-        Some(Handled::Answered)
-    }
-
-    /// Answers, or returns why the request is left to the main thread.
-    fn respond(
-        &mut self,
-        request: &Request<'_>,
-        key: &Key,
-        received_ns: u64,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Unanswered> {
-        let Self { path, writer, transaction, sent } = self;
-        let body = request.body;
-        let meta = RequestMeta::keyed(key, received_ns, body.len());
-        match request.endpoint {
-            Endpoint::Raw | Endpoint::Text => {
-                let is_text = request.endpoint == Endpoint::Text;
-                let decoded = is_text.then(|| decode_text(body)).flatten();
-                match path.submit(decoded.as_deref().unwrap_or(body), &meta, sent)? {
-                    Outcome::Accepted(signature) => writer.raw_accepted(out, signature.text()),
-                    Outcome::Rejected(rejection) => {
-                        writer.rejected(out, request.endpoint, "", &rejection);
-                    }
-                }
-            }
-            Endpoint::JsonRpc => {
-                let Some(call) = read_call(body, transaction.as_mut_slice()) else {
-                    return self.respond_any_form(request, key, &meta, out);
-                };
-                let bytes = transaction.get(..call.size).unwrap_or_default();
-                // It may be base58, which the parser of any form can detect.
-                if !starts_well(bytes) {
-                    return self.respond_any_form(request, key, &meta, out);
-                }
-                // Printable ASCII, as `read_call` returns it.
-                let id = body.get(call.id.0..call.id.1).unwrap_or_default();
-                let id = std::str::from_utf8(id).unwrap_or("null");
-                let meta = RequestMeta { max_retries: call.max_retries, ..meta };
-                match path.submit(bytes, &meta, sent)? {
-                    Outcome::Accepted(signature) => {
-                        writer.rpc_result(out, id.as_bytes(), signature.text());
-                    }
-                    Outcome::Rejected(rejection) => {
-                        writer.rejected(out, request.endpoint, id, &rejection);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Answers a JSON-RPC body of any form.
-    fn respond_any_form(
-        &mut self,
-        request: &Request<'_>,
-        key: &Key,
-        meta: &RequestMeta<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Unanswered> {
-        let json = match parse_body(request.body) {
-            Ok(json) => json,
-            Err(rejection) => {
-                self.reject_form(request, "null", &rejection, meta, out);
-                return Ok(());
-            }
-        };
-        match batch_of(&json) {
-            Ok(None) => self.respond_single(request, json.root(), meta, out),
-            Ok(Some(calls)) => {
-                let body = self.batch(request, &calls, key, meta)?;
-                self.writer.json(out, body.as_bytes());
-                Ok(())
-            }
-            Err(rejection) => {
-                self.reject_form(request, "null", &rejection, meta, out);
-                Ok(())
-            }
-        }
-    }
-
-    fn respond_single(
-        &mut self,
-        request: &Request<'_>,
-        call: Value<'_>,
-        meta: &RequestMeta<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Unanswered> {
-        let (id, call) = rpc_body::read_call(call);
-        match call {
-            Call::Health if request.is_drain_announced => return Err(Counter::ProxiedOther.into()),
-            Call::MainThread => return Err(Counter::ProxiedOther.into()),
-            Call::Health => self.writer.rpc_result(out, id.as_bytes(), HEALTHY),
-            Call::Rejected(rejection) => self.reject_form(request, &id, &rejection, meta, out),
-            Call::Send { bytes, max_retries } => {
-                let meta = RequestMeta { max_retries, ..*meta };
-                match self.path.submit(&bytes, &meta, &mut self.sent)? {
-                    Outcome::Accepted(signature) => {
-                        self.writer.rpc_result(out, id.as_bytes(), signature.text());
-                    }
-                    Outcome::Rejected(rejection) => {
-                        self.writer.rejected(out, request.endpoint, &id, &rejection);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Answers a call that is refused for its form.
-    fn reject_form(
-        &mut self,
-        request: &Request<'_>,
-        id: &str,
-        rejection: &Rejection,
-        meta: &RequestMeta<'_>,
-        out: &mut Vec<u8>,
-    ) {
-        self.path.reject(rejection, meta, 0, None);
-        self.writer.rejected(out, request.endpoint, id, rejection);
-    }
-
-    /// The response to a batch, in the order of its calls. Each further call is charged before it
-    /// is read. Nothing is done unless every call has room for its record, something can be sent
-    /// and no call's method must be left to the main thread; where a call must be left to the main
-    /// thread all the same, so is the batch, without the charges of its further calls, and the main
-    /// thread recognizes what was sent.
-    fn batch(
-        &mut self,
-        request: &Request<'_>,
-        calls: &[Value<'_>],
-        key: &Key,
-        meta: &RequestMeta<'_>,
-    ) -> Result<String, Unanswered> {
-        if !self.path.records.has_room_for(calls.len()) {
-            return Err(Counter::ProxiedRecordRing.into());
-        }
-        let calls_method = |name| {
-            let is_it = |method: Value<'_>| method.is_text(name);
-            calls.iter().any(|call| call.member("method").is_some_and(is_it))
-        };
-        if request.is_drain_announced && calls_method("getHealth")
-            || MAIN_THREAD_METHODS.into_iter().any(calls_method)
-        {
-            return Err(Counter::ProxiedOther.into());
-        }
-        let fan_out = &mut self.path.fan_out;
-        if calls_method("sendTransaction") && !fan_out.has_no_leader() && !fan_out.can_send() {
-            return Err(Counter::ProxiedLeaders.into());
-        }
-        // The body's bytes, divided among the calls.
-        let bytes_each = (meta.body_bytes as f64 / calls.len() as f64 + 0.5).floor() as usize;
-        let meta = RequestMeta { body_bytes: bytes_each, ..*meta };
-        let mut body = String::from("[");
-        let mut charged = 0;
-        for (index, call) in calls.iter().enumerate() {
-            if index > 0 {
-                body.push(',');
-                let now_ns = self.path.fan_out.now_ns();
-                if let Some(limited) = self.path.keys.charge_again(key, now_ns) {
-                    self.path.reject(&limited, &meta, 0, None);
-                    limited.push_rpc(&mut body, &call_id(*call));
-                    continue;
-                }
-                charged += 1;
-            }
-            if let Err(Unanswered { counter, .. }) = self.batch_call(*call, &meta, &mut body) {
-                for _ in 0..charged {
-                    self.path.keys.refund(key);
-                }
-                return Err(counter.into());
-            }
-        }
-        body.push(']');
-        Ok(body)
-    }
-
-    fn batch_call(
-        &mut self,
-        call: Value<'_>,
-        meta: &RequestMeta<'_>,
-        body: &mut String,
-    ) -> Result<(), Unanswered> {
-        let (id, call) = rpc_body::read_call(call);
-        match call {
-            Call::MainThread => return Err(Counter::ProxiedOther.into()),
-            Call::Health => push_result(body, &id, HEALTHY),
-            Call::Rejected(rejection) => {
-                self.path.reject(&rejection, meta, 0, None);
-                rejection.push_rpc(body, &id);
-            }
-            Call::Send { bytes, max_retries } => {
-                let meta = RequestMeta { max_retries, ..*meta };
-                match self.path.submit(&bytes, &meta, &mut self.sent)? {
-                    Outcome::Accepted(signature) => push_result(body, &id, signature.text()),
-                    Outcome::Rejected(rejection) => rejection.push_rpc(body, &id),
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
 impl<E: EngineHandle> SubmitPath<E> {
@@ -614,108 +266,13 @@ impl SignatureText {
     }
 }
 
-impl<E: EngineHandle> RequestHandler for SubmitHandler<E> {
-    fn has_key(&self, token: &[u8]) -> bool {
-        self.path.keys.has(token)
-    }
-
-    fn handle(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Handled {
-        let size = out.len();
-        let handled = catch_unwind(AssertUnwindSafe(|| self.admit(request, out)));
-        handled.unwrap_or_else(|_| {
-            let _ = self.path.records.void();
-            self.path.counters.add(Counter::HandlerErrors, 1.0);
-            out.truncate(size);
-            Handled::Proxy(ForwardedMeta::default())
-        })
-    }
-
-    fn health(&mut self, health: &Health<'_>, out: &mut Vec<u8>) {
-        self.path.counters.add(Counter::Requests, 1.0);
-        match *health {
-            Health::Ping { is_head_only } => self.writer.ping(out, is_head_only),
-            Health::Rpc { id } => self.writer.rpc_result(out, id, HEALTHY),
-        }
-    }
-
-    fn proxied(&mut self, _reason: UnhandledReason) {
-        self.path.fan_out.flush_if_due(self.path.fan_out.now_ns());
-        self.path.counters.add(Counter::ProxiedOther, 1.0);
-    }
-
-    fn connections(&mut self, open: usize) {
-        self.path.counters.set(Counter::Connections, open as f64);
-    }
-
-    fn bodies_pending(&mut self, count: usize) {
-        self.path.counters.set(Counter::RequestsOpen, count as f64);
-    }
-
-    fn proxy_rejected(&mut self, charged_token: Option<&[u8]>) {
-        self.path.counters.reject(Reason::Overloaded);
-        if let Some(token) = charged_token {
-            self.path.keys.refund_token(token);
-        }
-    }
-
-    fn idle(&mut self) {
-        let status = &self.path.status;
-        if status.state() == ThreadState::Running as u8 {
-            status.enter(ThreadState::Idle);
-        }
-    }
-
-    fn client_left(&mut self) {
-        self.path.counters.add(Counter::Aborted, 1.0);
-    }
-
-    fn handshake_ended(&mut self, result: HandshakeResult) {
-        let counter = match result {
-            HandshakeResult::Full => Counter::HandshakesFull,
-            HandshakeResult::Resumed => Counter::HandshakesResumed,
-            HandshakeResult::Failed => Counter::HandshakesFailed,
-            HandshakeResult::NotTls => Counter::HandshakesNotTls,
-            HandshakeResult::TimedOut => Counter::HandshakesTimedOut,
-            HandshakeResult::Aborted => Counter::HandshakesAborted,
-        };
-        self.path.counters.add(counter, 1.0);
-    }
-
-    fn connection_closed(&mut self, reason: ClientCloseReason) {
-        let counter = match reason {
-            ClientCloseReason::TooMany => Counter::ConnectionsRejected,
-            ClientCloseReason::Evicted => Counter::ConnectionsEvicted,
-            ClientCloseReason::Address => Counter::ConnectionsOverAddressLimit,
-            ClientCloseReason::ReadTimeout => Counter::ConnectionsReadTimeout,
-            ClientCloseReason::Framing => Counter::Closed,
-        };
-        self.path.counters.add(counter, 1.0);
-    }
-
-    fn end_turn(&mut self) {
-        self.path.fan_out.end_turn();
-    }
-}
-
 /// Priority fee and tip: `offeredLamports` of `src/core/flow.ts`.
 fn offered_lamports(accepted: &Accepted) -> f64 {
     accepted.priority_fee_lamports as f64 + accepted.tip_lamports as f64
 }
-
-/// The result of `getHealth`; a test compares the responses.
-const HEALTHY: &[u8] = b"ok";
 
 fn signature_text_of(bytes: &[u8], offset: usize) -> Result<SignatureText, Counter> {
     let mut text = [0; SIGNATURE_TEXT_MAX];
     let size = signature_text_at(bytes, offset, &mut text).ok_or(Counter::ProxiedOther)?;
     Ok(SignatureText { text, size })
 }
-
-pub(super) fn unix_ms() -> f64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    since.as_secs_f64() * 1e3
-}
-
-#[cfg(test)]
-#[path = "path_tests.rs"]
-mod tests;

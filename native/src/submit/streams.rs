@@ -20,8 +20,9 @@ use crate::quic_server::verdict::SIGNATURE_BYTES;
 use crate::submit::counters::Counter;
 use crate::submit::fan_out::EngineHandle;
 use crate::submit::key_table::{Digest, Key, NotAdmitted};
-use crate::submit::path::{Outcome, RequestMeta, SubmitHandler, unix_ms};
+use crate::submit::path::{Outcome, RequestMeta};
 use crate::submit::rate_limit::Rate;
+use crate::submit::requests::{SubmitHandler, unix_ms};
 
 /// What is hashed before a public key: `PUBLIC_KEY_PREFIX` of `src/accounts/keys/public-key.ts`.
 const PUBLIC_KEY_PREFIX: &[u8] = b"touchdown public key\0";

@@ -4,18 +4,22 @@
 use std::cell::{Cell, RefCell};
 use std::net::Ipv4Addr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 use super::*;
+use crate::decode::base58::{SIGNATURE_TEXT_MAX, signature_text_at};
+use crate::decode::decoder::Decoder;
 use crate::decode::errors::DecodeError;
+use crate::quic::landed_shares::Offer;
 use crate::quic::send_result::SendStatus;
-use crate::submit::counters::COUNTERS_BYTES;
-use crate::submit::dedup::{Sizes, prepared};
-use crate::submit::fan_out::Transaction;
+use crate::submit::counters::{COUNTERS_BYTES, Counters};
+use crate::submit::dedup::{DedupCache, Reservation, Sizes, prepared};
+use crate::submit::fan_out::{FanOut, Transaction};
 use crate::submit::key_table::tests::{ACCOUNT_NUMBER, table_of, terms};
 use crate::submit::key_table::{Digest, KeyTerms, PolicyTerms};
 use crate::submit::rate_limit::Rate;
-use crate::submit::record_ring::RECORDS_BYTES;
+use crate::submit::record_ring::{RECORDS_BYTES, Records};
 use crate::submit::target_table::tests::Publisher;
 use crate::submit::target_table::{SharedTargetTable, TARGET_TABLE_BYTES};
 use crate::submit::thread_status::ThreadStatus;
@@ -23,9 +27,9 @@ use crate::sync::shared_memory::{AtomicSlice, Memory};
 
 #[path = "main_thread_tests.rs"]
 mod main_thread;
-#[path = "path_rejection_tests.rs"]
+#[path = "requests_rejection_tests.rs"]
 mod rejections;
-#[path = "path_stream_tests.rs"]
+#[path = "streams_tests.rs"]
 mod streams;
 
 const TOKEN: &[u8] = b"0123456789abcdef";
