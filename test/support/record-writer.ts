@@ -34,7 +34,7 @@ export interface RecordWriter {
 /** Offsets of the fields of a record, in numbers. */
 const OFFSET = 8;
 const NUMBER = 9;
-const ROUTES = 10;
+const TARGETS = 10;
 const STATUS = 11;
 const REASON = 12;
 const CORKED = 13;
@@ -86,7 +86,7 @@ export function createRecordWriter(
     sent(note, validation, send, state = DONE) {
       const at = startRecord(SENT, note);
       numbers[at + NUMBER] = send.number;
-      numbers[at + ROUTES] = send.count;
+      numbers[at + TARGETS] = send.count;
       numbers[at + STATUS] = send.status;
       numbers[at + CORKED] = send.corked ? 1 : 0;
       numbers.set(send.peers.subarray(0, send.count), at + PEERS);

@@ -119,7 +119,8 @@ pub enum UnhandledReason {
     Ambiguous,
 }
 
-/// Handles submissions, those of QUIC clients too. Every method is called on the event loop's thread.
+/// Handles submissions, those of QUIC clients too. Every method is called on the event loop's
+/// thread.
 pub trait RequestHandler: StreamHandler {
     /// Whether this key is valid.
     fn has_key(&self, token: &[u8]) -> bool;

@@ -1,5 +1,5 @@
-//! Makes room for the forwarded header in a head that is about as large as the upstream server reads,
-//! by leaving out the headers that nothing there reads.
+//! Makes room for the forwarded header in a head that is about as large as the upstream server
+//! reads, by leaving out the headers that nothing there reads.
 
 /// Headers that the upstream server reads: the HTTP library itself, and `src/http`
 /// (`test/native/shared-constants.test.ts` compares them).

@@ -111,8 +111,8 @@ impl EventLoopHandle {
         }
     }
 
-    /// Sends receipts for QUIC clients to all of these event loops, or to none: false if one does not
-    /// keep up. Only one thread may call it.
+    /// Sends receipts for QUIC clients to all of these event loops, or to none: false if one does
+    /// not keep up. Only one thread may call it.
     #[must_use]
     pub fn offer_receipts(loops: &[&Self], batch: &Arc<[u8]>) -> bool {
         let has_room =

@@ -1,6 +1,6 @@
-//! Finds what may precede a request and belongs to none: empty lines (RFC 9112, 2.2), and a preamble
-//! of the PROXY protocol, version 2, which the upstream server ignores too, because anyone can send
-//! one.
+//! Finds what may precede a request and belongs to none: empty lines (RFC 9112, 2.2), and a
+//! preamble of the PROXY protocol, version 2, which the upstream server ignores too, because anyone
+//! can send one.
 
 /// The protocol's signature (PROXY protocol, 2.2, 2020-03-05).
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";

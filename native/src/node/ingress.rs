@@ -15,8 +15,8 @@ use crate::node::options::{IngressThreadMemory, IngressThreadOptions, QuicListen
 use crate::node::status_codes::*;
 
 /// Starts an ingress thread on memory of `SharedArrayBuffer`s, which it uses until
-/// `ingress_thread_close`. `wake` is called without arguments, on the calling thread, when its state
-/// has changed. Returns its handle, above 0, or INGRESS_THREAD_OPTIONS, INGRESS_THREAD_FULL,
+/// `ingress_thread_close`. `wake` is called without arguments, on the calling thread, when its
+/// state has changed. Returns its handle, above 0, or INGRESS_THREAD_OPTIONS, INGRESS_THREAD_FULL,
 /// NO_PRIORITY, or PANIC.
 #[napi]
 pub fn ingress_thread_start(
@@ -63,25 +63,26 @@ pub fn ingress_threads_tls(threads: &[u32], certificate: &[u8], key: &[u8]) -> i
     guarded(PANIC, || present(threads, certificate, key))
 }
 
-/// Has these threads serve QUIC clients too, on one port of the first address of the host that can be
-/// bound. With `predecessor_places` the port may be in use by the process that this one replaces.
-/// Returns the port, or NO_INGRESS_THREAD, INGRESS_THREAD_LISTEN or PANIC.
+/// Has these threads serve QUIC clients too, on one port of the first address of the host that can
+/// be bound. With `predecessor_places` the port may be in use by the process that this one
+/// replaces. Returns the port, or NO_INGRESS_THREAD, INGRESS_THREAD_LISTEN or PANIC.
 #[napi]
 pub fn ingress_threads_listen_quic(threads: &[u32], options: QuicListenOptions) -> i32 {
     guarded(PANIC, || listen_quic_for(threads, &options))
 }
 
-/// Of a process with so many threads that serve QUIC clients: returns the thread of the socket that the
-/// kernel has at this place, once the process before it, whose sockets are those of the threads in
+/// Of a process with so many threads that serve QUIC clients: returns the thread of the socket that
+/// the kernel has at this place, once the process before it, whose sockets are those of the threads
+/// in
 /// `before`, has closed them; 0 where there is none; or PANIC.
 #[napi]
 pub fn quic_thread_at(before: &[u32], threads: u32, place: u32) -> i32 {
     guarded(PANIC, || quic_thread_at_place(before, threads, place))
 }
 
-/// Passes receipts on to the QUIC clients of these threads that want them: the number of the account
-/// as 8 bytes of a float, little-endian, and the 88 bytes of a verdict, for each. Returns 1; 0 if a
-/// thread does not keep up, and nothing was passed on; or NO_INGRESS_THREAD or PANIC.
+/// Passes receipts on to the QUIC clients of these threads that want them: the number of the
+/// account as 8 bytes of a float, little-endian, and the 88 bytes of a verdict, for each. Returns
+/// 1; 0 if a thread does not keep up, and nothing was passed on; or NO_INGRESS_THREAD or PANIC.
 #[napi]
 pub fn ingress_threads_receipts(threads: &[u32], batch: &[u8]) -> i32 {
     guarded(PANIC, || offer_receipts(threads, batch))

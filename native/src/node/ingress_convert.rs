@@ -156,8 +156,8 @@ fn numbers(given: &[u32]) -> Box<[usize]> {
     given.iter().map(|number| *number as usize).collect()
 }
 
-/// A listener on the first address of the host that can be bound, with a certificate of its own: the
-/// parts of so many threads.
+/// A listener on the first address of the host that can be bound, with a certificate of its own:
+/// the parts of so many threads.
 fn quic_servers_of(given: &QuicListenOptions, threads: usize) -> Option<Vec<QuicServer>> {
     let port = u16::try_from(given.port).ok()?;
     let mut seed = [0; 32];

@@ -10,8 +10,8 @@ use crate::submit::key_batch::{digests_of, keys_of};
 use crate::submit::key_table::{Digest, KeyTable, PlanTerms};
 use crate::submit::rate_limit::Rate;
 
-/// Makes an empty key table for ingress threads and the main thread. Returns its handle, above 0, or
-/// KEY_TABLE_FULL or PANIC.
+/// Makes an empty key table for ingress threads and the main thread. Returns its handle, above 0,
+/// or KEY_TABLE_FULL or PANIC.
 #[napi]
 pub fn key_table_create() -> i32 {
     guarded(PANIC, || insert_made(&KEY_TABLES, KEY_TABLE_FULL, || Some(KeyTable::default())))
@@ -45,8 +45,8 @@ pub fn plan_put(table: u32, plan: u32, name: String, numbers: &[f64]) -> i32 {
     })
 }
 
-/// Adds or replaces keys, in the form of `key_batch`; with `is_next` in the set that is built aside.
-/// Returns how many it put, or NO_KEY_TABLE, KEY_BATCH or PANIC.
+/// Adds or replaces keys, in the form of `key_batch`; with `is_next` in the set that is built
+/// aside. Returns how many it put, or NO_KEY_TABLE, KEY_BATCH or PANIC.
 #[napi]
 pub fn keys_put(table: u32, is_next: bool, batch: &[u8]) -> i32 {
     with_key_table(table, |table| {
@@ -83,9 +83,9 @@ pub fn keys_replace(table: u32, step: u32) -> i32 {
     })
 }
 
-/// Charges one request to the limits of the key with this digest. Returns 0 if it is admitted, or if
-/// there is no such key; 1 if a limit is used up, and writes the wait in nanoseconds and 1 if the
-/// limit is the key's own; or NO_KEY_TABLE, NO_ROOM or PANIC.
+/// Charges one request to the limits of the key with this digest. Returns 0 if it is admitted, or
+/// if there is no such key; 1 if a limit is used up, and writes the wait in nanoseconds and 1 if
+/// the limit is the key's own; or NO_KEY_TABLE, NO_ROOM or PANIC.
 #[napi]
 pub fn key_charge(table: u32, digest: &[u8], now_ns: f64, mut out: Float64ArraySlice<'_>) -> i32 {
     with_key_table(table, |table| {

@@ -2,8 +2,8 @@
 //! share.
 //!
 //! Only bytes, handles and numbers cross, in one call per batch; no promise, and no string per
-//! transaction. Errors are codes (`status_codes`); an argument of the wrong type is the caller's bug
-//! and throws. Panics are caught: the call returns `PANIC`.
+//! transaction. Errors are codes (`status_codes`); an argument of the wrong type is the caller's
+//! bug and throws. Panics are caught: the call returns `PANIC`.
 //!
 //! The export macro generates unsafe code, and views of JavaScript memory need it.
 

@@ -85,16 +85,16 @@ pub fn submit_path_close(path: u32) -> i32 {
     })
 }
 
-/// Before a further copy of a transaction leaves at `now_ns`, of which the caller knows no newer copy
-/// than that of `since_ns`: until 2 s later no thread sends one. Returns 1; 0 if a newer copy left,
-/// and nothing changes; or NO_SUBMIT_PATH or PANIC.
+/// Before a further copy of a transaction leaves at `now_ns`, of which the caller knows no newer
+/// copy than that of `since_ns`: until 2 s later no thread sends one. Returns 1; 0 if a newer copy
+/// left, and nothing changes; or NO_SUBMIT_PATH or PANIC.
 #[napi]
 pub fn submit_path_renew(path: u32, bytes: &[u8], since_ns: f64, now_ns: f64) -> i32 {
     with_path(path, |path| i32::from(path.renew(bytes, since_ns as u64, now_ns as u64)))
 }
 
-/// Returns how many recent transactions were forgotten early, for lack of room, or NO_SUBMIT_PATH or
-/// PANIC.
+/// Returns how many recent transactions were forgotten early, for lack of room, or NO_SUBMIT_PATH
+/// or PANIC.
 #[napi]
 pub fn submit_path_evicted(path: u32) -> i32 {
     with_path(path, |path| i32::try_from(path.evicted()).unwrap_or(i32::MAX))

@@ -457,8 +457,8 @@ impl ConnectionDriver {
         }
     }
 
-    /// Drops what the queue has above its bound, the least rank first; returns whether `passed`, the
-    /// transaction and tag of a delivery, is among it, which is not reported.
+    /// Drops what the queue has above its bound, the least rank first; returns whether `passed`,
+    /// the transaction and tag of a delivery, is among it, which is not reported.
     fn evict(&mut self, peer: &PeerCore, passed: Option<(u64, u32)>) -> bool {
         let mut saturated = false;
         while self.queue.len() > peer.queue_max

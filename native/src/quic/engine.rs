@@ -245,9 +245,9 @@ impl Engine {
     }
 
     /// Sends a transaction to leaders on this thread. `deliveries` holds a handle and a tag for
-    /// each; `offer` decides which of those that wait goes first. Every delivery ends in an outcome,
-    /// rejected ones too. An empty or oversized
-    /// transaction, and deliveries beyond `DELIVERIES_MAX`, are rejected without an outcome.
+    /// each; `offer` decides which of those that wait goes first. Every delivery ends in an
+    /// outcome, rejected ones too. An empty or oversized transaction, and deliveries beyond
+    /// `DELIVERIES_MAX`, are rejected without an outcome.
     pub fn send(
         &self,
         deliveries: &[u32],
@@ -271,7 +271,7 @@ impl Engine {
         self.fan_out(deliveries, bytes, tx, ttl_ms, offer, Peer::cork)
     }
 
-    /// An ingress thread wrote a record, of which `unread` wait for the reader of the events: it is
+    /// A thread wrote a record, of which `unread` wait for the reader of the events: it is
     /// woken now if there are many, at `wake_if_urgent` if it is urgent, or else with the events.
     pub fn note_record(&self, unread: usize, is_urgent: bool, now_ns: u64) {
         let EngineState { events, io_waker, .. } = &*self.engine_state;

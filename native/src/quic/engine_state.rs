@@ -1,5 +1,5 @@
-//! The state that all connections of an engine share: clock, events, the shares that rank deliveries,
-//! and the queue of endpoint events for the I/O thread, its only consumer.
+//! The state that all connections of an engine share: clock, events, the shares that rank
+//! deliveries, and the queue of endpoint events for the I/O thread, its only consumer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -27,8 +27,8 @@ pub struct EngineState {
     pub(crate) stopped: AtomicBool,
     /// Caught panics.
     pub(crate) panics: AtomicU64,
-    /// Deliveries that were not sent in the turn in which they arrived, and those evicted from a full
-    /// queue.
+    /// Deliveries that were not sent in the turn in which they arrived, and those evicted from a
+    /// full queue.
     pub(crate) deliveries_queued: AtomicU64,
     pub(crate) deliveries_evicted: AtomicU64,
     /// Ranks deliveries.

@@ -6,8 +6,8 @@
 //! waking thread sets the flag and calls the waker, and the flag is cleared *before* draining, so a
 //! wake-up may be spurious but is never lost.
 //!
-//! The reader also takes what ingress threads sent (`submit/record_ring.rs`), after it has taken the
-//! events, so it is woken for both alike.
+//! The reader also takes what ingress threads sent (`submit/record_ring.rs`), after it has taken
+//! the events, so it is woken for both alike.
 //!
 //! Decision: docs/decisions/0015-informational-events-wait.md
 

@@ -34,8 +34,8 @@ pub struct LandedShares {
 }
 
 impl LandedShares {
-    /// Sets shares: `pairs` holds an account and its share each. An account with `SHARE_START` needs
-    /// no entry, and beyond `SHARE_ACCOUNTS_MAX` entries further accounts have that share.
+    /// Sets shares: `pairs` holds an account and its share each. An account with `SHARE_START`
+    /// needs no entry, and beyond `SHARE_ACCOUNTS_MAX` entries further accounts have that share.
     pub fn update(&self, pairs: &[f64]) {
         let (pairs, _) = pairs.as_chunks::<2>();
         if pairs.is_empty() {

@@ -1,12 +1,12 @@
 //! QUIC to the leaders: the engine (`engine`), its connections (`peer`; `connection` holds the
-//! protocol state and `transmit` sends deliveries, both for the holder of the drive token), the I/O thread
-//! (`endpoint`), and the ring that carries events to JavaScript (`event_ring`).
+//! protocol state and `transmit` sends deliveries, both for the holder of the drive token), the I/O
+//! thread (`endpoint`), and the ring that carries events to JavaScript (`event_ring`).
 //!
-//! `peer` shares `peer_core` and `connection_stats` with other threads; `peer_table` finds it by its
-//! handle. What waits for a leader is in a `priority_queue`, ordered by `landed_shares`, and goes as
-//! its grant and the `stream_window` allow. `in_flight`, `packing` and `gso_batch` serve `transmit`; `congestion` and
-//! `transport_params` adapt quinn-proto; `timer` and `io_wakeup` decide when the I/O thread wakes.
-//! `tls` and `certificate` identify this client.
+//! `peer` shares `peer_core` and `connection_stats` with other threads; `peer_table` finds it by
+//! its handle. What waits for a leader is in a `priority_queue`, ordered by `landed_shares`, and
+//! goes as its grant and the `stream_window` allow. `in_flight`, `packing` and `gso_batch` serve
+//! `transmit`; `congestion` and `transport_params` adapt quinn-proto; `timer` and `io_wakeup`
+//! decide when the I/O thread wakes. `tls` and `certificate` identify this client.
 
 pub mod certificate;
 mod congestion;

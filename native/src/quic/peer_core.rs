@@ -1,5 +1,5 @@
-//! Hot path: one leader's connection except its protocol side: the inboxes that threads fill for the
-//! holder of the drive token, and the results that it reports.
+//! Hot path: one leader's connection except its protocol side: the inboxes that threads fill for
+//! the holder of the drive token, and the results that it reports.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -126,8 +126,8 @@ impl PeerCore {
         is_reserved
     }
 
-    /// Reserves a place if there is one. The queue keeps the best `queue_max`; as many again may have
-    /// arrived since the holder of the drive token last looked.
+    /// Reserves a place if there is one. The queue keeps the best `queue_max`; as many again may
+    /// have arrived since the holder of the drive token last looked.
     pub(super) fn reserve_place(&self) -> bool {
         let is_reserved = self.queued.fetch_add(1, Ordering::AcqRel) < 2 * self.queue_max;
         if !is_reserved {
@@ -137,9 +137,9 @@ impl PeerCore {
         is_reserved
     }
 
-    /// Whether the queue is full of deliveries that rank as high as this one or higher, as far as is
-    /// known outside of a turn, `places` of its own included. The queue would evict this one after
-    /// the edge has accepted the transaction.
+    /// Whether the queue is full of deliveries that rank as high as this one or higher, as far as
+    /// is known outside of a turn, `places` of its own included. The queue would evict this one
+    /// after the edge has accepted the transaction.
     pub(super) fn is_full_for(&self, delivery: &Delivery, places: usize) -> bool {
         self.queued() >= self.queue_max + places && {
             let rank = self.engine_state.landed_shares.rank_of(delivery.offer);

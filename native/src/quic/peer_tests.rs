@@ -1,5 +1,5 @@
-//! The cost of a panic while a connection is driven, what a full queue evicts, and when the I/O thread
-//! is woken.
+//! The cost of a panic while a connection is driven, what a full queue evicts, and when the I/O
+//! thread is woken.
 
 use std::net::UdpSocket;
 use std::sync::Arc;

@@ -7,8 +7,8 @@
 //!    evict_least      └── the next push ─┘
 //! ```
 //!
-//! `next` holds deliveries that may all leave now, in the order that fills datagrams best. A further
-//! arrival puts what is left of them back, so none of it is ahead of a better one.
+//! `next` holds deliveries that may all leave now, in the order that fills datagrams best. A
+//! further arrival puts what is left of them back, so none of it is ahead of a better one.
 //!
 //! A single delivery, which is what a leader with credit has, is never ranked. All are ranked anew
 //! when shares have changed, so at any time one share applies to all deliveries of an account.

@@ -1,7 +1,7 @@
 //! Hot path: limits the concurrent streams to a leader that reads slowly, as
 //! `src/send/stream-window.ts` does for the portable engine, where the reasons are. What a slow
-//! leader has been given cannot be overtaken there, so it is given what it reads in a round trip and
-//! one of its intervals, and the rest waits in the queue, highest rank first.
+//! leader has been given cannot be overtaken there, so it is given what it reads in a round trip
+//! and one of its intervals, and the rest waits in the queue, highest rank first.
 //!
 //! Each connection learns anew.
 //!

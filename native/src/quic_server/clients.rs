@@ -1,4 +1,5 @@
-//! The clients of one thread of a listener: who they are, how many there are, and what they wait for.
+//! The clients of one thread of a listener: who they are, how many there are, and what they wait
+//! for.
 //!
 //! ```text
 //! handshake ─▶ certificate with a known key ─▶ open ─▶ closed

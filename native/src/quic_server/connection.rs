@@ -455,9 +455,9 @@ impl ClientConnection {
         }
     }
 
-    /// Looks for what is late or has changed: tells the client new limits, answers the verdicts that
-    /// waited for too long, and stops the streams that were not finished in time. Returns whether it
-    /// may have something to send.
+    /// Looks for what is late or has changed: tells the client new limits, answers the verdicts
+    /// that waited for too long, and stops the streams that were not finished in time. Returns
+    /// whether it may have something to send.
     pub(super) fn check<H: StreamHandler>(&mut self, turn: &mut Turn<'_>, handler: &mut H) -> bool {
         let is_queued = self.push_limits(handler);
         let is_waiting = !self.waiting.is_empty();
@@ -625,8 +625,8 @@ fn is_control_stream(id: StreamId, content: &Content) -> bool {
     id.dir() == Dir::Bi && content.bytes().first() == Some(&CONTROL)
 }
 
-/// When to look at the credit of a connection again. The more connections an account has, the later:
-/// all of them together cost no more than a few.
+/// When to look at the credit of a connection again. The more connections an account has, the
+/// later: all of them together cost no more than a few.
 fn next_look_in_ns(more_in_ns: u64, connections: usize) -> u64 {
     let all_ns = CREDIT_NS_MIN.saturating_mul(connections as u64) / CREDIT_LOOKS;
     more_in_ns.max(CREDIT_NS_MIN).max(all_ns)

@@ -116,8 +116,8 @@ pub struct QuicNumbers {
     pub forwards_dropped: u64,
     /// Receipts that clients were too slow to read.
     pub receipts_dropped: u64,
-    /// Looks at which a client got fewer bidirectional streams than its limits admit, because it left
-    /// too many verdicts unread.
+    /// Looks at which a client got fewer bidirectional streams than its limits admit, because it
+    /// left too many verdicts unread.
     pub streams_withheld: u64,
     /// Verdicts that could not wait for the transaction's end.
     pub landings_unawaited: u64,

@@ -1,6 +1,6 @@
-//! Verdicts that wait for their transaction's end, by signature: which streams of which connections.
-//! How many wait is limited for each account, so that one cannot keep the others from it; those of
-//! all threads count.
+//! Verdicts that wait for their transaction's end, by signature: which streams of which
+//! connections. How many wait is limited for each account, so that one cannot keep the others from
+//! it; those of all threads count.
 
 use std::collections::HashMap;
 use std::sync::Arc;

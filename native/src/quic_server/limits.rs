@@ -58,8 +58,8 @@ pub const SCANNED_PER_TURN: usize = 1024;
 pub const DRIVEN_PER_TURN: usize = 64;
 /// Streams that are read of one connection before the next one is driven.
 pub const STREAMS_PER_DRIVE: usize = 16;
-/// Streams that are read of all connections before other clients get their turn: a transaction takes
-/// some hundredths of a millisecond.
+/// Streams that are read of all connections before other clients get their turn: a transaction
+/// takes some hundredths of a millisecond.
 pub const STREAMS_PER_TURN: usize = 64;
 /// Shortest wait before a connection without credit is looked at again.
 pub const CREDIT_NS_MIN: u64 = 10 * NS_PER_MS;

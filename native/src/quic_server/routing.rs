@@ -89,7 +89,8 @@ impl Routing {
     }
 
     /// The thread of each socket on the port once the predecessor has closed its own, that of the
-    /// last thread first. The kernel puts the last socket of all in the place of one that is closed.
+    /// last thread first. The kernel puts the last socket of all in the place of one that is
+    /// closed.
     pub(super) fn places_alone(&self) -> Vec<usize> {
         // The predecessor's threads after the own ones.
         let predecessor = self.predecessor.iter().map(|thread| self.threads + thread);
@@ -100,8 +101,8 @@ impl Routing {
         sockets
     }
 
-    /// Returns the place of the datagram's socket among those on the port: that of its thread, which
-    /// is in `own` for this process's datagrams, and in `predecessor` for the predecessor's.
+    /// Returns the place of the datagram's socket among those on the port: that of its thread,
+    /// which is in `own` for this process's datagrams, and in `predecessor` for the predecessor's.
     fn program_of(
         &self,
         predecessor: &[usize],

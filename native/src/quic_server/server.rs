@@ -12,12 +12,12 @@
 //! (`threads`) counts the clients of all its threads.
 //!
 //! The handshakes in progress are limited, in all and for each address, and have a deadline; above
-//! some of them a client must prove its address by a Retry. Those that did not prove it count apart,
-//! because whoever sent them may have forged the address. A turn handles few datagrams of handshakes
-//! and few streams, so that HTTP clients, which the same thread serves, do not wait for all of them;
-//! connections with many streams take turns too. Connections are
-//! limited for each address and account. Every `SCAN_NS` the listener looks the keys of all
-//! connections up again, closes those of revoked keys, and stops streams that are too slow.
+//! some of them a client must prove its address by a Retry. Those that did not prove it count
+//! apart, because whoever sent them may have forged the address. A turn handles few datagrams of
+//! handshakes and few streams, so that HTTP clients, which the same thread serves, do not wait for
+//! all of them; connections with many streams take turns too. Connections are limited for each
+//! address and account. Every `SCAN_NS` the listener looks the keys of all connections up again,
+//! closes those of revoked keys, and stops streams that are too slow.
 //!
 //! Decision: docs/decisions/0055-quic-in-the-ingress-threads.md
 
@@ -154,8 +154,8 @@ impl QuicServer {
         self.socket.local_addr()
     }
 
-    /// Has the poll report when datagrams arrive; `waker` ends the poll for those that another thread
-    /// passes on.
+    /// Has the poll report when datagrams arrive; `waker` ends the poll for those that another
+    /// thread passes on.
     ///
     /// # Errors
     /// When the poll does not take it.
@@ -178,7 +178,8 @@ impl QuicServer {
         self.socket.on_readable();
     }
 
-    /// Presents the certificate of these settings to `touchdown/1` clients that connect from now on.
+    /// Presents the certificate of these settings to `touchdown/1` clients that connect from now
+    /// on.
     pub fn present(&self, config: Arc<rustls::ServerConfig>) {
         self.certificate.present(config);
     }

@@ -1,6 +1,6 @@
 //! The listener's UDP sockets, one for each thread. Each sends datagrams, and keeps those received
-//! until its thread handles them, one by one. All share the port: a program of `routing` chooses one
-//! for each datagram.
+//! until its thread handles them, one by one. All share the port: a program of `routing` chooses
+//! one for each datagram.
 
 use std::io::{self, IoSliceMut};
 use std::net::{self, SocketAddr};
@@ -35,13 +35,14 @@ pub(super) struct DatagramSocket {
 
 /// The sockets that share a port, in the order in which the kernel has them. A thread that ends
 /// closes its own descriptor alone: all sockets are closed together with this, the last one first,
-/// so that a process which has sockets behind them knows in which order the kernel has its own then.
+/// so that a process which has sockets behind them knows in which order the kernel has its own
+/// then.
 #[derive(Debug)]
 pub(super) struct PortSockets(Vec<net::UdpSocket>);
 
 impl PortSockets {
-    /// So many sockets on the address, whose datagrams the program distributes, and each of them for
-    /// a thread. A successor may share the port with the process of this user that it replaces.
+    /// So many sockets on the address, whose datagrams the program distributes, and each of them
+    /// for a thread. A successor may share the port with the process of this user that it replaces.
     ///
     /// # Errors
     /// When the port is in use, the address is not local, or the system has no socket left.
@@ -130,8 +131,8 @@ impl DatagramSocket {
         self.state.max_gso_segments().min(SEGMENTS_MAX)
     }
 
-    /// Fills the buffers once, unless they hold datagrams that were not taken yet. Returns whether it
-    /// did.
+    /// Fills the buffers once, unless they hold datagrams that were not taken yet. Returns whether
+    /// it did.
     pub(super) fn receive(&mut self) -> bool {
         if !self.can_receive || self.has_received() {
             return false;
@@ -191,8 +192,8 @@ impl DatagramSocket {
     }
 }
 
-/// The first socket of a port. Without a predecessor the port must be free: another process's, which
-/// listens there, is an error.
+/// The first socket of a port. Without a predecessor the port must be free: another process's,
+/// which listens there, is an error.
 fn first_on(address: SocketAddr, count: usize, is_successor: bool) -> io::Result<net::UdpSocket> {
     if address.port() != 0 {
         if !is_successor {

@@ -69,8 +69,8 @@ impl ThreadSocket {
         self.threads.forwarded(self.thread)
     }
 
-    /// The next datagram of this thread: in turns one that another thread passed on, of which so many
-    /// may be taken, and one of its own socket.
+    /// The next datagram of this thread: in turns one that another thread passed on, of which so
+    /// many may be taken, and one of its own socket.
     pub(super) fn next(
         &mut self,
         forwarded: &mut usize,

@@ -73,8 +73,8 @@ impl Threads {
         }
     }
 
-    /// Passes a datagram on to its thread. Returns false, and drops it as if it were lost on the way,
-    /// if that does not keep up.
+    /// Passes a datagram on to its thread. Returns false, and drops it as if it were lost on the
+    /// way, if that does not keep up.
     pub(super) fn forward(&self, thread: usize, datagram: Datagram) -> bool {
         let Some(inbox) = self.inboxes.get(thread) else { return false };
         if inbox.datagrams.len() >= FORWARDS_MAX {

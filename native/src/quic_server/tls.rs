@@ -1,8 +1,9 @@
 //! TLS and transport settings of the listener.
 //!
 //! A client proves that it holds the key of its certificate by TLS's own signature; nothing else in
-//! the certificate counts, as in Agave's `streamer` and `tls-utils` (4.2, 2026-11). A client without
-//! a certificate is let in by TLS, so that the listener can close its connection with a code.
+//! the certificate counts, as in Agave's `streamer` and `tls-utils` (4.2, 2026-11). A client
+//! without a certificate is let in by TLS, so that the listener can close its connection with a
+//! code.
 //!
 //! `touchdown/1` clients verify the server: the listener presents the operator's certificate, where
 //! it has one. To others it presents a self-signed one.

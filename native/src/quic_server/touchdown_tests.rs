@@ -587,8 +587,8 @@ async fn panic_over_a_receipt_ends_no_client() {
     assert_eq!(content[24], 8);
 }
 
-/// What a hostile client may write on its first stream: a HELLO or a transaction with bytes changed,
-/// left out or added.
+/// What a hostile client may write on its first stream: a HELLO or a transaction with bytes
+/// changed, left out or added.
 #[tokio::test]
 async fn random_bytes_on_streams_end_no_other_client() {
     let listener = Listener::new(|options| options.stream_timeout_ns = NS_PER_S / 20);

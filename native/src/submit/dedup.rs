@@ -4,9 +4,9 @@
 //!
 //! Queried before a transaction is decoded, and written only once its signatures are verified:
 //! reserved before it is sent, and committed once it is accepted. So no client can insert an entry
-//! with another client's signature, and an entry matches only exactly the same bytes. All threads use
-//! one memory, under a lock. A thread that does not get the lock in time continues without the cache:
-//! a duplicate then counts as new. The portable engine has the same cache, of one thread, in
+//! with another client's signature, and an entry matches only exactly the same bytes. All threads
+//! use one memory, under a lock. A thread that does not get the lock in time continues without the
+//! cache: a duplicate then counts as new. The portable engine has the same cache, of one thread, in
 //! `src/dedup/recent-transactions.ts`.
 
 pub use crate::submit::dedup_index::Sizes;
@@ -108,9 +108,9 @@ impl DedupCache {
         }
     }
 
-    /// Before a further copy of an accepted transaction leaves: from now on its entry is of `now_ns`.
-    /// False, and nothing changes, if an entry is newer than `since_ns`, the newest that the caller
-    /// knows of: then a thread sends it, or has just sent it.
+    /// Before a further copy of an accepted transaction leaves: from now on its entry is of
+    /// `now_ns`. False, and nothing changes, if an entry is newer than `since_ns`, the newest that
+    /// the caller knows of: then a thread sends it, or has just sent it.
     #[must_use]
     pub fn renew(&self, bytes: &[u8], signature_offset: usize, since_ns: u64, now_ns: u64) -> bool {
         let Some(size) = self.ring.size_of(bytes) else { return true };
@@ -137,8 +137,8 @@ impl DedupCache {
         }
     }
 
-    /// Removes the entry of a transaction that this thread reserved when it is dropped undecided, as by
-    /// a panic.
+    /// Removes the entry of a transaction that this thread reserved when it is dropped undecided,
+    /// as by a panic.
     pub(super) fn undecided<'a>(&'a self, bytes: &'a [u8], offset: usize) -> Undecided<'a> {
         Undecided { dedup: self, bytes, offset }
     }

@@ -244,9 +244,10 @@ fn digest_of(memory: &Memory) -> String {
 }
 
 /// The digests are those of the memory after the same operations through another implementation, in
-/// JavaScript, on memory created with the same options and seed. The first ring wraps around some hundred times; the second grows twice and ends at its maximum of entries;
-/// the third wraps around without growing, because enough is free; the last grows to its maximum of
-/// bytes, no multiple of eight, and wraps around there.
+/// JavaScript, on memory created with the same options and seed. The first ring wraps around some
+/// hundred times; the second grows twice and ends at its maximum of entries; the third wraps around
+/// without growing, because enough is free; the last grows to its maximum of bytes, no multiple of
+/// eight, and wraps around there.
 #[test]
 #[cfg_attr(miri, ignore = "takes too many steps for Miri")]
 fn memory_equals_that_of_another_implementation_to_the_byte() {

@@ -1,7 +1,8 @@
 //! Hot path: sends a thread's transactions to the leaders of the target table that the sender
-//! publishes. A leader gets no transaction that is larger than it accepts. What a leader cannot take now waits in the engine, highest rank first, as do the
-//! sender's deliveries. Deliveries that the engine does not accept, for example to a leader without
-//! a connection, are the sender's task, which finds them in the record.
+//! publishes. A leader gets no transaction that is larger than it accepts. What a leader cannot
+//! take now waits in the engine, highest rank first, as do the sender's deliveries. Deliveries that
+//! the engine does not accept, for example to a leader without a connection, are the sender's task,
+//! which finds them in the record.
 //!
 //! Bursts are corked. One datagram and one system call per transaction cost the thread and the
 //! leaders time. An ingress thread that falls behind holds further transactions in the engine until
@@ -155,7 +156,7 @@ fn guarded<T: Default>(act: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(act)).unwrap_or_default()
 }
 
-/// Sends the transactions of one ingress thread. All calls are made on one thread, because the
+/// Sends the transactions of one thread. All calls are made on one thread, because the
 /// engine keeps corked deliveries per thread.
 pub struct FanOut<E> {
     targets: SharedTargetTable,

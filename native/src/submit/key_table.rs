@@ -8,11 +8,11 @@
 //!  └───────────┘                               └──────────────────┘
 //! ```
 //!
-//! Any thread looks keys up without a lock. One thread, the main one, changes the table: it replaces
-//! the shard of a changed key by a copy, of at most a few dozen entries. A whole new set of keys is
-//! built aside, in batches between which the main thread serves requests, and then takes the place
-//! of the old one shard by shard, so each key is looked up in the old set or in the new one. The old
-//! shards are dropped by a thread of their own.
+//! Any thread looks keys up without a lock. One thread, the main one, changes the table: it
+//! replaces the shard of a changed key by a copy, of at most a few dozen entries. A whole new set
+//! of keys is built aside, in batches between which the main thread serves requests, and then takes
+//! the place of the old one shard by shard, so each key is looked up in the old set or in the new
+//! one. The old shards are dropped by a thread of their own.
 //!
 //! A request that found its key keeps it until it is answered, also if the key is removed
 //! meanwhile. Digests are compared in constant time, so that response times do not reveal how much
@@ -657,7 +657,8 @@ pub fn is_within(networks: &[IpNet], from: IpAddr) -> bool {
     })
 }
 
-/// Networks separated by a comma and a blank. None of them where one is invalid: they admit nothing.
+/// Networks separated by a comma and a blank. None of them where one is invalid: they admit
+/// nothing.
 fn networks_of(ranges: &str) -> Box<[IpNet]> {
     ranges.split(", ").map(network_of).collect::<Option<_>>().unwrap_or_default()
 }

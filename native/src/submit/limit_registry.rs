@@ -4,13 +4,13 @@
 //! A charge of a limit that all edges share is also counted, so that the main thread can report it
 //! to the other edges (`src/accounts/global-limits`): the count rises before the charge, and falls
 //! again if that is rejected. So a reader of a bucket and then its count misses nothing that is in
-//! the bucket. Such a state is listed with its first charge; the main thread takes it from the list,
-//! watches it, and ends that when its bucket is full.
+//! the bucket. Such a state is listed with its first charge; the main thread takes it from the
+//! list, watches it, and ends that when its bucket is full.
 //!
-//! Who charges a limit has its state from the key (`key_table`). Only the writer of that table finds
-//! states by name. A state that no key refers to any more stays until its bucket is full, so that
-//! whoever removes a key and adds it again gains nothing: each new state examines the next two of
-//! its part and removes those.
+//! Who charges a limit has its state from the key (`key_table`). Only the writer of that table
+//! finds states by name. A state that no key refers to any more stays until its bucket is full, so
+//! that whoever removes a key and adds it again gains nothing: each new state examines the next two
+//! of its part and removes those.
 
 use std::borrow::Borrow;
 use std::collections::HashSet;
@@ -240,8 +240,8 @@ impl LimitRegistry {
         self.watched_state(slot).is_some_and(|state| state.global.replace(was_ns, full_ns))
     }
 
-    /// Ends the watch of a limit whose last count was `count`, which is reported and subtracted: its
-    /// next charge lists it again.
+    /// Ends the watch of a limit whose last count was `count`, which is reported and subtracted:
+    /// its next charge lists it again.
     pub fn unwatch(&self, slot: u32, count: u32) {
         let Some(state) = self.watched.lock().remove(slot) else { return };
         state.is_listed.store(false, SeqCst);

@@ -1,6 +1,6 @@
-//! Hot path: submissions that the HTTP server of the main thread accepts. They pass through the same
-//! path as those of ingress threads. Their keys and limits were checked there, before the body was
-//! read, and the server writes the response and counts the request itself.
+//! Hot path: submissions that the HTTP server of the main thread accepts. They pass through the
+//! same path as those of ingress threads. Their keys and limits were checked there, before the body
+//! was read, and the server writes the response and counts the request itself.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -131,8 +131,8 @@ impl<E: EngineHandle> MainThread<E> {
         submit(&mut self.path, bytes, submission, &mut self.sent)
     }
 
-    /// Submits the transaction of a JSON-RPC call in its usual form. None for a body of another form,
-    /// of which nothing is submitted.
+    /// Submits the transaction of a JSON-RPC call in its usual form. None for a body of another
+    /// form, of which nothing is submitted.
     pub fn submit_call(&mut self, body: &[u8], submission: &Submission) -> Option<(Call, Answer)> {
         let Self { path, transaction, sent, .. } = self;
         let call = read_call(body, transaction.as_mut_slice())?;

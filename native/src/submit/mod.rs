@@ -9,13 +9,13 @@
 //!            proxy ◀──▶ main thread's server
 //! ```
 //!
-//! `thread` runs the event loop of `http` with the request handler of `requests`. Requests that the main
-//! thread's server accepts pass through the same path, by one call (`main_thread`). The engine wakes
-//! the main thread for records as for its events. All ingress threads and the main thread use one table
-//! of keys (`key_table`), one state of each rate limit (`limit_registry`) and one dedup cache (`dedup`).
-//! They share memory with TypeScript (`sync::shared_memory`): the targets (`target_table`), records
-//! (`record_ring`) and counters (`counters`). The layouts are those of the files in `src/` that each
-//! module names.
+//! `thread` runs the event loop of `http` with the request handler of `requests`. Requests that the
+//! main thread's server accepts pass through the same path, by one call (`main_thread`). The engine
+//! wakes the main thread for records as for its events. All ingress threads and the main thread use
+//! one table of keys (`key_table`), one state of each rate limit (`limit_registry`) and one dedup
+//! cache (`dedup`). They share memory with TypeScript (`sync::shared_memory`): the targets
+//! (`target_table`), records (`record_ring`) and counters (`counters`). The layouts are those of
+//! the files in `src/` that each module names.
 
 pub mod counters;
 pub mod dedup;

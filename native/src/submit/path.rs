@@ -1,6 +1,8 @@
-//! Hot path: the path of a transaction through the engine, on whatever thread accepted it: `requests`
-//! for those of an ingress thread's HTTP clients, `streams` for those of its QUIC clients, and
-//! `main_thread`. The record for accounting is published before the transaction's first byte leaves.
+//! Hot path: the path of a transaction through the engine, on whatever thread accepted it:
+//! `requests` for those of an ingress thread's HTTP clients, `streams` for those of its QUIC
+//! clients, and
+//! `main_thread`. The record for accounting is published before the transaction's first byte
+//! leaves.
 //!
 //! ```text
 //! duplicate? ─▶ decode, verify ─▶ reserve ─▶ record ─▶ send ─▶ commit
@@ -90,8 +92,8 @@ pub struct SignatureText {
 }
 
 impl<E: EngineHandle> SubmitPath<E> {
-    /// Sends it, finds that it is a duplicate, or rejects it, which is recorded. Otherwise why it is
-    /// left to the main thread.
+    /// Sends it, finds that it is a duplicate, or rejects it, which is recorded. Otherwise why it
+    /// is left to the main thread.
     pub(super) fn submit(
         &mut self,
         bytes: &[u8],

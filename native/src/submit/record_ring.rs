@@ -1,6 +1,6 @@
 //! Hot path: reports the transactions of all threads to the accounting of the main thread, in one
-//! order, as a ring of records in shared memory. The layout is that of `src/engine/record-ring.ts`, on a ring of
-//! `src/runtime/ring.ts`.
+//! order, as a ring of records in shared memory. The layout is that of `src/engine/record-ring.ts`,
+//! on a ring of `src/runtime/ring.ts`.
 //!
 //! ```text
 //!  head ─ 64 bytes ─ tail ─ 64 bytes ─ slots:
@@ -19,9 +19,10 @@
 //!  CLAIMED ──written──▶ DONE | PENDING ──sent──▶ DONE | VOID ──read──▶ CLAIMED
 //! ```
 //!
-//! The reader waits for DONE or VOID, and resets the state for the next writer. A rejection is recorded with its message in place of the transaction, while fewer than
-//! half of the slots are in use, so that rejections leave room for what is sent. Fields that a kind
-//! of record does not use keep their old values; the reader knows by the kind which to read.
+//! The reader waits for DONE or VOID, and resets the state for the next writer. A rejection is
+//! recorded with its message in place of the transaction, while fewer than half of the slots are in
+//! use, so that rejections leave room for what is sent. Fields that a kind of record does not use
+//! keep their old values; the reader knows by the kind which to read.
 //!
 //! A record names its key and account itself: the key may be removed before the record is read. One
 //! of the main thread's own submissions has the number of the submission there instead.
@@ -49,7 +50,8 @@ const VIOLATED: f64 = 4.0;
 /// A rejection is recorded while at most one in this number of slots is in use.
 const REJECTED_PART: usize = 2;
 
-/// Numbers of a record: first come kind, size, account size, the three times, body size and retries.
+/// Numbers of a record: first come kind, size, account size, the three times, body size and
+/// retries.
 const SENT_NS: usize = 5;
 const OFFSET: usize = 8;
 const NUMBER: usize = 9;
@@ -75,8 +77,8 @@ const SLOT_BYTES: usize = BYTES_AT + TRANSACTION_BYTES_MAX;
 const DONE: u64 = 1;
 /// It was not sent after all.
 const VOID: u64 = 2;
-/// The transaction is being sent. The upper 32 bits are the record's cursor: once the reader gave up
-/// waiting, the slot may have another record, which is not this thread's to complete.
+/// The transaction is being sent. The upper 32 bits are the record's cursor: once the reader gave
+/// up waiting, the slot may have another record, which is not this thread's to complete.
 const PENDING: u64 = 3;
 
 /// Each cursor of the ring has its own cache line.
@@ -196,8 +198,8 @@ impl Records {
     }
 
     /// Publishes a transaction that is about to be sent to these targets, with the numbers of its
-    /// validation. `complete` or `void` must follow. False if no slot is free, or if the transaction
-    /// is too large: then nothing was written.
+    /// validation. `complete` or `void` must follow. False if no slot is free, or if the
+    /// transaction is too large: then nothing was written.
     pub fn submitted(
         &mut self,
         record: &SubmissionRecord,

@@ -1,7 +1,7 @@
-//! Hot path: how an ingress thread handles an HTTP request: it checks key and limit, reads the body in
-//! either form, takes each transaction along its path (`path`), and answers. What it rejects it answers
-//! and records too. Whatever it is not certain of it proxies to the main thread, without having sent or
-//! recorded it; a charge of the rate limit is kept, and passed on.
+//! Hot path: how an ingress thread handles an HTTP request: it checks key and limit, reads the body
+//! in either form, takes each transaction along its path (`path`), and answers. What it rejects it
+//! answers and records too. Whatever it is not certain of it proxies to the main thread, without
+//! having sent or recorded it; a charge of the rate limit is kept, and passed on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -102,8 +102,8 @@ impl<E: EngineHandle> SubmitHandler<E> {
         Handled::Answered
     }
 
-    /// Answers a request without a valid key whose calls, alone or in a batch, need none. None for any
-    /// other.
+    /// Answers a request without a valid key whose calls, alone or in a batch, need none. None for
+    /// any other.
     fn keyless(
         &mut self,
         request: &Request<'_>,

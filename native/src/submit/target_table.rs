@@ -1,11 +1,11 @@
 //! Hot path: the connections to the current leaders, which the sender's thread publishes in shared
-//! memory and ingress threads read. Layout and protocol are those of
+//! memory and every thread that accepts transactions reads. Layout and protocol are those of
 //! `src/send/native/shared-target-table.ts`:
 //!
 //! ```text
 //!   word  0      sequence number: rises with each write; odd while the table is written
-//!         1      whether ingress threads may send
-//!         2      ingress threads so far
+//!         1      whether these threads may send
+//!         2      such threads so far
 //!         3 ..   engine, count, delivery lifetime in ms
 //!         6 ..   for each target the engine's handle of the connection
 //!        22 ..   for each target the largest transaction that it accepts
@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use crate::quic::limits::DELIVERIES_MAX;
 use crate::sync::shared_memory::{AtomicSlice, Memory};
 
-/// Leaders that ingress threads send to: `SHARED_TARGETS_MAX` of `src/core/limits.ts`, the same as
+/// Leaders that these threads send to: `SHARED_TARGETS_MAX` of `src/core/limits.ts`, the same as
 /// the deliveries of one engine call.
 pub const TARGETS_MAX: usize = DELIVERIES_MAX;
 /// Size of the shared memory: `SHARED_TARGET_TABLE_BYTES` of
@@ -59,7 +59,7 @@ impl Targets {
     }
 }
 
-/// An ingress thread's view of the table.
+/// A thread's view of the table.
 pub struct SharedTargetTable {
     words: AtomicSlice<AtomicU32>,
     thread_number: u32,
@@ -69,7 +69,7 @@ pub struct SharedTargetTable {
 }
 
 impl SharedTargetTable {
-    /// Registers one more ingress thread. None if the memory has another size.
+    /// Registers one more thread. None if the memory has another size.
     #[must_use]
     pub fn open(memory: &Memory) -> Option<Self> {
         if memory.size() != TARGET_TABLE_BYTES {
@@ -80,19 +80,19 @@ impl SharedTargetTable {
         Some(Self { words, thread_number, table: Targets::default(), sequence: None })
     }
 
-    /// Counts up from 1 among the ingress threads that share the memory.
+    /// Counts up from 1 among the threads that share the memory.
     #[must_use]
     pub fn thread_number(&self) -> u32 {
         self.thread_number
     }
 
-    /// Whether ingress threads may send.
+    /// Whether threads may send.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.word(OPEN) == 1
     }
 
-    /// Stops all ingress threads from sending until the sender has checked.
+    /// Stops all threads from sending until the sender has checked.
     pub fn close(&self) {
         if let Some(open) = self.words.get(OPEN) {
             open.store(0, SeqCst);

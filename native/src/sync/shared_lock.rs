@@ -1,9 +1,9 @@
 //! Hot path: a lock in memory that threads share, for work of a microsecond.
 //!
-//! A word that is 0 while the lock is free. A thread that finds it taken spins briefly, and then sleeps between attempts: the owner
-//! was preempted, or it would be done. After a while it times out, because an owner that never
-//! returns must not block the others forever. Releasing wakes no thread: a sleeping one retries
-//! after its sleep.
+//! A word that is 0 while the lock is free. A thread that finds it taken spins briefly, and then
+//! sleeps between attempts: the owner was preempted, or it would be done. After a while it times
+//! out, because an owner that never returns must not block the others forever. Releasing wakes no
+//! thread: a sleeping one retries after its sleep.
 
 use std::hint::spin_loop;
 use std::sync::atomic::AtomicU32;
