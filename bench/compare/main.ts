@@ -5,11 +5,11 @@
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { rssMb } from "../load/children.ts";
 import { type CompareOptions, readOptions, USAGE } from "./options.ts";
 import { buildProgram } from "./program.ts";
-import { type Held, keep, type Memory, medianOf, type Row, rowText } from "./report.ts";
+import { type Held, keep, medianOf, type Row, rowText, soakText } from "./report.ts";
 import { type Side, type Stage, startStage } from "./sides.ts";
+import { type Soak, soak } from "./soak.ts";
 import { takeTurn } from "./turn.ts";
 import { undisturbed } from "./undisturbed.ts";
 
@@ -23,7 +23,6 @@ const LADDER_TO = 50_000;
 const LADDER_SECONDS = 2;
 const LADDER_TRIES = 3;
 const HELD_P99_US = 20_000;
-const MEMORY_SAMPLES = 40;
 
 if (process.argv.includes("--help")) {
   console.log(USAGE);
@@ -38,8 +37,8 @@ async function run(options: CompareOptions): Promise<void> {
     const rows: Row[] = [];
     for (const rate of options.rates) rows.push(...(await compareAt(stage, options, rate)));
     const held = options.capacity ? await climb(stage, options) : [];
-    const memory = options.memory === 0 ? null : await watchMemory(stage, options);
-    if (options.keep) keep(options, rows, held, memory);
+    const soaked = options.soakSeconds === 0 ? null : await soakEdge(stage, options);
+    if (options.keep) keep(options, rows, held, soaked);
   } finally {
     await stage.stop();
   }
@@ -120,21 +119,12 @@ async function climb(stage: Stage, options: CompareOptions): Promise<Held[]> {
   }));
 }
 
-/** Sends in portions through the edge with everything on, and records its memory. */
-async function watchMemory(stage: Stage, options: CompareOptions): Promise<Memory> {
+/** Through the first side that is an edge. */
+async function soakEdge(stage: Stage, options: CompareOptions): Promise<Soak> {
   const side = stage.sides.find(({ metricsUrl }) => metricsUrl !== null);
-  if (side === undefined) throw new Error("--memory needs an edge among the sides");
-  const json = options.endpoint === "json";
-  const samples: { sent: number; rss_mb: number }[] = [];
-  const seconds = Math.ceil(options.memory / options.memoryRate / MEMORY_SAMPLES);
-  let sent = 0;
-  let lost = 0;
-  while (sent < options.memory) {
-    const turn = await takeTurn(stage, side, { rate: options.memoryRate, seconds, json });
-    sent += turn.accepted;
-    lost += turn.lost;
-    samples.push({ sent, rss_mb: rssMb(side.pid) ?? 0 });
-    console.log(`${sent} sent, ${lost} lost, ${samples.at(-1)?.rss_mb.toFixed(0)} MB`);
-  }
-  return { sent, lost, samples };
+  if (side === undefined) throw new Error("--soak needs an edge among the sides");
+  const { soakRate: rate, soakSeconds: seconds, endpoint } = options;
+  const result = await soak(stage, side, { rate, seconds, json: endpoint === "json" });
+  console.log(soakText(result));
+  return result;
 }

@@ -22,10 +22,10 @@ export interface CompareOptions {
   readonly lands: boolean;
   /** Whether to find the highest sustained rate. */
   readonly capacity: boolean;
-  /** Transactions of the memory run; 0 for none. */
-  readonly memory: number;
-  /** Transactions per second of the memory run. */
-  readonly memoryRate: number;
+  /** How long to watch an edge for what grows; 0: not. */
+  readonly soakSeconds: number;
+  /** Transactions a second meanwhile. */
+  readonly soakRate: number;
   /** Whether to rewrite docs/benchmarks.md and keep the results. */
   readonly keep: boolean;
 }
@@ -45,8 +45,8 @@ export const USAGE = `usage: npm run bench:compare -- [options]
   --node KIND      lands: every transaction has landed when the edge asks for its status;
                    unknown: the node knows none of them (lands)
   --no-capacity    does not look for the highest rate held
-  --memory N       sends N transactions through the edge and watches its memory (0)
-  --memory-rate N  that many of them a second (6000)
+  --soak N         loads the edge for N seconds, and watches memory, open files and event loop (0)
+  --soak-rate N    transactions a second meanwhile (6000)
   --dry            prints, and writes neither results nor documents`;
 
 /** Parses a command line; returns an Error that names what is wrong. */
@@ -64,8 +64,8 @@ export function readOptions(args: readonly string[]): CompareOptions {
       fresh: { type: "boolean", default: false },
       node: { type: "string", default: "lands" },
       "no-capacity": { type: "boolean", default: false },
-      memory: { type: "string", default: "0" },
-      "memory-rate": { type: "string", default: "6000" },
+      soak: { type: "string", default: "0" },
+      "soak-rate": { type: "string", default: "6000" },
       dry: { type: "boolean", default: false },
     },
   });
@@ -90,8 +90,8 @@ export function readOptions(args: readonly string[]): CompareOptions {
     lands: node === "lands",
     dispatch: values.dispatch,
     capacity: !values["no-capacity"] && !fresh,
-    memory: wholeNumber("memory", values.memory, 0, 10_000_000),
-    memoryRate: wholeNumber("memory-rate", values["memory-rate"], 100, 100_000),
+    soakSeconds: wholeNumber("soak", values.soak, 0, 86_400),
+    soakRate: wholeNumber("soak-rate", values["soak-rate"], 100, 100_000),
     // The tables of docs/benchmarks.md are of warm sides of one commit.
     keep: !values.dry && before === "" && !fresh && node === "lands",
   };

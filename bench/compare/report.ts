@@ -8,6 +8,7 @@ import { drawSpans } from "../plot.ts";
 import { writeMeasured } from "../readme.ts";
 import type { CompareOptions } from "./options.ts";
 import type { SideName } from "./sides.ts";
+import { type Soak, type SoakSample, trendOf } from "./soak.ts";
 import type { Turn } from "./turn.ts";
 import { disturbance, type KeptTurn } from "./undisturbed.ts";
 
@@ -37,12 +38,6 @@ export interface Held {
   readonly cpu_us: number;
   /** Whether it was the last rate tried. */
   readonly is_end: boolean;
-}
-
-export interface Memory {
-  readonly sent: number;
-  readonly lost: number;
-  readonly samples: readonly { readonly sent: number; readonly rss_mb: number }[];
 }
 
 const LOAD_BEFORE = loadavg()[0] ?? 0;
@@ -79,7 +74,7 @@ export function keep(
   options: CompareOptions,
   rows: readonly Row[],
   held: readonly Held[],
-  memory: Memory | null,
+  soaked: Soak | null,
 ): void {
   const about = {
     at: new Date().toISOString(),
@@ -92,7 +87,7 @@ export function keep(
   const lines = [
     ...rows.map((row) => ({ ...about, kind: "latency", ...row })),
     ...held.map((row) => ({ ...about, kind: "capacity", ...row })),
-    ...(memory === null ? [] : [{ ...about, kind: "memory", ...memory }]),
+    ...(soaked === null ? [] : [{ ...about, kind: "soak", ...soaked }]),
   ];
   mkdirSync(RESULTS, { recursive: true });
   const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
@@ -108,7 +103,7 @@ export function keep(
     writeMeasured("compare", tableOf(rows));
   }
   if (held.length > 0) writeMeasured("capacity", heldTable(held));
-  if (memory !== null) writeMeasured("memory", memoryText(memory));
+  if (soaked !== null) writeMeasured("soak", soakText(soaked));
 }
 
 function tableOf(rows: readonly Row[]): string {
@@ -158,13 +153,24 @@ function heldTable(held: readonly Held[]): string {
   ].join("\n");
 }
 
-function memoryText({ sent, lost, samples }: Memory): string {
-  const early = samples.find((sample) => sample.sent >= 100_000) ?? samples[0];
-  const most = Math.max(...samples.map(({ rss_mb }) => rss_mb));
-  const mb = (value: number | undefined): string => `${Math.round(value ?? 0)} MB`;
-  return (
-    `Resident memory of the edge over ${sent.toLocaleString("en-US")} transactions ` +
-    `(${lost} lost): ${mb(early?.rss_mb)} after ${early?.sent.toLocaleString("en-US")}, ` +
-    `${mb(samples.at(-1)?.rss_mb)} at the end, ${mb(most)} at most.`
-  );
+/** A table of what was watched, with the slope and its standard error. */
+export function soakText({ rate, accepted, refused, lost, samples }: Soak): string {
+  const watched: readonly [string, (sample: SoakSample) => number][] = [
+    ["resident memory, MB", ({ rss_mb }) => rss_mb],
+    ["open files", ({ open_files }) => open_files],
+    ["event-loop delay p99, ms", ({ loop_delay_ms }) => loop_delay_ms],
+  ];
+  const minutes = Math.round((samples.at(-1)?.seconds ?? 0) / 60);
+  const count = (value: number): string => value.toLocaleString("en-US");
+  return [
+    `${minutes} minutes at ${count(rate)} tx/s: ${count(accepted)} transactions accepted, ` +
+      `${count(refused)} refused, ${count(lost)} lost.`,
+    "",
+    "| of the edge | mean | change an hour |",
+    "|---|---|---|",
+    ...watched.map(([name, pick]) => {
+      const { mean, perHour, error } = trendOf(samples, pick);
+      return `| ${name} | ${mean.toFixed(1)} | ${perHour.toFixed(2)} ± ${error.toFixed(2)} |`;
+    }),
+  ].join("\n");
 }
