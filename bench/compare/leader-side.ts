@@ -18,17 +18,25 @@ export interface LeaderSide {
   readonly wsUrl: string;
 }
 
-/**
- * Starts them; `stops` gets what ends each. `staked`: the public keys that have stake at the
- * leader. `lands`: whether the node reports every transaction as landed, or knows none of them.
- */
+export interface LeaderSideOptions {
+  /** The public keys that have stake at the leader. */
+  readonly staked: readonly string[];
+  /** Whether the node reports every transaction as landed, or knows none of them. */
+  readonly lands: boolean;
+  /** Whether generator and leader run at real-time priority: as if on processors of their own. */
+  readonly realtime: boolean;
+}
+
+/** Starts them; `stops` gets what ends each. */
 export async function startLeaderSide(
   program: string,
-  staked: readonly string[],
-  lands: boolean,
+  { staked, lands, realtime }: LeaderSideOptions,
   stops: (() => unknown)[],
 ): Promise<LeaderSide> {
-  const ends = startLines(program, ["path", ...staked]);
+  const args = ["path", ...staked];
+  const ends = realtime
+    ? startLines("chrt", ["--rr", "1", program, ...args])
+    : startLines(program, args);
   stops.push(() => ends.stop());
   const [leader = "", tipAccount = ""] = (await ends.line()).split(" ");
   const cluster = await createSimulatedCluster({

@@ -20,6 +20,8 @@ export interface CompareOptions {
   readonly fresh: boolean;
   /** Whether the node reports every transaction as landed, or knows none of them. */
   readonly lands: boolean;
+  /** Whether generator and leader run at real-time priority: as if on processors of their own. */
+  readonly realtimeEnds: boolean;
   /** Whether to find the highest sustained rate. */
   readonly capacity: boolean;
   /** How long to watch an edge for what grows; 0: not. */
@@ -44,6 +46,8 @@ export const USAGE = `usage: npm run bench:compare -- [options]
   --fresh          starts a side anew for each turn, and measures from its 1,001st transaction on
   --node KIND      lands: every transaction has landed when the edge asks for its status;
                    unknown: the node knows none of them (lands)
+  --realtime-ends  generator and leader run at real-time priority, as if on processors of their own;
+                   needs the privilege, and prints only
   --no-capacity    does not look for the highest rate held
   --soak N         loads the edge for N seconds, and watches memory, open files and event loop (0)
   --soak-rate N    transactions a second meanwhile (6000)
@@ -63,6 +67,7 @@ export function readOptions(args: readonly string[]): CompareOptions {
       before: { type: "string", default: "" },
       fresh: { type: "boolean", default: false },
       node: { type: "string", default: "lands" },
+      "realtime-ends": { type: "boolean", default: false },
       "no-capacity": { type: "boolean", default: false },
       soak: { type: "string", default: "0" },
       "soak-rate": { type: "string", default: "6000" },
@@ -89,11 +94,12 @@ export function readOptions(args: readonly string[]): CompareOptions {
     fresh,
     lands: node === "lands",
     dispatch: values.dispatch,
+    realtimeEnds: values["realtime-ends"],
     capacity: !values["no-capacity"] && !fresh,
     soakSeconds: wholeNumber("soak", values.soak, 0, 86_400),
     soakRate: wholeNumber("soak-rate", values["soak-rate"], 100, 100_000),
-    // The tables of docs/benchmarks.md are of warm sides of one commit.
-    keep: !values.dry && before === "" && !fresh && node === "lands",
+    // The tables of docs/benchmarks.md are of warm sides of one commit, all at one priority.
+    keep: !values.dry && before === "" && !fresh && node === "lands" && !values["realtime-ends"],
   };
 }
 

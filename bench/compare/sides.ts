@@ -68,6 +68,8 @@ export interface StageOptions {
   readonly before: string;
   /** Whether the node reports every transaction as landed, or knows none of them. */
   readonly lands: boolean;
+  /** As of `LeaderSideOptions`. */
+  readonly realtimeEnds: boolean;
 }
 
 const READY_MS = 30_000;
@@ -78,7 +80,11 @@ const QUEUE = 4096;
 export async function startStage(
   program: string,
   names: readonly SideName[],
-  { before, lands }: StageOptions = { before: "", lands: true },
+  { before, lands, realtimeEnds }: StageOptions = {
+    before: "",
+    lands: true,
+    realtimeEnds: false,
+  },
 ): Promise<Stage> {
   const stops: (() => unknown)[] = [];
   const stop = async (): Promise<void> => {
@@ -89,7 +95,11 @@ export async function startStage(
     const identities = new Map(names.map((name) => [name, freshIdentity()]));
     const incumbent = startLines(program, ["incumbent-key"]);
     const keys = [await incumbent.line(), ...[...identities.values()].map(publicKeyOf)];
-    const { ends, ...cluster } = await startLeaderSide(program, keys, lands, stops);
+    const { ends, ...cluster } = await startLeaderSide(
+      program,
+      { staked: keys, lands, realtime: realtimeEnds },
+      stops,
+    );
     const key = `td_${randomBytes(18).toString("base64url")}`;
     const fixture: BenchFixture = {
       ...cluster,

@@ -68,7 +68,7 @@ export async function startStage(
     writeFileSync(identityFile, JSON.stringify([...identity.seed, ...identity.publicKey]));
     // With Agave's server the edge's identity has stake.
     const staked = options.agave ? [encodeKey(identity.publicKey)] : [];
-    const cluster = await startLeaderSide(program, staked, true, stops);
+    const cluster = await startLeaderSide(program, { staked, lands: true, realtime: false }, stops);
     const { ends, tipAccount, rpcUrl, wsUrl } = cluster;
     const ports = { http: await freePort(), admin: await freePort(), quic: await freePort() };
     const keysFile = join(folder, "keys.toml");

@@ -36,6 +36,7 @@ use crate::quic::timer::Due;
 use crate::quic::tls::server_name;
 use crate::sync::clock::{NEVER_NS, NS_PER_S, duration_ns};
 use crate::sync::mutex_queue::MutexQueue;
+use crate::sync::thread_priority::shorten_slice;
 
 /// Commands from other threads to the I/O thread.
 pub(crate) enum Command {
@@ -103,6 +104,7 @@ impl IoThread {
     /// passed.
     pub(crate) fn run(mut self) {
         mark_io_thread();
+        shorten_slice();
         let mut ready = true;
         loop {
             let turn = || self.run_turn(ready);

@@ -24,7 +24,7 @@ use crate::submit::requests::SubmitHandler;
 use crate::submit::target_table::SharedTargetTable;
 use crate::submit::thread_status::{ThreadState, ThreadStatus};
 use crate::sync::shared_memory::Memory;
-use crate::sync::thread_priority::set_realtime;
+use crate::sync::thread_priority::{set_realtime, shorten_slice};
 
 /// Memory that an ingress thread shares with the main thread.
 pub struct Shared {
@@ -83,6 +83,7 @@ impl IngressThread {
         let (ready, is_ready) = sync_channel(1);
         let (is_realtime, status_writer) = (options.is_realtime, status.clone());
         let run = move || {
+            shorten_slice();
             let has_priority = !is_realtime || set_realtime();
             let is_reported = ready.send(has_priority).is_ok();
             if !has_priority || !is_reported {

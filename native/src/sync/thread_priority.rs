@@ -1,4 +1,5 @@
-//! Thread priorities: lower for background threads, real-time for latency-critical ones.
+//! Thread priorities: lower for background threads; for latency-critical ones a short slice, or
+//! real-time.
 //!
 //! A thread that was just woken preempts the running one, which on a busy machine is often the
 //! thread that serves clients. Threads that build tables lose nothing by a millisecond, so they run
@@ -24,6 +25,36 @@ pub(crate) fn lower_priority() {
     let _ = rustix::process::nice(NICE);
 }
 
+/// The least slice that the kernel grants: sched_setattr(2), 2026-11.
+#[cfg(target_os = "linux")]
+const SHORT_SLICE_NS: u64 = 100_000;
+
+/// Has the calling thread preempt, when it is woken, threads with longer slices, which have 3 ms by
+/// default. It needs no privilege. Before Linux 6.12 it has no effect.
+///
+/// Decision: docs/decisions/0059-threads-that-send-have-a-short-slice.md
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+pub(crate) fn shorten_slice() {
+    let attributes = libc::sched_attr {
+        size: size_of::<libc::sched_attr>() as u32,
+        sched_policy: libc::SCHED_OTHER as u32,
+        sched_flags: 0,
+        sched_nice: rustix::process::getpriority_process(None).unwrap_or(0),
+        sched_priority: 0,
+        sched_runtime: SHORT_SLICE_NS,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
+    // SAFETY: the kernel reads `size` bytes behind the pointer, which outlives the call, and
+    // changes no memory. 0 is the calling thread.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+}
+
+/// Has no effect elsewhere.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn shorten_slice() {}
+
 /// The lowest real-time priority, which is above all others: sched(7), 2026-11.
 #[cfg(feature = "ingress")]
 const LEAST_REALTIME: ThreadPriority = ThreadPriority::Min;
@@ -40,7 +71,7 @@ pub(crate) fn set_realtime() -> bool {
 mod tests {
     use rustix::process::getpriority_process;
 
-    use super::{NICE, lower_priority, set_realtime};
+    use super::{NICE, SHORT_SLICE_NS, lower_priority, set_realtime, shorten_slice};
 
     #[test]
     fn lowered_priority_applies_to_the_calling_thread_only() {
@@ -51,6 +82,32 @@ mod tests {
         });
         assert_eq!(other.join().unwrap(), (before + NICE).min(19));
         assert_eq!(getpriority_process(None).unwrap(), before);
+    }
+
+    #[test]
+    fn a_short_slice_keeps_the_nice_value_of_the_calling_thread() {
+        // Where the kernel shows it; a slice can be set since Linux 6.12.
+        let slice = || {
+            let shown = std::fs::read_to_string("/proc/thread-self/sched").ok()?;
+            let line = shown.lines().find(|line| line.starts_with("se.slice"))?;
+            line.split(':').nth(1)?.trim().parse::<u64>().ok()
+        };
+        let before = getpriority_process(None).unwrap();
+        let (usual, short, nice) = std::thread::spawn(move || {
+            lower_priority();
+            let usual = slice();
+            shorten_slice();
+            (usual, slice(), getpriority_process(None).unwrap())
+        })
+        .join()
+        .unwrap();
+        assert_eq!(nice, (before + NICE).min(19));
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+        let mut version = release.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+        if (version.next(), version.next()) >= (Some(6), Some(12)) {
+            assert_eq!(short, usual.map(|_| SHORT_SLICE_NS));
+        }
+        assert_eq!(slice(), usual);
     }
 
     #[test]
