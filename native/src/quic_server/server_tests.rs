@@ -17,7 +17,9 @@ use std::time::{Duration, Instant};
 use fixture::*;
 use quinn::ConnectionError;
 
-use super::{CLOSED_MAX, DRIVEN_PER_TURN, Options, QuicServer, SCANNED_PER_TURN};
+use super::{
+    CLOSED_MAX, DRIVEN_PER_TURN, Options, QuicServer, SCANNED_PER_TURN, UNKNOWN_DRIVEN_PER_TURN,
+};
 use crate::quic::tls::{ALPN_TPU, public_key};
 use crate::quic_server::handler::QuicRefusal;
 use crate::sync::clock::NS_PER_S;
@@ -423,14 +425,18 @@ fn many_connections_share_turns_with_other_clients() {
     let (mut server, mut handler) = unserved();
     // More than one turn drives; these connections have ended already.
     server.schedule.listed.extend(0..2 * DRIVEN_PER_TURN);
+    server.schedule.unknown.extend(0..2 * UNKNOWN_DRIVEN_PER_TURN);
     server.turn(&mut handler);
+    let listed = |server: &QuicServer| {
+        [&server.schedule.listed, &server.schedule.unknown].map(|it| it.len())
+    };
     assert_eq!(
-        (server.schedule.listed.len(), server.due_in()),
-        (DRIVEN_PER_TURN, Some(Duration::ZERO))
+        (listed(&server), server.due_in()),
+        ([DRIVEN_PER_TURN, UNKNOWN_DRIVEN_PER_TURN], Some(Duration::ZERO))
     );
     server.close_all();
     server.turn(&mut handler);
-    assert!(server.schedule.listed.is_empty());
+    assert_eq!(listed(&server), [0, 0]);
 
     // One that is late, behind as many places as one turn checks.
     let (mut server, mut handler) = unserved();
