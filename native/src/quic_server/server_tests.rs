@@ -1,8 +1,18 @@
 //! The listener on loopback, with clients made of quinn that present the certificate of Solana's
 //! clients.
 
+#[path = "corpus_tests.rs"]
+mod corpus;
 #[path = "server_fixture.rs"]
 mod fixture;
+#[path = "handwritten_client.rs"]
+mod handwritten_client;
+#[allow(dead_code, unreachable_pub, reason = "tests outside of the crate use it too")]
+#[path = "../../tests/support/packets.rs"]
+mod packets;
+#[allow(unreachable_pub, reason = "tests outside of the crate use it too")]
+#[path = "../../tests/support/rng.rs"]
+mod rng;
 #[path = "threads_tests.rs"]
 mod threads;
 #[path = "touchdown_tests.rs"]
