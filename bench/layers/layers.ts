@@ -103,6 +103,7 @@ export async function httpLayer(sample: Sample): Promise<Quantiles> {
       label: null,
       keyId: "bench",
       policy: null,
+      isDerived: false,
     },
   ]);
   const server = await startBareHttp(keys);

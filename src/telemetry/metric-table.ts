@@ -115,8 +115,8 @@ export const METRICS = [
   gauge(
     "touchdown_keys",
     [],
-    "API keys and public keys that are known now; an API key counts twice where the public key " +
-      "that follows from it is stored.",
+    "API keys and public keys that are known now; a public key that follows from an API key " +
+      "counts with that.",
   ),
   counter(
     "touchdown_keys_loads_total",

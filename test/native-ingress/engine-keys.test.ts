@@ -58,7 +58,8 @@ const tokenOf = (number: number): string => `token number ${number}`.padEnd(20, 
 function row(number: number, over: Partial<KeyRow> = {}): KeyRow {
   const sha256 = tokenSha256(tokenOf(number));
   const keyId = sha256.toString("hex", 0, 16);
-  return { sha256, keyId, account: `a${number}`, plan: PLAN, label: null, policy: null, ...over };
+  const rest = { plan: PLAN, label: null, policy: null, isDerived: false };
+  return { sha256, keyId, account: `a${number}`, ...rest, ...over };
 }
 
 const policy = (over: Partial<KeyPolicy>): KeyPolicy => ({

@@ -76,6 +76,8 @@ function modulesOf(files: ReadonlyMap<string, string>): Map<string, Module> {
         given === undefined
           ? [join(folder, `${name}.rs`), join(folder, name, "mod.rs")]
           : [join(dirname(file), given)];
+      // Of the tests outside of `src`, which use no module of it.
+      if (places.every((each) => each.startsWith("../tests/support/"))) continue;
       const place = places.find((each) => files.has(each));
       if (place === undefined) throw new Error(`${file} declares ${name}, which has no file`);
       add(below, place, files.get(place) ?? "", isTest);

@@ -33,7 +33,7 @@ export interface Frame {
 }
 
 export interface TouchdownClient {
-  /** Sends on a unidirectional stream. */
+  /** Sends on a unidirectional stream; rejects once the edge has closed the connection. */
   send(bytes: Uint8Array): Promise<void>;
   /** Opens a bidirectional stream, and writes; returns its number. */
   open(bytes: Uint8Array, isEnd: boolean): number;
@@ -154,9 +154,16 @@ export async function connectTouchdown(
   await until("a stream", () => quic.peerStreamsLeftBidi() > 0 || quic.peerError() !== null);
   return {
     async send(bytes) {
-      await until("credit", () => quic.peerStreamsLeftUni() > 0);
-      write(nextUni, bytes, true);
+      await until("credit", () => quic.peerStreamsLeftUni() > 0 || quic.peerError() !== null);
+      const stream = nextUni;
       nextUni += 4;
+      let written = 0;
+      await until("room", () => {
+        if (quic.peerError() !== null) throw new Error("the edge has closed the connection");
+        written += quic.streamSend(stream, bytes.subarray(written), true) ?? 0;
+        flush();
+        return written === bytes.length;
+      });
     },
     open,
     verdict,
@@ -185,7 +192,8 @@ export async function connectTouchdown(
       } catch {
         // It is closed already.
       }
-      socket.close();
+      // The last datagram leaves in this turn of the event loop.
+      setImmediate(() => socket.close());
     },
   };
 }

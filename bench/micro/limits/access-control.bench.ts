@@ -23,6 +23,7 @@ export async function build(): Promise<Bench> {
       plan,
       label: null,
       policy: null,
+      isDerived: false,
     })),
   );
   const access = createAccessControl({

@@ -12,6 +12,9 @@ pub const STREAMS_AHEAD_MAX: u32 = 64;
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Idle time after which the listener pings a client.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(20);
+/// How long an acknowledgement waits for others, unless the client asks for another time
+/// (RFC 9000 section 18.2, max_ack_delay, whose default quinn-proto has).
+pub const ACK_DELAY: Duration = Duration::from_millis(25);
 /// How long a handshake may take.
 pub const HANDSHAKE_NS_MAX: u64 = 5 * NS_PER_S;
 /// Handshakes in progress above which a client must first prove its address, by a Retry.
@@ -33,8 +36,8 @@ pub const HANDSHAKES_PER_SECOND: usize = 1000;
 pub const HANDSHAKES_PER_SECOND_PER_ADDRESS: usize = 250;
 /// The same once half of all have begun, so that a few addresses leave the other half to others.
 pub const HANDSHAKES_PER_SECOND_PER_ADDRESS_LATE: usize = 25;
-/// Datagrams of handshakes that are handled before other clients get their turn: one takes as long
-/// as many transactions.
+/// Datagrams of handshakes that are handled before other clients get their turn: one may take as
+/// long as many transactions.
 pub const HANDSHAKE_DATAGRAMS_PER_TURN: usize = 4;
 /// How long a closed connection is kept, to answer what its client still sends. QUIC's own time for
 /// it depends on what the client says of its delays, and may be a minute.
@@ -54,8 +57,15 @@ pub const SCAN_NS: u64 = 250 * NS_PER_MS;
 pub const DRAIN_NS_MAX: u64 = NS_PER_S;
 /// Connections whose keys and times are checked before other clients get their turn.
 pub const SCANNED_PER_TURN: usize = 1024;
-/// Connections that are driven before other clients get their turn.
+/// Connections of known clients that are driven before other clients get their turn.
 pub const DRIVEN_PER_TURN: usize = 64;
+/// The same of connections whose client's key is not known: one takes as long as a transaction.
+pub const UNKNOWN_DRIVEN_PER_TURN: usize = 8;
+/// Bytes that are kept of a client whose handshake waits for its turn to begin; more are dropped,
+/// as if lost on the way.
+pub const ARRIVAL_BYTES_MAX: u64 = 6 * 1024;
+/// The same of all of them, for each thread.
+pub const ARRIVALS_BYTES_MAX: u64 = 1024 * 1024;
 /// Streams that are read of one connection before the next one is driven.
 pub const STREAMS_PER_DRIVE: usize = 16;
 /// Streams that are read of all connections before other clients get their turn: a transaction

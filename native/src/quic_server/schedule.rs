@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::quic_server::connection::ClientConnection;
+use crate::quic_server::connection::{ClientConnection, Phase};
 use crate::sync::clock::NEVER_NS;
 
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     /// When connections have something to do, and their handles.
     pub(super) timers: BTreeSet<(u64, usize)>,
-    /// Handles of the connections to drive, in order.
+    /// Handles of the connections to drive, in order: those of clients whose key is known.
     pub(super) listed: VecDeque<usize>,
+    /// The others, whose handshake is in progress or that have ended.
+    pub(super) unknown: VecDeque<usize>,
 }
 
 impl Schedule {
@@ -18,8 +20,16 @@ impl Schedule {
     pub(super) fn list(&mut self, connection: &mut ClientConnection, handle: usize) {
         if !connection.is_listed {
             connection.is_listed = true;
-            self.listed.push_back(handle);
+            match connection.phase {
+                Phase::Open { .. } => self.listed.push_back(handle),
+                Phase::Handshake | Phase::Closed => self.unknown.push_back(handle),
+            }
         }
+    }
+
+    /// Whether a connection is to be driven.
+    pub(super) fn has_listed(&self) -> bool {
+        !(self.listed.is_empty() && self.unknown.is_empty())
     }
 
     /// The time of the next timer.

@@ -4,7 +4,7 @@
 //! ```text
 //! socket ─▶ endpoint ─▶ connection ─▶ streams ─▶ handler
 //!    │         │            └─▶ acknowledgements, credit ─▶ socket
-//!    │         └─▶ new: refused, asked for a Retry, or a handshake
+//!    │         └─▶ new: refused, asked for a Retry, or waits for its handshake
 //!    └─▶ another thread's: its inbox
 //! ```
 //!
@@ -13,7 +13,8 @@
 //!
 //! The handshakes in progress are limited, in all and for each address, and have a deadline; above
 //! some of them a client must prove its address by a Retry. Those that did not prove it count
-//! apart, because whoever sent them may have forged the address. A turn handles few datagrams of
+//! apart, because whoever sent them may have forged the address. A turn serves the clients whose
+//! key is known first; then it begins one handshake, the costliest step. It handles few datagrams of
 //! handshakes and few streams, so that HTTP clients, which the same thread serves, do not wait for
 //! all of them; connections with many streams take turns too. Connections are limited for each
 //! address and account. Every `SCAN_NS` the listener looks the keys of all connections up again,
@@ -21,6 +22,7 @@
 //!
 //! Decision: docs/decisions/0055-quic-in-the-ingress-threads.md
 
+use std::collections::VecDeque;
 use std::fmt::{self, Debug, Formatter};
 use std::io;
 use std::net::SocketAddr;
@@ -34,7 +36,7 @@ use quinn_proto::{
     Event, Incoming, Transmit,
 };
 
-use crate::quic_server::admission::{Bounds, Welcome};
+use crate::quic_server::admission::{Bounds, Permit, Welcome};
 use crate::quic_server::clients::Clients;
 use crate::quic_server::connection::{ClientConnection, Phase, Turn};
 use crate::quic_server::handler::{QuicNumbers, QuicRefusal, StreamHandler};
@@ -42,6 +44,7 @@ use crate::quic_server::landing_waits::Waiter;
 use crate::quic_server::limits::{
     CLOSED_MAX, DRAIN_NS_MAX, DRIVEN_PER_TURN, HANDSHAKE_DATAGRAMS_PER_TURN, HANDSHAKE_NS_MAX,
     PREDECESSOR_NS_MAX, SCAN_NS, SCANNED_PER_TURN, STREAMS_PER_DRIVE, STREAMS_PER_TURN,
+    UNKNOWN_DRIVEN_PER_TURN,
 };
 use crate::quic_server::options::{Options, routing_of};
 use crate::quic_server::receipts::{Receipt, receipts_of};
@@ -62,6 +65,8 @@ pub struct QuicServer {
     /// When the process that this one replaces has closed its sockets; `NEVER_NS` after that.
     alone_at_ns: u64,
     endpoint: Endpoint,
+    /// Clients whose handshake did not begin yet; they count as handshakes in progress.
+    arrivals: VecDeque<Arrival>,
     /// By connection handle.
     connections: Vec<Option<Box<ClientConnection>>>,
     clients: Clients,
@@ -79,6 +84,13 @@ pub struct QuicServer {
     scan_from: usize,
     /// When a draining listener closes connections with unfinished streams too; None: it serves.
     drain_by_ns: Option<u64>,
+}
+
+/// A client whose handshake may begin.
+struct Arrival {
+    incoming: Incoming,
+    permit: Permit,
+    handshake_by_ns: u64,
 }
 
 impl Debug for QuicServer {
@@ -129,6 +141,7 @@ impl QuicServer {
                 alone_at_ns: if waits { alone_at_ns } else { NEVER_NS },
                 socket: ThreadSocket::new(socket, shared.clone(), thread),
                 endpoint,
+                arrivals: VecDeque::new(),
                 connections: Vec::new(),
                 clients: Clients::new(&shared, options.drain_to.clone()),
                 certificate: certificate.clone(),
@@ -253,7 +266,8 @@ impl QuicServer {
     /// How long the thread may sleep; None: until a datagram arrives.
     #[must_use]
     pub fn due_in(&self) -> Option<Duration> {
-        if self.socket.has_work() || !self.schedule.listed.is_empty() {
+        let has_work = self.schedule.has_listed() || !self.arrivals.is_empty();
+        if has_work || self.socket.has_work() {
             return Some(Duration::ZERO);
         }
         let timer_ns = self.schedule.first_ns();
@@ -270,7 +284,9 @@ impl QuicServer {
     /// Whether it has drained, and its socket can be closed.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.drain_by_ns.is_some() && self.connections.iter().all(Option::is_none)
+        self.drain_by_ns.is_some()
+            && self.arrivals.is_empty()
+            && self.connections.iter().all(Option::is_none)
     }
 
     /// One turn: receives, and drives the connections that have something to do. A panic ends the
@@ -301,19 +317,25 @@ impl QuicServer {
         }
         // At the end of the thread no other turn follows.
         let is_last = self.drain_by_ns == Some(0);
-        let (count, streams) = match is_last {
-            true => (self.schedule.listed.len(), usize::MAX),
-            false => (DRIVEN_PER_TURN, STREAMS_PER_TURN),
+        let Schedule { listed, unknown, .. } = &self.schedule;
+        let (known, unknown, streams) = match is_last {
+            true => (listed.len(), unknown.len(), usize::MAX),
+            false => (DRIVEN_PER_TURN, UNKNOWN_DRIVEN_PER_TURN, STREAMS_PER_TURN),
         };
         self.streams_left = streams;
-        for _ in 0..count {
+        for _ in 0..known {
             if self.streams_left == 0 {
-                return;
+                break;
             }
-            let Some(handle) = self.schedule.listed.pop_front() else { return };
-            self.driven = Some(handle);
+            let Some(handle) = self.schedule.listed.pop_front() else { break };
             self.drive(handle, now, now_ns, handler);
-            self.driven = None;
+        }
+        for _ in 0..unknown {
+            let Some(handle) = self.schedule.unknown.pop_front() else { break };
+            self.drive(handle, now, now_ns, handler);
+        }
+        if let Some(arrival) = self.arrivals.pop_front() {
+            self.begin_handshake(arrival, now);
         }
     }
 
@@ -331,6 +353,7 @@ impl QuicServer {
             connection.armed_ns = NEVER_NS;
             (handle, connection.as_mut())
         }));
+        self.clients.numbers.handshakes += self.arrivals.len() as u64;
         self.schedule = Schedule::default();
         self.list_all();
     }
@@ -364,7 +387,7 @@ impl QuicServer {
                 self.pass_on(handle, event, received_ns)
             }
             Some(DatagramEvent::NewConnection(incoming)) => {
-                self.on_incoming(incoming, now, now_ns, &mut out);
+                self.on_incoming(incoming, now_ns, &mut out);
                 true
             }
         };
@@ -386,36 +409,44 @@ impl QuicServer {
         connection.phase == Phase::Handshake
     }
 
-    fn on_incoming(&mut self, incoming: Incoming, now: Instant, now_ns: u64, out: &mut Vec<u8>) {
+    fn on_incoming(&mut self, incoming: Incoming, now_ns: u64, out: &mut Vec<u8>) {
         let source = source_of(incoming.remote_address().ip());
         let is_proved = incoming.remote_address_validated();
         let welcome = match self.drain_by_ns {
             Some(_) => Welcome::Refused,
             None => self.threads.admission.welcome(source, is_proved, now_ns),
         };
-        let permit = match welcome {
-            Welcome::Accepted(permit) => permit,
+        match welcome {
+            Welcome::Accepted(permit) => {
+                self.clients.numbers.handshakes += 1;
+                let handshake_by_ns = now_ns.saturating_add(HANDSHAKE_NS_MAX);
+                self.arrivals.push_back(Arrival { incoming, permit, handshake_by_ns });
+            }
             Welcome::Unproved => {
                 if let Ok(transmit) = self.endpoint.retry(incoming, out) {
                     self.clients.numbers.retries += 1;
                     self.send(&transmit, out);
                 }
-                return;
             }
             Welcome::TooMany => {
                 self.clients.numbers.handshakes_delayed += 1;
-                return self.endpoint.ignore(incoming);
+                self.endpoint.ignore(incoming);
             }
             Welcome::Refused => {
                 self.clients.numbers.handshakes_refused += 1;
                 let transmit = self.endpoint.refuse(incoming, out);
-                return self.send(&transmit, out);
+                self.send(&transmit, out);
             }
-        };
-        match self.endpoint.accept(incoming, now, out, None) {
+        }
+    }
+
+    fn begin_handshake(&mut self, arrival: Arrival, now: Instant) {
+        let Arrival { incoming, permit, handshake_by_ns } = arrival;
+        let source = source_of(incoming.remote_address().ip());
+        let mut out = std::mem::take(&mut self.out);
+        out.clear();
+        match self.endpoint.accept(incoming, now, &mut out, None) {
             Ok((handle, inner)) => {
-                self.clients.numbers.handshakes += 1;
-                let handshake_by_ns = now_ns.saturating_add(HANDSHAKE_NS_MAX);
                 let connection = ClientConnection::new(inner, source, permit, handshake_by_ns);
                 let mut connection = Box::new(connection);
                 self.schedule.list(&mut connection, handle.0);
@@ -427,11 +458,13 @@ impl QuicServer {
                 }
             }
             Err(error) => {
+                self.clients.numbers.handshakes -= 1;
                 if let Some(transmit) = error.response {
-                    self.send(&transmit, out);
+                    self.send(&transmit, &out);
                 }
             }
         }
+        self.out = out;
     }
 
     /// Lists the connections whose timer is due.
@@ -441,6 +474,7 @@ impl QuicServer {
             connection.armed_ns = NEVER_NS;
             if connection.inner.poll_timeout().is_some_and(|at| at <= now) {
                 connection.inner.handle_timeout(now);
+                connection.acknowledged_ns = now_ns;
             }
             self.schedule.list(connection, handle);
         }
@@ -503,7 +537,20 @@ impl QuicServer {
         }
     }
 
+    /// Does what a connection has to do; `recover` ends it if that panics.
     fn drive<H: StreamHandler>(
+        &mut self,
+        handle: usize,
+        now: Instant,
+        now_ns: u64,
+        handler: &mut H,
+    ) {
+        self.driven = Some(handle);
+        self.drive_connection(handle, now, now_ns, handler);
+        self.driven = None;
+    }
+
+    fn drive_connection<H: StreamHandler>(
         &mut self,
         handle: usize,
         now: Instant,
@@ -522,6 +569,7 @@ impl QuicServer {
             self.clients.ended(&mut connection, handle, now_ns);
         }
         connection.flush_control();
+        connection.acknowledge_at_once(now, now_ns);
         self.transmit(&mut connection, now);
         let is_drained = self.run_endpoint_events(&mut connection, handle);
         let is_forgotten = connection.phase == Phase::Closed

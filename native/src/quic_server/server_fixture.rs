@@ -314,6 +314,11 @@ pub(super) fn solana_client(seed: &[u8; 32]) -> ClientConfig {
 
 /// A client of this protocol that trusts any server; it presents a certificate of the seed's key.
 pub(super) fn client_of(alpn: &[u8], seed: Option<&[u8; 32]>) -> ClientConfig {
+    let crypto = quinn::crypto::rustls::QuicClientConfig::try_from(tls_of(alpn, seed)).unwrap();
+    ClientConfig::new(Arc::new(crypto))
+}
+
+pub(super) fn tls_of(alpn: &[u8], seed: Option<&[u8; 32]>) -> rustls::ClientConfig {
     let provider = Arc::new(default_provider());
     let builder = rustls::ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&rustls::version::TLS13])
@@ -328,8 +333,7 @@ pub(super) fn client_of(alpn: &[u8], seed: Option<&[u8; 32]>) -> ClientConfig {
         }
     };
     tls.alpn_protocols = vec![alpn.to_vec()];
-    let crypto = quinn::crypto::rustls::QuicClientConfig::try_from(tls).unwrap();
-    ClientConfig::new(Arc::new(crypto))
+    tls
 }
 
 pub(super) async fn send(connection: &Connection, bytes: &[u8]) {

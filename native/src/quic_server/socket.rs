@@ -141,7 +141,11 @@ impl DatagramSocket {
         let mut slices: [IoSliceMut<'_>; RECEIVE_BUFFERS] =
             std::array::from_fn(|_| IoSliceMut::new(slices.next().unwrap_or_default()));
         let count = match self.state.recv((&self.socket).into(), &mut slices, &mut self.metas) {
-            Ok(count) => count,
+            Ok(count) => {
+                // With a buffer left the kernel held no more; the poll reports what comes after.
+                self.can_receive = count == RECEIVE_BUFFERS;
+                count
+            }
             Err(error) => {
                 // Another error is one datagram's, such as a refused port.
                 self.can_receive = error.kind() != io::ErrorKind::WouldBlock;
@@ -261,6 +265,21 @@ mod tests {
         }
         let taken: Vec<Vec<u8>> = (0..3).map(|_| received(&mut socket)).collect();
         assert_eq!(taken, [&b"first"[..], b"second", b"third"]);
+    }
+
+    #[test]
+    fn kernel_is_asked_again_when_it_may_hold_more() {
+        let mut socket = bound();
+        let client = UdpSocket::bind(ANY_PORT).unwrap();
+        for (sent, may_hold_more) in [(1, false), (RECEIVE_BUFFERS, true)] {
+            for _ in 0..sent {
+                client.send_to(b"one", socket.local_addr().unwrap()).unwrap();
+            }
+            socket.on_readable();
+            assert!(socket.receive());
+            while socket.next().is_some() {}
+            assert_eq!(socket.has_work(), may_hold_more);
+        }
     }
 
     #[test]

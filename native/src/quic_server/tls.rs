@@ -27,7 +27,8 @@ use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
 use crate::quic::tls::{ALPN_TPU, no_tls12, self_signed};
 use crate::quic_server::limits::{
-    IDLE_TIMEOUT, KEEP_ALIVE, SEND_WINDOW_BYTES, STREAM_BYTES_MAX, STREAMS_AHEAD_MAX,
+    ARRIVAL_BYTES_MAX, ARRIVALS_BYTES_MAX, IDLE_TIMEOUT, KEEP_ALIVE, SEND_WINDOW_BYTES,
+    STREAM_BYTES_MAX, STREAMS_AHEAD_MAX,
 };
 
 /// The protocol with answers (RFC 7301).
@@ -91,7 +92,10 @@ pub(super) fn server_config(
         Error::General("the provider has no cipher suite for QUIC initial packets".into())
     })?;
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
-    config.transport_config(Arc::new(transport_config()));
+    config
+        .incoming_buffer_size(ARRIVAL_BYTES_MAX)
+        .incoming_buffer_size_total(ARRIVALS_BYTES_MAX)
+        .transport_config(Arc::new(transport_config()));
     Ok(config)
 }
 

@@ -6,8 +6,12 @@ use quinn::{Connection, Endpoint, RecvStream, SendStream};
 
 use super::touchdown::{transaction, verdict_of};
 use super::*;
-use crate::quic_server::limits::{BIDIRECTIONAL_OPEN_MAX, STREAMS_PER_DRIVE, STREAMS_PER_TURN};
+use crate::quic_server::connection::Phase;
+use crate::quic_server::limits::{
+    ACK_DELAY, BIDIRECTIONAL_OPEN_MAX, STREAMS_PER_DRIVE, STREAMS_PER_TURN,
+};
 use crate::quic_server::tls::ALPN_TOUCHDOWN;
+use crate::sync::clock::NEVER_NS;
 
 /// A listener without a thread: the test calls its turns one by one. And its clients.
 struct Turns {
@@ -98,6 +102,65 @@ async fn burst_of_one_client_shares_turns_with_others() {
     assert_eq!(turns.server.due_in(), Some(Duration::ZERO));
     turns.turn();
     assert_eq!(turns.with(|state| state.submitted.len()), 68);
+}
+
+/// Sends a transaction on this stream, and waits until it is in the socket.
+async fn submitted(connection: &Connection, mut stream: SendStream) {
+    let before = connection.stats().frame_tx.stream;
+    stream.write_all(&[1; 40]).await.unwrap();
+    stream.finish().unwrap();
+    while connection.stats().frame_tx.stream == before {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn known_clients_have_their_turn_before_one_handshake_begins() {
+    let mut turns = Turns::new();
+    let (_endpoint, connection) = turns.client().await;
+    let stream = turns.during(connection.open_uni()).await.unwrap();
+    send_first_packets(3, turns.server.local_addr().unwrap());
+    submitted(&connection, stream).await;
+    turns.turn();
+    assert_eq!(turns.with(|state| state.submitted.len()), 1);
+    assert_eq!(turns.server.clients.numbers.handshakes, 3);
+    for begun in 1..=3 {
+        let others = turns.server.connections.iter().flatten();
+        let others = others.filter(|it| it.phase == Phase::Handshake).count();
+        assert_eq!((others, turns.server.arrivals.len()), (begun, 3 - begun));
+        assert_eq!(turns.server.due_in(), Some(Duration::ZERO));
+        turns.turn();
+    }
+}
+
+#[tokio::test]
+async fn client_that_sends_little_is_acknowledged_in_the_same_turn() {
+    let mut turns = Turns::new();
+    let (_endpoint, connection) = turns.client().await;
+    let acknowledged = |turns: &Turns| {
+        let connections = turns.server.connections.iter().flatten();
+        connections.map(|it| it.inner.stats().frame_tx.acks).sum::<u64>()
+    };
+    // So much that it is not told of each stream.
+    turns.with(|state| state.credit = 1_000_000);
+    let streams = [
+        turns.during(connection.open_uni()).await.unwrap(),
+        turns.during(connection.open_uni()).await.unwrap(),
+    ];
+    // What the handshake left to acknowledge.
+    turns.during(tokio::time::sleep(2 * ACK_DELAY)).await;
+    turns.server.connections.iter_mut().flatten().for_each(|it| it.acknowledged_ns = 0);
+    let before = acknowledged(&turns);
+    let [first, second] = streams;
+    submitted(&connection, first).await;
+    turns.turn();
+    assert_eq!(acknowledged(&turns), before + 1);
+    // A further one waits for others.
+    submitted(&connection, second).await;
+    turns.server.connections.iter_mut().flatten().for_each(|it| it.acknowledged_ns = NEVER_NS);
+    turns.turn();
+    assert_eq!(acknowledged(&turns), before + 1);
+    assert_eq!(turns.with(|state| state.submitted.len()), 2);
 }
 
 /// Two clients of which each has sent more than one turn reads of both.

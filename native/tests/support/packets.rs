@@ -157,7 +157,8 @@ pub struct Outline {
     /// Empty for a short header.
     pub from: Vec<u8>,
     pub token: Vec<u8>,
-    number_at: usize,
+    /// Where the packet number begins.
+    pub number_at: usize,
     pub size: usize,
 }
 

@@ -6,7 +6,7 @@
  * Hot path: reading allocates nothing but the text of an id.
  */
 
-/** Contents of an entry: digest, id and three numbers. One word is spare. */
+/** Contents of an entry: digest, id and four numbers. */
 const ENTRY_WORDS = 16;
 const ENTRY_BYTES = ENTRY_WORDS * 4;
 const DIGEST_WORDS = 8;
@@ -15,6 +15,7 @@ const ID_BYTES = 16;
 const ACCOUNT_AT = 12;
 const PLAN_AT = 13;
 const POLICY_AT = 14;
+const IS_DERIVED_AT = 15;
 
 /** Entries per block; a power of two. */
 const BLOCK_BITS = 12;
@@ -53,7 +54,13 @@ export class KeyEntries {
     bytes.write(id, (entry & PLACE_MASK) * ENTRY_BYTES + ID_AT * 4, ID_BYTES, "hex");
   }
 
-  writeNumbers(entry: number, account: number, plan: number, policy: number): void {
+  writeNumbers(
+    entry: number,
+    account: number,
+    plan: number,
+    policy: number,
+    isDerived: boolean,
+  ): void {
     const { words, accounts } = this.#blockOf(entry);
     const place = entry & PLACE_MASK;
     const start = place * ENTRY_WORDS;
@@ -61,6 +68,7 @@ export class KeyEntries {
     words[start + ACCOUNT_AT] = account;
     words[start + PLAN_AT] = plan;
     words[start + POLICY_AT] = policy;
+    words[start + IS_DERIVED_AT] = isDerived ? 1 : 0;
   }
 
   copy(from: number, to: number): void {
@@ -121,6 +129,10 @@ export class KeyEntries {
 
   policyOf(entry: number): number {
     return this.wordOf(entry, POLICY_AT);
+  }
+
+  isDerived(entry: number): boolean {
+    return this.wordOf(entry, IS_DERIVED_AT) === 1;
   }
 
   /** The first eight words are 32 bits of the digest each. */

@@ -112,7 +112,7 @@ class Slab<T> {
   }
 }
 
-type KeyLinks = Pick<StoredKey, "account" | "plan" | "policy">;
+type KeyLinks = Pick<StoredKey, "account" | "plan" | "policy" | "isDerived">;
 
 const NONE = -1;
 /** Number of name maps; a power of two. */
@@ -120,6 +120,8 @@ const NAME_PARTS = 256;
 
 export class KeyEntryStore {
   count = 0;
+  /** How many of them follow from an API key, which counts too. */
+  derivedCount = 0;
   readonly #keyEntries = new KeyEntries();
   readonly #index = new KeyIndex(this.#keyEntries);
   readonly #policies = new Slab<KeyPolicy>();
@@ -175,7 +177,8 @@ export class KeyEntryStore {
       // Object spread would put a million of them into V8's old generation until its next
       // collection.
       const { keyId, account, plan, policy } = principal;
-      yield { sha256: this.#keyEntries.digestOf(entry), keyId, account, plan, policy };
+      const isDerived = this.#keyEntries.isDerived(entry);
+      yield { sha256: this.#keyEntries.digestOf(entry), keyId, account, plan, policy, isDerived };
     }
   }
 
@@ -211,14 +214,17 @@ export class KeyEntryStore {
     this.#policies.remove(this.#keyEntries.policyOf(entry));
     this.#accounts.release(this.#keyEntries.accountOf(entry));
     this.#plans.release(this.#keyEntries.planOf(entry));
+    if (this.#keyEntries.isDerived(entry)) this.derivedCount -= 1;
   }
 
-  #write(entry: number, { account, plan, policy }: KeyLinks): void {
+  #write(entry: number, { account, plan, policy, isDerived }: KeyLinks): void {
+    if (isDerived) this.derivedCount += 1;
     this.#keyEntries.writeNumbers(
       entry,
       this.#accounts.take(account),
       this.#plans.take(plan),
       policy === null ? 0 : this.#policies.add(policy),
+      isDerived,
     );
   }
 

@@ -10,12 +10,12 @@ import type { KeyChanges } from "./journal-line.ts";
 import type { LentKey, Plan } from "./key.ts";
 import { type EdgeKeyRow, keyOfRow, type PlanRow, planOfRow } from "./records.ts";
 import { isSameRevision, type Revision } from "./revision.ts";
-import { createKeySnapshotReader, KEY_SNAPSHOT_SQL } from "./snapshot.ts";
+import { createKeySnapshotReader, KEY_ROWS_SQL, KEY_SNAPSHOT_SQL } from "./snapshot.ts";
 import type { KeyTable } from "./table.ts";
 
 const KEY_COLUMNS =
   "replace(key_id::text, '-', '') as id, sha256, account_id as account, plan, " +
-  "expires_at as expires, cidrs, rate_per_second as rate, burst";
+  "expires_at as expires, cidrs, rate_per_second as rate, burst, is_derived";
 
 /** Passes every key to `put`; returns their revision. */
 export async function fetchAll(tx: Transaction, put: (key: LentKey) => void): Promise<Revision> {
@@ -70,7 +70,7 @@ export async function fetchChanges(
   const plans = new Map(planRows.map((row) => [row.name, planOfRow(row)]));
   const rows = await tx.query<EdgeKeyRow>(
     `select ${KEY_COLUMNS}
-     from (table touchdown.edge_keys union all table touchdown.edge_client_keys) as keys
+     from ${KEY_ROWS_SQL} as keys
      where key_id = any($1::uuid[]) or account_id = any($2::uuid[])`,
     [keyIds, accounts],
   );

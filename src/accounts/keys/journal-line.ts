@@ -40,8 +40,11 @@ export interface Line {
   readonly removals: readonly string[];
 }
 
-/** Digest in base64, id, account, plan name, and restrictions: expiry, networks, limit. */
-export type LineKey = readonly [string, string, string, string, LinePolicy | null];
+/**
+ * Digest in base64, id, account, plan name, restrictions (expiry, networks, limit), and 1 for a
+ * public key that follows from an API key, which versions before did not write.
+ */
+export type LineKey = readonly [string, string, string, string, LinePolicy | null, 1?];
 type LinePolicy = readonly [number | null, readonly string[] | null, number, number];
 
 /** The bytes of a line. */
@@ -77,20 +80,22 @@ function revisionOf(written: Revision | number): Revision {
 
 /** @throws RangeError for a key whose plan was not defined */
 export function decodedKey(key: LineKey, plans: ReadonlyMap<string, Plan>): StoredKey {
-  const [digest, keyId, account, planName, narrowed] = key;
+  const [digest, keyId, account, planName, narrowed, derived] = key;
   const plan = plans.get(planName);
   if (plan === undefined) throw new RangeError(`the key journal names no plan ${planName}`);
   const policy = narrowed === null ? null : decodedPolicy(narrowed);
-  return { sha256: Buffer.from(digest, "base64"), keyId, account, plan, policy };
+  const sha256 = Buffer.from(digest, "base64");
+  return { sha256, keyId, account, plan, policy, isDerived: derived === 1 };
 }
 
-function encodedKey({ sha256, keyId, account, plan, policy }: StoredKey): LineKey {
+function encodedKey({ sha256, keyId, account, plan, policy, isDerived }: StoredKey): LineKey {
   const { expiresUnixMs = null, networks = null, limit = null } = policy ?? {};
   const narrowed: LinePolicy | null =
     policy === null
       ? null
       : [expiresUnixMs, networks?.ranges ?? null, limit?.ratePerSecond ?? 0, limit?.burst ?? 0];
-  return [sha256.toString("base64"), keyId, account, plan.name, narrowed];
+  const fields = [sha256.toString("base64"), keyId, account, plan.name, narrowed] as const;
+  return isDerived ? [...fields, 1] : fields;
 }
 
 function decodedPolicy(narrowed: LinePolicy): StoredKey["policy"] {

@@ -25,6 +25,8 @@ export interface KeyRow {
   readonly label: string | null;
   /** Restrictions of this key; null if only its account's plan applies. */
   readonly policy: KeyPolicy | null;
+  /** Whether it is the public key that follows from an API key, which has a row of its own. */
+  readonly isDerived: boolean;
 }
 
 /** The owner of a key, and its limits. */
@@ -39,7 +41,7 @@ export interface Principal {
 export type StoredKey = Omit<KeyRow, "label">;
 
 /** The same as read from a connection: digest and id are in borrowed bytes. */
-export interface LentKey extends Pick<KeyRow, "account" | "plan" | "policy"> {
+export interface LentKey extends Pick<KeyRow, "account" | "plan" | "policy" | "isDerived"> {
   readonly bytes: Buffer;
   /** Offset of the 32 bytes of the digest. */
   readonly sha256At: number;

@@ -89,7 +89,9 @@ export function* keyRowsOf(keys: readonly FileKey[]): Generator<KeyRow> {
   for (const key of keys) {
     yield key;
     const clientKey = key.clientKey === null ? null : parsePublicKey(key.clientKey);
-    if (clientKey !== null) yield { ...key, sha256: publicKeySha256(clientKey) };
+    if (clientKey !== null) {
+      yield { ...key, sha256: publicKeySha256(clientKey), isDerived: true };
+    }
   }
 }
 
@@ -156,7 +158,8 @@ class Reader {
     const label = key["label"] === undefined ? null : this.#text(key, "label", place);
     if (sha256 === null || account === null || plan === undefined) return;
     const keyId = sha256.toString("hex", 0, KEY_ID_BYTES);
-    this.#keys.push({ sha256, keyId, account, plan, publicKey, clientKey, label, policy: null });
+    const rest = { publicKey, clientKey, label, policy: null, isDerived: false };
+    this.#keys.push({ sha256, keyId, account, plan, ...rest });
   }
 
   /** Null where there is none, or a wrong one. */

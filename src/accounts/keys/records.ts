@@ -28,6 +28,7 @@ export interface EdgeKeyRow {
   readonly cidrs: readonly string[] | null;
   readonly rate: string | number | null;
   readonly burst: number | null;
+  readonly is_derived: boolean;
 }
 
 export function planOfRow({ name, rate, burst, shared }: PlanRow): Plan {
@@ -39,7 +40,8 @@ export function keyOfRow(row: EdgeKeyRow, plans: ReadonlyMap<string, Plan>): Sto
   const plan = plans.get(row.plan);
   if (plan === undefined) throw new RangeError(`a key is on plan ${row.plan}, which is not there`);
   const { sha256, id, account } = row;
-  return { sha256, keyId: id, account, plan, policy: policyOf(row, plan) };
+  const policy = policyOf(row, plan);
+  return { sha256, keyId: id, account, plan, policy, isDerived: row.is_derived };
 }
 
 /** Restrictions of a key on this plan; null for none. */

@@ -10,11 +10,18 @@
 import type { LentKey, Plan } from "./key.ts";
 import { policyOf } from "./records.ts";
 
+/** All valid keys, and the public keys that follow from API keys. */
+export const KEY_ROWS_SQL = `(
+  select *, false as is_derived from touchdown.edge_keys
+  union all select *, true from touchdown.edge_client_keys
+)`;
+
 /** The query whose output `createKeySnapshotReader` reads. */
 export const KEY_SNAPSHOT_SQL = `copy (
   select sha256, key_id, account_id, plan, expires_at,
-    case when cidrs <> '{}' then array_to_string(cidrs, ' ') end, rate_per_second, burst
-  from (table touchdown.edge_keys union all table touchdown.edge_client_keys) as keys
+    case when cidrs <> '{}' then array_to_string(cidrs, ' ') end, rate_per_second, burst,
+    is_derived
+  from ${KEY_ROWS_SQL} as keys
 ) to stdout (format binary)`;
 
 /** Processes the copy chunk by chunk. */
@@ -60,6 +67,7 @@ export function createKeySnapshotReader(
       account: accountOf(bytes, at(ACCOUNT)),
       plan,
       policy: isNarrowed() ? narrowedBy(bytes, plan) : null,
+      isDerived: bytes[at(IS_DERIVED)] === 1,
     };
   }
 
@@ -161,8 +169,9 @@ function unixMsAt(bytes: Buffer, start: number): number {
   return Math.floor(us / 1_000) + POSTGRES_EPOCH_UNIX_MS;
 }
 
-const [SHA256, ID, ACCOUNT, PLAN, EXPIRES, CIDRS, RATE, BURST] = [0, 1, 2, 3, 4, 5, 6, 7] as const;
-const FIELDS = 8;
+const [SHA256, ID, ACCOUNT, PLAN, EXPIRES] = [0, 1, 2, 3, 4] as const;
+const [CIDRS, RATE, BURST, IS_DERIVED] = [5, 6, 7, 8] as const;
+const FIELDS = 9;
 const END = -1;
 const NULL = -1;
 const UUID_BYTES = 16;

@@ -68,7 +68,7 @@ export interface Rebuild {
 }
 
 export interface KeyTableCounters {
-  /** Valid keys. */
+  /** Valid keys; one that follows from an API key counts with that. */
   keys: number;
   /** Full replacements. */
   replacements: number;
@@ -85,7 +85,7 @@ export function createKeyTable(initial: Iterable<KeyRow> | null = null): KeyTabl
   let isKnown = initial !== null;
   let changes = 0;
   let follower = NO_FOLLOWER;
-  counters.keys = rows.count;
+  counters.keys = rows.count - rows.derivedCount;
 
   function changed(): void {
     changes += 1;
@@ -95,7 +95,7 @@ export function createKeyTable(initial: Iterable<KeyRow> | null = null): KeyTabl
     rows = next;
     isKnown = true;
     changed();
-    counters.keys = rows.count;
+    counters.keys = rows.count - rows.derivedCount;
     counters.replacements += 1;
   }
 
@@ -148,7 +148,7 @@ export function createKeyTable(initial: Iterable<KeyRow> | null = null): KeyTabl
       rows.put(row);
       follower.put(row);
       changed();
-      counters.keys = rows.count;
+      counters.keys = rows.count - rows.derivedCount;
       counters.puts += 1;
       return true;
     },
@@ -156,7 +156,7 @@ export function createKeyTable(initial: Iterable<KeyRow> | null = null): KeyTabl
       if (!rows.remove(sha256)) return false;
       follower.remove(sha256);
       changed();
-      counters.keys = rows.count;
+      counters.keys = rows.count - rows.derivedCount;
       counters.removals += 1;
       return true;
     },

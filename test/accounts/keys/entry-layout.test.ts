@@ -17,14 +17,14 @@ function write(
   entries.writeIdText(entry, keyId);
   entries.writeNumbers(entry, ...rest);
 }
-type Numbers = [number, number, number];
+type Numbers = [number, number, number, boolean];
 
 describe("key entries", () => {
   it("return what was written, across several blocks", () => {
     const entries = new KeyEntries();
     const written = Array.from({ length: 9_000 }, () => ({ sha256: digest(), keyId: id() }));
     for (const [entry, { sha256, keyId }] of written.entries()) {
-      write(entries, entry, sha256, keyId, entry, 2 ** 32 - 1 - entry, entry * 2);
+      write(entries, entry, sha256, keyId, entry, 2 ** 32 - 1 - entry, entry * 2, entry % 3 === 0);
     }
     for (const [entry, { sha256, keyId }] of written.entries()) {
       expect(entries.digestOf(entry).equals(sha256) && entries.matches(entry, sha256, 0)).toBe(
@@ -34,13 +34,14 @@ describe("key entries", () => {
       expect(entries.accountOf(entry)).toBe(entry);
       expect(entries.planOf(entry)).toBe(2 ** 32 - 1 - entry);
       expect(entries.policyOf(entry)).toBe(entry * 2);
+      expect(entries.isDerived(entry)).toBe(entry % 3 === 0);
     }
   });
 
   it("distinguish digests that differ in one bit", () => {
     const entries = new KeyEntries();
     const sha256 = digest();
-    write(entries, 0, sha256, id(), 0, 0, 0);
+    write(entries, 0, sha256, id(), 0, 0, 0, false);
     for (let bit = 0; bit < 256; bit += 1) {
       const other = Buffer.from(sha256);
       other.writeUInt8(other.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
@@ -62,7 +63,7 @@ describe("key entries", () => {
   it("are found by account within the given count, also after a copy", () => {
     const entries = new KeyEntries();
     for (let entry = 0; entry < 6_000; entry += 1)
-      write(entries, entry, digest(), id(), entry % 7, 0, 0);
+      write(entries, entry, digest(), id(), entry % 7, 0, 0, false);
     entries.copy(3, 5_995);
     const selectedAccounts = Uint8Array.from([0, 0, 0, 1, 0, 0, 0]);
     const expected = Array.from({ length: 5_999 }, (_, entry) => entry).filter(
@@ -74,8 +75,8 @@ describe("key entries", () => {
   it("are copied completely within a block and between blocks", () => {
     const entries = new KeyEntries();
     const [sha256, keyId] = [digest(), id()];
-    for (const entry of [1, 5_000]) write(entries, entry, digest(), id(), 0, 0, 0);
-    write(entries, 2, sha256, keyId, 7, 8, 9);
+    for (const entry of [1, 5_000]) write(entries, entry, digest(), id(), 0, 0, 0, false);
+    write(entries, 2, sha256, keyId, 7, 8, 9, true);
     entries.copy(2, 1);
     entries.copy(2, 5_000);
     for (const entry of [1, 2, 5_000]) {
@@ -84,6 +85,7 @@ describe("key entries", () => {
       expect([entries.accountOf(entry), entries.planOf(entry), entries.policyOf(entry)]).toEqual([
         7, 8, 9,
       ]);
+      expect(entries.isDerived(entry)).toBe(true);
     }
   });
 });

@@ -39,7 +39,7 @@ async function writeOneKey(): Promise<void> {
   const table = createKeyTable();
   const sha256 = tokenSha256("one");
   const plan = { name: "P", ratePerSecond: 5, burst: 7, shared: false };
-  table.put({ sha256, keyId: "a".repeat(32), account: "a", plan, policy: null });
+  table.put({ sha256, keyId: "a".repeat(32), account: "a", plan, policy: null, isDerived: false });
   const journal = createKeyJournal(path);
   await journal.rewrite(table, { number: 3, mark: "m" }, () => Promise.resolve());
   journal.close();

@@ -58,11 +58,13 @@ describe("keys that an edge fetches", () => {
     ]);
     const { rows, revision } = await readAll();
     const [own, client] = rows.filter((row) => row.account === account);
-    expect(client).toEqual({ ...own, sha256: clientSha256 });
+    expect(client).toEqual({ ...own, sha256: clientSha256, isDerived: true });
+    expect(own?.isDerived).toBe(false);
     const changesSince = (since: Revision) =>
       edge.transaction((tx) => fetchChanges(tx, since, table));
     const puts = (await changesSince(before.revision))?.puts ?? [];
     expect(puts.map(({ sha256 }) => sha256)).toEqual([own?.sha256, clientSha256]);
+    expect(puts.map(({ isDerived }) => isDerived)).toEqual([false, true]);
     const revoke = "update touchdown.keys set revoked_at = now() where account_id = $1";
     await owner.query(revoke, [account]);
     const after = await changesSince(revision);

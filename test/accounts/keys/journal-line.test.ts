@@ -19,6 +19,7 @@ const put = {
   account: "acme",
   plan,
   policy: null,
+  isDerived: false,
 };
 const [since, revision] = [4, 5].map((number) => ({ number, mark: `mark ${number}` })) as [
   Revision,
@@ -34,6 +35,18 @@ describe("key journal line", () => {
     if (key === undefined) throw new Error("no key");
     expect(decodedKey(key, new Map([["P", plan]]))).toEqual(put);
     expect(() => decodedKey(key, new Map())).toThrow("names no plan P");
+  });
+
+  it("tells which keys follow from an API key, and of a version before that none does", () => {
+    const derived = { ...put, sha256: tokenSha256("derived"), isDerived: true };
+    const line = parsedLine(
+      lineOf("change", { ...changes, puts: [put, derived] })
+        .toString()
+        .trimEnd(),
+    );
+    const decoded = (line?.puts ?? []).map((key) => decodedKey(key, new Map([["P", plan]])));
+    expect(decoded).toEqual([put, derived]);
+    expect(line?.puts.map((key) => key.length)).toEqual([5, 6]);
   });
 
   it("decodes if it was written before revisions had marks", () => {

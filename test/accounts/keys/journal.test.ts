@@ -27,6 +27,7 @@ const key = (token: string, account = token): StoredKey => ({
   account,
   plan,
   policy: null,
+  isDerived: false,
 });
 const at = (number: number): Revision => ({ number, mark: `mark ${number}` });
 const change = (revision: number, parts: Partial<KeyChanges>): KeyChanges => ({

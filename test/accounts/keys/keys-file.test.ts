@@ -48,6 +48,7 @@ describe("keys file", () => {
       publicKey: null,
       clientKey: null,
       policy: null,
+      isDerived: false,
     });
     expect(keys).toEqual([row("0123456789abcdef", null), row("another token of acme", "bot 7")]);
   });
@@ -63,7 +64,7 @@ describe("keys file", () => {
       hex,
       publicKeySha256(clientKeyOf("another token of acme")).toString("hex"),
     ]);
-    expect(rows[1]).toEqual({ ...keys[0], sha256: rows[1]?.sha256 });
+    expect(rows[1]).toEqual({ ...keys[0], sha256: rows[1]?.sha256, isDerived: true });
     // Without one there is one row.
     const plain = parseKeysFile(PLAN + GOOD, "keys.toml").keys;
     expect([...keyRowsOf(plain)]).toEqual(plain);

@@ -12,12 +12,18 @@ const row: EdgeKeyRow = {
   cidrs: [],
   rate: null,
   burst: null,
+  is_derived: false,
 };
 
 describe("key row", () => {
   it("has the limits of its plan as numbers", () => {
     expect(plan).toEqual({ name: "P", ratePerSecond: 0.5, burst: 7, shared: true });
     expect(keyOfRow(row, plans)).toMatchObject({ plan, account: "a", policy: null });
+  });
+
+  it("tells whether it follows from an API key", () => {
+    expect(keyOfRow(row, plans).isDerived).toBe(false);
+    expect(keyOfRow({ ...row, is_derived: true }, plans).isDerived).toBe(true);
   });
 
   it("takes missing values of its own limit from the plan", () => {

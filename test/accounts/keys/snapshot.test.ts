@@ -82,8 +82,8 @@ describe("key snapshot", () => {
     expect(() => read([snapshot.subarray(0, -2)])).toThrow("no end");
     expect(() => read([snapshot], new Map())).toThrow("plan Beta, which is not there");
     const other = Buffer.from(snapshot);
-    other.writeInt16BE(9, 19);
-    expect(() => read([other])).toThrow("9 fields, not 8");
+    other.writeInt16BE(8, 19);
+    expect(() => read([other])).toThrow("8 fields, not 9");
     const long = Buffer.from(snapshot);
     long.writeInt32BE(1_000_000, 21);
     expect(() => read([long, Buffer.alloc(70_000)])).toThrow("longer than any can be");

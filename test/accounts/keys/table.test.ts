@@ -13,6 +13,7 @@ const row = (token: string, account = token): KeyRow => ({
   plan,
   label: null,
   policy: null,
+  isDerived: false,
 });
 
 describe("key table", () => {
@@ -21,6 +22,22 @@ describe("key table", () => {
     expect(table.lookup(tokenSha256("a"))?.account).toBe("a");
     expect(table.lookup(tokenSha256("c"))).toBeNull();
     expect(table.counters.keys).toBe(2);
+  });
+
+  it("counts a key that follows from an API key with that", () => {
+    const derived = { ...row("derived of a", "a"), isDerived: true };
+    const table = createKeyTable([row("a"), derived, row("b")]);
+    expect(table.counters.keys).toBe(2);
+    table.put({ ...derived, isDerived: false });
+    expect(table.counters.keys).toBe(3);
+    table.put(derived);
+    table.remove(tokenSha256("a"));
+    expect(table.counters.keys).toBe(1);
+    table.remove(derived.sha256);
+    expect(table.counters.keys).toBe(1);
+    table.replace([row("c"), { ...row("d"), isDerived: true }]);
+    expect(table.counters.keys).toBe(1);
+    expect([...table.rows()].filter(({ isDerived }) => isDerived)).toHaveLength(1);
   });
 
   it("compares the complete digest", () => {
@@ -254,7 +271,7 @@ describe("key table", () => {
     rebuild.put(row("2"));
     const { account, plan, policy, sha256 } = row("1");
     const bytes = Buffer.concat([Buffer.alloc(16), sha256]);
-    rebuild.putLent({ account, plan, policy, bytes, idAt: 0, sha256At: 16 });
+    rebuild.putLent({ account, plan, policy, isDerived: false, bytes, idAt: 0, sha256At: 16 });
     expect(seen.splice(0)).toEqual([`next ${two}`, `lent ${one}`]);
     rebuild.finish();
     expect(seen).toEqual(["finish"]);
