@@ -20,8 +20,8 @@ export default defineConfig({
           ...shared,
           name: "agave-4.4",
           env: { AGAVE_RELEASE: "4.4" },
-          // The parser and the client are programs of their own.
-          exclude: ["test/agave/parser.test.ts", "test/agave/submission.test.ts"],
+          // The parser and the clients are programs of their own.
+          exclude: ["parser", "submission", "rpc-client"].map((it) => `test/agave/${it}.test.ts`),
         },
       },
     ],

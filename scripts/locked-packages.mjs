@@ -44,16 +44,15 @@ export function isFor(entry, machine) {
 }
 
 /**
- * The one machine that a manifest is for.
+ * The machine that releases are complete for: with the first processor that a manifest names.
  *
  * @param {string} text package.json's
- * @throws Error unless it names one os, one cpu and one libc
+ * @throws Error unless it names one os, one libc and a cpu
  */
 export function machineOf(text) {
-  const { os, cpu, libc } = JSON.parse(text);
-  const [one = null, ...more] = [os, cpu, libc].map((list) => listOf(list).length);
-  if (one !== 1 || more.some((count) => count !== 1)) {
-    throw new Error("package.json does not name one os, one cpu and one libc");
+  const [os, cpu, libc] = ["os", "cpu", "libc"].map((name) => listOf(JSON.parse(text)[name]));
+  if (os.length !== 1 || libc.length !== 1 || cpu.length === 0) {
+    throw new Error("package.json does not name one os, one libc and a cpu");
   }
   return { os: os[0], cpu: cpu[0], libc: libc[0] };
 }

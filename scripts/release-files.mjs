@@ -1,15 +1,24 @@
 /** What the manifests and the SBOM of a release say. */
 
-/** Contains `touchdown.node`; `src/native/load.ts` looks there too. */
-export const NATIVE_PACKAGE = "touchdown-native-linux-x64-gnu";
+/**
+ * The machines that a release has an engine for, by npm's name of their processor: the package that
+ * contains `touchdown.node`, which `src/native/load.ts` looks for, and what cargo compiles for.
+ *
+ * @type {Readonly<Record<string, { package: string, target: string }>>}
+ */
+export const ENGINES = {
+  x64: { package: "touchdown-native-linux-x64-gnu", target: "x86_64-unknown-linux-gnu" },
+  arm64: { package: "touchdown-native-linux-arm64-gnu", target: "aarch64-unknown-linux-gnu" },
+};
 
 /**
- * The program's package. The engine is an optional dependency, so that npm installs it where it runs
- * and the program alone elsewhere.
+ * The program's package. Each engine is an optional dependency, so that npm installs it where it
+ * runs and the program alone elsewhere.
  *
  * @param {Record<string, unknown>} manifest package.json
+ * @param {readonly string[]} cpus the processors that this release has an engine for
  */
-export function mainManifest(manifest) {
+export function mainManifest(manifest, cpus) {
   const {
     private: _,
     scripts,
@@ -18,23 +27,24 @@ export function mainManifest(manifest) {
     peerDependenciesMeta,
     ...kept
   } = manifest;
+  const engines = cpus.map((cpu) => [ENGINES[cpu].package, manifest.version]);
   return {
     ...kept,
     files: manifest.files.filter((path) => path !== "native"),
-    optionalDependencies: { ...manifest.optionalDependencies, [NATIVE_PACKAGE]: manifest.version },
+    optionalDependencies: { ...manifest.optionalDependencies, ...Object.fromEntries(engines) },
   };
 }
 
-/** The engine's package, for the one machine that the program's manifest names. */
-export function nativeManifest({ version, license, repository, os, cpu, libc }) {
+/** The package of the engine for one processor. */
+export function nativeManifest({ version, license, repository, os, libc }, cpu) {
   return {
-    name: NATIVE_PACKAGE,
+    name: ENGINES[cpu].package,
     version,
-    description: "Touchdown's native engine for Linux on x64 with glibc.",
+    description: `Touchdown's native engine for Linux on ${cpu} with glibc.`,
     license,
     repository,
     os,
-    cpu,
+    cpu: [cpu],
     libc,
     main: "touchdown.node",
     files: ["touchdown.node", "LICENSE", "NOTICE", "THIRD_PARTY_NOTICES"],
@@ -42,12 +52,13 @@ export function nativeManifest({ version, license, repository, os, cpu, libc }) 
 }
 
 /**
- * Crates as components of CycloneDX 1.5.
+ * Crates as components of CycloneDX 1.5, each once.
  *
  * @param {{ name: string, version: string, license: string | null }[]} crates
  */
 export function cratesInSbom(crates) {
-  return crates.map(({ name, version, license }) => ({
+  const each = new Map(crates.map((crate) => [`${crate.name}@${crate.version}`, crate]));
+  return [...each.values()].map(({ name, version, license }) => ({
     "bom-ref": `cargo:${name}@${version}`,
     type: "library",
     name,

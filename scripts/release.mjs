@@ -1,17 +1,21 @@
 /**
- * Makes a release of this version for Linux on x64 with glibc, in the folder that `--out` names:
+ * Makes a release of this version for Linux with glibc, in the folder that `--out` names:
  *
  *   touchdown-VERSION.tgz                         npm package: the program without the engine
  *   touchdown-native-linux-x64-gnu-VERSION.tgz    npm package: the engine, an optional dependency
+ *   touchdown-native-linux-arm64-gnu-VERSION.tgz  the same for arm64, with `--arm64`
  *   touchdown-VERSION-linux-x64-gnu.tar.gz        all of it with its npm packages; needs only Node
  *   touchdown-VERSION.cdx.json                    SBOM (CycloneDX 1.5): npm packages and crates
- *   SHA256SUMS                                    of these four
+ *   SHA256SUMS                                    of all these
  *
  * Builds first. A release without the native engine is an error. SOURCE_DATE_EPOCH, seconds since
  * 1970, dates the files in the tarball; without it they are of the last commit.
+ *
+ * Note: there is no tarball for arm64, because npm has no binary of the HTTP library for it
+ * (docs/uwebsockets.md).
  */
 
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
 import {
   cpSync,
@@ -22,27 +26,71 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
+import { homedir, tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { linkedCrates } from "./linked-crates.mjs";
 import { isFor, lockedPackages, machineOf } from "./locked-packages.mjs";
-import { cratesInSbom, mainManifest, NATIVE_PACKAGE, nativeManifest } from "./release-files.mjs";
+import { cratesInSbom, ENGINES, mainManifest, nativeManifest } from "./release-files.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const TARGET = "x86_64-unknown-linux-gnu";
 const LEGAL = ["LICENSE", "NOTICE", "THIRD_PARTY_NOTICES"];
 const PROGRAM = ["dist", ...LEGAL, "CHANGELOG.md", "README.md"];
 
-const { values } = parseArgs({ options: { out: { type: "string" } } });
+/** What compiles the engine for arm64 on x64, in Debian's packages. */
+const ARM64_COMPILER = "aarch64-linux-gnu-gcc";
+
+const { values } = parseArgs({
+  options: { out: { type: "string" }, arm64: { type: "boolean", default: false } },
+});
 if (values.out === undefined) {
-  process.stderr.write("usage: npm run release -- --out FOLDER\n");
+  process.stderr.write("usage: npm run release -- --out FOLDER [--arm64]\n");
   process.exit(2);
+}
+const cpus = values.arm64 ? ["x64", "arm64"] : ["x64"];
+const missing = values.arm64 ? missingForArm64() : null;
+if (missing !== null) {
+  process.stderr.write(`release: --arm64: ${missing}\n`);
+  process.exit(1);
 }
 const out = resolve(values.out);
 mkdirSync(out, { recursive: true });
 const staging = mkdtempSync(join(tmpdir(), "touchdown-release-"));
+
+/** What to install first to compile for arm64; null when it is all there. */
+function missingForArm64() {
+  const { target } = ENGINES.arm64;
+  const folder = spawnSync("rustc", ["--print", "target-libdir", "--target", target], {
+    cwd: join(root, "native"),
+    encoding: "utf8",
+  });
+  if (folder.status !== 0 || !existsSync(folder.stdout.trim())) {
+    return `Rust's library for it is missing: rustup target add ${target}`;
+  }
+  if (spawnSync(ARM64_COMPILER, ["--version"]).status === 0) return null;
+  const packages = "gcc-aarch64-linux-gnu libc6-dev-arm64-cross";
+  return `${ARM64_COMPILER} is missing: apt-get install ${packages}`;
+}
+
+/** The engine for a processor: the one that was built, or one that is compiled for another. */
+function engineFor(cpu) {
+  if (cpu === "x64") return readFileSync(join(root, "native/touchdown.node"));
+  const { target } = ENGINES[cpu];
+  const { CARGO_TARGET_DIR: chosen, XDG_CACHE_HOME: cache } = process.env;
+  // As scripts/build-native.mjs.
+  const folder = chosen ?? join(cache ?? join(homedir(), ".cache"), "touchdown", "native-target");
+  execFileSync("cargo", ["build", "--release", "--locked", "--target", target], {
+    cwd: join(root, "native"),
+    env: {
+      ...process.env,
+      CARGO_TARGET_DIR: folder,
+      CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER: ARM64_COMPILER,
+    },
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  return readFileSync(join(folder, target, "release/libtouchdown_native.so"));
+}
 
 function run(cwd, command, ...args) {
   return execFileSync(command, args, {
@@ -105,7 +153,7 @@ function addHttpBinaries(folder) {
 function sbom(name) {
   const words = ["--omit=dev", "--sbom-format=cyclonedx", "--package-lock-only"];
   const ofNpm = JSON.parse(run(root, "npm", "sbom", ...words));
-  const crates = linkedCrates(join(root, "native"), TARGET);
+  const crates = cpus.flatMap((cpu) => linkedCrates(join(root, "native"), ENGINES[cpu].target));
   ofNpm.serialNumber = `urn:uuid:${randomUUID()}`;
   ofNpm.components.push(...cratesInSbom(crates));
   writeFileSync(join(out, name), `${JSON.stringify(ofNpm, null, 2)}\n`);
@@ -114,15 +162,16 @@ function sbom(name) {
 
 try {
   run(root, "npm", "run", "--silent", "build");
-  const engine = readFileSync(join(root, "native/touchdown.node"));
   const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const { version } = manifest;
   const files = [
-    pack("touchdown", mainManifest(manifest), (folder) => copyTo(folder, PROGRAM)),
-    pack(NATIVE_PACKAGE, nativeManifest(manifest), (folder) => {
-      copyTo(folder, LEGAL);
-      writeFileSync(join(folder, "touchdown.node"), engine);
-    }),
+    pack("touchdown", mainManifest(manifest, cpus), (folder) => copyTo(folder, PROGRAM)),
+    ...cpus.map((cpu) =>
+      pack(ENGINES[cpu].package, nativeManifest(manifest, cpu), (folder) => {
+        copyTo(folder, LEGAL);
+        writeFileSync(join(folder, "touchdown.node"), engineFor(cpu));
+      }),
+    ),
     tarball(`touchdown-${version}-linux-x64-gnu`),
     sbom(`touchdown-${version}.cdx.json`),
   ];

@@ -43,6 +43,10 @@ const COVERED: readonly (readonly [RegExp, string])[] = [
   [/^install -(o 1000 -m 0400|m 0600) \S+ \S+$/, "test/ops/compose.test.ts"],
   [/^(for name in POSTGRES |echo OIDC_CLIENT_SECRET=)/, "test/ops/compose.test.ts"],
   [/^sysctl --system$/, "test/ops/deploy.test.ts"],
+  [
+    /^npm install \.\/touchdown-\S+ \.\/touchdown-native-linux-arm64-gnu-\S+ \S+\.tar\.gz$/,
+    "test/scripts/release-files.test.ts",
+  ],
   [/^sha256sum --check SHA256SUMS$/, "test/scripts/release-files.test.ts"],
   [/^promtool check config \S+$/, "test/ops/prometheus.test.ts"],
   [/^curl -sS https:\/\/fra\.example\.com\/readyz$/, "test/ops/proxies.test.ts"],

@@ -90,14 +90,19 @@ describe.each(PROGRAMS)("the example for %s", (tool, args, source) => {
     async () => {
       const sent = [flow.tipped(), flow.tipped()];
       const files = sent.map(({ bytes }, index) => fileOf(`${index}.bin`, bytes));
-      const { code, out, err, connectionCount } = await ran(tool, [...args, ...files], BRISK_KEY);
-      expect({ code, out, err }).toMatchObject({
-        code: 0,
-        out: sent.map(({ signature }) => signature),
-      });
-      expect(connectionCount).toBe(1);
-      // curl repeats without a word.
-      if (tool !== "bash") expect(err).toContain("rate_limited");
+      let isRepeated = false;
+      // If the machine stalls between the two, the second is allowed at once.
+      for (let tries = 0; tries < 10 && !isRepeated; tries += 1) {
+        const { code, out, err, connectionCount } = await ran(tool, [...args, ...files], BRISK_KEY);
+        expect({ code, out, err }).toMatchObject({
+          code: 0,
+          out: sent.map(({ signature }) => signature),
+        });
+        expect(connectionCount).toBe(1);
+        // curl repeats without a word.
+        isRepeated = tool === "bash" || err.includes("rate_limited");
+      }
+      expect(isRepeated).toBe(true);
     },
   );
 

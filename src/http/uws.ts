@@ -67,8 +67,14 @@ const NEW_SYSTEM = `glibc ${GLIBC_OF_NODE24} or newer (Debian 13, Ubuntu 24.04)`
  * @throws SetupError where none exists
  */
 export function buildFor(host: Host): BuildName {
-  const { node, abi, platform, glibc } = host;
+  const { node, abi, platform, arch, glibc } = host;
   const isLinux = platform === "linux";
+  if (isLinux && arch !== "x64") {
+    throw new SetupError(
+      `npm has no binary of the HTTP library for Linux on ${arch}; the releases of its author ` +
+        "have one for arm64, and docs/uwebsockets.md says how to install them",
+    );
+  }
   if (isLinux && glibc === null) {
     throw new SetupError(
       "the HTTP library needs glibc, which this system does not have: " +

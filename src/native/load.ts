@@ -19,8 +19,13 @@ export type NativeLoad =
 
 /** The same relative path from `src/native` and from `dist/native`. */
 const BUILT_PATH = join(import.meta.dirname, "../../native/touchdown.node");
-/** A release's package of the engine; the same name is in scripts/release-files.mjs. */
-export const NATIVE_PACKAGE = "touchdown-native-linux-x64-gnu";
+/** A release's package of the engine; the same names are in scripts/release-files.mjs. */
+export const NATIVE_PACKAGE = nativePackageFor(process.arch);
+
+/** The name of the package for a processor, which is named as Node names it. */
+export function nativePackageFor(cpu: string): string {
+  return `touchdown-native-linux-${cpu}-gnu`;
+}
 
 /** Where the addon is, or would be built. */
 export const ADDON_PATH = existsSync(BUILT_PATH) ? BUILT_PATH : (packagedPath() ?? BUILT_PATH);

@@ -41,6 +41,16 @@ export function leaderProgram(): string {
   return join(targetFolder(), "release", releaseOf(process.env["AGAVE_RELEASE"]).program);
 }
 
+/** Builds Agave's clients beside it, for the tests that use them. */
+export function buildClient(): void {
+  const { status } = spawnSync("cargo", ["build", "--release", "--locked"], {
+    cwd: fileURLToPath(new URL("client", import.meta.url)),
+    env: { ...process.env, CARGO_TARGET_DIR: targetFolder() },
+    stdio: "inherit",
+  });
+  if (status !== 0) throw new Error("Agave's clients were not built");
+}
+
 /** Whether the default cargo is older than this release of Rust. */
 function isOlder([major, minor]: readonly [number, number]): boolean {
   const { stdout } = spawnSync("cargo", ["--version"], { encoding: "utf8" });

@@ -2,12 +2,11 @@
  * Agave's own TPU client, `tpu-client-next`, unchanged, sends to an edge as to a validator.
  */
 
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { encodeKey } from "../../src/core/encoding.ts";
 import { loadNative } from "../../src/native/load.ts";
@@ -15,10 +14,9 @@ import { freshIdentity, type Identity } from "../../src/send/identity.ts";
 import { ENGINE, type Flow, startFlow } from "../support/flow.ts";
 import { seriesValue } from "../support/prometheus.ts";
 import { until } from "../support/wait.ts";
-import { leaderProgram } from "./build.ts";
+import { buildClient, leaderProgram } from "./build.ts";
 
 const COUNT = 10_000;
-const crate = fileURLToPath(new URL("./client", import.meta.url));
 const release = dirname(leaderProgram());
 const isNative = ENGINE === "native" && loadNative().kind === "loaded";
 
@@ -35,14 +33,7 @@ describe.skipIf(!isNative)("tpu-client-next at an edge", () => {
   const folder = mkdtempSync(join(tmpdir(), "touchdown-submission-"));
   let flow: Flow;
 
-  beforeAll(() => {
-    const build = spawnSync("cargo", ["build", "--release", "--locked"], {
-      cwd: crate,
-      env: { ...process.env, CARGO_TARGET_DIR: dirname(release) },
-      stdio: "inherit",
-    });
-    expect(build.status).toBe(0);
-  });
+  beforeAll(buildClient);
   afterEach(() => flow?.stop());
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

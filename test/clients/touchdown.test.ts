@@ -5,7 +5,7 @@
  */
 
 import { X509Certificate } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -57,7 +57,25 @@ describe.skipIf(!isPossible)("touchdown/1 at an edge", () => {
   const authorityDer = new X509Certificate(authority.certificate).raw;
   const programs = new Map<string, Program>();
   const clients: Client[] = [];
+  const keysText = [
+    PLAN,
+    `${keyToml(KEY, "acme", "Wide")}client_key = "${encodeKey(clientKeyOf(KEY))}"\n`,
+    `[[keys]]\npublic_key = "${encodeKey(known.publicKey)}"\naccount = "acme"\nplan = "Wide"\n`,
+    keyToml(REVOKED_KEY, "revoked", "Wide"),
+  ].join("\n");
   let sandbox: Sandbox;
+
+  const start = (): Promise<Sandbox> =>
+    startSandbox({
+      port: 0,
+      log: SILENT,
+      edge: {
+        http: { threads: 1, tls: { certificate: files.certificate, key: files.key } },
+        send: { engine: "native" },
+        quic: { listen: "127.0.0.1:0", drain_to: "127.0.0.1:9" },
+        accounts: { keys_file: keysFile },
+      },
+    });
 
   beforeAll(async () => {
     programs.set("rust", buildRustProgram());
@@ -68,24 +86,8 @@ describe.skipIf(!isPossible)("touchdown/1 at an edge", () => {
     writeFileSync(files.authority, authority.certificate);
     writeFileSync(files.authorityDer, authorityDer);
     writeKeypair(files.keypair, known);
-    const publicKey = `public_key = "${encodeKey(known.publicKey)}"`;
-    const keys = [
-      PLAN,
-      `${keyToml(KEY, "acme", "Wide")}client_key = "${encodeKey(clientKeyOf(KEY))}"\n`,
-      `[[keys]]\n${publicKey}\naccount = "acme"\nplan = "Wide"\n`,
-      keyToml(REVOKED_KEY, "revoked", "Wide"),
-    ];
-    writeFileSync(keysFile, keys.join("\n"));
-    sandbox = await startSandbox({
-      port: 0,
-      log: SILENT,
-      edge: {
-        http: { threads: 1, tls: { certificate: files.certificate, key: files.key } },
-        send: { engine: "native" },
-        quic: { listen: "127.0.0.1:0", drain_to: "127.0.0.1:9" },
-        accounts: { keys_file: keysFile },
-      },
-    });
+    writeFileSync(keysFile, keysText);
+    sandbox = await start();
   }, COMPILE_MS);
   afterEach(() => {
     for (const client of clients.splice(0)) client.close();
@@ -95,9 +97,12 @@ describe.skipIf(!isPossible)("touchdown/1 at an edge", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const address = (): string => sandbox.edge.quicAddress ?? "no address";
+  const address = (of = sandbox): string => of.edge.quicAddress ?? "no address";
 
-  function connected(apiKey: string, options: { readonly receipts?: boolean } = {}) {
+  function connected(
+    apiKey: string,
+    options: { readonly receipts?: boolean; readonly address?: string } = {},
+  ) {
     const events: ClientEvent[] = [];
     const client = connect({
       address: address(),
@@ -246,10 +251,11 @@ describe.skipIf(!isPossible)("touchdown/1 at an edge", () => {
   });
 
   it("the TypeScript client ends when its key is revoked", async () => {
+    writeFileSync(keysFile, keysText);
+    await sandbox.edge.reloadKeys();
     const { client } = connected(REVOKED_KEY);
     await client.ready();
-    const text = readFileSync(keysFile, "utf8");
-    writeFileSync(keysFile, text.replace(keyToml(REVOKED_KEY, "revoked", "Wide"), ""));
+    writeFileSync(keysFile, keysText.replace(keyToml(REVOKED_KEY, "revoked", "Wide"), ""));
     await sandbox.edge.reloadKeys();
     const reasonOf = async (): Promise<string | null> =>
       client.ready().then(
@@ -260,13 +266,16 @@ describe.skipIf(!isPossible)("touchdown/1 at an edge", () => {
   });
 
   it("the TypeScript client stays where the named edge cannot be reached", async () => {
-    const { client, events } = connected(KEY);
+    const drained = await start();
+    const { client, events } = connected(KEY, { address: address(drained) });
     await client.ready();
-    sandbox.edge.drain();
+    drained.edge.drain();
     const draining = { kind: "draining", address: "127.0.0.1:9" };
     await until("the frame", () => events.some(({ kind }) => kind === "draining"));
     expect(events).toContainEqual(draining);
-    const verdict = await client.submit(sandbox.transaction());
+    const verdict = await client.submit(drained.transaction());
     expect(verdict.outcome).toBe("accepted");
+    client.close();
+    await drained.stop();
   });
 });

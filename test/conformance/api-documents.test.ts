@@ -5,7 +5,7 @@
  */
 
 import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -16,7 +16,16 @@ import { openRpc } from "../../src/http/submit/openrpc.ts";
 import { VERSION } from "../../src/runtime/version.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.ts";
 import { apiDocuments, OPENAPI_FILE, openApi } from "../support/api-documents.ts";
-import { ENGINE, RAW_PATH, RPC_PATH, SILENT, THREADS } from "../support/flow.ts";
+import {
+  ENGINE,
+  keysToml,
+  keyToml,
+  RAW_PATH,
+  RPC_PATH,
+  SILENT,
+  THREADS,
+  WIDE_KEY,
+} from "../support/flow.ts";
 import { ROOT } from "../support/source-tree.ts";
 
 interface KeyPlace {
@@ -49,12 +58,25 @@ interface RpcDocument {
 }
 
 const SCHEMATHESIS = process.env["SCHEMATHESIS"];
+/** Has a limit that schemathesis exceeds, so that it sees such refusals too. */
+const LIMITED_KEY = "api-documents-test-key-limited";
+const LIMITED_PLAN = "[plans.Limited]\nrate_per_second = 50\nburst = 100\n";
 
 const folder = mkdtempSync(join(tmpdir(), "touchdown-api-"));
 let sandbox: Sandbox;
 beforeAll(async () => {
-  const edge = { http: { threads: THREADS }, send: { engine: ENGINE } };
-  sandbox = await startSandbox({ port: 0, log: SILENT, edge });
+  const keysFile = join(folder, "keys.toml");
+  const limited = LIMITED_PLAN + keyToml(LIMITED_KEY, "limited", "Limited");
+  writeFileSync(keysFile, `${keysToml()}\n${limited}`);
+  sandbox = await startSandbox({
+    port: 0,
+    log: SILENT,
+    edge: {
+      http: { threads: THREADS },
+      send: { engine: ENGINE },
+      accounts: { keys_file: keysFile },
+    },
+  });
 });
 afterAll(async () => {
   rmSync(folder, { recursive: true });
@@ -65,7 +87,7 @@ afterAll(async () => {
 async function call(path: string, method: string): Promise<Readonly<Record<string, unknown>>> {
   const response = await fetch(`${sandbox.url}${path}`, {
     method: "POST",
-    headers: { "api-x-token": sandbox.key, "content-type": "application/json" },
+    headers: { "api-x-token": WIDE_KEY, "content-type": "application/json" },
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: [] }),
   });
   return (await response.json()) as Readonly<Record<string, unknown>>;
@@ -94,9 +116,9 @@ describe("the documents of the API", () => {
     for (const [name, place] of places) {
       const url = new URL("/api/v1/transactions", sandbox.url);
       const headers = new Headers();
-      if (place.in === "query") url.searchParams.set(place.name ?? "", sandbox.key);
-      else if (place.scheme === "bearer") headers.set("authorization", `Bearer ${sandbox.key}`);
-      else headers.set(place.name ?? "", sandbox.key);
+      if (place.in === "query") url.searchParams.set(place.name ?? "", WIDE_KEY);
+      else if (place.scheme === "bearer") headers.set("authorization", `Bearer ${WIDE_KEY}`);
+      else headers.set(place.name ?? "", WIDE_KEY);
       const { status, headers: answered } = await fetch(url, { headers });
       const isWarned = answered.get("warning")?.startsWith("299 touchdown ") ?? false;
       expect({ name, status, isWarned }).toEqual({
@@ -118,7 +140,7 @@ describe("the documents of the API", () => {
     expect(types).toEqual(["application/octet-stream", "text/plain"]);
     const response = await fetch(`${sandbox.url}${RAW_PATH}`, {
       method: "POST",
-      headers: { "api-x-token": sandbox.key, "content-type": "text/plain" },
+      headers: { "api-x-token": WIDE_KEY, "content-type": "text/plain" },
       body: `${Buffer.from(sandbox.transaction()).toString("base64")}\n`,
     });
     expect(await response.json()).toMatchObject({ success: true });
@@ -179,7 +201,7 @@ describe("the documents of the API", () => {
         "response_schema_conformance,response_headers_conformance";
       const args = [
         ...["run", join(ROOT, OPENAPI_FILE), "--url", sandbox.url],
-        ...["--header", `api-x-token: ${sandbox.key}`, "--checks", checks],
+        ...["--header", `api-x-token: ${LIMITED_KEY}`, "--checks", checks],
         // A stream stays open; an unknown receipt is awaited until its time is up.
         ...["--exclude-path", "/api/v1/receipts", "--phases", "examples,coverage,fuzzing"],
         ...["--max-examples", "25", "--seed", "1", "--generation-deterministic", "--no-color"],

@@ -6,6 +6,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LEADER_STREAMS_MAX } from "../../src/sandbox/limits.ts";
 import { ENGINE, type Flow, startFlow, THREADS, untilResponse } from "../support/flow.ts";
+import { whileAllArePlanned } from "../support/planned.ts";
 import { type Family, seriesValue } from "../support/prometheus.ts";
 import type { BuiltTransaction } from "../support/transactions.ts";
 import { until } from "../support/wait.ts";
@@ -61,7 +62,6 @@ async function saturate(flow: Flow, shows: (families: Families) => boolean): Pro
 }
 
 interface LeadersPage {
-  readonly plan: { readonly send: readonly object[] };
   readonly peers: readonly { readonly queued: number }[];
 }
 
@@ -69,26 +69,6 @@ interface LeadersPage {
 async function leadersOf(flow: Flow): Promise<LeadersPage> {
   const page = await fetch(`${flow.sandbox.adminUrl}/leaders`);
   return (await page.json()) as LeadersPage;
-}
-
-/** The result of `act` from a time when the plan had every leader. */
-async function whileAllArePlanned<T>(flow: Flow, act: () => Promise<T>): Promise<T> {
-  const isAllPlanned = async (): Promise<boolean> =>
-    (await leadersOf(flow)).plan.send.length === LEADERS;
-  for (let tries = 0; tries < 20; tries += 1) {
-    await untilResponse("every leader in the plan", isAllPlanned, (isSo) => isSo);
-    const acting = act();
-    let hasEnded = false;
-    const end = () => {
-      hasEnded = true;
-    };
-    acting.then(end, end);
-    let wasAllPlanned = true;
-    while (!hasEnded && wasAllPlanned) wasAllPlanned = await isAllPlanned();
-    const response = await acting;
-    if (wasAllPlanned && (await isAllPlanned())) return response;
-  }
-  throw new Error("the plan never had every leader for long enough");
 }
 
 describe(`a leader that reads nothing (${ENGINE}, ${THREADS} threads)`, () => {
@@ -111,7 +91,7 @@ describe(`a leader that reads nothing (${ENGINE}, ${THREADS} threads)`, () => {
   it("receives the best-paid of 420 first, though it came last, then others by rank", async () => {
     await saturate(flow, (families) => one(families, "deliveries_queued_total") >= 8);
     // 11 has no factor in common with their count, so each amount occurs once, unordered.
-    const list = await whileAllArePlanned(flow, async () => {
+    const list = await whileAllArePlanned(flow, LEADERS, async () => {
       const before = await flow.metrics();
       const posted: BuiltTransaction[] = [];
       for (let n = 0; n < COUNT - 1; n += 1) {
@@ -156,7 +136,7 @@ describe(`a full queue of a leader (${ENGINE}, ${THREADS} threads)`, () => {
   it("keeps the best-paid, and drops the others as leader_saturated", async () => {
     await saturate(flow, (families) => saturated(families) > 0);
     let lamports = 5_000_000;
-    const { best, least } = await whileAllArePlanned(flow, async () => {
+    const { best, least } = await whileAllArePlanned(flow, LEADERS, async () => {
       const best: BuiltTransaction[] = [];
       for (let n = 0; n < QUEUE; n += 1) best.push(await post(flow, paying(flow, ++lamports)));
       return { best, least: await post(flow, paying(flow, 1_500_000)) };
@@ -202,7 +182,7 @@ describe(`a delivery that waits too long (${ENGINE}, ${THREADS} threads)`, () =>
       );
     // So that the next one alone waits.
     await untilNothingWaits();
-    const late = await whileAllArePlanned(flow, () => post(flow, paying(flow, 9_000_000)));
+    const late = await whileAllArePlanned(flow, LEADERS, () => post(flow, paying(flow, 9_000_000)));
     await until("it at the others", () =>
       [0, 2].every((leader) => had(flow, leader).includes(nameOf(late))),
     );

@@ -124,7 +124,11 @@ describe("bytes", () => {
   });
 
   it("never arrive when they were rejected, whatever the damage", async () => {
-    const before = await flow.metrics();
+    const before = await untilResponse(
+      "the arrival of what was sent before",
+      flow.metrics,
+      (families) => sentCount(families) === flow.received.length,
+    );
     const sentBefore = flow.received.length;
     const damage = fc.record({
       version: fc.constantFrom(...VERSIONS),

@@ -6,6 +6,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { SHARE_START, SHARE_WEIGHT } from "../../src/landing/landing-shares.ts";
 import { type Flow, OTHER_KEY, startFlow, untilResponse, WIDE_KEY } from "../support/flow.ts";
+import { whileAllArePlanned } from "../support/planned.ts";
 import type { BuiltTransaction } from "../support/transactions.ts";
 import { until } from "../support/wait.ts";
 
@@ -36,7 +37,6 @@ const receiptOf = async ({ signature }: BuiltTransaction, key = WIDE_KEY) =>
   (await flow.receipt(signature, key)).json;
 
 interface Leaders {
-  readonly plan: { readonly send: readonly object[] };
   readonly peers: readonly { readonly address: string; readonly queued: number }[];
 }
 
@@ -52,18 +52,14 @@ async function queuedAtSlow(): Promise<number> {
 }
 
 /** Posts with these keys and tips; again, until the plan had every leader while all arrived. */
-async function postToAll(
+const postToAll = (
   ...posts: readonly (readonly [lamports: number, key: string])[]
-): Promise<readonly BuiltTransaction[]> {
-  const isAllPlanned = async () => (await leaders()).plan.send.length === LEADERS;
-  for (let tries = 0; tries < 20; tries += 1) {
-    await untilResponse("every leader in the plan", isAllPlanned, (isSo) => isSo);
+): Promise<readonly BuiltTransaction[]> =>
+  whileAllArePlanned(flow, LEADERS, async () => {
     const list: BuiltTransaction[] = [];
     for (const [lamports, key] of posts) list.push(await post(lamports, key));
-    if (await isAllPlanned()) return list;
-  }
-  throw new Error("the plan never had every leader for long enough");
-}
+    return list;
+  });
 
 describe("an account whose transactions cannot land", () => {
   it("starts with the share of a new account, and falls below it", async () => {

@@ -254,8 +254,7 @@ describe("a transaction", () => {
     expect(counters.inFlight).toBeGreaterThanOrEqual(20);
     await edge.stop();
     edge = others;
-    const [last] = stopped;
-    const { accepted, landed, expired, dropped } = last as Record<string, number>;
+    const { accepted, landed, expired, dropped } = stopped.at(-1) as Record<string, number>;
     expect(accepted).toBe(counters.accepted);
     expect((landed ?? 0) + (expired ?? 0) + (dropped ?? 0)).toBe(accepted);
     expect(dropped).toBeGreaterThanOrEqual(20);

@@ -28,13 +28,13 @@ describe.skipIf(!isBuilt)("an edge that serves QUIC clients", () => {
   const revoked = freshIdentity();
   let flow: Flow;
   const transports: Transport[] = [];
-  beforeAll(async () => {
+  const start = (): Promise<Flow> => {
     const keys = [
       publicKeyToml(known, "Wide"),
       publicKeyToml(few, "Few", "few-quic"),
       publicKeyToml(revoked, "Wide", "revoked"),
     ];
-    flow = await startFlow({
+    return startFlow({
       leaderCount: 2,
       keys: `\n${keys.join("\n")}`,
       edge: {
@@ -44,6 +44,9 @@ describe.skipIf(!isBuilt)("an edge that serves QUIC clients", () => {
         landing: { resends_per_second: 0 },
       },
     });
+  };
+  beforeAll(async () => {
+    flow = await start();
   });
   afterEach(async () => {
     for (const transport of transports.splice(0)) await transport.stop();
@@ -51,20 +54,26 @@ describe.skipIf(!isBuilt)("an edge that serves QUIC clients", () => {
   afterAll(() => flow?.stop());
 
   /** Connects as this client. */
-  async function connected(identity: Identity) {
+  async function connected(identity: Identity, to = flow) {
     const transport = await startTransport(identity);
     transports.push(transport);
-    return connectTo(transport, flow.sandbox.edge.quicAddress ?? "no address");
+    return connectTo(transport, to.sandbox.edge.quicAddress ?? "no address");
   }
 
-  async function admitted(identity: Identity) {
-    const client = await connected(identity);
+  async function admitted(identity: Identity, to = flow) {
+    const client = await connected(identity, to);
     await until("stream credit", () => client.connection.admitted);
     return client;
   }
 
   async function rejections(reason: string): Promise<number> {
     return seriesValue(await flow.metrics(), "touchdown_requests_total", { outcome: reason }) ?? 0;
+  }
+
+  /** All transactions that were accepted or refused so far. */
+  async function decided(): Promise<number> {
+    const family = (await flow.metrics()).get("touchdown_requests_total");
+    return (family?.samples ?? []).reduce((sum, { value }) => sum + value, 0);
   }
 
   it("takes a transaction on a stream, sends it to the leaders and has its receipt", async () => {
@@ -80,15 +89,16 @@ describe.skipIf(!isBuilt)("an edge that serves QUIC clients", () => {
     expect(receipt.json["signature"]).toBe(signature);
     // Over HTTP it is the same transaction.
     expect((await flow.postRaw(bytes)).status).toBe(200);
-    expect(seriesValue(await flow.metrics(), "touchdown_quic_connections")).toBe(1);
+    // Those of other tests may not be closed yet.
+    await untilResponse(
+      "one connection",
+      async () => seriesValue(await flow.metrics(), "touchdown_quic_connections"),
+      (open) => open === 1,
+    );
   });
 
   it("decides on hundreds of one connection, once each", async () => {
     const { connection } = await admitted(known);
-    const decided = async () => {
-      const family = (await flow.metrics()).get("touchdown_requests_total");
-      return (family?.samples ?? []).reduce((sum, { value }) => sum + value, 0);
-    };
     const before = await decided();
     for (let count = 0; count < 500; count += 1) {
       const { bytes } = flow.tipped();
@@ -118,6 +128,7 @@ describe.skipIf(!isBuilt)("an edge that serves QUIC clients", () => {
 
   it("grants no more streams than the account's limit admits", async () => {
     const { connection } = await admitted(few);
+    const before = await decided();
     let sent = 0;
     while (sent < 100 && connection.send(flow.tipped().bytes) >= 0) {
       sent += 1;
@@ -125,6 +136,8 @@ describe.skipIf(!isBuilt)("an edge that serves QUIC clients", () => {
       await new Promise((resolve) => setImmediate(resolve));
     }
     expect(sent).toBeLessThanOrEqual(20);
+    // No other test counts them.
+    await untilResponse("every decision", decided, (count) => count - before >= sent);
   });
 
   it("closes the connections of a key that is taken out of the file", async () => {
@@ -138,8 +151,9 @@ describe.skipIf(!isBuilt)("an edge that serves QUIC clients", () => {
   });
 
   it("closes every connection with the code of overloaded when it stops", async () => {
-    const { cause } = await admitted(known);
-    await flow.sandbox.edge.stop();
+    const stopped = await start();
+    const { cause } = await admitted(known, stopped);
+    await stopped.stop();
     await until("the end", () => cause() !== null);
     expect(cause()).toEqual({ kind: "app", code: REJECTIONS.overloaded.quicCode });
   });

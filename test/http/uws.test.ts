@@ -19,8 +19,8 @@ const ABIS: Readonly<Record<string, string>> = {
   "26.10.0": "147",
 };
 
-function host(node: string, glibc: string | null, platform = "linux"): Host {
-  return { node, abi: ABIS[node] ?? "999", platform, arch: "x64", glibc };
+function host(node: string, glibc: string | null, platform = "linux", arch = "x64"): Host {
+  return { node, abi: ABIS[node] ?? "999", platform, arch, glibc };
 }
 
 /** The loader's error message, which never claims that touchdown has a bug. */
@@ -48,7 +48,16 @@ describe("the build for a Node and a system", () => {
   });
 
   it("requires no glibc on a system other than Linux", () => {
-    expect(buildFor(host("24.21.0", null, "darwin"))).toBe("uws-node24");
+    expect(buildFor(host("24.21.0", null, "darwin", "arm64"))).toBe("uws-node24");
+  });
+
+  it.each(["arm64", "riscv64"])("is none for Linux on %s, and says where one is", (arch) => {
+    for (const node of ["22.12.0", "24.21.0"]) {
+      expect(rejection(host(node, "2.41", "linux", arch))).toBe(
+        `npm has no binary of the HTTP library for Linux on ${arch}; the releases of its author ` +
+          "have one for arm64, and docs/uwebsockets.md says how to install them",
+      );
+    }
   });
 
   it.each(["24.21.0", "26.10.0"])("refuses Node %s on glibc below 2.38", (node) => {
@@ -94,8 +103,13 @@ describe("loading", () => {
     expect(from.imported).toEqual(["uws-node24"]);
   });
 
-  it.each([host("20.19.0", "2.36"), host("24.21.0", "2.36"), host("99.0.0", null)])(
-    "takes the package uWebSockets.js where the operator has installed it: $node, glibc $glibc",
+  it.each([
+    host("20.19.0", "2.36"),
+    host("24.21.0", "2.36"),
+    host("24.21.0", "2.41", "linux", "arm64"),
+    host("99.0.0", null),
+  ])(
+    "takes the package uWebSockets.js where it is installed: $node, $arch, glibc $glibc",
     async (on) => {
       const from = sources(true);
       expect(await loadUws(on, from)).toEqual({ App: "uWebSockets.js" });

@@ -32,20 +32,27 @@ const start = (threads: number) =>
     },
   });
 
-/** A connection that sends one request after another. */
+/** Sends one request after another on a connection, and on a new one after the end of that. */
 class Client {
-  readonly #socket: Socket;
+  readonly #url: URL;
+  #socket: Socket;
   #text = "";
   #wake: () => void = () => {};
 
   constructor(flow: Flow) {
-    const { hostname, port } = new URL(flow.url);
-    this.#socket = connect(Number(port), hostname).setNoDelay(true);
-    this.#socket.on("data", (data) => {
+    this.#url = new URL(flow.url);
+    this.#socket = this.#connect();
+  }
+
+  #connect(): Socket {
+    const { hostname, port } = this.#url;
+    const socket = connect(Number(port), hostname).setNoDelay(true);
+    socket.on("data", (data) => {
       this.#text += data.toString("latin1");
       this.#wake();
     });
-    this.#socket.on("close", () => this.#wake());
+    socket.on("close", () => this.#wake());
+    return socket;
   }
 
   /** The response to a request, byte for byte apart from the date. */
@@ -57,6 +64,7 @@ class Client {
     const bytes = Buffer.from(body);
     const lines = typeof key === "string" ? [`api-x-token: ${key}`] : key;
     const head = [`POST ${path} HTTP/1.1`, "Host: x", ...lines];
+    if (this.#socket.closed) this.#socket = this.#connect();
     this.#socket.write(
       Buffer.concat([
         Buffer.from(`${head.join("\r\n")}\r\nContent-Length: ${bytes.length}\r\n\r\n`),

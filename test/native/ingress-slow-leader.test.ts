@@ -7,6 +7,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LEADER_STREAMS_MAX } from "../../src/sandbox/limits.ts";
 import { type Flow, startFlow, untilResponse } from "../support/flow.ts";
+import { whileAllArePlanned } from "../support/planned.ts";
 import { type Family, seriesValue } from "../support/prometheus.ts";
 import type { BuiltTransaction } from "../support/transactions.ts";
 import { until } from "../support/wait.ts";
@@ -66,7 +67,6 @@ describe.skipIf(native === null)(
     const nameOf = ({ bytes }: BuiltTransaction): string => Buffer.from(bytes).toString("base64");
 
     interface Leaders {
-      readonly plan: { readonly send: readonly object[] };
       readonly peers: readonly { readonly queued: number; readonly inFlight: number }[];
     }
 
@@ -75,17 +75,6 @@ describe.skipIf(native === null)(
       // The edge's own admin page.
       return (await page.json()) as Leaders;
     };
-    const isAllPlanned = async () => (await leaders()).plan.send.length === LEADERS;
-
-    /** The result of `act` from a time when the plan had every leader. */
-    async function whileAllArePlanned<T>(act: () => Promise<T>): Promise<T> {
-      for (let tries = 0; tries < 20; tries += 1) {
-        await untilResponse("every leader in the plan", isAllPlanned, (isSo) => isSo);
-        const response = await act();
-        if (await isAllPlanned()) return response;
-      }
-      throw new Error("the plan never had every leader for long enough");
-    }
 
     it("sends to the others from ingress threads, and to that one in priority order", async () => {
       await untilResponse(
@@ -101,7 +90,7 @@ describe.skipIf(native === null)(
       await untilResponse(
         "deliveries that wait for the slow one",
         async () => {
-          await whileAllArePlanned(async () => {
+          await whileAllArePlanned(flow, LEADERS, async () => {
             for (let count = 0; count < FILLING; count += 1) await post(paying(1_000_000));
           });
           return flow.metrics();
@@ -110,7 +99,7 @@ describe.skipIf(native === null)(
       );
       // 7 has no factor in common with their count, so each occurs once, unordered.
       const pays = Array.from({ length: COUNT }, (_, n) => 2_000_000 + ((7 * n) % COUNT));
-      const { before, list, after } = await whileAllArePlanned(async () => {
+      const { before, list, after } = await whileAllArePlanned(flow, LEADERS, async () => {
         const list = pays.map(paying);
         const before = await flow.metrics();
         for (const built of list) await post(built);

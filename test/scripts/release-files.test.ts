@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { NATIVE_PACKAGE } from "../../src/native/load.ts";
+import { nativePackageFor } from "../../src/native/load.ts";
 import { readRoot } from "../support/lockfiles.ts";
 
 interface Manifest {
@@ -15,19 +15,20 @@ interface Crate {
 }
 
 interface Script {
-  mainManifest(manifest: Manifest): Manifest;
-  nativeManifest(manifest: Manifest): Manifest;
+  readonly ENGINES: Readonly<Record<string, { readonly package: string }>>;
+  mainManifest(manifest: Manifest, cpus: readonly string[]): Manifest;
+  nativeManifest(manifest: Manifest, cpu: string): Manifest;
   cratesInSbom(crates: readonly Crate[]): readonly object[];
 }
 
 // A script of the build has no types of its own.
 const path = "../../scripts/release-files.mjs";
-const { mainManifest, nativeManifest, cratesInSbom }: Script = await import(path);
+const { ENGINES, mainManifest, nativeManifest, cratesInSbom }: Script = await import(path);
 const manifest: Manifest = JSON.parse(readRoot("package.json"));
 
 describe("the packages of a release", () => {
   it("are the program, which may be published and builds nothing", () => {
-    const main = mainManifest(manifest);
+    const main = mainManifest(manifest, ["x64"]);
     expect(main).toMatchObject({
       name: "touchdown",
       version: manifest.version,
@@ -41,27 +42,38 @@ describe("the packages of a release", () => {
     expect(main.files).not.toContain("native");
   });
 
-  it("and the engine of the same version, which the program looks for, where it can run", () => {
-    expect(mainManifest(manifest)["optionalDependencies"]).toEqual({
-      [NATIVE_PACKAGE]: manifest.version,
-    });
-    expect(nativeManifest(manifest)).toMatchObject({
-      name: NATIVE_PACKAGE,
+  it.each(["x64", "arm64"])("and the engine of its version, where %s can run it", (cpu) => {
+    expect(nativeManifest(manifest, cpu)).toMatchObject({
+      name: nativePackageFor(cpu),
       version: manifest.version,
+      description: expect.stringContaining(cpu),
       os: ["linux"],
-      cpu: ["x64"],
+      cpu: [cpu],
       libc: ["glibc"],
       main: "touchdown.node",
     });
+  });
+
+  it("name the engines that were made, and no package that was not", () => {
+    expect(Object.keys(ENGINES)).toEqual(manifest["cpu"]);
+    for (const cpus of [["x64"], ["x64", "arm64"]]) {
+      const names = cpus.map((cpu) => [nativePackageFor(cpu), manifest.version]);
+      expect(mainManifest(manifest, cpus)["optionalDependencies"]).toEqual(
+        Object.fromEntries(names),
+      );
+    }
   });
 });
 
 describe("the crates in the SBOM", () => {
   it("are named by package URL, with the licence as an SPDX expression", () => {
-    const [one, other] = cratesInSbom([
+    const [one, other, ...more] = cratesInSbom([
       { name: "ring", version: "0.17.14", license: "MIT/Apache-2.0" },
       { name: "unnamed", version: "1.0.0", license: null },
+      // Of the engine for another processor.
+      { name: "ring", version: "0.17.14", license: "MIT/Apache-2.0" },
     ]);
+    expect(more).toEqual([]);
     expect(one).toMatchObject({
       purl: "pkg:cargo/ring@0.17.14",
       licenses: [{ expression: "MIT OR Apache-2.0" }],

@@ -96,10 +96,11 @@ async fn each_transaction_has_a_verdict() {
     let listener = listener();
     let (_endpoint, connection) = listener.touchdown(Some(&SEED)).await;
     let bytes = transaction(7);
+    let since = Instant::now();
     let verdict = submit(&connection, &bytes).await;
     assert_eq!((verdict.state, verdict.code, verdict.credit), (1, 0, 64));
     assert_eq!((verdict.signature, verdict.slot, verdict.bits), ([7; 64], 0, 0));
-    assert!(verdict.microseconds < 1_000_000);
+    assert!(u128::from(verdict.microseconds) <= since.elapsed().as_micros());
     let invalid = [INVALID, &[9; 100]].concat();
     let verdict = submit(&connection, &invalid).await;
     assert_eq!((verdict.state, verdict.code), (0, INVALID_CODE as u16));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::fixture::{BYTES, Call, Fixture, NS_PER_MS, OFFER, fan_out_on, targets_of};
 use super::*;
 use crate::quic::engine::Options;
-use crate::quic::limits::RECORDS_PER_WAKE;
+use crate::quic::limits::{OUTCOMES_DELAY_NS_MAX, RECORDS_PER_WAKE};
 
 #[test]
 fn transaction_is_sent_to_all_targets_in_one_call() {
@@ -258,9 +258,10 @@ fn engine_wakes_the_sender_for_a_record_in_time_and_for_an_urgent_or_a_full_ring
     // The sender reads, and may be woken again.
     let read = || assert_eq!(engine.outcomes_drain(&mut [0.0]), 0);
     // No event follows, so the I/O thread wakes the sender.
-    engine_handle.note_record(1, false, engine_handle.now_ns());
-    assert!(woken.try_recv().is_err());
+    let noted_ns = engine_handle.now_ns();
+    engine_handle.note_record(1, false, noted_ns);
     woken.recv_timeout(GUARD).unwrap();
+    assert!(engine_handle.now_ns() >= noted_ns + OUTCOMES_DELAY_NS_MAX, "woken at once");
     read();
     engine_handle.note_record(RECORDS_PER_WAKE, false, engine_handle.now_ns());
     woken.try_recv().unwrap();

@@ -133,9 +133,20 @@ function gso(read: Read): Finding {
 /** Longer wake-ups than this count as deep. */
 const WAKE_UP_US_MAX = 10;
 
+/** The processors that this process may use; null if they are not shown. */
+function ownCpus(read: Read): ReadonlySet<number> | null {
+  return cpusOf(/^Cpus_allowed_list:\s*(\S+)/m.exec(read("proc/self/status") ?? "")?.[1]);
+}
+
+/** The folder of the first of them, which stands for all. */
+function ownCpuFolder(read: Read): string {
+  const [first = 0] = ownCpus(read) ?? [];
+  return `sys/devices/system/cpu/cpu${first}`;
+}
+
 function idleStates({ root }: Host, { host }: HostConfig): Finding {
-  const path = "sys/devices/system/cpu/cpu0/cpuidle";
   const read = readerOf(root);
+  const path = `${ownCpuFolder(read)}/cpuidle`;
   const states = foldersIn(root, path).flatMap((folder) => {
     const latencyUs = Number(read(`${path}/${folder}/latency`) ?? Number.NaN);
     const isDisabled = read(`${path}/${folder}/disable`) === "1";
@@ -156,7 +167,7 @@ function idleStates({ root }: Host, { host }: HostConfig): Finding {
 }
 
 function governor(read: Read): Finding {
-  const path = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
+  const path = `${ownCpuFolder(read)}/cpufreq/scaling_governor`;
   const found = read(path);
   if (found === null) return notShown("cpu_governor", path, "cpupower frequency-info, on the host");
   if (found === "performance") return ok("cpu_governor", "performance");
@@ -168,6 +179,9 @@ function governor(read: Read): Finding {
   );
 }
 
+/** Queues of a virtual network device have numbers; a random generator has a `virtio0-input`. */
+const VIRTIO_QUEUE = "virtio\\d+-(?:input|output)\\.\\d";
+
 /** On fewer processors threads and interrupts cannot have processors of their own. */
 const PROCESSORS_TO_SPLIT = 4;
 
@@ -175,12 +189,12 @@ function interrupts({ root, processors }: Host, read: Read): Finding {
   const table = read("proc/interrupts");
   if (table === null) return notShown("irq_affinity", "proc/interrupts");
   const devices = foldersIn(root, "sys/class/net").filter((name) => name !== "lo");
-  const names = new RegExp(`(?:${[...devices, "virtio\\d+-(?:input|output)"].join("|")})`);
+  const names = new RegExp(`(?:${[...devices, VIRTIO_QUEUE].join("|")})`);
   const numbers = table.split("\n").flatMap((line) => {
     const number = /^\s*(\d+):/.exec(line)?.[1];
     return number !== undefined && names.test(line) ? [number] : [];
   });
-  const own = cpusOf(/^Cpus_allowed_list:\s*(\S+)/m.exec(read("proc/self/status") ?? "")?.[1]);
+  const own = ownCpus(read);
   const affinities = numbers.map((number) => cpusOf(read(`proc/irq/${number}/smp_affinity_list`)));
   if (own === null || affinities.length === 0 || affinities.includes(null)) {
     return unknown(
@@ -206,7 +220,7 @@ function isolation({ processors }: Host, read: Read): Finding {
   const path = "sys/devices/system/cpu/isolated";
   const isolated = read(path);
   if (isolated === null) return notShown("cpu_isolation", path, "cat /proc/cmdline, on the host");
-  const allowed = cpusOf(/^Cpus_allowed_list:\s*(\S+)/m.exec(read("proc/self/status") ?? "")?.[1]);
+  const allowed = ownCpus(read);
   const online = cpusOf(read("sys/devices/system/cpu/online"));
   const isPinned = allowed !== null && online !== null && allowed.size < online.size;
   if (isolated !== "") return ok("cpu_isolation", `processors ${isolated} are isolated`);

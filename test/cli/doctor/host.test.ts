@@ -23,6 +23,16 @@ const CLOCK = "sys/devices/system/clocksource/clocksource0/current_clocksource";
 const SNMP =
   "Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors\nUdp: 9 0 0 9";
 
+/** A processor with a deep idle state. */
+const cpu = (number: number, isDisabled: "0" | "1", governor: string) => ({
+  [`${CPU}/cpu${number}/cpuidle/state0/name`]: "POLL\n",
+  [`${CPU}/cpu${number}/cpuidle/state0/latency`]: "0\n",
+  [`${CPU}/cpu${number}/cpuidle/state1/name`]: "C6\n",
+  [`${CPU}/cpu${number}/cpuidle/state1/latency`]: "133\n",
+  [`${CPU}/cpu${number}/cpuidle/state1/disable`]: `${isDisabled}\n`,
+  [`${CPU}/cpu${number}/cpufreq/scaling_governor`]: `${governor}\n`,
+});
+
 /** A host on which all is in order. */
 const GOOD: Readonly<Record<string, string>> = {
   "proc/self/limits": "Max open files            65536                65536                files\n",
@@ -38,12 +48,9 @@ const GOOD: Readonly<Record<string, string>> = {
   "sys/class/net/lo/mtu": "65536\n",
   [`${CPU}/isolated`]: "4-7\n",
   [`${CPU}/online`]: "0-7\n",
-  [`${CPU}/cpu0/cpuidle/state0/name`]: "POLL\n",
-  [`${CPU}/cpu0/cpuidle/state0/latency`]: "0\n",
-  [`${CPU}/cpu0/cpuidle/state1/name`]: "C6\n",
-  [`${CPU}/cpu0/cpuidle/state1/latency`]: "133\n",
-  [`${CPU}/cpu0/cpuidle/state1/disable`]: "1\n",
-  [`${CPU}/cpu0/cpufreq/scaling_governor`]: "performance\n",
+  // Of a processor that this process may use, and of one that it may not.
+  ...cpu(4, "1", "performance"),
+  ...cpu(0, "0", "powersave"),
   [CLOCK]: "tsc\n",
   "run/systemd/timesync/synchronized": "\n",
 };
@@ -74,18 +81,14 @@ describe("the host", () => {
     ["udp_send_buffer", { "proc/sys/net/core/wmem_max": "212992" }, "net.core.wmem_max=4194304"],
     ["udp_drops", { "proc/net/snmp": `${SNMP} 7 0\n` }, "nstat"],
     ["gso", { "proc/sys/kernel/osrelease": "4.17.9\n" }, "kernel"],
-    ["c_states", { [`${CPU}/cpu0/cpuidle/state1/disable`]: "0\n" }, "cpupower idle-set"],
+    ["c_states", { [`${CPU}/cpu4/cpuidle/state1/disable`]: "0\n" }, "cpupower idle-set"],
     [
       "cpu_governor",
-      { [`${CPU}/cpu0/cpufreq/scaling_governor`]: "powersave" },
+      { [`${CPU}/cpu4/cpufreq/scaling_governor`]: "powersave" },
       "frequency-set -g performance",
     ],
     ["irq_affinity", { "proc/irq/30/smp_affinity_list": "0-7" }, "/proc/irq/30/smp_affinity_list"],
-    [
-      "cpu_isolation",
-      { [`${CPU}/isolated`]: "\n", "proc/self/status": "Cpus_allowed_list:\t0-7\n" },
-      "CPUAffinity=",
-    ],
+    ["cpu_isolation", { [`${CPU}/isolated`]: "\n", [`${CPU}/online`]: "4-7\n" }, "CPUAffinity="],
     ["clock_source", { [CLOCK]: "hpet\n" }, "echo tsc"],
   ])("warns of %s alone, with its cost and its fix", (check, change, fix) => {
     const found = findings(change);
@@ -93,6 +96,18 @@ describe("the host", () => {
     const finding = found.find((each) => each.check === check);
     expect(finding?.cost).toMatch(/\w/);
     expect(finding?.fix).toContain(fix);
+  });
+
+  it("tells the queues of a virtual network device from other devices", () => {
+    const line = (number: number, name: string) => `  ${number}:  9  0  PCI-MSIX ${name}\n`;
+    const change = {
+      "proc/interrupts": line(34, "virtio4-input") + line(38, "virtio2-input.0"),
+      "proc/irq/34/smp_affinity_list": "0-7",
+      "proc/irq/38/smp_affinity_list": "0-1",
+    };
+    expect(levels(findings(change))).toEqual({});
+    const shared = findings({ ...change, "proc/irq/38/smp_affinity_list": "0-7" });
+    expect(shared.find(({ check }) => check === "irq_affinity")?.message).toMatch(/^1 of 1 /);
   });
 
   it("does not ask two processors to be split", () => {
