@@ -4,19 +4,13 @@
  * features. It is a separate process; its arguments are the leader's address, an identity file and
  * a tip account, and it prints its address once the leader has admitted it.
  *
- * A fourth argument selects the thread that decodes and sends, through the edge's own dispatch
- * stage, or disables signature verification, as the incumbents have none. Without a dispatch stage
- * everything runs on the HTTP thread.
+ * A fourth argument disables signature verification, as the incumbents have none. Everything runs
+ * on the HTTP thread.
  */
 
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { systemClock } from "../../src/core/clock.ts";
 import { decodeBase58 } from "../../src/core/encoding.ts";
-import { NATIVE_INLINE, nativeDecoder } from "../../src/decode/native-decoder.ts";
-import { createDispatch } from "../../src/decode/workers/dispatch.ts";
-import { createWorkerPool, type WorkerPool } from "../../src/decode/workers/piscina-pool.ts";
 import * as uws from "../../src/http/uws.ts";
 import { RECORD_NUMBERS, VALIDATION_NUMBERS } from "../../src/native/contract.ts";
 import { loadNative } from "../../src/native/load.ts";
@@ -27,24 +21,15 @@ const ADMITTED = 3;
 const KEYS_MAX = 512;
 const TTL_MS = 800;
 const UNVERIFIED = "bare unverified";
-const SENDING_WORKER = join(import.meta.dirname, "sending.worker.js");
 
-/** Transactions per turn that stay on the HTTP thread, and the thread that sends the others. */
-const DISPATCHES = {
-  "main thread": { inline: "always", workersSend: false },
-  auto: { inline: "auto", workersSend: false },
-  "workers decode": { inline: "never", workersSend: false },
-  "workers send": { inline: "never", workersSend: true },
-} as const;
-
-const [leader = "", identityFile = "", tipAccount = "", dispatched = ""] = process.argv.slice(2);
+const [leader = "", identityFile = "", tipAccount = "", variant = ""] = process.argv.slice(2);
 const found = loadNative();
 if (found.kind !== "loaded") throw new Error("the native engine is not built");
 const { native } = found;
 
 const tip = decodeBase58(tipAccount, 32);
 if (tip === null) throw new Error("no tip account");
-const decoder = native.decoderCreate(tip, 1_000_000, dispatched !== UNVERIFIED, KEYS_MAX);
+const decoder = native.decoderCreate(tip, 1_000_000, variant !== UNVERIFIED, KEYS_MAX);
 const records = new Float64Array(256 * RECORD_NUMBERS);
 const engine = native.engineStart(
   {
@@ -82,40 +67,6 @@ function send(bytes: Uint8Array): boolean {
   return native.txSend(engine, deliveries, bytes, tx, TTL_MS, 0, 0) !== 0;
 }
 
-type Verified = (isGood: boolean) => void;
-
-function sendHere(bytes: Uint8Array, respond: Verified): void {
-  respond(native.decode(decoder, bytes, validation, 0) === 1 && send(bytes));
-}
-
-/** The dispatch stage of an edge, with a sender behind it or on the workers. */
-async function createDispatched({
-  inline,
-  workersSend,
-}: (typeof DISPATCHES)[keyof typeof DISPATCHES]) {
-  const pool = workersSend ? createWorkerPool(SENDING_WORKER) : createWorkerPool();
-  // Additional data for the sending worker.
-  const sending: WorkerPool = {
-    ...pool,
-    run: (task) => pool.run({ ...task, ...{ engine, peer } }),
-  };
-  const log = { info() {}, warn() {}, error: console.error };
-  const dispatch = createDispatch(
-    { clock: systemClock, decoder: nativeDecoder(native, decoder), workers: sending, log },
-    { inline, workers: 1, decoder: { nativeHandle: decoder }, ...NATIVE_INLINE },
-  );
-  await dispatch.start();
-  return (bytes: Uint8Array, respond: Verified): void => {
-    const packet = { id: 1, bytes, account: "", receivedNs: 0, maxRetries: null };
-    dispatch.accept({ ...packet, offeredLamports: 0 }, ({ bytes }, { kind }) => {
-      respond(kind === "accepted" && (workersSend || send(bytes)));
-    });
-  };
-}
-
-const given = Object.entries(DISPATCHES).find(([name]) => name === dispatched)?.[1];
-const validateAndSend = given === undefined ? sendHere : await createDispatched(given);
-
 function take(decodeBody: (body: ArrayBuffer) => Uint8Array) {
   return (response: uws.HttpResponse): void => {
     let isOpen = true;
@@ -124,11 +75,11 @@ function take(decodeBody: (body: ArrayBuffer) => Uint8Array) {
     });
     // The generator sends each request in one piece.
     response.onData((chunk) => {
-      validateAndSend(decodeBody(chunk), (isGood) => {
-        if (!isOpen) return;
-        response.cork(() => {
-          response.end(isGood ? '{"success":true}' : '{"error":"refused"}');
-        });
+      const bytes = decodeBody(chunk);
+      const isGood = native.decode(decoder, bytes, validation, 0) === 1 && send(bytes);
+      if (!isOpen) return;
+      response.cork(() => {
+        response.end(isGood ? '{"success":true}' : '{"error":"refused"}');
       });
     });
   };

@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { BEFORE, DISPATCHES, SIDES, type SideName, VARIANTS } from "./sides.ts";
+import { BEFORE, SIDES, type SideName, VARIANTS } from "./sides.ts";
 
 export interface CompareOptions {
   readonly rounds: number;
@@ -14,8 +14,6 @@ export interface CompareOptions {
   readonly sides: readonly SideName[];
   /** A built checkout of another commit, for the sides "…, before". */
   readonly before: string;
-  /** Compares ways of dispatching instead, for another part of docs/benchmarks.md. */
-  readonly dispatch: boolean;
   /** Whether each turn is that of a process that has just started. */
   readonly fresh: boolean;
   /** Whether the node reports every transaction as landed, or knows none of them. */
@@ -40,8 +38,7 @@ export const USAGE = `usage: npm run bench:compare -- [options]
   --endpoint KIND  json, as most clients speak, or raw (json)
   --sides LIST     ${SIDES.join(",")}
                    (the default is without the real-time threads where the system refuses them);
-                   also: ${[...VARIANTS, ...DISPATCHES].join(", ")}
-  --dispatch       those four last ones: on which thread a burst is decoded and sent
+                   also: ${VARIANTS.join(", ")}
   --before FOLDER  adds edges from a built checkout of another commit; prints only
   --fresh          starts a side anew for each turn, and measures from its 1,001st transaction on
   --node KIND      lands: every transaction has landed when the edge asks for its status;
@@ -63,7 +60,6 @@ export function readOptions(args: readonly string[]): CompareOptions {
       rates: { type: "string", default: "100,1000,5000" },
       endpoint: { type: "string", default: "json" },
       sides: { type: "string", default: possibleSides().join(",") },
-      dispatch: { type: "boolean", default: false },
       before: { type: "string", default: "" },
       fresh: { type: "boolean", default: false },
       node: { type: "string", default: "lands" },
@@ -89,11 +85,10 @@ export function readOptions(args: readonly string[]): CompareOptions {
     seconds: wholeNumber("seconds", values.seconds, 1, 60),
     rates: rates.map((rate) => wholeNumber("rates", rate, 1, 100_000)),
     endpoint,
-    sides: values.dispatch ? DISPATCHES : [...sides, ...added],
+    sides: [...sides, ...added],
     before,
     fresh,
     lands: node === "lands",
-    dispatch: values.dispatch,
     realtimeEnds: values["realtime-ends"],
     capacity: !values["no-capacity"] && !fresh,
     soakSeconds: wholeNumber("soak", values.soak, 0, 86_400),
@@ -110,7 +105,7 @@ function possibleSides(): readonly SideName[] {
 }
 
 function sideOf(name: string): SideName {
-  const sides = [...SIDES, ...VARIANTS, ...DISPATCHES, ...(Object.keys(BEFORE) as SideName[])];
+  const sides = [...SIDES, ...VARIANTS, ...(Object.keys(BEFORE) as SideName[])];
   const side = sides.find((known) => known === name);
   if (side === undefined) throw new Error(`--sides: ${name} is none of ${SIDES.join(", ")}`);
   return side;

@@ -92,10 +92,6 @@ export function keep(
   mkdirSync(RESULTS, { recursive: true });
   const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
   appendFileSync(join(RESULTS, "compare.ndjson"), text);
-  if (options.dispatch) {
-    writeMeasured("dispatch", dispatchTable(rows, held));
-    return;
-  }
   if (rows.length > 0) {
     const spans = rows.map((row) => ({ ...row.median, group: `${row.rate} tx/s`, name: row.side }));
     const title = "Client's send to Agave's receive: p50, p99, p99.9 in microseconds";
@@ -120,25 +116,6 @@ function tableOf(rows: readonly Row[]): string {
     "",
     disturbance(rows.flatMap(({ rounds }) => rounds)),
   ].join("\n");
-}
-
-/** One line per way of dispatching: its numbers at each rate, and the highest sustained rate. */
-function dispatchTable(rows: readonly Row[], held: readonly Held[]): string {
-  const rates = [...new Set(rows.map(({ rate }) => rate))];
-  const names = [...new Set(rows.map(({ side }) => side))];
-  const us = (value: number | undefined): string => Math.round(value ?? 0).toLocaleString("en-US");
-  const heads = rates.map((rate) => `at ${rate.toLocaleString("en-US")} tx/s: p50, p99, CPU a tx`);
-  const lines = names.map((name) => {
-    const cells = rates.map((rate) => {
-      const median = rows.find((row) => row.side === name && row.rate === rate)?.median;
-      return `${us(median?.p50)}, ${us(median?.p99)}, ${us(median?.cpu)} us`;
-    });
-    const most = held.find(({ side }) => side === name);
-    const last = most === undefined ? "–" : `${us(most.rate)} tx/s, ${us(most.cpu_us)} us`;
-    return `| ${name} | ${cells.join(" | ")} | ${last} |`;
-  });
-  const columns = ["way", ...heads, "most held, CPU a tx"];
-  return [`| ${columns.join(" | ")} |`, `|${"---|".repeat(columns.length)}`, ...lines].join("\n");
 }
 
 function heldTable(held: readonly Held[]): string {

@@ -28,19 +28,13 @@ export const SIDES = [
 ] as const;
 /** The edge with one setting changed. */
 export const VARIANTS = ["all inline", "all on workers", "portable engine", "polling"] as const;
-/** The bare path behind the edge's dispatch stage, by the thread that decodes and sends. */
-export const DISPATCHES = ["main thread", "auto", "workers decode", "workers send"] as const;
 /** The same edges from a built checkout of another commit, and the side that each repeats. */
 export const BEFORE = {
   "everything on, before": "everything on",
   "no ingress threads, before": "no ingress threads",
   "no verification, before": "no verification",
 } as const;
-export type SideName =
-  | (typeof SIDES)[number]
-  | keyof typeof BEFORE
-  | (typeof VARIANTS)[number]
-  | (typeof DISPATCHES)[number];
+export type SideName = (typeof SIDES)[number] | keyof typeof BEFORE | (typeof VARIANTS)[number];
 
 export interface Side {
   readonly name: SideName;
@@ -153,11 +147,7 @@ function startSide(fixture: BenchFixture, name: SideName, identityFile: string):
       return startLinesSide(fixture, name, fixture.program, args);
     }
     case "bare":
-    case "bare unverified":
-    case "main thread":
-    case "auto":
-    case "workers decode":
-    case "workers send": {
+    case "bare unverified": {
       const script = join(import.meta.dirname, "bare.ts");
       const args = ["--import", "tsx", script, fixture.leader, identityFile, fixture.tipAccount];
       return startLinesSide(fixture, name, process.execPath, [...args, name]);

@@ -9,8 +9,6 @@ import { systemClock } from "../../src/core/clock.ts";
 import { decodeBase58 } from "../../src/core/encoding.ts";
 import type { Decoder } from "../../src/decode/decoder.ts";
 import { createNativeDecoder, type NativeDecoder } from "../../src/decode/native-decoder.ts";
-import { createDispatch } from "../../src/decode/workers/dispatch.ts";
-import { createWorkerPool } from "../../src/decode/workers/piscina-pool.ts";
 import { type NativeEngine, VALIDATION_NUMBERS } from "../../src/native/contract.ts";
 import { loadNative } from "../../src/native/load.ts";
 import type { Quantiles } from "../compare/turn.ts";
@@ -25,12 +23,9 @@ export interface Sample {
 
 const KEYS_MAX = 512;
 const LAMPORTS_MIN = 1_000_000;
-/** No retry limit, no priority. */
-const PLAIN = { maxRetries: null, offeredLamports: 0 } as const;
 const NOTHING = new Uint8Array();
 /** Receipts that fill the store before the clock starts. */
 const NOTES_BEFORE = 70_000;
-const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
 
 /** `native.decode` itself. */
 export function addonLayer(sample: Sample): Quantiles {
@@ -50,34 +45,6 @@ export function decodeLayer(sample: Sample): Quantiles {
   });
   decoder.close();
   return took;
-}
-
-/** From `accept` to the result, one transaction per turn of the event loop. */
-export async function dispatchLayer(
-  sample: Sample,
-  inline: "always" | "never",
-): Promise<Quantiles> {
-  const { decoder } = openDecoder(sample);
-  const dispatch = createDispatch(
-    { clock: systemClock, decoder, log: SILENT, workers: createWorkerPool() },
-    { inline, workers: 1, decoder: { nativeHandle: decoder.handle } },
-  );
-  await dispatch.start();
-  const took: number[] = [];
-  for (const [id, bytes] of sample.transactions.entries()) {
-    const startedNs = systemClock.nowNs();
-    await new Promise<void>((resolve) => {
-      const packet = { id, bytes, account: "bench", receivedNs: startedNs, ...PLAIN };
-      dispatch.accept(packet, (_, validation) => {
-        took.push(systemClock.nowNs() - startedNs);
-        assert.equal(validation.kind, "accepted");
-        setImmediate(resolve);
-      });
-    });
-  }
-  await dispatch.stop();
-  decoder.close();
-  return quantilesOf(took);
 }
 
 /** The cost of receipts: on a transaction's path, and later for the outcomes of its deliveries. */

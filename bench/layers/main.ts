@@ -17,14 +17,7 @@ import { type Quantiles, takeTurn } from "../compare/turn.ts";
 import { commit, machine } from "../machine.ts";
 import { drawSpans } from "../plot.ts";
 import { writeMeasured } from "../readme.ts";
-import {
-  addonLayer,
-  decodeLayer,
-  dispatchLayer,
-  httpLayer,
-  notesLayers,
-  type Sample,
-} from "./layers.ts";
+import { addonLayer, decodeLayer, httpLayer, notesLayers, type Sample } from "./layers.ts";
 
 /** The maximum is unknown for some layers. */
 type Stats = Omit<Quantiles, "max"> & Partial<Pick<Quantiles, "max">>;
@@ -52,16 +45,6 @@ async function measure(): Promise<readonly Layer[]> {
     { layer: "Rust: decode", what: "and the signature of a known key", ...stats.verified },
     { layer: "addon call", what: "the same, called from JavaScript", ...addonLayer(sample) },
     { layer: "decode stage", what: "and the verdict as an object", ...decodeLayer(sample) },
-    {
-      layer: "dispatch, inline",
-      what: "through the stage, on the HTTP thread",
-      ...(await dispatchLayer(sample, "always")),
-    },
-    {
-      layer: "dispatch, worker",
-      what: "to a worker thread and back",
-      ...(await dispatchLayer(sample, "never")),
-    },
     { layer: "plan and receipt", what: "the plan read, a receipt opened", ...opened },
     { layer: "receipt's news", what: "afterwards: two copies sent and acknowledged", ...followed },
     {

@@ -23,9 +23,6 @@ export interface DecoderOptions {
   readonly keyCacheSize: number;
 }
 
-/** A worker's decoder: its own with these options, or one of the native engine by its handle. */
-export type WorkerDecoder = DecoderOptions | { readonly nativeHandle: number };
-
 export interface Decoder {
   /** The validation result of these bytes. They are read during the call only. */
   decode(bytes: Uint8Array): ValidationResult;

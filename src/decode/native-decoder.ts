@@ -13,16 +13,6 @@ import type { Decoder, DecoderOptions } from "./decoder.ts";
 import { diagnose } from "./diagnosis.ts";
 import { readValidation } from "./workers/worker-channel.ts";
 
-/**
- * How long the calling thread decodes itself per turn, and while workers are behind: 0.25 ms and 1
- * ms, in units of a transaction of a known signer. Handing one over takes longer than that.
- */
-export const NATIVE_INLINE = {
-  inlinePerTurnMin: 64,
-  inlinePerTurnMax: 256,
-  inlineUnitUs: 4,
-} as const;
-
 /** A decoder with its handle. */
 export interface NativeDecoder extends Decoder {
   /** Valid on every thread of the process, for `nativeDecoder`. */

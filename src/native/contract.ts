@@ -465,7 +465,6 @@ export const NO_ROOM = -43;
 /** Return codes of the calls of key tables. */
 export const NO_KEY_TABLE = -50;
 export const KEY_TABLE_FULL = -51;
-export const KEY_BATCH = -52;
 /**
  * Return codes of `submit`: not valid; no queue takes it; no leader takes it; valid, but another
  * thread does not finish sending it, or the record ring is full.

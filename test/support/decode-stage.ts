@@ -25,16 +25,7 @@ export interface DecodeResult {
 export function newStage(options: Partial<DispatchOptions> = {}) {
   const clock = createFakeClock();
   const workers = createFakeWorkers();
-  const real = createDecoder(DECODER);
-  /** Duration of each decoding on the calling thread. */
-  const decoding = { us: 0 };
-  const decoder = {
-    decode(bytes: Uint8Array): ValidationResult {
-      clock.advance(decoding.us / 1_000);
-      return real.decode(bytes);
-    },
-  };
-  const deps = { clock, decoder, workers, log: SILENT };
+  const deps = { clock, decoder: createDecoder(DECODER), workers, log: SILENT };
   const dispatch = createDispatch(deps, {
     inline: "auto",
     workers: 2,
@@ -52,7 +43,7 @@ export function newStage(options: Partial<DispatchOptions> = {}) {
     });
   };
   const accept = (packet: Packet): void => dispatch.accept(packet, done);
-  return { clock, workers, dispatch, responses, accept, done, decoding, log: SILENT };
+  return { clock, workers, dispatch, responses, accept, done, log: SILENT };
 }
 
 /** A stage whose workers are up. */

@@ -12,11 +12,9 @@
 
 import { DECODE_ERROR } from "../../core/decode-errors.ts";
 import type { Rejected } from "../../core/flow.ts";
-import { loadNative } from "../../native/load.ts";
 import { nameThread } from "../../runtime/thread-name.ts";
 import { wake } from "../../runtime/wake-flag.ts";
-import { createDecoder, type Decoder, type WorkerDecoder } from "../decoder.ts";
-import { nativeDecoder } from "../native-decoder.ts";
+import { createDecoder, type Decoder, type DecoderOptions } from "../decoder.ts";
 import {
   ASLEEP,
   type Channel,
@@ -34,7 +32,7 @@ export interface WorkerTask {
   /** This worker's channel, and the slots of its rings. */
   readonly channel: SharedArrayBuffer;
   readonly slots: number;
-  readonly decoder: WorkerDecoder;
+  readonly decoder: DecoderOptions;
 }
 
 /** Serves one channel until the stop flag is set. */
@@ -42,7 +40,7 @@ export function serve(task: WorkerTask): void {
   nameThread("td-decode");
   const wakeFlag = new Int32Array(task.wakeFlag);
   const channel = openChannel(task.channel, task.slots);
-  const decoder = decoderOf(task.decoder);
+  const decoder = createDecoder(task.decoder);
   Atomics.store(channel.int32, READY, 1);
   wake(wakeFlag, 0);
   for (;;) {
@@ -76,16 +74,6 @@ function drain(channel: Channel, decoder: Decoder, wakeFlag: Int32Array<SharedAr
   }
 }
 
-function decoderOf(decoder: WorkerDecoder): Decoder {
-  if (!("nativeHandle" in decoder)) return createDecoder(decoder);
-  const loaded = loadNative();
-  if (loaded.kind !== "loaded") throw new Error(`no native engine in this thread: ${loaded.kind}`);
-  // Its counters are per process, and read where the decoder was created.
-  const { decode } = nativeDecoder(loaded.native, decoder.nativeHandle);
-  return { decode, counters: NO_COUNTERS };
-}
-
-const NO_COUNTERS = { verified: 0, invalid: 0, keysFound: 0, keysMade: 0, keysEvicted: 0 };
 const FAILED: Rejected = {
   kind: "rejected",
   errorCode: DECODE_ERROR.worker_died,

@@ -7,25 +7,24 @@
  *
  * Waking a thread costs as much as half a verification, and far more on busy processors, so the
  * first few of a turn stay on the calling thread, and the rest of a burst is spread over the
- * workers. The limit is a time budget: an unknown signer takes ten times as long. A worker without
- * processor time delays only its own transactions: each turn starts inline regardless of the
- * queues, and once every ring is behind this thread decodes more. When a ring is full the result is
- * `ring_full` (overloaded) immediately; when a worker dies, its pending transactions are answered
- * `worker_died` (internal) and another starts. A turn is one iteration of the event loop: it ends
- * with setImmediate, after all readable sockets have been served. That costs an iteration that does
- * not sleep, so small turns skip it: what they decoded, less than a quarter of the budget, counts
- * for the next turn.
+ * workers. A worker without processor time delays only its own transactions: each turn starts
+ * inline regardless of the queues, and once every ring is behind this thread decodes more. When a
+ * ring is full the result is `ring_full` (overloaded) immediately; when a worker dies, its pending
+ * transactions are answered `worker_died` (internal) and another starts. A turn is one iteration of
+ * the event loop: it ends with setImmediate, after all readable sockets have been served. That
+ * costs an iteration that does not sleep, so small turns skip it: what they decoded, less than a
+ * quarter of the limit, counts for the next turn.
  *
  * Decision: docs/decisions/0001-run-to-completion.md
  */
 
-import { type Clock, NS_PER_US } from "../../core/clock.ts";
+import type { Clock } from "../../core/clock.ts";
 import { DECODE_ERROR } from "../../core/decode-errors.ts";
 import type { Packet, Rejected, ValidationResult } from "../../core/flow.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../../core/limits.ts";
 import type { Log } from "../../core/log.ts";
 import { withFastProperties } from "../../runtime/fast-object.ts";
-import type { Decoder, WorkerDecoder } from "../decoder.ts";
+import type { Decoder, DecoderOptions } from "../decoder.ts";
 import {
   DECODE_BEHIND,
   DECODE_INLINE_PER_TURN_MAX,
@@ -54,14 +53,10 @@ export interface DispatchOptions {
   /** Worker threads; 0 is the same as `always`. */
   readonly workers: number;
   /** Options of each worker's decoder. */
-  readonly decoder: WorkerDecoder;
+  readonly decoder: DecoderOptions;
   /** Decoded inline per turn in any case; `inlinePerTurnMax`: while every worker is behind. */
   readonly inlinePerTurnMin?: number;
   readonly inlinePerTurnMax?: number;
-  /**
-   * Duration of one unit: a slower transaction counts as several; by default each counts as one.
-   */
-  readonly inlineUnitUs?: number;
   /** Slots of each worker's rings, a power of two; default DECODE_RING_SLOTS. */
   readonly ringSlots?: number;
 }
@@ -119,10 +114,9 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
     slots,
     decoder: options.decoder,
   });
-  const unitNs = (options.inlineUnitUs ?? Number.POSITIVE_INFINITY) * NS_PER_US;
   const own = { inline: 0, handed: 0, full: 0, failed: 0 };
   let stopped = false;
-  /** Decoded inline in this turn, and in preceding small turns, in units. */
+  /** Decoded inline in this turn, and in preceding small turns. */
   let inlineInTurn = 0;
   /** From this count on, the end of the turn is awaited. */
   const largeTurn = inlinePerTurnMin >> 2;
@@ -134,7 +128,6 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
 
   function decodeInline(packet: Packet, done: DecodeDone): void {
     own.inline += 1;
-    const beganNs = deps.clock.nowNs();
     let validation: ValidationResult = FAILED;
     try {
       validation = deps.decoder.decode(packet.bytes);
@@ -143,7 +136,7 @@ export function createDispatch(deps: DispatchDeps, options: DispatchOptions): Di
       own.failed += 1;
       deps.log.error({ error: String(error) }, "the decoder threw");
     }
-    inlineInTurn += Math.max(1, (deps.clock.nowNs() - beganNs) / unitNs);
+    inlineInTurn += 1;
     if (inlineInTurn > largeTurn && workers > 0 && !isEndAwaited) {
       isEndAwaited = true;
       setImmediate(endTurn);

@@ -9,7 +9,7 @@ import type { Clock } from "../../core/clock.ts";
 import { SetupError } from "../../core/errors.ts";
 import type { Log } from "../../core/log.ts";
 import { WakeFlag } from "../../runtime/wake-flag.ts";
-import type { WorkerDecoder } from "../decoder.ts";
+import type { DecoderOptions } from "../decoder.ts";
 import { WORKERS_START_MS_MAX, WORKERS_STOP_MS_MAX } from "../limits.ts";
 import type { VerifierCounters } from "../verify.ts";
 import type { WorkerPool } from "./piscina-pool.ts";
@@ -24,7 +24,7 @@ export interface WorkerGroupDeps {
 export interface WorkerGroupOptions {
   readonly workers: number;
   readonly slots: number;
-  readonly decoder: WorkerDecoder;
+  readonly decoder: DecoderOptions;
 }
 
 export class WorkerGroup {

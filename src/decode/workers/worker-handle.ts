@@ -19,7 +19,7 @@ import type { Packet, Rejected, ValidationResult } from "../../core/flow.ts";
 import { V1_TRANSACTION_BYTES_MAX } from "../../core/limits.ts";
 import { createPacket } from "../../core/packet.ts";
 import { wake } from "../../runtime/wake-flag.ts";
-import type { WorkerDecoder } from "../decoder.ts";
+import type { DecoderOptions } from "../decoder.ts";
 import { WORKER_RESTART_MS_MAX, WORKER_RESTART_MS_MIN, WORKER_SETTLED_MS } from "../limits.ts";
 import type { WorkerPool } from "./piscina-pool.ts";
 import {
@@ -49,7 +49,7 @@ export interface WorkerHandleDeps {
 export interface WorkerHandleOptions {
   readonly wakeFlag: SharedArrayBuffer;
   readonly slots: number;
-  readonly decoder: WorkerDecoder;
+  readonly decoder: DecoderOptions;
 }
 
 const DIED: Rejected = {

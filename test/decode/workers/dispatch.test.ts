@@ -40,37 +40,6 @@ describe("dispatch, inline auto", () => {
     await until(() => responses.length === 7);
   });
 
-  it("counts a slow transaction as several", async () => {
-    const options = { inlinePerTurnMin: 8, inlineUnitUs: 5 };
-    const { accept, responses, decoding, workers } = await startedStage(options);
-    decoding.us = 15;
-    for (let id = 1; id <= 5; id += 1) accept(newPacket(id));
-    expect(ids(responses)).toEqual([1, 2, 3]);
-    await nextTurn();
-    decoding.us = 2;
-    for (let id = 6; id <= 14; id += 1) accept(newPacket(id));
-    expect(ids(responses)).toEqual([1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13]);
-    for (const worker of workers.started) worker.work();
-    await until(() => responses.length === 14);
-  });
-
-  it("begins the next turn inline after one that exceeded the budget", async () => {
-    const { accept, responses, decoding, workers } = await startedStage({
-      inlinePerTurnMin: 64,
-      inlineUnitUs: 4,
-    });
-    decoding.us = 3_000;
-    accept(newPacket(1));
-    accept(newPacket(2));
-    expect(ids(responses)).toEqual([1]);
-    decoding.us = 4;
-    await nextTurn();
-    accept(newPacket(3));
-    expect(ids(responses)).toEqual([1, 3]);
-    for (const worker of workers.started) worker.work();
-    await until(() => responses.length === 3);
-  });
-
   it("begins every turn inline, even with a transaction pending in a worker", async () => {
     const { accept, responses, workers } = await startedStage();
     for (let id = 1; id <= 4; id += 1) accept(newPacket(id));
