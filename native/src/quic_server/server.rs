@@ -334,9 +334,7 @@ impl QuicServer {
             let Some(handle) = self.schedule.unknown.pop_front() else { break };
             self.drive(handle, now, now_ns, handler);
         }
-        if let Some(arrival) = self.arrivals.pop_front() {
-            self.begin_handshake(arrival, now);
-        }
+        self.take_arrivals(now);
     }
 
     /// After a panic: counts what is left, and drives every connection. The client of a connection
@@ -432,20 +430,35 @@ impl QuicServer {
                 self.clients.numbers.handshakes_delayed += 1;
                 self.endpoint.ignore(incoming);
             }
-            Welcome::Refused => {
-                self.clients.numbers.handshakes_refused += 1;
-                let transmit = self.endpoint.refuse(incoming, out);
-                self.send(&transmit, out);
-            }
+            Welcome::Refused => self.refuse(incoming, out),
         }
     }
 
-    fn begin_handshake(&mut self, arrival: Arrival, now: Instant) {
+    fn refuse(&mut self, incoming: Incoming, out: &mut Vec<u8>) {
+        self.clients.numbers.handshakes_refused += 1;
+        let transmit = self.endpoint.refuse(incoming, out);
+        self.send(&transmit, out);
+    }
+
+    /// Begins the handshake of the client that waits for longest. While draining it refuses all.
+    fn take_arrivals(&mut self, now: Instant) {
+        let mut out = std::mem::take(&mut self.out);
+        while let Some(arrival) = self.arrivals.pop_front() {
+            out.clear();
+            if self.drain_by_ns.is_none() {
+                self.begin_handshake(arrival, now, &mut out);
+                break;
+            }
+            self.clients.numbers.handshakes -= 1;
+            self.refuse(arrival.incoming, &mut out);
+        }
+        self.out = out;
+    }
+
+    fn begin_handshake(&mut self, arrival: Arrival, now: Instant, out: &mut Vec<u8>) {
         let Arrival { incoming, permit, handshake_by_ns } = arrival;
         let source = source_of(incoming.remote_address().ip());
-        let mut out = std::mem::take(&mut self.out);
-        out.clear();
-        match self.endpoint.accept(incoming, now, &mut out, None) {
+        match self.endpoint.accept(incoming, now, out, None) {
             Ok((handle, inner)) => {
                 let connection = ClientConnection::new(inner, source, permit, handshake_by_ns);
                 let mut connection = Box::new(connection);
@@ -460,11 +473,10 @@ impl QuicServer {
             Err(error) => {
                 self.clients.numbers.handshakes -= 1;
                 if let Some(transmit) = error.response {
-                    self.send(&transmit, &out);
+                    self.send(&transmit, out);
                 }
             }
         }
-        self.out = out;
     }
 
     /// Lists the connections whose timer is due.

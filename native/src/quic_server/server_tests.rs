@@ -402,6 +402,20 @@ fn handshakes_share_a_turn_with_other_clients() {
 }
 
 #[test]
+fn clients_whose_handshake_has_not_begun_are_refused_when_the_listener_drains() {
+    let (mut server, mut handler) = unserved();
+    send_first_packets(3, server.local_addr().unwrap());
+    server.on_readable();
+    server.turn(&mut handler);
+    assert_eq!((server.clients.numbers.handshakes, server.arrivals.len()), (3, 2));
+    server.close_all();
+    server.turn(&mut handler);
+    assert!(server.arrivals.is_empty());
+    let numbers = &server.clients.numbers;
+    assert_eq!((numbers.handshakes, numbers.handshakes_refused), (0, 2));
+}
+
+#[test]
 fn closed_connection_is_forgotten_in_time_and_at_once_above_a_number() {
     let (mut server, mut handler) = unserved();
     // Its time is over now.
