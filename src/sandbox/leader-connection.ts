@@ -10,7 +10,7 @@ import type { QuicheConnection, QuicheHost, QuicheRecvInfo } from "../send/porta
 
 export interface LeaderEvents {
   established(connection: LeaderConnection): void;
-  transaction(bytes: Uint8Array, peerPubkey: Uint8Array | null): void;
+  transaction(bytes: Uint8Array, peerPubkey: Uint8Array | null, stream: number): void;
   invalidStream(): void;
   /** Whether streams currently stay unread. */
   stalled(): boolean;
@@ -134,7 +134,7 @@ export class LeaderConnection {
       if (ended) {
         this.#partial.delete(stream);
         const isLost = before !== undefined && this.#events.tooLate(sinceNs);
-        if (!isLost) this.#events.transaction(whole, this.#peerPubkey);
+        if (!isLost) this.#events.transaction(whole, this.#peerPubkey, stream);
         return;
       }
       this.#partial.set(stream, { bytes: whole, sinceNs });

@@ -105,6 +105,8 @@ export interface TransactionOrigin {
   readonly peerPubkey: Uint8Array | null;
   /** `Clock.nowNs` when the last byte was read. */
   readonly atNs: number;
+  /** The number of its QUIC stream, which rises in the order in which the sender opened them. */
+  readonly stream: number;
 }
 
 export type OnTransaction = (bytes: Uint8Array, origin: TransactionOrigin) => void;
@@ -187,9 +189,9 @@ class QuicLeader implements SimulatedLeader {
     this.#config = serverConfig(options.identity, this.#behaviour);
     this.#events = {
       established: (connection) => this.#established(connection),
-      transaction: (bytes, peerPubkey) => {
+      transaction: (bytes, peerPubkey, stream) => {
         this.counters.transactions += 1;
-        this.#callback(bytes, { peerPubkey, atNs: this.#clock.nowNs() });
+        this.#callback(bytes, { peerPubkey, atNs: this.#clock.nowNs(), stream });
       },
       invalidStream: () => {
         this.counters.invalidStreams += 1;

@@ -373,9 +373,24 @@ describe.skipIf(native === null)("a client of an ingress thread", () => {
     await fronted?.stop();
   });
 
-  /** The response to each case, and what reached the submit handler. */
+  /** What an edge has counted so far. */
+  function countsOf(edge: Fixture): Readonly<Record<string, number>> {
+    const { accepted, handlerErrors } = edge.server.counters;
+    // The upstream server does not count what an ingress thread answers itself.
+    const all =
+      edge.ingress === null ? [edge.server] : [edge.server, ...edge.ingress.ingressThreads.stats];
+    const requests = all.reduce((sum, { counters }) => sum + counters.requests, 0);
+    const rejections = sumOf(
+      REJECTION_NAMES,
+      all.map((each) => each.rejections),
+    );
+    return { ...rejections, requests, accepted, handlerErrors };
+  }
+
+  /** The response to each case, what reached the submit handler, and what was counted of them. */
   async function ask(edge: Fixture, cuts: readonly number[]) {
     const responses: Record<string, string> = {};
+    const before = countsOf(edge);
     const cases = Object.entries(CASES);
     for (let at = 0; at < cases.length; at += AT_ONCE) {
       const some = cases.slice(at, at + AT_ONCE).map(async ([name, bytes]) => {
@@ -386,21 +401,12 @@ describe.skipIf(native === null)("a client of an ingress thread", () => {
     const bodies = edge.submitted.splice(0).map(({ bytes, account }) => {
       return `${account} ${Buffer.from(bytes).toString("base64")}`;
     });
-    const { accepted, handlerErrors } = edge.server.counters;
-    // The upstream server does not count what an ingress thread answers itself.
-    const all =
-      edge.ingress === null ? [edge.server] : [edge.server, ...edge.ingress.ingressThreads.stats];
-    const requests = all.reduce((sum, { counters }) => sum + counters.requests, 0);
-    const rejections = sumOf(
-      REJECTION_NAMES,
-      all.map((each) => each.rejections),
-    );
     edge.errors.length = 0;
-    return {
-      responses,
-      bodies: bodies.sort(),
-      counted: { requests, accepted, handlerErrors, rejections: { ...rejections } },
-    };
+    const counted = Object.entries(countsOf(edge)).map(([name, count]) => [
+      name,
+      count - (before[name] ?? 0),
+    ]);
+    return { responses, bodies: bodies.sort(), counted };
   }
 
   it.each(CUTS.map((cuts) => ({ cuts })))("sees no difference: cut at $cuts", async ({ cuts }) => {

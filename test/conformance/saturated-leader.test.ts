@@ -44,9 +44,12 @@ async function post(flow: Flow, built: BuiltTransaction): Promise<BuiltTransacti
   return built;
 }
 
-/** What a leader has received, in order. */
+/** What a leader has received, in the order in which it was sent. */
 const had = (flow: Flow, leader: number): string[] =>
-  flow.received.filter((it) => it.leader === leader).map(nameOf);
+  flow.received
+    .filter((it) => it.leader === leader)
+    .sort((one, other) => one.stream - other.stream)
+    .map(nameOf);
 
 /** Sends what pays the minimum until that shows that deliveries wait for the slow leader. */
 async function saturate(flow: Flow, shows: (families: Families) => boolean): Promise<void> {

@@ -39,7 +39,7 @@ interface Load {
 }
 
 /** Eight clients post until they are rejected for good; every fifth transaction cannot land. */
-function load(of: EdgeProcess, onAccepted: (count: number) => void): Load {
+function load(of: EdgeProcess): Load {
   const accepted = new Set<string>();
   let made = 0;
   const client = async (): Promise<void> => {
@@ -53,7 +53,7 @@ function load(of: EdgeProcess, onAccepted: (count: number) => void): Load {
       );
       if (response === null) return;
       const { reason } = (await response.json()) as { readonly reason?: string };
-      if (response.status === 200) onAccepted(accepted.add(signature).size);
+      if (response.status === 200) accepted.add(signature);
       else if (reason === "overloaded") return;
     }
   };
@@ -72,9 +72,13 @@ function lastWords(of: EdgeProcess): Readonly<Record<string, unknown>> {
 describe("SIGTERM under load", () => {
   it("gives every accepted transaction an end: landed, expired or dropped", async () => {
     const running = await start({ http: 'drain_grace = "1s"', more: '[landing]\npoll = "200ms"' });
-    const { accepted, over } = load(running, (count) => {
-      if (count === 300) running.child.kill("SIGTERM");
-    });
+    const { accepted, over } = load(running);
+    await untilResponse(
+      "transactions that have landed",
+      async () => expectScrapedBalance(await running.metrics()),
+      ({ landed }) => landed > 0 && accepted.size >= 300,
+    );
+    running.child.kill("SIGTERM");
     let scrapes = 0;
     // While the edge drains, until its listener is gone.
     await untilResponse(

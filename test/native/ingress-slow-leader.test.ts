@@ -63,6 +63,7 @@ describe.skipIf(native === null)(
     const had = (leader: number): string[] =>
       flow.received
         .filter((it) => it.leader === leader)
+        .sort((one, other) => one.stream - other.stream)
         .map(({ bytes }) => bytes.toString("base64"));
     const nameOf = ({ bytes }: BuiltTransaction): string => Buffer.from(bytes).toString("base64");
 

@@ -68,6 +68,11 @@ export interface Received {
   /** The leader's index in the sandbox. */
   readonly leader: number;
   readonly bytes: Buffer;
+  /**
+   * The number of its stream, which rises in the order of sending. Arrivals have another order
+   * where a datagram is lost, as a busy machine loses some.
+   */
+  readonly stream: number;
 }
 
 export interface EdgeResponse {
@@ -85,7 +90,7 @@ export interface Flow {
   readonly received: Received[];
   /** How many deliveries of exactly these bytes the leaders received. */
   deliveriesOf(bytes: Uint8Array): number;
-  /** A tipped transaction, another one per call. */
+  /** A tipped transaction, another one per call, all of one size. */
   tipped(spec?: Parameters<typeof buildTransaction>[0]): BuiltTransaction;
   postRaw(bytes: Uint8Array, key?: string): Promise<EdgeResponse>;
   postRpc(params: unknown, key?: string): Promise<EdgeResponse>;
@@ -119,7 +124,9 @@ export async function startFlow(
   });
   const received: Received[] = [];
   for (const [leader, { onTransaction }] of bound(sandbox.leaders)) {
-    onTransaction((bytes) => received.push({ leader, bytes: Buffer.from(bytes) }));
+    onTransaction((bytes, { stream }) => {
+      received.push({ leader, bytes: Buffer.from(bytes), stream });
+    });
   }
   const { url, adminUrl } = sandbox;
   const metrics = async () => parsePrometheus(await (await fetch(`${adminUrl}/metrics`)).text());
@@ -138,7 +145,7 @@ export async function startFlow(
       return buildTransaction({
         payer: newKeypair(21),
         tips: [{ to: sandbox.tipAccount, lamports: 1_000_000 }],
-        extraInstructions: [memo(`${process.pid} ${made}`)],
+        extraInstructions: [memo(`${process.pid} ${String(made).padStart(6, "0")}`)],
         ...spec,
       });
     },

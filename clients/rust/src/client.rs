@@ -16,7 +16,7 @@
 //! address that it left within 5 minutes, nor leaves more than 8 in that time: it stays until the edge
 //! closes the connection.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, broadcast, watch};
@@ -74,6 +74,8 @@ pub struct Client {
     config: Arc<Config>,
     state: Arc<watch::Sender<State>>,
     events: broadcast::Sender<Event>,
+    /// Opened before the client began, for the first caller of `events`.
+    first_events: Mutex<Option<broadcast::Receiver<Event>>>,
     pending: Semaphore,
     task: JoinHandle<()>,
 }
@@ -89,11 +91,12 @@ impl Client {
         let tls = client_config(&config)?;
         let config = Arc::new(config);
         let state = Arc::new(watch::Sender::new(State::Connecting));
-        let (events, _) = broadcast::channel(config.events_max.max(1));
+        let (events, first) = broadcast::channel(config.events_max.max(1));
         let keeper =
             Keeper { config: config.clone(), tls, state: state.clone(), events: events.clone() };
         let pending = Semaphore::new(config.pending_max.min(Semaphore::MAX_PERMITS));
-        Ok(Self { config, state, events, pending, task: tokio::spawn(keeper.run()) })
+        let first_events = Mutex::new(Some(first));
+        Ok(Self { config, state, events, first_events, pending, task: tokio::spawn(keeper.run()) })
     }
 
     /// Waits until the edge has authenticated the client: call it before the first transaction.
@@ -105,10 +108,12 @@ impl Client {
         self.connection().await.map(|_| ())
     }
 
-    /// The events from now on. A reader that falls behind by `Config::events_max` misses the oldest.
+    /// The events since the client started, for the first caller; those from now on for others. A
+    /// reader that falls behind by `Config::events_max` misses the oldest.
     #[must_use]
     pub fn events(&self) -> broadcast::Receiver<Event> {
-        self.events.subscribe()
+        let first = self.first_events.lock().ok().and_then(|mut first| first.take());
+        first.unwrap_or_else(|| self.events.subscribe())
     }
 
     /// Sends a transaction without a verdict, and returns once the edge has received it. What became

@@ -272,6 +272,17 @@ async fn unauthorized_client_gives_up_at_once() {
 }
 
 #[tokio::test]
+async fn first_caller_has_the_events_since_the_start() {
+    let edge = start_edge(Some(0x101), ACCEPTS);
+    let client = Client::start(edge.config(Credential::api_key(KEY))).expect("a client");
+    let refused = ConnectError::Refused(Reason::Unauthorized);
+    assert_eq!(client.ready().await, Err(refused.clone()));
+    let (mut first, mut second) = (client.events(), client.events());
+    assert_eq!(bounded(first.recv()).await, Ok(Event::Failed(refused)));
+    assert!(second.try_recv().is_err());
+}
+
+#[tokio::test]
 async fn transaction_whose_connection_is_lost_is_sent_again_on_the_next() {
     let edge = start_edge(None, Answer::CloseFirst(0x10d));
     let client = Client::start(edge.config(Credential::api_key(KEY))).expect("a client");
