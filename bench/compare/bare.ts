@@ -12,7 +12,7 @@ import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { decodeBase58 } from "../../src/core/encoding.ts";
 import * as uws from "../../src/http/uws.ts";
-import { RECORD_NUMBERS, VALIDATION_NUMBERS } from "../../src/native/contract.ts";
+import { EVENT_NUMBERS, VALIDATION_NUMBERS } from "../../src/native/contract.ts";
 import { loadNative } from "../../src/native/load.ts";
 import { identityOfJson } from "../../src/send/identity.ts";
 import { SENDER_DEFAULTS } from "../../src/send/sender.ts";
@@ -30,7 +30,7 @@ const { native } = found;
 const tip = decodeBase58(tipAccount, 32);
 if (tip === null) throw new Error("no tip account");
 const decoder = native.decoderCreate(tip, 1_000_000, variant !== UNVERIFIED, KEYS_MAX);
-const records = new Float64Array(256 * RECORD_NUMBERS);
+const records = new Float64Array(256 * EVENT_NUMBERS);
 const engine = native.engineStart(
   {
     binds: ["0.0.0.0:0"],
@@ -38,7 +38,6 @@ const engine = native.engineStart(
     // The capacity of the incumbent's channel.
     queueMax: 4096,
     inFlightMax: 4096,
-    outcomesMax: 65_536,
     admissionTimeoutMs: 4000,
     idleTimeoutMs: 30_000,
     // As in an edge.
@@ -48,7 +47,7 @@ const engine = native.engineStart(
     busyPollUs: 0,
   },
   () => {
-    while (native.outcomesDrain(engine, records) === 256);
+    while (native.eventsDrain(engine, records) === 256);
   },
 );
 const peer = native.peerOpen(engine, leader);

@@ -156,7 +156,7 @@ impl Default for Pair {
 
 fn drain(engine: &Engine, pairs: &mut [Pair], waits: &mut [Vec<u64>]) {
     let mut records = [0.0; 64 * RECORD_FIELDS];
-    let count = engine.outcomes_drain(&mut records);
+    let count = engine.events().drain(&mut records);
     for record in records.chunks_exact(RECORD_FIELDS).take(count) {
         let [kind, tx, tag, at_ns] = [0, 1, 3, 5].map(|field| record[field] as u64);
         let Some(pair) = pairs.get_mut(tag as usize) else { continue };

@@ -78,7 +78,7 @@ fn the_io_thread_survives_a_panicking_waker() {
             );
         }
         let mut out = [0.0; 16 * RECORD_FIELDS];
-        let count = engine.outcomes_drain(&mut out);
+        let count = engine.events().drain(&mut out);
         let records = out.chunks_exact(RECORD_FIELDS).take(count);
         acked += records.filter(|one| one[0] == f64::from(ACKED)).count();
         assert!(Instant::now() < deadline, "{acked} acknowledged");

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use support::malicious_leader::*;
 use support::packets::*;
-use support::{ACKED, ADMITTED, CLOSED, CONNECTED, DROPPED, LONG_MS};
+use support::{ACKED, ADMITTED, CLOSED, CONNECTED, DROPPED, FAILED, LONG_MS};
 use support::{Event, Leader, LeaderOptions, Sender, ended, options};
 use touchdown_native::quic::engine::Options;
 use touchdown_native::quic::event_ring::{CloseCause, Reason};
@@ -50,7 +50,9 @@ fn meet(
         return None;
     }
     let reasons = [Reason::NotConnected as u8, Reason::ConnectionLost as u8];
-    for one in sender.events.iter().filter(|one| one.tag == 0 && (3..=4).contains(&one.kind)) {
+    for one in
+        sender.events.iter().filter(|one| one.tag == 0 && [FAILED, DROPPED].contains(&one.kind))
+    {
         assert!(reasons.contains(&one.reason), "{name}: {one:?}");
     }
     let closed = sender.closed(peers[0]);

@@ -301,7 +301,7 @@ function drainSteps(
   };
 }
 
-/** The admin listener's views of leaders, after accounting was reconciled, and of the cluster. */
+/** The admin listener's views of leaders, with all events of the engine, and of the cluster. */
 function viewsOf({ router, engine, leaderStats, cluster }: ReturnType<typeof buildLeaderSide>) {
   return {
     leaders() {
@@ -321,7 +321,7 @@ function viewsOf({ router, engine, leaderStats, cluster }: ReturnType<typeof bui
   };
 }
 
-/** The same metrics, read after accounting was reconciled with all sends so far. */
+/** The same metrics, read after the engine's events. */
 function flushedMetrics({ contentType, text }: Metrics, flushEvents: () => void): Metrics {
   return {
     contentType,

@@ -35,8 +35,8 @@ export interface EdgeLandingDeps {
   readonly receipts: Pick<Receipts, "end" | "processed" | "rolledBack">;
   /** The landed shares of accounts, for resends. */
   readonly shares: Pick<LandingShares, "shareOf" | "ended">;
-  /** Reconciles accounting, so that transactions sent by ingress threads are tracked. */
-  readonly reconcile: () => void;
+  /** Reads the engine's events, so that all transactions sent so far are tracked. */
+  readonly flushEvents: () => void;
   /** Counts final states by key; null: usage is not counted. */
   readonly usage: Pick<Usage, "ended"> | null;
 }
@@ -44,7 +44,7 @@ export interface EdgeLandingDeps {
 /** The stage that tracks each transaction to its final state. */
 export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
   const { clock, log, cluster, router, resender, deliveryGate } = deps;
-  const { leaderStats, receipts, reconcile, usage } = deps;
+  const { leaderStats, receipts, flushEvents, usage } = deps;
   const view: ClusterView = {
     blockHeight: () => cluster.blockHeight(),
     blockHeightNs: () => cluster.blockHeightNs(),
@@ -63,7 +63,7 @@ export function buildLanding(config: Config, deps: EdgeLandingDeps): Landing {
       resender,
       shares: deps.shares,
       deliveryGate,
-      reconcile,
+      flushEvents,
       onFinalState(end) {
         receipts.end(end);
         const leader = end.kind === "landed" ? router.leaderAt(end.slot) : null;

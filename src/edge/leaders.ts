@@ -56,7 +56,7 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
       times: leaderStats,
       onPlan(plan) {
         // Sends under the previous plan must be recorded first, to be sent under this one too.
-        engine.reconcile();
+        engine.flushEvents();
         engine.useLandedShares(shares.renew());
         engine.usePlan(plan ?? NO_PLAN);
         landing.usePlan(plan ?? NO_PLAN);
@@ -89,10 +89,10 @@ export function buildLeaderSide(config: Config, deps: LeaderSideDeps) {
     },
     clusterOptionsOf(config),
   );
-  const reconcile = (): void => engine.reconcile();
+  const flushEvents = (): void => engine.flushEvents();
   const sources = { cluster, router, leaderStats, receipts, shares };
   const landing: Landing = buildLanding(config, {
-    ...{ clock: coalescedClock, log, ...sources, reconcile, usage },
+    ...{ clock: coalescedClock, log, ...sources, flushEvents, usage },
     resender: { resend: (packet, to) => engine.resend(packet, to) },
     deliveryGate: { renew: (bytes, sinceNs, nowNs) => engine.renew(bytes, sinceNs, nowNs) },
   });

@@ -154,7 +154,6 @@ export function buildNativeIngress(
     {
       clock,
       native,
-      records: engine.records,
       flushEvents,
       keys: context.keys,
       onDeath(cause) {

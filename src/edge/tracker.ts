@@ -14,7 +14,7 @@ import type { Clock } from "../core/clock.ts";
 import { DECODE_ERROR_COUNT } from "../core/decode-errors.ts";
 import type { Accepted, DecodeErrorCode, Outcome, Packet } from "../core/flow.ts";
 import type { EngineEvents, Submitter } from "../engine/engine.ts";
-import { REJECTED, type RingRecord, SENT, VIOLATED } from "../engine/record-ring.ts";
+import { REJECTED, type RingRecord, SENT, VIOLATED } from "../engine/submission-record.ts";
 import {
   type KeyHolder,
   type LatencySink,

@@ -16,6 +16,7 @@ import {
   SHARED_TARGET_TABLE_BYTES,
   SharedTargetTable,
 } from "../send/native/shared-target-table.ts";
+import { BATCH_NUMBERS } from "../send/native/transport-native.ts";
 import { createSender, type Sender, type SenderOptions } from "../send/sender.ts";
 import { deliveryGateOf } from "./delivery-gate.ts";
 import type { Engine, EngineEvents } from "./engine.ts";
@@ -23,10 +24,11 @@ import { NATIVE_KEYS_MAX } from "./limits.ts";
 import { NativeSubmit } from "./native-submit.ts";
 import { createPipeline } from "./pipeline.ts";
 import { Records } from "./records.ts";
+import { type RingRecord, SubmissionRecords } from "./submission-record.ts";
 import { type TransportDeps, transportOf } from "./transport.ts";
 import { buildValidation, decoderOptionsOf } from "./validation.ts";
 
-export interface EngineDeps extends Omit<TransportDeps, "targetTable"> {
+export interface EngineDeps extends Omit<TransportDeps, "shared"> {
   readonly identity: Identity;
   readonly events: EngineEvents;
   /** Leader statistics to update. */
@@ -50,7 +52,6 @@ type Kind = Pick<
   | "submit"
   | "submitCall"
   | "renew"
-  | "reconcile"
   | "duplicates"
   | "validation"
   | "inlineVerifier"
@@ -70,13 +71,12 @@ export function createEngine(
   options: Partial<SenderOptions> = {},
 ): Engine {
   const { native } = deps.engine;
-  const memory = new SharedArrayBuffer(native === null ? 0 : SHARED_TARGET_TABLE_BYTES);
-  const targetTable = native === null ? null : new SharedTargetTable(memory);
-  const sender = senderOf(config, deps, options, targetTable);
+  const shared = native === null ? null : sharedOf(config, deps, native);
+  const sender = senderOf(config, deps, options, shared);
   const kind =
-    native === null || targetTable === null
+    native === null || shared === null
       ? portableKind(config, deps, sender)
-      : nativeKind(config, deps, sender, native, { table: targetTable, memory });
+      : nativeKind(config, deps, sender, native, shared);
   return {
     name: deps.engine.name,
     submit: kind.submit,
@@ -87,7 +87,6 @@ export function createEngine(
     useLandedShares: sender.useLandedShares,
     useIdentity: sender.useIdentity,
     flushEvents: sender.flushEvents,
-    reconcile: kind.reconcile,
     leaders: sender.leaders,
     get liveCount() {
       return sender.liveCount;
@@ -121,11 +120,31 @@ export function createEngine(
   };
 }
 
+/** What the native engine and the sender above it share. */
+function sharedOf({ host }: EngineConfig, { ingressThreads }: EngineDeps, native: NativeEngine) {
+  const memory = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
+  // Real-time threads already have priority; only other programs would gain from a yield.
+  const isYielding = ingressThreads > 0 && !host.realtime;
+  const batch = new Float64Array(BATCH_NUMBERS);
+  const reader = new SubmissionRecords(batch);
+  const submissions = {
+    batch,
+    /** Set before the engine runs. */
+    report: (_: RingRecord): void => {},
+    take(at: number): number {
+      this.report(reader.read(at));
+      return reader.sizeOf(at);
+    },
+    yieldThread: isYielding ? () => native.threadYield() : () => {},
+  };
+  return { memory, targetTable: new SharedTargetTable(memory), submissions };
+}
+
 function senderOf(
   config: EngineConfig,
   deps: EngineDeps,
   options: Partial<SenderOptions>,
-  targetTable: SharedTargetTable | null,
+  shared: ReturnType<typeof sharedOf> | null,
 ): Sender {
   const { clock, log, events, identity } = deps;
   const { send } = config;
@@ -133,9 +152,9 @@ function senderOf(
     {
       clock: deps.timers ?? clock,
       log,
-      transport: transportOf(config, identity, { ...deps, targetTable }),
+      transport: transportOf(config, identity, { ...deps, shared }),
       onOutcome: (outcome) => events.outcome(outcome),
-      targetTable,
+      targetTable: shared?.targetTable ?? null,
       ...(deps.leaderStats && { leaderStats: deps.leaderStats }),
       ...(deps.onLeaderUnreachable && { onLeaderUnreachable: deps.onLeaderUnreachable }),
     },
@@ -156,8 +175,6 @@ function portableKind(config: EngineConfig, deps: EngineDeps, sender: Sender): K
   return {
     submit: createPipeline({ clock, dedup, dispatch, sender, events }),
     submitCall: null,
-    // Each submission is reported before it is answered.
-    reconcile() {},
     renew: deliveryGateOf(dedup).renew,
     duplicates: dedup.counters,
     validation: dispatch,
@@ -176,25 +193,18 @@ function nativeKind(
   deps: EngineDeps,
   sender: Sender,
   native: NativeEngine,
-  targets: { readonly table: SharedTargetTable; readonly memory: SharedArrayBuffer },
+  { memory, targetTable, submissions }: ReturnType<typeof sharedOf>,
 ): Kind {
   const { events, planName } = deps;
   const options = decoderOptionsOf(config);
   const decoder = createNativeDecoder(native, { ...options, keyCacheSize: NATIVE_KEYS_MAX });
-  const submitting = new NativeSubmit({ native, events, records: () => records });
-  // Real-time threads already have priority; only other programs would gain from a yield.
-  const isYielding = deps.ingressThreads > 0 && !config.host.realtime;
-  const records: Records = new Records({
-    ...{ events, sender, planName, ownSubmitter: submitting.submitterOf },
-    yieldThread: isYielding ? () => native.threadYield() : () => {},
-  });
+  const submitting = new NativeSubmit({ native, events, flushEvents: sender.flushEvents });
+  const records = new Records({ events, sender, planName, ownSubmitter: submitting.submitterOf });
   const { counters } = records;
-  targets.table.beforeEvents = records.reconcile;
-  targets.table.yieldThread = records.yieldThread;
+  submissions.report = records.take;
   return {
     submit: submitting.submit,
     submitCall: submitting.submitCall,
-    reconcile: records.reconcile,
     renew: submitting.renew,
     duplicates: {
       get hits() {
@@ -216,20 +226,20 @@ function nativeKind(
     inlineVerifier: decoder.counters,
     records: counters,
     ingress: {
-      engineHandle: () => targets.table.engine,
+      engineHandle: () => targetTable.engine,
       pathHandle: () => submitting.path,
-      ...{ decoder: decoder.handle, records, targets: targets.memory },
+      ...{ decoder: decoder.handle, targets: memory },
+      get unread() {
+        return native.eventsUnread(targetTable.engine);
+      },
     },
     open() {
-      submitting.open(targets.table.engine, decoder.handle, {
-        records: new Uint8Array(records.memory),
-        targets: new Uint8Array(targets.memory),
-      });
+      submitting.open(targetTable.engine, decoder.handle, new Uint8Array(memory));
     },
     async startValidation() {},
     async stopValidation() {
       submitting.close();
-      records.reconcile();
+      sender.flushEvents();
       decoder.close();
     },
   };

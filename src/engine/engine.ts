@@ -10,8 +10,8 @@
  * There are two, which `test/conformance/engine.test.ts` compares. The portable one needs no
  * compiler: pipeline.ts has its steps. The native one is in Rust: `native/src/submit/path.rs` is
  * the path of each transaction, on the main thread by one call (native-submit.ts), and on ingress
- * threads without JavaScript. It leaves records of what it did in a ring (records.ts), so it
- * reports a transaction some time after it was submitted, in order, and before by `flushEvents`.
+ * threads without JavaScript. What it did is among its events (records.ts), so it reports a
+ * transaction some time after it was submitted, in order, and before by `flushEvents`.
  *
  * Decision: docs/decisions/0056-one-tracker.md
  */
@@ -26,7 +26,7 @@ import type { Identity } from "../send/identity.ts";
 import type { SendCounters } from "../send/send-counters.ts";
 import type { LeaderView } from "../send/sender.ts";
 import type { Losses } from "../send/transport.ts";
-import type { RingRecord } from "./record-ring.ts";
+import type { RingRecord } from "./submission-record.ts";
 
 /** Whose submission it is. */
 export type Submitter = Pick<Submission, "account" | "keyId" | "plan">;
@@ -64,14 +64,8 @@ export interface IngressResources {
   /** That of the path, which has the table of recent transactions. */
   pathHandle(): number;
   readonly decoder: number;
-  readonly records: {
-    /** The memory of the ring. */
-    readonly memory: SharedArrayBuffer;
-    /** Records that are not read yet. */
-    readonly waiting: number;
-    /** Reads them. */
-    reconcile(): void;
-  };
+  /** Units of events that are not read yet: `eventsUnread`. */
+  readonly unread: number;
   readonly targets: SharedArrayBuffer;
 }
 
@@ -100,8 +94,6 @@ export interface Engine extends DeliveryGate {
   useIdentity(identity: Identity): void;
   /** Says all that has happened so far, for a caller that is about to read what listens. */
   flushEvents(): void;
-  /** Reports what was submitted so far, without its outcomes. */
-  reconcile(): void;
   leaders(): readonly LeaderView[];
   /** Connections that accept transactions, and those of them that the plan sends to now. */
   readonly liveCount: number;

@@ -1,13 +1,13 @@
 // Hot path: one call into the engine; allocates the answer.
 /**
  * Submissions of the main thread in the native engine: one call, which runs the path of ingress
- * threads (`native/src/submit/path.rs`) on this thread. What it accepts is in the record ring
- * before its first byte leaves, under a number by which `submitterOf` knows whose it is.
+ * threads (`native/src/submit/path.rs`) on this thread. What it accepts is among the engine's
+ * events before its first byte leaves, under a number by which `submitterOf` knows whose it is.
  *
- * The response does not wait until the ring is read. This thread reads it after a turn in which
- * several records came together, few enough that no other client has to wait for long; the engine
- * wakes it for the rest as for its events; and who is about to read what depends on it, a receipt
- * or a metric, has it read before (`Engine.flushEvents`).
+ * The response does not wait until the events are read. This thread reads them after a turn in
+ * which several came together, few enough that no other client has to wait for long; the engine
+ * wakes it for the rest; and who is about to read what depends on them, a receipt or a metric, has
+ * them read before (`Engine.flushEvents`).
  */
 
 import { rejectionOf } from "../core/decode-errors.ts";
@@ -16,7 +16,6 @@ import type { Rejected, SubmitResult } from "../core/flow.ts";
 import type { Submission, Submit, SubmitCall } from "../http/submit/submission.ts";
 import type { DeliveryGate } from "../landing/ports.ts";
 import {
-  type NativeSubmitPathMemory,
   type NativeSubmitting,
   NO_SUBMIT_PATH,
   SIGNATURE_TEXT_MAX,
@@ -28,21 +27,21 @@ import {
   SUBMIT_RING_FULL,
 } from "../native/contract.ts";
 import { accountNumber } from "../send/native/account-number.ts";
-import type { EngineEvents, IngressResources, Submitter } from "./engine.ts";
-import { OWN_RECORDS_MAX, RECORD_RING_SLOTS } from "./limits.ts";
+import type { EngineEvents, Submitter } from "./engine.ts";
+import { OWN_NUMBERS, OWN_UNITS_MAX } from "./limits.ts";
 
 export interface NativeSubmitDeps {
   readonly native: NativeSubmitting;
   readonly events: Pick<EngineEvents, "valid" | "invalid">;
-  /** The record ring. */
-  readonly records: () => Pick<IngressResources["records"], "waiting" | "reconcile">;
+  /** Reads the engine's events. */
+  readonly flushEvents: () => void;
 }
 
 /** Bits of the form of what is submitted: a JSON-RPC call; signatures that are verified already. */
 const CALL = 1;
 const VERIFIED = 2;
-/** One more than unread records can have. */
-const NUMBERS = RECORD_RING_SLOTS + 1;
+/** The place of `eventsUnread` among the numbers that the engine writes. */
+const UNREAD = 5;
 
 export class NativeSubmit {
   /** Transactions that were refused once they were decoded. */
@@ -57,13 +56,13 @@ export class NativeSubmit {
     SUBMIT_NUMBERS,
   );
   /** The submitters of the last submissions that were accepted, and the number of the next one. */
-  readonly #submitters: Submitter[] = new Array<Submitter>(NUMBERS).fill(ANONYMOUS);
+  readonly #submitters: Submitter[] = new Array<Submitter>(OWN_NUMBERS).fill(ANONYMOUS);
   #number = 0;
-  /** Whether the ring is read at the end of this turn. */
+  /** Whether the events are read at the end of this turn. */
   #isReadPending = false;
   readonly #read = (): void => {
     this.#isReadPending = false;
-    this.#deps.records().reconcile();
+    this.#deps.flushEvents();
   };
 
   constructor(deps: NativeSubmitDeps) {
@@ -74,8 +73,8 @@ export class NativeSubmit {
   readonly submitterOf = (number: number): Submitter => this.#submitters[number] ?? ANONYMOUS;
 
   /** Accepts submissions from now on. @throws Error when the engine cannot */
-  open(engine: number, decoder: number, memory: NativeSubmitPathMemory): void {
-    const path = this.#deps.native.submitPathOpen(engine, decoder, memory);
+  open(engine: number, decoder: number, targets: Uint8Array): void {
+    const path = this.#deps.native.submitPathOpen(engine, decoder, targets);
     if (path <= 0) throw new Error(`the native engine cannot accept submissions: status ${path}`);
     this.#path = path;
   }
@@ -114,13 +113,12 @@ export class NativeSubmit {
   };
 
   #call(submission: Submission, form: number): number {
-    const records = this.#deps.records();
     const answer = this.#callOnce(submission, form);
     if (answer === SUBMIT_BUSY || answer === SUBMIT_RING_FULL) {
-      records.reconcile();
+      this.#deps.flushEvents();
       return this.#callOnce({ ...submission, isVerified: true }, form);
     }
-    if (answer > 0 && !this.#isReadPending && records.waiting >= OWN_RECORDS_MAX) {
+    if (answer > 0 && !this.#isReadPending && (this.#numbers[UNREAD] ?? 0) >= OWN_UNITS_MAX) {
       this.#isReadPending = true;
       setImmediate(this.#read);
     }
@@ -141,7 +139,7 @@ export class NativeSubmit {
       maxRetries ?? -1,
       this.#text,
     );
-    if (answer > 0) this.#number = number + 1 === NUMBERS ? 0 : number + 1;
+    if (answer > 0) this.#number = number + 1 === OWN_NUMBERS ? 0 : number + 1;
     return answer;
   }
 

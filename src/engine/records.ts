@@ -1,28 +1,15 @@
 // Hot path: everything here runs for each transaction.
 /**
- * Reads the record ring and reports what it tells: what ingress threads accepted and refused, and
- * what the main thread's own submissions became. All of it in one order, whichever thread accepted
- * a transaction: the transaction before its outcomes, and before each duplicate of it.
- *
- * Accounting can wait and an ingress thread cannot: where both share one processor, the system
- * would let accounting run for as long as an ingress thread needs for ten transactions. So
- * accounting yields after every few records (p99 at 5,000 tx/s on two processors: 0.6 to 0.8
- * times).
+ * Reports what the submissions among the native engine's events tell: what ingress threads accepted
+ * and refused, and what the main thread's own submissions became.
  */
 
 import type { Accepted } from "../core/flow.ts";
 import { createPacket } from "../core/packet.ts";
 import type { Sender } from "../send/sender.ts";
 import type { EngineEvents, Submitter } from "./engine.ts";
-import { RECORDS_BACKLOG_MAX, RECORDS_PER_SLICE, SUBMITTERS_MAX } from "./limits.ts";
-import {
-  DUPLICATE,
-  REJECTED,
-  RecordReader,
-  type RingRecord,
-  recordsMemory,
-  SENT,
-} from "./record-ring.ts";
+import { SUBMITTERS_MAX } from "./limits.ts";
+import { DUPLICATE, REJECTED, type RingRecord, SENT } from "./submission-record.ts";
 
 export interface RecordsDeps {
   readonly events: EngineEvents;
@@ -32,8 +19,6 @@ export interface RecordsDeps {
   readonly planName: (number: number) => string;
   /** Whose is the main thread's submission with this number. */
   readonly ownSubmitter: (number: number) => Submitter;
-  /** Yields the processor to waiting ingress threads. */
-  readonly yieldThread: () => void;
 }
 
 export interface RecordCounters {
@@ -47,10 +32,7 @@ export interface RecordCounters {
 }
 
 export class Records {
-  /** The memory of the ring. */
-  readonly memory = recordsMemory();
   readonly counters: RecordCounters = { inline: 0, ingress: 0, duplicates: 0, corked: 0 };
-  readonly #reader = new RecordReader(this.memory);
   readonly #deps: RecordsDeps;
   /** By key id, so that receipts of one account share its name. */
   readonly #submitters = new Map<string, Submitter>();
@@ -58,29 +40,6 @@ export class Records {
   constructor(deps: RecordsDeps) {
     this.#deps = deps;
   }
-
-  /** Records that are not read yet. */
-  get waiting(): number {
-    return this.#reader.depth;
-  }
-
-  /**
-   * Reads the records present at the start; for later ones the engine wakes again. False if a
-   * thread has not finished one of them.
-   */
-  readonly reconcile = (): boolean => {
-    const { waiting } = this;
-    for (let count = 1; count <= waiting; count += 1) {
-      if (!this.#reader.read(this.take)) return false;
-      if (count % RECORDS_PER_SLICE === 0) this.yieldThread();
-    }
-    return true;
-  };
-
-  /** Yields to an ingress thread that waits for this processor, unless the ring could fill up. */
-  readonly yieldThread = (): void => {
-    if (this.waiting < RECORDS_BACKLOG_MAX) this.#deps.yieldThread();
-  };
 
   /** Reports one record. */
   readonly take = (record: RingRecord): void => {

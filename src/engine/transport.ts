@@ -8,8 +8,7 @@ import { SetupError } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import type { EngineChoice } from "../native/choose.ts";
 import type { Identity } from "../send/identity.ts";
-import type { SharedTargetTable } from "../send/native/shared-target-table.ts";
-import { createNativeTransport } from "../send/native/transport-native.ts";
+import { createNativeTransport, type NativeShared } from "../send/native/transport-native.ts";
 import type { createQuicTransport } from "../send/portable/transport-quic.ts";
 import { QUIC_TRANSPORT_DEFAULTS } from "../send/portable/transport-quic-options.ts";
 import { SENDER_DEFAULTS } from "../send/sender.ts";
@@ -22,8 +21,8 @@ export interface TransportDeps {
   readonly engine: EngineChoice;
   /** Null where the native engine is chosen. */
   readonly modules: { readonly createQuicTransport: typeof createQuicTransport | null };
-  /** Targets of the native engine; null for the portable one. */
-  readonly targetTable: SharedTargetTable | null;
+  /** What the native engine and the sender share; null: no other thread sends. */
+  readonly shared: NativeShared | null;
 }
 
 /** The engine's connections to leaders. @throws SetupError as `busyPollOf`, `portableBindOf` */
@@ -32,7 +31,7 @@ export function transportOf(
   identity: Identity,
   deps: TransportDeps,
 ): Transport {
-  const { clock, log, engine, modules } = deps;
+  const { clock, log, engine, modules, shared } = deps;
   const { idleTimeoutMs } = QUIC_TRANSPORT_DEFAULTS;
   const busyPollUs = busyPollOf(host, engine, availableParallelism());
   if (engine.name === "portable") {
@@ -42,7 +41,7 @@ export function transportOf(
   }
   const { keepAliveMs, handshakeMs } = SENDER_DEFAULTS;
   return createNativeTransport(
-    { native: engine.native, identity, log, targetTable: deps.targetTable },
+    { native: engine.native, identity, log, shared },
     {
       binds: send.bind.map(formatListen),
       busyPollUs,

@@ -49,7 +49,7 @@ export interface LandingDeps {
   /** The landed shares of accounts; absent: 1, and none is recorded. */
   readonly shares?: Pick<LandingShares, "shareOf" | "ended">;
   /** Tracks transactions that were sent elsewhere and are not known here yet. Must not throw. */
-  readonly reconcile?: () => void;
+  readonly flushEvents?: () => void;
   /** The final state of a transaction, once each. These three must not throw, nor call landing. */
   readonly onFinalState: (end: FinalState) => void;
   readonly onProcessed: (event: ProcessedEvent) => void;
@@ -300,9 +300,9 @@ class LandingStage implements Landing {
 
   seen(signature: Uint8Array, status: TxStatus, bank: number | null = null): void {
     let row = this.#table.findSignature(signature, 0);
-    if (row === NONE && this.#deps.reconcile !== undefined) {
-      // A block may contain it before its record is read.
-      this.#deps.reconcile();
+    if (row === NONE && this.#deps.flushEvents !== undefined) {
+      // A block may contain it before its submission is read.
+      this.#deps.flushEvents();
       row = this.#table.findSignature(signature, 0);
     }
     if (row === NONE) return;

@@ -20,6 +20,8 @@ export interface IngressThreadDeps {
   readonly native: NativeIngress;
   /** The thread has died. */
   readonly onDeath: (cause: unknown) => void;
+  /** Reads the engine's events. */
+  readonly flushEvents: () => void;
 }
 
 /** Start parameters common to all ingress threads. */
@@ -43,15 +45,13 @@ export interface IngressThreadConfig {
   /** The loopback port of the main thread's server, and the name of the forwarded header. */
   readonly upstreamPort: number;
   readonly forwardedHeader: string;
-  /** The record ring and the target table that all threads share. */
-  readonly records: SharedArrayBuffer;
+  /** The target table that all threads share. */
   readonly targets: SharedArrayBuffer;
 }
 
 export class IngressThread {
   readonly stats: IngressThreadCounters;
   readonly #deps: IngressThreadDeps;
-  readonly #reconcile: () => void;
   readonly #counters = ingressThreadCountersMemory();
   /** The engine's handle of the thread; 0: not running. */
   #handle = 0;
@@ -60,10 +60,8 @@ export class IngressThread {
   #onIdle: (() => void) | null = null;
   #onEnd: ((failure: Error | null) => void) | null = null;
 
-  /** `reconcile` reads the records. */
-  constructor(deps: IngressThreadDeps, reconcile: () => void) {
+  constructor(deps: IngressThreadDeps) {
     this.#deps = deps;
-    this.#reconcile = reconcile;
     this.stats = ingressThreadCounters(this.#counters);
   }
 
@@ -87,7 +85,6 @@ export class IngressThread {
     const handle = native.ingressThreadStart(
       { engine, decoder, keys, path, number, realtime, ...bounds, upstreamPort, forwardedHeader },
       {
-        records: new Uint8Array(task.records),
         counters: new Uint8Array(this.#counters),
         targets: new Uint8Array(task.targets),
       },
@@ -180,7 +177,7 @@ export class IngressThread {
   }
 
   #leave(failure: Error | null): void {
-    this.#reconcile();
+    this.#deps.flushEvents();
     this.#failure = failure;
     const onEnd = this.#onEnd;
     this.#onEnd = null;

@@ -11,7 +11,6 @@
 import { closeSync } from "node:fs";
 import { NS_PER_MS } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
-import type { IngressResources } from "../engine/engine.ts";
 import type { HttpStats } from "../http/request-tracker.ts";
 import { type NativeQuicListenOptions, OK } from "../native/contract.ts";
 import { sumOf } from "../runtime/shared-counters.ts";
@@ -34,16 +33,12 @@ import {
 } from "./thread-counters.ts";
 
 export interface IngressThreadsDeps extends IngressThreadDeps {
-  /** The record ring, and what reads it. */
-  readonly records: IngressResources["records"];
   /** The keys in the engine; closed with the last ingress thread. */
   readonly keys: Pick<EngineKeys, "handle" | "close">;
-  /** Reads the records and the engine's events; called when a thread's state has changed. */
-  readonly flushEvents: () => void;
 }
 
 export interface IngressThreadsOptions
-  extends Omit<IngressThreadConfig, "engine" | "path" | "keys" | "upstreamPort" | "records"> {
+  extends Omit<IngressThreadConfig, "engine" | "path" | "keys" | "upstreamPort"> {
   readonly count: number;
   /** Returns the native engine's handle, once it runs. */
   readonly engine: () => number;
@@ -127,9 +122,8 @@ export function createIngressThreads(
   deps: IngressThreadsDeps,
   options: IngressThreadsOptions,
 ): IngressThreads {
-  const { clock, native, keys, records } = deps;
-  const reconcile = (): void => records.reconcile();
-  const threads = Array.from({ length: options.count }, () => new IngressThread(deps, reconcile));
+  const { clock, native, keys, flushEvents } = deps;
+  const threads = Array.from({ length: options.count }, () => new IngressThread(deps));
 
   let socket: number | null = null;
   let quicSockets: QuicSockets | null = null;
@@ -138,7 +132,7 @@ export function createIngressThreads(
   /** The state of an ingress thread has changed. */
   function onWake(): void {
     for (const thread of threads) thread.onWake();
-    deps.flushEvents();
+    flushEvents();
   }
 
   function handlesOfThreads(): Uint32Array {
@@ -215,7 +209,7 @@ export function createIngressThreads(
     start(upstreamPort) {
       try {
         const handles = { engine: options.engine(), path: options.path(), keys: keys.handle };
-        const task = { ...options, ...handles, upstreamPort, records: records.memory };
+        const task = { ...options, ...handles, upstreamPort };
         for (const [number, thread] of threads.entries()) thread.start(task, number, onWake);
         const certificate = options.certificate();
         // Before the first connection, which would be served without TLS.
@@ -258,7 +252,7 @@ export function createIngressThreads(
       const ends = await Promise.allSettled(threads.map((thread) => thread.end()));
       kill.cancel();
       keys.close();
-      reconcile();
+      flushEvents();
       const failed = ends.find((end) => end.status === "rejected");
       if (failed !== undefined) throw failed.reason;
     },

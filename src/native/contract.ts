@@ -7,7 +7,7 @@
  */
 
 /** `contract_version` of `native/src/node/quic.rs`; change both together. */
-export const CONTRACT_VERSION = 31;
+export const CONTRACT_VERSION = 32;
 
 /** The options of an engine; every field is present. */
 export interface NativeEngineOptions {
@@ -19,8 +19,6 @@ export interface NativeEngineOptions {
   readonly queueMax: number;
   /** Maximum number of deliveries to one leader that await acknowledgement. */
   readonly inFlightMax: number;
-  /** Maximum number of outcomes not drained yet. */
-  readonly outcomesMax: number;
   /**
    * How long after `peerOpen` a leader may grant no stream before the connection attempt times out.
    */
@@ -39,14 +37,13 @@ export interface NativeSending {
   /** Returns CONTRACT_VERSION if the addon was built for this contract. */
   contractVersion(): number;
   /**
-   * Starts an engine, at most 16 per process; it calls `wake` once per batch of outcomes and of
-   * records of ingress threads, which the caller reads after it has drained the outcomes.
-   * Returns its handle above 0, or a code below 0.
+   * Starts an engine, at most 16 per process; it calls `wake` once per batch of events. Returns its
+   * handle above 0, or a code below 0.
    */
   engineStart(options: NativeEngineOptions, wake: () => void): number;
   /**
    * Closes all connections, each once its deliveries are acknowledged; blocks meanwhile, for at
-   * most 1250 ms. Its outcomes can be drained until another engine is started.
+   * most 1250 ms. Its events can be drained until another engine is started.
    */
   engineStop(engine: number, closeTimeoutMs: number): number;
   /** Writes ENGINE_COUNTERS; returns the count. */
@@ -78,23 +75,31 @@ export interface NativeSending {
   ): number;
   /** Sets landed shares: pairs of an account's number and its share. Returns OK or NOT_STARTED. */
   landedSharesSet(engine: number, pairs: Float64Array): number;
-  /** Moves records of RECORD_NUMBERS numbers into `out`; returns the number of records. */
-  outcomesDrain(engine: number, out: Float64Array): number;
+  /**
+   * Moves events into `out`, the oldest first, as many as fit; returns how many units of
+   * EVENT_NUMBERS numbers they have. What is not a submission has one.
+   */
+  eventsDrain(engine: number, out: Float64Array): number;
+  /** Returns how many units of events are not drained yet. */
+  eventsUnread(engine: number): number;
 }
 
-/** Numbers of a record: kind, tx, peer, tag, reason, at_ns, rtt_us, detail. */
-export const RECORD_NUMBERS = 8;
-/** The kind of a record: `Kind` of `native/src/quic/event_ring.rs`. */
-export const RECORD_KIND = {
-  sent: 1,
-  acked: 2,
-  failed: 3,
-  dropped: 4,
-  connected: 5,
-  admitted: 6,
-  closed: 7,
+/** Numbers of an event: kind, tx, peer, tag, reason, at_ns, rtt_us, detail. */
+export const EVENT_NUMBERS = 8;
+/**
+ * The kind of an event: `Kind` of `native/src/quic/event_ring.rs`. Those below are submissions:
+ * `src/engine/submission-record.ts`.
+ */
+export const EVENT_KIND = {
+  sent: 5,
+  acked: 6,
+  failed: 7,
+  dropped: 8,
+  connected: 9,
+  admitted: 10,
+  closed: 11,
 } as const;
-/** Why a connection ended, the reason of a closed record: `CloseCause` of the same file. */
+/** Why a connection ended, the reason of a closed event: `CloseCause` of the same file. */
 export const CLOSE_CAUSE = {
   local: 1,
   application: 2,
@@ -107,7 +112,7 @@ export const CLOSE_CAUSE = {
   internal: 9,
 } as const;
 /**
- * The reason of a failed record whose leader stopped the stream. A reason is 0 for none, or one
+ * The reason of a failed event whose leader stopped the stream. A reason is 0 for none, or one
  * more than its index in `DELIVERY_REASONS`: `Reason` of the same file.
  */
 export const STREAM_STOPPED = 6;
@@ -115,7 +120,7 @@ export const STREAM_STOPPED = 6;
 export const ENGINE_COUNTERS = [
   "sends",
   "peers",
-  "outcomesLost",
+  "eventsLost",
   "inboxDrops",
   "sendErrors",
   "panics",
@@ -207,8 +212,6 @@ export interface NativeIngressThreadOptions {
  * `SharedArrayBuffer`.
  */
 export interface NativeIngressThreadMemory {
-  /** Layout: engine/record-ring.ts. */
-  readonly records: Uint8Array;
   /** Layout: native-ingress/thread-counters.ts. */
   readonly counters: Uint8Array;
   /** Layout: send/native/shared-target-table.ts. */
@@ -381,20 +384,14 @@ export interface NativeKeys {
   limitUnwatch(table: number, slot: number, count: number): number;
 }
 
-/** Memory that a path shares with the main thread, as `NativeIngressThreadMemory`. */
-export interface NativeSubmitPathMemory {
-  readonly records: Uint8Array;
-  readonly targets: Uint8Array;
-}
-
 /** The path of a transaction, for the requests that the calling thread accepts. */
 export interface NativeSubmitting {
   /**
-   * Opens a path with this engine and decoder and an empty dedup cache, at most 64 per process, on
-   * memory that it uses until `submitPathClose`. Returns its handle above 0, or
-   * SUBMIT_PATH_OPTIONS, SUBMIT_PATH_FULL or PANIC.
+   * Opens a path with this engine and decoder and an empty dedup cache, at most 64 per process. It
+   * uses the memory of `targets`, as of an ingress thread, until `submitPathClose`. Returns its
+   * handle above 0, or SUBMIT_PATH_OPTIONS, SUBMIT_PATH_FULL or PANIC.
    */
-  submitPathOpen(engine: number, decoder: number, memory: NativeSubmitPathMemory): number;
+  submitPathOpen(engine: number, decoder: number, targets: Uint8Array): number;
   /** Returns OK, NO_SUBMIT_PATH or PANIC. */
   submitPathClose(path: number): number;
   /**
@@ -408,12 +405,13 @@ export interface NativeSubmitting {
   /**
    * Submits a transaction, or with bit 0 of `form` that of a JSON-RPC call sendTransaction in its
    * usual form. Bit 1: its signatures were verified before. `number` is that of the record that an
-   * accepted one leaves in the ring; `maxRetries` below 0: the client set none. Writes to `out` the
-   * text of the signature, SIGNATURE_TEXT_MAX bytes, and from there on SUBMIT_NUMBERS floats: start
-   * and end of the call's id in `body`, and error, found and needed of a transaction that is not
-   * valid. Returns the number of characters of the signature of an accepted one; 0 for a call in
-   * another form, of which nothing is submitted; or SUBMIT_INVALID, SUBMIT_LEADERS_FULL,
-   * SUBMIT_NO_LEADER, SUBMIT_BUSY, SUBMIT_RING_FULL, NO_SUBMIT_PATH, NO_ROOM or PANIC.
+   * accepted one leaves among the events; `maxRetries` below 0: the client set none. Writes to
+   * `out` the text of the signature, SIGNATURE_TEXT_MAX bytes, and from there on SUBMIT_NUMBERS
+   * floats: start and end of the call's id in `body`, error, found and needed of a transaction that
+   * is not valid, and the result of `eventsUnread`. Returns the number of characters of the
+   * signature of an accepted one; 0 for a call in another form, of which nothing is submitted; or
+   * SUBMIT_INVALID, SUBMIT_LEADERS_FULL, SUBMIT_NO_LEADER, SUBMIT_BUSY, SUBMIT_RING_FULL,
+   * NO_SUBMIT_PATH, NO_ROOM or PANIC.
    */
   submit(
     path: number,
@@ -442,7 +440,7 @@ export interface NativeSystemd {
 
 /** The most characters of a signature, and the numbers that `submit` writes after it. */
 export const SIGNATURE_TEXT_MAX = 88;
-export const SUBMIT_NUMBERS = 5;
+export const SUBMIT_NUMBERS = 6;
 /** Numbers of a validation result, and of a decoder's counters. */
 export const VALIDATION_NUMBERS = 11;
 export const DECODER_COUNTERS = 6;
@@ -467,7 +465,7 @@ export const NO_KEY_TABLE = -50;
 export const KEY_TABLE_FULL = -51;
 /**
  * Return codes of `submit`: not valid; no queue takes it; no leader takes it; valid, but another
- * thread does not finish sending it, or the record ring is full.
+ * thread does not finish sending it, or the event ring is full.
  */
 export const SUBMIT_INVALID = -60;
 export const SUBMIT_LEADERS_FULL = -61;

@@ -34,10 +34,8 @@ export const LEADER_SAYS_BYTES_MAX = 1024 * 1024;
 export const INITIAL_DATAGRAM_BYTES = 1200;
 /** Deliveries of one leader that the native engine tracks until they are acknowledged. */
 export const NATIVE_DELIVERIES_IN_FLIGHT_MAX = 4096;
-/** Records that the native engine keeps for JavaScript; above it the oldest is lost and counted. */
-export const NATIVE_RECORDS_MAX = 65_536;
-/** Records read from the native engine per call. */
-export const NATIVE_EVENTS_PER_DRAIN = 512;
+/** Units of events read from the native engine per call, 64 bytes each: several submissions. */
+export const EVENT_UNITS_PER_DRAIN = 1_024;
 /**
  * How long a retiring connection is kept for deliveries without a record on this thread; a record
  * is at most 210 ms late.
@@ -45,5 +43,11 @@ export const NATIVE_EVENTS_PER_DRAIN = 512;
 export const RETIRING_MS = 300;
 /** Each thread that sends has so many numbers for deliveries: `native/src/submit/fan_out.rs`. */
 export const DELIVERY_NUMBERS = 2 ** 24;
-/** Engine events handled before the thread yields to an ingress thread that needs the processor. */
-export const ENGINE_EVENTS_PER_SLICE = 32;
+/**
+ * Engine events handled before the thread yields to an ingress thread that needs the processor; a
+ * submission counts as four.
+ */
+export const WORK_PER_SLICE = 32;
+export const WORK_OF_SUBMISSION = 4;
+/** Unread units of events from which on it does not yield. */
+export const UNREAD_UNITS_MAX = 3_072;

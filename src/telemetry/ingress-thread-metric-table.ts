@@ -19,12 +19,13 @@ export const INGRESS_THREAD_METRICS = [
     "touchdown_ingress_rejection_records_dropped_total",
     [],
     "Rejections of ingress threads that usage and the dashboard's list do not have, because " +
-      "half of their record ring was unread; touchdown_requests_total has them.",
+      "half of the events' room for submissions was unread; touchdown_requests_total has them.",
   ),
   gauge(
     "touchdown_ingress_records_pending",
     [],
-    "Records of transactions in the native engine that the main thread has not accounted for yet.",
+    "What the native engine's threads have written and the main thread has not read, submissions " +
+      "and outcomes, in units of 64 bytes.",
   ),
   counter(
     "touchdown_ingress_sends_corked_total",

@@ -25,8 +25,9 @@ import {
   type SenderOptions,
 } from "../../src/send/sender.ts";
 import type { Transport } from "../../src/send/transport.ts";
+import { NO_SUBMISSIONS } from "../send/native-fixture.ts";
 import { ENGINE, THREADS } from "../support/flow.ts";
-import { createIngressSender } from "../support/ingress-sender.ts";
+import { createIngressSender, type DrainHooks, withDrainHooks } from "../support/ingress-sender.ts";
 import { acceptAndReport } from "../support/packets.ts";
 import { until } from "../support/wait.ts";
 import { leaderProgram } from "./build.ts";
@@ -111,13 +112,15 @@ function transportOf(
   engine: EngineChoice,
   identity: Identity,
   targetTable: SharedTargetTable | null,
+  hooks: DrainHooks,
 ) {
+  const shared = targetTable && { targetTable, submissions: NO_SUBMISSIONS };
   if (engine.native === null) {
     const options = { ...QUIC_TRANSPORT_DEFAULTS, bindIpv4: "127.0.0.1", bindIpv6: null };
     return createQuicTransport({ clock: systemClock, identity }, options);
   }
   return createNativeTransport(
-    { native: engine.native, identity, log, targetTable },
+    { native: withDrainHooks(engine.native, hooks), identity, log, shared },
     {
       binds: ["127.0.0.1:0"],
       busyPollUs: 0,
@@ -143,16 +146,15 @@ type Send = (packet: Packet) => number;
 function sendAsIngressThread(
   native: NativeEngine,
   memory: SharedArrayBuffer,
-  targetTable: SharedTargetTable,
+  hooks: DrainHooks,
   sender: Sender,
 ): Send {
   const ingressSender = createIngressSender(native, memory);
   const adoptions: (() => void)[] = [];
-  const recordAll = (): boolean => {
+  const recordAll = (): void => {
     for (const act of adoptions.splice(0)) act();
-    return true;
   };
-  targetTable.beforeEvents = recordAll;
+  hooks.beforeDrain = recordAll;
   return (packet) => {
     const sent = newSendRecord();
     if (!ingressSender.send(packet.bytes, sent)) {
@@ -182,7 +184,8 @@ export async function startSender(
   const engine = chooseEngine(ENGINE === "native" ? "native" : "portable", log);
   const memory = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
   const targetTable = THREADS > 0 ? new SharedTargetTable(memory) : null;
-  const transport: Transport = transportOf(engine, identity, targetTable);
+  const hooks: DrainHooks = { beforeDrain() {} };
+  const transport: Transport = transportOf(engine, identity, targetTable, hooks);
   const onOutcome = (outcome: Outcome): void => void outcomes.push(outcome);
   const sender = createSender(
     { clock: systemClock, transport, onOutcome, log, targetTable },
@@ -193,7 +196,7 @@ export async function startSender(
   const send: Send =
     engine.native === null || targetTable === null
       ? (packet) => acceptAndReport(sender, packet)
-      : sendAsIngressThread(engine.native, memory, targetTable, sender);
+      : sendAsIngressThread(engine.native, memory, hooks, sender);
   let id = 0;
   return {
     sender,

@@ -123,7 +123,7 @@ describe.each(CHOICES)("the $name engine", (choice) => {
       });
       if (result === null) throw new Error("it did not answer at once");
       // As the edge does before it reads what listens.
-      engine.reconcile();
+      engine.flushEvents();
       return result;
     };
     const ended = (): number => heard.outcomes.filter(({ kind }) => kind !== "sent").length;
@@ -207,7 +207,7 @@ describe.each(CHOICES)("the $name engine", (choice) => {
       return;
     }
     expect(call(bodyOf(valid.bytes))).toEqual({ id: '"a 1"', result: acceptedOf(valid) });
-    engine.reconcile();
+    engine.flushEvents();
     const other = newPacket(2, 999);
     expect(call(bodyOf(other.bytes))?.result).toEqual(submit(other.bytes));
     for (const body of [bodyOf(valid.bytes, "getHealth"), Buffer.from("{}"), new Uint8Array()])

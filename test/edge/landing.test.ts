@@ -39,7 +39,7 @@ describe("landing, connected to an edge", () => {
         processed: ({ slot }) => void calls.push(slot),
         rolledBack: () => void calls.push("vanished"),
       },
-      reconcile: () => void calls.push("adopted"),
+      flushEvents: () => void calls.push("adopted"),
       shares: {
         shareOf: () => 1,
         ended: (account, kind) => void calls.push(`share of ${account}: ${kind}`),

@@ -218,7 +218,7 @@ const DEPS: MetricDeps = {
   engine: stub<MetricDeps["engine"]>({
     duplicates: { hits: 1103, evicted: 199 },
     records: { ingress: 61, corked: 62 },
-    ingress: { records: { waiting: 63 } },
+    ingress: { unread: 63 },
     validation: {
       counters: { inline: 111, handed: 112, full: 113, failed: 114, lost: 115, deaths: 116 },
       depth: 117,

@@ -11,8 +11,8 @@ import { createDedupCache } from "../../src/dedup/recent-transactions.ts";
 import { Tracker } from "../../src/edge/tracker.ts";
 import { deliveryGateOf } from "../../src/engine/delivery-gate.ts";
 import { createPipeline } from "../../src/engine/pipeline.ts";
-import { SENT } from "../../src/engine/record-ring.ts";
 import { Records } from "../../src/engine/records.ts";
+import { SENT } from "../../src/engine/submission-record.ts";
 import { createLanding } from "../../src/landing/landing.ts";
 import { RESEND_SAME_LEADER_MS } from "../../src/landing/limits.ts";
 import { createReceipts } from "../../src/receipts/receipts.ts";
@@ -156,7 +156,6 @@ function startFixture({ ingressThreads, lateMs }: Options) {
     },
     planName: () => "Beta",
     ownSubmitter: () => ({ account: "", keyId: "", plan: "" }),
-    yieldThread() {},
   });
   const submitHere = createPipeline({
     clock,

@@ -5,9 +5,8 @@ import { DECODE_ERROR } from "../../src/core/decode-errors.ts";
 import { encodeBase58, encodeBase64 } from "../../src/core/encoding.ts";
 import type { SubmitResult } from "../../src/core/flow.ts";
 import { createNativeDecoder } from "../../src/decode/native-decoder.ts";
-import { OWN_RECORDS_MAX, RECORD_RING_SLOTS } from "../../src/engine/limits.ts";
+import { OWN_NUMBERS, OWN_UNITS_MAX } from "../../src/engine/limits.ts";
 import { NativeSubmit } from "../../src/engine/native-submit.ts";
-import { recordsMemory } from "../../src/engine/record-ring.ts";
 import { parseBody, type RpcCall, readCall } from "../../src/http/submit/json-rpc-parse.ts";
 import type { Submission } from "../../src/http/submit/submission.ts";
 import {
@@ -27,7 +26,7 @@ import { DECODER } from "../support/packets.ts";
 import { fc } from "../support/properties.ts";
 import { stub } from "../support/stub.ts";
 
-const MEMORY = { records: new Uint8Array(1), targets: new Uint8Array(1) };
+const TARGETS = new Uint8Array(1);
 
 const submissionOf = (bytes: Uint8Array, over: Partial<Submission> = {}): Submission => ({
   ...{ bytes, account: "acme", keyId: "k1", plan: "Pro", receivedNs: 1_000, maxRetries: null },
@@ -58,19 +57,20 @@ function fixture(...answers: number[]) {
       new DataView(out.buffer, out.byteOffset).setFloat64(88 + 8 * 2, 3, true);
       new DataView(out.buffer, out.byteOffset).setFloat64(88 + 8 * 3, 5, true);
       new DataView(out.buffer, out.byteOffset).setFloat64(88 + 8 * 4, 6, true);
+      new DataView(out.buffer, out.byteOffset).setFloat64(88 + 8 * 5, ring.unread, true);
       return (answers.length > 1 ? answers.shift() : answers[0]) ?? 0;
     },
   };
-  const ring = { waiting: 0, reconcile: () => void said.push("reconcile") };
+  const ring = { unread: 0 };
   const submitting = new NativeSubmit({
     native,
     events: {
       valid: () => void said.push("valid"),
       invalid: (errorCode) => void said.push(`invalid ${errorCode}`),
     },
-    records: () => ring,
+    flushEvents: () => void said.push("flush"),
   });
-  submitting.open(5, 6, MEMORY);
+  submitting.open(5, 6, TARGETS);
   calls.length = 0;
   const submit = (submission: Submission): SubmitResult => {
     const results: SubmitResult[] = [];
@@ -122,37 +122,37 @@ describe("a submission of the main thread", () => {
   ])("is tried again, and not verified again, where %s", (_, code, message) => {
     const { submit, calls, said } = fixture(code, SIGNATURE_CHARS);
     expect(submit(submissionOf(BYTES)).kind).toBe("accepted");
-    expect([calls.length, said]).toEqual([2, ["reconcile"]]);
+    expect([calls.length, said]).toEqual([2, ["flush"]]);
     expect(calls.map(([, , form]) => form)).toEqual([0, 2]);
     const stuck = fixture(code);
     expect(stuck.submit(submissionOf(BYTES))).toMatchObject({
       rejection: { reason: "overloaded", message: expect.stringMatching(message) },
     });
-    expect([stuck.calls.length, stuck.said]).toEqual([2, ["reconcile"]]);
+    expect([stuck.calls.length, stuck.said]).toEqual([2, ["flush"]]);
   });
 
-  it("has the ring read after the turn, and once, where some records wait", async () => {
+  it("has the events read after the turn, and once, where some wait", async () => {
     const { submit, said, ring } = fixture(SIGNATURE_CHARS);
     const turn = () => new Promise((resolve) => setImmediate(resolve));
-    ring.waiting = OWN_RECORDS_MAX - 1;
+    ring.unread = OWN_UNITS_MAX - 1;
     submit(submissionOf(BYTES));
     await turn();
     expect(said).toEqual([]);
     for (let round = 1; round <= 2; round += 1) {
-      ring.waiting = OWN_RECORDS_MAX;
+      ring.unread = OWN_UNITS_MAX;
       for (let count = 0; count < 3; count += 1) submit(submissionOf(BYTES));
       expect(said).toHaveLength(round - 1);
       await turn();
-      expect(said).toEqual(new Array(round).fill("reconcile"));
+      expect(said).toEqual(new Array(round).fill("flush"));
     }
   });
 
   it("has a number that none of the unread records has", () => {
     const { submit, calls, submitting } = fixture(SIGNATURE_CHARS);
-    for (let n = 0; n <= RECORD_RING_SLOTS; n += 1) submit(submissionOf(BYTES, { keyId: `k${n}` }));
+    for (let n = 0; n < OWN_NUMBERS; n += 1) submit(submissionOf(BYTES, { keyId: `k${n}` }));
     submit(submissionOf(BYTES, { keyId: "again" }));
     const numbers = calls.map(([, , , number]) => number);
-    expect(new Set(numbers).size).toBe(RECORD_RING_SLOTS + 1);
+    expect(new Set(numbers).size).toBe(OWN_NUMBERS);
     expect(submitting.submitterOf(0).keyId).toBe("again");
     expect(submitting.submitterOf(1).keyId).toBe("k1");
   });
@@ -176,13 +176,12 @@ describe("a submission of the main thread", () => {
 
   it("needs a path that the engine opens", () => {
     const native = { submitPathOpen: () => SUBMIT_PATH_OPTIONS };
-    const records = () => ({ waiting: 0, reconcile() {} });
-    const deps = { events: { valid() {}, invalid() {} }, records };
+    const deps = { events: { valid() {}, invalid() {} }, flushEvents() {} };
     const broken = new NativeSubmit({
       ...deps,
       native: stub<NativeSubmitting>(native),
     });
-    expect(() => broken.open(1, 2, MEMORY)).toThrow("status -65");
+    expect(() => broken.open(1, 2, TARGETS)).toThrow("status -65");
   });
 });
 
@@ -200,12 +199,10 @@ describe.skipIf(addon === null)("a JSON-RPC call of the usual form", () => {
     submitting = new NativeSubmit({
       native,
       events: { valid() {}, invalid() {} },
-      records: () => ({ waiting: 0, reconcile() {} }),
+      flushEvents() {},
     });
-    submitting.open(engine, decoder.handle, {
-      records: new Uint8Array(recordsMemory()),
-      targets: new Uint8Array(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES)),
-    });
+    const targets = new Uint8Array(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES));
+    submitting.open(engine, decoder.handle, targets);
     ends.push(
       () => native.engineStop(engine, 0),
       () => decoder.close(),
@@ -334,6 +331,6 @@ describe.skipIf(addon === null)("a JSON-RPC call of the usual form", () => {
 
 const ENGINE_OPTIONS = {
   ...{ binds: ["127.0.0.1:0"], seed: new Uint8Array(32), queueMax: 64, inFlightMax: 64 },
-  ...{ outcomesMax: 64, admissionTimeoutMs: 1_000, idleTimeoutMs: 1_000, keepAliveMs: 1_000 },
+  ...{ admissionTimeoutMs: 1_000, idleTimeoutMs: 1_000, keepAliveMs: 1_000 },
   ...{ ackEvery: 0, ackDelayMs: 25, busyPollUs: 0 },
 };

@@ -1,38 +1,25 @@
-/** What records of the ring become: the account of all threads' submissions, in one order. */
+/** What records become: the account of all threads' submissions, in one order. */
 
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { NS_PER_MS } from "../../src/core/clock.ts";
 import type { Packet } from "../../src/core/flow.ts";
 import { createDecoder } from "../../src/decode/decoder.ts";
-import { RECORDS_BACKLOG_MAX, RECORDS_PER_SLICE } from "../../src/engine/limits.ts";
-import {
-  CLAIMED,
-  DUPLICATE,
-  REJECTED,
-  SENT,
-  VIOLATED,
-  VOID,
-} from "../../src/engine/record-ring.ts";
 import { Records } from "../../src/engine/records.ts";
+import { DUPLICATE, REJECTED, SENT, VIOLATED } from "../../src/engine/submission-record.ts";
 import { newSendRecord } from "../../src/send/native/send-record.ts";
 import { DECODER } from "../support/packets.ts";
 import { bytesOf, kept, newFixture, signatureOf } from "../support/pipeline-fixture.ts";
-import { createRecordWriter } from "../support/record-writer.ts";
-import { ACCEPTED, ringRecord } from "../support/ring-record.ts";
+import { ringRecord } from "../support/ring-record.ts";
 
 const PLANS = ["Beta", "Pro"];
 const OWN = { account: "own", keyId: "k7", plan: "Max" };
 const NO_ERROR = { kind: "rejected", errorCode: -1, found: 0, needed: 0 } as const;
-const NOTE = { receivedNs: 1, decodedNs: 2, sentNs: 2, bodyBytes: 1, maxRetries: null };
-const KEY = { keyId: "0".repeat(32), account: "acme", planNumber: 0 };
 
 /** Records that are only listed. */
 function listed() {
   const said: string[] = [];
   const packets: Packet[] = [];
   let lastId = 0;
-  /** How many events there were each time that it yielded. */
-  const ways: number[] = [];
   const records = new Records({
     events: {
       get nextId() {
@@ -54,12 +41,8 @@ function listed() {
     sender: { recordSend: ({ id }, _, sentNs) => void said.push(`sent ${id} ${sentNs}`) },
     planName: (number) => PLANS[number] ?? "?",
     ownSubmitter: (number) => ({ ...OWN, keyId: `k${number}` }),
-    yieldThread: () => void ways.push(said.length),
   });
-  const writer = createRecordWriter(records.memory);
-  const duplicate = (byte: number): void =>
-    writer.duplicate({ ...KEY, ...NOTE, bytes: Uint8Array.of(byte) }, 1);
-  return { records, said, packets, ways, writer, duplicate };
+  return { records, said, packets };
 }
 
 describe("a record of an ingress thread", () => {
@@ -119,75 +102,6 @@ describe("a record of the main thread", () => {
   });
 });
 
-describe("the records of all threads", () => {
-  it("are read on request, in their order", () => {
-    const { records, said, duplicate } = listed();
-    for (const byte of [10, 20, 11]) duplicate(byte);
-    expect(records.waiting).toBe(3);
-    expect(records.reconcile()).toBe(true);
-    expect(said.filter((it) => it.startsWith("dup"))).toEqual(
-      [10, 20, 11].map((byte) => `duplicate acme 1 ${byte}`),
-    );
-    expect(records.waiting).toBe(0);
-  });
-
-  it("are not all read while a thread has not finished one, nor those behind it", () => {
-    const { records, said, writer, duplicate } = listed();
-    duplicate(9);
-    const bytes = Uint8Array.of(10);
-    writer.sent({ ...KEY, ...NOTE, bytes }, ACCEPTED, newSendRecord(), CLAIMED);
-    duplicate(20);
-    const wait = vi.spyOn(Atomics, "wait").mockReturnValue("timed-out");
-    expect([records.reconcile(), records.waiting]).toEqual([false, 2]);
-    wait.mockImplementation((states, at) => {
-      if (states instanceof Int32Array) Atomics.store(states, at, VOID);
-      return "not-equal";
-    });
-    expect([records.reconcile(), records.waiting]).toEqual([true, 0]);
-    wait.mockRestore();
-    expect(said.filter((it) => it.startsWith("dup"))).toEqual([
-      "duplicate acme 1 9",
-      "duplicate acme 1 20",
-    ]);
-  });
-
-  it("leave ingress threads the processor after every few", () => {
-    const { records, ways, duplicate } = listed();
-    for (let n = 0; n <= 2 * RECORDS_PER_SLICE; n += 1) duplicate(n);
-    records.reconcile();
-    expect(ways).toEqual([2 * RECORDS_PER_SLICE, 4 * RECORDS_PER_SLICE]);
-  });
-
-  it("come first while so many are unread that the ring could fill up", () => {
-    const { records, said, ways, duplicate } = listed();
-    const few = 3 * RECORDS_PER_SLICE;
-    for (let n = 0; n < RECORDS_BACKLOG_MAX + few; n += 1) duplicate(1);
-    records.reconcile();
-    expect(ways[0]).toBe(2 * (few + RECORDS_PER_SLICE));
-    expect(said).toHaveLength(2 * (RECORDS_BACKLOG_MAX + few));
-    for (let n = 0; n < RECORDS_BACKLOG_MAX; n += 1) duplicate(1);
-    const before = ways.length;
-    records.yieldThread();
-    expect(ways).toHaveLength(before);
-  });
-
-  it("do not keep the main thread reading when more are added meanwhile", () => {
-    const { records, said, ways, duplicate } = listed();
-    const add = (count: number): void => {
-      for (let n = 0; n < count; n += 1) duplicate(n);
-    };
-    add(RECORDS_PER_SLICE);
-    ways.push = (...items) => {
-      add(RECORDS_PER_SLICE);
-      return items.length;
-    };
-    records.reconcile();
-    expect(said).toHaveLength(2 * RECORDS_PER_SLICE);
-    records.reconcile();
-    expect(said).toHaveLength(4 * RECORDS_PER_SLICE);
-  });
-});
-
 describe("a send that is recorded later", () => {
   const DELAY_NS = 50 * NS_PER_MS;
 
@@ -199,7 +113,6 @@ describe("a send that is recorded later", () => {
       sender: { recordSend: ({ id }) => void recorded.push(id) },
       planName: () => "Beta",
       ownSubmitter: () => OWN,
-      yieldThread() {},
     });
     const bytes = bytesOf(id);
     const accepted = createDecoder(DECODER).decode(bytes);

@@ -188,7 +188,7 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
   /** What the gate was asked, in milliseconds since the start, and what it answers. */
   const gate = { isOpen: true, renewals: [] as { sinceMs: number; nowMs: number }[] };
   const startNs = clock.nowNs();
-  /** Sends that `reconcile` must track. */
+  /** Sends that `flushEvents` must track. */
   const unadopted: (() => void)[] = [];
   const landing = createLanding(
     {
@@ -204,7 +204,7 @@ export function startFixture(over: Partial<LandingOptions> = {}) {
           return gate.isOpen;
         },
       },
-      reconcile() {
+      flushEvents() {
         for (const track of unadopted.splice(0)) track();
       },
       onFinalState: (end) => void finalStates.push(end),

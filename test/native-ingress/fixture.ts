@@ -2,7 +2,6 @@
 
 import { openSync } from "node:fs";
 import { SetupError } from "../../src/core/errors.ts";
-import { DUPLICATE, RecordReader, recordsMemory } from "../../src/engine/record-ring.ts";
 import {
   INGRESS_THREAD_COMMANDS,
   INGRESS_THREAD_STATES,
@@ -18,12 +17,9 @@ import {
   type PresentedCertificate,
 } from "../../src/native-ingress/ingress-threads.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
-import { createRecordWriter } from "../support/record-writer.ts";
 
 /** The engine's handle of the key table. */
 export const KEY_TABLE = 11;
-/** Of the account acme. */
-const KEY_ID = "0".repeat(32);
 export const PUBLIC_PORT = 18_899;
 export const UPSTREAM_PORT = 40_404;
 const FIRST_HANDLE = 256;
@@ -33,7 +29,8 @@ export class FakeIngressThread {
   readonly options: NativeIngressThreadOptions;
   readonly memory: NativeIngressThreadMemory;
   readonly wake: () => void;
-  readonly writer;
+  /** What the engine's threads wrote and the main thread has not read. */
+  readonly #unread: number[];
   /** The commands that it received. */
   readonly commands: number[] = [];
   state: number = INGRESS_THREAD_STATES.running;
@@ -47,18 +44,17 @@ export class FakeIngressThread {
     options: NativeIngressThreadOptions,
     memory: NativeIngressThreadMemory,
     wake: () => void,
+    unread: number[],
   ) {
     this.options = options;
     this.memory = memory;
     this.wake = wake;
-    this.writer = createRecordWriter(shared(memory.records));
+    this.#unread = unread;
   }
 
-  /** Records one duplicate with these bytes. */
-  note(...bytes: number[]): void {
-    const note = { receivedNs: 1, decodedNs: 2, sentNs: 2, bodyBytes: 1, maxRetries: null };
-    const key = { keyId: KEY_ID, account: "acme", planNumber: 0 };
-    this.writer.duplicate({ bytes: Uint8Array.from(bytes), ...key, ...note }, 1);
+  /** Records the submission of this number. */
+  note(number: number): void {
+    this.#unread.push(number);
   }
 
   /** Enters this state, and wakes the main thread. */
@@ -96,8 +92,10 @@ function fakeNative() {
       throw new Error(`no ingress thread has handle ${handle}`);
     return thread;
   };
+  const unread: number[] = [];
   const engine = {
     threads,
+    unread,
     listens,
     /** What the threads present, in order; `tlsResult` answers each. */
     certificates,
@@ -119,7 +117,7 @@ function fakeNative() {
     ingressThreadStart(options, memory, wake) {
       const answer = engine.startResults.pop() ?? null;
       if (answer !== null) return answer;
-      threads.push(new FakeIngressThread(options, memory, wake));
+      threads.push(new FakeIngressThread(options, memory, wake, unread));
       return FIRST_HANDLE + threads.length - 1;
     },
     socketListen(host, port) {
@@ -170,36 +168,19 @@ export function fixture(
 ) {
   const clock = createFakeClock();
   const { engine, native } = fakeNative();
-  const accounting: string[] = [];
+  const accounting: number[] = [];
   const deaths: unknown[] = [];
-  /** How many duplicates were in accounting each time that everything had to be processed. */
+  /** How many submissions were in accounting each time that everything had to be processed. */
   const settled: number[] = [];
   const keys = { closes: 0 };
   const memory = { targets: new SharedArrayBuffer(8) };
-  const ring = recordsMemory();
-  const reader = new RecordReader(ring);
-  const records = {
-    memory: ring,
-    get waiting() {
-      return reader.depth;
-    },
-    reconcile() {
-      while (
-        reader.read(({ kind, bytes, account }) => {
-          if (kind === DUPLICATE) accounting.push(`${account} ${bytes[0]}`);
-        })
-      );
-      return true;
-    },
-  };
   const ingressThreads: IngressThreads = createIngressThreads(
     {
       clock,
       native,
-      records,
       flushEvents() {
         settled.push(accounting.length);
-        records.reconcile();
+        accounting.push(...engine.unread.splice(0));
       },
       keys: {
         handle: KEY_TABLE,

@@ -1,7 +1,6 @@
 /** One ingress thread as the main thread manages it: its start options. */
 
 import { describe, expect, it } from "vitest";
-import { recordsMemory } from "../../src/engine/record-ring.ts";
 import { INGRESS_THREAD_OPTIONS, NO_PRIORITY } from "../../src/native/contract.ts";
 import { ingressThreadCountersMemory } from "../../src/native-ingress/thread-counters.ts";
 import { faultOf, fixture, KEY_TABLE, shared, UPSTREAM_PORT } from "./fixture.ts";
@@ -41,13 +40,10 @@ describe("an ingress thread that starts", () => {
     ingressThreads.start(UPSTREAM_PORT);
     for (const { memory: given } of threads) {
       for (const part of Object.values(given)) expect(part.length).toBe(shared(part).byteLength);
-      expect(given.records.length).toBe(recordsMemory().byteLength);
       expect(given.counters.length).toBe(ingressThreadCountersMemory().byteLength);
       expect(shared(given.targets)).toBe(memory.targets);
     }
-    const countOf = (part: "records" | "counters") =>
-      new Set(threads.map(({ memory: given }) => shared(given[part]))).size;
-    expect([countOf("records"), countOf("counters")]).toEqual([1, 2]);
+    expect(new Set(threads.map(({ memory: given }) => shared(given.counters))).size).toBe(2);
   });
 
   it.each([

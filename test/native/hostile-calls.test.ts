@@ -2,7 +2,6 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { recordsMemory } from "../../src/engine/record-ring.ts";
 import { OK } from "../../src/native/contract.ts";
 import { ADDON_PATH, NATIVE_NAMES } from "../../src/native/load.ts";
 import { ingressThreadCountersMemory } from "../../src/native-ingress/thread-counters.ts";
@@ -17,7 +16,6 @@ const OPTIONS = {
   seed: new Uint8Array(32),
   queueMax: 64,
   inFlightMax: 64,
-  outcomesMax: 64,
   admissionTimeoutMs: 1000,
   idleTimeoutMs: 1000,
   keepAliveMs: 1000,
@@ -44,7 +42,6 @@ type CallCounts = Readonly<Record<string, Count>>;
 
 /** Arguments that ingress threads require. */
 const memorySizes = {
-  records: recordsMemory().byteLength,
   counters: ingressThreadCountersMemory().byteLength,
   targets: SHARED_TARGET_TABLE_BYTES,
 };

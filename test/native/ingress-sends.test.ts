@@ -17,7 +17,8 @@ import {
 import { createNativeTransport } from "../../src/send/native/transport-native.ts";
 import { createSender } from "../../src/send/sender.ts";
 import { startLeader, type TestLeader } from "../send/loopback.ts";
-import { createIngressSender } from "../support/ingress-sender.ts";
+import { NO_SUBMISSIONS } from "../send/native-fixture.ts";
+import { createIngressSender, type DrainHooks, withDrainHooks } from "../support/ingress-sender.ts";
 import { acceptAndReport, packetOf } from "../support/packets.ts";
 import { until } from "../support/wait.ts";
 import { native } from "./addon.ts";
@@ -50,8 +51,10 @@ async function startSender(behaviour: Partial<LeaderBehaviour> = {}) {
   }
   const memory = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
   const targetTable = new SharedTargetTable(memory);
+  const shared = { targetTable, submissions: NO_SUBMISSIONS };
+  const hooks: DrainHooks = { beforeDrain() {} };
   const transport = createNativeTransport(
-    { native, identity: freshIdentity(), log, targetTable },
+    { native: withDrainHooks(native, hooks), identity: freshIdentity(), log, shared },
     {
       binds: ["127.0.0.1:0"],
       busyPollUs: 0,
@@ -77,7 +80,7 @@ async function startSender(behaviour: Partial<LeaderBehaviour> = {}) {
   await sender.start();
   endings.push(() => sender.stop());
   await until("every connection", () => sender.sendableCount === LEADERS);
-  return { leaders, memory, targetTable, transport, sender, outcomes };
+  return { leaders, memory, hooks, transport, sender, outcomes };
 }
 
 async function setUp(behaviour: Partial<LeaderBehaviour> = {}) {
@@ -90,11 +93,10 @@ async function setUp(behaviour: Partial<LeaderBehaviour> = {}) {
     ...parts,
     reports,
     refused,
-    recordAll(): boolean {
+    recordAll(): void {
       for (const { id, bytes, sent, sentNs } of reports.splice(0)) {
         sender.recordSend(packetOf(id, bytes), sent, sentNs);
       }
-      return true;
     },
     /** An ingress thread: each call sends one transaction. */
     ingressThread(): (id: number) => void {
@@ -130,7 +132,7 @@ async function inTurns(from: number, count: number, act: (id: number) => void): 
 describe.skipIf(native === null)("a send of an ingress thread", () => {
   it("is acknowledged once by each leader, recorded as the engine's events arrive", async () => {
     const fixture = await setUp();
-    fixture.targetTable.beforeEvents = fixture.recordAll;
+    fixture.hooks.beforeDrain = fixture.recordAll;
     await inTurns(1, 50, fixture.ingressThread());
     await until(
       "every report",
@@ -148,7 +150,7 @@ describe.skipIf(native === null)("a send of an ingress thread", () => {
 
   it("waits in the engine where a leader grants no streams, and none is refused", async () => {
     const fixture = await setUp({ reading: "stalled", streamsMax: 8 });
-    fixture.targetTable.beforeEvents = fixture.recordAll;
+    fixture.hooks.beforeDrain = fixture.recordAll;
     await inTurns(1, 60, fixture.ingressThread());
     expect(fixture.refused).toEqual([]);
     await until("every end", () => fixture.ended() === 60 * LEADERS);
@@ -160,7 +162,7 @@ describe.skipIf(native === null)("a send of an ingress thread", () => {
 
   it("uses its own streams, next to other ingress threads and the sender", async () => {
     const fixture = await setUp();
-    fixture.targetTable.beforeEvents = fixture.recordAll;
+    fixture.hooks.beforeDrain = fixture.recordAll;
     const count = 300;
     const threads = [fixture.ingressThread(), fixture.ingressThread()];
     await inTurns(1, count, (id) => {

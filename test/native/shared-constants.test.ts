@@ -119,12 +119,12 @@ const EQUAL: readonly Pair[] = [
     "src/send/stream-window.ts",
     "STREAMS_PER_INTERVAL_MIN INTERVAL_MS SLOW_MS STUCK_MS ROOM ANNOUNCED_SHARE FORGET_MS",
   ),
-  ["submit/record_ring.rs", "RECORDS", "src/engine/limits.ts", "RECORD_RING_SLOTS"],
+  ...alike("quic/limits.rs", "src/engine/limits.ts", "SUBMISSION_UNITS_MAX"),
   ...alike(
-    "submit/record_ring.rs",
-    "src/engine/record-ring.ts",
+    "submit/records.rs",
+    "src/engine/submission-record.ts",
     "SENT DUPLICATE REJECTED VIOLATED OFFSET NUMBER TARGETS STATUS REASON CORKED VALIDATION " +
-      "PLAN STATE PEERS PENDING DONE VOID SENT_NS SLOT_BYTES",
+      "PLAN UNITS PEERS SENT_NS",
   ),
   ["submit/fan_out.rs", "NUMBERS", "src/send/limits.ts", "DELIVERY_NUMBERS"],
   ["submit/target_table.rs", "TARGETS_MAX", "src/core/limits.ts", "SHARED_TARGETS_MAX"],
@@ -136,7 +136,7 @@ const EQUAL: readonly Pair[] = [
   ...alike("submit/key_table.rs", "src/accounts/limits.ts", "KEYS_MAX"),
   ["submit/key_table.rs", "TOKEN_BYTES_MIN", "src/core/limits.ts", "TOKEN_CHARS_MIN"],
   ["submit/key_table.rs", "TOKEN_BYTES_MAX", "src/core/limits.ts", "TOKEN_CHARS_MAX"],
-  ...alike("submit/key_table.rs", "src/engine/record-ring.ts", "ACCOUNT_BYTES_MAX"),
+  ...alike("submit/key_table.rs", "src/engine/submission-record.ts", "ACCOUNT_BYTES_MAX"),
   ...alike("submit/dedup_index.rs", "src/dedup/recent-transactions.ts", "ENTRY_NUMBERS BYTES_MIN"),
 ];
 
@@ -149,13 +149,19 @@ const RELATED: readonly (readonly [...Pair, (value: number) => unknown])[] = [
     "FREE_SHARE",
     (share) => 1 / share,
   ],
+  [
+    "submit/records.rs",
+    "BYTES_AT",
+    "src/engine/submission-record.ts",
+    "BYTES_AT",
+    (bytes) => bytes / 8,
+  ],
 ];
 
 /** Rust's limit is at least TypeScript's, in the unit that the factor gives. */
 const AT_LEAST: readonly (readonly [...Pair, number])[] = [
   ["node/limits.rs", "INGRESS_THREADS_MAX", "src/config/limits.ts", "INGRESS_THREADS_MAX", 1],
   ["quic/limits.rs", "SOCKETS_MAX", "src/config/limits.ts", "SEND_ADDRESSES_MAX", 1],
-  ["quic/limits.rs", "OUTCOMES_MAX", "src/send/limits.ts", "NATIVE_RECORDS_MAX", 1],
   ["quic/limits.rs", "QUEUE_MAX", "src/send/limits.ts", "NATIVE_DELIVERIES_IN_FLIGHT_MAX", 1],
   // The coalesced timers come first.
   [

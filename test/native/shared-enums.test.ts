@@ -12,11 +12,11 @@ import {
   CONTRACT_VERSION,
   DECODER_COUNTERS,
   ENGINE_COUNTERS,
+  EVENT_KIND,
+  EVENT_NUMBERS,
   INGRESS_THREAD_COMMANDS,
   INGRESS_THREAD_STATES,
   PEER_STATS,
-  RECORD_KIND,
-  RECORD_NUMBERS,
   SIGNATURE_TEXT_MAX,
   START_FULL,
   START_IDENTITY,
@@ -74,7 +74,7 @@ const engine = rust("quic/engine.rs");
 
 describe("Rust and contract.ts agree on", () => {
   it("the kinds of records", () => {
-    expect(numbersOf(eventRing, "Kind")).toEqual(RECORD_KIND);
+    expect(numbersOf(eventRing, "Kind")).toEqual(EVENT_KIND);
   });
 
   it("the causes of a connection's end", () => {
@@ -139,14 +139,14 @@ describe("Rust and contract.ts agree on", () => {
     const count = (path: string, form: RegExp) => Number(only(rust(path), form));
     expect({
       CONTRACT_VERSION: count("node/quic.rs", /fn contract_version\(\) -> u32 \{\s*(\d+)\s*\}/),
-      RECORD_NUMBERS: count("quic/event_ring.rs", /const RECORD_FIELDS: usize = (\d+);/),
+      EVENT_NUMBERS: count("sync/entry_ring.rs", /const UNIT_WORDS: usize = (\d+);/),
       VALIDATION_NUMBERS: count("decode/decoder.rs", /const VALIDATION_NUMBERS: usize = (\d+);/),
       DECODER_COUNTERS: count("decode/decoder.rs", /const COUNTERS: usize = (\d+);/),
       SUBMIT_NUMBERS: count("node/submit.rs", /const ANSWER_NUMBERS: usize = (\d+);/),
       SIGNATURE_TEXT_MAX: count("decode/base58.rs", /const SIGNATURE_TEXT_MAX: usize = (\d+);/),
     }).toEqual({
       CONTRACT_VERSION,
-      RECORD_NUMBERS,
+      EVENT_NUMBERS,
       VALIDATION_NUMBERS,
       DECODER_COUNTERS,
       SUBMIT_NUMBERS,

@@ -4,12 +4,17 @@
 
 import {
   CONTRACT_VERSION,
-  RECORD_KIND as KIND,
+  EVENT_NUMBERS,
+  EVENT_KIND as KIND,
   type NativeSending,
 } from "../../src/native/contract.ts";
 import { identityOfSeed } from "../../src/send/identity.ts";
 import type { SharedTargetTable } from "../../src/send/native/shared-target-table.ts";
-import { createNativeTransport } from "../../src/send/native/transport-native.ts";
+import {
+  BATCH_NUMBERS,
+  createNativeTransport,
+  type SubmissionSink,
+} from "../../src/send/native/transport-native.ts";
 import type { CloseCause, DeliveryResult } from "../../src/send/transport.ts";
 
 export const BYTES = Uint8Array.of(1, 2, 3);
@@ -19,7 +24,8 @@ export const ENGINE = 3;
 export const RECORD_NS = 5;
 
 export interface EngineEvent {
-  readonly kind: keyof typeof KIND;
+  /** A submission: of one unit, as far as the transport knows. */
+  readonly kind: keyof typeof KIND | "submission";
   readonly tag?: number;
   readonly reason?: number;
   readonly rttUs?: number;
@@ -105,15 +111,18 @@ export class FakeNative implements NativeSending {
     this.shares.push([...pairs]);
     return 0;
   }
-  /** Calls of `outcomesDrain`, after each of which the engine wakes again. */
-  drains = 0;
-  outcomesDrain(_: number, out: Float64Array): number {
-    this.drains += 1;
+  eventsUnread(): number {
+    return this.#records.length;
+  }
+  eventsDrain(_: number, out: Float64Array): number {
     const batch = this.#records.splice(0, Math.floor(out.length / 8));
     for (const [index, event] of batch.entries()) {
       const { kind, tag = 0, reason = 0, rttUs = 0, detail = 0, peer = PEER } = event;
       const { tx = tag, atNs = RECORD_NS } = event;
-      out.set([KIND[kind], tx, peer, tag, reason, atNs, rttUs, detail], index * 8);
+      out.set(
+        [kind === "submission" ? 1 : KIND[kind], tx, peer, tag, reason, atNs, rttUs, detail],
+        index * 8,
+      );
     }
     return batch.length;
   }
@@ -129,14 +138,25 @@ export class FakeNative implements NativeSending {
   }
 }
 
-export async function fixture(queuePerLeader = 128, targetTable: SharedTargetTable | null = null) {
+/** For tests without any. */
+export const NO_SUBMISSIONS: SubmissionSink = {
+  batch: new Float64Array(BATCH_NUMBERS),
+  take: () => EVENT_NUMBERS,
+  yieldThread() {},
+};
+
+export async function fixture(
+  queuePerLeader = 128,
+  targetTable: SharedTargetTable | null = null,
+  submissions: SubmissionSink = NO_SUBMISSIONS,
+) {
   const native = new FakeNative();
   const transport = createNativeTransport(
     {
       native,
       identity: identityOfSeed(new Uint8Array(32).fill(5)),
       log: { info() {}, warn() {}, error() {} },
-      targetTable,
+      shared: targetTable === null ? null : { targetTable, submissions },
     },
     {
       binds: ["127.0.0.1:0"],
@@ -163,8 +183,8 @@ export async function fixture(queuePerLeader = 128, targetTable: SharedTargetTab
   return { native, transport, connection, hookEvents, elsewhere };
 }
 
-export async function admitted(queuePerLeader?: number, targetTable?: SharedTargetTable) {
-  const parts = await fixture(queuePerLeader, targetTable);
+export async function admitted(...options: Parameters<typeof fixture>) {
+  const parts = await fixture(...options);
   parts.native.emit({ kind: "connected", detail: 4096 }, { kind: "admitted", rttUs: 900 });
   parts.hookEvents.length = 0;
   return parts;

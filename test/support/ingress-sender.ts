@@ -6,7 +6,7 @@
  */
 
 import { SHARED_TARGETS_MAX } from "../../src/core/limits.ts";
-import type { NativeSending } from "../../src/native/contract.ts";
+import type { NativeEngine, NativeSending } from "../../src/native/contract.ts";
 import { DELIVERY_NUMBERS } from "../../src/send/limits.ts";
 import type { SendRecord } from "../../src/send/native/send-record.ts";
 import { TargetTable } from "./target-table.ts";
@@ -22,6 +22,22 @@ export interface IngressSender {
    * connected leaders, or must check the table before the next send.
    */
   readonly needsImmediateWake: boolean;
+}
+
+/** Called before the engine's events are read, to record what was sent so far. */
+export interface DrainHooks {
+  beforeDrain: () => void;
+}
+
+/** The engine with such a hook. */
+export function withDrainHooks(native: NativeEngine, hooks: DrainHooks): NativeSending {
+  return {
+    ...native,
+    eventsDrain(engine, out) {
+      hooks.beforeDrain();
+      return native.eventsDrain(engine, out);
+    },
+  };
 }
 
 /** `memory` is that of the SharedTargetTable. */

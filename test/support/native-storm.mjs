@@ -90,7 +90,7 @@ function resized(kind) {
 }
 
 function arrayOf(kind) {
-  const size = pick([0, 1, 2, 3, 8, 11, 33, 64, 1232]);
+  const size = pick([0, 1, 2, 3, 8, 11, 33, 64, memorySizes.targets, 1232]);
   const choice = below(10);
   if (choice === 8) return resized(kind);
   // Several of these share their memory, and two of a call may.
@@ -127,7 +127,6 @@ const MAKERS = {
   NativeEngineOptions: () => mostlyPlain(plainOptions()),
   NativeIngressThreadOptions: () => mostlyPlain(ingressThreadOptions()),
   NativeIngressThreadMemory: () => mostlyPlain(ingressThreadMemory()),
-  NativeSubmitPathMemory: () => mostlyPlain(ingressThreadMemory()),
 };
 
 const mostlyPlain = (record) => (below(5) === 0 ? tricky(record) : record);
@@ -169,7 +168,7 @@ function tricky(record) {
 /** Creates valid arguments for an ingress thread, which random ones rarely are. */
 function prepare(native) {
   const sockets = { binds: ["127.0.0.1:0"], seed: new Uint8Array(32) };
-  const counts = { queueMax: 64, inFlightMax: 64, outcomesMax: 64, busyPollUs: 0 };
+  const counts = { queueMax: 64, inFlightMax: 64, busyPollUs: 0 };
   const times = { admissionTimeoutMs: 50, idleTimeoutMs: 1000, keepAliveMs: 1000 };
   const acks = { ackEvery: 0, ackDelayMs: 25 };
   const engine = native.engineStart({ ...sockets, ...counts, ...times, ...acks }, () => undefined);
@@ -178,7 +177,7 @@ function prepare(native) {
   if (decoder > 0) keep("decoderCreate", decoder);
   const keys = native.keyTableCreate();
   if (keys > 0) keep("keyTableCreate", keys);
-  const path = native.submitPathOpen(engine, decoder, pick(memories));
+  const path = native.submitPathOpen(engine, decoder, pick(memories).targets);
   if (path > 0) keep("submitPathOpen", path);
 }
 
@@ -196,7 +195,6 @@ function plainOptions() {
     seed: pick([new Uint8Array(32), new Uint8Array(32), new Uint8Array(31), "seed"]),
     queueMax: pick([1, 64, 64, 0, -1, Number.NaN]),
     inFlightMax: pick([1, 64, 64, 0, -1]),
-    outcomesMax: pick([1, 64, 64, 0, -1]),
     admissionTimeoutMs: pick([10, 50, 9, -1]),
     idleTimeoutMs: pick([10, 1000, 1000, 0]),
     keepAliveMs: pick([10, 1000, 1000, 0]),
@@ -302,12 +300,12 @@ function descriptor() {
 /** Mostly existing handles, so that a path is opened. */
 function submitPath() {
   const [engine, decoder] = [pick(latest.engineStart), pick(latest.decoderCreate)];
-  return [engine, decoder, argument("NativeSubmitPathMemory")];
+  return [engine, decoder, ingressThreadMemory().targets];
 }
 
 /** A submission, mostly to a path that is open. */
 function submission() {
-  const [path, out] = [pick(latest.submitPathOpen), new Uint8Array(pick([0, 127, 128, 200]))];
+  const [path, out] = [pick(latest.submitPathOpen), new Uint8Array(pick([0, 135, 136, 200]))];
   const numbers = Array.from({ length: 5 }, () => argument("number"));
   return [path, argument("Uint8Array"), ...numbers, below(4) === 0 ? argument("Uint8Array") : out];
 }

@@ -1,35 +1,20 @@
 /**
- * Writes records as an ingress thread does (`native/src/submit/record_ring.rs`), for tests of the
- * side that reads them.
+ * Writes records as the threads of the native engine do (`native/src/submit/records.rs`), for tests
+ * of the side that reads them: one after the other, as they are in a batch of its events.
  */
 
-import type { Accepted, Rejected } from "../../src/core/flow.ts";
-import { SHARED_TARGETS_MAX, V1_TRANSACTION_BYTES_MAX } from "../../src/core/limits.ts";
+import type { Accepted, ValidationResult } from "../../src/core/flow.ts";
+import { SHARED_TARGETS_MAX } from "../../src/core/limits.ts";
 import { writeValidation } from "../../src/decode/workers/worker-channel.ts";
-import { RECORD_RING_SLOTS } from "../../src/engine/limits.ts";
 import {
   ACCOUNT_BYTES_MAX,
-  CLAIMED,
-  DONE,
   DUPLICATE,
   REJECTED,
   SENT,
   type SubmissionRecord,
-} from "../../src/engine/record-ring.ts";
-import { VALIDATION_NUMBERS } from "../../src/native/contract.ts";
-import { createRing } from "../../src/runtime/ring.ts";
+} from "../../src/engine/submission-record.ts";
+import { EVENT_NUMBERS, VALIDATION_NUMBERS } from "../../src/native/contract.ts";
 import type { SendRecord } from "../../src/send/native/send-record.ts";
-
-export interface RecordWriter {
-  readonly hasRoom: boolean;
-  /** Unread records. */
-  readonly depth: number;
-  /** `state`: DONE by default; CLAIMED: as the reader left it. */
-  sent(note: SubmissionRecord, validation: Accepted, send: SendRecord, state?: number): void;
-  duplicate(note: SubmissionRecord, offset: number): void;
-  /** `note.bytes` is the message. */
-  rejected(note: SubmissionRecord, reason: number, validation: Rejected): void;
-}
 
 /** Offsets of the fields of a record, in numbers. */
 const OFFSET = 8;
@@ -40,72 +25,58 @@ const REASON = 12;
 const CORKED = 13;
 const VALIDATION = 14;
 const PLAN = VALIDATION + VALIDATION_NUMBERS;
-const STATE = PLAN + 1;
-const PEERS = STATE + 1;
+const UNITS = PLAN + 1;
+const PEERS = UNITS + 1;
 const HEAD_BYTES = 8 * (PEERS + SHARED_TARGETS_MAX);
 const KEY_ID_BYTES = 16;
 const BYTES_AT = HEAD_BYTES + KEY_ID_BYTES + ACCOUNT_BYTES_MAX;
 
-export function createRecordWriter(
-  memory: SharedArrayBuffer,
-  slots: number = RECORD_RING_SLOTS,
-): RecordWriter {
-  const ring = createRing(memory, 0, slots, BYTES_AT + V1_TRANSACTION_BYTES_MAX);
-  const bytes = new Uint8Array(memory);
-  const buffer = Buffer.from(memory);
-  const numbers = new Float64Array(memory);
-  const states = new Int32Array(memory);
+export class RecordWriter {
+  /** Numbers that were written to the batch. */
+  size = 0;
+  readonly #batch: Float64Array;
+  readonly #bytes: Buffer;
 
-  /** Begins a record; returns the offset of its numbers. */
-  function startRecord(kind: number, note: SubmissionRecord): number {
-    const start = ring.claim();
-    if (start === -1) throw new RangeError("no space for a record: hasRoom was not called");
-    const { receivedNs, decodedNs, sentNs, bodyBytes, maxRetries } = note;
-    const at = start / 8;
-    const head = start + HEAD_BYTES;
-    buffer.write(note.keyId, head, "hex");
-    const accountSize = buffer.write(note.account, head + KEY_ID_BYTES, ACCOUNT_BYTES_MAX);
-    numbers.set([kind, note.bytes.length, accountSize], at);
-    numbers.set([receivedNs, decodedNs, sentNs, bodyBytes, maxRetries ?? -1], at + 3);
-    numbers[at + PLAN] = note.planNumber;
-    bytes.set(note.bytes, start + BYTES_AT);
+  constructor(batch: Float64Array) {
+    this.#batch = batch;
+    this.#bytes = Buffer.from(batch.buffer, batch.byteOffset, batch.byteLength);
+  }
+
+  sent(note: SubmissionRecord, validation: Accepted, send: SendRecord): void {
+    const at = this.#start(SENT, note);
+    const batch = this.#batch;
+    batch[at + NUMBER] = send.number;
+    batch[at + TARGETS] = send.count;
+    batch[at + STATUS] = send.status;
+    batch[at + CORKED] = send.corked ? 1 : 0;
+    batch.set(send.peers.subarray(0, send.count), at + PEERS);
+    writeValidation(batch, 8 * (at + VALIDATION), validation);
+  }
+
+  duplicate(note: SubmissionRecord, offset: number): void {
+    this.#batch[this.#start(DUPLICATE, note) + OFFSET] = offset;
+  }
+
+  /** `note.bytes` is the message. */
+  rejected(note: SubmissionRecord, reason: number, validation: ValidationResult): void {
+    const at = this.#start(REJECTED, note);
+    this.#batch[at + REASON] = reason;
+    writeValidation(this.#batch, 8 * (at + VALIDATION), validation);
+  }
+
+  /** Begins a record; returns where it starts. */
+  #start(kind: number, note: SubmissionRecord): number {
+    const { receivedNs, decodedNs, sentNs, bodyBytes, maxRetries, planNumber } = note;
+    const at = this.size;
+    const head = 8 * at + HEAD_BYTES;
+    const units = Math.ceil((BYTES_AT + note.bytes.length) / (8 * EVENT_NUMBERS));
+    this.#bytes.write(note.keyId, head, "hex");
+    const accountSize = this.#bytes.write(note.account, head + KEY_ID_BYTES, ACCOUNT_BYTES_MAX);
+    this.#batch.set([kind, note.bytes.length, accountSize], at);
+    this.#batch.set([receivedNs, decodedNs, sentNs, bodyBytes, maxRetries ?? -1], at + 3);
+    this.#batch.set([planNumber, units], at + PLAN);
+    this.#bytes.set(note.bytes, 8 * at + BYTES_AT);
+    this.size += units * EVENT_NUMBERS;
     return at;
   }
-
-  function setState(at: number, state: number): void {
-    Atomics.store(states, 2 * (at + STATE), state);
-  }
-
-  return {
-    get hasRoom() {
-      return ring.depth < slots;
-    },
-    get depth() {
-      return ring.depth;
-    },
-    sent(note, validation, send, state = DONE) {
-      const at = startRecord(SENT, note);
-      numbers[at + NUMBER] = send.number;
-      numbers[at + TARGETS] = send.count;
-      numbers[at + STATUS] = send.status;
-      numbers[at + CORKED] = send.corked ? 1 : 0;
-      numbers.set(send.peers.subarray(0, send.count), at + PEERS);
-      writeValidation(numbers, 8 * (at + VALIDATION), validation);
-      if (state !== CLAIMED) setState(at, state);
-      ring.publish();
-    },
-    duplicate(note, offset) {
-      const at = startRecord(DUPLICATE, note);
-      numbers[at + OFFSET] = offset;
-      setState(at, DONE);
-      ring.publish();
-    },
-    rejected(note, reason, validation) {
-      const at = startRecord(REJECTED, note);
-      numbers[at + REASON] = reason;
-      writeValidation(numbers, 8 * (at + VALIDATION), validation);
-      setState(at, DONE);
-      ring.publish();
-    },
-  };
 }

@@ -1,7 +1,7 @@
 /** A record of an ingress thread, as the main thread reads it. */
 
 import type { Accepted } from "../../src/core/flow.ts";
-import type { RingRecord } from "../../src/engine/record-ring.ts";
+import type { RingRecord } from "../../src/engine/submission-record.ts";
 import { newSendRecord } from "../../src/send/native/send-record.ts";
 
 export const ACCEPTED: Accepted = {

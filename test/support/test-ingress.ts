@@ -6,20 +6,15 @@
 
 import { tokenSha256 } from "../../src/accounts/keys/keys-file.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import {
-  DUPLICATE,
-  RecordReader,
-  type RingRecord,
-  recordsMemory,
-  SENT,
-} from "../../src/engine/record-ring.ts";
-import type { NativeEngine } from "../../src/native/contract.ts";
+import { DUPLICATE, SENT, SubmissionRecords } from "../../src/engine/submission-record.ts";
+import { EVENT_NUMBERS, type NativeEngine } from "../../src/native/contract.ts";
 import { EngineKeys } from "../../src/native-ingress/engine-keys.ts";
 import {
   createIngressThreads,
   type IngressThreads,
 } from "../../src/native-ingress/ingress-threads.ts";
 import { SHARED_TARGET_TABLE_BYTES } from "../../src/send/native/shared-target-table.ts";
+import { BATCH_NUMBERS } from "../../src/send/native/transport-native.ts";
 import { native } from "../native/addon.ts";
 import { createAuthority, type Issued } from "./authority.ts";
 import { testPrincipal } from "./principals.ts";
@@ -60,37 +55,28 @@ export function createTestIngress(
 ): TestIngress {
   const authority = isTunneled ? createAuthority() : null;
   let tunnel: Tunnel | null = null;
+  const batch = new Float64Array(BATCH_NUMBERS);
   const engine = addon.engineStart(ENGINE_OPTIONS, () => {});
   const decoder = addon.decoderCreate(new Uint8Array(32), 0, true, 0);
   if (engine <= 0 || decoder <= 0) throw new Error(`no engine or decoder: ${engine}, ${decoder}`);
-  const memory = recordsMemory();
   const targets = new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES);
-  const path = addon.submitPathOpen(engine, decoder, {
-    records: new Uint8Array(memory),
-    targets: new Uint8Array(targets),
-  });
+  const path = addon.submitPathOpen(engine, decoder, new Uint8Array(targets));
   if (path <= 0) throw new Error(`no path: ${path}`);
-  const reader = new RecordReader(memory);
-  function take({ kind }: RingRecord): void {
-    if (kind !== SENT && kind !== DUPLICATE) return;
-    throw new Error("the ingress thread accepted a transaction itself");
+  const records = new SubmissionRecords(batch);
+  /** There are no leaders, so all events are submissions. */
+  function flushEvents(): void {
+    const end = EVENT_NUMBERS * addon.eventsDrain(engine, batch);
+    for (let at = 0; at < end; at += records.sizeOf(at)) {
+      const { kind } = records.read(at);
+      if (kind !== SENT && kind !== DUPLICATE) continue;
+      throw new Error("the ingress thread accepted a transaction itself");
+    }
   }
-  const records = {
-    memory,
-    get waiting() {
-      return reader.depth;
-    },
-    reconcile() {
-      while (reader.read(take));
-      return true;
-    },
-  };
   const ingressThreads = createIngressThreads(
     {
       clock: systemClock,
       native: addon,
-      records,
-      flushEvents: () => {},
+      flushEvents,
       keys: engineKeys(addon, tokens),
       onDeath(cause) {
         throw new Error("an ingress thread died", { cause });
@@ -156,7 +142,6 @@ const ENGINE_OPTIONS = {
   seed: new Uint8Array(32),
   queueMax: 16,
   inFlightMax: 16,
-  outcomesMax: 64,
   admissionTimeoutMs: 1_000,
   idleTimeoutMs: 1_000,
   keepAliveMs: 500,

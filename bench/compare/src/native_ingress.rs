@@ -60,7 +60,7 @@ fn drain(engine: &Engine) {
     let mut records = vec![0.0; EVENTS * RECORD_FIELDS];
     loop {
         std::thread::sleep(DRAIN_EVERY);
-        while engine.outcomes_drain(&mut records) == EVENTS {}
+        while engine.events().drain(&mut records) == EVENTS {}
     }
 }
 

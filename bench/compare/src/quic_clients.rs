@@ -88,7 +88,7 @@ impl AccountPeers {
     /// Counts the events since the last call.
     fn drain(&mut self) {
         loop {
-            let count = self.engine.outcomes_drain(&mut self.records);
+            let count = self.engine.events().drain(&mut self.records);
             for record in self.records.chunks_exact(RECORD_FIELDS).take(count) {
                 let ends = &mut self.ends;
                 let (kind, reason) = (record[0] as u8, record[4] as u8);

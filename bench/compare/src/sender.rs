@@ -122,7 +122,7 @@ struct Touchdown {
     peer: u32,
     tx: u64,
     /// Records so far by kind.
-    kinds: [u64; 8],
+    kinds: [u64; 16],
     records: Vec<f64>,
 }
 
@@ -136,7 +136,7 @@ impl Touchdown {
         for _ in 0..1000 {
             if engine.peer_state(peer) == PeerState::Admitted {
                 let records = vec![0.0; 256 * RECORD_FIELDS];
-                return Ok(Self { engine, peer, tx: 0, kinds: [0; 8], records });
+                return Ok(Self { engine, peer, tx: 0, kinds: [0; 16], records });
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -145,9 +145,9 @@ impl Touchdown {
 
     fn drain(&mut self) {
         loop {
-            let count = self.engine.outcomes_drain(&mut self.records);
+            let count = self.engine.events().drain(&mut self.records);
             for record in self.records.chunks_exact(RECORD_FIELDS).take(count) {
-                self.kinds[record[0] as usize & 7] += 1;
+                self.kinds[record[0] as usize & 15] += 1;
             }
             if count < 256 {
                 return;
@@ -168,7 +168,7 @@ impl Sends for Touchdown {
     fn settle(&mut self) {
         std::thread::sleep(Duration::from_millis(150));
         self.drain();
-        let [_, sent, acked, failed, dropped, ..] = self.kinds;
+        let [_, _, _, _, _, sent, acked, failed, dropped, ..] = self.kinds;
         if acked != self.tx {
             let given = self.tx;
             eprintln!("given {given} sent {sent} acked {acked} failed {failed} dropped {dropped}");

@@ -99,7 +99,6 @@ pub(crate) fn parse_options(given: &EngineOptions) -> Option<Options> {
         seed: <[u8; 32]>::try_from(given.seed.as_ref()).ok()?,
         queue_max: given.queue_max as usize,
         in_flight_max: given.in_flight_max as usize,
-        outcomes_max: given.outcomes_max as usize,
         admission_timeout: milliseconds(given.admission_timeout_ms),
         busy_poll: Duration::from_micros(u64::from(given.busy_poll_us)),
         transport: Transport {

@@ -46,12 +46,8 @@ pub(crate) fn start_ingress_thread(
     let (Some(options), Some(dedup)) = (options_of(&given), dedup_memory_of(given.path)) else {
         return INGRESS_THREAD_OPTIONS;
     };
-    let shared = Shared {
-        records: memory.records.memory(),
-        counters: memory.counters.memory(),
-        targets: memory.targets.memory(),
-        dedup,
-    };
+    let (counters, targets) = (memory.counters.memory(), memory.targets.memory());
+    let shared = Shared { counters, targets, dedup };
     let started = INGRESS_THREADS
         .insert(|_| false, || IngressThread::start(options, &shared, waker).map(Arc::new));
     let handle = match started {
@@ -60,7 +56,7 @@ pub(crate) fn start_ingress_thread(
         Some(Err(_)) => return INGRESS_THREAD_OPTIONS,
         Some(Ok(handle)) => handle,
     };
-    for bytes in [memory.records, memory.counters, memory.targets] {
+    for bytes in [memory.counters, memory.targets] {
         bytes.retain(handle);
     }
     // The memory is released with the Node thread that lent it, so the ingress thread must end

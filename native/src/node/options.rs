@@ -17,8 +17,6 @@ pub struct EngineOptions {
     pub queue_max: u32,
     /// Most deliveries of one leader that await acknowledgement.
     pub in_flight_max: u32,
-    /// Most outcomes that wait to be drained.
-    pub outcomes_max: u32,
     /// A leader that grants no stream within this time after `peer_open` is abandoned.
     pub admission_timeout_ms: u32,
     /// Silence after which a connection is closed.
@@ -91,23 +89,9 @@ pub struct QuicListenOptions {
 /// Memory that an ingress thread shares with the main thread: one `SharedArrayBuffer` each.
 #[napi(object, object_to_js = false)]
 pub struct IngressThreadMemory {
-    /// As `src/engine/record-ring.ts` lays it out.
-    #[napi(ts_type = "Uint8Array")]
-    pub records: SharedBytes,
     /// As `src/native-ingress/thread-counters.ts` lays it out.
     #[napi(ts_type = "Uint8Array")]
     pub counters: SharedBytes,
-    /// As `src/send/native/shared-target-table.ts` lays it out.
-    #[napi(ts_type = "Uint8Array")]
-    pub targets: SharedBytes,
-}
-
-/// Memory that a path shares with the main thread: one `SharedArrayBuffer` each.
-#[napi(object, object_to_js = false)]
-pub struct SubmitPathMemory {
-    /// As `src/engine/record-ring.ts` lays it out.
-    #[napi(ts_type = "Uint8Array")]
-    pub records: SharedBytes,
     /// As `src/send/native/shared-target-table.ts` lays it out.
     #[napi(ts_type = "Uint8Array")]
     pub targets: SharedBytes,

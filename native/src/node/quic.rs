@@ -15,7 +15,7 @@ use crate::quic::landed_shares::Offer;
 /// Version of these exports; `contract.ts` names the one it was written for.
 #[napi]
 pub fn contract_version() -> u32 {
-    31
+    32
 }
 
 /// Starts an engine. `wake` is called without arguments, on the thread that called this, once for
@@ -131,11 +131,20 @@ pub fn landed_shares_set(engine: u32, pairs: &[f64]) -> i32 {
     })
 }
 
-/// Moves records into `out` and returns how many: kind (1 sent, 2 acked, 3 failed, 4 dropped,
-/// 5 connected, 6 admitted, 7 closed), tx, peer, tag, reason, at_ns, rtt_us, detail.
+/// Moves events into `out`, the oldest first, and returns how many units of 8 numbers they have.
+/// Those of one unit: kind (5 sent, 6 acked, 7 failed, 8 dropped, 9 connected, 10 admitted,
+/// 11 closed), tx, peer, tag, reason, at_ns, rtt_us, detail. Submissions (1 to 4) have several.
 #[napi]
-pub fn outcomes_drain(engine: u32, mut out: Float64ArraySlice<'_>) -> u32 {
-    with_engine(engine, 0, |engine| {
-        u32::try_from(engine.outcomes_drain(writable(&mut out))).unwrap_or(u32::MAX)
-    })
+pub fn events_drain(engine: u32, mut out: Float64ArraySlice<'_>) -> u32 {
+    with_engine(engine, 0, |engine| count_of(engine.events().drain(writable(&mut out))))
+}
+
+/// Returns how many units of events are unread.
+#[napi]
+pub fn events_unread(engine: u32) -> u32 {
+    with_engine(engine, 0, |engine| count_of(engine.events().unread()))
+}
+
+fn count_of(units: usize) -> u32 {
+    u32::try_from(units).unwrap_or(u32::MAX)
 }

@@ -12,11 +12,10 @@ use crate::decode::base58::SIGNATURE_TEXT_MAX;
 use crate::node::convert::{DECODERS, ENGINES, guarded};
 use crate::node::handles::Handles;
 use crate::node::limits::SUBMIT_PATHS_MAX;
-use crate::node::options::SubmitPathMemory;
-use crate::node::shared_bytes::{overlap, release_shared, writable_bytes};
+use crate::node::shared_bytes::{SharedBytes, overlap, release_shared, writable_bytes};
 use crate::node::status_codes::*;
 use crate::submit::fan_out::EngineRef;
-use crate::submit::main_thread::{Answer, MainThread, MainThreadMemory, Submission};
+use crate::submit::main_thread::{Answer, MainThread, Submission};
 use crate::sync::shared_memory::Memory;
 
 /// Of those that JavaScript threads use; None: closed, its memory may be gone.
@@ -28,19 +27,24 @@ const RETAINED_FOR_PATH: u32 = 1 << 31;
 
 /// Bytes that `submit` writes: the signature's text, and `ANSWER_NUMBERS` numbers.
 const ANSWER_BYTES: usize = SIGNATURE_TEXT_MAX + 8 * ANSWER_NUMBERS;
-/// Start and end of the call's id in the body; error, found and needed of what is not valid.
-const ANSWER_NUMBERS: usize = 5;
+/// Start and end of the call's id in the body; error, found and needed of what is not valid; units
+/// of events that are unread.
+const ANSWER_NUMBERS: usize = 6;
 
-/// Opens the path on memory of `SharedArrayBuffer`s, which it uses until `submit_path_close`.
+/// Opens the path with the targets in a `SharedArrayBuffer`, which it uses until `submit_path_close`.
 /// Returns its handle, above 0, or SUBMIT_PATH_OPTIONS, SUBMIT_PATH_FULL or PANIC.
 #[napi]
-pub fn submit_path_open(env: Env, engine: u32, decoder: u32, memory: SubmitPathMemory) -> i32 {
+pub fn submit_path_open(
+    env: Env,
+    engine: u32,
+    decoder: u32,
+    #[napi(ts_arg_type = "Uint8Array")] targets: SharedBytes,
+) -> i32 {
     guarded(PANIC, || {
         let (Some(found), Some(decoder)) = (ENGINES.find(engine), DECODERS.find(decoder)) else {
             return SUBMIT_PATH_OPTIONS;
         };
-        let shared =
-            MainThreadMemory { records: memory.records.memory(), targets: memory.targets.memory() };
+        let shared = targets.memory();
         // Clients choose their signatures, so the hash has a secret seed.
         let mut seed = [0; 4];
         if SystemRandom::new().fill(&mut seed).is_err() {
@@ -50,8 +54,7 @@ pub fn submit_path_open(env: Env, engine: u32, decoder: u32, memory: SubmitPathM
         let opened = SUBMIT_PATHS.insert(
             |_| false,
             || {
-                let engine = EngineRef::new(engine, found);
-                let path = MainThread::open(engine, decoder, &shared, seed);
+                let path = MainThread::open((engine, found), decoder, &shared, seed);
                 path.map(|path| Arc::new(Mutex::new(Some(path)))).ok_or(())
             },
         );
@@ -60,9 +63,7 @@ pub fn submit_path_open(env: Env, engine: u32, decoder: u32, memory: SubmitPathM
             Some(Err(())) => return SUBMIT_PATH_OPTIONS,
             Some(Ok(handle)) => handle,
         };
-        for bytes in [memory.records, memory.targets] {
-            bytes.retain(handle | RETAINED_FOR_PATH);
-        }
+        targets.retain(handle | RETAINED_FOR_PATH);
         // The memory is released with the Node thread that lent it.
         if env.add_env_cleanup_hook(handle, |handle| _ = submit_path_close(handle)).is_err() {
             submit_path_close(handle);
@@ -116,8 +117,8 @@ pub(crate) fn dedup_memory_of(path: u32) -> Option<Memory> {
 /// Submits a transaction, or with bit 0 of `form` that of a JSON-RPC call `sendTransaction`. Bit 1:
 /// its signatures were verified before. `number` is that of the record which it leaves in the ring,
 /// `account` the account's number, `max_retries` below 0 for none. Writes the answer to `out`: the
-/// signature's text, start and end of the call's id in `body`, and error, found and needed of what
-/// is not valid. Returns the number of characters of the signature if it is accepted; 0 for a call
+/// signature's text, start and end of the call's id in `body`, error, found and needed of what is
+/// not valid, and how many units of events are unread. Returns the number of characters of the signature if it is accepted; 0 for a call
 /// in another form, of which nothing is submitted; or a SUBMIT code, NO_SUBMIT_PATH, NO_ROOM or
 /// PANIC.
 #[allow(clippy::too_many_arguments)]
@@ -144,11 +145,14 @@ pub fn submit(
             max_retries: (max_retries >= 0.0).then_some(max_retries as u64),
             is_verified: form & 2 != 0,
         };
-        if form & 1 == 0 {
-            return answer(&path.submit(body, &submission), out);
-        }
-        let Some((call, answered)) = path.submit_call(body, &submission) else { return 0 };
-        put(out, 0, &[call.id.0 as f64, call.id.1 as f64]);
+        let answered = if form & 1 == 0 {
+            path.submit(body, &submission)
+        } else {
+            let Some((call, answered)) = path.submit_call(body, &submission) else { return 0 };
+            put(out, 0, &[call.id.0 as f64, call.id.1 as f64]);
+            answered
+        };
+        put(out, ANSWER_NUMBERS - 1, &[path.unread() as f64]);
         answer(&answered, out)
     })
 }

@@ -26,8 +26,8 @@ use crate::quic::gso_batch::Socket;
 use crate::quic::io_wakeup::IoWaker;
 use crate::quic::landed_shares::{LandedShares, Offer};
 use crate::quic::limits::{
-    BUSY_POLL_MAX, DELIVERIES_MAX, OUTCOMES_MAX, QUEUE_MAX, RECORDS_PER_WAKE, SOCKET_BUFFER_BYTES,
-    SOCKETS_MAX, STOP_CLOSE_TIMEOUT_MAX, TIMEOUT_MIN,
+    BUSY_POLL_MAX, DELIVERIES_MAX, QUEUE_MAX, SOCKET_BUFFER_BYTES, SOCKETS_MAX,
+    STOP_CLOSE_TIMEOUT_MAX, TIMEOUT_MIN, UNITS_PER_WAKE,
 };
 use crate::quic::peer::{IoQueues, Peer};
 use crate::quic::peer_table::PeerTable;
@@ -47,8 +47,6 @@ pub struct Options {
     pub queue_max: usize,
     /// Maximum deliveries to one leader that await its acknowledgement.
     pub in_flight_max: usize,
-    /// Maximum outcomes waiting to be drained.
-    pub outcomes_max: usize,
     /// Time from opening a connection until the leader must grant the first stream.
     pub admission_timeout: Duration,
     /// How long the I/O thread polls for datagrams before it sleeps.
@@ -64,7 +62,6 @@ impl Default for Options {
             seed: [0; 32],
             queue_max: 1024,
             in_flight_max: 4096,
-            outcomes_max: 65_536,
             admission_timeout: Duration::from_secs(4),
             busy_poll: Duration::ZERO,
             transport: Transport::default(),
@@ -78,7 +75,6 @@ impl Options {
         (1..=SOCKETS_MAX).contains(&self.binds.len())
             && (1..=QUEUE_MAX).contains(&self.queue_max)
             && (1..=QUEUE_MAX).contains(&self.in_flight_max)
-            && (1..=OUTCOMES_MAX).contains(&self.outcomes_max)
             && self.admission_timeout >= TIMEOUT_MIN
             && transport.idle_timeout >= TIMEOUT_MIN
             && transport.keep_alive >= TIMEOUT_MIN
@@ -151,7 +147,7 @@ impl Engine {
             .map_err(StartError::socket)?;
         let engine_state = Arc::new(EngineState {
             clock: Clock::new(),
-            events: EventRing::new(options.outcomes_max, waker),
+            events: Arc::new(EventRing::new(waker)),
             io_waker: IoWaker::new().map_err(StartError::socket)?,
             endpoint_events: MutexQueue::default(),
             stopping: AtomicBool::new(false),
@@ -271,12 +267,12 @@ impl Engine {
         self.fan_out(deliveries, bytes, tx, ttl_ms, offer, Peer::cork)
     }
 
-    /// A thread wrote a record, of which `unread` wait for the reader of the events: it is
-    /// woken now if there are many, at `wake_if_urgent` if it is urgent, or else with the events.
-    pub fn note_record(&self, unread: usize, is_urgent: bool, now_ns: u64) {
+    /// A thread wrote a submission to the events. Their reader is woken now if much is unread, at
+    /// `wake_if_urgent` if it is urgent, or else with the events.
+    pub fn note_record(&self, is_urgent: bool, now_ns: u64) {
         let EngineState { events, io_waker, .. } = &*self.engine_state;
         events.note(now_ns, is_urgent);
-        if unread >= RECORDS_PER_WAKE {
+        if events.unread() >= UNITS_PER_WAKE {
             events.wake();
         } else {
             io_waker.wake_by(events.due_ns());
@@ -323,9 +319,10 @@ impl Engine {
         status
     }
 
-    /// Moves records into `out`, `RECORD_FIELDS` numbers each, and returns their count.
-    pub fn outcomes_drain(&self, out: &mut [f64]) -> usize {
-        self.engine_state.events.drain(out)
+    /// Where its threads write what the main thread reads.
+    #[must_use]
+    pub fn events(&self) -> &Arc<EventRing> {
+        &self.engine_state.events
     }
 
     /// Sets the identity of connections opened from now on. To rotate without loss, open new
@@ -451,7 +448,7 @@ fn bind(index: usize, address: SocketAddr, busy_poll: Duration) -> io::Result<So
 pub const COUNTERS: [&str; 8] = [
     "sends",
     "peers",
-    "outcomes_lost",
+    "events_lost",
     "inbox_drops",
     "send_errors",
     "panics",

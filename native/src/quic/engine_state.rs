@@ -1,6 +1,7 @@
 //! The state that all connections of an engine share: clock, events, the shares that rank
 //! deliveries, and the queue of endpoint events for the I/O thread, its only consumer.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use quinn_proto::{ConnectionHandle, EndpointEvent};
@@ -15,8 +16,8 @@ use crate::sync::mutex_queue::MutexQueue;
 pub struct EngineState {
     /// The engine's clock.
     pub clock: Clock,
-    /// Receives events and outcomes.
-    pub events: EventRing,
+    /// Receives what the main thread reads.
+    pub events: Arc<EventRing>,
     /// Wakes the I/O thread.
     pub io_waker: IoWaker,
     /// Events from connections to their endpoint.

@@ -1,46 +1,49 @@
-//! Events of the engine on their way to JavaScript.
+//! All that the engine's threads tell the main thread, in one order: what they accepted and refused
+//! (`submit/records.rs`), what became of the deliveries, and the connections' events.
 //!
-//! Two bounded rings of fixed-size records: one for deliveries, one for connections. Any thread
-//! writes, one reads. A full ring of outcomes drops the oldest and counts it. The reader is woken
-//! once per batch: immediately for records it acts on, a little later for informational ones. The
-//! waking thread sets the flag and calls the waker, and the flag is cleared *before* draining, so a
-//! wake-up may be spurious but is never lost.
+//! Any thread writes, one reads. A transaction is claimed before its first byte leaves, so it comes
+//! before its outcomes. No writer waits for room: a submission is refused while many units are in
+//! use (`SUBMISSION_UNITS_MAX`), which leaves the rest to outcomes. An outcome for which there is no
+//! room either is lost, and counted; the last units are those of the connections' events.
 //!
-//! The reader also takes what ingress threads sent (`submit/record_ring.rs`), after it has taken
-//! the events, so it is woken for both alike.
+//! The reader is woken once per batch: immediately for records it acts on, a little later for
+//! informational ones. The waking thread sets the flag and calls the waker, and the flag is cleared
+//! *before* draining, so a wake-up may be spurious but is never lost.
 //!
 //! Decision: docs/decisions/0015-informational-events-wait.md
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::quic::limits::{OUTCOMES_DELAY_NS_MAX, OUTCOMES_PER_WAKE, PEER_EVENTS_MAX};
+use crate::quic::limits::{
+    EVENT_UNITS, OUTCOMES_DELAY_NS_MAX, PEER_EVENTS_MAX, SUBMISSION_UNITS_EACH, UNITS_PER_WAKE,
+};
 use crate::sync::clock::NEVER_NS;
-use crate::sync::mutex_queue::MutexQueue;
+use crate::sync::entry_ring::{EntryRing, UNIT_WORDS};
 
-/// Fields of one record.
-pub const RECORD_FIELDS: usize = 8;
+/// Fields of one record: a unit of the ring.
+pub const RECORD_FIELDS: usize = UNIT_WORDS;
 
-/// The type of a record.
+/// The type of a record. Those below are submissions: `submit/records.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
     /// A delivery is on the wire; `detail` is 1 if it had to wait for more than its turn.
-    Sent = 1,
+    Sent = 5,
     /// The leader's QUIC stack has received the complete delivery; `detail` is the time since
     /// `Sent` in ns.
-    Acked = 2,
+    Acked = 6,
     /// A delivery was sent, but the connection ended or the leader stopped the stream first.
-    Failed = 3,
+    Failed = 7,
     /// A delivery never went on the wire.
-    Dropped = 4,
+    Dropped = 8,
     /// The handshake with a leader is complete; `detail` is its limit of bytes per stream, `reason`
     /// 1 if it requested address validation (Retry).
-    Connected = 5,
+    Connected = 9,
     /// The leader granted the first streams; `detail` is how many, up to `STREAMS_AHEAD_MAX`.
-    Admitted = 6,
+    Admitted = 10,
     /// The connection is closed; `reason` is a `CloseCause`, `detail` its code.
-    Closed = 7,
+    Closed = 11,
 }
 
 /// Why a delivery failed or was dropped: one more than its index in the table `DELIVERY_REASONS`.
@@ -144,15 +147,13 @@ pub(crate) fn mark_io_thread() {
 /// Called from any thread when there is something to drain.
 pub type Waker = Box<dyn Fn() + Send + Sync>;
 
-/// The rings and the flag.
+/// Units in use above which no outcome is written.
+const OUTCOMES_UNITS: usize = EVENT_UNITS - PEER_EVENTS_MAX;
+
+/// The ring and the flags.
 pub struct EventRing {
-    deliveries: MutexQueue<Record>,
-    /// Maximum outcomes; the other ring holds `PEER_EVENTS_MAX`.
-    deliveries_max: usize,
-    peers: MutexQueue<Record>,
+    pub(crate) entries: EntryRing,
     woken: AtomicBool,
-    /// Whether an ingress thread has written a record since the last drain.
-    noted: AtomicBool,
     /// Whether a record that the reader acts on is waiting.
     urgent: AtomicBool,
     /// When the first record since the last drain arrived; 0: none.
@@ -162,15 +163,12 @@ pub struct EventRing {
 }
 
 impl EventRing {
-    /// Calls `waker` when outcomes are ready; holds up to `capacity` of them.
+    /// Calls `waker` when there is something to drain.
     #[must_use]
-    pub fn new(capacity: usize, waker: Waker) -> Self {
+    pub fn new(waker: Waker) -> Self {
         Self {
-            deliveries: MutexQueue::default(),
-            deliveries_max: capacity.max(1),
-            peers: MutexQueue::default(),
+            entries: EntryRing::new(EVENT_UNITS, SUBMISSION_UNITS_EACH),
             woken: AtomicBool::new(false),
-            noted: AtomicBool::new(false),
             urgent: AtomicBool::new(false),
             since_ns: AtomicU64::new(0),
             lost: AtomicU64::new(0),
@@ -178,15 +176,18 @@ impl EventRing {
         }
     }
 
-    /// Appends a record; the oldest of its ring is dropped when it is full.
+    /// Appends a record; without room it is lost.
     pub fn push(&self, record: Record) {
-        let (ring, most) = match record.kind {
-            Kind::Sent | Kind::Acked | Kind::Failed | Kind::Dropped => {
-                (&self.deliveries, self.deliveries_max)
-            }
-            Kind::Connected | Kind::Admitted | Kind::Closed => (&self.peers, PEER_EVENTS_MAX),
+        let units_max = match record.kind {
+            Kind::Sent | Kind::Acked | Kind::Failed | Kind::Dropped => OUTCOMES_UNITS,
+            Kind::Connected | Kind::Admitted | Kind::Closed => EVENT_UNITS,
         };
-        if ring.push_evicting(record, most).is_some() {
+        if let Some(entry) = self.entries.claim(1, units_max) {
+            for (word, field) in entry.words.iter().zip(record.fields()) {
+                word.store(field.to_bits(), Ordering::Relaxed);
+            }
+            entry.complete();
+        } else {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
         let is_deferred = match record.kind {
@@ -195,16 +196,11 @@ impl EventRing {
             Kind::Sent => record.detail == 0 || !ON_IO_THREAD.get(),
             _ => false,
         };
-        self.wait(record.at_ns, !is_deferred);
+        self.note(record.at_ns, !is_deferred);
     }
 
-    /// An ingress thread wrote a record, which the reader acts on if it is urgent.
+    /// Something was written, which the reader acts on if it is urgent.
     pub fn note(&self, at_ns: u64, is_urgent: bool) {
-        self.noted.store(true, Ordering::SeqCst);
-        self.wait(at_ns, is_urgent);
-    }
-
-    fn wait(&self, at_ns: u64, is_urgent: bool) {
         if is_urgent {
             self.urgent.store(true, Ordering::SeqCst);
         } else if self.since_ns.load(Ordering::SeqCst) == 0 {
@@ -216,7 +212,7 @@ impl EventRing {
     /// for long. Sends that did not wait, and acknowledgements, only update receipts, and a wake-up
     /// costs the reader's thread a good part of a transaction's time.
     pub fn wake_due(&self, now_ns: u64) {
-        let full = self.deliveries.len() >= OUTCOMES_PER_WAKE;
+        let full = self.unread() >= UNITS_PER_WAKE;
         let due = now_ns >= self.due_ns();
         if due {
             // A drain in progress may have read the record while it was being appended, and then
@@ -249,36 +245,27 @@ impl EventRing {
 
     /// Wakes the reader if there is something to read and it was not woken yet.
     pub fn wake(&self) {
-        if self.is_empty() || self.woken.swap(true, Ordering::SeqCst) {
+        if self.unread() == 0 || self.woken.swap(true, Ordering::SeqCst) {
             return;
         }
         (self.waker)();
     }
 
-    /// Moves records out, connection events first, and returns their count.
+    /// Moves records out, and returns how many units they have, of `RECORD_FIELDS` numbers each.
     pub fn drain(&self, out: &mut [f64]) -> usize {
         self.woken.store(false, Ordering::SeqCst);
-        self.noted.store(false, Ordering::SeqCst);
         self.urgent.store(false, Ordering::SeqCst);
         self.since_ns.store(0, Ordering::Relaxed);
-        let mut count = 0;
-        for slot in out.chunks_exact_mut(RECORD_FIELDS) {
-            let Some(record) = self.peers.pop().or_else(|| self.deliveries.pop()) else {
-                break;
-            };
-            slot.copy_from_slice(&record.fields());
-            count += 1;
-        }
-        count
+        self.entries.read(out)
     }
 
-    /// Whether nothing waits for the reader.
+    /// Units that wait for the reader.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.deliveries.is_empty() && self.peers.is_empty() && !self.noted.load(Ordering::SeqCst)
+    pub fn unread(&self) -> usize {
+        self.entries.unread()
     }
 
-    /// Records dropped for newer ones.
+    /// Records lost for lack of room.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)

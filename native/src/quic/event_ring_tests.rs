@@ -1,7 +1,9 @@
 //! Event order and loss, and when the reader is woken.
 
 use super::{EventRing, Kind, RECORD_FIELDS, Record};
-use crate::quic::limits::{OUTCOMES_DELAY_NS_MAX, OUTCOMES_PER_WAKE};
+use crate::quic::limits::{
+    EVENT_UNITS, OUTCOMES_DELAY_NS_MAX, PEER_EVENTS_MAX, SUBMISSION_UNITS_MAX, UNITS_PER_WAKE,
+};
 use crate::sync::clock::NEVER_NS;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,30 +13,47 @@ fn record(tx: u64) -> Record {
     Record { kind: Kind::Sent, tx, peer: 1, tag: 2, reason: 0, at_ns: 3, rtt_us: 4, detail: 0 }
 }
 
-fn events(capacity: usize) -> (EventRing, Arc<AtomicUsize>) {
+fn events() -> (EventRing, Arc<AtomicUsize>) {
     let wakes = Arc::new(AtomicUsize::new(0));
     let counted = wakes.clone();
     let waker = Box::new(move || {
         counted.fetch_add(1, Ordering::Relaxed);
     });
-    (EventRing::new(capacity, waker), wakes)
+    (EventRing::new(waker), wakes)
 }
 
 #[test]
-fn a_full_ring_drops_the_oldest_and_counts_it() {
-    let (events, _) = events(2);
-    for tx in 1..=3 {
+fn outcomes_have_room_besides_submissions_and_connections_besides_outcomes() {
+    let (events, _) = events();
+    let room = EVENT_UNITS - SUBMISSION_UNITS_MAX - PEER_EVENTS_MAX;
+    assert_eq!(room, 65_536);
+    assert!(events.entries.claim(SUBMISSION_UNITS_MAX, SUBMISSION_UNITS_MAX).is_some());
+    assert!(events.entries.claim(1, SUBMISSION_UNITS_MAX).is_none());
+    for tx in 0..=room as u64 {
+        assert_eq!(events.lost(), 0);
         events.push(record(tx));
     }
-    let mut out = [0.0; 3 * RECORD_FIELDS];
-    assert_eq!(events.drain(&mut out), 2);
-    assert_eq!(out.get(1), Some(&2.0));
-    assert_eq!(events.lost(), 1);
+    assert_eq!((events.lost(), events.unread()), (1, EVENT_UNITS - PEER_EVENTS_MAX));
+    let closed = Record { kind: Kind::Closed, ..record(0) };
+    (0..=PEER_EVENTS_MAX).for_each(|_| events.push(closed));
+    assert_eq!((events.lost(), events.unread()), (2, EVENT_UNITS));
+}
+
+#[test]
+fn events_are_read_in_the_order_in_which_they_were_written() {
+    let (events, _) = events();
+    let kinds = [Kind::Acked, Kind::Closed, Kind::Sent, Kind::Connected];
+    kinds.into_iter().for_each(|kind| events.push(Record { kind, ..record(7) }));
+    let mut out = [0.0; 8 * RECORD_FIELDS];
+    assert_eq!((events.drain(&mut out), events.unread()), (4, 0));
+    let read: Vec<_> = out.chunks(RECORD_FIELDS).map(|record| record[0] as u8).take(4).collect();
+    assert_eq!(read, kinds.map(|kind| kind as u8));
+    assert_eq!(out[1..RECORD_FIELDS], [7.0, 1.0, 2.0, 0.0, 3.0, 4.0, 0.0]);
 }
 
 #[test]
 fn wakes_once_per_batch_and_never_for_an_empty_ring() {
-    let (events, wakes) = events(8);
+    let (events, wakes) = events();
     events.wake();
     assert_eq!(wakes.load(Ordering::Relaxed), 0);
     events.push(record(1));
@@ -50,22 +69,25 @@ fn wakes_once_per_batch_and_never_for_an_empty_ring() {
 }
 
 #[test]
-fn record_of_an_ingress_thread_wakes_as_an_informational_event_or_at_once_if_it_is_urgent() {
-    let (events, wakes) = events(8);
+fn submission_wakes_as_an_informational_event_or_at_once_if_it_is_urgent() {
+    let (events, wakes) = events();
     let woken = || wakes.load(Ordering::Relaxed);
     let mut out = [0.0; RECORD_FIELDS];
+    let write = || events.entries.claim(1, 1).unwrap().complete();
+    write();
     events.note(3, false);
     events.wake_here();
     events.wake_due(3);
     assert_eq!((woken(), events.due_ns()), (0, 3 + OUTCOMES_DELAY_NS_MAX));
     events.wake_due(3 + OUTCOMES_DELAY_NS_MAX);
-    assert_eq!((woken(), events.drain(&mut out)), (1, 0));
+    assert_eq!((woken(), events.drain(&mut out)), (1, 1));
+    write();
     events.note(4, true);
     events.wake_here();
     events.note(5, true);
     events.wake_here();
-    assert_eq!((woken(), events.drain(&mut out)), (2, 0));
-    // The reader took the record with the events.
+    assert_eq!((woken(), events.drain(&mut out)), (2, 1));
+    // Nothing is left to read.
     events.wake();
     events.wake_here();
     assert_eq!((woken(), events.due_ns()), (2, NEVER_NS));
@@ -73,7 +95,7 @@ fn record_of_an_ingress_thread_wakes_as_an_informational_event_or_at_once_if_it_
 
 #[test]
 fn informational_records_wait_for_a_count_or_a_delay() {
-    let (events, wakes) = events(512);
+    let (events, wakes) = events();
     let woken = || wakes.load(Ordering::Relaxed);
     events.push(record(1));
     events.wake_due(3);
@@ -85,7 +107,7 @@ fn informational_records_wait_for_a_count_or_a_delay() {
     events.push(Record { kind: Kind::Failed, ..record(2) });
     events.wake_due(4);
     assert_eq!((woken(), events.drain(&mut out)), (2, 1));
-    for tx in 0..OUTCOMES_PER_WAKE as u64 {
+    for tx in 0..UNITS_PER_WAKE as u64 {
         assert_eq!(woken(), 2);
         events.push(record(tx));
         events.wake_due(4);
@@ -95,7 +117,7 @@ fn informational_records_wait_for_a_count_or_a_delay() {
 
 #[test]
 fn deliveries_that_had_to_wait_wake_immediately() {
-    let (events, wakes) = events(8);
+    let (events, wakes) = events();
     let tell = |waited| {
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -117,7 +139,7 @@ fn deliveries_that_had_to_wait_wake_immediately() {
 
 #[test]
 fn a_record_drained_while_appended_leaves_no_deadline() {
-    let (events, wakes) = events(8);
+    let (events, wakes) = events();
     let mut out = [0.0; 8 * RECORD_FIELDS];
     // As if the reader drained a record between its append and the note of its time, or a record
     // arrived during a drain.
@@ -133,7 +155,7 @@ fn a_record_drained_while_appended_leaves_no_deadline() {
 /// One thread calls `wake_due` continuously, the other appends records.
 #[test]
 fn a_record_appended_during_an_empty_check_is_reported() {
-    let (events, wakes) = events(8);
+    let (events, wakes) = events();
     let (events, done) = (&events, &AtomicBool::new(false));
     let mut out = [0.0; 8 * RECORD_FIELDS];
     let mut unnotified = 0;
@@ -167,8 +189,8 @@ const ROUNDS: u64 = 5_000;
 
 #[test]
 fn a_buffer_too_small_for_a_record_receives_none() {
-    let (events, _) = events(8);
+    let (events, _) = events();
     events.push(record(1));
     assert_eq!(events.drain(&mut [0.0; RECORD_FIELDS - 1]), 0);
-    assert!(!events.is_empty());
+    assert_eq!(events.unread(), 1);
 }

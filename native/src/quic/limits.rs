@@ -46,16 +46,21 @@ pub const STALL_RETRY_NS: u64 = 500_000;
 pub const IDLE_AFTER_NS: u64 = 150_000_000;
 /// Coalesced timers fall on multiples of this, in nanoseconds.
 pub const IDLE_GRID_NS: u64 = 40_000_000;
-/// Number of outcomes that wakes JavaScript regardless of their age.
-pub const OUTCOMES_PER_WAKE: usize = 256;
-/// Unread records of ingress threads at which the reader is woken.
-pub const RECORDS_PER_WAKE: usize = 128;
-/// Longest that an outcome without urgency waits for others, in nanoseconds, and likewise a record
-/// of an ingress thread, because one wake serves both: slightly longer than an interval of the main
-/// thread's coalesced timers (`COALESCE_MS` of `src/runtime/coalesced-timers.ts`), which drain them
-/// without a wake. Code that reads outcomes drains all of them first, and urgent ones do not wait.
+/// Units of 64 bytes of the event ring: 8 MB. A power of two.
+pub const EVENT_UNITS: usize = 131_072;
+/// Units in use above which no submission is written: 3 MB. 65,536 outcomes fit besides.
+pub const SUBMISSION_UNITS_MAX: usize = 49_152;
+/// Most units of one submission: its transaction of 4,096 bytes, and 552 bytes about it.
+pub const SUBMISSION_UNITS_EACH: usize = 73;
+/// Unread units at which the reader is woken, regardless of their age: some 110 transactions to two
+/// leaders, with their outcomes.
+pub const UNITS_PER_WAKE: usize = 2_048;
+/// Longest that an event without urgency waits for others, in nanoseconds: slightly longer than an
+/// interval of the main thread's coalesced timers (`COALESCE_MS` of
+/// `src/runtime/coalesced-timers.ts`), which drain them without a wake. Code that reads outcomes
+/// drains all of them first, and urgent ones do not wait.
 pub const OUTCOMES_DELAY_NS_MAX: u64 = 210_000_000;
-/// Most connection events that wait to be drained; each connection creates at most three.
+/// Units that only connections' events may use; each connection creates at most three.
 pub const PEER_EVENTS_MAX: usize = 16_384;
 /// Most that a timer may be late to share a wake-up with others, in nanoseconds.
 pub const TIMER_SLACK_NS_MAX: u64 = 4_000_000;
@@ -70,8 +75,6 @@ pub const CLOSE_NS_MAX: u64 = 250_000_000;
 pub const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 /// Largest queue and in-flight limit of a leader that an operator may set.
 pub const QUEUE_MAX: usize = 65_536;
-/// Largest outcome capacity that an operator may set.
-pub const OUTCOMES_MAX: usize = 1 << 20;
 /// Shortest allowed timeout.
 pub const TIMEOUT_MIN: Duration = Duration::from_millis(10);
 /// Longest that the I/O thread may poll for datagrams before it sleeps.

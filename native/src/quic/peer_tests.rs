@@ -30,7 +30,7 @@ const QUEUE_MAX: usize = 16;
 pub(crate) fn engine_state() -> Arc<EngineState> {
     Arc::new(EngineState {
         clock: Clock::new(),
-        events: EventRing::new(512, Box::new(|| {})),
+        events: Arc::new(EventRing::new(Box::new(|| {}))),
         io_waker: IoWaker::new().unwrap(),
         endpoint_events: MutexQueue::default(),
         stopping: AtomicBool::new(false),
@@ -79,7 +79,7 @@ fn a_panic_ends_only_its_connection_and_reports_its_deliveries() {
     let gone = [Kind::Dropped as u32, Reason::NotConnected as u32];
     let dropped = |tx| [gone[0], tx, 1, gone[1]];
     let closed = [Kind::Closed as u32, 0, 1, CloseCause::Internal as u32];
-    assert_eq!(drained(&engine_state), [closed, dropped(7), dropped(8)]);
+    assert_eq!(drained(&engine_state), [dropped(7), dropped(8), closed]);
     // It accepts nothing more, and other connections continue.
     assert_eq!(
         (broken.send(delivery(9)), sound.send(delivery(9))),

@@ -74,7 +74,7 @@ pub enum Counter {
     HandlerErrors,
     /// Proxied, because they could not be sent from here.
     ProxiedLeaders = PROXIED_AT,
-    /// Proxied, because the record ring was full.
+    /// Proxied, because the event ring was full.
     ProxiedRecordRing,
     /// Proxied for another reason.
     ProxiedOther,

@@ -98,7 +98,7 @@ pub trait EngineHandle {
     /// Sends what this thread has corked.
     fn uncork(&self);
     /// As `Engine::note_record`.
-    fn note_record(&self, unread: usize, is_urgent: bool, now_ns: u64);
+    fn note_record(&self, is_urgent: bool, now_ns: u64);
     /// As `Engine::wake_if_urgent`.
     fn wake_if_urgent(&self);
     /// Now, CLOCK_MONOTONIC ns.
@@ -138,8 +138,8 @@ impl EngineHandle for EngineRef {
         guarded(peer::uncork);
     }
 
-    fn note_record(&self, unread: usize, is_urgent: bool, now_ns: u64) {
-        guarded(|| self.engine.note_record(unread, is_urgent, now_ns));
+    fn note_record(&self, is_urgent: bool, now_ns: u64) {
+        guarded(|| self.engine.note_record(is_urgent, now_ns));
     }
 
     fn wake_if_urgent(&self) {
@@ -272,17 +272,17 @@ impl<E: EngineHandle> FanOut<E> {
         self.engine_handle.now_ns()
     }
 
-    /// The record of the last transaction is complete, `unread` wait for the sender. It is woken at
-    /// the end of the turn if it has deliveries to make to further leaders: one wake, which costs
-    /// microseconds, serves all requests that arrived together, and delays no response.
-    pub fn sent_recorded(&mut self, unread: usize, now_ns: u64) {
+    /// The record of the last transaction is complete. The sender is woken at the end of the turn if
+    /// it has deliveries to make to further leaders: one wake, which costs microseconds, serves all
+    /// requests that arrived together, and delays no response.
+    pub fn sent_recorded(&mut self, now_ns: u64) {
         self.is_wake_due |= self.is_urgent;
-        self.engine_handle.note_record(unread, self.is_urgent, now_ns);
+        self.engine_handle.note_record(self.is_urgent, now_ns);
     }
 
     /// Another record was written.
-    pub fn recorded(&self, unread: usize, now_ns: u64) {
-        self.engine_handle.note_record(unread, false, now_ns);
+    pub fn recorded(&self, now_ns: u64) {
+        self.engine_handle.note_record(false, now_ns);
     }
 
     /// Called before other work: uncorks what was held for long enough.

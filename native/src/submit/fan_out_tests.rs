@@ -8,7 +8,8 @@ use std::time::Duration;
 use super::fixture::{BYTES, Call, Fixture, NS_PER_MS, OFFER, fan_out_on, targets_of};
 use super::*;
 use crate::quic::engine::Options;
-use crate::quic::limits::{OUTCOMES_DELAY_NS_MAX, RECORDS_PER_WAKE};
+use crate::quic::event_ring::RECORD_FIELDS;
+use crate::quic::limits::{OUTCOMES_DELAY_NS_MAX, UNITS_PER_WAKE};
 
 #[test]
 fn transaction_is_sent_to_all_targets_in_one_call() {
@@ -248,7 +249,7 @@ fn engine_ref_sends_and_corks() {
 }
 
 #[test]
-fn engine_wakes_the_sender_for_a_record_in_time_and_for_an_urgent_or_a_full_ring_at_once() {
+fn engine_wakes_the_sender_for_a_record_in_time_and_for_an_urgent_one_or_many_at_once() {
     const GUARD: Duration = Duration::from_secs(20);
     let binds = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
     let (sender, woken) = channel();
@@ -256,17 +257,26 @@ fn engine_wakes_the_sender_for_a_record_in_time_and_for_an_urgent_or_a_full_ring
     let engine = Engine::start(Options { binds, ..Options::default() }, waker).unwrap();
     let engine_handle = EngineRef::new(5, engine.clone());
     // The sender reads, and may be woken again.
-    let read = || assert_eq!(engine.outcomes_drain(&mut [0.0]), 0);
+    let read = || {
+        let mut out = vec![0.0; (1 + UNITS_PER_WAKE) * RECORD_FIELDS];
+        engine.events().drain(&mut out);
+    };
+    let note = |units, is_urgent| {
+        for _ in 0..units {
+            engine.events().entries.claim(1, UNITS_PER_WAKE).unwrap().complete();
+        }
+        engine_handle.note_record(is_urgent, engine_handle.now_ns());
+    };
     // No event follows, so the I/O thread wakes the sender.
     let noted_ns = engine_handle.now_ns();
-    engine_handle.note_record(1, false, noted_ns);
+    note(1, false);
     woken.recv_timeout(GUARD).unwrap();
     assert!(engine_handle.now_ns() >= noted_ns + OUTCOMES_DELAY_NS_MAX, "woken at once");
     read();
-    engine_handle.note_record(RECORDS_PER_WAKE, false, engine_handle.now_ns());
+    note(UNITS_PER_WAKE, false);
     woken.try_recv().unwrap();
     read();
-    engine_handle.note_record(1, true, engine_handle.now_ns());
+    note(1, true);
     engine_handle.wake_if_urgent();
     woken.recv_timeout(GUARD).unwrap();
     read();

@@ -52,7 +52,7 @@ const TOKEN_BYTES_MIN: usize = 16;
 const TOKEN_BYTES_MAX: usize = 128;
 /// Bytes of a key's id.
 pub const KEY_ID_BYTES: usize = 16;
-/// Bytes of an account's name: `ACCOUNT_BYTES_MAX` of `src/engine/record-ring.ts`.
+/// Bytes of an account's name: `ACCOUNT_BYTES_MAX` of `src/engine/submission-record.ts`.
 pub const ACCOUNT_BYTES_MAX: usize = 192;
 
 /// The SHA-256 of a key, as four numbers.

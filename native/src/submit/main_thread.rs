@@ -11,11 +11,12 @@ use crate::decode::errors::Rejected;
 use crate::decode::limits::TRANSACTION_BYTES_MAX;
 use crate::decode::tx::{peek_signature_offset, starts_well};
 use crate::http::json_rpc::{Call, read_call};
+use crate::quic::engine::Engine;
 use crate::submit::counters::{COUNTERS_BYTES, Counter, Counters};
 use crate::submit::dedup::{DedupCache, Sizes, prepared};
 use crate::submit::fan_out::{EngineHandle, EngineRef, FanOut, FanOutResult};
 use crate::submit::path::{RequestMeta, Sent, SignatureText, SubmitPath, Unanswered};
-use crate::submit::record_ring::{Records, Submitter};
+use crate::submit::records::{Records, Submitter};
 use crate::submit::target_table::SharedTargetTable;
 use crate::submit::thread_status::ThreadStatus;
 use crate::sync::shared_memory::Memory;
@@ -24,14 +25,6 @@ use crate::sync::shared_memory::Memory;
 /// together 5 ms. The other thread decides within microseconds, unless it is preempted.
 const PENDING_TRIES: usize = 25;
 const PENDING_PAUSE: Duration = Duration::from_micros(200);
-
-/// Memory that the threads of an edge share.
-pub struct MainThreadMemory {
-    /// For `record_ring`.
-    pub records: Memory,
-    /// For `target_table`.
-    pub targets: Memory,
-}
 
 /// What the main thread knows of a submission.
 #[derive(Clone, Copy)]
@@ -60,7 +53,7 @@ pub enum Answer {
     NoLeader,
     /// Nothing is decided: another thread does not finish sending it. It is valid.
     Busy,
-    /// Nothing is decided: the record ring is full. It is valid.
+    /// Nothing is decided: the event ring is full. It is valid.
     RingFull,
     /// It panicked, and has no record; it may have been sent.
     Failed,
@@ -75,13 +68,13 @@ pub struct MainThread<E> {
 }
 
 impl MainThread<EngineRef> {
-    /// On the memory of an edge, with an empty dedup cache whose hash has this seed. None if some
-    /// memory has another size.
+    /// With these targets, and an empty dedup cache whose hash has this seed. None if the memory has
+    /// another size.
     #[must_use]
     pub fn open(
-        engine: EngineRef,
+        (handle, engine): (u32, Arc<Engine>),
         decoder: Arc<Decoder>,
-        memory: &MainThreadMemory,
+        targets: &Memory,
         seed: u32,
     ) -> Option<Self> {
         let dedup = prepared(Sizes::default(), seed)?;
@@ -92,9 +85,9 @@ impl MainThread<EngineRef> {
             status: Arc::new(ThreadStatus::new(Box::new(|| {}))),
             dedup: DedupCache::open(&dedup)?,
             decoder,
-            records: Records::open(&memory.records)?,
+            records: Records::new(engine.events().clone()),
             // Last, because it registers the thread in the target table.
-            fan_out: FanOut::new(SharedTargetTable::open(&memory.targets)?, engine)
+            fan_out: FanOut::new(SharedTargetTable::open(targets)?, EngineRef::new(handle, engine))
                 .without_corking(),
         };
         Some(Self::new(path, dedup))
@@ -124,6 +117,12 @@ impl<E: EngineHandle> MainThread<E> {
     #[must_use]
     pub fn evicted(&self) -> u32 {
         self.path.dedup.evicted()
+    }
+
+    /// As `Records::unread`.
+    #[must_use]
+    pub fn unread(&self) -> usize {
+        self.path.records.unread()
     }
 
     /// Submits a transaction.

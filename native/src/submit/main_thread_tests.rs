@@ -53,7 +53,7 @@ fn transaction_is_sent_answered_and_recorded_under_its_number() {
     let again = Submission { number: 42, max_retries: None, ..SUBMISSION };
     assert_eq!(text_of(main.submit(&bytes, &again)), signature(&bytes));
     assert_eq!(fields(&fixture, 1), [2.0, bytes.len() as f64, -1.0, -1.0, 42.0]);
-    assert_eq!((fixture.given(), main.path.records.depth()), (1, 2));
+    assert_eq!((fixture.given(), fixture.depth()), (1, 2));
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn call_in_its_usual_form_is_submitted_and_any_other_is_not() {
     for other in ["", "[]", "{}", &body.replace("sendTransaction", "getHealth")] {
         assert!(main.submit_call(other.as_bytes(), &SUBMISSION).is_none());
     }
-    assert_eq!((fixture.given(), main.path.records.depth()), (1, 1));
+    assert_eq!((fixture.given(), fixture.depth()), (1, 1));
 }
 
 #[test]
@@ -86,11 +86,11 @@ fn refusal_is_answered_and_not_recorded() {
     assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), "no leader");
     fixture.publisher.publish(&[70, 71], 800, 4096);
     assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), "no leader");
-    assert_eq!((fixture.given(), main.path.records.depth()), (0, 0));
+    assert_eq!((fixture.given(), fixture.depth()), (0, 0));
     fixture.publisher.open(true);
     fixture.is_full.set(true);
     assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), "leaders full");
-    assert_eq!((fixture.state(0), main.path.records.depth()), (VOID, 1));
+    assert_eq!((fixture.state(0), fixture.depth()), (VOID, 1));
     // Nothing of it is reserved.
     fixture.is_full.set(false);
     assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), signature(&good(1)));
@@ -103,9 +103,7 @@ fn a_full_ring_and_a_thread_that_does_not_finish_leave_it_undecided() {
     assert_eq!(fixture.other.reserve(&good(1), 1, 1_000_000_000), Reservation::New);
     assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), "busy");
     fixture.other.commit(&good(1), 1);
-    for _ in 0..RECORDS {
-        assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), signature(&good(1)));
-    }
+    fixture.fill(SUBMISSION_UNITS_MAX);
     assert_eq!(text_of(main.submit(&good(1), &SUBMISSION)), "ring full");
     assert_eq!(text_of(main.submit(&good(2), &SUBMISSION)), "ring full");
     assert_eq!(fixture.given(), 0);

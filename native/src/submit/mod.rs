@@ -4,18 +4,18 @@
 //!
 //! ```text
 //!  client ─▶ http ─▶ path: key_table ─▶ dedup ─▶ decode ─▶ fan_out ─▶ leaders
-//!             │  ▲                                     └─▶ record_ring ─▶ main thread
+//!             │  ▲                                     └─▶ records ─▶ main thread
 //!             ▼  │
 //!            proxy ◀──▶ main thread's server
 //! ```
 //!
 //! `thread` runs the event loop of `http` with the request handler of `requests`. Requests that the
-//! main thread's server accepts pass through the same path, by one call (`main_thread`). The engine
-//! wakes the main thread for records as for its events. All ingress threads and the main thread use
-//! one table of keys (`key_table`), one state of each rate limit (`limit_registry`) and one dedup
-//! cache (`dedup`). They share memory with TypeScript (`sync::shared_memory`): the targets
-//! (`target_table`), records (`record_ring`) and counters (`counters`). The layouts are those of
-//! the files in `src/` that each module names.
+//! main thread's server accepts pass through the same path, by one call (`main_thread`). All
+//! of them write what they did (`records`) to the events of the engine, which the main thread reads.
+//! All ingress threads and the main thread use one table of keys (`key_table`), one state of each
+//! rate limit (`limit_registry`) and one dedup cache (`dedup`). They share memory with TypeScript
+//! (`sync::shared_memory`): the targets (`target_table`) and counters (`counters`). The layouts are
+//! those of the files in `src/` that each module names.
 
 pub mod counters;
 pub mod dedup;
@@ -28,7 +28,7 @@ pub mod limit_registry;
 pub mod main_thread;
 pub mod path;
 pub mod rate_limit;
-pub mod record_ring;
+pub mod records;
 pub mod requests;
 pub mod streams;
 pub mod target_table;

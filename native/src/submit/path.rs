@@ -23,7 +23,7 @@ use crate::submit::counters::{Counter, Counters};
 use crate::submit::dedup::{DedupCache, Reservation};
 use crate::submit::fan_out::{EngineHandle, FanOut, FanOutOutcome, FanOutResult};
 use crate::submit::key_table::{Key, KeyTable};
-use crate::submit::record_ring::{Records, SubmissionRecord, Submitter};
+use crate::submit::records::{Records, SubmissionRecord, Submitter};
 use crate::submit::thread_status::ThreadStatus;
 
 /// What a submission passes through.
@@ -164,7 +164,7 @@ impl<E: EngineHandle> SubmitPath<E> {
         let sent_ns = self.fan_out.now_ns();
         self.records.complete(sent_ns, sent);
         self.dedup.commit(bytes, offset);
-        self.fan_out.sent_recorded(self.records.depth(), sent_ns);
+        self.fan_out.sent_recorded(sent_ns);
         self.accepted(bytes, offset)
     }
 
@@ -178,7 +178,7 @@ impl<E: EngineHandle> SubmitPath<E> {
         if !self.records.duplicate(&meta.record(bytes, now_ns, now_ns), offset) {
             return Err(Counter::ProxiedRecordRing.into());
         }
-        self.fan_out.recorded(self.records.depth(), now_ns);
+        self.fan_out.recorded(now_ns);
         self.accepted(bytes, offset)
     }
 
@@ -226,13 +226,13 @@ impl<E: EngineHandle> SubmitPath<E> {
     /// Nothing was sent of what is published, if anything is; the reader frees its slot.
     fn void_record(&mut self, now_ns: u64) {
         if self.records.void() {
-            self.fan_out.recorded(self.records.depth(), now_ns);
+            self.fan_out.recorded(now_ns);
         }
     }
 
     fn rejection_written(&mut self, is_written: bool, now_ns: u64) {
         if is_written {
-            self.fan_out.recorded(self.records.depth(), now_ns);
+            self.fan_out.recorded(now_ns);
         } else {
             self.counters.add(Counter::RejectionRecordsDropped, 1.0);
         }

@@ -5,13 +5,15 @@ use std::cell::{Cell, RefCell};
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use super::*;
 use crate::decode::base58::{SIGNATURE_TEXT_MAX, signature_text_at};
 use crate::decode::decoder::Decoder;
 use crate::decode::errors::DecodeError;
+use crate::quic::event_ring::EventRing;
 use crate::quic::landed_shares::Offer;
+use crate::quic::limits::SUBMISSION_UNITS_MAX;
 use crate::quic::send_result::SendStatus;
 use crate::submit::counters::{COUNTERS_BYTES, Counters};
 use crate::submit::dedup::{DedupCache, Reservation, Sizes, prepared};
@@ -19,11 +21,12 @@ use crate::submit::fan_out::{FanOut, Transaction};
 use crate::submit::key_table::tests::{ACCOUNT_NUMBER, table_of, terms};
 use crate::submit::key_table::{Digest, KeyTerms, PolicyTerms};
 use crate::submit::rate_limit::Rate;
-use crate::submit::record_ring::{RECORDS_BYTES, Records};
+use crate::submit::records::Records;
 use crate::submit::target_table::tests::Publisher;
 use crate::submit::target_table::{SharedTargetTable, TARGET_TABLE_BYTES};
 use crate::submit::thread_status::ThreadStatus;
-use crate::sync::shared_memory::{AtomicSlice, Memory};
+use crate::sync::entry_ring::tests::{DONE, VOID};
+use crate::sync::shared_memory::Memory;
 
 #[path = "main_thread_tests.rs"]
 mod main_thread;
@@ -35,10 +38,6 @@ mod streams;
 const TOKEN: &[u8] = b"0123456789abcdef";
 /// Bytes of the account's name.
 const ACCOUNT_SIZE: f64 = 4.0;
-const RECORDS: usize = 2048;
-/// States of a record.
-const DONE: u64 = 1;
-const VOID: u64 = 2;
 const TIP_ACCOUNT: [u8; 32] = [9; 32];
 const SIZES: Sizes = Sizes { entries_max: 64, bytes_max: 65_536, keep_ms: 2_000, lock_ms: 1 };
 
@@ -49,7 +48,7 @@ struct FakeEngine {
     offers: Rc<RefCell<Vec<Offer>>>,
     is_broken: Rc<Cell<bool>>,
     is_full: Rc<Cell<bool>>,
-    noted: Rc<RefCell<Vec<(usize, bool)>>>,
+    noted: Rc<RefCell<Vec<bool>>>,
 }
 
 impl EngineHandle for FakeEngine {
@@ -73,8 +72,8 @@ impl EngineHandle for FakeEngine {
 
     fn uncork(&self) {}
 
-    fn note_record(&self, unread: usize, is_urgent: bool, _now_ns: u64) {
-        self.noted.borrow_mut().push((unread, is_urgent));
+    fn note_record(&self, is_urgent: bool, _now_ns: u64) {
+        self.noted.borrow_mut().push(is_urgent);
     }
 
     fn wake_if_urgent(&self) {}
@@ -90,13 +89,13 @@ struct Fixture {
     publisher: Publisher,
     /// Another thread's view of the dedup cache.
     other: DedupCache,
-    records: AtomicSlice<AtomicU64>,
+    events: Arc<EventRing>,
     given: Rc<RefCell<Vec<Vec<u8>>>>,
     offers: Rc<RefCell<Vec<Offer>>>,
     is_broken: Rc<Cell<bool>>,
     is_full: Rc<Cell<bool>>,
-    /// Unread records and urgency, as noted for the main thread.
-    noted: Rc<RefCell<Vec<(usize, bool)>>>,
+    /// Urgency of records, as noted for the main thread.
+    noted: Rc<RefCell<Vec<bool>>>,
     status: Arc<ThreadStatus>,
     wakes: Arc<AtomicUsize>,
     is_drain_announced: bool,
@@ -112,8 +111,8 @@ impl Fixture {
     fn with(burst: f64, policy: Option<PolicyTerms>) -> Self {
         let rate = Rate { rate_per_second: 1.0, burst };
         let keys = table_of(rate, false, &[KeyTerms { policy, ..terms(TOKEN, "acme") }]);
-        let [counters, records, targets] =
-            [COUNTERS_BYTES, RECORDS_BYTES, TARGET_TABLE_BYTES].map(Memory::fresh);
+        let [counters, targets] = [COUNTERS_BYTES, TARGET_TABLE_BYTES].map(Memory::fresh);
+        let events = Arc::new(EventRing::new(Box::new(|| {})));
         let dedup = prepared(SIZES, 5).unwrap();
         let publisher = Publisher::new(&targets);
         publisher.publish(&[70, 71], 800, 4096);
@@ -138,7 +137,7 @@ impl Fixture {
             dedup: DedupCache::open_with(&dedup, SIZES).unwrap(),
             decoder: Arc::new(Decoder::new(&TIP_ACCOUNT, 1000.0, false, 0).unwrap()),
             fan_out: FanOut::new(SharedTargetTable::open(&targets).unwrap(), engine_handle),
-            records: Records::open(&records).unwrap(),
+            records: Records::new(events.clone()),
             counters: Counters::open(&counters).unwrap(),
             status: status.clone(),
         };
@@ -147,7 +146,7 @@ impl Fixture {
             handler,
             publisher,
             other: DedupCache::open_with(&dedup, SIZES).unwrap(),
-            records: records.atomics(0, RECORDS_BYTES / 8).unwrap(),
+            events,
             given,
             offers,
             is_broken,
@@ -191,17 +190,23 @@ impl Fixture {
     }
 
     fn field(&self, number: usize, at: usize) -> f64 {
-        let slot = 16 + number * (RECORDS_BYTES / 8 - 16) / RECORDS;
-        f64::from_bits(self.records[slot + at].load(SeqCst))
+        self.events.entries.peek()[number].1[at]
     }
 
-    /// Whether the record is completed: the last number before the handles.
+    /// Whether the record is completed.
     fn state(&self, number: usize) -> u64 {
-        self.field(number, 26).to_bits()
+        self.events.entries.peek()[number].0
     }
 
+    /// Unread records.
     fn depth(&self) -> usize {
-        self.handler.path.records.depth()
+        self.events.entries.peek().len()
+    }
+
+    /// Has this many units of the ring unread.
+    fn fill(&self, units: usize) {
+        let entry = self.events.entries.claim(units - self.events.unread(), units);
+        entry.unwrap().complete();
     }
 
     fn given(&self) -> usize {
@@ -480,14 +485,10 @@ fn a_transaction_ranks_by_what_its_account_offers() {
 #[test]
 fn full_record_ring_prevents_sending() {
     let mut fixture = Fixture::new(1e6);
-    let bytes = good(1);
-    for _ in 0..RECORDS {
-        assert_eq!(fixture.post(&bytes), Handled::Answered);
-    }
-    let (other, given) = (good(2), fixture.given());
-    assert!(is_limit_charged(fixture.post(&other)));
-    assert_eq!((fixture.counter(Counter::ProxiedRecordRing), fixture.given()), (1.0, given));
-    assert_eq!(fixture.other.reserve(&other, 1, 1_000_000_000), Reservation::New);
+    fixture.fill(SUBMISSION_UNITS_MAX);
+    assert!(is_limit_charged(fixture.post(&good(2))));
+    assert_eq!((fixture.counter(Counter::ProxiedRecordRing), fixture.given()), (1.0, 0));
+    assert_eq!(fixture.other.reserve(&good(2), 1, 1_000_000_000), Reservation::New);
 }
 
 #[test]
@@ -519,7 +520,7 @@ fn each_record_is_noted_for_the_main_thread() {
     for bytes in [good(1), good(1), transaction(2, 999)] {
         assert_eq!(fixture.post(&bytes), Handled::Answered);
     }
-    assert_eq!(fixture.noted.take(), [(1, false), (2, false), (3, false)]);
+    assert_eq!(fixture.noted.take(), [false; 3]);
 }
 
 #[test]

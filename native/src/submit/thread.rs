@@ -19,7 +19,7 @@ use crate::submit::dedup::DedupCache;
 use crate::submit::fan_out::{EngineRef, FanOut};
 use crate::submit::key_table::KeyTable;
 use crate::submit::path::SubmitPath;
-use crate::submit::record_ring::Records;
+use crate::submit::records::Records;
 use crate::submit::requests::SubmitHandler;
 use crate::submit::target_table::SharedTargetTable;
 use crate::submit::thread_status::{ThreadState, ThreadStatus};
@@ -28,8 +28,6 @@ use crate::sync::thread_priority::{set_realtime, shorten_slice};
 
 /// Memory that an ingress thread shares with the main thread.
 pub struct Shared {
-    /// For `record_ring`.
-    pub records: Memory,
     /// For `counters`.
     pub counters: Memory,
     /// For `target_table`.
@@ -134,16 +132,18 @@ fn handler_of(
     status: Arc<ThreadStatus>,
 ) -> Option<SubmitHandler<EngineRef>> {
     let (handle, engine) = options.engine.clone();
-    let engine_handle = EngineRef::new(handle, engine);
     let path = SubmitPath {
         keys: options.keys.clone(),
         dedup: DedupCache::open(&shared.dedup)?,
         decoder: options.decoder.clone(),
-        records: Records::open(&shared.records)?,
+        records: Records::new(engine.events().clone()),
         counters: Counters::open(&shared.counters)?,
         status,
         // Last, because it registers the thread in the target table.
-        fan_out: FanOut::new(SharedTargetTable::open(&shared.targets)?, engine_handle),
+        fan_out: FanOut::new(
+            SharedTargetTable::open(&shared.targets)?,
+            EngineRef::new(handle, engine),
+        ),
     };
     Some(SubmitHandler::new(path, options.event_loop.idle_timeout_ns))
 }
@@ -158,15 +158,13 @@ mod tests {
     use crate::quic::engine;
     use crate::submit::counters::COUNTERS_BYTES;
     use crate::submit::dedup::{Sizes, prepared};
-    use crate::submit::record_ring::RECORDS_BYTES;
     use crate::submit::target_table::TARGET_TABLE_BYTES;
 
     const GUARD: Duration = Duration::from_secs(20);
 
     fn shared() -> Shared {
-        let [records, counters, targets] =
-            [RECORDS_BYTES, COUNTERS_BYTES, TARGET_TABLE_BYTES].map(Memory::fresh);
-        Shared { records, counters, targets, dedup: prepared(Sizes::default(), 1).unwrap() }
+        let [counters, targets] = [COUNTERS_BYTES, TARGET_TABLE_BYTES].map(Memory::fresh);
+        Shared { counters, targets, dedup: prepared(Sizes::default(), 1).unwrap() }
     }
 
     fn options() -> Options {
@@ -209,12 +207,11 @@ mod tests {
     fn memory_of_another_size_prevents_the_start() {
         let whole = shared();
         let none = || Memory::fresh(8);
-        for index in 0..4 {
-            let mut parts =
-                [&whole.records, &whole.counters, &whole.targets, &whole.dedup].map(Clone::clone);
+        for index in 0..3 {
+            let mut parts = [&whole.counters, &whole.targets, &whole.dedup].map(Clone::clone);
             parts[index] = none();
-            let [records, counters, targets, dedup] = parts;
-            let shared = Shared { records, counters, targets, dedup };
+            let [counters, targets, dedup] = parts;
+            let shared = Shared { counters, targets, dedup };
             let started = IngressThread::start(options(), &shared, Box::new(|| {}));
             assert_eq!(started.err(), Some(StartError::Memory));
         }

@@ -1,4 +1,4 @@
-//! Hot path: a bounded or unbounded FIFO queue between threads, behind a mutex.
+//! Hot path: a FIFO queue between threads, behind a mutex.
 //!
 //! A mutex, not a lock-free queue: there a reader spins until a writer is done, and the other way
 //! round. If the kernel preempts the writer for a thread that spins, that thread spins until the
@@ -31,15 +31,6 @@ impl<T> MutexQueue<T> {
         let mut items = self.items.lock();
         items.push_back(item);
         self.count.store(items.len(), Ordering::SeqCst);
-    }
-
-    /// With `count_max` items already, the oldest is evicted and returned.
-    pub(crate) fn push_evicting(&self, item: T, count_max: usize) -> Option<T> {
-        let mut items = self.items.lock();
-        let oldest = if items.len() < count_max { None } else { items.pop_front() };
-        items.push_back(item);
-        self.count.store(items.len(), Ordering::SeqCst);
-        oldest
     }
 
     /// Removes the oldest item.
@@ -110,17 +101,6 @@ mod tests {
         all.extend(std::iter::from_fn(|| queue.pop()));
         all.sort_unstable();
         assert_eq!(all, (0..3_000).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn push_evicting_removes_the_oldest_when_full() {
-        let queue = MutexQueue::default();
-        let gave_way: Vec<_> = (0..4).map(|item| queue.push_evicting(item, 2)).collect();
-        assert_eq!(gave_way, [None, None, Some(0), Some(1)]);
-        assert_eq!(
-            (queue.len(), queue.pop(), queue.pop(), queue.pop()),
-            (2, Some(2), Some(3), None)
-        );
     }
 
     #[cfg(target_os = "linux")]

@@ -95,6 +95,15 @@ impl<T> Deref for AtomicSlice<T> {
     }
 }
 
+impl AtomicSlice<AtomicU64> {
+    /// Cells of their own memory, all zero.
+    #[must_use]
+    pub fn zeroed(count: usize) -> Self {
+        let memory = Memory::fresh(8 * count);
+        Self { at: memory.at.cast(), count, _memory: memory }
+    }
+}
+
 impl AtomicSlice<AtomicU8> {
     /// Copies bytes to `at`; returns whether they fit. The caller must have exclusive access to
     /// that part.

@@ -250,7 +250,7 @@ impl Sender {
     pub fn drain_now(&mut self) {
         let mut buffer = [0.0; 64 * RECORD_FIELDS];
         loop {
-            let count = self.engine.outcomes_drain(&mut buffer);
+            let count = self.engine.events().drain(&mut buffer);
             for fields in buffer.chunks_exact(RECORD_FIELDS).take(count) {
                 self.events.push(Event {
                     kind: fields[0] as u8,
@@ -335,10 +335,10 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 /// Lifetime in milliseconds of a delivery that is certain to end.
 pub const LONG_MS: u32 = 60_000;
 
-pub const SENT: u8 = 1;
-pub const ACKED: u8 = 2;
-pub const FAILED: u8 = 3;
-pub const DROPPED: u8 = 4;
-pub const CONNECTED: u8 = 5;
-pub const ADMITTED: u8 = 6;
-pub const CLOSED: u8 = 7;
+pub const SENT: u8 = 5;
+pub const ACKED: u8 = 6;
+pub const FAILED: u8 = 7;
+pub const DROPPED: u8 = 8;
+pub const CONNECTED: u8 = 9;
+pub const ADMITTED: u8 = 10;
+pub const CLOSED: u8 = 11;

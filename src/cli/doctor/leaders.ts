@@ -82,7 +82,7 @@ async function transportFor(config: Config, identity: Identity, clock: Clock): P
   // Any free port: those of the configuration belong to the edge, which may run.
   const bind = config.send.bind.map(({ host }) => ({ host, port: 0 }));
   const own = { ...config, send: { ...config.send, bind } };
-  return transportOf(own, identity, { clock, log, engine, modules, targetTable: null });
+  return transportOf(own, identity, { clock, log, engine, modules, shared: null });
 }
 
 async function handshake(

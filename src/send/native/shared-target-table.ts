@@ -28,13 +28,6 @@ export const SHARED_TARGET_TABLE_BYTES =
 
 /** The side of the thread that runs the sender. */
 export class SharedTargetTable {
-  /**
-   * Called after engine events were taken and before they are processed, to record what threads
-   * sent. Returns false while not all of it is known: then the events wait. Must not throw.
-   */
-  beforeEvents: () => boolean = () => true;
-  /** Called after every few events: an ingress thread may need this processor. Must not throw. */
-  yieldThread: () => void = () => {};
   /** Called after the events are read. Set by the sender. */
   afterEvents: () => void = () => {};
   /** The native engine's handle; 0: it does not run. */

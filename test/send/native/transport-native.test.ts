@@ -1,11 +1,18 @@
 import { constants } from "node:os";
 import { describe, expect, it } from "vitest";
-import { ENGINE_EVENTS_PER_SLICE } from "../../../src/send/limits.ts";
+import { EVENT_NUMBERS } from "../../../src/native/contract.ts";
+import {
+  EVENT_UNITS_PER_DRAIN,
+  UNREAD_UNITS_MAX,
+  WORK_OF_SUBMISSION,
+  WORK_PER_SLICE,
+} from "../../../src/send/limits.ts";
 import { accountNumber } from "../../../src/send/native/account-number.ts";
 import {
   SHARED_TARGET_TABLE_BYTES,
   SharedTargetTable,
 } from "../../../src/send/native/shared-target-table.ts";
+import { BATCH_NUMBERS } from "../../../src/send/native/transport-native.ts";
 import { ACKED, NO_LOSSES } from "../../../src/send/transport.ts";
 import { NO_EVENTS } from "../../support/fake-transport.ts";
 import { TargetTable } from "../../support/target-table.ts";
@@ -14,11 +21,11 @@ import { admitted, BYTES, ENGINE, fixture, RECORD_NS } from "../native-fixture.t
 describe("the native transport", () => {
   it("drains batches larger than one call reads, and ignores unknown connections", async () => {
     const { native, transport, connection, hookEvents } = await admitted();
-    const strangers = Array.from({ length: 1_000 }, () => ({ kind: "acked", peer: 99 }) as const);
+    const strangers = Array.from({ length: 2_000 }, () => ({ kind: "acked", peer: 99 }) as const);
     const stream = connection.send(BYTES);
     native.emit(...strangers, { kind: "acked", tag: stream });
     expect(hookEvents).toEqual([[stream, ACKED, RECORD_NS], "progress"]);
-    expect(transport.counters["recordsDrained"]).toBe(1_003);
+    expect(transport.counters["eventUnitsDrained"]).toBe(2_003);
   });
 
   it("returns null for an invalid address, and counts it", async () => {
@@ -53,64 +60,75 @@ describe("the native transport", () => {
   });
 });
 
-describe("the native transport with ingress threads", () => {
-  it("has deliveries recorded between taking and processing their events", async () => {
+describe("the native transport with submissions", () => {
+  /** A transport whose events are listed, in the order in which they are reported. */
+  async function listed() {
     const targetTable = new SharedTargetTable(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES));
-    const { native, transport, hookEvents } = await admitted(128, targetTable);
-    const taken = transport.counters["recordsDrained"] ?? 0;
-    const order: unknown[] = [];
-    targetTable.beforeEvents = () => {
-      order.push(`before, ${transport.counters["recordsDrained"]} taken`, hookEvents.length);
-      return true;
-    };
-    targetTable.afterEvents = () => order.push(hookEvents.length);
-    native.emit({ kind: "acked", tag: 2 ** 24 });
-    expect(order).toEqual([`before, ${taken + 1} taken`, 0, 2]);
+    const [order, ways]: [unknown[], number[]] = [[], []];
+    const parts = await admitted(128, targetTable, {
+      batch: new Float64Array(BATCH_NUMBERS),
+      take(at) {
+        order.push(`submission ${at / EVENT_NUMBERS}`);
+        return EVENT_NUMBERS;
+      },
+      yieldThread: () => void ways.push(order.length + parts.hookEvents.length),
+    });
+    targetTable.afterEvents = () => order.push("after");
+    return { ...parts, order, ways };
+  }
+
+  it("reports them and what became of them in one order", async () => {
+    const { native, hookEvents, order } = await listed();
+    native.emit({ kind: "submission" }, { kind: "acked", tag: 4 }, { kind: "submission" });
+    expect(order).toEqual(["submission 0", "submission 2", "after"]);
+    expect(hookEvents).toEqual([[4, ACKED, RECORD_NS], "progress"]);
   });
 
-  it("keeps events that it took until all records that may come first are there", async () => {
-    const targetTable = new SharedTargetTable(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES));
-    const { native, transport, hookEvents } = await admitted(128, targetTable);
-    // An ingress thread has no processor while it writes a record.
-    targetTable.beforeEvents = () => false;
-    native.emit({ kind: "acked", tag: 4 });
-    const { drains } = native;
-    native.emit({ kind: "acked", tag: 5 });
-    // The engine may wake this thread again, however often it has looked in vain.
-    expect([hookEvents, native.drains]).toEqual([[], drains + 1]);
-    targetTable.beforeEvents = () => true;
-    transport.flushEvents?.();
-    expect(hookEvents).toEqual([[4, ACKED, RECORD_NS], [5, ACKED, RECORD_NS], "progress"]);
-    expect(transport.counters["recordsDrained"]).toBe(4);
+  it("reports the end of a connection in its place, and nothing of it behind", async () => {
+    const { native, hookEvents } = await listed();
+    native.emit(
+      { kind: "acked", tag: 4 },
+      { kind: "closed", reason: 5 },
+      { kind: "acked", tag: 5 },
+    );
+    const silence = { kind: "silence", code: 0 };
+    expect(hookEvents).toEqual([[4, ACKED, RECORD_NS], "progress", silence]);
   });
 
-  it("drains everything on flush, and records sends while it does not run", async () => {
-    const targetTable = new SharedTargetTable(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES));
-    const { native, transport, hookEvents } = await admitted(128, targetTable);
-    let recordCount = 0;
-    targetTable.beforeEvents = () => {
-      recordCount += 1;
-      return true;
-    };
-    native.happen({ kind: "acked", tag: 4 });
-    expect(recordCount).toBe(0);
+  it("reads all on flush, also what was sent while the engine stopped", async () => {
+    const { native, transport, order } = await listed();
+    native.happen({ kind: "submission" });
+    expect(order).toEqual([]);
     transport.flushEvents?.();
-    expect([hookEvents[0], recordCount]).toEqual([[4, ACKED, RECORD_NS], 1]);
+    expect(order).toEqual(["submission 0", "after"]);
     await transport.stop();
+    native.happen({ kind: "submission" }, { kind: "acked", tag: 4 });
     transport.flushEvents?.();
-    expect(recordCount).toBe(2);
+    expect(order).toEqual(["submission 0", "after", "submission 0", "after"]);
   });
 
-  it("yields to ingress threads after every few events", async () => {
-    const targetTable = new SharedTargetTable(new SharedArrayBuffer(SHARED_TARGET_TABLE_BYTES));
-    const { native } = await admitted(128, targetTable);
-    let ways = 0;
-    targetTable.yieldThread = () => {
-      ways += 1;
+  it("reads no more than was there at the start", async () => {
+    const { native, transport, order } = await listed();
+    const emit = native.eventsDrain.bind(native);
+    native.eventsDrain = (engine, out) => {
+      const count = emit(engine, out);
+      native.happen({ kind: "submission" });
+      return count;
     };
-    const count = 2 * ENGINE_EVENTS_PER_SLICE + 1;
-    native.emit(...Array.from({ length: count }, (_, tag) => ({ kind: "acked", tag }) as const));
-    expect(ways).toBe(2);
+    native.happen({ kind: "submission" });
+    transport.flushEvents?.();
+    expect(order).toEqual(["submission 0", "after"]);
+  });
+
+  it("yields to ingress threads after every few, unless much is unread", async () => {
+    const { native, order, ways } = await listed();
+    const each = WORK_PER_SLICE / WORK_OF_SUBMISSION;
+    native.emit(...new Array(2 * each + 1).fill({ kind: "submission" }));
+    native.emit(...new Array(WORK_PER_SLICE).fill({ kind: "acked", tag: 1 }));
+    expect(ways).toEqual([each, 2 * each, order.length - 1 + WORK_PER_SLICE]);
+    ways.length = 0;
+    native.emit(...new Array(UNREAD_UNITS_MAX + 2 * EVENT_UNITS_PER_DRAIN).fill({ kind: "acked" }));
+    expect(ways).toHaveLength(UNREAD_UNITS_MAX / WORK_PER_SLICE);
   });
 
   it("publishes its engine, until it stops", async () => {

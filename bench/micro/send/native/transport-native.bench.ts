@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import { Bench } from "tinybench";
 import { systemClock } from "../../../../src/core/clock.ts";
-import { type NativeSending, RECORD_NUMBERS } from "../../../../src/native/contract.ts";
+import { EVENT_NUMBERS, type NativeSending } from "../../../../src/native/contract.ts";
 import { loadNative } from "../../../../src/native/load.ts";
 import { createSimulatedLeader } from "../../../../src/sandbox/leader.ts";
 import { freshIdentity } from "../../../../src/send/identity.ts";
@@ -31,14 +31,13 @@ async function start(stops: (() => Promise<void>)[]): Promise<Engine> {
   const found = loadNative();
   if (found.kind !== "loaded") throw new Error("the native engine is not built");
   const { native } = found;
-  const records = new Float64Array(RECORDS * RECORD_NUMBERS);
+  const records = new Float64Array(RECORDS * EVENT_NUMBERS);
   const handle: number = native.engineStart(
     {
       binds: ["127.0.0.1:0"],
       seed: freshIdentity().seed,
       queueMax: 1024,
       inFlightMax: 4096,
-      outcomesMax: 65_536,
       admissionTimeoutMs: 4_000,
       idleTimeoutMs: 30_000,
       keepAliveMs: 1_000,
@@ -47,7 +46,7 @@ async function start(stops: (() => Promise<void>)[]): Promise<Engine> {
       busyPollUs: 0,
     },
     () => {
-      while (native.outcomesDrain(handle, records) === RECORDS);
+      while (native.eventsDrain(handle, records) === RECORDS);
     },
   );
   const peers: number[] = [];

@@ -1,33 +1,22 @@
-// Hot path: reads in place; allocates one packet and one validation result.
+// Hot path: reads in place; allocates one validation result.
 /**
- * The records that the threads of the native engine write for accounting, in one order: a ring in
- * shared memory, one for all ingress threads and the main thread.
+ * The record of a submission, which the threads of the native engine write among its events, before
+ * every event and every duplicate of the transaction.
  *
  *     ┌ head: numbers ─────────────────────────────────────┬ key id, account ─┬ transaction ─┐
- *     │ kind, size, account size, times, ..., peers        │ 16 + 192 bytes   │ 4096 bytes   │
+ *     │ kind, size, account size, times, ..., peers        │ 16 + 192 bytes   │ to its end   │
  *     └────────────────────────────────────────────────────┴──────────────────┴──────────────┘
  *
- * An ingress thread never waits for room: it checks before it sends anything, and proxies the
- * request to the main thread if the ring is full. It claims the slot of a transaction before it
- * sends it, so that its record comes before every event and every duplicate of it, and completes
- * the record afterwards: with what became of the deliveries, or that nothing was sent. A reader
- * that finds a record in between waits for that. A rejection has its message in place of the
- * transaction; it is not recorded where too many records are unread. A record names its key and
- * account, because the key may be removed before it is read; one of a submission of the main thread
- * has the number of the submission instead. The writing side is `native/src/submit/record_ring.rs`.
+ * A rejection has its message in place of the transaction. A record names its key and account,
+ * because the key may be removed before it is read; one of a submission of the main thread has the
+ * number of the submission instead. The writing side is `native/src/submit/records.rs`.
  */
 
 import type { ValidationResult } from "../core/flow.ts";
-import {
-  ACCOUNT_NAME_CHARS_MAX,
-  SHARED_TARGETS_MAX,
-  V1_TRANSACTION_BYTES_MAX,
-} from "../core/limits.ts";
+import { ACCOUNT_NAME_CHARS_MAX, SHARED_TARGETS_MAX } from "../core/limits.ts";
 import { readValidation } from "../decode/workers/worker-channel.ts";
-import { VALIDATION_NUMBERS } from "../native/contract.ts";
-import { createRing, type Ring, ringBytes } from "../runtime/ring.ts";
+import { EVENT_NUMBERS, VALIDATION_NUMBERS } from "../native/contract.ts";
 import { newSendRecord, type SendRecord } from "../send/native/send-record.ts";
-import { PENDING_PAUSE_MS, PENDING_SPINS, PENDING_TRIES_MAX, RECORD_RING_SLOTS } from "./limits.ts";
 
 /** The kind of a record. */
 export const SENT = 1;
@@ -63,14 +52,13 @@ const CORKED = 13;
 const VALIDATION = 14;
 /** The number of the key's plan, or of the main thread's submission. */
 const PLAN = VALIDATION + VALIDATION_NUMBERS;
-/** An integer, one of the four below; above its 32 bits is what only writers use. */
-const STATE = PLAN + 1;
+/** How many units of EVENT_NUMBERS the record has. */
+const UNITS = PLAN + 1;
 /** The engine's handles of the connections that it was offered to. */
-const PEERS = STATE + 1;
+const PEERS = UNITS + 1;
 const HEAD_BYTES = 8 * (PEERS + SHARED_TARGETS_MAX);
 const ACCOUNT_AT = HEAD_BYTES + KEY_ID_BYTES;
 const BYTES_AT = ACCOUNT_AT + ACCOUNT_BYTES_MAX;
-const SLOT_BYTES = BYTES_AT + V1_TRANSACTION_BYTES_MAX;
 
 /** A record's fields besides the transaction's bytes. */
 export interface SubmissionRecord {
@@ -109,77 +97,27 @@ export interface RingRecord extends SubmissionRecord {
   readonly send: SendRecord;
 }
 
-/** The state of a record: free, or being written. */
-export const CLAIMED = 0;
-export const DONE = 1;
-/** The transaction was not sent after all. */
-export const VOID = 2;
-/** The transaction is being sent. */
-export const PENDING = 3;
-
-/** Fresh memory for the ring. */
-export function recordsMemory(slots: number = RECORD_RING_SLOTS): SharedArrayBuffer {
-  return new SharedArrayBuffer(ringBytes(slots, SLOT_BYTES));
-}
-
-/** The reading side of the ring. */
-export class RecordReader {
-  readonly #ring: Ring;
-  readonly #bytes: Buffer;
+/** Reads the records in a batch of the engine's events. */
+export class SubmissionRecords {
   readonly #numbers: Float64Array;
-  readonly #states: Int32Array;
+  readonly #bytes: Buffer;
   /** Reused: allocating it would be a fifth of accounting's garbage. */
   readonly #record = newRecord();
 
-  constructor(memory: SharedArrayBuffer, slots: number = RECORD_RING_SLOTS) {
-    this.#ring = createRing(memory, 0, slots, SLOT_BYTES);
-    this.#bytes = Buffer.from(memory);
-    this.#numbers = new Float64Array(memory);
-    this.#states = new Int32Array(memory);
+  constructor(batch: Float64Array) {
+    this.#numbers = batch;
+    this.#bytes = Buffer.from(batch.buffer, batch.byteOffset, batch.byteLength);
   }
 
-  get depth(): number {
-    return this.#ring.depth;
+  /** The count of numbers of the record that starts with number `at`. */
+  sizeOf(at: number): number {
+    return (this.#numbers[at + UNITS] ?? 1) * EVENT_NUMBERS;
   }
 
-  /**
-   * Passes the oldest record to `take` and frees its slot; false when there is none, or when its
-   * thread does not finish writing it.
-   */
-  read(take: (record: RingRecord) => void): boolean {
-    const start = this.#ring.peek();
-    if (start === -1) return false;
-    const stateAt = start / 4 + 2 * STATE;
-    const state = this.#settledState(stateAt);
-    if (state === CLAIMED) return false;
-    try {
-      if (state !== VOID) take(this.#recordAt(start));
-    } finally {
-      Atomics.store(this.#states, stateAt, CLAIMED);
-      this.#ring.release();
-    }
-    return true;
-  }
-
-  /**
-   * Waits while the transaction is being sent, which takes some 10 us; longer only if the ingress
-   * thread is interrupted, so this thread leaves it the processor then. Returns PENDING after
-   * 50 ms: the transaction counts as sent, with deliveries that wait in the engine.
-   */
-  #settledState(at: number): number {
-    const states = this.#states;
-    let state = Atomics.load(states, at);
-    for (let tries = 0; tries < PENDING_TRIES_MAX; tries += 1) {
-      if (state === DONE || state === VOID) break;
-      if (tries >= PENDING_SPINS) Atomics.wait(states, at, state, PENDING_PAUSE_MS);
-      state = Atomics.load(states, at);
-    }
-    return state;
-  }
-
-  #recordAt(start: number): RingRecord {
+  /** That record; valid until the next one is read. */
+  read(at: number): RingRecord {
     const numbers = this.#numbers;
-    const at = start / 8;
+    const start = 8 * at;
     const number = (field: number): number => numbers[at + field] ?? 0;
     const kind = number(KIND);
     const record = this.#record;
