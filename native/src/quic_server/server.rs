@@ -42,9 +42,9 @@ use crate::quic_server::connection::{ClientConnection, Phase, Turn};
 use crate::quic_server::handler::{QuicNumbers, QuicRefusal, StreamHandler};
 use crate::quic_server::landing_waits::Waiter;
 use crate::quic_server::limits::{
-    CLOSED_MAX, DRAIN_NS_MAX, DRIVEN_PER_TURN, HANDSHAKE_DATAGRAMS_PER_TURN, HANDSHAKE_NS_MAX,
-    PREDECESSOR_NS_MAX, SCAN_NS, SCANNED_PER_TURN, STREAMS_PER_DRIVE, STREAMS_PER_TURN,
-    UNKNOWN_DRIVEN_PER_TURN,
+    CLOSED_MAX, DATAGRAM_BYTES_MAX, DRAIN_NS_MAX, DRIVEN_PER_TURN, HANDSHAKE_DATAGRAMS_PER_TURN,
+    HANDSHAKE_NS_MAX, PREDECESSOR_NS_MAX, SCAN_NS, SCANNED_PER_TURN, STREAMS_PER_DRIVE,
+    STREAMS_PER_TURN, UNKNOWN_DRIVEN_PER_TURN,
 };
 use crate::quic_server::options::{Options, routing_of};
 use crate::quic_server::receipts::{Receipt, receipts_of};
@@ -334,7 +334,7 @@ impl QuicServer {
             let Some(handle) = self.schedule.unknown.pop_front() else { break };
             self.drive(handle, now, now_ns, handler);
         }
-        self.take_arrivals(now);
+        self.take_arrivals(now, now_ns);
     }
 
     /// After a panic: counts what is left, and drives every connection. The client of a connection
@@ -371,6 +371,9 @@ impl QuicServer {
     /// Returns whether it belongs to a handshake.
     fn on_datagram(&mut self, datagram: Datagram, now: Instant, now_ns: u64) -> bool {
         let Datagram { bytes, meta, received_ns } = datagram;
+        if bytes.len() > DATAGRAM_BYTES_MAX {
+            return false;
+        }
         let ecn = meta.ecn.and_then(|ecn| quinn_proto::EcnCodepoint::from_bits(ecn as u8));
         let mut out = std::mem::take(&mut self.out);
         out.clear();
@@ -440,12 +443,13 @@ impl QuicServer {
         self.send(&transmit, out);
     }
 
-    /// Begins the handshake of the client that waits for longest. While draining it refuses all.
-    fn take_arrivals(&mut self, now: Instant) {
+    /// Begins the handshake of the client that waits for longest, unless its time is over. While
+    /// draining it refuses all.
+    fn take_arrivals(&mut self, now: Instant, now_ns: u64) {
         let mut out = std::mem::take(&mut self.out);
         while let Some(arrival) = self.arrivals.pop_front() {
             out.clear();
-            if self.drain_by_ns.is_none() {
+            if self.drain_by_ns.is_none() && now_ns < arrival.handshake_by_ns {
                 self.begin_handshake(arrival, now, &mut out);
                 break;
             }
@@ -627,7 +631,10 @@ impl QuicServer {
                 _ => {}
             }
         }
-        let count = if is_over { usize::MAX } else { STREAMS_PER_DRIVE.min(self.streams_left) };
+        // Known clients may have used up the turn; a client whose key is not known says hello.
+        let least = usize::from(connection.phase == Phase::Handshake);
+        let most = self.streams_left.max(least);
+        let count = if is_over { usize::MAX } else { STREAMS_PER_DRIVE.min(most) };
         let read = self.read_streams(connection, handle, count, now, now_ns, handler);
         self.streams_left = self.streams_left.saturating_sub(read);
         if connection.has_readable() {

@@ -4,11 +4,11 @@ use std::future::Future;
 
 use quinn::{Connection, Endpoint, RecvStream, SendStream};
 
-use super::touchdown::{transaction, verdict_of};
+use super::touchdown::{frame_of, hello, transaction, verdict_of};
 use super::*;
 use crate::quic_server::connection::Phase;
 use crate::quic_server::limits::{
-    ACK_DELAY, BIDIRECTIONAL_OPEN_MAX, STREAMS_PER_DRIVE, STREAMS_PER_TURN,
+    ACK_DELAY, BIDIRECTIONAL_OPEN_MAX, DATAGRAM_BYTES_MAX, STREAMS_PER_DRIVE, STREAMS_PER_TURN,
 };
 use crate::quic_server::tls::ALPN_TOUCHDOWN;
 use crate::sync::clock::NEVER_NS;
@@ -236,4 +236,84 @@ async fn client_that_reads_no_verdicts_gets_no_more_streams_after_a_while() {
     listener.until(|state| state.numbers.streams_withheld > 0).await;
     let more = tokio::time::timeout(Duration::from_millis(100), connection.open_bi()).await;
     assert!(more.is_err(), "a stream above the bound");
+}
+
+const API_KEY: &[u8] = b"example-key-of-this-page";
+
+/// A client whose key is not known yet has no streams but that of its HELLO.
+#[tokio::test]
+async fn hello_is_read_while_known_clients_use_up_each_turn() {
+    let mut turns = Turns::new();
+    turns.with(|state| state.accounts.insert(token_key(API_KEY), ACCOUNT));
+    let address = turns.server.local_addr().unwrap();
+    let mut endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    endpoint.set_default_client_config(client_of(ALPN_TOUCHDOWN, None));
+    let connecting = endpoint.connect(address, "localhost").unwrap();
+    let newcomer = turns.during(connecting).await.unwrap();
+    let control = turns.opened(&newcomer, 1).await.pop();
+    let mut known = Vec::new();
+    for _ in 0..6 {
+        let client = turns.client().await;
+        let streams = turns.opened(&client.1, 60).await;
+        known.push((client, streams));
+    }
+    let mut verdicts = Vec::new();
+    for ((_, connection), streams) in &mut known {
+        verdicts.push(sent(connection, std::mem::take(streams), 1).await);
+    }
+    let (mut out, mut incoming) = control.unwrap();
+    let before = newcomer.stats().frame_tx.stream;
+    out.write_all(&hello(0, API_KEY)).await.unwrap();
+    while newcomer.stats().frame_tx.stream == before {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    for _ in 0..2 {
+        turns.turn();
+    }
+    assert!(turns.with(|state| state.submitted.len()) < 6 * 60, "no turn is used up");
+    // The limits, which follow a HELLO whose key is known.
+    tokio::time::timeout(GUARD, frame_of(&mut incoming)).await.unwrap();
+}
+
+#[tokio::test]
+async fn handshake_whose_time_is_over_does_not_begin() {
+    let mut turns = Turns::new();
+    let address = turns.server.local_addr().unwrap();
+    let mut endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    endpoint.set_default_client_config(client_of(ALPN_TOUCHDOWN, Some(&SEED)));
+    let connect = || endpoint.connect(address, "localhost").unwrap();
+    let (first, second) = (connect(), connect());
+    // Both are in the socket, so one handshake begins and the other one waits.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    turns.turn();
+    assert_eq!(turns.server.arrivals.len(), 1);
+    turns.server.arrivals[0].handshake_by_ns = 0;
+    let (first, second) = turns.during(async { tokio::join!(first, second) }).await;
+    let refused: Vec<_> = [first.err(), second.err()].into_iter().flatten().collect();
+    assert!(matches!(refused[..], [quinn::ConnectionError::ConnectionClosed(_)]), "{refused:?}");
+    assert_eq!(turns.server.clients.numbers.handshakes_refused, 1);
+}
+
+#[tokio::test]
+async fn first_datagram_above_the_size_that_clients_are_told_is_dropped() {
+    let mut turns = Turns::new();
+    let socket = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = turns.server.local_addr().unwrap();
+    // Initial packets of version 1 with an unknown connection id: what is not sealed is dropped too,
+    // so only one that would be refused as of another version gets an answer.
+    let first = |size: usize| {
+        let mut bytes = vec![0; size];
+        bytes[..6].copy_from_slice(&[0xc3, 0x0a, 0x0a, 0x0a, 0x0a, 8]);
+        bytes
+    };
+    socket.set_nonblocking(true).unwrap();
+    for size in [DATAGRAM_BYTES_MAX + 1, DATAGRAM_BYTES_MAX] {
+        socket.send_to(&first(size), address).unwrap();
+        for _ in 0..20 {
+            turns.turn();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let is_answered = socket.recv(&mut [0; 64]).is_ok();
+        assert_eq!(is_answered, size <= DATAGRAM_BYTES_MAX, "{size}");
+    }
 }
