@@ -12,8 +12,9 @@ export const ENGINES = {
 };
 
 /**
- * The program's package. Each engine is an optional dependency, so that npm installs it where it
- * runs and the program alone elsewhere.
+ * The program's package. Each engine is an optional peer: npm checks the version of one that is
+ * installed beside the program, and never fetches one. As an optional dependency npm would ask its
+ * registry for the engines that were not given, whose names are not ours there yet.
  *
  * @param {Record<string, unknown>} manifest package.json
  * @param {readonly string[]} cpus the processors that this release has an engine for
@@ -23,15 +24,16 @@ export function mainManifest(manifest, cpus) {
     private: _,
     scripts,
     devDependencies,
-    peerDependencies,
-    peerDependenciesMeta,
+    peerDependencies: __,
+    peerDependenciesMeta: ___,
     ...kept
   } = manifest;
   const engines = cpus.map((cpu) => [ENGINES[cpu].package, manifest.version]);
   return {
     ...kept,
     files: manifest.files.filter((path) => path !== "native"),
-    optionalDependencies: { ...manifest.optionalDependencies, ...Object.fromEntries(engines) },
+    peerDependencies: Object.fromEntries(engines),
+    peerDependenciesMeta: Object.fromEntries(engines.map(([name]) => [name, { optional: true }])),
   };
 }
 

@@ -2,7 +2,7 @@
  * Makes a release of this version for Linux with glibc, in the folder that `--out` names:
  *
  *   touchdown-VERSION.tgz                         npm package: the program without the engine
- *   touchdown-native-linux-x64-gnu-VERSION.tgz    npm package: the engine, an optional dependency
+ *   touchdown-native-linux-x64-gnu-VERSION.tgz    npm package: the engine, an optional peer
  *   touchdown-native-linux-arm64-gnu-VERSION.tgz  the same for arm64, with `--arm64`
  *   touchdown-VERSION-linux-x64-gnu.tar.gz        all of it with its npm packages; needs only Node
  *   touchdown-VERSION.cdx.json                    SBOM (CycloneDX 1.5): npm packages and crates
@@ -48,6 +48,10 @@ if (values.out === undefined) {
   process.stderr.write("usage: npm run release -- --out FOLDER [--arm64]\n");
   process.exit(2);
 }
+if (process.arch !== "x64") {
+  process.stderr.write(`release: releases are made on x64, this is ${process.arch}\n`);
+  process.exit(1);
+}
 const cpus = values.arm64 ? ["x64", "arm64"] : ["x64"];
 const missing = values.arm64 ? missingForArm64() : null;
 if (missing !== null) {
@@ -68,9 +72,11 @@ function missingForArm64() {
   if (folder.status !== 0 || !existsSync(folder.stdout.trim())) {
     return `Rust's library for it is missing: rustup target add ${target}`;
   }
-  if (spawnSync(ARM64_COMPILER, ["--version"]).status === 0) return null;
+  // With a path, if the C library for it is there too.
+  const found = spawnSync(ARM64_COMPILER, ["-print-file-name=crt1.o"], { encoding: "utf8" });
+  if (found.status === 0 && found.stdout.includes("/")) return null;
   const packages = "gcc-aarch64-linux-gnu libc6-dev-arm64-cross";
-  return `${ARM64_COMPILER} is missing: apt-get install ${packages}`;
+  return `${ARM64_COMPILER} or its C library is missing: apt-get install ${packages}`;
 }
 
 /** The engine for a processor: the one that was built, or one that is compiled for another. */

@@ -27,7 +27,7 @@ export const SIDES = [
   "native ingress",
 ] as const;
 /** The edge with one setting changed. */
-export const VARIANTS = ["all inline", "all on workers", "portable engine", "polling"] as const;
+export const VARIANTS = ["portable engine", "polling"] as const;
 /** The same edges from a built checkout of another commit, and the side that each repeats. */
 export const BEFORE = {
   "everything on, before": "everything on",
@@ -177,11 +177,6 @@ async function startLinesSide(
 const THREADS: Readonly<Partial<Record<SideName, string>>> = {
   "two ingress threads": "threads = 2",
   "no ingress threads": "threads = 0",
-  "all inline": "threads = 0",
-};
-const INLINE: Readonly<Partial<Record<SideName, string>>> = {
-  "all inline": "always",
-  "all on workers": "never",
 };
 
 async function startEdge(
@@ -211,7 +206,6 @@ async function startEdge(
       `[tip]\naccounts = ["${tipAccount}"]`,
       `[accounts]\nkeys_file = "${file}-keys.toml"`,
       `[decode]\nverify = ${settings !== "no verification"}`,
-      `inline = "${INLINE[settings] ?? "auto"}"`,
       `[send]\nengine = "${settings === "portable engine" ? "portable" : "native"}"`,
       `queue_per_leader = ${QUEUE}`,
       `[host]\nbusy_poll = ${settings === "polling"}`,

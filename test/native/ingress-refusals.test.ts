@@ -32,11 +32,12 @@ const start = (threads: number) =>
     },
   });
 
-/** Sends one request after another on a connection, and on a new one after the end of that. */
+/** Sends one request after another on a connection, and on a new one once that was idle for long. */
 class Client {
   readonly #url: URL;
   #socket: Socket;
   #text = "";
+  #answeredMs = Date.now();
   #wake: () => void = () => {};
 
   constructor(flow: Flow) {
@@ -64,7 +65,9 @@ class Client {
     const bytes = Buffer.from(body);
     const lines = typeof key === "string" ? [`api-x-token: ${key}`] : key;
     const head = [`POST ${path} HTTP/1.1`, "Host: x", ...lines];
-    if (this.#socket.closed) this.#socket = this.#connect();
+    if (this.#socket.closed && Date.now() - this.#answeredMs >= LIBRARY_IDLE_MS) {
+      this.#socket = this.#connect();
+    }
     this.#socket.write(
       Buffer.concat([
         Buffer.from(`${head.join("\r\n")}\r\nContent-Length: ${bytes.length}\r\n\r\n`),
@@ -77,6 +80,7 @@ class Client {
       if (end >= 4 && this.#text.length >= end + size) {
         const response = this.#text.slice(0, end + size);
         this.#text = this.#text.slice(end + size);
+        this.#answeredMs = Date.now();
         return response.replace(/\r\nDate: [^\r]*/, "\r\nDate: now");
       }
       if (this.#socket.destroyed) throw new Error(`the connection ended: ${this.#text}`);
