@@ -4,7 +4,7 @@
  * and refused, and what the main thread's own submissions became.
  */
 
-import type { Accepted } from "../core/flow.ts";
+import type { Accepted, ValidationResult } from "../core/flow.ts";
 import { createPacket } from "../core/packet.ts";
 import type { Sender } from "../send/sender.ts";
 import type { EngineEvents, Submitter } from "./engine.ts";
@@ -50,11 +50,16 @@ export class Records {
     if (!isOwn) events.answered(record, submitter);
     if (kind === SENT && validation.kind === "accepted") this.#sent(record, submitter, validation);
     else if (kind === DUPLICATE) this.#duplicate(record, submitter);
-    else if (kind === REJECTED && validation.kind === "rejected" && validation.errorCode >= 0) {
-      this.counters.ingress += 1;
-      events.invalid(validation.errorCode);
-    }
+    else if (kind === REJECTED) this.#refused(validation);
   };
+
+  #refused(validation: ValidationResult): void {
+    // Refused before it was decoded.
+    if (validation.kind === "rejected" && validation.errorCode < 0) return;
+    this.counters.ingress += 1;
+    if (validation.kind === "accepted") this.#deps.events.valid();
+    else this.#deps.events.invalid(validation.errorCode);
+  }
 
   #submitterOf({ keyId, account, planNumber }: RingRecord): Submitter {
     const plan = this.#deps.planName(planNumber);

@@ -331,8 +331,6 @@ export function createSender(deps: SenderDeps, options: Partial<SenderOptions> =
     }
     if (missing > 0) queueRest(packet, sendTargets, results, nowNs);
     pollIfQueued();
-    // A thread may have closed the table because the engine accepted nothing.
-    if (missing > 0) check();
   }
 
   const isDrained = (): boolean =>

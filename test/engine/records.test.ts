@@ -32,7 +32,7 @@ function listed() {
       },
       duplicate: ({ account, bytes }, offset) =>
         void said.push(`duplicate ${account} ${offset} ${bytes[0]}`),
-      valid() {},
+      valid: () => void said.push("valid"),
       invalid: (errorCode) => void said.push(`invalid ${errorCode}`),
       outcome() {},
       answered: ({ kind }, { account, keyId, plan }) =>
@@ -49,7 +49,8 @@ describe("a record of an ingress thread", () => {
   it("of a send is answered, opened under the next id, and its deliveries are reported", () => {
     const { records, said, packets } = listed();
     records.take(ringRecord(SENT));
-    expect(said).toEqual(["answered 1 other k1 Pro", "opened 1 other k1 Pro 130", "sent 1 150"]);
+    const all = ["answered 1 other k1 Pro", "valid", "opened 1 other k1 Pro 130", "sent 1 150"];
+    expect(said).toEqual(all);
     expect(packets).toMatchObject([
       { id: 1, account: "other", receivedNs: 100, maxRetries: 2, offeredLamports: 1_234 },
     ]);
@@ -67,10 +68,12 @@ describe("a record of an ingress thread", () => {
     const { records, said } = listed();
     records.take(ringRecord(REJECTED, { validation: NO_ERROR }));
     records.take(ringRecord(REJECTED, { validation: { ...NO_ERROR, errorCode: 3 } }));
+    // No leader takes it.
+    records.take(ringRecord(REJECTED));
     records.take(ringRecord(VIOLATED));
-    const answered = [3, 3, 4].map((kind) => `answered ${kind} other k1 Pro`);
-    expect(said).toEqual([...answered.slice(0, 2), "invalid 3", ...answered.slice(2)]);
-    expect(records.counters).toEqual({ inline: 0, ingress: 1, duplicates: 0, corked: 0 });
+    const [, second, third, fourth] = [3, 3, 3, 4].map((kind) => `answered ${kind} other k1 Pro`);
+    expect(said).toEqual([second, second, "invalid 3", third, "valid", fourth]);
+    expect(records.counters).toEqual({ inline: 0, ingress: 2, duplicates: 0, corked: 0 });
   });
 
   it("has the account of its key at that time", () => {
@@ -97,7 +100,8 @@ describe("a record of the main thread", () => {
     const own = { isOwn: true, keyId: "", account: "", planNumber: 7 };
     records.take(ringRecord(SENT, own));
     records.take(ringRecord(DUPLICATE, { ...own, planNumber: 8 }));
-    expect(said).toEqual(["opened 1 own k7 Max 130", "sent 1 150", "duplicate own 1 1"]);
+    const all = ["valid", "opened 1 own k7 Max 130", "sent 1 150", "duplicate own 1 1"];
+    expect(said).toEqual(all);
     expect(records.counters).toEqual({ inline: 1, ingress: 0, duplicates: 1, corked: 0 });
   });
 });

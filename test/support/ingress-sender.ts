@@ -65,10 +65,7 @@ export function createIngressSender(
     }
     const part = deliveries.subarray(0, 2 * count);
     const status = native.txSend(table.engine, part, bytes, number, table.ttlMs, 0, 0);
-    if (status <= 0) {
-      table.close();
-      return false;
-    }
+    if (status <= 0) return false;
     into.number = number;
     into.count = count;
     into.status = status;

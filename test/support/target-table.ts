@@ -40,11 +40,6 @@ export class TargetTable {
     return Atomics.load(this.#int32, OPEN) === 1;
   }
 
-  /** Closes the table until the sender has checked it. */
-  close(): void {
-    Atomics.store(this.#int32, OPEN, 0);
-  }
-
   /** Reads changes; false where it is being written repeatedly. */
   refresh(): boolean {
     for (let tries = 0; tries < TRIES; tries += 1) {

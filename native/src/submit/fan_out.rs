@@ -232,9 +232,10 @@ impl<E: EngineHandle> FanOut<E> {
         if status == 0 && result.saturated != 0 {
             return FanOutOutcome::LeadersFull;
         }
+        // Their connections have ended, as the sender learns from the events; those of others may
+        // accept other transactions.
         if status == 0 {
-            self.targets.close();
-            return FanOutOutcome::LeftToSender;
+            return FanOutOutcome::NoLeader;
         }
         sent.status = status;
         sent.corked = self.burst.is_corked;

@@ -154,13 +154,17 @@ fn inconsistent_table_sends_to_what_it_names() {
     }
 }
 
+/// Only one of the leaders accepts large transactions, and its connection has ended.
 #[test]
-fn rejection_by_the_engine_stops_sending_until_reopened() {
+fn leader_that_ended_keeps_no_other_transaction_from_the_others() {
     let mut fixture = Fixture::calm();
-    assert_eq!(fixture.send_many(0, 2), [false, false]);
-    assert_eq!(fixture.fake.calls.take(), vec![Call::Send]);
+    fixture.publisher.publish_each(&[70, 71], 800, &[4096, 1232]);
     fixture.publisher.open(true);
-    assert_eq!(fixture.send_many(1, 1), [true]);
+    fixture.fake.status.set(0);
+    let outcome = fixture.fan_out.send(&[0; 2000], OFFER, &mut fixture.sent, |_| true);
+    assert_eq!(outcome, FanOutOutcome::NoLeader);
+    assert_eq!(fixture.send_many(0b10, 1), [true]);
+    assert_eq!(fixture.sent.peers[..2], [70, 71]);
 }
 
 #[test]

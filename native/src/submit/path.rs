@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use crate::decode::base58::{SIGNATURE_TEXT_MAX, signature_text_at};
-use crate::decode::decoder::{Decoder, numbers};
+use crate::decode::decoder::{Decoder, VALIDATION_NUMBERS, numbers};
 use crate::decode::diagnosis::diagnose;
 use crate::decode::errors::Rejected;
 use crate::decode::tx::{Accepted, peek_signature_offset};
@@ -189,28 +189,38 @@ impl<E: EngineHandle> SubmitPath<E> {
     }
 
     fn refused(&mut self, rejection: Rejection, meta: &RequestMeta<'_>) -> Outcome {
-        self.reject(&rejection, meta, self.fan_out.now_ns(), None);
+        let validation = Some(VALID);
+        self.record_rejection(&rejection, meta, self.fan_out.now_ns(), validation);
         Outcome::Rejected(rejection)
     }
 
     fn invalid(&mut self, rejected: Rejected, meta: &RequestMeta<'_>) -> Outcome {
         let rejection = Rejection::undecodable(&rejected);
-        let now_ns = self.fan_out.now_ns();
-        self.reject(&rejection, meta, now_ns, Some(rejected));
+        let validation = Some(numbers(&Err(rejected)));
+        self.record_rejection(&rejection, meta, self.fan_out.now_ns(), validation);
         Outcome::Rejected(rejection)
     }
 
-    /// Counts and records a rejection. `answered_ns` is 0 where it is no result of a submission.
+    /// Counts and records a rejection of what was not decoded. `answered_ns` is 0 where it is no
+    /// result of a submission.
     pub(super) fn reject(
         &mut self,
         rejection: &Rejection,
         meta: &RequestMeta<'_>,
         answered_ns: u64,
-        error: Option<Rejected>,
+    ) {
+        self.record_rejection(rejection, meta, answered_ns, None);
+    }
+
+    fn record_rejection(
+        &mut self,
+        rejection: &Rejection,
+        meta: &RequestMeta<'_>,
+        answered_ns: u64,
+        validation: Option<[f64; VALIDATION_NUMBERS]>,
     ) {
         self.counters.reject(rejection.reason);
         let record = meta.record(rejection.message.as_bytes(), answered_ns, answered_ns);
-        let validation = error.map(|error| numbers(&Err(error)));
         let is_written = self.records.rejected(&record, rejection.reason, validation);
         self.rejection_written(is_written, answered_ns.max(meta.received_ns));
     }
@@ -267,6 +277,13 @@ impl SignatureText {
         self.text.get(..self.size).unwrap_or_default()
     }
 }
+
+/// Of a transaction that is valid and was not sent; nothing more is said of it.
+const VALID: [f64; VALIDATION_NUMBERS] = {
+    let mut numbers = [0.0; VALIDATION_NUMBERS];
+    numbers[0] = 1.0;
+    numbers
+};
 
 /// Priority fee and tip: `offeredLamports` of `src/core/flow.ts`.
 fn offered_lamports(accepted: &Accepted) -> f64 {

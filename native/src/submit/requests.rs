@@ -79,7 +79,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
             NotAdmitted::Limited(key, rejection) => {
                 // Before the body is read, so its id and its size do not count.
                 let meta = RequestMeta::keyed(&key, received_ns, 0);
-                self.path.reject(&rejection, &meta, 0, None);
+                self.path.reject(&rejection, &meta, 0);
                 rejection
             }
             NotAdmitted::OutOfPolicy(key, violation) => {
@@ -273,7 +273,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
         meta: &RequestMeta<'_>,
         out: &mut Vec<u8>,
     ) {
-        self.path.reject(rejection, meta, 0, None);
+        self.path.reject(rejection, meta, 0);
         self.writer.rejected(out, request.endpoint, id, rejection);
     }
 
@@ -315,7 +315,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
                 body.push(',');
                 let now_ns = self.path.fan_out.now_ns();
                 if let Some(limited) = self.path.keys.charge_again(key, now_ns) {
-                    self.path.reject(&limited, &meta, 0, None);
+                    self.path.reject(&limited, &meta, 0);
                     limited.push_rpc(&mut body, &call_id(*call));
                     continue;
                 }
@@ -343,7 +343,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
             Call::MainThread => return Err(Counter::ProxiedOther.into()),
             Call::Health => push_result(body, &id, HEALTHY),
             Call::Rejected(rejection) => {
-                self.path.reject(&rejection, meta, 0, None);
+                self.path.reject(&rejection, meta, 0);
                 rejection.push_rpc(body, &id);
             }
             Call::Send { bytes, max_retries } => {

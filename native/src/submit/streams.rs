@@ -69,7 +69,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
             }
             Err(_) => Rejection::new(Reason::Overloaded, BUSY.into()),
         };
-        self.path.reject(&rejection, &meta, self.path.fan_out.now_ns(), None);
+        self.path.reject(&rejection, &meta, self.path.fan_out.now_ns());
         refused_with(rejection.reason, signature)
     }
 
@@ -85,7 +85,7 @@ impl<E: EngineHandle> SubmitHandler<E> {
         let reason = match self.path.keys.admit_key(key, client.from, received_ns, unix_ms) {
             Ok(key) => return Ok(key),
             Err(NotAdmitted::Limited(key, rejection)) => {
-                self.path.reject(&rejection, &meta_of(&key), 0, None);
+                self.path.reject(&rejection, &meta_of(&key), 0);
                 return Err(rejection.reason);
             }
             Err(NotAdmitted::OutOfPolicy(key, violation)) => {
@@ -181,7 +181,7 @@ impl<E: EngineHandle> StreamHandler for SubmitHandler<E> {
                 };
                 match violation {
                     Some(violation) => self.path.violated(&violation.for_account, &meta),
-                    None => self.path.reject(&Rejection::new(reason, message), &meta, 0, None),
+                    None => self.path.reject(&Rejection::new(reason, message), &meta, 0),
                 }
             }
             // With `costs_one` it was counted as what the key's limits say.

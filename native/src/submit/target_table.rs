@@ -92,13 +92,6 @@ impl SharedTargetTable {
         self.word(OPEN) == 1
     }
 
-    /// Stops all threads from sending until the sender has checked.
-    pub fn close(&self) {
-        if let Some(open) = self.words.get(OPEN) {
-            open.store(0, SeqCst);
-        }
-    }
-
     /// The table as last read by `refresh`.
     #[must_use]
     pub fn table(&self) -> &Targets {

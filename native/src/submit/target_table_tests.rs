@@ -83,18 +83,6 @@ fn memory_written_by_javascript_is_read() {
 }
 
 #[test]
-fn closed_table_stays_closed_until_the_sender_opens_it() {
-    let (_, publisher, targets) = set_up();
-    publisher.open(true);
-    targets.close();
-    assert!(!targets.is_open());
-    publisher.open(true);
-    assert!(targets.is_open());
-    publisher.words[1].store(2, SeqCst);
-    assert!(!targets.is_open());
-}
-
-#[test]
 fn table_is_not_read_while_it_is_written() {
     let (_, publisher, mut targets) = set_up();
     publisher.publish(&[7], 800, 1232);

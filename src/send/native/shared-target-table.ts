@@ -61,7 +61,7 @@ export class SharedTargetTable {
     Atomics.add(words, SEQUENCE, 1);
   }
 
-  /** Whether threads may send. One of them may also close the table itself. */
+  /** Whether threads may send. */
   open(may: boolean): void {
     const value = may ? 1 : 0;
     if (Atomics.load(this.#words, OPEN) !== value) Atomics.store(this.#words, OPEN, value);

@@ -28,15 +28,6 @@ describe("the target table", () => {
     expect([table.isOpen, table.refresh(), table.count]).toEqual([false, true, 0]);
   });
 
-  it("may be closed by an ingress thread, until the sender opens it again", () => {
-    const { targetTable, table } = setUp();
-    targetTable.open(true);
-    table.close();
-    expect(table.isOpen).toBe(false);
-    targetTable.open(true);
-    expect(table.isOpen).toBe(true);
-  });
-
   it("is not read while it is being written, and then completely", () => {
     const { targetTable, table, int32 } = setUp();
     targetTable.publish([7], 800, [1232]);
