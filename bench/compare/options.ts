@@ -46,7 +46,8 @@ export const USAGE = `usage: npm run bench:compare -- [options]
   --realtime-ends  generator and leader run at real-time priority, as if on processors of their own;
                    needs the privilege, and prints only
   --no-capacity    does not look for the highest rate held
-  --soak N         loads the edge for N seconds, and watches memory, open files and event loop (0)
+  --soak N         loads the edge for N seconds, at least 300, and watches memory, open files and
+                   event loop (0: not)
   --soak-rate N    transactions a second meanwhile (6000)
   --dry            prints, and writes neither results nor documents`;
 
@@ -91,7 +92,7 @@ export function readOptions(args: readonly string[]): CompareOptions {
     lands: node === "lands",
     realtimeEnds: values["realtime-ends"],
     capacity: !values["no-capacity"] && !fresh,
-    soakSeconds: wholeNumber("soak", values.soak, 0, 86_400),
+    soakSeconds: values.soak === "0" ? 0 : wholeNumber("soak", values.soak, 300, 86_400),
     soakRate: wholeNumber("soak-rate", values["soak-rate"], 100, 100_000),
     // The tables of docs/benchmarks.md are of warm sides of one commit, all at one priority.
     keep: !values.dry && before === "" && !fresh && node === "lands" && !values["realtime-ends"],

@@ -14,7 +14,7 @@ export interface SoakSample {
   readonly seconds: number;
   readonly rss_mb: number;
   readonly open_files: number;
-  /** p99 since the sample before. */
+  /** p99 since the sample before: of about 120 measurements. */
   readonly loop_delay_ms: number;
 }
 
@@ -51,7 +51,9 @@ export async function soak(stage: Stage, side: Side, options: SoakOptions): Prom
   const samples: SoakSample[] = [];
   let [accepted, refused, lost] = [0, 0, 0];
   while (elapsed() < options.seconds) {
-    const turn = await takeTurn(stage, side, { rate, seconds: SAMPLE_SECONDS, json });
+    // A scrape in the middle would begin the measurement of the event loop anew.
+    const load = { rate, seconds: SAMPLE_SECONDS, json, scraped: false };
+    const turn = await takeTurn(stage, side, load);
     accepted += turn.accepted;
     refused += turn.refused;
     lost += turn.lost;

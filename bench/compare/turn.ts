@@ -37,6 +37,8 @@ export interface TurnOptions {
   readonly json: boolean;
   /** Transactions before those that are measured; by default those of 0.4 s. */
   readonly warm?: number;
+  /** Whether to scrape the side's metrics in the middle; by default where `warm` is not given. */
+  readonly scraped?: boolean;
 }
 
 const CONNECTIONS = 64;
@@ -50,7 +52,7 @@ const unscraped = new Map<Side, number>();
 
 /** @throws Error when the generator could not finish */
 export async function takeTurn(stage: Stage, side: Side, options: TurnOptions): Promise<Turn> {
-  const { rate, seconds, json } = options;
+  const { rate, seconds, json, scraped = options.warm === undefined } = options;
   lastRun += 1;
   const warm = options.warm ?? Math.ceil(rate * WARM_SECONDS);
   const count = warm + rate * seconds;
@@ -65,7 +67,7 @@ export async function takeTurn(stage: Stage, side: Side, options: TurnOptions): 
       pid: side.pid,
     }),
   );
-  const scrape = options.warm === undefined ? scrapeWhenDue(side, seconds) : null;
+  const scrape = scraped ? scrapeWhenDue(side, seconds) : null;
   const line = await stage.ends.line();
   await scrape;
   // The Rust program in this folder writes it.

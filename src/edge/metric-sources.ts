@@ -95,7 +95,7 @@ export interface MetricDeps {
     | "validation"
     | "inlineVerifier"
     | "records"
-  > & { readonly ingress: { readonly unread: number } | null };
+  > & { readonly ingress: { readonly unreadBytes: number } | null };
   readonly landing: Landing;
   readonly leaderStats: LeaderStatsTable;
   readonly receipts: Receipts;
@@ -175,7 +175,7 @@ function ingressThreadSources({ ingressThreads, engine }: MetricDeps) {
     },
     touchdown_ingress_rejection_records_dropped_total: () =>
       ingressThreads?.records.rejectionRecordsDropped ?? 0,
-    touchdown_ingress_records_pending: () => engine.ingress?.unread ?? 0,
+    touchdown_engine_events_unread_bytes: () => engine.ingress?.unreadBytes ?? 0,
     touchdown_ingress_sends_corked_total: () => engine.records.corked,
   } satisfies Partial<MetricSources>;
 }

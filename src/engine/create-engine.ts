@@ -9,7 +9,7 @@ import type { Clock } from "../core/clock.ts";
 import { SetupError } from "../core/errors.ts";
 import { createNativeDecoder } from "../decode/native-decoder.ts";
 import { createDedupCache } from "../dedup/recent-transactions.ts";
-import type { NativeEngine } from "../native/contract.ts";
+import { EVENT_NUMBERS, type NativeEngine } from "../native/contract.ts";
 import type { Identity } from "../send/identity.ts";
 import type { LeaderStatsTable } from "../send/leader-stats.ts";
 import {
@@ -229,8 +229,10 @@ function nativeKind(
       engineHandle: () => targetTable.engine,
       pathHandle: () => submitting.path,
       ...{ decoder: decoder.handle, targets: memory },
-      get unread() {
-        return native.eventsUnread(targetTable.engine);
+      get unreadBytes() {
+        return (
+          native.eventsUnread(targetTable.engine) * EVENT_NUMBERS * Float64Array.BYTES_PER_ELEMENT
+        );
       },
     },
     open() {

@@ -64,8 +64,8 @@ export interface IngressResources {
   /** That of the path, which has the table of recent transactions. */
   pathHandle(): number;
   readonly decoder: number;
-  /** Units of events that are not read yet: `eventsUnread`. */
-  readonly unread: number;
+  /** Size of the events that are not read yet. */
+  readonly unreadBytes: number;
   readonly targets: SharedArrayBuffer;
 }
 

@@ -22,10 +22,10 @@ export const INGRESS_THREAD_METRICS = [
       "half of the events' room for submissions was unread; touchdown_requests_total has them.",
   ),
   gauge(
-    "touchdown_ingress_records_pending",
+    "touchdown_engine_events_unread_bytes",
     [],
-    "What the native engine's threads have written and the main thread has not read, submissions " +
-      "and outcomes, in units of 64 bytes.",
+    "What the native engine's threads have written and the main thread has not read: submissions " +
+      "and outcomes.",
   ),
   counter(
     "touchdown_ingress_sends_corked_total",

@@ -116,7 +116,7 @@ export const METRICS = [
     "touchdown_keys",
     [],
     "API keys and public keys that are known now; a public key that follows from an API key " +
-      "counts with that.",
+      "is counted with that key, not by itself.",
   ),
   counter(
     "touchdown_keys_loads_total",

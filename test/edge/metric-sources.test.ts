@@ -218,7 +218,7 @@ const DEPS: MetricDeps = {
   engine: stub<MetricDeps["engine"]>({
     duplicates: { hits: 1103, evicted: 199 },
     records: { ingress: 61, corked: 62 },
-    ingress: { unread: 63 },
+    ingress: { unreadBytes: 63 },
     validation: {
       counters: { inline: 111, handed: 112, full: 113, failed: 114, lost: 115, deaths: 116 },
       depth: 117,
@@ -369,7 +369,7 @@ describe("an edge's metrics", () => {
     ["quic_receipts_dropped_total", {}, 1_330],
     ["quic_landings_unawaited_total", {}, 1_331],
     ["quic_receipts_missed_total", {}, 1_332],
-    ["ingress_records_pending", {}, 63],
+    ["engine_events_unread_bytes", {}, 63],
     ...each("tls_handshakes_total", "result", {
       ...{ full: HANDSHAKES.full, resumed: HANDSHAKES.resumed, failed: HANDSHAKES.failed },
       ...{ not_tls: HANDSHAKES.notTls, timed_out: HANDSHAKES.timedOut },

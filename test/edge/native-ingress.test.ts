@@ -135,7 +135,7 @@ describe("ingress threads in their context", () => {
     engineHandle: () => engine.handle,
     pathHandle: () => engine.handle + 1,
     decoder: 1,
-    unread: 0,
+    unreadBytes: 0,
     targets: new SharedArrayBuffer(16),
   };
 

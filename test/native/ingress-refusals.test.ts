@@ -32,7 +32,7 @@ const start = (threads: number) =>
     },
   });
 
-/** Sends one request after another on a connection, and on a new one once that was idle for long. */
+/** Sends one request after another on a connection; on a new one once that was idle for long. */
 class Client {
   readonly #url: URL;
   #socket: Socket;

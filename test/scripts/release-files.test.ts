@@ -54,13 +54,18 @@ describe("the packages of a release", () => {
     });
   });
 
-  it("name the engines that were made, and no package that was not", () => {
+  it("name the engines that were made, as peers, which npm does not fetch", () => {
     expect(Object.keys(ENGINES)).toEqual(manifest["cpu"]);
     for (const cpus of [["x64"], ["x64", "arm64"]]) {
-      const names = cpus.map((cpu) => [nativePackageFor(cpu), manifest.version]);
-      expect(mainManifest(manifest, cpus)["optionalDependencies"]).toEqual(
-        Object.fromEntries(names),
+      const names = cpus.map(nativePackageFor);
+      const main = mainManifest(manifest, cpus);
+      expect(main["peerDependencies"]).toEqual(
+        Object.fromEntries(names.map((name) => [name, manifest.version])),
       );
+      expect(main["peerDependenciesMeta"]).toEqual(
+        Object.fromEntries(names.map((name) => [name, { optional: true }])),
+      );
+      expect(JSON.stringify(main["optionalDependencies"] ?? {})).not.toContain("touchdown");
     }
   });
 });

@@ -70,7 +70,7 @@ pub(super) struct ClientConnection {
     pub(super) credit_at_ns: u64,
     /// When the first of its datagrams was received that it was not driven for yet.
     pub(super) received_ns: u64,
-    /// When it last acknowledged without a wait, or a timer was due.
+    /// When it last acknowledged at once, or last had a timer that was due.
     pub(super) acknowledged_ns: u64,
     /// Streams of which something has arrived that was not read yet, and when it was received.
     readable: VecDeque<(StreamId, u64)>,

@@ -30,7 +30,8 @@ pub(crate) fn lower_priority() {
 const SHORT_SLICE_NS: u64 = 100_000;
 
 /// Has the calling thread preempt, when it is woken, threads with longer slices, which have 3 ms by
-/// default. It needs no privilege. Before Linux 6.12 it has no effect.
+/// default. It needs no privilege. Before Linux 6.12 it has no effect, nor on a thread that an
+/// operator gave a real-time policy.
 ///
 /// Decision: docs/decisions/0059-threads-that-send-have-a-short-slice.md
 #[cfg(target_os = "linux")]
@@ -38,8 +39,9 @@ const SHORT_SLICE_NS: u64 = 100_000;
 pub(crate) fn shorten_slice() {
     let attributes = libc::sched_attr {
         size: size_of::<libc::sched_attr>() as u32,
-        sched_policy: libc::SCHED_OTHER as u32,
-        sched_flags: 0,
+        sched_policy: 0,
+        // Of a real-time policy, priority 0 is an error, so such a thread stays as it is.
+        sched_flags: libc::SCHED_FLAG_KEEP_POLICY as u64,
         sched_nice: rustix::process::getpriority_process(None).unwrap_or(0),
         sched_priority: 0,
         sched_runtime: SHORT_SLICE_NS,
@@ -71,6 +73,11 @@ pub(crate) fn set_realtime() -> bool {
 mod tests {
     use rustix::process::getpriority_process;
 
+    use thread_priority::{
+        NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
+        set_thread_priority_and_policy, thread_native_id,
+    };
+
     use super::{NICE, SHORT_SLICE_NS, lower_priority, set_realtime, shorten_slice};
 
     #[test]
@@ -85,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_slice_keeps_the_nice_value_of_the_calling_thread() {
+    fn a_short_slice_keeps_nice_value_and_policy_of_the_calling_thread() {
         // Where the kernel shows it; a slice can be set since Linux 6.12.
         let slice = || {
             let shown = std::fs::read_to_string("/proc/thread-self/sched").ok()?;
@@ -108,6 +115,22 @@ mod tests {
             assert_eq!(short, usual.map(|_| SHORT_SLICE_NS));
         }
         assert_eq!(slice(), usual);
+        let policy = || {
+            let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+            stat.rsplit(')').next().unwrap().split_whitespace().nth(38).unwrap().to_owned()
+        };
+        let (before, after) = std::thread::spawn(move || {
+            let batch = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Batch);
+            let priority = ThreadPriority::Crossplatform(0.try_into().unwrap());
+            set_thread_priority_and_policy(thread_native_id(), priority, batch).unwrap();
+            let before = policy();
+            shorten_slice();
+            (before, policy())
+        })
+        .join()
+        .unwrap();
+        // SCHED_BATCH is 3.
+        assert_eq!((before.as_str(), after.as_str()), ("3", "3"));
     }
 
     #[test]
