@@ -155,7 +155,8 @@ describe("check of a control file", () => {
 
   it("prints it with secrets hidden", async () => {
     const { code, out, err } = await check(
-      '[control]\npublic_url = "https://dash.example"\noidc_issuer = "https://login.example"\n' +
+      '[admin]\nlisten = "127.0.0.1:0"\n[control]\nlisten = "127.0.0.1:0"\n' +
+        'public_url = "https://dash.example"\noidc_issuer = "https://login.example"\n' +
         'oidc_client_id = "td"\noidc_client_secret = "s3cret"\nvault_file = "vault.json"\n' +
         'regions = ["fra=https://fra.example"]\n' +
         '[accounts]\ndatabase_url = "postgres://u:s3cret@db/x"\n',

@@ -31,8 +31,8 @@ const ANSWER_BYTES: usize = SIGNATURE_TEXT_MAX + 8 * ANSWER_NUMBERS;
 /// of events that are unread.
 const ANSWER_NUMBERS: usize = 6;
 
-/// Opens the path with the targets in a `SharedArrayBuffer`, which it uses until `submit_path_close`.
-/// Returns its handle, above 0, or SUBMIT_PATH_OPTIONS, SUBMIT_PATH_FULL or PANIC.
+/// Opens the path with the targets in a `SharedArrayBuffer`, which it uses until
+/// `submit_path_close`. Returns its handle, above 0, or SUBMIT_PATH_OPTIONS, SUBMIT_PATH_FULL or PANIC.
 #[napi]
 pub fn submit_path_open(
     env: Env,
@@ -118,9 +118,9 @@ pub(crate) fn dedup_memory_of(path: u32) -> Option<Memory> {
 /// its signatures were verified before. `number` is that of the record which it leaves in the ring,
 /// `account` the account's number, `max_retries` below 0 for none. Writes the answer to `out`: the
 /// signature's text, start and end of the call's id in `body`, error, found and needed of what is
-/// not valid, and how many units of events are unread. Returns the number of characters of the signature if it is accepted; 0 for a call
-/// in another form, of which nothing is submitted; or a SUBMIT code, NO_SUBMIT_PATH, NO_ROOM or
-/// PANIC.
+/// not valid, and how many units of events are unread. Returns the number of characters of the
+/// signature if it is accepted; 0 for a call in another form, of which nothing is submitted; or a
+/// SUBMIT code, NO_SUBMIT_PATH, NO_ROOM or PANIC.
 #[allow(clippy::too_many_arguments)]
 #[napi]
 pub fn submit(

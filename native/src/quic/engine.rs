@@ -242,8 +242,9 @@ impl Engine {
 
     /// Sends a transaction to leaders on this thread. `deliveries` holds a handle and a tag for
     /// each; `offer` decides which of those that wait goes first. Every delivery ends in an
-    /// outcome, rejected ones too. An empty or oversized transaction, and deliveries beyond
-    /// `DELIVERIES_MAX`, are rejected without an outcome.
+    /// outcome, rejected ones too, but not those to leaders that are saturated. An empty or
+    /// oversized transaction, and deliveries beyond `DELIVERIES_MAX`, are rejected without an
+    /// outcome.
     pub fn send(
         &self,
         deliveries: &[u32],

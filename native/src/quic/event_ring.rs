@@ -144,6 +144,9 @@ pub(crate) fn mark_io_thread() {
     ON_IO_THREAD.set(true);
 }
 
+/// Above the 32 bits of an end.
+const URGENT: u64 = 1 << 32;
+
 /// Called from any thread when there is something to drain.
 pub type Waker = Box<dyn Fn() + Send + Sync>;
 
@@ -154,8 +157,8 @@ const OUTCOMES_UNITS: usize = EVENT_UNITS - PEER_EVENTS_MAX;
 pub struct EventRing {
     pub(crate) entries: EntryRing,
     woken: AtomicBool,
-    /// Whether a record that the reader acts on is waiting.
-    urgent: AtomicBool,
+    /// The end of the last record that the reader acts on, with `URGENT`; 0: all of them were read.
+    urgent: AtomicU64,
     /// When the first record since the last drain arrived; 0: none.
     since_ns: AtomicU64,
     lost: AtomicU64,
@@ -169,7 +172,7 @@ impl EventRing {
         Self {
             entries: EntryRing::new(EVENT_UNITS, SUBMISSION_UNITS_EACH),
             woken: AtomicBool::new(false),
-            urgent: AtomicBool::new(false),
+            urgent: AtomicU64::new(0),
             since_ns: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             waker,
@@ -202,7 +205,7 @@ impl EventRing {
     /// Something was written, which the reader acts on if it is urgent.
     pub fn note(&self, at_ns: u64, is_urgent: bool) {
         if is_urgent {
-            self.urgent.store(true, Ordering::SeqCst);
+            self.urgent.store(URGENT | u64::from(self.entries.end()), Ordering::SeqCst);
         } else if self.since_ns.load(Ordering::SeqCst) == 0 {
             self.since_ns.store(at_ns, Ordering::Relaxed);
         }
@@ -219,7 +222,7 @@ impl EventRing {
             // nothing would ever clear this time. The next record sets it anew.
             self.since_ns.store(0, Ordering::SeqCst);
         }
-        if full || due || self.urgent.load(Ordering::SeqCst) {
+        if full || due || self.has_urgent() {
             self.wake();
         }
     }
@@ -228,7 +231,7 @@ impl EventRing {
     /// turn; another thread wakes the reader now for records that it acts on, because the I/O
     /// thread may sleep for long.
     pub fn wake_here(&self) {
-        if self.urgent.load(Ordering::SeqCst) && !ON_IO_THREAD.get() {
+        if self.has_urgent() && !ON_IO_THREAD.get() {
             self.wake();
         }
     }
@@ -252,11 +255,23 @@ impl EventRing {
     }
 
     /// Moves records out, and returns how many units they have, of `RECORD_FIELDS` numbers each.
+    /// Wakes the reader again if a record that it acts on is left.
     pub fn drain(&self, out: &mut [f64]) -> usize {
         self.woken.store(false, Ordering::SeqCst);
-        self.urgent.store(false, Ordering::SeqCst);
-        self.since_ns.store(0, Ordering::Relaxed);
-        self.entries.read(out)
+        self.since_ns.store(0, Ordering::SeqCst);
+        let units = self.entries.read(out);
+        let urgent = self.urgent.load(Ordering::SeqCst);
+        if urgent != 0 && self.entries.is_read(urgent as u32) {
+            // Unless a later one was noted meanwhile.
+            let _ = self.urgent.compare_exchange(urgent, 0, Ordering::SeqCst, Ordering::SeqCst);
+        } else if urgent != 0 {
+            self.wake();
+        }
+        units
+    }
+
+    fn has_urgent(&self) -> bool {
+        self.urgent.load(Ordering::SeqCst) != 0
     }
 
     /// Units that wait for the reader.

@@ -93,6 +93,27 @@ fn submission_wakes_as_an_informational_event_or_at_once_if_it_is_urgent() {
     assert_eq!((woken(), events.due_ns()), (2, NEVER_NS));
 }
 
+/// The batch ends before the record, or the record was written while the batch was read.
+#[test]
+fn record_to_act_on_that_a_batch_leaves_wakes_again() {
+    let (events, wakes) = events();
+    let woken = || wakes.load(Ordering::Relaxed);
+    events.push(record(1));
+    events.push(record(2));
+    events.push(Record { kind: Kind::Failed, ..record(3) });
+    events.wake_due(4);
+    assert_eq!(woken(), 1);
+    let mut out = [0.0; 2 * RECORD_FIELDS];
+    assert_eq!((events.drain(&mut out), woken()), (2, 2));
+    assert_eq!((events.drain(&mut out), woken()), (1, 2));
+    // What comes after it only informs.
+    events.push(record(4));
+    events.push(record(5));
+    events.push(record(6));
+    events.wake_due(4);
+    assert_eq!((events.drain(&mut out), events.unread(), woken()), (2, 1, 2));
+}
+
 #[test]
 fn informational_records_wait_for_a_count_or_a_delay() {
     let (events, wakes) = events();

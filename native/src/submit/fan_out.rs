@@ -55,6 +55,8 @@ pub enum FanOutOutcome {
     NoLeader,
     /// Nothing is sent: the sender must send it.
     LeftToSender,
+    /// Nothing is sent: it could not be published.
+    Unpublished,
 }
 
 /// What was sent of one transaction.
@@ -224,7 +226,7 @@ impl<E: EngineHandle> FanOut<E> {
         let all = (1 << count) - 1;
         *sent = FanOutResult { number, count, peers, status: all << 16, corked: false };
         if !publish(sent) {
-            return FanOutOutcome::LeftToSender;
+            return FanOutOutcome::Unpublished;
         }
         let tx = u64::from(number);
         let result = self.send_or_cork(&Transaction { deliveries, bytes, tx, ttl_ms, offer });

@@ -173,11 +173,13 @@ fn transaction_is_published_before_the_engine_gets_it_and_only_where_it_is_sent(
     let fake = fixture.fake.clone();
     let mut published = Vec::new();
     for is_published in [false, true] {
-        let _ = fixture.fan_out.send(BYTES, OFFER, &mut fixture.sent, |targets| {
+        let outcome = fixture.fan_out.send(BYTES, OFFER, &mut fixture.sent, |targets| {
             assert!(fake.calls.borrow().is_empty());
             published.push((targets.number, targets.count, targets.status, targets.peers[0]));
             is_published
         });
+        let expected = if is_published { FanOutOutcome::Sent } else { FanOutOutcome::Unpublished };
+        assert_eq!(outcome, expected);
     }
     assert_eq!(fixture.fake.calls.take(), [Call::Send]);
     let expected = [1, 2].map(|number| (NUMBERS + number, 2, 0b11 << 16, 70));

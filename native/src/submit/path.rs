@@ -1,8 +1,7 @@
 //! Hot path: the path of a transaction through the engine, on whatever thread accepted it:
 //! `requests` for those of an ingress thread's HTTP clients, `streams` for those of its QUIC
-//! clients, and
-//! `main_thread`. The record for accounting is published before the transaction's first byte
-//! leaves.
+//! clients, and `main_thread`. The record for accounting is published before the transaction's
+//! first byte leaves.
 //!
 //! ```text
 //! duplicate? ─▶ decode, verify ─▶ reserve ─▶ record ─▶ send ─▶ commit
@@ -160,6 +159,8 @@ impl<E: EngineHandle> SubmitPath<E> {
             FanOutOutcome::LeadersFull => return Ok(Sent::LeadersFull),
             FanOutOutcome::NoLeader => return Ok(Sent::NoLeader),
             FanOutOutcome::LeftToSender => return left(Counter::ProxiedLeaders),
+            // The room that was there is another thread's now.
+            FanOutOutcome::Unpublished => return left(Counter::ProxiedRecordRing),
         }
         let sent_ns = self.fan_out.now_ns();
         self.records.complete(sent_ns, sent);
@@ -201,7 +202,7 @@ impl<E: EngineHandle> SubmitPath<E> {
         Outcome::Rejected(rejection)
     }
 
-    /// Counts and records a rejection of what was not decoded. `answered_ns` is 0 where it is no
+    /// Counts and records a rejection of what was not decoded, or decoded and then left. `answered_ns` is 0 where it is no
     /// result of a submission.
     pub(super) fn reject(
         &mut self,
@@ -233,7 +234,7 @@ impl<E: EngineHandle> SubmitPath<E> {
         self.rejection_written(is_written, meta.received_ns);
     }
 
-    /// Nothing was sent of what is published, if anything is; the reader frees its slot.
+    /// Nothing was sent of what is published, if anything is; the reader skips it.
     fn void_record(&mut self, now_ns: u64) {
         if self.records.void() {
             self.fan_out.recorded(now_ns);

@@ -148,7 +148,7 @@ impl Records {
     }
 
     /// Publishes a transaction that is about to be sent to these targets, with the numbers of its
-    /// validation. `complete` or `void` must follow. False if no slot is free, or if the
+    /// validation. `complete` or `void` must follow. False if there is no room, or if the
     /// transaction is too large: then nothing was written.
     pub fn submitted(
         &mut self,

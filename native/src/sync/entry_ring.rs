@@ -19,7 +19,7 @@
 //!  CLAIMED ──written──▶ DONE | PENDING ──▶ DONE | VOID ──read──▶ CLAIMED
 //! ```
 //!
-//! The reader waits for an entry to be DONE or VOID, but no longer than `WAIT_MAX`: one that is
+//! The reader waits for an entry to be DONE or VOID, for some tenths of a second at most: one that is
 //! still PENDING is then read as it is, and one that is CLAIMED, with all behind it, is left for
 //! later. The states are apart from the words, so that nothing that was written into an entry can
 //! be taken for one.
@@ -119,6 +119,18 @@ impl EntryRing {
         self.head.0.load(SeqCst).wrapping_sub(tail) as usize
     }
 
+    /// The end of all that is claimed now.
+    #[must_use]
+    pub fn end(&self) -> u32 {
+        self.head.0.load(SeqCst)
+    }
+
+    /// Whether everything before this end was read.
+    #[must_use]
+    pub fn is_read(&self, end: u32) -> bool {
+        self.tail.0.load(SeqCst).wrapping_sub(end).cast_signed() >= 0
+    }
+
     /// Claims an entry, if at most `used_max` units are in use with it.
     #[must_use]
     pub fn claim(&self, units: usize, used_max: usize) -> Option<Entry<'_>> {
@@ -133,17 +145,17 @@ impl EntryRing {
             } else if used + units > used_max {
                 return None;
             } else {
+                // Before the claim: one that is never completed would stop the reader.
+                let place = u64::from(cursor) << 32 | u64::from(size) << 2;
+                let (state, words) = self.at(place)?;
                 let claimed =
                     head.compare_exchange(cursor, cursor.wrapping_add(size), SeqCst, SeqCst);
                 match claimed {
-                    Ok(_) => break,
+                    Ok(_) => return Some(Entry { words, state, place }),
                     Err(now) => cursor = now,
                 }
             }
         }
-        let place = u64::from(cursor) << 32 | u64::from(size) << 2;
-        let (state, words) = self.at(place)?;
-        Some(Entry { words, state, place })
     }
 
     /// Completes a pending entry, whose words `change` may write before.

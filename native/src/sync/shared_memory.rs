@@ -1,8 +1,7 @@
 //! Memory shared with JavaScript: the bytes of a `SharedArrayBuffer`.
 //!
 //! A `Memory` keeps its bytes alive. They are accessed as atomics, as with JavaScript's `Atomics`,
-//! or as bytes to which the caller has exclusive access: because it holds their lock, or owns their
-//! slot in a ring.
+//! or as bytes to which the caller has exclusive access because it holds their lock.
 
 use std::any::Any;
 use std::ops::Deref;
