@@ -44,7 +44,7 @@ describe.skipIf(!isNative)("the synchronous RpcClient at an edge", () => {
     return { seen, port: typeof address === "object" ? (address?.port ?? 0) : 0 };
   }
 
-  // Real seconds: what is tested is a connection that nobody uses.
+  // It waits on the real clock: the kernel and the client have no other one for an idle connection.
   it.concurrent.each([
     [14, 1],
     // The client itself opens another one.

@@ -61,9 +61,9 @@ pub const SCANNED_PER_TURN: usize = 1024;
 pub const DRIVEN_PER_TURN: usize = 64;
 /// The same of connections whose client's key is not known: one takes as long as a transaction.
 pub const UNKNOWN_DRIVEN_PER_TURN: usize = 8;
-/// Larger datagrams are dropped, as if lost on the way: a client is told that none above 1,472 bytes
-/// is taken (RFC 9000 section 18.2, max_udp_payload_size, whose default quinn-proto has), and the
-/// first one is kept until its handshake begins.
+/// The listener drops larger datagrams. Clients send at most 1,472 bytes, which quinn-proto tells
+/// them (RFC 9000 section 18.2, max_udp_payload_size). The listener keeps a client's first datagram
+/// until its handshake begins, so its size is a part of the memory that a client can use.
 pub const DATAGRAM_BYTES_MAX: usize = 1500;
 /// Bytes that are kept of a client whose handshake waits for its turn to begin; more are dropped,
 /// as if lost on the way.

@@ -33,18 +33,18 @@ use std::time::{Duration, Instant};
 use mio::{Registry, Token, Waker};
 use quinn_proto::{
     ConnectionEvent, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, EndpointEvent,
-    Event, Incoming, Transmit,
+    Event, Transmit,
 };
 
-use crate::quic_server::admission::{Bounds, Permit, Welcome};
+use crate::quic_server::admission::Bounds;
 use crate::quic_server::clients::Clients;
 use crate::quic_server::connection::{ClientConnection, Phase, Turn};
 use crate::quic_server::handler::{QuicNumbers, QuicRefusal, StreamHandler};
 use crate::quic_server::landing_waits::Waiter;
 use crate::quic_server::limits::{
     CLOSED_MAX, DATAGRAM_BYTES_MAX, DRAIN_NS_MAX, DRIVEN_PER_TURN, HANDSHAKE_DATAGRAMS_PER_TURN,
-    HANDSHAKE_NS_MAX, PREDECESSOR_NS_MAX, SCAN_NS, SCANNED_PER_TURN, STREAMS_PER_DRIVE,
-    STREAMS_PER_TURN, UNKNOWN_DRIVEN_PER_TURN,
+    PREDECESSOR_NS_MAX, SCAN_NS, SCANNED_PER_TURN, STREAMS_PER_DRIVE, STREAMS_PER_TURN,
+    UNKNOWN_DRIVEN_PER_TURN,
 };
 use crate::quic_server::options::{Options, routing_of};
 use crate::quic_server::receipts::{Receipt, receipts_of};
@@ -55,7 +55,6 @@ use crate::quic_server::thread_socket::ThreadSocket;
 use crate::quic_server::threads::{Datagram, Threads};
 use crate::quic_server::tls::{PresentedCertificate, server_config};
 use crate::sync::clock::{Clock, NEVER_NS};
-use crate::sync::source_address::source_of;
 
 /// One thread of a listener.
 pub struct QuicServer {
@@ -66,7 +65,7 @@ pub struct QuicServer {
     alone_at_ns: u64,
     endpoint: Endpoint,
     /// Clients whose handshake did not begin yet; they count as handshakes in progress.
-    arrivals: VecDeque<Arrival>,
+    arrivals: VecDeque<arrivals::Arrival>,
     /// By connection handle.
     connections: Vec<Option<Box<ClientConnection>>>,
     clients: Clients,
@@ -84,13 +83,6 @@ pub struct QuicServer {
     scan_from: usize,
     /// When a draining listener closes connections with unfinished streams too; None: it serves.
     drain_by_ns: Option<u64>,
-}
-
-/// A client whose handshake may begin.
-struct Arrival {
-    incoming: Incoming,
-    permit: Permit,
-    handshake_by_ns: u64,
 }
 
 impl Debug for QuicServer {
@@ -410,79 +402,6 @@ impl QuicServer {
         connection.phase == Phase::Handshake
     }
 
-    fn on_incoming(&mut self, incoming: Incoming, now_ns: u64, out: &mut Vec<u8>) {
-        let source = source_of(incoming.remote_address().ip());
-        let is_proved = incoming.remote_address_validated();
-        let welcome = match self.drain_by_ns {
-            Some(_) => Welcome::Refused,
-            None => self.threads.admission.welcome(source, is_proved, now_ns),
-        };
-        match welcome {
-            Welcome::Accepted(permit) => {
-                self.clients.numbers.handshakes += 1;
-                let handshake_by_ns = now_ns.saturating_add(HANDSHAKE_NS_MAX);
-                self.arrivals.push_back(Arrival { incoming, permit, handshake_by_ns });
-            }
-            Welcome::Unproved => {
-                if let Ok(transmit) = self.endpoint.retry(incoming, out) {
-                    self.clients.numbers.retries += 1;
-                    self.send(&transmit, out);
-                }
-            }
-            Welcome::TooMany => {
-                self.clients.numbers.handshakes_delayed += 1;
-                self.endpoint.ignore(incoming);
-            }
-            Welcome::Refused => self.refuse(incoming, out),
-        }
-    }
-
-    fn refuse(&mut self, incoming: Incoming, out: &mut Vec<u8>) {
-        self.clients.numbers.handshakes_refused += 1;
-        let transmit = self.endpoint.refuse(incoming, out);
-        self.send(&transmit, out);
-    }
-
-    /// Begins the handshake of the client that waits for longest, unless its time is over. While
-    /// draining it refuses all.
-    fn take_arrivals(&mut self, now: Instant, now_ns: u64) {
-        let mut out = std::mem::take(&mut self.out);
-        while let Some(arrival) = self.arrivals.pop_front() {
-            out.clear();
-            if self.drain_by_ns.is_none() && now_ns < arrival.handshake_by_ns {
-                self.begin_handshake(arrival, now, &mut out);
-                break;
-            }
-            self.clients.numbers.handshakes -= 1;
-            self.refuse(arrival.incoming, &mut out);
-        }
-        self.out = out;
-    }
-
-    fn begin_handshake(&mut self, arrival: Arrival, now: Instant, out: &mut Vec<u8>) {
-        let Arrival { incoming, permit, handshake_by_ns } = arrival;
-        let source = source_of(incoming.remote_address().ip());
-        match self.endpoint.accept(incoming, now, out, None) {
-            Ok((handle, inner)) => {
-                let connection = ClientConnection::new(inner, source, permit, handshake_by_ns);
-                let mut connection = Box::new(connection);
-                self.schedule.list(&mut connection, handle.0);
-                if self.connections.len() <= handle.0 {
-                    self.connections.resize_with(handle.0 + 1, || None);
-                }
-                if let Some(place) = self.connections.get_mut(handle.0) {
-                    *place = Some(connection);
-                }
-            }
-            Err(error) => {
-                self.clients.numbers.handshakes -= 1;
-                if let Some(transmit) = error.response {
-                    self.send(&transmit, out);
-                }
-            }
-        }
-    }
-
     /// Lists the connections whose timer is due.
     fn take_due(&mut self, now: Instant, now_ns: u64) {
         while let Some(handle) = self.schedule.pop_due(now_ns) {
@@ -746,6 +665,9 @@ impl QuicServer {
         }
     }
 }
+
+#[path = "arrivals.rs"]
+mod arrivals;
 
 #[cfg(test)]
 #[path = "server_tests.rs"]
